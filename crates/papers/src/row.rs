@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// See the module.
+/// A published figure with its simulated value.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Its name.
@@ -15,9 +15,9 @@ pub struct Row {
     pub simulated: f64,
     /// Simulated against published, in per cent.
     pub error_percent: f64,
-    /// Whether a parameter was chosen by it.
+    /// Whether a parameter was calibrated by it.
     pub calibrated: bool,
-    /// What is to be known about it.
+    /// A remark.
     pub note: &'static str,
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use thiserror::Error;
 
-/// Why a simulation gave no figures.
+/// Why a simulation has no results.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Failed {
     /// It did not end well.
@@ -37,33 +37,33 @@ impl From<Failed> for report::Failure {
     }
 }
 
-/// Simulations that were asked for, by name.
+/// Queued simulations, by name.
 #[derive(Default)]
 pub struct Runs {
-    asked: Vec<(String, Config)>,
+    queued: Vec<(String, Config)>,
 }
 
 impl Runs {
-    /// Asks for one more; its place in the results.
+    /// Queues a simulation; yields its index in the results.
     pub fn add(&mut self, name: impl Into<String>, config: Config) -> usize {
-        self.asked.push((name.into(), config));
-        self.asked.len() - 1
+        self.queued.push((name.into(), config));
+        self.queued.len() - 1
     }
 
-    /// Runs them all, in the order in which they were asked for.
+    /// Runs them all; results come in the order of the queue.
     ///
     /// # Errors
     /// The first that failed.
     pub fn run(self) -> Result<Vec<Report>, Failed> {
         let next = AtomicUsize::new(0);
         let done: Vec<Mutex<Option<Result<Report, Failed>>>> =
-            self.asked.iter().map(|_| Mutex::new(None)).collect();
+            self.queued.iter().map(|_| Mutex::new(None)).collect();
         let workers = thread::available_parallelism().map_or(1, usize::from).min(done.len());
         thread::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|| {
                     while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed))
-                        && let Some((name, config)) = self.asked.get(at)
+                        && let Some((name, config)) = self.queued.get(at)
                     {
                         let result = one(name, config);
                         *done[at].lock().expect("no worker panics") = Some(result);

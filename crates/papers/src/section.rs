@@ -3,14 +3,14 @@
 
 use report::{Page, Plot, Table};
 
-/// See the module.
+/// Text, tables and plots of one part.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
     /// Heading.
     pub title: String,
     /// Tables, in order, each with what it shows.
     pub tables: Vec<(String, Table)>,
-    /// What is to be said about them, a paragraph each.
+    /// Remarks, a paragraph each.
     pub notes: Vec<String>,
     /// Plots, for pages.
     pub plots: Vec<Plot>,

@@ -1,12 +1,12 @@
-//! What a key may be, and what is said of one that is something else.
+//! The allowed values of a key, and the error for any other value.
 
-use super::mistake::unknown;
-use super::units::{self, Parsed, Span, Unit};
+use super::error_text::unknown;
+use super::units::{self, Parsed, PlanValue, Span};
 use super::value::{Kind, Origin, PlanError, Value};
 use wire::Duration;
 use wire::units::exact;
 
-/// A table: groups of keys, which several may share.
+/// A table: groups of keys. Several tables may share a group.
 pub type Table = &'static [&'static [Key]];
 
 /// A key.
@@ -14,13 +14,13 @@ pub type Table = &'static [&'static [Key]];
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// What it may be.
+    /// Its allowed values.
     pub allowed: Allowed,
-    /// Transports with which it means something.
+    /// Transports that use it.
     pub with: &'static [&'static str],
 }
 
-/// What a key may be. Ranges have a least and a most value.
+/// The allowed values of a key. Ranges have a minimum and a maximum.
 #[derive(Clone, Copy, Debug)]
 pub enum Allowed {
     /// A table.
@@ -43,7 +43,7 @@ pub enum Allowed {
     Rate(u64, u64),
     /// Bytes that hold a condition, in these words.
     Size(fn(u64) -> bool, &'static str),
-    /// What can be read as a [`Unit`].
+    /// What can be read as a [`PlanValue`].
     Form(fn(&str) -> Parsed<()>),
     /// An array of these.
     List(&'static Allowed),
@@ -60,10 +60,10 @@ pub fn names(table: Table) -> Vec<&'static str> {
     table.concat().iter().map(|key| key.name).collect()
 }
 
-/// Whether `value` may be the table `root`, whatever it comes to.
+/// Checks all values of the table `root`, each on its own.
 ///
 /// # Errors
-/// The first key, in the order of the file, that cannot be what it is.
+/// The first key with a value that is not allowed, in the order of the file.
 pub fn check(root: Table, value: &Value) -> Result<(), PlanError> {
     Allowed::Table(root).check("", "", value)
 }
@@ -187,8 +187,8 @@ fn understood<T>(
         Kind::Table(_) => (Err("a text"), "a table".into()),
         Kind::Other(name) => (Err("a text"), format!("a {name}")),
     };
-    let what = |wanted| format!("{key}: expected {wanted}; found {found}");
-    read.map_err(|wanted| value.origin.fail(what(wanted)))
+    let what = |requested| format!("{key}: expected {requested}; found {found}");
+    read.map_err(|requested| value.origin.fail(what(requested)))
 }
 
 /// Sets the key of `root` at a dotted path, as an option of the command line does.
@@ -214,8 +214,8 @@ pub fn set(
     Ok(())
 }
 
-/// What `key` may be of the table `name`, which holds `value`: options give
-/// tables new keys, and no new names.
+/// The allowed values of `key` in the table `name`, which holds `value`: options add
+/// keys to tables, and no tables with new names.
 fn settable(value: &Value, allowed: Allowed, name: &str, key: &str) -> Result<Allowed, String> {
     let table = match allowed {
         Allowed::Table(table) => return known(table, name, key).map(|key| key.allowed),

@@ -11,7 +11,7 @@ use sim::pcie::{Buffer, Generation, LinkConfig, PortLatency};
 use sim::world::{Attached, READS_IN_FLIGHT};
 use wire::Duration;
 
-/// A drive, without its serial number, and how many of it there are.
+/// A drive without its serial number, and the number of its copies.
 pub fn drive(section: &Section) -> Result<(DriveConfig, usize), PlanError> {
     let timing = timing(section)?;
     let mut drive = DriveConfig::new("", timing).as_in_nvme_tsn(READS_IN_FLIGHT);
@@ -57,7 +57,7 @@ pub struct Pcie {
     root_port: PortLatency,
     switch_port: PortLatency,
     drive_port: PortLatency,
-    /// If it is given.
+    /// MPS, if it is set.
     pub mps: Option<usize>,
     /// MRRS.
     pub mrrs: usize,
@@ -66,7 +66,7 @@ pub struct Pcie {
 }
 
 impl Pcie {
-    /// Reads the table; what is not there is as in the NVMe/TSN paper.
+    /// Reads the table; defaults are those of the NVMe/TSN paper.
     pub fn read(section: &Section) -> Result<Self, PlanError> {
         use Generation::{Gen1, Gen2, Gen3, Gen4, Gen5};
         let (top, bottom) = nvme_tsn_links();

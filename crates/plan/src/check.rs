@@ -1,4 +1,4 @@
-//! Gates that would never let a frame pass: found before anything runs.
+//! Finds gates that never let a frame pass, before the simulation runs.
 
 use super::network::Layout;
 use super::value::PlanError;
@@ -24,7 +24,7 @@ struct Flow {
 pub fn gates(config: &Config, layout: &Layout) -> Result<(), PlanError> {
     for flow in flows(config, layout) {
         let tag = config.network.stations[flow.from].tagging.map_or(0, |_| TAG);
-        for egress in places::way(&config.network, flow.from, flow.to, flow.priority) {
+        for egress in places::route(&config.network, flow.from, flow.to, flow.priority) {
             let Some(gates) = egress.gates else { continue };
             let frame: Duration = egress.rate.duration(PREAMBLE + flow.length + tag);
             if gates.list().longest_wait(egress.queue, frame).is_none() {

@@ -11,7 +11,7 @@ use wire::Duration;
 /// The same control with what it leaves open filled in: Swift without a time
 /// gets the round trip of the largest frame, and the delay of queues that it
 /// aims at, but at least [`QUEUE`] of such frames on the slowest line.
-pub fn aimed(
+pub fn with_target(
     congestion: Config,
     network: &NetworkConfig,
     stations: [usize; 2],
@@ -21,8 +21,8 @@ pub fn aimed(
     let Config::Swift(swift) = congestion else { return congestion };
     let Target::Above(queue) = swift.target else { return congestion };
     let [host, device] = stations;
-    let there = way(network, host, device, priority, mtu);
-    let back = way(network, device, host, priority, mtu);
+    let there = route(network, host, device, priority, mtu);
+    let back = route(network, device, host, priority, mtu);
     let (empty, slowest) = (there.0 + back.0, there.1.max(back.1));
     let queue = queue.max(Duration::from_ps(QUEUE * slowest.as_ps()));
     let target = Target::RoundTrip(Duration::from_us((empty + queue).as_ps().div_ceil(1_000_000)));
@@ -36,7 +36,7 @@ const QUEUE: u64 = 4;
 /// One way of the largest frame and of one without payload, half of each, so
 /// that both ways are a frame and an acknowledgement in either direction; and
 /// the largest frame on the slowest line.
-fn way(
+fn route(
     network: &NetworkConfig,
     from: usize,
     to: usize,
@@ -49,7 +49,7 @@ fn way(
     let [sender, receiver] = [&network.stations[from], &network.stations[to]];
     let mut ps = sender.tx_delay.as_ps() + receiver.rx_delay.as_ps();
     let mut slowest = Duration::ZERO;
-    for egress in places::way(network, from, to, priority) {
+    for egress in places::route(network, from, to, priority) {
         let frame = egress.rate.duration(long);
         slowest = slowest.max(frame);
         ps += (frame.as_ps() + egress.rate.duration(short).as_ps()) / 2;

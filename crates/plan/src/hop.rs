@@ -12,7 +12,7 @@ use sim::world::Attached;
 /// Payload of a merged frame at most: that of any Ethernet frame.
 const MTU: usize = 1500;
 
-/// Lets the bridges merge, if anybody asks for it.
+/// Lets the bridges merge frames, if a host has this aggregation.
 pub fn merge(mut config: Config, root: &Section, owners: &Owners) -> Result<Config, PlanError> {
     let asks = |section: &&Section| section.text("aggregation") == Some(HOP);
     let hosts = owners.hosts.iter().map(|host| &host.section);

@@ -1,11 +1,11 @@
-//! Hosts with what is behind them, as the simulator takes them.
+//! Builds the simulator's configuration of hosts, links and drives.
 
 use super::attached::Pcie;
 use super::network::Layout;
 use super::owners::{HostPlan, Owners};
 use super::recording::{self, Recording};
 use super::section::{Defaults, Section, set_fields};
-use super::units::{SILENCE, Unit};
+use super::units::{PlanValue, SILENCE};
 use super::value::PlanError;
 use super::{allowed, distance, workload};
 use sim::drive::DriveConfig;
@@ -20,20 +20,20 @@ use switch::raw::Settings;
 /// What a TCP segment carries: 1500 bytes less the headers of IP and TCP.
 const SEGMENT: usize = 1460;
 
-/// The hosts, and what each of them replays.
-type Finished = (Vec<HostConfig>, Vec<Option<Arc<Recording>>>);
+/// The hosts, and the recording that each of them replays.
+type BuiltHosts = (Vec<HostConfig>, Vec<Option<Arc<Recording>>>);
 
-/// Of what hosts are made.
-pub struct Parts<'a> {
+/// Builds hosts from the tables of a plan.
+pub struct HostBuilder<'a> {
     pub root: &'a Section<'a>,
     pub defaults: &'a Defaults<'a>,
     pub owners: &'a Owners<'a>,
     pub network: &'a Layout,
 }
 
-impl Parts<'_> {
+impl HostBuilder<'_> {
     /// All hosts.
-    pub fn hosts(&self, known: &recording::Read) -> Result<Finished, PlanError> {
+    pub fn hosts(&self, known: &recording::Read) -> Result<BuiltHosts, PlanError> {
         let pcie = Pcie::read(&self.defaults.pcie)?;
         let mut made = Vec::new();
         // Stations begin with those of the hosts that are not attached directly.
@@ -41,7 +41,7 @@ impl Parts<'_> {
         let mut recordings = Vec::new();
         for host in &self.owners.hosts {
             let own = host.section.table("workload");
-            let given = if own.is_there() { own } else { self.root.table("workload") };
+            let given = if own.is_present() { own } else { self.root.table("workload") };
             let (workload, recorded) = workload::read(&given, known)?;
             let mut drives = Vec::new();
             for drive in &host.drives {
@@ -83,11 +83,11 @@ impl Parts<'_> {
     }
 
     /// A key of a host and its device nodes, or else of the plan.
-    fn choice<T: Unit>(&self, host: &HostPlan, key: &str) -> Option<T> {
+    fn host_or_root<T: PlanValue>(&self, host: &HostPlan, key: &str) -> Option<T> {
         host.section.get(key).or_else(|| self.root.get(key))
     }
 
-    /// What carries a link between two stations.
+    /// The transport of a link between two stations.
     fn transport(
         &self,
         host: &HostPlan,
@@ -118,10 +118,10 @@ impl Parts<'_> {
             let what = format!("mtu: {least} bytes for the largest TLP at MPS {mps}, to 9000B");
             return link.fail("mtu", what);
         }
-        let congestion = self.choice(host, "congestion");
+        let congestion = self.host_or_root(host, "congestion");
         let congestion = congestion.unwrap_or(Congestion::Swift(SwiftConfig::default()));
         let config = &self.network.config;
-        let congestion = distance::aimed(congestion, config, stations, priority, mtu);
+        let congestion = distance::with_target(congestion, config, stations, priority, mtu);
         let standard = Settings::new(0);
         let give_up = link.get("loss_limit").unwrap_or(standard.give_up);
         let chunk = mtu - wire::raw::HEADER;
@@ -137,8 +137,8 @@ impl Parts<'_> {
     ) -> Result<SwitchConfig, PlanError> {
         let link = &self.defaults.link;
         let mut switch = SwitchConfig::new(mps, ports);
-        switch.aggregation = self.choice(host, "aggregation").unwrap_or_default();
-        switch.rate_limit = self.choice(host, "rate_limit");
+        switch.aggregation = self.host_or_root(host, "aggregation").unwrap_or_default();
+        switch.rate_limit = self.host_or_root(host, "rate_limit");
         set_fields!(switch, link, keepalive loss_limit max_frame);
         let least = 16 + mps + 4;
         if !(least..=1 << 20).contains(&switch.max_frame) {
@@ -183,7 +183,7 @@ fn holds(
     Ok(())
 }
 
-/// Whether a workload fits the drives: what else a run would find out late.
+/// Checks that a workload fits the drives, which a run would find out late.
 fn fits(
     workload: &Workload,
     section: &Section,

@@ -4,7 +4,7 @@
 
 use super::allowed::Allowed::{self, *};
 use super::allowed::{Key, Table};
-use super::units::{self, Drift, Offset, Unit};
+use super::units::{self, Drift, Offset, PlanValue};
 use sim::drive::Timing;
 use sim::ethernet::port::RateStep;
 use stats::random::Probability;

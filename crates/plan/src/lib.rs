@@ -4,10 +4,10 @@ mod allowed;
 mod attached;
 mod check;
 mod distance;
+mod error_text;
 mod hop;
 mod host;
 mod keys;
-mod mistake;
 mod network;
 mod owners;
 #[cfg(test)]
@@ -25,7 +25,7 @@ mod workload;
 pub use recording::Recording;
 pub use value::{Origin, PlanError};
 
-use crate::simulate::Wanted;
+use crate::simulate::RequestedOutputs;
 use keys::ROOT;
 use report::target::Target;
 use section::{Defaults, Section};
@@ -63,7 +63,7 @@ pub struct Planned {
     /// What each host replays, if it does.
     pub recordings: Vec<Option<Arc<Recording>>>,
     /// What is to be kept of the first run.
-    pub record: Wanted,
+    pub record: RequestedOutputs,
     /// Simulations to run, each with the next seed.
     pub runs: u64,
 }
@@ -117,7 +117,7 @@ impl Plan {
         let owners = &owners::Owners::new(root, defaults)?;
         owners.check(root, defaults)?;
         let network = &network::Layout::read(root, defaults, owners)?;
-        let parts = host::Parts { root, defaults, owners, network };
+        let parts = host::HostBuilder { root, defaults, owners, network };
         let (hosts, recordings) = parts.hosts(&self.recordings)?;
         let standard = Limits::default();
         let time = limits.get("time").map(|time: Duration| Instant::ZERO + time);
@@ -143,7 +143,7 @@ impl Plan {
             stations: stations.to_vec(),
             bridges: bridges.to_vec(),
             recordings,
-            record: Wanted {
+            record: RequestedOutputs {
                 trace: record.path("trace"),
                 pcapng: record.path("pcapng").map(Target::File),
                 report: record.path("report").map(Target::File),

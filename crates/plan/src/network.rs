@@ -1,6 +1,6 @@
-//! Stations, bridges, cables and what else is on them.
+//! Stations, bridges, cables, background traffic and outages.
 
-use super::mistake::unknown;
+use super::error_text::unknown;
 use super::owners::{Owners, copies};
 use super::schedule::Schedules;
 use super::section::{Defaults, Section, set_fields};
@@ -17,7 +17,7 @@ use sim::network::{
 use sim::world::Outage;
 use wire::{Duration, Instant};
 
-/// The network, with what its parts are called.
+/// The network, with the names of its parts.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     pub config: NetworkConfig,
@@ -31,8 +31,8 @@ pub struct Layout {
     pub outages: Vec<Outage>,
 }
 
-/// A cable as it is written, its ends names and not yet places.
-struct Drawn {
+/// A cable between two names, before its ports are assigned.
+struct NamedCable {
     ends: [usize; 2],
     rate: Rate,
     config: CableConfig,
@@ -55,7 +55,7 @@ impl Layout {
                 return Err(entry.origin.fail(what));
             }
             // It may stay where only the transport changes, but not be wrong.
-            drawn(&defaults.link, [0; 2])?;
+            named_cable(&defaults.link, [0; 2])?;
             station(&defaults.link, false, Rate::G1, &Schedules::default())?;
             return Ok(layout);
         }
@@ -69,9 +69,9 @@ impl Layout {
             }
             layout.names.push(name.clone());
         }
-        let drawn = layout.cables(root, defaults, bridges.len())?;
+        let named_cable = layout.cables(root, defaults, bridges.len())?;
         for (number, (section, tsn)) in sections.iter().enumerate() {
-            let mut here = drawn.iter().filter(|cable| cable.ends.contains(&number));
+            let mut here = named_cable.iter().filter(|cable| cable.ends.contains(&number));
             let Some(cable) = here.next() else {
                 let what = format!("no cable leads to '{}'", layout.names[number]);
                 return Err(section.origin.fail(what));
@@ -80,7 +80,7 @@ impl Layout {
                 let what = format!("'{}' has a cable already", layout.names[number]);
                 return Err(more.origin.fail(what));
             }
-            section.used(&owners.transports(), |_| true)?;
+            section.check_used(&owners.transports(), |_| true)?;
             let station = station(section, *tsn, cable.rate, &schedules)?;
             let spans = section.list::<(Instant, Option<Instant>)>("outages").into_iter();
             let outage = |((from, until), _)| Outage { station: number, from, until };
@@ -92,7 +92,7 @@ impl Layout {
             layout.places.push(section.place("schedule"));
             layout.config.bridges.push(bridge(section));
         }
-        layout.connect(drawn, &bridges, &schedules)?;
+        layout.connect(named_cable, &bridges, &schedules)?;
         layout.traffic(root)?;
         Ok(layout)
     }
@@ -108,7 +108,7 @@ impl Layout {
         for host in owners.hosts.iter().filter(|host| !host.is_direct()) {
             self.names.push(host.name.clone());
             self.nodes.push(None);
-            let own = host.section.table("link").over(&defaults.link);
+            let own = host.section.table("link").with_defaults(&defaults.link);
             sections.push((own, host.transport == "tsn"));
         }
         let tsn = sections.iter().any(|(_, tsn)| *tsn);
@@ -131,13 +131,15 @@ impl Layout {
         root: &Section,
         defaults: &Defaults,
         bridges: usize,
-    ) -> Result<Vec<Drawn>, PlanError> {
+    ) -> Result<Vec<NamedCable>, PlanError> {
         let named = root.named("cables").into_iter();
         let stations = self.names.len() - bridges;
         match (named.len(), stations, bridges) {
-            (0, 2, 0) => Ok(vec![drawn(&defaults.link, [0, 1])?]),
+            (0, 2, 0) => Ok(vec![named_cable(&defaults.link, [0, 1])?]),
             // A star.
-            (0, _, 1) => (0..stations).map(|at| drawn(&defaults.link, [at, stations])).collect(),
+            (0, _, 1) => {
+                (0..stations).map(|at| named_cable(&defaults.link, [at, stations])).collect()
+            }
             (0, ..) => {
                 let what = format!(
                     "{stations} stations ({}) and no cables: [cables.NAME] with a and b joins two \
@@ -149,7 +151,7 @@ impl Layout {
             _ => named
                 .map(|(_, section)| {
                     let ends = [self.end(&section, "a")?, self.end(&section, "b")?];
-                    drawn(&section.over(&defaults.link), ends)
+                    named_cable(&section.with_defaults(&defaults.link), ends)
                 })
                 .collect(),
         }
@@ -165,13 +167,13 @@ impl Layout {
     /// Gives every end of a cable at a bridge a port of its own.
     fn connect(
         &mut self,
-        drawn: Vec<Drawn>,
+        named_cable: Vec<NamedCable>,
         bridges: &[(String, Section)],
         schedules: &Schedules,
     ) -> Result<(), PlanError> {
         let mut group: Vec<usize> = (0..self.names.len()).collect();
         let NetworkConfig { stations, bridges: made, cables } = &mut self.config;
-        for cable in drawn {
+        for cable in named_cable {
             let [a, b] = cable.ends.map(|end| group[end]);
             if a == b {
                 return Err(cable.origin.fail("this cable closes a loop: a network has none"));
@@ -201,7 +203,7 @@ impl Layout {
             if from == to {
                 return section.fail("to", "traffic goes from one station to another");
             }
-            section.needed("interval", ", such as \"100us\"")?;
+            section.required("interval", ", such as \"100us\"")?;
             let interval = section.get("interval").unwrap_or_default();
             let traffic = TrafficConfig {
                 to,
@@ -221,7 +223,7 @@ impl Layout {
 
     fn station(&self, section: &Section, key: &str) -> Result<usize, PlanError> {
         let names = &self.names[..self.nodes.len()];
-        let name = section.needed(key, &format!(": {}", names.join(", ")))?;
+        let name = section.required(key, &format!(": {}", names.join(", ")))?;
         one_of(section, key, "host or node", name, names)
     }
 
@@ -261,7 +263,7 @@ fn one_of(
     found.map_or_else(|| section.fail(key, unknown(what, name, &known())), Ok)
 }
 
-fn drawn(section: &Section, ends: [usize; 2]) -> Result<Drawn, PlanError> {
+fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, PlanError> {
     let cuts = section.list("cuts").into_iter().map(|(span, _)| span).collect();
     let mut faults = Faults { cuts, ..Faults::default() };
     // Seeds are set with all others.
@@ -276,10 +278,10 @@ fn drawn(section: &Section, ends: [usize; 2]) -> Result<Drawn, PlanError> {
     config.faults = [faults.clone(), faults];
     config.rate_steps = steps.into_iter().map(|(step, _)| step).collect();
     let rate = section.get("rate").unwrap_or(Rate::G1);
-    Ok(Drawn { ends, rate, config, origin: section.origin.clone() })
+    Ok(NamedCable { ends, rate, config, origin: section.origin.clone() })
 }
 
-/// What is not said is as with a node of the NVMe/TSN paper.
+/// Defaults are those of a node of the NVMe/TSN paper.
 fn station(
     section: &Section,
     tsn: bool,

@@ -1,10 +1,10 @@
-//! Hosts and drives, which host has which drive, and which drives go to
+//! Hosts and drives: which host owns which drive, and which drives move to
 //! another host.
 
 use super::allowed::Key;
 use super::attached;
+use super::error_text::unknown;
 use super::keys::{RAW, TUNNEL};
-use super::mistake::unknown;
 use super::section::{Defaults, Section};
 use super::value::{Origin, PlanError};
 use sim::drive::DriveConfig;
@@ -37,7 +37,7 @@ impl HostPlan<'_> {
     }
 }
 
-/// `[moves.NAME]`: a drive that goes to another host.
+/// `[moves.NAME]`: a drive that moves to another host.
 struct MovePlan<'a> {
     drive: &'a str,
     to: &'a str,
@@ -46,13 +46,13 @@ struct MovePlan<'a> {
 }
 
 impl MovePlan<'_> {
-    /// What the drive is called at the host that it goes to.
+    /// The name of the drive at its new host.
     fn name(&self) -> String {
         format!("{}@{}", self.drive, self.to)
     }
 }
 
-/// Hosts and drives, and who has which.
+/// Hosts and drives, and which host owns which drive.
 pub struct Owners<'a> {
     pub hosts: Vec<HostPlan<'a>>,
     pub drives: Vec<DrivePlan<'a>>,
@@ -151,20 +151,20 @@ impl<'a> Owners<'a> {
         self.hosts.iter().map(|host| host.transport).collect()
     }
 
-    /// Every key that is there means something with the transports.
+    /// Checks that the transports use every key that is set.
     ///
     /// # Errors
-    /// The first that does not.
+    /// The first key that none of them uses.
     pub fn check(&self, root: &Section, defaults: &Defaults) -> Result<(), PlanError> {
         let all = self.transports();
-        root.used(&all, |_| true)?;
+        root.check_used(&all, |_| true)?;
         // A link that nobody uses may stay where only the transport changes.
         let tunnelled = all.iter().any(|transport| TUNNEL.contains(transport));
-        defaults.link.used(&all, |Key { with, .. }| tunnelled || *with == RAW)?;
+        defaults.link.check_used(&all, |Key { with, .. }| tunnelled || *with == RAW)?;
         for host in &self.hosts {
-            host.section.used(&[host.transport], |_| true)?;
+            host.section.check_used(&[host.transport], |_| true)?;
             for drive in &host.drives {
-                self.drives[*drive].section.used(&[host.transport], |_| true)?;
+                self.drives[*drive].section.check_used(&[host.transport], |_| true)?;
             }
         }
         Ok(())
@@ -181,7 +181,7 @@ impl<'a> Owners<'a> {
         copies(&self.drives[drive].name, self.drives[drive].count)
     }
 
-    /// The ports between which drives go.
+    /// The ports between which drives move.
     pub fn moves(&self) -> Result<Vec<Move>, PlanError> {
         let place = |planned: &MovePlan| {
             let (from, to) = (self.port(planned.drive), self.port(&planned.name()));
@@ -218,9 +218,9 @@ pub fn copies(name: &str, count: usize) -> Vec<String> {
 
 fn moves<'a>(root: &Section<'a>) -> Result<Vec<MovePlan<'a>>, PlanError> {
     let read = |(_, section): (String, Section<'a>)| {
-        let drive = section.needed("drive", ": a drive")?;
-        let to = section.needed("to", ": a host")?;
-        section.needed("at", ", such as \"5ms\"")?;
+        let drive = section.required("drive", ": a drive")?;
+        let to = section.required("to", ": a host")?;
+        section.required("at", ", such as \"5ms\"")?;
         let at = Instant::ZERO + section.get("at").unwrap_or(Duration::ZERO);
         Ok(MovePlan { drive, to, at, section })
     };
@@ -243,7 +243,7 @@ fn drives_of(
         let what = format!("[{}] needs drives, some of: {}", section.name, names.join(", "));
         return Err(section.origin.fail(what));
     }
-    let wanted = section.list::<String>("drives").into_iter();
+    let requested = section.list::<String>("drives").into_iter();
     let take = |(name, origin): (String, Origin)| {
         let Some(at) = names.iter().position(|known| *known == name) else {
             return Err(origin.fail(unknown("drive", &name, &names)));
@@ -253,5 +253,5 @@ fn drives_of(
         }
         Ok(at)
     };
-    wanted.map(take).collect()
+    requested.map(take).collect()
 }

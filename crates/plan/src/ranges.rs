@@ -31,15 +31,15 @@ fn keys() -> Vec<(String, Key)> {
 /// What a key cannot be, as TOML, and what has to be said of it.
 fn wrong(allowed: Allowed) -> Vec<(String, String)> {
     let outside = |least: u64, most: u64, words: fn(u64) -> String| {
-        let wanted = format!("{} to {}; found ", words(least), words(most));
+        let requested = format!("{} to {}; found ", words(least), words(most));
         let below = least.checked_sub(1);
         let values = below.into_iter().chain([most + 1]);
-        values.map(|value| (format!("\"{}\"", words(value)), wanted.clone())).collect()
+        values.map(|value| (format!("\"{}\"", words(value)), requested.clone())).collect()
     };
     let number = |least: u64, most: u64| {
-        let wanted = format!("expected a whole number, {least} to {most}");
+        let requested = format!("expected a whole number, {least} to {most}");
         [i128::from(least) - 1, i128::from(most) + 1]
-            .map(|n| (n.to_string(), wanted.clone()))
+            .map(|n| (n.to_string(), requested.clone()))
             .into()
     };
     let text = || vec![("5".to_owned(), "expected a text".to_owned())];
@@ -54,9 +54,9 @@ fn wrong(allowed: Allowed) -> Vec<(String, String)> {
             [number(least, most), vec![text]].concat()
         }
         Allowed::Power(least, most) => {
-            let wanted = format!("a power of two, {least} to {most} bytes");
-            let odd = (format!("{}", least + 1), wanted.clone());
-            [number(least, most), vec![odd, (format!("\"{}B\"", 2 * most), wanted)]].concat()
+            let requested = format!("a power of two, {least} to {most} bytes");
+            let odd = (format!("{}", least + 1), requested.clone());
+            [number(least, most), vec![odd, (format!("\"{}B\"", 2 * most), requested)]].concat()
         }
         Allowed::Time((least, most)) => {
             let words = |ps| time(Duration::from_ps(ps));
@@ -66,7 +66,8 @@ fn wrong(allowed: Allowed) -> Vec<(String, String)> {
         Allowed::Rate(least, most) => outside(least, most, rate),
         Allowed::Size(_, words) => vec![("\"1B\"".into(), words.into())],
         Allowed::Form(check) => {
-            let wrong = |wanted| ("\"?\"".to_owned(), format!("expected {wanted}; found '?'"));
+            let wrong =
+                |requested| ("\"?\"".to_owned(), format!("expected {requested}; found '?'"));
             check("?").err().map(wrong).into_iter().collect()
         }
         Allowed::List(item) => {
@@ -91,11 +92,11 @@ fn what_a_key_cannot_be_is_refused_with_its_place_and_range() {
     for (heading, Key { name, allowed, .. }) in keys() {
         let table = heading.replace("NAME", "x");
         let before = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
-        for (value, wanted) in wrong(allowed) {
+        for (value, requested) in wrong(allowed) {
             let found = refused(&format!("{before}{name} = {value}\n"));
             let column = name.len() + 4 + usize::from(value.starts_with('['));
             let place = format!("p.toml:{}:{column}: ", before.lines().count() + 1);
-            let said = |place: &str| found.starts_with(place) && found.contains(&wanted);
+            let said = |place: &str| found.starts_with(place) && found.contains(&requested);
             assert!(said(&place) && !found.contains('\n'), "[{heading}] {name}: {found}");
             if value.starts_with('[') {
                 continue;
@@ -106,7 +107,7 @@ fn what_a_key_cannot_be_is_refused_with_its_place_and_range() {
             let plan = Plan::parse("p.toml", &before).unwrap().with(path, value, "--set").unwrap();
             let found = plan.build().expect_err(path).to_string();
             let place = format!("--set {path}={value}: ");
-            assert!(found.starts_with(&place) && found.contains(&wanted), "{found}");
+            assert!(found.starts_with(&place) && found.contains(&requested), "{found}");
         }
     }
 }
@@ -291,7 +292,7 @@ fn every_key_reaches_the_simulation() {
 #[test]
 fn values_that_other_keys_forbid_are_refused() {
     let reads = "[workload]\nconfigreads = 1\n";
-    for (before, line, wanted) in [
+    for (before, line, requested) in [
         ("[workload]\nrw = \"read\"\n", "rwmixread = 50", "rwmixread means nothing"),
         ("[workload]\nrw = \"read\"\n", "nsid = 2", "a drive has no namespace 2"),
         ("[workload]\nrw = \"read\"\n", "stripe = \"1000B\"", "a multiple of 512B, up to 1GiB"),
@@ -316,13 +317,13 @@ fn values_that_other_keys_forbid_are_refused() {
         let reads = if before.contains("[workload]") { "" } else { reads };
         let found = refused(&format!("{text}{reads}"));
         let place = format!("p.toml:{}:", text.lines().count());
-        assert!(found.starts_with(&place) && found.contains(wanted), "{line}: {found}");
+        assert!(found.starts_with(&place) && found.contains(requested), "{line}: {found}");
     }
 }
 
 #[test]
 fn what_means_nothing_with_a_transport_is_refused() {
-    for (text, wanted) in [
+    for (text, requested) in [
         (
             "[link]\nmtu = \"9000B\"",
             "p.toml:2:7: mtu means nothing with transport tcp: it is of raw",
@@ -352,6 +353,6 @@ fn what_means_nothing_with_a_transport_is_refused() {
             "p.toml:3:15: propagation: 0ns to 1s; found 2s",
         ),
     ] {
-        assert_eq!(refused(&format!("{text}\n[workload]\nconfigreads = 1\n")), wanted);
+        assert_eq!(refused(&format!("{text}\n[workload]\nconfigreads = 1\n")), requested);
     }
 }

@@ -29,8 +29,8 @@ pub struct Recording {
     pub operations: Arc<[Operation]>,
     /// By drive and queue: the most commands that were in flight.
     pub depths: Vec<Vec<u16>>,
-    /// By drive and queue: as many as the queue had room for.
-    pub rooms: Vec<Vec<u16>>,
+    /// By drive and queue: the entries of the queue.
+    pub queue_entries: Vec<Vec<u16>>,
     /// Bytes needed of each drive.
     pub needs: Vec<u64>,
     /// Submission doorbell to completion head doorbell, of commands that have
@@ -43,10 +43,10 @@ pub struct Recording {
     pub gaps: u64,
 }
 
-/// Recordings that were read already, by their files.
+/// A cache of recordings, by their files.
 pub type Read = Arc<Mutex<BTreeMap<Vec<PathBuf>, Arc<Recording>>>>;
 
-/// The recording in these files, from `read` if it is there.
+/// The recording in these files, from the cache `read` if it has it.
 ///
 /// # Errors
 /// One line that names a file.
@@ -60,8 +60,8 @@ pub fn recording(files: &[PathBuf], read: &Read) -> Result<Arc<Recording>, Strin
     Ok(recording)
 }
 
-/// A command before it has its place.
-struct Taken {
+/// A recorded command before its offset on the simulated drive is known.
+struct RecordedCommand {
     device: Bdf,
     queue: u16,
     nsid: u32,
@@ -97,14 +97,14 @@ fn operation(command: &Command) -> Option<(Op, u64, u64)> {
     }
 }
 
-fn taken(command: &Command) -> Option<Taken> {
+fn recorded_command(command: &Command) -> Option<RecordedCommand> {
     if command.status.is_some_and(|status| !status.is_success()) {
         return None;
     }
     let (op, offset, length) = operation(command)?;
     offset.checked_add(length).filter(|_| length <= LONGEST)?;
     let fetch = command.steps.iter().find(|step| step.kind == StepKind::SqeData);
-    Some(Taken {
+    Some(RecordedCommand {
         device: command.device,
         queue: command.queue,
         nsid: if op == Op::Flush { 0 } else { command.entry.nsid },
@@ -128,19 +128,20 @@ impl Recording {
         let mut commands = Vec::new();
         let (mut left_out, mut gaps) = (0, 0);
         // Of queues that were created: entries less one.
-        let mut rooms: BTreeMap<(Bdf, u16), u16> = BTreeMap::new();
+        let mut queue_entries: BTreeMap<(Bdf, u16), u16> = BTreeMap::new();
         run.analyse(|found, _| match found {
             Finding::Gap(_) => gaps += 1,
-            Finding::Event(Event::Command(command)) if !command.is_admin() => match taken(&command)
-            {
-                Some(taken) => commands.push(taken),
-                None => left_out += 1,
-            },
+            Finding::Event(Event::Command(command)) if !command.is_admin() => {
+                match recorded_command(&command) {
+                    Some(taken) => commands.push(taken),
+                    None => left_out += 1,
+                }
+            }
             Finding::Event(Event::Command(command))
                 if command.entry.opcode == opcode::admin::CREATE_SQ =>
             {
                 let cdw10 = command.entry.cdw10;
-                let room = rooms.entry((command.device, cdw10 as u16)).or_default();
+                let room = queue_entries.entry((command.device, cdw10 as u16)).or_default();
                 *room = (*room).max((cdw10 >> 16) as u16);
             }
             _ => {}
@@ -170,11 +171,12 @@ impl Recording {
             let queues: BTreeSet<u16> = of().map(|command| command.queue).collect();
             let on = |queue: u16| of().filter(move |command| command.queue == queue);
             depths.push(queues.iter().map(|queue| depth(on(*queue))).collect());
-            let room = |queue: &u16| rooms.get(&(device, *queue)).copied().unwrap_or(1).max(1);
+            let room =
+                |queue: &u16| queue_entries.get(&(device, *queue)).copied().unwrap_or(1).max(1);
             free.push(queues.iter().map(room).collect());
             numbers.insert(device, (drive, bases, queues.into_iter().collect::<Vec<u16>>()));
         }
-        let operation = |command: &Taken| {
+        let operation = |command: &RecordedCommand| {
             let (drive, bases, queues) = &numbers[&command.device];
             let base = bases.get(&command.nsid).copied().unwrap_or(0);
             Operation {
@@ -187,13 +189,13 @@ impl Recording {
             }
         };
         let operations = commands.iter().map(operation).collect();
-        let (files, rooms, needs) = (files.to_vec(), free, needed);
-        Ok(Self { files, at, operations, depths, rooms, needs, latency, left_out, gaps })
+        let (files, queue_entries, needs) = (files.to_vec(), free, needed);
+        Ok(Self { files, at, operations, depths, queue_entries, needs, latency, left_out, gaps })
     }
 }
 
 /// Where each namespace begins on the simulated drive, and bytes in all.
-fn layout<'a>(commands: impl Iterator<Item = &'a Taken>) -> (BTreeMap<u32, u64>, u64) {
+fn layout<'a>(commands: impl Iterator<Item = &'a RecordedCommand>) -> (BTreeMap<u32, u64>, u64) {
     let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
     for command in commands.filter(|command| command.op != Op::Flush) {
         let end = ends.entry(command.nsid).or_default();
@@ -210,13 +212,13 @@ fn layout<'a>(commands: impl Iterator<Item = &'a Taken>) -> (BTreeMap<u32, u64>,
 }
 
 /// The most commands in flight at once, from doorbell to head doorbell.
-fn depth<'a>(commands: impl Iterator<Item = &'a Taken>) -> u16 {
+fn depth<'a>(commands: impl Iterator<Item = &'a RecordedCommand>) -> u16 {
     let mut turns = Vec::new();
     for command in commands {
         turns.push((command.start, 1));
         turns.push((command.end.unwrap_or(Instant::from_ps(u64::MAX)), -1));
     }
-    // Who ends makes room for who begins.
+    // A command that ends frees its entry for one that begins.
     turns.sort_unstable();
     let (mut now, mut most) = (0i64, 1);
     for (_, turn) in turns {

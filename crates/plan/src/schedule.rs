@@ -1,6 +1,6 @@
 //! Gate control lists and clocks.
 
-use super::mistake::unknown;
+use super::error_text::unknown;
 use super::section::Section;
 use super::units::{Drift, Offset};
 use super::value::PlanError;

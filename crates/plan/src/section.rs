@@ -3,7 +3,7 @@
 
 use super::allowed::{Allowed, Key, Table};
 use super::keys::ROOT;
-use super::units::Unit;
+use super::units::PlanValue;
 use super::value::{Entry, Kind, Origin, PlanError, Value};
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 pub struct Section<'a> {
     /// Its name: `drives.central`.
     pub name: String,
-    /// Its place; that of the plan if it is not there.
+    /// Its place; that of the plan if it is not set.
     pub origin: Origin,
     keys: Table,
     layers: Vec<&'a [Entry]>,
@@ -52,7 +52,7 @@ impl<'a> Section<'a> {
     }
 
     /// The same table with these defaults.
-    pub fn over(mut self, defaults: &Self) -> Self {
+    pub fn with_defaults(mut self, defaults: &Self) -> Self {
         self.layers.extend(&defaults.layers);
         self
     }
@@ -88,15 +88,15 @@ impl<'a> Section<'a> {
     /// that has nothing else.
     pub fn named_or(&self, key: &str, alone: &str, defaults: &Self) -> Vec<(String, Self)> {
         let named = self.named(key).into_iter();
-        let named: Vec<_> = named.map(|(name, own)| (name, own.over(defaults))).collect();
+        let named: Vec<_> = named.map(|(name, own)| (name, own.with_defaults(defaults))).collect();
         if !named.is_empty() {
             return named;
         }
         vec![(alone.to_owned(), Self { keys: self.table(key).keys, ..defaults.clone() })]
     }
 
-    /// Whether the table is there.
-    pub fn is_there(&self) -> bool {
+    /// Whether the plan has this table.
+    pub fn is_present(&self) -> bool {
         !self.layers.is_empty()
     }
 
@@ -116,12 +116,12 @@ impl<'a> Section<'a> {
     }
 
     /// A key's value, if it is there.
-    pub fn get<T: Unit>(&self, key: &str) -> Option<T> {
+    pub fn get<T: PlanValue>(&self, key: &str) -> Option<T> {
         self.find(key).map(|entry| read(&entry.value))
     }
 
     /// The items of an array, each with its place.
-    pub fn list<T: Unit>(&self, key: &str) -> Vec<(T, Origin)> {
+    pub fn list<T: PlanValue>(&self, key: &str) -> Vec<(T, Origin)> {
         let Some(Kind::List(items)) = self.find(key).map(|entry| &entry.value.kind) else {
             return Vec::new();
         };
@@ -136,8 +136,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A text that has to be there: `what` says what it names.
-    pub fn needed(&self, key: &str, what: &str) -> Result<&'a str, PlanError> {
+    /// A required text: `what` describes it in the error.
+    pub fn required(&self, key: &str, what: &str) -> Result<&'a str, PlanError> {
         let missing = || self.origin.fail(format!("[{}] needs {key}{what}", self.name));
         self.text(key).ok_or_else(missing)
     }
@@ -147,12 +147,16 @@ impl<'a> Section<'a> {
         self.text(key).map(|name| self.place(key).path(name))
     }
 
-    /// Every key that is there means something with one of the transports that
-    /// are `there`: whoever sets one expects it to do something.
+    /// Checks that every key that is set is used by one of the transports that
+    /// are `there`: a key without effect is a mistake.
     ///
     /// # Errors
-    /// The first that means nothing, of those that `which` looks at.
-    pub fn used(&self, there: &[&str], which: impl Fn(&Key) -> bool) -> Result<(), PlanError> {
+    /// The first unused key, of those that `which` selects.
+    pub fn check_used(
+        &self,
+        there: &[&str],
+        which: impl Fn(&Key) -> bool,
+    ) -> Result<(), PlanError> {
         for Key { name, with, .. } in self.keys().filter(|key| which(key)) {
             if self.find(name).is_some() && !there.iter().any(|used| with.contains(used)) {
                 let mut names = there.to_vec();
@@ -166,7 +170,7 @@ impl<'a> Section<'a> {
     }
 }
 
-fn read<T: Unit>(value: &Value) -> T {
+fn read<T: PlanValue>(value: &Value) -> T {
     let read = match &value.kind {
         Kind::Text(text) => T::parse(text).ok(),
         Kind::Integer(number) => T::plain(*number),

@@ -14,13 +14,13 @@ fn built(text: &str) -> Planned {
 }
 
 #[track_caller]
-fn fails(text: &str, wanted: &str) {
+fn fails(text: &str, requested: &str) {
     let error = match Plan::parse("p.toml", text) {
         Ok(plan) => plan.build().err(),
         Err(error) => Some(error),
     };
     let error = error.expect("a mistake").to_string();
-    assert_eq!(error, wanted);
+    assert_eq!(error, requested);
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn policies_rates_and_moves_are_checked() {
         let plan = Plan::parse("p.toml", &format!("{text}\n[workload]\nconfigreads = 1\n"));
         plan.unwrap().build().unwrap_err().to_string()
     };
-    for (text, wanted) in [
+    for (text, requested) in [
         ("aggregation = \"some\"", "p.toml:1:15: aggregation: expected per-tlp, wait=TIME"),
         ("aggregation = \"wait=1\"", "up to 10ms (such as wait=1us), hop or adaptive; found"),
         ("rate_limit = \"0G\"", "rate_limit: expected a rate such as 5G"),
@@ -321,7 +321,7 @@ fn policies_rates_and_moves_are_checked() {
             "p.toml:2:9: unknown drive 'd'. There are: drive",
         ),
     ] {
-        assert!(error(text).contains(wanted), "{text}: {}", error(text));
+        assert!(error(text).contains(requested), "{text}: {}", error(text));
     }
 }
 
@@ -369,7 +369,7 @@ fn large_payloads_never_wait_for_credits_in_vain() {
 /// Raw Ethernet: what a plan leaves open is worked out from its network.
 #[test]
 fn raw_ethernet_aims_at_the_distance_of_its_network() {
-    let aimed = |text: &str| {
+    let with_target = |text: &str| {
         let config = built(&format!("transport = \"raw\"\n{text}{READS}")).config;
         let Attached::Switch(switch) = &config.hosts[0].attached else { panic!("a tunnel") };
         let sim::transport::TransportConfig::Raw(raw) = &switch.ports[0].transport else {
@@ -379,16 +379,16 @@ fn raw_ethernet_aims_at_the_distance_of_its_network() {
     };
     // 4 x 894 ns in the stations, 2 x 10 ns of cable, 12 208 and 576 ns of
     // line; four frames of 12 208 ns may wait.
-    assert_eq!(aimed("[link]\nrate = \"1G\"\n"), ("swift=66us".to_owned(), 1488));
-    assert_eq!(aimed("[link]\nrate = \"10G\"\n"), ("swift=20us".to_owned(), 1488));
+    assert_eq!(with_target("[link]\nrate = \"1G\"\n"), ("swift=66us".to_owned(), 1488));
+    assert_eq!(with_target("[link]\nrate = \"10G\"\n"), ("swift=20us".to_owned(), 1488));
     let given = "congestion = \"swift=50us\"\n[link]\nmtu = \"4500B\"\n";
-    assert_eq!(aimed(given), ("swift=50us".to_owned(), 4488));
-    assert_eq!(aimed("congestion = \"rate=5G\"\n"), ("rate=5G".to_owned(), 1488));
-    assert_eq!(aimed("congestion = \"none\"\n"), ("none".to_owned(), 1488));
+    assert_eq!(with_target(given), ("swift=50us".to_owned(), 4488));
+    assert_eq!(with_target("congestion = \"rate=5G\"\n"), ("rate=5G".to_owned(), 1488));
+    assert_eq!(with_target("congestion = \"none\"\n"), ("none".to_owned(), 1488));
     // A gate that is closed for 400 us is no congestion.
     let gated = "[link]\nschedule = \"s\"\n[schedules.s]\nbase = \"0us\"\ncycle = \"500us\"\n\
                  entries = [\"S ff 100us\", \"S 00 400us\"]\n";
-    let (control, _) = aimed(gated);
+    let (control, _) = with_target(gated);
     let time: wire::Duration = control.strip_prefix("swift=").unwrap().parse().unwrap();
     assert!(time > wire::Duration::from_us(2 * 400), "{control}");
 }

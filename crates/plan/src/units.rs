@@ -1,4 +1,4 @@
-//! What keys are read as. Numbers with units: every one is written out, none
+//! Parsers of the values of keys. Numbers need their unit: every unit is written out, none
 //! is guessed.
 
 use sim::ethernet::port::RateStep;
@@ -9,7 +9,7 @@ use tsn::{Entry, GateStates};
 use wire::units::scaled;
 use wire::{Duration, Instant};
 
-/// What a text may be, and what it is.
+/// A parsed value, or the expected form.
 pub type Parsed<T> = Result<T, &'static str>;
 
 const SIZES: [(&str, u64); 7] = [
@@ -37,15 +37,15 @@ pub const LONG: Span = (Duration::ZERO, LONGEST);
 pub const SPAN: Span = (Duration::from_ns(1), LONGEST);
 /// PCIe's shortest and longest completion timeout.
 pub const COMPLETION: Span = (Duration::from_us(50), Duration::from_ms(64_000));
-/// How long a tunnel says nothing, and hears nothing.
+/// The idle and loss intervals of a tunnel.
 pub const SILENCE: Span = (Duration::from_us(1), Duration::from_ms(3_600_000));
 const LONGEST: Duration = Duration::from_ms(1_000_000_000);
 
 /// Of a clock's offset, in picoseconds.
 const MOST_OFFSET: u64 = 1_000_000_000_000_000;
 
-/// What a key's value is read as.
-pub trait Unit: Sized {
+/// The type of a key's value.
+pub trait PlanValue: Sized {
     /// Reads a text.
     fn parse(text: &str) -> Parsed<Self>;
 
@@ -63,7 +63,7 @@ pub trait Unit: Sized {
 /// Numbers as they stand; bytes, and bytes a second.
 macro_rules! number {
     ($($kind:ty)*) => {$(
-        impl Unit for $kind {
+        impl PlanValue for $kind {
             fn parse(text: &str) -> Parsed<Self> {
                 let number = size(text).or_else(|_| byte_rate(text))?;
                 number.try_into().map_err(|_| "a smaller number")
@@ -77,13 +77,13 @@ macro_rules! number {
 }
 number!(u8 u16 u32 u64 usize);
 
-impl Unit for String {
+impl PlanValue for String {
     fn parse(text: &str) -> Parsed<Self> {
         Ok(text.to_owned())
     }
 }
 
-impl Unit for Duration {
+impl PlanValue for Duration {
     fn parse(text: &str) -> Parsed<Self> {
         text.parse().map_err(|_| "a time such as 250ns: ps, ns, us, ms or s")
     }
@@ -92,7 +92,7 @@ impl Unit for Duration {
 /// How far a clock is ahead of time, in picoseconds.
 pub struct Offset(pub i64);
 
-impl Unit for Offset {
+impl PlanValue for Offset {
     fn parse(text: &str) -> Parsed<Self> {
         let (sign, rest) = signed(text);
         let time = rest.parse::<Duration>().ok().filter(|time| time.as_ps() <= MOST_OFFSET);
@@ -104,7 +104,7 @@ impl Unit for Offset {
 /// How much faster a clock is than time, in parts per billion.
 pub struct Drift(pub i32);
 
-impl Unit for Drift {
+impl PlanValue for Drift {
     fn parse(text: &str) -> Parsed<Self> {
         let (sign, rest) = signed(text);
         let ppb = scaled(rest, &[("ppb", 1), ("ppm", 1_000)]).and_then(|p| i32::try_from(p).ok());
@@ -134,7 +134,7 @@ pub fn byte_rate(text: &str) -> Parsed<u64> {
     bytes().or_else(bits).ok_or("a rate such as 800MB/s or 6.4Gb/s")
 }
 
-impl Unit for Probability {
+impl PlanValue for Probability {
     fn parse(text: &str) -> Parsed<Self> {
         let parts = scaled(text, &[("%", 10_000_000_000), ("ppm", 1_000_000), ("ppb", 1_000)]);
         parts
@@ -146,7 +146,7 @@ impl Unit for Probability {
 /// The policy of nodes whose frames bridges aggregate.
 pub const HOP: &str = "hop";
 
-impl Unit for Policy {
+impl PlanValue for Policy {
     fn parse(text: &str) -> Parsed<Self> {
         if text == HOP {
             return Ok(Self::PerTlp);
@@ -161,15 +161,15 @@ fn without_unit(text: &str) -> &str {
 }
 
 /// A line.
-impl Unit for sim::ethernet::Rate {
+impl PlanValue for sim::ethernet::Rate {
     fn parse(text: &str) -> Parsed<Self> {
         let what = "one of 100M, 1G, 2.5G, 10G, 25G, 50G, 100G";
         without_unit(text).parse().map_err(|_| what)
     }
 }
 
-/// What a node may send.
-impl Unit for Rate {
+/// The rate limit of a node.
+impl PlanValue for Rate {
     fn parse(text: &str) -> Parsed<Self> {
         let rate = without_unit(text).parse().ok().filter(|rate| fits(*rate));
         rate.ok_or("a rate such as 5G or 250M: bits a second, k, M or G, above 0 and up to 1000G")
@@ -181,8 +181,8 @@ fn fits(rate: Rate) -> bool {
     (1..=1_000_000_000_000).contains(&rate.bits_per_second)
 }
 
-/// What lets frames of raw Ethernet go.
-impl Unit for Congestion {
+/// The congestion control of raw Ethernet.
+impl PlanValue for Congestion {
     fn parse(text: &str) -> Parsed<Self> {
         let known = text.parse().ok().filter(|known| match known {
             Self::Swift(SwiftConfig { target: Target::RoundTrip(time), .. }) => *time <= SHORT.1,
@@ -197,7 +197,7 @@ impl Unit for Congestion {
 }
 
 /// From when on a port sends so much at most: `10ms 2G`.
-impl Unit for RateStep {
+impl PlanValue for RateStep {
     fn parse(text: &str) -> Parsed<Self> {
         let step = text.trim().split_once(char::is_whitespace).and_then(|(at, rate)| {
             let bits_per_second = Rate::parse(rate.trim()).ok()?.bits_per_second;
@@ -213,7 +213,7 @@ fn moment(text: &str) -> Option<Instant> {
 }
 
 /// From when to when: `10ms..12ms`.
-impl Unit for (Instant, Instant) {
+impl PlanValue for (Instant, Instant) {
     fn parse(text: &str) -> Parsed<Self> {
         let ends = text.split_once("..").and_then(|(from, to)| Some((moment(from)?, moment(to)?)));
         let what = "a span of time up to 1000000s such as 10ms..12ms";
@@ -222,7 +222,7 @@ impl Unit for (Instant, Instant) {
 }
 
 /// The same, or for good: `10ms..`.
-impl Unit for (Instant, Option<Instant>) {
+impl PlanValue for (Instant, Option<Instant>) {
     fn parse(text: &str) -> Parsed<Self> {
         let for_good = text.strip_suffix("..").and_then(moment).map(|from| (from, None));
         let span = || <(Instant, Instant)>::parse(text).map(|(from, until)| (from, Some(until)));
@@ -232,7 +232,7 @@ impl Unit for (Instant, Option<Instant>) {
 }
 
 /// `S 01 300us`, with or without `sched-entry` before it, as `tc … taprio` has it.
-impl Unit for Entry {
+impl PlanValue for Entry {
     fn parse(text: &str) -> Parsed<Self> {
         let text = text.trim().strip_prefix("sched-entry").unwrap_or(text);
         let read = |words: &[&str]| {
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(span("1us..2us"), Ok((Instant::from_ns(1_000), Instant::from_ns(2_000))));
         assert!(Duration::parse("5").is_err() && u8::parse("256B").is_err());
         assert!(size("0.3B").is_err() && span("2us..1us").is_err());
-        for (form, text, wanted) in [
+        for (form, text, requested) in [
             (Congestion::check as fn(&str) -> _, "rate=0", "rate=RATE above 0 and up to 1000G"),
             (Congestion::check, "swift=2s", "swift=TIME up to 1s"),
             (Policy::check, "wait=1s", "wait=TIME up to 10ms"),
@@ -285,7 +285,7 @@ mod tests {
             (<(Instant, Instant)>::check, "1s..1000001s", "up to 1000000s"),
             (<(Instant, Option<Instant>)>::check, "1000001s..", "up to 1000000s"),
         ] {
-            assert!(form(text).unwrap_err().contains(wanted), "{text}");
+            assert!(form(text).unwrap_err().contains(requested), "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A plan's values, each with the place where it stands.
 
-use super::mistake;
+use super::error_text;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
@@ -33,7 +33,7 @@ impl Origin {
 
     /// A mistake here.
     pub fn fail(&self, what: impl Into<String>) -> PlanError {
-        PlanError { origin: self.clone(), what: what.into() }
+        PlanError { origin: self.clone(), message: what.into() }
     }
 }
 
@@ -43,16 +43,16 @@ pub struct PlanError {
     /// The place.
     pub origin: Origin,
     /// The mistake, with what is allowed.
-    pub what: String,
+    pub message: String,
 }
 
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
             Origin::File { file, line, column } => {
-                write!(f, "{file}:{line}:{column}: {}", self.what)
+                write!(f, "{file}:{line}:{column}: {}", self.message)
             }
-            Origin::Option(option) => write!(f, "{option}: {}", self.what),
+            Origin::Option(option) => write!(f, "{option}: {}", self.message),
         }
     }
 }
@@ -155,7 +155,7 @@ impl Source<'_> {
 pub fn parse(file: &str, text: &str) -> Result<Value, PlanError> {
     let source = Source { file, text };
     let table = DeTable::parse(text).map_err(|error| {
-        let (at, what) = mistake::of(text, &error);
+        let (at, what) = error_text::of(text, &error);
         source.at(at).fail(what)
     })?;
     Ok(Value { origin: source.at(0), kind: Kind::Table(source.table(table.get_ref())) })

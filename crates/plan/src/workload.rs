@@ -1,4 +1,4 @@
-//! What a host does, in fio's words.
+//! The workload of a host, in fio's terms.
 
 use super::allowed::names;
 use super::keys::WORKLOADS;
@@ -10,12 +10,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use wire::Duration;
 
-/// Commands that a replayed queue has room for at most, where nothing is said:
+/// Entries of a replayed queue by default:
 /// those of Linux have 1023, and more memory than hosts have by default.
-const ROOM: u16 = 255;
+const DEFAULT_ENTRIES: u16 = 255;
 
-/// A workload, and the recording that it replays.
-type Given = (Workload, Option<Arc<Recording>>);
+/// A workload, and its recording if it is a replay.
+type ParsedWorkload = (Workload, Option<Arc<Recording>>);
 
 /// Any workload: for tables that are taken from the NVMe/TSN paper's configuration.
 pub fn any() -> Workload {
@@ -23,7 +23,7 @@ pub fn any() -> Workload {
 }
 
 /// Reads `[workload]`; recordings are taken from `known` if they are there.
-pub fn read(section: &Section, known: &recording::Read) -> Result<Given, PlanError> {
+pub fn read(section: &Section, known: &recording::Read) -> Result<ParsedWorkload, PlanError> {
     let given: Vec<_> =
         WORKLOADS.into_iter().filter(|(key, _)| section.find(key).is_some()).collect();
     let [(kind, table)] = given[..] else {
@@ -87,10 +87,10 @@ fn replay(
     };
     let (timing, most) = match section.text("timing") {
         Some("asap") => (IssueTiming::Asap, &recording.depths),
-        _ => (IssueTiming::Recorded, &recording.rooms),
+        _ => (IssueTiming::Recorded, &recording.queue_entries),
     };
     let depth = section.get("iodepth");
-    let of = |most: &u16| depth.unwrap_or((*most).min(ROOM));
+    let of = |most: &u16| depth.unwrap_or((*most).min(DEFAULT_ENTRIES));
     let depths = most.iter().map(|queues| queues.iter().map(of).collect()).collect();
     let operations = recording.operations.clone();
     Ok((Workload::Replay(Replay { operations, timing, depths }), recording))

@@ -8,19 +8,19 @@ const WIDTH: f64 = 440.0;
 const ROW: f64 = 46.0;
 const BAR: f64 = 22.0;
 
-/// One whole.
+/// One bar.
 #[derive(Clone, Debug)]
 pub struct Bar {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// The whole, as text.
+    /// The sum of the parts, as text.
     pub total: String,
     /// A value for each part.
     pub parts: Vec<u64>,
 }
 
-/// Wholes of the same parts, each drawn over the full width: what is compared
-/// is how they divide.
+/// Bars of the same parts, each drawn over the full width, to compare
+/// the shares of the parts.
 #[derive(Clone, Debug)]
 pub struct Stack {
     /// What is shown.
@@ -29,7 +29,7 @@ pub struct Stack {
     pub note: String,
     /// Names of the parts.
     pub parts: Vec<String>,
-    /// The wholes.
+    /// The bars.
     pub bars: Vec<Bar>,
     /// A value of a part as text.
     pub format: fn(u64) -> String,

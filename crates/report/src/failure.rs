@@ -19,5 +19,5 @@ impl From<String> for Failure {
     }
 }
 
-/// What a command ends in.
+/// The result of a command.
 pub type Outcome = Result<(), Failure>;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 pub use stats::Latency;
 
-/// What samples amount to, in nanoseconds; all zero if there are none.
+/// Statistics of samples, in nanoseconds; all zero if there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Samples.

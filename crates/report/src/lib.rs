@@ -20,7 +20,7 @@ pub use page::{Page, Tile};
 pub use plot::{Axis, Plot, Scale, Series, distribution, histogram};
 pub use table::{Align, Column, Table};
 
-/// Colours of series and segments, told apart by colour-blind readers as well
+/// Colours of series and segments that colour-blind readers can distinguish as well
 /// (M. Okabe and K. Ito, "Color Universal Design", 2008); further ones after
 /// P. Tol, "Colour Schemes", 2021, muted.
 const COLOURS: [&str; 15] = [

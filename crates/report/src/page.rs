@@ -51,14 +51,14 @@ tr,.key,.tile{break-inside:avoid}table{font-size:8pt}th,td{padding:.2rem .45rem}
 .figures{grid-template-columns:1fr 1fr;gap:1rem 1.6rem}.figures th,.figures td{padding:.15rem .3rem}\
 .figures>figure:only-child{grid-column:1/-1;max-width:30rem}details{display:none}}";
 
-/// A number that catches the eye.
+/// A prominent number.
 #[derive(Clone, Debug)]
 pub struct Tile {
     /// The number, with its unit.
     pub value: String,
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// Whether it is bad news.
+    /// Whether it is highlighted as a problem.
     pub bad: bool,
 }
 
@@ -114,7 +114,7 @@ impl Page {
         let _ = writeln!(self.out, "<div class=\"scroll\">{}</div>", table.html());
     }
 
-    /// A table for those who ask for it; not printed.
+    /// A table folded behind its summary; not printed.
     pub fn more(&mut self, summary: &str, table: &Table) {
         let (summary, table) = (escape(summary), table.html());
         let _ = writeln!(
@@ -145,7 +145,7 @@ impl Page {
         let _ = writeln!(self.out, "<figure>{head}<div class=\"wide\">{svg}</div></figure>");
     }
 
-    /// What is there for machines, or for those who ask; not printed.
+    /// Text folded behind its summary, such as data for programs; not printed.
     pub fn details(&mut self, summary: &str, text: &str) {
         let (summary, text) = (escape(summary), escape(text));
         let _ =

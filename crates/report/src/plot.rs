@@ -36,7 +36,7 @@ pub enum Scale {
 /// One direction of a plot.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What is laid out.
+    /// The quantity of the axis.
     pub label: String,
     /// How.
     pub scale: Scale,
@@ -49,7 +49,7 @@ pub struct Axis {
 /// A line.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// Its points, in the order in which they are joined.
     pub points: Vec<(f64, f64)>,
@@ -58,7 +58,7 @@ pub struct Series {
 /// Lines in one plot.
 #[derive(Clone, Debug)]
 pub struct Plot {
-    /// For those who cannot see it.
+    /// The description for screen readers.
     pub title: String,
     /// Left to right.
     pub x: Axis,

@@ -65,7 +65,7 @@ impl Target {
         sink.write_all(text.as_bytes()).and_then(|()| sink.flush()).map_err(|e| self.failed(&e))
     }
 
-    /// What is said of a document that could not be written.
+    /// The error for a document that could not be written.
     pub fn failed(&self, error: &io::Error) -> Failure {
         Failure(format!("cannot write {self}: {error}"))
     }
@@ -96,7 +96,7 @@ impl Write for Out {
         match self {
             Self::File(file) => file.write(bytes),
             Self::Stdout => match io::stdout().write(bytes) {
-                // Who reads it has seen enough.
+                // The reader has closed the pipe.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(bytes.len()),
                 done => done,
             },

@@ -3,7 +3,7 @@
 use super::{Run, Write, script};
 use pcie::{Bus, Ram};
 use plan::simulate::trace::TraceFiles;
-use plan::simulate::{All, Shared};
+use plan::simulate::{Observers, Shared};
 use sim::drive::{DriveConfig, Timing};
 use sim::measure::{Observer, Point};
 use sim::node::RootConfig;
@@ -81,7 +81,7 @@ pub fn run<T: Future<Output = ()> + 'static>(
     let mut world = World::new(&config).expect("a valid world");
     let files = Shared::new(TraceFiles::create(&config, &folder.join("sim")).expect("files"));
     let sent = Shared::new(Sent::default());
-    world.observe(Box::new(All(vec![Box::new(files.clone()), Box::new(sent.clone())])));
+    world.observe(Box::new(Observers(vec![Box::new(files.clone()), Box::new(sent.clone())])));
     let (ram, ended) = (world.memory(0), Rc::new(Cell::new(false)));
     let (memory, end) = (ram.clone(), ended.clone());
     world.run_program(0, |bus| {

@@ -3,7 +3,7 @@
 use crate::support::folder;
 use crate::support::tshark::Tshark;
 use plan::simulate::limits::Assumptions;
-use plan::simulate::{Outputs, Wanted};
+use plan::simulate::{Outputs, RequestedOutputs};
 use report::target::Target;
 use sim::ethernet::Rate;
 use sim::workload::Workload;
@@ -15,9 +15,12 @@ const READS: u64 = 20;
 
 /// Runs it and captures its wires.
 fn run(config: &Config, capture: &Path) {
-    let wanted = Wanted { pcapng: Some(Target::File(capture.to_owned())), ..Wanted::default() };
+    let requested = RequestedOutputs {
+        pcapng: Some(Target::File(capture.to_owned())),
+        ..RequestedOutputs::default()
+    };
     let mut outputs =
-        Outputs::begin(config, &wanted, Assumptions::default(), &str::to_owned).unwrap();
+        Outputs::begin(config, &requested, Assumptions::default(), &str::to_owned).unwrap();
     let mut world = World::new(config).unwrap();
     world.observe(outputs.observer());
     world.run().unwrap();

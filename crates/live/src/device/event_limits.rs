@@ -165,8 +165,9 @@ mod tests {
         // Two of them for ten minutes, and one line of a stranger at the end.
         let events = (0..6000).map(waits).chain([stranger(), stranger()]);
         let (emitted, _) = emitted(Duration::from_ms(100), events);
-        let is_stranger =
-            |event: &DeviceEvent| matches!(event, DeviceEvent::TurnedAway(_, Cause::UnknownProtocol(_)));
+        let is_stranger = |event: &DeviceEvent| {
+            matches!(event, DeviceEvent::TurnedAway(_, Cause::UnknownProtocol(_)))
+        };
         assert_eq!(emitted.iter().filter(|event| is_stranger(event)).count(), 1, "{emitted:?}");
         assert!(emitted.len() < 20, "{} lines", emitted.len());
     }

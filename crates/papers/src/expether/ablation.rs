@@ -1,7 +1,7 @@
 //! The policies side by side, and aggregation in the bridge before the
 //! bottleneck instead.
 
-use super::setup::{self, Setup, Way};
+use super::setup::{self, Interconnect, Setup};
 use crate::{Failed, Runs, Section};
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -16,11 +16,11 @@ const BOTTLENECK: u64 = 3_000_000_000;
 const BYTES: usize = 2_048_000;
 
 /// Words, and what they mean for the nodes and the bridge.
-const CASES: [(&str, Policy, Way); 4] = [
-    ("per-tlp", Policy::PerTlp, Way::Bridge),
-    ("wait=1us", Policy::Wait(Duration::from_us(1)), Way::Bridge),
-    ("hop", Policy::PerTlp, Way::Hop),
-    ("adaptive", Policy::Adaptive, Way::Bridge),
+const CASES: [(&str, Policy, Interconnect); 4] = [
+    ("per-tlp", Policy::PerTlp, Interconnect::Bridge),
+    ("wait=1us", Policy::Wait(Duration::from_us(1)), Interconnect::Bridge),
+    ("hop", Policy::PerTlp, Interconnect::Hop),
+    ("adaptive", Policy::Adaptive, Interconnect::Bridge),
 ];
 
 /// A policy's figures.
@@ -55,16 +55,16 @@ fn behind(report: &Report, write: bool) -> f64 {
 /// Runs the policies.
 pub fn simulate() -> Result<Vec<Ablation>, Failed> {
     let mut runs = Runs::default();
-    for (name, policy, way) in CASES {
+    for (name, policy, interconnect) in CASES {
         for write in [false, true] {
-            let setup = Setup { limit: BOTTLENECK, way, ..Setup::new(policy, 1) };
+            let setup = Setup { limit: BOTTLENECK, interconnect, ..Setup::new(policy, 1) };
             runs.add(setup.name(name), setup.config(setup::transfer(write, BYTES)));
-            let setup = Setup { way, ..Setup::new(policy, 1) };
+            let setup = Setup { interconnect, ..Setup::new(policy, 1) };
             runs.add(setup.name(name), setup.config(setup::small(write)));
         }
     }
     let reports = runs.run()?;
-    let case = |((name, ..), of): (&(&'static str, Policy, Way), &[Report])| Ablation {
+    let case = |((name, ..), of): (&(&'static str, Policy, Interconnect), &[Report])| Ablation {
         aggregation: name,
         read_mb_per_s: setup::throughput(&of[0]),
         write_mb_per_s: setup::throughput(&of[2]),

@@ -1,4 +1,4 @@
-//! How much hangs on what the slides do not say.
+//! The effect of assumptions where the slides are silent.
 
 use super::setup::{self, POLICIES, Setup};
 use super::sweep::BYTES;
@@ -45,10 +45,10 @@ fn pipelines(config: &mut Config, time: Duration) {
     }
 }
 
-/// What changes if one assumption is another.
+/// The results with one assumption changed.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Assumed {
-    /// The other assumption.
+    /// The changed assumption.
     pub case: &'static str,
     /// Throughput without aggregation, MB/s.
     pub read_off_mb_per_s: f64,

@@ -17,6 +17,6 @@ pub use ablation::Ablation;
 pub use assumed::Assumed;
 pub use parameters::{Parameter, parameters, section as parameter_section};
 pub use published::{Figure, Published, published};
-pub use setup::{Setup, Way};
+pub use setup::{Interconnect, Setup};
 pub use sweep::{Point, Sweep};
 pub use table::{Latencies, Statement, Table};

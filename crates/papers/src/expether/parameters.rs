@@ -18,7 +18,7 @@ pub struct Parameter {
     pub parameter: &'static str,
     /// With one SSD at 10 Gb/s.
     pub value: String,
-    /// Where it is from.
+    /// Its source.
     pub from: &'static str,
 }
 

@@ -28,7 +28,7 @@ pub const READS_IN_FLIGHT: usize = 32;
 /// Bytes each of them asks for: one completion, as MPS has it.
 pub const READ_REQUEST: usize = MPS;
 
-/// What the prototype's runs differ in.
+/// The settings in which the runs of the prototype differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// "With" is adaptive, "without" a frame a TLP.
@@ -37,13 +37,13 @@ pub struct Setup {
     pub ssds: u16,
     /// Bits per second that the rate limit lets go.
     pub limit: u64,
-    /// What is between the two nodes.
-    pub way: Way,
+    /// The network between the two nodes.
+    pub interconnect: Interconnect,
 }
 
-/// What is between host and drives.
+/// The network between host and drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Interconnect {
     /// A cable, as in the slides; the limit is the congestion control's.
     Cable,
     /// A bridge whose ports let through no more than the limit, which the
@@ -60,10 +60,10 @@ pub const POLICIES: [Policy; 2] = [Policy::Adaptive, Policy::PerTlp];
 impl Setup {
     /// At the rate of the line.
     pub const fn new(policy: Policy, ssds: u16) -> Self {
-        Self { policy, ssds, limit: LINE, way: Way::Cable }
+        Self { policy, ssds, limit: LINE, interconnect: Interconnect::Cable }
     }
 
-    /// The world of it.
+    /// The simulator's configuration.
     pub fn config(&self, workload: Workload) -> Config {
         let port = PortConfig {
             transport: TransportConfig::Raw(self.carrier()),
@@ -98,7 +98,7 @@ impl Setup {
     }
 
     fn carrier(&self) -> RawConfig {
-        let limit = if self.way == Way::Hop { LINE } else { self.limit };
+        let limit = if self.interconnect == Interconnect::Hop { LINE } else { self.limit };
         let rate = congestion::Rate { bits_per_second: limit, burst: 1 };
         let congestion = congestion::Config::Rate(rate);
         // Acknowledgements travel with data, or alone after two frames' time at
@@ -123,9 +123,9 @@ impl Setup {
         };
         let [host, drives] = [0, 1].map(CableEnd::Station);
         let cable = |a, b| CableConfig::new(a, b, CABLE);
-        let (bridges, cables) = match self.way {
-            Way::Cable => (Vec::new(), vec![cable(host, drives)]),
-            Way::Bridge | Way::Hop => {
+        let (bridges, cables) = match self.interconnect {
+            Interconnect::Cable => (Vec::new(), vec![cable(host, drives)]),
+            Interconnect::Bridge | Interconnect::Hop => {
                 let port = |number| CableEnd::Bridge(0, number);
                 (vec![self.bridge()], vec![cable(host, port(0)), cable(port(1), drives)])
             }
@@ -135,7 +135,7 @@ impl Setup {
 
     fn bridge(&self) -> BridgeConfig {
         let limit = port::RateStep { at: Instant::ZERO, bits_per_second: self.limit };
-        let merge = if self.way == Way::Hop { ETHERNET_PAYLOAD } else { 0 };
+        let merge = if self.interconnect == Interconnect::Hop { ETHERNET_PAYLOAD } else { 0 };
         let port = port::Config { rate_steps: vec![limit], merge, ..port::Config::new(Rate::G10) };
         BridgeConfig {
             ports: vec![port; 2],

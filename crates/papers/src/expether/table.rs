@@ -56,23 +56,23 @@ impl Latencies {
     }
 }
 
-/// Something the slides say without a figure.
+/// A statement of the slides without a figure.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Statement {
-    /// In their words, or nearly.
+    /// The statement, close to their words.
     pub statement: &'static str,
-    /// What the simulation shows for it.
+    /// The simulated figures.
     pub simulated: String,
-    /// Whether it is so.
+    /// Whether the simulation agrees.
     pub holds: bool,
 }
 
-/// See the module.
+/// Published figures and statements, compared with the simulation.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// The published figures, in the order of the evaluations.
     pub rows: Vec<Row>,
-    /// What is said in words.
+    /// The statements without figures.
     pub statements: Vec<Statement>,
 }
 

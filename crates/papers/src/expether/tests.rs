@@ -127,16 +127,20 @@ fn the_policies_side_by_side_are_those_of_the_document() {
 
 #[test]
 fn the_same_run_twice_has_the_same_digest_and_another_policy_another() {
-    let digest = |way, policy| {
-        let setup = Setup { way, limit: LINE / 4, ..Setup::new(policy, 1) };
+    let digest = |interconnect, policy| {
+        let setup = Setup { interconnect, limit: LINE / 4, ..Setup::new(policy, 1) };
         let config = setup.config(transfer(true, BYTES / 16));
         World::new(&config).expect("a valid world").run().expect("it ends").digest
     };
-    for way in [Way::Cable, Way::Bridge, Way::Hop] {
-        assert_eq!(digest(way, POLICIES[1]), digest(way, POLICIES[1]), "{way:?}");
+    for interconnect in [Interconnect::Cable, Interconnect::Bridge, Interconnect::Hop] {
+        assert_eq!(
+            digest(interconnect, POLICIES[1]),
+            digest(interconnect, POLICIES[1]),
+            "{interconnect:?}"
+        );
     }
-    assert_ne!(digest(Way::Bridge, POLICIES[1]), digest(Way::Hop, POLICIES[1]));
-    assert_ne!(digest(Way::Cable, POLICIES[0]), digest(Way::Cable, POLICIES[1]));
+    assert_ne!(digest(Interconnect::Bridge, POLICIES[1]), digest(Interconnect::Hop, POLICIES[1]));
+    assert_ne!(digest(Interconnect::Cable, POLICIES[0]), digest(Interconnect::Cable, POLICIES[1]));
 }
 
 /// The table with short runs in the place of the long ones: every figure has

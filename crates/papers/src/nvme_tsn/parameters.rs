@@ -24,7 +24,7 @@ pub struct Parameter {
     pub tcp: Option<String>,
     /// Over TSN.
     pub tsn: Option<String>,
-    /// Where it is from.
+    /// Its source.
     pub from: &'static str,
 }
 

@@ -18,7 +18,7 @@ const MIDDLE: usize = 256;
 /// Commands of the runs with several at once, and how many.
 const COMMANDS: u64 = 128;
 const IODEPTH: usize = 8;
-/// As good as the best: within so many per cent.
+/// A setting within this many per cent of the best is as good.
 const AS_GOOD: f64 = 1.0;
 
 /// One setting.
@@ -36,7 +36,7 @@ pub struct RequestsRow {
     pub write_bytes_per_s: Option<u64>,
 }
 
-/// The least that is as good as the best.
+/// The smallest setting that is as good as the best.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Recommendation {
     /// Max_Payload_Size in bytes.
@@ -59,7 +59,7 @@ pub struct Requests {
     pub rows: Vec<RequestsRow>,
     /// 4 KiB reads by MPS: the reads in flight do not touch them.
     pub read_4k_us: Vec<(usize, f64)>,
-    /// What follows.
+    /// The recommended setting.
     pub recommendation: Recommendation,
 }
 

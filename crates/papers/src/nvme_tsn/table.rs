@@ -15,7 +15,7 @@ pub struct Tables {
 
 const T_TUNNEL_NOTE: &str = "half of what the configuration read takes longer than direct";
 
-/// What chose which parameter, and what is left open.
+/// Which figure calibrated which parameter, and what is unexplained.
 fn note(experiment: Experiment, topology: Topology) -> (bool, &'static str) {
     use Experiment::{ConfigRead, Read, Write};
     use Topology::{Direct, Tcp, Tsn};

@@ -10,7 +10,7 @@ use sim::measure::{Observer, Point};
 use std::io;
 use wire::Instant;
 
-/// See the module.
+/// Writes a capture of all wires.
 pub struct Capture {
     target: Target,
     file: Option<WireFile<Sink>>,

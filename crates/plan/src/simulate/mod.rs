@@ -1,19 +1,19 @@
-//! What comes out of a simulation: trace files, captures, reports, and what
+//! The outputs of a simulation: trace files, captures, reports, and what
 //! its waits mean for real systems.
 //!
 //! [`Outputs`] is all of it in one; the parts can be used alone.
 
 pub mod capture;
-pub mod gather;
 pub mod limits;
 mod outputs;
 pub mod page;
 pub mod places;
+pub mod report_data;
 #[cfg(test)]
 mod tests;
 pub mod trace;
 mod watch;
 
-pub use outputs::{Outputs, Wanted};
-pub use page::Words;
-pub use watch::{All, Shared};
+pub use outputs::{Outputs, RequestedOutputs};
+pub use page::PageLabels;
+pub use watch::{Observers, Shared};

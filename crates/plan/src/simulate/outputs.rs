@@ -1,11 +1,11 @@
-//! What a simulation shall leave behind, from before its start to its end.
+//! The outputs of a simulation, from before its start to its end.
 
 use super::capture::Capture;
-use super::gather::Gathered;
 use super::limits::{self, Assumptions, Row, Waits};
-use super::page::{Subject, Words, page};
+use super::page::{PageLabels, Subject, page};
+use super::report_data::ReportData;
 use super::trace::TraceFiles;
-use super::{All, Shared};
+use super::{Observers, Shared};
 use report::target::Target;
 use report::{Failure, Outcome};
 use sim::Config;
@@ -15,10 +15,10 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use wire::Instant;
 
-/// The files that are wanted.
+/// The requested output files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// Trace files: this one of the first host, others beside it.
+pub struct RequestedOutputs {
+    /// Trace files: this one of the first host, others in the same folder.
     pub trace: Option<PathBuf>,
     /// A capture of all wires.
     pub pcapng: Option<Target>,
@@ -26,7 +26,7 @@ pub struct Wanted {
     pub report: Option<Target>,
 }
 
-/// See the module: [`begin`](Self::begin), give [`observer`](Self::observer)
+/// All outputs: [`begin`](Self::begin), give [`observer`](Self::observer)
 /// to the world, [`close`](Self::close) when it has stopped, however it did,
 /// and [`report`](Self::report) if it came to its end.
 pub struct Outputs {
@@ -34,50 +34,50 @@ pub struct Outputs {
     waits: Shared<Waits>,
     trace: Option<Shared<TraceFiles>>,
     capture: Option<Shared<Capture>>,
-    gathered: Option<Shared<Gathered>>,
+    data: Option<Shared<ReportData>>,
     page: Option<Target>,
-    /// Of traces that only the report needs.
+    /// Holds the traces that only the report needs.
     _folder: Option<TempDir>,
 }
 
 impl Outputs {
-    /// Begins all files; `named` is as in [`Words`].
+    /// Begins all files; `named` is as in [`PageLabels`].
     ///
     /// # Errors
     /// One line that names a file.
     pub fn begin(
         config: &Config,
-        wanted: &Wanted,
+        requested: &RequestedOutputs,
         assumed: Assumptions,
         named: &dyn Fn(&str) -> String,
     ) -> Result<Self, Failure> {
-        let folder = match (&wanted.trace, &wanted.report) {
+        let folder = match (&requested.trace, &requested.report) {
             (None, Some(_)) => Some(tempfile::tempdir()?),
             _ => None,
         };
         let hidden = folder.as_ref().map(|folder| folder.path().join("run.trace"));
-        let trace = wanted.trace.clone().or(hidden);
+        let trace = requested.trace.clone().or(hidden);
         let trace = trace.map(|path| TraceFiles::create(config, &path)).transpose()?;
-        let capture = wanted.pcapng.as_ref().map(|path| Capture::create(config, path, named));
-        let gathered = wanted.report.as_ref().map(|_| Shared::new(Gathered::new(config)));
+        let capture = requested.pcapng.as_ref().map(|path| Capture::create(config, path, named));
+        let data = requested.report.as_ref().map(|_| Shared::new(ReportData::new(config)));
         Ok(Self {
             assumed,
             waits: Shared::new(Waits::new(config, &assumed)),
             trace: trace.map(Shared::new),
             capture: capture.transpose()?.map(Shared::new),
-            gathered,
-            page: wanted.report.clone(),
+            data,
+            page: requested.report.clone(),
             _folder: folder,
         })
     }
 
-    /// What has to watch the world.
+    /// The observer of all outputs.
     pub fn observer(&self) -> Box<dyn Observer> {
         let mut all: Vec<Box<dyn Observer>> = vec![Box::new(self.waits.clone())];
         all.extend(self.trace.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
         all.extend(self.capture.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
-        all.extend(self.gathered.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
-        Box::new(All(all))
+        all.extend(self.data.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
+        Box::new(Observers(all))
     }
 
     /// Closes the files at the end of virtual time, with the workloads `done`
@@ -98,10 +98,10 @@ impl Outputs {
         if let Some(capture) = &self.capture {
             capture.0.borrow_mut().finish()?;
         }
-        Ok(limits::after(config, &self.assumed, &self.waits.0.borrow()))
+        Ok(limits::all_rows(config, &self.assumed, &self.waits.0.borrow()))
     }
 
-    /// Writes the report, if one is wanted.
+    /// Writes the report, if it is requested.
     ///
     /// # Errors
     /// One line that names the file.
@@ -110,9 +110,9 @@ impl Outputs {
         config: &Config,
         report: &Report,
         limits: &[Row],
-        words: &Words<'_>,
+        words: &PageLabels<'_>,
     ) -> Outcome {
-        let (Some(target), Some(gathered)) = (&self.page, &self.gathered) else { return Ok(()) };
+        let (Some(target), Some(data)) = (&self.page, &self.data) else { return Ok(()) };
         let traces = self.trace.as_ref().map(|trace| {
             let trace = trace.0.borrow();
             (0..config.hosts.len()).map(|host| trace.paths(host)).collect()
@@ -122,7 +122,7 @@ impl Outputs {
             words,
             config,
             report,
-            gathered: &gathered.0.borrow(),
+            data: &data.0.borrow(),
             waits: &self.waits.0.borrow(),
             limits,
             traces: &traces,

@@ -34,25 +34,25 @@ pub struct Egress<'a> {
 
 /// What frames of priority `priority` leave through on their way between two
 /// stations; empty if there is no way.
-pub fn way(network: &NetworkConfig, from: usize, to: usize, priority: u8) -> Vec<Egress<'_>> {
+pub fn route(network: &NetworkConfig, from: usize, to: usize, priority: u8) -> Vec<Egress<'_>> {
     let tagging = network.stations[from].tagging;
     let pcp = tagging.map_or(0, |tag| tag.pcp_of_priority[usize::from(priority & 7)]);
-    let way = walk(network, CableEnd::Station(from), to).unwrap_or_default().into_iter().rev();
+    let route = walk(network, CableEnd::Station(from), to).unwrap_or_default().into_iter().rev();
     let egress = |place| {
         let (rate, gates, queues) = port(network, place);
         Egress { place, rate, queue: queues[usize::from(pcp & 7)].into(), gates }
     };
-    way.map(egress).collect()
+    route.map(egress).collect()
 }
 
 /// The link's ways: from the host to the device node, and back. Empty without
 /// a network.
-pub fn ways<'a>(config: &'a Config, port: &PortConfig) -> [Vec<Egress<'a>>; 2] {
+pub fn routes<'a>(config: &'a Config, port: &PortConfig) -> [Vec<Egress<'a>>; 2] {
     let Some(([host, device], priority)) = port.transport.stations() else {
         return [Vec::new(), Vec::new()];
     };
-    let way = |from, to| way(&config.network, from, to, priority);
-    [way(host, device), way(device, host)]
+    let route = |from, to| route(&config.network, from, to, priority);
+    [route(host, device), route(device, host)]
 }
 
 /// Rate, gates and the queue of each priority of a port.
@@ -73,14 +73,14 @@ pub fn port(network: &NetworkConfig, place: CableEnd) -> (Rate, Option<&Gates>, 
 /// What frames leave through from `at` on, the last one first. The network has
 /// no loops.
 fn walk(network: &NetworkConfig, at: CableEnd, to: usize) -> Option<Vec<CableEnd>> {
-    let mut way = match across(network, at)?.1 {
+    let mut route = match across(network, at)?.1 {
         CableEnd::Station(station) => (station == to).then(Vec::new)?,
         CableEnd::Bridge(bridge, entered) => (0..network.bridges[bridge].ports.len())
             .filter(|port| *port != entered)
             .find_map(|port| walk(network, CableEnd::Bridge(bridge, port), to))?,
     };
-    way.push(at);
-    Some(way)
+    route.push(at);
+    Some(route)
 }
 
 /// The cable at a place, and its other end.

@@ -19,7 +19,7 @@ use wire::trace::{
 
 /// Bytes of a chunk, its header included.
 const CHUNK: usize = 1 << 20;
-/// A TLP is told when the port takes it, with the earlier time at which its
+/// A TLP is reported when the port takes it, with the earlier time at which its
 /// first byte passed; one behind a closed gate much later. So many records
 /// are held back at least, and those of the last millisecond, to be put in
 /// order; but never more than the most.
@@ -27,7 +27,7 @@ const HELD: usize = 4096;
 const MOST_HELD: usize = 1 << 16;
 const WINDOW_PS: u64 = 1_000_000_000;
 
-/// What waits to be written.
+/// A record that waits to be written.
 #[derive(Debug)]
 enum Held {
     Tlp { tap: Tap, up: bool, tlp: Tlp },
@@ -46,14 +46,14 @@ struct Node {
     start_ns: u64,
     last_ns: u64,
     held: BTreeMap<(u64, u64), Held>,
-    told: u64,
+    sequence: u64,
     newest_ps: u64,
     late: u64,
-    /// Links that stand.
+    /// Links that are up.
     links: Vec<Tap>,
 }
 
-/// See the module.
+/// Writes the trace files of all nodes.
 pub struct TraceFiles {
     nodes: Vec<Node>,
     /// By host, and by link.
@@ -72,7 +72,7 @@ impl TraceFiles {
     /// One line that names the file.
     pub fn create(config: &Config, path: &Path) -> Result<Self, Failure> {
         let links = places::ports(config).map(|(host, port, _)| (host, port)).collect();
-        let beside = |path: &Path, name: String| {
+        let suffixed = |path: &Path, name: String| {
             let mut path = path.to_owned().into_os_string();
             path.push(name);
             PathBuf::from(path)
@@ -81,13 +81,13 @@ impl TraceFiles {
         for host in 0..config.hosts.len() {
             let of_host = match host {
                 0 => path.to_owned(),
-                _ => beside(path, format!(".host{host}")),
+                _ => suffixed(path, format!(".host{host}")),
             };
             let node = files.add(&of_host, NodeRole::Host)?;
             files.hosts.push(node);
             let ports = files.links.iter().filter(|(of, _)| *of == host).count();
             for port in 0..ports {
-                let name = beside(&of_host, format!(".device{port}"));
+                let name = suffixed(&of_host, format!(".device{port}"));
                 let node = files.add(&name, NodeRole::Device)?;
                 files.devices.push(node);
             }
@@ -190,7 +190,7 @@ impl Node {
             start_ns: 0,
             last_ns: 0,
             held: BTreeMap::new(),
-            told: 0,
+            sequence: 0,
             newest_ps: 0,
             late: 0,
             links: Vec::new(),
@@ -207,9 +207,9 @@ impl Node {
     }
 
     fn hold(&mut self, at: Instant, held: Held) {
-        self.told += 1;
+        self.sequence += 1;
         self.newest_ps = self.newest_ps.max(at.as_ps());
-        self.held.insert((at.as_ps(), self.told), held);
+        self.held.insert((at.as_ps(), self.sequence), held);
         while self.held.len() > HELD
             && let Some(((at, _), _)) = self.held.first_key_value()
             && (at + WINDOW_PS < self.newest_ps || self.held.len() > MOST_HELD)

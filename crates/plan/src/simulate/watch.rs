@@ -7,8 +7,8 @@ use wire::Instant;
 use wire::frame::FrameReport;
 use wire::tlp::Tlp;
 
-/// An observer that can be asked afterwards: the world has one clone, whoever
-/// wants to know keeps the other.
+/// A shared observer: the world has one clone, and the owner of the
+/// results keeps the other.
 #[derive(Debug, Default)]
 pub struct Shared<T>(pub Rc<RefCell<T>>);
 
@@ -25,9 +25,9 @@ impl<T> Clone for Shared<T> {
     }
 }
 
-/// Several observers, told in their order.
+/// Several observers, called in their order.
 #[derive(Default)]
-pub struct All(pub Vec<Box<dyn Observer>>);
+pub struct Observers(pub Vec<Box<dyn Observer>>);
 
 /// Both pass on everything.
 macro_rules! pass_on {
@@ -38,7 +38,7 @@ macro_rules! pass_on {
             })*
         }
 
-        impl Observer for All {
+        impl Observer for Observers {
             $(fn $seen(&mut self, $($name: $kind),*) {
                 self.0.iter_mut().for_each(|one| one.$seen($($name),*));
             })*

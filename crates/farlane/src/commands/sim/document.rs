@@ -56,7 +56,7 @@ impl FailedRun {
     /// With every limit that was watched, or else with those that follow from
     /// the plan alone.
     pub fn new(plan: &str, planned: &Planned, assumed: &Assumptions, failed: &Failed) -> Self {
-        let known = limits::before(&planned.config, assumed);
+        let known = limits::planned_rows(&planned.config, assumed);
         let rows = if failed.limits.is_empty() { &known } else { &failed.limits };
         Self {
             schema: SCHEMA,

@@ -9,7 +9,7 @@ mod sweep;
 use super::{Failure, Outcome};
 use crate::stdout::{assign_stdout, file_only};
 use document::{Document, FailedRun};
-use plan::simulate::Wanted;
+use plan::simulate::RequestedOutputs;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
 use plan::{Plan, Planned};
 use report::target::Target;
@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Outcome {
         Assumptions { completion_timeout: args.completion_timeout, ..Assumptions::default() };
     warn(&name, &planned, &assumed);
     let record = planned.record.clone();
-    let requested = Wanted {
+    let requested = RequestedOutputs {
         trace: args.trace.clone().or(record.trace),
         pcapng: args.pcapng.clone().or(record.pcapng),
         report: args.report.clone().or(record.report),
@@ -128,7 +128,7 @@ fn range(text: &str) -> Result<CompletionTimeout, String> {
 
 /// Warns of limits that closed gates exceed, before the simulation runs.
 fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
-    for row in limits::flagged(&limits::before(&planned.config, assumed)) {
+    for row in limits::flagged(&limits::planned_rows(&planned.config, assumed)) {
         eprintln!("farlane: {name}: {}", planned.link_name(&row.sentence()));
     }
 }

@@ -2,7 +2,7 @@
 
 use plan::Planned;
 use plan::simulate::limits::{Assumptions, Row};
-use plan::simulate::{All, Outputs, Wanted, Words};
+use plan::simulate::{Observers, Outputs, PageLabels, RequestedOutputs};
 use report::Failure;
 use sim::measure::{Breakdown, CommandRecord, Observer, STAGES, Stage};
 use sim::world::Report;
@@ -36,7 +36,7 @@ pub fn simulate(
     /// Virtual time between two updates of the progress.
     const STEP: Duration = Duration::from_us(500);
     let mut world = World::new(config).map_err(|error| error.to_string())?;
-    world.observe(Box::new(All(observers)));
+    world.observe(Box::new(Observers(observers)));
     let mut until = Instant::ZERO + STEP;
     loop {
         match world.run_until(until) {
@@ -130,7 +130,7 @@ pub fn breakdown_in_ns(breakdown: &Breakdown) -> [u64; STAGES] {
 
 /// Outputs of a simulation besides its document.
 pub struct RunOptions {
-    pub requested: Wanted,
+    pub requested: RequestedOutputs,
     pub assumed: Assumptions,
     /// The plan as it was written.
     pub text: String,
@@ -182,7 +182,7 @@ pub fn simulate_plan(
                 let title = name.rsplit('/').next().unwrap_or(name);
                 let recorded = plan.recorded();
                 let words =
-                    Words { title, plan: &options.text, named: &named, recorded: &recorded };
+                    PageLabels { title, plan: &options.text, named: &named, recorded: &recorded };
                 outputs.report(config, report, &limits, &words)?;
             }
             // They may explain the failure.

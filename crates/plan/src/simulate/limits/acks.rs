@@ -3,8 +3,8 @@
 //! sender are in it, as they are in TCP's own measure.
 //!
 //! A connection ends with a RST, with its link, or when another one begins in
-//! its place (RFC 9293, 3.10.7). What waits then is not late: it will never be
-//! acknowledged, and is told apart.
+//! its place (RFC 9293, 3.10.7). Bytes that wait then are counted separately: they will
+//! never be acknowledged, which is no late acknowledgement.
 
 use crate::simulate::places;
 use sim::Config;
@@ -55,11 +55,11 @@ pub(super) struct Wait {
     /// On which link, and whether the bytes went down.
     pub link: usize,
     pub down: bool,
-    /// It came; else their connection ended.
+    /// The acknowledgement came; otherwise the connection ended.
     pub acknowledged: bool,
 }
 
-/// See the module.
+/// The unacknowledged bytes of all links.
 #[derive(Debug)]
 pub(super) struct Acks {
     /// By link, if it is over TCP.
@@ -68,11 +68,11 @@ pub(super) struct Acks {
     /// Stations of each link over raw Ethernet, and the number behind the last
     /// data frame seen leaving, by direction.
     raw: Vec<Option<([usize; 2], [Sequence; 2])>>,
-    /// Segments and data frames that left their station again.
-    pub again: u64,
+    /// Retransmitted TCP segments and data frames.
+    pub retransmitted: u64,
 }
 
-/// What matters of a segment.
+/// The fields of a TCP segment.
 struct Segment {
     source: u16,
     destination: u16,
@@ -102,15 +102,15 @@ impl Acks {
             let (from, to) = places::wire(network, number)?;
             Some((from, to, rate, network.cables[number / 2].propagation))
         });
-        Self { wires: wires.collect(), links, raw, again: 0 }
+        Self { wires: wires.collect(), links, raw, retransmitted: 0 }
     }
 
     /// Bytes were handed to a socket. Those for a connection that is over, of
     /// which the sender has not heard yet, wait for nothing.
     pub fn sent(&mut self, at: Instant, point: Point, bytes: usize) {
-        let Some((link, way)) = end_of(point) else { return };
+        let Some((link, direction)) = end_of(point) else { return };
         let Some(link) = &mut self.links[link] else { return };
-        let flow = &mut link.flows[way];
+        let flow = &mut link.flows[direction];
         if flow.first.is_some() {
             flow.offset += bytes as u64;
             flow.waiting.push_back((flow.offset, at));
@@ -119,26 +119,26 @@ impl Acks {
 
     /// The link went down at one of its ends, which waits no longer.
     pub fn lost(&mut self, at: Instant, point: Point, mut waited: impl FnMut(Wait)) {
-        let Some((number, way)) = end_of(point) else { return };
+        let Some((number, direction)) = end_of(point) else { return };
         if let Some(link) = &mut self.links[number] {
-            link.end(number, way, at, &mut waited);
+            link.end(number, direction, at, &mut waited);
         }
     }
 
-    /// Nothing happens any more: what waits has waited until now.
+    /// Ends the simulation: reports what still waits as waiting until now.
     pub fn finish(&mut self, now: Instant, mut waited: impl FnMut(Wait)) {
         for (number, link) in self.links.iter_mut().enumerate() {
             let Some(link) = link else { continue };
-            (0..2).for_each(|way| link.end(number, way, now, &mut waited));
+            (0..2).for_each(|direction| link.end(number, direction, now, &mut waited));
         }
     }
 
-    /// A frame starts on a wire. `waited` hears of what no longer waits.
+    /// A frame starts on a wire. Calls `waited` for each wait that it ends.
     pub fn frame(&mut self, at: Instant, wire: usize, bytes: &[u8], mut waited: impl FnMut(Wait)) {
         let Some((from, to, rate, propagation)) = self.wires.get(wire).copied() else { return };
         let Some(segment) = segment(bytes) else { return self.raw(from, bytes) };
         let links = FIRST_PORT..FIRST_PORT.saturating_add(self.links.len() as u16);
-        let (number, way, port) = if links.contains(&segment.destination) {
+        let (number, direction, port) = if links.contains(&segment.destination) {
             (usize::from(segment.destination - FIRST_PORT), 0, segment.source)
         } else if links.contains(&segment.source) {
             (usize::from(segment.source - FIRST_PORT), 1, segment.destination)
@@ -147,28 +147,28 @@ impl Acks {
         };
         let Some(link) = &mut self.links[number] else { return };
         let has = |flag| segment.flags & flag != 0;
-        if from == CableEnd::Station(link.stations[way]) {
-            if way == 0 && has(SYN) && !link.is_of(port, &segment) {
-                (0..2).for_each(|way| link.end(number, way, at, &mut waited));
+        if from == CableEnd::Station(link.stations[direction]) {
+            if direction == 0 && has(SYN) && !link.is_of(port, &segment) {
+                (0..2).for_each(|direction| link.end(number, direction, at, &mut waited));
                 link.port = Some(port);
             }
             if link.port == Some(port) {
-                self.again += u64::from(link.flows[way].leaves(&segment));
+                self.retransmitted += u64::from(link.flows[direction].leaves(&segment));
                 if has(RST) {
-                    link.end(number, way, at, &mut waited);
+                    link.end(number, direction, at, &mut waited);
                 }
             }
         }
-        if to == CableEnd::Station(link.stations[1 - way]) && link.port == Some(port) {
+        if to == CableEnd::Station(link.stations[1 - direction]) && link.port == Some(port) {
             let arrived = at + rate.duration(PREAMBLE + bytes.len() + FCS) + propagation;
             if has(ACK) {
-                link.flows[1 - way].acknowledge(segment.acknowledgement, |since| {
-                    let (until, down) = (arrived, way == 1);
+                link.flows[1 - direction].acknowledge(segment.acknowledgement, |since| {
+                    let (until, down) = (arrived, direction == 1);
                     waited(Wait { since, until, link: number, down, acknowledged: true });
                 });
             }
             if has(RST) {
-                link.end(number, 1 - way, arrived, &mut waited);
+                link.end(number, 1 - direction, arrived, &mut waited);
             }
         }
     }
@@ -190,14 +190,14 @@ impl Acks {
             .checked_sub(1)
             .and_then(|link| self.raw.get_mut(link));
         let Some(Some((stations, next))) = link else { return };
-        let Some(way) = stations.iter().position(|at| from == CableEnd::Station(*at)) else {
+        let Some(direction) = stations.iter().position(|at| from == CableEnd::Station(*at)) else {
             return;
         };
         match frame.body {
             Body::Open(_) => *next = Default::default(),
-            Body::Data { sequence, .. } => match sequence.ahead_of(next[way]) {
-                Some(_) => next[way] = sequence.plus(1),
-                None => self.again += 1,
+            Body::Data { sequence, .. } => match sequence.ahead_of(next[direction]) {
+                Some(_) => next[direction] = sequence.plus(1),
+                None => self.retransmitted += 1,
             },
             _ => {}
         }
@@ -220,10 +220,10 @@ impl Link {
     }
 
     /// The connection is over for what goes this way.
-    fn end(&mut self, link: usize, way: usize, at: Instant, waited: &mut impl FnMut(Wait)) {
-        let flow = std::mem::take(&mut self.flows[way]);
+    fn end(&mut self, link: usize, direction: usize, at: Instant, waited: &mut impl FnMut(Wait)) {
+        let flow = std::mem::take(&mut self.flows[direction]);
         if let Some((_, since)) = flow.waiting.front().copied() {
-            let down = way == 0;
+            let down = direction == 0;
             waited(Wait { since, until: at.max(since), link, down, acknowledged: false });
         }
     }
@@ -240,11 +240,11 @@ impl Flow {
             return false;
         }
         let end = segment.sequence.wrapping_add(segment.payload as u32);
-        let again = self.next.is_some_and(|next| end.wrapping_sub(next) as i32 <= 0);
-        if !again {
+        let retransmitted = self.next.is_some_and(|next| end.wrapping_sub(next) as i32 <= 0);
+        if !retransmitted {
             self.next = Some(end);
         }
-        again
+        retransmitted
     }
 
     fn acknowledge(&mut self, number: u32, mut waited: impl FnMut(Instant)) {

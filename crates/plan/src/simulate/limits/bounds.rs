@@ -1,4 +1,4 @@
-//! What closed gates can do, by arithmetic alone.
+//! The longest waits for closed gates, by arithmetic alone.
 
 use super::{Assumptions, Row};
 use crate::simulate::places::{self, Egress};
@@ -11,16 +11,16 @@ const SOURCE: &str = "PCIe Base 4.0, 2.8 and 7.5.3.16; IEEE 802.1Q-2022, 8.6.8.4
 /// Two rows if there are gates: the longest closed span of any of them, and
 /// the waits of a request and its answer on the worst link.
 pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
-    let ways: Vec<(usize, [Vec<Egress<'_>>; 2])> = places::ports(config)
+    let routes: Vec<(usize, [Vec<Egress<'_>>; 2])> = places::ports(config)
         .enumerate()
-        .map(|(link, (_, _, port))| (link, places::ways(config, port)))
+        .map(|(link, (_, _, port))| (link, places::routes(config, port)))
         .collect();
-    let gated = ways.iter().flat_map(|(_, ways)| ways.iter().flatten());
+    let gated = routes.iter().flat_map(|(_, routes)| routes.iter().flatten());
     if !gated.clone().any(|egress| egress.gates.is_some()) {
         return Vec::new();
     }
     let closed = gated.map(longest_closed).max_by_key(rank);
-    let both = ways.iter().map(|(link, ways)| round_trip(*link, ways)).max_by_key(rank);
+    let both = routes.iter().map(|(link, routes)| round_trip(*link, routes)).max_by_key(rank);
     let range = assumed.completion_timeout;
     let row = |name: &str, found: Option<(Option<Duration>, String)>| {
         let (span, what) = found.unwrap_or((Some(Duration::ZERO), "no gates".into()));
@@ -61,15 +61,15 @@ fn longest_wait(egress: &Egress<'_>) -> Option<Duration> {
 }
 
 /// Every gate of both directions in its worst phase, one after the other.
-fn round_trip(link: usize, ways: &[Vec<Egress<'_>>; 2]) -> (Option<Duration>, String) {
+fn round_trip(link: usize, routes: &[Vec<Egress<'_>>; 2]) -> (Option<Duration>, String) {
     let mut sum = Duration::ZERO;
-    for egress in ways.iter().flatten() {
+    for egress in routes.iter().flatten() {
         let Some(wait) = longest_wait(egress) else {
             let place = places::name(egress.place);
             return (None, format!("link {link}: queue {} of {place}", egress.queue));
         };
         sum = sum + wait + largest(egress);
     }
-    let gates = ways.iter().flatten().filter(|egress| egress.gates.is_some()).count();
+    let gates = routes.iter().flatten().filter(|egress| egress.gates.is_some()).count();
     (Some(sum), format!("link {link}: {gates} gates, each in its worst phase"))
 }

@@ -1,5 +1,5 @@
-//! How long requests wait at the least, by arithmetic alone: every queue
-//! empty, every gate open, nothing lost. What is beyond its limit even then
+//! The minimum wait of requests, by arithmetic alone: every queue
+//! empty, every gate open, nothing lost. A wait that exceeds its limit even then
 //! breaks for certain.
 
 use super::waits::{ADMIN, COMPLETION, IO};
@@ -21,8 +21,8 @@ const RTO: &str = "Linux include/net/tcp.h, TCP_RTO_MIN; RFC 6298, 2.1";
 /// 2.2.1).
 const TLP: usize = 12 + FRAMING;
 
-/// The rows of what is beyond its limit for certain. The others say less than
-/// what is measured, so they are left out.
+/// The rows that exceed their limit for certain. The others are lower bounds of
+/// measured rows, so they are left out.
 pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut links = 0;
@@ -80,7 +80,7 @@ impl Trips {
         let Some(([near, far], _)) = port.transport.stations() else {
             return Self::new(host, Some(&port.link), Duration::ZERO);
         };
-        let [there, back] = places::ways(config, port).map(|way| frames(config, &way));
+        let [there, back] = places::routes(config, port).map(|route| frames(config, &route));
         let stations = &config.network.stations;
         let pipelines = [near, far].map(|at| stations[at].tx_delay + stations[at].rx_delay);
         let network = there + back + pipelines[0] + pipelines[1];
@@ -158,9 +158,9 @@ fn wire(link: &LinkConfig) -> Duration {
 }
 
 /// The shortest frame from the first port to the last bit at the other end.
-fn frames(config: &Config, way: &[places::Egress<'_>]) -> Duration {
+fn frames(config: &Config, route: &[places::Egress<'_>]) -> Duration {
     let network = &config.network;
-    way.iter().fold(Duration::ZERO, |sum, egress| {
+    route.iter().fold(Duration::ZERO, |sum, egress| {
         let Some((cable, other)) = places::across(network, egress.place) else { return sum };
         let (delay, bytes) = match other {
             CableEnd::Station(_) => (Duration::ZERO, MINIMUM),

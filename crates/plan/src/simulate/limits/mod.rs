@@ -1,8 +1,8 @@
-//! Will the drive fall off the bus? Every wait of a simulation against the
+//! Will a completion timeout or a driver drop the drive? Every wait of a simulation against the
 //! limits that break real systems.
 //!
-//! [`before`] needs the configuration alone: closed gates, and round trips that
-//! are too long however empty the network is. [`after`] adds what [`Waits`] saw.
+//! [`planned_rows`] needs the configuration alone: closed gates, and round trips that
+//! are too long however empty the network is. [`all_rows`] adds what [`Waits`] saw.
 
 mod acks;
 mod bounds;
@@ -70,7 +70,7 @@ impl CompletionTimeout {
 /// The end of a range that has none.
 pub(super) const NEVER: Duration = Duration::from_ps(u64::MAX);
 
-/// What the systems around the tunnel do when they have waited too long.
+/// The timeouts of the systems around the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assumptions {
     /// Of the drive's reads of host memory.
@@ -127,9 +127,9 @@ pub struct Event {
 pub struct Row {
     /// What is limited.
     pub name: String,
-    /// Systems may give up after this.
+    /// Some systems give up after this time.
     pub limit: Duration,
-    /// They all have after this.
+    /// All systems have given up after this time.
     pub latest: Duration,
     /// The longest wait; `None` if nothing waited for this.
     pub worst: Option<Event>,
@@ -211,17 +211,17 @@ impl Row {
     }
 }
 
-/// What can be told before anything runs.
-pub fn before(config: &Config, assumed: &Assumptions) -> Vec<Row> {
+/// The limits that follow from the configuration, without a run.
+pub fn planned_rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
     let mut rows = bounds::rows(config, assumed);
     rows.extend(least::rows(config, assumed));
     rows
 }
 
-/// Every limit, with what was seen.
-pub fn after(config: &Config, assumed: &Assumptions, waits: &Waits) -> Vec<Row> {
+/// Every limit, with the measured waits.
+pub fn all_rows(config: &Config, assumed: &Assumptions, waits: &Waits) -> Vec<Row> {
     let mut rows = waits.rows();
-    rows.extend(before(config, assumed));
+    rows.extend(planned_rows(config, assumed));
     rows
 }
 

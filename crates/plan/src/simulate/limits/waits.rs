@@ -1,4 +1,4 @@
-//! An observer that times what somebody waits for.
+//! An observer that measures how long requests, commands and bytes wait.
 
 use super::acks::{Acks, Wait};
 use super::{Assumptions, CompletionTimeout, NEVER, Row};
@@ -30,7 +30,7 @@ struct Request {
 /// A request where it was seen: point, requester, tag.
 type Key = (Point, Bdf, u16);
 
-/// See the module. All that it keeps is what is under way.
+/// Measures waits. It keeps only those that have not ended.
 pub struct Waits {
     hosts: Vec<HostConfig>,
     requests: BTreeMap<Key, Request>,
@@ -116,8 +116,8 @@ impl Waits {
     }
 
     /// TCP segments and data frames of raw Ethernet sent again.
-    pub fn sent_again(&self) -> u64 {
-        self.acks.again
+    pub fn retransmissions(&self) -> u64 {
+        self.acks.retransmitted
     }
 
     /// What was seen, by limit. Without a tunnel there is no link, and over raw

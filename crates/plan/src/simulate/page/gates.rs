@@ -1,8 +1,8 @@
 //! Gate charts: which queue may send when, over one cycle, and which did.
 
 use super::Subject;
-use crate::simulate::gather::{Cycle, PARTS};
 use crate::simulate::places::{self, Egress};
+use crate::simulate::report_data::{Cycle, PARTS};
 use analysis::trace::chart::ClosedGate;
 use report::{Page, time};
 use sim::measure::QueueStats;
@@ -23,9 +23,9 @@ const MOST_CHARTS: usize = 8;
 /// A port with gates, and what its queues came to.
 type Port<'a> = (&'a Cycle, QueueStats);
 
-/// The ports with gates where frames were dropped or waited, the worst first.
+/// The ports with gates where frames were dropped or waited, worst first.
 pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
-    let cycles = &subject.gathered.cycles;
+    let cycles = &subject.data.cycles;
     if cycles.is_empty() {
         return;
     }
@@ -54,7 +54,7 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     }
 }
 
-/// What passed, and how it waited.
+/// The number of frames, and how long they waited.
 fn words(cycle: &Cycle, queue: &QueueStats) -> String {
     let ns = |span: Duration| time(span.as_ns() as f64);
     let (length, wait) = (ns(cycle.gates.list().cycle_time()), ns(queue.mean_wait()));
@@ -139,9 +139,14 @@ fn axis(out: &mut String, cycle: Duration, top: f64) {
 }
 
 /// When a gate on the way is closed between two times.
-pub(super) fn closed(way: &[Egress<'_>], from: Instant, to: Instant, up: bool) -> Vec<ClosedGate> {
+pub(super) fn closed(
+    route: &[Egress<'_>],
+    from: Instant,
+    to: Instant,
+    up: bool,
+) -> Vec<ClosedGate> {
     let mut spans: Vec<(Instant, Instant)> = Vec::new();
-    for egress in way {
+    for egress in route {
         let Some(gates) = egress.gates else { continue };
         let mut at = from;
         while at < to {

@@ -1,7 +1,7 @@
 //! Latency, throughput and where the time goes.
 
 use super::Subject;
-use crate::simulate::gather::{Kind, Piece, Timeline};
+use crate::simulate::report_data::{Kind, TimeBin, Timeline};
 use report::latency::Latency;
 use report::{
     Align, Axis, Bar, Page, Plot, Scale, Series, Stack, Table, distribution, histogram, round_time,
@@ -17,7 +17,7 @@ const MOST_LINES: usize = 6;
 const RANKS: [(f64, &str); 5] =
     [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (1.0, "max")];
 
-/// What commands are called.
+/// The name of commands of one host and opcode.
 pub(super) fn name(subject: &Subject<'_>, host: u16, op: Op) -> String {
     let kind = op.name();
     match subject.report.hosts.len() {
@@ -29,7 +29,7 @@ pub(super) fn name(subject: &Subject<'_>, host: u16, op: Op) -> String {
 type Named<'a> = (String, &'a Kind);
 
 fn named<'a>(subject: &Subject<'a>) -> Vec<Named<'a>> {
-    let all = subject.gathered.kinds.iter();
+    let all = subject.data.kinds.iter();
     all.map(|((host, op), kind)| (name(subject, *host, *op), kind)).collect()
 }
 
@@ -93,9 +93,9 @@ fn table(page: &mut Page, subject: &Subject<'_>) {
     page.table(&table);
 }
 
-/// Their distribution, if they are what was measured.
+/// The distribution of configuration reads, if the workload has them.
 fn config_reads(page: &mut Page, subject: &Subject<'_>) {
-    if !subject.gathered.kinds.is_empty() {
+    if !subject.data.kinds.is_empty() {
         return;
     }
     let mut figures = Vec::new();
@@ -159,7 +159,7 @@ fn clock<'a>(lines: impl Iterator<Item = &'a Timeline>) -> Axis {
     for line in lines {
         let start = line.start.as_ns() as f64;
         first = first.min(start);
-        last = last.max(start + line.width.as_ns() as f64 * line.pieces.len() as f64);
+        last = last.max(start + line.width.as_ns() as f64 * line.bins.len() as f64);
     }
     Axis {
         label: "simulated time".to_owned(),
@@ -170,20 +170,19 @@ fn clock<'a>(lines: impl Iterator<Item = &'a Timeline>) -> Axis {
 }
 
 /// A line through the middles of the pieces that have a value.
-fn line(series: &Timeline, name: &str, value: impl Fn(&Piece) -> Option<f64>) -> Series {
+fn line(series: &Timeline, name: &str, value: impl Fn(&TimeBin) -> Option<f64>) -> Series {
     let width = series.width.as_ns() as f64;
     let middle = |at: usize| series.start.as_ns() as f64 + width * (at as f64 + 0.5);
-    let pieces = series.pieces.iter().enumerate();
-    let points = pieces.filter_map(|(at, piece)| Some((middle(at), value(piece)?))).collect();
+    let bins = series.bins.iter().enumerate();
+    let points = bins.filter_map(|(at, bin)| Some((middle(at), value(bin)?))).collect();
     Series { name: name.to_owned(), points }
 }
 
 fn latency_over_time(name: &str, series: &Timeline) -> Plot {
-    let mean = line(series, "mean", |piece| {
-        piece.sum_ps.checked_div(u128::from(piece.count)).map(|ps| (ps / 1000) as f64)
+    let mean = line(series, "mean", |bin| {
+        bin.sum_ps.checked_div(u128::from(bin.count)).map(|ps| (ps / 1000) as f64)
     });
-    let worst =
-        line(series, "worst", |piece| (piece.count > 0).then(|| piece.worst.as_ns() as f64));
+    let worst = line(series, "worst", |bin| (bin.count > 0).then(|| bin.worst.as_ns() as f64));
     let values = || mean.points.iter().chain(&worst.points).map(|(_, ns)| *ns);
     let (least, most) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
     let y = Axis::times("latency", least * 0.9, most * 1.1);
@@ -195,7 +194,7 @@ fn latency_over_time(name: &str, series: &Timeline) -> Plot {
 fn throughput_over_time(lines: &[(&str, Timeline)]) -> Plot {
     let of = |(name, series): &(&str, Timeline)| {
         let seconds = series.width.as_ps() as f64 / 1e12;
-        line(series, name, |piece| Some(piece.bytes as f64 / seconds))
+        line(series, name, |bin| Some(bin.bytes as f64 / seconds))
     };
     let series: Vec<Series> = lines.iter().map(of).collect();
     let values = series.iter().flat_map(|series| &series.points).map(|(_, value)| *value);

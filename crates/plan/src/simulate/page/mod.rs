@@ -6,8 +6,8 @@ mod overview;
 pub(super) mod sequences;
 mod topology;
 
-use super::gather::Gathered;
 use super::limits::{Row, Waits};
+use super::report_data::ReportData;
 use report::Failure;
 use report::{Align, Page, Table, shares, time};
 use sim::Config;
@@ -15,8 +15,8 @@ use sim::measure::{Op, Summary};
 use sim::world::Report;
 use std::path::PathBuf;
 
-/// What people call things.
-pub struct Words<'a> {
+/// Title, plan and names for the page.
+pub struct PageLabels<'a> {
     /// The plan's name.
     pub title: &'a str,
     /// The plan as it was written; empty if there is none.
@@ -28,17 +28,17 @@ pub struct Words<'a> {
     pub recorded: &'a [Option<Summary>],
 }
 
-/// What a page is about.
+/// The simulation that a page shows.
 pub struct Subject<'a> {
-    /// What people call things.
-    pub words: &'a Words<'a>,
+    /// Title, plan and names for the page.
+    pub words: &'a PageLabels<'a>,
     /// What was simulated.
     pub config: &'a Config,
-    /// What it came to.
+    /// Its results.
     pub report: &'a Report,
     /// What the observers saw.
-    pub gathered: &'a Gathered,
-    /// See `gathered`.
+    pub data: &'a ReportData,
+    /// See `data`.
     pub waits: &'a Waits,
     /// Every limit.
     pub limits: &'a [Row],
@@ -113,32 +113,31 @@ fn links(page: &mut Page, subject: &Subject<'_>) {
 /// Of the median of the commands of which there are most, and of the worst of
 /// all.
 fn sequence_diagrams(page: &mut Page, subject: &Subject<'_>) -> Result<(), Failure> {
-    let Subject { config, gathered, traces, .. } = subject;
-    let (Some((main, many)), Some((other, slow))) = (gathered.main(), overview::worst(gathered))
-    else {
+    let Subject { config, data, traces, .. } = subject;
+    let (Some((main, many)), Some((other, slow))) = (data.main(), overview::worst(data)) else {
         return Ok(());
     };
-    let wanted = [("median", main, many.at(0.5)), ("worst", other, slow.worst)];
-    if wanted.iter().any(|(_, (host, _), _)| usize::from(*host) >= traces.len()) {
+    let requested = [("median", main, many.at(0.5)), ("worst", other, slow.worst)];
+    if requested.iter().any(|(_, (host, _), _)| usize::from(*host) >= traces.len()) {
         return Ok(());
     }
     let files = |(host, _): (u16, Op)| &traces[usize::from(host)];
     let diagrams = if main.0 == other.0 {
-        sequences::diagrams(config, files(main), &[wanted[0].2, wanted[1].2])?
+        sequences::diagrams(config, files(main), &[requested[0].2, requested[1].2])?
     } else {
-        let mut both = sequences::diagrams(config, files(main), &[wanted[0].2])?;
-        both.extend(sequences::diagrams(config, files(other), &[wanted[1].2])?);
+        let mut both = sequences::diagrams(config, files(main), &[requested[0].2])?;
+        both.extend(sequences::diagrams(config, files(other), &[requested[1].2])?);
         both
     };
     page.section("Sequence diagrams");
-    let gated = !gathered.cycles.is_empty();
+    let gated = !data.cycles.is_empty();
     page.text(&format!(
         "Time runs downwards and is to scale; a line is a TLP on its way, a band a frame of the \
          tunnel.{} From the submission doorbell to the completion head doorbell: what the \
          application waits before and after that is not in it.",
         if gated { " Grey is when a gate on the way is closed." } else { "" }
     ));
-    for ((rank, (host, op), record), svg) in wanted.iter().zip(diagrams) {
+    for ((rank, (host, op), record), svg) in requested.iter().zip(diagrams) {
         let name = latency::name(subject, *host, *op);
         let span = time(record.until.since(record.since).as_ns() as f64);
         let small = format!("{span} for the application");
@@ -179,7 +178,7 @@ fn limits(page: &mut Page, subject: &Subject<'_>) {
     page.table(&table);
     let sources: Vec<&str> = sources.into_iter().collect();
     page.note(&format!("Sources: {}.", sources.join("; ")));
-    let again = subject.waits.sent_again();
+    let again = subject.waits.retransmissions();
     page.note(&format!(
         "The simulated TCP runs on a clock a thousand times as fast as its timers were made for: \
          it sends again after 1 ms where Linux waits 200 ms. So both are compared; {again} segments \

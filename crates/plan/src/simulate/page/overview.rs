@@ -1,8 +1,8 @@
 //! The numbers at the top of the page.
 
 use super::{Subject, latency};
-use crate::simulate::gather::{Gathered, Kind};
 use crate::simulate::limits::Verdict;
+use crate::simulate::report_data::{Kind, ReportData};
 use report::latency::Latency;
 use report::{Page, Tile, time};
 use sim::measure::Op;
@@ -11,7 +11,7 @@ use sim::measure::Op;
 pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
     let Subject { report, limits, .. } = subject;
     let mut tiles = vec![tile(time(report.time.as_ns() as f64), "simulated")];
-    if subject.gathered.kinds.is_empty() {
+    if subject.data.kinds.is_empty() {
         config_reads(&mut tiles, subject);
     } else {
         commands(&mut tiles, subject);
@@ -36,19 +36,19 @@ fn tile(value: String, name: &str) -> Tile {
 }
 
 fn commands(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
-    let Subject { report, gathered, .. } = subject;
+    let Subject { report, data, .. } = subject;
     let count: u64 = report.hosts.iter().map(|host| host.commands).sum();
     tiles.push(tile(count.to_string(), "NVMe commands"));
     let mut all = Latency::default();
-    gathered.kinds.values().for_each(|kind| all.merge(&kind.latency));
-    let of = match gathered.kinds.keys().next() {
-        Some((_, op)) if gathered.kinds.keys().all(|(_, other)| other == op) => op.name(),
+    data.kinds.values().for_each(|kind| all.merge(&kind.latency));
+    let of = match data.kinds.keys().next() {
+        Some((_, op)) if data.kinds.keys().all(|(_, other)| other == op) => op.name(),
         _ => "of all commands",
     };
     tiles.push(tile(time(all.summary().p50_ns as f64), &format!("median {of}")));
-    if let Some(((host, op), kind)) = worst(gathered) {
+    if let Some(((host, op), kind)) = worst(data) {
         let name = latency::name(subject, host, op);
-        let name = if gathered.kinds.len() == 1 { name } else { format!("of all: {name}") };
+        let name = if data.kinds.len() == 1 { name } else { format!("of all: {name}") };
         tiles.push(tile(time(kind.latency.summary().max_ns as f64), &format!("worst {name}")));
     }
     tiles.push(tile(rate(report.throughput() as f64), "throughput"));
@@ -67,10 +67,10 @@ fn config_reads(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
 }
 
 /// The kind of the command that took longest, with its name.
-pub(super) fn worst(gathered: &Gathered) -> Option<((u16, Op), &Kind)> {
+pub(super) fn worst(data: &ReportData) -> Option<((u16, Op), &Kind)> {
     let span = |kind: &Kind| kind.worst.until.since(kind.worst.since);
     // The first of equal ones.
-    let kinds = gathered.kinds.iter().rev();
+    let kinds = data.kinds.iter().rev();
     kinds.max_by_key(|(_, kind)| span(kind)).map(|(name, kind)| (*name, kind))
 }
 
@@ -99,8 +99,8 @@ mod tests {
     #[test]
     fn the_worst_is_that_of_all_hosts_and_kinds() {
         let work = Workload::Fio(Fio::new(Rw::RandRw, 4096, 1));
-        let mut gathered = Gathered::new(&Config::nvme_tsn_direct(work));
-        assert!(worst(&gathered).is_none());
+        let mut data = ReportData::new(&Config::nvme_tsn_direct(work));
+        assert!(worst(&data).is_none());
         for (host, op, us) in
             [(0, Op::Read, 5), (0, Op::Read, 6), (1, Op::Write, 9), (2, Op::Read, 9)]
         {
@@ -108,7 +108,7 @@ mod tests {
             let until = since + Duration::from_us(us);
             let (drive, queue, id, offset, length) = (0, 1, 0, 0, 4096);
             let breakdown = Breakdown::default();
-            gathered.command(&CommandRecord {
+            data.command(&CommandRecord {
                 host,
                 drive,
                 queue,
@@ -121,7 +121,7 @@ mod tests {
                 breakdown,
             });
         }
-        let (name, kind) = worst(&gathered).unwrap();
+        let (name, kind) = worst(&data).unwrap();
         assert_eq!((name, kind.latency.count()), ((1, Op::Write), 1));
     }
 }

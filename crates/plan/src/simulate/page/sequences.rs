@@ -18,13 +18,13 @@ use wire::Duration;
 pub(super) fn diagrams(
     config: &Config,
     files: &[PathBuf],
-    wanted: &[CommandRecord],
+    requested: &[CommandRecord],
 ) -> Result<Vec<Option<String>>, Failure> {
     let run = Run::open(files)?;
-    let mut found: Vec<Option<Command>> = vec![None; wanted.len()];
+    let mut found: Vec<Option<Command>> = vec![None; requested.len()];
     run.analyse(|event, _| {
         let Finding::Event(Event::Command(command)) = event else { return };
-        for (record, place) in wanted.iter().zip(&mut found) {
+        for (record, place) in requested.iter().zip(&mut found) {
             if is(record, &command) {
                 *place = Some((*command).clone());
             }
@@ -34,7 +34,7 @@ pub(super) fn diagrams(
         let command = command.as_ref()?;
         Some(chart_with_gates(&run, command, shades(config, record)))
     };
-    Ok(wanted.iter().zip(&found).map(draw).collect())
+    Ok(requested.iter().zip(&found).map(draw).collect())
 }
 
 /// Whether a command of the trace is the one that the simulation recorded.
@@ -52,7 +52,7 @@ fn shades(config: &Config, record: &CommandRecord) -> Vec<ClosedGate> {
         (*host, *port) == (usize::from(record.host), usize::from(record.drive))
     };
     let Some((_, _, port)) = places::ports(config).find(of_command) else { return Vec::new() };
-    let [down, up] = places::ways(config, port);
+    let [down, up] = places::routes(config, port);
     let until = record.until + Duration::from_ms(1);
     let mut shades = gates::closed(&down, record.since, until, false);
     shades.extend(gates::closed(&up, record.since, until, true));

@@ -4,7 +4,7 @@
 use super::{PRIORITY, gated, mixed, observed};
 use crate::Plan;
 use crate::simulate::limits::Assumptions;
-use crate::simulate::{Outputs, Wanted};
+use crate::simulate::{Outputs, RequestedOutputs};
 use report::target::Target;
 use sim::Config;
 use sim::world::Report;
@@ -19,8 +19,11 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 fn captured(config: &Config, named: &dyn Fn(&str) -> String) -> (Report, Vec<(u32, Vec<u8>)>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wires.pcapng");
-    let wanted = Wanted { pcapng: Some(Target::File(path.clone())), ..Wanted::default() };
-    let (report, ..) = observed(config, &wanted, named);
+    let requested = RequestedOutputs {
+        pcapng: Some(Target::File(path.clone())),
+        ..RequestedOutputs::default()
+    };
+    let (report, ..) = observed(config, &requested, named);
     let bytes = std::fs::read(&path).unwrap();
     let (mut rest, mut blocks) = (&bytes[..], Vec::new());
     while !rest.is_empty() {
@@ -83,9 +86,11 @@ fn interfaces_have_the_names_of_the_plan() {
 fn without_ethernet_there_is_nothing_to_capture() {
     let config = Config::nvme_tsn_direct(mixed(1));
     let folder = tempfile::tempdir().unwrap();
-    let wanted =
-        Wanted { pcapng: Some(Target::File(folder.path().join("x.pcapng"))), ..Wanted::default() };
+    let requested = RequestedOutputs {
+        pcapng: Some(Target::File(folder.path().join("x.pcapng"))),
+        ..RequestedOutputs::default()
+    };
     let failure =
-        Outputs::begin(&config, &wanted, Assumptions::default(), &str::to_owned).err().unwrap();
+        Outputs::begin(&config, &requested, Assumptions::default(), &str::to_owned).err().unwrap();
     assert!(failure.0.contains("no Ethernet"), "{failure}");
 }

@@ -4,7 +4,7 @@
 use super::limits::{row, worst};
 use super::{gated, mixed, rows, tcp};
 use crate::Plan;
-use crate::simulate::limits::{Assumptions, Trips, Verdict, Waits, after, before, text};
+use crate::simulate::limits::{Assumptions, Trips, Verdict, Waits, all_rows, planned_rows, text};
 use bytes::Bytes;
 use sim::ethernet::Rate;
 use sim::measure::{Observer, Point};
@@ -57,7 +57,7 @@ fn a_tag_that_is_used_again_tells_of_a_request_that_was_given_up() {
     let asked =
         |waits: &mut Waits, ns| waits.tlp(at(ns), Point::RootPort(0), false, &config_read());
     let root = |waits: &Waits| {
-        let rows = after(&config, &Assumptions::default(), waits);
+        let rows = all_rows(&config, &Assumptions::default(), waits);
         row(&rows, "completion timeout of the root port").clone()
     };
     asked(&mut waits, 1_000);
@@ -80,7 +80,7 @@ fn a_tag_that_is_used_again_tells_of_a_request_that_was_given_up() {
 #[test]
 fn round_trips_that_are_too_long_are_flagged_before_anything_runs() {
     let named = |config: &Config, name: &str| {
-        let rows = before(config, &Assumptions::default());
+        let rows = planned_rows(config, &Assumptions::default());
         rows.iter().find(|row| row.name.starts_with(name)).cloned()
     };
     let config_read = "round trip of a configuration read";
@@ -103,7 +103,7 @@ fn round_trips_that_are_too_long_are_flagged_before_anything_runs() {
     for config in
         [Config::nvme_tsn_direct(mixed(1)), tcp(1), Config::nvme_tsn_tsn(mixed(1), Rate::G1)]
     {
-        assert!(before(&config, &Assumptions::default()).is_empty());
+        assert!(planned_rows(&config, &Assumptions::default()).is_empty());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{gated, mixed, tcp};
 use crate::simulate::limits::{
-    Assumptions, CompletionTimeout, Document, Row, Verdict, before, flagged, text,
+    Assumptions, CompletionTimeout, Document, Row, Verdict, flagged, planned_rows, text,
 };
 use sim::Config;
 use sim::ethernet::Rate;
@@ -58,7 +58,7 @@ fn what_was_seen_is_what_happened() {
 #[test]
 fn gates_that_stay_closed_are_flagged_before_anything_runs() {
     let config = gated(mixed(1), Duration::from_ms(1), Duration::from_ms(61));
-    let rows = before(&config, &Assumptions::default());
+    let rows = planned_rows(&config, &Assumptions::default());
     let closed = row(&rows, "closed gate,");
     assert!(closed.planned);
     assert_eq!(closed.verdict(), Verdict::Breaks, "{}", text(&rows));
@@ -79,7 +79,7 @@ fn a_range_has_two_ends() {
     let verdict = |range: &str| {
         let completion_timeout = CompletionTimeout::named(range).unwrap();
         let assumed = Assumptions { completion_timeout, ..Assumptions::default() };
-        row(&before(&config, &assumed), "closed gate,").verdict()
+        row(&planned_rows(&config, &assumed), "closed gate,").verdict()
     };
     assert_eq!(verdict("50us-50ms"), Verdict::AtRisk, "20 ms");
     assert_eq!(verdict("50us-100us"), Verdict::Breaks);
@@ -92,7 +92,7 @@ fn a_range_has_two_ends() {
 #[test]
 fn gates_that_hold_no_frame_are_endless() {
     let config = gated(mixed(1), Duration::from_us(5), Duration::from_us(500));
-    let rows = before(&config, &Assumptions::default());
+    let rows = planned_rows(&config, &Assumptions::default());
     assert!(rows.iter().all(|row| row.endless && row.verdict() == Verdict::Breaks));
     assert!(text(&rows).contains("for ever"), "{}", text(&rows));
 }

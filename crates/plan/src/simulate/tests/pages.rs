@@ -2,7 +2,7 @@
 
 use super::{gated, mixed, observed, tcp};
 use crate::Plan;
-use crate::simulate::{Wanted, Words};
+use crate::simulate::{PageLabels, RequestedOutputs};
 use report::target::Target;
 use sim::Config;
 use sim::workload::Workload;
@@ -13,13 +13,16 @@ use wire::Duration;
 
 fn written(config: &Config, path: &Path) -> (Report, String) {
     let plan = "# as tests have it\nseed = 1 # <one>\n";
-    let words = Words { title: "test.toml", plan, named: &str::to_owned, recorded: &[] };
+    let words = PageLabels { title: "test.toml", plan, named: &str::to_owned, recorded: &[] };
     written_as(config, path, &words)
 }
 
-fn written_as(config: &Config, path: &Path, words: &Words<'_>) -> (Report, String) {
-    let wanted = Wanted { report: Some(Target::File(path.to_owned())), ..Wanted::default() };
-    let (report, limits, outputs) = observed(config, &wanted, words.named);
+fn written_as(config: &Config, path: &Path, words: &PageLabels<'_>) -> (Report, String) {
+    let requested = RequestedOutputs {
+        report: Some(Target::File(path.to_owned())),
+        ..RequestedOutputs::default()
+    };
+    let (report, limits, outputs) = observed(config, &requested, words.named);
     let report = report.unwrap();
     outputs.report(config, &report, &limits, words).unwrap();
     (report, std::fs::read_to_string(path).unwrap())
@@ -91,7 +94,7 @@ fn the_port_that_starves_is_the_first() {
     let planned = Plan::parse("p.toml", text).unwrap().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let named = |words: &str| planned.link_name(words);
-    let words = Words { title: "p", plan: "", named: &named, recorded: &[] };
+    let words = PageLabels { title: "p", plan: "", named: &named, recorded: &[] };
     let (report, html) = written_as(&planned.config, &folder.path().join("r.html"), &words);
     let section = html.split("<h2>Gates</h2>").nth(1).unwrap().split("<h2>").next().unwrap();
     let captions: Vec<&str> =
@@ -200,7 +203,7 @@ fn pages_of_plans_can_be_looked_at() {
         let planned = plan.build().unwrap();
         let path = artefacts().join(format!("{name}.html"));
         let named = |words: &str| planned.link_name(words);
-        let words = Words { title: name, plan: &plan.text, named: &named, recorded: &[] };
+        let words = PageLabels { title: name, plan: &plan.text, named: &named, recorded: &[] };
         let (_, html) = written_as(&planned.config, &path, &words);
         for words in ["worst of all", "class=\"plot own\"", "The worst"] {
             assert!(html.contains(words), "{name}: no {words}");

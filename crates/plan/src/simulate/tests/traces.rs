@@ -2,7 +2,7 @@
 
 use super::{Records, gated, mixed, run, tcp};
 use crate::simulate::trace::TraceFiles;
-use crate::simulate::{All, Shared};
+use crate::simulate::{Observers, Shared};
 use analysis::commands::{Command, Event};
 use analysis::trace::{Anomalies, Finding, Run, by_stage, chart, path, perfetto};
 use sim::Config;
@@ -26,7 +26,7 @@ fn traced(config: &Config) -> Traced {
     let files = Shared::new(TraceFiles::create(config, &folder.path().join("run.trace")).unwrap());
     let records = Shared::new(Records::default());
     let both: Vec<Box<dyn Observer>> = vec![Box::new(files.clone()), Box::new(records.clone())];
-    let report = run(config, Box::new(All(both)));
+    let report = run(config, Box::new(Observers(both)));
     assert_eq!(files.0.borrow_mut().finish().unwrap(), 0, "records in the order of time");
     let paths = files.0.borrow().paths(0);
     let run = Run::open(&paths).unwrap();

@@ -23,7 +23,7 @@ const MARGIN: f64 = 6.0;
 const LARGEST: f64 = 1.2;
 const SMALLEST: f64 = 0.7;
 
-/// See the module.
+/// The boxes and lines of the picture, with their places.
 #[derive(Debug)]
 pub(super) struct Drawing {
     pub(super) size: Point,
@@ -84,9 +84,9 @@ fn boxes(picture: &Picture) -> (Point, BTreeMap<Node, Rect>, Rows) {
         let words = picture.edges.iter().filter(within).map(|edge| width(&edge.words) + 24.0);
         words.fold(GAP, f64::max)
     };
-    let rooms =
+    let queue_entries =
         levels.iter().enumerate().map(|(row, level)| level.len() as f64 * (wide + gap(row)));
-    let whole = rooms.fold(LEAST, f64::max);
+    let whole = queue_entries.fold(LEAST, f64::max);
     let most = levels.iter().map(|level| level.len()).max().unwrap_or(1) as f64;
     let between = ROWS + ((most - 4.0) * FAN).clamp(0.0, MOST_FAN);
     let (mut boxes, mut top) = (BTreeMap::new(), MARGIN);

@@ -1,5 +1,5 @@
-//! What is wrong with a text that is no TOML, or with a name that nothing
-//! has, in words for its author.
+//! Error messages for a text that is no TOML, and for an unknown name,
+//! in words for the author of the plan.
 
 use std::ops::Range;
 use toml::de::{DeTable, Error};
@@ -65,7 +65,7 @@ fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     ranked.min().filter(|(far, name)| *far <= (name.len() / 3).max(1)).map(|(_, name)| name)
 }
 
-/// What to say of a word that is none of `names`.
+/// The message for a word that is none of `names`.
 pub fn unknown(what: &str, word: &str, names: &[&str]) -> String {
     let hint = match nearest(word, names) {
         Some(name) => format!("; did you mean '{name}'?"),

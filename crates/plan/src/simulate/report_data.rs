@@ -17,9 +17,9 @@ const POINTS: usize = 120;
 /// Parts of a gates' cycle.
 pub const PARTS: usize = 220;
 
-/// A piece of a time series.
+/// A bin of a time series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Piece {
+pub struct TimeBin {
     /// Commands that ended in it.
     pub count: u64,
     /// Bytes that they moved.
@@ -33,17 +33,17 @@ pub struct Piece {
 /// Commands by the time of their end.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    /// Where the first piece begins, and how long each is.
+    /// Start of the first bin.
     pub start: Instant,
-    /// See `start`.
+    /// Length of a bin.
     pub width: Duration,
-    /// The pieces.
-    pub pieces: Vec<Piece>,
+    /// The bins.
+    pub bins: Vec<TimeBin>,
 }
 
 impl Timeline {
     fn new(start: Instant) -> Self {
-        Self { start, width: Duration::from_us(1), pieces: Vec::new() }
+        Self { start, width: Duration::from_us(1), bins: Vec::new() }
     }
 
     fn add(&mut self, record: &CommandRecord) {
@@ -52,27 +52,27 @@ impl Timeline {
             self.halve();
         }
         let at = (since / self.width.as_ps()) as usize;
-        if self.pieces.len() <= at {
-            self.pieces.resize(at + 1, Piece::default());
+        if self.bins.len() <= at {
+            self.bins.resize(at + 1, TimeBin::default());
         }
         let span = record.until.since(record.since);
-        let piece = &mut self.pieces[at];
-        piece.count += 1;
-        piece.bytes += record.length;
-        piece.sum_ps += u128::from(span.as_ps());
-        piece.worst = piece.worst.max(span);
+        let bin = &mut self.bins[at];
+        bin.count += 1;
+        bin.bytes += record.length;
+        bin.sum_ps += u128::from(span.as_ps());
+        bin.worst = bin.worst.max(span);
     }
 
     fn halve(&mut self) {
-        let joined = self.pieces.chunks(2).map(|pair| {
-            pair.iter().fold(Piece::default(), |sum, piece| Piece {
-                count: sum.count + piece.count,
-                bytes: sum.bytes + piece.bytes,
-                sum_ps: sum.sum_ps + piece.sum_ps,
-                worst: sum.worst.max(piece.worst),
+        let joined = self.bins.chunks(2).map(|pair| {
+            pair.iter().fold(TimeBin::default(), |sum, bin| TimeBin {
+                count: sum.count + bin.count,
+                bytes: sum.bytes + bin.bytes,
+                sum_ps: sum.sum_ps + bin.sum_ps,
+                worst: sum.worst.max(bin.worst),
             })
         });
-        self.pieces = joined.collect();
+        self.bins = joined.collect();
         self.width = self.width + self.width;
     }
 }
@@ -110,11 +110,11 @@ impl Kind {
         self.series.add(record);
     }
 
-    /// How it went over time: several commands a piece, if there are many.
+    /// The commands over time: several commands per bin, if there are many.
     pub fn timeline(&self) -> Timeline {
         let mut timeline = self.series.clone();
         let most = (self.latency.count() as usize / 4).clamp(8, POINTS);
-        while timeline.pieces.len() > most {
+        while timeline.bins.len() > most {
             timeline.halve();
         }
         timeline
@@ -131,7 +131,7 @@ impl Kind {
     }
 }
 
-/// Frames of a port with gates, laid over one cycle.
+/// Frames of a port with gates, folded into one gate cycle.
 #[derive(Clone, Debug)]
 pub struct Cycle {
     /// The port.
@@ -146,17 +146,17 @@ pub struct Cycle {
     pub frames: u64,
 }
 
-/// See the module.
+/// Commands and gate cycles, for a report.
 #[derive(Clone, Debug)]
-pub struct Gathered {
+pub struct ReportData {
     /// By host and opcode.
     pub kinds: BTreeMap<(u16, Op), Kind>,
     /// By wire: its sender, if that has gates.
     pub cycles: BTreeMap<usize, Cycle>,
 }
 
-impl Gathered {
-    /// Of nothing yet.
+impl ReportData {
+    /// Empty data.
     pub fn new(config: &Config) -> Self {
         let network = &config.network;
         let cycles = (0..2 * network.cables.len()).filter_map(|wire| {
@@ -175,7 +175,7 @@ impl Gathered {
     }
 }
 
-impl Observer for Gathered {
+impl Observer for ReportData {
     fn command(&mut self, record: &CommandRecord) {
         let name = (record.host, record.op);
         self.kinds.entry(name).or_insert_with(|| Kind::new(record)).add(record);
