@@ -2,7 +2,7 @@
 
 use crate::links::Links;
 use crate::media::Media;
-use crate::poller::Poller;
+use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use node::drive::media_of;
 use node::{LinkEvent, SwitchNode};
@@ -75,15 +75,6 @@ impl Attached for DmaTest {
 
 /// Counters for the user: name and text.
 pub type Report = Vec<(String, String)>;
-
-/// The result of [`Attached::service`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Activity {
-    /// Something happened: call again before waiting.
-    pub moved: bool,
-    /// The next timer.
-    pub timer: Option<Instant>,
-}
 
 /// An NVMe controller with the media of its namespaces.
 pub struct NvmeDrive {

@@ -1,9 +1,8 @@
 //! The connections of a switch node's links: names, addresses and descriptors.
 //! [`node::SwitchNode`] decides when to open and close them.
 
-use crate::attached::Activity;
 use crate::net::{Carrier, Peer, RawSettings};
-use crate::poller::Poller;
+use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use bytes::Bytes;
 pub use node::LinkEvent;

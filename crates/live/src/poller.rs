@@ -24,6 +24,15 @@ const NO_SPIN: u64 = 1 << 63;
 /// counts a link as lost.
 const STALE: Duration = Duration::from_ms(1);
 
+/// The result of a look at descriptors.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Activity {
+    /// Something happened: call again before waiting.
+    pub moved: bool,
+    /// The next timer.
+    pub timer: Option<Instant>,
+}
+
 /// How a node waits when it has nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {

@@ -7,7 +7,7 @@
 //! descriptor.
 
 use super::Rights;
-use super::client_file::ClientFile;
+use super::worker::ClientFile;
 use super::worker::FilePosition;
 use crate::mapping::Mapping;
 use rustix::fd::AsFd;

@@ -2,7 +2,6 @@
 //! shared ones.
 
 mod backing;
-mod client_file;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -12,8 +11,7 @@ use rustix::io::Errno;
 use std::cell::Cell;
 
 pub use backing::MAX_OPEN;
-pub use client_file::ClientFile;
-pub use worker::{Disposal, Ended, FilePosition, JobId, MAX_WORKERS, Worker, Workers};
+pub use worker::{ClientFile, Disposal, Ended, FilePosition, JobId, MAX_WORKERS, Worker, Workers};
 
 /// Ranges one guest may map at once. The protocol's default is 65535; QEMU without a vIOMMU
 /// needs about ten, SPDK at most 128.

@@ -18,9 +18,9 @@ pub use probe::{Probe, Record};
 pub use reattach::EndpointChange;
 pub use summary::Summary;
 
-use crate::attached::{Activity, Attached};
+use crate::attached::Attached;
 use crate::clock::Clock;
-use crate::poller::Poller;
+use crate::poller::{Activity, Poller};
 use crate::trace::Tapped;
 use ::node::host::{Buses, Input, Output};
 use bytes::Bytes;

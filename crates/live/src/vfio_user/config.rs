@@ -23,12 +23,9 @@
 //! multicast, resizable BARs) read as null capabilities, and so does the contents capability,
 //! which belongs to the host node.
 
-use super::info::EndpointInfo;
+use super::info::{CONFIG_SIZE, EndpointInfo};
 use pcie::config::capability;
 use pcie::config::contents::{self, ContentsCapability};
-
-/// Bytes of configuration space.
-pub const CONFIG_SIZE: usize = 4096;
 
 // PCI Express Base 4.0, section 7.5.1: registers of a type 0 header.
 const COMMAND: usize = 0x04;

@@ -1,7 +1,9 @@
 //! The description of an endpoint that the host node offers to a VMM.
 
-use super::config::CONFIG_SIZE;
 use pcie::enumerate::Bar;
+
+/// Bytes of configuration space.
+pub const CONFIG_SIZE: usize = 4096;
 
 /// An endpoint as the host node enumerated it.
 #[derive(Clone, Debug)]

@@ -23,9 +23,7 @@
 //!
 //! Not here: migration, dirty-page tracking, twin sockets, ioeventfds, MSI.
 
-mod access;
 mod action;
-mod commands;
 mod config;
 mod connection;
 mod dma;

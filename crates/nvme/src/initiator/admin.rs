@@ -3,7 +3,7 @@
 use super::queue::{Host, QueuePair};
 use super::{Error, Settings};
 use wire::Duration;
-use wire::nvme::register::{CSTS, Capabilities, ControllerStatus};
+use wire::nvme::register::{CSTS, Capabilities, Configuration, ControllerStatus};
 use wire::nvme::{Command, IDENTIFY, opcode};
 
 /// Entries of the admin queues.
@@ -91,4 +91,9 @@ impl Admin {
             bus.sleep(self.settings.poll).await;
         }
     }
+}
+
+/// CC's entry sizes, 64 and 16 bytes.
+pub(crate) fn entry_sizes() -> Configuration {
+    Configuration { sq_entry_size: 6, cq_entry_size: 4, ..Configuration::default() }
 }

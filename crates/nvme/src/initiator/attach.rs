@@ -1,6 +1,6 @@
 //! Bringing a drive up (NVMe 1.4, section 7.6.1).
 
-use super::admin::Admin;
+use super::admin::{Admin, entry_sizes};
 use super::driver::{Driver, IoQueue, NamespaceInfo};
 use super::queue::{Host, QueuePair};
 use super::{Error, Settings, prp_list};
@@ -109,11 +109,6 @@ impl Admin {
         }
         Ok(queues)
     }
-}
-
-/// CC's entry sizes, 64 and 16 bytes.
-pub(crate) fn entry_sizes() -> Configuration {
-    Configuration { sq_entry_size: 6, cq_entry_size: 4, ..Configuration::default() }
 }
 
 /// The commands that create a pair of queues, of which the completion queue has

@@ -1,7 +1,6 @@
 //! I/O through a drive that is up, and shutting it down.
 
-use super::admin::Admin;
-use super::attach::entry_sizes;
+use super::admin::{Admin, entry_sizes};
 use super::queue::{CommandId, CompletedCommand, QueueFull, QueuePair};
 use super::{Error, Io, Op, prp_list};
 use wire::Instant;

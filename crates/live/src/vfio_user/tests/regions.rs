@@ -1,7 +1,7 @@
 //! Region accesses: pieces, order, deadlines, shadows.
 
 use super::client::{Testbed, access, message};
-use crate::vfio_user::access::ACCESS_DEADLINE;
+use crate::vfio_user::session::access::ACCESS_DEADLINE;
 use crate::vfio_user::{Action, Presence};
 use pcie::Reset;
 use rustix::io::Errno;

@@ -4,12 +4,12 @@
 //! pieces of a read are in flight together, up to a limit; writes go one after the other.
 //! Posted writes to BARs wait for no reply, so they are carried out while a read is in flight.
 
-use super::MAX_DATA_XFER;
-use super::action::{Action, Token};
-use super::config::RemoteWrite;
-use super::connection::{Incoming, Outgoing};
-use super::msix::MsixPart;
-use super::session::Session;
+use super::Session;
+use crate::vfio_user::MAX_DATA_XFER;
+use crate::vfio_user::action::{Action, Token};
+use crate::vfio_user::config::RemoteWrite;
+use crate::vfio_user::connection::{Incoming, Outgoing};
+use crate::vfio_user::msix::MsixPart;
 use bytes::Bytes;
 use pcie::Reset;
 use rustix::io::Errno;

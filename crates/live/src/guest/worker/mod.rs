@@ -9,7 +9,10 @@
 //! not leave one behind each time: an endpoint has at most [`MAX_WORKERS`], and takes no client
 //! while all of them are busy.
 
-use super::client_file::ClientFile;
+mod client_file;
+
+pub use client_file::ClientFile;
+
 use bytes::Bytes;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,7 +1,7 @@
 //! A file descriptor of any kind from a client. The node's loop calls nothing on it that its
 //! file system could block.
 
-use super::worker::Disposal;
+use super::Disposal;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A client's file descriptor. The client's worker closes it: closing a file on FUSE or NFS, or

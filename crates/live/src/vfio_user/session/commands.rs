@@ -1,12 +1,12 @@
 //! Commands that are answered at once: everything but accesses and resets.
 
 use super::access::Current;
-use super::action::Action;
-use super::connection::{Incoming, Outgoing};
-use super::session::{Session, State};
-use super::{MAX_DATA_XFER, MAX_MSG_FDS, doorbell};
+use super::{Session, State};
 use crate::guest::{MAX_RANGES, Rights};
 use crate::mapping::PAGE;
+use crate::vfio_user::action::Action;
+use crate::vfio_user::connection::{Incoming, Outgoing};
+use crate::vfio_user::{MAX_DATA_XFER, MAX_MSG_FDS, doorbell};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::num::NonZeroU32;

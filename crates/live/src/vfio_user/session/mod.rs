@@ -6,18 +6,21 @@
 //! Everything is bounded: a client that sends faster than the far side answers is not read any
 //! further ([`Session::wants_input`]).
 
-use super::access::{ACCESS_DEADLINE, Current, is_posted};
-use super::action::{Action, Counters, Input, Presence, Token};
-use super::config::Config;
-use super::connection::{Closed, Incoming, Outgoing};
-use super::dma::{Dma, DmaError, DmaId, Ended};
-use super::doorbell::Doorbells;
-use super::info::EndpointInfo;
-use super::irq::{Interrupt, Interrupts};
-use super::listener::BindError;
-use super::msix::Table;
+pub mod access;
+mod commands;
+
 use crate::guest::{Disposal, Memory, Worker, Workers};
 use crate::mapping::Signaller;
+use crate::vfio_user::action::{Action, Counters, Input, Presence, Token};
+use crate::vfio_user::config::Config;
+use crate::vfio_user::connection::{Closed, Incoming, Outgoing};
+use crate::vfio_user::dma::{Dma, DmaError, DmaId, Ended};
+use crate::vfio_user::doorbell::Doorbells;
+use crate::vfio_user::info::EndpointInfo;
+use crate::vfio_user::irq::{Interrupt, Interrupts};
+use crate::vfio_user::listener::BindError;
+use crate::vfio_user::msix::Table;
+use access::{ACCESS_DEADLINE, Current, is_posted};
 use bytes::Bytes;
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -62,7 +65,7 @@ pub struct Session {
     pub(super) client_xfer: usize,
     /// Queued commands, each with its arrival.
     queue: VecDeque<(Incoming, Instant)>,
-    pub(super) current: Option<Current>,
+    current: Option<Current>,
     /// The owner's pending cleanup after the last client.
     cleanup: Option<Token>,
     actions: VecDeque<Action>,
