@@ -1,9 +1,9 @@
-//! Latencies: how many, how long, how far they spread. Every sample counts.
+//! Latency statistics over all samples.
 
 use hdrhistogram::Histogram;
 use wire::Duration;
 
-/// Longer spans count as this long in percentiles: one hour.
+/// The longest span in percentiles: one hour; longer ones count as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Samples of one measurement.
@@ -15,11 +15,11 @@ pub struct Latency {
     max_ps: u64,
     sum_ps: u128,
     last_ps: Option<u64>,
-    /// Sum of the differences between neighbours.
+    /// Sum of the differences between consecutive samples.
     steps_ps: u128,
 }
 
-/// What samples amount to, in nanoseconds; all zero if there are none.
+/// Statistics of samples in nanoseconds; all zero without samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Samples.
@@ -38,8 +38,8 @@ pub struct Summary {
     pub p99_9_ns: u64,
     /// The longest.
     pub max_ns: u64,
-    /// Mean difference between neighbouring samples (packet delay variation
-    /// as in RFC 3393, without the smoothing of RFC 3550).
+    /// Mean difference between consecutive samples (packet delay variation as in
+    /// RFC 3393, without the smoothing of RFC 3550).
     pub jitter_ns: u64,
 }
 
@@ -69,7 +69,7 @@ impl Latency {
         }
     }
 
-    /// Adds the samples of `other`, of which none is a neighbour of these.
+    /// Adds the samples of `other`, which do not follow these.
     pub fn merge(&mut self, other: &Self) {
         self.histogram.add(&other.histogram).expect("equal bounds");
         self.min_ps = self.min_ps.min(other.min_ps);
@@ -104,7 +104,7 @@ impl Latency {
         &self.histogram
     }
 
-    /// The usual numbers.
+    /// The statistics of the samples so far.
     pub fn summary(&self) -> Summary {
         let n = self.count();
         if n == 0 {

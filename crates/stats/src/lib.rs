@@ -1,4 +1,4 @@
-//! Numbers: latencies in bounded memory, and random numbers from a seed.
+//! Latency statistics in bounded memory, and seeded random numbers.
 
 mod latency;
 pub mod random;

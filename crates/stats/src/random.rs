@@ -1,10 +1,10 @@
-//! Seeded randomness in integers, the same on every machine: of simulated
-//! worlds and of tests.
+//! Seeded random integers, the same on every machine, for simulated worlds and
+//! tests.
 
 use std::ops::RangeInclusive;
 
-/// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
-/// generators", OOPSLA 2014), and what is drawn with it.
+/// The generator SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom
+/// number generators", OOPSLA 2014).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random(u64);
 
@@ -71,8 +71,8 @@ impl Random {
         (0..length).map(|_| self.bits() as u8).collect()
     }
 
-    /// Whether something of this chance happens. No number is drawn for what
-    /// never or always does.
+    /// Whether an event of this probability happens. Draws no number for
+    /// `NEVER` and `ALWAYS`.
     pub fn happens(&mut self, chance: Probability) -> bool {
         match chance {
             Probability::NEVER => false,

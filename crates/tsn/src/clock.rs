@@ -1,4 +1,4 @@
-//! A node's clock: true time, seen with an offset and a drift.
+//! A node's clock: true time with an offset and a drift.
 //!
 //! local = global + offset + floor(global * drift / 10^9), with the drift in
 //! parts per billion. Integers only, so that both directions are exact:
@@ -27,7 +27,7 @@ impl LocalTime {
     }
 }
 
-/// An oscillator and what it was set to.
+/// A clock with an offset and the drift of its oscillator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     offset_ps: i64,
@@ -62,7 +62,7 @@ impl Clock {
     }
 
     /// The first instant at which the clock shows `local` or more; zero for
-    /// what it showed before the beginning.
+    /// times before the beginning.
     pub fn global(&self, local: LocalTime) -> Instant {
         let elapsed = i128::from(local.0) - i128::from(self.offset_ps);
         if elapsed <= 0 {

@@ -4,9 +4,9 @@
 //!   formerly 802.1Qbv): open or closed at a time, the earliest start of a
 //!   frame, the longest time a queue stays closed.
 //! - [`clock`]: a node's clock, with offset and drift against true time.
-//! - [`taprio`]: the same list as a command for Linux.
+//! - [`taprio`]: a list as a command for Linux.
 //!
-//! Everything is arithmetic on values; nothing here waits or keeps state.
+//! All of it is arithmetic on values, without waiting or state.
 //!
 //! Not implemented: credit-based and cyclic shapers (802.1Qav, Qch), frame
 //! preemption (Qbu), replication (CB), the clock servo of 802.1AS, the change

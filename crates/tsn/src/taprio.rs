@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::GateControlList;
 
-/// How the command is to be made.
+/// Options of the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options<'a> {
     /// The network interface.
@@ -16,9 +16,9 @@ pub struct Options<'a> {
 }
 
 /// The command that sets `list` on an interface with eight queues, one for
-/// each priority (the kernel's priorities 8 to 15 go to the first); one line. The base time is written as it is: on a real
-/// machine it counts from 1970 (TAI), and the kernel moves one that is past
-/// on by whole cycles.
+/// each priority (the kernel's priorities 8 to 15 use the first); one line. The
+/// base time is unchanged: on a real machine it counts from 1970 (TAI), and the
+/// kernel advances a past one by whole cycles.
 pub fn command(list: &GateControlList, options: &Options<'_>) -> String {
     let mut line = format!(
         "tc qdisc replace dev {} parent root handle 100 taprio num_tc 8 \

@@ -1,11 +1,11 @@
-//! When the media have done what they are asked.
+//! The completion times of media accesses.
 
 use super::Timing;
 use stats::random::Random;
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
-/// What an access costs.
+/// The duration of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Firmware, first.
@@ -22,8 +22,7 @@ pub struct Media {
     /// When each die is free.
     dies: Vec<Instant>,
     channels: Vec<Instant>,
-    /// Bytes in the write buffer, and when those that are being programmed
-    /// leave it.
+    /// Bytes in the write buffer; `leaving` has when programmed pages leave it.
     buffered: u64,
     leaving: VecDeque<(Instant, u64)>,
     /// Bytes not being programmed yet.
@@ -147,7 +146,7 @@ impl Media {
             self.channels[channel] = there;
             let done = there.max(self.dies[die]) + self.timing.program;
             self.dies[die] = done;
-            // Dies end out of turn; the buffer is given back in turn.
+            // Dies finish out of order; the buffer is released in order.
             let last = self.leaving.back().map_or(done, |(at, _)| done.max(*at));
             self.leaving.push_back((last, page));
         }

@@ -1,4 +1,4 @@
-//! Drives: how long their media take, and what is on them.
+//! Drives: the timing and the contents of their media.
 
 mod media;
 mod pace;
@@ -15,7 +15,7 @@ pub use store::Store;
 
 use wire::Duration;
 
-/// The timing of a drive's media as a table.
+/// The timing of a drive's media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Firmware, for a read of up to 4 KiB.
@@ -38,7 +38,7 @@ pub struct Timing {
     pub read_msb: Duration,
     /// Programming a page.
     pub program: Duration,
-    /// Bytes that lie on one die before the next one takes over, and that are
+    /// Bytes of a page: consecutive pages are on different dies, and a page is
     /// programmed at once.
     pub page: usize,
     /// Bytes of the write buffer; 0 for no limit, and no programming.
@@ -46,15 +46,15 @@ pub struct Timing {
     /// Added to each sensing: uniform from zero to this, from the drive's
     /// seeded stream.
     pub variation: Duration,
-    /// Bytes per second that stream between media and PCIe, either way; 0 for
-    /// no limit. Data written to the host, and those asked of it, leave a TLP
-    /// at a time as the media give or take them.
+    /// Largest bytes per second between media and PCIe, in each direction; 0 for
+    /// no limit. Memory writes and memory reads of data leave one TLP at a time
+    /// at this rate.
     pub stream_rate: u64,
 }
 
 impl Timing {
-    /// `drives` of these behind one controller that stripes over them: so many
-    /// times the channels and the stream.
+    /// `drives` of these behind one controller that stripes over them: the
+    /// channels and the stream rate are multiplied.
     #[must_use]
     pub const fn raid0(self, drives: u16) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Timing {
 
 /// MDTS of a drive as a power of two of 4 KiB.
 pub(crate) const MAX_TRANSFER_SHIFT: u8 = 5;
-/// The largest transfer of one command in bytes: a host cuts larger ones.
+/// The largest transfer of one command in bytes: a host splits larger ones.
 pub const MAX_TRANSFER: usize = 4096 << MAX_TRANSFER_SHIFT;
 
 /// A drive.
@@ -82,7 +82,7 @@ pub struct DriveConfig {
     pub more: Vec<u64>,
     /// The media.
     pub timing: Timing,
-    /// The media lose what they hold with their power, as RAM does; the drive
+    /// The media lose their contents without power, as RAM does; the drive
     /// comes back with a new incarnation.
     pub volatile: bool,
     /// The drive's own limit for one read request in bytes, below MRRS: a

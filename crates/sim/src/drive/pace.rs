@@ -1,11 +1,10 @@
-//! Data that pass between media and PCIe no faster than the media stream.
+//! Limits data between media and PCIe to the stream rate of the media.
 
 use pcie::Ready;
 use wire::tlp::{Class, Packet, Tlp};
 use wire::{Duration, Instant};
 
-/// When the next data may leave: posted writes, and reads by what they ask
-/// for.
+/// When the next memory write and the next memory read may leave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     /// Bytes per second; 0 for no limit.
@@ -19,7 +18,7 @@ impl Pace {
         Self { rate, writes: Instant::ZERO, reads: Instant::ZERO }
     }
 
-    /// What of `ready` may leave now.
+    /// The classes of `ready` that may leave now.
     pub fn ready(&self, now: Instant, ready: Ready) -> Ready {
         let allowed = |ready: Ready, class, since: Instant| {
             ready.with(class, ready.has(class) && since <= now)
@@ -28,7 +27,7 @@ impl Pace {
         allowed(ready, Class::NonPosted, self.reads)
     }
 
-    /// A TLP leaves.
+    /// Accounts a TLP that leaves.
     pub fn sent(&mut self, now: Instant, tlp: &Tlp) {
         if self.rate == 0 {
             return;

@@ -1,5 +1,5 @@
-//! What blocks hold: bytes that say where they belong and how often they were
-//! written, so that a block read from the wrong place or time is found out.
+//! The contents of blocks: a pattern of their offset and their number of
+//! writes, which detects a block from the wrong place or time.
 
 use stats::random::mix;
 
@@ -11,7 +11,7 @@ const fn word(seed: u64, offset: u64, version: u32) -> u64 {
     mixed ^ mixed >> 29
 }
 
-/// Fills `bytes`, a multiple of 8, with what belongs at `offset` of the drive
+/// Fills `bytes`, a multiple of 8, with the pattern at `offset` of the drive
 /// with this seed after `version` writes.
 pub fn fill(seed: u64, offset: u64, version: u32, bytes: &mut [u8]) {
     let seed = mix(seed);
@@ -20,7 +20,7 @@ pub fn fill(seed: u64, offset: u64, version: u32, bytes: &mut [u8]) {
     }
 }
 
-/// Whether `bytes` are what [`fill`] would put there.
+/// Whether `bytes` have the pattern of [`fill`].
 pub fn matches(seed: u64, offset: u64, version: u32, bytes: &[u8]) -> bool {
     let seed = mix(seed);
     let words = bytes.as_chunks::<8>().0;

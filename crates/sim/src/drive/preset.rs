@@ -39,7 +39,7 @@ impl Timing {
         ..Self::NULL
     };
 
-    /// Media that take no time: what is left is the way to them.
+    /// Media that take no time.
     pub const NULL: Self = Self {
         firmware_read: Duration::ZERO,
         firmware_read_large: Duration::ZERO,

@@ -1,14 +1,14 @@
-//! The bytes of a drive, sparse: what was never written is computed.
+//! The bytes of a drive, sparse: unwritten bytes are computed.
 
 use super::pattern::fill;
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 
-/// Bytes kept together.
+/// Bytes of a stored page.
 const PAGE: usize = 4096;
 
-/// See the module. Memory grows with the distinct pages written, never with
-/// time.
+/// The contents of a drive. Memory grows with the distinct pages written, not
+/// with time.
 #[derive(Debug)]
 pub struct Store {
     seed: u64,

@@ -1,10 +1,10 @@
 //! A bridge: n ports, store-and-forward or cut-through.
 //!
-//! Store-and-forward: a frame whose FCS is right goes to its output queue the
+//! Store-and-forward: a frame with a correct FCS enters its output queue the
 //! bridge's delay after its last bit. Cut-through: the delay after its header,
-//! wrong frames too, since nobody has seen their FCS yet; if the output is
-//! busy or closed it queues there. To a faster output nothing can be cut
-//! through, since the line would run dry: such frames are stored.
+//! before the FCS is known, so that corrupt frames pass. A frame to a busy
+//! output, or to a closed gate, queues there. Frames to a faster output are
+//! stored, since the line would run empty.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -33,14 +33,14 @@ pub struct Config {
     pub ports: Vec<port::Config>,
     /// When a frame is forwarded.
     pub mode: Mode,
-    /// From the moment that `mode` names to the output queue.
+    /// From the moment given by `mode` to the output queue.
     pub delay: Duration,
     /// Standard deviation of that delay. A frame is never early by more than
     /// the delay itself, and frames from one port to another stay in order.
     pub jitter: Duration,
     /// Seed of the jitter.
     pub seed: u64,
-    /// Where addresses are, by port. Others are learned if `learns`.
+    /// Known addresses and their ports. Others are learned if `learns`.
     pub addresses: Vec<(Mac, usize)>,
     /// Whether source addresses are learned (IEEE 802.1Q-2022, 8.7). Entries
     /// do not age.
@@ -50,7 +50,7 @@ pub struct Config {
 /// Addresses that a bridge learns at most.
 pub const MAX_ADDRESSES: usize = 8192;
 
-/// What a bridge is given.
+/// Input of a bridge.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A frame at a port: whole, or its header, see [`Mode`].
@@ -62,7 +62,7 @@ pub enum Input {
     },
 }
 
-/// What a bridge has to say.
+/// Output of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A transmission starts now.
@@ -76,7 +76,7 @@ pub enum Output {
     Timeout(Option<Instant>),
 }
 
-/// What a bridge counted; its ports count besides.
+/// Counters of a bridge, in addition to those of its ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames received.
@@ -87,8 +87,8 @@ pub struct Counters {
     pub filtered: u64,
     /// Frames given to output ports; a flooded one counts for each.
     pub forwarded: u64,
-    /// Frames sent to all ports, since nobody knows where their destination
-    /// is or it is a group.
+    /// Frames sent to all ports, since their destination is unknown or a
+    /// group.
     pub flooded: u64,
     /// Frames to ports that were not stored whole first.
     pub cut_through: u64,
@@ -110,7 +110,7 @@ struct Ready {
     frame: Frame,
 }
 
-/// The state machine.
+/// A bridge.
 #[derive(Clone, Debug)]
 pub struct Bridge {
     config: Config,
@@ -119,7 +119,7 @@ pub struct Bridge {
     random: Random,
     pipeline: BinaryHeap<Reverse<Ready>>,
     sequence: u64,
-    /// When the last frame from one port to another was ready.
+    /// When the last frame was ready, for each pair of ports.
     last: Vec<Instant>,
     counters: Counters,
 }
@@ -181,7 +181,7 @@ impl Bridge {
         }
     }
 
-    /// The next transmission, or when to ask again.
+    /// The next transmission, or when to poll again.
     pub fn poll(&mut self, now: Instant) -> Output {
         self.move_ready(now);
         let mut wake = self.pipeline.peek().map(|Reverse(ready)| ready.at);
@@ -215,7 +215,7 @@ impl Bridge {
         self.counters.cut_through += u64::from(cut);
         let known = if cut { now } else { end.max(now) };
         if known > now {
-            // The rest of the frame still has to come in.
+            // The rest of the frame still has to arrive.
             frame.latency.book(FrameStage::Serialisation, known);
         }
         let last = &mut self.last[from * self.outputs.len() + to];

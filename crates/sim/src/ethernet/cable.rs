@@ -1,4 +1,4 @@
-//! One direction of a cable: propagation, and what goes wrong on the way.
+//! One direction of a cable: propagation and faults.
 
 use std::collections::VecDeque;
 
@@ -8,8 +8,8 @@ use super::FrameStage;
 use super::frame::{HEADER, PREAMBLE, TAG, Transmission};
 use stats::random::{Probability, Random};
 
-/// What a cable does to frames besides carrying them. Drawn from the cable's
-/// own seed, so that one cable's faults do not depend on another's traffic.
+/// Faults of a cable, drawn from the cable's own seed, so that they do not
+/// depend on the traffic of other cables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Seed of everything drawn here.
@@ -22,12 +22,12 @@ pub struct Faults {
     pub delay: Probability,
     /// by up to this, evenly distributed. Order is kept.
     pub delay_up_to: Duration,
-    /// The cable is cut from the first time until the second: what is on it
-    /// then, even in part, is lost.
+    /// The cable is cut from the first time until the second; frames that are
+    /// on it then, even in part, are lost.
     pub cuts: Vec<(Instant, Instant)>,
 }
 
-/// When the receiver looks at a frame.
+/// When a frame is delivered to the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
     /// After its last bit: network interfaces, store-and-forward bridges.
@@ -42,39 +42,39 @@ pub enum Delivery {
 pub struct Config {
     /// From one end to the other; about 5 ns a metre in copper and glass.
     pub propagation: Duration,
-    /// When the receiver looks at a frame.
+    /// When a frame is delivered to the receiver.
     pub delivery: Delivery,
-    /// What goes wrong.
+    /// Its faults.
     pub faults: Faults,
 }
 
-/// What a cable is given.
+/// Input of a cable.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A transmission that starts now.
     Transmission(Transmission),
 }
 
-/// What a cable has to say.
+/// Output of a cable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// The receiver may look at a frame; `start` and `end` are at its side.
+    /// A frame for the receiver; `start` and `end` are times at its end.
     Deliver(Transmission),
     /// Nothing before this time.
     Timeout(Option<Instant>),
 }
 
-/// What a cable counted. Frames in = `delivered` + `lost` + `cut` + those on
-/// the way.
+/// Counters of a cable. Frames in = `delivered` + `lost` + `cut` + those in
+/// flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames given to the cable.
     pub offered: u64,
-    /// Frames handed over, corrupt ones among them.
+    /// Frames delivered, including corrupt ones.
     pub delivered: u64,
-    /// Frames that vanished.
+    /// Frames lost.
     pub lost: u64,
-    /// Frames whose bits were turned over.
+    /// Frames whose bits were flipped.
     pub corrupted: u64,
     /// Frames that took longer.
     pub delayed: u64,
@@ -85,19 +85,19 @@ pub struct Counters {
 #[derive(Clone, Debug)]
 struct OnTheWay {
     due: Instant,
-    /// How long the way is for this frame.
+    /// The delay of this frame.
     takes: Duration,
     transmission: Transmission,
 }
 
-/// The state machine. What it holds is bounded by what its line can carry in
-/// the time a frame takes.
+/// One direction of a cable. Its frames are bounded by what the line carries
+/// within the largest delay.
 #[derive(Clone, Debug)]
 pub struct Cable {
     config: Config,
     random: Random,
     on_the_way: VecDeque<OnTheWay>,
-    /// When the last bit of the last frame arrives: no frame overtakes.
+    /// When the last bit of the last frame arrives: frames stay in order.
     last_end: Instant,
     counters: Counters,
 }
@@ -166,7 +166,7 @@ impl Cable {
         self.on_the_way.push_back(OnTheWay { due, takes, transmission });
     }
 
-    /// The next frame that has arrived, or when to ask again.
+    /// The next frame that has arrived, or when to poll again.
     pub fn poll(&mut self, now: Instant) -> Output {
         match self.on_the_way.front() {
             None => return Output::Timeout(None),

@@ -1,4 +1,4 @@
-//! Frames, and how long they are on the line.
+//! Ethernet frames and their transmission times.
 
 use std::fmt;
 
@@ -70,40 +70,40 @@ impl Tag {
     }
 }
 
-/// A frame: real bytes, and what the simulator knows about them.
+/// A frame: real bytes, and the simulator's data about them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Unique, and the same on every hop.
     pub id: u64,
     /// Destination to end of payload, without tag, padding and FCS.
     pub bytes: Bytes,
-    /// The tag, kept apart so that no hop copies bytes.
+    /// The tag, kept separately so that no hop copies bytes.
     pub tag: Option<Tag>,
-    /// The sender's priority, 0 to 7 (Linux: `SO_PRIORITY`), of which the
-    /// network interface makes a tag.
+    /// The sender's priority, 0 to 7 (Linux: `SO_PRIORITY`); the network
+    /// interface derives the tag from it.
     pub priority: u8,
-    /// Bits were turned over: the frame check sequence will not match.
+    /// Bits were flipped: the frame check sequence does not match.
     pub corrupt: bool,
-    /// Where its time went.
+    /// Its latency by stage.
     pub latency: FrameLatency,
 }
 
 impl Frame {
-    /// A frame made at `now`.
+    /// A frame created at `now`.
     ///
     /// # Panics
-    /// If `bytes` are no whole header.
+    /// If `bytes` are shorter than a header.
     pub fn new(id: u64, bytes: Bytes, priority: u8, now: Instant) -> Self {
         assert!(bytes.len() >= HEADER, "a frame of {} bytes", bytes.len());
         Self { id, bytes, tag: None, priority, corrupt: false, latency: FrameLatency::new(now) }
     }
 
-    /// Who it is for.
+    /// The destination address.
     pub fn destination(&self) -> Mac {
         Mac(self.bytes[..6].try_into().expect("six bytes"))
     }
 
-    /// Who it is from.
+    /// The source address.
     pub fn source(&self) -> Mac {
         Mac(self.bytes[6..12].try_into().expect("six bytes"))
     }
@@ -113,7 +113,7 @@ impl Frame {
         length(self.bytes.len(), self.tag.is_some())
     }
 
-    /// Preamble to FCS, in bytes: what the line is busy with, gap apart.
+    /// Preamble to FCS, in bytes: what occupies the line, without the gap.
     pub fn line_length(&self) -> usize {
         PREAMBLE + self.length()
     }
@@ -151,10 +151,10 @@ pub(super) fn length(untagged: usize, tagged: bool) -> usize {
 pub struct Transmission {
     /// The frame.
     pub frame: Frame,
-    /// When the preamble's first bit is here.
+    /// When the preamble's first bit passes.
     pub start: Instant,
-    /// When the FCS's last bit has been here.
+    /// When the FCS's last bit has passed.
     pub end: Instant,
-    /// How fast.
+    /// The line rate.
     pub rate: Rate,
 }

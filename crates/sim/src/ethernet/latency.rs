@@ -1,8 +1,8 @@
-//! Where a frame's time went.
+//! The latency of a frame by stage.
 
 use wire::{Duration, Instant};
 
-/// What a frame spent time on.
+/// A part of the network in which a frame spends time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameStage {
     /// In the pipelines of network interfaces.
@@ -11,10 +11,10 @@ pub enum FrameStage {
     Queue,
     /// In an egress queue, for a gate to open.
     Gate,
-    /// On a line, bit after bit. What a cut-through bridge does not wait for
-    /// is not counted.
+    /// Serialisation on a line, without the part that a cut-through bridge does
+    /// not wait for.
     Serialisation,
-    /// On the way through cables, with what a fault plan delays.
+    /// In cables, including delays by faults.
     Propagation,
     /// In the pipelines of bridges.
     Bridge,
@@ -28,7 +28,7 @@ impl FrameStage {
     pub const ALL: [Self; Self::COUNT] =
         [Self::Nic, Self::Queue, Self::Gate, Self::Serialisation, Self::Propagation, Self::Bridge];
 
-    /// Its name in reports.
+    /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Nic => "nic",
@@ -41,9 +41,9 @@ impl FrameStage {
     }
 }
 
-/// A frame's account: every picosecond since it was made, booked to one
-/// stage, over all hops. The sum of the stages is the time from
-/// [`Self::created`] to [`Self::until`], always.
+/// The latency of a frame over all hops: each picosecond since its creation
+/// belongs to one stage. The stages always sum to the time from
+/// [`Self::created`] to [`Self::until`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameLatency {
     created: Instant,
@@ -52,12 +52,12 @@ pub struct FrameLatency {
 }
 
 impl FrameLatency {
-    /// The account of a frame made at `created`.
+    /// The latency of a frame created at `created`.
     pub fn new(created: Instant) -> Self {
         Self { created, until: created, spent: [Duration::ZERO; FrameStage::COUNT] }
     }
 
-    /// Books the time since the last entry to `stage`.
+    /// Adds the time since the last call to `stage`.
     ///
     /// # Panics
     /// If time ran backwards.
@@ -68,12 +68,12 @@ impl FrameLatency {
         self.until = until;
     }
 
-    /// When the frame was made.
+    /// When the frame was created.
     pub fn created(&self) -> Instant {
         self.created
     }
 
-    /// Up to when time has been booked.
+    /// The end of the last added time.
     pub fn until(&self) -> Instant {
         self.until
     }

@@ -5,10 +5,10 @@
 //! host -> Nic (pipeline, tag, Port) -> Cable -> Bridge (Port) -> Cable -> Nic -> host
 //! ```
 //!
-//! Each is a state machine under the one contract: `handle(now, Input)`, then
-//! `poll(now)` until it yields `Timeout`. A frame costs few events: it leaves
+//! Each is a state machine with one contract: `handle(now, Input)`, then
+//! `poll(now)` until it yields `Timeout`. A frame needs few events: it leaves
 //! a [`Port`] when its transmission starts, with its end already known, and
-//! leaves a [`Cable`] when the receiver may look at it.
+//! leaves a [`Cable`] when it is delivered to the receiver.
 //!
 //! Every frame carries its [`FrameLatency`]: picoseconds by stage, which sum
 //! exactly to the time since the frame was made.

@@ -1,10 +1,10 @@
-//! A network interface: pipelines of a fixed delay on both ways, the 802.1Q
-//! tag, a bounded transmit ring for each queue.
+//! A network interface: pipelines with a fixed delay in both directions, the
+//! 802.1Q tag, and a bounded transmit ring for each queue.
 //!
-//! The rings are what pushes back: [`Nic::room_for`] says how many frames of a
-//! priority the host may hand over now, so that its TCP window waits in the
-//! host, where it can still be aggregated, and not here. A ring that waits for
-//! its gate blocks no other.
+//! The rings exert back pressure: [`Nic::room_for`] is the number of frames of a
+//! priority that the host may hand over now, so that data wait in the host,
+//! where they can still be aggregated. A ring that waits for its gate does not
+//! block the others.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ pub struct Tagging {
 }
 
 impl Tagging {
-    /// Priorities as they are, in the VLAN `vid`.
+    /// The priorities unchanged, in the VLAN `vid`.
     pub const fn vlan(vid: u16) -> Self {
         Self { vid, pcp_of_priority: [0, 1, 2, 3, 4, 5, 6, 7] }
     }
@@ -49,7 +49,7 @@ pub struct Config {
     pub tagging: Option<Tagging>,
 }
 
-/// What an interface is given.
+/// Input of an interface.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A frame of the host, at most [`Nic::room_for`] its priority.
@@ -58,10 +58,10 @@ pub enum Input {
     FromLine(Transmission),
 }
 
-/// What an interface has to say.
+/// Output of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A transmission starts now. There is room for a frame more.
+    /// A transmission starts now. There is room for one more frame.
     Transmit(Transmission),
     /// A frame for the host, without tag.
     ToHost(Frame),
@@ -69,20 +69,20 @@ pub enum Output {
     Timeout(Option<Instant>),
 }
 
-/// What an interface counted; its port counts besides.
+/// Counters of an interface, in addition to those of its port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames from the line.
     pub received: u64,
     /// Those dropped by the FCS check.
     pub fcs_errors: u64,
-    /// Those dropped because they were for somebody else.
+    /// Those dropped because they were for another address.
     pub not_for_us: u64,
     /// Frames for the host.
     pub to_host: u64,
 }
 
-/// The state machine.
+/// A network interface.
 #[derive(Clone, Debug)]
 pub struct Nic {
     config: Config,
@@ -110,8 +110,7 @@ impl Nic {
         }
     }
 
-    /// Loses what it holds, as without power. What is on the line is gone from
-    /// it already.
+    /// Drops all its frames, as without power, except those on the line already.
     pub fn reset(&mut self) {
         *self = Self { counters: self.counters, ..Self::new(self.config.clone()) };
     }
@@ -127,7 +126,7 @@ impl Nic {
         self.room_in(self.port.queue_of(self.tag(priority)))
     }
 
-    /// Whether what it sends has tags.
+    /// Whether it tags frames that it sends.
     pub fn tags(&self) -> bool {
         self.config.tagging.is_some()
     }
@@ -170,7 +169,7 @@ impl Nic {
         }
     }
 
-    /// The next transmission or frame for the host, or when to ask again.
+    /// The next transmission or frame for the host, or when to poll again.
     pub fn poll(&mut self, now: Instant) -> Output {
         while let Some((due, mut frame)) = pop_due(&mut self.tx, now) {
             self.in_pipeline[self.port.queue_of(frame.tag)] -= 1;

@@ -1,9 +1,9 @@
-//! The sending side of a line: eight queues, strict priority, gates.
+//! The transmitter of a line: eight queues, strict priority, gates.
 //!
-//! A frame starts when the line is free, its gate is open for as long as it
-//! lasts, and no higher queue has a frame that may start. The line is free a
-//! gap after the last bit of the frame before. What a gate has to hold is
-//! preamble to FCS; the gap after it is silence.
+//! A frame starts when the line is free, its gate is open for its whole
+//! duration, and no higher queue has a frame that may start. The line is free
+//! one gap after the last bit of the previous frame. A gate must stay open from
+//! preamble to FCS, not during the gap.
 
 use std::collections::VecDeque;
 
@@ -20,14 +20,14 @@ pub enum Guard {
     /// By the frame's own length (IEEE 802.1Q-2022, 8.6.8.4).
     #[default]
     FrameLength,
-    /// As if each frame had this payload (bytes) and a tag: what equipment
-    /// does that knows only the MTU.
+    /// As if each frame had this payload (bytes) and a tag, like equipment
+    /// that knows only the MTU.
     MaximumFrame(usize),
 }
 
-/// From `at` on, a port sends `bits_per_second` at most, preamble and gap
-/// counted: each frame at the line's rate, the next one later (a shaper with
-/// room for one frame).
+/// From `at` on, a port sends at most `bits_per_second`, including preamble and
+/// gap: it sends each frame at the line's rate and delays the next one (a
+/// shaper with a burst of one frame).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateStep {
     /// From when on.
@@ -51,10 +51,10 @@ pub struct Config {
     pub queue_bytes: usize,
     /// The queue of each priority code point; a frame without tag has 0.
     pub queue_of_priority: [u8; QUEUES],
-    /// What is let through less than the line's rate, in the order of time.
+    /// Rate limits below the line's rate, in the order of time.
     pub rate_steps: Vec<RateStep>,
-    /// Raw frames of one link that wait behind each other leave as one, up to
-    /// this payload (bytes); 0: never. Only without gates.
+    /// Merges waiting raw frames of one link up to this payload (bytes); 0:
+    /// never. Only without gates.
     pub merge: usize,
 }
 
@@ -75,14 +75,14 @@ impl Config {
     }
 }
 
-/// What a port is given.
+/// Input of a port.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A frame to send.
     Frame(Frame),
 }
 
-/// What a port has to say.
+/// Output of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A transmission starts now; its end is known.
@@ -91,7 +91,7 @@ pub enum Output {
     Timeout(Option<Instant>),
 }
 
-/// What a port counted. Frames in = `sent` + `merged` + all drops + those still
+/// Counters of a port. Frames in = `sent` + `merged` + all drops + those still
 /// queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -107,7 +107,7 @@ pub struct Counters {
     pub never_fits: u64,
     /// How long the line was busy with preamble to FCS.
     pub busy: Duration,
-    /// Frames that left in the frame before them: not in `sent`.
+    /// Frames merged into the one before them; not in `sent`.
     pub merged: u64,
 }
 
@@ -115,7 +115,7 @@ pub struct Counters {
 struct Queued {
     frame: Frame,
     duration: Duration,
-    /// When the gate alone would have let it go.
+    /// When it could have started if only its gate mattered.
     gate_until: Instant,
 }
 
@@ -125,7 +125,7 @@ struct Queue {
     bytes: usize,
 }
 
-/// The state machine.
+/// A port.
 #[derive(Clone, Debug)]
 pub struct Port {
     config: Config,
@@ -136,11 +136,11 @@ pub struct Port {
     free_at: Instant,
     counters: Counters,
     occupancy: Occupancy,
-    /// Since when the frame that started last had waited here.
+    /// How long the frame that started last had waited here.
     waited: Duration,
 }
 
-/// The time that frames were queued, summed over all of them.
+/// The queueing time of all frames in sum.
 #[derive(Clone, Copy, Debug, Default)]
 struct Occupancy {
     frames: u64,
@@ -246,7 +246,7 @@ impl Port {
         self.waiting |= 1 << index;
     }
 
-    /// The next transmission, or when to ask again.
+    /// The next transmission, or when to poll again.
     pub fn poll(&mut self, now: Instant) -> Output {
         if self.waiting == 0 {
             return Output::Timeout(None);
@@ -266,7 +266,7 @@ impl Port {
         Output::Timeout(wake)
     }
 
-    /// When the gate of `index` lets a transmission go.
+    /// When the gate of `index` permits a transmission.
     fn gate_permits(&self, index: usize, now: Instant, duration: Duration) -> Option<Instant> {
         let Some(gates) = &self.config.gates else { return Some(now) };
         let needed = match self.config.guard {
@@ -279,9 +279,9 @@ impl Port {
         gates.earliest_start(index, now, needed)
     }
 
-    /// The same for the first frame of a queue. Windows of a drifting clock
-    /// may be a picosecond shorter than the one that was looked at first: a
-    /// frame that does not fit after all goes, else it would block the queue.
+    /// The same for the first frame of a queue. Windows of a drifting clock may
+    /// be a picosecond shorter than the one that was checked first: a frame
+    /// that no longer fits is dropped, since it would block the queue.
     fn head_permitted(&mut self, index: usize, now: Instant) -> Option<Instant> {
         loop {
             let duration = self.queues[index].frames.front()?.duration;
@@ -304,7 +304,7 @@ impl Port {
         queued
     }
 
-    /// When a frame that starts now lets the next one start by the rate step.
+    /// When the rate step permits the next frame after one that starts now.
     fn shaped(&self, now: Instant, line: usize) -> Instant {
         let step = self.config.rate_steps.iter().rfind(|step| step.at <= now);
         step.map_or(now, |step| {
@@ -333,10 +333,10 @@ impl Port {
 
 impl Port {
     /// Aggregation in the bridge before the bottleneck (J. Suzuki et al., Hot
-    /// Interconnects 2014, related work, method 2): what waits behind `frame`
-    /// for the same station, from the same one, goes with it. The bridge knows
-    /// nothing of the payloads: they are put behind each other, each with its
-    /// own header, which says how long it is.
+    /// Interconnects 2014, related work, method 2): merges frames that wait
+    /// behind `frame` with the same source and destination into it. The bridge
+    /// does not interpret the payloads: it concatenates them, each with its own
+    /// header, which has its length.
     fn merge(&mut self, index: usize, now: Instant, frame: &mut Frame) -> bool {
         let most = HEADER + self.config.merge;
         if self.config.merge == 0 || self.config.gates.is_some() || !is_raw(frame) {
@@ -371,8 +371,8 @@ fn is_raw(frame: &Frame) -> bool {
     frame.bytes[HEADER - 2..HEADER] == wire::raw::ETHERTYPE.to_be_bytes()
 }
 
-/// Payload bytes a second that frames of `payload` bytes (IP packet) reach at
-/// most on a line: headers, FCS, preamble and gap taken off.
+/// Largest rate, in bytes a second, of `useful` bytes in each frame of `payload`
+/// bytes (IP packet): without headers, FCS, preamble and gap.
 pub fn goodput(rate: Rate, payload: usize, useful: usize) -> u64 {
     let line = PREAMBLE + (HEADER + payload + FCS).max(frame::MINIMUM) + GAP;
     (u128::from(rate.bits_per_second()) / 8 * useful as u128 / line as u128) as u64

@@ -1,4 +1,4 @@
-//! Line rates: what a byte costs.
+//! Line rates: the time of a byte.
 
 use std::fmt;
 use std::str::FromStr;
@@ -72,7 +72,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A text that names no rate.
+/// A text that is not the name of a rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no Ethernet rate: {0:?}; there are 100M, 1G, 2.5G, 10G, 25G, 50G, 100G")]
 pub struct UnknownRate(pub String);

@@ -1,4 +1,4 @@
-//! Background traffic: frames that nobody waits for, but everybody meets.
+//! Background traffic: frames that compete with those of the tunnels.
 
 use bytes::Bytes;
 use wire::{Duration, Instant};
@@ -10,7 +10,7 @@ use stats::random::Random;
 /// table 3).
 pub const ETHER_TYPE: u16 = 0x88b5;
 
-/// When frames are made.
+/// When frames are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// One every interval.
@@ -22,15 +22,15 @@ pub enum Pattern {
 /// A source's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// From whom.
+    /// Source address.
     pub source: Mac,
-    /// To whom.
+    /// Destination address.
     pub destination: Mac,
     /// Bytes a frame, header to FCS, without tag.
     pub length: usize,
     /// Priority, 0 to 7.
     pub priority: u8,
-    /// When.
+    /// When frames are created.
     pub pattern: Pattern,
     /// The first frame, or for a Poisson process its beginning.
     pub start: Instant,
@@ -42,16 +42,16 @@ pub struct Config {
     pub first_id: u64,
 }
 
-/// What a source has to say.
+/// Output of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A frame, now. Who has no room for it drops and counts it.
+    /// A frame to send now; a station without room drops and counts it.
     Frame(Frame),
     /// Nothing before this time.
     Timeout(Option<Instant>),
 }
 
-/// Makes frames.
+/// A source of background traffic.
 #[derive(Clone, Debug)]
 pub struct Source {
     config: Config,
@@ -90,12 +90,12 @@ impl Source {
         source
     }
 
-    /// Frames made.
+    /// Frames created.
     pub fn made(&self) -> u64 {
         self.made
     }
 
-    /// The next frame, or when to ask again.
+    /// The next frame, or when to poll again.
     pub fn poll(&mut self, now: Instant) -> Output {
         match self.next {
             Some(at) if at <= now => {

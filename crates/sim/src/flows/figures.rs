@@ -1,4 +1,4 @@
-//! What samples amount to between two times.
+//! Figures computed from the samples between two times.
 
 use super::{FlowsReport, Sample};
 use crate::ethernet::frame::GAP;
@@ -9,8 +9,7 @@ impl FlowsReport {
         self.samples.iter().filter(move |sample| sample.at > from && sample.at <= to)
     }
 
-    /// Bits of line a second in one direction of a cable, preamble and gap
-    /// counted.
+    /// Bits per second in one direction of a cable, including preamble and gap.
     pub fn line_rate(&self, direction: usize, from: Instant, to: Instant) -> u64 {
         let bytes = self.between(from, to).map(|sample| {
             let load = sample.loads[direction];
@@ -20,7 +19,7 @@ impl FlowsReport {
         (bits * 1_000_000_000_000 / u128::from((to - from).as_ps().max(1))) as u64
     }
 
-    /// Bytes of chunks that each flow delivered.
+    /// Bytes that each flow delivered.
     pub fn delivered(&self, from: Instant, to: Instant) -> Vec<u64> {
         let mut sums = vec![0; self.senders.len()];
         for sample in self.between(from, to) {

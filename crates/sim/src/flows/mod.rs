@@ -1,6 +1,5 @@
-//! Elastic traffic alone: greedy senders over raw Ethernet and the network
-//! between them, without hosts and drives. What congestion control does shows
-//! here first.
+//! Greedy senders over raw Ethernet and the network between them, without hosts
+//! and drives, to examine congestion control.
 
 mod figures;
 mod star;
@@ -17,7 +16,7 @@ use switch::raw;
 use thiserror::Error;
 use wire::{Duration, Instant};
 
-/// A sender that always has something to send, to one receiver.
+/// A sender that always has data for one receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowConfig {
     /// Stations, priority and settings: from the first to the second.
@@ -26,14 +25,14 @@ pub struct FlowConfig {
     pub start: Instant,
     /// Until when.
     pub stop: Instant,
-    /// Bytes of the chunks it sends: of full frames, or of less.
+    /// Bytes that it hands to the raw transport in one call.
     pub chunk: usize,
 }
 
-/// What is simulated.
+/// The configuration of a simulation of flows.
 #[derive(Clone, Debug)]
 pub struct FlowsConfig {
-    /// Seed of everything drawn, beside the faults' own.
+    /// Seed of all random numbers except those of faults.
     pub seed: u64,
     /// Stations, bridges, cables.
     pub network: NetworkConfig,
@@ -43,27 +42,27 @@ pub struct FlowsConfig {
     pub watch: (usize, usize),
     /// How long it runs.
     pub time: Duration,
-    /// How far samples are apart.
+    /// Time between samples.
     pub interval: Duration,
 }
 
-/// What happened between two samples.
+/// The measurements of one interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Its end.
     pub at: Instant,
-    /// Bytes of chunks delivered, by flow.
+    /// Bytes delivered, by flow.
     pub delivered: Vec<u64>,
-    /// What passed each direction of each cable: 2n from a to b.
+    /// The load of each direction of each cable: 2n from a to b.
     pub loads: Vec<Load>,
     /// The longest wait at the port that is watched.
     pub longest_wait: Duration,
 }
 
-/// What came of it.
+/// The results of a simulation of flows.
 #[derive(Clone, Debug)]
 pub struct FlowsReport {
-    /// Of everything that happened.
+    /// Digest of all events.
     pub digest: u64,
     /// In order.
     pub samples: Vec<Sample>,
@@ -77,7 +76,7 @@ pub struct FlowsReport {
     pub receivers: Vec<raw::Counters>,
 }
 
-/// Why it did not come to its end.
+/// Why a simulation of flows failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FlowsError {
     /// The network contradicts itself.

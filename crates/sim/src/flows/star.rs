@@ -1,4 +1,4 @@
-//! Senders, one bridge and one receiver: what everything else is made of.
+//! A star: senders, one bridge and one receiver.
 
 use super::{FlowConfig, FlowsConfig};
 use crate::ethernet::port::RateStep;
@@ -17,8 +17,8 @@ pub const BOTTLENECK_PORT: (usize, usize) = (0, 0);
 
 /// Stations 1 to `senders` send to station 0 through a store-and-forward
 /// bridge, all at `rate`: pipelines of 500 ns in the stations and 1500 ns in
-/// the bridge, cables of 10 m, four frames ahead of the wire. What the cable
-/// to station 0 lets through changes by `steps`.
+/// the bridge, cables of 10 m, four frames ahead of the wire. `steps` limit the
+/// rate of the cable to station 0.
 pub fn star(senders: usize, rate: Rate, steps: Vec<RateStep>) -> NetworkConfig {
     let station = StationConfig::new(rate, Duration::from_ns(500), 4);
     let cable = |station| {

@@ -1,5 +1,5 @@
-//! A running digest of what happened: not cryptographic, but every bit counts
-//! and every machine gets the same.
+//! A running digest of all events: not cryptographic, but dependent on every
+//! bit and equal on every machine.
 
 /// 64 bits folded from a stream of words by widening multiplication, as wyhash
 /// does (Wang Yi, "wyhash", final version 4: the multiplicands are its).
@@ -31,7 +31,7 @@ impl Digest {
     /// Mixes in bytes and their number.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u64);
-        // Two lanes: their multiplications do not wait for each other.
+        // Two accumulators: their multiplications run in parallel.
         let (blocks, rest) = bytes.as_chunks::<32>();
         let mut lanes = [self.0, self.0 ^ P0];
         for block in blocks {

@@ -22,7 +22,7 @@ pub(crate) fn pop_if<T>(queue: &mut VecDeque<T>, due: impl FnOnce(&T) -> bool) -
     if queue.front().is_some_and(due) { queue.pop_front() } else { None }
 }
 
-/// Names a component of the kernel that it was added to.
+/// Identifies a component of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Component(u32);
 
@@ -70,11 +70,11 @@ pub enum LimitReached {
     },
 }
 
-/// Wake-ups at one instant: more mean that components wake each other without
-/// getting anywhere.
+/// Most wake-ups at one instant: more mean that components wake each other
+/// without progress.
 const MOST_AT_ONCE: u64 = 1_000_000;
 
-/// See the module.
+/// The event kernel.
 #[derive(Debug, Default)]
 pub struct Kernel {
     seed: u64,
@@ -108,8 +108,8 @@ impl Kernel {
         Random::for_component(self.seed, name)
     }
 
-    /// Arms the wake-up of a component at `at`, whatever it was before; never
-    /// earlier than now.
+    /// Arms the wake-up of a component at `at`, or now if that is past; replaces
+    /// the previous one.
     pub fn arm(&mut self, component: Component, at: Instant) {
         let at = at.max(self.now).as_ps();
         if self.running == Some(component.0) {
@@ -153,7 +153,7 @@ impl Kernel {
             return Err(LimitReached::Time { limit: self.limits.time, events: self.events });
         }
         assert!(at >= self.now.as_ps(), "time goes forward");
-        // Its place is kept: most components arm themselves again.
+        // Its entry is kept: most components arm themselves again.
         self.running = Some(component);
         if at > self.now.as_ps() {
             self.events_before = self.events;
@@ -170,7 +170,7 @@ impl Kernel {
         Ok(Some(Component(component)))
     }
 
-    /// The wake-up that was taken last, unless it was armed again.
+    /// Disarms the wake-up that was taken last, unless it was armed again.
     fn forget_running(&mut self) {
         if let Some(component) = self.running.take() {
             self.wakes.disarm(component);

@@ -1,10 +1,10 @@
-//! One armed wake-up a component: a tournament, in which each component has
-//! its place and every pair of neighbours its winner.
+//! The armed wake-ups of all components, one each, in a tournament tree: each
+//! component is a leaf, each inner node has the earlier of its two children.
 
 /// Not armed: behind everything.
 const NEVER: u128 = u128::MAX;
 
-/// See the module.
+/// The armed wake-ups of all components.
 #[derive(Debug, Default)]
 pub(super) struct Wakes {
     components: u32,

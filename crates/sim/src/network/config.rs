@@ -1,4 +1,4 @@
-//! A network in plain data.
+//! The configuration of a network.
 
 use super::CableDirection;
 use crate::ethernet::cable::{self, Delivery, Faults};
@@ -33,8 +33,8 @@ pub struct StationConfig {
     pub tx_delay: Duration,
     /// From the last bit received to the TCP host.
     pub rx_delay: Duration,
-    /// Frames that the interface takes before the one on the wire has left:
-    /// what waits behind them can still be aggregated.
+    /// Frames that the interface queues ahead of the wire; TLPs that wait
+    /// behind them can still be aggregated.
     pub tx_ring: usize,
     /// 802.1Q tags on what it sends.
     pub tagging: Option<Tagging>,
@@ -69,7 +69,7 @@ pub struct BridgeConfig {
     pub ports: Vec<port::Config>,
     /// When a frame is forwarded.
     pub mode: bridge::Mode,
-    /// From the moment that `mode` names to the output queue.
+    /// From the moment given by `mode` to the output queue.
     pub delay: Duration,
     /// Standard deviation of that delay.
     pub jitter: Duration,
@@ -93,10 +93,9 @@ pub struct CableConfig {
     pub b: CableEnd,
     /// From one to the other.
     pub propagation: Duration,
-    /// What goes wrong from `a` to `b`, and back.
+    /// Faults from `a` to `b`, and back.
     pub faults: [Faults; 2],
-    /// What the ports at both its ends let through less than its rate, in the
-    /// order of time.
+    /// Rate limits of the ports at both ends, in the order of time.
     pub rate_steps: Vec<port::RateStep>,
 }
 
@@ -118,8 +117,8 @@ pub(super) fn ip(station: usize) -> Ipv4Addr {
 }
 
 impl StationConfig {
-    /// One with `delay` in its pipelines, which takes `tx_ring` frames, and
-    /// nothing else that is special.
+    /// A station with `delay` in both pipelines, a ring of `tx_ring` frames and
+    /// no further options.
     pub fn new(rate: Rate, delay: Duration, tx_ring: usize) -> Self {
         Self {
             rate,
@@ -134,8 +133,8 @@ impl StationConfig {
     }
 
     pub(super) fn tcp(&self, number: usize) -> tcp::Config {
-        // One unsent byte fills a socket: what waits for the network waits in
-        // the tunnel, where it is aggregated.
+        // One unsent byte fills a socket: TLPs wait in the tunnel, where they
+        // are aggregated.
         let config = tcp::Config::new(mac(number), ip(number));
         tcp::Config { ack_delay: self.ack_delay, low_water: 1, ..config }
     }
@@ -205,7 +204,7 @@ pub(super) fn steps(config: &NetworkConfig, place: CableEnd) -> Vec<port::RateSt
     cable.map(|cable| cable.rate_steps.clone()).unwrap_or_default()
 }
 
-/// Contradictions, in words.
+/// Checks for contradictions.
 pub(super) fn check(config: &NetworkConfig) -> Result<(), String> {
     let mut used = Vec::new();
     for (number, cable) in config.cables.iter().enumerate() {

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use wire::Instant;
 
-/// Where an end is.
+/// Identifies an end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EndId {
     pub station: usize,
@@ -23,7 +23,7 @@ pub(super) struct ConnectionEnd {
     /// The node that uses it.
     pub owner: Component,
     pub connected: bool,
-    /// Ended by either side, or refused, and not opened again.
+    /// Closed by either side, or refused, and not opened again.
     pub closed: bool,
     pub inbox: VecDeque<Arrived>,
     pub protocol: Protocol,
@@ -38,7 +38,7 @@ pub(super) enum Protocol {
 #[derive(Debug)]
 pub(super) struct Socket {
     pub id: SocketId,
-    /// Whom it connects to; none: it listens.
+    /// The peer that it connects to; `None`: it listens.
     peer: Option<SocketAddrV4>,
     port: u16,
     config: TcpConfig,
@@ -89,8 +89,7 @@ impl Network {
         self.add_ends(stations, owners, both)
     }
 
-    /// The same of raw frames. `connection`, below 65 536, tells it from all
-    /// others.
+    /// The same over raw frames. `connection`, below 65 536, is its unique number.
     pub fn open_raw(
         &mut self,
         raw: &RawConfig,
@@ -128,7 +127,7 @@ impl Network {
         self.end(end).connected
     }
 
-    /// Whether the connection is over, or was refused.
+    /// Whether the connection was closed or refused.
     pub fn is_closed(&self, end: EndId) -> bool {
         self.end(end).closed
     }
@@ -146,7 +145,7 @@ impl Network {
         raw.encapsulation.room(room)
     }
 
-    /// The same for somebody who only looks.
+    /// The same without a later wake-up.
     pub fn peek_room(&self, now: Instant, end: EndId) -> usize {
         let Station { host, nic, ends, .. } = &self.stations[end.station];
         match &ends[end.number].protocol {
@@ -155,7 +154,7 @@ impl Network {
         }
     }
 
-    /// Sends bytes with so many TLPs in them; the station runs next.
+    /// Sends bytes with so many TLPs in them; yields the station, to be run next.
     pub fn send(&mut self, now: Instant, end: EndId, data: Bytes, tlps: usize) -> Component {
         let Station { host, ends, scheduler, .. } = &mut self.stations[end.station];
         let count = ends.len();
@@ -181,8 +180,8 @@ impl Network {
         Some(arrived)
     }
 
-    /// Resets a connection; what came over it is forgotten. The station runs
-    /// next.
+    /// Resets a connection and discards what it received; yields the station, to
+    /// be run next.
     pub fn close(&mut self, now: Instant, end: EndId) -> Component {
         let Station { host, ends, .. } = &mut self.stations[end.station];
         let connection = &mut ends[end.number];
@@ -195,7 +194,7 @@ impl Network {
         self.station_components[end.station]
     }
 
-    /// Connects again, or waits for a connection again. The station runs next.
+    /// Connects or listens again; yields the station, to be run next.
     pub fn reopen(&mut self, now: Instant, end: EndId) -> Component {
         self.stations[end.station].reopen(now, end.number);
         self.station_components[end.station]

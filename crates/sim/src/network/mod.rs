@@ -31,18 +31,18 @@ struct Station {
     sources: Vec<Source>,
     ends: Vec<ConnectionEnd>,
     scheduler: raw::RawScheduler,
-    /// Priorities of its frames: those of its sockets, and 0 of what the stack
-    /// answers to nobody.
+    /// Priorities of its frames: those of its sockets, and 0 of answers
+    /// without a socket.
     priorities: Vec<u8>,
     /// Cables from and to it, if it is connected.
     cables: Option<(usize, usize)>,
     /// Frames of background traffic for which the interface had no room.
     traffic_dropped: u64,
-    /// Without power: it hears and says nothing.
+    /// Without power: it receives and sends nothing.
     powered_off: bool,
 }
 
-/// One direction of a cable, with whom it leads to.
+/// One direction of a cable, and the component at its end.
 struct CableDirection {
     cable: Cable,
     to: Component,
@@ -57,7 +57,7 @@ struct BridgeNode {
     cables: Vec<Option<(usize, usize)>>,
 }
 
-/// See the module.
+/// The network of a world.
 #[derive(Default)]
 pub(crate) struct Network {
     stations: Vec<Station>,
@@ -125,7 +125,7 @@ impl Network {
         Ok(Self { stations: made, bridges, directions, station_components, watch: None })
     }
 
-    /// Every direction of every cable, with what passed.
+    /// The load of every direction of every cable.
     pub fn loads(&self) -> impl Iterator<Item = (String, Load)> {
         self.directions.iter().map(|way| (way.name.clone(), way.load))
     }
@@ -138,7 +138,7 @@ impl Network {
         self.stations.iter().map(of).sum()
     }
 
-    /// A station's turn.
+    /// Runs a station; yields its next wake-up.
     pub fn run_station(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         let station = &mut self.stations[number];
@@ -169,7 +169,7 @@ impl Network {
         }
     }
 
-    /// A bridge's turn.
+    /// Runs a bridge; yields its next wake-up.
     pub fn run_bridge(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         let BridgeNode { bridge, cables } = &mut self.bridges[number];
@@ -227,7 +227,7 @@ impl CableDirection {
 }
 
 impl Station {
-    /// Background traffic that is due.
+    /// Sends the background traffic that is due.
     fn traffic(&mut self, now: Instant) -> Option<Instant> {
         let mut wake = None;
         for source in &mut self.sources {
@@ -245,7 +245,7 @@ impl Station {
         wake
     }
 
-    /// Interface and TCP host once each; whether anything moved between them.
+    /// Runs interface and TCP host once each; whether any frame moved between them.
     fn turn(
         &mut self,
         now: Instant,
@@ -287,7 +287,7 @@ impl Station {
         (moved || raw_moved, earliest([nic_wake, host_wake, raw_wake]))
     }
 
-    /// The owner of a socket hears what happened.
+    /// Hands an event to the owner of its socket.
     fn notify_owner(&mut self, now: Instant, event: tcp::Output, context: &mut Context) {
         let id = match &event {
             tcp::Output::Connected(id) | tcp::Output::Writable(id) | tcp::Output::Closed(id) => *id,

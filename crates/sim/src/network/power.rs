@@ -6,7 +6,7 @@ use crate::kernel::Component;
 use wire::Instant;
 
 impl Network {
-    /// A station loses its power, and with it everything that it knew.
+    /// Powers a station off: it loses all its state.
     pub fn power_off(&mut self, number: usize) {
         let station = &mut self.stations[number];
         station.powered_off = true;
@@ -14,7 +14,7 @@ impl Network {
         station.ends.iter_mut().for_each(ConnectionEnd::forget);
     }
 
-    /// It is back: it waits for connections, and makes those of its own again.
+    /// Powers a station on: it listens and connects again.
     pub fn power_on(&mut self, now: Instant, number: usize) -> Component {
         let others = (0..self.stations.len()).filter(|other| *other != number);
         let others: Vec<_> = others.map(|at| (config::mac(at), config::ip(at))).collect();

@@ -1,4 +1,4 @@
-//! What the queues at the ports came to.
+//! Statistics of the queues at the ports.
 
 use super::Network;
 use crate::ethernet::port::Port;

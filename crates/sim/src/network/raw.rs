@@ -13,10 +13,10 @@ use switch::raw::{Endpoint, Input, Output, Settings};
 use wire::Instant;
 use wire::raw::{Body, ETHERTYPE, Frame as Header, Sequence};
 
-/// Bytes of wire beside the payload, without and with a tag.
+/// Bytes of a frame on the wire without its payload, without and with a tag.
 const OVERHEAD: [usize; 2] = [38, 42];
 
-/// What an end of a connection has beside what all have.
+/// The state of an end over raw Ethernet.
 #[derive(Debug)]
 pub(super) struct Raw {
     pub endpoint: Endpoint,
@@ -27,27 +27,26 @@ pub(super) struct Raw {
     peer: Mac,
     connection: u32,
     priority: u8,
-    /// How the data frames came whose chunks are not delivered yet.
+    /// Latencies of received data frames that are not delivered yet.
     latencies: BTreeMap<u32, FrameLatency>,
-    /// The number of the chunk delivered next.
+    /// The sequence number that is delivered next.
     next: Sequence,
-    /// Whether the owner knows that there is room.
+    /// Whether the owner was woken since there is room.
     pub owner_notified: bool,
 }
 
-/// A station's frames.
+/// Sends and receives the raw frames of a station, its ends in turn.
 #[derive(Debug)]
 pub(super) struct RawScheduler {
     mac: Mac,
     station: usize,
-    /// Which end is asked first: after the one that sent last.
+    /// The end to poll first: the one after the last sender.
     pub first: usize,
     frames_made: u64,
 }
 
-/// What the numbers of one connection and the next differ by: frames find
-/// their end by the bits below, and an old frame is none of the new
-/// connection.
+/// Difference of the numbers of a connection and its successor: the bits below
+/// identify the end, and old frames do not match the new connection.
 const INCARNATION: u32 = 1 << 16;
 
 /// Whether a frame is one of ours.
@@ -83,7 +82,7 @@ impl Raw {
         end
     }
 
-    /// Begins anew, under the next number.
+    /// Opens it again, with the next number.
     pub fn open(&mut self, now: Instant) {
         self.endpoint = Endpoint::new(self.settings);
         self.settings.connection += INCARNATION;
@@ -109,8 +108,8 @@ pub(super) fn retransmitted(ends: &[ConnectionEnd]) -> u64 {
     ends.iter().filter_map(raw).map(|raw| raw.endpoint.counters().retransmitted).sum()
 }
 
-/// Bytes that an end may send: none unless the interface takes a frame of its
-/// priority beside those that wait for it.
+/// Bytes that an end may send: none unless the interface has room for a frame
+/// of its priority after those that wait for it.
 pub(super) fn room(now: Instant, ends: &[ConnectionEnd], number: usize, nic: &Nic) -> usize {
     let Some(Raw { endpoint, priority, .. }) = raw(&ends[number]) else { return 0 };
     let waiting = ends.iter().filter_map(raw).filter(|raw| raw.priority == *priority);
@@ -135,7 +134,7 @@ impl RawScheduler {
     fn receive_one(now: Instant, ends: &mut [ConnectionEnd], frame: &Frame, bytes: Bytes) {
         let Ok(header) = Header::decode(&bytes) else { return };
         let source = frame.source();
-        // Who opens counts in the high bits.
+        // The opening end counts incarnations in the high bits.
         let number = header.connection % INCARNATION;
         let raws = ends.iter_mut().filter_map(|end| match &mut end.protocol {
             Protocol::Raw(raw) => Some(raw),
@@ -151,7 +150,7 @@ impl RawScheduler {
         end.endpoint.handle(now, Input::Received(bytes));
     }
 
-    /// All ends once; whether anything moved to the interface.
+    /// Polls all ends once; whether any frame moved to the interface.
     pub fn turn(
         &mut self,
         now: Instant,

@@ -4,13 +4,13 @@ use super::Network;
 use crate::measure::Latency;
 use wire::Duration;
 
-/// See the module.
+/// The waits at one port of a bridge.
 #[derive(Debug)]
 pub(super) struct Watch {
     bridge: usize,
     port: usize,
     waits: Latency,
-    /// Since it was asked last.
+    /// The longest wait since the last query.
     longest: Duration,
 }
 
@@ -39,7 +39,7 @@ impl Network {
         Some((watch.waits.clone(), counters.full.iter().sum()))
     }
 
-    /// The longest wait since it was asked last.
+    /// The longest wait since the last query.
     pub fn longest_wait(&mut self) -> Duration {
         let longest = self.watch.as_mut().map(|watch| std::mem::take(&mut watch.longest));
         longest.unwrap_or_default()

@@ -1,4 +1,4 @@
-//! One socket: smoltcp's, and what a host has to know besides.
+//! One socket of smoltcp, with the state that a host adds.
 
 use bytes::Bytes;
 use smoltcp::iface::{SocketHandle, SocketSet};
@@ -9,12 +9,12 @@ use super::clock;
 use super::segment::Segment;
 use super::{Config, SocketId};
 
-/// Where a connection stands, as its owner was told.
+/// The state of a connection that its owner knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Opening,
     Open,
-    /// Closed has been said; the stack may have a FIN or RST to send yet.
+    /// `Closed` was reported; the stack may still have a FIN or RST to send.
     Closed,
 }
 
@@ -27,8 +27,8 @@ pub(super) enum Event {
     Closed,
 }
 
-/// Each socket is in a set of its own, so that the host decides whose turn it
-/// is, and looks at none that has nothing to do.
+/// Each socket has its own set, so that the host chooses the socket to poll and
+/// skips idle ones.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub id: SocketId,
@@ -46,9 +46,9 @@ pub(super) struct Connection {
     finished: bool,
     /// The owner found no room and waits.
     starved: bool,
-    /// Something happened: the stack is to be asked for frames.
+    /// Something happened: poll the stack for frames.
     pub dirty: bool,
-    /// When the stack is to be asked next.
+    /// When to poll the stack next.
     pub wake: Option<Instant>,
 }
 
@@ -108,7 +108,7 @@ impl Connection {
             && remote.addr == segment.source.into()
     }
 
-    /// Whether it waits for a connection to this port.
+    /// Whether it listens on this port.
     pub fn listens(&self, port: u16) -> bool {
         self.socket().is_listening() && self.socket().listen_endpoint().port == port
     }
@@ -126,7 +126,7 @@ impl Connection {
         self.written - self.sent
     }
 
-    /// Room for the owner's bytes; remembers that there was none.
+    /// Room for the owner's bytes; reports `Writable` later if there is none.
     pub fn free_to_send(&mut self, low_water: usize) -> usize {
         let free = self.free(low_water);
         self.starved = free == 0;
@@ -153,8 +153,7 @@ impl Connection {
         self.dirty = true;
     }
 
-    /// Takes note of a segment that was sent; says whether there was anything
-    /// new in it.
+    /// Records a sent segment; whether it had any new data.
     pub fn record_sent(&mut self, segment: &Segment) -> bool {
         if segment.syn {
             self.first = segment.sequence.wrapping_add(1);
@@ -176,7 +175,7 @@ impl Connection {
         self.first.wrapping_add(self.sent as u32).wrapping_add(u32::from(self.finished))
     }
 
-    /// What happened since it was asked last.
+    /// The next event.
     pub fn event(&mut self, low_water: usize) -> Option<Event> {
         use tcp::State::{CloseWait, Closed, Established, TimeWait};
         let state = self.socket().state();

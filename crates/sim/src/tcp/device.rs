@@ -1,4 +1,4 @@
-//! Where the TCP stack meets frames.
+//! The network device of the TCP stack.
 
 use bytes::Bytes;
 use smoltcp::phy;
@@ -7,17 +7,17 @@ use smoltcp::time;
 
 use crate::ethernet::frame::HEADER;
 
-/// Answers (resets, ARP replies) that may wait although the network takes
-/// nothing; more are dropped and counted.
+/// Answers (resets, ARP replies) that may wait while the network takes nothing;
+/// further ones are dropped and counted.
 const ANSWERS: usize = 64;
 
 /// One frame in, at most one out at a time.
 #[derive(Debug)]
 pub(super) struct Device {
     mtu: usize,
-    /// The frame that the stack is to look at next.
+    /// The next frame for the stack.
     pub received: Option<Bytes>,
-    /// The frame that it made.
+    /// The frame that the stack sent.
     pub frame: Option<Vec<u8>>,
     /// Frames that wait for the network to take them.
     pub waiting: usize,

@@ -1,4 +1,4 @@
-//! The stack at work: a frame in, a frame out, and what that means.
+//! Runs the TCP stack: one frame in or out at a time, and the resulting events.
 
 use smoltcp::iface::PollResult;
 use wire::Instant;
@@ -12,7 +12,7 @@ use crate::ethernet::{Frame, FrameLatency};
 const HEADERS: usize = 40;
 
 impl Host {
-    /// Shows the stack a frame and tells owners what came of it.
+    /// Hands a frame to the stack and reports the resulting events.
     pub(super) fn receive(&mut self, now: Instant, frame: Frame) {
         self.inject_arp_replies(now);
         self.counters.received += 1;
@@ -32,8 +32,7 @@ impl Host {
         }
     }
 
-    /// Asks the stack for one frame, each connection in turn; whether there
-    /// may be more.
+    /// Polls the connections in turn for one frame; whether there may be more.
     pub(super) fn run(&mut self, now: Instant) -> bool {
         self.inject_arp_replies(now);
         for step in 0..self.connections.len() {
@@ -59,7 +58,7 @@ impl Host {
         false
     }
 
-    /// Asks for a frame of one connection. If there is none, its timer is set.
+    /// Polls one connection for a frame. If there is none, sets its timer.
     fn poll_connection(&mut self, now: Instant, index: usize) -> bool {
         let time = clock::to_stack(now);
         let connection = &mut self.connections[index];
@@ -80,7 +79,7 @@ impl Host {
         false
     }
 
-    /// Tells the owner of a connection what happened.
+    /// Reports the events of a connection to its owner.
     pub(super) fn collect_events(&mut self, index: usize, frame: Option<(u64, FrameLatency)>) {
         let connection = &mut self.connections[index];
         let socket = connection.id;
@@ -97,7 +96,7 @@ impl Host {
         }
     }
 
-    /// The owner of a socket ends its connection.
+    /// Ends a connection for its owner.
     pub(super) fn end(&mut self, socket: SocketId, how: impl FnOnce(&mut Connection)) {
         let found = self.connections.iter().position(|connection| connection.id == socket);
         if let Some(index) = found {
@@ -107,7 +106,7 @@ impl Host {
         }
     }
 
-    /// Makes a [`Frame`] of what the stack made.
+    /// Queues the frame that the stack sent.
     fn queue_frame(&mut self, now: Instant, index: Option<usize>) {
         let Some(mut bytes) = self.device.frame.take() else { return };
         let mut priority = 0;
@@ -122,7 +121,7 @@ impl Host {
         self.frames.push_back(Frame::new(id, bytes.into(), priority, now));
     }
 
-    /// Takes note of a segment of a connection, and mends it.
+    /// Records a sent segment, and corrects its sequence number.
     ///
     /// After a timeout smoltcp forgets what it had sent, and acknowledges with
     /// the sequence number of what it sends again. If its peer has that data
@@ -142,7 +141,7 @@ impl Host {
         }
     }
 
-    /// The connection that a segment belongs to, else one that waits for it.
+    /// The connection of a segment, else one that listens on its port.
     fn find_socket(&self, segment: &Segment) -> Option<usize> {
         let peer = self.connections.iter().position(|connection| connection.is_peer(segment));
         peer.or_else(|| {

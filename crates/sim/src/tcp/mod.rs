@@ -95,18 +95,18 @@ impl Config {
     }
 }
 
-/// A socket of a host. Never used twice.
+/// Identifies a socket of a host; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketId(pub u32);
 
-/// What a host is given.
+/// Input of a host.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A frame from the network interface, without tag.
     Frame(Frame),
     /// How many frames the network interface takes now.
     CanTransmit {
-        /// That number; it replaces what was said before.
+        /// That number; it replaces the previous one.
         frames: usize,
     },
     /// Bytes to send, at most [`Host::free_to_send`]. Lost if the peer has
@@ -117,13 +117,13 @@ pub enum Input {
         /// The bytes.
         data: Bytes,
     },
-    /// The owner is done with a socket: what was sent is still delivered.
+    /// Close the connection; what was sent is still delivered.
     Close(SocketId),
-    /// The connection is to be reset.
+    /// Reset the connection.
     Abort(SocketId),
 }
 
-/// What a host has to say.
+/// Output of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A frame for the network interface, without tag.
@@ -138,19 +138,19 @@ pub enum Output {
         data: Bytes,
         /// The frame that brought them; if it filled a gap, the last of them.
         frame: u64,
-        /// Where that frame's time went.
+        /// The latency of that frame by stage.
         latency: FrameLatency,
     },
-    /// A connection whose owner found no room has some again.
+    /// A connection that had no room has room again.
     Writable(SocketId),
-    /// A connection is over: closed by either side, reset or given up. Said
-    /// once; the id is no longer known.
+    /// A connection was closed by either side, reset or timed out. Reported
+    /// once; the id is invalid then.
     Closed(SocketId),
     /// Nothing before this time.
     Timeout(Option<Instant>),
 }
 
-/// What a host counted.
+/// Counters of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames received.
@@ -166,23 +166,23 @@ pub struct Counters {
     pub dropped: u64,
 }
 
-/// The state machine.
+/// A TCP host.
 pub struct Host {
     config: Config,
     interface: Interface,
     device: Device,
     neighbours: Neighbours,
     connections: Vec<Connection>,
-    /// Nobody's: for frames that are for no socket.
+    /// Empty set for frames without a socket.
     no_socket: SocketSet<'static>,
-    /// Whose turn it is to send.
+    /// The connection to poll first.
     next_turn: usize,
     /// Frames made that the network interface has not taken: at most one of a
     /// socket, and answers.
     frames: VecDeque<Frame>,
     /// Frames that the network interface takes now.
     room: usize,
-    /// What the owners of sockets have not been told.
+    /// Events not reported yet.
     events: VecDeque<Output>,
     next_socket: u32,
     next_port: u16,
@@ -285,7 +285,7 @@ impl Host {
         self.find(socket).map_or(0, |connection| connection.free_to_send(low_water))
     }
 
-    /// The same for somebody who only looks: nothing follows.
+    /// The same without a later [`Output::Writable`].
     pub fn room(&self, socket: SocketId) -> usize {
         let found = self.connections.iter().find(|connection| connection.id == socket);
         found.map_or(0, |connection| connection.free(self.config.low_water))

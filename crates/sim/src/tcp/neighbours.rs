@@ -1,7 +1,7 @@
 //! Addresses that are known from the start, so that no ARP request is sent.
 //!
-//! smoltcp learns them from ARP packets alone and forgets them after a minute
-//! of its own time. So it is shown ARP replies that never were on a line.
+//! smoltcp learns addresses only from ARP packets and forgets them after a
+//! minute of its own time. So it gets ARP replies that no wire carried.
 
 use std::net::Ipv4Addr;
 
@@ -43,7 +43,7 @@ impl Neighbours {
     }
 }
 
-/// "I, `them`, am at ...", said to `us`.
+/// The ARP reply of `them` to `us`.
 fn reply(us: (Mac, Ipv4Addr), them: (Mac, Ipv4Addr)) -> Bytes {
     let repr = ArpRepr::EthernetIpv4 {
         operation: ArpOperation::Reply,

@@ -1,5 +1,5 @@
-//! The few fields of a frame that a host looks at itself: to find the socket
-//! of a frame, and to know how much of its data a socket has sent.
+//! The fields of a frame that a host reads itself: to find the socket of a
+//! frame, and to know how much of its data a socket has sent.
 
 use std::net::Ipv4Addr;
 

@@ -41,9 +41,9 @@ pub enum Workload {
         /// Pause between an answer and the next read.
         gap: Duration,
     },
-    /// Commands that somebody recorded.
+    /// Recorded commands.
     Replay(Replay),
-    /// Nothing, without end: what happens is up to programs
+    /// Nothing, without end: only programs run
     /// ([`World::run_program`](crate::World::run_program)).
     Idle,
 }
@@ -65,7 +65,7 @@ pub enum Rw {
     Rw,
 }
 
-/// fio's job file in plain data.
+/// The parameters of a fio job file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fio {
     /// Kind of I/O.
@@ -84,7 +84,7 @@ pub struct Fio {
     /// `runtime`, how much it moves. Bytes beyond the last whole block of `bs`
     /// are left.
     pub size: u64,
-    /// Goes on for this long instead.
+    /// Runs for this long instead.
     pub runtime: Option<Duration>,
     /// Bytes per second and job at most.
     pub rate: Option<u64>,
@@ -97,8 +97,8 @@ pub struct Fio {
 }
 
 impl Fio {
-    /// Commands in flight of a job at most: each part of a striped transfer is
-    /// one, and of one that is larger than a command's largest.
+    /// Most commands in flight of a job: striped transfers, and those above
+    /// [`MAX_TRANSFER`], are several commands.
     fn commands(&self) -> usize {
         let parts = match self.stripe {
             0 => self.bs.div_ceil(MAX_TRANSFER),
@@ -133,15 +133,15 @@ pub enum CompletionMode {
         /// That time: waking an idle CPU included.
         latency: Duration,
     },
-    /// By polling: it looks at multiples of this time.
+    /// By polling at multiples of this time.
     Polling {
-        /// Pause between two looks.
+        /// Time between two polls.
         interval: Duration,
     },
 }
 
 impl CompletionMode {
-    /// When the host looks at a completion entry that is there at `now`.
+    /// When the host handles a completion entry that arrives at `now`.
     fn after(self, now: Instant) -> Instant {
         match self {
             Self::Interrupt { latency } => now + latency,
@@ -153,7 +153,7 @@ impl CompletionMode {
     }
 }
 
-/// What host software costs.
+/// CPU time and limits of host software.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SoftwareConfig {
     /// From the application's call to the doorbell write, CPU time.
@@ -169,7 +169,7 @@ pub struct SoftwareConfig {
 }
 
 impl Workload {
-    /// As fio's words.
+    /// The equivalent fio parameters, if any.
     pub(crate) fn fio(&self) -> Option<Fio> {
         match self {
             Self::Fio(fio) => Some(fio.clone()),

@@ -1,5 +1,5 @@
-//! A list of operations, at the times at which they were recorded or as fast
-//! as their queues take them.
+//! Replays recorded operations, at their times or as fast as their queues take
+//! them.
 
 mod buffers;
 
@@ -44,7 +44,7 @@ pub enum IssueTiming {
     Asap,
 }
 
-/// What to replay.
+/// A recording to replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// The commands, by their time.
@@ -72,7 +72,7 @@ impl Replay {
         data.map(|operation| operation.length).max().unwrap_or(0)
     }
 
-    /// Whether the drives can do all of it.
+    /// Checks that the drives can execute all operations.
     pub(super) fn check(&self, drives: &[ReadyDrive]) -> Result<(), BootError> {
         let fail = |what| Err(BootError::Workload(what));
         if !self.operations.is_sorted_by_key(|operation| operation.at) {
@@ -115,29 +115,29 @@ impl Replay {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Action {
-    /// The next operations' time has come.
+    /// The next operations are due.
     Due,
     /// The CPU has prepared a command.
     Submit(u64),
     /// The handler of a queue starts.
     Reap { drive: usize, queue: usize },
-    /// The application has its answer.
+    /// The application has its result.
     Complete(u64),
 }
 
-/// A command on its way.
+/// A command under way.
 #[derive(Debug)]
 struct Running {
     operation: Operation,
     since: Instant,
     buffer: u64,
-    /// What a write leaves, and what a read should bring.
+    /// Contents after a write, and expected by a read.
     state: BlockState,
     known: Known,
-    /// The drive has been asked.
+    /// The command was submitted.
     submitted: bool,
     ok: bool,
-    /// It will never end.
+    /// The command was lost.
     lost: bool,
 }
 
@@ -146,18 +146,18 @@ struct Running {
 struct ReplayedQueue {
     most: usize,
     in_flight: usize,
-    /// Operations whose turn has come, with since when they wait.
+    /// Operations that are due, and since when.
     waiting: VecDeque<(Instant, usize)>,
     /// Its completions were signalled and are not handled yet.
     signalled: bool,
-    /// Its drive is not there; commands that wait for it.
+    /// Its drive's link is down; `parked` commands wait for it.
     missing: bool,
     parked: Vec<u64>,
     /// Commands by their identifier.
     owners: BTreeMap<u16, u64>,
 }
 
-/// See the module.
+/// The replay of a host.
 #[derive(Debug)]
 pub(super) struct Replayer {
     replay: Replay,
@@ -173,18 +173,18 @@ pub(super) struct Replayer {
     cpus: Vec<Instant>,
     /// The operation that is due next.
     next: usize,
-    /// Operations that are not over.
+    /// Operations that have not finished.
     left: usize,
     running: BTreeMap<u64, Running>,
     actions: BinaryHeap<Reverse<(Instant, u64, Action)>>,
     sequence: u64,
-    /// A replayed waits for a buffer.
+    /// A queue waits for a buffer.
     starved: bool,
     tally: Tally,
 }
 
 impl Replayer {
-    /// Ready to start at `now`; `None` if memory does not suffice.
+    /// A replay that is ready to start at `now`; `None` if memory is too small.
     pub fn new(
         now: Instant,
         replay: Replay,
@@ -223,7 +223,7 @@ impl Replayer {
         self.actions.push(Reverse((at, self.sequence, action)));
     }
 
-    /// Operations whose time has come wait for their queues.
+    /// Moves the operations that are due to their queues.
     fn due(&mut self, now: Instant) {
         let asap = self.replay.timing == IssueTiming::Asap;
         while let Some(operation) = self.replay.operations.get(self.next) {
@@ -239,7 +239,7 @@ impl Replayer {
         }
     }
 
-    /// Issues what waits, as far as there is room.
+    /// Issues waiting operations while there is room.
     fn fill(&mut self, now: Instant, drive: usize, queue: usize) {
         loop {
             let replayed = &mut self.queues[drive][queue];
@@ -255,7 +255,7 @@ impl Replayer {
             };
             replayed.waiting.pop_front();
             replayed.in_flight += 1;
-            // A closed loop asks when it can.
+            // `Asap` is a closed loop: its latency starts when it is issued.
             let since = if self.replay.timing == IssueTiming::Asap { now } else { waits };
             let (state, known) = (BlockState::Unknown, Known::new());
             let (submitted, ok, lost) = (false, true, false);
@@ -311,7 +311,7 @@ impl Replayer {
         }
         let replayed = &mut self.queues[drive][queue];
         if !std::mem::take(&mut replayed.signalled) || replayed.missing {
-            // Of a drive that went meanwhile.
+            // The drive was lost meanwhile.
             return;
         }
         for done in self.drives[drive].driver.reap(queue) {

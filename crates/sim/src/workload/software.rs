@@ -35,7 +35,7 @@ enum Stage {
     Failed(BootError),
 }
 
-/// See the module.
+/// The software of a host.
 pub(crate) struct Software {
     config: SoftwareConfig,
     contents: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Software {
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
     rng: Random,
-    /// Seeds of what the drives hold.
+    /// Seeds of the drives' initial contents.
     patterns: Vec<u64>,
     stage: Stage,
     /// The drives as they were attached.
@@ -54,30 +54,30 @@ pub(crate) struct Software {
     pub ended: Option<Instant>,
     /// Round trips of configuration reads, as software sees them.
     pub round_trips: Latency,
-    /// Configuration reads that brought all ones.
+    /// Configuration reads that returned all ones.
     pub unanswered: u64,
     finished: Option<Box<dyn Work>>,
     /// By drive: the port above it.
     ports: Vec<Option<Node>>,
-    /// Drives that are gone, since when.
+    /// Drives whose link is down, and since when.
     missing: BTreeMap<usize, Instant>,
-    /// Drives that are brought up again.
+    /// Drives that are being initialised again.
     bring_ups: Vec<(usize, BringUpTask)>,
-    /// Of drives that came from other hosts.
+    /// Writes of other hosts to drives that moved here.
     known_writes: Vec<(usize, KnownWrites)>,
-    /// The interrupt wires, and when software looks again because of one.
+    /// The INTx wires, and when software polls again because of one.
     wires: [bool; 4],
     next_intx_poll: Instant,
 }
 
-/// What another host wrote to a drive before it came here.
+/// What another host wrote to a drive before it moved here.
 pub(crate) struct KnownWrites {
-    /// Of the drive, with what was written: with another it has lost that.
+    /// The drive's incarnation then: with another it has lost the contents.
     pub incarnation: u64,
     pub written: Vec<Written>,
 }
 
-/// See [`BringUp::bring_up_again`].
+/// A running [`BringUp::bring_up_again`].
 type BringUpTask = Task<Result<ReadyDrive, BootError>>;
 
 fn places(driver: &Driver) -> Vec<QueueMemory> {
@@ -118,18 +118,18 @@ impl Software {
         }
     }
 
-    /// Drives are asked for the identity of their contents: worth the requests
-    /// only where some can lose them.
-    pub fn ask_for_contents(&mut self) {
+    /// Reads the identity of the drives' contents: needed only where drives can
+    /// lose them.
+    pub fn identify_contents(&mut self) {
         self.contents = true;
     }
 
-    /// Drives guard their packets with an ECRC, and look at those of others.
-    pub fn ask_for_ecrc(&mut self) {
+    /// Makes drives generate and check ECRCs.
+    pub fn enable_ecrc(&mut self) {
         self.ecrc = true;
     }
 
-    /// Everything is plugged in.
+    /// Boots: all links are up.
     pub fn boot(&mut self) {
         if !matches!(self.stage, Stage::Waiting) || self.workload == Workload::Idle {
             return;
@@ -150,8 +150,8 @@ impl Software {
     }
 
     /// The link of a drive came up or went down, as its port's slot reports
-    /// (PCIe Base 4.0, section 7.5.3.11, Data Link Layer State Changed): what
-    /// is gone is given up at once, what is back is brought up again.
+    /// (PCIe Base 4.0, section 7.5.3.11, Data Link Layer State Changed). A
+    /// missing drive fails its commands, a returned one is initialised again.
     pub fn link_changed(&mut self, now: Instant, drive: usize, up: bool, tracker: &mut Tracker) {
         let Stage::Working(work) = &mut self.stage else { return };
         self.bring_ups.retain(|(of, _)| *of != drive);
@@ -166,12 +166,12 @@ impl Software {
         }
     }
 
-    /// Drive `drive`, which comes later, holds what follows from this seed.
+    /// Sets the seed of the initial contents of `drive`, which moves here later.
     pub fn set_pattern(&mut self, drive: usize, pattern: u64) {
         self.patterns[drive] = pattern;
     }
 
-    /// Lets a drive go: whether nothing is under way there.
+    /// Releases a drive; whether none of its commands is under way.
     pub fn release(&mut self, drive: usize) -> bool {
         match &mut self.stage {
             Stage::Working(work) => work.release(drive),
@@ -179,15 +179,15 @@ impl Software {
         }
     }
 
-    /// Whether the drive is the one that this host knows, with what it held
-    /// then. One that was not asked cannot lose it.
+    /// Whether the drive still has the contents that this host knows. A drive
+    /// whose contents were not identified cannot lose them.
     fn has_contents(&self, drive: usize, incarnation: u64) -> bool {
         let identity = self.nodes.get(drive).and_then(Node::identity);
         let contents = identity.and_then(|identity| identity.contents);
         contents.is_none_or(|contents| contents.incarnation == incarnation)
     }
 
-    /// What was written to a drive and is there if it has this incarnation.
+    /// What was written to a drive and is kept if it has this incarnation.
     pub fn written(&self, drive: usize, incarnation: u64) -> Vec<Written> {
         if !self.has_contents(drive, incarnation) {
             return Vec::new();
@@ -198,17 +198,17 @@ impl Software {
         }
     }
 
-    /// A drive comes from another host.
+    /// Adds what another host wrote to a drive that moves here.
     pub fn add_known_writes(&mut self, drive: usize, known_writes: KnownWrites) {
         self.known_writes.push((drive, known_writes));
     }
 
-    /// A drive that is gone, and since when.
+    /// A drive whose link is down, and since when.
     pub fn missing(&self) -> Option<(usize, Instant)> {
         self.missing.first_key_value().map(|(drive, since)| (*drive, *since))
     }
 
-    /// Goes on with bringing up what came back.
+    /// Continues the initialisation of returned drives.
     fn poll_bring_ups(&mut self, now: Instant, tracker: &mut Tracker) {
         let mut over = Vec::new();
         self.bring_ups.retain_mut(|(drive, task)| match task.poll(now) {
@@ -244,7 +244,7 @@ impl Software {
         }
     }
 
-    /// What the workload came to so far, if it has commands.
+    /// The results of the workload so far, if it has commands.
     pub fn tally(&self) -> Option<&Tally> {
         match &self.stage {
             Stage::Working(work) => Some(work.tally()),
@@ -268,8 +268,8 @@ impl Software {
         self.wires[usize::from(wire)] = level;
     }
 
-    /// A wire does not say which queue of which drive it is for: software looks
-    /// at all of them, and again while the wire is asserted.
+    /// A wire does not identify drive and queue: software polls all of them, and
+    /// again while the wire is asserted.
     fn poll_intx(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
         let Stage::Working(work) = &mut self.stage else { return None };
         if self.wires == [false; 4] {
@@ -287,7 +287,7 @@ impl Software {
         Some(self.next_intx_poll)
     }
 
-    /// Does what can be done now; yields when to be woken.
+    /// Runs until nothing is left to do now; yields the next wake-up.
     pub fn run(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
         let look = self.poll_intx(now, tracker);
         earliest([look, self.advance(now, tracker)])
@@ -403,7 +403,7 @@ impl Software {
     }
 }
 
-/// An asserted wire interrupts again after this: its handler has run.
+/// An asserted wire interrupts again after this time.
 const INTX_POLL: Duration = Duration::from_us(1);
 
 /// Entries of the largest queue.

@@ -220,10 +220,10 @@ impl World {
             patterns,
         );
         if self.drives[drives].iter().any(DriveNode::is_volatile) {
-            software.ask_for_contents();
+            software.identify_contents();
         }
         if config.root.ecrc {
-            software.ask_for_ecrc();
+            software.enable_ecrc();
         }
         if switch.is_none() {
             software.boot();

@@ -45,7 +45,7 @@ impl World {
         let [host, port] = planned.to;
         self.hosts[host].software.set_pattern(port, drive.pattern(nsid));
         if drive.is_volatile() {
-            self.hosts[host].software.ask_for_contents();
+            self.hosts[host].software.identify_contents();
         }
     }
 

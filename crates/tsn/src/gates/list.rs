@@ -1,4 +1,4 @@
-//! The list itself, validated.
+//! A validated gate control list.
 
 use thiserror::Error;
 use wire::{Duration, Instant};
@@ -30,16 +30,16 @@ pub struct Entry {
     pub interval: Duration,
 }
 
-/// What is wrong with a list. Entries are counted from 1.
+/// An error in a list. Entries are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ListError {
-    /// There is none.
+    /// The list has no entries.
     #[error("a gate control list needs at least one entry")]
     NoEntries,
     /// More than [`GateControlList::MAX_ENTRIES`].
     #[error("{0} entries, at most {max} are possible", max = GateControlList::MAX_ENTRIES)]
     TooManyEntries(usize),
-    /// An interval of nothing.
+    /// An interval of zero.
     #[error("entry {0}: the interval is zero")]
     EmptyInterval(usize),
     /// An interval that is no whole number of nanoseconds.
@@ -78,7 +78,7 @@ pub enum ListError {
     },
 }
 
-/// A validated list, with every queue's windows worked out.
+/// A validated list, with the open windows of every queue.
 #[derive(Clone, Debug)]
 pub struct GateControlList {
     entries: Vec<Entry>,
@@ -132,7 +132,7 @@ impl GateControlList {
         &self.entries
     }
 
-    /// When a cycle begins, on the node's clock.
+    /// The start of one cycle, on the node's clock.
     pub fn base_time(&self) -> Instant {
         self.base
     }

@@ -1,10 +1,10 @@
 //! Gate control lists: which of a port's eight queues may send, and when
 //! (IEEE 802.1Q-2022, 8.6.8.4 and 8.6.9; formerly 802.1Qbv).
 //!
-//! A list runs for ever, in both directions of time: the base time only says
-//! where a cycle begins. If its entries end before the cycle does, the last
-//! one holds until then (8.6.9.2); entries beyond the cycle are an error here,
-//! where the standard would cut them off without a word.
+//! A list repeats forever, also before its base time, which is the start of one
+//! cycle. If its entries end before the cycle does, the last one lasts until
+//! then (8.6.9.2). Entries beyond the cycle are an error here; the standard
+//! truncates them silently.
 
 mod list;
 mod windows;
@@ -14,7 +14,7 @@ use wire::{Duration, Instant};
 
 use crate::{Clock, LocalTime};
 
-/// A list that runs by a node's clock: questions and answers are in true time.
+/// A list that runs by a node's clock; arguments and results are in true time.
 #[derive(Clone, Debug)]
 pub struct Gates {
     list: GateControlList,
@@ -62,9 +62,9 @@ impl Gates {
             return Some(now);
         }
         let mut local = self.clock.local(now);
-        // One window more than a cycle has, since the first may be half gone;
-        // one more again, since a drifting clock makes windows a picosecond
-        // longer or shorter.
+        // One window more than a cycle has, since the first may be partly over;
+        // another one, since a drifting clock makes windows a picosecond longer
+        // or shorter.
         for _ in 0..windows.len() + 2 {
             let (opens, closes) = windows.next(local)?;
             let start = now.max(self.clock.global(opens));
@@ -129,7 +129,7 @@ impl GateControlList {
     }
 
     /// The longest time for which `queue` stays closed: zero if it never
-    /// closes, `None` if it never opens. To be held against timeouts.
+    /// closes, `None` if it never opens. Compare it with timeouts.
     pub fn longest_closed(&self, queue: usize) -> Option<Duration> {
         self.windows(queue).longest_closed()
     }

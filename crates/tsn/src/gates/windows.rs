@@ -6,8 +6,8 @@ use super::Entry;
 use crate::LocalTime;
 
 /// Open spans, in order, within a cycle that begins at `base`. Neighbouring
-/// open entries are one window; a window that reaches over the end of the
-/// cycle is one as well, its end then lies beyond the cycle.
+/// open entries are one window. A window that extends over the end of the
+/// cycle is also one; its end is beyond the cycle.
 #[derive(Clone, Debug)]
 pub(super) struct Windows {
     base: i64,
@@ -19,7 +19,7 @@ pub(super) struct Windows {
 impl Windows {
     pub fn new(queue: usize, base: Instant, cycle: Duration, entries: &[Entry]) -> Self {
         let cycle = cycle.as_ps() as i64;
-        // Only where it lies within a cycle matters.
+        // Only its offset within a cycle matters.
         let base = (base.as_ps() % cycle as u64) as i64;
         let mut open: Vec<(i64, i64)> = Vec::new();
         let mut start = 0;
@@ -104,7 +104,7 @@ impl Windows {
     }
 }
 
-/// Makes one window of one at the end of a cycle and one at its start.
+/// Joins a window at the end of a cycle and one at its start.
 fn join_ends(mut open: Vec<(i64, i64)>, cycle: i64) -> Vec<(i64, i64)> {
     let joined = match (open.first(), open.last()) {
         (Some(first), Some(last)) => open.len() > 1 && first.0 == 0 && last.1 == cycle,

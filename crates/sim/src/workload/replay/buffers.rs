@@ -1,4 +1,4 @@
-//! Buffers of several sizes out of one memory, used again.
+//! Reused buffers of several sizes in host memory.
 
 use pcie::Ram;
 use std::cell::RefCell;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Sizes are powers of two from a page on.
 const PAGE: u64 = 4096;
 
-/// See the module.
+/// Free and used buffers.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     /// By size.
@@ -46,7 +46,7 @@ impl Buffers {
         })
     }
 
-    /// Somebody is done with a buffer.
+    /// Returns a buffer.
     pub fn give_back(&mut self, address: u64) {
         let size = self.sizes[&address];
         self.free.entry(size).or_default().push(address);
