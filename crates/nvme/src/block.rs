@@ -1,17 +1,16 @@
-//! What the controller asks of its media.
+//! Requests of the controller to its media.
 
 use bytes::Bytes;
 use wire::trace::{CommandId, MediaOperation};
 
-/// A request for the media; wants
+/// A request for the media; answer with
 /// [`Controller::complete_block`](crate::Controller::complete_block).
 ///
-/// Requests may be carried out in any order and at the same time: a host that
-/// wants an order waits for completions. Only Flush looks back: it covers what
-/// was completed before it was asked.
+/// Requests may be executed in any order and concurrently. Flush covers all
+/// requests completed before it was issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Names the request.
+    /// Identifies the request.
     pub id: u64,
     /// The command that it is for, if any.
     pub command: Option<CommandId>,
@@ -102,5 +101,5 @@ pub enum Error {
     Internal,
 }
 
-/// What a request ends in: the bytes of a read, nothing for the rest.
+/// The result of a request: the bytes of a read, empty otherwise.
 pub type Completion = Result<Bytes, Error>;

@@ -26,19 +26,18 @@ impl AsyncEvents {
         self.requests.len()
     }
 
-    /// Keeps a request.
+    /// Adds a request.
     pub fn request(&mut self, cid: u16) {
         self.requests.push_back(cid);
     }
 
-    /// Takes a request back; `false` if there is none with this identifier.
+    /// Removes a request; `false` if there is none with this identifier.
     pub fn withdraw(&mut self, cid: u16) -> bool {
         let at = self.requests.iter().position(|request| *request == cid);
         at.is_some_and(|at| self.requests.remove(at).is_some())
     }
 
-    /// Something happened. The same event is not reported twice before the
-    /// host has looked.
+    /// Raises an event, unless it is pending or its log page is unread.
     pub fn raise(&mut self, event: AsyncEvent) {
         if !self.pending.contains(&event) && !self.masked.contains(&event.log_page) {
             self.pending.push_back(event);
@@ -80,8 +79,8 @@ impl Controller {
         if self.events.requests() >= EVENT_REQUESTS {
             return Err(Failure::permanent(StatusCode::ASYNC_EVENT_LIMIT_EXCEEDED));
         }
-        self.set_aside(key);
+        self.remove_event_request(key);
         self.events.request(command.cid);
-        Ok(Plan::Held)
+        Ok(Plan::Wait)
     }
 }

@@ -7,9 +7,9 @@ use wire::nvme::StatusCode;
 /// Bytes of a PRP entry.
 const ENTRY: usize = 8;
 
-/// A piece of host memory without holes.
+/// A contiguous range of host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Segment {
+pub(crate) struct MemoryRange {
     pub address: u64,
     pub length: usize,
 }
@@ -23,13 +23,13 @@ struct List {
     chained: bool,
 }
 
-/// The walk from PRP entries 1 and 2 to all segments of a buffer.
+/// The walk from PRP entries 1 and 2 to all ranges of a buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Walk {
     page: usize,
-    /// Bytes whose place is not known yet.
+    /// Bytes whose address is not known yet.
     remaining: usize,
-    segments: Vec<Segment>,
+    ranges: Vec<MemoryRange>,
     list: Option<List>,
 }
 
@@ -37,7 +37,7 @@ impl Walk {
     /// Begins with the entries of the command, for `length` bytes and memory
     /// pages of `page` bytes.
     pub fn new(prp1: u64, prp2: u64, length: usize, page: usize) -> Result<Self, Failure> {
-        let mut walk = Self { page, remaining: length, segments: Vec::new(), list: None };
+        let mut walk = Self { page, remaining: length, ranges: Vec::new(), list: None };
         if prp1 & 3 != 0 {
             return Err(Failure::prp(1));
         }
@@ -65,12 +65,12 @@ impl Walk {
     }
 
     /// The list to read next: address and bytes. It never crosses a page.
-    pub fn wanted(&self) -> Option<(u64, usize)> {
+    pub fn next_list(&self) -> Option<(u64, usize)> {
         self.list.map(|list| (list.address, list.entries * ENTRY))
     }
 
-    /// Takes the list asked for.
-    pub fn supply(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    /// Adds the entries of the list that was read.
+    pub fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let list = self.list.take().expect("a list was asked for");
         assert_eq!(bytes.len(), list.entries * ENTRY, "exactly the list asked for");
         for (index, entry) in bytes.as_chunks::<ENTRY>().0.iter().enumerate() {
@@ -83,7 +83,7 @@ impl Walk {
             }
             if list.chained && index + 1 == list.entries {
                 // Chained lists begin at a page, so every one but the first
-                // brings segments: the chain ends.
+                // brings ranges: the chain ends.
                 self.expect_list(entry);
             } else {
                 self.push(entry, self.remaining.min(self.page));
@@ -92,14 +92,14 @@ impl Walk {
         Ok(())
     }
 
-    /// Whether every segment is known.
+    /// Whether every range is known.
     pub fn is_complete(&self) -> bool {
         self.remaining == 0
     }
 
-    /// The segments known so far, neighbours joined.
-    pub fn segments(&self) -> &[Segment] {
-        &self.segments
+    /// The ranges known so far, adjacent ones joined.
+    pub fn ranges(&self) -> &[MemoryRange] {
+        &self.ranges
     }
 
     fn offset(&self, address: u64) -> usize {
@@ -114,13 +114,13 @@ impl Walk {
 
     fn push(&mut self, address: u64, length: usize) {
         self.remaining -= length;
-        if let Some(last) = self.segments.last_mut()
+        if let Some(last) = self.ranges.last_mut()
             && last.address.checked_add(last.length as u64) == Some(address)
         {
             last.length += length;
             return;
         }
-        self.segments.push(Segment { address, length });
+        self.ranges.push(MemoryRange { address, length });
     }
 }
 
@@ -138,17 +138,17 @@ mod tests {
     fn one_page_needs_one_entry() {
         let walk = Walk::new(0x1_0040, 0xbad, 4096 - 0x40, PAGE).unwrap();
         assert!(walk.is_complete());
-        assert_eq!(walk.segments(), [Segment { address: 0x1_0040, length: 4096 - 0x40 }]);
+        assert_eq!(walk.ranges(), [MemoryRange { address: 0x1_0040, length: 4096 - 0x40 }]);
     }
 
     #[test]
     fn two_pages_need_two_entries() {
         let walk = Walk::new(0x1_0800, 0x9_0000, 4096, PAGE).unwrap();
         assert_eq!(
-            walk.segments(),
+            walk.ranges(),
             [
-                Segment { address: 0x1_0800, length: 2048 },
-                Segment { address: 0x9_0000, length: 2048 }
+                MemoryRange { address: 0x1_0800, length: 2048 },
+                MemoryRange { address: 0x9_0000, length: 2048 }
             ]
         );
         assert_eq!(Walk::new(0x1_0800, 0x9_0008, 4096, PAGE), Err(Failure::prp(2)));
@@ -158,16 +158,16 @@ mod tests {
     #[test]
     fn neighbours_are_joined() {
         let walk = Walk::new(0x1_0000, 0x1_1000, 8192, PAGE).unwrap();
-        assert_eq!(walk.segments(), [Segment { address: 0x1_0000, length: 8192 }]);
+        assert_eq!(walk.ranges(), [MemoryRange { address: 0x1_0000, length: 8192 }]);
     }
 
     #[test]
     fn more_pages_need_a_list_that_may_begin_anywhere() {
         let mut walk = Walk::new(0x1_0000, 0x2_0010, 3 * 4096 + 512, PAGE).unwrap();
-        assert_eq!(walk.wanted(), Some((0x2_0010, 24)));
-        walk.supply(&list(&[0x5_0000, 0x7_0000, 0x9_0000])).unwrap();
-        assert!(walk.is_complete() && walk.wanted().is_none());
-        assert_eq!(walk.segments()[3], Segment { address: 0x9_0000, length: 512 });
+        assert_eq!(walk.next_list(), Some((0x2_0010, 24)));
+        walk.add_list(&list(&[0x5_0000, 0x7_0000, 0x9_0000])).unwrap();
+        assert!(walk.is_complete() && walk.next_list().is_none());
+        assert_eq!(walk.ranges()[3], MemoryRange { address: 0x9_0000, length: 512 });
         assert_eq!(Walk::new(0x1_0000, 0x2_0004, 3 * 4096, PAGE), Err(Failure::prp(2)));
     }
 
@@ -175,23 +175,23 @@ mod tests {
     fn lists_are_chained_by_their_last_entry() {
         // The list begins three entries before the end of its page.
         let mut walk = Walk::new(0x1_0000, 0x2_0fe8, 5 * 4096, PAGE).unwrap();
-        assert_eq!(walk.wanted(), Some((0x2_0fe8, 24)));
-        walk.supply(&list(&[0x5_0000, 0x7_0000, 0x3_0000])).unwrap();
-        assert_eq!(walk.wanted(), Some((0x3_0000, 16)));
-        walk.supply(&list(&[0x9_0000, 0xb_0000])).unwrap();
+        assert_eq!(walk.next_list(), Some((0x2_0fe8, 24)));
+        walk.add_list(&list(&[0x5_0000, 0x7_0000, 0x3_0000])).unwrap();
+        assert_eq!(walk.next_list(), Some((0x3_0000, 16)));
+        walk.add_list(&list(&[0x9_0000, 0xb_0000])).unwrap();
         assert!(walk.is_complete());
-        let addresses: Vec<_> = walk.segments().iter().map(|s| s.address).collect();
+        let addresses: Vec<_> = walk.ranges().iter().map(|s| s.address).collect();
         assert_eq!(addresses, [0x1_0000, 0x5_0000, 0x7_0000, 0x9_0000, 0xb_0000]);
     }
 
     #[test]
     fn a_list_of_nothing_but_a_chain_pointer_does_not_loop() {
         let mut walk = Walk::new(0x1_0000, 0x2_0ff8, 4 * 4096, PAGE).unwrap();
-        assert_eq!(walk.wanted(), Some((0x2_0ff8, 8)));
-        assert!(walk.supply(&list(&[0x2_0ff8])).is_err(), "chained lists begin at a page");
+        assert_eq!(walk.next_list(), Some((0x2_0ff8, 8)));
+        assert!(walk.add_list(&list(&[0x2_0ff8])).is_err(), "chained lists begin at a page");
         let mut walk = Walk::new(0x1_0000, 0x2_0ff8, 4 * 4096, PAGE).unwrap();
-        walk.supply(&list(&[0x2_0000])).unwrap();
-        assert_eq!(walk.wanted(), Some((0x2_0000, 24)));
+        walk.add_list(&list(&[0x2_0000])).unwrap();
+        assert_eq!(walk.next_list(), Some((0x2_0000, 24)));
     }
 
     #[test]
@@ -205,17 +205,17 @@ mod tests {
         // In a list, and as the pointer to the next.
         for entries in [[0x5_0000, 0], [0, 0x5_0000]] {
             let mut walk = Walk::new(0x1_0000, 0x2_0ff0, 3 * 4096, PAGE).unwrap();
-            let error = walk.supply(&list(&entries)).unwrap_err();
+            let error = walk.add_list(&list(&entries)).unwrap_err();
             assert_eq!(error.status.code, StatusCode::INVALID_FIELD);
             assert!(error.status.do_not_retry);
             let mut walk = Walk::new(0x1_0000, 0x2_0ff0, 4 * 4096, PAGE).unwrap();
-            assert!(walk.supply(&list(&entries)).is_err());
+            assert!(walk.add_list(&list(&entries)).is_err());
         }
     }
 
     #[test]
     fn larger_pages() {
         let walk = Walk::new(0x1_0000, 0x8_0000, 128 << 10, 64 << 10).unwrap();
-        assert_eq!(walk.segments().len(), 2);
+        assert_eq!(walk.ranges().len(), 2);
     }
 }

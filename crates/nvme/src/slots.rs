@@ -1,14 +1,14 @@
-//! Tables whose keys are never valid twice, so that an answer to something
-//! forgotten finds nothing.
+//! Tables with keys that are never reused, so that a late answer matches no
+//! entry.
 
 use slotmap::{Key as _, KeyData, SlotMap};
 
 slotmap::new_key_type! {
-    /// Names an entry of a table.
+    /// The key of a table entry.
     pub(crate) struct Key;
 }
 
-/// See the module. The owner bounds how many entries there are.
+/// A table with keys that are never reused. The owner bounds its size.
 pub(crate) type Slots<T> = SlotMap<Key, T>;
 
 impl Key {

@@ -1,4 +1,4 @@
-//! What went wrong on a port or function, counted.
+//! Error counters of a port or function.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ pub struct Errors {
     pub completer_abort: u64,
     /// Requests whose completion did not come in time.
     pub completion_timeout: u64,
-    /// Completions nobody waits for.
+    /// Completions without an outstanding request.
     pub unexpected_completion: u64,
-    /// Packets that are none, or that contradict their request.
+    /// Malformed packets, and completions that contradict their request.
     pub malformed: u64,
-    /// Packets whose ECRC does not fit them.
+    /// Packets with a wrong ECRC.
     pub ecrc: u64,
     /// Packets with the EP bit set.
     pub poisoned: u64,
@@ -45,7 +45,7 @@ impl Errors {
         ]
     }
 
-    /// All of them added up.
+    /// The sum of all counters.
     pub fn total(&self) -> u64 {
         self.list().iter().map(|(_, n)| n).sum()
     }

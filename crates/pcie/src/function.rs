@@ -1,36 +1,35 @@
-//! The one trait that everything below a downstream port implements: drives,
-//! test functions, and the upstream port of another switch.
+//! The trait of everything below a downstream port: drives, test functions, and
+//! the upstream port of another switch.
 
 use crate::port_queues::Target;
 use wire::Instant;
 use wire::tlp::{Class, Tlp};
 
-/// What reaches a function.
+/// Input of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A packet from the link above.
     Tlp(Tlp),
-    /// The link above was reset, or went down: everything returns to its
-    /// state after power-on, nothing in flight is answered.
+    /// The link above was reset or went down: return to the power-on state and
+    /// drop everything in flight.
     HotReset,
 }
 
-/// What [`Function::poll`] yields.
+/// Output of [`Function::poll`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A packet for the link above.
     Tlp(Tlp),
-    /// Nothing more now; call again after an input, or for one of these.
+    /// No output now. Poll again after an input, or when the wait ends.
     Wait(Wait),
 }
 
-/// What a state machine with nothing more to do waits for, besides an input.
+/// What a state machine waits for besides an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
     /// This time.
     pub until: Option<Instant>,
-    /// The receiver: a packet waits until it takes a class that it did not take
-    /// in this call.
+    /// A packet waits until the receiver takes a class that it denied in this call.
     pub receiver: bool,
 }
 
@@ -41,7 +40,7 @@ impl Wait {
     }
 }
 
-/// How a function came to be reset.
+/// The kind of a reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reset {
     /// Initiate Function Level Reset in Device Control.
@@ -50,8 +49,8 @@ pub enum Reset {
     Hot,
 }
 
-/// Which classes of packets a receiver takes now. Packets of a class that is
-/// not ready wait, and PCIe ordering decides who may pass them.
+/// The classes of packets that a receiver takes now. Packets of other classes
+/// wait; PCIe ordering decides which packets may pass them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready([bool; 3]);
 
@@ -61,7 +60,7 @@ impl Ready {
     /// No class.
     pub const NONE: Self = Self([false; 3]);
 
-    /// The classes that `takes` names.
+    /// The classes for which `takes` returns true.
     pub fn of(mut takes: impl FnMut(Class) -> bool) -> Self {
         Class::ALL.into_iter().fold(Self::NONE, |ready, class| ready.with(class, takes(class)))
     }
@@ -91,11 +90,11 @@ pub trait Function {
     /// The next packet of a class in `ready`, in PCIe order.
     fn poll(&mut self, now: Instant, ready: Ready) -> Output;
 
-    /// The classes this function takes now, wherever a packet goes.
+    /// The classes this function takes now, whatever the target.
     fn ready(&self) -> Ready;
 
-    /// The queue in which a packet to `target` waits for this function: a
-    /// switch has one for each port, so that none holds up another.
+    /// The queue for packets to `target`: a switch has one per port, so that ports
+    /// do not block each other.
     fn queue(&self, _target: Target) -> usize {
         0
     }

@@ -14,9 +14,9 @@ impl Ram {
         Self { base, bytes: vec![0; length], next: 0 }
     }
 
-    /// Takes `length` bytes aligned to `align` (a power of two) from the front
-    /// of what is free, and returns their bus address; `None` when exhausted.
-    /// Nothing is given back: whoever allocates keeps.
+    /// Allocates `length` bytes aligned to `align` (a power of two). Returns their
+    /// bus address, or `None` if the memory is exhausted. There is no way to free
+    /// them.
     pub fn allocate(&mut self, length: usize, align: usize) -> Option<u64> {
         let start = self.next.checked_next_multiple_of(align)?;
         let end = start.checked_add(length)?;
@@ -33,7 +33,7 @@ impl Ram {
         self.bytes.get(start..start.checked_add(length)?)
     }
 
-    /// The same, to change.
+    /// The bytes at `address`, mutable.
     pub fn get_mut(&mut self, address: u64, length: usize) -> Option<&mut [u8]> {
         let start = usize::try_from(address.checked_sub(self.base)?).ok()?;
         self.bytes.get_mut(start..start.checked_add(length)?)

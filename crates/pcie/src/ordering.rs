@@ -1,10 +1,10 @@
-//! A queue of packets that keeps the ordering rules.
+//! A queue of packets with PCIe ordering.
 
 use crate::function::{Output, Ready, Wait};
 use std::collections::VecDeque;
 use wire::tlp::{Class, Mark, Tlp};
 
-/// Packets in the order in which they came, taken out by class.
+/// Packets in order of arrival, taken by class.
 ///
 /// PCIe Base 4.0, table 2-40: nothing passes an earlier posted request, but
 /// for completions with relaxed ordering; posted requests pass blocked
@@ -18,13 +18,13 @@ pub struct OrderedQueue {
 }
 
 impl OrderedQueue {
-    /// Adds a packet behind everything there.
+    /// Appends a packet.
     pub fn push(&mut self, tlp: Tlp) {
-        self.push_as(self.next, tlp);
+        self.push_with_order(self.next, tlp);
     }
 
-    /// The same, as number `order` of all packets, and of those elsewhere.
-    pub(crate) fn push_as(&mut self, order: u64, tlp: Tlp) {
+    /// Appends a packet with sequence number `order` among several queues.
+    pub(crate) fn push_with_order(&mut self, order: u64, tlp: Tlp) {
         let class = tlp.class().index();
         self.payload[class] += tlp.data.len();
         self.classes[class].push_back((order, tlp));
@@ -37,20 +37,20 @@ impl OrderedQueue {
         self.classes[class.index()].front().map(|(_, tlp)| tlp)
     }
 
-    /// Takes the earliest packet of a ready class that may go now.
+    /// Takes the earliest packet of a ready class that ordering lets pass.
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
         let (_, class) = self.first(ready)?;
         self.take(class)
     }
 
-    /// Takes the first packet of a class, which may go.
+    /// Takes the first packet of a class, regardless of ordering.
     pub fn take(&mut self, class: Class) -> Option<Tlp> {
         let (_, tlp) = self.classes[class.index()].pop_front()?;
         self.payload[class.index()] -= tlp.data.len();
         Some(tlp)
     }
 
-    /// The same as what a function that keeps its packets here does next.
+    /// As [`pop`](Self::pop), in the form of [`Function::poll`](crate::Function::poll).
     pub fn poll(&mut self, ready: Ready) -> Output {
         match self.pop(ready) {
             Some(tlp) => Output::Tlp(tlp),
@@ -81,7 +81,7 @@ impl OrderedQueue {
         (first.0 != u64::MAX).then_some(first)
     }
 
-    /// The first packet of a class, whether it may go or not.
+    /// The first packet of a class, regardless of ordering.
     pub fn front(&self, class: Class) -> Option<&Tlp> {
         self.classes[class.index()].front().map(|(_, tlp)| tlp)
     }
@@ -96,12 +96,12 @@ impl OrderedQueue {
         self.payload[class.index()]
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.classes.iter().all(VecDeque::is_empty)
     }
 
-    /// Adds packets behind everything there.
+    /// Appends packets.
     pub fn extend(&mut self, tlps: impl IntoIterator<Item = Tlp>) {
         tlps.into_iter().for_each(|tlp| self.push(tlp));
     }
@@ -111,7 +111,7 @@ impl OrderedQueue {
         self.classes.iter().flatten().map(|(_, tlp)| tlp.mark)
     }
 
-    /// Forgets everything.
+    /// Drops all packets.
     pub fn clear(&mut self) {
         *self = Self::default();
     }

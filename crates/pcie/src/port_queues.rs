@@ -1,24 +1,24 @@
-//! Packets on their way down, by the port that each goes to: what one port
-//! does not take holds up nothing that goes to another.
+//! Queues of downstream packets by target port: packets that one port does not
+//! take do not block those to other ports.
 
 use crate::function::{Function, Ready};
 use crate::ordering::OrderedQueue;
 use wire::Bdf;
 use wire::tlp::{Class, Message, Packet, Routing, Tlp};
 
-/// What packets are routed by.
+/// The routing target of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A bus address.
     Address(u64),
     /// A function.
     Id(Bdf),
-    /// Whoever is at the other end of the link, or everybody.
+    /// The other end of the link, or all functions (implicit routing).
     Implicit,
 }
 
 impl Target {
-    /// Where `tlp` goes.
+    /// The target of `tlp`.
     pub fn of(tlp: &Tlp) -> Self {
         match tlp.packet {
             Packet::MemoryRead(r) | Packet::MemoryWrite(r) => Self::Address(r.address),
@@ -35,18 +35,17 @@ impl Target {
     }
 }
 
-/// What takes packets: a [`Function`], or a link that is the same for all.
+/// A receiver of packets: a [`Function`], or one link for all targets.
 pub trait Receiver {
-    /// The queue that a packet to `target` is in. Packets of one queue keep
-    /// PCIe's order; those of different queues go to different ports. At most
-    /// 64 queues.
+    /// The queue for packets to `target`. Packets of one queue keep PCIe ordering;
+    /// different queues are for different ports. At most 64 queues.
     fn queue(&self, target: Target) -> usize;
 
     /// The classes that a queue takes now.
     fn takes(&self, queue: usize) -> Ready;
 }
 
-/// One link, for everything.
+/// One link for all targets.
 impl Receiver for Ready {
     fn queue(&self, _: Target) -> usize {
         0
@@ -67,34 +66,33 @@ impl<F: Function> Receiver for F {
     }
 }
 
-/// See the module. Of packets that may go, the one that came first goes
+/// Queues by target port. Of the packets that may be taken, the earliest goes
 /// first.
 #[derive(Debug, Default)]
 pub(crate) struct PortQueues {
     queues: Vec<OrderedQueue>,
-    /// A bit for each queue in which something waits.
+    /// A bit for each queue that is not empty.
     busy: u64,
     next: u64,
     completions: usize,
 }
 
 impl PortQueues {
-    /// Adds a packet to its queue, and says which that is.
+    /// Appends a packet to its queue. Returns the queue.
     pub fn push(&mut self, tlp: Tlp, below: &impl Receiver) -> usize {
         let queue = below.queue(Target::of(&tlp));
         if queue >= self.queues.len() {
             self.queues.resize_with(queue + 1, OrderedQueue::default);
         }
         self.completions += usize::from(tlp.class() == Class::Completion);
-        self.queues[queue].push_as(self.next, tlp);
+        self.queues[queue].push_with_order(self.next, tlp);
         self.busy |= 1 << queue;
         self.next += 1;
         queue
     }
 
-    /// Takes the earliest packet that its queue takes and that may go. One
-    /// whose way has changed while it waited is lost: who lives there now is
-    /// not who it was for.
+    /// Takes the earliest packet that the receiver takes. Drops packets whose
+    /// target has moved to another queue meanwhile.
     pub fn pop(&mut self, below: &impl Receiver) -> Option<Tlp> {
         while self.busy != 0 {
             let (class, queue) = self.first(below)?;
@@ -108,7 +106,7 @@ impl PortQueues {
         None
     }
 
-    /// The class and queue of the packet that goes next.
+    /// The class and queue of the next packet.
     fn first(&self, below: &impl Receiver) -> Option<(Class, usize)> {
         let mut first: Option<(u64, Class, usize)> = None;
         let mut left = self.busy;
@@ -139,12 +137,12 @@ impl PortQueues {
         self.completions
     }
 
-    /// Whether nothing waits.
+    /// Whether all queues are empty.
     pub fn is_empty(&self) -> bool {
         self.busy == 0
     }
 
-    /// Forgets everything.
+    /// Drops all packets.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
@@ -199,8 +197,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each port gets what a queue of its own would give it, and what
-        /// came first goes first.
+        /// Each port receives the packets of an independent queue, earliest first.
         #[test]
         fn each_port_has_a_queue_of_its_own(
             steps in proptest::collection::vec((0..3usize, 0..3usize, any::<[u8; 3]>()), 0..200),
@@ -209,7 +206,7 @@ mod tests {
             let mut model: [OrderedQueue; 3] = Default::default();
             for (number, (class, port, masks)) in steps.into_iter().enumerate() {
                 let tlp = packet(Class::ALL[class], port, number);
-                model[port].push_as(number as u64, tlp.clone());
+                model[port].push_with_order(number as u64, tlp.clone());
                 let below = Ports(masks.map(ready));
                 prop_assert_eq!(queues.push(tlp, &below), port);
                 // As many leave as come, where they can.

@@ -1,10 +1,10 @@
-//! Host software as coroutines: drivers and enumeration read as straight-line
-//! code, and still do no I/O and read no clock.
+//! Host software as coroutines: drivers and enumeration are sequential code that
+//! does no I/O and reads no clock.
 //!
-//! A driver is an `async fn` over a [`Bus`]. Its [`Task`] is polled by the
-//! world, which takes the requests off the bus, carries them through the root
-//! complex and answers them. There is no executor and no waker: whoever
-//! answers a request polls the task again.
+//! A driver is an `async fn` over a [`Bus`]. The host node polls its
+//! [`Task`], takes requests off the bus, passes them to the root complex and
+//! answers them. There is no executor and no waker: the host node polls the task
+//! again after each answer.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -14,12 +14,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use wire::{Bdf, Duration, Instant};
 
-/// What host software asks of its machine.
+/// A request of host software.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Read a naturally aligned 1, 2 or 4 bytes of configuration space.
     ConfigRead {
-        /// Whose.
+        /// The function.
         target: Bdf,
         /// Byte offset.
         offset: u16,
@@ -28,13 +28,13 @@ pub enum Request {
     },
     /// Write a naturally aligned 1, 2 or 4 bytes of configuration space.
     ConfigWrite {
-        /// Whose.
+        /// The function.
         target: Bdf,
         /// Byte offset.
         offset: u16,
         /// Bytes.
         size: u8,
-        /// What.
+        /// The value.
         value: u32,
     },
     /// Read a naturally aligned 1, 2, 4 or 8 bytes of a memory window.
@@ -51,14 +51,14 @@ pub enum Request {
         address: u64,
         /// Bytes.
         size: u8,
-        /// What.
+        /// The value.
         value: u64,
     },
     /// Answer after this long.
     Sleep(Duration),
 }
 
-/// Names a request that wants an answer.
+/// Identifies a request until it is answered.
 pub type RequestId = u64;
 
 #[derive(Debug, Default)]
@@ -69,27 +69,27 @@ struct Mailbox {
     now: Instant,
 }
 
-/// A driver's way to its machine; clones share it.
+/// The bus through which software accesses functions; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Bus(Rc<RefCell<Mailbox>>);
 
 impl Bus {
-    /// A bus nobody has used yet.
+    /// A bus without requests.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads configuration space; all ones if nobody answers.
+    /// Reads configuration space; all ones if no function answers.
     pub async fn config_read(&self, target: Bdf, offset: u16, size: u8) -> u32 {
         low_bytes(self.ask(Request::ConfigRead { target, offset, size }).await, size) as u32
     }
 
-    /// Writes configuration space and waits until that is done or has failed.
+    /// Writes configuration space and waits for the completion.
     pub async fn config_write(&self, target: Bdf, offset: u16, size: u8, value: u32) {
         self.ask(Request::ConfigWrite { target, offset, size, value }).await;
     }
 
-    /// Reads a memory window; all ones if nobody answers.
+    /// Reads a memory window; all ones if no function answers.
     pub async fn read(&self, address: u64, size: u8) -> u64 {
         low_bytes(self.ask(Request::MemoryRead { address, size }).await, size)
     }
@@ -99,7 +99,7 @@ impl Bus {
         self.post(Request::MemoryWrite { address, size, value });
     }
 
-    /// Lets time pass.
+    /// Waits for `span`.
     pub async fn sleep(&self, span: Duration) {
         self.ask(Request::Sleep(span)).await;
     }
@@ -109,15 +109,15 @@ impl Bus {
         self.0.borrow().now
     }
 
-    /// For the world: the next request to carry out. Memory writes want no
-    /// [`answer`](Self::answer); everything else does.
+    /// For the host node: the next request. All but memory writes need an
+    /// [`answer`](Self::answer).
     pub fn next_request(&self) -> Option<(RequestId, Request)> {
         self.0.borrow_mut().requests.pop_front()
     }
 
-    /// For the world: the same, while there is no room for every request. One
-    /// that is not taken holds up those behind it, but posted writes pass
-    /// reads (PCIe Base 4.0, section 2.4.1).
+    /// For the host node: the next request that `takes` accepts. A denied request
+    /// blocks later ones, but posted writes pass reads (PCIe Base 4.0, section
+    /// 2.4.1).
     pub fn next_request_if(
         &self,
         takes: impl Fn(&Request) -> bool,
@@ -134,13 +134,13 @@ impl Bus {
         if at > 0 && posted && takes(&requests[at].1) { requests.remove(at) } else { None }
     }
 
-    /// Requests that the world has not taken yet.
+    /// Number of queued requests.
     pub fn queued(&self) -> usize {
         self.0.borrow().requests.len()
     }
 
-    /// For the world: the value read, all ones for a read that failed, and
-    /// anything for a write that is done.
+    /// For the host node: answers a request with the value read, all ones for a
+    /// failed read, any value for a write.
     pub fn answer(&self, id: RequestId, value: u64) {
         self.0.borrow_mut().answers.push((id, value));
     }

@@ -1,5 +1,5 @@
-//! Cutting transfers into packets: MPS, MRRS, RCB and the 4 KiB rule; and
-//! what a packet's byte enables leave of its payload.
+//! Splits transfers into packets by MPS, MRRS, RCB and the 4 KiB rule, and
+//! payloads by byte enables.
 
 use bytes::Bytes;
 use wire::tlp::MemoryRequest;

@@ -1,9 +1,8 @@
-//! The vocabulary of farlane: units, PCIe transaction-layer packets, NVMe
+//! Data formats of farlane: units, PCIe transaction-layer packets, NVMe
 //! structures, the tunnel's frames, vfio-user messages, trace and capture
 //! files.
 //!
-//! Everything here is a view over bytes or a validated value. Nothing here
-//! behaves, waits, allocates a queue or knows what time it is.
+//! Everything here is a view of bytes or a validated value, without behaviour.
 
 #[macro_use]
 mod macros;

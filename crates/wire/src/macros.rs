@@ -1,5 +1,5 @@
-//! Structures and enums that say where they stand in bytes, each field and
-//! variant once: their codecs follow.
+//! Macros for structures and enums that name the position of each field once and
+//! derive the codecs.
 
 /// An enum whose variants have names, with `ALL`, `name` and `Display`.
 #[macro_export]

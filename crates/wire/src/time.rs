@@ -5,8 +5,8 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A point in time, in picoseconds since the world began (the start of the
-/// process in live, zero in sim).
+/// A point in time, in picoseconds since the start (of the process in live,
+/// of the simulation in sim).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -15,7 +15,7 @@ pub struct Instant(u64);
 pub struct Duration(u64);
 
 impl Instant {
-    /// The beginning of the world.
+    /// The start.
     pub const ZERO: Self = Self(0);
 
     /// The instant `ps` picoseconds after the beginning.

@@ -1,4 +1,4 @@
-//! Numbers with units, as text: exact, every unit written out.
+//! Exact text form of numbers with units.
 
 use crate::Duration;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use thiserror::Error;
 const TIMES: [(&str, u64); 5] =
     [("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)];
 
-/// What `text` says in units of weight one: `12.5us` is 12500 with
+/// Parses a number with a unit, in units of weight one: `12.5us` is 12500 with
 /// `[("ns", 1), ("us", 1000)]`. `None` if it has no such unit, or if the
 /// number times its unit's weight is not whole.
 pub fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
@@ -37,7 +37,7 @@ pub fn exact(number: u64, units: &[(&str, u64)]) -> String {
     }
 }
 
-/// A text that is no time.
+/// A text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("'{0}' is no time such as 250ns: ps, ns, us, ms or s")]
 pub struct InvalidDuration(String);

@@ -231,7 +231,7 @@ impl Recorder {
     }
 
     fn record(&mut self, now: Instant, record: Record<'_>) {
-        if let Some(delta) = self.begin(now, record.room()) {
+        if let Some(delta) = self.begin(now, record.max_length()) {
             record.encode(delta, &mut self.buffer);
         }
     }

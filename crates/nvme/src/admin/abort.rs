@@ -1,5 +1,5 @@
-//! Abort (NVMe 1.4, section 5.1): best effort. What waits is ended, what the
-//! media or the link are working on is not.
+//! Abort (NVMe 1.4, section 5.1): best effort. Commands that wait for
+//! the buffer are aborted, those under way in media or link are not.
 
 use crate::controller::{Controller, Plan};
 use crate::failure::Failure;
@@ -14,16 +14,16 @@ impl Controller {
         let requested = Failure::transient(StatusCode::ABORT_REQUESTED);
         let aborted = self
             .find_waiting(sq, Some(cid))
-            .is_some_and(|key| self.give_up_waiting(key, requested))
+            .is_some_and(|key| self.fail_waiting(key, requested))
             || sq == 0 && self.abort_event_request(cid, Status::retry(StatusCode::ABORT_REQUESTED));
         Plan::Done(if aborted { 0 } else { NOT_ABORTED })
     }
 
-    /// Ends the commands of a queue that were not begun.
+    /// Aborts the commands of a queue that wait for the buffer.
     pub(super) fn abort_waiting(&mut self, sq: u16) {
         let deleted = Failure::permanent(StatusCode::ABORTED_SQ_DELETION);
         while let Some(key) = self.find_waiting(sq, None) {
-            self.give_up_waiting(key, deleted);
+            self.fail_waiting(key, deleted);
         }
     }
 }

@@ -110,7 +110,7 @@ impl Controller {
             return Ok(Plan::Done(0));
         }
         queue.deleting = Some(key);
-        Ok(Plan::Held)
+        Ok(Plan::Wait)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the media answer.
+//! Completed block requests.
 
 use super::{BlockOwner, Controller};
 use crate::block::{Completion, Error};
@@ -12,11 +12,11 @@ impl Controller {
         let Some(owner) = self.blocks.remove(id) else { return };
         match owner {
             BlockOwner::Shutdown(nsid) => {
-                self.tell_ended(None, nsid, result.is_ok());
+                self.report_media_ended(None, nsid, result.is_ok());
                 self.shutdown_flushed(result.is_err());
             }
             BlockOwner::Command(key, nsid) => {
-                self.tell_ended(self.command_id(key), nsid, result.is_ok());
+                self.report_media_ended(self.command_id(key), nsid, result.is_ok());
                 let opcode = self.commands.get(key).map(|execution| execution.command.opcode);
                 let result = result.map_err(|error| {
                     if error == Error::Media {

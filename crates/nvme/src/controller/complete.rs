@@ -9,7 +9,7 @@ use wire::nvme::{Command, Completion, ErrorLogEntry, Status};
 use wire::trace::{CommandId, NvmeEvent};
 
 impl Controller {
-    /// Posts the completion of a command that holds a promise of room.
+    /// Posts the completion of a command, whose entry was reserved.
     pub(super) fn complete(
         &mut self,
         sq: u16,
@@ -18,7 +18,7 @@ impl Controller {
         failure: Option<Failure>,
     ) {
         if sq != 0 {
-            self.account(command, failure.is_none());
+            self.count_smart(command, failure.is_none());
         }
         let status = match failure {
             None => Status::SUCCESS,
@@ -29,8 +29,8 @@ impl Controller {
         self.finish_deletion(sq);
     }
 
-    /// Counts what SMART reports.
-    fn account(&mut self, command: &Command, success: bool) {
+    /// Updates the SMART counters.
+    fn count_smart(&mut self, command: &Command, success: bool) {
         let units = match self.namespace(command.nsid) {
             Ok(namespace) if success => namespace.bytes(u64::from(command.blocks())) >> 9,
             _ => 0,
@@ -49,8 +49,7 @@ impl Controller {
         }
     }
 
-    /// Puts a failure in the error log; the status then says that there is
-    /// more to know.
+    /// Adds a failure to the error log and sets More in the status.
     fn log_failure(&mut self, sq: u16, command: &Command, failure: Failure) -> Status {
         if !failure.is_logged() {
             return failure.status;
@@ -81,19 +80,19 @@ impl Controller {
             self.interrupts.posted(self.now, vector);
         }
         self.endpoint.dma_write(address, Bytes::copy_from_slice(&bytes));
-        self.told.add(NvmeEvent::Completed { id: CommandId { queue: sq, cid }, status });
+        self.reported.add(NvmeEvent::Completed { id: CommandId { queue: sq, cid }, status });
     }
 
-    /// Ends a deletion when the queue has drained.
+    /// Completes a queue deletion when the queue has drained.
     pub(super) fn finish_deletion(&mut self, sq: u16) {
         let Some(queue) = self.queues.sq(sq) else { return };
         if let Some(key) = queue.deleting.filter(|_| queue.is_drained()) {
             self.queues.remove_sq(sq);
-            self.end_hold(key);
+            self.resume(key);
         }
     }
 
-    /// Reports events while there are requests to report them with.
+    /// Completes Asynchronous Event Requests with pending events.
     pub(super) fn report_events(&mut self) {
         while self.events.is_due() {
             let Some(cq) = self.queues.cq_mut(0).filter(|cq| cq.room() > 0) else { return };
@@ -103,8 +102,7 @@ impl Controller {
         }
     }
 
-    /// Ends an Asynchronous Event Request without an event, if there is room
-    /// to say so.
+    /// Aborts an Asynchronous Event Request, if there is room for its completion.
     pub(crate) fn abort_event_request(&mut self, cid: u16, status: Status) -> bool {
         let Some(cq) = self.queues.cq_mut(0).filter(|cq| cq.room() > 0) else { return false };
         if !self.events.withdraw(cid) {

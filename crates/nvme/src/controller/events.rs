@@ -1,27 +1,27 @@
-//! What happened inside, told to the owner: for traces.
+//! Events of the controller, reported to the owner for traces.
 
 use super::Controller;
 use crate::slots::Key;
 use std::collections::VecDeque;
 use wire::trace::{CommandId, ControllerState, NvmeEvent};
 
-/// Events that wait at most. An owner that asks after every call finds a few.
+/// The most events queued. An owner that polls after every call finds a few.
 const MAX_EVENTS: usize = 4096;
-/// Events there is room for at first. A queue goes round in its memory: one
-/// with room for the most would touch all of it, again and again.
+/// Initial capacity. A ring buffer with capacity for [`MAX_EVENTS`] would touch
+/// all of its memory.
 const INITIAL_EVENTS: usize = 16;
 
-/// Events that wait.
+/// The queue of events to report.
 #[derive(Debug, Default)]
-pub(super) struct ReportedState {
-    wanted: bool,
+pub(super) struct EventQueue {
+    enabled: bool,
     events: VecDeque<NvmeEvent>,
     lost: u64,
 }
 
-impl ReportedState {
+impl EventQueue {
     pub fn add(&mut self, event: NvmeEvent) {
-        if !self.wanted {
+        if !self.enabled {
             return;
         }
         if self.events.len() >= MAX_EVENTS {
@@ -33,40 +33,37 @@ impl ReportedState {
 }
 
 impl Controller {
-    /// Whether what happens is told by [`poll_event`](Self::poll_event); not
-    /// before this was called. What has not been taken is forgotten when it is
-    /// no longer wanted.
-    pub fn set_events(&mut self, wanted: bool) {
-        self.told = ReportedState { wanted, ..ReportedState::default() };
-        if wanted {
-            self.told.events.reserve(INITIAL_EVENTS);
+    /// Enables or disables [`poll_event`](Self::poll_event), which is initially
+    /// disabled. Drops queued events.
+    pub fn set_events(&mut self, enabled: bool) {
+        self.reported = EventQueue { enabled, ..EventQueue::default() };
+        if enabled {
+            self.reported.events.reserve(INITIAL_EVENTS);
         }
     }
 
-    /// The next thing that happened, oldest first. Take them after each call
-    /// that may have made some: they carry no time, and of those that wait
-    /// beyond 4096 the new ones are lost.
+    /// The next event, oldest first. Poll after each call that may cause events:
+    /// they carry no time, and beyond 4096 queued events new ones are lost.
     ///
-    /// The media were asked for something when
-    /// [`poll_block`](Self::poll_block) yields the request.
+    /// A media request begins when [`poll_block`](Self::poll_block) returns it.
     pub fn poll_event(&mut self) -> Option<NvmeEvent> {
-        self.told.events.pop_front()
+        self.reported.events.pop_front()
     }
 
-    /// Events lost so far because nobody took them.
+    /// Events lost because they were not polled.
     pub fn lost_events(&self) -> u64 {
-        self.told.lost
+        self.reported.lost
     }
 
-    pub(super) fn tell_ended(&mut self, id: Option<CommandId>, nsid: u32, ok: bool) {
-        self.told.add(NvmeEvent::MediaEnded { id, nsid, ok });
+    pub(super) fn report_media_ended(&mut self, id: Option<CommandId>, nsid: u32, ok: bool) {
+        self.reported.add(NvmeEvent::MediaEnded { id, nsid, ok });
     }
 
-    pub(super) fn tell_state(&mut self, state: ControllerState) {
-        self.told.add(NvmeEvent::State(state));
+    pub(super) fn report_state(&mut self, state: ControllerState) {
+        self.reported.add(NvmeEvent::State(state));
     }
 
-    /// The name of a command under way; none of one that a reset forgot.
+    /// The ID of a command under way; `None` if a reset dropped it.
     pub(super) fn command_id(&self, key: Key) -> Option<CommandId> {
         let execution = self.commands.get(key)?;
         Some(CommandId { queue: execution.sq, cid: execution.command.cid })

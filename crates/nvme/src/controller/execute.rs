@@ -1,4 +1,4 @@
-//! Carrying a command out, from its entry to its completion.
+//! Executes commands, from the submission entry to the completion.
 
 use super::transfer::Transfer;
 use super::{BlockOwner, Controller};
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use wire::nvme::{Command, StatusCode};
 use wire::trace::{CommandId, NvmeEvent};
 
-/// One thing to ask of the media for a command.
+/// One media request of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub nsid: u32,
@@ -22,21 +22,20 @@ pub(crate) fn steps(nsid: u32, operations: impl IntoIterator<Item = Operation>) 
     operations.into_iter().map(|operation| Step { nsid, operation }).collect()
 }
 
-/// What a command's own code asks for.
+/// What remains to be done for a command, as decided by its handler.
 #[derive(Debug)]
 pub(crate) enum Plan {
     /// The command is done; dword 0 of the completion.
     Done(u32),
-    /// The command completes when something else happens.
-    Held,
+    /// The command waits for other commands.
+    Wait,
     /// These bytes go to the host, then the command is done.
     Send(Bytes),
     /// The media do these steps one after another.
     Steps(VecDeque<Step>),
-    /// The same; the last step reads this many bytes, which go to the host.
+    /// As `Steps`; the last step reads this many bytes, which go to the host.
     Read(usize, VecDeque<Step>),
-    /// This many bytes come from the host; then the command's own code is
-    /// asked again.
+    /// This many bytes come from the host; then the handler is called again.
     Receive(usize),
 }
 
@@ -47,23 +46,23 @@ pub(super) struct Execution {
     pub command: Command,
     pub transfer: Transfer,
     steps: VecDeque<Step>,
-    /// Bytes of the buffer that it needs.
+    /// Bytes of the buffer that it occupies.
     pub buffer: usize,
     /// DMA reads in flight.
     pub reads: usize,
     /// A block request is outstanding.
     block: bool,
     failure: Option<Failure>,
-    /// Waits for the end of other commands.
-    held: bool,
+    /// Waits for other commands ([`Plan::Wait`]).
+    waiting: bool,
     result: u32,
 }
 
 impl Controller {
-    /// Takes a fetched entry; room for its completion is promised.
+    /// Begins the command of a fetched entry; its completion entry is reserved.
     pub(super) fn begin(&mut self, sq: u16, command: Command) {
         let Command { cid, opcode, nsid, .. } = command;
-        self.told.add(NvmeEvent::Fetched { id: CommandId { queue: sq, cid }, opcode, nsid });
+        self.reported.add(NvmeEvent::Fetched { id: CommandId { queue: sq, cid }, opcode, nsid });
         let queue = self.queues.sq_mut(sq).expect("it was just fetched from");
         let unique = queue.begin(command.cid);
         let deleting = queue.deleting.is_some();
@@ -74,7 +73,7 @@ impl Controller {
         if !unique {
             return self.fail(key, Failure::field(StatusCode::COMMAND_ID_CONFLICT, 2, 0));
         }
-        match self.plan(key, sq, &command).and_then(|plan| self.adopt(key, &command, plan)) {
+        match self.plan(key, sq, &command).and_then(|plan| self.apply_plan(key, &command, plan)) {
             Ok(()) => self.admit(key),
             Err(failure) => self.fail(key, failure),
         }
@@ -90,29 +89,29 @@ impl Controller {
         if sq == 0 { self.plan_admin(key, command) } else { self.plan_io(command) }
     }
 
-    /// Makes the plan the command's.
-    fn adopt(&mut self, key: Key, command: &Command, plan: Plan) -> Result<(), Failure> {
+    /// Applies a plan to a command.
+    fn apply_plan(&mut self, key: Key, command: &Command, plan: Plan) -> Result<(), Failure> {
         let page = self.page();
-        let most = self.config.max_transfer();
+        let max = self.config.max_transfer();
         let Some(execution) = self.commands.get_mut(key) else {
-            return Ok(()); // handed over: an asynchronous event request
+            return Ok(()); // removed: an Asynchronous Event Request
         };
         match plan {
             Plan::Done(result) => execution.result = result,
-            Plan::Held => execution.held = true,
+            Plan::Wait => execution.waiting = true,
             Plan::Send(data) => {
                 execution.transfer = Transfer::to_host(command, data.len(), page)?;
                 execution.transfer.supply(data);
             }
             Plan::Steps(steps) => execution.steps = steps,
             Plan::Read(length, steps) => {
-                assert!(length <= most, "checked by the command's own code");
+                assert!(length <= max, "checked by the handler");
                 execution.transfer = Transfer::to_host(command, length, page)?;
                 execution.steps = steps;
                 execution.buffer = length;
             }
             Plan::Receive(length) => {
-                assert!(length <= most, "checked by the command's own code");
+                assert!(length <= max, "checked by the handler");
                 execution.transfer = Transfer::from_host(command, length, page)?;
                 execution.buffer = length;
             }
@@ -120,7 +119,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Takes a command's share of the buffer, or lets it wait for it.
+    /// Reserves a command's share of the buffer, or queues the command for it.
     fn admit(&mut self, key: Key) {
         let Some(execution) = self.commands.get(key) else { return };
         let buffer = execution.buffer;
@@ -136,7 +135,7 @@ impl Controller {
         self.buffered + buffer <= self.config.buffer
     }
 
-    /// Admits commands that waited, in order, while there is room.
+    /// Admits queued commands in order while there is room.
     pub(super) fn admit_waiting(&mut self) {
         while let Some(key) = self.waiting.front().copied() {
             let execution = self.commands.get(key).expect("waiting commands are under way");
@@ -150,8 +149,8 @@ impl Controller {
         }
     }
 
-    /// Ends a command that waits for the buffer; `false` if it does not.
-    pub(crate) fn give_up_waiting(&mut self, key: Key, failure: Failure) -> bool {
+    /// Fails a command that waits for the buffer; `false` if it does not wait.
+    pub(crate) fn fail_waiting(&mut self, key: Key, failure: Failure) -> bool {
         let Some(at) = self.waiting.iter().position(|waiting| *waiting == key) else {
             return false;
         };
@@ -171,24 +170,23 @@ impl Controller {
         })
     }
 
-    /// Hands over an Asynchronous Event Request: it may stay outstanding
-    /// forever, so it counts as no command under way and holds no promise of
-    /// room for its completion.
-    pub(crate) fn set_aside(&mut self, key: Key) {
+    /// Removes an Asynchronous Event Request from the commands under way. It may
+    /// stay outstanding forever, so it reserves no completion entry.
+    pub(crate) fn remove_event_request(&mut self, key: Key) {
         let execution = self.commands.remove(key).expect("it is being carried out");
         self.count_in_flight(execution.sq, |in_flight| in_flight - 1);
         self.queues.cq_mut(0).expect("admin commands have a queue").release();
     }
 
-    /// Lets the command that was held be done.
-    pub(super) fn end_hold(&mut self, key: Key) {
+    /// Resumes a command after [`Plan::Wait`].
+    pub(super) fn resume(&mut self, key: Key) {
         if let Some(execution) = self.commands.get_mut(key) {
-            execution.held = false;
+            execution.waiting = false;
             self.proceed(key);
         }
     }
 
-    /// Does for a command what can be done now.
+    /// Executes a command as far as possible now.
     pub(super) fn proceed(&mut self, key: Key) {
         loop {
             let Some(execution) = self.commands.get_mut(key) else { return };
@@ -199,24 +197,23 @@ impl Controller {
                     self.finish(key)
                 };
             }
-            if execution.held {
+            if execution.waiting {
                 return;
             }
             let transfer = &mut execution.transfer;
-            if let Some((address, length)) = transfer.wants_list().filter(|_| execution.reads == 0)
-            {
+            if let Some((address, length)) = transfer.next_list().filter(|_| execution.reads == 0) {
                 self.read_list(key, address, length);
-            } else if transfer.can_gather() {
-                self.gather(key);
-            } else if transfer.is_gathering() {
-                let Some(data) = transfer.take_gathered() else { return };
-                self.received(key, data);
+            } else if transfer.can_fetch_data() {
+                self.fetch_data(key);
+            } else if transfer.is_receiving() {
+                let Some(data) = transfer.take_received() else { return };
+                self.data_received(key, data);
             } else if execution.block {
                 return;
             } else if let Some(step) = execution.steps.pop_front() {
                 self.request_block(key, step);
             } else if transfer.can_send() {
-                return self.send_or_hold(key);
+                return self.send_or_queue(key);
             } else {
                 return if matches!(transfer, Transfer::None) {
                     self.finish(key)
@@ -225,7 +222,7 @@ impl Controller {
         }
     }
 
-    /// The command fails as soon as nothing of it is in flight any more.
+    /// Fails a command once nothing of it is in flight.
     pub(super) fn fail(&mut self, key: Key, failure: Failure) {
         if let Some(execution) = self.commands.get_mut(key) {
             execution.failure.get_or_insert(failure);
@@ -233,9 +230,8 @@ impl Controller {
         }
     }
 
-    /// All data have come from the host: the command's own code says what is
-    /// to become of them.
-    fn received(&mut self, key: Key, data: Bytes) {
+    /// All data have arrived from the host: calls the handler.
+    fn data_received(&mut self, key: Key, data: Bytes) {
         let execution = self.commands.get_mut(key).expect("it is being carried out");
         execution.transfer = Transfer::None;
         let command = execution.command;
@@ -253,11 +249,11 @@ impl Controller {
         execution.block = true;
         let command = CommandId { queue: execution.sq, cid: execution.command.cid };
         let Step { nsid, operation } = step;
-        self.ask_media(BlockOwner::Command(key, nsid), Some(command), nsid, operation);
+        self.request_media(BlockOwner::Command(key, nsid), Some(command), nsid, operation);
     }
 
     /// Queues a request for the media.
-    pub(super) fn ask_media(
+    pub(super) fn request_media(
         &mut self,
         owner: BlockOwner,
         command: Option<CommandId>,
@@ -270,7 +266,7 @@ impl Controller {
 
     /// A block request of a command has ended; `Ok` brings the bytes of a read.
     pub(super) fn step_done(&mut self, key: Key, result: Result<Bytes, Failure>) {
-        // A reset may have forgotten the command.
+        // A reset may have dropped the command.
         let Some(execution) = self.commands.get_mut(key) else { return };
         execution.block = false;
         match result {
@@ -284,7 +280,7 @@ impl Controller {
         }
     }
 
-    /// Ends the command with a completion.
+    /// Completes the command.
     pub(super) fn finish(&mut self, key: Key) {
         let execution = self.commands.remove(key).expect("it is being carried out");
         assert!(execution.reads == 0 && !execution.block, "something is still in flight");

@@ -1,5 +1,5 @@
-//! Fetching submission entries: round robin over the queues, an arbitration
-//! burst each (NVMe 1.4, sections 4.13.1 and 7.2.1).
+//! Fetches submission entries: round robin over the queues, one arbitration burst
+//! per turn (NVMe 1.4, sections 4.13.1 and 7.2.1).
 
 use super::{ADMIN_COMMANDS, Controller, Read};
 use crate::slots::Key;
@@ -13,8 +13,7 @@ pub(super) fn class(sq: u16) -> usize {
 }
 
 impl Controller {
-    /// Asks host memory for entries while there are entries, and room for what
-    /// they lead to.
+    /// Fetches entries while there are entries and resources for their commands.
     pub(super) fn fetch(&mut self) {
         if !self.accepts_commands() {
             return;
@@ -43,10 +42,10 @@ impl Controller {
         any
     }
 
-    /// Fetches up to `limit` entries in one read; yields how many.
+    /// Fetches up to `limit` entries in one read. Returns how many.
     fn fetch_batch(&mut self, id: u16, limit: u16) -> u16 {
-        let most = [ADMIN_COMMANDS, self.config.commands][class(id)];
-        let slots = most - self.in_flight[class(id)];
+        let max = [ADMIN_COMMANDS, self.config.commands][class(id)];
+        let slots = max - self.in_flight[class(id)];
         let queue = self.queues.sq(id).expect("pending queues exist");
         if queue.fetches() >= self.config.fetches {
             return 0;
@@ -71,8 +70,8 @@ impl Controller {
         count
     }
 
-    /// Entries have come, or cannot be had: a controller that cannot read its
-    /// queues has no way to tell but CSTS.CFS (section 9.5).
+    /// A fetch has ended. If it failed, sets CSTS.CFS: the controller has no other
+    /// way to report it (section 9.5).
     pub(super) fn entries_arrived(&mut self, sq: u16, read: Key, result: Result<Bytes, DmaError>) {
         let Some(queue) = self.queues.sq_mut(sq) else { return };
         let Ok(data) = result else { return self.fatal() };
@@ -84,8 +83,7 @@ impl Controller {
         }
     }
 
-    /// Changes the count of commands under way, and with it what counts as
-    /// busy.
+    /// Changes the count of commands under way, and the busy state of SMART.
     pub(super) fn count_in_flight(&mut self, sq: u16, change: impl FnOnce(usize) -> usize) {
         let class = class(sq);
         self.in_flight[class] = change(self.in_flight[class]);

@@ -1,4 +1,4 @@
-//! What holds between any two calls, for the tests that try to break it.
+//! Invariants between calls, for tests.
 
 use super::{ADMIN_COMMANDS, Controller};
 use crate::events::EVENT_REQUESTS;
@@ -14,10 +14,10 @@ impl Controller {
         assert!(self.commands.len() <= self.in_flight[0] + self.in_flight[1]);
         assert!(self.events.requests() <= EVENT_REQUESTS);
         // Before a reset and after it; the second half waits for the first.
-        let most = self.config.commands + self.namespaces.len();
-        assert!(self.blocks.len() <= most, "too many block requests");
+        let max = self.config.commands + self.namespaces.len();
+        assert!(self.blocks.len() <= max, "too many block requests");
         assert!(self.block_requests.len() <= self.blocks.len());
-        assert!(self.held.len() + self.waiting.len() <= self.commands.len());
+        assert!(self.waiting_to_send.len() + self.waiting.len() <= self.commands.len());
         if self.commands.is_empty() {
             assert_eq!(self.buffered, 0, "a command kept its share of the buffer");
         }

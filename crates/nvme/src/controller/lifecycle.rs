@@ -17,12 +17,12 @@ use wire::trace::ControllerState;
 pub(super) enum Phase {
     /// EN and RDY are clear.
     Disabled,
-    /// EN is set; RDY follows when the media have finished what was asked of
-    /// them before a reset, lest an old write overtake a new one.
+    /// EN is set; RDY follows when media requests from before a reset are done, so
+    /// that no old write overtakes a new one.
     Enabling,
     /// EN and RDY are set.
     Ready,
-    /// EN is clear; RDY follows when nothing is in flight any more.
+    /// EN is clear; RDY clears when nothing is in flight.
     Resetting,
 }
 
@@ -35,7 +35,7 @@ impl Controller {
             (false, true) => self.enable(new),
             (true, false) => self.disable(new),
             (false, false) => self.registers.configuration = new,
-            // What shapes the queues may not change while enabled.
+            // Queue parameters may not change while enabled.
             (true, true) => {
                 self.registers.configuration = Configuration {
                     shutdown: new.shutdown,
@@ -45,40 +45,39 @@ impl Controller {
                 };
             }
         }
-        let asked = matches!(new.shutdown, ShutdownNotice::Normal | ShutdownNotice::Abrupt);
-        if asked && old.shutdown == ShutdownNotice::None {
+        let requested = matches!(new.shutdown, ShutdownNotice::Normal | ShutdownNotice::Abrupt);
+        if requested && old.shutdown == ShutdownNotice::None {
             self.begin_shutdown();
         }
     }
 
     fn enable(&mut self, configuration: Configuration) {
-        self.tell_state(ControllerState::Enabled);
+        self.report_state(ControllerState::Enabled);
         self.registers.configuration = configuration;
         match self.phase {
-            // The host did not wait for RDY to clear: the reset goes on, and
-            // enabling follows it.
+            // The host did not wait for RDY to clear: enabling follows the reset.
             Phase::Resetting => {}
             _ => self.phase = Phase::Enabling,
         }
     }
 
-    /// A controller reset: queues, commands and most state go; the admin queue
-    /// registers stay (section 7.3.2).
+    /// A controller reset: clears queues, commands and most state, but not the
+    /// admin queue registers (section 7.3.2).
     fn disable(&mut self, configuration: Configuration) {
-        self.tell_state(ControllerState::ControllerReset);
-        self.forget_commands();
+        self.report_state(ControllerState::ControllerReset);
+        self.drop_commands();
         self.registers.configuration = configuration;
         self.phase = Phase::Resetting;
     }
 
-    /// A function level, hot or conventional reset: everything goes. The
-    /// endpoint has forgotten its reads and writes already.
+    /// A function level, hot or conventional reset: clears everything. The endpoint
+    /// has dropped its reads and writes already.
     pub(super) fn function_reset(&mut self, reset: Reset) {
-        self.tell_state(match reset {
+        self.report_state(match reset {
             Reset::FunctionLevel => ControllerState::FunctionReset,
             Reset::Hot => ControllerState::HotReset,
         });
-        self.forget_commands();
+        self.drop_commands();
         self.reads.clear();
         self.phase = Phase::Disabled;
         self.registers = Registers::new(capabilities(&self.config));
@@ -89,16 +88,16 @@ impl Controller {
     /// A fatal error: nothing is fetched until the host resets (section 9.5).
     pub(super) fn fatal(&mut self) {
         if !self.registers.status.fatal {
-            self.tell_state(ControllerState::Fatal);
+            self.report_state(ControllerState::Fatal);
         }
         self.registers.status.fatal = true;
     }
 
-    fn forget_commands(&mut self) {
+    fn drop_commands(&mut self) {
         self.commands.clear();
         self.in_flight = [0; 2];
         self.waiting.clear();
-        self.held.clear();
+        self.waiting_to_send.clear();
         self.buffered = 0;
         self.queues = Queues::default();
         self.events = Default::default();
@@ -111,7 +110,7 @@ impl Controller {
         self.features = Features::new(&self.config);
     }
 
-    /// Moves on between phases when what they wait for has come.
+    /// Advances to the next phase when its condition holds.
     pub(super) fn advance_lifecycle(&mut self) {
         if self.phase == Phase::Resetting && self.reads.is_empty() && self.blocks.is_empty() {
             self.finish_reset();
@@ -131,7 +130,7 @@ impl Controller {
             if self.registers.configuration.enable { Phase::Enabling } else { Phase::Disabled };
     }
 
-    /// Sets RDY, or CFS if the host has asked for what CAP does not offer.
+    /// Sets RDY, or CFS if CC or the admin queues are not supported.
     fn start(&mut self) {
         let page = self.page() as u64;
         let registers = &self.registers;
@@ -149,7 +148,7 @@ impl Controller {
         self.registers.status = ControllerStatus { ready: true, ..ControllerStatus::default() };
         self.phase = Phase::Ready;
         self.shutdown = Shutdown::Idle;
-        self.tell_state(ControllerState::Ready);
+        self.report_state(ControllerState::Ready);
     }
 
     /// Whether commands may be fetched.

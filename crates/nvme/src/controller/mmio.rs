@@ -7,9 +7,8 @@ use wire::nvme::register::{CC, DOORBELLS, Doorbell, INTMC, INTMS};
 use wire::nvme::{AsyncEvent, ErrorLogEntry, Status, StatusCode};
 
 impl Controller {
-    /// Takes a write of the host, double word by double word. Anything
-    /// narrower is dropped: the specification demands whole registers
-    /// (section 3.1).
+    /// Handles a write of whole double words. Drops narrower writes: the
+    /// specification demands whole registers (section 3.1).
     pub(super) fn write_registers(&mut self, offset: u64, data: &[u8]) {
         let (words, rest) = data.as_chunks::<4>();
         if !offset.is_multiple_of(4) || !rest.is_empty() {
@@ -39,26 +38,26 @@ impl Controller {
         if self.phase != Phase::Ready {
             return;
         }
-        let (id, rung) = match Doorbell::at(offset) {
+        let (id, valid) = match Doorbell::at(offset) {
             Some(Doorbell::SubmissionTail(id)) => {
                 let queue = self.queues.sq_mut(id).filter(|queue| queue.deleting.is_none());
-                let rung = queue.map(|queue| queue.ring(value));
-                self.queues.pending |= if rung == Some(true) { 1 << id } else { 0 };
-                (id, rung)
+                let valid = queue.map(|queue| queue.ring(value));
+                self.queues.pending |= if valid == Some(true) { 1 << id } else { 0 };
+                (id, valid)
             }
             Some(Doorbell::CompletionHead(id)) => {
                 (id, self.queues.cq_mut(id).map(|queue| queue.ring(value)))
             }
             None => (0xffff, None),
         };
-        match rung {
+        match valid {
             Some(true) => {}
             Some(false) => self.doorbell_error(AsyncEvent::INVALID_DOORBELL_VALUE, id),
             None => self.doorbell_error(AsyncEvent::INVALID_DOORBELL_REGISTER, id),
         }
     }
 
-    /// Figure 147: the doorbell has no effect, the host may ask why.
+    /// Figure 147: the doorbell has no effect; raises an event.
     fn doorbell_error(&mut self, event: AsyncEvent, queue: u16) {
         self.error_log.add(ErrorLogEntry {
             sq_id: queue,

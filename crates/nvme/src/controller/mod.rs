@@ -1,8 +1,8 @@
 //! The controller: one PCIe function, one state machine (NVMe 1.4).
 //!
-//! Inputs are TLPs, finished blocks and time. Each file beside this one is a
-//! step on a command's way: `mmio` takes the doorbell, `fetch` the submission
-//! entry, `execute` and `transfer` carry it out, `blocks` asks the media,
+//! Inputs are TLPs, finished blocks and time. Each submodule is a
+//! step of a command: `mmio` takes the doorbell, `fetch` the submission
+//! entry, `execute` and `transfer` carry it out, `blocks` handles completed block requests,
 //! `complete` posts the completion entry and the interrupt. `lifecycle` and
 //! `shutdown` are CC and CSTS.
 
@@ -30,7 +30,7 @@ use crate::registers::Registers;
 use crate::slots::{Key, Slots};
 use crate::{block, failure::Failure};
 use bytes::Bytes;
-use events::ReportedState;
+use events::EventQueue;
 use execute::Execution;
 use lifecycle::Phase;
 use pcie::config::label::Label;
@@ -47,7 +47,7 @@ use wire::trace::NvmeEvent;
 const TIMEOUT: u8 = 20;
 /// CAP.MPSMAX: memory pages of up to 64 KiB.
 const MAX_PAGE: u8 = 4;
-/// Admin commands worked on at the same time, beside asynchronous events.
+/// The most admin commands under way, without Asynchronous Event Requests.
 const ADMIN_COMMANDS: usize = 16;
 
 /// What a DMA read is for.
@@ -70,14 +70,13 @@ enum BlockOwner {
     Shutdown(u32),
 }
 
-/// An NVMe controller; see the module.
+/// An NVMe controller.
 ///
-/// As a [`Function`] it wants TLPs and time; beside that, take
-/// [`poll_block`](Self::poll_block) until there is none after every call that
-/// gives it something, and hand results to
-/// [`complete_block`](Self::complete_block). What happens inside is told by
-/// [`poll_event`](Self::poll_event) if [`set_events`](Self::set_events) asks
-/// for it.
+/// A [`Function`]. After every call with input, also call
+/// [`poll_block`](Self::poll_block) until it returns `None`, and pass results to
+/// [`complete_block`](Self::complete_block). With
+/// [`set_events`](Self::set_events), [`poll_event`](Self::poll_event) reports
+/// the controller's events.
 #[derive(Debug)]
 pub struct Controller {
     pub(crate) config: Config,
@@ -90,8 +89,8 @@ pub struct Controller {
     pub(crate) namespaces: Vec<Namespace>,
     pub(crate) queues: Queues,
     pub(crate) interrupts: Interrupts,
-    /// Completions, masks or queue heads have changed since interrupts were
-    /// looked at.
+    /// Completions, masks or queue heads have changed since the last interrupt
+    /// check.
     signal: bool,
     intx: bool,
     pub(crate) features: Features,
@@ -105,17 +104,17 @@ pub struct Controller {
     waiting: VecDeque<Key>,
     /// Bytes of the buffer in use.
     buffered: usize,
-    /// Commands whose data wait until the link has taken some, in order.
-    held: VecDeque<Key>,
+    /// Commands whose data wait for the posted backlog, in order.
+    waiting_to_send: VecDeque<Key>,
     reads: Slots<Read>,
     blocks: Slots<BlockOwner>,
     block_requests: VecDeque<block::Request>,
     /// Accesses to registers that were no whole double words.
     partial_accesses: u64,
-    /// The node is about to end: commands under way are the last.
+    /// No further commands are fetched: the node is ending.
     stopped: bool,
-    /// What happened, for who wants to know.
-    told: ReportedState,
+    /// Events to report to the owner.
+    reported: EventQueue,
 }
 
 impl Controller {
@@ -144,19 +143,18 @@ impl Controller {
             in_flight: [0; 2],
             waiting: VecDeque::new(),
             buffered: 0,
-            held: VecDeque::new(),
+            waiting_to_send: VecDeque::new(),
             reads: Slots::default(),
             blocks: Slots::default(),
             block_requests: VecDeque::new(),
             partial_accesses: 0,
             stopped: false,
-            told: ReportedState::default(),
+            reported: EventQueue::default(),
             config,
         }
     }
 
-    /// The same drive, which tells serial number and size in configuration
-    /// space as well; before it is used.
+    /// Adds a label capability with serial number and capacity; call it before use.
     #[must_use]
     pub fn with_label(mut self) -> Self {
         let bytes = |one: &NamespaceConfig| one.blocks << one.block_shift;
@@ -173,23 +171,22 @@ impl Controller {
         let (command, nsid, operation) = (request.command, request.nsid, &request.operation);
         let (offset, length) = operation.range();
         let operation = operation.kind();
-        self.told.add(NvmeEvent::MediaBegun { id: command, operation, nsid, offset, length });
+        self.reported.add(NvmeEvent::MediaBegun { id: command, operation, nsid, offset, length });
         Some(request)
     }
 
-    /// Ends a block request. One that the controller has forgotten in a reset
-    /// is only counted off.
+    /// Completes a block request. The data of one from before a reset are dropped.
     ///
     /// # Panics
-    /// If a read brings another number of bytes than it was asked for.
+    /// If a read returns another number of bytes than requested.
     pub fn complete_block(&mut self, now: Instant, id: u64, result: block::Completion) {
         self.now = now;
         self.block_done(Key::from_u64(id), result);
         self.advance();
     }
 
-    /// Fetches no commands from now on: those under way are finished, for a
-    /// node that ends in order.
+    /// Stops fetching commands, for an orderly end of the node. Commands under way
+    /// are finished.
     pub fn stop_fetching(&mut self) {
         self.stopped = true;
     }
@@ -206,7 +203,7 @@ impl Controller {
         self.registers.status.fatal
     }
 
-    /// What went wrong on PCIe so far.
+    /// PCIe error counters.
     pub fn errors(&self) -> &Errors {
         self.endpoint.errors()
     }
@@ -222,14 +219,14 @@ impl Controller {
         self.partial_accesses
     }
 
-    /// Tells the composite temperature in kelvin from `now` on.
+    /// Sets the composite temperature in kelvin from `now` on.
     pub fn set_temperature(&mut self, now: Instant, kelvin: u16) {
         self.now = now;
         self.with_warnings(|controller| controller.health.set_temperature(now, kelvin));
         self.advance();
     }
 
-    /// Lets a namespace refuse writes, or accept them again.
+    /// Sets a namespace read-only or writable.
     ///
     /// # Panics
     /// If there is no such namespace.
@@ -255,7 +252,7 @@ impl Controller {
         self.health.warning(features.over_temperature, features.under_temperature, read_only)
     }
 
-    /// Does what may raise critical warnings, and reports those that are new.
+    /// Makes a change, and reports new critical warnings.
     pub(crate) fn with_warnings(&mut self, change: impl FnOnce(&mut Self)) {
         let before = self.warning();
         change(self);
@@ -273,8 +270,7 @@ impl Controller {
         4096 << self.registers.configuration.page
     }
 
-    /// Takes what the endpoint has for the controller; `false` if that is
-    /// nothing.
+    /// Handles all endpoint events. Returns whether there were any.
     fn take_events(&mut self) -> bool {
         let mut any = false;
         while let Some(event) = self.endpoint.poll_event() {
@@ -294,7 +290,7 @@ impl Controller {
     }
 
     fn read_done(&mut self, key: Key, result: Result<Bytes, DmaError>) {
-        // A reset forgets reads; their answers find nothing.
+        // A reset drops reads; late data match no read.
         match self.reads.remove(key) {
             None => {}
             Some(Read::Entries(sq)) => self.entries_arrived(sq, key, result),
@@ -307,7 +303,7 @@ impl Controller {
     fn advance(&mut self) {
         self.advance_lifecycle();
         self.admit_waiting();
-        self.release_held();
+        self.send_waiting();
         self.report_events();
         self.fetch();
         self.signal = true;
@@ -324,8 +320,10 @@ impl Function for Controller {
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
         self.now = now;
-        // All else was done when its cause came in.
-        if !self.held.is_empty() || self.interrupts.deadline().is_some_and(|at| at <= now) {
+        // Other work was done with its input.
+        if !self.waiting_to_send.is_empty()
+            || self.interrupts.deadline().is_some_and(|at| at <= now)
+        {
             self.advance();
         }
         loop {
@@ -339,7 +337,7 @@ impl Function for Controller {
                     if !self.take_events() {
                         let mine = self.interrupts.deadline();
                         wait.until = wait.until.into_iter().chain(mine).min();
-                        wait.receiver |= !self.held.is_empty();
+                        wait.receiver |= !self.waiting_to_send.is_empty();
                         return Output::Wait(wait);
                     }
                     self.advance();

@@ -30,30 +30,30 @@ impl Shutdown {
 }
 
 impl Controller {
-    /// CC.SHN asks for it.
+    /// CC.SHN requests a shutdown.
     pub(super) fn begin_shutdown(&mut self) {
         if self.shutdown == Shutdown::Idle {
             self.shutdown = Shutdown::Draining;
             self.registers.status.shutdown = self.shutdown.status();
-            self.tell_state(ControllerState::ShutdownBegun);
+            self.report_state(ControllerState::ShutdownBegun);
         }
     }
 
     pub(super) fn advance_shutdown(&mut self) {
-        // Blocks of before a reset are waited for as well; commands that a
-        // fatal error has stopped will never end.
+        // Also waits for block requests from before a reset. After a fatal error
+        // commands do not end.
         let ended = self.in_flight == [0; 2] || self.registers.status.fatal;
         let drained = ended && self.blocks.is_empty();
         if self.shutdown == Shutdown::Draining && drained {
             self.shutdown = Shutdown::Flushing(self.namespaces.len());
             for index in 0..self.namespaces.len() {
                 let nsid = self.namespaces[index].nsid;
-                self.ask_media(BlockOwner::Shutdown(nsid), None, nsid, Operation::Flush);
+                self.request_media(BlockOwner::Shutdown(nsid), None, nsid, Operation::Flush);
             }
         }
     }
 
-    /// A namespace is flushed, or could not be: there is nobody to tell.
+    /// The flush of a namespace has ended; a failure is only counted.
     pub(super) fn shutdown_flushed(&mut self, failed: bool) {
         // A reset has ended the shutdown it belonged to.
         let Shutdown::Flushing(left) = self.shutdown else { return };
@@ -64,7 +64,7 @@ impl Controller {
         if left == 1 {
             self.shutdown = Shutdown::Complete;
             self.registers.status.shutdown = self.shutdown.status();
-            self.tell_state(ControllerState::ShutdownComplete);
+            self.report_state(ControllerState::ShutdownComplete);
         }
     }
 }

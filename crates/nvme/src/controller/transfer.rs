@@ -1,4 +1,4 @@
-//! Moving a command's data between host memory and the buffer.
+//! Moves the data of commands between host memory and the buffer.
 
 use super::{Controller, Read};
 use crate::failure::Failure;
@@ -14,12 +14,12 @@ pub(super) enum Transfer {
     /// No data, or no more.
     #[default]
     None,
-    /// To the host: goes when both the data and their places are known.
+    /// To the host: sent when the data and all PRPs are known.
     ToHost { walk: Walk, length: usize, data: Option<Bytes> },
-    /// From the host, its places still being found.
+    /// From the host: the PRP lists are being read.
     FromHost { walk: Walk },
-    /// From the host, on its way.
-    Gathering { buffer: BytesMut, whole: Option<Bytes>, left: usize },
+    /// From the host: the data are being read.
+    Receiving { buffer: BytesMut, whole: Option<Bytes>, left: usize },
 }
 
 impl Transfer {
@@ -33,7 +33,7 @@ impl Transfer {
         Ok(Self::FromHost { walk })
     }
 
-    /// The data for the host; nothing if none are wanted.
+    /// Sets the data for the host, if the command sends any.
     pub fn supply(&mut self, bytes: Bytes) {
         if let Self::ToHost { length, data, .. } = self {
             assert_eq!(bytes.len(), *length, "exactly the bytes asked for");
@@ -42,26 +42,26 @@ impl Transfer {
     }
 
     /// The PRP list to read next: address and bytes.
-    pub fn wants_list(&self) -> Option<(u64, usize)> {
+    pub fn next_list(&self) -> Option<(u64, usize)> {
         match self {
-            Self::ToHost { walk, .. } | Self::FromHost { walk } => walk.wanted(),
+            Self::ToHost { walk, .. } | Self::FromHost { walk } => walk.next_list(),
             _ => None,
         }
     }
 
-    pub fn can_gather(&self) -> bool {
+    pub fn can_fetch_data(&self) -> bool {
         matches!(self, Self::FromHost { walk } if walk.is_complete())
     }
 
-    /// Data are to come that the command waits for.
-    pub fn is_gathering(&self) -> bool {
-        matches!(self, Self::FromHost { .. } | Self::Gathering { .. })
+    /// Whether the command waits for data from the host.
+    pub fn is_receiving(&self) -> bool {
+        matches!(self, Self::FromHost { .. } | Self::Receiving { .. })
     }
 
-    /// What was gathered, once it is everything.
-    pub fn take_gathered(&mut self) -> Option<Bytes> {
+    /// The data, once complete.
+    pub fn take_received(&mut self) -> Option<Bytes> {
         match self {
-            Self::Gathering { left: 0, whole, buffer } => {
+            Self::Receiving { left: 0, whole, buffer } => {
                 Some(whole.take().unwrap_or_else(|| std::mem::take(buffer).freeze()))
             }
             _ => None,
@@ -73,8 +73,8 @@ impl Transfer {
     }
 
     fn store(&mut self, offset: usize, data: Bytes) {
-        let Self::Gathering { buffer, whole, left } = self else {
-            unreachable!("only gathering asks for data")
+        let Self::Receiving { buffer, whole, left } = self else {
+            unreachable!("only receiving reads data")
         };
         *left -= data.len();
         if offset == 0 && *left == 0 && buffer.is_empty() {
@@ -98,7 +98,7 @@ impl Controller {
         execution.reads -= 1;
         let supplied =
             result.map_err(|_| transfer_error()).and_then(|list| match &mut execution.transfer {
-                Transfer::ToHost { walk, .. } | Transfer::FromHost { walk } => walk.supply(&list),
+                Transfer::ToHost { walk, .. } | Transfer::FromHost { walk } => walk.add_list(&list),
                 _ => unreachable!("only walks ask for lists"),
             });
         match supplied {
@@ -107,23 +107,23 @@ impl Controller {
         }
     }
 
-    /// Asks host memory for all data of a command.
-    pub(super) fn gather(&mut self, key: Key) {
+    /// Reads all data of a command from host memory.
+    pub(super) fn fetch_data(&mut self, key: Key) {
         let execution = self.commands.get_mut(key).expect("it is being carried out");
         let Transfer::FromHost { walk } = &execution.transfer else {
-            unreachable!("can_gather said so")
+            unreachable!("can_fetch_data said so")
         };
-        let segments = walk.segments().to_vec();
-        let left = segments.iter().map(|segment| segment.length).sum();
-        // One segment needs no copy.
-        let buffer = BytesMut::zeroed(if segments.len() == 1 { 0 } else { left });
-        execution.transfer = Transfer::Gathering { buffer, whole: None, left };
-        execution.reads += segments.len();
+        let ranges = walk.ranges().to_vec();
+        let left = ranges.iter().map(|range| range.length).sum();
+        // One range needs no copy.
+        let buffer = BytesMut::zeroed(if ranges.len() == 1 { 0 } else { left });
+        execution.transfer = Transfer::Receiving { buffer, whole: None, left };
+        execution.reads += ranges.len();
         let mut offset = 0;
-        for segment in segments {
+        for range in ranges {
             let read = self.reads.insert(Read::Data(key, offset));
-            self.endpoint.dma_read(read.as_u64(), segment.address, segment.length);
-            offset += segment.length;
+            self.endpoint.dma_read(read.as_u64(), range.address, range.length);
+            offset += range.length;
         }
     }
 
@@ -144,20 +144,21 @@ impl Controller {
         }
     }
 
-    /// Hands the data of a command to the link, or keeps them while the link
-    /// has enough to do.
-    pub(super) fn send_or_hold(&mut self, key: Key) {
-        if !self.held.is_empty() || self.endpoint.posted_backlog() > self.config.posted_backlog {
-            self.held.push_back(key);
+    /// Sends the data of a command, or queues it while the posted backlog is full.
+    pub(super) fn send_or_queue(&mut self, key: Key) {
+        if !self.waiting_to_send.is_empty()
+            || self.endpoint.posted_backlog() > self.config.posted_backlog
+        {
+            self.waiting_to_send.push_back(key);
         } else {
             self.send(key);
         }
     }
 
-    /// Sends what was kept back, in order, as far as the link has room.
-    pub(super) fn release_held(&mut self) {
+    /// Sends queued data in order while the posted backlog has room.
+    pub(super) fn send_waiting(&mut self) {
         while self.endpoint.posted_backlog() <= self.config.posted_backlog {
-            let Some(key) = self.held.pop_front() else { return };
+            let Some(key) = self.waiting_to_send.pop_front() else { return };
             self.send(key);
         }
     }
@@ -168,16 +169,16 @@ impl Controller {
             unreachable!("can_send said so")
         };
         let mut offset = 0;
-        for segment in walk.segments() {
-            let piece = data.slice(offset..offset + segment.length);
-            self.endpoint.dma_write(segment.address, piece);
-            offset += segment.length;
+        for range in walk.ranges() {
+            let piece = data.slice(offset..offset + range.length);
+            self.endpoint.dma_write(range.address, piece);
+            offset += range.length;
         }
         self.finish(key);
     }
 }
 
-/// The host's memory did not answer as it should (section 9.3).
+/// A DMA read of host memory failed (section 9.3).
 fn transfer_error() -> Failure {
     Failure::transient(StatusCode::DATA_TRANSFER_ERROR)
 }

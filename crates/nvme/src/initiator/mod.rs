@@ -3,8 +3,8 @@
 //!
 //! [`attach`] and [`Driver::shutdown`] are coroutines over a [`pcie::Bus`];
 //! between them the [`Driver`] is a state machine: [`Driver::submit`] puts a
-//! command in host memory and rings its doorbell, [`Driver::reap`] takes what
-//! has completed, after an interrupt or whenever one likes to look.
+//! command in host memory and rings its doorbell, [`Driver::reap`] takes
+//! completions, after an interrupt or by polling.
 
 mod admin;
 mod attach;
@@ -21,11 +21,11 @@ pub use queue::{CommandId, CompletedCommand, QueueFull};
 use wire::Duration;
 use wire::nvme::Status;
 
-/// What to do with blocks: reads go to the buffer and writes come from it; of a
-/// flush blocks and buffer are without meaning.
+/// An operation on blocks. Reads fill the buffer, writes take from it; a flush
+/// ignores blocks and buffer.
 pub use wire::trace::MediaOperation as Op;
 
-/// How a drive is driven.
+/// Settings of the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// I/O queue pairs wanted; the drive may grant fewer.

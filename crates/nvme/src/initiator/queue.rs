@@ -8,7 +8,7 @@ use wire::Instant;
 use wire::nvme::register::Doorbell;
 use wire::nvme::{COMPLETION_ENTRY, Command, Completion, SUBMISSION_ENTRY, Status};
 
-/// Names a command that was submitted to a queue: its command identifier.
+/// Identifies a command that was submitted to a queue: its command identifier.
 /// Reused after the command is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId(u16);
@@ -25,7 +25,7 @@ impl CommandId {
 #[error("the submission queue is full")]
 pub struct QueueFull;
 
-/// A command that is done.
+/// A completed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompletedCommand {
     /// Which.
@@ -79,15 +79,15 @@ pub(super) struct QueuePair {
     entries: u16,
     sq_tail: u16,
     /// The tail that the controller knows.
-    rung: u16,
+    notified_tail: u16,
     cq_head: u16,
     phase: bool,
     /// Identifiers not in use.
     free: Vec<u16>,
     /// When each command in use has to be done.
     deadlines: Vec<Option<Instant>>,
-    /// Not after the first of them: what it takes to look is paid rarely.
-    soonest: Option<Instant>,
+    /// A lower bound of `deadlines`, so that they are rarely searched.
+    earliest_deadline: Option<Instant>,
     /// Completions of commands that nobody submitted.
     spurious: u64,
 }
@@ -102,7 +102,7 @@ impl QueuePair {
             cq_base: host.allocate(bytes(COMPLETION_ENTRY), 4096)?,
             entries,
             phase: true,
-            // A full ring would look empty: one entry stays free.
+            // One entry stays free, to distinguish full from empty.
             free: (0..entries - 1).rev().collect(),
             deadlines: vec![None; usize::from(entries - 1)],
             ..Self::default()
@@ -129,23 +129,25 @@ impl QueuePair {
         let id = self.next_id()?;
         self.free.pop();
         self.deadlines[usize::from(id.0)] = Some(deadline);
-        self.soonest = Some(self.soonest.map_or(deadline, |soonest| soonest.min(deadline)));
+        self.earliest_deadline = Some(
+            self.earliest_deadline
+                .map_or(deadline, |earliest_deadline| earliest_deadline.min(deadline)),
+        );
         let address = self.sq_base + u64::from(self.sq_tail) * SUBMISSION_ENTRY as u64;
         host.put(address, &Command { cid: id.0, ..command }.encode());
         self.sq_tail = (self.sq_tail + 1) % self.entries;
         Ok(id)
     }
 
-    /// Tells the controller of new commands, if there are any.
+    /// Rings the tail doorbell, if there are new commands.
     pub fn ring(&mut self, host: &Host) {
-        if self.rung != self.sq_tail {
-            self.rung = self.sq_tail;
+        if self.notified_tail != self.sq_tail {
+            self.notified_tail = self.sq_tail;
             host.ring(Doorbell::SubmissionTail(self.id), self.sq_tail);
         }
     }
 
-    /// Takes completions as far as their phase reaches, and tells the
-    /// controller once.
+    /// Takes all new completions and rings the head doorbell once.
     pub fn reap(&mut self, host: &Host) -> Vec<CompletedCommand> {
         let mut done = Vec::new();
         let before = self.cq_head;
@@ -189,11 +191,11 @@ impl QueuePair {
 
     /// Whether a command should have been done before `now`.
     pub fn is_late(&mut self, now: Instant) -> bool {
-        if self.soonest.is_none_or(|soonest| now <= soonest) {
+        if self.earliest_deadline.is_none_or(|earliest_deadline| now <= earliest_deadline) {
             return false;
         }
-        self.soonest = self.deadlines.iter().flatten().min().copied();
-        self.soonest.is_some_and(|soonest| soonest < now)
+        self.earliest_deadline = self.deadlines.iter().flatten().min().copied();
+        self.earliest_deadline.is_some_and(|earliest_deadline| earliest_deadline < now)
     }
 
     /// Completions of commands that nobody submitted.

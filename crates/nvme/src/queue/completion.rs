@@ -7,7 +7,7 @@ use wire::nvme::{COMPLETION_ENTRY, Completion};
 #[derive(Debug)]
 pub(crate) struct CompletionQueue {
     pub id: u16,
-    /// The interrupt vector; `None` if the queue interrupts nobody.
+    /// The interrupt vector; `None` without interrupts.
     pub vector: Option<u16>,
     /// Submission queues that report here.
     pub users: u16,
@@ -17,7 +17,7 @@ pub(crate) struct CompletionQueue {
     tail: u16,
     /// The phase tag of the next entry.
     pub phase: bool,
-    /// Entries promised to commands under way.
+    /// Entries reserved for commands under way.
     reserved: u16,
 }
 
@@ -32,25 +32,25 @@ impl CompletionQueue {
         distance(self.size, self.head, self.tail)
     }
 
-    /// Entries that are neither occupied nor promised. A command is only
-    /// taken when there is room for its completion: a host that does not
-    /// consume holds up its own commands and nobody else's.
+    /// Entries neither occupied nor reserved. A command is fetched only if there is
+    /// room for its completion, so a host that does not consume entries blocks only
+    /// its own commands.
     pub fn room(&self) -> u16 {
         (self.size - 1 - self.occupied()).saturating_sub(self.reserved)
     }
 
-    /// Promises entries; there is room.
+    /// Reserves entries; there must be room.
     pub fn reserve(&mut self, count: u16) {
-        assert!(count <= self.room(), "promised more entries than there are");
+        assert!(count <= self.room(), "reserved more entries than there are");
         self.reserved += count;
     }
 
-    /// Takes a promise back.
+    /// Releases a reserved entry.
     pub fn release(&mut self) {
         self.reserved -= 1;
     }
 
-    /// Fulfils a promise: address and bytes of the entry.
+    /// Posts a reserved entry. Returns its address and bytes.
     pub fn post(&mut self, mut entry: Completion) -> (u64, [u8; COMPLETION_ENTRY]) {
         self.release();
         assert!(self.occupied() < self.size - 1, "completion queue overrun");

@@ -1,4 +1,4 @@
-//! Lists of operations out of bytes.
+//! Random operations derived from bytes.
 
 use super::commands::{self, LISTS};
 use super::input::Input;
@@ -27,9 +27,9 @@ pub fn run_operations(bytes: &[u8]) {
     let mode = input.byte();
     let config = config(input.byte());
     if mode & 1 == 0 {
-        Tame::new(config, mode & 2 == 0).run(input);
+        ConformingHost::new(config, mode & 2 == 0).run(input);
     } else {
-        run_wild(config, mode & 2 == 0, input);
+        run_arbitrary(config, mode & 2 == 0, input);
     }
 }
 
@@ -63,8 +63,8 @@ fn testbed(config: Config, msix: bool) -> Testbed {
     testbed
 }
 
-/// What happens around a controller, whatever its host does.
-fn happen(testbed: &mut Testbed, operation: u8, input: &mut Input) {
+/// A random event that does not depend on the host.
+fn random_event(testbed: &mut Testbed, operation: u8, input: &mut Input) {
     match operation {
         0 => testbed.take_tlps(Ready::ALL),
         1 => testbed.take_tlps(Ready::ALL.with(Class::Posted, false)),
@@ -116,12 +116,12 @@ fn happen(testbed: &mut Testbed, operation: u8, input: &mut Input) {
 }
 
 /// The host that keeps the rules.
-struct Tame {
+struct ConformingHost {
     tracker: Tracker,
     msix: bool,
 }
 
-impl Tame {
+impl ConformingHost {
     fn new(config: Config, msix: bool) -> Self {
         let mut host = Host::over(testbed(config, msix));
         host.enable(8);
@@ -165,7 +165,7 @@ impl Tame {
         let operation = input.byte() % 32;
         let queue = u16::from(input.byte() % 4);
         match operation {
-            0..=11 => happen(&mut self.tracker.host.testbed, operation, input),
+            0..=11 => random_event(&mut self.tracker.host.testbed, operation, input),
             12 | 13 => {
                 let command = commands::admin(input);
                 self.tracker.send(0, command);
@@ -224,7 +224,7 @@ impl Tame {
 }
 
 /// The host that writes anything anywhere.
-fn run_wild(config: Config, msix: bool, mut input: Input) {
+fn run_arbitrary(config: Config, msix: bool, mut input: Input) {
     let mut host = Host::over(testbed(config, msix));
     host.enable(16);
     host.create(1, 16);
@@ -233,19 +233,19 @@ fn run_wild(config: Config, msix: bool, mut input: Input) {
         if input.is_empty() {
             break;
         }
-        wild_step(&mut host, &mut input);
+        arbitrary_step(&mut host, &mut input);
         host.testbed.controller.check_invariants();
     }
     host.testbed.settle();
     host.testbed.controller.check_invariants();
 }
 
-fn wild_step(host: &mut Host, input: &mut Input) {
+fn arbitrary_step(host: &mut Host, input: &mut Input) {
     let operation = input.byte() % 24;
     let queue = u16::from(input.byte() % 3);
     let testbed = &mut host.testbed;
     match operation {
-        0..=11 => happen(testbed, operation, input),
+        0..=11 => random_event(testbed, operation, input),
         12 => {
             let (offset, size) = (input.u16() % 0x40, input.pick(&[1, 2, 4, 8]));
             let offset = u64::from(offset) & !(size as u64 - 1);
@@ -274,11 +274,11 @@ fn wild_step(host: &mut Host, input: &mut Input) {
         18 => testbed.hot_reset(),
         19 => testbed.enumerate(input.byte() & 1 == 0),
         20 => host.enable(16),
-        _ => wild_send(host, queue, input),
+        _ => arbitrary_send(host, queue, input),
     }
 }
 
-fn wild_send(host: &mut Host, queue: u16, input: &mut Input) {
+fn arbitrary_send(host: &mut Host, queue: u16, input: &mut Input) {
     if host.pairs[usize::from(queue)].is_none() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Requests of the host on the way to the devices, and their answers.
+//! Requests of the host to devices, and their completions.
 
 use super::{HostOutput, Output, Pending, ROOT_PORT, RootComplex, TAGS};
 use crate::config::{command, register};
@@ -34,7 +34,7 @@ impl RootComplex {
                 let read = MemoryRequest::for_bytes(HOST, tag, address, usize::from(size));
                 let Some(read) = read.filter(|_| self.port.claims_address(address)) else {
                     self.errors.unsupported_request += 1;
-                    self.ask(HostOutput::Answer(id, None));
+                    self.output_to_host(HostOutput::Answer(id, None));
                     return;
                 };
                 let queue = self.send(Tlp::memory_read(read), below);
@@ -54,9 +54,8 @@ impl RootComplex {
                 data[lead..lead + length].copy_from_slice(&value.to_le_bytes()[..length]);
                 self.send(Tlp::memory_write(write, Bytes::from(data)), below);
             }
-            // Only the world knows how to wait; a request that strayed here
-            // is answered at once.
-            Request::Sleep(_) => self.ask(HostOutput::Answer(id, Some(0))),
+            // The caller handles sleeps; one passed in here ends at once.
+            Request::Sleep(_) => self.output_to_host(HostOutput::Answer(id, Some(0))),
         }
     }
 
@@ -86,15 +85,15 @@ impl RootComplex {
                     0
                 }
             };
-            self.ask(HostOutput::Answer(id, Some(masked(u64::from(value), size))));
+            self.output_to_host(HostOutput::Answer(id, Some(masked(u64::from(value), size))));
             return;
         }
         if target.bus() == 0 || !self.port.claims_bus(target.bus()) {
-            self.ask(HostOutput::Answer(id, None));
+            self.output_to_host(HostOutput::Answer(id, None));
             return;
         }
         if let Some(value) = write {
-            self.watch_bus_master(target, offset, size, value);
+            self.record_bus_master(target, offset, size, value);
         }
         let tag = self.take_tag();
         let register = offset & 0xffc;
@@ -112,35 +111,35 @@ impl RootComplex {
         self.pending.insert(tag.get(), pending);
     }
 
-    /// The host trusts nobody below with its memory, so it remembers itself
-    /// whom it allowed to master the bus.
-    fn watch_bus_master(&mut self, target: Bdf, offset: u16, size: u8, value: u32) {
+    /// Records Bus Master Enable of a function: devices are not trusted, so the
+    /// root complex checks their requests itself.
+    fn record_bus_master(&mut self, target: Bdf, offset: u16, size: u8, value: u32) {
         if offset == register::COMMAND && size >= 1 {
-            self.masters.insert(target, value as u16 & command::BUS_MASTER != 0);
+            self.bus_masters.insert(target, value as u16 & command::BUS_MASTER != 0);
         }
     }
 
-    /// Everything below is reset: nothing in flight will be answered, nobody
-    /// masters the bus, the interrupt wires fall.
+    /// Resets everything below: fails requests in flight, clears bus masters and
+    /// deasserts INTx.
     fn hot_reset(&mut self) {
         self.below.clear();
-        self.masters.clear();
+        self.bus_masters.clear();
         self.host_reads = 0;
         self.epoch += 1;
         for pending in std::mem::take(&mut self.pending).into_values() {
-            self.ask(HostOutput::Answer(pending.id, None));
+            self.output_to_host(HostOutput::Answer(pending.id, None));
         }
         for wire in 0..4u8 {
-            if std::mem::take(&mut self.wires[usize::from(wire)]) {
-                self.ask(HostOutput::Intx { wire, level: false });
+            if std::mem::take(&mut self.intx[usize::from(wire)]) {
+                self.output_to_host(HostOutput::Intx { wire, level: false });
             }
         }
         self.outputs.push_back(Output::Downstream(function::Input::HotReset));
     }
 
-    /// Declares everything on `buses` reset or gone.
+    /// Clears the bus masters on `buses`, whose functions were reset or removed.
     pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
-        self.masters.retain(|function, _| !buses.contains(&function.bus()));
+        self.bus_masters.retain(|function, _| !buses.contains(&function.bus()));
     }
 
     fn take_tag(&mut self) -> Tag {
@@ -155,7 +154,7 @@ impl RootComplex {
 
     pub(super) fn complete(&mut self, c: Completion, tlp: &Tlp) {
         let known = self.pending.get(&c.tag.get()).filter(|pending| {
-            // Ports on the way answer in their own name when they refuse.
+            // Ports on the path complete with their own ID on errors.
             let from_target = pending.target.is_none_or(|target| target == c.completer);
             c.requester == HOST && (from_target || c.status != Status::Success)
         });
@@ -164,7 +163,7 @@ impl RootComplex {
             return;
         };
         let value = if tlp.poisoned || c.status != Status::Success {
-            if tlp.poisoned || !probes(&pending.request) {
+            if tlp.poisoned || !is_probe(&pending.request) {
                 self.count_failure(tlp.poisoned, c.status);
             }
             None
@@ -178,7 +177,7 @@ impl RootComplex {
             }
         };
         let id = self.pending.remove(&c.tag.get()).expect("found above").id;
-        self.ask(HostOutput::Answer(id, value));
+        self.output_to_host(HostOutput::Answer(id, value));
     }
 
     fn count_failure(&mut self, poisoned: bool, status: Status) {
@@ -196,15 +195,15 @@ impl RootComplex {
         for tag in late {
             let pending = self.pending.remove(&tag).expect("listed above");
             self.errors.completion_timeout += 1;
-            self.ask(HostOutput::Answer(pending.id, None));
+            self.output_to_host(HostOutput::Answer(pending.id, None));
         }
     }
 }
 
-/// Whether this reads a vendor ID: how software asks whether a function is
-/// there, so that a refusal is an answer and no error (PCIe Base 4.0, section
-/// 2.3.2, implementation note).
-fn probes(request: &Request) -> bool {
+/// Whether this reads a vendor ID: software probes for functions by it, so that
+/// an Unsupported Request is no error (PCIe Base 4.0, section 2.3.2,
+/// implementation note).
+fn is_probe(request: &Request) -> bool {
     matches!(request, Request::ConfigRead { offset: 0, .. })
 }
 
@@ -212,7 +211,7 @@ fn masked(value: u64, size: u8) -> u64 {
     if size >= 8 { value } else { value & ((1 << (u32::from(size) * 8)) - 1) }
 }
 
-/// The value that a completion brings, `Err` if it contradicts the request.
+/// The value in a completion; `Err` if it contradicts the request.
 fn extract(request: &Request, c: Completion, data: &[u8]) -> Result<u64, ()> {
     let (lead, size) = match *request {
         Request::ConfigRead { offset, size, .. } => (usize::from(offset & 3), size),

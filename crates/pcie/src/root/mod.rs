@@ -1,5 +1,5 @@
-//! The root complex of the host node: one root port, the host's requests on
-//! the way down, the devices' requests for host memory on the way up.
+//! The root complex of the host node: one root port, downstream requests of the
+//! host, and upstream requests of devices to host memory.
 
 mod downwards;
 #[cfg(test)]
@@ -22,26 +22,26 @@ use wire::{Bdf, Duration, Instant};
 /// (Intel SDM volume 3, section 11.11.1).
 pub const MSI_WINDOW: Range<u64> = 0xfee0_0000..0xfef0_0000;
 
-/// The root port's own function.
+/// The ID of the root port.
 pub const ROOT_PORT: Bdf = Bdf::new(0, 1, 0);
 
-/// What the host node can set.
+/// Settings of the root complex.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Largest payload supported by the root port.
     pub max_payload: usize,
-    /// Completions of host memory reads carry at most this much and end at
-    /// its multiples: a power of two from the RCB (64) to the MPS.
+    /// Completions of host memory reads carry at most this many bytes and end at
+    /// multiples of it: a power of two from the RCB (64) to the MPS.
     pub completion_size: usize,
     /// How long a request of the host waits for its completion.
     pub completion_timeout: Duration,
-    /// Guards every packet with an ECRC.
+    /// Adds an ECRC to every TLP.
     pub ecrc: bool,
 }
 
 impl Default for Settings {
-    /// MPS 4096, completions as long as the MPS allows, 900 ms: below the
-    /// second after which a host must know, above the loss of a link.
+    /// MPS 4096, completions as long as the MPS allows, 900 ms: more than the loss
+    /// limit of a link, less than one second.
     fn default() -> Self {
         Self {
             max_payload: 4096,
@@ -52,33 +52,32 @@ impl Default for Settings {
     }
 }
 
-/// What reaches the root complex.
+/// Input of the root complex.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Host software wants this, which the root complex
-    /// [takes](RootComplex::takes) now; the answer carries the same name.
+    /// A request of host software that the root complex
+    /// [takes](RootComplex::takes) now. The answer has the same ID.
     Request(RequestId, Request),
     /// A packet from below the root port.
     Tlp(Tlp),
-    /// The bytes that [`HostOutput::HostRead`] asked for; `None` if some of them
-    /// are not the device's to read.
+    /// The data of a [`HostOutput::HostRead`]; `None` if the device may not read
+    /// some of them.
     HostData(ReadToken, Option<Bytes>),
 }
 
-/// What the root complex wants done.
+/// Output of the root complex.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// For what is below the root port: a packet, or a hot reset because the
-    /// root port's Secondary Bus Reset was set.
+    /// Downstream of the root port: a packet, or a hot reset by Secondary Bus
+    /// Reset.
     Downstream(function::Input),
     /// For the host.
     Host(HostOutput),
-    /// Nothing more now; call again after an input, or for one of these.
+    /// No output now. Poll again after an input, or when the wait ends.
     Wait(Wait),
 }
 
-/// What the root complex wants of its host: of software, memory and interrupt
-/// controller.
+/// Output for the host: its software, memory and interrupt controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostOutput {
     /// Answer to a request: the value, or `None` if it failed (reads are all
@@ -86,9 +85,9 @@ pub enum HostOutput {
     Answer(RequestId, Option<u64>),
     /// A device reads host memory; answer with [`Input::HostData`].
     HostRead {
-        /// Names the read.
+        /// Identifies the read.
         token: ReadToken,
-        /// Who reads.
+        /// Requester ID.
         requester: Bdf,
         /// Bus address of the first byte.
         address: u64,
@@ -97,21 +96,21 @@ pub enum HostOutput {
     },
     /// A device writes host memory.
     HostWrite {
-        /// Who writes.
+        /// Requester ID.
         requester: Bdf,
         /// Bus address of the first byte.
         address: u64,
-        /// What.
+        /// The data.
         data: Bytes,
     },
     /// A message-signalled interrupt, behind every earlier write.
     Interrupt {
-        /// Who signals.
+        /// Requester ID.
         requester: Bdf,
         /// The message data.
         data: u32,
     },
-    /// One of the four interrupt wires of the root port changed its level.
+    /// An INTx level of the root port changed.
     Intx {
         /// 0 for INTA to 3 for INTD.
         wire: u8,
@@ -120,34 +119,34 @@ pub enum HostOutput {
     },
 }
 
-/// Names a device's read of host memory.
+/// Identifies a device's read of host memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadToken {
     tlp: Box<Tlp>,
-    /// Hot resets seen so far: a read of before one is not answered.
+    /// Number of hot resets so far: a read from before a reset is not answered.
     epoch: u64,
 }
 
-/// Host requests that wait for a completion, by tag.
+/// A host request that waits for its completion.
 #[derive(Debug)]
 struct Pending {
     id: RequestId,
     request: Request,
     target: Option<Bdf>,
     deadline: Instant,
-    /// The queue that it went into.
+    /// The port queue that it was put into.
     queue: usize,
 }
 
 /// Non-posted requests of the host in flight.
 const TAGS: usize = 256;
-/// Posted packets of the host that wait for one port before the host has to.
+/// The most posted packets queued for one port.
 const MAX_POSTED: usize = 1024;
-/// Reads of host memory under way, and completions that wait, before the
-/// devices have to. A switch leaves each of its 32 ports 128 reads at most.
+/// The most host memory reads under way, completions queued included. A switch
+/// admits 128 reads for each of its 32 ports.
 const MAX_READS: usize = 4096;
 
-/// See the module.
+/// The root complex with one root port.
 #[derive(Debug)]
 pub struct RootComplex {
     settings: Settings,
@@ -156,11 +155,11 @@ pub struct RootComplex {
     outputs: VecDeque<Output>,
     pending: BTreeMap<u16, Pending>,
     next_tag: u16,
-    masters: BTreeMap<Bdf, bool>,
+    bus_masters: BTreeMap<Bdf, bool>,
     /// Reads of host memory that wait for their data.
     host_reads: usize,
     epoch: u64,
-    wires: [bool; 4],
+    intx: [bool; 4],
     errors: Errors,
 }
 
@@ -176,15 +175,15 @@ impl RootComplex {
             outputs: VecDeque::new(),
             pending: BTreeMap::new(),
             next_tag: 0,
-            masters: BTreeMap::new(),
+            bus_masters: BTreeMap::new(),
             host_reads: 0,
             epoch: 0,
-            wires: [false; 4],
+            intx: [false; 4],
             errors: Errors::default(),
         }
     }
 
-    /// Takes an input; what comes of it waits in a queue of `below`.
+    /// Handles an input; resulting packets wait in the queues of `below`.
     pub fn handle(&mut self, now: Instant, input: Input, below: &impl Receiver) {
         match input {
             Input::Request(id, request) => self.start(now, id, request, below),
@@ -193,24 +192,24 @@ impl RootComplex {
         }
     }
 
-    /// Queues a packet for what is below; says in which queue.
+    /// Queues a downstream packet. Returns the queue.
     fn send(&mut self, mut tlp: Tlp, below: &impl Receiver) -> usize {
         tlp.digest = self.settings.ecrc;
         self.below.push(tlp, below)
     }
 
-    /// Refuses a packet from below, if it wants an answer.
-    fn refuse(&mut self, tlp: &Tlp, below: &impl Receiver) {
+    /// Completes a non-posted request with Unsupported Request.
+    fn unsupported_request(&mut self, tlp: &Tlp, below: &impl Receiver) {
         if let Some(refusal) = bridge::unsupported_request(ROOT_PORT, tlp) {
             self.send(refusal, below);
         }
     }
 
-    fn ask(&mut self, what: HostOutput) {
-        self.outputs.push_back(Output::Host(what));
+    fn output_to_host(&mut self, output: HostOutput) {
+        self.outputs.push_back(Output::Host(output));
     }
 
-    /// The next thing to do; packets only if `below` takes them.
+    /// The next output; packets only if `below` takes them.
     pub fn poll(&mut self, now: Instant, below: &impl Receiver) -> Output {
         if let Some(output) = self.outputs.pop_front() {
             return output;
@@ -226,9 +225,8 @@ impl RootComplex {
         Output::Wait(Wait { until, receiver: !self.below.is_empty() })
     }
 
-    /// Whether a request of the host may be handed in now: there is room for
-    /// it on the way to its port. Unanswered requests to one port leave as
-    /// many tags as they have to the others.
+    /// Whether a request of the host may be handed in now. Requests to one port
+    /// leave as many tags free as they use, so that other ports are not blocked.
     pub fn takes(&self, request: &Request, below: &impl Receiver) -> bool {
         let target = match *request {
             Request::Sleep(_) => return true,
@@ -247,14 +245,14 @@ impl RootComplex {
         free > 0 && (self.below.count() <= 1 || asked() < free)
     }
 
-    /// Which packets from below are taken now: reads wait while others wait
-    /// for host memory or completions pile up.
+    /// The classes of upstream packets taken now: no reads while too many reads or
+    /// completions are pending.
     pub fn ready(&self) -> Ready {
         let waiting = self.below.completions() + self.host_reads;
         Ready::ALL.with(Class::NonPosted, waiting < MAX_READS)
     }
 
-    /// What went wrong so far.
+    /// Error counters.
     pub fn errors(&self) -> &Errors {
         &self.errors
     }

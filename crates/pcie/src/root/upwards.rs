@@ -1,4 +1,4 @@
-//! Requests of the devices for host memory, and interrupts.
+//! Requests of devices to host memory, and interrupts.
 
 use super::{HostOutput, MSI_WINDOW, ROOT_PORT, ReadToken, RootComplex};
 use crate::port_queues::Receiver;
@@ -15,38 +15,38 @@ impl RootComplex {
             Packet::MemoryWrite(request) => self.host_write(tlp, request),
             Packet::Message(message) => self.message(message),
             Packet::ConfigRead(_) | Packet::ConfigWrite(_) => {
-                // Configuration requests only travel downwards.
+                // Configuration requests only travel downstream.
                 self.errors.malformed += 1;
-                self.refuse(&tlp, below);
+                self.unsupported_request(&tlp, below);
             }
         }
     }
 
-    fn may_master(&mut self, requester: Bdf) -> bool {
-        let known = self.masters.get(&requester).copied().unwrap_or(false);
+    fn check_bus_master(&mut self, requester: Bdf) -> bool {
+        let known = self.bus_masters.get(&requester).copied().unwrap_or(false);
         let may = known && self.port.bus_master();
         self.errors.bus_master_off += u64::from(!may);
         may
     }
 
     fn host_read(&mut self, tlp: Tlp, request: MemoryRequest, below: &impl Receiver) {
-        if !self.may_master(request.requester) {
-            return self.refuse(&tlp, below);
+        if !self.check_bus_master(request.requester) {
+            return self.unsupported_request(&tlp, below);
         }
         // Nothing can be read there (Intel SDM volume 3, section 11.11.1).
         if MSI_WINDOW.contains(&request.address) {
             self.errors.unsupported_request += 1;
-            return self.refuse(&tlp, below);
+            return self.unsupported_request(&tlp, below);
         }
         let (requester, address) = (request.requester, request.first_byte());
         let length = request.byte_count();
         let token = ReadToken { tlp: Box::new(tlp), epoch: self.epoch };
         self.host_reads += 1;
-        self.ask(HostOutput::HostRead { token, requester, address, length });
+        self.output_to_host(HostOutput::HostRead { token, requester, address, length });
     }
 
     fn host_write(&mut self, tlp: Tlp, request: MemoryRequest) {
-        if !self.may_master(request.requester) {
+        if !self.check_bus_master(request.requester) {
             return;
         }
         if tlp.poisoned {
@@ -60,7 +60,7 @@ impl RootComplex {
             match <[u8; 4]>::try_from(&tlp.data[..]) {
                 Ok(data) if request.first_be == 0xf => {
                     let data = u32::from_le_bytes(data);
-                    self.ask(HostOutput::Interrupt { requester, data });
+                    self.output_to_host(HostOutput::Interrupt { requester, data });
                 }
                 _ => self.errors.unsupported_request += 1,
             }
@@ -68,11 +68,11 @@ impl RootComplex {
         }
         for (start, data) in split::enabled_runs(&request, &tlp.data) {
             let address = request.address + start as u64;
-            self.ask(HostOutput::HostWrite { requester, address, data });
+            self.output_to_host(HostOutput::HostWrite { requester, address, data });
         }
     }
 
-    /// What the world read of host memory goes down as completions.
+    /// Sends the data of a host memory read as completions.
     pub(super) fn host_data(
         &mut self,
         token: ReadToken,
@@ -88,7 +88,7 @@ impl RootComplex {
         };
         let Some(data) = data else {
             self.errors.unsupported_request += 1;
-            return self.refuse(&token.tlp, below);
+            return self.unsupported_request(&token.tlp, below);
         };
         assert_eq!(data.len(), request.byte_count(), "bytes against the request");
         let size = self.settings.completion_size.min(self.port.max_payload());
@@ -120,14 +120,14 @@ impl RootComplex {
             code @ message_code::DEASSERT_INTA..=0x27 => (code & 3, false),
             _ => return,
         };
-        if self.wires[usize::from(wire)] != level {
-            self.wires[usize::from(wire)] = level;
-            self.ask(HostOutput::Intx { wire, level });
+        if self.intx[usize::from(wire)] != level {
+            self.intx[usize::from(wire)] = level;
+            self.output_to_host(HostOutput::Intx { wire, level });
         }
     }
 }
 
-/// `bytes` from the address `at`, filled up to whole double words.
+/// `bytes` from the address `at`, padded to whole double words.
 fn padded(at: u64, bytes: &Bytes) -> Bytes {
     let lead = at as usize & 3;
     if lead == 0 && bytes.len().is_multiple_of(4) {

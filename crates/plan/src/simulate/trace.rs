@@ -232,7 +232,7 @@ impl Node {
     }
 
     fn record(&mut self, at_ps: u64, record: Record) {
-        let delta = self.begin(at_ps / 1000, record.room());
+        let delta = self.begin(at_ps / 1000, record.max_length());
         record.encode(delta, &mut self.buffer);
     }
 

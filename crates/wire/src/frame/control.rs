@@ -1,4 +1,4 @@
-//! Frames that steer the link; they stand outside sequence and credits.
+//! Control frames: without sequence numbers and credits.
 
 use super::moved;
 use super::{Hello, Kind, Malformed, Moved, Reject};
@@ -18,13 +18,13 @@ pub struct Grant {
 /// A control frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Greeting.
+    /// The greeting, see [`Hello`].
     Hello(Hello),
-    /// The greeting is turned down; the connection ends.
+    /// Rejects the peer's Hello; the connection ends.
     Reject {
         /// Why.
         reason: Reject,
-        /// The version of the side that turns down.
+        /// The protocol version of the sender.
         version: u16,
     },
     /// New limits for posted, non-posted and completion TLPs.
@@ -32,28 +32,28 @@ pub enum Control {
     /// Nothing but the header's acknowledgement; also keeps an idle link
     /// alive.
     Acknowledge,
-    /// Wants an [`EchoReply`](Self::EchoReply) with the same number.
+    /// Requests an [`EchoReply`](Self::EchoReply) with the same number.
     Echo(u64),
     /// Answers an echo.
     EchoReply(u64),
-    /// Hot reset of everything below: forget what is queued, then answer
+    /// Hot reset of everything below: drop what is queued, then answer
     /// [`ResetDone`](Self::ResetDone) with the same number. Numbers count from
     /// 1 on each connection, modulo 2^32.
     Reset(u32),
-    /// The reset of this number, and all before it, are done; TLPs after this
-    /// frame are of the time after it.
+    /// The reset of this number and all earlier ones are done. TLPs after this
+    /// frame follow the reset.
     ResetDone(u32),
     /// The sender closes the link on purpose.
     Goodbye,
-    /// The device is to belong to hosts of this group from now on; to any with
-    /// 0. Wants a [`Moved`](Self::Moved).
+    /// Assigns the device to hosts of this group; 0 for any host. Requests a
+    /// [`Moved`](Self::Moved).
     Move(u16),
-    /// Answers a move.
+    /// Answers a Move.
     Moved(Moved),
 }
 
 impl Control {
-    /// What the header says.
+    /// The kind in the frame header.
     pub const fn kind(&self) -> Kind {
         match self {
             Self::Hello(_) => Kind::Hello,

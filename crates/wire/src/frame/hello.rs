@@ -6,7 +6,7 @@ use super::{Grant, Kind, MAGIC, Malformed, VERSION};
 use bytes::{Buf, BufMut};
 
 numbers! {
-    /// Which end of a link, or neither, a peer is.
+    /// The role of a peer on a link.
     pub enum Role: u8 {
         /// The host's side: it has the upstream port.
         Host = 1,
@@ -28,10 +28,10 @@ pub struct Hello {
     pub max_payload: u16,
     /// The group that a host belongs to; 0 from others, and from hosts of none.
     pub group: u16,
-    /// A number that is new with every start of the sending process, so that
-    /// a restarted node is not taken for the old one.
+    /// A number that differs with each start of the sending process, so that a
+    /// restart is noticed.
     pub instance: u64,
-    /// First limits for posted, non-posted and completion TLPs.
+    /// Initial credit limits for posted, non-posted and completion TLPs.
     pub credits: [Grant; 3],
 }
 
@@ -43,7 +43,8 @@ pub const FIXED_HELLO: usize = 48;
 pub const MAX_HELLO: usize = 1024;
 /// The most entries of a greeting.
 pub const MAX_ENTRIES: usize = 64;
-/// Set in the type of an entry without whose meaning the greeting is refused.
+/// Flag of an entry type: a receiver that does not know the entry rejects the
+/// Hello.
 pub const REQUIRED: u16 = 1 << 15;
 /// Number of the entry with the group of a host: 2 bytes.
 const GROUP: u16 = 1;
@@ -80,7 +81,7 @@ impl Hello {
             VERSION if (FIXED_HELLO..=MAX_HELLO).contains(&length) => {
                 Self::fixed(version, payload)?.with_entries(&payload[FIXED_HELLO..])
             }
-            // Traces of before have them.
+            // Older traces contain it.
             1 if length == FIXED_HELLO => {
                 let group = u16::from_be_bytes([payload[14], payload[15]]);
                 Ok(Self { group, ..Self::fixed(version, payload)? })
@@ -131,7 +132,7 @@ impl Hello {
                 _ => {}
             }
         }
-        // Only now: what is malformed is no request for an answer.
+        // After the syntax checks: a malformed Hello gets no answer.
         unknown.map_or(Ok(self), |number| Err(Malformed::Required(number)))
     }
 }

@@ -1,6 +1,6 @@
 //! The tunnel's frames: what travels between two ports of the distributed
-//! switch. `docs/protocol.md` specifies the bytes; the golden vectors in the
-//! tests hold both to each other.
+//! switch. `docs/protocol.md` specifies the bytes; golden vectors in the
+//! tests compare both.
 //!
 //! A frame is a 12-byte header and up to 65 535 bytes of payload. All numbers
 //! are big-endian, as TLPs are.
@@ -78,7 +78,7 @@ pub struct Header {
     pub acknowledged: u32,
 }
 
-/// Why bytes are no frame.
+/// Why bytes are not a valid frame.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// The kind is unknown.
@@ -98,7 +98,7 @@ pub enum Malformed {
     /// A greeting that does not begin with the magic.
     #[error("not a farlane peer: the greeting begins with {0:02x?}")]
     Magic([u8; 8]),
-    /// An entry of a greeting is none, or stands at the wrong place.
+    /// An entry of a greeting is malformed or misplaced.
     #[error("entry {number} of the greeting: {fault}")]
     Entry {
         /// Number of the entry; 0 if not even that is there.
@@ -119,8 +119,8 @@ pub enum Malformed {
     },
 }
 
-/// Whether a stream that begins with `bytes` may be that of a farlane peer of
-/// some version: a header without flags of [`Kind::Hello`] or [`Kind::Reject`],
+/// Whether a stream that begins with `bytes` may be from a farlane peer of any
+/// version: a header without flags of [`Kind::Hello`] or [`Kind::Reject`],
 /// at most [`MAX_HELLO`] bytes of payload, and the magic, as far as they are
 /// there.
 pub fn may_be_greeting(bytes: &[u8]) -> bool {

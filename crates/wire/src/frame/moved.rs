@@ -1,4 +1,4 @@
-//! What became of a move of a device from one group of hosts to another.
+//! The result of moving a device between groups of hosts.
 
 use super::Malformed;
 use super::control::undefined;
@@ -15,17 +15,17 @@ numbers! {
         /// Refused: a switch node cannot be moved.
         Switch = 2,
     } else {
-        /// Refused for a reason of later times.
+        /// Refused for a reason that this version does not know.
         Other
     }
 }
 
 numbers! {
-    /// What became of the host that used a device.
+    /// What happened to the host that used the device.
     pub enum HostAfter: u8 {
         /// There was none.
         None = 0,
-        /// It goes on: it is of the group that the device belongs to now.
+        /// It keeps the device: it belongs to the new group.
         Stays = 1,
         /// It has been disconnected, and the device reset.
         Disconnected = 2,
@@ -37,10 +37,10 @@ numbers! {
 pub struct Moved {
     /// Whether the device was moved.
     pub status: MoveStatus,
-    /// What became of its host.
+    /// What happened to its host.
     pub host: HostAfter,
-    /// A host that the device belongs to now was turned away a short time ago,
-    /// so it will come.
+    /// A host of the new group was rejected a short time ago and will connect
+    /// again.
     pub awaited: bool,
     /// The group before; 0: any host.
     pub from: u16,

@@ -1,10 +1,10 @@
-//! The answer to a greeting that is turned down.
+//! The rejection of a Hello.
 
 use super::hello::check_magic;
 use super::{Kind, MAGIC, Malformed, VERSION};
 use bytes::{Buf, BufMut};
 
-/// Why a greeting was turned down.
+/// Why a Hello was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reject {
     /// The versions differ.
@@ -54,7 +54,7 @@ impl Reject {
         }
     }
 
-    /// Reason and version. What stands behind what is known is ignored.
+    /// Reason and version. Ignores trailing bytes.
     pub(super) fn decode(payload: &[u8]) -> Result<(Self, u16), Malformed> {
         let length = payload.len();
         let short = Malformed::Length { kind: Kind::Reject, length };

@@ -1,5 +1,4 @@
-//! What an end of a link did with a frame: for traces, and for accounts of
-//! time.
+//! Reports of frames sent and received, for traces and time accounting.
 
 use super::{HEADER, Header, Kind};
 use crate::tlp::Mark;
@@ -9,16 +8,15 @@ use crate::trace::{HEAD, MAX_HEADS};
 /// later entries of a greeting.
 const MAX_CONTROL: usize = 64;
 
-/// A frame that was handed to the network, or that has come as a whole. One
-/// that breaks the protocol is reported up to there.
+/// A frame that was sent or completely received. One that violates the protocol
+/// is reported up to the violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameReport {
     /// Whether this end sent it.
     pub sent: bool,
     /// Its header.
     pub header: Header,
-    /// Where its header begins: bytes of the direction since the connection
-    /// stands.
+    /// Offset of its header in the byte stream of the connection.
     pub begin: u64,
     /// The marks of its TLPs, with where each TLP ends, counted as `begin`.
     pub marks: Vec<(Mark, u64)>,
@@ -30,14 +28,14 @@ pub struct FrameReport {
 }
 
 impl FrameReport {
-    /// Of a frame whose TLPs, if it carries any, are noted next.
+    /// A report of a frame; add its TLPs by [`add_tlp`](Self::add_tlp).
     pub fn new(sent: bool, header: Header, begin: u64, payload: &[u8]) -> Self {
         let kept = if header.kind == Kind::Tlps { 0 } else { payload.len().min(MAX_CONTROL) };
         let payload = payload[..kept].to_vec();
         Self { sent, header, begin, marks: Vec::new(), heads: Vec::new(), payload }
     }
 
-    /// Notes the next TLP by its bytes.
+    /// Adds the next TLP.
     pub fn add_tlp(&mut self, mark: Mark, bytes: &[u8]) {
         let start = self.marks.last().map_or(self.begin + HEADER as u64, |(_, end)| *end);
         self.marks.push((mark, start + bytes.len() as u64));

@@ -1,9 +1,9 @@
-//! The header of the raw-Ethernet transport: what stands between EtherType
+//! The header of the raw-Ethernet transport: the bytes between EtherType
 //! 0x88B5 and one chunk of a link's stream. `docs/protocol.md`, "Raw
-//! Ethernet", specifies the bytes; golden vectors hold both to each other.
+//! Ethernet", specifies the bytes; golden vectors compare both.
 //!
 //! 12 bytes, big-endian. Sequence numbers have 24 bits: at 10 Gb/s and the
-//! smallest frames they come round after 1.1 s, longer than a bridge keeps a
+//! smallest frames they wrap around after 1.1 s, longer than a bridge keeps a
 //! frame.
 
 mod sequence;
@@ -38,31 +38,31 @@ pub const CONNECTION_MASK: u32 = 0x00ff_ffff;
 numbers! {
     /// What a frame is for.
     pub enum Kind: u8 {
-        /// Asks for a connection.
+        /// Requests a connection.
         Open = 1,
         /// Grants it.
         Accept = 2,
         /// One chunk of the stream. The only kind that counts in the sequence.
         Data = 3,
-        /// What has been received, nothing else.
+        /// An acknowledgement without data.
         Ack = 4,
-        /// The connection is at its end.
+        /// Ends the connection.
         Close = 5,
     }
 }
 
-/// What one end takes: the payload of [`Kind::Open`] and [`Kind::Accept`].
+/// What one end accepts: the payload of [`Kind::Open`] and [`Kind::Accept`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Offer {
-    /// Bytes of a chunk at most.
+    /// The largest chunk in bytes.
     pub chunk: u16,
-    /// Data frames that may be on the way and not acknowledged: what this end
-    /// keeps when they come out of order.
+    /// The most unacknowledged data frames: those that this end buffers out of
+    /// order.
     pub window: u16,
 }
 
 numbers! {
-    /// Why a connection is at its end.
+    /// Why a connection ended.
     pub enum Reason: u8 {
         /// On purpose.
         Done = 0,
@@ -70,7 +70,7 @@ numbers! {
         Unknown = 1,
         /// This end has another connection.
         Busy = 2,
-        /// The other end broke the protocol.
+        /// The peer violated the protocol.
         Violation = 3,
     }
 }
@@ -82,7 +82,7 @@ pub struct Bitmap {
     bytes: [u8; MAX_BITMAP],
 }
 
-/// What a frame says.
+/// The contents of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     /// See [`Kind::Open`].
@@ -98,13 +98,12 @@ pub enum Body<'a> {
     },
     /// See [`Kind::Ack`].
     Ack {
-        /// The number of the data frame whose arrival brought this about, its
+        /// Sequence number of the data frame that caused this acknowledgement; its
         /// round trip is measured.
         newest: Sequence,
-        /// How long that frame waited for this acknowledgement, in units of
-        /// 16 ns; the largest value means "longer".
+        /// How long this acknowledgement was delayed, in units of 16 ns; saturates.
         waited: u16,
-        /// What was received out of order.
+        /// The frames received out of order.
         bitmap: Bitmap,
     },
     /// See [`Kind::Close`].
@@ -119,11 +118,11 @@ pub struct Frame<'a> {
     /// The number of the data frame expected next: all before it have been
     /// received.
     pub acknowledged: Sequence,
-    /// What it says.
+    /// Its contents.
     pub body: Body<'a>,
 }
 
-/// Why bytes are no frame.
+/// Why bytes are not a valid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// Shorter than the header, or than its length field says.

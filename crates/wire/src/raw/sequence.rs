@@ -1,16 +1,16 @@
-//! Sequence numbers that come round.
+//! Sequence numbers modulo 2^24.
 
 /// The number of a data frame, modulo 2^24.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sequence(u32);
 
-/// Numbers there are.
-const ROUND: u32 = 1 << 24;
+/// The modulus of sequence numbers.
+const MODULUS: u32 = 1 << 24;
 
 impl Sequence {
     /// `number` modulo 2^24.
     pub const fn new(number: u32) -> Self {
-        Self(number % ROUND)
+        Self(number % MODULUS)
     }
 
     /// The number, below 2^24.
@@ -21,14 +21,14 @@ impl Sequence {
     /// The number `count` further.
     #[must_use]
     pub const fn plus(self, count: usize) -> Self {
-        Self::new(self.0 + (count % ROUND as usize) as u32)
+        Self::new(self.0 + (count % MODULUS as usize) as u32)
     }
 
-    /// How far this number is ahead of `base`: 0 up to half a round, or `None`
-    /// if it lies behind.
+    /// How far this number is ahead of `base`: 0 to 2^23 - 1, or `None`
+    /// if it is behind.
     pub const fn ahead_of(self, base: Self) -> Option<usize> {
-        let distance = (self.0 + ROUND - base.0) % ROUND;
-        if distance < ROUND / 2 { Some(distance as usize) } else { None }
+        let distance = (self.0 + MODULUS - base.0) % MODULUS;
+        if distance < MODULUS / 2 { Some(distance as usize) } else { None }
     }
 
     pub(super) const fn to_bytes(self) -> [u8; 3] {

@@ -1,4 +1,4 @@
-//! From bytes to values. The bytes are hostile.
+//! Decoding of TLPs from untrusted bytes.
 
 use super::encode::ecrc;
 use super::{
@@ -9,7 +9,7 @@ use crate::id::{Bdf, Tag};
 use bytes::{Buf, Bytes};
 use thiserror::Error;
 
-/// Why bytes are no packet.
+/// Why bytes are not a valid TLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// Fewer bytes than the header announces.
@@ -54,7 +54,7 @@ pub enum Malformed {
     /// A field that must be zero is not: AT, TH, LN or the processing hint.
     #[error("reserved or unsupported header bits are set")]
     Reserved,
-    /// The ECRC does not fit the packet.
+    /// The ECRC is wrong.
     #[error("ECRC mismatch")]
     Digest,
 }

@@ -1,4 +1,4 @@
-//! From values to bytes.
+//! Encoding of TLPs.
 
 use super::{ConfigKind, Packet, Tlp};
 use bytes::BufMut;

@@ -49,7 +49,7 @@ impl Attributes {
 /// Header fields of a memory read or write (PCIe Base 4.0, section 2.2.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MemoryRequest {
-    /// Who asks.
+    /// Requester ID.
     pub requester: Bdf,
     /// Transaction tag; without meaning for writes.
     pub tag: Tag,
@@ -131,11 +131,11 @@ pub enum ConfigKind {
 pub struct ConfigRequest {
     /// Type 0 or type 1.
     pub kind: ConfigKind,
-    /// Who asks.
+    /// Requester ID.
     pub requester: Bdf,
     /// Transaction tag.
     pub tag: Tag,
-    /// Whose configuration space.
+    /// Target ID.
     pub target: Bdf,
     /// Byte offset of the double word, a multiple of 4, 0 to 4092.
     pub register: u16,
@@ -164,13 +164,13 @@ numbers! {
 /// Header fields of a completion (PCIe Base 4.0, section 2.2.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Completion {
-    /// Who answers.
+    /// Completer ID.
     pub completer: Bdf,
-    /// Who asked: completions are routed by this ID.
+    /// Requester ID, by which completions are routed.
     pub requester: Bdf,
     /// The tag of the request.
     pub tag: Tag,
-    /// Success or how it failed.
+    /// Completion status.
     pub status: Status,
     /// Bytes still to come, this completion's included: 1 to 4096.
     pub byte_count: u16,
@@ -189,7 +189,7 @@ impl Completion {
 }
 
 numbers! {
-    /// How a message finds its way (PCIe Base 4.0, table 2-18).
+    /// Routing of a message (PCIe Base 4.0, table 2-18).
     pub enum Routing: 7 {
         /// 000b, implicitly to the root complex.
         ToRootComplex = 0,
@@ -212,7 +212,7 @@ numbers! {
 /// Header fields of a message (PCIe Base 4.0, section 2.2.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Message {
-    /// Who sends.
+    /// Requester ID.
     pub requester: Bdf,
     /// Without meaning for messages, carried all the same.
     pub tag: Tag,

@@ -41,12 +41,12 @@ pub struct Tlp {
     pub packet: Packet,
     /// Payload, always whole double words; empty for packets without data.
     pub data: Bytes,
-    /// Rides with the packet through every queue; no part of its value, and not
+    /// Stays with the packet in every queue. Not part of its value, and not
     /// encoded.
     pub mark: Mark,
 }
 
-/// A name that whoever follows a packet gives it; nobody else looks at it.
+/// A number by which an observer tracks a packet. It has no other effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mark(u64);
 
@@ -96,7 +96,7 @@ impl Tlp {
         }
     }
 
-    /// What makes the packet what it is: all but its mark.
+    /// All fields but the mark, for comparisons.
     fn value(&self) -> (u8, Attributes, bool, bool, Packet, &Bytes) {
         let Self { tc, attributes, poisoned, digest, packet, data, mark: _ } = self;
         (*tc, *attributes, *poisoned, *digest, *packet, data)

@@ -1,4 +1,4 @@
-//! Chunks: pieces of a trace that can be read without the others.
+//! Chunks: independently readable parts of a trace.
 
 use bytes::{Buf, BufMut};
 
@@ -6,7 +6,7 @@ use bytes::{Buf, BufMut};
 pub const SYNC: [u8; 4] = *b"FLCK";
 /// Bytes of a chunk's header.
 pub const CHUNK_HEADER: usize = 32;
-/// Bytes of records in a chunk at most.
+/// The most bytes of records in a chunk.
 pub const MAX_CHUNK: usize = 1 << 20;
 
 /// The header of a chunk.
@@ -16,8 +16,7 @@ pub struct ChunkHeader {
     pub length: u32,
     /// Chunks of a trace are numbered from 0.
     pub number: u32,
-    /// Records that were lost right before this chunk, for nobody wrote them
-    /// out in time.
+    /// Records lost before this chunk because they were not written in time.
     pub lost: u32,
     /// Time of the node's clock, in nanoseconds, from which the records count.
     pub start_ns: u64,
@@ -26,7 +25,7 @@ pub struct ChunkHeader {
 }
 
 impl ChunkHeader {
-    /// For `records`.
+    /// The header of a chunk with `records`.
     pub fn new(number: u32, lost: u32, start_ns: u64, records: &[u8]) -> Self {
         let (length, records_crc) = (records.len() as u32, crc32fast::hash(records));
         Self { length, number, lost, start_ns, records_crc }
@@ -47,7 +46,7 @@ impl ChunkHeader {
         bytes
     }
 
-    /// A header; `None` if the bytes are none.
+    /// Decodes a header; `None` if it is invalid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..CHUNK_HEADER)?;
         let mut rest = bytes.strip_prefix(&SYNC)?;
@@ -66,7 +65,7 @@ impl ChunkHeader {
         })
     }
 
-    /// Whether these are the records, whole.
+    /// Whether `records` match length and checksum.
     pub fn covers(&self, records: &[u8]) -> bool {
         records.len() == self.length as usize && crc32fast::hash(records) == self.records_crc
     }

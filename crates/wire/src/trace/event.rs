@@ -1,9 +1,9 @@
-//! What a drive tells of its commands, its media and itself.
+//! Events of a drive: commands, media, controller state.
 
-use super::varint::{self, Front};
+use super::varint::{self, Writer};
 use crate::nvme::Status;
 
-/// Names a command on its way.
+/// Identifies a command under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId {
     /// Submission queue; 0 is the admin queue.
@@ -13,17 +13,17 @@ pub struct CommandId {
 }
 
 numbers! {
-    /// What the media are asked to do.
+    /// An operation of the media.
     pub enum MediaOperation: u8 {
         /// Read bytes.
         Read = 1 "read",
         /// Write bytes.
         Write = 2 "write",
-        /// Make durable what was completed.
+        /// Make completed writes durable.
         Flush = 3 "flush",
         /// Make a range read as zeroes.
         WriteZeroes = 4 "write zeroes",
-        /// Give a range up.
+        /// Deallocate a range.
         Discard = 5 "discard",
     }
 }
@@ -36,7 +36,7 @@ impl MediaOperation {
 }
 
 numbers! {
-    /// A turn in the life of a controller (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3
+    /// A state change of a controller (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3
     /// and 7.6).
     pub enum ControllerState: u8 {
         /// CC.EN was set.
@@ -65,14 +65,14 @@ impl ControllerState {
     }
 }
 
-/// Something that happened in a drive.
+/// An event of a drive.
 ///
 /// A command has one access to the media at a time, and the flushes of a
 /// shutdown, which belong to none, one for each namespace: begin and end find
 /// each other by command and namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NvmeEvent {
-    /// A submission queue entry has come.
+    /// A submission queue entry was fetched.
     Fetched {
         /// Which command.
         id: CommandId,
@@ -81,7 +81,7 @@ pub enum NvmeEvent {
         /// Its namespace.
         nsid: u32,
     },
-    /// The media were asked for something.
+    /// A media request began.
     MediaBegun {
         /// For which command, if any.
         id: Option<CommandId>,
@@ -94,23 +94,23 @@ pub enum NvmeEvent {
         /// Bytes.
         length: u64,
     },
-    /// The media have done it, or have failed.
+    /// A media request ended.
     MediaEnded {
         /// For which command, if any.
         id: Option<CommandId>,
         /// On which namespace.
         nsid: u32,
-        /// Whether they have done it.
+        /// Whether it succeeded.
         ok: bool,
     },
-    /// The completion queue entry is on its way to the host.
+    /// The completion queue entry was sent to the host.
     Completed {
         /// Which command.
         id: CommandId,
         /// Its status.
         status: Status,
     },
-    /// The controller is in another state.
+    /// The controller changed its state.
     State(ControllerState),
 }
 
@@ -121,10 +121,10 @@ const COMPLETED: u8 = 4;
 const STATE: u8 = 5;
 
 impl NvmeEvent {
-    /// Bytes of an event at most.
-    pub(super) const ROOM: usize = 1 + 3 + 3 + 1 + 5 + 2 * varint::MAX_LENGTH;
+    /// The most bytes of an event.
+    pub(super) const MAX_LENGTH: usize = 1 + 3 + 3 + 1 + 5 + 2 * varint::MAX_LENGTH;
 
-    pub(super) fn put(&self, out: &mut Front<'_>) {
+    pub(super) fn put(&self, out: &mut Writer<'_>) {
         match *self {
             Self::Fetched { id, opcode, nsid } => {
                 out.byte(FETCHED);
@@ -158,7 +158,7 @@ impl NvmeEvent {
         }
     }
 
-    /// An event; `None` if it makes no sense, or is one of the future.
+    /// Decodes an event; `None` if it is invalid or unknown.
     pub(super) fn take(mut bytes: &[u8]) -> Option<Self> {
         let from = &mut bytes;
         let event = match byte(from)? {
@@ -190,7 +190,7 @@ impl NvmeEvent {
 }
 
 /// The queue and one more, so that 0 stands for none; the identifier.
-fn put_id(out: &mut Front<'_>, id: Option<CommandId>) {
+fn put_id(out: &mut Writer<'_>, id: Option<CommandId>) {
     let (queue, cid) = id.map_or((0, 0), |id| (u64::from(id.queue) + 1, id.cid.into()));
     out.number(queue);
     out.number(cid);

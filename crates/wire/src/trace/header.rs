@@ -1,4 +1,4 @@
-//! The beginning of a file.
+//! The header of a trace file.
 
 use bytes::{Buf, BufMut};
 use thiserror::Error;
@@ -25,7 +25,7 @@ numbers! {
     }
 }
 
-/// What is known before anything passed.
+/// The header of a trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Who wrote it.
@@ -39,17 +39,17 @@ pub struct Header {
     pub start_unix_ns: u64,
     /// Payload bytes kept of a TLP at most; 0 if that differs by kind.
     pub snap: u16,
-    /// What clock the times are of, for people.
+    /// Description of the clock, for users.
     pub clock: String,
 }
 
-/// Why bytes do not begin a trace.
+/// Why bytes are not a valid trace header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// They begin differently.
     #[error("not a farlane trace")]
     Magic,
-    /// A version of the future.
+    /// An unknown version.
     #[error("a trace of version {0}; this program reads version {VERSION}")]
     Version(u16),
     /// The file ends in its header.

@@ -1,4 +1,4 @@
-//! Records: one thing that a node saw.
+//! Records of a trace.
 
 use super::event::NvmeEvent;
 use super::varint;
@@ -12,7 +12,7 @@ pub const HEAD: usize = 16;
 /// TLPs of a frame of which that is kept.
 pub const MAX_HEADS: usize = 1024;
 
-/// Where something was seen.
+/// The place where a record was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tap(u8);
 
@@ -62,16 +62,16 @@ impl fmt::Display for Tap {
     }
 }
 
-/// What became of a link.
+/// The state of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState<'a> {
-    /// A TCP connection stands; the greeting follows.
+    /// A TCP connection is established; the greeting follows.
     Connected,
     /// The link is gone, and why.
     Down(&'a str),
 }
 
-/// One thing that a node saw.
+/// One observation of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
     /// A TLP passed a port.
@@ -142,7 +142,7 @@ const NVME: u8 = 5;
 const UP: u8 = 0x80;
 
 /// Contents of the record of an event.
-const NVME_ROOM: usize = NvmeEvent::ROOM;
+const MAX_NVME: usize = NvmeEvent::MAX_LENGTH;
 
 /// Bytes that a record with `bytes` of contents takes at most.
 pub const fn max_record_length(bytes: usize) -> usize {
@@ -151,7 +151,7 @@ pub const fn max_record_length(bytes: usize) -> usize {
 }
 
 impl<'a> Record<'a> {
-    /// Of a frame that passed link `tap`.
+    /// The record of a frame that passed link `tap`.
     pub fn of_frame(tap: Tap, report: &'a FrameReport) -> Self {
         let (header, up) = (report.header, report.sent == (tap == Tap::UPLINK));
         if header.kind != Kind::Tlps {
@@ -168,15 +168,15 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Bytes that the record takes at most.
-    pub fn room(&self) -> usize {
+    /// The most bytes that the record takes.
+    pub fn max_length(&self) -> usize {
         max_record_length(match self {
             Self::Tlp { bytes, .. } | Self::Unknown { bytes, .. } => bytes.len(),
             Self::Frame { heads, .. } => heads.len(),
             Self::Control { payload, .. } => payload.len(),
             Self::Link { state: LinkState::Down(why), .. } => why.len(),
             Self::Link { .. } => 0,
-            Self::Nvme { .. } => NVME_ROOM,
+            Self::Nvme { .. } => MAX_NVME,
         })
     }
 
@@ -239,8 +239,8 @@ impl<'a> Record<'a> {
 
 /// Appends the record of an event, in one piece as well.
 fn encode_nvme(tap: Tap, event: &NvmeEvent, delta_ns: u64, out: &mut Vec<u8>) {
-    let mut bytes = [0; 2 + varint::MAX_LENGTH + 1 + NvmeEvent::ROOM];
-    let mut front = varint::Front::new(&mut bytes);
+    let mut bytes = [0; 2 + varint::MAX_LENGTH + 1 + NvmeEvent::MAX_LENGTH];
+    let mut front = varint::Writer::new(&mut bytes);
     front.byte(NVME);
     // The length is a single byte, filled in when it is known.
     front.byte(0);
@@ -320,8 +320,7 @@ pub struct Timed<'a> {
     pub record: Record<'a>,
 }
 
-/// The records of a chunk, whole ones only. What makes no sense is passed
-/// over and counted.
+/// The complete records of a chunk. Invalid ones are skipped and counted.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     rest: &'a [u8],
@@ -330,17 +329,17 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Of a chunk that begins at `start_ns`.
+    /// The records of a chunk that begins at `start_ns`.
     pub const fn new(start_ns: u64, records: &'a [u8]) -> Self {
         Self { rest: records, at_ns: start_ns, bad: 0 }
     }
 
-    /// Records passed over so far.
+    /// Records skipped so far.
     pub const fn bad(&self) -> u64 {
         self.bad
     }
 
-    /// Bytes behind the last whole record.
+    /// Bytes after the last complete record.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -400,7 +399,7 @@ fn decode(kind: u8, body: &[u8]) -> Option<Record<'_>> {
             let (kind, payload) = rest.split_first()?;
             Some(Record::Control { tap, up, kind: *kind, payload })
         }
-        // An event of the future is none of a file that makes no sense.
+        // An unknown event does not make a record invalid.
         NVME => Some(match NvmeEvent::take(rest) {
             Some(event) => Record::Nvme { tap, event },
             None => Record::Unknown { kind, bytes: body },

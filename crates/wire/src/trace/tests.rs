@@ -245,10 +245,10 @@ proptest! {
         let frame = Record::Frame { tap, up, sequence, bytes, tlps, heads: &heads };
         let mut out = Vec::new();
         tlp.encode(delta, &mut out);
-        prop_assert!(out.len() <= tlp.room());
+        prop_assert!(out.len() <= tlp.max_length());
         let first = out.len();
         frame.encode(0, &mut out);
-        prop_assert!(out.len() - first <= frame.room());
+        prop_assert!(out.len() - first <= frame.max_length());
         let found: Vec<_> = Records::new(0, &out).map(|timed| timed.record).collect();
         prop_assert_eq!(found, vec![tlp, frame]);
     }
@@ -267,7 +267,7 @@ proptest! {
         ] {
             let mut out = Vec::new();
             nvme(event).encode(delta, &mut out);
-            prop_assert!(out.len() <= nvme(event).room());
+            prop_assert!(out.len() <= nvme(event).max_length());
             let found: Vec<_> = Records::new(0, &out).collect();
             prop_assert_eq!(found, vec![Timed { at_ns: delta, record: nvme(event) }]);
         }

@@ -1,4 +1,4 @@
-//! Numbers in as few bytes as they need: LEB128, low seven bits first.
+//! Variable-length integers: LEB128, low seven bits first.
 
 /// Bytes of the longest number.
 pub(super) const MAX_LENGTH: usize = 10;
@@ -26,13 +26,13 @@ pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Fills a small array from its front.
-pub(super) struct Front<'a> {
+/// Writes to the front of a small array.
+pub(super) struct Writer<'a> {
     bytes: &'a mut [u8],
     at: usize,
 }
 
-impl<'a> Front<'a> {
+impl<'a> Writer<'a> {
     pub fn new(bytes: &'a mut [u8]) -> Self {
         Self { bytes, at: 0 }
     }
