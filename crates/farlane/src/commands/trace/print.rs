@@ -39,11 +39,11 @@ pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()
     }
     write!(out, "{}", state_changes(&report.run))?;
     writeln!(out)?;
-    if !args.stats && (report.shown.len() as u64) < report.wanted {
-        let more = report.wanted - report.shown.len() as u64;
-        writeln!(out, "{more} more of {} commands that fit; --limit shows more", report.wanted)?;
+    if !args.stats && (report.shown.len() as u64) < report.selected {
+        let more = report.selected - report.shown.len() as u64;
+        writeln!(out, "{more} more of {} commands that fit; --limit shows more", report.selected)?;
     } else {
-        writeln!(out, "{} of {} commands", report.wanted, report.all)?;
+        writeln!(out, "{} of {} commands", report.selected, report.all)?;
     }
     if let Some(captured) = report.captured {
         writeln!(out, "{} TLPs in the capture, {} of them cut", captured.tlps, captured.cut)?;
