@@ -250,7 +250,7 @@ fn find_parent(nodes: &[Node], child: usize) -> Result<Option<Parent>, Failure> 
             let name = |node: usize| nodes[node].file.path.display().to_string();
             Failure(format!(
                 "{} and {} have no frames of both directions in common: how their clocks differ \
-                 cannot be timing",
+                 cannot be told",
                 name(node),
                 name(child)
             ))

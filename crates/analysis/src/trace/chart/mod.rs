@@ -1,5 +1,5 @@
 //! The sequence diagram of one command as SVG (figure 8 of the NVMe/TSN
-//! brief): time downwards and to scale, a column a stage, a line a TLP through
+//! paper): time downwards and to scale, a column a stage, a line a TLP through
 //! every point at which it was seen, frames in the network's column.
 
 mod draw;

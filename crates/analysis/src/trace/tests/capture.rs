@@ -150,7 +150,7 @@ fn a_gap_is_told_where_it_is() {
     let traces = traces_of(71, |testbed, drive| testbed.reads(drive, 0..30));
     let path = traces.file("gap", &rewritten(&traces, 4096, 12));
     let (_, packets) = capture(&Run::open(&[path]).unwrap(), &Selection::default());
-    let timing = |p: &&Packet| p.comment.starts_with("records are missing before this");
-    assert_eq!(packets.iter().filter(timing).count(), 1);
+    let gap = |p: &&Packet| p.comment.starts_with("records are missing before this");
+    assert_eq!(packets.iter().filter(gap).count(), 1);
     assert!(packets.len() < traces.testbed.tlps.len());
 }

@@ -116,7 +116,7 @@ struct Shown {
     number: u64,
     command: Command,
     path: Vec<Leg>,
-    /// What its drive timing.
+    /// Its times in the drive, if the trace of the drive is here.
     timing: Option<DriveTiming>,
 }
 
