@@ -1,4 +1,4 @@
-//! What recordings of TLPs say.
+//! Analysis of recorded TLPs.
 //!
 //! [`commands`] follows every NVMe command through its TLPs, whether they come
 //! from a live root port, a simulation or a file. [`trace`] reads the files of

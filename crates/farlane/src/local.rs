@@ -60,8 +60,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// A device node with a drive of `size` bytes of RAM, recording what it
-    /// sees.
+    /// A device node with a drive of `size` bytes of RAM, recording what it sees.
     ///
     /// # Errors
     /// If it does not start.
@@ -187,8 +186,7 @@ fn host_switch(link: LocalLink, devices: &[Address]) -> Switch {
     Switch::new(upstream, Links::new(devices).over(link.raw()))
 }
 
-/// A host node with a link to each of `devices`, all up, recording what it
-/// sees.
+/// A host node with a link to each of `devices`, all up, recording what it sees.
 ///
 /// # Errors
 /// If one does not come up.

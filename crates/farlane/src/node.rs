@@ -19,8 +19,7 @@ use wire::frame::Role;
 /// Options of every node.
 #[derive(Args, Clone, Debug)]
 pub struct NodeArgs {
-    /// Allow addresses other than loopback: links are neither authenticated
-    /// nor encrypted
+    /// Allow addresses other than loopback: links are neither authenticated nor encrypted
     #[arg(long)]
     pub insecure: bool,
     /// Look for input this long before sleeping: lower latency for a busy core.
@@ -30,22 +29,19 @@ pub struct NodeArgs {
     /// Largest TLP payload, 128 to 4096 bytes
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = parse_mps)]
     pub mps: u16,
-    /// When TLPs leave this node: adaptive (whatever waits shares a frame as
-    /// soon as the network takes one), per-tlp (one TLP a frame and segment) or
-    /// wait=TIME (a frame leaves full or TIME after its first TLP, such as
-    /// wait=1us)
+    /// When TLPs leave this node: adaptive (whatever waits shares a frame as soon as the network
+    /// takes one), per-tlp (one TLP a frame and segment) or wait=TIME (a frame leaves full or TIME
+    /// after its first TLP, such as wait=1us)
     #[arg(long, value_name = "POLICY", default_value_t = Policy::Adaptive)]
     pub aggregation: Policy,
-    /// What lets frames go on raw Ethernet: none (the windows alone),
-    /// swift=TIME (aims at this round trip, such as 25us, the same for all who
-    /// share a link: then they share it evenly), swift (aims above the least
-    /// round trip seen: whoever comes later gets more) or rate=RATE. TCP has a
-    /// control of its own
+    /// What lets frames go on raw Ethernet: none (the windows alone), swift=TIME (aims at this
+    /// round trip, such as 25us, the same for all who share a link: then they share it evenly),
+    /// swift (aims above the least round trip seen: whoever comes later gets more) or rate=RATE.
+    /// TCP has a control of its own
     #[arg(long, value_name = "CONTROL", default_value_t = congestion::Config::None)]
     pub congestion: congestion::Config,
-    /// Send at most this many bits of frames a second to all links together,
-    /// which share them evenly in bytes: such as 5G or 250M. The headers of
-    /// TCP, IP and Ethernet do not count
+    /// Send at most this many bits of frames a second to all links together, which share them
+    /// evenly in bytes: such as 5G or 250M. The headers of TCP, IP and Ethernet do not count
     #[arg(long, value_name = "RATE")]
     pub rate_limit: Option<Rate>,
 }
@@ -72,8 +68,7 @@ impl NodeArgs {
         Ok(narrowest.map_or(self.mps, |(payload, _)| payload.min(self.mps)))
     }
 
-    /// The same with the largest payload that fits; says so if it is not what
-    /// was asked for.
+    /// The same with the largest payload that fits; says so if it is not what was asked for.
     ///
     /// # Errors
     /// As [`payload_for`](Self::payload_for).
@@ -218,9 +213,8 @@ pub fn drive(
     Ok(NvmeDrive::new(Controller::new(wire::Instant::ZERO, config), media))
 }
 
-/// The incarnation of a drive: FNV-1a over those of its namespaces in order,
-/// each after its NSID, little endian. One namespace with new contents makes
-/// those of the drive new.
+/// The incarnation of a drive: FNV-1a over those of its namespaces in order, each after its NSID,
+/// little endian. One namespace with new contents makes those of the drive new.
 fn incarnation_of(media: &[Box<dyn Media>]) -> u64 {
     let numbered = (1u32..).zip(media);
     let bytes = numbered.flat_map(|(nsid, media)| {

@@ -1,10 +1,9 @@
 //! Standard output and standard error that may be closed or full.
 //!
 //! `print!` and its kin of the standard library panic then, and a node would
-//! die with its guests because somebody ended the `head` that read its log.
-//! The macros here have their names and take their place in this crate: what
-//! cannot be written to standard error is lost, and a fault of standard output is
-//! remembered until the command ends, which then fails.
+//! die with its guests because somebody ended the `head` that read its log. The macros here have
+//! their names and take their place in this crate: what cannot be written to standard error is
+//! lost, and a fault of standard output is remembered until the command ends, which then fails.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
@@ -61,8 +60,7 @@ pub fn error(text: Arguments<'_>) {
     let _ = io::stderr().write_fmt(text);
 }
 
-/// At the end of a command: flushes standard output. A reader that
-/// closed the pipe is no error.
+/// At the end of a command: flushes standard output. A reader that closed the pipe is no error.
 ///
 /// # Errors
 /// What was wrong with standard output.

@@ -12,8 +12,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use wire::nvme::StatusCode;
 
-/// Where host memory lies on the bus: above 4 GiB, so that TLPs of both
-/// header sizes are at work.
+/// Where host memory lies on the bus: above 4 GiB, so that TLPs of both header sizes are at work.
 const RAM_BASE: u64 = 0x1_0000_0000;
 /// Bytes of host memory.
 const RAM_SIZE: usize = 64 << 20;

@@ -13,10 +13,9 @@ use wire::trace::NodeRole;
 /// The option of every node.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TraceArgs {
-    /// Record every TLP and frame into FILE, for `farlane trace`; with ring
-    /// only the beginning and about the last SIZE bytes; with snap only so
-    /// much of each payload (without it all of the first 512 KiB, and then
-    /// all but 16 bytes of what drives write)
+    /// Record every TLP and frame into FILE, for `farlane trace`; with ring only the beginning and
+    /// about the last SIZE bytes; with snap only so much of each payload (without it all of the
+    /// first 512 KiB, and then all but 16 bytes of what drives write)
     #[arg(long, value_name = "FILE[,ring=SIZE][,snap=BYTES]")]
     trace: Option<TraceTarget>,
 }
@@ -87,8 +86,7 @@ impl TraceArgs {
         Self { trace: Some(TraceTarget(Settings { path, ring: Some(size), snap: None })) }
     }
 
-    /// The same for another node of this process: `.name` is appended to the
-    /// file.
+    /// The same for another node of this process: `.name` is appended to the file.
     #[must_use]
     pub fn for_node(&self, name: &str) -> Self {
         let trace = self.trace.clone().map(|TraceTarget(settings)| {

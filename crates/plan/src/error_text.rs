@@ -27,8 +27,7 @@ fn is_value(value: &str) -> bool {
     DeTable::parse(&format!("x = {value}")).is_ok()
 }
 
-/// How to write a value that is none as it stands. In quotes, numbers and truth
-/// would be texts.
+/// How to write a value that is none as it stands. In quotes, numbers and truth would be texts.
 fn advice(value: &str, error: &Error) -> String {
     let small = value.to_ascii_lowercase();
     if ["true", "false"].contains(&small.as_str()) {
@@ -42,8 +41,7 @@ fn advice(value: &str, error: &Error) -> String {
     if is_value(value) { said(error) } else { format!("{value} is no number") }
 }
 
-/// The first value in the line of a mistake that would be one in quotes, and
-/// where it stands.
+/// The first value in the line of a mistake that would be one in quotes, and where it stands.
 fn unquoted<'a>(text: &'a str, span: &Range<usize>) -> Option<(usize, &'a str)> {
     let start = text.get(..span.start)?.rfind('\n').map_or(0, |at| at + 1);
     let line = text[start..].lines().next()?;

@@ -25,7 +25,7 @@ mod workload;
 pub use recording::Recording;
 pub use value::{Origin, PlanError};
 
-use crate::simulate::RequestedOutputs;
+use crate::simulate::OutputFiles;
 use keys::ROOT;
 use report::target::Target;
 use section::{Defaults, Section};
@@ -63,7 +63,7 @@ pub struct Planned {
     /// What each host replays, if it does.
     pub recordings: Vec<Option<Arc<Recording>>>,
     /// What is to be kept of the first run.
-    pub record: RequestedOutputs,
+    pub record: OutputFiles,
     /// Simulations to run, each with the next seed.
     pub runs: u64,
 }
@@ -143,7 +143,7 @@ impl Plan {
             stations: stations.to_vec(),
             bridges: bridges.to_vec(),
             recordings,
-            record: RequestedOutputs {
+            record: OutputFiles {
                 trace: record.path("trace"),
                 pcapng: record.path("pcapng").map(Target::File),
                 report: record.path("report").map(Target::File),

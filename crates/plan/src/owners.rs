@@ -1,5 +1,4 @@
-//! Hosts and drives: which host owns which drive, and which drives move to
-//! another host.
+//! Hosts and drives: which host owns which drive, and which drives move to another host.
 
 use super::allowed::Key;
 use super::attached;

@@ -19,8 +19,7 @@ pub struct Bar {
     pub parts: Vec<u64>,
 }
 
-/// Bars of the same parts, each drawn over the full width, to compare
-/// the shares of the parts.
+/// Bars of the same parts, each drawn over the full width, to compare the shares of the parts.
 #[derive(Clone, Debug)]
 pub struct Stack {
     /// What is shown.

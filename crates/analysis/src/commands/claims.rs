@@ -1,4 +1,4 @@
-//! Host memory that open commands point to.
+//! Host memory that the pointers of open commands name.
 
 use super::queues::Uid;
 use std::collections::BTreeMap;
@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 /// Claims that one controller may have.
 const MOST_CLAIMS: usize = 1 << 18;
 /// Claims on one page that are looked at for one TLP.
-const MOST_LOOKED_AT: usize = 256;
+const MOST_CHECKED: usize = 256;
 
 /// TLPs never cross this boundary, so claims need not either.
 pub(super) const PAGE: u64 = 4096;
 
-/// What memory is for.
+/// What the memory holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// Data at this offset of the command's transfer.
@@ -21,7 +21,7 @@ pub(super) enum Use {
         /// The drive writes it.
         to_host: bool,
     },
-    /// PRP entries; the first one speaks of the transfer's bytes from here.
+    /// PRP entries; the first one points to the transfer's bytes from here.
     List {
         /// Bytes from the start of the transfer.
         offset: u64,
@@ -37,18 +37,18 @@ struct Claim {
     moved: [u64; 16],
 }
 
-/// A piece of a TLP that a claim explains.
+/// The claim that a part of a TLP matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Match {
     pub uid: Uid,
     pub what: Use,
     /// Bytes from the start of the claim.
     pub offset: u64,
-    /// The same bytes moved before.
+    /// The bytes had been moved before.
     pub again: bool,
 }
 
-/// Names a claim: page, owner, number.
+/// Key of a claim: page, owner, number.
 pub(super) type Key = (u64, Uid, u32);
 
 /// All claims of a controller, by page and age of the command.
@@ -65,8 +65,7 @@ fn dwords(address: u64, length: u64) -> impl Iterator<Item = (usize, u64)> {
 }
 
 impl Claims {
-    /// Claims `length` bytes at `start`, within one page. `None` if there are
-    /// too many claims.
+    /// Claims `length` bytes at `start`, within one page. `None` if there are too many claims.
     pub fn add(
         &mut self,
         uid: Uid,
@@ -87,13 +86,13 @@ impl Claims {
         self.by_page.remove(&key);
     }
 
-    /// Who wants `length` bytes at `address` moved, to the host or from it:
-    /// the oldest command that did not get them yet, else the oldest.
-    pub fn find(&mut self, address: u64, length: u64, to_host: bool) -> Option<Found> {
+    /// The claim for a transfer of `length` bytes at `address`, to the host or from it:
+    /// that of the oldest command still without these bytes, else of the oldest.
+    pub fn find(&mut self, address: u64, length: u64, to_host: bool) -> Option<Match> {
         let page = address / PAGE;
         let range = (page, Uid::MIN, 0)..=(page, Uid::MAX, u32::MAX);
         let mut repeated = None;
-        for (key, claim) in self.by_page.range_mut(range).take(MOST_LOOKED_AT) {
+        for (key, claim) in self.by_page.range_mut(range).take(MOST_CHECKED) {
             let fits = match claim.what {
                 Use::Data { to_host: wanted, .. } => wanted == to_host,
                 Use::List { .. } => !to_host,
@@ -106,9 +105,9 @@ impl Claims {
                 continue;
             }
             let length = length.min(claim.length - offset);
-            let found = Found { uid: key.1, what: claim.what, offset, again: false };
+            let found = Match { uid: key.1, what: claim.what, offset, again: false };
             if dwords(address, length).all(|(word, bit)| claim.moved[word] & bit != 0) {
-                repeated.get_or_insert(Found { again: true, ..found });
+                repeated.get_or_insert(Match { again: true, ..found });
                 continue;
             }
             dwords(address, length).for_each(|(word, bit)| claim.moved[word] |= bit);

@@ -1,8 +1,8 @@
-//! What a function's configuration space holds, as far as it was seen.
+//! A shadow of a function's configuration space, from the requests seen.
 
 use std::ops::Range;
 
-/// Where the sizes of BARs are not seen: registers, doorbells of 64 queues and
+/// Presumed size of a BAR that nobody sized: registers, doorbells of 64 queues and
 /// an MSI-X table fit.
 const PRESUMED_BAR: u64 = 0x4000;
 
@@ -35,7 +35,7 @@ impl Default for Shadow {
 }
 
 impl Shadow {
-    /// Takes a double word that was read or written at `register` under the
+    /// Stores a double word that was read or written at `register` under the
     /// byte enables `enables`.
     pub fn store(&mut self, register: u16, enables: u8, dword: u32, write: bool) {
         let at = usize::from(register & 0xffc);
@@ -95,8 +95,7 @@ impl Shadow {
         self.byte(0x0e).is_some_and(|header| header & 0x7f == 1)
     }
 
-    /// Whether it is an NVMe controller; a function whose class nobody read
-    /// is taken for one.
+    /// Whether it is an NVMe controller; a function whose class nobody read is taken for one.
     pub fn is_nvme(&self) -> bool {
         let class = self.bytes(0x09).map(|[interface, sub, base]: [u8; 3]| [base, sub, interface]);
         !self.is_bridge() && class.is_none_or(|class| class == CLASS_NVME)
@@ -167,7 +166,7 @@ impl Shadow {
         self.is_bridge() && register == 0x3c && enables & 4 != 0 && dword & 1 << 22 != 0
     }
 
-    /// What a reset leaves: nothing that software wrote.
+    /// Resets what software wrote.
     pub fn reset(&mut self) {
         for bar in &mut self.bars {
             bar.value = 0;

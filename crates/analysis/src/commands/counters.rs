@@ -1,4 +1,4 @@
-//! What was seen, what was not understood, what was not kept.
+//! Counters of TLPs seen, not understood and not kept.
 
 use serde::Serialize;
 
@@ -15,9 +15,9 @@ pub struct Counters {
     pub registers: u64,
     /// Messages.
     pub messages: u64,
-    /// TLPs that belong to functions which are no NVMe controllers.
+    /// TLPs of functions that are no NVMe controllers.
     pub foreign: u64,
-    /// Memory requests of or for an NVMe controller that nothing explains.
+    /// Memory requests of or to an NVMe controller with no known purpose.
     pub orphans: u64,
     /// Completions that answer no request.
     pub unexpected_completions: u64,
@@ -27,7 +27,7 @@ pub struct Counters {
     pub completer_aborts: u64,
     /// Completions with status Configuration Request Retry.
     pub config_retries: u64,
-    /// Poisoned TLPs; their payload is not believed.
+    /// Poisoned TLPs; their payload is ignored.
     pub poisoned: u64,
     /// Requests without an answer when the capture ended.
     pub unanswered: u64,
@@ -41,13 +41,12 @@ pub struct Counters {
     /// Submission entries that the host rang for and the drive had not fetched
     /// at a reset or the end of the capture.
     pub unfetched_entries: u64,
-    /// Submission entries of nothing but zeroes, which are no command: they lie
+    /// All-zero submission entries, which are no commands: they lie
     /// behind what a capture kept of their TLP.
     pub blank_entries: u64,
     /// Completion entries whose command is not known.
     pub unknown_completions: u64,
-    /// Completion entries that the host acknowledged without their having
-    /// been seen.
+    /// Completion entries that the host acknowledged without their having been seen.
     pub unseen_completions: u64,
     /// Entries with the identifier of a command that is not done.
     pub reused_ids: u64,
@@ -61,8 +60,7 @@ pub struct Counters {
     pub resets: u64,
     /// Commands that ended without a completion entry.
     pub lost_commands: u64,
-    /// Things forgotten because a limit was reached: commands, steps, events,
-    /// requests, queues.
+    /// Things forgotten because a limit was reached: commands, steps, events, requests, queues.
     pub dropped: u64,
     /// Commands whose data was not kept because the limit was reached.
     pub dropped_data: u64,

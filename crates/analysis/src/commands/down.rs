@@ -2,12 +2,12 @@
 
 use super::controller::Controller;
 use super::pending::{Purpose, Read, Waiting};
-use super::step::{Direction, Seen, Step, StepKind};
+use super::step::{Direction, Step, StepKind, Timed};
 use super::{Analyser, Function, HostRequest, HostRequestKind};
 use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status};
 use wire::{Bdf, Duration};
 
-/// Where in a function's memory an address lies.
+/// The part of a function's memory in which an address lies.
 enum Target {
     Registers(u64),
     MsixTable(u64),
@@ -15,26 +15,26 @@ enum Target {
 }
 
 impl Analyser {
-    pub(super) fn down(&mut self, seen: Seen<'_>) {
+    pub(super) fn down(&mut self, seen: Timed<'_>) {
         self.shared.counters.down += 1;
         match seen.tlp.packet {
             Packet::ConfigRead(c) => self.config_request(seen, c, HostRequestKind::ConfigRead),
             Packet::ConfigWrite(c) => self.config_request(seen, c, HostRequestKind::ConfigWrite),
             Packet::MemoryRead(request) => self.register_read(seen, request),
             Packet::MemoryWrite(request) => self.register_write(seen, request),
-            Packet::Completion(c) => self.device_answer(seen, c),
+            Packet::Completion(c) => self.device_completion(seen, c),
             Packet::Message(_) => self.shared.counters.messages += 1,
         }
     }
 
-    fn config_request(&mut self, seen: Seen<'_>, c: ConfigRequest, kind: HostRequestKind) {
+    fn config_request(&mut self, seen: Timed<'_>, c: ConfigRequest, kind: HostRequestKind) {
         self.shared.counters.config += 1;
         let (target, address) = (Some(c.target), u64::from(c.register));
-        let host = HostRequest { target, address, enables: c.first_be, ..asked(seen, kind) };
-        self.await_answer(Direction::Down, c.requester, c.tag, Waiting::Host(host));
+        let host = HostRequest { target, address, enables: c.first_be, ..new_request(seen, kind) };
+        self.expect_completion(Direction::Down, c.requester, c.tag, Waiting::Host(host));
     }
 
-    pub(super) fn await_answer(
+    pub(super) fn expect_completion(
         &mut self,
         direction: Direction,
         requester: Bdf,
@@ -46,13 +46,18 @@ impl Analyser {
         self.shared.counters.dropped += dropped;
     }
 
-    fn register_read(&mut self, seen: Seen<'_>, request: MemoryRequest) {
+    fn register_read(&mut self, seen: Timed<'_>, request: MemoryRequest) {
         let target = self.target(request.address).map(|(bdf, _)| bdf);
         self.count_register(target);
         let (address, enables) = (request.address, request.first_be);
-        let asked = asked(seen, HostRequestKind::MemoryRead);
-        let host = HostRequest { target, address, enables, ..asked };
-        self.await_answer(Direction::Down, request.requester, request.tag, Waiting::Host(host));
+        let new_request = new_request(seen, HostRequestKind::MemoryRead);
+        let host = HostRequest { target, address, enables, ..new_request };
+        self.expect_completion(
+            Direction::Down,
+            request.requester,
+            request.tag,
+            Waiting::Host(host),
+        );
     }
 
     fn count_register(&mut self, target: Option<Bdf>) {
@@ -62,7 +67,7 @@ impl Analyser {
         }
     }
 
-    fn register_write(&mut self, seen: Seen<'_>, request: MemoryRequest) {
+    fn register_write(&mut self, seen: Timed<'_>, request: MemoryRequest) {
         let target = self.target(request.address);
         self.count_register(target.as_ref().map(|(bdf, _)| *bdf));
         let Some((bdf, _)) = target else { return };
@@ -78,15 +83,14 @@ impl Analyser {
                 _ if last => request.last_be,
                 _ => 0xf,
             };
-            // Doorbells and MSI-X entries may be written in halves; nothing
-            // else is.
+            // Doorbells and MSI-X entries may be written in halves; nothing else is.
             if enables & 3 == 3 {
-                self.dword_write(Seen { ..seen }, bdf, address, value);
+                self.dword_write(Timed { ..seen }, bdf, address, value);
             }
         }
     }
 
-    fn dword_write(&mut self, seen: Seen<'_>, bdf: Bdf, address: u64, value: u32) {
+    fn dword_write(&mut self, seen: Timed<'_>, bdf: Bdf, address: u64, value: u32) {
         let Some(function) = self.functions.get_mut(&bdf) else { return };
         let target = place(function, address);
         let controller = function.controller.get_or_insert_with(|| Box::new(Controller::new(bdf)));
@@ -125,8 +129,8 @@ impl Analyser {
         self.functions.get(&bdf).is_some_and(|function| function.shadow.is_nvme())
     }
 
-    /// An answer to what a device asked of host memory.
-    fn device_answer(&mut self, seen: Seen<'_>, c: Completion) {
+    /// A completion of a device's read of host memory.
+    fn device_completion(&mut self, seen: Timed<'_>, c: Completion) {
         self.count_status(c.status);
         let Some(Waiting::Device(mut read)) = self.pending.take(Direction::Down, &c) else {
             self.shared.counters.unexpected_completions += 1;
@@ -139,7 +143,7 @@ impl Analyser {
         let bytes = &data[..data.len().min(left)];
         let success = c.status == Status::Success;
         if success && (usize::from(c.byte_count) != left || bytes.is_empty()) {
-            // Not the part that comes next: it answers somebody else.
+            // Not the next bytes: it completes another request.
             self.shared.counters.unexpected_completions += 1;
             self.pending.put_back(Direction::Down, &c, Waiting::Device(read));
             return;
@@ -149,20 +153,20 @@ impl Analyser {
         let step = seen.step(StepKind::DataCompletion, address, carried, Some(c.tag));
         let step = Step { status: c.status, ..step };
         let believed = if success && !seen.tlp.poisoned { bytes } else { &[] };
-        self.answer_device(c.requester, &mut read, believed, step);
+        self.device_data(c.requester, &mut read, believed, step);
         read.done += bytes.len();
         if success && read.done < total {
             self.pending.put_back(Direction::Down, &c, Waiting::Device(read));
         }
     }
 
-    fn answer_device(&mut self, device: Bdf, read: &mut Read, bytes: &[u8], step: Step) {
+    fn device_data(&mut self, device: Bdf, read: &mut Read, bytes: &[u8], step: Step) {
         if matches!(read.purpose, Purpose::Unknown) {
             return;
         }
         let controller = self.functions.get_mut(&device).and_then(|f| f.controller.as_mut());
         if let Some(controller) = controller {
-            controller.answered(read, bytes, step, &mut self.shared);
+            controller.read_completed(read, bytes, step, &mut self.shared);
         }
     }
 
@@ -177,7 +181,7 @@ impl Analyser {
 }
 
 /// A request of the host, but for its target.
-fn asked(seen: Seen<'_>, kind: HostRequestKind) -> HostRequest {
+fn new_request(seen: Timed<'_>, kind: HostRequestKind) -> HostRequest {
     HostRequest {
         kind,
         target: None,

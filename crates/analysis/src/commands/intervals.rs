@@ -1,13 +1,13 @@
-//! Where the time of a command goes, as seen at one point.
+//! The time of a command in intervals, as seen at one point.
 
 use super::{Command, StepKind, Transfer};
 use serde::Serialize;
 use wire::Instant;
 
-/// One part of a command: from the end of the part before.
+/// One interval of a command: from the end of the interval before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Interval {
-    /// What passes.
+    /// Its name: from which TLP to which.
     #[serde(rename = "segment")]
     pub name: &'static str,
     /// Nanoseconds.

@@ -1,15 +1,12 @@
-//! The built-in protocol analyser: from TLPs as they pass one point to NVMe
-//! commands.
+//! The built-in protocol analyser: from TLPs as they pass one point to NVMe commands.
 //!
-//! [`Analyser`] is told nothing but the TLPs, from enumeration on. It finds
-//! the endpoints and their BARs from configuration requests, queues from the
-//! registers and admin commands, and follows every command from its doorbell
-//! through its pointers to the head doorbell. What it cannot explain it
-//! counts, see [`Counters`].
+//! The input of an [`Analyser`] is the TLPs, from enumeration on. It finds the endpoints and their
+//! BARs from configuration requests, queues from the registers and admin commands, and follows
+//! every command from its doorbell through its pointers to the head doorbell. What it cannot
+//! explain it counts, see [`Counters`].
 //!
-//! Followed: PRPs and PRP lists, SGLs of one data block, MSI-X, resets. Not
-//! followed: SGL segments, metadata, queues that are not contiguous or lie in
-//! the drive (CMB), shadow doorbells.
+//! Followed: PRPs and PRP lists, SGLs of one data block, MSI-X, resets. Not followed: SGL segments,
+//! metadata, queues that are not contiguous or lie in the drive (CMB), shadow doorbells.
 
 mod claims;
 mod command;
@@ -41,23 +38,23 @@ use controller::Controller;
 use pending::Pending;
 use shared::Shared;
 use std::collections::BTreeMap;
-use step::Seen;
+use step::Timed;
 use wire::tlp::{Status, Tlp};
 use wire::{Bdf, Duration, Instant};
 
-/// Functions that are told apart.
+/// Functions that are followed at most.
 const MOST_FUNCTIONS: usize = 64;
 
-/// What an analyser may hold at most.
+/// Bounds of an analyser's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Commands on their way.
+    /// Commands in flight.
     pub commands: usize,
-    /// Steps of commands on their way and of those not taken yet.
+    /// Steps of commands in flight and of those not taken yet.
     pub steps: usize,
     /// Events not taken yet.
     pub events: usize,
-    /// Bytes of collected data of commands on their way and not taken yet.
+    /// Bytes of collected data of commands in flight and not taken yet.
     pub data: usize,
 }
 
@@ -68,7 +65,7 @@ impl Default for Limits {
     }
 }
 
-/// What to do.
+/// Settings of an analyser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Keep the data of every command, see [`Command::data`].
@@ -77,7 +74,7 @@ pub struct Settings {
     pub limits: Limits,
 }
 
-/// What the host asked for.
+/// The kind of a host request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostRequestKind {
     /// CfgRd0 or CfgRd1.
@@ -88,33 +85,33 @@ pub enum HostRequestKind {
     MemoryRead,
 }
 
-/// A request of the host with its answer.
+/// A request of the host with its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostRequest {
-    /// What it asked for.
+    /// Its kind.
     pub kind: HostRequestKind,
-    /// Whose configuration space; the function of a register if it is known.
+    /// The function: always known for configuration requests.
     pub target: Option<Bdf>,
     /// Register of the configuration space, or address, of the double word.
     pub address: u64,
     /// Byte enables of the first double word.
     pub enables: u8,
-    /// What was written, or read: the first double word.
+    /// The first double word, written or read.
     pub value: u32,
     /// Start of the request.
     pub at: Instant,
     /// From the start of the request to the start of its completion.
     pub latency: Duration,
-    /// How it was answered.
+    /// Status of its completion.
     pub status: Status,
 }
 
-/// What an analyser found.
+/// A finding of an analyser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A command ended.
     Command(Box<Command>),
-    /// A request of the host was answered.
+    /// A request of the host completed.
     Request(HostRequest),
     /// A controller was reset.
     Reset {
@@ -129,7 +126,7 @@ struct Function {
     controller: Option<Box<Controller>>,
 }
 
-/// See the module.
+/// Follows NVMe commands through the TLPs of one point.
 #[derive(Debug, Default)]
 pub struct Analyser {
     functions: BTreeMap<Bdf, Function>,
@@ -138,7 +135,7 @@ pub struct Analyser {
 }
 
 impl Analyser {
-    /// An analyser of a link on which nothing passed yet.
+    /// An analyser of a link before its first TLP.
     pub fn new(settings: Settings) -> Self {
         Self { shared: Shared::new(settings), ..Self::default() }
     }
@@ -146,7 +143,7 @@ impl Analyser {
     /// Takes the next TLP of the link, at the time it began; times do not go
     /// back. Then take the [`next_event`](Self::next_event)s.
     pub fn push(&mut self, at: Instant, direction: Direction, tlp: &Tlp) {
-        let seen = Seen { at, number: self.shared.seen, direction, tlp };
+        let seen = Timed { at, number: self.shared.seen, direction, tlp };
         self.shared.seen += 1;
         self.shared.counters.poisoned += u64::from(tlp.poisoned);
         match direction {
@@ -155,7 +152,7 @@ impl Analyser {
         }
     }
 
-    /// A TLP passed that nobody can read: it has its number, and that is all.
+    /// Counts a TLP that cannot be decoded, so that it has a number.
     pub fn skip(&mut self) {
         self.shared.seen += 1;
     }
@@ -165,7 +162,7 @@ impl Analyser {
         self.shared.next_event()
     }
 
-    /// Everything below was reset, which no TLP tells: a hot reset or a new
+    /// Everything below was reset, which no TLP shows: a hot reset or a new
     /// connection of the tunnel.
     pub fn link_reset(&mut self) {
         let all: Vec<Bdf> = self.functions.keys().copied().collect();
@@ -174,8 +171,7 @@ impl Analyser {
 
     /// Everything behind downstream port `port` of the first switch was reset.
     pub fn port_reset(&mut self, port: u8) {
-        // The root port does not show, so the first bridge is the upstream
-        // port.
+        // The root port does not show, so the first bridge is the upstream port.
         let mut bridges = self.functions.iter().filter(|(_, f)| f.shadow.is_bridge());
         let inside = bridges.next().and_then(|(_, upstream)| upstream.shadow.buses());
         let Some((inside, _)) = inside else { return self.link_reset() };
@@ -206,18 +202,17 @@ impl Analyser {
         }
     }
 
-    /// What was seen so far.
+    /// The counters so far.
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
     }
 
-    /// TLPs seen so far: the number that the next one gets in
-    /// [`Step::number`].
+    /// TLPs seen so far: the number that the next one gets in [`Step::number`].
     pub fn seen(&self) -> u64 {
         self.shared.seen
     }
 
-    /// Software's settings of a function are gone.
+    /// Resets software's settings of a function.
     fn reset_function(&mut self, function: Bdf) {
         self.pending.forget(function);
         if let Some(function) = self.functions.get_mut(&function) {
@@ -228,7 +223,7 @@ impl Analyser {
         }
     }
 
-    /// A bridge resets what is below it.
+    /// Resets all functions below a bridge.
     fn reset_bus(&mut self, buses: (u8, u8)) {
         let below = |bdf: &Bdf| (buses.0..=buses.1).contains(&bdf.bus());
         let functions: Vec<Bdf> = self.functions.keys().copied().filter(below).collect();

@@ -1,7 +1,7 @@
 //! Requests that wait for completions.
 
 use super::HostRequest;
-use super::claims::Found;
+use super::claims::Match;
 use super::step::{Direction, Step};
 use std::collections::BTreeMap;
 use wire::tlp::{Completion, MemoryRequest};
@@ -23,12 +23,12 @@ pub(super) struct Fetch {
     pub answers: Vec<(std::ops::Range<usize>, Step)>,
 }
 
-/// Why a device reads host memory.
+/// The purpose of a device's read of host memory.
 #[derive(Debug)]
 pub(super) enum Purpose {
     Fetch(Fetch),
     /// Data or PRP entries.
-    Claimed(Found),
+    Claimed(Match),
     Unknown,
 }
 
@@ -37,13 +37,13 @@ pub(super) enum Purpose {
 pub(super) struct Read {
     pub request: MemoryRequest,
     pub purpose: Purpose,
-    /// What came so far, where it has to be looked at as a whole.
+    /// The bytes so far, where all of them are needed together.
     pub buffer: Vec<u8>,
-    /// Bytes that came.
+    /// Bytes received.
     pub done: usize,
 }
 
-/// What waits.
+/// A request that waits for completions.
 #[derive(Debug)]
 pub(super) enum Waiting {
     Host(HostRequest),
@@ -56,7 +56,7 @@ struct Entry {
     waiting: Waiting,
 }
 
-/// Requests by the way they went, requester and tag.
+/// Requests by direction, requester and tag.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     entries: BTreeMap<(Direction, Bdf, Tag), Entry>,
@@ -105,7 +105,7 @@ impl Pending {
         self.entries.len()
     }
 
-    /// Forgets what a device asked for.
+    /// Forgets the requests of a device.
     pub fn forget(&mut self, device: Bdf) {
         self.entries.retain(|(direction, requester, _), _| {
             *direction != Direction::Up || *requester != device

@@ -8,8 +8,7 @@ use wire::nvme::{COMPLETION_ENTRY, SUBMISSION_ENTRY};
 
 /// Queues of one kind that a controller may have here.
 const MOST_QUEUES: usize = 256;
-/// Doorbells of all queues whose entries are not fetched; a few of each queue
-/// are always kept.
+/// Doorbells of all queues whose entries are not fetched; a few of each queue are always kept.
 const MOST_DOORBELLS: usize = 1 << 16;
 const FEW_DOORBELLS: usize = 64;
 /// Completion entries of one queue that the host has not taken.
@@ -51,7 +50,7 @@ impl SubmissionQueue {
             return;
         }
         if std::mem::take(&mut self.lost.0) {
-            // It rings for one entry or more: the first fetch will tell.
+            // It rings for one entry or more: the first fetch shows how many.
             self.tail = (self.tail / entries + 2) * entries + u64::from(value);
             self.fetched = self.tail - 1;
             self.doorbells.push_back((self.tail, step));
@@ -60,7 +59,7 @@ impl SubmissionQueue {
         let more = (u64::from(value) + entries - self.tail % entries) % entries;
         self.tail += more;
         if self.tail - self.fetched >= entries {
-            // More than fits: what was overwritten cannot be told any more.
+            // More than fits: entries were overwritten.
             counters.bad_doorbells += 1;
             self.fetched = self.tail - more;
         }
@@ -83,8 +82,7 @@ impl SubmissionQueue {
         }
     }
 
-    /// The drive fetches the entry at `address`: the doorbell that rang for
-    /// it. `None` if none did.
+    /// The drive fetches the entry at `address`: the doorbell that rang for it. `None` if none did.
     pub fn fetch(&mut self, address: u64, counters: &mut Counters) -> Option<Step> {
         let offset = address.checked_sub(self.base)?;
         let (index, entries) = (offset / SUBMISSION_ENTRY as u64, u64::from(self.entries));
@@ -123,17 +121,17 @@ pub(super) struct CompletionQueue {
     head: u32,
     /// TLPs are missing: the head is not known until it is seen.
     lost: bool,
-    /// Indices of entries that the host has not taken, and whose they are.
+    /// Indices of entries that the host has not taken, with their commands.
     waiting: VecDeque<(u32, Uid)>,
-    /// How many of them an interrupt told about, from the front.
-    signalled: usize,
+    /// How many of them an interrupt has signalled, from the front.
+    signals: usize,
 }
 
 impl CompletionQueue {
     pub fn new(base: u64, entries: u32, vector: Option<u16>) -> Self {
         let waiting = VecDeque::new();
         let entries = entries.max(2);
-        Self { base, entries, vector, head: 0, lost: false, waiting, signalled: 0 }
+        Self { base, entries, vector, head: 0, lost: false, waiting, signals: 0 }
     }
 
     fn range(&self) -> Range<u64> {
@@ -146,25 +144,25 @@ impl CompletionQueue {
         self.waiting.push_back((index as u32, uid));
         if self.waiting.len() > MOST_WAITING {
             self.waiting.pop_front();
-            self.signalled = self.signalled.saturating_sub(1);
+            self.signals = self.signals.saturating_sub(1);
             counters.dropped += 1;
         }
     }
 
-    /// The drive signalled the queue's vector: whose entries that tells of.
+    /// The drive signalled the queue's vector: yields the commands of its entries.
     pub fn signal(&mut self) -> Vec<Uid> {
-        let from = std::mem::replace(&mut self.signalled, self.waiting.len());
+        let from = std::mem::replace(&mut self.signals, self.waiting.len());
         self.waiting.iter().skip(from).map(|(_, uid)| *uid).collect()
     }
 
-    /// The host wrote `value` to the head doorbell: whose entries it took.
+    /// The host wrote `value` to the head doorbell: yields the commands of the entries.
     pub fn take(&mut self, value: u32, counters: &mut Counters) -> Vec<Uid> {
         if value >= self.entries {
             counters.bad_doorbells += 1;
             return Vec::new();
         }
         if std::mem::take(&mut self.lost) {
-            // What was seen since then is what it can take.
+            // It can take the entries seen since then.
             let first = self.waiting.front().map_or(value, |(index, _)| index % self.entries);
             self.head = first;
         }
@@ -179,7 +177,7 @@ impl CompletionQueue {
             done.push(uid);
         }
         self.head = value;
-        self.signalled = self.signalled.saturating_sub(done.len());
+        self.signals = self.signals.saturating_sub(done.len());
         counters.unseen_completions += u64::from(taken).saturating_sub(done.len() as u64);
         done
     }
@@ -207,8 +205,7 @@ impl Queues {
         self.submission.values().map(SubmissionQueue::unfetched).sum()
     }
 
-    /// Adds a queue in the place of one with its number. `false` if there are
-    /// too many.
+    /// Adds a queue in the place of one with its number. `false` if there are too many.
     pub fn add_submission(&mut self, id: u16, queue: SubmissionQueue) -> bool {
         self.remove_submission(id);
         if self.submission.len() >= MOST_QUEUES {
@@ -230,8 +227,7 @@ impl Queues {
         true
     }
 
-    /// The host wrote `value` to the tail doorbell of `id`; `false` if there
-    /// is no such queue.
+    /// The host wrote `value` to the tail doorbell of `id`; `false` if there is no such queue.
     pub fn ring(&mut self, id: u16, value: u32, step: Step, counters: &mut Counters) -> bool {
         let Some(queue) = self.submission.get_mut(&id) else { return false };
         queue.ring(value, step, counters);
@@ -251,7 +247,7 @@ impl Queues {
         }
         for queue in self.completion.values_mut() {
             queue.waiting.clear();
-            queue.signalled = 0;
+            queue.signals = 0;
             queue.lost = true;
         }
     }
@@ -262,7 +258,7 @@ impl Queues {
         }
     }
 
-    /// Removes a queue: whose entries the host has not taken.
+    /// Removes a queue: yields the commands of entries that the host has not taken.
     pub fn remove_completion(&mut self, id: u16) -> Vec<Uid> {
         let Some(queue) = self.completion.remove(&id) else { return Vec::new() };
         self.forget(queue.base, Place::Completion(id));

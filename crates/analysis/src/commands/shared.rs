@@ -1,4 +1,4 @@
-//! What all controllers share: counters, limits, and what was found out.
+//! State shared by all controllers: counters, limits, events.
 
 use super::command::Command;
 use super::queues::Uid;
@@ -6,7 +6,7 @@ use super::step::Step;
 use super::{Counters, Event, Limits, Settings};
 use std::collections::VecDeque;
 
-/// Books on what is held.
+/// Counters, bounds and events of an analyser.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub settings: Settings,
@@ -40,13 +40,13 @@ impl Shared {
         Some(self.next_uid)
     }
 
-    /// Hands a command out.
+    /// Emits a finished command.
     pub fn close_command(&mut self, command: Command) {
         self.open -= 1;
         self.emit(Event::Command(Box::new(command)));
     }
 
-    /// Hands something out; the oldest is forgotten if nobody takes them.
+    /// Queues an event; drops the oldest if the queue is full.
     pub fn emit(&mut self, event: Event) {
         if self.events.len() >= self.limits().events {
             self.counters.dropped += 1;

@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 use wire::tlp::{Status, Tlp};
 use wire::{Instant, Tag};
 
-/// Which way a TLP goes.
+/// The direction of a TLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -75,7 +75,7 @@ pub struct Step {
     pub number: u64,
     /// Its part in the command.
     pub kind: StepKind,
-    /// Which way it went.
+    /// Its direction.
     pub direction: Direction,
     /// Its type as analysers print it, see [`Tlp::mnemonic`].
     pub tlp: &'static str,
@@ -90,16 +90,16 @@ pub struct Step {
     pub status: Status,
 }
 
-/// A TLP on its way through the analyser.
+/// A TLP as the analyser sees it.
 #[derive(Clone, Copy)]
-pub(super) struct Seen<'a> {
+pub(super) struct Timed<'a> {
     pub at: Instant,
     pub number: u64,
     pub direction: Direction,
     pub tlp: &'a Tlp,
 }
 
-impl Seen<'_> {
+impl Timed<'_> {
     pub fn step(&self, kind: StepKind, address: u64, bytes: usize, tag: Option<Tag>) -> Step {
         Step {
             at: self.at,

@@ -1,10 +1,9 @@
 //! A captured connection of the tunnel: from the bytes of both directions to
 //! frames, TLPs and commands.
 //!
-//! Bytes are pushed in the order in which they passed the capture, both
-//! directions mixed. A TLP counts as seen when the last byte of its frame
-//! was: no earlier could the far side act on it. So if every piece was noted
-//! before it was passed on, causes come before their effects.
+//! Bytes are pushed in the order in which they passed the capture, both directions mixed. A TLP
+//! counts as seen when the last byte of its frame was: the far side cannot act on it earlier. So if
+//! the capture notes bytes before it passes them on, causes come before their effects.
 
 use super::{Analyser, Direction, Settings};
 use bytes::{Buf, Bytes, BytesMut};
@@ -14,7 +13,7 @@ use wire::Instant;
 use wire::frame::{self, Control, HEADER, Header, Kind};
 use wire::tlp::{self, Tlp};
 
-/// What a capture holds.
+/// The payload of a tunnel frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// A TLP.
@@ -23,18 +22,18 @@ pub enum Payload {
     Control(Control),
 }
 
-/// One thing that passed.
+/// A TLP or control frame of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// When its frame was whole.
+    /// Time of the last byte of its frame.
     pub at: Instant,
-    /// Which way it went: [`Direction::Down`] is from the host.
+    /// Its direction: [`Direction::Down`] is from the host.
     pub direction: Direction,
     /// First byte of its frame in the stream of its direction.
     pub offset: u64,
     /// Sequence number of its frame; 0 on control frames.
     pub sequence: u32,
-    /// What it is.
+    /// The TLP or control frame.
     pub payload: Payload,
 }
 
@@ -55,12 +54,12 @@ pub enum Fault {
     /// A frame is missing or came twice.
     #[error("frame {got} where frame {expected} should follow")]
     Sequence {
-        /// The number that was due.
+        /// The expected number.
         expected: u32,
-        /// The number that came.
+        /// The number in the frame.
         got: u32,
     },
-    /// More is acknowledged than had passed.
+    /// A frame acknowledges more than had passed.
     #[error("acknowledges frames up to {acknowledged}, but {sent} had passed")]
     Acknowledged {
         /// What the header says.
@@ -97,7 +96,7 @@ pub struct DecodeError {
 /// One direction.
 #[derive(Debug, Default)]
 struct Side {
-    /// Bytes of a frame that is not whole.
+    /// Bytes of an incomplete frame.
     bytes: BytesMut,
     /// Where they begin.
     offset: u64,
@@ -106,8 +105,7 @@ struct Side {
     acknowledged: u32,
 }
 
-/// Cuts the streams of one connection into frames and TLPs. Holds at most one
-/// frame a direction.
+/// Cuts the streams of one connection into frames and TLPs. Holds at most one frame a direction.
 #[derive(Debug, Default)]
 pub struct Decoder {
     down: Side,
@@ -115,7 +113,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A connection on which nothing passed yet.
+    /// A connection before its first byte.
     pub fn new() -> Self {
         Self::default()
     }
@@ -124,8 +122,7 @@ impl Decoder {
     /// what they complete to `sink`.
     ///
     /// # Errors
-    /// The first fault; what was before it has been handed out, and nothing
-    /// more can be decoded.
+    /// The first fault; what was before it has been handed out, and nothing more can be decoded.
     pub fn push(
         &mut self,
         at: Instant,
@@ -150,8 +147,7 @@ impl Decoder {
         }
     }
 
-    /// Whether both streams end at the end of a frame, as they do when both
-    /// nodes end on purpose.
+    /// Checks that both streams end at the end of a frame, as after an orderly end of both nodes.
     ///
     /// # Errors
     /// [`Fault::Truncated`] for the first stream that does not.
@@ -240,7 +236,7 @@ impl Side {
 pub struct StreamRange {
     /// When; before they were passed on.
     pub at: Instant,
-    /// Which way they went.
+    /// Their direction.
     pub direction: Direction,
     /// Which bytes of that direction's stream they are.
     pub bytes: Range<usize>,
@@ -253,12 +249,12 @@ pub struct LinkAnalyser {
     decoder: Decoder,
     /// What the commands are taken from.
     pub analyser: Analyser,
-    /// Number of the latest hot reset, if the device has not done it yet.
+    /// Number of the latest hot reset, until the device acknowledges it.
     resetting: Option<u32>,
 }
 
 impl LinkAnalyser {
-    /// For a connection on which nothing passed yet.
+    /// For a connection before its first byte.
     pub fn new(settings: Settings) -> Self {
         Self { analyser: Analyser::new(settings), ..Self::default() }
     }
@@ -315,8 +311,7 @@ impl LinkAnalyser {
         Ok(())
     }
 
-    /// The capture is over: ends the commands on their way, to be taken as
-    /// events.
+    /// The capture is over: ends the commands on their way, to be taken as events.
     ///
     /// # Errors
     /// As [`Decoder::finish`].

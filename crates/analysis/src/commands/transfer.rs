@@ -1,10 +1,10 @@
-//! What a submission entry says about data: how much, which way, and where in
+//! The data transfer of a submission entry: length, direction and pointers to
 //! host memory (NVM Express 1.4, sections 4.3 and 4.4).
 
 use super::command::Transfer;
 use wire::nvme::{Command, DsmRange, IDENTIFY, opcode};
 
-/// What is presumed where an entry does not say how much data it moves.
+/// Presumed bytes where an entry does not say how much data it moves.
 const PRESUMED: u64 = 4096;
 
 /// Whether the I/O opcode addresses logical blocks by SLBA and NLB.
@@ -73,14 +73,13 @@ fn by_opcode(opcode: u8) -> Transfer {
 pub(super) struct Piece {
     pub address: u64,
     pub length: u64,
-    /// First byte of the transfer that lies there or that the first entry
-    /// speaks of.
+    /// First byte of the transfer that lies there or to which the first entry points.
     pub offset: u64,
     /// PRP entries, not data.
     pub list: bool,
 }
 
-/// Pieces that the entry itself tells of; `None` if its pointers are of a
+/// The parts that the entry itself points to; `None` if its pointers are of a
 /// kind that is not followed.
 pub(super) fn pieces(entry: &Command, bytes: u64, page: u64) -> Option<Vec<Piece>> {
     if bytes == 0 {
@@ -121,9 +120,8 @@ fn list(pointer: u64, offset: u64, bytes: u64, page: u64) -> Piece {
     Piece { address: pointer, length: needed.min(page - pointer % page), offset, list: true }
 }
 
-/// What the PRP entry at `address` says, if `value` is what it holds and
-/// speaks of the transfer's bytes from `offset`: the last one of a page points
-/// on if more is to come.
+/// The memory that the PRP entry `value` at `address` points to, if it is for the transfer's bytes
+/// from `offset`: the last entry of a page points to the next list if more follow.
 pub(super) fn list_entry(
     address: u64,
     value: u64,

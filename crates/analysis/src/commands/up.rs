@@ -2,25 +2,25 @@
 
 use super::down::first_dword;
 use super::pending::{Purpose, Read, Waiting};
-use super::step::{Direction, Seen};
+use super::step::{Direction, Timed};
 use super::{Analyser, Event, HostRequest, HostRequestKind, MOST_FUNCTIONS};
 use wire::Bdf;
 use wire::tlp::{Completion, MemoryRequest, Packet, Status};
 
 impl Analyser {
-    pub(super) fn up(&mut self, seen: Seen<'_>) {
+    pub(super) fn up(&mut self, seen: Timed<'_>) {
         self.shared.counters.up += 1;
         match seen.tlp.packet {
             Packet::MemoryRead(request) => self.device_read(seen, request),
             Packet::MemoryWrite(request) => self.device_write(seen, request),
-            Packet::Completion(c) => self.host_answer(seen, c),
+            Packet::Completion(c) => self.host_completion(seen, c),
             Packet::Message(_) => self.shared.counters.messages += 1,
             // Configuration requests only travel downwards.
             Packet::ConfigRead(_) | Packet::ConfigWrite(_) => self.shared.counters.orphans += 1,
         }
     }
 
-    fn device_read(&mut self, seen: Seen<'_>, request: MemoryRequest) {
+    fn device_read(&mut self, seen: Timed<'_>, request: MemoryRequest) {
         let purpose = match self.functions.get_mut(&request.requester) {
             Some(function) if function.shadow.is_nvme() => match &mut function.controller {
                 Some(controller) => controller.device_read(seen, &request, &mut self.shared),
@@ -36,10 +36,10 @@ impl Analyser {
         };
         let read = Read { request, purpose, buffer: Vec::new(), done: 0 };
         let waiting = Waiting::Device(Box::new(read));
-        self.await_answer(Direction::Up, request.requester, request.tag, waiting);
+        self.expect_completion(Direction::Up, request.requester, request.tag, waiting);
     }
 
-    fn device_write(&mut self, seen: Seen<'_>, request: MemoryRequest) {
+    fn device_write(&mut self, seen: Timed<'_>, request: MemoryRequest) {
         let function = self.functions.get_mut(&request.requester);
         let Some(function) = function.filter(|function| function.shadow.is_nvme()) else {
             self.shared.counters.foreign += 1;
@@ -56,8 +56,8 @@ impl Analyser {
         }
     }
 
-    /// An answer to what the host asked.
-    fn host_answer(&mut self, seen: Seen<'_>, c: Completion) {
+    /// A completion of a request of the host.
+    fn host_completion(&mut self, seen: Timed<'_>, c: Completion) {
         self.count_status(c.status);
         let Some(Waiting::Host(mut request)) = self.pending.take(Direction::Up, &c) else {
             self.shared.counters.unexpected_completions += 1;

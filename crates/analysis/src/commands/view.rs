@@ -24,8 +24,7 @@ impl Default for Options {
 /// Runs up to this long are printed in full.
 const SHORT_RUN: usize = 4;
 
-/// Kinds that belong together, in logical order (figures 9 and 10 of the
-/// NVMe/TSN paper).
+/// Kinds that belong together, in logical order (figures 9 and 10 of the NVMe/TSN paper).
 const GROUPS: [&[StepKind]; 7] = [
     &[StepKind::SqDoorbell],
     &[StepKind::SqeFetch, StepKind::SqeData],
@@ -36,7 +35,7 @@ const GROUPS: [&[StepKind]; 7] = [
     &[StepKind::CqDoorbell],
 ];
 
-/// A step and, in views of several commands, whose it is.
+/// A step and, in views of several commands, its command.
 struct Entry<'a> {
     step: &'a Step,
     owner: String,
@@ -50,9 +49,8 @@ enum Row<'a> {
     Repeated(usize, usize, u32),
 }
 
-/// The **NVMe transaction view**: the TLPs of a command in the order of their
-/// meaning, requests with their completions. This is not always the order in
-/// which they passed: see [`link`].
+/// The **NVMe transaction view**: the TLPs of a command in the order of their meaning, requests
+/// with their completions. This is not always the order in which they passed: see [`link`].
 pub fn transaction(command: &Command, options: Options) -> String {
     let mut out = headline(command);
     let _ = writeln!(out, "  {:<16}{COLUMNS}  packet", "step");
@@ -194,8 +192,7 @@ fn fold_unit<'a>(unit: &[&'a Entry<'a>], options: Options) -> Vec<Row<'a>> {
     rows.collect()
 }
 
-/// The rows of equal ones: all, or the first and the last and how many are
-/// between.
+/// The rows of equal ones: all, or the first and the last and how many are between.
 fn fold_run<'a, T>(
     run: &[T],
     options: Options,

@@ -1,3 +1,3 @@
-//! What was recorded, in the formats of other programs.
+//! Recordings in the formats of other programs.
 
 pub mod pcapng;

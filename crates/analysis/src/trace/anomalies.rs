@@ -1,4 +1,4 @@
-//! What should not be in a trace, and where it is.
+//! Anomalies in a trace, and where they are.
 
 use super::drive::StateChange;
 use super::run::{Finding, Run};
@@ -18,15 +18,14 @@ const PLACES: usize = 5;
 pub struct Anomaly {
     /// How often.
     pub count: u64,
-    /// The first times, in nanoseconds, each with the number of the packet at
-    /// hand and what it was.
+    /// The first times, in nanoseconds, each with the number of the packet at hand and what it was.
     pub places: Vec<(u64, u64, String)>,
 }
 
 /// All anomalies by kind.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Anomalies {
-    /// What needs an explanation.
+    /// Anomalies that need an explanation.
     #[serde(rename = "troubles")]
     pub unexplained: BTreeMap<&'static str, Anomaly>,
     /// What happens in every run.
@@ -155,7 +154,7 @@ impl Anomalies {
         }
     }
 
-    /// Takes what the analyser counts now, after each TLP. Yields what is new.
+    /// Takes the analyser's counters after each TLP. Yields new anomalies.
     pub fn count(&mut self, now: &Counters, tlp: &str) -> Vec<&'static str> {
         let before = std::mem::replace(&mut self.before, *now);
         let mut fresh = Vec::new();

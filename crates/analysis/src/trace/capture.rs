@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use wire::Instant;
 use wire::trace::{NodeRole, Record, Timed};
 
-/// What one TLP at the port serves.
+/// The commands that one TLP at the port serves.
 #[derive(Clone, Copy, Debug, Default)]
 struct Label {
     /// The first command, from 1 in `commands`; 0 for none.
@@ -19,12 +19,12 @@ struct Label {
     /// How many commands.
     count: u16,
     kind: Option<StepKind>,
-    /// Whether one of them is on an I/O queue, and whether one is wanted.
+    /// Whether one of them is on an I/O queue, and whether one is selected.
     io: bool,
-    wanted: bool,
+    selected: bool,
 }
 
-/// What is said of a command.
+/// A command as comments name it.
 #[derive(Clone, Debug)]
 struct Named {
     number: u64,
@@ -42,7 +42,7 @@ pub struct Capture {
     commands: Vec<Named>,
 }
 
-/// What was written.
+/// The number of TLPs written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// TLPs.
@@ -52,10 +52,10 @@ pub struct Written {
 }
 
 impl Capture {
-    /// Takes a command; if it is not `wanted` its TLPs are left out, unless
+    /// Adds a command. If it is not `selected` its TLPs are left out, unless
     /// they serve one that is. TLPs that serve no I/O command always stay:
     /// configuration, registers and admin commands say what the others mean.
-    pub fn add(&mut self, number: u64, command: &Command, wanted: bool) {
+    pub fn add(&mut self, number: u64, command: &Command, selected: bool) {
         let blocks = command.slba().zip(command.blocks());
         let (queue, cid) = (command.queue, command.entry.cid);
         self.commands.push(Named { number, kind: stats::kind(command), queue, cid, blocks });
@@ -71,7 +71,7 @@ impl Capture {
             }
             label.count = label.count.saturating_add(1);
             label.io |= !command.is_admin();
-            label.wanted |= wanted;
+            label.selected |= selected;
         }
     }
 
@@ -93,10 +93,10 @@ impl Capture {
         Ok((written, pass.file.finish()?))
     }
 
-    /// What is said about the TLP with this number; `None` if it is left out.
+    /// The comment of the TLP with this number; `None` if it is left out.
     fn comment(&self, number: u64) -> Option<String> {
         let label = self.labels.get(number as usize).copied().unwrap_or_default();
-        if label.io && !label.wanted {
+        if label.io && !label.selected {
             return None;
         }
         let named = label.command.checked_sub(1).and_then(|at| self.commands.get(at as usize));
@@ -121,7 +121,7 @@ struct Pass<'a, W> {
     file: TlpFile<W>,
     tap: Tap,
     number: u64,
-    /// What is missing before the next TLP.
+    /// The comment on records missing before the next TLP.
     gap: Option<String>,
     done: io::Result<()>,
 }

@@ -1,15 +1,14 @@
-//! How far the clocks of two nodes are apart, from nothing but the frames
-//! that passed between them: nothing arrives before it was sent.
+//! Estimates the offset of two nodes' clocks from the times of the frames
+//! that passed between them: no frame arrives before it was sent.
 //!
-//! A frame from the parent to the child says that the child's clock is ahead
-//! by its journey's time less at most; one the other way says how much at
-//! least. The best of both directions bound the offset; its middle is taken.
-//! That is exact if the shortest journeys take equally long both ways, and
-//! never wrong by more than the uncertainty.
+//! A frame from the parent to the child bounds the child's clock offset from above: receive time
+//! less send time. A frame the other way bounds it from below. The estimate is the middle between
+//! the tightest bounds. It is exact if the shortest delays are equal both ways, and never wrong by
+//! more than the uncertainty.
 
 use serde::Serialize;
 
-/// Clocks that differ more in their rate are no clocks: parts of one.
+/// The largest difference of clock rates that is searched, as a ratio.
 const MOST_DRIFT: f64 = 1e-3;
 /// Steps of the search for the rate; each leaves two thirds.
 const STEPS: usize = 80;
@@ -44,7 +43,7 @@ pub struct Offset {
 }
 
 impl Offset {
-    /// Of two nodes that have one clock; frames are not asked.
+    /// Of two nodes with one clock: no estimate is needed.
     pub(super) const fn none(samples: u64) -> Self {
         Self {
             offset_ns: 0,
@@ -85,7 +84,7 @@ impl Offset {
     }
 }
 
-/// The rate that leaves the bounds furthest apart. Their distance is concave
+/// The rate that leaves the widest gap between the bounds. Their distance is concave
 /// in it: the least of straight lines.
 fn steepest(bounds: &[Bound], since: u64) -> f64 {
     let width = |rate| extremes(bounds, since, rate).map_or(0, |(least, most)| most - least);

@@ -21,7 +21,7 @@ pub(super) fn tlp(length: u16, bytes: &[u8]) -> Option<Tlp> {
     all.is_empty().then_some(tlp)
 }
 
-/// What a TLP has in common at a port and on a link, where configuration
+/// The header bytes that are the same at a port and on a link, where configuration
 /// requests have become type 0.
 pub(super) type Key = [u8; 16];
 

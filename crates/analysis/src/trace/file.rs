@@ -19,7 +19,7 @@ const MOST_HEADER: usize = 4096;
 /// fit into their numbers.
 const LATEST: u64 = 1 << 61;
 
-/// What a file holds, in order.
+/// An item of a file, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A record.
@@ -36,14 +36,14 @@ struct Place {
     have: u32,
 }
 
-/// See the module.
+/// An open trace file and its chunks.
 #[derive(Debug)]
 pub struct TraceFile {
     /// Where it is.
     pub path: PathBuf,
     /// How it begins.
     pub header: Header,
-    /// Whether it was cut off in the middle of a chunk, as a kill does.
+    /// Whether it ends in the middle of a chunk, as after a kill.
     pub cut: bool,
     /// Bytes that are no chunk, or a damaged one.
     pub damaged: u64,
@@ -134,8 +134,7 @@ impl TraceFile {
         }
     }
 
-    /// Hands everything to `sink` in order. Yields how many records made no
-    /// sense.
+    /// Hands everything to `sink` in order. Yields how many records made no sense.
     ///
     /// # Errors
     /// One line that names the file.

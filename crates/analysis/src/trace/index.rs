@@ -1,5 +1,5 @@
-//! What is needed of a trace to bring it together with others: where its
-//! TLPs and frames are in time, and which TLP is in which frame.
+//! The index of a trace, for its place on the common timeline: the times of its
+//! TLPs and frames, and which TLP is in which frame.
 
 use super::decode::{Key, key};
 use super::drive::Drive;
@@ -21,8 +21,7 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct PortTlp {
     /// Nanoseconds of the node's clock.
     pub at: u64,
-    /// Its place among the TLPs of frames: towards the host, and towards the
-    /// devices.
+    /// Its place among the TLPs of frames: towards the host, and towards the devices.
     pub slots: [u32; 2],
 }
 
@@ -41,14 +40,14 @@ pub struct Frame {
     pub bytes: u32,
     /// TLPs in it.
     pub tlps: u32,
-    /// Which greeting of the link it follows.
+    /// Index of the connection that carries it.
     pub(super) connection: u32,
     /// The slot of its first TLP, and of how many it has one.
     pub(super) first: u32,
     pub(super) kept: u32,
 }
 
-/// A greeting of a link.
+/// A connection of a link, from its HELLO frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Connection {
     pub tap: Tap,
@@ -65,7 +64,7 @@ pub(super) struct Echo {
     pub number: u64,
 }
 
-/// See the module.
+/// The index of one trace file.
 #[derive(Debug, Default)]
 pub struct Index {
     pub(super) port: Vec<PortTlp>,
@@ -224,7 +223,7 @@ impl Builder {
         }
     }
 
-    /// What was on its way does not arrive.
+    /// Forgets the TLPs in flight, which do not arrive.
     fn forget(&mut self) {
         self.from_link.clear();
         self.from_port.clear();

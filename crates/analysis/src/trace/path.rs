@@ -1,9 +1,8 @@
 //! The way a command takes through the stages, and the time in each.
 //!
-//! Of TLPs that follow each other the same way only the last is followed to
-//! the other side: what it waits for is done where they come from. The legs
-//! of a path follow each other without gaps, so that they add up to the
-//! command's total.
+//! Of consecutive TLPs in one direction only the last is followed to the other side: the sender
+//! waits for nothing between them. The legs of a path follow each other without gaps, so that they
+//! add up to the command's total.
 
 use super::drive_timing::MediaAccess;
 use super::locations::{Location, Point};
@@ -14,7 +13,7 @@ use serde::Serialize;
 use std::fmt;
 
 wire::named! {
-    /// Where time passes.
+    /// A stage of the path: the place where time passes.
     #[derive(Serialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Stage {
@@ -64,7 +63,7 @@ wire::named! {
     }
 }
 
-/// A part of a path.
+/// A leg of a path: the time of one TLP in one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Leg {
     /// Where.
@@ -107,8 +106,7 @@ fn chain(command: &Command) -> Vec<Step> {
     chain
 }
 
-/// The path of a command from its doorbell to its head doorbell, or as far as
-/// it came.
+/// The path of a command from its doorbell to its head doorbell, or as far as it came.
 pub fn path(run: &Run, command: &Command) -> Vec<Leg> {
     let chain = chain(command);
     let (Some(first), Some(end)) = (chain.first(), chain.last()) else { return Vec::new() };
@@ -176,7 +174,7 @@ impl PathBuilder {
         self.now = to;
     }
 
-    /// Until `step` leaves where it comes from.
+    /// Adds the wait until `step` leaves its sender.
     fn wait(&mut self, step: &Step, start: &Point) {
         let stage = match start.location {
             Location::RootPort => Stage::Host,
@@ -215,7 +213,7 @@ fn sums<K: Copy + PartialEq>(path: &[Leg], all: &[K], of: fn(&Leg) -> Option<K>)
     all.iter().map(|key| (*key, sum(*key))).filter(|(_, ns)| *ns > 0).collect()
 }
 
-/// Times in microseconds, each behind what it was spent on.
+/// Times in microseconds, each after its name.
 pub fn listed<K: fmt::Display>(times: &[(K, u64)], between: &str) -> String {
     let each = times.iter().map(|(what, ns)| format!("{what} {}", micros(*ns)));
     each.collect::<Vec<_>>().join(between)

@@ -1,6 +1,5 @@
-//! Commands as Chrome trace events, which Perfetto and `chrome://tracing`
-//! open: a track a stage, a slice a command with its intervals in it, counters
-//! of commands under way.
+//! Commands as Chrome trace events, which Perfetto and `chrome://tracing` open: a track a stage, a
+//! slice a command with its intervals in it, counters of commands under way.
 
 use super::drive_timing::DriveTiming;
 use super::path::{Leg, Stage};

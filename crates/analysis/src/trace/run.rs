@@ -23,7 +23,7 @@ pub struct Node {
     pub parent: Option<Parent>,
 }
 
-/// How a node hangs below another.
+/// The link of a node to the node above it.
 #[derive(Debug)]
 pub struct Parent {
     /// Which node.
@@ -36,7 +36,7 @@ pub struct Parent {
     pub(super) connections: HashMap<u32, u32>,
 }
 
-/// See the module.
+/// The traces of one run on one timeline.
 #[derive(Debug)]
 pub struct Run {
     /// All nodes.
@@ -45,7 +45,7 @@ pub struct Run {
     pub root: usize,
 }
 
-/// What an analysis of a run comes across.
+/// An event in the analysis of a run.
 #[derive(Debug)]
 pub enum Finding<'a> {
     /// A TLP passed the port; this is its number there.
@@ -58,7 +58,7 @@ pub enum Finding<'a> {
     Link(Tap, LinkState<'a>, u64),
     /// The host resets what is behind a link.
     Reset(Tap, u64),
-    /// No more TLPs come: what is on its way now stays there.
+    /// The trace ends: commands in flight end as they are.
     End {
         /// Whether the trace was cut off, as a kill does.
         cut: bool,
@@ -69,8 +69,7 @@ impl Run {
     /// Opens the traces of one run.
     ///
     /// # Errors
-    /// One line for the user: a file that is no trace, or traces that do not
-    /// belong together.
+    /// One line for the user: a file that is no trace, or traces that do not belong together.
     pub fn open(paths: &[PathBuf]) -> Result<Self, Failure> {
         let files = paths.iter().map(|path| TraceFile::open(path));
         Self::of(files.collect::<Result<_, _>>()?)
@@ -217,7 +216,7 @@ impl Pass {
         sink(Finding::Tlp(number, direction, &tlp, at), self.analyser.counters());
     }
 
-    /// What is behind a link is as new.
+    /// Resets the functions behind a link.
     fn reset(&mut self, tap: Tap) {
         match tap.port() {
             Some(port) => self.analyser.port_reset(port as u8),
@@ -251,7 +250,7 @@ fn find_parent(nodes: &[Node], child: usize) -> Result<Option<Parent>, Failure> 
             let name = |node: usize| nodes[node].file.path.display().to_string();
             Failure(format!(
                 "{} and {} have no frames of both directions in common: how their clocks differ \
-                 cannot be timing",
+                 cannot be told",
                 name(node),
                 name(child)
             ))

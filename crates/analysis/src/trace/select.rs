@@ -1,4 +1,4 @@
-//! Which commands are wanted.
+//! The selection of commands.
 
 use crate::commands::{Command, command_names};
 use std::collections::BTreeSet;
@@ -88,7 +88,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
 }
 
-/// What is wanted; whatever is not set does not matter.
+/// A selection of commands; fields that are not set match all.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Numbers among all commands, from 1 in the order in which they ended.
@@ -114,13 +114,13 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether the command with this number is wanted.
+    /// Whether the command with this number is selected.
     pub fn has(&self, number: u64, command: &Command) -> bool {
-        let span = |wanted: &Option<Span>, first: Option<u64>, length: u64| {
-            let meets = |wanted: &Span| first.is_some_and(|first| wanted.meets(first, length));
-            wanted.as_ref().is_none_or(meets)
+        let span = |selected: &Option<Span>, first: Option<u64>, length: u64| {
+            let meets = |selected: &Span| first.is_some_and(|first| selected.meets(first, length));
+            selected.as_ref().is_none_or(meets)
         };
-        let name = |wanted: &Opcode| match wanted {
+        let name = |selected: &Opcode| match selected {
             Opcode::Number(number) => *number == command.entry.opcode,
             Opcode::Name(name) => *name == plain(&command.name()),
         };
@@ -137,9 +137,9 @@ impl Selection {
     }
 
     fn has_step(&self, command: &Command) -> bool {
-        let meets = |wanted: &Span| {
+        let meets = |selected: &Span| {
             let mut steps = command.steps.iter();
-            steps.any(|step| wanted.meets(step.address, u64::from(step.bytes)))
+            steps.any(|step| selected.meets(step.address, u64::from(step.bytes)))
         };
         let tagged = |tag: u16| {
             command.steps.iter().any(|step| step.tag.is_some_and(|found| found.get() == tag))

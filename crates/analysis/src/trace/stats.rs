@@ -42,7 +42,7 @@ struct Group {
     unacknowledged: u64,
 }
 
-/// What the commands of a type took.
+/// The latencies of the commands of a type.
 #[derive(Clone, Debug, Serialize)]
 pub struct Kind {
     /// The type: name and bytes.
@@ -86,7 +86,7 @@ pub struct PartTime {
     pub ns: u64,
 }
 
-/// See the module.
+/// Latencies of all commands, by type.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
     groups: BTreeMap<String, Group>,

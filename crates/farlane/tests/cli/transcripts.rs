@@ -1,5 +1,4 @@
-//! What documents say that a command prints, it prints: virtual time is the
-//! same on any machine.
+//! Commands print what the documents say: virtual time is the same on any machine.
 
 use crate::support::program::farlane;
 
@@ -32,15 +31,15 @@ fn printed(command: &str) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Whether `told` is `all`, but for what is left out.
-fn is_told(told: &[String], all: &[String]) -> bool {
-    match told.iter().position(|line| line == LEFT_OUT) {
-        None => told == all,
+/// Whether `shown` is `all`, but for what is left out.
+fn is_shown(shown: &[String], all: &[String]) -> bool {
+    match shown.iter().position(|line| line == LEFT_OUT) {
+        None => shown == all,
         Some(at) => {
-            let (head, tail) = (&told[..at], &told[at + 1..]);
+            let (head, tail) = (&shown[..at], &shown[at + 1..]);
             all.len() >= head.len()
                 && head == &all[..head.len()]
-                && (head.len()..=all.len()).any(|from| is_told(tail, &all[from..]))
+                && (head.len()..=all.len()).any(|from| is_shown(tail, &all[from..]))
         }
     }
 }
@@ -59,13 +58,13 @@ const PARTS: [(&str, &str); 4] = [
 /// Whether each row that a part of a sweep prints is on the page; columns are
 /// wider there.
 #[track_caller]
-fn rows_are_told(name: &str, command: &str, told: &[String]) {
+fn rows_are_shown(name: &str, command: &str, shown: &[String]) {
     let words = |line: &String| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let told: Vec<_> = told.iter().map(words).collect();
+    let shown: Vec<_> = shown.iter().map(words).collect();
     let part = printed(command);
     assert!(part.len() > 2, "a heading and the rows");
     for row in &part {
-        assert!(told.contains(&words(row)), "{name} tells something else of '{command}': {row}");
+        assert!(shown.contains(&words(row)), "{name} tells something else of '{command}': {row}");
     }
 }
 
@@ -77,15 +76,15 @@ fn check(name: &str, most: usize, parts: &[(&str, &str)]) {
     let virtual_time = |command: &str| command.starts_with("farlane sim ");
     let chosen: Vec<_> = all.iter().filter(|(command, _)| virtual_time(command)).collect();
     assert_eq!(chosen.len(), most, "{name}: {chosen:?}");
-    for (command, told) in chosen {
+    for (command, shown) in chosen {
         if let Some((whole, part)) = parts.iter().find(|(whole, _)| command.contains(whole)) {
-            rows_are_told(name, &command.replace(whole, part), told);
+            rows_are_shown(name, &command.replace(whole, part), shown);
             continue;
         }
         let all = printed(command).join("\n");
         let lines = |text: &str| text.trim_end().lines().map(str::to_owned).collect::<Vec<_>>();
         // Pages end where the output does.
-        let same = is_told(&lines(&told.join("\n")), &lines(&all));
+        let same = is_shown(&lines(&shown.join("\n")), &lines(&all));
         assert!(same, "{name} tells something else of '{command}':\n{all}");
     }
 }
@@ -141,7 +140,7 @@ fn transcripts_are_found_and_compared() {
         [("one -a".into(), lines(&["1", "2"])), ("two".into(), lines(&["3"]))]
     );
     let all = lines(&["a", "b", "c"]);
-    assert!(is_told(&all, &all) && is_told(&lines(&["a", "...", "c"]), &all));
-    assert!(is_told(&lines(&["..."]), &all) && !is_told(&lines(&["a", "..."]), &all[1..]));
-    assert!(!is_told(&lines(&["a", "c"]), &all) && !is_told(&lines(&["...", "b"]), &all));
+    assert!(is_shown(&all, &all) && is_shown(&lines(&["a", "...", "c"]), &all));
+    assert!(is_shown(&lines(&["..."]), &all) && !is_shown(&lines(&["a", "..."]), &all[1..]));
+    assert!(!is_shown(&lines(&["a", "c"]), &all) && !is_shown(&lines(&["...", "b"]), &all));
 }

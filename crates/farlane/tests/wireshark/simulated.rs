@@ -3,7 +3,7 @@
 use crate::support::folder;
 use crate::support::tshark::Tshark;
 use plan::simulate::limits::Assumptions;
-use plan::simulate::{Outputs, RequestedOutputs};
+use plan::simulate::{OutputFiles, Outputs};
 use report::target::Target;
 use sim::ethernet::Rate;
 use sim::workload::Workload;
@@ -15,12 +15,10 @@ const READS: u64 = 20;
 
 /// Runs it and captures its wires.
 fn run(config: &Config, capture: &Path) {
-    let requested = RequestedOutputs {
-        pcapng: Some(Target::File(capture.to_owned())),
-        ..RequestedOutputs::default()
-    };
+    let files =
+        OutputFiles { pcapng: Some(Target::File(capture.to_owned())), ..OutputFiles::default() };
     let mut outputs =
-        Outputs::begin(config, &requested, Assumptions::default(), &str::to_owned).unwrap();
+        Outputs::begin(config, &files, Assumptions::default(), &str::to_owned).unwrap();
     let mut world = World::new(config).unwrap();
     world.observe(outputs.observer());
     world.run().unwrap();

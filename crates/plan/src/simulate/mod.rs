@@ -14,6 +14,6 @@ mod tests;
 pub mod trace;
 mod watch;
 
-pub use outputs::{Outputs, RequestedOutputs};
+pub use outputs::{OutputFiles, Outputs};
 pub use page::PageLabels;
 pub use watch::{Observers, Shared};

@@ -17,7 +17,7 @@ use wire::Instant;
 
 /// The requested output files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RequestedOutputs {
+pub struct OutputFiles {
     /// Trace files: this one of the first host, others in the same folder.
     pub trace: Option<PathBuf>,
     /// A capture of all wires.
@@ -47,26 +47,26 @@ impl Outputs {
     /// One line that names a file.
     pub fn begin(
         config: &Config,
-        requested: &RequestedOutputs,
+        files: &OutputFiles,
         assumed: Assumptions,
         named: &dyn Fn(&str) -> String,
     ) -> Result<Self, Failure> {
-        let folder = match (&requested.trace, &requested.report) {
+        let folder = match (&files.trace, &files.report) {
             (None, Some(_)) => Some(tempfile::tempdir()?),
             _ => None,
         };
         let hidden = folder.as_ref().map(|folder| folder.path().join("run.trace"));
-        let trace = requested.trace.clone().or(hidden);
+        let trace = files.trace.clone().or(hidden);
         let trace = trace.map(|path| TraceFiles::create(config, &path)).transpose()?;
-        let capture = requested.pcapng.as_ref().map(|path| Capture::create(config, path, named));
-        let data = requested.report.as_ref().map(|_| Shared::new(ReportData::new(config)));
+        let capture = files.pcapng.as_ref().map(|path| Capture::create(config, path, named));
+        let data = files.report.as_ref().map(|_| Shared::new(ReportData::new(config)));
         Ok(Self {
             assumed,
             waits: Shared::new(Waits::new(config, &assumed)),
             trace: trace.map(Shared::new),
             capture: capture.transpose()?.map(Shared::new),
             data,
-            page: requested.report.clone(),
+            page: files.report.clone(),
             _folder: folder,
         })
     }

@@ -1,5 +1,4 @@
-//! Where things are in a configuration: links, ways through the network,
-//! names for people.
+//! Where things are in a configuration: links, ways through the network, names for people.
 
 use sim::Config;
 use sim::ethernet::{Rate, port};
@@ -7,8 +6,7 @@ use sim::network::{CableEnd, NetworkConfig};
 use sim::world::{Attached, PortConfig};
 use tsn::Gates;
 
-/// The downstream ports in the order of their links: host, port, its
-/// configuration.
+/// The downstream ports in the order of their links: host, port, its configuration.
 pub fn ports(config: &Config) -> impl Iterator<Item = (usize, usize, &PortConfig)> {
     config.hosts.iter().enumerate().flat_map(|(host, of)| {
         let ports = match &of.attached {
@@ -45,8 +43,7 @@ pub fn route(network: &NetworkConfig, from: usize, to: usize, priority: u8) -> V
     route.map(egress).collect()
 }
 
-/// The link's ways: from the host to the device node, and back. Empty without
-/// a network.
+/// The link's ways: from the host to the device node, and back. Empty without a network.
 pub fn routes<'a>(config: &'a Config, port: &PortConfig) -> [Vec<Egress<'a>>; 2] {
     let Some(([host, device], priority)) = port.transport.stations() else {
         return [Vec::new(), Vec::new()];

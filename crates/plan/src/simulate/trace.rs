@@ -19,10 +19,9 @@ use wire::trace::{
 
 /// Bytes of a chunk, its header included.
 const CHUNK: usize = 1 << 20;
-/// A TLP is reported when the port takes it, with the earlier time at which its
-/// first byte passed; one behind a closed gate much later. So many records
-/// are held back at least, and those of the last millisecond, to be put in
-/// order; but never more than the most.
+/// A TLP is reported when the port takes it, with the earlier time at which its first byte passed;
+/// one behind a closed gate much later. So many records are held back at least, and those of the
+/// last millisecond, to be put in order; but never more than the most.
 const HELD: usize = 4096;
 const MOST_HELD: usize = 1 << 16;
 const WINDOW_PS: u64 = 1_000_000_000;

@@ -7,8 +7,7 @@ use wire::Instant;
 use wire::frame::FrameReport;
 use wire::tlp::Tlp;
 
-/// A shared observer: the world has one clone, and the owner of the
-/// results keeps the other.
+/// A shared observer: the world has one clone, and the owner of the results keeps the other.
 #[derive(Debug, Default)]
 pub struct Shared<T>(pub Rc<RefCell<T>>);
 

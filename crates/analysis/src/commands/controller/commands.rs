@@ -1,7 +1,7 @@
 //! Commands: opened by their entry, followed through their pointers, closed
 //! by completion entry and head doorbell.
 
-use super::{Controller, Open};
+use super::{Controller, OpenCommand};
 use crate::commands::claims::{PAGE, Use};
 use crate::commands::command::{Command, Transfer};
 use crate::commands::queues::{CompletionQueue, SubmissionQueue, Uid};
@@ -12,7 +12,7 @@ use wire::nvme::{self, IDENTIFY, IdentifyNamespace, cns, opcode};
 
 /// Namespaces whose block size is remembered.
 const MOST_NAMESPACES: usize = 1024;
-/// Bytes a block until Identify Namespace tells.
+/// Bytes per block until Identify Namespace data was seen.
 const PRESUMED_BLOCK: u32 = 512;
 
 impl Controller {
@@ -48,7 +48,7 @@ impl Controller {
             moved: 0,
             data: (collect && transfer != Transfer::None).then(Vec::new),
         };
-        let mut open = Open { command, claims: Vec::new(), next_claim: 0 };
+        let mut open = OpenCommand { command, claims: Vec::new(), next_claim: 0 };
         steps.iter().for_each(|step| shared.add_step(&mut open.command, *step));
         if let Some(before) = self.ids.insert((queue, entry.cid), uid) {
             shared.counters.reused_ids += 1;
@@ -63,7 +63,7 @@ impl Controller {
         }
     }
 
-    /// Claims memory, cut where TLPs are cut.
+    /// Claims memory, split at the boundaries that TLPs do not cross.
     pub(super) fn claim(&mut self, uid: Uid, piece: Piece, shared: &mut Shared) {
         let page = self.page();
         let Some(open) = self.open.get_mut(&uid) else { return };
@@ -126,7 +126,7 @@ impl Controller {
         }
     }
 
-    /// What a successful admin command changes.
+    /// Applies the changes that a successful admin command makes.
     fn apply(&mut self, uid: Uid, shared: &mut Shared) {
         let Some(open) = self.open.get_mut(&uid) else { return };
         let e = open.command.entry;
@@ -149,13 +149,15 @@ impl Controller {
                     self.close(uid, None, shared);
                 }
             }
-            opcode::admin::IDENTIFY if names_namespace(0, &e) => self.learn(uid, shared),
+            opcode::admin::IDENTIFY if names_namespace(0, &e) => {
+                self.record_block_size(uid, shared)
+            }
             _ => {}
         }
     }
 
     /// Takes the block size out of Identify Namespace data.
-    fn learn(&mut self, uid: Uid, shared: &mut Shared) {
+    fn record_block_size(&mut self, uid: Uid, shared: &mut Shared) {
         let Some(open) = self.open.get_mut(&uid) else { return };
         let data = open.command.data.as_deref().and_then(<[u8]>::first_chunk::<IDENTIFY>);
         let shift = data.map(|data| IdentifyNamespace::decode(data).lba_format.data_shift);
@@ -205,13 +207,12 @@ impl Controller {
     }
 }
 
-/// Whether the entry is Identify for a namespace, whose data tells the size of
-/// blocks.
+/// Whether the entry is Identify for a namespace, whose data has the size of blocks.
 fn names_namespace(queue: u16, entry: &nvme::Command) -> bool {
     queue == 0 && entry.opcode == opcode::admin::IDENTIFY && entry.cdw10 as u8 == cns::NAMESPACE
 }
 
-/// Whether the entry is Dataset Management, whose data says what it is for.
+/// Whether the entry is Dataset Management, whose data are ranges.
 fn names_ranges(queue: u16, entry: &nvme::Command) -> bool {
     queue != 0 && entry.opcode == opcode::nvm::DATASET_MANAGEMENT
 }

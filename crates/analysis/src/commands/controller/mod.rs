@@ -8,7 +8,7 @@ use super::command::Command;
 use super::pending::Fetch;
 use super::queues::{CompletionQueue, Queues, SubmissionQueue, Uid};
 use super::shared::Shared;
-use super::step::{Seen, StepKind};
+use super::step::{StepKind, Timed};
 use std::collections::BTreeMap;
 use wire::Bdf;
 use wire::nvme::register::{self, AdminQueueAttributes, Capabilities, Configuration};
@@ -16,19 +16,19 @@ use wire::nvme::register::{self, AdminQueueAttributes, Capabilities, Configurati
 /// MSI-X vectors a function can have (PCIe Base 4.0, section 7.7.2).
 const MOST_VECTORS: u64 = 2048;
 
-/// A command on its way.
+/// A command in flight.
 #[derive(Debug)]
-struct Open {
+struct OpenCommand {
     command: Command,
     claims: Vec<Key>,
     next_claim: u32,
 }
 
-/// See the module.
+/// The state of one NVMe controller.
 #[derive(Debug)]
 pub(super) struct Controller {
     device: Bdf,
-    /// Counts resets: fetches of before are not believed.
+    /// Counts resets: fetches begun before the latest one are ignored.
     generation: u64,
     capabilities: u64,
     configuration: u32,
@@ -36,7 +36,7 @@ pub(super) struct Controller {
     admin_sq: u64,
     admin_cq: u64,
     queues: Queues,
-    open: BTreeMap<Uid, Open>,
+    open: BTreeMap<Uid, OpenCommand>,
     /// Open commands without a completion entry, by queue and identifier.
     ids: BTreeMap<(u16, u16), Uid>,
     claims: Claims,
@@ -82,7 +82,7 @@ impl Controller {
     /// The host writes a double word at `address`, which is `offset` of BAR 0.
     pub fn register_write(
         &mut self,
-        seen: Seen<'_>,
+        seen: Timed<'_>,
         address: u64,
         offset: u64,
         value: u32,
@@ -122,7 +122,7 @@ impl Controller {
     /// A doorbell (sections 3.1.24 and 3.1.25), the stride as CAP says.
     fn doorbell(
         &mut self,
-        seen: Seen<'_>,
+        seen: Timed<'_>,
         address: u64,
         offset: u64,
         value: u32,
@@ -158,7 +158,7 @@ impl Controller {
         }
     }
 
-    /// Everything but the MSI-X table and the namespaces is gone.
+    /// Resets everything but the MSI-X table and the namespaces.
     pub fn reset(&mut self, shared: &mut Shared) {
         shared.counters.resets += 1;
         self.generation += 1;
@@ -168,13 +168,13 @@ impl Controller {
         shared.emit(super::Event::Reset { device: self.device });
     }
 
-    /// Nothing more comes of what is on its way.
+    /// The capture ends: commands in flight end as they are.
     pub fn end(&mut self, shared: &mut Shared) {
         shared.counters.unfetched_entries += self.queues.unfetched();
         self.close_all(shared);
     }
 
-    /// TLPs are missing: what was on its way is not known any more.
+    /// TLPs are missing: commands in flight end as they are.
     pub fn gap(&mut self, shared: &mut Shared) {
         // Not lost by the drive, but by the capture.
         let lost = shared.counters.lost_commands;

@@ -1,20 +1,20 @@
-//! What the drive does in host memory.
+//! The drive's DMA reads and writes.
 
 use super::Controller;
-use crate::commands::claims::{Found, Use};
+use crate::commands::claims::{Match, Use};
 use crate::commands::pending::{Fetch, Purpose, Read};
 use crate::commands::queues::Place;
 use crate::commands::shared::Shared;
-use crate::commands::step::{Seen, Step, StepKind};
+use crate::commands::step::{Step, StepKind, Timed};
 use crate::commands::transfer;
 use wire::nvme::{self, COMPLETION_ENTRY, SUBMISSION_ENTRY};
 use wire::tlp::MemoryRequest;
 
 impl Controller {
-    /// The drive reads host memory: what for.
+    /// The drive reads host memory: finds the purpose of the read.
     pub fn device_read(
         &mut self,
-        seen: Seen<'_>,
+        seen: Timed<'_>,
         request: &MemoryRequest,
         shared: &mut Shared,
     ) -> Purpose {
@@ -37,7 +37,7 @@ impl Controller {
 
     fn fetch(
         &mut self,
-        seen: Seen<'_>,
+        seen: Timed<'_>,
         id: u16,
         request: &MemoryRequest,
         shared: &mut Shared,
@@ -56,9 +56,15 @@ impl Controller {
         Purpose::Fetch(Fetch { queue: id, generation, step, doorbells, answers: Vec::new() })
     }
 
-    /// A part of what the drive read came: the bytes from `read.done`, and
-    /// the step they are without its kind.
-    pub fn answered(&mut self, read: &mut Read, bytes: &[u8], step: Step, shared: &mut Shared) {
+    /// A completion of a read by the drive: the bytes from `read.done`, and
+    /// the step without its kind.
+    pub fn read_completed(
+        &mut self,
+        read: &mut Read,
+        bytes: &[u8],
+        step: Step,
+        shared: &mut Shared,
+    ) {
         let from = read.done;
         match &mut read.purpose {
             Purpose::Unknown => {}
@@ -77,7 +83,7 @@ impl Controller {
         }
     }
 
-    /// Opens the commands whose entries became whole with the bytes from
+    /// Opens the commands whose entries are complete with the bytes from
     /// `from`.
     fn entries(&mut self, fetch: &Fetch, from: usize, buffer: &[u8], shared: &mut Shared) {
         let fresh = from / SUBMISSION_ENTRY..buffer.len() / SUBMISSION_ENTRY;
@@ -105,7 +111,7 @@ impl Controller {
     fn claimed(
         &mut self,
         read: &mut Read,
-        found: Found,
+        found: Match,
         bytes: &[u8],
         step: Step,
         shared: &mut Shared,
@@ -132,7 +138,7 @@ impl Controller {
     }
 
     /// Follows the PRP entries of `read` from number `fresh` on.
-    fn list(&mut self, read: &Read, found: Found, offset: u64, fresh: usize, shared: &mut Shared) {
+    fn list(&mut self, read: &Read, found: Match, offset: u64, fresh: usize, shared: &mut Shared) {
         let page = self.page();
         let bytes = self.open.get(&found.uid).map_or(0, |open| open.command.transfer.bytes());
         for (i, entry) in read.buffer.chunks_exact(8).enumerate().skip(fresh) {
@@ -148,7 +154,7 @@ impl Controller {
     /// The drive writes `bytes` to host memory.
     pub fn device_write(
         &mut self,
-        seen: Seen<'_>,
+        seen: Timed<'_>,
         address: u64,
         bytes: &[u8],
         shared: &mut Shared,
@@ -172,7 +178,7 @@ impl Controller {
 
     fn completions(
         &mut self,
-        seen: Seen<'_>,
+        seen: Timed<'_>,
         queue: u16,
         address: u64,
         bytes: &[u8],
@@ -191,7 +197,7 @@ impl Controller {
         }
     }
 
-    /// The vector that a write signals.
+    /// The MSI-X vector that a write signals.
     fn vector(&self, address: u64, bytes: &[u8]) -> Option<u16> {
         let data = u32::from_le_bytes(bytes.try_into().ok()?);
         let signals = |entry: &[u32; 4]| {
@@ -200,16 +206,16 @@ impl Controller {
         self.vectors.iter().find(|(_, entry)| signals(entry)).map(|(vector, _)| *vector)
     }
 
-    /// One interrupt may tell about many entries of many queues.
-    fn interrupt(&mut self, seen: Seen<'_>, vector: u16, address: u64, shared: &mut Shared) {
+    /// One interrupt may signal many entries of many queues.
+    fn interrupt(&mut self, seen: Timed<'_>, vector: u16, address: u64, shared: &mut Shared) {
         let step = seen.step(StepKind::MsiX, address, 4, None);
-        let mut told = Vec::new();
+        let mut signals = Vec::new();
         for queue in self.queues.completion.values_mut() {
             if queue.vector == Some(vector) {
-                told.extend(queue.signal());
+                signals.extend(queue.signal());
             }
         }
-        shared.counters.idle_interrupts += u64::from(told.is_empty());
-        told.into_iter().for_each(|uid| self.add_step(uid, step, shared));
+        shared.counters.idle_interrupts += u64::from(signals.is_empty());
+        signals.into_iter().for_each(|uid| self.add_step(uid, step, shared));
     }
 }

@@ -4,7 +4,7 @@ use super::Initial;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// From when to when something may have happened, as packet numbers.
+/// Packet numbers between which an event happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub start: u64,
@@ -15,7 +15,7 @@ pub(super) struct Span {
 #[derive(Clone, Debug)]
 pub(super) struct Write {
     pub span: Span,
-    /// It did take effect: it succeeded.
+    /// It succeeded, so it took effect.
     pub certain: bool,
     pub slba: u64,
     pub blocks: u64,
@@ -44,11 +44,11 @@ impl Write {
     }
 }
 
-/// What is to be said of a block that was read.
+/// The result of checking a block that was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub explained: bool,
-    /// Anything would have been right.
+    /// Its contents were not known before.
     pub unknown: bool,
     /// Writes that may have been the last.
     pub candidates: usize,
@@ -87,7 +87,7 @@ impl History {
         self.writes.push(write);
     }
 
-    /// To be called before questions are asked: the latest write stands last.
+    /// Sorts the writes by their end. Call it before [`explain`](Self::explain).
     pub fn sort(&mut self) {
         let Self { writes, by_stretch, long, .. } = self;
         for list in by_stretch.values_mut().chain([long]) {
@@ -121,8 +121,7 @@ impl History {
         verdict
     }
 
-    /// No write was certainly over: the block may still hold what it held
-    /// before all of them.
+    /// No write had certainly ended: the block may still hold its contents from before all of them.
     fn before_all(&mut self, block: u64, bytes: &[u8], initial: Initial, verdict: &mut Verdict) {
         let differs = match (initial, self.learnt.get(&block)) {
             (Initial::Zero, _) => bytes.iter().position(|byte| *byte != 0),

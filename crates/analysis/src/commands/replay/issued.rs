@@ -17,7 +17,7 @@ pub struct Issued {
     /// Namespace identifier.
     pub nsid: u32,
     /// First block and number of blocks of Read, Write and Write Zeroes;
-    /// `None` for all others, of which Linux's trace tells no blocks.
+    /// `None` for all others, whose blocks Linux's trace does not have.
     pub blocks: Option<(u64, u32)>,
 }
 
@@ -36,7 +36,7 @@ impl From<&Command> for Issued {
     }
 }
 
-/// What two records do not have in common, sorted.
+/// The differences of two records, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Issued and not captured.

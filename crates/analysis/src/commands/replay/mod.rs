@@ -1,15 +1,12 @@
-//! Checks a drive against its own traffic: what it was given to write must be
-//! what it gives to read.
+//! Checks a drive against its own traffic: reads must return the data written.
 //!
-//! Commands that overlap in time may take effect in any order, block by block
-//! (NVM Express 1.4, section 6.4): a block that was read is wrong only if no
-//! order explains it. A write takes effect between the arrival of its entry
-//! at the drive and its completion entry; one that failed or was lost may have
-//! taken effect or not. Deallocated blocks are expected to read as zeroes, as
+//! Commands that overlap in time may take effect in any order, block by block (NVM Express 1.4,
+//! section 6.4): a block that was read is wrong only if no order explains it. A write takes effect
+//! between the arrival of its entry at the drive and its completion entry; one that failed or was
+//! lost may have taken effect or not. Deallocated blocks are expected to read as zeroes, as
 //! farlane's media and Identify Namespace (DLFEAT) say.
 //!
-//! Everything that was moved is kept until [`Replay::check`]: memory is that
-//! of the capture.
+//! Everything that was moved is kept until [`Replay::check`]: memory is that of the capture.
 
 mod history;
 mod issued;
@@ -31,7 +28,7 @@ pub enum Initial {
     /// Zeroes.
     #[default]
     Zero,
-    /// Anything: the first read tells, later ones must agree.
+    /// Unknown: later reads must agree with the first.
     Unknown,
 }
 
@@ -45,8 +42,7 @@ pub struct Mismatch {
     pub nsid: u32,
     /// Logical block.
     pub block: u64,
-    /// First byte that differs from what was likeliest, from the start of the
-    /// namespace.
+    /// First byte that differs from what was likeliest, from the start of the namespace.
     pub offset: u64,
     /// Writes that might have been the last before the read.
     pub candidates: usize,
@@ -90,7 +86,7 @@ struct Read {
     data: Bytes,
 }
 
-/// See the module.
+/// Collects writes and reads, and checks the reads against the writes.
 #[derive(Debug, Default)]
 pub struct Replay {
     initial: Initial,
@@ -134,8 +130,7 @@ impl Replay {
         }
         match command.entry.opcode {
             opcode::nvm::READ if success => self.read(command),
-            // What a failed write brought may be on the media; what it did not
-            // bring cannot be.
+            // What a failed write brought may be on the media; what it did not bring cannot be.
             opcode::nvm::WRITE => self.write(command, success),
             opcode::nvm::WRITE_ZEROES => self.zeroes(&command, success),
             opcode::nvm::DATASET_MANAGEMENT if whole => self.deallocate(&command, success),
@@ -212,7 +207,7 @@ impl Replay {
     pub fn check(mut self) -> Report {
         self.histories.values_mut().for_each(History::sort);
         let mut reads = std::mem::take(&mut self.reads);
-        // The first to read a block that was never written tells of it.
+        // The first read of a block that was never written defines its contents.
         reads.sort_by_key(|read| read.span.end);
         reads.iter().for_each(|read| self.check_read(read));
         self.report

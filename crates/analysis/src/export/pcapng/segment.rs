@@ -13,7 +13,7 @@ pub(super) const MSS: usize = 1460;
 /// Window scale of both ends (RFC 7323, section 2.2).
 const SCALE: u8 = 7;
 
-/// What a segment is made from.
+/// The fields of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment<'a> {
     pub from: SocketAddrV4,

@@ -10,7 +10,7 @@ use std::net::SocketAddrV4;
 use wire::Instant;
 use wire::pcapng::{self, Interface, Packet, link_type};
 
-/// Who talks to whom.
+/// The endpoints of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// The host's end, which connected.
@@ -30,8 +30,8 @@ struct End {
     station: u8,
     /// Next sequence number.
     next: u32,
-    /// What the other end has been told to be received.
-    told: u32,
+    /// The latest acknowledgement sent to the other end.
+    acked: u32,
     started: bool,
 }
 
@@ -51,9 +51,8 @@ impl<W: Write> TcpFile<W> {
         Ok(Self { blocks })
     }
 
-    /// Adds a whole connection: the streams of both directions and the order in
-    /// which their bytes passed. Bytes that a range names and that are not
-    /// there are left out.
+    /// Adds a whole connection: the streams of both directions and the order in which their bytes
+    /// passed. Bytes that a range names and that are not there are left out.
     ///
     /// # Errors
     /// See [`begin`](Self::begin).
@@ -62,26 +61,26 @@ impl<W: Write> TcpFile<W> {
         connection: Connection,
         down: &[u8],
         up: &[u8],
-        ranges: &[StreamRange],
+        parts: &[StreamRange],
     ) -> io::Result<()> {
-        let end = |address, station, next| End { address, station, next, told: 0, started: false };
+        let end = |address, station, next| End { address, station, next, acked: 0, started: false };
         // Any initial sequence numbers will do; these wrap within a megabyte,
-        // which readers have to bear with.
+        // which readers must handle.
         let mut host = end(connection.host, 1, 0xfff0_0000);
         let mut device = end(connection.device, 2, 0x1000_0000);
-        let begin = ranges.first().map_or(Instant::ZERO, |range| range.at);
+        let begin = parts.first().map_or(Instant::ZERO, |part| part.at);
         self.segment(begin, &mut host, &mut device, Syn, &[])?;
         self.segment(begin, &mut device, &mut host, Syn, &[])?;
         self.segment(begin, &mut host, &mut device, Ack, &[])?;
         let mut last = begin;
-        for range in ranges {
-            let (from, to, stream) = match range.direction {
+        for part in parts {
+            let (from, to, stream) = match part.direction {
                 Direction::Down => (&mut host, &mut device, down),
                 Direction::Up => (&mut device, &mut host, up),
             };
-            last = range.at;
-            let end = range.bytes.end.min(stream.len());
-            let bytes = stream.get(range.bytes.start..end).unwrap_or_default();
+            last = part.at;
+            let end = part.bytes.end.min(stream.len());
+            let bytes = stream.get(part.bytes.start..end).unwrap_or_default();
             let segments = bytes.chunks(MSS).enumerate();
             for (index, payload) in segments {
                 // A receiver acknowledges every second segment (RFC 9293,
@@ -118,7 +117,7 @@ impl<W: Write> TcpFile<W> {
             payload,
         };
         from.next = from.next.wrapping_add((payload.len() + control.len()) as u32);
-        from.told = acknowledged.unwrap_or(0);
+        from.acked = acknowledged.unwrap_or(0);
         from.started = true;
         let frame = segment.encode();
         // Seen from the host.
@@ -148,6 +147,6 @@ impl<W: Write> TcpFile<W> {
 impl End {
     /// Bytes that it has not acknowledged.
     fn behind(&self, other: &Self) -> u32 {
-        other.next.wrapping_sub(self.told)
+        other.next.wrapping_sub(self.acked)
     }
 }

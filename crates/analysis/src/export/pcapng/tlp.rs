@@ -14,7 +14,7 @@ pub const PSEUDO_HEADER: usize = 4;
 const VERSION: u8 = 1;
 
 wire::named! {
-    /// Where TLPs are seen.
+    /// The point at which TLPs are captured.
     #[repr(u8)]
     pub enum Tap {
         /// Between the root complex and the switch.
@@ -38,7 +38,7 @@ impl Tap {
         }
     }
 
-    /// Whether what goes that way leaves the node at this tap: pcapng tells
+    /// The direction as seen by the interface of this tap: pcapng gives
     /// directions from the interface's point of view.
     const fn direction(self, direction: Direction) -> pcapng::Direction {
         let from_host = matches!(direction, Direction::Down);
@@ -47,7 +47,7 @@ impl Tap {
     }
 }
 
-/// A capture of TLPs, written as it goes.
+/// A capture of TLPs, written as they are added.
 pub struct TlpFile<W> {
     blocks: Blocks<W>,
     bytes: Vec<u8>,

@@ -46,7 +46,7 @@ pub(super) fn svg(chart: &Chart) -> String {
     text(&mut out, 18.0, 28.0, "title", "start", &chart.title);
     text(&mut out, 18.0, 46.0, "small", "start", &chart.subtitle);
     chart.columns.iter().for_each(|column| stage(&mut out, column));
-    closed_gates(&mut out, chart);
+    gates(&mut out, chart);
     axis(&mut out, chart, right - RIGHT);
     locations(&mut out, chart);
     chart.bands.iter().for_each(|band| frame(&mut out, chart, band));
@@ -104,7 +104,7 @@ fn y(chart: &Chart, at: i64) -> f64 {
     TOP + (at - chart.first) as f64 / (chart.last - chart.first) as f64 * HEIGHT
 }
 
-/// A stage's heading, and its ground if nobody looked there.
+/// A stage's heading, and a grey background if no trace covers it.
 fn stage(out: &mut String, column: &Column) {
     let Column { stage, left, right, seen } = column;
     let (middle, width) = ((left + right) / 2.0, right - left);
@@ -131,9 +131,9 @@ fn stage(out: &mut String, column: &Column) {
 
 /// Closed gates: at the left of the network's columns those on the way from
 /// the host, at the right those on the way back.
-fn closed_gates(out: &mut String, chart: &Chart) {
+fn gates(out: &mut String, chart: &Chart) {
     for column in chart.columns.iter().filter(|column| column.stage == Stage::Network) {
-        for closed in &chart.closed_gates {
+        for closed in &chart.gates {
             let width = (column.right - column.left) / 2.0;
             let x = if closed.up { column.left + width } else { column.left };
             let (top, bottom) = (y(chart, closed.from), y(chart, closed.to));
@@ -251,8 +251,7 @@ fn frame_label(out: &mut String, label: &Label, words: &str) {
     );
 }
 
-/// The lines of a group; of long ones the first and the last, and what is
-/// between as a surface.
+/// The lines of a group; of long ones the first and the last, and what is between as a surface.
 fn tlps(out: &mut String, chart: &Chart, group: &Group) {
     let (stroke, marker) = colour(group);
     let _ = writeln!(out, "<g class=\"tlp {marker}\" stroke=\"{stroke}\">");
@@ -317,9 +316,9 @@ fn tlp_labels(out: &mut String, chart: &Chart, direction: Direction) {
         .filter(|group| group.direction == direction)
         .filter_map(|group| Some((group, group.lines.iter().find_map(|line| line.first())?)))
         .collect();
-    let wanted: Vec<f64> = groups.iter().map(|(_, start)| y(chart, start.at)).collect();
-    let places = spread(&wanted, LINE, TOP - 4.0, TOP + HEIGHT + 4.0);
-    for (((group, start), place), at) in groups.iter().zip(places).zip(wanted) {
+    let preferred: Vec<f64> = groups.iter().map(|(_, start)| y(chart, start.at)).collect();
+    let places = spread(&preferred, LINE, TOP - 4.0, TOP + HEIGHT + 4.0);
+    for (((group, start), place), at) in groups.iter().zip(places).zip(preferred) {
         let words = words(group);
         let x = chart.x(start.location);
         let (side, anchor) = match direction {
@@ -366,7 +365,7 @@ fn legend(out: &mut String, chart: &Chart, at: f64) {
         text(out, x + 40.0, at + 4.0, "legend", "start", "frame of the tunnel");
         x += 60.0 + width("frame of the tunnel", 11.0);
     }
-    if !chart.closed_gates.is_empty() {
+    if !chart.gates.is_empty() {
         let _ = writeln!(
             out,
             "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"34\" height=\"10\" fill=\"#8a97a3\" \

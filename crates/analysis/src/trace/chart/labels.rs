@@ -69,9 +69,8 @@ fn apart(a: &[Point], b: &[Point]) -> bool {
     })
 }
 
-/// Where the words of each line go, by their widths: beside it within `room`
-/// (left, top, right, bottom), away from all other lines and words. `None`
-/// where there is no place.
+/// Where the words of each line go, by their widths: beside it within `room` (left, top, right,
+/// bottom), away from all other lines and words. `None` where there is no place.
 pub(super) fn place(lines: &[(Line, f64)], room: [f64; 4]) -> Vec<Option<Label>> {
     let mut placed: Vec<Label> = Vec::new();
     let mut all = Vec::new();
@@ -122,8 +121,7 @@ mod tests {
         assert_eq!((label.at, label.below), ((495.0, 210.0), false));
     }
 
-    /// Frames behind each other, held up by a gate: steep, and closer than
-    /// their words are high.
+    /// Frames behind each other, held up by a gate: steep, and closer than their words are high.
     #[test]
     fn of_a_steep_bundle_the_outer_ones_have_words() {
         let lines = [line(600.0, 330.0), line(612.0, 342.0), line(624.0, 354.0)];

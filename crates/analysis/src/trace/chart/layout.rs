@@ -1,4 +1,4 @@
-//! Where things go: columns, the scale, labels that do not overlap.
+//! The layout: columns, the scale, labels that do not overlap.
 
 use super::Column;
 use crate::trace::locations::Location;
@@ -63,18 +63,18 @@ pub(super) fn x(columns: &[Column], location: Location) -> f64 {
     }
 }
 
-/// Moves labels apart: where each is wanted, in any order, to where it gets,
+/// Moves labels apart: from their preferred places, in any order, to places
 /// `line` apart at least, between `top` and `bottom` if they fit there.
-pub(super) fn spread(wanted: &[f64], line: f64, top: f64, bottom: f64) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..wanted.len()).collect();
-    order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
-    let mut places = wanted.to_vec();
+pub(super) fn spread(preferred: &[f64], line: f64, top: f64, bottom: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..preferred.len()).collect();
+    order.sort_by(|a, b| preferred[*a].total_cmp(&preferred[*b]));
+    let mut places = preferred.to_vec();
     let mut least = top;
     for index in &order {
         places[*index] = places[*index].max(least);
         least = places[*index] + line;
     }
-    let mut most = bottom.max(top + line * wanted.len().saturating_sub(1) as f64);
+    let mut most = bottom.max(top + line * preferred.len().saturating_sub(1) as f64);
     for index in order.iter().rev() {
         places[*index] = places[*index].min(most);
         most = places[*index] - line;

@@ -1,5 +1,5 @@
 //! The sequence diagram of one command as SVG (figure 8 of the NVMe/TSN
-//! brief): time downwards and to scale, a column a stage, a line a TLP through
+//! paper): time downwards and to scale, a column a stage, a line a TLP through
 //! every point at which it was seen, frames in the network's column.
 
 mod draw;
@@ -32,8 +32,7 @@ struct Group {
     kind: StepKind,
     tlp: &'static str,
     direction: Direction,
-    /// For each the points from where it began, with times since the start of
-    /// the command.
+    /// For each the points from where it began, with times since the start of the command.
     lines: Vec<Vec<Point>>,
     bytes: Vec<u32>,
     packet: u64,
@@ -71,7 +70,7 @@ struct Chart {
     columns: Vec<Column>,
     groups: Vec<Group>,
     bands: Vec<Band>,
-    closed_gates: Vec<ClosedGate>,
+    gates: Vec<ClosedGate>,
     /// Accesses to the media: from, to, and what.
     media: Vec<(i64, i64, String)>,
     /// Times shown, in nanoseconds since the start of the command.
@@ -87,13 +86,12 @@ pub fn chart(run: &Run, command: &Command) -> String {
 }
 
 /// The same with times at which gates are closed.
-pub fn chart_with_gates(run: &Run, command: &Command, closed_gates: Vec<ClosedGate>) -> String {
+pub fn chart_with_gates(run: &Run, command: &Command, gates: Vec<ClosedGate>) -> String {
     let mut chart = Chart::new(run, command);
     let start = command.start.as_ns() as i64;
     let own = |time: i64| (time - start).clamp(chart.first, chart.last);
-    let closed_gates =
-        closed_gates.into_iter().map(|s| ClosedGate { from: own(s.from), to: own(s.to), ..s });
-    chart.closed_gates = closed_gates.filter(|closed| closed.from < closed.to).collect();
+    let gates = gates.into_iter().map(|s| ClosedGate { from: own(s.from), to: own(s.to), ..s });
+    chart.gates = gates.filter(|closed| closed.from < closed.to).collect();
     draw::svg(&chart)
 }
 
@@ -109,21 +107,9 @@ impl Chart {
         let (title, subtitle) = titles(command);
         let footer = footer(run, command);
         let total = command.duration().map(|total| total.as_ns() as i64);
-        let closed_gates = Vec::new();
+        let gates = Vec::new();
         let media = media(run, command, start);
-        Self {
-            title,
-            subtitle,
-            footer,
-            columns,
-            groups,
-            bands,
-            closed_gates,
-            media,
-            first,
-            last,
-            total,
-        }
+        Self { title, subtitle, footer, columns, groups, bands, gates, media, first, last, total }
     }
 
     /// The middle line between two columns that a location is.

@@ -7,8 +7,7 @@ use crate::trace::capture::{Capture, Written};
 use crate::trace::{Finding, Run, Selection};
 use wire::trace::{CHUNK_HEADER, ChunkHeader, Record, Records, Tap, Timed};
 
-/// One packet: time, bytes on the wire, bytes kept behind the pseudo header,
-/// comment.
+/// One packet: time, bytes on the wire, bytes kept behind the pseudo header, comment.
 #[derive(Debug)]
 struct Packet {
     at_ns: u64,
@@ -89,8 +88,7 @@ fn what_gives_the_rest_its_meaning_stays() {
     assert!(packets.iter().any(|p| p.comment.contains("Create I/O Completion Queue")));
 }
 
-/// The host's trace with at most `keep` bytes of each payload, and without
-/// its chunk `missing`.
+/// The host's trace with at most `keep` bytes of each payload, and without its chunk `missing`.
 fn rewritten(traces: &Traces, keep: usize, missing: usize) -> Vec<u8> {
     let whole = std::fs::read(&traces.host).unwrap();
     let chunks = chunks(&whole);
@@ -152,7 +150,7 @@ fn a_gap_is_told_where_it_is() {
     let traces = traces_of(71, |testbed, drive| testbed.reads(drive, 0..30));
     let path = traces.file("gap", &rewritten(&traces, 4096, 12));
     let (_, packets) = capture(&Run::open(&[path]).unwrap(), &Selection::default());
-    let timing = |p: &&Packet| p.comment.starts_with("records are missing before this");
-    assert_eq!(packets.iter().filter(timing).count(), 1);
+    let gap = |p: &&Packet| p.comment.starts_with("records are missing before this");
+    assert_eq!(packets.iter().filter(gap).count(), 1);
     assert!(packets.len() < traces.testbed.tlps.len());
 }

@@ -93,8 +93,7 @@ fn chunks_of_a_ring_are_read_in_order() {
     let chunks: Vec<_> = chunks(&whole).into_iter().map(|(_, place)| place).collect();
     let middle = chunks[chunks.len() / 2].start;
     let start = chunks[0].start;
-    // The end was written over the front, and a rest of something else is
-    // between.
+    // The end was written over the front, and a rest of something else is between.
     let ring = [&whole[..start], &whole[middle..], &b"FLCK rest"[..], &whole[start..middle]];
     let path = traces.file("ring", &ring.concat());
     assert_eq!(read(&path), Ok((traces.testbed.commands.len(), 0)));
@@ -147,8 +146,7 @@ proptest! {
     }
 }
 
-/// The same with the checksums of its chunks made right, as far as they are
-/// found.
+/// The same with the checksums of its chunks made right, as far as they are found.
 fn checksummed(bytes: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
     let mut at = 0;

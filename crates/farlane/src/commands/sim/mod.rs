@@ -9,7 +9,7 @@ mod sweep;
 use super::{Failure, Outcome};
 use crate::stdout::{assign_stdout, file_only};
 use document::{Document, FailedRun};
-use plan::simulate::RequestedOutputs;
+use plan::simulate::OutputFiles;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
 use plan::{Plan, Planned};
 use report::target::Target;
@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Outcome {
         Assumptions { completion_timeout: args.completion_timeout, ..Assumptions::default() };
     warn(&name, &planned, &assumed);
     let record = planned.record.clone();
-    let requested = RequestedOutputs {
+    let requested = OutputFiles {
         trace: args.trace.clone().or(record.trace),
         pcapng: args.pcapng.clone().or(record.pcapng),
         report: args.report.clone().or(record.report),

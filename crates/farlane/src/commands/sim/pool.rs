@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Runs all of them, the first with what is `requested`; documents come in the
-/// order of the plans.
+/// Runs all of them, the first with what is `requested`; documents come in the order of the plans.
 ///
 /// # Errors
 /// That of the first plan that has one, with its place.

@@ -2,7 +2,7 @@
 
 use plan::Planned;
 use plan::simulate::limits::{Assumptions, Row};
-use plan::simulate::{Observers, Outputs, PageLabels, RequestedOutputs};
+use plan::simulate::{Observers, OutputFiles, Outputs, PageLabels};
 use report::Failure;
 use sim::measure::{Breakdown, CommandRecord, Observer, STAGES, Stage};
 use sim::world::Report;
@@ -23,8 +23,7 @@ pub struct RunProgress {
     pub ns: AtomicU64,
 }
 
-/// Builds the world of `config`, lets `observers` watch it, and runs it to its
-/// end; `pace` follows.
+/// Builds the world of `config`, lets `observers` watch it, and runs it to its end; `pace` follows.
 ///
 /// # Errors
 /// One line that says why it did not end.
@@ -130,7 +129,7 @@ pub fn breakdown_in_ns(breakdown: &Breakdown) -> [u64; STAGES] {
 
 /// Outputs of a simulation besides its document.
 pub struct RunOptions {
-    pub requested: RequestedOutputs,
+    pub requested: OutputFiles,
     pub assumed: Assumptions,
     /// The plan as it was written.
     pub text: String,

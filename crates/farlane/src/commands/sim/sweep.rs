@@ -3,7 +3,7 @@
 use super::document::Document;
 use super::print::us;
 use super::{Args, Failure, Outcome, built, pool, print};
-use plan::simulate::RequestedOutputs;
+use plan::simulate::OutputFiles;
 use plan::{Plan, Planned};
 use report::{Align, Axis, Page, Plot, Scale, Series, Table, time};
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub fn run(args: &Args, plan: &Plan) -> Outcome {
         }
         plans.push(built(args, &one)?);
     }
-    let recorded = |plan: &Planned| plan.record != RequestedOutputs::default();
+    let recorded = |plan: &Planned| plan.record != OutputFiles::default();
     if plans.iter().any(recorded) {
         eprintln!("farlane: {}: sweeps record nothing", args.plan.display());
     }

@@ -67,7 +67,7 @@ fn overview(page: &mut Page, report: &Report) {
     let tile = |value: String, name: &str| Tile { value, name: name.to_owned(), bad: false };
     let mut tiles = vec![
         tile(time((last - first) as f64), "recorded"),
-        tile(report.wanted.to_string(), "commands"),
+        tile(report.selected.to_string(), "commands"),
         tile(index.tlps().to_string(), "TLPs"),
         tile(frames.len().to_string(), "frames of the tunnel"),
     ];
@@ -77,11 +77,11 @@ fn overview(page: &mut Page, report: &Report) {
     let name = "to look at, see below".to_owned();
     tiles.push(Tile { value: anomalies.to_string(), name, bad: anomalies > 0 });
     page.tiles(&tiles);
-    if report.wanted < report.all {
+    if report.selected < report.all {
         page.text(&format!(
             "A part of the trace: {} of {} commands passed the filters. TLPs, frames and what \
              stands out are those of the whole trace.",
-            report.wanted, report.all
+            report.selected, report.all
         ));
     }
 }

@@ -137,7 +137,7 @@ pub fn print(report: &Report) -> Outcome {
         nodes: (0..report.run.nodes.len()).map(|number| node(&report.run, number)).collect(),
         commands: report.shown.iter().map(entry).collect(),
         lifecycle: state_entries(&report.run),
-        selected: report.wanted,
+        selected: report.selected,
         total: report.all,
         stats: report.statistics.kinds(),
         counters: &report.counters,

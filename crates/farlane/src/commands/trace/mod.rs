@@ -116,7 +116,7 @@ struct Shown {
     number: u64,
     command: Command,
     path: Vec<Leg>,
-    /// What its drive timing.
+    /// Its times in the drive, if the trace of the drive is here.
     timing: Option<DriveTiming>,
 }
 
@@ -125,7 +125,7 @@ struct Report {
     run: Run,
     shown: Vec<Shown>,
     /// Selected commands, and all commands.
-    wanted: u64,
+    selected: u64,
     all: u64,
     statistics: Statistics,
     anomalies: Anomalies,
@@ -224,7 +224,7 @@ fn capture(run: &Run, capture: &Capture, target: &Target) -> Result<Written, Fai
 fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Report, Failure> {
     let run = Run::open(&args.files)?;
     let (selection, limit) = (args.selection(), args.limit());
-    let (mut shown, mut wanted, mut all) = (Vec::new(), 0, 0);
+    let (mut shown, mut selected, mut all) = (Vec::new(), 0, 0);
     let (mut statistics, mut anomalies) = (Statistics::default(), Anomalies::default());
     let mut perfetto = args.perfetto.as_ref().map(begin_perfetto).transpose()?;
     let mut labels = args.pcapng.as_ref().map(|_| Capture::default());
@@ -242,7 +242,7 @@ fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Re
         if !fits {
             return;
         }
-        wanted += 1;
+        selected += 1;
         let path = path(&run, &command);
         statistics.add(&command, &path);
         if let Some(ranking) = &mut ranking {
@@ -265,5 +265,5 @@ fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Re
         (Some(labels), Some(path)) => Some(capture(&run, labels, path)?),
         _ => None,
     };
-    Ok(Report { run, shown, wanted, all, statistics, anomalies, counters, unreadable, captured })
+    Ok(Report { run, shown, selected, all, statistics, anomalies, counters, unreadable, captured })
 }

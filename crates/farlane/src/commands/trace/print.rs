@@ -39,11 +39,11 @@ pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()
     }
     write!(out, "{}", state_changes(&report.run))?;
     writeln!(out)?;
-    if !args.stats && (report.shown.len() as u64) < report.wanted {
-        let more = report.wanted - report.shown.len() as u64;
-        writeln!(out, "{more} more of {} commands that fit; --limit shows more", report.wanted)?;
+    if !args.stats && (report.shown.len() as u64) < report.selected {
+        let more = report.selected - report.shown.len() as u64;
+        writeln!(out, "{more} more of {} commands that fit; --limit shows more", report.selected)?;
     } else {
-        writeln!(out, "{} of {} commands", report.wanted, report.all)?;
+        writeln!(out, "{} of {} commands", report.selected, report.all)?;
     }
     if let Some(captured) = report.captured {
         writeln!(out, "{} TLPs in the capture, {} of them cut", captured.tlps, captured.cut)?;
@@ -157,7 +157,7 @@ fn problem(command: &Command) -> String {
     all.join(", ")
 }
 
-/// What the drive timing of a command, below its TLPs and in their columns.
+/// The times of a command in the drive, below its TLPs and in their columns.
 fn in_drive(shown: &Shown) -> String {
     let Some(timing) = &shown.timing else { return String::new() };
     let start = shown.command.start.as_ns() as i64;
@@ -182,10 +182,10 @@ fn in_drive(shown: &Shown) -> String {
     out
 }
 
-/// Turns in the state_entries of the drives that are listed.
+/// State changes listed at most.
 const MOST_STATE_CHANGES: usize = 20;
 
-/// What became of the controllers, if they timing.
+/// State changes of the controllers, as far as recorded.
 fn state_changes(run: &Run) -> String {
     let state_changes = run.state_changes();
     if state_changes.is_empty() {

@@ -36,8 +36,7 @@ struct Flow {
 struct Link {
     /// Host, device node.
     stations: [usize; 2],
-    /// The host's port in the connection that stands; the device node's is the
-    /// link's for good.
+    /// The host's port in the connection that stands; the device node's is the link's for good.
     port: Option<u16>,
     /// Down, up.
     flows: [Flow; 2],

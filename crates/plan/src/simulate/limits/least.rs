@@ -1,6 +1,5 @@
-//! The minimum wait of requests, by arithmetic alone: every queue
-//! empty, every gate open, nothing lost. A wait that exceeds its limit even then
-//! breaks for certain.
+//! The minimum wait of requests, by arithmetic alone: every queue empty, every gate open, nothing
+//! lost. A wait that exceeds its limit even then breaks for certain.
 
 use super::waits::{ADMIN, COMPLETION, IO};
 use super::{Assumptions, CompletionTimeout, Limits, Row};
@@ -17,8 +16,7 @@ use wire::Duration;
 
 const RTO: &str = "Linux include/net/tcp.h, TCP_RTO_MIN; RFC 6298, 2.1";
 
-/// Bytes of the shortest TLP: a header of 3 double words (PCIe Base 4.0,
-/// 2.2.1).
+/// Bytes of the shortest TLP: a header of 3 double words (PCIe Base 4.0, 2.2.1).
 const TLP: usize = 12 + FRAMING;
 
 /// The rows that exceed their limit for certain. The others are lower bounds of

@@ -90,9 +90,8 @@ impl Waits {
         }
     }
 
-    /// Nothing happens any more: what is under way has waited until now. If
-    /// the workloads are not `done`, commands are, since the last one ended at
-    /// the latest.
+    /// Nothing happens any more: what is under way has waited until now. If the workloads are not
+    /// `done`, commands are, since the last one ended at the latest.
     pub fn finish(&mut self, now: Instant, done: bool) {
         for (host, since) in self.ended.iter().enumerate().filter(|_| !done) {
             if *since > Instant::ZERO {
@@ -120,8 +119,7 @@ impl Waits {
         self.acks.retransmitted
     }
 
-    /// What was seen, by limit. Without a tunnel there is no link, and over raw
-    /// Ethernet no TCP.
+    /// What was seen, by limit. Without a tunnel there is no link, and over raw Ethernet no TCP.
     pub(super) fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> =
             [&self.drive, &self.root, &self.io, &self.admin].map(Row::clone).into();
@@ -135,9 +133,8 @@ impl Waits {
         rows
     }
 
-    /// A request whose key is used again, or that nothing can answer any more.
-    /// Who has waited for the completion timeout has given up, by its own
-    /// clock: nobody takes a tag again before.
+    /// A request whose key is used again, or that nothing can answer any more. Who has waited for
+    /// the completion timeout has given up, by its own clock: nobody takes a tag again before.
     fn unanswered(&mut self, now: Instant, key: Key, request: Request) {
         let (point, requester, tag) = key;
         let Request { since, kind, up } = request;

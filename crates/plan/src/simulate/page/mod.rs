@@ -110,23 +110,22 @@ fn links(page: &mut Page, subject: &Subject<'_>) {
     page.table(&table);
 }
 
-/// Of the median of the commands of which there are most, and of the worst of
-/// all.
+/// Of the median of the commands of which there are most, and of the worst of all.
 fn sequence_diagrams(page: &mut Page, subject: &Subject<'_>) -> Result<(), Failure> {
     let Subject { config, data, traces, .. } = subject;
     let (Some((main, many)), Some((other, slow))) = (data.main(), overview::worst(data)) else {
         return Ok(());
     };
-    let requested = [("median", main, many.at(0.5)), ("worst", other, slow.worst)];
-    if requested.iter().any(|(_, (host, _), _)| usize::from(*host) >= traces.len()) {
+    let ranked = [("median", main, many.at(0.5)), ("worst", other, slow.worst)];
+    if ranked.iter().any(|(_, (host, _), _)| usize::from(*host) >= traces.len()) {
         return Ok(());
     }
     let files = |(host, _): (u16, Op)| &traces[usize::from(host)];
     let diagrams = if main.0 == other.0 {
-        sequences::diagrams(config, files(main), &[requested[0].2, requested[1].2])?
+        sequences::diagrams(config, files(main), &[ranked[0].2, ranked[1].2])?
     } else {
-        let mut both = sequences::diagrams(config, files(main), &[requested[0].2])?;
-        both.extend(sequences::diagrams(config, files(other), &[requested[1].2])?);
+        let mut both = sequences::diagrams(config, files(main), &[ranked[0].2])?;
+        both.extend(sequences::diagrams(config, files(other), &[ranked[1].2])?);
         both
     };
     page.section("Sequence diagrams");
@@ -137,7 +136,7 @@ fn sequence_diagrams(page: &mut Page, subject: &Subject<'_>) -> Result<(), Failu
          application waits before and after that is not in it.",
         if gated { " Grey is when a gate on the way is closed." } else { "" }
     ));
-    for ((rank, (host, op), record), svg) in requested.iter().zip(diagrams) {
+    for ((rank, (host, op), record), svg) in ranked.iter().zip(diagrams) {
         let name = latency::name(subject, *host, *op);
         let span = time(record.until.since(record.since).as_ns() as f64);
         let small = format!("{span} for the application");

@@ -18,13 +18,13 @@ use wire::Duration;
 pub(super) fn diagrams(
     config: &Config,
     files: &[PathBuf],
-    requested: &[CommandRecord],
+    records: &[CommandRecord],
 ) -> Result<Vec<Option<String>>, Failure> {
     let run = Run::open(files)?;
-    let mut found: Vec<Option<Command>> = vec![None; requested.len()];
+    let mut found: Vec<Option<Command>> = vec![None; records.len()];
     run.analyse(|event, _| {
         let Finding::Event(Event::Command(command)) = event else { return };
-        for (record, place) in requested.iter().zip(&mut found) {
+        for (record, place) in records.iter().zip(&mut found) {
             if is(record, &command) {
                 *place = Some((*command).clone());
             }
@@ -34,7 +34,7 @@ pub(super) fn diagrams(
         let command = command.as_ref()?;
         Some(chart_with_gates(&run, command, shades(config, record)))
     };
-    Ok(requested.iter().zip(&found).map(draw).collect())
+    Ok(records.iter().zip(&found).map(draw).collect())
 }
 
 /// Whether a command of the trace is the one that the simulation recorded.

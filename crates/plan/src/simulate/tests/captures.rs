@@ -4,7 +4,7 @@
 use super::{PRIORITY, gated, mixed, observed};
 use crate::Plan;
 use crate::simulate::limits::Assumptions;
-use crate::simulate::{Outputs, RequestedOutputs};
+use crate::simulate::{OutputFiles, Outputs};
 use report::target::Target;
 use sim::Config;
 use sim::world::Report;
@@ -14,16 +14,12 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// The capture of a whole run: its report, and the blocks of the file, each
-/// with its type.
+/// The capture of a whole run: its report, and the blocks of the file, each with its type.
 fn captured(config: &Config, named: &dyn Fn(&str) -> String) -> (Report, Vec<(u32, Vec<u8>)>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wires.pcapng");
-    let requested = RequestedOutputs {
-        pcapng: Some(Target::File(path.clone())),
-        ..RequestedOutputs::default()
-    };
-    let (report, ..) = observed(config, &requested, named);
+    let files = OutputFiles { pcapng: Some(Target::File(path.clone())), ..OutputFiles::default() };
+    let (report, ..) = observed(config, &files, named);
     let bytes = std::fs::read(&path).unwrap();
     let (mut rest, mut blocks) = (&bytes[..], Vec::new());
     while !rest.is_empty() {
@@ -86,11 +82,11 @@ fn interfaces_have_the_names_of_the_plan() {
 fn without_ethernet_there_is_nothing_to_capture() {
     let config = Config::nvme_tsn_direct(mixed(1));
     let folder = tempfile::tempdir().unwrap();
-    let requested = RequestedOutputs {
+    let files = OutputFiles {
         pcapng: Some(Target::File(folder.path().join("x.pcapng"))),
-        ..RequestedOutputs::default()
+        ..OutputFiles::default()
     };
     let failure =
-        Outputs::begin(&config, &requested, Assumptions::default(), &str::to_owned).err().unwrap();
+        Outputs::begin(&config, &files, Assumptions::default(), &str::to_owned).err().unwrap();
     assert!(failure.0.contains("no Ethernet"), "{failure}");
 }

@@ -7,7 +7,7 @@ mod pages;
 mod traces;
 
 use super::limits::{Assumptions, Row};
-use super::{Outputs, RequestedOutputs};
+use super::{OutputFiles, Outputs};
 use sim::ethernet::Rate;
 use sim::measure::{CommandRecord, Observer};
 use sim::network::{BridgeConfig, CableConfig, CableEnd, NetworkConfig};
@@ -80,14 +80,14 @@ pub fn run(config: &Config, observer: Box<dyn Observer>) -> Report {
     world.run().unwrap()
 }
 
-/// Runs to the end, whichever that is, with everything that is `requested`: the
+/// Runs to the end, whichever that is, with everything that is `files`: the
 /// report, if it came to one, and every limit.
 pub fn observed(
     config: &Config,
-    requested: &RequestedOutputs,
+    files: &OutputFiles,
     named: &dyn Fn(&str) -> String,
 ) -> (Option<Report>, Vec<Row>, Outputs) {
-    let mut outputs = Outputs::begin(config, requested, Assumptions::default(), named).unwrap();
+    let mut outputs = Outputs::begin(config, files, Assumptions::default(), named).unwrap();
     let mut world = World::new(config).unwrap();
     world.observe(outputs.observer());
     let report = world.run().ok();
@@ -97,7 +97,7 @@ pub fn observed(
 
 /// Whether it came to its end, and every limit.
 pub fn rows(config: &Config) -> (bool, Vec<Row>) {
-    let (report, rows, _) = observed(config, &RequestedOutputs::default(), &str::to_owned);
+    let (report, rows, _) = observed(config, &OutputFiles::default(), &str::to_owned);
     (report.is_some(), rows)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{gated, mixed, observed, tcp};
 use crate::Plan;
-use crate::simulate::{PageLabels, RequestedOutputs};
+use crate::simulate::{OutputFiles, PageLabels};
 use report::target::Target;
 use sim::Config;
 use sim::workload::Workload;
@@ -18,11 +18,9 @@ fn written(config: &Config, path: &Path) -> (Report, String) {
 }
 
 fn written_as(config: &Config, path: &Path, words: &PageLabels<'_>) -> (Report, String) {
-    let requested = RequestedOutputs {
-        report: Some(Target::File(path.to_owned())),
-        ..RequestedOutputs::default()
-    };
-    let (report, limits, outputs) = observed(config, &requested, words.named);
+    let files =
+        OutputFiles { report: Some(Target::File(path.to_owned())), ..OutputFiles::default() };
+    let (report, limits, outputs) = observed(config, &files, words.named);
     let report = report.unwrap();
     outputs.report(config, &report, &limits, words).unwrap();
     (report, std::fs::read_to_string(path).unwrap())
@@ -81,8 +79,7 @@ fn plans_of_all_kinds_have_a_page() {
     }
 }
 
-/// A port whose gate is closed nearly always, behind more idle ones than are
-/// shown.
+/// A port whose gate is closed nearly always, behind more idle ones than are shown.
 #[test]
 fn the_port_that_starves_is_the_first() {
     let text = "[hosts.ecu]\n[nodes.store]\n[nodes.idle]\ncount = 9\n[nodes.sink]\n\
@@ -190,8 +187,7 @@ fn it_can_be_looked_at() {
     look(&path, 4..=16);
 }
 
-/// Pages of plans with several hosts and drives: wide pictures, many links, a
-/// drive that moves.
+/// Pages of plans with several hosts and drives: wide pictures, many links, a drive that moves.
 #[test]
 fn pages_of_plans_can_be_looked_at() {
     for (name, settings) in [("scale-out", &[("workload.runtime", "1ms")][..]), ("handover", &[])] {

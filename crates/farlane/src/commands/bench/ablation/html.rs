@@ -2,7 +2,7 @@
 
 use super::super::print::us;
 use super::Ablation;
-use super::print::{Check, Document, Gain, LatencyPair, VariantRun, or};
+use super::print::{Check, Document, Gain, LatencyPair, SetupRun, or};
 use report::Align::{Left, Right};
 use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
@@ -45,18 +45,18 @@ pub fn page(all: &Ablation, document: &Document) -> String {
     page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")))
 }
 
-const RUNS: [Column<VariantRun>; 11] = [
-    ("link", Left, |variant| variant.link.clone()),
-    ("transport", Left, |variant| variant.transport.clone()),
-    ("aggregation", Left, |variant| variant.aggregation.clone()),
-    ("workload", Left, |variant| variant.run.workload()),
-    ("MB/s", Right, |variant| format!("{:.2}", variant.run.bytes_per_s / 1e6)),
-    ("IOPS", Right, |variant| format!("{:.0}", variant.run.iops)),
-    ("min", Right, |variant| format!("{:.0}", variant.run.iops_min)),
-    ("max", Right, |variant| format!("{:.0}", variant.run.iops_max)),
-    ("TLPs a frame", Right, |variant| format!("{:.1}", variant.tlps_per_frame)),
-    ("p50 µs", Right, |variant| us(variant.run.p50_ns)),
-    ("p99 µs", Right, |variant| us(variant.run.p99_ns)),
+const RUNS: [Column<SetupRun>; 11] = [
+    ("link", Left, |setup| setup.link.clone()),
+    ("transport", Left, |setup| setup.transport.clone()),
+    ("aggregation", Left, |setup| setup.aggregation.clone()),
+    ("workload", Left, |setup| setup.run.workload()),
+    ("MB/s", Right, |setup| format!("{:.2}", setup.run.bytes_per_s / 1e6)),
+    ("IOPS", Right, |setup| format!("{:.0}", setup.run.iops)),
+    ("min", Right, |setup| format!("{:.0}", setup.run.iops_min)),
+    ("max", Right, |setup| format!("{:.0}", setup.run.iops_max)),
+    ("TLPs a frame", Right, |setup| format!("{:.1}", setup.tlps_per_frame)),
+    ("p50 µs", Right, |setup| us(setup.run.p50_ns)),
+    ("p99 µs", Right, |setup| us(setup.run.p99_ns)),
 ];
 
 const GAINS: [Column<Gain>; 9] = [
@@ -90,20 +90,19 @@ const CHECK: [Column<Check>; 2] = [
 
 /// One figure a workload, link and transport, with a line a policy.
 fn figures(all: &Ablation) -> Vec<(String, String, String)> {
-    let mut ways: Vec<_> =
-        all.variants.iter().map(|variant| (variant.link, variant.transport)).collect();
+    let mut ways: Vec<_> = all.setups.iter().map(|setup| (setup.link, setup.transport)).collect();
     ways.dedup();
     let mut figures = Vec::new();
     for (link, transport) in ways {
-        let variants: Vec<_> = all
-            .variants
+        let setups: Vec<_> = all
+            .setups
             .iter()
-            .filter(|variant| (variant.link, variant.transport) == (link, transport))
+            .filter(|setup| (setup.link, setup.transport) == (link, transport))
             .collect();
-        for (index, series) in variants[0].series.iter().enumerate() {
-            let lines: Vec<(String, &Latency)> = variants
+        for (index, series) in setups[0].series.iter().enumerate() {
+            let lines: Vec<(String, &Latency)> = setups
                 .iter()
-                .map(|variant| (variant.policy.to_string(), &variant.series[index].latency))
+                .map(|setup| (setup.policy.to_string(), &setup.series[index].latency))
                 .collect();
             let name = series.case.name();
             let plot = distribution(&format!("latency distribution of {name}"), &lines);

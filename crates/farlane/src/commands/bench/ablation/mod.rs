@@ -4,7 +4,7 @@
 mod html;
 mod network;
 mod print;
-mod variant;
+mod setup;
 mod wire_cost;
 
 use super::super::{Failure, Outcome};
@@ -13,10 +13,10 @@ use crate::floor;
 use crate::progress::Progress;
 use live::{Clock, Waiting};
 use network::MeasuredRate;
+use setup::Setup;
 use std::fmt;
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
-use variant::Variant;
 use wire::Duration;
 
 wire::named! {
@@ -52,8 +52,7 @@ impl fmt::Display for Link {
 
 /// The payload by default: NEC's.
 pub const MPS: u16 = 128;
-/// The rate by default: what one core of a small machine fills with
-/// frames of one TLP.
+/// The rate by default: what one core of a small machine fills with frames of one TLP.
 pub const RATE: Rate = Rate { bits_per_second: 100_000_000, burst: 1 };
 /// Pairs of rounds that compare latencies.
 const PAIRS: usize = 20;
@@ -72,7 +71,7 @@ pub struct Ablation {
     pub waiting: Waiting,
     pub mps: u16,
     pub floor: Floor,
-    pub variants: Vec<Variant>,
+    pub setups: Vec<Setup>,
     pub pairs: Vec<Pairs>,
     /// The measured rate of the limited link: proof that its token bucket counts right.
     pub check: Vec<MeasuredRate>,
@@ -96,16 +95,16 @@ pub fn run(args: &Args, waiting: Waiting) -> Outcome {
         waiting,
         mps,
         floor: Floor::default(),
-        variants: variants(args, clock, waiting, mps, &mut progress)?,
+        setups: setups(args, clock, waiting, mps, &mut progress)?,
         pairs: Vec::new(),
         check: Vec::new(),
     };
-    for variant in &all.variants {
-        if let Link::Veth(rate) = variant.link {
-            variant.place.limit(rate)?;
+    for setup in &all.setups {
+        if let Link::Veth(rate) = setup.link {
+            setup.place.limit(rate)?;
         }
     }
-    if all.variants.iter().any(|variant| variant.link != Link::Loopback) {
+    if all.setups.iter().any(|setup| setup.link != Link::Loopback) {
         progress.show("what the link lets pass");
         all.check = network::check(clock, args.link_rate, Duration::from_ms(100))?;
     }
@@ -113,16 +112,16 @@ pub fn run(args: &Args, waiting: Waiting) -> Outcome {
         progress.show(&format!("round {round} of {rounds}: raw TCP"));
         all.floor.ping_pong_p50.push(floor::measure(clock, waiting, 2000)?.summary().p50_ns);
         all.floor.stream.push(floor::stream(clock, span)?);
-        for index in 0..all.variants[0].series.len() {
-            for variant in &mut all.variants {
-                let what = format!("{}, {}, {}", variant.link, variant.transport, variant.policy);
+        for index in 0..all.setups[0].series.len() {
+            for setup in &mut all.setups {
+                let what = format!("{}, {}, {}", setup.link, setup.transport, setup.policy);
                 progress.show(&format!("round {round} of {rounds}: {what}"));
-                variant.round(index, span)?;
+                setup.round(index, span)?;
             }
         }
     }
     let pair_span = Duration::from_ms(if args.quick { 20 } else { 100 });
-    all.pairs = pairs(&mut all.variants, pair_span, &mut progress)?;
+    all.pairs = pairs(&mut all.setups, pair_span, &mut progress)?;
     progress.done();
     let document = print::document(&all);
     if args.json {
@@ -137,31 +136,31 @@ pub fn run(args: &Args, waiting: Waiting) -> Outcome {
 }
 
 /// Every link, transport and policy that this machine allows.
-fn variants(
+fn setups(
     args: &Args,
     clock: Clock,
     waiting: Waiting,
     mps: u16,
     progress: &mut Progress,
-) -> Result<Vec<Variant>, Failure> {
+) -> Result<Vec<Setup>, Failure> {
     let transports = match &args.transport[..] {
         [] => vec![Transport::Tcp, Transport::Raw],
         some => some.to_vec(),
     };
-    let cases: Vec<_> = variant::cases()
+    let cases: Vec<_> = setup::cases()
         .into_iter()
         .filter(|case| args.wants(super::Path::Tunnelled, case))
         .collect();
     if cases.is_empty() {
         return Err(Failure("no workload fits --rw and --iodepth together: read and write at 8, randread and randwrite at 1".into()));
     }
-    let mut variants = Vec::new();
+    let mut setups = Vec::new();
     for link in [Link::Loopback, Link::Veth(args.link_rate)] {
         for transport in &transports {
             for policy in &args.aggregation {
                 progress.show(&format!("{link}, {transport}, {policy}: the drive is written"));
-                match Variant::new(clock, waiting, mps, (link, *transport, *policy), &cases) {
-                    Ok(variant) => variants.push(variant),
+                match Setup::new(clock, waiting, mps, (link, *transport, *policy), &cases) {
+                    Ok(setup) => setups.push(setup),
                     // What may be had without privileges is measured all the same.
                     Err(why) if (link, *transport) != (Link::Loopback, Transport::Tcp) => {
                         progress.done();
@@ -173,30 +172,29 @@ fn variants(
             }
         }
     }
-    match variants.is_empty() {
+    match setups.is_empty() {
         true => Err(Failure("nothing can be measured here".into())),
-        false => Ok(variants),
+        false => Ok(setups),
     }
 }
 
 /// Latencies of one command at a time where both policies are there.
 fn pairs(
-    variants: &mut [Variant],
+    setups: &mut [Setup],
     span: Duration,
     progress: &mut Progress,
 ) -> Result<Vec<Pairs>, Failure> {
     let mut all = Vec::new();
     let with = |policy: Policy| {
-        let found =
-            variants.iter().enumerate().filter(move |(_, variant)| variant.policy == policy);
-        found.map(|(number, variant)| (number, variant.link, variant.transport)).collect::<Vec<_>>()
+        let found = setups.iter().enumerate().filter(move |(_, setup)| setup.policy == policy);
+        found.map(|(number, setup)| (number, setup.link, setup.transport)).collect::<Vec<_>>()
     };
     let (alone, adaptive) = (with(Policy::PerTlp), with(Policy::Adaptive));
     for (one, link, transport) in alone {
         let other = adaptive.iter().find(|(_, l, t)| (*l, *t) == (link, transport));
         let Some((other, ..)) = other else { continue };
-        for index in 0..variants[one].series.len() {
-            let case = variants[one].series[index].case;
+        for index in 0..setups[one].series.len() {
+            let case = setups[one].series[index].case;
             if case.iodepth != 1 {
                 continue;
             }
@@ -206,8 +204,8 @@ fn pairs(
                 // The order alternates, so that neither has an advantage.
                 let order = if pair % 2 == 0 { [one, *other] } else { [*other, one] };
                 let mut p50 = [0; 2];
-                for variant in order {
-                    p50[usize::from(variant == *other)] = variants[variant].p50(index, span)?;
+                for setup in order {
+                    p50[usize::from(setup == *other)] = setups[setup].p50(index, span)?;
                 }
                 pairs.push((p50[0], p50[1]));
             }

@@ -26,8 +26,7 @@ const FAR: &str = "far0";
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
 /// Bytes that may pass at once after a pause: less than a scheduler's tick.
 const BURST: u32 = 16 << 10;
-/// Bytes that may wait. Senders stop before: a socket's buffer, TCP's small
-/// queues.
+/// Bytes that may wait. Senders stop before: a socket's buffer, TCP's small queues.
 const QUEUE: u32 = 1 << 20;
 
 impl TestNetwork {

@@ -2,7 +2,7 @@
 
 use super::super::print::{FloorEntry, Run, floor, median, percent_of_pairs, run, us};
 use super::wire_cost::Cost;
-use super::{Ablation, Link, Pairs, Variant};
+use super::{Ablation, Link, Pairs, Setup};
 use nvme::initiator::Op;
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -17,15 +17,15 @@ const SCHEMA: u32 = 1;
 pub struct Document {
     schema: u32,
     pub floor: FloorEntry,
-    pub runs: Vec<VariantRun>,
+    pub runs: Vec<SetupRun>,
     pub gains: Vec<Gain>,
     pub latencies: Vec<LatencyPair>,
     pub link_check: Vec<Check>,
 }
 
-/// One workload on one variant.
+/// One workload on one setup.
 #[derive(Serialize)]
-pub struct VariantRun {
+pub struct SetupRun {
     pub aggregation: String,
     pub transport: String,
     pub link: String,
@@ -78,7 +78,7 @@ fn round1(value: f64) -> f64 {
 /// Medians and ratios of what was measured.
 pub fn document(all: &Ablation) -> Document {
     let floor = floor(all.waiting, &all.floor);
-    let runs = all.variants.iter().flat_map(|variant| variant_runs(variant, &floor)).collect();
+    let runs = all.setups.iter().flat_map(|setup| setup_runs(setup, &floor)).collect();
     let check = |passed: &super::MeasuredRate| Check {
         frame_payload: passed.payload,
         wire_bits_per_s: passed.bits_per_second.round(),
@@ -93,12 +93,12 @@ pub fn document(all: &Ablation) -> Document {
     }
 }
 
-fn variant_runs(variant: &Variant, floor: &FloorEntry) -> Vec<VariantRun> {
-    let each = variant.series.iter().zip(&variant.carried);
-    each.map(|(series, (tlps, frames))| VariantRun {
-        aggregation: variant.policy.to_string(),
-        transport: variant.transport.to_string(),
-        link: variant.link.to_string(),
+fn setup_runs(setup: &Setup, floor: &FloorEntry) -> Vec<SetupRun> {
+    let each = setup.series.iter().zip(&setup.carried);
+    each.map(|(series, (tlps, frames))| SetupRun {
+        aggregation: setup.policy.to_string(),
+        transport: setup.transport.to_string(),
+        link: setup.link.to_string(),
         run: run(series, floor),
         tlps_per_frame: round1(*tlps as f64 / (*frames).max(1) as f64),
     })
@@ -106,43 +106,40 @@ fn variant_runs(variant: &Variant, floor: &FloorEntry) -> Vec<VariantRun> {
 }
 
 /// The median of bytes a second of the workload that fills the link.
-fn throughput(variant: &Variant, rw: &str) -> Option<(Op, f64)> {
-    let series = variant.series.iter().find(|series| series.case.rw == rw)?;
+fn throughput(setup: &Setup, rw: &str) -> Option<(Op, f64)> {
+    let series = setup.series.iter().find(|series| series.case.rw == rw)?;
     Some((series.case.op, super::super::print::median_throughput(series)))
 }
 
 fn gains(all: &Ablation) -> Vec<Gain> {
     let mut gains = Vec::new();
-    for base in all.variants.iter().filter(|variant| variant.policy == Policy::PerTlp) {
-        let same =
-            |variant: &&Variant| (variant.link, variant.transport) == (base.link, base.transport);
-        for variant in
-            all.variants.iter().filter(same).filter(|variant| variant.policy != Policy::PerTlp)
-        {
+    for base in all.setups.iter().filter(|setup| setup.policy == Policy::PerTlp) {
+        let same = |setup: &&Setup| (setup.link, setup.transport) == (base.link, base.transport);
+        for setup in all.setups.iter().filter(same).filter(|setup| setup.policy != Policy::PerTlp) {
             for rw in ["read", "write"] {
-                gains.extend(gain(base, variant, rw, usize::from(all.mps)));
+                gains.extend(gain(base, setup, rw, usize::from(all.mps)));
             }
         }
     }
     gains
 }
 
-fn gain(base: &Variant, variant: &Variant, rw: &'static str, mps: usize) -> Option<Gain> {
-    let ((op, alone), (_, together)) = (throughput(base, rw)?, throughput(variant, rw)?);
+fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<Gain> {
+    let ((op, alone), (_, together)) = (throughput(base, rw)?, throughput(setup, rw)?);
     let gain = together / alone.max(1.0) - 1.0;
-    let cost = Cost::of(variant.transport, op, mps);
-    let share = |bytes_per_s: f64, wire: f64| match variant.link {
+    let cost = Cost::of(setup.transport, op, mps);
+    let share = |bytes_per_s: f64, wire: f64| match setup.link {
         Link::Veth(rate) => {
             Some(round1(bytes_per_s / mps as f64 * wire * 800.0 / rate.bits_per_second as f64))
         }
         Link::Loopback => None,
     };
-    let counted = variant.link != Link::Loopback;
+    let counted = setup.link != Link::Loopback;
     let most = cost.gain();
     Some(Gain {
-        aggregation: variant.policy.to_string(),
-        transport: variant.transport.to_string(),
-        link: variant.link.to_string(),
+        aggregation: setup.policy.to_string(),
+        transport: setup.transport.to_string(),
+        link: setup.link.to_string(),
         rw,
         gain_percent: round1(100.0 * gain),
         wire_bytes_alone: counted.then_some(cost.alone),
@@ -190,19 +187,19 @@ pub fn table(document: &Document) {
     }
 }
 
-const RUNS: [Column<VariantRun>; 9] = [
-    ("link", Left, |variant| variant.link.clone()),
-    ("transport", Left, |variant| variant.transport.clone()),
-    ("aggregation", Left, |variant| variant.aggregation.clone()),
-    ("workload", Left, |variant| variant.run.workload()),
-    ("MB/s", Right, |variant| format!("{:.2}", variant.run.bytes_per_s / 1e6)),
-    ("min-max", Right, |variant| {
-        let mb = |iops: f64| iops * f64::from(variant.run.bs) / 1e6;
-        format!("{:.2}-{:.2}", mb(variant.run.iops_min), mb(variant.run.iops_max))
+const RUNS: [Column<SetupRun>; 9] = [
+    ("link", Left, |setup| setup.link.clone()),
+    ("transport", Left, |setup| setup.transport.clone()),
+    ("aggregation", Left, |setup| setup.aggregation.clone()),
+    ("workload", Left, |setup| setup.run.workload()),
+    ("MB/s", Right, |setup| format!("{:.2}", setup.run.bytes_per_s / 1e6)),
+    ("min-max", Right, |setup| {
+        let mb = |iops: f64| iops * f64::from(setup.run.bs) / 1e6;
+        format!("{:.2}-{:.2}", mb(setup.run.iops_min), mb(setup.run.iops_max))
     }),
-    ("TLPs/frame", Right, |variant| format!("{:.1}", variant.tlps_per_frame)),
-    ("p50 us", Right, |variant| us(variant.run.p50_ns)),
-    ("p99 us", Right, |variant| us(variant.run.p99_ns)),
+    ("TLPs/frame", Right, |setup| format!("{:.1}", setup.tlps_per_frame)),
+    ("p50 us", Right, |setup| us(setup.run.p50_ns)),
+    ("p99 us", Right, |setup| us(setup.run.p99_ns)),
 ];
 
 const GAINS: [Column<Gain>; 9] = [

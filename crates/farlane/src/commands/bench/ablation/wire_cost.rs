@@ -13,8 +13,7 @@ const ETHERNET: usize = 14;
 const LEAST: usize = 60;
 /// What a frame of the interfaces carries.
 pub const MTU: usize = 1500;
-/// IPv4 and TCP without and with timestamps (RFC 791, 3.1; RFC 9293, 3.1; RFC
-/// 7323, 3.2).
+/// IPv4 and TCP without and with timestamps (RFC 791, 3.1; RFC 9293, 3.1; RFC 7323, 3.2).
 const IP_TCP: usize = 20 + 20 + 12;
 /// Headers of TLPs with data (PCIe Base 4.0, section 2.2.1): a write to host
 /// memory, which lies above 4 GiB, and a completion.

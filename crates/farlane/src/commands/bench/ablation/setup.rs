@@ -1,4 +1,4 @@
-//! One variant of the link to the drive: link, transport, policy.
+//! One setup of the link to the drive: link, transport, policy.
 
 use super::super::Series;
 use super::super::case::{CASES, Case, Path};
@@ -24,8 +24,7 @@ const fn sequential(op: Op, rw: &'static str) -> Case {
     Case { rw, op, random: false, bs: 32 << 10, iodepth: 8 }
 }
 
-/// What runs on every variant: both directions with the link full, and one command
-/// at a time.
+/// What runs on every setup: both directions with the link full, and one command at a time.
 pub fn cases() -> Vec<Case> {
     let latency = CASES.into_iter().filter(|case| case.iodepth == 1);
     [sequential(Op::Read, "read"), sequential(Op::Write, "write")]
@@ -35,7 +34,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// A link, a transport and a policy with the machine that is measured over it.
-pub struct Variant {
+pub struct Setup {
     pub link: Link,
     pub transport: Transport,
     pub policy: Policy,
@@ -47,7 +46,7 @@ pub struct Variant {
     _node: Node,
 }
 
-impl Variant {
+impl Setup {
     /// Brings both ends up and writes the drive.
     ///
     /// # Errors
