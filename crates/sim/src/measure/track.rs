@@ -197,16 +197,8 @@ impl Tracker {
         queue.slots[usize::from(queue.tail)] = key.id;
         queue.tail = (queue.tail + 1) % queue.entries;
         queue.before_doorbell.push(key.id);
-        let command = Command {
-            journey,
-            op,
-            length,
-            number,
-            doorbell: now,
-            offset,
-            buffer,
-            completed: false,
-        };
+        let (doorbell, completed) = (now, false);
+        let command = Command { journey, op, length, number, doorbell, offset, buffer, completed };
         queue.commands[usize::from(key.id)] = Some(command);
         if op.moves_blocks() {
             self.regions.insert(buffer, (buffer + length, Region::Data(key)));

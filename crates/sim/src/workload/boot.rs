@@ -38,7 +38,7 @@ pub enum BootError {
 
 /// An initialised drive.
 #[derive(Debug)]
-pub(super) struct ReadyDrive {
+pub(super) struct NvmeDrive {
     pub node: Node,
     /// The port directly above it.
     pub port: Option<Node>,
@@ -91,7 +91,7 @@ impl BringUp {
     }
 
     /// Enumerates, and brings up every drive.
-    pub async fn boot(self) -> Result<Vec<ReadyDrive>, BootError> {
+    pub async fn boot(self) -> Result<Vec<NvmeDrive>, BootError> {
         let hierarchy = enumerate::enumerate(self.bus.clone(), self.settings())
             .await
             .map_err(|error| BootError::Enumeration(error.to_string()))?;
@@ -103,7 +103,7 @@ impl BringUp {
                 self.drive(node).await.map_err(|error| BootError::Drive(number, error))?;
             let above = |port: &&&Node| port.children().iter().any(|child| child.bdf == node.bdf);
             let port = nodes.iter().find(above).map(|port| (*port).clone());
-            drives.push(ReadyDrive { node: node.clone(), port, bar0, driver, new_contents: false });
+            drives.push(NvmeDrive { node: node.clone(), port, bar0, driver, new_contents: false });
         }
         Ok(drives)
     }
@@ -116,7 +116,7 @@ impl BringUp {
         drive: usize,
         port: Node,
         before: Node,
-    ) -> Result<ReadyDrive, BootError> {
+    ) -> Result<NvmeDrive, BootError> {
         let max_payload = port.max_payload;
         let look = enumerate::enumerate_below(
             self.bus.clone(),
@@ -140,6 +140,6 @@ impl BringUp {
         };
         let (bar0, driver) =
             self.drive(&node).await.map_err(|error| BootError::Drive(drive, error))?;
-        Ok(ReadyDrive { node, port: Some(port), bar0, driver, new_contents })
+        Ok(NvmeDrive { node, port: Some(port), bar0, driver, new_contents })
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// The contents of a logical block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockState {
+pub(super) enum Content {
     /// The drive's pattern after this many writes of the host.
     Version(u32),
     Zeroes,
@@ -18,7 +18,7 @@ pub(super) enum BlockState {
 
 #[derive(Clone, Copy, Debug)]
 struct Block {
-    state: BlockState,
+    content: Content,
     /// Writes under way, and all that ever began.
     writers: u32,
     changes: u32,
@@ -26,8 +26,7 @@ struct Block {
     clash: bool,
 }
 
-const INITIAL: Block =
-    Block { state: BlockState::Version(0), writers: 0, changes: 0, clash: false };
+const INITIAL: Block = Block { content: Content::Version(0), writers: 0, changes: 0, clash: false };
 
 /// The expected contents of a drive. Memory grows with the distinct blocks
 /// written.
@@ -40,7 +39,7 @@ pub(super) struct Contents {
 
 /// The known contents of the blocks of a read when it began, and how often each
 /// had been written: equal contents may have changed in between.
-pub(super) type Known = Vec<Option<(BlockState, u32)>>;
+pub(super) type Known = Vec<Option<(Content, u32)>>;
 
 /// Blocks of a transfer.
 fn blocks(offset: u64, length: u64) -> Range<u64> {
@@ -54,10 +53,10 @@ impl Contents {
     }
 
     /// Fills in data for a write, different from those of all others.
-    pub fn fresh(&mut self, offset: u64, bytes: &mut [u8]) -> BlockState {
+    pub fn fresh(&mut self, offset: u64, bytes: &mut [u8]) -> Content {
         self.version += 1;
         fill(self.seed, offset, self.version, bytes);
-        BlockState::Version(self.version)
+        Content::Version(self.version)
     }
 
     /// The drive lost its contents; writes under way leave unknown contents.
@@ -77,19 +76,19 @@ impl Contents {
     }
 
     /// A write has ended, and left this.
-    pub fn end(&mut self, offset: u64, length: u64, state: BlockState) {
+    pub fn end(&mut self, offset: u64, length: u64, content: Content) {
         for at in blocks(offset, length) {
             let block = self.blocks.get_mut(&at).expect("its change began");
-            block.state = if block.clash { BlockState::Unknown } else { state };
+            block.content = if block.clash { Content::Unknown } else { content };
             block.writers -= 1;
             block.clash &= block.writers > 0;
         }
     }
 
-    fn now(&self, at: u64) -> Option<(BlockState, u32)> {
+    fn now(&self, at: u64) -> Option<(Content, u32)> {
         let block = self.blocks.get(&at).unwrap_or(&INITIAL);
-        (block.writers == 0 && block.state != BlockState::Unknown)
-            .then_some((block.state, block.changes))
+        (block.writers == 0 && block.content != Content::Unknown)
+            .then_some((block.content, block.changes))
     }
 
     /// The contents of these blocks, as far as they are certain.
@@ -106,11 +105,11 @@ impl Contents {
             if self.now(at) != *before {
                 continue;
             }
-            let Some((state, _)) = *before else { continue };
-            let right = match state {
-                BlockState::Version(version) => matches(self.seed, at * LBA_SIZE, version, piece),
-                BlockState::Zeroes => piece.iter().all(|byte| *byte == 0),
-                BlockState::Unknown => continue,
+            let Some((content, _)) = *before else { continue };
+            let right = match content {
+                Content::Version(version) => matches(self.seed, at * LBA_SIZE, version, piece),
+                Content::Zeroes => piece.iter().all(|byte| *byte == 0),
+                Content::Unknown => continue,
             };
             compared += 1;
             wrong += u64::from(!right);
@@ -126,14 +125,14 @@ mod tests {
     #[test]
     fn what_was_changed_twice_meanwhile_is_not_compared() {
         let mut contents = Contents::new(3);
-        let change = |contents: &mut Contents, state| {
+        let change = |contents: &mut Contents, content| {
             contents.begin(512, 512);
-            contents.end(512, 512, state);
+            contents.end(512, 512, content);
         };
-        change(&mut contents, BlockState::Zeroes);
+        change(&mut contents, Content::Zeroes);
         let known = contents.known(512, 512);
-        change(&mut contents, BlockState::Version(1));
-        change(&mut contents, BlockState::Zeroes);
+        change(&mut contents, Content::Version(1));
+        change(&mut contents, Content::Zeroes);
         assert_eq!(contents.compare(512, &[1; 512], &known), (0, 0));
     }
 
@@ -153,23 +152,23 @@ mod tests {
         // A write of the second block begins: only the first is certain.
         let mut data = [0; 512];
         contents.begin(1024, 512);
-        let state = contents.fresh(1024, &mut data);
+        let content = contents.fresh(1024, &mut data);
         assert_eq!(read(&contents, &bytes, &known), (1, 0));
         assert_eq!(contents.known(512, 1024)[1], None);
-        contents.end(1024, 512, state);
+        contents.end(1024, 512, content);
         assert_eq!(read(&contents, &bytes, &known), (1, 0), "it changed while it was read");
         bytes[512..].copy_from_slice(&data);
         assert_eq!(read(&contents, &bytes, &contents.known(512, 1024)), (2, 0));
         contents.begin(512, 512);
-        contents.end(512, 512, BlockState::Zeroes);
+        contents.end(512, 512, Content::Zeroes);
         assert_eq!(read(&contents, &bytes, &contents.known(512, 1024)), (2, 1));
     }
 
     #[test]
     fn overlapping_writes_leave_what_nobody_knows() {
-        let state = |contents: &Contents, offset, length| {
+        let content = |contents: &Contents, offset, length| {
             let known = contents.known(offset, length).into_iter();
-            known.map(|known| known.map(|(state, _)| state)).collect::<Vec<_>>()
+            known.map(|known| known.map(|(content, _)| content)).collect::<Vec<_>>()
         };
         let mut contents = Contents::new(3);
         let mut data = [[0; 1024]; 2];
@@ -180,19 +179,23 @@ mod tests {
         contents.end(0, 1024, first);
         contents.end(512, 1024, second);
         assert_eq!(
-            state(&contents, 0, 2048),
-            [Some(first), None, Some(second), Some(INITIAL.state)]
+            content(&contents, 0, 2048),
+            [Some(first), None, Some(second), Some(INITIAL.content)]
         );
         contents.begin(512, 512);
         contents.end(512, 512, first);
-        assert_eq!(state(&contents, 512, 512), [Some(first)], "one that is alone is certain again");
+        assert_eq!(
+            content(&contents, 512, 512),
+            [Some(first)],
+            "one that is alone is certain again"
+        );
         contents.begin(512, 512);
-        contents.end(512, 512, BlockState::Unknown);
-        assert_eq!(state(&contents, 512, 512), [None]);
+        contents.end(512, 512, Content::Unknown);
+        assert_eq!(content(&contents, 512, 512), [None]);
         contents.begin(1024, 512);
         contents.forget();
         contents.end(1024, 512, second);
-        let fresh = Some(INITIAL.state);
-        assert_eq!(state(&contents, 0, 2048), [fresh, fresh, None, fresh]);
+        let fresh = Some(INITIAL.content);
+        assert_eq!(content(&contents, 0, 2048), [fresh, fresh, None, fresh]);
     }
 }

@@ -1,7 +1,7 @@
 //! Jobs as of fio: commands in flight, CPU time, verification of data. A block
 //! here has `bs` bytes, as in fio.
 
-use super::boot::ReadyDrive;
+use super::boot::NvmeDrive;
 use super::work::{Tally, Work, Written};
 use super::{Fio, LBA_SIZE, Rw, SoftwareConfig};
 use crate::drive::{MAX_TRANSFER, fill, matches};
@@ -93,7 +93,7 @@ pub(super) struct Jobs {
     fio: Fio,
     config: SoftwareConfig,
     end: Option<Instant>,
-    drives: Vec<ReadyDrive>,
+    drives: Vec<NvmeDrive>,
     /// Seed of each drive's initial contents.
     patterns: Vec<u64>,
     ram: Rc<RefCell<Ram>>,
@@ -119,7 +119,7 @@ impl Jobs {
         now: Instant,
         fio: Fio,
         config: SoftwareConfig,
-        drives: Vec<ReadyDrive>,
+        drives: Vec<NvmeDrive>,
         patterns: Vec<u64>,
         ram: Rc<RefCell<Ram>>,
         rng: &Random,

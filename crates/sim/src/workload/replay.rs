@@ -3,8 +3,8 @@
 
 mod buffers;
 
-use super::boot::{BootError, ReadyDrive};
-use super::contents::{BlockState, Contents, Known};
+use super::boot::{BootError, NvmeDrive};
+use super::contents::{Content, Contents, Known};
 use super::work::{Tally, Work, Written};
 use super::{LBA_SIZE, SoftwareConfig};
 use crate::measure::{CommandKey, Op, Submission, Tracker};
@@ -73,7 +73,7 @@ impl Replay {
     }
 
     /// Checks that the drives can execute all operations.
-    pub(super) fn check(&self, drives: &[ReadyDrive]) -> Result<(), BootError> {
+    pub(super) fn check(&self, drives: &[NvmeDrive]) -> Result<(), BootError> {
         let fail = |what| Err(BootError::Workload(what));
         if !self.operations.is_sorted_by_key(|operation| operation.at) {
             return fail("operations are in the order of their times");
@@ -132,7 +132,7 @@ struct Running {
     since: Instant,
     buffer: u64,
     /// Contents after a write, and expected by a read.
-    state: BlockState,
+    content: Content,
     known: Known,
     /// The command was submitted.
     submitted: bool,
@@ -163,7 +163,7 @@ pub(super) struct Replayer {
     replay: Replay,
     config: SoftwareConfig,
     began: Instant,
-    drives: Vec<ReadyDrive>,
+    drives: Vec<NvmeDrive>,
     contents: Vec<Contents>,
     ram: Rc<RefCell<Ram>>,
     buffers: Buffers,
@@ -189,7 +189,7 @@ impl Replayer {
         now: Instant,
         replay: Replay,
         config: SoftwareConfig,
-        drives: Vec<ReadyDrive>,
+        drives: Vec<NvmeDrive>,
         patterns: &[u64],
         ram: Rc<RefCell<Ram>>,
     ) -> Option<Self> {
@@ -257,9 +257,9 @@ impl Replayer {
             replayed.in_flight += 1;
             // `Asap` is a closed loop: its latency starts when it is issued.
             let since = if self.replay.timing == IssueTiming::Asap { now } else { waits };
-            let (state, known) = (BlockState::Unknown, Known::new());
+            let (content, known) = (Content::Unknown, Known::new());
             let (submitted, ok, lost) = (false, true, false);
-            let running = Running { operation, since, buffer, state, known, submitted, ok, lost };
+            let running = Running { operation, since, buffer, content, known, submitted, ok, lost };
             self.running.insert(number as u64, running);
             let cpu = &mut self.cpus[queue];
             *cpu = (*cpu).max(now) + self.config.submit;
@@ -283,12 +283,12 @@ impl Replayer {
                 contents.begin(offset, length);
                 let mut ram = self.ram.borrow_mut();
                 let bytes = ram.get_mut(running.buffer, length as usize).expect("our own buffer");
-                running.state = contents.fresh(offset, bytes);
+                running.content = contents.fresh(offset, bytes);
             }
             Op::WriteZeroes | Op::Discard => {
                 contents.begin(offset, length);
-                running.state =
-                    if op == Op::Discard { BlockState::Unknown } else { BlockState::Zeroes };
+                running.content =
+                    if op == Op::Discard { Content::Unknown } else { Content::Zeroes };
             }
             Op::Flush => {}
         }
@@ -346,8 +346,8 @@ impl Replayer {
                 self.tally.mismatches += wrong;
             }
             Op::Write | Op::WriteZeroes | Op::Discard if running.submitted => {
-                let state = if running.ok { running.state } else { BlockState::Unknown };
-                contents.end(offset, length, state);
+                let content = if running.ok { running.content } else { Content::Unknown };
+                contents.end(offset, length, content);
             }
             _ => {}
         }

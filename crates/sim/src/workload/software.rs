@@ -1,6 +1,6 @@
 //! The software of a host, from boot to the end of its workload.
 
-use super::boot::{BootError, BringUp, ReadyDrive};
+use super::boot::{BootError, BringUp, NvmeDrive};
 use super::jobs::Jobs;
 use super::replay::Replayer;
 use super::work::{Tally, Work, Written};
@@ -20,7 +20,7 @@ use wire::{Bdf, Duration, Instant};
 enum Stage {
     /// Links are not up yet.
     Waiting,
-    Booting(Task<Result<Vec<ReadyDrive>, BootError>>),
+    Booting(Task<Result<Vec<NvmeDrive>, BootError>>),
     ReadingConfig {
         task: Task<u32>,
         left: u64,
@@ -78,7 +78,7 @@ pub(crate) struct KnownWrites {
 }
 
 /// A running [`BringUp::bring_up_again`].
-type BringUpTask = Task<Result<ReadyDrive, BootError>>;
+type BringUpTask = Task<Result<NvmeDrive, BootError>>;
 
 fn places(driver: &Driver) -> Vec<QueueMemory> {
     (0..driver.queues()).map(|queue| driver.queue_memory(queue)).collect()
@@ -220,7 +220,7 @@ impl Software {
         });
         for (drive, result) in over {
             let (Ok(attached), Stage::Working(work)) = (result, &mut self.stage) else { continue };
-            let ReadyDrive { node, bar0, driver, new_contents, .. } = attached;
+            let NvmeDrive { node, bar0, driver, new_contents, .. } = attached;
             let places = places(&driver);
             tracker.replace_drive(drive as u16, node.bdf, bar0, &places);
             self.nodes[drive] = node;
@@ -353,7 +353,7 @@ impl Software {
         }
     }
 
-    fn begin(&mut self, now: Instant, drives: Vec<ReadyDrive>, tracker: &mut Tracker) {
+    fn begin(&mut self, now: Instant, drives: Vec<NvmeDrive>, tracker: &mut Tracker) {
         self.began = Some(now);
         self.ports = drives.iter().map(|drive| drive.port.clone()).collect();
         self.nodes = drives.iter().map(|drive| drive.node.clone()).collect();
@@ -366,7 +366,7 @@ impl Software {
         };
     }
 
-    fn start(&mut self, now: Instant, drives: Vec<ReadyDrive>) -> Result<Stage, BootError> {
+    fn start(&mut self, now: Instant, drives: Vec<NvmeDrive>) -> Result<Stage, BootError> {
         let wanted = self.patterns.len();
         if drives.len() != wanted {
             return Err(BootError::Missing { found: drives.len(), wanted });
@@ -409,7 +409,7 @@ const INTX_POLL: Duration = Duration::from_us(1);
 /// Entries of the largest queue.
 const MOST_ENTRIES: usize = 4096;
 
-fn check(fio: &super::Fio, drives: &[ReadyDrive]) -> Result<(), BootError> {
+fn check(fio: &super::Fio, drives: &[NvmeDrive]) -> Result<(), BootError> {
     let fail = |what| Err(BootError::Workload(what));
     if fio.bs == 0 || !fio.bs.is_multiple_of(512) {
         return fail("bs is not a multiple of 512");
