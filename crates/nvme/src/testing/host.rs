@@ -40,7 +40,7 @@ impl Pair {
     }
 }
 
-/// See the module. Queues have up to 512 entries.
+/// A host that sends single commands. Queues have up to 512 entries.
 pub struct Host {
     /// The machine.
     pub testbed: Testbed,

@@ -34,7 +34,7 @@ const COMPLETION_TIMEOUT: Duration = Duration::from_ms(50);
 /// that long is given up.
 const LOST_AFTER: Duration = Duration::from_ms(90);
 
-/// See the module.
+/// The machine around a controller.
 pub struct Testbed {
     /// The drive.
     pub controller: Controller,
