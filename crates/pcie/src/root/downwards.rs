@@ -38,9 +38,7 @@ impl RootComplex {
                     return;
                 };
                 let queue = self.send(Tlp::memory_read(read), below);
-                let deadline = now + self.settings.completion_timeout;
-                let pending = Pending { id, request, target: None, deadline, queue };
-                self.pending.insert(tag.get(), pending);
+                self.await_completion(now, tag, (id, request), None, queue);
             }
             Request::MemoryWrite { address, size, value } => {
                 let length = usize::from(size);
@@ -106,9 +104,20 @@ impl RootComplex {
             }
         };
         let queue = self.send(tlp, below);
+        self.await_completion(now, tag, (id, request), Some(target), queue);
+    }
+
+    /// Records a request that went into `queue`, until its completion or timeout.
+    fn await_completion(
+        &mut self,
+        now: Instant,
+        tag: Tag,
+        (id, request): (RequestId, Request),
+        target: Option<Bdf>,
+        queue: usize,
+    ) {
         let deadline = now + self.settings.completion_timeout;
-        let pending = Pending { id, request, target: Some(target), deadline, queue };
-        self.pending.insert(tag.get(), pending);
+        self.pending.insert(tag.get(), Pending { id, request, target, deadline, queue });
     }
 
     /// Records Bus Master Enable of a function: devices are not trusted, so the
