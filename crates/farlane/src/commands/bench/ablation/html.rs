@@ -2,7 +2,7 @@
 
 use super::super::print::us;
 use super::Ablation;
-use super::print::{Check, Document, Gain, LatencyPair, SetupRun, or};
+use super::print::{Check, Document, GAIN, Gain, LatencyPair, RUN, SetupRun, or};
 use report::Align::{Left, Right};
 use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
@@ -20,14 +20,14 @@ pub fn page(all: &Ablation, document: &Document) -> String {
         document.floor.tcp_pingpong_64b_p50_ns as f64 / 1e3,
         document.floor.tcp_stream_bytes_per_s as f64 / 1e6,
     ));
-    page.table(&Table::of(&RUNS, &document.runs));
+    page.table(&Table::of(&[&RUN[..], &RUN_FIGURES].concat(), &document.runs));
     page.section("Gain over per-tlp");
     page.text(
         "What aggregation gains in throughput, beside what counting bytes on the wire allows: one \
          TLP a frame against as many as fit. Only where the link is the bottleneck can that be \
          reached.",
     );
-    page.table(&Table::of(&GAINS, &document.gains));
+    page.table(&Table::of(&[&GAIN[..], &GAIN_SHARES].concat(), &document.gains));
     page.section("One command at a time");
     page.text(
         "Medians of pairs of rounds, per-tlp and adaptive in turn, and quartiles of the change.",
@@ -45,12 +45,7 @@ pub fn page(all: &Ablation, document: &Document) -> String {
     page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")))
 }
 
-const RUNS: [Column<SetupRun>; 11] = [
-    ("link", Left, |setup| setup.link.clone()),
-    ("transport", Left, |setup| setup.transport.clone()),
-    ("aggregation", Left, |setup| setup.aggregation.clone()),
-    ("workload", Left, |setup| setup.run.workload()),
-    ("MB/s", Right, |setup| format!("{:.2}", setup.run.bytes_per_s / 1e6)),
+const RUN_FIGURES: [Column<SetupRun>; 6] = [
     ("IOPS", Right, |setup| format!("{:.0}", setup.run.iops)),
     ("min", Right, |setup| format!("{:.0}", setup.run.iops_min)),
     ("max", Right, |setup| format!("{:.0}", setup.run.iops_max)),
@@ -59,12 +54,7 @@ const RUNS: [Column<SetupRun>; 11] = [
     ("p99 µs", Right, |setup| us(setup.run.p99_ns)),
 ];
 
-const GAINS: [Column<Gain>; 9] = [
-    ("link", Left, |gain| gain.link.clone()),
-    ("transport", Left, |gain| gain.transport.clone()),
-    ("aggregation", Left, |gain| gain.aggregation.clone()),
-    ("rw", Left, |gain| gain.rw.to_owned()),
-    ("gain %", Right, |gain| format!("{:+.1}", gain.gain_percent)),
+const GAIN_SHARES: [Column<Gain>; 4] = [
     ("allowed %", Right, |gain| or(gain.most_percent, "–")),
     ("reached %", Right, |gain| or(gain.reached_percent, "–")),
     ("link filled %", Right, |gain| or(gain.link_share, "–")),

@@ -170,11 +170,11 @@ fn latency(pairs: &Pairs) -> LatencyPair {
 /// Tables on stdout.
 pub fn table(document: &Document) {
     println!("{}", document.floor);
-    let runs = Table::of(&RUNS, &document.runs);
+    let runs = Table::of(&[&RUN[..], &RUN_FIGURES].concat(), &document.runs);
     print!("{}", runs.fixed(&[14, 9, 11, 21, 8, 15, 10, 10, 10]));
     if !document.gains.is_empty() {
         println!("\ngain over per-tlp, beside what counting bytes allows:");
-        let gains = Table::of(&GAINS, &document.gains);
+        let gains = Table::of(&[&GAIN[..], &GAIN_SHARES].concat(), &document.gains);
         print!("{}", gains.fixed(&[14, 9, 11, 6, 8, 9, 9, 13, 12]));
     }
     print_latencies(document);
@@ -187,12 +187,16 @@ pub fn table(document: &Document) {
     }
 }
 
-const RUNS: [Column<SetupRun>; 9] = [
+/// The first columns of runs, in text and page.
+pub const RUN: [Column<SetupRun>; 5] = [
     ("link", Left, |setup| setup.link.clone()),
     ("transport", Left, |setup| setup.transport.clone()),
     ("aggregation", Left, |setup| setup.aggregation.clone()),
     ("workload", Left, |setup| setup.run.workload()),
     ("MB/s", Right, |setup| format!("{:.2}", setup.run.bytes_per_s / 1e6)),
+];
+
+const RUN_FIGURES: [Column<SetupRun>; 4] = [
     ("min-max", Right, |setup| {
         let mb = |iops: f64| iops * f64::from(setup.run.bs) / 1e6;
         format!("{:.2}-{:.2}", mb(setup.run.iops_min), mb(setup.run.iops_max))
@@ -202,12 +206,16 @@ const RUNS: [Column<SetupRun>; 9] = [
     ("p99 us", Right, |setup| us(setup.run.p99_ns)),
 ];
 
-const GAINS: [Column<Gain>; 9] = [
+/// The first columns of gains, in text and page.
+pub const GAIN: [Column<Gain>; 5] = [
     ("link", Left, |gain| gain.link.clone()),
     ("transport", Left, |gain| gain.transport.clone()),
     ("aggregation", Left, |gain| gain.aggregation.clone()),
     ("rw", Left, |gain| gain.rw.to_owned()),
     ("gain %", Right, |gain| format!("{:+.1}", gain.gain_percent)),
+];
+
+const GAIN_SHARES: [Column<Gain>; 4] = [
     ("allowed %", Right, |gain| or(gain.most_percent, "-")),
     ("reached %", Right, |gain| or(gain.reached_percent, "-")),
     ("link filled %", Right, |gain| or(gain.link_share, "-")),
