@@ -16,7 +16,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     name = "farlane",
     version,
     color = clap::ColorChoice::Never,
-    after_help = "Exit status: 0 done, 1 failed (one line on stderr says why), 2 wrong usage.\n\n\
+    after_help = "Exit status: 0 done, 1 failed (one line on stderr says why), 2 wrong usage, \
+        3 a simulation missed a requirement of its plan.\n\n\
         Examples:\n  \
         farlane demo\n  \
         farlane device --namespace ram=256M\n  \
@@ -42,7 +43,11 @@ enum Command {
     Reproduce(reproduce::Args),
 }
 
+/// Exit status of a simulation that came to its end and missed a requirement of its plan.
+const REQUIREMENT_MISSED: u8 = 3;
+
 fn main() -> ExitCode {
+    let mut done = ExitCode::SUCCESS;
     let result = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
@@ -51,13 +56,17 @@ fn main() -> ExitCode {
         Command::Switch(args) => switch::run(&args),
         Command::Move(args) => move_to::run(&args),
         Command::Ping(args) => ping::run(&args),
-        Command::Sim(args) => sim::run(&args),
+        Command::Sim(args) => sim::run(&args).map(|met| {
+            if !met {
+                done = ExitCode::from(REQUIREMENT_MISSED);
+            }
+        }),
         Command::Trace(args) => trace::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
     };
     let printed = output::finish();
     match result.map_err(|failure| failure.to_string()).and(printed) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => done,
         Err(why) => {
             output::error(format_args!("farlane: {why}\n"));
             ExitCode::FAILURE

@@ -6,7 +6,7 @@
 //! lost, and a fault of standard output is remembered until the command ends, which then fails.
 
 use std::fmt::Arguments;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -53,6 +53,14 @@ pub(crate) fn suppress_text() {
 /// Whether a document is written to standard output.
 pub(crate) fn is_suppressed() -> bool {
     SUPPRESSED.load(Ordering::Relaxed)
+}
+
+/// A text for standard error, red on a terminal.
+pub fn red(text: &str) -> String {
+    match io::stderr().is_terminal() {
+        true => format!("\x1b[31m{text}\x1b[0m"),
+        false => text.to_owned(),
+    }
 }
 
 /// Writes to standard error.

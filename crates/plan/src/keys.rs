@@ -130,6 +130,7 @@ const EVERY_HOST: &[Key] = &[
     key("complete", Time(SHORT)),
     key("interrupt", Time(SHORT)),
     key("polling", Time(INTERVAL)),
+    key("deadline", Time(SPAN)),
 ];
 
 const HOSTS: Table = &[
@@ -225,7 +226,12 @@ const TRAFFIC: Table = &[&[
     key("length", Size(|size| (64..=1518).contains(&size), "64B to 1518B, header to FCS")),
     key("interval", Time(SPAN)),
     key("pattern", Word(&["periodic", "poisson"])),
+    key("burst", Number(1, 100_000)),
+    key("start", Time(LONG)),
+    key("stop", Time(SPAN)),
     key("priority", PRIORITY),
+    key("deadline", Time(SPAN)),
+    key("loss", SHARE),
 ]];
 
 const MOVE: Table = &[&[key("drive", Text), key("to", Text), key("at", Time(LONG))]];
@@ -253,5 +259,6 @@ const DRIVE: Table = &[&[
     key("write_buffer", Bytes(0, MOST_BYTES)),
     key("variation", Time(SHORT)),
     key("stream_rate", Rate(0, MOST_RATE)),
+    key("deadline", Time(SPAN)),
     with(TUNNEL, "node", Text),
 ]];

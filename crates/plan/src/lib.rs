@@ -9,10 +9,12 @@ mod hop;
 mod host;
 mod keys;
 mod network;
+mod overload;
 mod owners;
 #[cfg(test)]
 mod ranges;
 mod recording;
+mod requirements;
 mod schedule;
 mod section;
 pub mod simulate;
@@ -22,7 +24,9 @@ mod units;
 mod value;
 mod workload;
 
+pub use overload::Overload;
 pub use recording::Recording;
+pub use requirements::{Bound, Requirement, Subject};
 pub use value::{Origin, PlanError};
 
 use crate::simulate::OutputFiles;
@@ -30,6 +34,7 @@ use keys::ROOT;
 use report::target::Target;
 use section::{Defaults, Section};
 use sim::Config;
+use sim::ethernet::traffic::StreamId;
 use sim::kernel::Limits;
 use sim::measure::Summary;
 use std::path::Path;
@@ -60,6 +65,12 @@ pub struct Planned {
     pub stations: Vec<String>,
     /// Names of the bridges.
     pub bridges: Vec<String>,
+    /// Names of the streams.
+    pub streams: Vec<(String, StreamId)>,
+    /// What is required of hosts, drives and streams.
+    pub requirements: Vec<Requirement>,
+    /// Where streams offer more than gates and lines let through.
+    pub overloads: Vec<Overload>,
     /// What each host replays, if it does.
     pub recordings: Vec<Option<Arc<Recording>>>,
     /// What is to be kept of the first run.
@@ -135,6 +146,9 @@ impl Plan {
         let config = hop::merge(config, root, owners)?;
         check::gates(&config, network)?;
         let seed = config.seed;
+        let workloads: Vec<_> = config.hosts.iter().map(|host| &host.workload).collect();
+        let requirements = requirements::read(owners, &network.streams, &workloads)?;
+        let overloads = overload::find(&config.network);
         let (stations, bridges) = network.names.split_at(network.config.stations.len());
         let planned = Planned {
             config,
@@ -142,6 +156,9 @@ impl Plan {
             drives: owners.drive_names(),
             stations: stations.to_vec(),
             bridges: bridges.to_vec(),
+            streams: network.streams.iter().map(|of| (of.name.clone(), of.id)).collect(),
+            requirements,
+            overloads,
             recordings,
             record: OutputFiles {
                 trace: record.path("trace"),
@@ -175,6 +192,36 @@ impl Planned {
         let of =
             |recording: &Option<Arc<Recording>>| recording.as_ref().map(|r| r.latency.summary());
         self.recordings.iter().map(of).collect()
+    }
+
+    /// The names of streams.
+    pub fn stream_names(&self, streams: &[StreamId]) -> Vec<String> {
+        let named = self.streams.iter().filter(|(_, id)| streams.contains(id));
+        named.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The port that is overloaded, by the names of the plan.
+    pub fn overload_port(&self, overload: &Overload) -> String {
+        let port = simulate::places::way(&self.config.network, overload.place);
+        self.link_name(&port)
+    }
+
+    /// What is overloaded: a sentence for each class of a port.
+    pub fn overload_sentences(&self) -> Vec<String> {
+        let rate = |bits: u64| format!("{:.1} Mb/s", bits as f64 / 1e6);
+        let sentence = |overload: &Overload| {
+            let others = if overload.classes.len() > 1 { " and the classes above" } else { "" };
+            format!(
+                "class {} is overloaded from {}: {}{others} offer {}, gates and line let {} \
+                 through",
+                overload.classes[0],
+                self.overload_port(overload),
+                self.stream_names(&overload.streams).join(", "),
+                rate(overload.offered),
+                rate(overload.limit),
+            )
+        };
+        self.overloads.iter().map(sentence).collect()
     }
 
     /// A link or wire of a report by the names of the plan.

@@ -9,12 +9,13 @@ use super::workload::any;
 use sim::Config;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::nic::Tagging;
-use sim::ethernet::traffic::Pattern;
+use sim::ethernet::traffic::{Pattern, StreamId};
 use sim::ethernet::{Rate, bridge, port};
 use sim::network::{
-    BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationConfig, TrafficConfig,
+    BridgeConfig, CableConfig, CableEnd, MAX_STREAMS, NetworkConfig, StationConfig, TrafficConfig,
 };
 use sim::world::Outage;
+use stats::random::Probability;
 use wire::{Duration, Instant};
 
 /// The network, with the names of its parts.
@@ -29,6 +30,18 @@ pub struct Layout {
     nodes: Vec<Option<String>>,
     /// When nodes are without power.
     pub outages: Vec<Outage>,
+    /// In the order of the plan.
+    pub streams: Vec<Stream>,
+}
+
+/// A stream with its name and requirements.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    pub name: String,
+    pub id: StreamId,
+    pub deadline: Option<Duration>,
+    /// The share of its frames that may be lost.
+    pub loss: Option<Probability>,
 }
 
 /// A cable between two names, before its ports are assigned.
@@ -198,25 +211,41 @@ impl Layout {
     }
 
     fn traffic(&mut self, root: &Section) -> Result<(), PlanError> {
-        for (_, section) in root.named("traffic") {
+        for (name, section) in root.named("traffic") {
             let (from, to) = (self.station(&section, "from")?, self.station(&section, "to")?);
             if from == to {
                 return section.fail("to", "traffic goes from one station to another");
             }
             section.required("interval", ", such as \"100us\"")?;
             let interval = section.get("interval").unwrap_or_default();
-            let traffic = TrafficConfig {
-                to,
-                length: section.get("length").unwrap_or(1518),
-                priority: section.get("priority").unwrap_or(0),
-                pattern: match section.text("pattern") {
-                    Some("poisson") => Pattern::Poisson(interval),
-                    _ => Pattern::Periodic(interval),
-                },
-                // Set with all others.
-                seed: 0,
+            let pattern = match section.text("pattern") {
+                Some("poisson") => Pattern::Poisson(interval),
+                _ => Pattern::Periodic(interval),
             };
-            self.config.stations[from].traffic.push(traffic);
+            let time = |key| section.get(key).map(|time: Duration| Instant::ZERO + time);
+            let start = time("start").unwrap_or_default();
+            if time("stop").is_some_and(|stop| stop <= start) {
+                return section.fail("stop", "stop: a time later than start");
+            }
+            let length = section.get("length").unwrap_or(1518);
+            let priority = section.get("priority").unwrap_or(0);
+            let deadline = section.get("deadline");
+            let traffic = &mut self.config.stations[from].traffic;
+            let (station, number) = (from as u16, traffic.len() as u8);
+            if traffic.len() == MAX_STREAMS {
+                let what = format!("a station sends {MAX_STREAMS} streams at most");
+                return section.fail("from", what);
+            }
+            // Its seed is set with all others.
+            traffic.push(TrafficConfig {
+                burst: section.get("burst").unwrap_or(1),
+                start,
+                stop: time("stop"),
+                deadline,
+                ..TrafficConfig::new(to, length, priority, pattern)
+            });
+            let id = StreamId { station, number };
+            self.streams.push(Stream { name, id, deadline, loss: section.get("loss") });
         }
         Ok(())
     }

@@ -90,6 +90,11 @@ impl Page {
         let _ = writeln!(self.out, "<p>{}</p>", escape(words));
     }
 
+    /// A paragraph in red.
+    pub fn warning(&mut self, words: &str) {
+        let _ = writeln!(self.out, "<p class=\"bad\">{}</p>", escape(words));
+    }
+
     /// A paragraph in a paler colour.
     pub fn note(&mut self, words: &str) {
         let _ = writeln!(self.out, "<p class=\"soft\">{}</p>", escape(words));

@@ -84,6 +84,11 @@ impl Latency {
         self.histogram.len()
     }
 
+    /// The longest sample; zero without samples.
+    pub fn longest(&self) -> Duration {
+        Duration::from_ps(self.max_ps)
+    }
+
     /// Sum of all samples in picoseconds.
     pub fn sum_ps(&self) -> u128 {
         self.sum_ps

@@ -35,6 +35,11 @@ impl Probability {
     pub const fn from_ppm(parts: u32) -> Option<Self> {
         Self::from_parts_per_trillion(parts as u64 * 1_000_000)
     }
+
+    /// This share of `count`, rounded down.
+    pub const fn of(self, count: u64) -> u64 {
+        (count as u128 * self.0 as u128 / Self::ONE as u128) as u64
+    }
 }
 
 impl Random {

@@ -98,11 +98,8 @@ fn traffic(config: &mut Config, share: u64) {
     let interval = Duration::from_ps(ON_THE_WIRE * RATE.ps_per_byte() * 100 / share);
     for number in 0..2 {
         config.network.stations[number].traffic.push(TrafficConfig {
-            to: 1 - number,
-            length: LONGEST,
-            priority: 0,
-            pattern: Pattern::Poisson(interval),
             seed: number as u64 + 1,
+            ..TrafficConfig::new(1 - number, LONGEST, 0, Pattern::Poisson(interval))
         });
     }
 }

@@ -9,6 +9,7 @@ mod outputs;
 pub mod page;
 pub mod places;
 pub mod report_data;
+pub mod requirements;
 #[cfg(test)]
 mod tests;
 pub mod trace;

@@ -4,6 +4,7 @@ use super::capture::Capture;
 use super::limits::{self, Assumptions, Row, Waits};
 use super::page::{PageLabels, Subject, page};
 use super::report_data::ReportData;
+use super::requirements;
 use super::trace::TraceFiles;
 use super::{Observers, Shared};
 use report::target::Target;
@@ -110,6 +111,7 @@ impl Outputs {
         config: &Config,
         report: &Report,
         limits: &[Row],
+        requirements: &[requirements::Row],
         words: &PageLabels<'_>,
     ) -> Outcome {
         let (Some(target), Some(data)) = (&self.page, &self.data) else { return Ok(()) };
@@ -125,6 +127,7 @@ impl Outputs {
             data: &data.0.borrow(),
             waits: &self.waits.0.borrow(),
             limits,
+            requirements,
             traces: &traces,
         };
         target.write(&page(&subject)?)

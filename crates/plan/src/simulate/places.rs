@@ -102,6 +102,12 @@ pub fn name(place: CableEnd) -> String {
     }
 }
 
+/// A place in words, with what its cable leads to.
+pub fn way(network: &NetworkConfig, place: CableEnd) -> String {
+    let to = across(network, place).map_or_else(String::new, |(_, to)| format!(" to {}", name(to)));
+    name(place) + &to
+}
+
 /// Where the frames of a wire come from and go to: wire 2n is cable n from its
 /// first end to its second.
 pub fn wire(network: &NetworkConfig, wire: usize) -> Option<(CableEnd, CableEnd)> {

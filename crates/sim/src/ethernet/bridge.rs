@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Transmission};
-use super::{FrameStage, Port, port};
+use super::{Dropped, FrameStage, Port, port};
 use stats::random::Random;
 
 /// When a frame is forwarded.
@@ -122,6 +122,7 @@ pub struct Bridge {
     /// When the last frame was ready, for each pair of ports.
     last: Vec<Instant>,
     counters: Counters,
+    dropped: Dropped,
 }
 
 impl Bridge {
@@ -141,6 +142,7 @@ impl Bridge {
             sequence: 0,
             last: vec![Instant::ZERO; ports * ports],
             counters: Counters::default(),
+            dropped: Dropped::default(),
             config,
         }
     }
@@ -155,6 +157,14 @@ impl Bridge {
         &self.outputs[index].port
     }
 
+    /// Frames of streams that it or one of its ports dropped.
+    pub fn dropped(&mut self) -> &mut Dropped {
+        for output in &mut self.outputs {
+            self.dropped.append(output.port.dropped());
+        }
+        &mut self.dropped
+    }
+
     /// Frames in the pipeline.
     pub fn in_pipeline(&self) -> usize {
         self.pipeline.len()
@@ -166,11 +176,15 @@ impl Bridge {
         self.counters.received += 1;
         if transmission.frame.corrupt && self.config.mode == Mode::StoreAndForward {
             self.counters.fcs_errors += 1;
+            self.dropped.note(&transmission.frame);
             return;
         }
         self.learn(transmission.frame.source(), from);
         match self.addresses.get(&transmission.frame.destination()) {
-            Some(&to) if to == from => self.counters.filtered += 1,
+            Some(&to) if to == from => {
+                self.counters.filtered += 1;
+                self.dropped.note(&transmission.frame);
+            }
             Some(&to) => self.enter(now, from, to, transmission),
             None => {
                 self.counters.flooded += 1;

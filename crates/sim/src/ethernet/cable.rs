@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use wire::{Duration, Instant};
 
-use super::FrameStage;
 use super::frame::{HEADER, PREAMBLE, TAG, Transmission};
+use super::{Dropped, FrameStage};
 use stats::random::{Probability, Random};
 
 /// Faults of a cable, drawn from the cable's own seed, so that they do not
@@ -100,6 +100,7 @@ pub struct Cable {
     /// When the last bit of the last frame arrives: frames stay in order.
     last_end: Instant,
     counters: Counters,
+    dropped: Dropped,
 }
 
 impl Cable {
@@ -112,12 +113,18 @@ impl Cable {
             on_the_way: VecDeque::new(),
             last_end: Instant::ZERO,
             counters: Counters::default(),
+            dropped: Dropped::default(),
         }
     }
 
     /// What was counted.
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// Frames of streams that it lost.
+    pub fn dropped(&mut self) -> &mut Dropped {
+        &mut self.dropped
     }
 
     /// Frames on the way.
@@ -148,10 +155,12 @@ impl Cable {
         let takes = takes.max(self.last_end.since(transmission.start));
         if self.is_cut(transmission.start, transmission.end + takes) {
             self.counters.cut += 1;
+            self.dropped.note(&transmission.frame);
             return;
         }
         if lost {
             self.counters.lost += 1;
+            self.dropped.note(&transmission.frame);
             return;
         }
         self.counters.delayed += u64::from(takes > self.config.propagation);

@@ -10,6 +10,8 @@
 //! a [`Port`] when its transmission starts, with its end already known, and
 //! leaves a [`Cable`] when it is delivered to the receiver.
 //!
+//! Every machine notes which frames of streams it dropped ([`Dropped`]).
+//!
 //! Every frame carries its [`FrameLatency`]: picoseconds by stage, which sum
 //! exactly to the time since the frame was made.
 //!
@@ -19,6 +21,7 @@
 
 pub mod bridge;
 pub mod cable;
+pub mod dropped;
 pub mod frame;
 pub mod latency;
 pub mod nic;
@@ -28,6 +31,7 @@ pub mod traffic;
 
 pub use bridge::Bridge;
 pub use cable::Cable;
+pub use dropped::Dropped;
 pub use frame::{Frame, Mac, Tag, Transmission};
 pub use latency::{FrameLatency, FrameStage};
 pub use nic::Nic;

@@ -12,7 +12,7 @@ use tsn::QUEUES;
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Tag, Transmission};
-use super::{FrameStage, Port, port};
+use super::{Dropped, FrameStage, Port, port};
 
 /// The tags that an interface puts on what it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,7 @@ pub struct Nic {
     in_pipeline: [usize; QUEUES],
     rx: VecDeque<(Instant, Frame)>,
     counters: Counters,
+    dropped: Dropped,
 }
 
 impl Nic {
@@ -107,12 +108,22 @@ impl Nic {
             in_pipeline: [0; QUEUES],
             rx: VecDeque::new(),
             counters: Counters::default(),
+            dropped: Dropped::default(),
         }
     }
 
     /// Drops all its frames, as without power, except those on the line already.
-    pub fn reset(&mut self) {
-        *self = Self { counters: self.counters, ..Self::new(self.config.clone()) };
+    pub fn reset(&mut self, now: Instant) {
+        self.port.clear(now);
+        let mut dropped = std::mem::take(self.dropped());
+        self.tx.iter().chain(&self.rx).for_each(|(_, frame)| dropped.note(frame));
+        *self = Self { counters: self.counters, dropped, ..Self::new(self.config.clone()) };
+    }
+
+    /// Frames of streams that it or its port dropped.
+    pub fn dropped(&mut self) -> &mut Dropped {
+        self.dropped.append(self.port.dropped());
+        &mut self.dropped
     }
 
     /// How many frames the host may hand over now, whatever their priority.
@@ -199,8 +210,10 @@ impl Nic {
         let destination = frame.destination();
         if frame.corrupt {
             self.counters.fcs_errors += 1;
+            self.dropped.note(&frame);
         } else if destination != self.config.mac && !destination.is_group() {
             self.counters.not_for_us += 1;
+            self.dropped.note(&frame);
         } else {
             self.rx.push_back((now + self.config.rx_delay, frame));
         }

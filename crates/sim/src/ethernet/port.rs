@@ -12,7 +12,7 @@ use tsn::{Gates, QUEUES};
 use wire::{Duration, Instant};
 
 use super::frame::{self, FCS, Frame, GAP, HEADER, PREAMBLE, Tag, Transmission};
-use super::{FrameStage, Rate};
+use super::{Dropped, FrameStage, Rate};
 
 /// How a port decides whether a frame still fits into an open window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,6 +138,7 @@ pub struct Port {
     occupancy: Occupancy,
     /// How long the frame that started last had waited here.
     waited: Duration,
+    dropped: Dropped,
 }
 
 /// The queueing time of all frames in sum.
@@ -171,6 +172,7 @@ impl Port {
             counters: Counters::default(),
             occupancy: Occupancy::default(),
             waited: Duration::ZERO,
+            dropped: Dropped::default(),
         }
     }
 
@@ -224,6 +226,21 @@ impl Port {
         self.waited
     }
 
+    /// Frames of streams that it dropped.
+    pub fn dropped(&mut self) -> &mut Dropped {
+        &mut self.dropped
+    }
+
+    /// Drops all frames that wait.
+    pub(super) fn clear(&mut self, now: Instant) {
+        for index in 0..QUEUES {
+            while self.waiting >> index & 1 != 0 {
+                let queued = self.take(index, now);
+                self.dropped.note(&queued.frame);
+            }
+        }
+    }
+
     /// Takes a frame.
     pub fn handle(&mut self, now: Instant, input: Input) {
         let Input::Frame(frame) = input;
@@ -232,12 +249,14 @@ impl Port {
         let duration = frame.duration(self.config.rate);
         let Some(gate_until) = self.gate_permits(index, now, duration) else {
             self.counters.never_fits += 1;
+            self.dropped.note(&frame);
             return;
         };
         let queue = &mut self.queues[index];
         let bytes = queue.bytes + frame.length();
         if queue.frames.len() >= self.config.queue_frames || bytes > self.config.queue_bytes {
             self.counters.full[index] += 1;
+            self.dropped.note(&frame);
             return;
         }
         queue.bytes = bytes;
@@ -288,7 +307,8 @@ impl Port {
             if let Some(start) = self.gate_permits(index, now, duration) {
                 return Some(start);
             }
-            self.take(index, now);
+            let queued = self.take(index, now);
+            self.dropped.note(&queued.frame);
             self.counters.never_fits += 1;
         }
     }

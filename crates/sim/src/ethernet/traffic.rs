@@ -1,4 +1,4 @@
-//! Background traffic: frames that compete with those of the tunnels.
+//! Streams of frames that compete with those of the tunnels.
 
 use bytes::Bytes;
 use wire::{Duration, Instant};
@@ -13,10 +13,45 @@ pub const ETHER_TYPE: u16 = 0x88b5;
 /// When frames are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// One every interval.
+    /// One burst every interval.
     Periodic(Duration),
-    /// A Poisson process with this mean interval.
+    /// Bursts as a Poisson process with this mean interval.
     Poisson(Duration),
+}
+
+impl Pattern {
+    /// The mean time from one burst to the next.
+    pub fn interval(self) -> Duration {
+        let (Self::Periodic(interval) | Self::Poisson(interval)) = self;
+        interval
+    }
+}
+
+/// A stream: the source with this number at this station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId {
+    /// The station that sends it.
+    pub station: u16,
+    /// Its number among the sources of that station.
+    pub number: u8,
+}
+
+/// Set in the ids of all frames of streams.
+const OF_A_STREAM: u64 = 1 << 63;
+
+impl StreamId {
+    /// The id of the stream's first frame; the next ones follow.
+    pub const fn first_frame(self) -> u64 {
+        OF_A_STREAM | (self.station as u64) << 48 | (self.number as u64) << 40
+    }
+
+    /// The stream of the frame with this id, if it belongs to one.
+    pub const fn of_frame(id: u64) -> Option<Self> {
+        if id & OF_A_STREAM == 0 {
+            return None;
+        }
+        Some(Self { station: (id >> 48) as u16 & 0x7fff, number: (id >> 40) as u8 })
+    }
 }
 
 /// A source's parameters.
@@ -32,7 +67,9 @@ pub struct Config {
     pub priority: u8,
     /// When frames are created.
     pub pattern: Pattern,
-    /// The first frame, or for a Poisson process its beginning.
+    /// Frames created at once, at least one.
+    pub burst: u32,
+    /// The first burst, or for a Poisson process its beginning.
     pub start: Instant,
     /// No frame at this time or after it.
     pub stop: Option<Instant>,
@@ -58,6 +95,8 @@ pub struct Source {
     bytes: Bytes,
     random: Random,
     next: Option<Instant>,
+    /// Frames left of the burst that is due.
+    left: u32,
     made: u64,
 }
 
@@ -65,11 +104,11 @@ impl Source {
     /// A source.
     ///
     /// # Panics
-    /// If the length is below the minimum frame or the interval is zero.
+    /// If the length is below the minimum frame, or the interval or the burst is zero.
     pub fn new(config: Config) -> Self {
         assert!(config.length >= MINIMUM, "a frame of {} bytes", config.length);
-        let (Pattern::Periodic(interval) | Pattern::Poisson(interval)) = config.pattern;
-        assert!(interval > Duration::ZERO, "no interval");
+        assert!(config.pattern.interval() > Duration::ZERO, "no interval");
+        assert!(config.burst > 0, "a burst without frames");
         let mut bytes = vec![0; config.length - FCS];
         bytes[..6].copy_from_slice(&config.destination.0);
         bytes[6..12].copy_from_slice(&config.source.0);
@@ -78,6 +117,7 @@ impl Source {
             bytes: bytes.into(),
             random: Random::new(config.seed),
             next: None,
+            left: config.burst,
             made: 0,
             config,
         };
@@ -101,8 +141,12 @@ impl Source {
             Some(at) if at <= now => {
                 let id = self.config.first_id + self.made;
                 self.made += 1;
-                let interval = self.interval();
-                self.next = self.within(at + interval);
+                self.left -= 1;
+                if self.left == 0 {
+                    self.left = self.config.burst;
+                    let interval = self.interval();
+                    self.next = self.within(at + interval);
+                }
                 Output::Frame(Frame::new(id, self.bytes.clone(), self.config.priority, now))
             }
             next => Output::Timeout(next),

@@ -3,7 +3,7 @@
 use super::CableDirection;
 use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::Tagging;
-use crate::ethernet::traffic::{self, Pattern};
+use crate::ethernet::traffic::{self, Pattern, StreamId};
 use crate::ethernet::{Cable, Mac, Rate, bridge, nic, port};
 use crate::kernel::Component;
 use crate::measure::Load;
@@ -58,9 +58,28 @@ pub struct TrafficConfig {
     pub priority: u8,
     /// When frames are sent.
     pub pattern: Pattern,
+    /// Frames sent at once, at least one.
+    pub burst: u32,
+    /// The first burst, or the beginning of a Poisson process.
+    pub start: Instant,
+    /// No frame at this time or after it.
+    pub stop: Option<Instant>,
+    /// Frames that take longer, or are lost, count as late.
+    pub deadline: Option<Duration>,
     /// Seed of a Poisson process.
     pub seed: u64,
 }
+
+impl TrafficConfig {
+    /// A stream without start, end, bursts or deadline.
+    pub fn new(to: usize, length: usize, priority: u8, pattern: Pattern) -> Self {
+        let (burst, start, stop, deadline, seed) = (1, Instant::ZERO, None, None, 0);
+        Self { to, length, priority, pattern, burst, start, stop, deadline, seed }
+    }
+}
+
+/// Streams of a station at most, since their frames' ids have 8 bits for it.
+pub const MAX_STREAMS: usize = 256;
 
 /// A bridge.
 #[derive(Clone, Debug)]
@@ -163,10 +182,11 @@ impl TrafficConfig {
             length: self.length,
             priority: self.priority,
             pattern: self.pattern,
-            start: Instant::ZERO,
-            stop: None,
+            burst: self.burst,
+            start: self.start,
+            stop: self.stop,
             seed: self.seed,
-            first_id: 1 << 63 | (station as u64) << 48 | (number as u64) << 40,
+            first_id: StreamId { station: station as u16, number: number as u8 }.first_frame(),
         }
     }
 }
@@ -238,6 +258,9 @@ pub(super) fn check(config: &NetworkConfig) -> Result<(), String> {
     for (number, station) in config.stations.iter().enumerate() {
         if station.tx_ring == 0 {
             return Err(format!("station {number}: tx_ring is at least 1"));
+        }
+        if station.traffic.len() > MAX_STREAMS {
+            return Err(format!("station {number}: more than {MAX_STREAMS} streams"));
         }
         let known = |traffic: &TrafficConfig| traffic.to < config.stations.len();
         if !station.traffic.iter().all(known) {

@@ -7,14 +7,15 @@ mod power;
 mod queues;
 mod raw;
 mod routes;
+mod streams;
 mod watch;
 
 pub use config::{
-    BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationConfig, TrafficConfig,
+    BridgeConfig, CableConfig, CableEnd, MAX_STREAMS, NetworkConfig, StationConfig, TrafficConfig,
 };
 
-use crate::ethernet::traffic::Source;
-use crate::ethernet::{Bridge, Cable, Nic, bridge, cable, nic, traffic};
+use crate::ethernet::traffic::{Source, StreamId};
+use crate::ethernet::{Bridge, Cable, Frame, FrameStage, Nic, bridge, cable, nic, traffic};
 use crate::kernel::Component;
 use crate::measure::{Load, Point};
 use crate::node::{Context, earliest};
@@ -22,13 +23,22 @@ use crate::tcp::{self, Host};
 use crate::transport::Arrived;
 pub(crate) use ends::EndId;
 use ends::{ConnectionEnd, Protocol};
+use std::collections::VecDeque;
+pub use streams::StreamReport;
+use streams::Streams;
 use watch::Watch;
 use wire::{Duration, Instant};
+
+/// Frames of a stream that wait for room in their interface; more are dropped. The usual
+/// `txqueuelen` of an Ethernet interface in Linux.
+const STREAM_QUEUE: usize = 1000;
 
 struct Station {
     host: Host,
     nic: Nic,
     sources: Vec<Source>,
+    /// By source: frames for which the interface has no room yet.
+    waiting: Vec<VecDeque<Frame>>,
     ends: Vec<ConnectionEnd>,
     scheduler: raw::RawScheduler,
     /// Priorities of its frames: those of its sockets, and 0 of answers
@@ -36,8 +46,6 @@ struct Station {
     priorities: Vec<u8>,
     /// Cables from and to it, if it is connected.
     cables: Option<(usize, usize)>,
-    /// Frames of background traffic for which the interface had no room.
-    traffic_dropped: u64,
     /// Without power: it receives and sends nothing.
     powered_off: bool,
 }
@@ -64,6 +72,7 @@ pub(crate) struct Network {
     bridges: Vec<BridgeNode>,
     directions: Vec<CableDirection>,
     station_components: Vec<Component>,
+    streams: Streams,
     watch: Option<Watch>,
 }
 
@@ -100,11 +109,11 @@ impl Network {
                 host,
                 nic: Nic::new(station.nic(number, config::steps(config, place))),
                 sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
+                waiting: vec![VecDeque::new(); station.traffic.len()],
                 ends: Vec::new(),
                 scheduler: raw::RawScheduler::new(config::mac(number), number),
                 priorities: vec![0],
                 cables: ends(&|cable| cable.a == place, &|cable| cable.b == place),
-                traffic_dropped: 0,
                 powered_off: false,
             }
         });
@@ -122,7 +131,8 @@ impl Network {
         });
         let bridges = switching.collect();
         let station_components = stations;
-        Ok(Self { stations: made, bridges, directions, station_components, watch: None })
+        let streams = Streams::new(config);
+        Ok(Self { stations: made, bridges, directions, station_components, streams, watch: None })
     }
 
     /// The load of every direction of every cable.
@@ -148,6 +158,7 @@ impl Network {
                 match self.directions[from].cable.poll(now) {
                     cable::Output::Deliver(transmission) => {
                         if station.powered_off {
+                            self.streams.lose(std::iter::once(transmission.frame.id));
                             continue;
                         }
                         context.happened(0x4000 + number as u64, &transmission.frame.bytes);
@@ -157,13 +168,14 @@ impl Network {
                 }
             }
         }
-        wake = earliest([wake, station.traffic(now)]);
+        wake = earliest([wake, station.send_streams(now, &mut self.streams)]);
         if station.powered_off {
             return wake;
         }
         loop {
-            let (moved, at) = station.turn(now, &mut self.directions, context);
+            let (moved, at) = station.turn(now, &mut self.directions, &mut self.streams, context);
             if !moved {
+                self.streams.lose(station.nic.dropped().take());
                 return earliest([wake, at]);
             }
         }
@@ -194,9 +206,13 @@ impl Network {
                     }
                     if let Some((_, to)) = cables[port] {
                         self.directions[to].carry(now, to, transmission, context);
+                        self.streams.lose(self.directions[to].cable.dropped().take());
                     }
                 }
-                bridge::Output::Timeout(at) => return earliest([wake, at]),
+                bridge::Output::Timeout(at) => {
+                    self.streams.lose(bridge.dropped().take());
+                    return earliest([wake, at]);
+                }
             }
         }
     }
@@ -227,22 +243,38 @@ impl CableDirection {
 }
 
 impl Station {
-    /// Sends the background traffic that is due.
-    fn traffic(&mut self, now: Instant) -> Option<Instant> {
+    /// Takes the frames that are due from the sources; yields when the next one is.
+    fn send_streams(&mut self, now: Instant, streams: &mut Streams) -> Option<Instant> {
         let mut wake = None;
-        for source in &mut self.sources {
+        for (source, waiting) in self.sources.iter_mut().zip(&mut self.waiting) {
             loop {
                 match source.poll(now) {
                     traffic::Output::Frame(_) if self.powered_off => {}
-                    traffic::Output::Frame(frame) if self.nic.room_for(frame.priority) > 0 => {
-                        self.nic.handle(now, nic::Input::FromHost(frame));
+                    traffic::Output::Frame(frame) => {
+                        streams.send(&frame);
+                        if waiting.len() < STREAM_QUEUE {
+                            waiting.push_back(frame);
+                        } else {
+                            streams.lose(std::iter::once(frame.id));
+                        }
                     }
-                    traffic::Output::Frame(_) => self.traffic_dropped += 1,
                     traffic::Output::Timeout(at) => break wake = earliest([wake, at]),
                 }
             }
         }
+        self.hand_over_streams(now);
         wake
+    }
+
+    /// Gives waiting frames of streams to the interface while it has room.
+    fn hand_over_streams(&mut self, now: Instant) {
+        for waiting in &mut self.waiting {
+            while waiting.front().is_some_and(|next| self.nic.room_for(next.priority) > 0) {
+                let mut frame = waiting.pop_front().expect("one waits");
+                frame.latency.book(FrameStage::Queue, now);
+                self.nic.handle(now, nic::Input::FromHost(frame));
+            }
+        }
     }
 
     /// Runs interface and TCP host once each; whether any frame moved between them.
@@ -250,6 +282,7 @@ impl Station {
         &mut self,
         now: Instant,
         directions: &mut [CableDirection],
+        streams: &mut Streams,
         context: &mut Context,
     ) -> (bool, Option<Instant>) {
         let mut moved = false;
@@ -258,7 +291,12 @@ impl Station {
                 nic::Output::Transmit(transmission) => {
                     if let Some((_, to)) = self.cables {
                         directions[to].carry(now, to, transmission, context);
+                        streams.lose(directions[to].cable.dropped().take());
                     }
+                    self.hand_over_streams(now);
+                }
+                nic::Output::ToHost(frame) if StreamId::of_frame(frame.id).is_some() => {
+                    streams.receive(&frame);
                 }
                 nic::Output::ToHost(frame) if raw::is_raw(&frame) => {
                     raw::RawScheduler::receive(now, &mut self.ends, frame);

@@ -7,10 +7,13 @@ use wire::Instant;
 
 impl Network {
     /// Powers a station off: it loses all its state.
-    pub fn power_off(&mut self, number: usize) {
+    pub fn power_off(&mut self, now: Instant, number: usize) {
         let station = &mut self.stations[number];
         station.powered_off = true;
-        station.nic.reset();
+        station.nic.reset(now);
+        self.streams.lose(station.nic.dropped().take());
+        let waiting = station.waiting.iter_mut().flat_map(|waiting| waiting.drain(..));
+        self.streams.lose(waiting.map(|frame| frame.id));
         station.ends.iter_mut().for_each(ConnectionEnd::forget);
     }
 

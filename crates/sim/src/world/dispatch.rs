@@ -120,7 +120,7 @@ impl World {
             self.kernel.arm_by(component, now);
             return None;
         }
-        self.network.power_off(station);
+        self.network.power_off(now, station);
         for device in 0..self.devices.len() {
             let home = self.device_homes[device];
             if self.transports[home].device_station() == Some(station) {

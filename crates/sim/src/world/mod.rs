@@ -359,6 +359,7 @@ impl World {
             hosts: (0..self.hosts.len()).map(|host| self.host_report(host)).collect(),
             links: links.collect(),
             tunnels: tunnels.collect(),
+            streams: self.network.streams(now),
             queues: self.network.queues(now),
         }
     }

@@ -1,6 +1,7 @@
 //! The results of a simulation.
 
 use crate::measure::{Breakdown, Latency, Load, QueueStats};
+use crate::network::StreamReport;
 use wire::{Duration, Instant};
 
 /// The results of a simulation.
@@ -18,6 +19,8 @@ pub struct Report {
     pub links: Vec<LinkReport>,
     /// Every tunnel link and direction.
     pub tunnels: Vec<TunnelReport>,
+    /// By station and number: what became of each stream.
+    pub streams: Vec<StreamReport>,
     /// By wire: statistics of the queues of the port that sends on it.
     pub queues: Vec<QueueStats>,
 }

@@ -184,6 +184,7 @@ fn source(port: u32, pattern: Pattern, length: usize) -> Source {
         length,
         priority: port as u8,
         pattern,
+        burst: 1,
         start: Instant::ZERO,
         stop: Some(Instant::from_ns(10_000_000)),
         seed: 3,

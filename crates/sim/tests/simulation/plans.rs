@@ -111,11 +111,8 @@ fn background_traffic_costs_by_priority() {
         let mut stations = vec![station(Rate::G1); 3];
         // 700 Mb/s of large frames towards the host, where the data go.
         stations[2].traffic.extend(priority.map(|priority| TrafficConfig {
-            to: 0,
-            length: 1518,
-            priority,
-            pattern: Pattern::Poisson(Duration::from_us(17)),
             seed: 3,
+            ..TrafficConfig::new(0, 1518, priority, Pattern::Poisson(Duration::from_us(17)))
         }));
         let network = bridged(stations, 1, bridge::Mode::StoreAndForward, None);
         let ports = vec![(tcp([0, 1]), drive(0, Timing::OPTANE))];

@@ -78,6 +78,15 @@ pub enum ListError {
     },
 }
 
+/// Shares of a cycle, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OpenShare {
+    /// In which a gate is open.
+    pub time: f64,
+    /// Which whole frames fill.
+    pub whole_frames: f64,
+}
+
 /// A validated list, with the open windows of every queue.
 #[derive(Clone, Debug)]
 pub struct GateControlList {
@@ -140,6 +149,29 @@ impl GateControlList {
     /// How long a cycle lasts.
     pub fn cycle_time(&self) -> Duration {
         self.cycle
+    }
+
+    /// How much of its time the list lets any of `queues` send, and how much of it whole frames
+    /// fill, each of which takes `frame` from preamble to FCS and is followed by `gap`.
+    ///
+    /// # Panics
+    /// If a frame and its gap take no time.
+    pub fn open_share(&self, queues: GateStates, frame: Duration, gap: Duration) -> OpenShare {
+        let any = |entry: &Entry| Entry {
+            states: GateStates(u8::from(entry.states.0 & queues.0 != 0)),
+            ..*entry
+        };
+        let entries: Vec<Entry> = self.entries.iter().map(any).collect();
+        let windows = Windows::new(0, self.base, self.cycle, &entries);
+        let cycle = self.cycle.as_ps() as f64;
+        if windows.always_open() {
+            return OpenShare { time: 1.0, whole_frames: 1.0 };
+        }
+        let time: u64 = windows.lengths().sum();
+        let each = (frame + gap).as_ps();
+        // The gap behind the last frame may lie outside.
+        let frames: u64 = windows.lengths().map(|open| (open + gap.as_ps()) / each).sum();
+        OpenShare { time: time as f64 / cycle, whole_frames: (frames * each) as f64 / cycle }
     }
 
     pub(super) fn windows(&self, queue: usize) -> &Windows {

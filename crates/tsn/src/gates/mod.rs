@@ -9,7 +9,7 @@
 mod list;
 mod windows;
 
-pub use list::{Entry, GateControlList, GateStates, ListError};
+pub use list::{Entry, GateControlList, GateStates, ListError, OpenShare};
 use wire::{Duration, Instant};
 
 use crate::{Clock, LocalTime};

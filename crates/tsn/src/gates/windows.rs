@@ -43,6 +43,11 @@ impl Windows {
         self.open.len()
     }
 
+    /// How long each window is, in picoseconds.
+    pub fn lengths(&self) -> impl Iterator<Item = u64> {
+        self.open.iter().map(|(start, end)| (end - start) as u64)
+    }
+
     pub fn always_open(&self) -> bool {
         self.open.first().is_some_and(|&(start, end)| end - start == self.cycle)
     }

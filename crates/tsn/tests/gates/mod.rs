@@ -77,6 +77,32 @@ fn the_last_entry_fills_the_cycle() {
     assert!(list.is_open(0, local(999)) && !list.is_open(0, local(1_000)));
 }
 
+/// Two windows of 100 us and 50 us in 400 us; slots of 12 us frames with a gap of 1 us.
+#[test]
+fn open_shares_count_whole_frames() {
+    let entries = [entry(0x01, 100_000), entry(0x02, 100_000), entry(0x03, 50_000)];
+    let cycle = Duration::from_ns(400_000);
+    let entries = [&entries[..], &[entry(0, 150_000)]].concat();
+    let list = GateControlList::new(Instant::ZERO, cycle, &entries).unwrap();
+    let share = |states, frame_ns| {
+        let frame = Duration::from_ns(frame_ns);
+        let open = list.open_share(GateStates(states), frame, Duration::from_ns(1_000));
+        (open.time, open.whole_frames)
+    };
+    // floor(101 / 13) + floor(51 / 13) frames.
+    assert_eq!(share(1, 12_000), (0.375, 10.0 * 13.0 / 400.0));
+    // Queue 1's windows are neighbours: one of 150 us.
+    assert_eq!(share(2, 12_000), (0.375, 11.0 * 13.0 / 400.0));
+    assert_eq!(share(3, 12_000).0, 0.625);
+    assert_eq!(share(4, 12_000), (0.0, 0.0));
+    // A frame fits exactly, and one that is a nanosecond longer does not.
+    assert_eq!(share(1, 100_000).1, 101.0 / 400.0);
+    assert_eq!(share(1, 100_001).1, 0.0);
+    let open = GateControlList::new(Instant::ZERO, cycle, &[entry(0xff, 400_000)]).unwrap();
+    let frame = Duration::from_ns(12_000);
+    assert_eq!(open.open_share(GateStates(1), frame, frame).whole_frames, 1.0);
+}
+
 #[test]
 fn taprio_commands() {
     let entries = [entry(0x01, 300_000), entry(0x82, 300_000), entry(0xff, 400_000)];

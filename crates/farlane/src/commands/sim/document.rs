@@ -1,9 +1,11 @@
 //! The document of `--json`, from which the tables are printed as well.
 
-use super::simulate::{Commands, Failed, breakdown_in_ns, in_ns};
+use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns};
 use plan::simulate::limits::{self, Assumptions};
+use plan::simulate::requirements;
 use plan::{Planned, Recording};
 use serde::Serialize;
+use sim::ethernet::traffic::StreamId;
 use sim::measure::{STAGES, Stage};
 use sim::world::Report;
 use std::collections::BTreeMap;
@@ -28,6 +30,11 @@ pub struct Document {
     pub bytes_per_s: u64,
     pub fairness: Option<f64>,
     pub hosts: Vec<Host>,
+    pub streams: Vec<Stream>,
+    /// Classes to which streams offer more than a port lets through.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub overloads: Vec<Overload>,
+    pub requirements: Vec<requirements::Row>,
     pub segments: Option<Segments>,
     pub links: Vec<Link>,
     pub tunnels: Vec<Tunnel>,
@@ -80,6 +87,30 @@ pub struct Latency {
     pub p99_9: u64,
     pub max: u64,
     pub jitter: u64,
+    /// The largest less the smallest.
+    pub peak_to_peak: u64,
+}
+
+/// A stream, from the beginning of the simulation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stream {
+    pub name: String,
+    pub sent: u64,
+    pub arrived: u64,
+    pub lost: u64,
+    pub late: u64,
+    pub latency_ns: Latency,
+    pub backlog_bytes: u64,
+}
+
+/// A class of a port to which streams offer more than it lets through.
+#[derive(Clone, Debug, Serialize)]
+pub struct Overload {
+    pub port: String,
+    pub classes: Vec<usize>,
+    pub offered_bits_per_s: u64,
+    pub limit_bits_per_s: u64,
+    pub streams: Vec<String>,
 }
 
 /// A host.
@@ -178,6 +209,7 @@ pub struct Run {
     pub latency_ns: Latency,
     pub iops: u64,
     pub bytes_per_s: u64,
+    pub requirements: Vec<requirements::Row>,
 }
 
 impl From<stats::Summary> for Latency {
@@ -192,6 +224,7 @@ impl From<stats::Summary> for Latency {
             p99_9: s.p99_9_ns,
             max: s.max_ns,
             jitter: s.jitter_ns,
+            peak_to_peak: s.max_ns - s.min_ns,
         }
     }
 }
@@ -227,6 +260,7 @@ fn together(report: &Report) -> Latency {
             p99: at(0.99),
             p99_9: at(0.999),
             jitter: (steps / pairs) as u64,
+            peak_to_peak: latency.max - latency.min,
             ..latency
         };
     }
@@ -271,7 +305,8 @@ fn segments(commands: &Commands) -> Option<Segments> {
 
 impl Document {
     /// The results of a simulation.
-    pub fn new(plan: &str, planned: &Planned, report: &Report, commands: &Commands) -> Self {
+    pub fn new(plan: &str, planned: &Planned, results: &Results) -> Self {
+        let Results { report, commands, limits, requirements } = results;
         let names = planned.hosts.iter().zip(&planned.recordings);
         let hosts = report.hosts.iter().zip(names).map(|(host, (name, recorded))| {
             let span_ns = host.span.as_ns();
@@ -321,19 +356,22 @@ impl Document {
             bytes_per_s: report.throughput(),
             fairness: fairness(report),
             hosts,
+            streams: streams(planned, report),
+            overloads: overloads(planned),
+            requirements: requirements.clone(),
             segments: segments(commands),
             links: links.collect(),
             tunnels: tunnels.collect(),
-            limits: Vec::new(),
-            limits_text: String::new(),
+            limits: limits.iter().map(limits::Document::from).collect(),
+            limits_text: planned.link_name(&limits::text(limits)),
             runs: Vec::new(),
         }
     }
 
-    /// With every limit.
-    pub fn with_limits(self, planned: &Planned, rows: &[limits::Row]) -> Self {
-        let limits_text = planned.link_name(&limits::text(rows));
-        Self { limits: rows.iter().map(limits::Document::from).collect(), limits_text, ..self }
+    /// Whether all requirements are met, in this run and in further ones.
+    pub fn meets_requirements(&self) -> bool {
+        let further = self.runs.iter().flat_map(|run| &run.requirements);
+        self.requirements.iter().chain(further).all(|row| row.holds)
     }
 
     /// The same as one of several runs.
@@ -345,6 +383,34 @@ impl Document {
             latency_ns: self.latency_ns,
             iops: self.iops,
             bytes_per_s: self.bytes_per_s,
+            requirements: self.requirements.clone(),
         }
     }
+}
+
+fn streams(planned: &Planned, report: &Report) -> Vec<Stream> {
+    let of = |(name, id): &(String, StreamId)| {
+        let found = report.streams.iter().find(|stream| stream.stream == *id)?;
+        Some(Stream {
+            name: name.clone(),
+            sent: found.sent,
+            arrived: found.arrived,
+            lost: found.lost,
+            late: found.late,
+            latency_ns: found.latency.summary().into(),
+            backlog_bytes: found.backlog_bytes,
+        })
+    };
+    planned.streams.iter().filter_map(of).collect()
+}
+
+fn overloads(planned: &Planned) -> Vec<Overload> {
+    let of = |overload: &plan::Overload| Overload {
+        port: planned.overload_port(overload),
+        classes: overload.classes.clone(),
+        offered_bits_per_s: overload.offered,
+        limit_bits_per_s: overload.limit,
+        streams: planned.stream_names(&overload.streams),
+    };
+    planned.overloads.iter().map(of).collect()
 }

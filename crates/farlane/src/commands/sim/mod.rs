@@ -65,11 +65,12 @@ pub struct Args {
     html: Option<Target>,
 }
 
-/// Runs the command.
+/// Runs the command; yields whether the plan's requirements are met. A sweep tries what may
+/// miss them, so they do not count there.
 ///
 /// # Errors
 /// One line for the user.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> Result<bool, Failure> {
     let outputs = [
         ("--pcapng", args.pcapng.as_ref()),
         ("--report", args.report.as_ref()),
@@ -84,7 +85,7 @@ pub fn run(args: &Args) -> Outcome {
         plan = plan.with(key, value, "--set").map_err(|error| Failure(error.to_string()))?;
     }
     if !args.sweep.is_empty() {
-        return sweep::run(args, &plan);
+        return sweep::run(args, &plan).map(|()| true);
     }
     let planned = built(args, &plan)?;
     let name = args.plan.display().to_string();
@@ -113,11 +114,11 @@ pub fn run(args: &Args) -> Outcome {
     let mut document = documents.remove(0);
     document.runs = documents.iter().map(Document::as_run).collect();
     if args.json {
-        print(&document)
+        print(&document)?;
     } else {
         print!("{}", print::text(&document));
-        Ok(())
     }
+    Ok(document.meets_requirements())
 }
 
 fn range(text: &str) -> Result<CompletionTimeout, String> {
@@ -126,8 +127,12 @@ fn range(text: &str) -> Result<CompletionTimeout, String> {
     CompletionTimeout::named(text).ok_or_else(unknown)
 }
 
-/// Warns of limits that closed gates exceed, before the simulation runs.
+/// Warns of overloaded classes and of limits that closed gates exceed, before the simulation
+/// runs.
 fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
+    for sentence in planned.overload_sentences() {
+        eprintln!("farlane: {name}: {}", crate::output::red(&sentence));
+    }
     for row in limits::flagged(&limits::planned_rows(&planned.config, assumed)) {
         eprintln!("farlane: {name}: {}", planned.link_name(&row.sentence()));
     }

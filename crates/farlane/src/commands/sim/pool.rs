@@ -35,9 +35,7 @@ pub fn run_all(
                     let Some(plan) = plans.get(at) else { break };
                     let requested = requested.filter(|_| at == 0);
                     let result = simulate_plan(name, plan, &paces[at], requested);
-                    let document = result.map(|(report, commands, limits)| {
-                        Document::new(name, plan, &report, &commands).with_limits(plan, &limits)
-                    });
+                    let document = result.map(|results| Document::new(name, plan, &results));
                     if send.send((at, document)).is_err() {
                         break;
                     }

@@ -1,6 +1,9 @@
 //! Results for people.
 
-use super::document::{Document, Latency, Part, Recorded};
+use super::document::{Document, Latency, Part, Recorded, Stream};
+use plan::simulate::requirements;
+use report::Align::{Left, Right};
+use report::{Column, Table};
 
 /// Nanoseconds as microseconds with three decimals.
 pub fn us(ns: u64) -> String {
@@ -8,7 +11,7 @@ pub fn us(ns: u64) -> String {
 }
 
 fn row(name: &str, width: usize, latency: &Latency) -> String {
-    let Latency { n, min, mean, p50, p90, p99, p99_9, max, jitter } = *latency;
+    let Latency { n, min, mean, p50, p90, p99, p99_9, max, jitter, .. } = *latency;
     let times = [min, mean, p50, p90, p99, p99_9, max, jitter];
     let cells: String = times.iter().map(|ns| format!(" {:>10}", us(*ns))).collect();
     format!("{name:<width$} {n:>8}{cells}\n")
@@ -24,6 +27,7 @@ pub fn text(document: &Document) -> String {
         document.events,
         document.digest
     );
+    out += &requirements(document);
     out += &latencies(document);
     for host in &document.hosts {
         if host.bytes > 0 {
@@ -49,6 +53,7 @@ pub fn text(document: &Document) -> String {
         out += &host.recorded.as_ref().map_or_else(String::new, |it| recorded(&host.host, it));
     }
     out += "\n";
+    out += &streams(document);
     out += &segments(document);
     out += &links(document);
     if !document.limits.is_empty() {
@@ -59,6 +64,39 @@ pub fn text(document: &Document) -> String {
         out += &runs(document);
     }
     out
+}
+
+/// Whether the plan's requirements are met.
+fn requirements(document: &Document) -> String {
+    let rows = &document.requirements;
+    if rows.is_empty() {
+        return String::new();
+    }
+    let met = rows.iter().filter(|row| row.holds).count();
+    let table = requirements::table(rows).text();
+    format!("{met} of {} requirements are met\n{table}\n", rows.len())
+}
+
+/// What became of each stream.
+fn streams(document: &Document) -> String {
+    const COLUMNS: [Column<Stream>; 12] = [
+        ("stream, times in us", Left, |stream| stream.name.clone()),
+        ("sent", Right, |stream| stream.sent.to_string()),
+        ("arrived", Right, |stream| stream.arrived.to_string()),
+        ("lost", Right, |stream| stream.lost.to_string()),
+        ("min", Right, |stream| us(stream.latency_ns.min)),
+        ("mean", Right, |stream| us(stream.latency_ns.mean)),
+        ("p50", Right, |stream| us(stream.latency_ns.p50)),
+        ("p99", Right, |stream| us(stream.latency_ns.p99)),
+        ("p99.9", Right, |stream| us(stream.latency_ns.p99_9)),
+        ("max", Right, |stream| us(stream.latency_ns.max)),
+        ("max-min", Right, |stream| us(stream.latency_ns.peak_to_peak)),
+        ("backlog", Right, |stream| format!("{} B", stream.backlog_bytes)),
+    ];
+    if document.streams.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", Table::of(&COLUMNS, &document.streams).text())
 }
 
 /// What was replayed, and what was not.

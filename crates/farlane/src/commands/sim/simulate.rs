@@ -2,7 +2,8 @@
 
 use plan::Planned;
 use plan::simulate::limits::{Assumptions, Row};
-use plan::simulate::{Observers, OutputFiles, Outputs, PageLabels};
+use plan::simulate::requirements::{self, Deadlines};
+use plan::simulate::{Observers, OutputFiles, Outputs, PageLabels, Shared};
 use report::Failure;
 use sim::measure::{Breakdown, CommandRecord, Observer, STAGES, Stage};
 use sim::world::Report;
@@ -150,6 +151,15 @@ impl From<Failure> for Failed {
     }
 }
 
+/// The results of a simulation.
+pub struct Results {
+    pub report: Report,
+    pub commands: Commands,
+    /// Only if outputs are requested.
+    pub limits: Vec<Row>,
+    pub requirements: Vec<requirements::Row>,
+}
+
 /// Runs a simulation and collects the durations of its commands; limits only if
 /// something is `requested`.
 ///
@@ -160,7 +170,7 @@ pub fn simulate_plan(
     plan: &Planned,
     pace: &Arc<RunProgress>,
     requested: Option<&RunOptions>,
-) -> Result<(Report, Commands, Vec<Row>), Failed> {
+) -> Result<Results, Failed> {
     let config = &plan.config;
     let commands = Rc::new(RefCell::new(Commands::default()));
     let counter = CommandCounter { commands: commands.clone(), pace: pace.clone() };
@@ -168,9 +178,12 @@ pub fn simulate_plan(
     let begin =
         |options: &RunOptions| Outputs::begin(config, &options.requested, options.assumed, &named);
     let mut outputs = requested.map(begin).transpose()?;
-    let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(counter)];
+    let deadlines = Shared::new(Deadlines::new(&plan.requirements));
+    let mut observers: Vec<Box<dyn Observer>> =
+        vec![Box::new(counter), Box::new(deadlines.clone())];
     observers.extend(outputs.iter().map(Outputs::observer));
     let result = simulate(config, observers, pace);
+    let requirements = |report: &Report| requirements::rows(&deadlines.0.borrow(), report);
     let mut limits = Vec::new();
     if let (Some(outputs), Some(options)) = (&mut outputs, requested) {
         let reached = Instant::from_ns(pace.ns.load(Ordering::Relaxed));
@@ -180,9 +193,15 @@ pub fn simulate_plan(
             Ok(report) => {
                 let title = name.rsplit('/').next().unwrap_or(name);
                 let recorded = plan.recorded();
-                let words =
-                    PageLabels { title, plan: &options.text, named: &named, recorded: &recorded };
-                outputs.report(config, report, &limits, &words)?;
+                let words = PageLabels {
+                    title,
+                    plan: &options.text,
+                    named: &named,
+                    recorded: &recorded,
+                    streams: &plan.streams,
+                    overloads: &plan.overload_sentences(),
+                };
+                outputs.report(config, report, &limits, &requirements(report), &words)?;
             }
             // They may explain the failure.
             Err(_) => eprint!("{}", plan.link_name(&plan::simulate::limits::text(&limits))),
@@ -193,7 +212,8 @@ pub fn simulate_plan(
         Err(why) => return Err(Failed { why, limits }),
     };
     let commands = Rc::try_unwrap(commands).expect("the world is gone").into_inner();
-    Ok((report, commands, limits))
+    let requirements = requirements(&report);
+    Ok(Results { report, commands, limits, requirements })
 }
 
 #[cfg(test)]

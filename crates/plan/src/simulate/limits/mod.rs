@@ -12,8 +12,8 @@ mod waits;
 
 #[cfg(test)]
 pub(super) use least::Trips;
-pub(super) use print::cells;
 pub use print::text;
+pub(super) use print::{cells, signed_time};
 pub use waits::Waits;
 
 use serde::Serialize;

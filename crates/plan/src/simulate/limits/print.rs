@@ -4,7 +4,7 @@ use super::{NEVER, Row, Verdict};
 use report::time;
 
 /// A time in picoseconds, with its sign.
-pub(in crate::simulate) fn signed(ps: i128) -> String {
+pub(in crate::simulate) fn signed_time(ps: i128) -> String {
     let sign = if ps < 0 { "-" } else { "" };
     format!("{sign}{}", time(ps.unsigned_abs() as f64 / 1000.0))
 }
@@ -22,7 +22,7 @@ pub(in crate::simulate) fn cells(row: &Row) -> [String; 6] {
         Some(event) => ns(event.span),
         None => none(),
     };
-    let margin = row.margin_ps().filter(|_| !row.endless).map_or_else(none, signed);
+    let margin = row.margin_ps().filter(|_| !row.endless).map_or_else(none, signed_time);
     let factor = row.factor().filter(|_| !row.endless);
     let factor = factor.map_or_else(none, |factor| match factor {
         factor if factor < 10.0 => format!("{factor:.2}"),

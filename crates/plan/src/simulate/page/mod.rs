@@ -4,13 +4,16 @@ mod gates;
 mod latency;
 mod overview;
 pub(super) mod sequences;
+mod streams;
 mod topology;
 
 use super::limits::{Row, Waits};
 use super::report_data::ReportData;
+use super::requirements;
 use report::Failure;
 use report::{Align, Page, Table, shares, time};
 use sim::Config;
+use sim::ethernet::traffic::StreamId;
 use sim::measure::{Op, Summary};
 use sim::world::Report;
 use std::path::PathBuf;
@@ -26,6 +29,10 @@ pub struct PageLabels<'a> {
     pub named: &'a dyn Fn(&str) -> String,
     /// By host: what the recording says that it replayed.
     pub recorded: &'a [Option<Summary>],
+    /// Names of the streams.
+    pub streams: &'a [(String, StreamId)],
+    /// What is overloaded: a sentence each.
+    pub overloads: &'a [String],
 }
 
 /// The simulation that a page shows.
@@ -42,6 +49,8 @@ pub struct Subject<'a> {
     pub waits: &'a Waits,
     /// Every limit.
     pub limits: &'a [Row],
+    /// Every requirement of the plan.
+    pub requirements: &'a [requirements::Row],
     /// By host: the traces of its nodes, for sequence diagrams.
     pub traces: &'a [Vec<PathBuf>],
 }
@@ -53,9 +62,11 @@ pub struct Subject<'a> {
 pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
     let mut page = Page::new(&format!("Simulation of {}", subject.words.title));
     overview::tiles(&mut page, subject);
+    streams::requirements(&mut page, subject);
     page.section("Topology");
     page.wide("", "", &topology::svg(subject.config, subject.words.named));
     latency::sections(&mut page, subject);
+    streams::section(&mut page, subject);
     links(&mut page, subject);
     gates::section(&mut page, subject);
     sequence_diagrams(&mut page, subject)?;

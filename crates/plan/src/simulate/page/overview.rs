@@ -11,6 +11,18 @@ use sim::measure::Op;
 pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
     let Subject { report, limits, .. } = subject;
     let mut tiles = vec![tile(time(report.time.as_ns() as f64), "simulated")];
+    let required = subject.requirements;
+    if !required.is_empty() {
+        let met = required.iter().filter(|row| row.holds).count();
+        let value = format!("{met} of {}", required.len());
+        let name = "requirements are met".to_owned();
+        tiles.push(Tile { value, name, bad: met < required.len() });
+    }
+    let lost: u64 = report.streams.iter().map(|stream| stream.lost).sum();
+    if lost > 0 {
+        let name = "frames of streams lost".to_owned();
+        tiles.push(Tile { value: lost.to_string(), name, bad: true });
+    }
     if subject.data.kinds.is_empty() {
         config_reads(&mut tiles, subject);
     } else {

@@ -4,6 +4,7 @@ mod captures;
 mod connections;
 mod limits;
 mod pages;
+mod streams;
 mod traces;
 
 use super::limits::{Assumptions, Row};

@@ -13,7 +13,14 @@ use wire::Duration;
 
 fn written(config: &Config, path: &Path) -> (Report, String) {
     let plan = "# as tests have it\nseed = 1 # <one>\n";
-    let words = PageLabels { title: "test.toml", plan, named: &str::to_owned, recorded: &[] };
+    let words = PageLabels {
+        title: "test.toml",
+        plan,
+        named: &str::to_owned,
+        recorded: &[],
+        streams: &[],
+        overloads: &[],
+    };
     written_as(config, path, &words)
 }
 
@@ -22,7 +29,7 @@ fn written_as(config: &Config, path: &Path, words: &PageLabels<'_>) -> (Report, 
         OutputFiles { report: Some(Target::File(path.to_owned())), ..OutputFiles::default() };
     let (report, limits, outputs) = observed(config, &files, words.named);
     let report = report.unwrap();
-    outputs.report(config, &report, &limits, words).unwrap();
+    outputs.report(config, &report, &limits, &[], words).unwrap();
     (report, std::fs::read_to_string(path).unwrap())
 }
 
@@ -91,7 +98,14 @@ fn the_port_that_starves_is_the_first() {
     let planned = Plan::parse("p.toml", text).unwrap().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let named = |words: &str| planned.link_name(words);
-    let words = PageLabels { title: "p", plan: "", named: &named, recorded: &[] };
+    let words = PageLabels {
+        title: "p",
+        plan: "",
+        named: &named,
+        recorded: &[],
+        streams: &[],
+        overloads: &[],
+    };
     let (report, html) = written_as(&planned.config, &folder.path().join("r.html"), &words);
     let section = html.split("<h2>Gates</h2>").nth(1).unwrap().split("<h2>").next().unwrap();
     let captions: Vec<&str> =
@@ -199,7 +213,14 @@ fn pages_of_plans_can_be_looked_at() {
         let planned = plan.build().unwrap();
         let path = artefacts().join(format!("{name}.html"));
         let named = |words: &str| planned.link_name(words);
-        let words = PageLabels { title: name, plan: &plan.text, named: &named, recorded: &[] };
+        let words = PageLabels {
+            title: name,
+            plan: &plan.text,
+            named: &named,
+            recorded: &[],
+            streams: &[],
+            overloads: &[],
+        };
         let (_, html) = written_as(&planned.config, &path, &words);
         for words in ["worst of all", "class=\"plot own\"", "The worst"] {
             assert!(html.contains(words), "{name}: no {words}");

@@ -1,0 +1,90 @@
+//! What a plan requires: deadlines of hosts, drives and streams, and how many frames of a
+//! stream may be lost.
+
+use super::network::Stream;
+use super::owners::Owners;
+use super::section::Section;
+use super::value::PlanError;
+use sim::ethernet::traffic::StreamId;
+use sim::workload::Workload;
+use stats::random::Probability;
+use wire::Duration;
+
+/// A requirement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// What it is called in the results: `host front`, `stream camera loss`.
+    pub name: String,
+    /// What has to meet it.
+    pub subject: Subject,
+    /// What is required.
+    pub bound: Bound,
+}
+
+/// What has to meet a requirement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Every command of this host.
+    Host(usize),
+    /// Every command of this host to this one of its drives.
+    Drive {
+        /// The host.
+        host: usize,
+        /// Its number among the host's drives.
+        drive: usize,
+    },
+    /// Every frame of this stream.
+    Stream(StreamId),
+}
+
+/// What is required.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Each takes this long at most.
+    Deadline(Duration),
+    /// This share is lost at most.
+    Loss(Probability),
+}
+
+/// Reads the requirements of all hosts, drives and streams.
+pub(super) fn read(
+    owners: &Owners<'_>,
+    streams: &[Stream],
+    workloads: &[&Workload],
+) -> Result<Vec<Requirement>, PlanError> {
+    let mut all = Vec::new();
+    for (number, host) in owners.hosts.iter().enumerate() {
+        let deadline = |section: &Section<'_>| -> Result<_, PlanError> {
+            let found: Option<Duration> = section.get("deadline");
+            if found.is_some() && matches!(workloads[number], Workload::ConfigReads { .. }) {
+                let what = "deadline is of commands: with configreads there are none";
+                return section.fail("deadline", what);
+            }
+            Ok(found.map(Bound::Deadline))
+        };
+        let mut add = |name: String, subject, bound: Option<Bound>| {
+            all.extend(bound.map(|bound| Requirement { name, subject, bound }));
+        };
+        add(format!("host {}", host.name), Subject::Host(number), deadline(&host.section)?);
+        let drives = host.drives.iter().flat_map(|drive| {
+            let section = &owners.drives[*drive].section;
+            owners.names(*drive).into_iter().map(move |name| (name, section))
+        });
+        for (drive, (name, section)) in drives.enumerate() {
+            let subject = Subject::Drive { host: number, drive };
+            add(format!("drive {name}"), subject, deadline(section)?);
+        }
+    }
+    for Stream { name, id, deadline, loss } in streams {
+        let (name, subject) = (format!("stream {name}"), Subject::Stream(*id));
+        all.extend(deadline.map(Bound::Deadline).map(|bound| {
+            let name = name.clone();
+            Requirement { name, subject, bound }
+        }));
+        all.extend(loss.map(Bound::Loss).map(|bound| {
+            let name = format!("{name} loss");
+            Requirement { name, subject, bound }
+        }));
+    }
+    Ok(all)
+}

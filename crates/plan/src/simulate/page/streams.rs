@@ -1,0 +1,66 @@
+//! Requirements and streams.
+
+use super::Subject;
+use crate::simulate::requirements;
+use report::{Align, Page, Table, time};
+use sim::network::StreamReport;
+
+/// What the plan requires, and what would starve.
+pub(super) fn requirements(page: &mut Page, subject: &Subject<'_>) {
+    for sentence in subject.words.overloads {
+        page.warning(sentence);
+    }
+    if subject.requirements.is_empty() {
+        return;
+    }
+    page.section("Requirements");
+    page.text(
+        "The largest observed values of this run; another run may show larger ones. A frame that \
+         is lost, or still on its way after its deadline, is late.",
+    );
+    page.table(&requirements::table(subject.requirements));
+}
+
+/// What became of each stream.
+pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
+    let Subject { report, words, .. } = subject;
+    if report.streams.is_empty() {
+        return;
+    }
+    page.section("Streams");
+    page.text(
+        "From the application of the sender to that of the receiver. Backlog is the most that was \
+         on the way at once.",
+    );
+    page.table(&table(words.streams.iter().filter_map(|(name, id)| {
+        let found = report.streams.iter().find(|stream| stream.stream == *id)?;
+        Some((name.as_str(), found))
+    })));
+}
+
+fn table<'a>(streams: impl Iterator<Item = (&'a str, &'a StreamReport)>) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("stream", Left),
+        ("sent", Right),
+        ("arrived", Right),
+        ("lost", Right),
+        ("min", Right),
+        ("median", Right),
+        ("99 %", Right),
+        ("99.9 %", Right),
+        ("max", Right),
+        ("max − min", Right),
+        ("backlog", Right),
+    ]);
+    for (name, stream) in streams {
+        let s = stream.latency.summary();
+        let counts = [stream.sent, stream.arrived, stream.lost].map(|count| count.to_string());
+        let times = [s.min_ns, s.p50_ns, s.p99_ns, s.p99_9_ns, s.max_ns, s.max_ns - s.min_ns];
+        let backlog = format!("{} B", stream.backlog_bytes);
+        let cells = std::iter::once(name.to_owned()).chain(counts);
+        let cells = cells.chain(times.map(|ns| time(ns as f64))).chain([backlog]);
+        table.row(cells.collect());
+    }
+    table
+}

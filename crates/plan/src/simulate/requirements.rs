@@ -1,0 +1,153 @@
+//! Whether a simulation met what its plan requires.
+
+use super::limits::signed_time;
+use crate::{Bound, Requirement, Subject};
+use report::{Align, Column, Table, time};
+use serde::Serialize;
+use sim::measure::{CommandRecord, Observer};
+use sim::world::Report;
+use wire::Duration;
+
+/// Commands against the deadlines of hosts and drives.
+#[derive(Clone, Debug)]
+pub struct Deadlines {
+    requirements: Vec<Requirement>,
+    /// By requirement; none of streams, which count their frames themselves.
+    seen: Vec<Seen>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    count: u64,
+    late: u64,
+    worst: Duration,
+}
+
+impl Deadlines {
+    /// Of these requirements.
+    pub fn new(requirements: &[Requirement]) -> Self {
+        let seen = vec![Seen::default(); requirements.len()];
+        Self { requirements: requirements.to_vec(), seen }
+    }
+}
+
+impl Observer for Deadlines {
+    fn command(&mut self, record: &CommandRecord) {
+        for (requirement, seen) in self.requirements.iter().zip(&mut self.seen) {
+            let this = match requirement.subject {
+                Subject::Host(host) => host == usize::from(record.host),
+                Subject::Drive { host, drive } => {
+                    (host, drive) == (record.host.into(), record.drive.into())
+                }
+                Subject::Stream(_) => false,
+            };
+            let Bound::Deadline(deadline) = requirement.bound else { continue };
+            if this {
+                let took = record.until.since(record.since);
+                seen.count += 1;
+                seen.late += u64::from(took > deadline);
+                seen.worst = seen.worst.max(took);
+            }
+        }
+    }
+}
+
+/// A requirement and what was observed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// As in [`Requirement`].
+    pub name: String,
+    /// The deadline in nanoseconds; none of losses.
+    pub limit_ns: Option<u64>,
+    /// The longest latency observed, in nanoseconds.
+    pub worst_ns: Option<u64>,
+    /// `limit_ns` less `worst_ns`; below 0 if it was late.
+    pub margin_ns: Option<i64>,
+    /// Commands, or frames sent.
+    pub count: u64,
+    /// Those of them that came after the deadline or, of a stream, never; of a requirement of
+    /// losses those that were lost.
+    pub late: u64,
+    /// Whether the requirement is met.
+    pub holds: bool,
+    /// What is required, in words.
+    #[serde(skip)]
+    limit: String,
+}
+
+/// Every requirement with what was observed.
+pub fn rows(deadlines: &Deadlines, report: &Report) -> Vec<Row> {
+    let all = deadlines.requirements.iter().zip(&deadlines.seen);
+    all.map(|(requirement, seen)| row(requirement, *seen, report)).collect()
+}
+
+fn row(requirement: &Requirement, seen: Seen, report: &Report) -> Row {
+    let (name, subject) = (requirement.name.clone(), requirement.subject);
+    let stream = match subject {
+        Subject::Stream(id) => report.streams.iter().find(|stream| stream.stream == id),
+        Subject::Host(_) | Subject::Drive { .. } => None,
+    };
+    match (requirement.bound, stream) {
+        (Bound::Loss(share), stream) => {
+            let (sent, lost) = stream.map_or((0, 0), |stream| (stream.sent, stream.lost));
+            let holds = sent > 0 && lost <= share.of(sent);
+            let limit = format!("{} lost", share.of(sent));
+            Row { count: sent, late: lost, holds, ..Row::new(name, limit) }
+        }
+        (Bound::Deadline(deadline), stream) => {
+            let seen = stream.map_or(seen, |stream| Seen {
+                count: stream.sent,
+                late: stream.late,
+                worst: stream.latency.longest(),
+            });
+            let failed = match subject {
+                Subject::Host(host) => report.hosts[host].failures,
+                _ => 0,
+            };
+            let worst = (seen.worst > Duration::ZERO).then(|| seen.worst.as_ns());
+            let limit = deadline.as_ns();
+            Row {
+                limit_ns: Some(limit),
+                worst_ns: worst,
+                margin_ns: worst.map(|worst| limit as i64 - worst as i64),
+                count: seen.count,
+                late: seen.late,
+                holds: seen.count > 0 && seen.late == 0 && failed == 0,
+                ..Row::new(name, time(limit as f64))
+            }
+        }
+    }
+}
+
+impl Row {
+    fn new(name: String, limit: String) -> Self {
+        let (limit_ns, worst_ns, margin_ns, count, late) = (None, None, None, 0, 0);
+        Self { name, limit_ns, worst_ns, margin_ns, count, late, holds: false, limit }
+    }
+
+    /// Pass or fail.
+    pub fn verdict(&self) -> &'static str {
+        if self.holds { "pass" } else { "FAIL" }
+    }
+}
+
+/// The rows as a table: requirement, limit, largest observed value, margin, count.
+pub fn table(rows: &[Row]) -> Table {
+    use Align::{Left, Right};
+    const COLUMNS: [Column<Row>; 7] = [
+        ("requirement", Left, |row| row.name.clone()),
+        ("at most", Right, |row| row.limit.clone()),
+        ("largest observed", Right, |row| match (row.limit_ns, row.worst_ns) {
+            (None, _) => format!("{} lost", row.late),
+            (_, Some(ns)) => time(ns as f64),
+            _ => "–".to_owned(),
+        }),
+        ("margin", Right, |row| {
+            row.margin_ns.map_or_else(|| "–".to_owned(), |ns| signed_time(i128::from(ns) * 1000))
+        }),
+        ("of", Right, |row| row.count.to_string()),
+        ("late or lost", Right, |row| row.late.to_string()),
+        ("", Left, |row| row.verdict().to_owned()),
+    ];
+    Table::of(&COLUMNS, rows)
+}
