@@ -1,11 +1,11 @@
-//! The raw-Ethernet carrier of a link: chunks of its stream, each in one
+//! The raw-Ethernet carrier of a link: segments of its stream, each in one
 //! Ethernet frame of EtherType 0x88B5, delivered exactly once and in order.
 //!
 //! A state machine: call [`Endpoint::handle`], then [`Endpoint::poll`] until it
 //! yields [`Output::Timeout`]. [`Endpoint::room`] says how many bytes congestion
 //! control and windows admit now. The owner passes that to its
-//! [`crate::Tunnel`], what the tunnel transmits to [`Endpoint::send`], one chunk
-//! per call, and delivered chunks to the tunnel as `Received`. So TLPs wait for
+//! [`crate::Tunnel`], what the tunnel transmits to [`Endpoint::send`], one segment
+//! per call, and delivered segments to the tunnel as `Received`. So TLPs wait for
 //! congestion control in [`crate::aggregate`] only.
 //!
 //! Frames have sequence numbers, cumulative and selective acknowledgements. A
@@ -36,9 +36,9 @@ use wire::{Duration, Instant};
 /// Settings of one end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The largest chunk in bytes: the MTU less 12 bytes of header. Both ends use
+    /// The largest segment in bytes: the MTU less 12 bytes of header. Both ends use
     /// the smaller of their values.
-    pub chunk: usize,
+    pub segment: usize,
     /// The most data frames unacknowledged, and buffered out of order: 1 to 1024.
     /// Both ends use the smaller of their values.
     pub window: usize,
@@ -71,7 +71,7 @@ impl Settings {
     /// timeouts from 50 us, lost after 800 ms, no congestion control.
     pub fn new(connection: u32) -> Self {
         Self {
-            chunk: 1500 - HEADER,
+            segment: 1500 - HEADER,
             window: 256,
             connection,
             congestion: congestion::Config::None,
@@ -96,7 +96,7 @@ impl Settings {
     fn offer(&self) -> Offer {
         let bounded = |value: usize, most: usize| value.clamp(1, most) as u16;
         Offer {
-            chunk: bounded(self.chunk, usize::from(u16::MAX)),
+            segment: bounded(self.segment, usize::from(u16::MAX)),
             window: bounded(self.window, MAX_WINDOW),
         }
     }
@@ -131,7 +131,7 @@ pub enum Output {
     Transmit(Vec<u8>),
     /// The connection is established.
     Connected,
-    /// The next chunk of the stream.
+    /// The next segment of the stream.
     Delivered(Bytes),
     /// The connection is gone. This end waits for [`Input::Open`] or
     /// [`Input::Accept`].
@@ -181,7 +181,7 @@ pub struct Counters {
     pub timeouts: u64,
     /// Acknowledgements sent without data.
     pub acks_sent: u64,
-    /// Chunks delivered.
+    /// Segments delivered.
     pub delivered: u64,
     /// Duplicate data frames, dropped.
     pub duplicates: u64,
@@ -229,9 +229,12 @@ impl Endpoint {
     /// An end without a connection.
     ///
     /// # Panics
-    /// If the largest chunk or the window is 0.
+    /// If the largest segment or the window is 0.
     pub fn new(settings: Settings) -> Self {
-        assert!(settings.chunk > 0 && settings.window > 0, "a chunk and a window of one at least");
+        assert!(
+            settings.segment > 0 && settings.window > 0,
+            "a segment and a window of one at least"
+        );
         let connection = settings.connection & CONNECTION_MASK;
         Self {
             settings,
@@ -301,7 +304,7 @@ impl Endpoint {
         self.state == State::Up
     }
 
-    /// Bytes that the next chunk may have now. 0 while a window is full,
+    /// Bytes that the next segment may have now. 0 while a window is full,
     /// congestion control paces, lost frames wait for retransmission, or the
     /// network takes no frame.
     pub fn room(&self, now: Instant) -> usize {
@@ -309,16 +312,16 @@ impl Endpoint {
         if self.is_up() && takes { self.sender.room(now) } else { 0 }
     }
 
-    /// Sends a chunk.
+    /// Sends a segment.
     ///
     /// # Panics
     /// If it is empty or longer than [`Self::room`].
-    pub fn send(&mut self, now: Instant, chunk: Vec<u8>) {
+    pub fn send(&mut self, now: Instant, segment: Vec<u8>) {
         let room = self.room(now);
-        assert!((1..=room).contains(&chunk.len()), "a chunk of {} into {room}", chunk.len());
+        assert!((1..=room).contains(&segment.len()), "a segment of {} into {room}", segment.len());
         let acknowledged = self.receiver.piggyback();
         let connection = self.connection;
-        let frame = self.sender.send(now, chunk, connection, acknowledged);
+        let frame = self.sender.send(now, segment, connection, acknowledged);
         self.counters.data_sent += 1;
         self.frames.push_back(frame);
     }

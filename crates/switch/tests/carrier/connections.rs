@@ -106,7 +106,7 @@ fn each_open_has_a_connection_of_its_own() {
 
 #[test]
 fn the_smaller_offer_counts() {
-    let small = Settings { chunk: 500, window: 3, ..Settings::new(2) };
+    let small = Settings { segment: 500, window: 3, ..Settings::new(2) };
     let mut network = Network::new([Settings::new(1), small], 1);
     network.run(LONG);
     let room = network.ends.each_ref().map(|end| end.room(network.now));

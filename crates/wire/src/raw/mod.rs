@@ -1,5 +1,5 @@
 //! The header of the raw-Ethernet transport: the bytes between EtherType
-//! 0x88B5 and one chunk of a link's stream. `docs/protocol.md`, "Raw
+//! 0x88B5 and one segment of a link's stream. `docs/protocol.md`, "Raw
 //! Ethernet", specifies the bytes; golden vectors compare both.
 //!
 //! 12 bytes, big-endian. Sequence numbers have 24 bits: at 10 Gb/s and the
@@ -42,7 +42,7 @@ numbers! {
         Open = 1,
         /// Grants it.
         Accept = 2,
-        /// One chunk of the stream. The only kind that counts in the sequence.
+        /// One segment of the stream. The only kind that counts in the sequence.
         Data = 3,
         /// An acknowledgement without data.
         Ack = 4,
@@ -54,8 +54,8 @@ numbers! {
 /// What one end accepts: the payload of [`Kind::Open`] and [`Kind::Accept`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Offer {
-    /// The largest chunk in bytes.
-    pub chunk: u16,
+    /// The largest segment in bytes.
+    pub segment: u16,
     /// The most unacknowledged data frames: those that this end buffers out of
     /// order.
     pub window: u16,
@@ -94,7 +94,7 @@ pub enum Body<'a> {
         /// Its number.
         sequence: Sequence,
         /// 1 byte or more of the stream.
-        chunk: &'a [u8],
+        segment: &'a [u8],
     },
     /// See [`Kind::Ack`].
     Ack {
@@ -218,7 +218,7 @@ impl<'a> Frame<'a> {
     /// Appends the frame: what goes behind the EtherType, without padding.
     ///
     /// # Panics
-    /// If a chunk is longer than 65 535 bytes.
+    /// If a segment is longer than 65 535 bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.push(VERSION << 4 | self.body.kind() as u8);
@@ -233,17 +233,17 @@ impl<'a> Frame<'a> {
         out.extend_from_slice(&self.acknowledged.to_bytes());
         match &self.body {
             Body::Open(offer) | Body::Accept(offer) => {
-                out.extend_from_slice(&offer.chunk.to_be_bytes());
+                out.extend_from_slice(&offer.segment.to_be_bytes());
                 out.extend_from_slice(&offer.window.to_be_bytes());
             }
-            Body::Data { chunk, .. } => out.extend_from_slice(chunk),
+            Body::Data { segment, .. } => out.extend_from_slice(segment),
             Body::Ack { waited, bitmap, .. } => {
                 out.extend_from_slice(&waited.to_be_bytes());
                 out.extend_from_slice(bitmap.trimmed());
             }
             Body::Close(reason) => out.push(*reason as u8),
         }
-        let length = u16::try_from(out.len() - start - HEADER).expect("a chunk fits a frame");
+        let length = u16::try_from(out.len() - start - HEADER).expect("a segment fits a frame");
         out[start + 1..start + 3].copy_from_slice(&length.to_be_bytes());
     }
 
@@ -272,7 +272,7 @@ impl<'a> Frame<'a> {
             Kind::Open => Body::Open(Offer::decode(kind, payload)?),
             Kind::Accept => Body::Accept(Offer::decode(kind, payload)?),
             Kind::Data if payload.is_empty() => return Err(Malformed::Length { kind, length }),
-            Kind::Data => Body::Data { sequence, chunk: payload },
+            Kind::Data => Body::Data { sequence, segment: payload },
             Kind::Ack => acknowledgement(sequence, payload)?,
             Kind::Close => match payload {
                 [reason] => Body::Close(Reason::from_byte(*reason)?),
@@ -308,8 +308,8 @@ impl Offer {
             return Err(Malformed::Length { kind, length: payload.len() });
         };
         let offer =
-            Self { chunk: u16::from_be_bytes([c0, c1]), window: u16::from_be_bytes([w0, w1]) };
-        for (field, value) in [("chunk", offer.chunk), ("window", offer.window)] {
+            Self { segment: u16::from_be_bytes([c0, c1]), window: u16::from_be_bytes([w0, w1]) };
+        for (field, value) in [("segment", offer.segment), ("window", offer.window)] {
             if value == 0 {
                 return Err(Malformed::Field { field, value: 0 });
             }

@@ -116,12 +116,12 @@ fn raw_frame(acknowledged: u32, body: Body<'_>) -> Vec<u8> {
 fn examples_of_raw_ethernet_are_what_the_codec_makes() {
     let mut bitmap = Bitmap::default();
     [0, 2, 3, 8].into_iter().for_each(|bit| bitmap.set(bit));
-    let chunk = control(Control::Acknowledge, 64);
-    let data = Body::Data { sequence: Sequence::new(5), chunk: &chunk };
+    let segment = control(Control::Acknowledge, 64);
+    let data = Body::Data { sequence: Sequence::new(5), segment: &segment };
     let ack = Body::Ack { newest: Sequence::new(0x10), waited: 250, bitmap };
     let meanings = [
-        ("open", raw_frame(0, Body::Open(Offer { chunk: 1488, window: 256 }))),
-        ("accept", raw_frame(0, Body::Accept(Offer { chunk: 1488, window: 128 }))),
+        ("open", raw_frame(0, Body::Open(Offer { segment: 1488, window: 256 }))),
+        ("accept", raw_frame(0, Body::Accept(Offer { segment: 1488, window: 128 }))),
         ("data", raw_frame(9, data)),
         ("ack", raw_frame(12, ack)),
         ("close", raw_frame(0, Body::Close(Reason::Unknown))),
