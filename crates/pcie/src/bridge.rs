@@ -5,7 +5,7 @@ use crate::config::{self, ConfigSpace, PcieCapability, PcieKind, command, regist
 use bytes::Bytes;
 use std::ops::RangeInclusive;
 use wire::Bdf;
-use wire::tlp::{Completion, ConfigRequest, Packet, Status, Tlp};
+use wire::tlp::{Class, ConfigRequest, Packet, Status, Tlp};
 
 /// Vendor ID of farlane's bridges: Red Hat's, as QEMU's virtual devices use it.
 /// Linux binds `pcieport` by class, not by ID.
@@ -145,10 +145,7 @@ impl Bridge {
             }
             _ => data = Bytes::copy_from_slice(&self.read(request.register).to_le_bytes()),
         }
-        let mut completion =
-            completion_for(request.target, request.requester, tlp, Status::Success);
-        completion.data = data;
-        (completion, effects)
+        (Tlp { data, ..completion_for(request.target, tlp, Status::Success) }, effects)
     }
 }
 
@@ -156,20 +153,11 @@ impl Bridge {
 ///
 /// # Panics
 /// If `tlp` is not a non-posted request.
-pub fn completion_for(completer: Bdf, requester: Bdf, tlp: &Tlp, status: Status) -> Tlp {
-    let (tag, byte_count, lower_address) = match tlp.packet {
-        Packet::MemoryRead(r) => (r.tag, r.byte_count() as u16, r.first_byte() as u8 & 0x7f),
-        Packet::ConfigRead(c) | Packet::ConfigWrite(c) => (c.tag, 4, 0),
+pub fn completion_for(completer: Bdf, tlp: &Tlp, status: Status) -> Tlp {
+    let completion = match tlp.packet {
+        Packet::MemoryRead(r) => r.completion(completer, status, r.byte_count()),
+        Packet::ConfigRead(c) | Packet::ConfigWrite(c) => c.completion(completer, status),
         _ => panic!("{} has no completion", tlp.mnemonic()),
-    };
-    let completion = Completion {
-        completer,
-        requester,
-        tag,
-        status,
-        byte_count,
-        lower_address,
-        byte_count_modified: false,
     };
     let (tc, attributes, mark) = (tlp.tc, tlp.attributes, tlp.mark);
     Tlp { tc, attributes, mark, ..Tlp::completion(completion) }
@@ -188,12 +176,8 @@ pub fn requester(tlp: &Tlp) -> Option<Bdf> {
 /// The Unsupported Request completion for a request; `None` for posted requests
 /// and completions.
 pub fn unsupported_request(completer: Bdf, tlp: &Tlp) -> Option<Tlp> {
-    match tlp.class() {
-        wire::tlp::Class::NonPosted => {
-            Some(completion_for(completer, requester(tlp)?, tlp, Status::UnsupportedRequest))
-        }
-        _ => None,
-    }
+    (tlp.class() == Class::NonPosted)
+        .then(|| completion_for(completer, tlp, Status::UnsupportedRequest))
 }
 
 #[cfg(test)]

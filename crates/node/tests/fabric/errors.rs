@@ -3,13 +3,14 @@
 use crate::fabric::world::{Fabric, Happened, Plan, RAM, bar, script};
 use bytes::Bytes;
 use pcie::Errors;
+use pcie::bridge::completion_for;
 use pcie::config::command;
 use pcie::dma_test::{MAGIC, register};
 use pcie::enumerate::Node;
 use pcie::root::ROOT_PORT;
 use pcie::software::Task;
 use switch::tunnel::Cause;
-use wire::tlp::{Completion, MemoryRequest, Packet, Status, Tlp};
+use wire::tlp::{Completion, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Tag};
 
 /// Enumerated, with every endpoint enabled.
@@ -19,13 +20,11 @@ fn ready(mut fabric: Fabric) -> (Fabric, Vec<Node>) {
 }
 
 fn write(requester: Bdf, address: u64) -> Tlp {
-    let request = MemoryRequest::for_bytes(requester, Tag::default(), address, 4).unwrap();
-    Tlp::memory_write(request, Bytes::from_static(&[1, 2, 3, 4]))
+    Tlp::write_bytes(requester, address, &Bytes::from_static(&[1, 2, 3, 4])).unwrap()
 }
 
 fn read(requester: Bdf, address: u64) -> Tlp {
-    let request = MemoryRequest::for_bytes(requester, Tag::truncate(9), address, 4).unwrap();
-    Tlp::memory_read(request)
+    Tlp::read_bytes(requester, Tag::truncate(9), address, 4).unwrap()
 }
 
 /// How much a counter of a switch's port grew; the upstream port is 0.
@@ -58,13 +57,7 @@ fn a_completer_abort_and_a_read_without_answer() {
     assert_eq!(task.poll(fabric.now), None);
     fabric.pass(Duration::from_ms(1));
     let asked = fabric.script(0).received.last().unwrap().clone();
-    let Packet::MemoryRead(request) = asked.packet else { panic!("no read") };
-    let abort = pcie::bridge::completion_for(
-        nodes[0].bdf,
-        request.requester,
-        &asked,
-        Status::CompleterAbort,
-    );
+    let abort = completion_for(nodes[0].bdf, &asked, Status::CompleterAbort);
     fabric.script(0).send.push_back(abort.clone());
     fabric.pass(Duration::from_ms(1));
     assert_eq!(task.poll(fabric.now), Some(0xffff_ffff));
@@ -197,11 +190,10 @@ fn a_device_cannot_answer_in_the_place_of_another() {
     assert_eq!(task.poll(fabric.now), None);
     fabric.pass(Duration::from_ms(1));
     let asked = fabric.script(1).received.last().unwrap().clone();
-    let answer = |completer| {
-        let host = Bdf::new(0, 0, 0);
-        let mut answer = pcie::bridge::completion_for(completer, host, &asked, Status::Success);
-        answer.data = Bytes::from_static(&[0x66; 4]);
-        answer
+    let data = Bytes::from_static(&[0x66; 4]);
+    let answer = |completer| Tlp {
+        data: data.clone(),
+        ..completion_for(completer, &asked, Status::Success)
     };
     // The tag is known, the completer is the forger's own: all looks well.
     fabric.script(0).send.push_back(answer(nodes[0].bdf));

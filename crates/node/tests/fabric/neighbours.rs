@@ -6,7 +6,7 @@ use pcie::Ready;
 use pcie::dma_test::{control, register};
 use pcie::enumerate::Node;
 use pcie::software::Task;
-use wire::tlp::{MemoryRequest, Tlp};
+use wire::tlp::Tlp;
 use wire::{Duration, Tag};
 
 /// A script that takes nothing behind port 0, a DMA test function behind
@@ -75,7 +75,7 @@ fn register_reads_that_a_device_does_not_take_hold_up_no_other_port() {
 fn ask(fabric: &mut Fabric, node: &Node, address: u64, length: usize) {
     let read = |n: u16| {
         let tag = Tag::truncate(n % 1024);
-        Tlp::memory_read(MemoryRequest::for_bytes(node.bdf, tag, address, length).unwrap())
+        Tlp::read_bytes(node.bdf, tag, address, length).unwrap()
     };
     fabric.script(0).send.extend((0..3000).map(read));
 }

@@ -9,18 +9,17 @@ use pcie::{OrderedQueue, Ready};
 use proptest::prelude::*;
 use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
 use wire::frame::{Grant, Role};
-use wire::tlp::{Attributes, Class, Completion, MemoryRequest, Packet, Status, Tlp};
+use wire::tlp::{Attributes, Class, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Instant, Tag};
 
 fn write(requester: Bdf, number: u32) -> Tlp {
     let address = RAM + u64::from(number % 1024) * 4;
-    let request = MemoryRequest::for_bytes(requester, Tag::default(), address, 4).unwrap();
-    Tlp::memory_write(request, Bytes::copy_from_slice(&number.to_le_bytes()))
+    let bytes = Bytes::copy_from_slice(&number.to_le_bytes());
+    Tlp::write_bytes(requester, address, &bytes).unwrap()
 }
 
 fn read(requester: Bdf, tag: u16) -> Tlp {
-    let request = MemoryRequest::for_bytes(requester, Tag::truncate(tag), RAM, 4).unwrap();
-    Tlp::memory_read(request)
+    Tlp::read_bytes(requester, Tag::truncate(tag), RAM, 4).unwrap()
 }
 
 /// A scripted device whose link has two non-posted credits each way.
@@ -166,15 +165,11 @@ fn numbered(class: Class, relaxed: bool, number: u32) -> Tlp {
     let mut tlp = match class {
         Class::Posted => write(Bdf::new(3, 0, 0), number),
         Class::NonPosted => read(Bdf::new(3, 0, 0), number as u16),
-        Class::Completion => Tlp::completion(Completion {
-            completer: Bdf::new(3, 0, 0),
-            requester: Bdf::default(),
-            tag,
-            status: Status::UnsupportedRequest,
-            byte_count: 4,
-            lower_address: 0,
-            byte_count_modified: false,
-        }),
+        Class::Completion => {
+            let device = Bdf::new(3, 0, 0);
+            let request = MemoryRequest::for_bytes(Bdf::default(), tag, RAM, 4).unwrap();
+            Tlp::completion(request.completion(device, Status::UnsupportedRequest, 4))
+        }
     };
     tlp.attributes = Attributes { relaxed, ..Attributes::default() };
     if let Packet::MemoryWrite(request) = &mut tlp.packet {

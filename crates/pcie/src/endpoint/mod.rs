@@ -15,7 +15,7 @@ use crate::errors::Errors;
 use crate::function::{Input, Output, Ready, Reset, Wait};
 use crate::ordering::OrderedQueue;
 use crate::split;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use dma::{Engine, Limits};
 use msix::Msix;
 use std::collections::VecDeque;
@@ -259,10 +259,8 @@ impl Endpoint {
         let mps = self.max_payload();
         let mut offset = 0;
         for (at, bytes) in split::pieces(address, data.len(), mps) {
-            let request = MemoryRequest::for_bytes(self.id, Tag::default(), at, bytes)
-                .expect("pieces obey the 4 KiB rule");
-            let payload = whole_double_words(&data.slice(offset..offset + bytes), request);
-            self.out.push(Tlp::memory_write(request, payload));
+            let write = Tlp::write_bytes(self.id, at, &data.slice(offset..offset + bytes));
+            self.out.push(write.expect("pieces obey the 4 KiB rule"));
             offset += bytes;
         }
     }
@@ -390,16 +388,6 @@ impl Endpoint {
         }
         self.events.push_back(Event::Reset(reset));
     }
-}
-
-/// The payload of a write: the bytes, padded with zeroes to whole double words.
-fn whole_double_words(bytes: &Bytes, request: MemoryRequest) -> Bytes {
-    if bytes.len() == request.length() {
-        return bytes.clone();
-    }
-    let mut payload = BytesMut::zeroed(request.length());
-    payload[request.leading()..request.leading() + bytes.len()].copy_from_slice(bytes);
-    payload.freeze()
 }
 
 /// Configuration space after power-on, with its capabilities.

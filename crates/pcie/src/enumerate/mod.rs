@@ -8,7 +8,9 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-pub use assign::{Error, enable_bus_master, program, reset_function, set_msix, write_msix_entry};
+pub use assign::{
+    Error, enable, enable_bus_master, program, reset_function, set_msix, write_msix_entry,
+};
 pub use identity::{
     Comparison, Contents, ContentsChange, Identity, Layout, identify, layout, write_owner,
 };

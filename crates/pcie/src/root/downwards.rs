@@ -7,7 +7,7 @@ use crate::port_queues::Receiver;
 use crate::software::{Request, RequestId};
 use bytes::Bytes;
 use std::ops::RangeInclusive;
-use wire::tlp::{Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
+use wire::tlp::{Completion, ConfigKind, ConfigRequest, Packet, Status, Tlp};
 use wire::{Bdf, Instant, Tag};
 
 /// The requester ID of the host itself.
@@ -31,26 +31,23 @@ impl RootComplex {
             }
             Request::MemoryRead { address, size } => {
                 let tag = self.take_tag();
-                let read = MemoryRequest::for_bytes(HOST, tag, address, usize::from(size));
+                let read = Tlp::read_bytes(HOST, tag, address, size.into());
                 let Some(read) = read.filter(|_| self.port.claims_address(address)) else {
                     self.errors.unsupported_request += 1;
                     self.output_to_host(HostOutput::Answer(id, None));
                     return;
                 };
-                let queue = self.send(Tlp::memory_read(read), below);
+                let queue = self.send(read, below);
                 self.await_completion(now, tag, (id, request), None, queue);
             }
             Request::MemoryWrite { address, size, value } => {
-                let length = usize::from(size);
-                let write = MemoryRequest::for_bytes(HOST, Tag::default(), address, length);
+                let bytes = Bytes::copy_from_slice(&value.to_le_bytes()[..usize::from(size)]);
+                let write = Tlp::write_bytes(HOST, address, &bytes);
                 let Some(write) = write.filter(|_| self.port.claims_address(address)) else {
                     self.errors.unsupported_request += 1;
                     return;
                 };
-                let mut data = vec![0; write.length()];
-                let lead = write.leading();
-                data[lead..lead + length].copy_from_slice(&value.to_le_bytes()[..length]);
-                self.send(Tlp::memory_write(write, Bytes::from(data)), below);
+                self.send(write, below);
             }
             // The caller handles sleeps; one passed in here ends at once.
             Request::Sleep(_) => self.output_to_host(HostOutput::Answer(id, Some(0))),

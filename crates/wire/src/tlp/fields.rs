@@ -115,6 +115,20 @@ impl MemoryRequest {
             self.length() - self.leading() - last
         }
     }
+
+    /// The completion of this read with which `left` bytes are still to come, its own included.
+    pub fn completion(&self, completer: Bdf, status: Status, left: usize) -> Completion {
+        let at = self.first_byte() + (self.byte_count() - left) as u64;
+        Completion {
+            completer,
+            requester: self.requester,
+            tag: self.tag,
+            status,
+            byte_count: left as u16,
+            lower_address: at as u8 & 0x7f,
+            byte_count_modified: false,
+        }
+    }
 }
 
 /// Which configuration request (PCIe Base 4.0, section 2.2.7.1).
@@ -141,6 +155,23 @@ pub struct ConfigRequest {
     pub register: u16,
     /// Byte enables.
     pub first_be: u8,
+}
+
+impl ConfigRequest {
+    /// The completion of this request.
+    pub fn completion(&self, completer: Bdf, status: Status) -> Completion {
+        let Self { requester, tag, .. } = *self;
+        let (byte_count, lower_address, byte_count_modified) = (4, 0, false);
+        Completion {
+            completer,
+            requester,
+            tag,
+            status,
+            byte_count,
+            lower_address,
+            byte_count_modified,
+        }
+    }
 }
 
 numbers! {

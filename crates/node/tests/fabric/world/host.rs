@@ -144,9 +144,7 @@ impl Fabric {
     pub fn enable(&mut self, node: &Node, data: u32) {
         let (bus, node) = (self.bus.clone(), node.clone());
         self.run(async move {
-            enumerate::enable_bus_master(&bus, node.bdf, true).await;
-            enumerate::write_msix_entry(&bus, &node, 0, data, false);
-            enumerate::set_msix(&bus, &node, true).await;
+            enumerate::enable(&bus, &node, [(0, data)]).await;
         });
     }
 

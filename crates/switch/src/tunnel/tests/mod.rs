@@ -8,7 +8,7 @@ mod session;
 use super::*;
 use proptest::prelude::*;
 use wire::frame::{self, Grant, Hello, HostAfter, MoveStatus, Role};
-use wire::tlp::{Class, Mark, MemoryRequest};
+use wire::tlp::{Class, Mark};
 use wire::{Bdf, Duration, Tag};
 
 /// A control frame's bytes.
@@ -27,8 +27,7 @@ struct Link {
 }
 
 fn write(fill: u8, length: usize) -> Tlp {
-    let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, length);
-    Tlp::memory_write(request.unwrap(), Bytes::from(vec![fill; length]))
+    Tlp::write_bytes(Bdf::default(), 0x1000, &Bytes::from(vec![fill; length])).unwrap()
 }
 
 impl Link {

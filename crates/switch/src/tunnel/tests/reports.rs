@@ -51,9 +51,8 @@ fn a_report_says_what_went_where() {
     assert!(hello.payload.starts_with(&frame::MAGIC) && hello.marks.is_empty());
     let begin = hello.end();
     link.ends[0].push(marked(1, 64));
-    link.ends[0].push(Tlp::memory_read(
-        MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x2000, 4).unwrap(),
-    ));
+    let read = Tlp::read_bytes(Bdf::default(), Tag::default(), 0x2000, 4);
+    link.ends[0].push(read.unwrap());
     link.settle(1000);
     let sent = frames(&mut link.ends[0]).remove(0);
     assert_eq!((sent.begin, sent.end()), (begin, begin + 12 + 76 + 12));
