@@ -109,16 +109,9 @@ impl Egress {
 const RATES: [(&str, u64); 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
 
 /// A text that is not a rate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no rate such as 5G or 250M: bits a second, above 0, k, M or G")]
 pub struct InvalidRate(String);
-
-impl fmt::Display for InvalidRate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is no rate such as 5G or 250M: bits a second, above 0, k, M or G", self.0)
-    }
-}
-
-impl std::error::Error for InvalidRate {}
 
 impl FromStr for Rate {
     type Err = InvalidRate;

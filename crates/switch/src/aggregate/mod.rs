@@ -70,10 +70,8 @@ impl Aggregate {
 
     /// Which classes have room.
     pub fn ready(&self) -> Ready {
-        Class::ALL.into_iter().fold(Ready::NONE, |ready, class| {
-            let room =
-                self.queue.len(class) < MAX_PACKETS && self.queue.payload(class) < MAX_PAYLOAD;
-            ready.with(class, room)
+        Ready::of(|class| {
+            self.queue.len(class) < MAX_PACKETS && self.queue.payload(class) < MAX_PAYLOAD
         })
     }
 
@@ -176,9 +174,10 @@ impl Aggregate {
     /// violates the protocol.
     pub fn grant(&mut self, limits: [Grant; 3]) -> bool {
         let forward = |old: u32, new: u32| new.wrapping_sub(old) < 1 << 31;
-        let pairs = self.limits.iter().zip(&limits);
-        let valid = pairs
-            .into_iter()
+        let valid = self
+            .limits
+            .iter()
+            .zip(&limits)
             .all(|(old, new)| forward(old.headers, new.headers) && forward(old.data, new.data));
         if valid {
             self.limits = limits;
@@ -229,14 +228,12 @@ impl Aggregate {
 
     /// The classes whose first TLP has credits.
     fn allowed(&self) -> Ready {
-        Class::ALL.into_iter().fold(Ready::NONE, |ready, class| {
-            let Some(front) = self.queue.front(class) else { return ready };
+        Ready::of(|class| {
             let (used, limit) = (self.used[class.index()], self.limits[class.index()]);
-            let left = |used: u32, limit: u32| limit.wrapping_sub(used);
-            let need = front.data_credits();
-            let enough =
-                left(used.headers, limit.headers) >= 1 && left(used.data, limit.data) >= need;
-            ready.with(class, enough)
+            self.queue.front(class).is_some_and(|front| {
+                limit.headers.wrapping_sub(used.headers) >= 1
+                    && limit.data.wrapping_sub(used.data) >= front.data_credits()
+            })
         })
     }
 }

@@ -41,16 +41,9 @@ impl fmt::Display for Policy {
 }
 
 /// A text that names no policy, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct UnknownPolicy(String);
-
-impl fmt::Display for UnknownPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UnknownPolicy {}
 
 impl FromStr for Policy {
     type Err = UnknownPolicy;

@@ -29,7 +29,6 @@ use bytes::Bytes;
 use receiver::{AckPolicy, Receiver};
 use sender::Sender;
 use std::collections::VecDeque;
-use std::fmt;
 use wire::raw::{Body, CONNECTION_MASK, Frame, HEADER, MIN_PAYLOAD, Offer, Reason, Sequence};
 use wire::{Duration, Instant};
 
@@ -142,32 +141,20 @@ pub enum Output {
 }
 
 /// Why a connection is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
     /// The peer closed it.
+    #[error("the far side {0}")]
     Closed(Reason),
     /// Nothing new was acknowledged, or an Open not answered, in time.
+    #[error("nothing was acknowledged within the limit")]
     Lost,
     /// The peer opened another connection: it was restarted.
+    #[error("the far side was restarted")]
     Restarted,
     /// The peer violated the protocol.
+    #[error("protocol violation: {0}")]
     Violation(&'static str),
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Closed(Reason::Done) => f.write_str("the far side closed the connection"),
-            Self::Closed(Reason::Unknown) => f.write_str("the far side knows no such connection"),
-            Self::Closed(Reason::Busy) => f.write_str("the far side has another connection"),
-            Self::Closed(Reason::Violation) => {
-                f.write_str("the far side took something for a violation of the protocol")
-            }
-            Self::Lost => f.write_str("nothing was acknowledged within the limit"),
-            Self::Restarted => f.write_str("the far side was restarted"),
-            Self::Violation(rule) => write!(f, "protocol violation: {rule}"),
-        }
-    }
 }
 
 /// Counters of an end since its creation.

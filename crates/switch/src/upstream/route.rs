@@ -200,11 +200,9 @@ impl Upstream {
     }
 
     fn unsupported_request_below(&mut self, port: usize, tlp: &Tlp) {
-        if tlp.class() == Class::NonPosted {
-            let id = self.port_id(port);
-            if let Some(refusal) = bridge::unsupported_request(id, tlp) {
-                self.ports[port].send(id, refusal);
-            }
+        let id = self.port_id(port);
+        if let Some(refusal) = bridge::unsupported_request(id, tlp) {
+            self.ports[port].send(id, refusal);
         }
     }
 

@@ -65,13 +65,13 @@ numbers! {
     /// Why a connection ended.
     pub enum Reason: u8 {
         /// On purpose.
-        Done = 0,
+        Done = 0 "closed the connection",
         /// There is no such connection at this end: it was restarted.
-        Unknown = 1,
+        Unknown = 1 "knows no such connection",
         /// This end has another connection.
-        Busy = 2,
+        Busy = 2 "has another connection",
         /// The peer violated the protocol.
-        Violation = 3,
+        Violation = 3 "took something for a violation of the protocol",
     }
 }
 
