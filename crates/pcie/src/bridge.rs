@@ -22,13 +22,6 @@ pub struct Bridge {
     pcie: PcieCapability,
 }
 
-/// Side effects of a configuration write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Effects {
-    /// Secondary Bus Reset went from 0 to 1: everything below is reset.
-    pub secondary_reset: bool,
-}
-
 impl Bridge {
     /// A port after power-on that supports payloads up to `max_payload`.
     pub fn new(kind: PcieKind, max_payload: usize) -> Self {
@@ -125,27 +118,27 @@ impl Bridge {
         self.config.read(at)
     }
 
-    /// Writes the enabled bytes of the double word at `at`.
-    pub fn write(&mut self, at: u16, enables: u8, value: u32) -> Effects {
+    /// Writes the enabled bytes of the double word at `at`. Returns whether Secondary Bus Reset
+    /// went from 0 to 1: everything below is reset.
+    pub fn write(&mut self, at: u16, enables: u8, value: u32) -> bool {
         let reset = |config: &ConfigSpace| config.u16(register::BRIDGE_CONTROL) & 1 << 6 != 0;
         let before = reset(&self.config);
         self.config.write(at, enables, value);
-        Effects { secondary_reset: !before && reset(&self.config) }
+        !before && reset(&self.config)
     }
 
-    /// Executes a configuration request for this function. Returns its completion
-    /// and side effects.
-    pub fn configure(&mut self, tlp: &Tlp, request: ConfigRequest) -> (Tlp, Effects) {
-        let mut effects = Effects::default();
-        let mut data = Bytes::new();
+    /// Executes a configuration request for this function. Returns its completion, and whether
+    /// it resets everything below.
+    pub fn configure(&mut self, tlp: &Tlp, request: ConfigRequest) -> (Tlp, bool) {
+        let (mut reset, mut data) = (false, Bytes::new());
         match tlp.packet {
             Packet::ConfigWrite(_) => {
                 let word = tlp.data[..].try_into().unwrap_or_default();
-                effects = self.write(request.register, request.first_be, u32::from_le_bytes(word));
+                reset = self.write(request.register, request.first_be, u32::from_le_bytes(word));
             }
             _ => data = Bytes::copy_from_slice(&self.read(request.register).to_le_bytes()),
         }
-        (Tlp { data, ..completion_for(request.target, tlp, Status::Success) }, effects)
+        (Tlp { data, ..completion_for(request.target, tlp, Status::Success) }, reset)
     }
 }
 
@@ -222,9 +215,9 @@ mod tests {
     fn secondary_bus_reset_is_an_edge() {
         let mut bridge = bridge();
         let set = 1 << 22;
-        assert!(bridge.write(register::INTERRUPT_LINE, 0xf, set).secondary_reset);
-        assert!(!bridge.write(register::INTERRUPT_LINE, 0xf, set).secondary_reset);
+        assert!(bridge.write(register::INTERRUPT_LINE, 0xf, set));
+        assert!(!bridge.write(register::INTERRUPT_LINE, 0xf, set));
         bridge.write(register::INTERRUPT_LINE, 0xf, 0);
-        assert!(bridge.write(register::INTERRUPT_LINE, 0xf, set).secondary_reset);
+        assert!(bridge.write(register::INTERRUPT_LINE, 0xf, set));
     }
 }

@@ -79,7 +79,7 @@ impl Controller {
     pub(super) fn get_features(&mut self, command: &Command) -> Result<Plan, Failure> {
         let id = command.cdw10 as u8;
         self.check_exists(id)?;
-        let value = match Select::from_bits(command.cdw10 >> 8) {
+        let value = match Select::from_number(command.cdw10 >> 8 & 7) {
             Some(Select::Current) => self.current(id, command)?,
             // Nothing is saved: what was saved is the default.
             Some(Select::Default | Select::Saved) => self.default_value(id, command)?,

@@ -99,7 +99,7 @@ pub struct ReadToken {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DmaError {
     /// The completer answered Unsupported Request.
-    UnsupportedRequest,
+    UnsupportedRequest = 1,
     /// The completer answered Completer Abort, or with a malformed completion.
     CompleterAbort,
     /// The completion timed out.

@@ -4,7 +4,7 @@ use super::{HostOutput, Output, Pending, ROOT_PORT, RootComplex, TAGS};
 use crate::config::{command, register};
 use crate::function;
 use crate::port_queues::Receiver;
-use crate::software::{Request, RequestId};
+use crate::software::{Request, RequestId, low_bytes};
 use bytes::Bytes;
 use std::ops::RangeInclusive;
 use wire::tlp::{Completion, ConfigKind, ConfigRequest, Packet, Status, Tlp};
@@ -73,14 +73,13 @@ impl RootComplex {
             let value = match write {
                 None => self.port.read(offset) >> shift,
                 Some(value) => {
-                    let effects = self.port.write(offset & !3, first_be, value << shift);
-                    if effects.secondary_reset {
+                    if self.port.write(offset & !3, first_be, value << shift) {
                         self.hot_reset();
                     }
                     0
                 }
             };
-            self.output_to_host(HostOutput::Answer(id, Some(masked(u64::from(value), size))));
+            self.output_to_host(HostOutput::Answer(id, Some(low_bytes(u64::from(value), size))));
             return;
         }
         if target.bus() == 0 || !self.port.claims_bus(target.bus()) {
@@ -211,10 +210,6 @@ impl RootComplex {
 /// implementation note).
 fn is_probe(request: &Request) -> bool {
     matches!(request, Request::ConfigRead { offset: 0, .. })
-}
-
-fn masked(value: u64, size: u8) -> u64 {
-    if size >= 8 { value } else { value & ((1 << (u32::from(size) * 8)) - 1) }
 }
 
 /// The value in a completion; `Err` if it contradicts the request.

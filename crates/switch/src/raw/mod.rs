@@ -280,10 +280,7 @@ impl Endpoint {
 
     /// Queues a frame without a sequence number.
     fn control(&mut self, body: Body<'_>) {
-        let mut out = Vec::new();
-        let acknowledged = Sequence::default();
-        Frame { connection: self.connection, acknowledged, body }.encode(&mut out);
-        self.frames.push_back(out);
+        self.frames.push_back(unnumbered(self.connection, body));
     }
 
     /// Whether the connection is established.
@@ -358,9 +355,12 @@ pub fn refuse(received: &[u8], reason: Reason) -> Option<Vec<u8>> {
     if matches!(frame.body, Body::Close(_) | Body::Accept(_)) {
         return None;
     }
+    Some(unnumbered(frame.connection, Body::Close(reason)))
+}
+
+/// A frame without a sequence number.
+fn unnumbered(connection: u32, body: Body<'_>) -> Vec<u8> {
     let mut out = Vec::new();
-    let acknowledged = Sequence::default();
-    let connection = frame.connection;
-    Frame { connection, acknowledged, body: Body::Close(reason) }.encode(&mut out);
-    Some(out)
+    Frame { connection, acknowledged: Sequence::default(), body }.encode(&mut out);
+    out
 }

@@ -227,12 +227,7 @@ impl Function for Upstream {
 
     /// Queue 0 is the switch itself, queue 1 its port 0.
     fn queue(&self, target: Target) -> usize {
-        let port = match target {
-            Target::Address(address) => self.port_of_address(address),
-            Target::Id(id) => self.port_of_bus(id.bus()),
-            Target::Implicit => None,
-        };
-        port.map_or(0, |port| port + 1)
+        self.port_of(target).map_or(0, |port| port + 1)
     }
 
     /// Completions always have room: it was reserved with their reads.

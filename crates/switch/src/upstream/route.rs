@@ -34,12 +34,20 @@ impl Upstream {
         }
     }
 
-    pub(super) fn port_of_address(&self, address: u64) -> Option<usize> {
+    fn port_of_address(&self, address: u64) -> Option<usize> {
         self.ports.iter().position(|port| port.bridge.claims_address(address))
     }
 
-    pub(super) fn port_of_bus(&self, bus: u8) -> Option<usize> {
+    fn port_of_bus(&self, bus: u8) -> Option<usize> {
         self.ports.iter().position(|port| port.bridge.claims_bus(bus))
+    }
+
+    pub(super) fn port_of(&self, target: Target) -> Option<usize> {
+        match target {
+            Target::Address(address) => self.port_of_address(address),
+            Target::Id(id) => self.port_of_bus(id.bus()),
+            Target::Implicit => None,
+        }
     }
 
     fn send(&mut self, port: usize, tlp: Tlp) {
@@ -70,8 +78,8 @@ impl Upstream {
                 return self.unsupported_request(&tlp);
             }
             self.id = target;
-            let (completion, effects) = self.bridge.configure(&tlp, request);
-            if effects.secondary_reset {
+            let (completion, reset) = self.bridge.configure(&tlp, request);
+            if reset {
                 for port in 0..self.ports.len() {
                     self.ports[port].hot_reset();
                     self.set_intx(port, [false; 4]);
@@ -83,8 +91,8 @@ impl Upstream {
             if target.function() != 0 || index >= self.ports.len() {
                 return self.unsupported_request(&tlp);
             }
-            let (completion, effects) = self.ports[index].bridge.configure(&tlp, request);
-            if effects.secondary_reset {
+            let (completion, reset) = self.ports[index].bridge.configure(&tlp, request);
+            if reset {
                 self.ports[index].reset_link();
                 self.set_intx(index, [false; 4]);
             }
@@ -112,14 +120,7 @@ impl Upstream {
                     }
                 }
             }
-            Routing::ById => {
-                let target = Bdf::from_bits(u16::from_be_bytes([message.body[0], message.body[1]]));
-                match self.port_of_bus(target.bus()) {
-                    Some(port) => self.send(port, tlp),
-                    None => self.errors.unsupported_request += 1,
-                }
-            }
-            Routing::ByAddress => match self.port_of_address(u64::from_be_bytes(message.body)) {
+            Routing::ById | Routing::ByAddress => match self.port_of(Target::of(&tlp)) {
                 Some(port) => self.send(port, tlp),
                 None => self.errors.unsupported_request += 1,
             },
@@ -133,13 +134,12 @@ impl Upstream {
         if !self.settings.p2p {
             return None;
         }
-        match (Target::of(tlp), &tlp.packet) {
-            (Target::Address(address), Packet::MemoryRead(_) | Packet::MemoryWrite(_)) => {
-                self.port_of_address(address).filter(|peer| *peer != port)
-            }
-            (Target::Id(id), Packet::Completion(_)) => self.port_of_bus(id.bus()),
-            (Target::Id(id), Packet::Message(_)) => {
-                self.port_of_bus(id.bus()).filter(|peer| *peer != port)
+        let peer = self.port_of(Target::of(tlp))?;
+        match &tlp.packet {
+            Packet::MemoryRead(_) | Packet::MemoryWrite(_) => (peer != port).then_some(peer),
+            Packet::Completion(_) => Some(peer),
+            Packet::Message(message) if message.routing == Routing::ById => {
+                (peer != port).then_some(peer)
             }
             _ => None,
         }

@@ -67,9 +67,13 @@ impl Network {
             digest: 0,
             frames: 0,
         };
-        network.ends[1].handle(network.now, Input::Accept);
-        network.ends[0].handle(network.now, Input::Open);
+        network.handle(1, Input::Accept);
+        network.handle(0, Input::Open);
         network
+    }
+
+    pub fn handle(&mut self, end: usize, input: Input) {
+        self.ends[end].handle(self.now, input);
     }
 
     /// Queues `count` segments of random sizes at an end.

@@ -152,27 +152,6 @@ pub enum Malformed {
     },
 }
 
-impl Kind {
-    /// From the low four bits of the first byte.
-    ///
-    /// # Errors
-    /// [`Malformed::Kind`] if it is undefined.
-    pub fn from_bits(bits: u8) -> Result<Self, Malformed> {
-        Self::from_number(bits).ok_or(Malformed::Kind(bits))
-    }
-}
-
-impl Reason {
-    /// From the byte of a Close.
-    ///
-    /// # Errors
-    /// [`Malformed::Field`] if it is undefined.
-    pub fn from_byte(byte: u8) -> Result<Self, Malformed> {
-        let wrong = Malformed::Field { field: "reason", value: byte.into() };
-        Self::from_number(byte).ok_or(wrong)
-    }
-}
-
 impl Bitmap {
     /// How many numbers it covers.
     pub const BITS: usize = 8 * MAX_BITMAP;
@@ -263,7 +242,8 @@ impl<'a> Frame<'a> {
         if header[0] >> 4 != VERSION {
             return Err(Malformed::Version(header[0] >> 4));
         }
-        let kind = Kind::from_bits(header[0] & 0x0f)?;
+        let kind = header[0] & 0x0f;
+        let kind = Kind::from_number(kind).ok_or(Malformed::Kind(kind))?;
         let length = usize::from(u16::from_be_bytes([header[1], header[2]]));
         let payload = &bytes[HEADER..];
         let payload = payload.get(..length).ok_or(Malformed::Cut(bytes.len()))?;
@@ -275,7 +255,10 @@ impl<'a> Frame<'a> {
             Kind::Data => Body::Data { sequence, segment: payload },
             Kind::Ack => acknowledgement(sequence, payload)?,
             Kind::Close => match payload {
-                [reason] => Body::Close(Reason::from_byte(*reason)?),
+                [reason] => {
+                    let undefined = Malformed::Field { field: "reason", value: (*reason).into() };
+                    Body::Close(Reason::from_number(*reason).ok_or(undefined)?)
+                }
                 _ => return Err(Malformed::Length { kind, length }),
             },
         };
@@ -309,11 +292,10 @@ impl Offer {
         };
         let offer =
             Self { segment: u16::from_be_bytes([c0, c1]), window: u16::from_be_bytes([w0, w1]) };
-        for (field, value) in [("segment", offer.segment), ("window", offer.window)] {
-            if value == 0 {
-                return Err(Malformed::Field { field, value: 0 });
-            }
+        match offer {
+            Self { segment: 0, .. } => Err(Malformed::Field { field: "segment", value: 0 }),
+            Self { window: 0, .. } => Err(Malformed::Field { field: "window", value: 0 }),
+            _ => Ok(offer),
         }
-        Ok(offer)
     }
 }
