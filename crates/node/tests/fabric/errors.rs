@@ -8,7 +8,6 @@ use pcie::config::command;
 use pcie::dma_test::{MAGIC, register};
 use pcie::enumerate::Node;
 use pcie::root::ROOT_PORT;
-use pcie::software::Task;
 use switch::tunnel::Cause;
 use wire::tlp::{Completion, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Tag};
@@ -52,19 +51,16 @@ fn addresses_that_nobody_has_are_unsupported_requests() {
 fn a_completer_abort_and_a_read_without_answer() {
     let (mut fabric, nodes) = ready(Plan::default().with_script(1));
     fabric.script(0).silent = true;
-    let (bus, at) = (fabric.bus.clone(), bar(&nodes[0]));
-    let mut task = Task::new(&fabric.bus.clone(), async move { bus.read(at, 4).await });
-    assert_eq!(task.poll(fabric.now), None);
+    let at = bar(&nodes[0]);
+    let mut task = fabric.start_read(&fabric.bus, at);
     fabric.pass(Duration::from_ms(1));
     let asked = fabric.script(0).received.last().unwrap().clone();
     let abort = completion_for(nodes[0].bdf, &asked, Status::CompleterAbort);
-    fabric.script(0).send.push_back(abort.clone());
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, abort.clone());
     assert_eq!(task.poll(fabric.now), Some(0xffff_ffff));
     assert_eq!(fabric.root().errors().completer_abort, 1);
     // The same completion again is for nobody.
-    fabric.script(0).send.push_back(abort);
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, abort);
     assert_eq!(fabric.top().errors()[1].unexpected_completion, 1);
 
     let before = fabric.now;
@@ -98,8 +94,7 @@ fn a_malformed_packet_closes_its_link_alone() {
     let before = fabric.top().errors();
     // LN set: the first double word of the TLP behind the frame header.
     fabric.links[0].up.spoil = Some(12 + 1);
-    fabric.script(0).send.push_back(write(nodes[0].bdf, RAM));
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, write(nodes[0].bdf, RAM));
     let down = |h: &Happened| matches!(h, Happened::Down(0, Cause::Tlp(_)));
     assert_eq!(fabric.count(down), 1, "{:?}", fabric.happened);
     assert_eq!(fabric.count(|h| matches!(h, Happened::Down(1, _))), 0);
@@ -176,8 +171,7 @@ fn borrowed_requester_ids_are_refused_and_counted() {
     fabric.pass(Duration::from_ms(1));
     assert_eq!(fabric.count(|h| matches!(h, Happened::Written(..))), 0);
     // And its own ID is good.
-    fabric.script(0).send.push_back(write(nodes[0].bdf, RAM));
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, write(nodes[0].bdf, RAM));
     assert_eq!(fabric.count(|h| matches!(h, Happened::Written(..))), 1);
 }
 
@@ -185,9 +179,7 @@ fn borrowed_requester_ids_are_refused_and_counted() {
 fn a_device_cannot_answer_in_the_place_of_another() {
     let (mut fabric, nodes) = ready(Plan::default().with([script(), script()]));
     fabric.script(1).silent = true;
-    let (bus, at) = (fabric.bus.clone(), bar(&nodes[1]));
-    let mut task = Task::new(&fabric.bus.clone(), async move { bus.read(at, 4).await });
-    assert_eq!(task.poll(fabric.now), None);
+    let mut task = fabric.start_read(&fabric.bus, bar(&nodes[1]));
     fabric.pass(Duration::from_ms(1));
     let asked = fabric.script(1).received.last().unwrap().clone();
     let data = Bytes::from_static(&[0x66; 4]);
@@ -196,12 +188,10 @@ fn a_device_cannot_answer_in_the_place_of_another() {
         ..completion_for(completer, &asked, Status::Success)
     };
     // The tag is known, the completer is the forger's own: all looks well.
-    fabric.script(0).send.push_back(answer(nodes[0].bdf));
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, answer(nodes[0].bdf));
     assert_eq!(task.poll(fabric.now), None, "nobody has answered yet");
     assert_eq!(fabric.top().errors()[1].unexpected_completion, 1);
-    fabric.script(1).send.push_back(answer(nodes[1].bdf));
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(1, answer(nodes[1].bdf));
     assert_eq!(task.poll(fabric.now), Some(0x6666_6666), "who was asked answers");
 }
 
@@ -218,8 +208,7 @@ fn devices_send_no_configuration_requests() {
         first_be: 0xf,
     };
     let tlp = Tlp::new(Packet::ConfigWrite(request), Bytes::from_static(&[0; 4]));
-    fabric.script(0).send.push_back(tlp);
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, tlp);
     assert_eq!(grown(&fabric, 1, &before, |e| e.malformed), 1);
     assert_eq!(fabric.read(bar(&nodes[1]), 4), u64::from(MAGIC));
 }
@@ -229,8 +218,7 @@ fn poisoned_writes_are_not_written() {
     let (mut fabric, nodes) = ready(Plan::default().with_script(1));
     let mut poisoned = write(nodes[0].bdf, RAM);
     poisoned.poisoned = true;
-    fabric.script(0).send.push_back(poisoned);
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, poisoned);
     assert_eq!(fabric.count(|h| matches!(h, Happened::Written(..))), 0);
     assert_eq!(fabric.root().errors().poisoned, 1);
 }
@@ -263,8 +251,7 @@ fn zero_length_reads_and_registers_of_every_size() {
     if let Packet::MemoryRead(request) = &mut flush.packet {
         request.first_be = 0;
     }
-    fabric.script(0).send.push_back(flush);
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, flush);
     let Packet::Completion(c) = fabric.script(0).received.last().unwrap().packet else {
         panic!("no completion");
     };

@@ -36,14 +36,8 @@ fn narrow() -> (Fabric, Node) {
 }
 
 /// Starts `count` register reads that nobody waits for.
-fn reads(fabric: &mut Fabric, address: u64, count: usize) -> Vec<Task<u64>> {
-    let start = |_| {
-        let bus = fabric.bus.clone();
-        let mut task = Task::new(&fabric.bus.clone(), async move { bus.read(address, 4).await });
-        assert_eq!(task.poll(fabric.now), None);
-        task
-    };
-    (0..count).map(start).collect()
+fn reads(fabric: &Fabric, address: u64, count: usize) -> Vec<Task<u64>> {
+    (0..count).map(|_| fabric.start_read(&fabric.bus, address)).collect()
 }
 
 #[test]
@@ -71,7 +65,7 @@ fn requests_stuck_on_the_way_down_hold_up_nothing_else() {
     let (mut fabric, node) = narrow();
     let bar = bar(&node) + register::RAM;
     fabric.script(0).takes = Ready::ALL.with(Class::NonPosted, false);
-    let mut waiting = reads(&mut fabric, bar, 50);
+    let mut waiting = reads(&fabric, bar, 50);
     fabric.pass(Duration::from_ms(1));
     for number in 0..100u64 {
         fabric.bus.write(bar + number * 4, 4, number);
@@ -98,8 +92,7 @@ fn requests_stuck_on_the_way_down_hold_up_nothing_else() {
 #[test]
 fn a_device_that_takes_nothing_loses_its_link_and_frees_the_others() {
     let mut fabric = Plan::default().with_script(2);
-    let hierarchy = fabric.enumerate();
-    let nodes: Vec<Node> = hierarchy.endpoints().into_iter().cloned().collect();
+    let nodes = fabric.endpoints();
     let [stuck, other] = [0, 1].map(|n: usize| bar(&nodes[n]));
     fabric.script(0).takes = Ready::NONE;
     // More than its window and the queue before it hold.

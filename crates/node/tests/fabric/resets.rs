@@ -268,14 +268,12 @@ fn a_device_that_comes_back_masters_the_bus_only_when_it_is_told_to_again() {
     let data = bytes::Bytes::from_static(&[1; 4]);
     let write = wire::tlp::Tlp::write_bytes(nodes[0].bdf, RAM, &data).unwrap();
     let written = |h: &Happened| matches!(h, Happened::Written(..));
-    fabric.script(0).send.push_back(write.clone());
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, write.clone());
     assert_eq!(fabric.count(written), 1);
     fabric.disconnect(0);
     fabric.pass(Duration::from_ms(1));
     fabric.connect(0);
-    fabric.script(0).send.push_back(write);
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, write);
     assert_eq!(fabric.count(written), 1, "it lies about its bus master bit");
     assert_eq!(fabric.root().errors().bus_master_off, 1);
 }

@@ -1,11 +1,12 @@
 //! Identify (NVMe 1.4, section 5.15).
 
 use crate::config::{VENDOR, fingerprint};
-use crate::controller::{Controller, Plan};
+use crate::controller::Controller;
 use crate::events::EVENT_REQUESTS;
 use crate::failure::Failure;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
 use crate::namespace::custom_uuid;
+use crate::plan::Plan;
 use bytes::Bytes;
 use wire::nvme::{
     Command, IDENTIFY, IdentifyController, IdentifyNamespace, NamespaceDescriptor, PowerState,

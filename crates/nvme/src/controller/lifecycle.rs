@@ -3,7 +3,7 @@
 
 use super::shutdown::Shutdown;
 use super::{Controller, capabilities, supported};
-use crate::admin::Features;
+use crate::features::Features;
 use crate::interrupt::Interrupts;
 use crate::queue::{CompletionQueue, Queues, SubmissionQueue};
 use crate::registers::Registers;

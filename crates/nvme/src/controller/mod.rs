@@ -17,11 +17,9 @@ mod mmio;
 mod shutdown;
 mod transfer;
 
-pub(crate) use execute::{Plan, Step, steps};
-
-use crate::admin::Features;
 use crate::config::{Config, MAX_ENTRIES, NamespaceConfig};
 use crate::events::AsyncEvents;
+use crate::features::Features;
 use crate::interrupt::Interrupts;
 use crate::log::{ErrorLog, Health};
 use crate::namespace::Namespace;

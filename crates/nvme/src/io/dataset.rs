@@ -2,8 +2,9 @@
 //! change nothing.
 
 use crate::block::Operation;
-use crate::controller::{Controller, Plan, Step, steps};
+use crate::controller::Controller;
 use crate::failure::Failure;
+use crate::plan::{Plan, Step, steps};
 use std::collections::VecDeque;
 use wire::nvme::{Command, DsmRange};
 

@@ -2,8 +2,9 @@
 //! 6.17).
 
 use crate::block::Operation;
-use crate::controller::{Controller, Plan, Step, steps};
+use crate::controller::Controller;
 use crate::failure::Failure;
+use crate::plan::{Plan, Step, steps};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::nvme::{BROADCAST_NSID, Command};
