@@ -28,3 +28,11 @@ fn hex(text: &str) -> Vec<u8> {
     let pair = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
     (0..digits.len()).step_by(2).map(pair).collect()
 }
+
+/// What `encode` appends.
+#[cfg(test)]
+fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode(&mut out);
+    out
+}

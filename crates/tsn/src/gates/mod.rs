@@ -48,9 +48,10 @@ impl Gates {
         Some(self.clock.global(change))
     }
 
-    /// The first instant, not before `now`, at which a transmission of
-    /// `duration` may start so that it ends before the gate of `queue` closes;
-    /// ending at that very instant is in time. `None`: it never fits.
+    /// The first instant, not before `now`, at which a transmission of `duration` may start so that
+    /// it ends before the gate of `queue` closes (8.6.8.4: a frame is not available if there is
+    /// "insufficient time"; its own length counts); ending at that very instant is in time. `None`:
+    /// it never fits. For a guard by the largest frame, ask with that frame's duration.
     pub fn earliest_start(
         &self,
         queue: usize,
@@ -76,12 +77,6 @@ impl Gates {
         None
     }
 
-    /// Whether a transmission of `duration` that starts at `now` ends before
-    /// the gate of `queue` closes.
-    pub fn permits(&self, queue: usize, now: Instant, duration: Duration) -> bool {
-        self.earliest_start(queue, now, duration) == Some(now)
-    }
-
     /// The longest time for which `queue` stays closed; see
     /// [`GateControlList::longest_closed`].
     pub fn longest_closed(&self, queue: usize) -> Option<Duration> {
@@ -99,33 +94,6 @@ impl GateControlList {
     /// `None` if it never does.
     pub fn next_change(&self, queue: usize, after: LocalTime) -> Option<LocalTime> {
         self.windows(queue).next_change(after)
-    }
-
-    /// The first time, not before `now`, at which a transmission of `duration`
-    /// may start so that it ends before the gate closes (8.6.8.4: a frame is
-    /// not available if there is "insufficient time"; its own length counts).
-    /// `None`: it never fits. For a guard by the largest frame, ask with that
-    /// frame's duration.
-    pub fn earliest_start(
-        &self,
-        queue: usize,
-        now: LocalTime,
-        duration: Duration,
-    ) -> Option<LocalTime> {
-        let windows = self.windows(queue);
-        if windows.always_open() {
-            return Some(now);
-        }
-        let mut at = now;
-        for _ in 0..windows.len() + 1 {
-            let (opens, closes) = windows.next(at)?;
-            let start = opens.max(now);
-            if duration.as_ps() <= closes.as_ps().abs_diff(start.as_ps()) {
-                return Some(start);
-            }
-            at = closes;
-        }
-        None
     }
 
     /// The longest time for which `queue` stays closed: zero if it never

@@ -2,9 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn bytes(frame: Frame<'_>) -> Vec<u8> {
-    let mut out = Vec::new();
-    frame.encode(&mut out);
-    out
+    crate::encoded(|out| frame.encode(out))
 }
 
 fn frame(body: Body<'_>) -> Frame<'_> {

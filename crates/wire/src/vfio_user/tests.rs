@@ -1,16 +1,10 @@
 //! Golden bytes and properties of the codec.
 
 use super::*;
-use crate::hex;
+use crate::{encoded, hex};
 use bytes::Bytes;
 use proptest::prelude::*;
 use std::num::NonZeroU32;
-
-fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut out = Vec::new();
-    encode(&mut out);
-    out
-}
 
 /// A value and its bytes are each other's.
 macro_rules! golden {
