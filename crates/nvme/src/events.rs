@@ -18,12 +18,10 @@ pub(crate) struct AsyncEvents {
 }
 
 impl AsyncEvents {
-    /// Requests outstanding.
     pub fn requests(&self) -> usize {
         self.requests.len()
     }
 
-    /// Adds a request.
     pub fn request(&mut self, cid: u16) {
         self.requests.push_back(cid);
     }

@@ -1,5 +1,4 @@
-//! The NVMe controller and a small host driver (the initiator), both state
-//! machines without I/O.
+//! The NVMe controller and a small host driver (the initiator), both state machines without I/O.
 //!
 //! [`Controller`] speaks NVM Express 1.4 as a [`pcie::Function`]; blocks leave
 //! it as [`block::Request`]s and come back as completions. [`initiator`] is

@@ -166,8 +166,7 @@ pub fn requester(tlp: &Tlp) -> Option<Bdf> {
     }
 }
 
-/// The Unsupported Request completion for a request; `None` for posted requests
-/// and completions.
+/// The Unsupported Request completion for a request; `None` for posted requests and completions.
 pub fn unsupported_request(completer: Bdf, tlp: &Tlp) -> Option<Tlp> {
     (tlp.class() == Class::NonPosted)
         .then(|| completion_for(completer, tlp, Status::UnsupportedRequest))

@@ -6,10 +6,9 @@ use wire::tlp::{Class, Mark, Tlp};
 
 /// Packets in order of arrival, taken by class.
 ///
-/// PCIe Base 4.0, table 2-40: nothing passes an earlier posted request, but
-/// for completions with relaxed ordering; posted requests pass blocked
-/// non-posted ones and completions; completions pass blocked non-posted
-/// requests and the other way round.
+/// PCIe Base 4.0, table 2-40: nothing passes an earlier posted request, but for completions with
+/// relaxed ordering; posted requests pass blocked non-posted ones and completions; completions pass
+/// blocked non-posted requests and the other way round.
 #[derive(Debug, Default)]
 pub struct OrderedQueue {
     classes: [VecDeque<(u64, Tlp)>; 3],

@@ -66,8 +66,7 @@ impl<F: Function> Receiver for F {
     }
 }
 
-/// Queues by target port. Of the packets that may be taken, the earliest goes
-/// first.
+/// Queues by target port. Of the packets that may be taken, the earliest goes first.
 #[derive(Debug, Default)]
 pub(crate) struct PortQueues {
     queues: Vec<OrderedQueue>,
@@ -137,12 +136,10 @@ impl PortQueues {
         self.completions
     }
 
-    /// Whether all queues are empty.
     pub fn is_empty(&self) -> bool {
         self.busy == 0
     }
 
-    /// Drops all packets.
     pub fn clear(&mut self) {
         *self = Self::default();
     }

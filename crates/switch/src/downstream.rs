@@ -31,8 +31,7 @@ impl<F: Function> Downstream<F> {
         self.tunnel.handle(now, input);
     }
 
-    /// The next output; appends frames to `out`. Exchanges TLPs between tunnel
-    /// and function first.
+    /// The next output; appends frames to `out`. Exchanges TLPs between tunnel and function first.
     pub fn poll(&mut self, now: Instant, out: &mut BytesMut) -> Output {
         loop {
             let timer = self.exchange(now);

@@ -1,6 +1,5 @@
-//! Data formats of farlane: units, PCIe transaction-layer packets, NVMe
-//! structures, the tunnel's frames, vfio-user messages, trace and capture
-//! files.
+//! Data formats of farlane: units, PCIe transaction-layer packets, NVMe structures, the tunnel's
+//! frames, vfio-user messages, trace and capture files.
 //!
 //! Everything here is a view of bytes or a validated value, without behaviour.
 

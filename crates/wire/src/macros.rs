@@ -1,5 +1,4 @@
-//! Macros for structures and enums that name the position of each field once and
-//! derive the codecs.
+//! Macros for structures and enums that name the position of each field once and derive the codecs.
 
 /// An enum whose variants have names, with `ALL`, `name` and `Display`.
 #[macro_export]
@@ -29,10 +28,9 @@ macro_rules! named {
     };
 }
 
-/// An enum of the numbers that stand for its variants, with `ALL` and
-/// `from_number`. With a text behind each number also `name` and `Display`.
-/// With a last variant after `else`, which keeps all other numbers, it has
-/// `from_bits` and `bits` instead, of as many bits as the mask has.
+/// An enum of the numbers that stand for its variants, with `ALL` and `from_number`. With a text
+/// behind each number also `name` and `Display`. With a last variant after `else`, which keeps all
+/// other numbers, it has `from_bits` and `bits` instead, of as many bits as the mask has.
 macro_rules! numbers {
     ($(#[$meta:meta])* pub enum $name:ident: $int:ty {
         $($(#[$doc:meta])* $variant:ident = $number:literal,)*
@@ -180,11 +178,10 @@ impl<T: Field, const N: usize> Field for [T; N] {
     }
 }
 
-/// A structure of [`Field`]s, each with its byte offset, and with the lowest
-/// bit and the number of bits where it has but a part of a byte. It is a field
-/// itself. With `decode` and `encode` in front it has these methods between
-/// exactly its bytes; with `payload` it is read from the front of bytes and
-/// appended to them.
+/// A structure of [`Field`]s, each with its byte offset, and with the lowest bit and the number of
+/// bits where it has but a part of a byte. It is a field itself. With `decode` and `encode` in
+/// front it has these methods between exactly its bytes; with `payload` it is read from the front
+/// of bytes and appended to them.
 macro_rules! layout {
     (decode encode $(#[$meta:meta])* pub struct $name:ident: $length:expr, $fields:tt) => {
         layout! { $(#[$meta])* pub struct $name: $length, $fields }

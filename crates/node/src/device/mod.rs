@@ -33,16 +33,14 @@ pub enum Output {
     Close {
         /// Which.
         path: PathId,
-        /// Whether to wait until what was transmitted has arrived: it ends
-        /// with a Goodbye.
+        /// Whether to wait until what was transmitted has arrived: it ends with a Goodbye.
         linger: bool,
     },
     /// This path carries the link from now on.
     Linked(PathId),
     /// Report this to the user.
     Event(Event),
-    /// Nothing more now; poll after the next input (also room), or at this
-    /// time.
+    /// Nothing more now; poll after the next input (also room), or at this time.
     Timeout(Option<Instant>),
 }
 

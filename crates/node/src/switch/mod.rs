@@ -131,8 +131,7 @@ impl SwitchNode {
                 self.egress.served(now, sent);
                 continue;
             }
-            // Links come up and go down also while the rate limit forbids
-            // sending.
+            // Links come up and go down also while the rate limit forbids sending.
             if self.egress.is_rate_limited(now) {
                 for link in 0..self.links.len() {
                     self.transmit(now, link, false);

@@ -9,7 +9,7 @@ use pcie::dma_test::{MAGIC, register};
 use pcie::enumerate::Node;
 use pcie::root::ROOT_PORT;
 use switch::tunnel::Cause;
-use wire::tlp::{Completion, Packet, Status, Tlp};
+use wire::tlp::{Completion, ConfigKind, ConfigRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Tag};
 
 /// Enumerated, with every endpoint enabled.
@@ -199,14 +199,7 @@ fn a_device_cannot_answer_in_the_place_of_another() {
 fn devices_send_no_configuration_requests() {
     let (mut fabric, nodes) = ready(Plan::default().with_script(2));
     let before = fabric.top().errors();
-    let request = wire::tlp::ConfigRequest {
-        kind: wire::tlp::ConfigKind::Type1,
-        requester: nodes[0].bdf,
-        tag: Tag::truncate(3),
-        target: nodes[1].bdf,
-        register: 4,
-        first_be: 0xf,
-    };
+    let request = ConfigRequest::whole(ConfigKind::Type1, nodes[0].bdf, nodes[1].bdf, 4);
     let tlp = Tlp::new(Packet::ConfigWrite(request), Bytes::from_static(&[0; 4]));
     fabric.send(0, tlp);
     assert_eq!(grown(&fabric, 1, &before, |e| e.malformed), 1);

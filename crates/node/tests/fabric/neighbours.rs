@@ -8,8 +8,7 @@ use pcie::enumerate::Node;
 use wire::tlp::Tlp;
 use wire::{Duration, Tag};
 
-/// A script that takes nothing behind port 0, a DMA test function behind
-/// port 1.
+/// A script that takes nothing behind port 0, a DMA test function behind port 1.
 fn world(p2p: bool) -> (Fabric, Vec<Node>) {
     let mut fabric = Plan { p2p, ..Plan::default() }.with_script(2);
     let nodes = fabric.ready();

@@ -29,9 +29,8 @@ impl Controller {
                 let nguid = NamespaceDescriptor::Nguid(uuid);
                 NamespaceDescriptor::list(&[nguid, NamespaceDescriptor::Uuid(uuid)])
             }
-            // Every namespace is allocated. Of the broadcast NSID, what all have
-            // in common is only told to hosts that manage namespaces (section
-            // 5.15.2.1).
+            // Every namespace is allocated. Of the broadcast NSID, what all have in common is only
+            // told to hosts that manage namespaces (section 5.15.2.1).
             cns::NAMESPACE | cns::ALLOCATED_NAMESPACE => {
                 self.namespace(command.nsid)?.identify().encode()
             }

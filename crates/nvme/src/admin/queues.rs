@@ -1,5 +1,4 @@
-//! Create and Delete I/O Submission and Completion Queue (NVMe 1.4, sections
-//! 5.3 to 5.6).
+//! Create and Delete I/O Submission and Completion Queue (NVMe 1.4, sections 5.3 to 5.6).
 
 use crate::controller::Controller;
 use crate::failure::Failure;

@@ -61,7 +61,6 @@ impl Controller {
         if sq == 0 { self.plan_admin(key, command) } else { self.plan_io(command) }
     }
 
-    /// Applies a plan to a command.
     fn apply_plan(&mut self, key: Key, command: &Command, plan: Plan) -> Result<(), Failure> {
         let page = self.page();
         let max = self.config.max_transfer();
@@ -252,7 +251,6 @@ impl Controller {
         }
     }
 
-    /// Completes the command.
     pub(super) fn finish(&mut self, key: Key) {
         let execution = self.commands.remove(key).expect("it is being carried out");
         assert!(execution.reads == 0 && !execution.block, "something is still in flight");

@@ -1,5 +1,4 @@
-//! Enabling, disabling and resetting (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3
-//! and 7.6.1).
+//! Enabling, disabling and resetting (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3 and 7.6.1).
 
 use super::shutdown::Shutdown;
 use super::{Controller, capabilities, supported};

@@ -1,5 +1,4 @@
-//! Dataset Management (NVMe 1.4, section 6.7): deallocate, and hints that
-//! change nothing.
+//! Dataset Management (NVMe 1.4, section 6.7): deallocate, and hints that change nothing.
 
 use crate::block::Operation;
 use crate::controller::Controller;

@@ -1,5 +1,4 @@
-//! Flush, Read, Write and Write Zeroes (NVMe 1.4, sections 6.8, 6.9, 6.15 and
-//! 6.17).
+//! Flush, Read, Write and Write Zeroes (NVMe 1.4, sections 6.8, 6.9, 6.15 and 6.17).
 
 use crate::block::Operation;
 use crate::controller::Controller;

@@ -101,8 +101,7 @@ impl Host {
         self.testbed.put(pair.cq(), &vec![0; usize::from(pair.entries) * COMPLETION_ENTRY]);
     }
 
-    /// Creates a queue pair whose completion queue has the vector of its
-    /// number.
+    /// Creates a queue pair whose completion queue has the vector of its number.
     pub fn create(&mut self, id: u16, entries: u16) {
         let pair = Pair::new(id, entries);
         self.clear(&pair);
@@ -112,8 +111,7 @@ impl Host {
         self.pairs[usize::from(id)] = Some(pair);
     }
 
-    /// Puts a command in a queue under a fresh identifier and yields that;
-    /// rings no doorbell.
+    /// Puts a command in a queue under a fresh identifier and yields that; rings no doorbell.
     pub fn put(&mut self, queue: u16, command: Command) -> u16 {
         self.next_cid = self.next_cid.wrapping_add(1);
         let cid = self.next_cid;
@@ -135,8 +133,7 @@ impl Host {
         self.doorbell(Doorbell::SubmissionTail(queue), tail.into());
     }
 
-    /// Rings the tail doorbell, and answers the read that fetches entries, or
-    /// refuses it.
+    /// Rings the tail doorbell, and answers the read that fetches entries, or refuses it.
     ///
     /// # Panics
     /// If nothing is fetched.
@@ -190,8 +187,7 @@ impl Host {
         done
     }
 
-    /// Sends a command and waits for its completion; others are kept in
-    /// `done`.
+    /// Sends a command and waits for its completion; others are kept in `done`.
     ///
     /// # Panics
     /// If it does not come.

@@ -31,8 +31,7 @@ const MSI: u64 = 0xfee0_0000;
 const READ_BOUNDARY: usize = 64;
 /// The completion timeout of the drive.
 const COMPLETION_TIMEOUT: Duration = Duration::from_ms(50);
-/// Reads of host memory that wait longer are lost: a link that stalls for
-/// that long is given up.
+/// Reads of host memory that wait longer are lost: a link that stalls for that long is given up.
 const LOST_AFTER: Duration = Duration::from_ms(90);
 
 /// The machine around a controller.
@@ -83,8 +82,7 @@ impl Testbed {
         }
     }
 
-    /// The same, with BAR, memory space and bus master set up, and MSI-X if
-    /// `msix`.
+    /// The same, with BAR, memory space and bus master set up, and MSI-X if `msix`.
     pub fn enumerated(config: Config, msix: bool) -> Self {
         let mut testbed = Self::new(config);
         testbed.enumerate(msix);
@@ -171,8 +169,7 @@ impl Testbed {
         }
     }
 
-    /// Resets the link: the function forgets everything, its configuration
-    /// too.
+    /// Resets the link: the function forgets everything, its configuration too.
     pub fn hot_reset(&mut self) {
         self.controller.handle(self.now, Input::HotReset);
         self.forget();
@@ -366,12 +363,5 @@ impl Testbed {
 }
 
 fn config_request(register: u16) -> ConfigRequest {
-    ConfigRequest {
-        kind: ConfigKind::Type0,
-        requester: ROOT,
-        tag: Tag::default(),
-        target: DRIVE,
-        register,
-        first_be: 0xf,
-    }
+    ConfigRequest::whole(ConfigKind::Type0, ROOT, DRIVE, register)
 }

@@ -21,13 +21,11 @@
 //! | 0x28 | 4 | RO | `COUNT` | jobs ended since reset, failed ones included |
 //! | 0x1000 | 0x3000 | RW | `RAM` | memory behind the BAR |
 //!
-//! A job is taken when the doorbell rings; later writes to the other
-//! registers are for the next one. Its end sets done, and signals vector 0
-//! behind every byte written; without MSI-X, INTA stays asserted until
-//! acknowledged. Why a job failed: 1 Unsupported Request, 2 Completer Abort,
-//! 3 completion timeout, 4 poisoned data, 5 bus mastering is off, 6 a length
-//! or doorbell value that is none. What was written before stays written.
-//! Every reset clears registers and RAM.
+//! A job is taken when the doorbell rings; later writes to the other registers are for the next
+//! one. Its end sets done, and signals vector 0 behind every byte written; without MSI-X, INTA
+//! stays asserted until acknowledged. Why a job failed: 1 Unsupported Request, 2 Completer Abort, 3
+//! completion timeout, 4 poisoned data, 5 bus mastering is off, 6 a length or doorbell value that
+//! is none. What was written before stays written. Every reset clears registers and RAM.
 
 pub mod driver;
 mod job;

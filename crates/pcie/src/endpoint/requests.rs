@@ -92,8 +92,7 @@ impl Endpoint {
         self.out.push(Tlp { attributes: tlp.attributes, data, ..completion });
     }
 
-    /// The offset in BAR 0, if memory space is enabled and the whole request lies
-    /// inside.
+    /// The offset in BAR 0, if memory space is enabled and the whole request lies inside.
     fn decode(&self, request: &MemoryRequest) -> Option<u64> {
         if self.config.u16(register::COMMAND) & command::MEMORY_SPACE == 0 {
             return None;

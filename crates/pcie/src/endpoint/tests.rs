@@ -1,6 +1,7 @@
 //! An endpoint on a test testbed: its TLPs are looked at by hand.
 
 use super::*;
+use wire::Tag;
 use wire::tlp::{Completion, ConfigKind, ConfigRequest, Status};
 
 const ID: Bdf = Bdf::new(3, 0, 0);
@@ -12,14 +13,7 @@ fn settings() -> EndpointConfig {
 }
 
 fn config_request(register: u16) -> ConfigRequest {
-    ConfigRequest {
-        kind: ConfigKind::Type0,
-        requester: HOST,
-        tag: Tag::default(),
-        target: ID,
-        register,
-        first_be: 0xf,
-    }
+    ConfigRequest::whole(ConfigKind::Type0, HOST, ID, register)
 }
 
 fn config_write(register: u16, value: u32) -> Input {

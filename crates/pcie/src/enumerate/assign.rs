@@ -144,8 +144,7 @@ pub async fn program(bus: &Bus, node: &Node, settings: &Settings) {
     }
 }
 
-/// Resets a function (FLR, PCIe Base 4.0, section 6.6.2) and programs its
-/// registers again.
+/// Resets a function (FLR, PCIe Base 4.0, section 6.6.2) and programs its registers again.
 pub async fn reset_function(bus: &Bus, node: &Node, settings: &Settings) {
     if let Some(pcie) = node.pcie {
         bus.config_write(node.bdf, pcie + 8, 2, 1 << 15).await;

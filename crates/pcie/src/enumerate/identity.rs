@@ -30,8 +30,7 @@ pub struct Identity {
     pub contents: Option<Contents>,
 }
 
-/// BARs (with address 0) and MSI-X capability of a function, as a driver sees
-/// them.
+/// BARs (with address 0) and MSI-X capability of a function, as a driver sees them.
 pub type Layout = (Vec<Bar>, Option<Msix>);
 
 /// The result of comparing the device found now with the one attached before.

@@ -90,8 +90,7 @@ pub enum Kind {
 /// A bridge function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// Device/Port Type of the PCI Express capability: 4 root port, 5
-    /// upstream, 6 downstream.
+    /// Device/Port Type of the PCI Express capability: 4 root port, 5 upstream, 6 downstream.
     pub port_type: u8,
     /// Physical slot number, if it implements one.
     pub slot: Option<u16>,
@@ -116,8 +115,7 @@ pub struct Device {
     pub msix: Option<Msix>,
     /// Device serial number, if it has one.
     pub serial: Option<u64>,
-    /// What it says of its data, if it does and was asked
-    /// ([`Settings::contents`]).
+    /// What it says of its data, if it does and was asked ([`Settings::contents`]).
     pub contents: Option<Contents>,
 }
 

@@ -14,7 +14,6 @@ use wire::{Bdf, Instant, Tag};
 const HOST: Bdf = Bdf::new(0, 0, 0);
 
 impl RootComplex {
-    /// Starts a request.
     pub(super) fn start(
         &mut self,
         now: Instant,
@@ -124,8 +123,7 @@ impl RootComplex {
         }
     }
 
-    /// Resets everything below: fails requests in flight, clears bus masters and
-    /// deasserts INTx.
+    /// Resets everything below: fails requests in flight, clears bus masters and deasserts INTx.
     fn hot_reset(&mut self) {
         self.below.clear();
         self.bus_masters.clear();
@@ -205,9 +203,8 @@ impl RootComplex {
     }
 }
 
-/// Whether this reads a vendor ID: software probes for functions by it, so that
-/// an Unsupported Request is no error (PCIe Base 4.0, section 2.3.2,
-/// implementation note).
+/// Whether this reads a vendor ID: software probes for functions by it, so that an Unsupported
+/// Request is no error (PCIe Base 4.0, section 2.3.2, implementation note).
 fn is_probe(request: &Request) -> bool {
     matches!(request, Request::ConfigRead { offset: 0, .. })
 }

@@ -29,8 +29,7 @@ pub enum Departure {
     Now,
     /// At this time, if no further TLP is queued.
     At(Instant),
-    /// After another input: the queue is empty, or its TLPs have no credits or
-    /// no room.
+    /// After another input: the queue is empty, or its TLPs have no credits or no room.
     Later,
 }
 
@@ -127,9 +126,8 @@ impl Aggregate {
         }
     }
 
-    /// Moves TLPs to the end of `frame` while they fit in `room` bytes and the
-    /// policy lets them share it. Calls `each` with the mark and the bytes of
-    /// each TLP; returns how many were moved.
+    /// Moves TLPs to the end of `frame` while they fit in `room` bytes and the policy lets them
+    /// share it. Calls `each` with the mark and the bytes of each TLP; returns how many were moved.
     pub fn fill(
         &mut self,
         frame: &mut BytesMut,
@@ -157,8 +155,7 @@ impl Aggregate {
         count
     }
 
-    /// Removes the first TLP of a class, `length` bytes long, and consumes its
-    /// credits.
+    /// Removes the first TLP of a class, `length` bytes long, and consumes its credits.
     fn take(&mut self, class: Class, length: usize) -> Option<Tlp> {
         let tlp = self.queue.take(class)?;
         let class = class.index();
@@ -170,8 +167,7 @@ impl Aggregate {
         Some(tlp)
     }
 
-    /// Sets new credit limits. Returns `false` if one goes backwards, which
-    /// violates the protocol.
+    /// Sets new credit limits. Returns `false` if one goes backwards, which violates the protocol.
     pub fn grant(&mut self, limits: [Grant; 3]) -> bool {
         let forward = |old: u32, new: u32| new.wrapping_sub(old) < 1 << 31;
         let valid = self
@@ -216,8 +212,7 @@ impl Aggregate {
         self.queue.marks()
     }
 
-    /// Drops all queued TLPs and keeps the credits. Returns how many posted
-    /// TLPs were dropped.
+    /// Drops all queued TLPs and keeps the credits. Returns how many posted TLPs were dropped.
     pub fn clear(&mut self) -> usize {
         let posted = self.queue.len(Class::Posted);
         self.queue.clear();

@@ -64,8 +64,7 @@ impl Controller {
         }
     }
 
-    /// Whether a frame of `bytes` may be sent now, with `in_flight` bytes
-    /// unacknowledged.
+    /// Whether a frame of `bytes` may be sent now, with `in_flight` bytes unacknowledged.
     pub fn may_send(&self, now: Instant, in_flight: u64, bytes: u64) -> bool {
         match self {
             Self::None => true,

@@ -13,10 +13,9 @@
 //! (RFC 9002, 6.1.1, packet threshold), or after a timeout (RFC 6298, with a
 //! minimum of microseconds). Duplicates are dropped.
 //!
-//! Malformed frames, and frames of another connection or of none, are counted
-//! and dropped, so that a faulty station harms only itself. There is no
-//! authentication: whoever can send Ethernet frames here can end a connection.
-//! Only the Ethernet FCS detects corruption, as in ExpEther.
+//! Malformed frames, and frames of another connection or of none, are counted and dropped, so that
+//! a faulty station harms only itself. There is no authentication: whoever can send Ethernet frames
+//! here can end a connection. Only the Ethernet FCS detects corruption, as in ExpEther.
 
 mod inbound;
 mod outbound;
@@ -41,24 +40,21 @@ pub struct Settings {
     /// The most data frames unacknowledged, and buffered out of order: 1 to 1024.
     /// Both ends use the smaller of their values.
     pub window: usize,
-    /// Identifier of the first connection opened, 24 bits; further connections
-    /// count up. It differs with each start of the process, so that the peer
-    /// notices a restart.
+    /// Identifier of the first connection opened, 24 bits; further connections count up. It differs
+    /// with each start of the process, so that the peer notices a restart.
     pub connection: u32,
     /// The congestion control.
     pub congestion: congestion::Config,
     /// Bytes on the wire that a frame has beside its payload: 38 (header 14, FCS
     /// 4, preamble 8, gap 12), and 4 for a tag.
     pub overhead: usize,
-    /// How long an acknowledgement is delayed, for further frames or for data to
-    /// travel with.
+    /// How long an acknowledgement is delayed, for further frames or for data to travel with.
     pub ack_delay: Duration,
     /// Data frames after which an acknowledgement is sent at once.
     pub ack_after: u32,
     /// The retransmission timeout before the first round trip is measured.
     pub initial_timeout: Duration,
-    /// The least that the retransmission timeout exceeds the smoothed round trip
-    /// by (RFC 6298's G).
+    /// The least that the retransmission timeout exceeds the smoothed round trip by (RFC 6298's G).
     pub min_timeout: Duration,
     /// The connection is lost if nothing new is acknowledged, or an Open is not
     /// answered, for this long. Not above the tunnel's loss limit.
@@ -113,8 +109,7 @@ pub enum Input {
     Accept,
     /// The payload of a frame from the peer, after its EtherType, with padding.
     Received(Bytes),
-    /// The network takes this many frames now. Before the first such input it
-    /// takes any number.
+    /// The network takes this many frames now. Before the first such input it takes any number.
     CanTransmit {
         /// Frames.
         frames: usize,
@@ -288,9 +283,8 @@ impl Endpoint {
         self.state == State::Up
     }
 
-    /// Bytes that the next segment may have now. 0 while a window is full,
-    /// congestion control paces, lost frames wait for retransmission, or the
-    /// network takes no frame.
+    /// Bytes that the next segment may have now. 0 while a window is full, congestion control
+    /// paces, lost frames wait for retransmission, or the network takes no frame.
     pub fn room(&self, now: Instant) -> usize {
         let takes = self.network > self.frames.len();
         if self.is_up() && takes { self.sender.room(now) } else { 0 }

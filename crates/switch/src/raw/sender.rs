@@ -215,9 +215,8 @@ impl Sender {
                 }
             }
         }
-        // If frames sent once are acknowledged as well, the first copies arrived:
-        // the timeout was spurious (RFC 5682), and says nothing about the
-        // others.
+        // If frames sent once are acknowledged as well, the first copies arrived: the timeout was
+        // spurious (RFC 5682), and says nothing about the others.
         let spurious = self.timeouts > 0 && ack.frames > resent.1;
         if !spurious {
             self.arrived = self.arrived.max(resent.0);
@@ -287,8 +286,7 @@ impl Sender {
 
     /// Marks frames as lost that later transmissions have overtaken.
     fn find_lost(&mut self, now: Instant) {
-        // No frame sent after the latest acknowledged one is lost; usually none
-        // was sent before it.
+        // No frame sent after the latest acknowledged one is lost; usually none was sent before it.
         let Some(front) = self.flight.front() else { return };
         if front.transmission + THRESHOLD > self.arrived && self.lost == 0 && !front.retransmitted {
             return;
@@ -324,8 +322,7 @@ impl Sender {
         if self.in_flight > 0 && now >= self.timeout && !self.probe {
             self.timeouts += 1;
             self.control.timed_out(now, self.timeouts);
-            // The first timeout sends one probe. Further ones take all frames in
-            // flight for lost.
+            // The first timeout sends one probe. Further ones take all frames in flight for lost.
             if self.timeouts > 1 {
                 for sent in self.flight.iter_mut().filter(|sent| sent.state == State::InFlight) {
                     sent.state = State::Lost;

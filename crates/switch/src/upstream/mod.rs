@@ -1,6 +1,5 @@
-//! The host's side of the switch: the upstream port, and a mirror of every
-//! downstream port. If a device node dies, its mirrored port remains and reports
-//! link down.
+//! The host's side of the switch: the upstream port, and a mirror of every downstream port. If a
+//! device node dies, its mirrored port remains and reports link down.
 
 mod pending_requests;
 mod port;
@@ -23,9 +22,8 @@ pub struct Settings {
     pub ports: u8,
     /// Largest payload supported, in bytes: 128 to 4096.
     pub max_payload: usize,
-    /// Whether endpoints may reach each other. If not, all upstream requests go
-    /// to the root complex, which decides (ACS P2P Request Redirect, PCIe Base
-    /// 4.0, section 6.12.3).
+    /// Whether endpoints may reach each other. If not, all upstream requests go to the root
+    /// complex, which decides (ACS P2P Request Redirect, PCIe Base 4.0, section 6.12.3).
     pub p2p: bool,
     /// Settings of the links.
     pub tunnel: TunnelSettings,
@@ -35,8 +33,7 @@ pub struct Settings {
 /// host should enumerate below the port.
 pub use crate::tunnel::Output as LinkOutput;
 
-/// The most TLPs of one class queued for the root complex. Further ones wait in
-/// the links.
+/// The most TLPs of one class queued for the root complex. Further ones wait in the links.
 const MAX_UPSTREAM: usize = 256;
 
 /// The most unanswered reads from below a port. Further ones wait in its link.

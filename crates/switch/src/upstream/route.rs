@@ -1,10 +1,9 @@
 //! Routing: by address, by ID, implicit.
 
 use super::Upstream;
-use bytes::Bytes;
 use pcie::{Target, bridge};
 use wire::tlp::{Class, ConfigKind, ConfigRequest, Message, Packet, Routing, Tlp, message_code};
-use wire::{Bdf, Instant, Tag};
+use wire::{Bdf, Instant};
 
 impl Upstream {
     /// Routes a TLP from the root complex.
@@ -69,8 +68,7 @@ impl Upstream {
         self.up.extend(bridge::unsupported_request(self.id, tlp));
     }
 
-    /// Handles a configuration request: for this port, for a mirrored port, or
-    /// for a bus below one.
+    /// Handles a configuration request: for this port, for a mirrored port, or for a bus below one.
     fn configure(&mut self, mut tlp: Tlp, request: ConfigRequest) {
         let target = request.target;
         if request.kind == ConfigKind::Type0 {
@@ -222,9 +220,8 @@ impl Upstream {
         }
     }
 
-    /// Sets the INTx levels of a port. The levels of all ports, swizzled by device
-    /// number and or'ed (PCIe Base 4.0, section 2.2.8.1), become messages of the
-    /// upstream port.
+    /// Sets the INTx levels of a port. The levels of all ports, swizzled by device number and or'ed
+    /// (PCIe Base 4.0, section 2.2.8.1), become messages of the upstream port.
     pub(super) fn set_intx(&mut self, port: usize, intx: [bool; 4]) {
         self.ports[port].intx = intx;
         let level = |wire: usize| {
@@ -240,14 +237,7 @@ impl Upstream {
             }
             self.intx[wire] = level;
             let base = if level { message_code::ASSERT_INTA } else { message_code::DEASSERT_INTA };
-            let message = Message {
-                requester: self.id,
-                tag: Tag::default(),
-                routing: Routing::Local,
-                code: base + wire as u8,
-                body: [0; 8],
-            };
-            self.up.push(Tlp::new(Packet::Message(message), Bytes::new()));
+            self.up.push(Tlp::intx(self.id, base + wire as u8));
         }
     }
 }

@@ -1,6 +1,5 @@
-//! When TLPs leave a tunnel, against a model of its own: nothing waits that
-//! the network could have taken, order and credits are kept, whatever the
-//! policy.
+//! When TLPs leave a tunnel, against a model of its own: nothing waits that the network could have
+//! taken, order and credits are kept, whatever the policy.
 
 use bytes::{Bytes, BytesMut};
 use pcie::{OrderedQueue, Ready};

@@ -1,10 +1,9 @@
 //! Gate control lists: which of a port's eight queues may send, and when
 //! (IEEE 802.1Q-2022, 8.6.8.4 and 8.6.9; formerly 802.1Qbv).
 //!
-//! A list repeats forever, also before its base time, which is the start of one
-//! cycle. If its entries end before the cycle does, the last one lasts until
-//! then (8.6.9.2). Entries beyond the cycle are an error here; the standard
-//! truncates them silently.
+//! A list repeats forever, also before its base time, which is the start of one cycle. If its
+//! entries end before the cycle does, the last one lasts until then (8.6.9.2). Entries beyond the
+//! cycle are an error here; the standard truncates them silently.
 
 mod list;
 mod windows;
@@ -63,9 +62,8 @@ impl Gates {
             return Some(now);
         }
         let mut local = self.clock.local(now);
-        // One window more than a cycle has, since the first may be partly over;
-        // another one, since a drifting clock makes windows a picosecond longer
-        // or shorter.
+        // One window more than a cycle has, since the first may be partly over; another one, since
+        // a drifting clock makes windows a picosecond longer or shorter.
         for _ in 0..windows.len() + 2 {
             let (opens, closes) = windows.next(local)?;
             let start = now.max(self.clock.global(opens));
@@ -90,8 +88,7 @@ impl GateControlList {
         self.windows(queue).is_open(at)
     }
 
-    /// When the gate of `queue` opens or closes next, later than `after`;
-    /// `None` if it never does.
+    /// When the gate of `queue` opens or closes next, later than `after`; `None` if it never does.
     pub fn next_change(&self, queue: usize, after: LocalTime) -> Option<LocalTime> {
         self.windows(queue).next_change(after)
     }

@@ -36,8 +36,7 @@ pub enum Reject {
     Other(u8),
 }
 
-/// Bytes of a reject without the number of an entry: all that every version has
-/// in common.
+/// Bytes of a reject without the number of an entry: all that every version has in common.
 const SHORT: usize = 12;
 
 impl Reject {

@@ -1,5 +1,4 @@
-//! Feature identifiers (figures 275 and 276) and the values of SEL in Get
-//! Features (figure 179).
+//! Feature identifiers (figures 275 and 276) and the values of SEL in Get Features (figure 179).
 
 /// Arbitration.
 pub const ARBITRATION: u8 = 0x01;

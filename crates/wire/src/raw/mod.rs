@@ -2,9 +2,8 @@
 //! 0x88B5 and one segment of a link's stream. `docs/protocol.md`, "Raw
 //! Ethernet", specifies the bytes; golden vectors compare both.
 //!
-//! 12 bytes, big-endian. Sequence numbers have 24 bits: at 10 Gb/s and the
-//! smallest frames they wrap around after 1.1 s, longer than a bridge keeps a
-//! frame.
+//! 12 bytes, big-endian. Sequence numbers have 24 bits: at 10 Gb/s and the smallest frames they
+//! wrap around after 1.1 s, longer than a bridge keeps a frame.
 
 mod sequence;
 #[cfg(test)]
@@ -17,8 +16,7 @@ use thiserror::Error;
 /// IEEE Std 802, local experimental EtherType 1 (IEEE 802-2014, 9.2.3).
 pub const ETHERTYPE: u16 = 0x88b5;
 
-/// Bytes of the header, which is also all overhead of a data frame behind its
-/// EtherType.
+/// Bytes of the header, which is also all overhead of a data frame behind its EtherType.
 pub const HEADER: usize = 12;
 
 /// The version of this header, in the high four bits of its first byte.
@@ -56,8 +54,7 @@ numbers! {
 pub struct Offer {
     /// The largest segment in bytes.
     pub segment: u16,
-    /// The most unacknowledged data frames: those that this end buffers out of
-    /// order.
+    /// The most unacknowledged data frames: those that this end buffers out of order.
     pub window: u16,
 }
 
@@ -115,8 +112,7 @@ pub enum Body<'a> {
 pub struct Frame<'a> {
     /// Which connection between these two stations, 24 bits.
     pub connection: u32,
-    /// The number of the data frame expected next: all before it have been
-    /// received.
+    /// The number of the data frame expected next: all before it have been received.
     pub acknowledged: Sequence,
     /// Its contents.
     pub body: Body<'a>,

@@ -65,9 +65,8 @@ pub struct MemoryRequest {
 }
 
 impl MemoryRequest {
-    /// A request for `length` bytes from the byte `address`, with the byte
-    /// enables that follow. `None` if it is empty, longer than 4096 bytes,
-    /// crosses a 4 KiB boundary or wraps.
+    /// A request for `length` bytes from the byte `address`, with the byte enables that follow.
+    /// `None` if it is empty, longer than 4096 bytes, crosses a 4 KiB boundary or wraps.
     pub fn for_bytes(requester: Bdf, tag: Tag, address: u64, length: usize) -> Option<Self> {
         if length == 0 || length > super::MAX_PAYLOAD {
             return None;
@@ -100,9 +99,8 @@ impl MemoryRequest {
         self.address + self.leading() as u64
     }
 
-    /// Bytes from the first to the last enabled one, as the byte count of a
-    /// completion counts (PCIe Base 4.0, table 2-37: a zero-length read
-    /// counts 1).
+    /// Bytes from the first to the last enabled one, as the byte count of a completion counts (PCIe
+    /// Base 4.0, table 2-37: a zero-length read counts 1).
     pub fn byte_count(&self) -> usize {
         let trailing = |be: u8| (be.leading_zeros() as usize).saturating_sub(4);
         if self.length_dw == 1 {
@@ -158,6 +156,11 @@ pub struct ConfigRequest {
 }
 
 impl ConfigRequest {
+    /// A request of `requester` for all four bytes of a register, with tag 0.
+    pub fn whole(kind: ConfigKind, requester: Bdf, target: Bdf, register: u16) -> Self {
+        Self { kind, requester, tag: Tag::default(), target, register, first_be: 0xf }
+    }
+
     /// The completion of this request.
     pub fn completion(&self, completer: Bdf, status: Status) -> Completion {
         let Self { requester, tag, .. } = *self;
@@ -186,8 +189,7 @@ numbers! {
         /// CA, 100b.
         CompleterAbort = 4,
     } else {
-        /// A reserved code; a requester treats it as Unsupported Request
-        /// (section 2.3.2).
+        /// A reserved code; a requester treats it as Unsupported Request (section 2.3.2).
         Reserved
     }
 }

@@ -1,9 +1,8 @@
 //! Transaction-layer packets (PCIe Base 4.0, chapter 2).
 //!
 //! [`Tlp`] is a validated value; [`Tlp::decode`] and [`Tlp::encode`] go from
-//! and to the bytes of the specification (big-endian double words, no framing,
-//! no sequence number, no LCRC: those belong to the data link layer, whose
-//! part the tunnel plays).
+//! and to the bytes of the specification (big-endian double words, no framing, no sequence number,
+//! no LCRC: those belong to the data link layer, whose part the tunnel plays).
 
 mod decode;
 mod encode;
@@ -42,8 +41,7 @@ pub struct Tlp {
     pub packet: Packet,
     /// Payload, always whole double words; empty for packets without data.
     pub data: Bytes,
-    /// Stays with the packet in every queue. Not part of its value, and not
-    /// encoded.
+    /// Stays with the packet in every queue. Not part of its value, and not encoded.
     pub mark: Mark,
 }
 
@@ -128,6 +126,13 @@ impl Tlp {
     /// A completion without data.
     pub fn completion(completion: Completion) -> Self {
         Self::new(Packet::Completion(completion), Bytes::new())
+    }
+
+    /// An interrupt message of INTx: ends at the receiver of the link (section 2.2.8.1).
+    pub fn intx(requester: Bdf, code: u8) -> Self {
+        let (tag, routing, body) = (Tag::default(), Routing::Local, [0; 8]);
+        let message = Message { requester, tag, routing, code, body };
+        Self::new(Packet::Message(message), Bytes::new())
     }
 
     /// The flow-control and ordering class.

@@ -87,22 +87,14 @@ fn completions_with_every_status() {
 
 #[test]
 fn messages() {
-    let message = Message {
-        requester: Bdf::new(3, 0, 0),
-        tag: Tag::default(),
-        routing: Routing::Local,
-        code: message_code::ASSERT_INTA,
-        body: [0; 8],
-    };
-    golden(
-        &Tlp::new(Packet::Message(message), Bytes::new()),
-        "34000000 03000020 00000000 00000000",
-    );
+    let requester = Bdf::new(3, 0, 0);
+    golden(&Tlp::intx(requester, message_code::ASSERT_INTA), "34000000 03000020 00000000 00000000");
     let vendor = Message {
+        requester,
+        tag: Tag::default(),
         routing: Routing::ById,
         code: message_code::VENDOR_TYPE_1,
         body: [1, 0, 0x1a, 0xf4, 0, 0, 0, 1],
-        ..message
     };
     golden(
         &Tlp::new(Packet::Message(vendor), Bytes::from_static(&[0xaa; 4])),

@@ -1,6 +1,5 @@
-//! VFIO_USER_DEVICE_GET_IRQ_INFO and _SET_IRQS (specification, sections of
-//! those names; `struct vfio_irq_info` and `struct vfio_irq_set` in
-//! linux/vfio.h).
+//! VFIO_USER_DEVICE_GET_IRQ_INFO and _SET_IRQS (specification, sections of those names; `struct
+//! vfio_irq_info` and `struct vfio_irq_set` in linux/vfio.h).
 
 use super::{Malformed, get32, put32};
 use bytes::Bytes;
@@ -75,8 +74,7 @@ pub struct IrqSet {
     pub index: u32,
     /// The first interrupt.
     pub start: u32,
-    /// How many; 0 with [`IrqData::None`] and [`IrqAction::Trigger`] disables
-    /// the whole type.
+    /// How many; 0 with [`IrqData::None`] and [`IrqAction::Trigger`] disables the whole type.
     pub count: u32,
 }
 

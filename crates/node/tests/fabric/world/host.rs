@@ -138,8 +138,7 @@ impl Fabric {
         });
     }
 
-    /// Enumerates, enables every endpoint, and forgets what happened; yields
-    /// the endpoints.
+    /// Enumerates, enables every endpoint, and forgets what happened; yields the endpoints.
     pub fn ready(&mut self) -> Vec<Node> {
         let nodes = self.endpoints();
         nodes.iter().for_each(|node| self.enable(node, 1));

@@ -23,8 +23,7 @@ fn hello_2(length: &str, role: &str) -> String {
     )
 }
 
-/// An end that hears `bytes`, in pieces of `cut`: why it closes, if it does, and
-/// what it has sent.
+/// An end that hears `bytes`, in pieces of `cut`: why it closes, if it does, and what it has sent.
 fn hears(role: Role, bytes: &[u8], cut: usize) -> (Option<Cause>, Vec<u8>) {
     let mut end = Tunnel::new(Settings { instance: 1, ..Settings::new(role, 1) });
     let (mut cause, mut sent) = (None, BytesMut::new());

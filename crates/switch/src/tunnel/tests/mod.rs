@@ -265,23 +265,18 @@ fn echo_and_goodbye() {
 
 #[test]
 fn only_probes_move_devices() {
-    let mut link = Link::up();
-    link.ends[0].move_to(7);
-    link.settle(1000);
-    assert_eq!(link.down_cause(1), Some(&Cause::Violation("a move by no probe")));
-
-    let mut link = Link::up();
-    link.ends[1].move_to(7);
-    link.settle(1000);
-    assert_eq!(link.down_cause(0), Some(&Cause::Violation("a move by no probe")));
-
-    let mut link = Link::new(|settings| {
+    for end in [0, 1] {
+        let mut link = Link::up();
+        link.ends[end].move_to(7);
+        link.settle(1000);
+        let cause = Cause::Violation("a move by no probe");
+        assert_eq!(link.down_cause(1 - end), Some(&cause), "a move by end {end}");
+    }
+    let mut link = Link::joined(|settings| {
         if settings.role == Role::Host {
             settings.role = Role::Probe;
         }
     });
-    link.connect();
-    link.settle(1000);
     link.outputs = Default::default();
     link.ends[0].move_to(7);
     link.settle(1000);

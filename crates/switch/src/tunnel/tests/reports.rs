@@ -143,8 +143,7 @@ fn a_frame_that_breaks_the_rules_is_told_up_to_there() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Both ends tell the same, however the network cuts the stream, and
-    /// frames lie end to end.
+    /// Both ends tell the same, however the network cuts the stream, and frames lie end to end.
     #[test]
     fn both_ends_tell_the_same(
         lengths in prop::collection::vec(1usize..=64, 1..60), cut in 1usize..3000,

@@ -242,9 +242,8 @@ fn happening() -> impl Strategy<Value = Happens> {
 }
 
 proptest! {
-    /// The host never waits no more while the function has not been reset; and
-    /// one reset that is not lost brings both ends together, whatever was before
-    /// and whatever comes late.
+    /// The host never waits no more while the function has not been reset; and one reset that is
+    /// not lost brings both ends together, whatever was before and whatever comes late.
     #[test]
     fn lost_doubled_and_late_resets_do_not_desynchronise(
         happenings in prop::collection::vec(happening(), 0..60),
