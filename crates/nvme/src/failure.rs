@@ -2,7 +2,7 @@
 
 use wire::nvme::{Status, StatusCode};
 
-/// A status other than success, with what the error log says beside it.
+/// A status other than success, with the further fields of the error log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub status: Status,

@@ -32,6 +32,17 @@ macro_rules! named {
 /// behind each number also `name` and `Display`. With a last variant after `else`, which keeps all
 /// other numbers, it has `from_bits` and `bits` instead, of as many bits as the mask has.
 macro_rules! numbers {
+    (@from_number $name:ident: $int:ty, $($variant:ident = $number:literal,)*) => {
+        impl $name {
+            /// That of this number; `None` if it has no meaning.
+            pub const fn from_number(number: $int) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
     ($(#[$meta:meta])* pub enum $name:ident: $int:ty {
         $($(#[$doc:meta])* $variant:ident = $number:literal,)*
     }) => {
@@ -43,15 +54,9 @@ macro_rules! numbers {
         impl $name {
             /// All of them, in the order of their numbers.
             pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
-
-            /// That of this number; `None` if it has no meaning.
-            pub const fn from_number(number: $int) -> Option<Self> {
-                match number {
-                    $($number => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
         }
+
+        numbers!(@from_number $name: $int, $($variant = $number,)*);
 
         impl From<$name> for u64 {
             fn from(value: $name) -> Self {
@@ -68,15 +73,7 @@ macro_rules! numbers {
             pub enum $name { $($(#[$doc])* $variant = $number $text,)* }
         }
 
-        impl $name {
-            /// That of this number; `None` if it has no meaning.
-            pub const fn from_number(number: $int) -> Option<Self> {
-                match number {
-                    $($number => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-        }
+        numbers!(@from_number $name: $int, $($variant = $number,)*);
     };
     ($(#[$meta:meta])* pub enum $name:ident: $mask:literal {
         $($(#[$doc:meta])* $variant:ident = $number:literal,)*

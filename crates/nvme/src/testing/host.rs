@@ -119,9 +119,13 @@ impl Host {
         cid
     }
 
+    fn pair(&mut self, queue: u16) -> &mut Pair {
+        self.pairs[usize::from(queue)].as_mut().expect("the queue exists")
+    }
+
     /// Puts a command in a queue as it is.
     pub fn put_as(&mut self, queue: u16, command: Command) {
-        let pair = self.pairs[usize::from(queue)].as_mut().expect("the queue exists");
+        let pair = self.pair(queue);
         let address = pair.sq() + u64::from(pair.tail) * SUBMISSION_ENTRY as u64;
         pair.tail = (pair.tail + 1) % pair.entries;
         self.testbed.put(address, &command.encode());
@@ -129,7 +133,7 @@ impl Host {
 
     /// Rings the tail doorbell.
     pub fn ring(&mut self, queue: u16) {
-        let tail = self.pairs[usize::from(queue)].as_ref().expect("the queue exists").tail;
+        let tail = self.pair(queue).tail;
         self.doorbell(Doorbell::SubmissionTail(queue), tail.into());
     }
 
@@ -160,7 +164,7 @@ impl Host {
     pub fn reap(&mut self, queue: u16) -> Vec<Completion> {
         let done = self.peek(queue, usize::MAX);
         if !done.is_empty() {
-            let head = self.pairs[usize::from(queue)].as_ref().expect("the queue exists").head;
+            let head = self.pair(queue).head;
             self.doorbell(Doorbell::CompletionHead(queue), head.into());
         }
         done

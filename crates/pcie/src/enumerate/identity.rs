@@ -217,7 +217,7 @@ mod tests {
         ] {
             assert_eq!(before.compare(&after, 9), expected, "{after:?}");
         }
-        assert_eq!(silent.compare(&silent, 9), Comparison::Same, "it never told");
+        assert_eq!(silent.compare(&silent, 9), Comparison::Same, "it has no capability");
         assert_eq!(silent.compare(&before, 9), new);
         let another = |after: Identity| match before.compare(&after, 9) {
             Comparison::Another(why) => why,

@@ -31,7 +31,7 @@ pub struct Settings {
     pub max_payload: usize,
     /// Max_Read_Request_Size in bytes.
     pub max_read_request: usize,
-    /// Endpoints that can are told to guard what they send with an ECRC.
+    /// Endpoints that can guard what they send with an ECRC.
     pub ecrc: bool,
     /// Endpoints are asked for the identity of their contents, as a host does
     /// that attaches them again when their link comes back.

@@ -45,7 +45,7 @@ pub struct Settings {
     pub connection: u32,
     /// The congestion control.
     pub congestion: congestion::Config,
-    /// Bytes on the wire that a frame has beside its payload: 38 (header 14, FCS
+    /// Bytes on the wire that a frame has in addition to its payload: 38 (header 14, FCS
     /// 4, preamble 8, gap 12), and 4 for a tag.
     pub overhead: usize,
     /// How long an acknowledgement is delayed, for further frames or for data to travel with.

@@ -11,13 +11,16 @@ use wire::frame::{self, Grant, Hello, HostAfter, MoveStatus, Role};
 use wire::tlp::{Class, Mark};
 use wire::{Bdf, Duration, Tag};
 
-/// A control frame's bytes.
+/// A frame's bytes.
+fn framed(kind: Kind, sequence: u32, payload: &[u8]) -> Bytes {
+    let header = Header { length: payload.len() as u16, kind, sequence, acknowledged: 0 };
+    Bytes::from([&header.encode()[..], payload].concat())
+}
+
 fn frame(control: Control) -> Bytes {
     let mut payload = Vec::new();
     control.encode(&mut payload);
-    let length = payload.len() as u16;
-    let header = Header { length, kind: control.kind(), sequence: 0, acknowledged: 0 };
-    Bytes::from([&header.encode()[..], &payload].concat())
+    framed(control.kind(), 0, &payload)
 }
 
 struct Link {
