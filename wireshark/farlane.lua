@@ -62,7 +62,7 @@ local r = {
     sequence = ProtoField.uint24("farlane_raw.sequence", "Sequence"),
     newest = ProtoField.uint24("farlane_raw.newest", "Newest"),
     acknowledged = ProtoField.uint24("farlane_raw.acknowledged", "Acknowledged"),
-    chunk = u16("farlane_raw.chunk", "Largest chunk"),
+    chunk = u16("farlane_raw.chunk", "Largest segment"),
     window = u16("farlane_raw.window", "Window"),
     waited = u16("farlane_raw.waited", "Waited, in 16 ns"),
     bitmap = ProtoField.bytes("farlane_raw.bitmap", "Received out of order"),
@@ -152,7 +152,7 @@ for port in pairs(ports) do
 end
 farlane:register_heuristic("tcp", heuristic)
 
--- Raw Ethernet: one chunk of the stream in a frame.
+-- Raw Ethernet: one segment of the stream in a frame.
 local function raw_data(tvb, pinfo, root, missing)
     local from, to = tostring(pinfo.dl_src), tostring(pinfo.dl_dst)
     local number = tvb(3, 3):uint()

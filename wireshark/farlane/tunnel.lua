@@ -319,7 +319,7 @@ return function(names, stream, follow, tlp, nvme)
             text = "seen before" .. (again.number and " in " .. again.number or "")
         end
         if segment.missing then
-            text = segment.missing .. " bytes or chunks are missing in the capture"
+            text = segment.missing .. " bytes or segments are missing in the capture"
             tree:add_proto_expert_info(e.missing, text)
         end
         if segment.skipped then

@@ -29,20 +29,21 @@ fn round_trip(bytes: &[u8]) {
 /// A frame with sequence numbers near the valid ones.
 fn peer_frame(source: &mut Source<'_>, kind: u8) -> Vec<u8> {
     let [sequence, acknowledged] = [(); 2].map(|()| u32::from(source.byte()).wrapping_sub(8));
-    let offer = Offer { chunk: u16::from(source.byte()) + 1, window: u16::from(source.byte()) + 1 };
+    let offer =
+        Offer { segment: u16::from(source.byte()) + 1, window: u16::from(source.byte()) + 1 };
     let newest = Sequence::new(sequence);
     match kind {
         1 => frame(0, Body::Open(offer)),
         2 => frame(0, Body::Accept(offer)),
         3 => {
-            let chunk = source.take(1 + usize::from(offer.chunk / 8));
-            let chunk = if chunk.is_empty() { vec![0] } else { chunk };
-            frame(acknowledged, Body::Data { sequence: newest, chunk: &chunk })
+            let segment = source.take(1 + usize::from(offer.segment / 8));
+            let segment = if segment.is_empty() { vec![0] } else { segment };
+            frame(acknowledged, Body::Data { sequence: newest, segment: &segment })
         }
         4 => {
             let mut bitmap = Bitmap::default();
             (0..usize::from(offer.window) % 8).for_each(|_| bitmap.set(source.byte().into()));
-            frame(acknowledged, Body::Ack { newest, waited: offer.chunk, bitmap })
+            frame(acknowledged, Body::Ack { newest, waited: offer.segment, bitmap })
         }
         _ => frame(0, Body::Close(Reason::Unknown)),
     }

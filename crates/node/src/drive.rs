@@ -2,8 +2,7 @@
 
 use nvme::block::{Error, Request};
 
-/// The media that execute a block request; `media` are those of namespaces 1,
-/// 2, ….
+/// The media that execute a block request; `media` are those of namespaces 1, 2, ….
 ///
 /// # Errors
 /// [`Error::Internal`] if the namespace has no media.

@@ -1,11 +1,10 @@
 //! Host, switch and device nodes without I/O; `live` and `sim` both run them.
 //!
-//! Each node is a state machine. A *shell* (`live`, `sim`, the worlds of tests,
-//! fuzz targets) owns the clock, connections, memory and media. The shell hands
-//! in each event with its time, then polls until the node has nothing more to
-//! do. The shell hands in received bytes before it polls at a later time.
-//! Otherwise a node that was not scheduled would declare its links lost
-//! although their bytes have arrived.
+//! Each node is a state machine. A *shell* (`live`, `sim`, the worlds of tests, fuzz targets) owns
+//! the clock, connections, memory and media. The shell hands in each event with its time, then
+//! polls until the node has nothing more to do. The shell hands in received bytes before it polls
+//! at a later time. Otherwise a node that was not scheduled would declare its links lost although
+//! their bytes have arrived.
 //!
 //! Methods of four kinds: *queries* take `&self`; `handle` takes an event;
 //! *mutators* change what the owner decides; `poll` yields the next action, and

@@ -1,5 +1,4 @@
-//! A path: one connection that carries, or may carry, a link. The shell opens,
-//! reads and writes it.
+//! A path: one connection that carries, or may carry, a link. The shell opens, reads and writes it.
 
 use bytes::Bytes;
 use wire::tlp::Mark;

@@ -20,8 +20,7 @@ pub struct Request {
     pub operation: Operation,
 }
 
-/// One operation; offsets and lengths in bytes, whole blocks, inside the
-/// namespace.
+/// One operation; offsets and lengths in bytes, whole blocks, inside the namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Read; the completion carries exactly `length` bytes.

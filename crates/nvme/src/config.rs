@@ -2,10 +2,9 @@
 
 use pcie::EndpointConfig;
 
-/// PCI vendor ID. In no list of assigned vendors, nor in the quirk table of
-/// Linux's nvme driver (`nvme_id_table`), so that the driver binds by class
-/// code and works around nothing. 1b36:0010, QEMU's own drive, would lose its
-/// namespace identifiers (NVME_QUIRK_BOGUS_NID).
+/// PCI vendor ID. In no list of assigned vendors, nor in the quirk table of Linux's nvme driver
+/// (`nvme_id_table`), so that the driver binds by class code and works around nothing. 1b36:0010,
+/// QEMU's own drive, would lose its namespace identifiers (NVME_QUIRK_BOGUS_NID).
 pub(crate) const VENDOR: u16 = pcie::config::contents::VENDOR;
 /// PCI device ID.
 pub(crate) const DEVICE: u16 = 0x0001;
@@ -63,11 +62,9 @@ pub struct Config {
     /// I/O commands worked on at the same time, and so the most block
     /// requests outstanding; at least 1.
     pub commands: usize,
-    /// Bytes of data that commands hold at the same time; at least one
-    /// largest transfer.
+    /// Bytes of data that commands hold at the same time; at least one largest transfer.
     pub buffer: usize,
-    /// Bytes of posted writes waiting for the link above which no more read
-    /// data is handed to it.
+    /// Bytes of posted writes waiting for the link above which no more read data is handed to it.
     pub posted_backlog: usize,
     /// Submission queue entries that one DMA read fetches, 1 to 64.
     pub fetch_batch: u16,
@@ -163,10 +160,9 @@ impl Config {
     }
 }
 
-/// Whether two PCIe functions with these IDs (vendor, device) and PCIe device
-/// serial numbers have one serial number. Of drives of this crate it is that
-/// of [`Config::serial`], whatever their namespaces; two different ones look
-/// alike once in 2^32 pairs.
+/// Whether two PCIe functions with these IDs (vendor, device) and PCIe device serial numbers have
+/// one serial number. Of drives of this crate it is that of [`Config::serial`], whatever their
+/// namespaces; two different ones look alike once in 2^32 pairs.
 pub fn same_serial(ids: [(u16, u16); 2], device_serials: [u64; 2]) -> bool {
     let [one, other] = device_serials;
     let own = ids == [(VENDOR, DEVICE); 2];

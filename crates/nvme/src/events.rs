@@ -1,10 +1,7 @@
 //! Asynchronous events (NVMe 1.4, section 5.2).
 
-use crate::controller::{Controller, Plan};
-use crate::failure::Failure;
-use crate::slots::Key;
 use std::collections::VecDeque;
-use wire::nvme::{AsyncEvent, Command, StatusCode};
+use wire::nvme::AsyncEvent;
 
 /// Requests that may be outstanding: AERL + 1.
 pub(crate) const EVENT_REQUESTS: usize = 4;
@@ -21,12 +18,10 @@ pub(crate) struct AsyncEvents {
 }
 
 impl AsyncEvents {
-    /// Requests outstanding.
     pub fn requests(&self) -> usize {
         self.requests.len()
     }
 
-    /// Adds a request.
     pub fn request(&mut self, cid: u16) {
         self.requests.push_back(cid);
     }
@@ -67,20 +62,5 @@ impl AsyncEvents {
     pub fn acknowledge(&mut self, log_page: u8) {
         self.masked.retain(|masked| *masked != log_page);
         self.pending.retain(|event| event.log_page != log_page);
-    }
-}
-
-impl Controller {
-    pub(crate) fn async_event_request(
-        &mut self,
-        key: Key,
-        command: &Command,
-    ) -> Result<Plan, Failure> {
-        if self.events.requests() >= EVENT_REQUESTS {
-            return Err(Failure::permanent(StatusCode::ASYNC_EVENT_LIMIT_EXCEEDED));
-        }
-        self.remove_event_request(key);
-        self.events.request(command.cid);
-        Ok(Plan::Wait)
     }
 }

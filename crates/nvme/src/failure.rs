@@ -2,7 +2,7 @@
 
 use wire::nvme::{Status, StatusCode};
 
-/// A status other than success, with what the error log says beside it.
+/// A status other than success, with the further fields of the error log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub status: Status,
@@ -35,14 +35,12 @@ impl Failure {
         Self::new(Status::retry(code), NO_PARAMETER)
     }
 
-    /// Would fail again because of the field at this byte and bit of the
-    /// submission queue entry.
+    /// Would fail again because of the field at this byte and bit of the submission queue entry.
     pub const fn field(code: StatusCode, byte: u8, bit: u8) -> Self {
         Self::new(Status::fail(code), byte as u16 | (bit as u16 & 7) << 8)
     }
 
-    /// Invalid Field in Command, the fault being in this bit of command dword
-    /// `dword` (10 to 15).
+    /// Invalid Field in Command, the fault being in this bit of command dword `dword` (10 to 15).
     pub const fn cdw(dword: u8, bit: u8) -> Self {
         Self::at_cdw(StatusCode::INVALID_FIELD, dword, bit)
     }
@@ -57,8 +55,7 @@ impl Failure {
         Self::field(StatusCode::INVALID_PRP_OFFSET, 16 + entry * 8, 0)
     }
 
-    /// Invalid Field in Command: PRP entry 2, or the pointer to it, is
-    /// needed and 0.
+    /// Invalid Field in Command: PRP entry 2, or the pointer to it, is needed and 0.
     pub const fn prp_missing() -> Self {
         Self::field(StatusCode::INVALID_FIELD, 32, 0)
     }
@@ -68,10 +65,9 @@ impl Failure {
         Self::field(StatusCode::INVALID_NAMESPACE, 4, 0)
     }
 
-    /// Whether the error log keeps it: everything but what the host asked
-    /// for itself, and the answer that something optional is absent. Entries
-    /// belong to completions with the More bit, which the controller sets
-    /// where it has more to tell (NVMe 1.4, section 5.14.1.1).
+    /// Whether the error log keeps it: everything but what the host asked for itself, and the
+    /// answer that something optional is absent. Entries belong to completions with the More bit,
+    /// which the controller sets where it has more to tell (NVMe 1.4, section 5.14.1.1).
     pub fn is_logged(self) -> bool {
         !self.probe
             && self.status.code != StatusCode::ABORT_REQUESTED

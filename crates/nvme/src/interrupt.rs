@@ -33,7 +33,6 @@ impl Interrupts {
         Self { vectors: vec![Vector::default(); usize::from(vectors)], ..Self::default() }
     }
 
-    /// How many vectors there are.
     pub fn vectors(&self) -> u16 {
         self.vectors.len() as u16
     }
@@ -43,7 +42,6 @@ impl Interrupts {
         u32::from(self.time) << 8 | u32::from(self.threshold)
     }
 
-    /// Sets Interrupt Coalescing.
     pub fn set_coalescing(&mut self, bits: u32) {
         (self.threshold, self.time) = (bits as u8, (bits >> 8) as u8);
     }
@@ -70,8 +68,7 @@ impl Interrupts {
         entry.count += 1;
     }
 
-    /// Takes a vector whose interrupt is due now, the one first that was
-    /// posted to first.
+    /// Takes a vector whose interrupt is due now, the one first that was posted to first.
     pub fn next_due(&mut self, now: Instant) -> Option<u16> {
         let at = self.dirty.iter().position(|vector| self.is_due(now, *vector))?;
         let vector = self.dirty.remove(at);

@@ -1,5 +1,4 @@
-//! The NVMe controller and a small host driver (the initiator), both state
-//! machines without I/O.
+//! The NVMe controller and a small host driver (the initiator), both state machines without I/O.
 //!
 //! [`Controller`] speaks NVM Express 1.4 as a [`pcie::Function`]; blocks leave
 //! it as [`block::Request`]s and come back as completions. [`initiator`] is
@@ -20,11 +19,13 @@ mod config;
 mod controller;
 mod events;
 mod failure;
+mod features;
 pub mod initiator;
 mod interrupt;
 mod io;
 mod log;
 mod namespace;
+mod plan;
 mod prp;
 mod queue;
 mod registers;

@@ -30,7 +30,6 @@ impl Namespace {
         }
     }
 
-    /// Bytes of `blocks` blocks.
     pub fn bytes(&self, blocks: u64) -> u64 {
         blocks << self.block_shift
     }

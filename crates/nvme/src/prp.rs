@@ -1,5 +1,4 @@
-//! Physical region pages: where a command's data lies in host memory
-//! (NVMe 1.4, section 4.3).
+//! Physical region pages: where a command's data lies in host memory (NVMe 1.4, section 4.3).
 
 use crate::failure::Failure;
 use wire::nvme::StatusCode;
@@ -34,8 +33,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Begins with the entries of the command, for `length` bytes and memory
-    /// pages of `page` bytes.
+    /// Begins with the entries of the command, for `length` bytes and memory pages of `page` bytes.
     pub fn new(prp1: u64, prp2: u64, length: usize, page: usize) -> Result<Self, Failure> {
         let mut walk = Self { page, remaining: length, ranges: Vec::new(), list: None };
         if prp1 & 3 != 0 {

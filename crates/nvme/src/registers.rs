@@ -5,8 +5,7 @@ use wire::nvme::register::{
     ControllerStatus, INTMC, INTMS, VERSION_1_4, VS,
 };
 
-/// The registers that hold something. The interrupt masks live with the
-/// interrupts.
+/// The registers that hold something. The interrupt masks live with the interrupts.
 #[derive(Debug, Default)]
 pub(crate) struct Registers {
     pub capabilities: Capabilities,
@@ -25,8 +24,7 @@ impl Registers {
         Self { capabilities, ..Self::default() }
     }
 
-    /// Fills `out` from byte `offset` on; what is reserved or a doorbell
-    /// reads as zero.
+    /// Fills `out` from byte `offset` on; what is reserved or a doorbell reads as zero.
     pub fn read(&self, offset: u64, interrupt_mask: u32, out: &mut [u8]) {
         out.fill(0);
         let image = self.image(interrupt_mask);

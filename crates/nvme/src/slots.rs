@@ -1,5 +1,4 @@
-//! Tables with keys that are never reused, so that a late answer matches no
-//! entry.
+//! Tables with keys that are never reused, so that a late answer matches no entry.
 
 use slotmap::{Key as _, KeyData, SlotMap};
 

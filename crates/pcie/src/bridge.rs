@@ -5,7 +5,7 @@ use crate::config::{self, ConfigSpace, PcieCapability, PcieKind, command, regist
 use bytes::Bytes;
 use std::ops::RangeInclusive;
 use wire::Bdf;
-use wire::tlp::{Completion, ConfigRequest, Packet, Status, Tlp};
+use wire::tlp::{Class, ConfigRequest, Packet, Status, Tlp};
 
 /// Vendor ID of farlane's bridges: Red Hat's, as QEMU's virtual devices use it.
 /// Linux binds `pcieport` by class, not by ID.
@@ -20,13 +20,6 @@ pub struct Bridge {
     max_payload: usize,
     config: ConfigSpace,
     pcie: PcieCapability,
-}
-
-/// Side effects of a configuration write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Effects {
-    /// Secondary Bus Reset went from 0 to 1: everything below is reset.
-    pub secondary_reset: bool,
 }
 
 impl Bridge {
@@ -125,30 +118,27 @@ impl Bridge {
         self.config.read(at)
     }
 
-    /// Writes the enabled bytes of the double word at `at`.
-    pub fn write(&mut self, at: u16, enables: u8, value: u32) -> Effects {
+    /// Writes the enabled bytes of the double word at `at`. Returns whether Secondary Bus Reset
+    /// went from 0 to 1: everything below is reset.
+    pub fn write(&mut self, at: u16, enables: u8, value: u32) -> bool {
         let reset = |config: &ConfigSpace| config.u16(register::BRIDGE_CONTROL) & 1 << 6 != 0;
         let before = reset(&self.config);
         self.config.write(at, enables, value);
-        Effects { secondary_reset: !before && reset(&self.config) }
+        !before && reset(&self.config)
     }
 
-    /// Executes a configuration request for this function. Returns its completion
-    /// and side effects.
-    pub fn configure(&mut self, tlp: &Tlp, request: ConfigRequest) -> (Tlp, Effects) {
-        let mut effects = Effects::default();
-        let mut data = Bytes::new();
+    /// Executes a configuration request for this function. Returns its completion, and whether
+    /// it resets everything below.
+    pub fn configure(&mut self, tlp: &Tlp, request: ConfigRequest) -> (Tlp, bool) {
+        let (mut reset, mut data) = (false, Bytes::new());
         match tlp.packet {
             Packet::ConfigWrite(_) => {
                 let word = tlp.data[..].try_into().unwrap_or_default();
-                effects = self.write(request.register, request.first_be, u32::from_le_bytes(word));
+                reset = self.write(request.register, request.first_be, u32::from_le_bytes(word));
             }
             _ => data = Bytes::copy_from_slice(&self.read(request.register).to_le_bytes()),
         }
-        let mut completion =
-            completion_for(request.target, request.requester, tlp, Status::Success);
-        completion.data = data;
-        (completion, effects)
+        (Tlp { data, ..completion_for(request.target, tlp, Status::Success) }, reset)
     }
 }
 
@@ -156,20 +146,11 @@ impl Bridge {
 ///
 /// # Panics
 /// If `tlp` is not a non-posted request.
-pub fn completion_for(completer: Bdf, requester: Bdf, tlp: &Tlp, status: Status) -> Tlp {
-    let (tag, byte_count, lower_address) = match tlp.packet {
-        Packet::MemoryRead(r) => (r.tag, r.byte_count() as u16, r.first_byte() as u8 & 0x7f),
-        Packet::ConfigRead(c) | Packet::ConfigWrite(c) => (c.tag, 4, 0),
+pub fn completion_for(completer: Bdf, tlp: &Tlp, status: Status) -> Tlp {
+    let completion = match tlp.packet {
+        Packet::MemoryRead(r) => r.completion(completer, status, r.byte_count()),
+        Packet::ConfigRead(c) | Packet::ConfigWrite(c) => c.completion(completer, status),
         _ => panic!("{} has no completion", tlp.mnemonic()),
-    };
-    let completion = Completion {
-        completer,
-        requester,
-        tag,
-        status,
-        byte_count,
-        lower_address,
-        byte_count_modified: false,
     };
     let (tc, attributes, mark) = (tlp.tc, tlp.attributes, tlp.mark);
     Tlp { tc, attributes, mark, ..Tlp::completion(completion) }
@@ -185,15 +166,10 @@ pub fn requester(tlp: &Tlp) -> Option<Bdf> {
     }
 }
 
-/// The Unsupported Request completion for a request; `None` for posted requests
-/// and completions.
+/// The Unsupported Request completion for a request; `None` for posted requests and completions.
 pub fn unsupported_request(completer: Bdf, tlp: &Tlp) -> Option<Tlp> {
-    match tlp.class() {
-        wire::tlp::Class::NonPosted => {
-            Some(completion_for(completer, requester(tlp)?, tlp, Status::UnsupportedRequest))
-        }
-        _ => None,
-    }
+    (tlp.class() == Class::NonPosted)
+        .then(|| completion_for(completer, tlp, Status::UnsupportedRequest))
 }
 
 #[cfg(test)]
@@ -238,9 +214,9 @@ mod tests {
     fn secondary_bus_reset_is_an_edge() {
         let mut bridge = bridge();
         let set = 1 << 22;
-        assert!(bridge.write(register::INTERRUPT_LINE, 0xf, set).secondary_reset);
-        assert!(!bridge.write(register::INTERRUPT_LINE, 0xf, set).secondary_reset);
+        assert!(bridge.write(register::INTERRUPT_LINE, 0xf, set));
+        assert!(!bridge.write(register::INTERRUPT_LINE, 0xf, set));
         bridge.write(register::INTERRUPT_LINE, 0xf, 0);
-        assert!(bridge.write(register::INTERRUPT_LINE, 0xf, set).secondary_reset);
+        assert!(bridge.write(register::INTERRUPT_LINE, 0xf, set));
     }
 }

@@ -83,8 +83,7 @@ impl Ready {
 /// Feed it with [`handle`](Self::handle), then [`poll`](Self::poll) until it
 /// yields [`Output::Wait`].
 pub trait Function {
-    /// Takes an input. A packet of a class that [`ready`](Self::ready) denies
-    /// may not be handed in.
+    /// Takes an input. A packet of a class that [`ready`](Self::ready) denies may not be handed in.
     fn handle(&mut self, now: Instant, input: Input);
 
     /// The next packet of a class in `ready`, in PCIe order.

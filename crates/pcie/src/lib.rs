@@ -1,9 +1,8 @@
 //! PCI Express above the data link layer.
 //!
-//! Configuration space and capabilities, routing, splitting, tags, ordering,
-//! the endpoint core, bridges, the root complex, and the host software that
-//! enumerates a hierarchy. Nothing here knows a device type: devices are
-//! anything that implements [`Function`].
+//! Configuration space and capabilities, routing, splitting, tags, ordering, the endpoint core,
+//! bridges, the root complex, and the host software that enumerates a hierarchy. Nothing here knows
+//! a device type: devices are anything that implements [`Function`].
 
 pub mod bridge;
 pub mod config;

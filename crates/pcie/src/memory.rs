@@ -14,9 +14,8 @@ impl Ram {
         Self { base, bytes: vec![0; length], next: 0 }
     }
 
-    /// Allocates `length` bytes aligned to `align` (a power of two). Returns their
-    /// bus address, or `None` if the memory is exhausted. There is no way to free
-    /// them.
+    /// Allocates `length` bytes aligned to `align` (a power of two). Returns their bus address, or
+    /// `None` if the memory is exhausted. There is no way to free them.
     pub fn allocate(&mut self, length: usize, align: usize) -> Option<u64> {
         let start = self.next.checked_next_multiple_of(align)?;
         let end = start.checked_add(length)?;

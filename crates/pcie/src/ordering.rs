@@ -6,10 +6,9 @@ use wire::tlp::{Class, Mark, Tlp};
 
 /// Packets in order of arrival, taken by class.
 ///
-/// PCIe Base 4.0, table 2-40: nothing passes an earlier posted request, but
-/// for completions with relaxed ordering; posted requests pass blocked
-/// non-posted ones and completions; completions pass blocked non-posted
-/// requests and the other way round.
+/// PCIe Base 4.0, table 2-40: nothing passes an earlier posted request, but for completions with
+/// relaxed ordering; posted requests pass blocked non-posted ones and completions; completions pass
+/// blocked non-posted requests and the other way round.
 #[derive(Debug, Default)]
 pub struct OrderedQueue {
     classes: [VecDeque<(u64, Tlp)>; 3],
@@ -121,7 +120,7 @@ impl OrderedQueue {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use wire::tlp::{Completion, MemoryRequest, Status};
+    use wire::tlp::{MemoryRequest, Status};
     use wire::{Bdf, Tag};
 
     fn tlp(class: Class, tag: u16) -> Tlp {
@@ -130,15 +129,9 @@ mod tests {
         match class {
             Class::Posted => Tlp::memory_write(request, Bytes::from_static(&[0; 4])),
             Class::NonPosted => Tlp::memory_read(request),
-            Class::Completion => Tlp::completion(Completion {
-                completer: Bdf::default(),
-                requester: Bdf::default(),
-                tag,
-                status: Status::Success,
-                byte_count: 4,
-                lower_address: 0,
-                byte_count_modified: false,
-            }),
+            Class::Completion => {
+                Tlp::completion(request.completion(Bdf::default(), Status::Success, 4))
+            }
         }
     }
 

@@ -66,8 +66,7 @@ impl<F: Function> Receiver for F {
     }
 }
 
-/// Queues by target port. Of the packets that may be taken, the earliest goes
-/// first.
+/// Queues by target port. Of the packets that may be taken, the earliest goes first.
 #[derive(Debug, Default)]
 pub(crate) struct PortQueues {
     queues: Vec<OrderedQueue>,
@@ -137,12 +136,10 @@ impl PortQueues {
         self.completions
     }
 
-    /// Whether all queues are empty.
     pub fn is_empty(&self) -> bool {
         self.busy == 0
     }
 
-    /// Drops all packets.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
@@ -154,7 +151,7 @@ mod tests {
     use bytes::Bytes;
     use proptest::prelude::*;
     use wire::Tag;
-    use wire::tlp::{Completion, MemoryRequest, Status};
+    use wire::tlp::{MemoryRequest, Status};
 
     /// Three ports, each with its mebibyte and its bus, and what they take.
     struct Ports([Ready; 3]);
@@ -176,19 +173,14 @@ mod tests {
     /// Packet number `number` of all, to a port.
     fn packet(class: Class, port: usize, number: usize) -> Tlp {
         let (tag, address) = (Tag::truncate(number as u16), (port as u64) << 20);
-        let request = MemoryRequest::for_bytes(Bdf::default(), tag, address, 4).unwrap();
+        let id = Bdf::new(port as u8, 0, 0);
+        let request = MemoryRequest::for_bytes(id, tag, address, 4).unwrap();
         match class {
             Class::Posted => Tlp::memory_write(request, Bytes::from_static(&[0; 4])),
             Class::NonPosted => Tlp::memory_read(request),
-            Class::Completion => Tlp::completion(Completion {
-                completer: Bdf::default(),
-                requester: Bdf::new(port as u8, 0, 0),
-                tag,
-                status: Status::Success,
-                byte_count: 4,
-                lower_address: 0,
-                byte_count_modified: false,
-            }),
+            Class::Completion => {
+                Tlp::completion(request.completion(Bdf::default(), Status::Success, 4))
+            }
         }
     }
 

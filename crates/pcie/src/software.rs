@@ -44,8 +44,7 @@ pub enum Request {
         /// Bytes.
         size: u8,
     },
-    /// Write a naturally aligned 1, 2, 4 or 8 bytes of a memory window:
-    /// posted, never answered.
+    /// Write a naturally aligned 1, 2, 4 or 8 bytes of a memory window: posted, never answered.
     MemoryWrite {
         /// Bus address.
         address: u64,
@@ -115,9 +114,8 @@ impl Bus {
         self.0.borrow_mut().requests.pop_front()
     }
 
-    /// For the host node: the next request that `takes` accepts. A denied request
-    /// blocks later ones, but posted writes pass reads (PCIe Base 4.0, section
-    /// 2.4.1).
+    /// For the host node: the next request that `takes` accepts. A denied request blocks later
+    /// ones, but posted writes pass reads (PCIe Base 4.0, section 2.4.1).
     pub fn next_request_if(
         &self,
         takes: impl Fn(&Request) -> bool,
@@ -166,7 +164,7 @@ impl Bus {
 }
 
 /// The low `size` bytes of an answer: all ones are so at every size.
-fn low_bytes(value: u64, size: u8) -> u64 {
+pub(crate) fn low_bytes(value: u64, size: u8) -> u64 {
     if size >= 8 { value } else { value & ((1 << (u32::from(size) * 8)) - 1) }
 }
 
@@ -182,8 +180,7 @@ impl<T> Task<T> {
         Self { bus: bus.clone(), future: Box::pin(software) }
     }
 
-    /// Runs until the software waits or ends. After the end it may not be
-    /// polled again.
+    /// Runs until the software waits or ends. After the end it may not be polled again.
     pub fn poll(&mut self, now: Instant) -> Option<T> {
         self.bus.0.borrow_mut().now = now;
         match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

@@ -26,8 +26,7 @@ pub fn pieces(address: u64, length: usize, max: usize) -> impl Iterator<Item = (
     })
 }
 
-/// The runs of enabled bytes of a write, as (offset from the first double
-/// word, bytes).
+/// The runs of enabled bytes of a write, as (offset from the first double word, bytes).
 pub fn enabled_runs(request: &MemoryRequest, data: &Bytes) -> Vec<(usize, Bytes)> {
     let length = request.length().min(data.len());
     let last = length.saturating_sub(4);

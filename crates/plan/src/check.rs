@@ -57,7 +57,7 @@ fn flows(config: &Config, layout: &Layout) -> Vec<Flow> {
         for port in &switch.ports {
             let Some(([host, device], priority)) = port.transport.stations() else { continue };
             let payload = match &port.transport {
-                TransportConfig::Raw(raw) => wire::raw::HEADER + raw.settings.chunk,
+                TransportConfig::Raw(raw) => wire::raw::HEADER + raw.settings.segment,
                 _ => MTU,
             };
             tunnel(host, device, priority, payload);

@@ -124,8 +124,8 @@ impl HostBuilder<'_> {
         let congestion = distance::with_target(congestion, config, stations, priority, mtu);
         let standard = Settings::new(0);
         let give_up = link.get("loss_limit").unwrap_or(standard.give_up);
-        let chunk = mtu - wire::raw::HEADER;
-        let settings = Settings { chunk, congestion, give_up, ..standard };
+        let segment = mtu - wire::raw::HEADER;
+        let settings = Settings { segment, congestion, give_up, ..standard };
         Ok(TransportConfig::Raw(RawConfig { stations, priority, settings }))
     }
 

@@ -375,7 +375,7 @@ fn raw_ethernet_aims_at_the_distance_of_its_network() {
         let sim::transport::TransportConfig::Raw(raw) = &switch.ports[0].transport else {
             panic!("raw Ethernet")
         };
-        (raw.settings.congestion.to_string(), raw.settings.chunk)
+        (raw.settings.congestion.to_string(), raw.settings.segment)
     };
     // 4 x 894 ns in the stations, 2 x 10 ns of cable, 12 208 and 576 ns of
     // line; four frames of 12 208 ns may wait.

@@ -1,5 +1,4 @@
-//! Seeded random integers, the same on every machine, for simulated worlds and
-//! tests.
+//! Seeded random integers, the same on every machine, for simulated worlds and tests.
 
 use std::ops::RangeInclusive;
 
@@ -76,8 +75,7 @@ impl Random {
         (0..length).map(|_| self.bits() as u8).collect()
     }
 
-    /// Whether an event of this probability happens. Draws no number for
-    /// `NEVER` and `ALWAYS`.
+    /// Whether an event of this probability happens. Draws no number for `NEVER` and `ALWAYS`.
     pub fn happens(&mut self, chance: Probability) -> bool {
         match chance {
             Probability::NEVER => false,
@@ -156,8 +154,7 @@ mod tests {
         assert_eq!(random.below(0), 0);
     }
 
-    /// Mean and spread of what is drawn: of a million numbers, within a few
-    /// standard errors.
+    /// Mean and spread of what is drawn: of a million numbers, within a few standard errors.
     #[test]
     fn distributions() {
         const COUNT: u64 = 1_000_000;

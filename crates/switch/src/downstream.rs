@@ -1,31 +1,23 @@
 //! The device node's end of a link, with the function below it.
 
-use crate::tunnel::{self, Cause, Report, Settings, Tunnel};
+use crate::tunnel::{self, Cause, Settings, Tunnel};
+use crate::upstream::next_timer;
 use bytes::BytesMut;
 use pcie::{Errors, Function, Input, Output as FunctionOutput};
 use wire::Instant;
-use wire::frame::{Hello, Reject};
 use wire::tlp::Malformed;
 
-/// Output of a device node's link end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// Send this many bytes from the end of the buffer.
-    Transmit(usize),
-    /// The link to a host or probe is up.
-    Up(Hello),
-    /// The link is down and the function reset: close the connection.
-    Down(Cause),
-    /// No output now. Poll again after an input or at this time.
-    Timeout(Option<Instant>),
-}
+/// Output of a device node's link end: no resets, which it carries out, and no answers.
+pub use crate::tunnel::Output;
 
 /// A tunnel end with the function that it serves.
 #[derive(Debug)]
 pub struct Downstream<F> {
-    tunnel: Tunnel,
+    /// The link.
+    pub tunnel: Tunnel,
     function: F,
-    errors: Errors,
+    /// Errors counted on the link.
+    pub errors: Errors,
 }
 
 impl<F: Function> Downstream<F> {
@@ -39,34 +31,26 @@ impl<F: Function> Downstream<F> {
         self.tunnel.handle(now, input);
     }
 
-    /// The next output; appends frames to `out`. Exchanges TLPs between tunnel
-    /// and function first.
+    /// The next output; appends frames to `out`. Exchanges TLPs between tunnel and function first.
     pub fn poll(&mut self, now: Instant, out: &mut BytesMut) -> Output {
         loop {
             let timer = self.exchange(now);
-            match self.tunnel.poll(now, out) {
-                tunnel::Output::Transmit(length) => return Output::Transmit(length),
-                tunnel::Output::Up(hello) => {
-                    self.function.handle(now, Input::HotReset);
-                    return Output::Up(hello);
-                }
-                tunnel::Output::Down(cause) => {
-                    count_down(&mut self.errors, &cause, self.tunnel.take_posted_lost());
-                    self.function.handle(now, Input::HotReset);
-                    return Output::Down(cause);
-                }
-                tunnel::Output::Reset => {
-                    self.function.handle(now, Input::HotReset);
-                    self.tunnel.reset_done();
-                }
+            let output = self.tunnel.poll(now, out);
+            match &output {
+                Output::Transmit(_) => return output,
+                Output::Timeout(at) => return Output::Timeout(next_timer([*at, timer])),
                 // The device node serves probes on connections of their own.
-                tunnel::Output::EchoReply(_)
-                | tunnel::Output::Move(_)
-                | tunnel::Output::Moved(_) => {}
-                tunnel::Output::Timeout(at) => {
-                    return Output::Timeout(earlier(at, timer));
+                Output::EchoReply(_) | Output::Move(_) | Output::Moved(_) => continue,
+                Output::Down(cause) => {
+                    count_down(&mut self.errors, cause, self.tunnel.take_posted_lost());
                 }
+                Output::Up(_) | Output::Reset => {}
             }
+            self.function.handle(now, Input::HotReset);
+            if output != Output::Reset {
+                return output;
+            }
+            self.tunnel.reset_done();
         }
     }
 
@@ -84,11 +68,6 @@ impl<F: Function> Downstream<F> {
         }
     }
 
-    /// Rejects the peer whose Hello is awaited.
-    pub fn reject_peer(&mut self, reason: Reject) {
-        self.tunnel.reject_peer(reason);
-    }
-
     /// The function, for input that does not come over the link.
     pub fn function_mut(&mut self) -> &mut F {
         &mut self.function
@@ -97,31 +76,6 @@ impl<F: Function> Downstream<F> {
     /// The function.
     pub fn function(&self) -> &F {
         &self.function
-    }
-
-    /// The tunnel's end.
-    pub fn tunnel(&self) -> &Tunnel {
-        &self.tunnel
-    }
-
-    /// Error counters of the link.
-    pub fn errors(&self) -> &Errors {
-        &self.errors
-    }
-
-    /// As [`Tunnel::report_frames`].
-    pub fn report_frames(&mut self, on: bool) {
-        self.tunnel.report_frames(on);
-    }
-
-    /// As [`Tunnel::poll_report`].
-    pub fn poll_report(&mut self) -> Option<Report> {
-        self.tunnel.poll_report()
-    }
-
-    /// Tells the host that this end closes on purpose.
-    pub fn goodbye(&mut self) {
-        self.tunnel.goodbye();
     }
 }
 
@@ -133,12 +87,4 @@ pub(crate) fn count_down(errors: &mut Errors, cause: &Cause, posted_lost: u64) {
         _ => {}
     }
     errors.dropped_link_down += posted_lost;
-}
-
-/// The earlier of two timers.
-pub(crate) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }

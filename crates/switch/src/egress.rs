@@ -1,17 +1,14 @@
-//! The egress scheduler: the queues of a node, one per destination, share its
-//! bandwidth.
+//! The egress scheduler: the queues of a node, one per destination, share its bandwidth.
 //!
-//! Destinations with frames to send get equal numbers of bytes, whatever their
-//! frame lengths: deficit round robin (M. Shreedhar and G. Varghese, "Efficient Fair Queuing Using Deficit
-//! Round Robin", SIGCOMM 1995). A frame is made when it is sent, so its length
-//! is not known before. It may overdraw the deficit, which the next round makes
-//! up for (surplus round robin, H. Adiseshu, G. Parulkar and G.
-//! Varghese, "A Reliable and Scalable Striping Protocol", SIGCOMM 1996).
+//! Destinations with frames to send get equal numbers of bytes, whatever their frame lengths:
+//! deficit round robin (M. Shreedhar and G. Varghese, "Efficient Fair Queuing Using Deficit Round
+//! Robin", SIGCOMM 1995). A frame is made when it is sent, so its length is not known before. It
+//! may overdraw the deficit, which the next round makes up for (surplus round robin, H. Adiseshu,
+//! G. Parulkar and G. Varghese, "A Reliable and Scalable Striping Protocol", SIGCOMM 1996).
 //!
-//! A rate limit over all of them is the congestion control unit of the
-//! prototype (J. Suzuki et al., Hot Interconnects 2014, "Sending TLPs"):
-//! while it holds back frames, TLPs wait in the aggregation queue. Without a
-//! limit the scheduler holds nothing back.
+//! A rate limit over all of them is the congestion control unit of the prototype (J. Suzuki et al.,
+//! Hot Interconnects 2014, "Sending TLPs"): while it holds back frames, TLPs wait in the
+//! aggregation queue. Without a limit the scheduler holds nothing back.
 
 use crate::congestion::{Rate, RateLimit};
 use std::fmt;
@@ -22,8 +19,7 @@ use wire::units::{exact, scaled};
 /// The egress scheduler. The default has no destination.
 #[derive(Clone, Debug, Default)]
 pub struct Egress {
-    /// Bytes that each destination may still send in its turn; negative if
-    /// overdrawn.
+    /// Bytes that each destination may still send in its turn; negative if overdrawn.
     deficits: Vec<i64>,
     quantum: i64,
     turn: usize,
@@ -109,16 +105,9 @@ impl Egress {
 const RATES: [(&str, u64); 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
 
 /// A text that is not a rate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no rate such as 5G or 250M: bits a second, above 0, k, M or G")]
 pub struct InvalidRate(String);
-
-impl fmt::Display for InvalidRate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is no rate such as 5G or 250M: bits a second, above 0, k, M or G", self.0)
-    }
-}
-
-impl std::error::Error for InvalidRate {}
 
 impl FromStr for Rate {
     type Err = InvalidRate;

@@ -39,9 +39,8 @@ impl Clock {
     /// IEEE 802.3 and 802.1AS (B.1.1) allow an oscillator.
     pub const MAX_DRIFT_PPB: i32 = 1_000_000;
 
-    /// A clock that is `offset_ps` ahead (behind, if negative) at the
-    /// beginning and gains `drift_ppb` nanoseconds a second. `None` if the
-    /// drift is beyond [`Self::MAX_DRIFT_PPB`].
+    /// A clock that is `offset_ps` ahead (behind, if negative) at the beginning and gains
+    /// `drift_ppb` nanoseconds a second. `None` if the drift is beyond [`Self::MAX_DRIFT_PPB`].
     pub const fn new(offset_ps: i64, drift_ppb: i32) -> Option<Self> {
         if drift_ppb.unsigned_abs() > Self::MAX_DRIFT_PPB.unsigned_abs() {
             return None;

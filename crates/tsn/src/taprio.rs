@@ -1,5 +1,4 @@
-//! A list as a command for Linux: `tc qdisc replace … taprio` (iproute2,
-//! tc-taprio(8)).
+//! A list as a command for Linux: `tc qdisc replace … taprio` (iproute2, tc-taprio(8)).
 
 use std::fmt::Write;
 
@@ -15,10 +14,9 @@ pub struct Options<'a> {
     pub offload: bool,
 }
 
-/// The command that sets `list` on an interface with eight queues, one for
-/// each priority (the kernel's priorities 8 to 15 use the first); one line. The
-/// base time is unchanged: on a real machine it counts from 1970 (TAI), and the
-/// kernel advances a past one by whole cycles.
+/// The command that sets `list` on an interface with eight queues, one for each priority (the
+/// kernel's priorities 8 to 15 use the first); one line. The base time is unchanged: on a real
+/// machine it counts from 1970 (TAI), and the kernel advances a past one by whole cycles.
 pub fn command(list: &GateControlList, options: &Options<'_>) -> String {
     let mut line = format!(
         "tc qdisc replace dev {} parent root handle 100 taprio num_tc 8 \

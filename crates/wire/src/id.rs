@@ -4,14 +4,12 @@ use std::fmt;
 
 /// Bus, device and function number of a function: a requester or completer ID.
 ///
-/// PCIe Base 4.0, section 2.2.6.2: bus in bits 15:8, device in 7:3, function
-/// in 2:0.
+/// PCIe Base 4.0, section 2.2.6.2: bus in bits 15:8, device in 7:3, function in 2:0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bdf(u16);
 
 impl Bdf {
-    /// The function `bus:device.function`; device and function are truncated
-    /// to 5 and 3 bits.
+    /// The function `bus:device.function`; device and function are truncated to 5 and 3 bits.
     pub const fn new(bus: u8, device: u8, function: u8) -> Self {
         Self(((bus as u16) << 8) | (((device & 0x1f) as u16) << 3) | (function & 7) as u16)
     }

@@ -1,6 +1,5 @@
-//! Data formats of farlane: units, PCIe transaction-layer packets, NVMe
-//! structures, the tunnel's frames, vfio-user messages, trace and capture
-//! files.
+//! Data formats of farlane: units, PCIe transaction-layer packets, NVMe structures, the tunnel's
+//! frames, vfio-user messages, trace and capture files.
 //!
 //! Everything here is a view of bytes or a validated value, without behaviour.
 
@@ -27,4 +26,12 @@ fn hex(text: &str) -> Vec<u8> {
     let digits: String = text.split_whitespace().collect();
     let pair = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
     (0..digits.len()).step_by(2).map(pair).collect()
+}
+
+/// What `encode` appends.
+#[cfg(test)]
+fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode(&mut out);
+    out
 }

@@ -1,5 +1,4 @@
-//! Macros for structures and enums that name the position of each field once and
-//! derive the codecs.
+//! Macros for structures and enums that name the position of each field once and derive the codecs.
 
 /// An enum whose variants have names, with `ALL`, `name` and `Display`.
 #[macro_export]
@@ -29,11 +28,21 @@ macro_rules! named {
     };
 }
 
-/// An enum of the numbers that stand for its variants, with `ALL` and
-/// `from_number`. With a text behind each number also `name` and `Display`.
-/// With a last variant after `else`, which keeps all other numbers, it has
-/// `from_bits` and `bits` instead, of as many bits as the mask has.
+/// An enum of the numbers that stand for its variants, with `ALL` and `from_number`. With a text
+/// behind each number also `name` and `Display`. With a last variant after `else`, which keeps all
+/// other numbers, it has `from_bits` and `bits` instead, of as many bits as the mask has.
 macro_rules! numbers {
+    (@from_number $name:ident: $int:ty, $($variant:ident = $number:literal,)*) => {
+        impl $name {
+            /// That of this number; `None` if it has no meaning.
+            pub const fn from_number(number: $int) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
     ($(#[$meta:meta])* pub enum $name:ident: $int:ty {
         $($(#[$doc:meta])* $variant:ident = $number:literal,)*
     }) => {
@@ -45,15 +54,9 @@ macro_rules! numbers {
         impl $name {
             /// All of them, in the order of their numbers.
             pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
-
-            /// That of this number; `None` if it has no meaning.
-            pub const fn from_number(number: $int) -> Option<Self> {
-                match number {
-                    $($number => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
         }
+
+        numbers!(@from_number $name: $int, $($variant = $number,)*);
 
         impl From<$name> for u64 {
             fn from(value: $name) -> Self {
@@ -70,15 +73,7 @@ macro_rules! numbers {
             pub enum $name { $($(#[$doc])* $variant = $number $text,)* }
         }
 
-        impl $name {
-            /// That of this number; `None` if it has no meaning.
-            pub const fn from_number(number: $int) -> Option<Self> {
-                match number {
-                    $($number => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-        }
+        numbers!(@from_number $name: $int, $($variant = $number,)*);
     };
     ($(#[$meta:meta])* pub enum $name:ident: $mask:literal {
         $($(#[$doc:meta])* $variant:ident = $number:literal,)*
@@ -180,11 +175,10 @@ impl<T: Field, const N: usize> Field for [T; N] {
     }
 }
 
-/// A structure of [`Field`]s, each with its byte offset, and with the lowest
-/// bit and the number of bits where it has but a part of a byte. It is a field
-/// itself. With `decode` and `encode` in front it has these methods between
-/// exactly its bytes; with `payload` it is read from the front of bytes and
-/// appended to them.
+/// A structure of [`Field`]s, each with its byte offset, and with the lowest bit and the number of
+/// bits where it has but a part of a byte. It is a field itself. With `decode` and `encode` in
+/// front it has these methods between exactly its bytes; with `payload` it is read from the front
+/// of bytes and appended to them.
 macro_rules! layout {
     (decode encode $(#[$meta:meta])* pub struct $name:ident: $length:expr, $fields:tt) => {
         layout! { $(#[$meta])* pub struct $name: $length, $fields }

@@ -8,9 +8,8 @@ use thiserror::Error;
 const TIMES: [(&str, u64); 5] =
     [("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)];
 
-/// Parses a number with a unit, in units of weight one: `12.5us` is 12500 with
-/// `[("ns", 1), ("us", 1000)]`. `None` if it has no such unit, or if the
-/// number times its unit's weight is not whole.
+/// Parses a number with a unit, in units of weight one: `12.5us` is 12500 with `[("ns", 1), ("us",
+/// 1000)]`. `None` if it has no such unit, or if the number times its unit's weight is not whole.
 pub fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')?;
     let (number, unit) = text.split_at(digits);

@@ -30,7 +30,7 @@ fn reads(commands: &[Vec<Vec<String>>]) -> u64 {
     commands.iter().flat_map(|row| &row[0]).filter(|op| op.ends_with('2')).count() as u64
 }
 
-/// Chunks in raw Ethernet, down to NVMe commands.
+/// Segments in raw Ethernet, down to NVMe commands.
 #[test]
 fn raw_frames_are_decoded() {
     let folder = folder::kept("simulated-raw");

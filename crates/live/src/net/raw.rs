@@ -1,4 +1,4 @@
-//! Connections over raw Ethernet: one packet socket per connection, one chunk of the stream per
+//! Connections over raw Ethernet: one packet socket per connection, one segment of the stream per
 //! frame. [`switch::raw`] makes them reliable.
 
 use super::address::Station;
@@ -52,7 +52,7 @@ impl Default for RawSettings {
 impl RawSettings {
     fn endpoint(&self, interface: &Interface, connection: u32) -> Settings {
         Settings {
-            chunk: chunk(interface),
+            segment: largest_segment(interface),
             window: WINDOW,
             congestion: self.congestion,
             initial_timeout: Duration::from_ms(10),
@@ -79,7 +79,7 @@ pub fn mtu(station: &Station) -> io::Result<usize> {
 }
 
 /// Bytes of the stream in a frame.
-fn chunk(interface: &Interface) -> usize {
+fn largest_segment(interface: &Interface) -> usize {
     mtu_of(interface) - HEADER
 }
 
@@ -90,7 +90,7 @@ fn chunk(interface: &Interface) -> usize {
 /// If there is no such interface, or it carries not even 128 bytes.
 pub fn largest_payload(station: &Station) -> io::Result<u16> {
     let interface = Interface::find(&station.interface)?;
-    let room = chunk(&interface).saturating_sub(wire::frame::HEADER + 16 + 4);
+    let room = largest_segment(&interface).saturating_sub(wire::frame::HEADER + 16 + 4);
     let fits =
         [4096, 2048, 1024, 512, 256, 128].into_iter().find(|size| usize::from(*size) <= room);
     fits.ok_or_else(|| {
@@ -199,7 +199,7 @@ impl RawConnection {
         failed || self.down.is_some()
     }
 
-    /// Queues bytes: one chunk if they are no longer than [`room`](Self::room).
+    /// Queues bytes: one segment if they are no longer than [`room`](Self::room).
     ///
     /// # Errors
     /// If the connection is gone.
@@ -220,7 +220,7 @@ impl RawConnection {
         }
     }
 
-    /// How many bytes the next chunk may have now.
+    /// How many bytes the next segment may have now.
     pub fn room(&self, now: Instant) -> usize {
         let waits = !self.output.is_empty() || !self.pending.is_empty();
         if waits { 0 } else { self.endpoint.room(now.max(self.now)) }
@@ -297,7 +297,7 @@ impl RawConnection {
         }
     }
 
-    /// Cuts the stream into chunks while there is room.
+    /// Cuts the stream into segments while there is room.
     fn fill(&mut self) {
         while let Some(mut bytes) = self.output.pop_front() {
             let room = if self.pending.is_empty() { self.endpoint.room(self.now) } else { 0 };

@@ -33,16 +33,14 @@ pub enum Output {
     Close {
         /// Which.
         path: PathId,
-        /// Whether to wait until what was transmitted has arrived: it ends
-        /// with a Goodbye.
+        /// Whether to wait until what was transmitted has arrived: it ends with a Goodbye.
         linger: bool,
     },
     /// This path carries the link from now on.
     Linked(PathId),
     /// Report this to the user.
     Event(Event),
-    /// Nothing more now; poll after the next input (also room), or at this
-    /// time.
+    /// Nothing more now; poll after the next input (also room), or at this time.
     Timeout(Option<Instant>),
 }
 
@@ -170,12 +168,12 @@ impl<F: Function> DeviceNode<F> {
 
     /// The link's end.
     pub fn tunnel(&self) -> &Tunnel {
-        self.downstream.tunnel()
+        &self.downstream.tunnel
     }
 
     /// Errors counted on the links so far.
     pub fn errors(&self) -> &Errors {
-        self.downstream.errors()
+        &self.downstream.errors
     }
 
     /// The attached function.
@@ -196,12 +194,12 @@ impl<F: Function> DeviceNode<F> {
 
     /// As [`Tunnel::report_frames`].
     pub fn report_frames(&mut self, on: bool) {
-        self.downstream.report_frames(on);
+        self.downstream.tunnel.report_frames(on);
     }
 
     /// As [`Tunnel::poll_report`].
     pub fn poll_report(&mut self) -> Option<Report> {
-        self.downstream.poll_report()
+        self.downstream.tunnel.poll_report()
     }
 
     /// Takes an event of a path.
@@ -236,7 +234,7 @@ impl<F: Function> DeviceNode<F> {
     fn end_link(&mut self, end: Disconnect) {
         if let Some(host) = &mut self.host {
             host.end = host.end.or(Some(end));
-            self.downstream.goodbye();
+            self.downstream.tunnel.goodbye();
         }
     }
 
@@ -306,7 +304,7 @@ impl<F: Function> DeviceNode<F> {
                 self.downstream.handle(now, Input::Disconnected);
                 self.close_link();
             }
-            downstream::Output::Timeout(_) => {}
+            _ => {}
         }
     }
 

@@ -31,8 +31,7 @@ struct PendingConnection {
     greeting: BytesMut,
     /// Set once it is known that it will not become the host.
     tunnel: Option<Tunnel>,
-    /// The group that it asks to move the device to; its further frames wait for
-    /// the answer.
+    /// The group that it asks to move the device to; its further frames wait for the answer.
     requested_move: Option<u16>,
     since: Instant,
     timer: Option<Instant>,
@@ -202,9 +201,8 @@ impl PendingConnection {
         }
     }
 
-    /// On raw Ethernet the kernel sends no Goodbye for a killed process: this
-    /// may be the current host after a restart. It sends nothing after its Hello
-    /// until it has the answer.
+    /// On raw Ethernet the kernel sends no Goodbye for a killed process: this may be the current
+    /// host after a restart. It sends nothing after its Hello until it has the answer.
     fn may_replace_host(&self, now: Instant) -> bool {
         let greets = self.greeting.len() <= frame::HEADER + frame::MAX_HELLO;
         !self.signals_close && greets && now < self.since + TAKEOVER

@@ -21,8 +21,7 @@ pub enum Input {
     /// [`HostNode::accepts`] it, and no [`Request::Sleep`]: [`Buses`] answers
     /// those.
     Request(RequestId, Request),
-    /// The data of a [`HostOutput::HostRead`]; `None` if the device may not read
-    /// all of it.
+    /// The data of a [`HostOutput::HostRead`]; `None` if the device may not read all of it.
     HostData(ReadToken, Option<Bytes>),
 }
 
@@ -36,9 +35,8 @@ pub enum Output {
     Wait(Wait),
 }
 
-/// A root complex with the function below its root port: a switch node, a
-/// directly attached drive, or the near end of a modelled PCIe link. Hot resets
-/// of the root port reach that function.
+/// A root complex with the function below its root port: a switch node, a directly attached drive,
+/// or the near end of a modelled PCIe link. Hot resets of the root port reach that function.
 #[derive(Debug)]
 pub struct HostNode<B> {
     root: RootComplex,

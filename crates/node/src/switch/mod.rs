@@ -131,8 +131,7 @@ impl SwitchNode {
                 self.egress.served(now, sent);
                 continue;
             }
-            // Links come up and go down also while the rate limit forbids
-            // sending.
+            // Links come up and go down also while the rate limit forbids sending.
             if self.egress.is_rate_limited(now) {
                 for link in 0..self.links.len() {
                     self.transmit(now, link, false);
@@ -151,18 +150,18 @@ impl SwitchNode {
 
     /// Measures a link: a [`LinkEvent::Echo`] will follow.
     pub fn echo(&mut self, link: usize, number: u64) {
-        self.upstream.echo(link, number);
+        self.upstream.tunnel_mut(link).echo(number);
         self.egress.begin();
     }
 
-    /// As [`Upstream::report_frames`].
+    /// As [`tunnel::Tunnel::report_frames`].
     pub fn report_frames(&mut self, link: usize, on: bool) {
-        self.upstream.report_frames(link, on);
+        self.upstream.tunnel_mut(link).report_frames(on);
     }
 
-    /// As [`Upstream::poll_report`].
+    /// As [`tunnel::Tunnel::poll_report`].
     pub fn poll_report(&mut self, link: usize) -> Option<tunnel::Report> {
-        self.upstream.poll_report(link)
+        self.upstream.tunnel_mut(link).poll_report()
     }
 
     /// As [`Upstream::hold`].
@@ -239,6 +238,7 @@ impl SwitchNode {
                     self.links[link].timer = at;
                     return None;
                 }
+                LinkOutput::Reset | LinkOutput::Move(_) | LinkOutput::Moved(_) => {}
             }
         }
     }
@@ -264,7 +264,7 @@ impl SwitchNode {
                     self.outputs.push_back(Output::Transmit { link, bytes });
                 }
                 LinkOutput::Timeout(_) => return,
-                LinkOutput::Up(_) | LinkOutput::Down(_) | LinkOutput::EchoReply(_) => {}
+                _ => {}
             }
         }
     }

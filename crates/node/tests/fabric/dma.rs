@@ -75,10 +75,9 @@ fn completions_of_slow_memory_come_in_any_order() {
 #[test]
 fn four_devices_copy_at_once() {
     let mut fabric = Plan { shape: Shape::ROUGH, ..Plan::default() }.with_devices(4);
-    let hierarchy = fabric.enumerate();
+    let nodes = fabric.endpoints();
     let noise = Random::new(11).bytes(100_000);
     fabric.memory(1, noise.len()).copy_from_slice(&noise);
-    let nodes: Vec<_> = hierarchy.endpoints().into_iter().cloned().collect();
     for (i, node) in (0u64..).zip(&nodes) {
         fabric.enable(node, i as u32);
         let to = RAM + 0x10_0000 + i * 0x4_0000 + i;

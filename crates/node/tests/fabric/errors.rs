@@ -3,13 +3,13 @@
 use crate::fabric::world::{Fabric, Happened, Plan, RAM, bar, script};
 use bytes::Bytes;
 use pcie::Errors;
+use pcie::bridge::completion_for;
 use pcie::config::command;
 use pcie::dma_test::{MAGIC, register};
 use pcie::enumerate::Node;
 use pcie::root::ROOT_PORT;
-use pcie::software::Task;
 use switch::tunnel::Cause;
-use wire::tlp::{Completion, MemoryRequest, Packet, Status, Tlp};
+use wire::tlp::{Completion, ConfigKind, ConfigRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Tag};
 
 /// Enumerated, with every endpoint enabled.
@@ -19,13 +19,11 @@ fn ready(mut fabric: Fabric) -> (Fabric, Vec<Node>) {
 }
 
 fn write(requester: Bdf, address: u64) -> Tlp {
-    let request = MemoryRequest::for_bytes(requester, Tag::default(), address, 4).unwrap();
-    Tlp::memory_write(request, Bytes::from_static(&[1, 2, 3, 4]))
+    Tlp::write_bytes(requester, address, &Bytes::from_static(&[1, 2, 3, 4])).unwrap()
 }
 
 fn read(requester: Bdf, address: u64) -> Tlp {
-    let request = MemoryRequest::for_bytes(requester, Tag::truncate(9), address, 4).unwrap();
-    Tlp::memory_read(request)
+    Tlp::read_bytes(requester, Tag::truncate(9), address, 4).unwrap()
 }
 
 /// How much a counter of a switch's port grew; the upstream port is 0.
@@ -53,25 +51,16 @@ fn addresses_that_nobody_has_are_unsupported_requests() {
 fn a_completer_abort_and_a_read_without_answer() {
     let (mut fabric, nodes) = ready(Plan::default().with_script(1));
     fabric.script(0).silent = true;
-    let (bus, at) = (fabric.bus.clone(), bar(&nodes[0]));
-    let mut task = Task::new(&fabric.bus.clone(), async move { bus.read(at, 4).await });
-    assert_eq!(task.poll(fabric.now), None);
+    let at = bar(&nodes[0]);
+    let mut task = fabric.start_read(&fabric.bus, at);
     fabric.pass(Duration::from_ms(1));
     let asked = fabric.script(0).received.last().unwrap().clone();
-    let Packet::MemoryRead(request) = asked.packet else { panic!("no read") };
-    let abort = pcie::bridge::completion_for(
-        nodes[0].bdf,
-        request.requester,
-        &asked,
-        Status::CompleterAbort,
-    );
-    fabric.script(0).send.push_back(abort.clone());
-    fabric.pass(Duration::from_ms(1));
+    let abort = completion_for(nodes[0].bdf, &asked, Status::CompleterAbort);
+    fabric.send(0, abort.clone());
     assert_eq!(task.poll(fabric.now), Some(0xffff_ffff));
     assert_eq!(fabric.root().errors().completer_abort, 1);
     // The same completion again is for nobody.
-    fabric.script(0).send.push_back(abort);
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, abort);
     assert_eq!(fabric.top().errors()[1].unexpected_completion, 1);
 
     let before = fabric.now;
@@ -105,8 +94,7 @@ fn a_malformed_packet_closes_its_link_alone() {
     let before = fabric.top().errors();
     // LN set: the first double word of the TLP behind the frame header.
     fabric.links[0].up.spoil = Some(12 + 1);
-    fabric.script(0).send.push_back(write(nodes[0].bdf, RAM));
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, write(nodes[0].bdf, RAM));
     let down = |h: &Happened| matches!(h, Happened::Down(0, Cause::Tlp(_)));
     assert_eq!(fabric.count(down), 1, "{:?}", fabric.happened);
     assert_eq!(fabric.count(|h| matches!(h, Happened::Down(1, _))), 0);
@@ -183,8 +171,7 @@ fn borrowed_requester_ids_are_refused_and_counted() {
     fabric.pass(Duration::from_ms(1));
     assert_eq!(fabric.count(|h| matches!(h, Happened::Written(..))), 0);
     // And its own ID is good.
-    fabric.script(0).send.push_back(write(nodes[0].bdf, RAM));
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, write(nodes[0].bdf, RAM));
     assert_eq!(fabric.count(|h| matches!(h, Happened::Written(..))), 1);
 }
 
@@ -192,24 +179,19 @@ fn borrowed_requester_ids_are_refused_and_counted() {
 fn a_device_cannot_answer_in_the_place_of_another() {
     let (mut fabric, nodes) = ready(Plan::default().with([script(), script()]));
     fabric.script(1).silent = true;
-    let (bus, at) = (fabric.bus.clone(), bar(&nodes[1]));
-    let mut task = Task::new(&fabric.bus.clone(), async move { bus.read(at, 4).await });
-    assert_eq!(task.poll(fabric.now), None);
+    let mut task = fabric.start_read(&fabric.bus, bar(&nodes[1]));
     fabric.pass(Duration::from_ms(1));
     let asked = fabric.script(1).received.last().unwrap().clone();
-    let answer = |completer| {
-        let host = Bdf::new(0, 0, 0);
-        let mut answer = pcie::bridge::completion_for(completer, host, &asked, Status::Success);
-        answer.data = Bytes::from_static(&[0x66; 4]);
-        answer
+    let data = Bytes::from_static(&[0x66; 4]);
+    let answer = |completer| Tlp {
+        data: data.clone(),
+        ..completion_for(completer, &asked, Status::Success)
     };
     // The tag is known, the completer is the forger's own: all looks well.
-    fabric.script(0).send.push_back(answer(nodes[0].bdf));
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, answer(nodes[0].bdf));
     assert_eq!(task.poll(fabric.now), None, "nobody has answered yet");
     assert_eq!(fabric.top().errors()[1].unexpected_completion, 1);
-    fabric.script(1).send.push_back(answer(nodes[1].bdf));
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(1, answer(nodes[1].bdf));
     assert_eq!(task.poll(fabric.now), Some(0x6666_6666), "who was asked answers");
 }
 
@@ -217,17 +199,9 @@ fn a_device_cannot_answer_in_the_place_of_another() {
 fn devices_send_no_configuration_requests() {
     let (mut fabric, nodes) = ready(Plan::default().with_script(2));
     let before = fabric.top().errors();
-    let request = wire::tlp::ConfigRequest {
-        kind: wire::tlp::ConfigKind::Type1,
-        requester: nodes[0].bdf,
-        tag: Tag::truncate(3),
-        target: nodes[1].bdf,
-        register: 4,
-        first_be: 0xf,
-    };
+    let request = ConfigRequest::whole(ConfigKind::Type1, nodes[0].bdf, nodes[1].bdf, 4);
     let tlp = Tlp::new(Packet::ConfigWrite(request), Bytes::from_static(&[0; 4]));
-    fabric.script(0).send.push_back(tlp);
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, tlp);
     assert_eq!(grown(&fabric, 1, &before, |e| e.malformed), 1);
     assert_eq!(fabric.read(bar(&nodes[1]), 4), u64::from(MAGIC));
 }
@@ -237,8 +211,7 @@ fn poisoned_writes_are_not_written() {
     let (mut fabric, nodes) = ready(Plan::default().with_script(1));
     let mut poisoned = write(nodes[0].bdf, RAM);
     poisoned.poisoned = true;
-    fabric.script(0).send.push_back(poisoned);
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, poisoned);
     assert_eq!(fabric.count(|h| matches!(h, Happened::Written(..))), 0);
     assert_eq!(fabric.root().errors().poisoned, 1);
 }
@@ -271,8 +244,7 @@ fn zero_length_reads_and_registers_of_every_size() {
     if let Packet::MemoryRead(request) = &mut flush.packet {
         request.first_be = 0;
     }
-    fabric.script(0).send.push_back(flush);
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, flush);
     let Packet::Completion(c) = fabric.script(0).received.last().unwrap().packet else {
         panic!("no completion");
     };

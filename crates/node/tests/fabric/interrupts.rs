@@ -8,8 +8,7 @@ use wire::Duration;
 
 /// Everything ready but MSI-X.
 fn wired(mut fabric: Fabric) -> (Fabric, Vec<Node>) {
-    let hierarchy = fabric.enumerate();
-    let nodes: Vec<Node> = hierarchy.endpoints().into_iter().cloned().collect();
+    let nodes = fabric.endpoints();
     // Memory space and bus master, interrupt wires not disabled.
     nodes.iter().for_each(|node| fabric.set_config(node.bdf, 4, 2, 6));
     fabric.happened.clear();

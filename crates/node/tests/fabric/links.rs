@@ -114,8 +114,8 @@ fn who_turns_us_away_is_told_of_once_and_asked_again() {
     world.links[0].manner = Manner::TurnsAway;
     world.pass(ms(1_000));
     let cause = Cause::Rejected(Reject::Group);
-    let told = LinkEvent::Failed { link: 0, attempt: 0, why: cause.to_string(), permanent: true };
-    assert_eq!(events(&world), [(0, told)]);
+    let failed = LinkEvent::Failed { link: 0, attempt: 0, why: cause.to_string(), permanent: true };
+    assert_eq!(events(&world), [(0, failed)]);
     assert_eq!(attempts(&world).len(), 6);
     let close = Output::Close { link: 0, cause: Some(cause) };
     let closed = |(_, output): &&(Instant, Output)| *output == close;
@@ -123,7 +123,7 @@ fn who_turns_us_away_is_told_of_once_and_asked_again() {
     world.links[0].manner = Manner::Serves;
     world.pass(RETRY_PAUSE);
     assert!(switch(&mut world).is_up(0));
-    // It is told again after it was up.
+    // It is reported again after it was up.
     world.links[0].manner = Manner::TurnsAway;
     world.breaks(0);
     world.pass(RETRY_PAUSE);
@@ -234,7 +234,7 @@ enum Step {
     Manner(Manner),
     /// The path takes so many bytes at once from now on.
     Width(usize),
-    /// Nothing passes and nobody is told.
+    /// Nothing passes and nobody hears of it.
     Stall(bool),
     /// The path ends.
     Break,

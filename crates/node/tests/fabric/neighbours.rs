@@ -5,12 +5,10 @@ use crate::fabric::world::{Fabric, Happened, Plan, RAM, bar};
 use pcie::Ready;
 use pcie::dma_test::{control, register};
 use pcie::enumerate::Node;
-use pcie::software::Task;
-use wire::tlp::{MemoryRequest, Tlp};
+use wire::tlp::Tlp;
 use wire::{Duration, Tag};
 
-/// A script that takes nothing behind port 0, a DMA test function behind
-/// port 1.
+/// A script that takes nothing behind port 0, a DMA test function behind port 1.
 fn world(p2p: bool) -> (Fabric, Vec<Node>) {
     let mut fabric = Plan { p2p, ..Plan::default() }.with_script(2);
     let nodes = fabric.ready();
@@ -57,13 +55,7 @@ fn posted_writes_that_a_device_does_not_take_hold_up_no_other_port() {
 fn register_reads_that_a_device_does_not_take_hold_up_no_other_port() {
     let (mut fabric, nodes) = world(false);
     let bar = bar(&nodes[0]);
-    let reads = |_| {
-        let bus = fabric.other.clone();
-        let mut task = Task::new(&fabric.other, async move { bus.read(bar, 4).await });
-        assert_eq!(task.poll(fabric.now), None);
-        task
-    };
-    let mut waiting: Vec<_> = (0..600).map(reads).collect();
+    let mut waiting: Vec<_> = (0..600).map(|_| fabric.start_read(&fabric.other, bar)).collect();
     goes_on(&mut fabric, &nodes);
     assert!(waiting.iter_mut().all(|task| task.poll(fabric.now).is_none()));
     fabric.script(0).takes = Ready::ALL;
@@ -75,7 +67,7 @@ fn register_reads_that_a_device_does_not_take_hold_up_no_other_port() {
 fn ask(fabric: &mut Fabric, node: &Node, address: u64, length: usize) {
     let read = |n: u16| {
         let tag = Tag::truncate(n % 1024);
-        Tlp::memory_read(MemoryRequest::for_bytes(node.bdf, tag, address, length).unwrap())
+        Tlp::read_bytes(node.bdf, tag, address, length).unwrap()
     };
     fabric.script(0).send.extend((0..3000).map(read));
 }

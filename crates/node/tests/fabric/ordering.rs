@@ -9,18 +9,17 @@ use pcie::{OrderedQueue, Ready};
 use proptest::prelude::*;
 use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
 use wire::frame::{Grant, Role};
-use wire::tlp::{Attributes, Class, Completion, MemoryRequest, Packet, Status, Tlp};
+use wire::tlp::{Attributes, Class, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Instant, Tag};
 
 fn write(requester: Bdf, number: u32) -> Tlp {
     let address = RAM + u64::from(number % 1024) * 4;
-    let request = MemoryRequest::for_bytes(requester, Tag::default(), address, 4).unwrap();
-    Tlp::memory_write(request, Bytes::copy_from_slice(&number.to_le_bytes()))
+    let bytes = Bytes::copy_from_slice(&number.to_le_bytes());
+    Tlp::write_bytes(requester, address, &bytes).unwrap()
 }
 
 fn read(requester: Bdf, tag: u16) -> Tlp {
-    let request = MemoryRequest::for_bytes(requester, Tag::truncate(tag), RAM, 4).unwrap();
-    Tlp::memory_read(request)
+    Tlp::read_bytes(requester, Tag::truncate(tag), RAM, 4).unwrap()
 }
 
 /// A scripted device whose link has two non-posted credits each way.
@@ -37,14 +36,8 @@ fn narrow() -> (Fabric, Node) {
 }
 
 /// Starts `count` register reads that nobody waits for.
-fn reads(fabric: &mut Fabric, address: u64, count: usize) -> Vec<Task<u64>> {
-    let start = |_| {
-        let bus = fabric.bus.clone();
-        let mut task = Task::new(&fabric.bus.clone(), async move { bus.read(address, 4).await });
-        assert_eq!(task.poll(fabric.now), None);
-        task
-    };
-    (0..count).map(start).collect()
+fn reads(fabric: &Fabric, address: u64, count: usize) -> Vec<Task<u64>> {
+    (0..count).map(|_| fabric.start_read(&fabric.bus, address)).collect()
 }
 
 #[test]
@@ -72,7 +65,7 @@ fn requests_stuck_on_the_way_down_hold_up_nothing_else() {
     let (mut fabric, node) = narrow();
     let bar = bar(&node) + register::RAM;
     fabric.script(0).takes = Ready::ALL.with(Class::NonPosted, false);
-    let mut waiting = reads(&mut fabric, bar, 50);
+    let mut waiting = reads(&fabric, bar, 50);
     fabric.pass(Duration::from_ms(1));
     for number in 0..100u64 {
         fabric.bus.write(bar + number * 4, 4, number);
@@ -99,8 +92,7 @@ fn requests_stuck_on_the_way_down_hold_up_nothing_else() {
 #[test]
 fn a_device_that_takes_nothing_loses_its_link_and_frees_the_others() {
     let mut fabric = Plan::default().with_script(2);
-    let hierarchy = fabric.enumerate();
-    let nodes: Vec<Node> = hierarchy.endpoints().into_iter().cloned().collect();
+    let nodes = fabric.endpoints();
     let [stuck, other] = [0, 1].map(|n: usize| bar(&nodes[n]));
     fabric.script(0).takes = Ready::NONE;
     // More than its window and the queue before it hold.
@@ -166,15 +158,11 @@ fn numbered(class: Class, relaxed: bool, number: u32) -> Tlp {
     let mut tlp = match class {
         Class::Posted => write(Bdf::new(3, 0, 0), number),
         Class::NonPosted => read(Bdf::new(3, 0, 0), number as u16),
-        Class::Completion => Tlp::completion(Completion {
-            completer: Bdf::new(3, 0, 0),
-            requester: Bdf::default(),
-            tag,
-            status: Status::UnsupportedRequest,
-            byte_count: 4,
-            lower_address: 0,
-            byte_count_modified: false,
-        }),
+        Class::Completion => {
+            let device = Bdf::new(3, 0, 0);
+            let request = MemoryRequest::for_bytes(Bdf::default(), tag, RAM, 4).unwrap();
+            Tlp::completion(request.completion(device, Status::UnsupportedRequest, 4))
+        }
     };
     tlp.attributes = Attributes { relaxed, ..Attributes::default() };
     if let Packet::MemoryWrite(request) = &mut tlp.packet {

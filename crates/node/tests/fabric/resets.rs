@@ -265,17 +265,15 @@ fn a_restarted_device_node_is_a_fresh_device() {
 fn a_device_that_comes_back_masters_the_bus_only_when_it_is_told_to_again() {
     let mut fabric = Plan::default().with_script(1);
     let nodes = fabric.ready();
-    let request = wire::tlp::MemoryRequest::for_bytes(nodes[0].bdf, wire::Tag::default(), RAM, 4);
-    let write = wire::tlp::Tlp::memory_write(request.unwrap(), bytes::Bytes::from_static(&[1; 4]));
+    let data = bytes::Bytes::from_static(&[1; 4]);
+    let write = wire::tlp::Tlp::write_bytes(nodes[0].bdf, RAM, &data).unwrap();
     let written = |h: &Happened| matches!(h, Happened::Written(..));
-    fabric.script(0).send.push_back(write.clone());
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, write.clone());
     assert_eq!(fabric.count(written), 1);
     fabric.disconnect(0);
     fabric.pass(Duration::from_ms(1));
     fabric.connect(0);
-    fabric.script(0).send.push_back(write);
-    fabric.pass(Duration::from_ms(1));
+    fabric.send(0, write);
     assert_eq!(fabric.count(written), 1, "it lies about its bus master bit");
     assert_eq!(fabric.root().errors().bus_master_off, 1);
 }

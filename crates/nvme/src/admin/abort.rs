@@ -1,8 +1,9 @@
 //! Abort (NVMe 1.4, section 5.1): best effort. Commands that wait for
 //! the buffer are aborted, those under way in media or link are not.
 
-use crate::controller::{Controller, Plan};
+use crate::controller::Controller;
 use crate::failure::Failure;
+use crate::plan::Plan;
 use wire::nvme::{Command, Status, StatusCode};
 
 /// Bit 0 of dword 0: the command was not aborted.

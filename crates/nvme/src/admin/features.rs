@@ -1,9 +1,9 @@
 //! Get Features and Set Features (NVMe 1.4, sections 5.13 and 5.21).
 
-use crate::config::Config;
-use crate::controller::{Controller, Plan};
+use crate::controller::Controller;
 use crate::failure::Failure;
-use crate::log::WARNING_TEMPERATURE;
+use crate::features::Features;
+use crate::plan::Plan;
 use wire::nvme::feature::{self, Select};
 use wire::nvme::{BROADCAST_NSID, Command, StatusCode};
 
@@ -23,63 +23,11 @@ const ALL_SENSORS: u32 = 15;
 /// notices are offered by OAES.
 const EVENTS: u32 = 0x1f;
 
-/// Arbitration Burst that stands for no limit.
-const NO_LIMIT: u32 = 7;
-
-/// The values of features that belong to nothing else. All are the controller's
-/// but Error Recovery, and none is saved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Features {
-    /// Arbitration: HPW 31:24, MPW 23:16, LPW 15:8, AB 2:0.
-    pub arbitration: u32,
-    /// Power Management: WH 7:5, PS 4:0.
-    pub power: u32,
-    /// Temperature Threshold, over temperature, in kelvin.
-    pub over_temperature: u16,
-    /// Temperature Threshold, under temperature, in kelvin.
-    pub under_temperature: u16,
-    /// Error Recovery of each namespace: TLER 15:0.
-    pub error_recovery: Vec<u32>,
-    /// Volatile Write Cache: WCE.
-    pub write_cache: bool,
-    /// Number of Queues: submission and completion queues allocated.
-    pub queues: (u16, u16),
-    /// Write Atomicity Normal: DN.
-    pub write_atomicity: u32,
-    /// Asynchronous Event Configuration.
-    pub async_events: u32,
-}
-
-impl Features {
-    /// After a reset.
-    pub fn new(config: &Config) -> Self {
-        Self {
-            arbitration: 4,
-            power: 0,
-            over_temperature: WARNING_TEMPERATURE,
-            under_temperature: 0,
-            error_recovery: vec![0; config.namespaces.len()],
-            write_cache: config.volatile_write_cache,
-            queues: (config.io_queues, config.io_queues),
-            write_atomicity: 0,
-            async_events: 0,
-        }
-    }
-
-    /// Commands that one queue may have fetched in one turn.
-    pub fn burst(&self) -> u16 {
-        match self.arbitration & 7 {
-            NO_LIMIT => u16::MAX,
-            burst => 1 << burst,
-        }
-    }
-}
-
 impl Controller {
     pub(super) fn get_features(&mut self, command: &Command) -> Result<Plan, Failure> {
         let id = command.cdw10 as u8;
         self.check_exists(id)?;
-        let value = match Select::from_bits(command.cdw10 >> 8) {
+        let value = match Select::from_number(command.cdw10 >> 8 & 7) {
             Some(Select::Current) => self.current(id, command)?,
             // Nothing is saved: what was saved is the default.
             Some(Select::Default | Select::Saved) => self.default_value(id, command)?,
@@ -153,7 +101,7 @@ impl Controller {
                 features.error_recovery[namespace.nsid as usize - 1]
             }
             feature::VOLATILE_WRITE_CACHE => u32::from(features.write_cache),
-            feature::NUMBER_OF_QUEUES => allocated(features),
+            feature::NUMBER_OF_QUEUES => features.allocated(),
             feature::WRITE_ATOMICITY => features.write_atomicity,
             feature::ASYNC_EVENT_CONFIG => features.async_events,
             _ => unreachable!("checked before"),
@@ -246,7 +194,7 @@ impl Controller {
         }
         let most = self.config.io_queues;
         self.features.queues = ((submission + 1).min(most), (completion + 1).min(most));
-        Ok(allocated(&self.features))
+        Ok(self.features.allocated())
     }
 
     fn set_vector(&mut self, value: u32) -> Result<(), Failure> {
@@ -257,9 +205,4 @@ impl Controller {
         self.interrupts.set_coalescing_disabled(vector, value & 1 << 16 != 0);
         Ok(())
     }
-}
-
-/// NSQA and NCQA, 0's based.
-fn allocated(features: &Features) -> u32 {
-    u32::from(features.queues.0 - 1) | u32::from(features.queues.1 - 1) << 16
 }

@@ -1,11 +1,12 @@
 //! Identify (NVMe 1.4, section 5.15).
 
 use crate::config::{VENDOR, fingerprint};
-use crate::controller::{Controller, Plan};
+use crate::controller::Controller;
 use crate::events::EVENT_REQUESTS;
 use crate::failure::Failure;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
 use crate::namespace::custom_uuid;
+use crate::plan::Plan;
 use bytes::Bytes;
 use wire::nvme::{
     Command, IDENTIFY, IdentifyController, IdentifyNamespace, NamespaceDescriptor, PowerState,
@@ -28,9 +29,8 @@ impl Controller {
                 let nguid = NamespaceDescriptor::Nguid(uuid);
                 NamespaceDescriptor::list(&[nguid, NamespaceDescriptor::Uuid(uuid)])
             }
-            // Every namespace is allocated. Of the broadcast NSID, what all have
-            // in common is only told to hosts that manage namespaces (section
-            // 5.15.2.1).
+            // Every namespace is allocated. Of the broadcast NSID, what all have in common is only
+            // told to hosts that manage namespaces (section 5.15.2.1).
             cns::NAMESPACE | cns::ALLOCATED_NAMESPACE => {
                 self.namespace(command.nsid)?.identify().encode()
             }

@@ -1,12 +1,14 @@
 //! Get Log Page (NVMe 1.4, section 5.14).
 
-use super::{EFFECTS, SUPPORTED};
-use crate::controller::{Controller, Plan};
+use super::SUPPORTED;
+use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::io;
+use crate::plan::Plan;
 use bytes::Bytes;
 use wire::nvme::{
-    BROADCAST_NSID, Command, CommandsSupported, FirmwareSlots, StatusCode, ascii, log_page,
+    BROADCAST_NSID, Command, CommandEffects, CommandsSupported, FirmwareSlots, StatusCode, ascii,
+    log_page,
 };
 
 /// RAE, retain asynchronous event: bit 15 of command dword 10.
@@ -68,7 +70,8 @@ impl Controller {
 fn effects() -> CommandsSupported {
     let mut log = CommandsSupported::default();
     for opcode in SUPPORTED {
-        log.admin[usize::from(opcode)] = EFFECTS;
+        // None has effects beyond its own.
+        log.admin[usize::from(opcode)] = CommandEffects::SUPPORTED;
     }
     for (opcode, effects) in io::SUPPORTED {
         log.io[usize::from(opcode)] = effects;

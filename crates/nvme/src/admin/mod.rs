@@ -6,16 +6,16 @@ mod identify;
 mod log_page;
 mod queues;
 
-pub(crate) use features::Features;
-
-use crate::controller::{Controller, Plan};
+use crate::controller::Controller;
+use crate::events::EVENT_REQUESTS;
 use crate::failure::Failure;
+use crate::plan::Plan;
 use crate::slots::Key;
 use wire::nvme::opcode::admin;
-use wire::nvme::{Command, CommandEffects, StatusCode};
+use wire::nvme::{Command, StatusCode};
 
 /// Every supported opcode, for the Commands Supported and Effects log.
-pub(crate) const SUPPORTED: [u8; 10] = [
+const SUPPORTED: [u8; 10] = [
     admin::DELETE_SQ,
     admin::CREATE_SQ,
     admin::GET_LOG_PAGE,
@@ -27,9 +27,6 @@ pub(crate) const SUPPORTED: [u8; 10] = [
     admin::GET_FEATURES,
     admin::ASYNC_EVENT_REQUEST,
 ];
-
-/// None of them has effects beyond its own.
-pub(crate) const EFFECTS: CommandEffects = CommandEffects::SUPPORTED;
 
 impl Controller {
     /// Checks an admin command and says what is to be done.
@@ -47,5 +44,14 @@ impl Controller {
             admin::ASYNC_EVENT_REQUEST => self.async_event_request(key, command),
             _ => Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0)),
         }
+    }
+
+    fn async_event_request(&mut self, key: Key, command: &Command) -> Result<Plan, Failure> {
+        if self.events.requests() >= EVENT_REQUESTS {
+            return Err(Failure::permanent(StatusCode::ASYNC_EVENT_LIMIT_EXCEEDED));
+        }
+        self.remove_event_request(key);
+        self.events.request(command.cid);
+        Ok(Plan::Wait)
     }
 }

@@ -1,8 +1,8 @@
-//! Create and Delete I/O Submission and Completion Queue (NVMe 1.4, sections
-//! 5.3 to 5.6).
+//! Create and Delete I/O Submission and Completion Queue (NVMe 1.4, sections 5.3 to 5.6).
 
-use crate::controller::{Controller, Plan};
+use crate::controller::Controller;
 use crate::failure::Failure;
+use crate::plan::Plan;
 use crate::queue::{CompletionQueue, SubmissionQueue};
 use crate::slots::Key;
 use wire::nvme::{COMPLETION_ENTRY, Command, SUBMISSION_ENTRY, StatusCode};

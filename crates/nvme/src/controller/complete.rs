@@ -29,7 +29,6 @@ impl Controller {
         self.finish_deletion(sq);
     }
 
-    /// Updates the SMART counters.
     fn count_smart(&mut self, command: &Command, success: bool) {
         let units = match self.namespace(command.nsid) {
             Ok(namespace) if success => namespace.bytes(u64::from(command.blocks())) >> 9,

@@ -4,40 +4,12 @@ use super::transfer::Transfer;
 use super::{BlockOwner, Controller};
 use crate::block::{self, Operation};
 use crate::failure::Failure;
+use crate::plan::{Plan, Step};
 use crate::slots::Key;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::nvme::{Command, StatusCode};
 use wire::trace::{CommandId, NvmeEvent};
-
-/// One media request of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
-    pub nsid: u32,
-    pub operation: Operation,
-}
-
-/// The steps of a command on one namespace.
-pub(crate) fn steps(nsid: u32, operations: impl IntoIterator<Item = Operation>) -> VecDeque<Step> {
-    operations.into_iter().map(|operation| Step { nsid, operation }).collect()
-}
-
-/// What remains to be done for a command, as decided by its handler.
-#[derive(Debug)]
-pub(crate) enum Plan {
-    /// The command is done; dword 0 of the completion.
-    Done(u32),
-    /// The command waits for other commands.
-    Wait,
-    /// These bytes go to the host, then the command is done.
-    Send(Bytes),
-    /// The media do these steps one after another.
-    Steps(VecDeque<Step>),
-    /// As `Steps`; the last step reads this many bytes, which go to the host.
-    Read(usize, VecDeque<Step>),
-    /// This many bytes come from the host; then the handler is called again.
-    Receive(usize),
-}
 
 /// A command under way.
 #[derive(Debug, Default)]
@@ -89,7 +61,6 @@ impl Controller {
         if sq == 0 { self.plan_admin(key, command) } else { self.plan_io(command) }
     }
 
-    /// Applies a plan to a command.
     fn apply_plan(&mut self, key: Key, command: &Command, plan: Plan) -> Result<(), Failure> {
         let page = self.page();
         let max = self.config.max_transfer();
@@ -280,7 +251,6 @@ impl Controller {
         }
     }
 
-    /// Completes the command.
     pub(super) fn finish(&mut self, key: Key) {
         let execution = self.commands.remove(key).expect("it is being carried out");
         assert!(execution.reads == 0 && !execution.block, "something is still in flight");

@@ -1,9 +1,8 @@
-//! Enabling, disabling and resetting (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3
-//! and 7.6.1).
+//! Enabling, disabling and resetting (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3 and 7.6.1).
 
 use super::shutdown::Shutdown;
 use super::{Controller, capabilities, supported};
-use crate::admin::Features;
+use crate::features::Features;
 use crate::interrupt::Interrupts;
 use crate::queue::{CompletionQueue, Queues, SubmissionQueue};
 use crate::registers::Registers;

@@ -1,10 +1,9 @@
 //! The controller: one PCIe function, one state machine (NVMe 1.4).
 //!
-//! Inputs are TLPs, finished blocks and time. Each submodule is a
-//! step of a command: `mmio` takes the doorbell, `fetch` the submission
-//! entry, `execute` and `transfer` carry it out, `blocks` handles completed block requests,
-//! `complete` posts the completion entry and the interrupt. `lifecycle` and
-//! `shutdown` are CC and CSTS.
+//! Inputs are TLPs, finished blocks and time. Each submodule is a step of a command: `mmio` takes
+//! the doorbell, `fetch` the submission entry, `execute` and `transfer` carry it out, `blocks`
+//! handles completed block requests, `complete` posts the completion entry and the interrupt.
+//! `lifecycle` and `shutdown` are CC and CSTS.
 
 mod blocks;
 mod complete;
@@ -17,11 +16,9 @@ mod mmio;
 mod shutdown;
 mod transfer;
 
-pub(crate) use execute::{Plan, Step, steps};
-
-use crate::admin::Features;
 use crate::config::{Config, MAX_ENTRIES, NamespaceConfig};
 use crate::events::AsyncEvents;
+use crate::features::Features;
 use crate::interrupt::Interrupts;
 use crate::log::{ErrorLog, Health};
 use crate::namespace::Namespace;
@@ -89,8 +86,7 @@ pub struct Controller {
     pub(crate) namespaces: Vec<Namespace>,
     pub(crate) queues: Queues,
     pub(crate) interrupts: Interrupts,
-    /// Completions, masks or queue heads have changed since the last interrupt
-    /// check.
+    /// Completions, masks or queue heads have changed since the last interrupt check.
     signal: bool,
     intx: bool,
     pub(crate) features: Features,
@@ -185,8 +181,7 @@ impl Controller {
         self.advance();
     }
 
-    /// Stops fetching commands, for an orderly end of the node. Commands under way
-    /// are finished.
+    /// Stops fetching commands, for an orderly end of the node. Commands under way are finished.
     pub fn stop_fetching(&mut self) {
         self.stopped = true;
     }
@@ -213,8 +208,7 @@ impl Controller {
         self.endpoint.posted_backlog()
     }
 
-    /// Register accesses so far that were dropped because they were not whole
-    /// double words.
+    /// Register accesses so far that were dropped because they were not whole double words.
     pub fn partial_accesses(&self) -> u64 {
         self.partial_accesses
     }

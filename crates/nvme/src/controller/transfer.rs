@@ -111,7 +111,7 @@ impl Controller {
     pub(super) fn fetch_data(&mut self, key: Key) {
         let execution = self.commands.get_mut(key).expect("it is being carried out");
         let Transfer::FromHost { walk } = &execution.transfer else {
-            unreachable!("can_fetch_data said so")
+            unreachable!("can_fetch_data was true")
         };
         let ranges = walk.ranges().to_vec();
         let left = ranges.iter().map(|range| range.length).sum();
@@ -166,7 +166,7 @@ impl Controller {
     fn send(&mut self, key: Key) {
         let execution = self.commands.get_mut(key).expect("it is being carried out");
         let Transfer::ToHost { walk, data: Some(data), .. } = &execution.transfer else {
-            unreachable!("can_send said so")
+            unreachable!("can_send was true")
         };
         let mut offset = 0;
         for range in walk.ranges() {

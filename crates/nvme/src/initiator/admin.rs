@@ -64,8 +64,7 @@ impl Admin {
         Ok(self.host.get(self.page))
     }
 
-    /// Waits until CSTS is as wanted, for CAP.TO from now on, at least the 500 ms
-    /// of one unit.
+    /// Waits until CSTS is as wanted, for CAP.TO from now on, at least the 500 ms of one unit.
     pub async fn wait_status(
         &self,
         what: &'static str,

@@ -12,8 +12,7 @@ use wire::nvme::register::{
 };
 use wire::nvme::{Command, IdentifyController, IdentifyNamespace, cns, feature, opcode};
 
-/// The largest transfer this driver makes, whatever MDTS allows: its PRP list
-/// then fits in a page.
+/// The largest transfer this driver makes, whatever MDTS allows: its PRP list then fits in a page.
 const MAX_TRANSFER: usize = 1 << 20;
 /// Physically contiguous, in the Create commands.
 const CONTIGUOUS: u32 = 1;

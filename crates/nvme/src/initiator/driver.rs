@@ -63,8 +63,7 @@ impl Driver {
         self.max_transfer
     }
 
-    /// I/O queues there are; they are numbered from 0 here, and interrupt
-    /// with vector number + 1.
+    /// I/O queues there are; they are numbered from 0 here, and interrupt with vector number + 1.
     pub fn queues(&self) -> usize {
         self.queues.len()
     }

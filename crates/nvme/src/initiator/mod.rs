@@ -2,9 +2,8 @@
 //! down (NVMe 1.4, section 7.6).
 //!
 //! [`attach`] and [`Driver::shutdown`] are coroutines over a [`pcie::Bus`];
-//! between them the [`Driver`] is a state machine: [`Driver::submit`] puts a
-//! command in host memory and rings its doorbell, [`Driver::reap`] takes
-//! completions, after an interrupt or by polling.
+//! between them the [`Driver`] is a state machine: [`Driver::submit`] puts a command in host memory
+//! and rings its doorbell, [`Driver::reap`] takes completions, after an interrupt or by polling.
 
 mod admin;
 mod attach;

@@ -129,10 +129,8 @@ impl QueuePair {
         let id = self.next_id()?;
         self.free.pop();
         self.deadlines[usize::from(id.0)] = Some(deadline);
-        self.earliest_deadline = Some(
-            self.earliest_deadline
-                .map_or(deadline, |earliest_deadline| earliest_deadline.min(deadline)),
-        );
+        let earliest = self.earliest_deadline.into_iter().chain([deadline]).min();
+        self.earliest_deadline = earliest;
         let address = self.sq_base + u64::from(self.sq_tail) * SUBMISSION_ENTRY as u64;
         host.put(address, &Command { cid: id.0, ..command }.encode());
         self.sq_tail = (self.sq_tail + 1) % self.entries;
@@ -152,16 +150,13 @@ impl QueuePair {
         let mut done = Vec::new();
         let before = self.cq_head;
         while let Some(completion) = self.take(host) {
-            let Some(deadline) = self.deadlines.get_mut(usize::from(completion.cid)) else {
-                self.spurious += 1;
-                continue;
-            };
-            if deadline.take().is_none() {
+            let Completion { cid, status, result, .. } = completion;
+            let deadline = self.deadlines.get_mut(usize::from(cid));
+            if deadline.and_then(Option::take).is_none() {
                 self.spurious += 1;
                 continue;
             }
-            self.free.push(completion.cid);
-            let Completion { cid, status, result, .. } = completion;
+            self.free.push(cid);
             done.push(CompletedCommand { id: CommandId(cid), status, result });
         }
         if self.cq_head != before {

@@ -1,9 +1,9 @@
-//! Dataset Management (NVMe 1.4, section 6.7): deallocate, and hints that
-//! change nothing.
+//! Dataset Management (NVMe 1.4, section 6.7): deallocate, and hints that change nothing.
 
 use crate::block::Operation;
-use crate::controller::{Controller, Plan, Step, steps};
+use crate::controller::Controller;
 use crate::failure::Failure;
+use crate::plan::{Plan, Step, steps};
 use std::collections::VecDeque;
 use wire::nvme::{Command, DsmRange};
 

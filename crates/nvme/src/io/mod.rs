@@ -3,8 +3,9 @@
 mod dataset;
 mod read_write;
 
-use crate::controller::{Controller, Plan, Step};
+use crate::controller::Controller;
 use crate::failure::Failure;
+use crate::plan::{Plan, Step};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::nvme::opcode::nvm;

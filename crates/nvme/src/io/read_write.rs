@@ -1,9 +1,9 @@
-//! Flush, Read, Write and Write Zeroes (NVMe 1.4, sections 6.8, 6.9, 6.15 and
-//! 6.17).
+//! Flush, Read, Write and Write Zeroes (NVMe 1.4, sections 6.8, 6.9, 6.15 and 6.17).
 
 use crate::block::Operation;
-use crate::controller::{Controller, Plan, Step, steps};
+use crate::controller::Controller;
 use crate::failure::Failure;
+use crate::plan::{Plan, Step, steps};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::nvme::{BROADCAST_NSID, Command};

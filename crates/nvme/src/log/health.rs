@@ -11,8 +11,7 @@ pub(crate) const CRITICAL_TEMPERATURE: u16 = 353;
 const MINUTE: u64 = 60_000_000_000_000;
 const HOUR: u64 = 60 * MINUTE;
 
-/// What a drive has been through since power-on: it remembers nothing of
-/// before.
+/// What a drive has been through since power-on: it remembers nothing of before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     /// 512-byte units read.

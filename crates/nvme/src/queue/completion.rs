@@ -32,9 +32,8 @@ impl CompletionQueue {
         distance(self.size, self.head, self.tail)
     }
 
-    /// Entries neither occupied nor reserved. A command is fetched only if there is
-    /// room for its completion, so a host that does not consume entries blocks only
-    /// its own commands.
+    /// Entries neither occupied nor reserved. A command is fetched only if there is room for its
+    /// completion, so a host that does not consume entries blocks only its own commands.
     pub fn room(&self) -> u16 {
         (self.size - 1 - self.occupied()).saturating_sub(self.reserved)
     }
@@ -45,7 +44,6 @@ impl CompletionQueue {
         self.reserved += count;
     }
 
-    /// Releases a reserved entry.
     pub fn release(&mut self) {
         self.reserved -= 1;
     }

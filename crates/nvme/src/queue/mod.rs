@@ -19,8 +19,7 @@ fn add<Q>(queues: &mut Vec<Option<Q>>, id: u16, queue: Q) {
     queues[index] = Some(queue);
 }
 
-/// All queues; the admin pair has ID 0 and exists while the controller is
-/// enabled.
+/// All queues; the admin pair has ID 0 and exists while the controller is enabled.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     submission: Vec<Option<SubmissionQueue>>,
@@ -32,27 +31,22 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
-    /// The submission queue `id`.
     pub fn sq(&self, id: u16) -> Option<&SubmissionQueue> {
         self.submission.get(usize::from(id))?.as_ref()
     }
 
-    /// The same, to change.
     pub fn sq_mut(&mut self, id: u16) -> Option<&mut SubmissionQueue> {
         self.submission.get_mut(usize::from(id))?.as_mut()
     }
 
-    /// The completion queue `id`.
     pub fn cq(&self, id: u16) -> Option<&CompletionQueue> {
         self.completion.get(usize::from(id))?.as_ref()
     }
 
-    /// The same, to change.
     pub fn cq_mut(&mut self, id: u16) -> Option<&mut CompletionQueue> {
         self.completion.get_mut(usize::from(id))?.as_mut()
     }
 
-    /// All completion queues.
     pub fn cqs(&self) -> impl Iterator<Item = &CompletionQueue> {
         self.completion.iter().flatten()
     }
@@ -63,12 +57,10 @@ impl Queues {
         add(&mut self.submission, queue.id, queue);
     }
 
-    /// Adds a completion queue.
     pub fn add_cq(&mut self, queue: CompletionQueue) {
         add(&mut self.completion, queue.id, queue);
     }
 
-    /// Takes a submission queue away.
     pub fn remove_sq(&mut self, id: u16) {
         let queue = self.submission[usize::from(id)].take().expect("checked by the caller");
         self.cq_mut(queue.cq).expect("outlives its submission queues").users -= 1;

@@ -58,7 +58,6 @@ impl SubmissionQueue {
         distance(self.size, self.fetched, self.tail)
     }
 
-    /// Fetches in flight.
     pub fn fetches(&self) -> usize {
         self.fetches.len()
     }
@@ -83,8 +82,7 @@ impl SubmissionQueue {
         fetch.data = Some(data);
     }
 
-    /// The next entries in queue order, if they have arrived; the head moves
-    /// behind them.
+    /// The next entries in queue order, if they have arrived; the head moves behind them.
     pub fn take_arrived(&mut self) -> Option<Bytes> {
         self.fetches.front()?.data.as_ref()?;
         let fetch = self.fetches.pop_front().expect("looked at above");

@@ -101,8 +101,7 @@ impl Host {
         self.testbed.put(pair.cq(), &vec![0; usize::from(pair.entries) * COMPLETION_ENTRY]);
     }
 
-    /// Creates a queue pair whose completion queue has the vector of its
-    /// number.
+    /// Creates a queue pair whose completion queue has the vector of its number.
     pub fn create(&mut self, id: u16, entries: u16) {
         let pair = Pair::new(id, entries);
         self.clear(&pair);
@@ -112,8 +111,7 @@ impl Host {
         self.pairs[usize::from(id)] = Some(pair);
     }
 
-    /// Puts a command in a queue under a fresh identifier and yields that;
-    /// rings no doorbell.
+    /// Puts a command in a queue under a fresh identifier and yields that; rings no doorbell.
     pub fn put(&mut self, queue: u16, command: Command) -> u16 {
         self.next_cid = self.next_cid.wrapping_add(1);
         let cid = self.next_cid;
@@ -121,9 +119,13 @@ impl Host {
         cid
     }
 
+    fn pair(&mut self, queue: u16) -> &mut Pair {
+        self.pairs[usize::from(queue)].as_mut().expect("the queue exists")
+    }
+
     /// Puts a command in a queue as it is.
     pub fn put_as(&mut self, queue: u16, command: Command) {
-        let pair = self.pairs[usize::from(queue)].as_mut().expect("the queue exists");
+        let pair = self.pair(queue);
         let address = pair.sq() + u64::from(pair.tail) * SUBMISSION_ENTRY as u64;
         pair.tail = (pair.tail + 1) % pair.entries;
         self.testbed.put(address, &command.encode());
@@ -131,12 +133,11 @@ impl Host {
 
     /// Rings the tail doorbell.
     pub fn ring(&mut self, queue: u16) {
-        let tail = self.pairs[usize::from(queue)].as_ref().expect("the queue exists").tail;
+        let tail = self.pair(queue).tail;
         self.doorbell(Doorbell::SubmissionTail(queue), tail.into());
     }
 
-    /// Rings the tail doorbell, and answers the read that fetches entries, or
-    /// refuses it.
+    /// Rings the tail doorbell, and answers the read that fetches entries, or refuses it.
     ///
     /// # Panics
     /// If nothing is fetched.
@@ -163,7 +164,7 @@ impl Host {
     pub fn reap(&mut self, queue: u16) -> Vec<Completion> {
         let done = self.peek(queue, usize::MAX);
         if !done.is_empty() {
-            let head = self.pairs[usize::from(queue)].as_ref().expect("the queue exists").head;
+            let head = self.pair(queue).head;
             self.doorbell(Doorbell::CompletionHead(queue), head.into());
         }
         done
@@ -190,8 +191,7 @@ impl Host {
         done
     }
 
-    /// Sends a command and waits for its completion; others are kept in
-    /// `done`.
+    /// Sends a command and waits for its completion; others are kept in `done`.
     ///
     /// # Panics
     /// If it does not come.

@@ -87,18 +87,11 @@ fn random_event(testbed: &mut Testbed, operation: u8, input: &mut Input) {
             if let Some(request) = testbed.blocks.pop_back() {
                 testbed.blocks.push_front(request);
             }
-            testbed.media.failure = input.pick(&[
-                None,
-                None,
-                None,
-                None,
-                None,
-                Some(Error::Media),
-                Some(Error::ReadOnly),
-                Some(Error::NoSpace),
-                Some(Error::NotReady),
-                Some(Error::Internal),
-            ]);
+            // Half of them fail.
+            use Error::{Internal, Media, NoSpace, NotReady, ReadOnly};
+            let failures = [Media, ReadOnly, NoSpace, NotReady, Internal];
+            let choice = usize::from(input.byte()) % (2 * failures.len());
+            testbed.media.failure = choice.checked_sub(failures.len()).map(|at| failures[at]);
             testbed.serve_block();
             testbed.media.failure = None;
         }

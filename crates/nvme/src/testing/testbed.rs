@@ -4,7 +4,7 @@
 use super::Media;
 use crate::block::Request;
 use crate::{Config, Controller};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use pcie::software::{self, Task};
 use pcie::{Bus, Function, Input, Output, Ram, Ready};
 use std::cell::RefCell;
@@ -12,6 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use wire::tlp::{
     Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp, message_code,
+    whole_double_words,
 };
 use wire::{Bdf, Duration, Instant, Tag};
 
@@ -30,8 +31,7 @@ const MSI: u64 = 0xfee0_0000;
 const READ_BOUNDARY: usize = 64;
 /// The completion timeout of the drive.
 const COMPLETION_TIMEOUT: Duration = Duration::from_ms(50);
-/// Reads of host memory that wait longer are lost: a link that stalls for
-/// that long is given up.
+/// Reads of host memory that wait longer are lost: a link that stalls for that long is given up.
 const LOST_AFTER: Duration = Duration::from_ms(90);
 
 /// The machine around a controller.
@@ -82,8 +82,7 @@ impl Testbed {
         }
     }
 
-    /// The same, with BAR, memory space and bus master set up, and MSI-X if
-    /// `msix`.
+    /// The same, with BAR, memory space and bus master set up, and MSI-X if `msix`.
     pub fn enumerated(config: Config, msix: bool) -> Self {
         let mut testbed = Self::new(config);
         testbed.enumerate(msix);
@@ -142,18 +141,16 @@ impl Testbed {
 
     /// Reads a register of BAR 0.
     pub fn read(&mut self, offset: u64, size: usize) -> u64 {
-        let request = memory_request(BAR + offset, size);
-        self.request(Tlp::memory_read(request));
-        self.take_answer() >> (8 * request.leading()) & (u64::MAX >> (64 - 8 * size as u32))
+        let read = Tlp::read_bytes(ROOT, Tag::default(), BAR + offset, size);
+        self.request(read.expect("a register access"));
+        self.take_answer() >> (8 * (offset & 3)) & (u64::MAX >> (64 - 8 * size as u32))
     }
 
     /// Writes a register of BAR 0.
     pub fn write(&mut self, offset: u64, size: usize, value: u64) {
-        let request = memory_request(BAR + offset, size);
-        let mut data = BytesMut::zeroed(request.length());
-        data[request.leading()..request.leading() + size]
-            .copy_from_slice(&value.to_le_bytes()[..size]);
-        self.request(Tlp::memory_write(request, data.freeze()));
+        let bytes = Bytes::copy_from_slice(&value.to_le_bytes()[..size]);
+        let write = Tlp::write_bytes(ROOT, BAR + offset, &bytes);
+        self.request(write.expect("a register access"));
     }
 
     fn request(&mut self, tlp: Tlp) {
@@ -172,8 +169,7 @@ impl Testbed {
         }
     }
 
-    /// Resets the link: the function forgets everything, its configuration
-    /// too.
+    /// Resets the link: the function forgets everything, its configuration too.
     pub fn hot_reset(&mut self) {
         self.controller.handle(self.now, Input::HotReset);
         self.forget();
@@ -273,30 +269,24 @@ impl Testbed {
         let (address, length) = (request.first_byte(), request.byte_count());
         let data = self.load(address, length).filter(|_| !refuse);
         let Some(data) = data else {
-            return self.send(completion(request, Status::UnsupportedRequest, address, 4), &[]);
+            let refusal = request.completion(ROOT, Status::UnsupportedRequest, length);
+            return self.complete(refusal, Bytes::new());
         };
+        let data = Bytes::from(data);
         let mut sent = 0;
         while sent < length {
             let at = address + sent as u64;
             // Pieces of one or two boundaries, so that both ways are tried.
             let most = READ_BOUNDARY * (1 + request.tag.get() as usize % 2);
             let piece = (length - sent).min(most - at as usize % READ_BOUNDARY);
-            self.send(
-                completion(request, Status::Success, at, length - sent),
-                &data[sent..sent + piece],
-            );
+            let payload = whole_double_words(at, &data.slice(sent..sent + piece));
+            self.complete(request.completion(ROOT, Status::Success, length - sent), payload);
             sent += piece;
         }
     }
 
-    fn send(&mut self, completion: Completion, data: &[u8]) {
-        let lead = usize::from(completion.lower_address & 3);
-        let mut padded = BytesMut::zeroed(0);
-        if !data.is_empty() {
-            padded.resize((lead + data.len()).next_multiple_of(4), 0);
-            padded[lead..lead + data.len()].copy_from_slice(data);
-        }
-        let tlp = Tlp::new(Packet::Completion(completion), padded.freeze());
+    fn complete(&mut self, completion: Completion, data: Bytes) {
+        let tlp = Tlp::new(Packet::Completion(completion), data);
         self.controller.handle(self.now, Input::Tlp(tlp));
     }
 
@@ -373,28 +363,5 @@ impl Testbed {
 }
 
 fn config_request(register: u16) -> ConfigRequest {
-    ConfigRequest {
-        kind: ConfigKind::Type0,
-        requester: ROOT,
-        tag: Tag::default(),
-        target: DRIVE,
-        register,
-        first_be: 0xf,
-    }
-}
-
-fn memory_request(address: u64, size: usize) -> MemoryRequest {
-    MemoryRequest::for_bytes(ROOT, Tag::default(), address, size).expect("a register access")
-}
-
-fn completion(request: MemoryRequest, status: Status, at: u64, left: usize) -> Completion {
-    Completion {
-        completer: ROOT,
-        requester: request.requester,
-        tag: request.tag,
-        status,
-        byte_count: left as u16,
-        lower_address: at as u8 & 0x7f,
-        byte_count_modified: false,
-    }
+    ConfigRequest::whole(ConfigKind::Type0, ROOT, DRIVE, register)
 }

@@ -70,11 +70,11 @@ fn an_event_waits_once_and_masks_those_of_its_log_page_alone() {
     let now = host.testbed.now;
     host.testbed.controller.set_temperature(now, 351);
     let cids = [(); 4].map(|()| arm(&mut host));
-    let told = [AsyncEvent::INVALID_DOORBELL_REGISTER, AsyncEvent::TEMPERATURE_THRESHOLD];
-    let told: Vec<_> = cids.into_iter().zip(told).collect();
-    assert_eq!(events(&mut host), told);
+    let expected = [AsyncEvent::INVALID_DOORBELL_REGISTER, AsyncEvent::TEMPERATURE_THRESHOLD];
+    let expected: Vec<_> = cids.into_iter().zip(expected).collect();
+    assert_eq!(events(&mut host), expected);
     read_log(&mut host, log_page::ERROR, false);
-    assert_eq!(events(&mut host), [], "the other of that page went with it");
+    assert_eq!(events(&mut host), [], "the other of that page is gone as well");
 }
 
 #[test]

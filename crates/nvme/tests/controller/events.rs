@@ -4,7 +4,7 @@ use super::*;
 use wire::nvme::register::{Configuration, ShutdownNotice};
 use wire::trace::{CommandId, ControllerState, MediaOperation, NvmeEvent};
 
-fn told(host: &mut Host) -> Vec<NvmeEvent> {
+fn reported(host: &mut Host) -> Vec<NvmeEvent> {
     std::iter::from_fn(|| host.testbed.controller.poll_event()).collect()
 }
 
@@ -30,11 +30,11 @@ fn states(events: &[NvmeEvent]) -> Vec<ControllerState> {
 fn nothing_is_told_unasked() {
     let mut host = Host::with_queue(config());
     host.io(read(0, 8, DATA, 0)).expect_success();
-    assert_eq!(told(&mut host), []);
+    assert_eq!(reported(&mut host), []);
     host.testbed.controller.set_events(true);
     host.io(read(0, 8, DATA, 0)).expect_success();
     host.testbed.controller.set_events(false);
-    assert_eq!(told(&mut host), []);
+    assert_eq!(reported(&mut host), []);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn commands_are_told_step_by_step() {
             expected.push(NvmeEvent::MediaEnded { id: Some(id), nsid: 1, ok: true });
         }
         expected.push(NvmeEvent::Completed { id, status: Status::SUCCESS });
-        assert_eq!(told(&mut host), expected);
+        assert_eq!(reported(&mut host), expected);
     }
     assert_eq!(host.testbed.controller.lost_events(), 0);
 }
@@ -67,14 +67,14 @@ fn failures_are_told() {
     let mut host = listening();
     host.testbed.media.failure = Some(block::Error::Media);
     let failed = host.io(read(0, 1, DATA, 0));
-    let events = told(&mut host);
+    let events = reported(&mut host);
     let id = CommandId { queue: 1, cid: failed.cid };
     assert!(events.contains(&NvmeEvent::MediaEnded { id: Some(id), nsid: 1, ok: false }));
     assert_eq!(events.last(), Some(&NvmeEvent::Completed { id, status: failed.status }));
     assert!(!failed.status.is_success());
     // One that never gets to the media.
     host.io(read(1 << 40, 1, DATA, 0)).expect_failure(StatusCode::LBA_OUT_OF_RANGE);
-    assert_eq!(told(&mut host).len(), 2);
+    assert_eq!(reported(&mut host).len(), 2);
 }
 
 #[test]
@@ -88,20 +88,20 @@ fn the_life_of_a_controller_is_told() {
         Configuration { enable: true, shutdown: ShutdownNotice::Normal, ..entry_sizes() };
     host.configure(shutdown);
     host.testbed.settle();
-    let events = told(&mut host);
+    let events = reported(&mut host);
     assert_eq!(states(&events), [ShutdownBegun, ShutdownComplete]);
     let flushes = |event: &&NvmeEvent| matches!(event, NvmeEvent::MediaBegun { id: None, .. });
     assert_eq!(events.iter().filter(flushes).count(), 2, "one a namespace");
     host.configure(entry_sizes());
     host.enable(32);
-    assert_eq!(states(&told(&mut host)), [ControllerReset, Enabled, Ready]);
+    assert_eq!(states(&reported(&mut host)), [ControllerReset, Enabled, Ready]);
     host.testbed.function_level_reset();
     host.testbed.hot_reset();
-    assert_eq!(states(&told(&mut host)), [FunctionReset, HotReset]);
+    assert_eq!(states(&reported(&mut host)), [FunctionReset, HotReset]);
     let mut host = Host::over(Testbed::enumerated(config(), true));
     host.testbed.controller.set_events(true);
     host.enable(1);
-    assert_eq!(states(&told(&mut host)), [Enabled, Fatal]);
+    assert_eq!(states(&reported(&mut host)), [Enabled, Fatal]);
 }
 
 #[test]
@@ -110,6 +110,6 @@ fn events_that_nobody_takes_are_bounded() {
     for _ in 0..1500 {
         host.io(flush(1)).expect_success();
     }
-    assert_eq!(told(&mut host).len(), 4096);
+    assert_eq!(reported(&mut host).len(), 4096);
     assert_eq!(host.testbed.controller.lost_events(), 1500 * 4 - 4096);
 }

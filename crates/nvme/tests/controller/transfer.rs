@@ -59,8 +59,7 @@ fn bad_offsets_are_refused() {
     host.io(read(0, 8, DATA, 0)).expect_success();
 }
 
-/// Every command that moves data across a page boundary, without PRP entry 2,
-/// and its queue.
+/// Every command that moves data across a page boundary, without PRP entry 2, and its queue.
 fn without_entry_2() -> Vec<(u16, Command)> {
     let half = DATA + 0x800;
     let admin = |opcode, nsid, cdw10| {

@@ -1,5 +1,4 @@
-//! Lists of operations against the controller: the same entry point that is
-//! fuzzed.
+//! Lists of operations against the controller: the same entry point that is fuzzed.
 
 use nvme::testing::run_operations;
 use proptest::prelude::*;

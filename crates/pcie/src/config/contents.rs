@@ -1,5 +1,4 @@
-//! The contents capability: lets host software detect whether the data of a
-//! function have changed.
+//! The contents capability: lets host software detect whether the data of a function have changed.
 //!
 //! A Vendor-Specific Extended Capability (PCIe Base 4.0, section 7.9.5), whose
 //! vendor is the function's Vendor ID, [`VENDOR`]:
@@ -13,8 +12,7 @@
 
 use super::{ConfigSpace, capability};
 
-/// Vendor ID of functions that have the capability. It is not an assigned
-/// Vendor ID.
+/// Vendor ID of functions that have the capability. It is not an assigned Vendor ID.
 pub const VENDOR: u16 = 0xfa12;
 
 /// The contents capability in configuration space.

@@ -19,8 +19,7 @@ pub async fn copy(bus: &Bus, bar: u64, from: u64, to: u64, length: u32) -> Resul
     wait(bus, bar).await
 }
 
-/// Fills `length` bytes at the bus address `to` with `pattern`, and waits for
-/// the end.
+/// Fills `length` bytes at the bus address `to` with `pattern`, and waits for the end.
 ///
 /// # Errors
 /// [`Failed`] with the cause.

@@ -21,13 +21,11 @@
 //! | 0x28 | 4 | RO | `COUNT` | jobs ended since reset, failed ones included |
 //! | 0x1000 | 0x3000 | RW | `RAM` | memory behind the BAR |
 //!
-//! A job is taken when the doorbell rings; later writes to the other
-//! registers are for the next one. Its end sets done, and signals vector 0
-//! behind every byte written; without MSI-X, INTA stays asserted until
-//! acknowledged. Why a job failed: 1 Unsupported Request, 2 Completer Abort,
-//! 3 completion timeout, 4 poisoned data, 5 bus mastering is off, 6 a length
-//! or doorbell value that is none. What was written before stays written.
-//! Every reset clears registers and RAM.
+//! A job is taken when the doorbell rings; later writes to the other registers are for the next
+//! one. Its end sets done, and signals vector 0 behind every byte written; without MSI-X, INTA
+//! stays asserted until acknowledged. Why a job failed: 1 Unsupported Request, 2 Completer Abort, 3
+//! completion timeout, 4 poisoned data, 5 bus mastering is off, 6 a length or doorbell value that
+//! is none. What was written before stays written. Every reset clears registers and RAM.
 
 pub mod driver;
 mod job;
@@ -36,7 +34,7 @@ mod tests;
 
 use crate::endpoint::{Endpoint, EndpointConfig, Event, ReadToken};
 use crate::function::{Function, Input, Output, Ready};
-use job::{Failure, Job};
+use job::{INVALID, Job};
 use wire::Instant;
 
 /// Vendor ID (shared with farlane's bridges).
@@ -253,19 +251,19 @@ impl DmaTest {
         let destination = self.quad_word(register::DESTINATION);
         let pattern = self.word(register::PATTERN);
         match doorbell {
-            _ if length == 0 || length > MAX_LENGTH => self.end(Err(Failure::Invalid)),
+            _ if length == 0 || length > MAX_LENGTH => self.end(Err(INVALID)),
             control::COPY => self.job = Some(Job::copy(source, destination, length)),
             control::FILL => self.job = Some(Job::fill(pattern, destination, length)),
-            _ => self.end(Err(Failure::Invalid)),
+            _ => self.end(Err(INVALID)),
         }
     }
 
-    fn end(&mut self, result: Result<(), Failure>) {
+    fn end(&mut self, result: Result<(), u8>) {
         self.job = None;
         self.count = self.count.wrapping_add(1);
         self.status = self.status & status::OVERRUN | status::DONE;
         if let Err(failure) = result {
-            self.status |= status::FAILED | (failure as u32) << 8;
+            self.status |= status::FAILED | u32::from(failure) << 8;
         }
         if self.endpoint.msix_enabled() {
             self.endpoint.interrupt(0);

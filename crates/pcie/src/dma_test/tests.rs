@@ -21,10 +21,8 @@ impl Testbed<DmaTest> {
             let found = enumerate::enumerate(bus.clone(), enumerate::Settings::default()).await;
             let hierarchy = found.unwrap();
             let node = hierarchy.endpoints()[0];
-            enumerate::enable_bus_master(&bus, node.bdf, true).await;
             if msix {
-                enumerate::write_msix_entry(&bus, node, 0, 0x55, false);
-                enumerate::set_msix(&bus, node, true).await;
+                enumerate::enable(&bus, node, [(0, 0x55)]).await;
             } else {
                 bus.config_write(node.bdf, 4, 2, 6).await;
             }

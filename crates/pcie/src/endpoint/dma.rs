@@ -1,5 +1,4 @@
-//! The DMA engine: splits reads into requests and reassembles completions in any
-//! order.
+//! The DMA engine: splits reads into requests and reassembles completions in any order.
 
 use super::DmaError;
 use crate::errors::Errors;
@@ -45,8 +44,7 @@ pub(super) struct Engine {
     /// Slots of reads with bytes still to request, in order.
     unsent: VecDeque<usize>,
     tags: Vec<Option<Pending>>,
-    /// Least recently used first, so that a late completion does not match a new
-    /// request.
+    /// Least recently used first, so that a late completion does not match a new request.
     free_tags: VecDeque<u16>,
     in_flight: usize,
     done: VecDeque<(u64, Result<Bytes, DmaError>)>,
@@ -255,8 +253,7 @@ impl Engine {
         self.free_tags.push_back(tag as u16);
     }
 
-    /// Stops making requests: unfinished reads fail with `error` after the
-    /// completions in flight.
+    /// Stops making requests: unfinished reads fail with `error` after the completions in flight.
     pub fn stop(&mut self, error: DmaError) {
         for slot in std::mem::take(&mut self.unsent) {
             let read = self.reads[slot].as_mut().expect("an unsent read has its slot");
@@ -303,8 +300,7 @@ impl Engine {
             match pending.slot {
                 Some(slot) => {
                     errors.completion_timeout += 1;
-                    // The completion may only be late: its tag is quarantined
-                    // for as long again.
+                    // The completion may only be late: its tag is quarantined for as long again.
                     self.tags[tag] = Some(Pending { slot: None, sent: Some(now), ..pending });
                     self.end_request(slot, Some(DmaError::Timeout));
                 }

@@ -15,12 +15,12 @@ use crate::errors::Errors;
 use crate::function::{Input, Output, Ready, Reset, Wait};
 use crate::ordering::OrderedQueue;
 use crate::split;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use dma::{Engine, Limits};
 use msix::Msix;
 use std::collections::VecDeque;
-use wire::tlp::{Attributes, Class, MemoryRequest, Message, Packet, Routing, Tlp, message_code};
-use wire::{Bdf, Instant, Tag};
+use wire::tlp::{Attributes, Class, MemoryRequest, Packet, Tlp, message_code};
+use wire::{Bdf, Instant};
 
 /// Configuration of an [`Endpoint`].
 #[derive(Clone, Debug)]
@@ -40,9 +40,8 @@ pub struct EndpointConfig {
     /// Identifies the data that the device stores, if any. The vendor must then be
     /// [`contents::VENDOR`].
     pub incarnation: Option<u64>,
-    /// Size in bytes of BAR 0, a 64-bit non-prefetchable memory BAR; a power
-    /// of two, at least 4096. Its upper half holds the MSI-X table (from the
-    /// half) and PBA (from three quarters).
+    /// Size in bytes of BAR 0, a 64-bit non-prefetchable memory BAR; a power of two, at least 4096.
+    /// Its upper half holds the MSI-X table (from the half) and PBA (from three quarters).
     pub bar0_size: u64,
     /// MSI-X vectors, 1 to 2048.
     pub vectors: u16,
@@ -99,7 +98,7 @@ pub struct ReadToken {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DmaError {
     /// The completer answered Unsupported Request.
-    UnsupportedRequest,
+    UnsupportedRequest = 1,
     /// The completer answered Completer Abort, or with a malformed completion.
     CompleterAbort,
     /// The completion timed out.
@@ -155,7 +154,17 @@ impl Endpoint {
         assert!((1..=1024).contains(&settings.reads_in_flight));
         let vendor = settings.incarnation.map_or(settings.vendor, |_| contents::VENDOR);
         assert_eq!(vendor, settings.vendor, "the vendor whose capability it is");
-        let Built { config, pcie, reporting, contents, msix_capability } = build_config(&settings);
+        let mut config = header(&settings);
+        let (table, pba) = (settings.bar0_size / 2, settings.bar0_size / 4 * 3);
+        let msix_capability =
+            config::add_msix(&mut config, settings.vectors, table as u32, pba as u32);
+        let pcie = PcieCapability::add(&mut config, PcieKind::Endpoint, settings.max_payload);
+        pcie.set_link(&mut config, true);
+        let serial = config.add_extended(config::capability::EXT_SERIAL_NUMBER, 1, 12);
+        config.set(serial + 4, &settings.serial.to_le_bytes());
+        let reporting = ErrorReporting::add(&mut config);
+        let add = |incarnation| ContentsCapability::add(&mut config, incarnation);
+        let contents = settings.incarnation.map(add);
         Self {
             msix: Msix::new(settings.vectors),
             settings,
@@ -244,9 +253,8 @@ impl Endpoint {
         }
     }
 
-    /// Writes host memory by posted requests, split by MPS and 4 KiB, in order with
-    /// other writes. Drops and counts the write if bus mastering is off or the
-    /// range wraps.
+    /// Writes host memory by posted requests, split by MPS and 4 KiB, in order with other writes.
+    /// Drops and counts the write if bus mastering is off or the range wraps.
     pub fn dma_write(&mut self, address: u64, data: Bytes) {
         if !self.is_bus_master() {
             self.errors.bus_master_off += 1;
@@ -259,16 +267,13 @@ impl Endpoint {
         let mps = self.max_payload();
         let mut offset = 0;
         for (at, bytes) in split::pieces(address, data.len(), mps) {
-            let request = MemoryRequest::for_bytes(self.id, Tag::default(), at, bytes)
-                .expect("pieces obey the 4 KiB rule");
-            let payload = whole_double_words(&data.slice(offset..offset + bytes), request);
-            self.out.push(Tlp::memory_write(request, payload));
+            let write = Tlp::write_bytes(self.id, at, &data.slice(offset..offset + bytes));
+            self.out.push(write.expect("pieces obey the 4 KiB rule"));
             offset += bytes;
         }
     }
 
-    /// Payload bytes of posted writes queued for the link. The device model should
-    /// bound them.
+    /// Payload bytes of posted writes queued for the link. The device model should bound them.
     pub fn posted_backlog(&self) -> usize {
         self.out.payload(Class::Posted)
     }
@@ -357,61 +362,29 @@ impl Endpoint {
         }
         self.intx_asserted = assert;
         let code = if assert { message_code::ASSERT_INTA } else { message_code::DEASSERT_INTA };
-        let message = Message {
-            requester: self.id,
-            tag: Tag::default(),
-            routing: Routing::Local,
-            code,
-            body: [0; 8],
-        };
-        self.out.push(Tlp::new(Packet::Message(message), Bytes::new()));
+        self.out.push(Tlp::intx(self.id, code));
     }
 
     fn reset(&mut self, reset: Reset) {
-        let owner = self.contents.map(|contents| contents.owner(&self.config));
-        let built = build_config(&self.settings);
-        (self.config, self.pcie) = (built.config, built.pcie);
-        (self.reporting, self.msix_capability) = (built.reporting, built.msix_capability);
-        self.contents = built.contents;
-        if let (Some(contents), Some(owner)) = (self.contents, owner) {
-            contents.set_owner(&mut self.config, owner);
-        }
-        self.reporting.reset(&self.errors);
-        self.msix = Msix::new(self.settings.vectors);
+        let fresh = Self::new(self.settings.clone());
+        let old = std::mem::replace(self, fresh);
+        (self.id, self.errors, self.epoch) = (old.id, old.errors, old.epoch + 1);
+        self.engine = old.engine;
         self.engine.reset();
-        self.out.clear();
-        self.events.clear();
-        self.register_reads = 0;
-        self.intx = false;
-        self.intx_asserted = false;
-        self.epoch += 1;
-        if let Some(label) = &self.label {
+        self.reporting.reset(&self.errors);
+        if let (Some(before), Some(contents)) = (old.contents, self.contents) {
+            contents.set_owner(&mut self.config, before.owner(&old.config));
+        }
+        if let Some(label) = &old.label {
             label.add(&mut self.config);
         }
+        self.label = old.label;
         self.events.push_back(Event::Reset(reset));
     }
 }
 
-/// The payload of a write: the bytes, padded with zeroes to whole double words.
-fn whole_double_words(bytes: &Bytes, request: MemoryRequest) -> Bytes {
-    if bytes.len() == request.length() {
-        return bytes.clone();
-    }
-    let mut payload = BytesMut::zeroed(request.length());
-    payload[request.leading()..request.leading() + bytes.len()].copy_from_slice(bytes);
-    payload.freeze()
-}
-
-/// Configuration space after power-on, with its capabilities.
-struct Built {
-    config: ConfigSpace,
-    pcie: PcieCapability,
-    reporting: ErrorReporting,
-    contents: Option<ContentsCapability>,
-    msix_capability: u16,
-}
-
-fn build_config(settings: &EndpointConfig) -> Built {
+/// The header of configuration space after power-on, and power management.
+fn header(settings: &EndpointConfig) -> ConfigSpace {
     let mut config = ConfigSpace::default();
     config.set_u16(register::VENDOR, settings.vendor);
     config.set_u16(register::DEVICE, settings.device);
@@ -427,14 +400,5 @@ fn build_config(settings: &EndpointConfig) -> Built {
     config.make_rw(register::INTERRUPT_LINE, &[0xff]);
     config.set(register::INTERRUPT_PIN, &[1]);
     config::add_power_management(&mut config);
-    let (table, pba) = (settings.bar0_size / 2, settings.bar0_size / 4 * 3);
-    let msix_capability = config::add_msix(&mut config, settings.vectors, table as u32, pba as u32);
-    let pcie = PcieCapability::add(&mut config, PcieKind::Endpoint, settings.max_payload);
-    pcie.set_link(&mut config, true);
-    let serial = config.add_extended(config::capability::EXT_SERIAL_NUMBER, 1, 12);
-    config.set(serial + 4, &settings.serial.to_le_bytes());
-    let reporting = ErrorReporting::add(&mut config);
-    let add = |incarnation| ContentsCapability::add(&mut config, incarnation);
-    let contents = settings.incarnation.map(add);
-    Built { config, pcie, reporting, contents, msix_capability }
+    config
 }

@@ -5,8 +5,10 @@ use super::{DmaError, Endpoint, Event, ReadToken};
 use crate::config::{command, register};
 use crate::function::Reset;
 use crate::split;
-use bytes::{Bytes, BytesMut};
-use wire::tlp::{Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
+use bytes::Bytes;
+use wire::tlp::{
+    ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp, whole_double_words,
+};
 
 impl Endpoint {
     pub(super) fn receive(&mut self, tlp: Tlp) {
@@ -86,23 +88,11 @@ impl Endpoint {
     }
 
     fn complete_config(&mut self, tlp: &Tlp, request: ConfigRequest, status: Status, data: Bytes) {
-        let completion = Completion {
-            completer: request.target,
-            requester: request.requester,
-            tag: request.tag,
-            status,
-            byte_count: 4,
-            lower_address: 0,
-            byte_count_modified: false,
-        };
-        self.out.push(Tlp {
-            attributes: tlp.attributes,
-            ..Tlp::new(Packet::Completion(completion), data)
-        });
+        let completion = Tlp::completion(request.completion(request.target, status));
+        self.out.push(Tlp { attributes: tlp.attributes, data, ..completion });
     }
 
-    /// The offset in BAR 0, if memory space is enabled and the whole request lies
-    /// inside.
+    /// The offset in BAR 0, if memory space is enabled and the whole request lies inside.
     fn decode(&self, request: &MemoryRequest) -> Option<u64> {
         if self.config.u16(register::COMMAND) & command::MEMORY_SPACE == 0 {
             return None;
@@ -119,7 +109,8 @@ impl Endpoint {
             ReadToken { request, tc: tlp.tc, attributes: tlp.attributes, epoch: self.epoch };
         let Some(offset) = self.decode(&request) else {
             self.errors.unsupported_request += 1;
-            self.fail_read(&token, Status::UnsupportedRequest);
+            let (status, left) = (Status::UnsupportedRequest, request.byte_count());
+            self.push_completion(&token, status, left, Bytes::new());
             return;
         };
         let offset = offset + request.leading() as u64;
@@ -174,49 +165,16 @@ impl Endpoint {
         self.register_reads -= 1;
         let request = token.request;
         assert_eq!(data.len(), request.byte_count(), "bytes against the request");
-        let max = self.max_payload();
-        let mut done = 0;
-        for (at, bytes) in split::pieces(request.first_byte(), data.len(), max) {
-            let lead = at as usize & 3;
-            let mut payload = BytesMut::zeroed((lead + bytes).next_multiple_of(4));
-            payload[lead..lead + bytes].copy_from_slice(&data[done..done + bytes]);
-            self.push_completion(&token, Status::Success, data.len() - done, at, payload.freeze());
-            done += bytes;
+        let mut data = Bytes::copy_from_slice(data);
+        for (at, bytes) in split::pieces(request.first_byte(), data.len(), self.max_payload()) {
+            let left = data.len();
+            let payload = whole_double_words(at, &data.split_to(bytes));
+            self.push_completion(&token, Status::Success, left, payload);
         }
     }
 
-    fn fail_read(&mut self, token: &ReadToken, status: Status) {
-        let request = token.request;
-        self.push_completion(
-            token,
-            status,
-            request.byte_count(),
-            request.first_byte(),
-            Bytes::new(),
-        );
-    }
-
-    fn push_completion(
-        &mut self,
-        token: &ReadToken,
-        status: Status,
-        left: usize,
-        at: u64,
-        data: Bytes,
-    ) {
-        let completion = Completion {
-            completer: self.id,
-            requester: token.request.requester,
-            tag: token.request.tag,
-            status,
-            byte_count: left as u16,
-            lower_address: at as u8 & 0x7f,
-            byte_count_modified: false,
-        };
-        self.out.push(Tlp {
-            tc: token.tc,
-            attributes: token.attributes,
-            ..Tlp::new(Packet::Completion(completion), data)
-        });
+    fn push_completion(&mut self, token: &ReadToken, status: Status, left: usize, data: Bytes) {
+        let completion = Tlp::completion(token.request.completion(self.id, status, left));
+        self.out.push(Tlp { tc: token.tc, attributes: token.attributes, data, ..completion });
     }
 }

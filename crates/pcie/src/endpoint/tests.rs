@@ -1,6 +1,7 @@
 //! An endpoint on a test testbed: its TLPs are looked at by hand.
 
 use super::*;
+use wire::Tag;
 use wire::tlp::{Completion, ConfigKind, ConfigRequest, Status};
 
 const ID: Bdf = Bdf::new(3, 0, 0);
@@ -11,17 +12,33 @@ fn settings() -> EndpointConfig {
     crate::testing::endpoint(256, 256, 4)
 }
 
+fn config_request(register: u16) -> ConfigRequest {
+    ConfigRequest::whole(ConfigKind::Type0, HOST, ID, register)
+}
+
 fn config_write(register: u16, value: u32) -> Input {
-    let request = ConfigRequest {
-        kind: ConfigKind::Type0,
-        requester: HOST,
-        tag: Tag::default(),
-        target: ID,
-        register,
-        first_be: 0xf,
-    };
     let data = Bytes::copy_from_slice(&value.to_le_bytes());
-    Input::Tlp(Tlp::new(Packet::ConfigWrite(request), data))
+    Input::Tlp(Tlp::new(Packet::ConfigWrite(config_request(register)), data))
+}
+
+fn config_read(endpoint: &mut Endpoint, register: u16) -> u32 {
+    let read = Tlp::new(Packet::ConfigRead(config_request(register)), Bytes::new());
+    endpoint.handle(Instant::ZERO, Input::Tlp(read));
+    let answer = drain(endpoint).pop().expect("an answer");
+    u32::from_le_bytes(answer.data[..].try_into().unwrap())
+}
+
+/// The host reads `length` bytes from `address`.
+fn read(endpoint: &mut Endpoint, address: u64, length: usize) {
+    let read = Tlp::read_bytes(HOST, Tag::truncate(5), address, length);
+    endpoint.handle(Instant::ZERO, Input::Tlp(read.unwrap()));
+}
+
+/// The host writes a double word.
+fn write(endpoint: &mut Endpoint, address: u64, value: u32) {
+    let data = Bytes::copy_from_slice(&value.to_le_bytes());
+    let write = Tlp::write_bytes(HOST, address, &data);
+    endpoint.handle(Instant::ZERO, Input::Tlp(write.unwrap()));
 }
 
 fn drain(endpoint: &mut Endpoint) -> Vec<Tlp> {
@@ -58,16 +75,7 @@ fn complete(
     left: usize,
     data: &[u8],
 ) {
-    let at = request.first_byte() + (request.byte_count() - left) as u64;
-    let completion = Completion {
-        completer: HOST,
-        requester: ID,
-        tag: request.tag,
-        status,
-        byte_count: left as u16,
-        lower_address: at as u8 & 0x7f,
-        byte_count_modified: false,
-    };
+    let completion = MemoryRequest { requester: ID, ..request }.completion(HOST, status, left);
     let tlp = Tlp::new(Packet::Completion(completion), Bytes::copy_from_slice(data));
     endpoint.handle(Instant::ZERO, Input::Tlp(tlp));
 }
@@ -80,8 +88,7 @@ fn bars_are_sized_and_decoded() {
     assert_eq!(endpoint.config.read(0x10), 0xffff_c004);
     assert_eq!(endpoint.config.read(0x14), 0xffff_ffff);
     let mut endpoint = enabled();
-    let request = MemoryRequest::for_bytes(HOST, Tag::truncate(5), BAR + 0x13, 6).unwrap();
-    endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::memory_read(request)));
+    read(&mut endpoint, BAR + 0x13, 6);
     let Some(Event::Read { offset: 0x13, length: 6, token }) = endpoint.poll_event() else {
         panic!("no read event");
     };
@@ -89,8 +96,7 @@ fn bars_are_sized_and_decoded() {
     let out = drain(&mut endpoint);
     assert_eq!(out.len(), 1);
     assert_eq!(&out[0].data[..], [0, 0, 0, 1, 2, 3, 4, 5, 6, 0, 0, 0]);
-    let outside = MemoryRequest::for_bytes(HOST, Tag::truncate(6), BAR + 0x4000, 4).unwrap();
-    endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::memory_read(outside)));
+    read(&mut endpoint, BAR + 0x4000, 4);
     let out = drain(&mut endpoint);
     assert!(matches!(
         out[0].packet,
@@ -104,8 +110,7 @@ fn memory_space_disabled_means_unsupported_request() {
     let mut endpoint = enabled();
     endpoint.handle(Instant::ZERO, config_write(0x04, 0x4));
     drain(&mut endpoint);
-    let request = MemoryRequest::for_bytes(HOST, Tag::default(), BAR, 4).unwrap();
-    endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::memory_read(request)));
+    read(&mut endpoint, BAR, 4);
     assert_eq!(endpoint.poll_event(), None);
     assert_eq!(endpoint.errors().unsupported_request, 1);
 }
@@ -213,9 +218,7 @@ fn writes_obey_mps_and_keep_their_order_with_interrupts() {
     let mut endpoint = enabled();
     let table = BAR + 0x2000;
     for (at, value) in [(0, 0xfee0_0000u32), (8, 0x21), (12, 0)] {
-        let request = MemoryRequest::for_bytes(HOST, Tag::default(), table + at, 4).unwrap();
-        let data = Bytes::copy_from_slice(&value.to_le_bytes());
-        endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::memory_write(request, data)));
+        write(&mut endpoint, table + at, value);
     }
     let control = endpoint.msix_capability;
     endpoint.handle(Instant::ZERO, config_write(control, 1 << 31));
@@ -228,9 +231,7 @@ fn writes_obey_mps_and_keep_their_order_with_interrupts() {
     assert_eq!(lengths, [256, 48, 4]);
     assert_eq!(&out[2].data[..], 0x21u32.to_le_bytes());
     // Vector 1 is masked: pending until it is unmasked.
-    let request = MemoryRequest::for_bytes(HOST, Tag::default(), table + 16 + 12, 4).unwrap();
-    let unmask = Tlp::memory_write(request, Bytes::from_static(&[0; 4]));
-    endpoint.handle(Instant::ZERO, Input::Tlp(unmask));
+    write(&mut endpoint, table + 16 + 12, 0);
     assert_eq!(drain(&mut endpoint).len(), 1);
 }
 
@@ -319,20 +320,6 @@ fn clearing_bus_master_ends_a_read_that_is_under_way() {
     }
     assert_eq!(endpoint.poll_event(), Some(failed(1)));
     assert_eq!(drain(&mut endpoint).len(), 1, "the configuration completion alone");
-}
-
-fn config_read(endpoint: &mut Endpoint, register: u16) -> u32 {
-    let request = ConfigRequest {
-        kind: ConfigKind::Type0,
-        requester: HOST,
-        tag: Tag::default(),
-        target: ID,
-        register,
-        first_be: 0xf,
-    };
-    endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::new(Packet::ConfigRead(request), Bytes::new())));
-    let answer = drain(endpoint).pop().expect("an answer");
-    u32::from_le_bytes(answer.data[..].try_into().unwrap())
 }
 
 #[test]

@@ -4,7 +4,6 @@ use super::scan::extended;
 use super::{Device, Kind, Node, Port, Settings};
 use crate::config::{ErrorReporting, capability, command, register};
 use crate::software::Bus;
-use std::fmt;
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
@@ -14,11 +13,13 @@ use wire::Bdf;
 const GRANULE: u64 = 1 << 20;
 
 /// Why a hierarchy cannot be set up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// More than 255 buses, or more than a hot-plug slot has left.
+    #[error("out of bus numbers")]
     Buses,
     /// The BARs need more memory window than there is.
+    #[error("devices need {need:#x} bytes of memory window, there are {have:#x}")]
     Window {
         /// Bytes needed.
         need: u64,
@@ -26,19 +27,6 @@ pub enum Error {
         have: u64,
     },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Buses => f.write_str("out of bus numbers"),
-            Self::Window { need, have } => {
-                write!(f, "devices need {need:#x} bytes of memory window, there are {have:#x}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Size and alignment that a node needs in its parent's window.
 fn need(node: &Node, settings: &Settings) -> (u64, u64) {
@@ -156,8 +144,7 @@ pub async fn program(bus: &Bus, node: &Node, settings: &Settings) {
     }
 }
 
-/// Resets a function (FLR, PCIe Base 4.0, section 6.6.2) and programs its
-/// registers again.
+/// Resets a function (FLR, PCIe Base 4.0, section 6.6.2) and programs its registers again.
 pub async fn reset_function(bus: &Bus, node: &Node, settings: &Settings) {
     if let Some(pcie) = node.pcie {
         bus.config_write(node.bdf, pcie + 8, 2, 1 << 15).await;
@@ -229,4 +216,14 @@ pub async fn set_msix(bus: &Bus, node: &Node, enable: bool) {
     let Some(msix) = node.device().and_then(|device| device.msix) else { return };
     let control = if enable { 1 << 15 } else { 0 };
     bus.config_write(node.bdf, msix.capability + 2, 2, control).await;
+}
+
+/// Makes an endpoint ready for its driver: it may master the bus, and each of these vectors
+/// signals its data.
+pub async fn enable(bus: &Bus, node: &Node, vectors: impl IntoIterator<Item = (u16, u32)>) {
+    enable_bus_master(bus, node.bdf, true).await;
+    for (vector, data) in vectors {
+        write_msix_entry(bus, node, vector, data, false);
+    }
+    set_msix(bus, node, true).await;
 }

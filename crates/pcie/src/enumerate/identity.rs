@@ -30,8 +30,7 @@ pub struct Identity {
     pub contents: Option<Contents>,
 }
 
-/// BARs (with address 0) and MSI-X capability of a function, as a driver sees
-/// them.
+/// BARs (with address 0) and MSI-X capability of a function, as a driver sees them.
 pub type Layout = (Vec<Bar>, Option<Msix>);
 
 /// The result of comparing the device found now with the one attached before.
@@ -218,7 +217,7 @@ mod tests {
         ] {
             assert_eq!(before.compare(&after, 9), expected, "{after:?}");
         }
-        assert_eq!(silent.compare(&silent, 9), Comparison::Same, "it never told");
+        assert_eq!(silent.compare(&silent, 9), Comparison::Same, "it has no capability");
         assert_eq!(silent.compare(&before, 9), new);
         let another = |after: Identity| match before.compare(&after, 9) {
             Comparison::Another(why) => why,

@@ -8,7 +8,9 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-pub use assign::{Error, enable_bus_master, program, reset_function, set_msix, write_msix_entry};
+pub use assign::{
+    Error, enable, enable_bus_master, program, reset_function, set_msix, write_msix_entry,
+};
 pub use identity::{
     Comparison, Contents, ContentsChange, Identity, Layout, identify, layout, write_owner,
 };
@@ -29,7 +31,7 @@ pub struct Settings {
     pub max_payload: usize,
     /// Max_Read_Request_Size in bytes.
     pub max_read_request: usize,
-    /// Endpoints that can are told to guard what they send with an ECRC.
+    /// Endpoints that can guard what they send with an ECRC.
     pub ecrc: bool,
     /// Endpoints are asked for the identity of their contents, as a host does
     /// that attaches them again when their link comes back.
@@ -88,8 +90,7 @@ pub enum Kind {
 /// A bridge function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// Device/Port Type of the PCI Express capability: 4 root port, 5
-    /// upstream, 6 downstream.
+    /// Device/Port Type of the PCI Express capability: 4 root port, 5 upstream, 6 downstream.
     pub port_type: u8,
     /// Physical slot number, if it implements one.
     pub slot: Option<u16>,
@@ -114,8 +115,7 @@ pub struct Device {
     pub msix: Option<Msix>,
     /// Device serial number, if it has one.
     pub serial: Option<u64>,
-    /// What it says of its data, if it does and was asked
-    /// ([`Settings::contents`]).
+    /// What it says of its data, if it does and was asked ([`Settings::contents`]).
     pub contents: Option<Contents>,
 }
 

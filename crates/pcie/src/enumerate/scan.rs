@@ -153,8 +153,7 @@ async fn device(bus: &Bus, bdf: Bdf, vendor: Option<u16>, msix: Option<u16>) -> 
     Device { bars, msix, serial, contents }
 }
 
-/// BARs, without addresses, and interrupts of an endpoint with its MSI-X
-/// capability at `msix`.
+/// BARs, without addresses, and interrupts of an endpoint with its MSI-X capability at `msix`.
 pub(super) async fn layout(bus: &Bus, bdf: Bdf, msix: Option<u16>) -> Layout {
     let msix = match msix {
         None => None,

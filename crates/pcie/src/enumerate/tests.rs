@@ -13,7 +13,6 @@ use wire::Instant;
 fn empty_switch(ports: u8) -> (Result<Hierarchy, Error>, BTreeMap<Bdf, u32>) {
     let bus = Bus::new();
     let mut task = Task::new(&bus, enumerate(bus.clone(), Settings::default()));
-    let mut buses: BTreeMap<Bdf, u32> = BTreeMap::new();
     let mut windows: BTreeMap<Bdf, u32> = BTreeMap::new();
     loop {
         if let Some(result) = task.poll(Instant::ZERO) {
@@ -41,9 +40,6 @@ fn empty_switch(ports: u8) -> (Result<Hierarchy, Error>, BTreeMap<Bdf, u32>) {
                     bus.answer(id, u64::from(value));
                 }
                 Request::ConfigWrite { target, offset, value, .. } => {
-                    if offset == register::PRIMARY_BUS {
-                        buses.insert(target, value);
-                    }
                     if offset == register::MEMORY_BASE {
                         windows.insert(target, value);
                     }

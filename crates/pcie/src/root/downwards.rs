@@ -4,17 +4,16 @@ use super::{HostOutput, Output, Pending, ROOT_PORT, RootComplex, TAGS};
 use crate::config::{command, register};
 use crate::function;
 use crate::port_queues::Receiver;
-use crate::software::{Request, RequestId};
+use crate::software::{Request, RequestId, low_bytes};
 use bytes::Bytes;
 use std::ops::RangeInclusive;
-use wire::tlp::{Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
+use wire::tlp::{Completion, ConfigKind, ConfigRequest, Packet, Status, Tlp};
 use wire::{Bdf, Instant, Tag};
 
 /// The requester ID of the host itself.
 const HOST: Bdf = Bdf::new(0, 0, 0);
 
 impl RootComplex {
-    /// Starts a request.
     pub(super) fn start(
         &mut self,
         now: Instant,
@@ -31,26 +30,23 @@ impl RootComplex {
             }
             Request::MemoryRead { address, size } => {
                 let tag = self.take_tag();
-                let read = MemoryRequest::for_bytes(HOST, tag, address, usize::from(size));
+                let read = Tlp::read_bytes(HOST, tag, address, size.into());
                 let Some(read) = read.filter(|_| self.port.claims_address(address)) else {
                     self.errors.unsupported_request += 1;
                     self.output_to_host(HostOutput::Answer(id, None));
                     return;
                 };
-                let queue = self.send(Tlp::memory_read(read), below);
+                let queue = self.send(read, below);
                 self.await_completion(now, tag, (id, request), None, queue);
             }
             Request::MemoryWrite { address, size, value } => {
-                let length = usize::from(size);
-                let write = MemoryRequest::for_bytes(HOST, Tag::default(), address, length);
+                let bytes = Bytes::copy_from_slice(&value.to_le_bytes()[..usize::from(size)]);
+                let write = Tlp::write_bytes(HOST, address, &bytes);
                 let Some(write) = write.filter(|_| self.port.claims_address(address)) else {
                     self.errors.unsupported_request += 1;
                     return;
                 };
-                let mut data = vec![0; write.length()];
-                let lead = write.leading();
-                data[lead..lead + length].copy_from_slice(&value.to_le_bytes()[..length]);
-                self.send(Tlp::memory_write(write, Bytes::from(data)), below);
+                self.send(write, below);
             }
             // The caller handles sleeps; one passed in here ends at once.
             Request::Sleep(_) => self.output_to_host(HostOutput::Answer(id, Some(0))),
@@ -76,14 +72,13 @@ impl RootComplex {
             let value = match write {
                 None => self.port.read(offset) >> shift,
                 Some(value) => {
-                    let effects = self.port.write(offset & !3, first_be, value << shift);
-                    if effects.secondary_reset {
+                    if self.port.write(offset & !3, first_be, value << shift) {
                         self.hot_reset();
                     }
                     0
                 }
             };
-            self.output_to_host(HostOutput::Answer(id, Some(masked(u64::from(value), size))));
+            self.output_to_host(HostOutput::Answer(id, Some(low_bytes(u64::from(value), size))));
             return;
         }
         if target.bus() == 0 || !self.port.claims_bus(target.bus()) {
@@ -128,8 +123,7 @@ impl RootComplex {
         }
     }
 
-    /// Resets everything below: fails requests in flight, clears bus masters and
-    /// deasserts INTx.
+    /// Resets everything below: fails requests in flight, clears bus masters and deasserts INTx.
     fn hot_reset(&mut self) {
         self.below.clear();
         self.bus_masters.clear();
@@ -209,15 +203,10 @@ impl RootComplex {
     }
 }
 
-/// Whether this reads a vendor ID: software probes for functions by it, so that
-/// an Unsupported Request is no error (PCIe Base 4.0, section 2.3.2,
-/// implementation note).
+/// Whether this reads a vendor ID: software probes for functions by it, so that an Unsupported
+/// Request is no error (PCIe Base 4.0, section 2.3.2, implementation note).
 fn is_probe(request: &Request) -> bool {
     matches!(request, Request::ConfigRead { offset: 0, .. })
-}
-
-fn masked(value: u64, size: u8) -> u64 {
-    if size >= 8 { value } else { value & ((1 << (u32::from(size) * 8)) - 1) }
 }
 
 /// The value in a completion; `Err` if it contradicts the request.

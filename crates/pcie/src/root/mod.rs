@@ -60,16 +60,14 @@ pub enum Input {
     Request(RequestId, Request),
     /// A packet from below the root port.
     Tlp(Tlp),
-    /// The data of a [`HostOutput::HostRead`]; `None` if the device may not read
-    /// some of them.
+    /// The data of a [`HostOutput::HostRead`]; `None` if the device may not read some of them.
     HostData(ReadToken, Option<Bytes>),
 }
 
 /// Output of the root complex.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Downstream of the root port: a packet, or a hot reset by Secondary Bus
-    /// Reset.
+    /// Downstream of the root port: a packet, or a hot reset by Secondary Bus Reset.
     Downstream(function::Input),
     /// For the host.
     Host(HostOutput),
@@ -80,8 +78,7 @@ pub enum Output {
 /// Output for the host: its software, memory and interrupt controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostOutput {
-    /// Answer to a request: the value, or `None` if it failed (reads are all
-    /// ones then).
+    /// Answer to a request: the value, or `None` if it failed (reads are all ones then).
     Answer(RequestId, Option<u64>),
     /// A device reads host memory; answer with [`Input::HostData`].
     HostRead {

@@ -6,6 +6,8 @@ use crate::enumerate::{self, Hierarchy};
 use crate::function;
 use crate::software::Task;
 use crate::testing::{Testbed, endpoint};
+use wire::Tag;
+use wire::tlp::{MemoryRequest, Packet, Status};
 
 impl Testbed<Endpoint> {
     fn enumerated() -> (Self, Hierarchy) {
@@ -23,6 +25,28 @@ impl Testbed<Endpoint> {
         self.run(async move { enumerate::enable_bus_master(&bus, bdf, true).await });
         bdf
     }
+
+    fn receive(&mut self, tlp: Tlp) {
+        self.root.handle(self.now, Input::Tlp(tlp), &Ready::ALL);
+    }
+
+    fn host_data(&mut self, token: ReadToken, data: Option<Bytes>) {
+        self.root.handle(self.now, Input::HostData(token, data), &Ready::ALL);
+    }
+
+    /// The last output, a read of host memory: its requester, address and length.
+    fn host_read(&mut self) -> (ReadToken, (Bdf, u64, usize)) {
+        match self.outputs.pop() {
+            Some(Output::Host(HostOutput::HostRead { token, requester, address, length })) => {
+                (token, (requester, address, length))
+            }
+            output => panic!("no read of host memory: {output:?}"),
+        }
+    }
+}
+
+fn write(requester: Bdf, address: u64, bytes: usize) -> Tlp {
+    Tlp::write_bytes(requester, address, &Bytes::from(vec![1; bytes])).unwrap()
 }
 
 #[test]
@@ -57,22 +81,10 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
     let bdf = testbed.master();
     testbed.function.dma_read(1, 0x10_0040, 300);
     testbed.settle();
-    let Some(Output::Host(HostOutput::HostRead {
-        token,
-        requester,
-        address: 0x10_0040,
-        length: 300,
-    })) = testbed.outputs.pop()
-    else {
-        panic!("no read of host memory");
-    };
-    assert_eq!(requester, bdf);
+    let (token, read) = testbed.host_read();
+    assert_eq!(read, (bdf, 0x10_0040, 300));
     let data: Vec<u8> = (0..300u32).map(|i| i as u8).collect();
-    testbed.root.handle(
-        testbed.now,
-        Input::HostData(token, Some(Bytes::from(data.clone()))),
-        &Ready::ALL,
-    );
+    testbed.host_data(token, Some(Bytes::from(data.clone())));
     testbed.settle();
     let Some(Event::ReadDone { id: 1, result: Ok(read) }) = testbed.function.poll_event() else {
         panic!("no data");
@@ -80,10 +92,8 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
     assert_eq!(&read[..], &data[..]);
     testbed.function.dma_read(2, 0x20_0000, 4);
     testbed.settle();
-    let Some(Output::Host(HostOutput::HostRead { token, .. })) = testbed.outputs.pop() else {
-        panic!("no read")
-    };
-    testbed.root.handle(testbed.now, Input::HostData(token, None), &Ready::ALL);
+    let (token, _) = testbed.host_read();
+    testbed.host_data(token, None);
     testbed.settle();
     let refused = Err(crate::endpoint::DmaError::UnsupportedRequest);
     assert_eq!(testbed.function.poll_event(), Some(Event::ReadDone { id: 2, result: refused }));
@@ -92,10 +102,7 @@ fn memory_is_read_in_completions_that_end_at_boundaries() {
 #[test]
 fn a_device_without_bus_master_reaches_nothing_even_if_it_lies() {
     let (mut testbed, _) = Testbed::enumerated();
-    let liar =
-        wire::tlp::MemoryRequest::for_bytes(Bdf::new(1, 0, 0), wire::Tag::default(), 0x1000, 4);
-    let write = Tlp::memory_write(liar.unwrap(), Bytes::from_static(&[1; 4]));
-    testbed.root.handle(testbed.now, Input::Tlp(write), &Ready::ALL);
+    testbed.receive(write(Bdf::new(1, 0, 0), 0x1000, 4));
     testbed.settle();
     assert!(testbed.outputs.is_empty());
     assert_eq!(testbed.root.errors().bus_master_off, 1);
@@ -105,26 +112,17 @@ fn a_device_without_bus_master_reaches_nothing_even_if_it_lies() {
 fn interrupts_are_whole_double_words_and_nothing_reads_their_window() {
     let (mut testbed, _) = Testbed::enumerated();
     let bdf = testbed.master();
-    let request = |bytes| {
-        wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), MSI_WINDOW.start, bytes)
-            .unwrap()
-    };
     for bytes in [2, 8, 64] {
-        let data = Bytes::from(vec![1; request(bytes).length()]);
-        testbed.root.handle(
-            testbed.now,
-            Input::Tlp(Tlp::memory_write(request(bytes), data)),
-            &Ready::ALL,
-        );
+        testbed.receive(write(bdf, MSI_WINDOW.start, bytes));
     }
-    testbed.root.handle(testbed.now, Input::Tlp(Tlp::memory_read(request(4))), &Ready::ALL);
+    testbed.receive(Tlp::read_bytes(bdf, Tag::default(), MSI_WINDOW.start, 4).unwrap());
     let Output::Downstream(function::Input::Tlp(answer)) =
         testbed.root.poll(testbed.now, &Ready::ALL)
     else {
         panic!("nobody answers the read");
     };
-    let wire::tlp::Packet::Completion(answer) = answer.packet else { panic!("no completion") };
-    assert_eq!(answer.status, wire::tlp::Status::UnsupportedRequest);
+    let Packet::Completion(answer) = answer.packet else { panic!("no completion") };
+    assert_eq!(answer.status, Status::UnsupportedRequest);
     testbed.settle();
     assert!(testbed.outputs.is_empty(), "{:?}", testbed.outputs);
     assert_eq!(testbed.root.errors().unsupported_request, 4);
@@ -136,9 +134,7 @@ fn interrupts_come_behind_the_writes_before_them() {
     let node = hierarchy.endpoints()[0].clone();
     let bus = testbed.bus.clone();
     testbed.run(async move {
-        enumerate::enable_bus_master(&bus, node.bdf, true).await;
-        enumerate::write_msix_entry(&bus, &node, 2, 0x42, false);
-        enumerate::set_msix(&bus, &node, true).await;
+        enumerate::enable(&bus, &node, [(2, 0x42)]).await;
     });
     testbed.function.dma_write(0x5000, Bytes::from_static(&[1, 2, 3]));
     testbed.function.interrupt(2);
@@ -179,12 +175,9 @@ fn a_dead_device_answers_all_ones_after_the_completion_timeout() {
 fn bytes_that_are_not_enabled_are_not_written() {
     let (mut testbed, _) = Testbed::enumerated();
     let bdf = testbed.master();
-    let request = wire::tlp::MemoryRequest {
-        first_be: 0b1001,
-        ..wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), 0x1000, 4).unwrap()
-    };
-    let write = Tlp::memory_write(request, Bytes::from_static(&[1, 2, 3, 4]));
-    testbed.root.handle(testbed.now, Input::Tlp(write), &Ready::ALL);
+    let mut request = MemoryRequest::for_bytes(bdf, Tag::default(), 0x1000, 4).unwrap();
+    request.first_be = 0b1001;
+    testbed.receive(Tlp::memory_write(request, Bytes::from_static(&[1, 2, 3, 4])));
     testbed.settle();
     let written =
         |address, data| Output::Host(HostOutput::HostWrite { requester: bdf, address, data });
@@ -200,9 +193,7 @@ fn secondary_bus_reset_ends_everything_below() {
     let bdf = testbed.master();
     testbed.function.dma_read(1, 0x1000, 64);
     testbed.settle();
-    let Some(Output::Host(HostOutput::HostRead { token, .. })) = testbed.outputs.pop() else {
-        panic!("no read")
-    };
+    let (token, _) = testbed.host_read();
     testbed.dead = true;
     let bus = testbed.bus.clone();
     let mut task = Task::new(&testbed.bus.clone(), async move { bus.config_read(bdf, 0, 4).await });
@@ -212,14 +203,8 @@ fn secondary_bus_reset_ends_everything_below() {
     testbed.run(async move { bus.config_write(ROOT_PORT, 0x3e, 2, 1 << 6).await });
     assert_eq!(task.poll(testbed.now), Some(!0), "what was in flight fails at once");
     assert_eq!(testbed.outputs, [Output::Downstream(function::Input::HotReset)]);
-    testbed.root.handle(
-        testbed.now,
-        Input::HostData(token, Some(Bytes::from(vec![0; 64]))),
-        &Ready::ALL,
-    );
+    testbed.host_data(token, Some(Bytes::from(vec![0; 64])));
     assert_eq!(testbed.root.poll(testbed.now, &Ready::ALL), Output::Wait(Wait::default()));
-    let write = wire::tlp::MemoryRequest::for_bytes(bdf, wire::Tag::default(), 0x1000, 4);
-    let write = Tlp::memory_write(write.unwrap(), Bytes::from_static(&[1; 4]));
-    testbed.root.handle(testbed.now, Input::Tlp(write), &Ready::ALL);
+    testbed.receive(write(bdf, 0x1000, 4));
     assert_eq!(testbed.root.errors().bus_master_off, 1, "nobody masters the bus after a reset");
 }

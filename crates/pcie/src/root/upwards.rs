@@ -3,9 +3,9 @@
 use super::{HostOutput, MSI_WINDOW, ROOT_PORT, ReadToken, RootComplex};
 use crate::port_queues::Receiver;
 use crate::split;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use wire::Bdf;
-use wire::tlp::{Completion, MemoryRequest, Message, Packet, Status, Tlp, message_code};
+use wire::tlp::{MemoryRequest, Message, Packet, Status, Tlp, message_code, whole_double_words};
 
 impl RootComplex {
     pub(super) fn receive(&mut self, tlp: Tlp, below: &impl Receiver) {
@@ -86,31 +86,17 @@ impl RootComplex {
         let Packet::MemoryRead(request) = token.tlp.packet else {
             unreachable!("only reads make tokens");
         };
-        let Some(data) = data else {
+        let Some(mut data) = data else {
             self.errors.unsupported_request += 1;
             return self.unsupported_request(&token.tlp, below);
         };
         assert_eq!(data.len(), request.byte_count(), "bytes against the request");
         let size = self.settings.completion_size.min(self.port.max_payload());
-        let mut done = 0;
+        let Tlp { tc, attributes, .. } = *token.tlp;
         for (at, bytes) in split::pieces(request.first_byte(), data.len(), size) {
-            let completion = Completion {
-                completer: ROOT_PORT,
-                requester: request.requester,
-                tag: request.tag,
-                status: Status::Success,
-                byte_count: (data.len() - done) as u16,
-                lower_address: at as u8 & 0x7f,
-                byte_count_modified: false,
-            };
-            let payload = padded(at, &data.slice(done..done + bytes));
-            let tlp = Tlp {
-                tc: token.tlp.tc,
-                attributes: token.tlp.attributes,
-                ..Tlp::new(Packet::Completion(completion), payload)
-            };
-            self.send(tlp, below);
-            done += bytes;
+            let completion = request.completion(ROOT_PORT, Status::Success, data.len());
+            let data = whole_double_words(at, &data.split_to(bytes));
+            self.send(Tlp { tc, attributes, data, ..Tlp::completion(completion) }, below);
         }
     }
 
@@ -125,15 +111,4 @@ impl RootComplex {
             self.output_to_host(HostOutput::Intx { wire, level });
         }
     }
-}
-
-/// `bytes` from the address `at`, padded to whole double words.
-fn padded(at: u64, bytes: &Bytes) -> Bytes {
-    let lead = at as usize & 3;
-    if lead == 0 && bytes.len().is_multiple_of(4) {
-        return bytes.clone();
-    }
-    let mut payload = BytesMut::zeroed((lead + bytes.len()).next_multiple_of(4));
-    payload[lead..lead + bytes.len()].copy_from_slice(bytes);
-    payload.freeze()
 }

@@ -26,7 +26,7 @@ pub struct FlowConfig {
     /// Until when.
     pub stop: Instant,
     /// Bytes that it hands to the raw transport in one call.
-    pub chunk: usize,
+    pub segment: usize,
 }
 
 /// The configuration of a simulation of flows.
@@ -181,8 +181,8 @@ impl Flows {
             if !flow.raw.stations.iter().all(known) || from == to || flow.raw.priority > 7 {
                 return fail("a flow goes from one station to another, at priority 0 to 7");
             }
-            if flow.chunk == 0 {
-                return fail("a flow sends chunks of some bytes");
+            if flow.segment == 0 {
+                return fail("a flow sends segments of some bytes");
             }
             let none = Encapsulation::default();
             let ends = network.open_raw(&flow.raw, number, none, [owner; 2]);
@@ -219,7 +219,7 @@ impl Flow {
         while let Some(arrived) = network.receive(self.ends[1]) {
             self.delivered += arrived.bytes.len() as u64;
         }
-        let FlowConfig { start, stop, chunk, .. } = self.config;
+        let FlowConfig { start, stop, segment, .. } = self.config;
         if now >= stop {
             return None;
         }
@@ -231,7 +231,7 @@ impl Flow {
             if room == 0 {
                 return None;
             }
-            let station = network.send(now, self.ends[0], vec![0; room.min(chunk)].into(), 0);
+            let station = network.send(now, self.ends[0], vec![0; room.min(segment)].into(), 0);
             context.kernel.arm_by(station, now);
         }
     }

@@ -47,7 +47,7 @@ pub fn incast(senders: usize, congestion: Config, apart: Duration, time: Duratio
         },
         start: Instant::from_ps(apart.as_ps() * (sender as u64 - 1)),
         stop: Instant::ZERO + time,
-        chunk: usize::MAX,
+        segment: usize::MAX,
     };
     FlowsConfig {
         seed: 1,

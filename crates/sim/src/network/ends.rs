@@ -163,8 +163,8 @@ impl Network {
                 host.handle(now, tcp::Input::Send { socket: *id, data });
             }
             Protocol::Raw(raw) => {
-                let chunk = raw.encapsulation.wrap(data.into(), tlps);
-                raw.endpoint.send(now, chunk);
+                let segment = raw.encapsulation.wrap(data.into(), tlps);
+                raw.endpoint.send(now, segment);
                 scheduler.first = (end.number + 1) % count;
             }
         }

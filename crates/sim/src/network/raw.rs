@@ -208,11 +208,11 @@ impl RawScheduler {
                     continue;
                 }
                 Output::Timeout(at) => return (moved, at),
-                Output::Delivered(chunk) => {
+                Output::Delivered(segment) => {
                     let way = raw.latencies.remove(&raw.next.number());
                     let way = way.unwrap_or_else(|| FrameLatency::new(now));
                     raw.next = raw.next.plus(1);
-                    end.inbox.push_back(Arrived::over_raw(chunk, &way));
+                    end.inbox.push_back(Arrived::over_raw(segment, &way));
                 }
                 Output::Connected => end.connected = true,
                 Output::Down(_) => {

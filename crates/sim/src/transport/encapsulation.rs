@@ -21,13 +21,13 @@ impl Encapsulation {
     }
 
     /// Adds the bytes to a payload with so many TLPs.
-    pub(crate) fn wrap(self, mut chunk: Vec<u8>, tlps: usize) -> Vec<u8> {
+    pub(crate) fn wrap(self, mut segment: Vec<u8>, tlps: usize) -> Vec<u8> {
         if self.frame >= 2 {
             let more = self.frame + self.tlp * tlps;
-            chunk.resize(chunk.len() + more - 2, 0);
-            chunk.extend_from_slice(&(more as u16).to_be_bytes());
+            segment.resize(segment.len() + more - 2, 0);
+            segment.extend_from_slice(&(more as u16).to_be_bytes());
         }
-        chunk
+        segment
     }
 
     /// Removes the bytes from a received payload.
@@ -48,18 +48,18 @@ mod tests {
     #[test]
     fn a_frame_pays_for_itself_and_for_each_tlp() {
         let one = Encapsulation { frame: 12, tlp: 10 };
-        let chunk = vec![7; 100];
+        let segment = vec![7; 100];
         for count in [1, 9] {
-            let wrapped = one.wrap(chunk.clone(), count);
-            assert_eq!(wrapped.len(), chunk.len() + 12 + 10 * count);
+            let wrapped = one.wrap(segment.clone(), count);
+            assert_eq!(wrapped.len(), segment.len() + 12 + 10 * count);
             let mut bytes = Bytes::from(wrapped);
             one.unwrap(&mut bytes);
-            assert_eq!(bytes, chunk);
+            assert_eq!(bytes, segment);
         }
         assert_eq!(one.room(1488), 1476);
         let none = Encapsulation::default();
-        let mut bytes = Bytes::from(none.wrap(chunk.clone(), 2));
+        let mut bytes = Bytes::from(none.wrap(segment.clone(), 2));
         none.unwrap(&mut bytes);
-        assert_eq!(bytes, chunk);
+        assert_eq!(bytes, segment);
     }
 }

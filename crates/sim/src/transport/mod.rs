@@ -55,7 +55,7 @@ impl TransportConfig {
         match self {
             Self::Pipe(pipe) => pipe.script.map_or(pipe.max_packet, |script| script.room),
             Self::Tcp(tcp) => tcp.burst,
-            Self::Raw(raw) => raw.settings.chunk,
+            Self::Raw(raw) => raw.settings.segment,
         }
     }
 }

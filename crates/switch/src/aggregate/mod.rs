@@ -29,8 +29,7 @@ pub enum Departure {
     Now,
     /// At this time, if no further TLP is queued.
     At(Instant),
-    /// After another input: the queue is empty, or its TLPs have no credits or
-    /// no room.
+    /// After another input: the queue is empty, or its TLPs have no credits or no room.
     Later,
 }
 
@@ -70,10 +69,8 @@ impl Aggregate {
 
     /// Which classes have room.
     pub fn ready(&self) -> Ready {
-        Class::ALL.into_iter().fold(Ready::NONE, |ready, class| {
-            let room =
-                self.queue.len(class) < MAX_PACKETS && self.queue.payload(class) < MAX_PAYLOAD;
-            ready.with(class, room)
+        Ready::of(|class| {
+            self.queue.len(class) < MAX_PACKETS && self.queue.payload(class) < MAX_PAYLOAD
         })
     }
 
@@ -129,9 +126,8 @@ impl Aggregate {
         }
     }
 
-    /// Moves TLPs to the end of `frame` while they fit in `room` bytes and the
-    /// policy lets them share it. Calls `each` with the mark and the bytes of
-    /// each TLP; returns how many were moved.
+    /// Moves TLPs to the end of `frame` while they fit in `room` bytes and the policy lets them
+    /// share it. Calls `each` with the mark and the bytes of each TLP; returns how many were moved.
     pub fn fill(
         &mut self,
         frame: &mut BytesMut,
@@ -159,8 +155,7 @@ impl Aggregate {
         count
     }
 
-    /// Removes the first TLP of a class, `length` bytes long, and consumes its
-    /// credits.
+    /// Removes the first TLP of a class, `length` bytes long, and consumes its credits.
     fn take(&mut self, class: Class, length: usize) -> Option<Tlp> {
         let tlp = self.queue.take(class)?;
         let class = class.index();
@@ -172,13 +167,13 @@ impl Aggregate {
         Some(tlp)
     }
 
-    /// Sets new credit limits. Returns `false` if one goes backwards, which
-    /// violates the protocol.
+    /// Sets new credit limits. Returns `false` if one goes backwards, which violates the protocol.
     pub fn grant(&mut self, limits: [Grant; 3]) -> bool {
         let forward = |old: u32, new: u32| new.wrapping_sub(old) < 1 << 31;
-        let pairs = self.limits.iter().zip(&limits);
-        let valid = pairs
-            .into_iter()
+        let valid = self
+            .limits
+            .iter()
+            .zip(&limits)
             .all(|(old, new)| forward(old.headers, new.headers) && forward(old.data, new.data));
         if valid {
             self.limits = limits;
@@ -217,8 +212,7 @@ impl Aggregate {
         self.queue.marks()
     }
 
-    /// Drops all queued TLPs and keeps the credits. Returns how many posted
-    /// TLPs were dropped.
+    /// Drops all queued TLPs and keeps the credits. Returns how many posted TLPs were dropped.
     pub fn clear(&mut self) -> usize {
         let posted = self.queue.len(Class::Posted);
         self.queue.clear();
@@ -229,14 +223,12 @@ impl Aggregate {
 
     /// The classes whose first TLP has credits.
     fn allowed(&self) -> Ready {
-        Class::ALL.into_iter().fold(Ready::NONE, |ready, class| {
-            let Some(front) = self.queue.front(class) else { return ready };
+        Ready::of(|class| {
             let (used, limit) = (self.used[class.index()], self.limits[class.index()]);
-            let left = |used: u32, limit: u32| limit.wrapping_sub(used);
-            let need = front.data_credits();
-            let enough =
-                left(used.headers, limit.headers) >= 1 && left(used.data, limit.data) >= need;
-            ready.with(class, enough)
+            self.queue.front(class).is_some_and(|front| {
+                limit.headers.wrapping_sub(used.headers) >= 1
+                    && limit.data.wrapping_sub(used.data) >= front.data_credits()
+            })
         })
     }
 }

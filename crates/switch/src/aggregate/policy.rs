@@ -17,10 +17,9 @@ pub enum Policy {
     /// A frame leaves when it is full, or this long after its first TLP was
     /// queued: what Suzuki et al. (2014) call method 1 of the related work.
     Wait(Duration),
-    /// Whenever the network takes a frame, all queued TLPs go into it, up to the
-    /// frame's size (J. Suzuki et al., "End-to-End Adaptive Packet
-    /// Aggregation for High-Throughput I/O Bus Network Using Ethernet", Hot
-    /// Interconnects 2014). No timer, no parameter.
+    /// Whenever the network takes a frame, all queued TLPs go into it, up to the frame's size (J.
+    /// Suzuki et al., "End-to-End Adaptive Packet Aggregation for High-Throughput I/O Bus Network
+    /// Using Ethernet", Hot Interconnects 2014). No timer, no parameter.
     #[default]
     Adaptive,
 }
@@ -41,16 +40,9 @@ impl fmt::Display for Policy {
 }
 
 /// A text that names no policy, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct UnknownPolicy(String);
-
-impl fmt::Display for UnknownPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UnknownPolicy {}
 
 impl FromStr for Policy {
     type Err = UnknownPolicy;

@@ -2,17 +2,14 @@
 
 use super::*;
 use bytes::Bytes;
-use wire::tlp::MemoryRequest;
 use wire::{Bdf, Duration, Tag};
 
 fn write(length: usize) -> Tlp {
-    let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, length);
-    Tlp::memory_write(request.unwrap(), Bytes::from(vec![0; length]))
+    Tlp::write_bytes(Bdf::default(), 0x1000, &Bytes::from(vec![0; length])).unwrap()
 }
 
 fn read() -> Tlp {
-    let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, 4);
-    Tlp::memory_read(request.unwrap())
+    Tlp::read_bytes(Bdf::default(), Tag::default(), 0x1000, 4).unwrap()
 }
 
 fn limits(headers: u32, data: u32) -> [Grant; 3] {

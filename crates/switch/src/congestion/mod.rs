@@ -45,82 +45,78 @@ pub struct Acknowledged {
 
 /// The congestion control of one connection.
 #[derive(Clone, Debug)]
-pub struct Controller {
-    kind: Kind,
-}
-
-#[derive(Clone, Debug)]
-enum Kind {
+pub enum Controller {
+    /// As [`Config::None`].
     None,
+    /// As [`Config::Rate`].
     Rate(RateLimit),
+    /// As [`Config::Swift`].
     Swift(Swift),
 }
 
 impl Controller {
     /// A controller for frames of at most `frame` bytes on the wire.
     pub fn new(config: Config, frame: u64) -> Self {
-        let kind = match config {
-            Config::None => Kind::None,
-            Config::Rate(rate) => Kind::Rate(RateLimit::new(rate, frame)),
-            Config::Swift(swift) => Kind::Swift(Swift::new(swift, frame)),
-        };
-        Self { kind }
+        match config {
+            Config::None => Self::None,
+            Config::Rate(rate) => Self::Rate(RateLimit::new(rate, frame)),
+            Config::Swift(swift) => Self::Swift(Swift::new(swift, frame)),
+        }
     }
 
-    /// Whether a frame of `bytes` may be sent now, with `in_flight` bytes
-    /// unacknowledged.
+    /// Whether a frame of `bytes` may be sent now, with `in_flight` bytes unacknowledged.
     pub fn may_send(&self, now: Instant, in_flight: u64, bytes: u64) -> bool {
-        match &self.kind {
-            Kind::None => true,
-            Kind::Rate(limit) => limit.may_send(now),
-            Kind::Swift(swift) => swift.may_send(now, in_flight, bytes),
+        match self {
+            Self::None => true,
+            Self::Rate(limit) => limit.may_send(now),
+            Self::Swift(swift) => swift.may_send(now, in_flight, bytes),
         }
     }
 
     /// No frame may be sent before this time, whatever is acknowledged.
     pub fn not_before(&self) -> Instant {
-        match &self.kind {
-            Kind::None => Instant::ZERO,
-            Kind::Rate(limit) => limit.not_before(),
-            Kind::Swift(swift) => swift.not_before(),
+        match self {
+            Self::None => Instant::ZERO,
+            Self::Rate(limit) => limit.not_before(),
+            Self::Swift(swift) => swift.not_before(),
         }
     }
 
     /// A frame was sent; `data` if it is a data frame.
     pub fn sent(&mut self, now: Instant, bytes: u64, data: bool) {
-        match &mut self.kind {
-            Kind::None => {}
-            Kind::Rate(limit) => limit.sent(now, bytes),
-            Kind::Swift(swift) if data => swift.sent(now, bytes),
-            Kind::Swift(_) => {}
+        match self {
+            Self::None => {}
+            Self::Rate(limit) => limit.sent(now, bytes),
+            Self::Swift(swift) if data => swift.sent(now, bytes),
+            Self::Swift(_) => {}
         }
     }
 
     /// Frames were acknowledged.
     pub fn acknowledged(&mut self, now: Instant, what: Acknowledged) {
-        if let Kind::Swift(swift) = &mut self.kind {
+        if let Self::Swift(swift) = self {
             swift.acknowledged(now, what);
         }
     }
 
     /// A frame was lost.
     pub fn lost(&mut self, now: Instant) {
-        if let Kind::Swift(swift) = &mut self.kind {
+        if let Self::Swift(swift) = self {
             swift.lost(now);
         }
     }
 
     /// The retransmission timeout expired, for the `count`th time in a row.
     pub fn timed_out(&mut self, now: Instant, count: u32) {
-        if let Kind::Swift(swift) = &mut self.kind {
+        if let Self::Swift(swift) = self {
             swift.timed_out(now, count);
         }
     }
 
     /// The congestion window in bytes on the wire, if there is one.
     pub fn window(&self) -> Option<u64> {
-        match &self.kind {
-            Kind::Swift(swift) => Some(swift.window()),
+        match self {
+            Self::Swift(swift) => Some(swift.window()),
             _ => None,
         }
     }

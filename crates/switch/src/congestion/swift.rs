@@ -5,11 +5,10 @@
 //! in the Datacenter", SIGCOMM 2020: section 3.2 (algorithm 1), 3.4 (windows
 //! below one frame), 3.5 (scaling of the target by the number of flows).
 //!
-//! Reasons for Swift: it needs timestamps of the end hosts only, so it works
-//! over ordinary switches (DCTCP and DCQCN need ECN, HPCC needs telemetry). It
-//! bounds the queue, in microseconds. It works below one frame per round trip,
-//! where many devices that answer one host (incast) end up. It is fair without
-//! knowing the number of flows.
+//! Reasons for Swift: it needs timestamps of the end hosts only, so it works over ordinary switches
+//! (DCTCP and DCQCN need ECN, HPCC needs telemetry). It bounds the queue, in microseconds. It works
+//! below one frame per round trip, where many devices that answer one host (incast) end up. It is
+//! fair without knowing the number of flows.
 //!
 //! Differences from the paper:
 //! - There is one delay instead of fabric and endpoint delay (3.3): the round
@@ -29,13 +28,11 @@ use wire::{Duration, Instant};
 /// The round trip at which Swift neither grows nor shrinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A fixed target, as in the paper. It must exceed the round trip of a
-    /// largest frame through empty queues. All flows that share a queue should
-    /// have the same target.
+    /// A fixed target, as in the paper. It must exceed the round trip of a largest frame through
+    /// empty queues. All flows that share a queue should have the same target.
     RoundTrip(Duration),
-    /// This much above the minimum round trip of the last 10 to 20 s. A flow
-    /// that starts behind a standing queue takes the queue for distance and gets
-    /// more than its share.
+    /// This much above the minimum round trip of the last 10 to 20 s. A flow that starts behind a
+    /// standing queue takes the queue for distance and gets more than its share.
     Above(Duration),
 }
 
@@ -92,8 +89,7 @@ const MAX_FRAMES: u64 = 4096;
 /// The smallest window is one frame divided by this.
 const MIN_WINDOW_DIVISOR: u64 = 128;
 
-/// Timeouts in a row after which the window is the smallest
-/// ("RETX_RESET_THRESHOLD").
+/// Timeouts in a row after which the window is the smallest ("RETX_RESET_THRESHOLD").
 const TIMEOUTS: u32 = 5;
 
 /// Loss above this is congestion, in parts of 1024: 2 %.
@@ -105,8 +101,7 @@ const LOSS_MEMORY: u32 = 256;
 /// How long a minimum round trip is kept at least.
 const EPOCH: Duration = Duration::from_ms(10_000);
 
-/// Frame size classes, each with a minimum round trip of its own: short frames
-/// are faster.
+/// Frame size classes, each with a minimum round trip of its own: short frames are faster.
 const SIZE_CLASSES: usize = 4;
 
 /// Swift's state for one connection.
@@ -158,8 +153,7 @@ impl Swift {
         now >= self.not_before && (in_flight == 0 || in_flight + bytes <= self.window())
     }
 
-    /// When the next frame may be sent: below a window of one frame, frames are
-    /// paced.
+    /// When the next frame may be sent: below a window of one frame, frames are paced.
     pub fn not_before(&self) -> Instant {
         self.not_before
     }
@@ -193,8 +187,7 @@ impl Swift {
         }
     }
 
-    /// A frame was lost, as acknowledgements of later frames show: "On Fast
-    /// Recovery".
+    /// A frame was lost, as acknowledgements of later frames show: "On Fast Recovery".
     pub fn lost(&mut self, now: Instant) {
         self.loss += ((1 << 20) - self.loss) / LOSS_MEMORY;
         if self.above_target || self.loss > LOSS_THRESHOLD << 10 {

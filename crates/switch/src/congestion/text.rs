@@ -6,21 +6,12 @@ use std::str::FromStr;
 use wire::Duration;
 
 /// A text that names no congestion control.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no congestion control: {0:?}; there are none, swift, swift=50us (the round trip aimed at), \
+     rate=5G (bits of wire a second)"
+)]
 pub struct UnknownCongestion(pub String);
-
-impl fmt::Display for UnknownCongestion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no congestion control: {:?}; there are none, swift, swift=50us (the round trip aimed \
-             at), rate=5G (bits of wire a second)",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for UnknownCongestion {}
 
 impl FromStr for Config {
     type Err = UnknownCongestion;

@@ -1,4 +1,4 @@
-//! Received frames become chunks of the stream. The peer is not trusted.
+//! Received frames become segments of the stream. The peer is not trusted.
 
 use super::receiver::{Received, WAITED_UNIT};
 use super::{Cause, Endpoint, Output, State};
@@ -29,11 +29,12 @@ impl Endpoint {
             Body::Close(reason) => self.down(Cause::Closed(reason)),
             // Not up: the Accept was lost or is late, and is sent again.
             Body::Data { .. } | Body::Ack { .. } if !self.is_established() => {}
-            Body::Data { sequence, chunk } => {
+            Body::Data { sequence, segment } => {
                 self.acknowledged(now, frame, None, &Bitmap::default());
                 if self.is_up() {
-                    let chunk = bytes.slice_ref(chunk);
-                    match self.receiver.receive(now, sequence, chunk, self.settings.ack_policy()) {
+                    let segment = bytes.slice_ref(segment);
+                    match self.receiver.receive(now, sequence, segment, self.settings.ack_policy())
+                    {
                         Received::Accepted => {}
                         Received::Duplicate => self.counters.duplicates += 1,
                         Received::BeyondWindow => self.counters.beyond_window += 1,
@@ -59,9 +60,9 @@ impl Endpoint {
     }
 
     fn deliver(&mut self) {
-        while let Some(chunk) = self.receiver.next() {
+        while let Some(segment) = self.receiver.next() {
             self.counters.delivered += 1;
-            self.outputs.push_back(Output::Delivered(chunk));
+            self.outputs.push_back(Output::Delivered(segment));
         }
     }
 

@@ -1,11 +1,11 @@
-//! The raw-Ethernet carrier of a link: chunks of its stream, each in one
+//! The raw-Ethernet carrier of a link: segments of its stream, each in one
 //! Ethernet frame of EtherType 0x88B5, delivered exactly once and in order.
 //!
 //! A state machine: call [`Endpoint::handle`], then [`Endpoint::poll`] until it
 //! yields [`Output::Timeout`]. [`Endpoint::room`] says how many bytes congestion
 //! control and windows admit now. The owner passes that to its
-//! [`crate::Tunnel`], what the tunnel transmits to [`Endpoint::send`], one chunk
-//! per call, and delivered chunks to the tunnel as `Received`. So TLPs wait for
+//! [`crate::Tunnel`], what the tunnel transmits to [`Endpoint::send`], one segment
+//! per call, and delivered segments to the tunnel as `Received`. So TLPs wait for
 //! congestion control in [`crate::aggregate`] only.
 //!
 //! Frames have sequence numbers, cumulative and selective acknowledgements. A
@@ -13,10 +13,9 @@
 //! (RFC 9002, 6.1.1, packet threshold), or after a timeout (RFC 6298, with a
 //! minimum of microseconds). Duplicates are dropped.
 //!
-//! Malformed frames, and frames of another connection or of none, are counted
-//! and dropped, so that a faulty station harms only itself. There is no
-//! authentication: whoever can send Ethernet frames here can end a connection.
-//! Only the Ethernet FCS detects corruption, as in ExpEther.
+//! Malformed frames, and frames of another connection or of none, are counted and dropped, so that
+//! a faulty station harms only itself. There is no authentication: whoever can send Ethernet frames
+//! here can end a connection. Only the Ethernet FCS detects corruption, as in ExpEther.
 
 mod inbound;
 mod outbound;
@@ -29,37 +28,33 @@ use bytes::Bytes;
 use receiver::{AckPolicy, Receiver};
 use sender::Sender;
 use std::collections::VecDeque;
-use std::fmt;
 use wire::raw::{Body, CONNECTION_MASK, Frame, HEADER, MIN_PAYLOAD, Offer, Reason, Sequence};
 use wire::{Duration, Instant};
 
 /// Settings of one end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The largest chunk in bytes: the MTU less 12 bytes of header. Both ends use
+    /// The largest segment in bytes: the MTU less 12 bytes of header. Both ends use
     /// the smaller of their values.
-    pub chunk: usize,
+    pub segment: usize,
     /// The most data frames unacknowledged, and buffered out of order: 1 to 1024.
     /// Both ends use the smaller of their values.
     pub window: usize,
-    /// Identifier of the first connection opened, 24 bits; further connections
-    /// count up. It differs with each start of the process, so that the peer
-    /// notices a restart.
+    /// Identifier of the first connection opened, 24 bits; further connections count up. It differs
+    /// with each start of the process, so that the peer notices a restart.
     pub connection: u32,
     /// The congestion control.
     pub congestion: congestion::Config,
-    /// Bytes on the wire that a frame has beside its payload: 38 (header 14, FCS
+    /// Bytes on the wire that a frame has in addition to its payload: 38 (header 14, FCS
     /// 4, preamble 8, gap 12), and 4 for a tag.
     pub overhead: usize,
-    /// How long an acknowledgement is delayed, for further frames or for data to
-    /// travel with.
+    /// How long an acknowledgement is delayed, for further frames or for data to travel with.
     pub ack_delay: Duration,
     /// Data frames after which an acknowledgement is sent at once.
     pub ack_after: u32,
     /// The retransmission timeout before the first round trip is measured.
     pub initial_timeout: Duration,
-    /// The least that the retransmission timeout exceeds the smoothed round trip
-    /// by (RFC 6298's G).
+    /// The least that the retransmission timeout exceeds the smoothed round trip by (RFC 6298's G).
     pub min_timeout: Duration,
     /// The connection is lost if nothing new is acknowledged, or an Open is not
     /// answered, for this long. Not above the tunnel's loss limit.
@@ -71,7 +66,7 @@ impl Settings {
     /// timeouts from 50 us, lost after 800 ms, no congestion control.
     pub fn new(connection: u32) -> Self {
         Self {
-            chunk: 1500 - HEADER,
+            segment: 1500 - HEADER,
             window: 256,
             connection,
             congestion: congestion::Config::None,
@@ -96,7 +91,7 @@ impl Settings {
     fn offer(&self) -> Offer {
         let bounded = |value: usize, most: usize| value.clamp(1, most) as u16;
         Offer {
-            chunk: bounded(self.chunk, usize::from(u16::MAX)),
+            segment: bounded(self.segment, usize::from(u16::MAX)),
             window: bounded(self.window, MAX_WINDOW),
         }
     }
@@ -114,8 +109,7 @@ pub enum Input {
     Accept,
     /// The payload of a frame from the peer, after its EtherType, with padding.
     Received(Bytes),
-    /// The network takes this many frames now. Before the first such input it
-    /// takes any number.
+    /// The network takes this many frames now. Before the first such input it takes any number.
     CanTransmit {
         /// Frames.
         frames: usize,
@@ -131,7 +125,7 @@ pub enum Output {
     Transmit(Vec<u8>),
     /// The connection is established.
     Connected,
-    /// The next chunk of the stream.
+    /// The next segment of the stream.
     Delivered(Bytes),
     /// The connection is gone. This end waits for [`Input::Open`] or
     /// [`Input::Accept`].
@@ -142,32 +136,20 @@ pub enum Output {
 }
 
 /// Why a connection is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
     /// The peer closed it.
+    #[error("the far side {0}")]
     Closed(Reason),
     /// Nothing new was acknowledged, or an Open not answered, in time.
+    #[error("nothing was acknowledged within the limit")]
     Lost,
     /// The peer opened another connection: it was restarted.
+    #[error("the far side was restarted")]
     Restarted,
     /// The peer violated the protocol.
+    #[error("protocol violation: {0}")]
     Violation(&'static str),
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Closed(Reason::Done) => f.write_str("the far side closed the connection"),
-            Self::Closed(Reason::Unknown) => f.write_str("the far side knows no such connection"),
-            Self::Closed(Reason::Busy) => f.write_str("the far side has another connection"),
-            Self::Closed(Reason::Violation) => {
-                f.write_str("the far side took something for a violation of the protocol")
-            }
-            Self::Lost => f.write_str("nothing was acknowledged within the limit"),
-            Self::Restarted => f.write_str("the far side was restarted"),
-            Self::Violation(rule) => write!(f, "protocol violation: {rule}"),
-        }
-    }
 }
 
 /// Counters of an end since its creation.
@@ -181,7 +163,7 @@ pub struct Counters {
     pub timeouts: u64,
     /// Acknowledgements sent without data.
     pub acks_sent: u64,
-    /// Chunks delivered.
+    /// Segments delivered.
     pub delivered: u64,
     /// Duplicate data frames, dropped.
     pub duplicates: u64,
@@ -229,9 +211,12 @@ impl Endpoint {
     /// An end without a connection.
     ///
     /// # Panics
-    /// If the largest chunk or the window is 0.
+    /// If the largest segment or the window is 0.
     pub fn new(settings: Settings) -> Self {
-        assert!(settings.chunk > 0 && settings.window > 0, "a chunk and a window of one at least");
+        assert!(
+            settings.segment > 0 && settings.window > 0,
+            "a segment and a window of one at least"
+        );
         let connection = settings.connection & CONNECTION_MASK;
         Self {
             settings,
@@ -290,10 +275,7 @@ impl Endpoint {
 
     /// Queues a frame without a sequence number.
     fn control(&mut self, body: Body<'_>) {
-        let mut out = Vec::new();
-        let acknowledged = Sequence::default();
-        Frame { connection: self.connection, acknowledged, body }.encode(&mut out);
-        self.frames.push_back(out);
+        self.frames.push_back(unnumbered(self.connection, body));
     }
 
     /// Whether the connection is established.
@@ -301,24 +283,23 @@ impl Endpoint {
         self.state == State::Up
     }
 
-    /// Bytes that the next chunk may have now. 0 while a window is full,
-    /// congestion control paces, lost frames wait for retransmission, or the
-    /// network takes no frame.
+    /// Bytes that the next segment may have now. 0 while a window is full, congestion control
+    /// paces, lost frames wait for retransmission, or the network takes no frame.
     pub fn room(&self, now: Instant) -> usize {
         let takes = self.network > self.frames.len();
         if self.is_up() && takes { self.sender.room(now) } else { 0 }
     }
 
-    /// Sends a chunk.
+    /// Sends a segment.
     ///
     /// # Panics
     /// If it is empty or longer than [`Self::room`].
-    pub fn send(&mut self, now: Instant, chunk: Vec<u8>) {
+    pub fn send(&mut self, now: Instant, segment: Vec<u8>) {
         let room = self.room(now);
-        assert!((1..=room).contains(&chunk.len()), "a chunk of {} into {room}", chunk.len());
+        assert!((1..=room).contains(&segment.len()), "a segment of {} into {room}", segment.len());
         let acknowledged = self.receiver.piggyback();
         let connection = self.connection;
-        let frame = self.sender.send(now, chunk, connection, acknowledged);
+        let frame = self.sender.send(now, segment, connection, acknowledged);
         self.counters.data_sent += 1;
         self.frames.push_back(frame);
     }
@@ -368,9 +349,12 @@ pub fn refuse(received: &[u8], reason: Reason) -> Option<Vec<u8>> {
     if matches!(frame.body, Body::Close(_) | Body::Accept(_)) {
         return None;
     }
+    Some(unnumbered(frame.connection, Body::Close(reason)))
+}
+
+/// A frame without a sequence number.
+fn unnumbered(connection: u32, body: Body<'_>) -> Vec<u8> {
     let mut out = Vec::new();
-    let acknowledged = Sequence::default();
-    let connection = frame.connection;
-    Frame { connection, acknowledged, body: Body::Close(reason) }.encode(&mut out);
-    Some(out)
+    Frame { connection, acknowledged: Sequence::default(), body }.encode(&mut out);
+    out
 }

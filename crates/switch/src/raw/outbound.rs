@@ -1,4 +1,4 @@
-//! Chunks become frames to send; timers.
+//! Segments become frames to send; timers.
 
 use super::{Cause, Endpoint, Output, State};
 use wire::raw::{Body, Frame};

@@ -29,7 +29,7 @@ pub(super) struct AckPolicy {
 #[derive(Debug)]
 pub(super) struct Receiver {
     expected: Sequence,
-    /// The chunks from `expected` on; `None` where one is missing.
+    /// The segments from `expected` on; `None` where one is missing.
     buffer: VecDeque<Option<Bytes>>,
     buffered: usize,
     window: usize,
@@ -60,12 +60,12 @@ impl Receiver {
         self.window = self.window.min(usize::from(theirs.window));
     }
 
-    /// Takes a data frame. [`Self::next`] yields the chunks that are in order.
+    /// Takes a data frame. [`Self::next`] yields the segments that are in order.
     pub fn receive(
         &mut self,
         now: Instant,
         sequence: Sequence,
-        chunk: Bytes,
+        segment: Bytes,
         policy: AckPolicy,
     ) -> Received {
         let Some(ahead) = sequence.ahead_of(self.expected) else {
@@ -82,7 +82,7 @@ impl Receiver {
         if place.is_some() {
             return self.duplicate(now, sequence);
         }
-        *place = Some(chunk);
+        *place = Some(segment);
         self.buffered += 1;
         self.newest = (sequence, now);
         self.unacknowledged += 1;
@@ -100,13 +100,13 @@ impl Receiver {
         Received::Duplicate
     }
 
-    /// The next chunk in order.
+    /// The next segment in order.
     pub fn next(&mut self) -> Option<Bytes> {
-        let chunk = self.buffer.front_mut()?.take()?;
+        let segment = self.buffer.front_mut()?.take()?;
         self.buffer.pop_front();
         self.buffered -= 1;
         self.expected = self.expected.plus(1);
-        Some(chunk)
+        Some(segment)
     }
 
     /// The cumulative acknowledgement: all before this was received.
@@ -142,7 +142,7 @@ impl Receiver {
         let mut bitmap = Bitmap::default();
         let received = self.buffer.iter().enumerate().skip(1).take(Bitmap::BITS);
         received
-            .filter(|(_, chunk)| chunk.is_some())
+            .filter(|(_, segment)| segment.is_some())
             .for_each(|(number, _)| bitmap.set(number - 1));
         let (newest, at) = self.newest;
         let waited = now.since(at).as_ps() / WAITED_UNIT;

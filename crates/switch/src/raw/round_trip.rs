@@ -33,7 +33,6 @@ impl RoundTrip {
         after < smoothed.min(self.min + self.min)
     }
 
-    /// The smoothed round trip.
     pub fn smoothed(&self) -> Option<Duration> {
         self.measured.map(|(smoothed, _)| smoothed)
     }

@@ -25,7 +25,7 @@ enum State {
 
 #[derive(Debug)]
 struct Sent {
-    chunk: Vec<u8>,
+    segment: Vec<u8>,
     wire: u64,
     at: Instant,
     /// The number of its latest transmission.
@@ -38,7 +38,7 @@ struct Sent {
 #[derive(Debug)]
 pub(super) struct Sender {
     settings: Settings,
-    chunk: usize,
+    segment: usize,
     window: usize,
     /// The sequence number of the first frame in `flight`.
     first: Sequence,
@@ -65,7 +65,7 @@ impl Sender {
         let offer = settings.offer();
         let mut sender = Self {
             settings: *settings,
-            chunk: 0,
+            segment: 0,
             window: 0,
             first: Sequence::default(),
             flight: VecDeque::new(),
@@ -87,27 +87,27 @@ impl Sender {
     /// Applies the peer's offer: the smaller value of both ends counts.
     pub fn agree(&mut self, theirs: Offer) {
         let ours = self.settings.offer();
-        self.chunk = usize::from(ours.chunk.min(theirs.chunk));
+        self.segment = usize::from(ours.segment.min(theirs.segment));
         self.window = usize::from(ours.window.min(theirs.window));
-        let frame = self.settings.wire(HEADER + self.chunk);
+        let frame = self.settings.wire(HEADER + self.segment);
         self.control = Controller::new(self.settings.congestion, frame);
     }
 
     pub fn room(&self, now: Instant) -> usize {
-        let full = self.settings.wire(HEADER + self.chunk);
+        let full = self.settings.wire(HEADER + self.segment);
         let held = self.lost > 0 || self.probe || self.flight.len() >= self.window;
-        if held || !self.control.may_send(now, self.in_flight, full) { 0 } else { self.chunk }
+        if held || !self.control.may_send(now, self.in_flight, full) { 0 } else { self.segment }
     }
 
-    /// Makes the frame of a new chunk.
+    /// Makes the frame of a new segment.
     pub fn send(
         &mut self,
         now: Instant,
-        chunk: Vec<u8>,
+        segment: Vec<u8>,
         connection: u32,
         acknowledged: Sequence,
     ) -> Vec<u8> {
-        let wire = self.settings.wire(HEADER + chunk.len());
+        let wire = self.settings.wire(HEADER + segment.len());
         if self.flight.is_empty() {
             self.progress = now;
             self.timeout = now + self.timeout_interval();
@@ -116,7 +116,7 @@ impl Sender {
         let transmission = self.transmissions;
         let state = State::InFlight;
         self.flight.push_back(Sent {
-            chunk,
+            segment,
             wire,
             at: now,
             transmission,
@@ -129,9 +129,9 @@ impl Sender {
     }
 
     fn frame(&self, place: usize, connection: u32, acknowledged: Sequence) -> Vec<u8> {
-        let chunk = &self.flight[place].chunk;
-        let mut out = Vec::with_capacity(HEADER + chunk.len());
-        let body = Body::Data { sequence: self.first.plus(place), chunk };
+        let segment = &self.flight[place].segment;
+        let mut out = Vec::with_capacity(HEADER + segment.len());
+        let body = Body::Data { sequence: self.first.plus(place), segment };
         Frame { connection, acknowledged, body }.encode(&mut out);
         out
     }
@@ -215,9 +215,8 @@ impl Sender {
                 }
             }
         }
-        // If frames sent once are acknowledged as well, the first copies arrived:
-        // the timeout was spurious (RFC 5682), and says nothing about the
-        // others.
+        // If frames sent once are acknowledged as well, the first copies arrived: the timeout was
+        // spurious (RFC 5682), and says nothing about the others.
         let spurious = self.timeouts > 0 && ack.frames > resent.1;
         if !spurious {
             self.arrived = self.arrived.max(resent.0);
@@ -239,7 +238,7 @@ impl Sender {
 
     /// Whether the congestion window, not a lack of data, limits sending.
     fn is_window_limited(&self) -> bool {
-        let full = self.settings.wire(HEADER + self.chunk);
+        let full = self.settings.wire(HEADER + self.segment);
         self.control.window().is_some_and(|window| self.in_flight + full > window)
     }
 
@@ -287,8 +286,7 @@ impl Sender {
 
     /// Marks frames as lost that later transmissions have overtaken.
     fn find_lost(&mut self, now: Instant) {
-        // No frame sent after the latest acknowledged one is lost; usually none
-        // was sent before it.
+        // No frame sent after the latest acknowledged one is lost; usually none was sent before it.
         let Some(front) = self.flight.front() else { return };
         if front.transmission + THRESHOLD > self.arrived && self.lost == 0 && !front.retransmitted {
             return;
@@ -324,8 +322,7 @@ impl Sender {
         if self.in_flight > 0 && now >= self.timeout && !self.probe {
             self.timeouts += 1;
             self.control.timed_out(now, self.timeouts);
-            // The first timeout sends one probe. Further ones take all frames in
-            // flight for lost.
+            // The first timeout sends one probe. Further ones take all frames in flight for lost.
             if self.timeouts > 1 {
                 for sent in self.flight.iter_mut().filter(|sent| sent.state == State::InFlight) {
                     sent.state = State::Lost;

@@ -1,24 +1,33 @@
 //! Why a link went down, with messages for the user.
 
-use std::fmt;
 use wire::frame::{self, Reject, Role, VERSION};
 use wire::tlp;
 
 /// Why a link went down.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
     /// The connection was closed or reset.
+    #[error("the connection was closed")]
     Disconnected,
     /// This end closed it: the device belongs to another group now.
+    #[error("the device was moved to another group")]
     Moved,
     /// The far side sent Goodbye.
+    #[error("the far side closed the link")]
     Goodbye,
     /// Nothing was received for the loss limit.
+    #[error("nothing heard from the far side within the limit")]
     Lost,
-    /// The far side sends, but has accepted no posted request or completion for
-    /// the loss limit.
+    /// The far side sends, but has accepted no posted request or completion for the loss limit.
+    #[error("the far side takes nothing any more")]
     Stuck,
     /// The protocol versions differ.
+    #[error(
+        "the {far} speaks version {theirs} of the protocol, this node version {VERSION}: \
+         upgrade {older}",
+        far = far(*.own),
+        older = if *.theirs < VERSION { format!("the {} node", far(*.own)) } else { "this node".into() }
+    )]
     Version {
         /// Which end this is.
         own: Role,
@@ -26,84 +35,34 @@ pub enum Cause {
         theirs: u16,
     },
     /// The far side rejected the Hello.
+    #[error("rejected: {0}")]
     Rejected(Reject),
-    /// The far side's Hello requires the entry of this number, which this end
-    /// does not know.
+    /// The far side's Hello requires the entry of this number, which this end does not know.
+    #[error(
+        "the far side requires entry {0} of the greeting, which this version does not know: \
+         upgrade this node"
+    )]
     Requires(u16),
     /// The roles of the ends do not match.
+    #[error("the far side is a {0:?} too, or no link end")]
     Role(Role),
-    /// The far side speaks another protocol. Holds its first bytes, at most
-    /// [`FIRST_BYTES`].
+    /// The far side speaks another protocol. Holds its first bytes, at most [`FIRST_BYTES`].
+    #[error("it does not speak farlane's protocol (it sent '{}…')", .0.escape_ascii())]
     UnknownProtocol(Vec<u8>),
     /// The far side sent a malformed frame.
+    #[error("malformed frame: {0}")]
     Frame(frame::Malformed),
     /// The far side sent a malformed TLP.
+    #[error("malformed TLP: {0}")]
     Tlp(tlp::Malformed),
     /// The far side broke a rule of sequence, credit or size.
+    #[error("protocol violation: {0}")]
     Violation(&'static str),
 }
 
 /// Bytes kept of a peer with another protocol, for the message.
 pub(super) const FIRST_BYTES: usize = 12;
 
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Disconnected => f.write_str("the connection was closed"),
-            Self::Moved => f.write_str("the device was moved to another group"),
-            Self::Goodbye => f.write_str("the far side closed the link"),
-            Self::Lost => f.write_str("nothing heard from the far side within the limit"),
-            Self::Stuck => f.write_str("the far side takes nothing any more"),
-            Self::Version { own, theirs } => {
-                let far = if *own == Role::Device { "host" } else { "device" };
-                write!(
-                    f,
-                    "the {far} speaks version {theirs} of the protocol, this node version \
-                     {VERSION}: upgrade "
-                )?;
-                if *theirs < VERSION {
-                    write!(f, "the {far} node")
-                } else {
-                    f.write_str("this node")
-                }
-            }
-            Self::Rejected(reason) => rejected(*reason, f),
-            Self::Requires(number) => write!(
-                f,
-                "the far side requires entry {number} of the greeting, which this version does \
-                 not know: upgrade this node"
-            ),
-            Self::Role(role) => write!(f, "the far side is a {role:?} too, or no link end"),
-            Self::UnknownProtocol(first) => write!(
-                f,
-                "it does not speak farlane's protocol (it sent '{}…')",
-                first.escape_ascii()
-            ),
-            Self::Frame(error) => write!(f, "malformed frame: {error}"),
-            Self::Tlp(error) => write!(f, "malformed TLP: {error}"),
-            Self::Violation(rule) => write!(f, "protocol violation: {rule}"),
-        }
-    }
-}
-
-fn rejected(reason: Reject, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.write_str("rejected: ")?;
-    match reason {
-        // Normally reported as `Cause::Version`, with the peer's version.
-        Reject::Version => f.write_str("protocol version mismatch"),
-        Reject::Busy => f.write_str("another host uses this device"),
-        Reject::Role => f.write_str("roles do not fit"),
-        Reject::Group => f.write_str("the device belongs to another group"),
-        Reject::UnknownEntry(number) => write!(
-            f,
-            "the device does not know entry {number} of the greeting, which this node requires: \
-             upgrade the device node"
-        ),
-        Reject::MissingEntry(number) => write!(
-            f,
-            "the device requires entry {number} of the greeting, which this version does not \
-             send: upgrade this node"
-        ),
-        Reject::Other(reason) => write!(f, "for reason {reason}, which this version does not know"),
-    }
+fn far(own: Role) -> &'static str {
+    if own == Role::Device { "host" } else { "device" }
 }

@@ -49,8 +49,7 @@ impl<'a> Frames<'a> {
         self.single && self.length() > 0
     }
 
-    /// Builds the queued control frames while there is room. Returns whether the
-    /// queue is empty.
+    /// Builds the queued control frames while there is room. Returns whether the queue is empty.
     pub fn control(&mut self, waiting: &mut VecDeque<Control>) -> bool {
         while let Some(control) = waiting.front() {
             let start = self.out.len();

@@ -29,8 +29,7 @@ pub enum Input {
 /// Output of a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Send this many bytes from the end of the buffer: whole frames, or one
-    /// frame with
+    /// Send this many bytes from the end of the buffer: whole frames, or one frame with
     /// [`Policy::PerTlp`](crate::aggregate::Policy::PerTlp).
     Transmit(usize),
     /// The link is up: the Hellos were exchanged.

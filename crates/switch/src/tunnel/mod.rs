@@ -153,8 +153,7 @@ impl Tunnel {
         Ok(())
     }
 
-    /// The next output; appends frames to `out`. Each call builds at most one
-    /// frame of TLPs.
+    /// The next output; appends frames to `out`. Each call builds at most one frame of TLPs.
     pub fn poll(&mut self, now: Instant, out: &mut BytesMut) -> Output {
         if let Some(output) = self.outputs.pop_front() {
             return output;
@@ -212,8 +211,7 @@ impl Tunnel {
         self.path.is_up()
     }
 
-    /// The classes of TLPs that [`push`](Self::push) takes now; none while the
-    /// link is down.
+    /// The classes of TLPs that [`push`](Self::push) takes now; none while the link is down.
     pub fn ready(&self) -> Ready {
         if self.is_up() { self.session.queue.ready() } else { Ready::NONE }
     }
@@ -287,8 +285,7 @@ impl Tunnel {
         }
     }
 
-    /// Whether each [`Output::Transmit`] needs TCP segments of its own
-    /// ([`Policy::PerTlp`]).
+    /// Whether each [`Output::Transmit`] needs TCP segments of its own ([`Policy::PerTlp`]).
     pub fn sends_records(&self) -> bool {
         self.settings.aggregation == Policy::PerTlp
     }

@@ -86,8 +86,7 @@ impl Path {
         self.room = 0;
     }
 
-    /// Ignores further input; queued frames are still sent. Returns whether the
-    /// path was open.
+    /// Ignores further input; queued frames are still sent. Returns whether the path was open.
     pub fn close(&mut self) -> bool {
         let open = self.is_open();
         if open {
@@ -164,7 +163,6 @@ impl Path {
         self.last_heard = now;
     }
 
-    /// Decodes a control frame.
     pub fn decode(&mut self, kind: Kind, payload: &[u8]) -> Result<Control, Cause> {
         Control::decode(kind, payload).map_err(|malformed| match malformed {
             Malformed::Required(number) => {
@@ -227,8 +225,7 @@ impl Path {
         Ok(())
     }
 
-    /// Handles a control frame of the connection, with `pending` outputs not yet
-    /// polled.
+    /// Handles a control frame of the connection, with `pending` outputs not yet polled.
     pub fn control(&mut self, control: Control, pending: usize) -> Result<Option<Output>, Cause> {
         match control {
             Control::Echo(number) => {

@@ -45,17 +45,14 @@ impl Receiver {
         true
     }
 
-    /// The marks of the TLPs in the buffer.
     pub fn marks(&self) -> impl Iterator<Item = Mark> {
         self.queue.marks()
     }
 
-    /// Whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// The first TLP of a class.
     pub fn front(&self, class: Class) -> Option<&Tlp> {
         self.queue.front(class)
     }

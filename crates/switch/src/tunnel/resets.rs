@@ -29,8 +29,7 @@ impl RequestedResets {
         self.pending
     }
 
-    /// The far side answers the reset of this number. Answers to earlier resets
-    /// have no effect.
+    /// The far side answers the reset of this number. Answers to earlier resets have no effect.
     pub fn done(&mut self, number: u32) -> Result<(), &'static str> {
         let behind = (self.count as u32).wrapping_sub(number);
         if u64::from(behind) >= self.count {

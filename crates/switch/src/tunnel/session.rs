@@ -36,11 +36,9 @@ pub(super) struct Session {
     unacknowledged_frames: u32,
     /// Since when posted requests or completions are queued and none is sent.
     stuck: Option<Instant>,
-    /// Resets that this end requested. Until they are answered, received TLPs are
-    /// dropped.
+    /// Resets that this end requested. Until they are answered, received TLPs are dropped.
     pub requested_resets: RequestedResets,
-    /// Resets that the far side requested. TLPs received after one wait until it
-    /// is done.
+    /// Resets that the far side requested. TLPs received after one wait until it is done.
     received_resets: ReceivedResets,
 }
 
@@ -89,7 +87,6 @@ impl Session {
         !self.receiver.is_empty()
     }
 
-    /// The first received TLP of a class.
     pub fn front(&self, class: Class) -> Option<&Tlp> {
         self.receiver.front(class)
     }
@@ -256,9 +253,8 @@ impl Session {
         }
     }
 
-    /// Notes whether the far side accepts no TLPs. Only hosts check: a stuck
-    /// device would block the traffic to other devices. A device does not check:
-    /// its host may have paused guests.
+    /// Notes whether the far side accepts no TLPs. Only hosts check: a stuck device would block the
+    /// traffic to other devices. A device does not check: its host may have paused guests.
     pub fn check_stuck(&mut self, now: Instant) {
         let waits = self.settings.role == Role::Host && self.queue.has_posted_or_completions();
         self.stuck = if waits { self.stuck.or(Some(now)) } else { None };

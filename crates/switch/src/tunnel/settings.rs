@@ -27,14 +27,12 @@ pub struct Settings {
     /// Bytes that the transport's encapsulation adds to each TLP; they count
     /// against a frame's room. 0 for TCP and raw Ethernet.
     pub tlp_overhead: usize,
-    /// The group that a host belongs to; 0: none. Devices can be moved between
-    /// groups.
+    /// The group that a host belongs to; 0: none. Devices can be moved between groups.
     pub group: u16,
 }
 
 impl Settings {
-    /// Defaults: 1024 TLPs and 1 MiB per class, keepalive every 100 ms, link
-    /// lost after 800 ms.
+    /// Defaults: 1024 TLPs and 1 MiB per class, keepalive every 100 ms, link lost after 800 ms.
     pub fn new(role: Role, instance: u64) -> Self {
         let bulk = Grant { headers: 1024, data: (1 << 20) / 16 };
         Self {

@@ -1,19 +1,17 @@
-//! The host's side of the switch: the upstream port, and a mirror of every
-//! downstream port. If a device node dies, its mirrored port remains and reports
-//! link down.
+//! The host's side of the switch: the upstream port, and a mirror of every downstream port. If a
+//! device node dies, its mirrored port remains and reports link down.
 
 mod pending_requests;
 mod port;
 mod route;
 
-use crate::downstream::{count_down, earlier};
-use crate::tunnel::{self, Cause, Report, Settings as TunnelSettings, Tunnel};
+use crate::downstream::count_down;
+use crate::tunnel::{self, Settings as TunnelSettings, Tunnel};
 use bytes::BytesMut;
 use pcie::config::PcieKind;
 use pcie::{Bridge, Errors, Function, Input, OrderedQueue, Output, Ready, Target};
 use pending_requests::PendingRequests;
 use port::Port;
-use wire::frame::Hello;
 use wire::tlp::Class;
 use wire::{Bdf, Instant};
 
@@ -24,31 +22,18 @@ pub struct Settings {
     pub ports: u8,
     /// Largest payload supported, in bytes: 128 to 4096.
     pub max_payload: usize,
-    /// Whether endpoints may reach each other. If not, all upstream requests go
-    /// to the root complex, which decides (ACS P2P Request Redirect, PCIe Base
-    /// 4.0, section 6.12.3).
+    /// Whether endpoints may reach each other. If not, all upstream requests go to the root
+    /// complex, which decides (ACS P2P Request Redirect, PCIe Base 4.0, section 6.12.3).
     pub p2p: bool,
     /// Settings of the links.
     pub tunnel: TunnelSettings,
 }
 
-/// Output of a link of the switch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LinkOutput {
-    /// Send this many bytes from the end of the buffer.
-    Transmit(usize),
-    /// The link is up: the host should enumerate below the port.
-    Up(Hello),
-    /// The link is down: close the connection.
-    Down(Cause),
-    /// The reply to [`Upstream::echo`].
-    EchoReply(u64),
-    /// No output now. Poll again after an input or at this time.
-    Timeout(Option<Instant>),
-}
+/// Output of a link of the switch: no resets, moves or answers to moves. When the link is up, the
+/// host should enumerate below the port.
+pub use crate::tunnel::Output as LinkOutput;
 
-/// The most TLPs of one class queued for the root complex. Further ones wait in
-/// the links.
+/// The most TLPs of one class queued for the root complex. Further ones wait in the links.
 const MAX_UPSTREAM: usize = 256;
 
 /// The most unanswered reads from below a port. Further ones wait in its link.
@@ -100,43 +85,26 @@ impl Upstream {
     /// The next output of link `port`; appends frames to `out`.
     pub fn poll_link(&mut self, now: Instant, port: usize, out: &mut BytesMut) -> LinkOutput {
         let link = &mut self.ports[port];
-        match link.tunnel.poll(now, out) {
-            tunnel::Output::Transmit(length) => LinkOutput::Transmit(length),
-            tunnel::Output::Up(hello) => {
+        let output = link.tunnel.poll(now, out);
+        match &output {
+            LinkOutput::Up(hello) => {
                 let takes = usize::from(hello.max_payload);
                 link.bridge.set_max_payload_supported(self.settings.max_payload.min(takes));
                 link.bridge.set_link(true);
-                LinkOutput::Up(hello)
             }
-            tunnel::Output::Down(cause) => {
+            LinkOutput::Down(cause) => {
                 link.bridge.set_link(false);
-                count_down(&mut link.errors, &cause, link.tunnel.take_posted_lost());
+                count_down(&mut link.errors, cause, link.tunnel.take_posted_lost());
                 link.reads = 0;
                 self.pending_requests.forget(port);
                 self.set_intx(port, [false; 4]);
-                LinkOutput::Down(cause)
             }
-            tunnel::Output::EchoReply(number) => LinkOutput::EchoReply(number),
-            tunnel::Output::Reset | tunnel::Output::Move(_) | tunnel::Output::Moved(_) => {
+            LinkOutput::Reset | LinkOutput::Move(_) | LinkOutput::Moved(_) => {
                 unreachable!("resets, moves and their answers from below close the link")
             }
-            tunnel::Output::Timeout(at) => LinkOutput::Timeout(at),
+            LinkOutput::Transmit(_) | LinkOutput::EchoReply(_) | LinkOutput::Timeout(_) => {}
         }
-    }
-
-    /// Sends an echo on link `port`; an [`LinkOutput::EchoReply`] follows.
-    pub fn echo(&mut self, port: usize, number: u64) {
-        self.ports[port].tunnel.echo(number);
-    }
-
-    /// As [`tunnel::Tunnel::report_frames`], for link `port`.
-    pub fn report_frames(&mut self, port: usize, on: bool) {
-        self.ports[port].tunnel.report_frames(on);
-    }
-
-    /// As [`tunnel::Tunnel::poll_report`], of link `port`.
-    pub fn poll_report(&mut self, port: usize) -> Option<Report> {
-        self.ports[port].tunnel.poll_report()
+        output
     }
 
     /// Announces to the far side of every link that this end closes it.
@@ -156,13 +124,13 @@ impl Upstream {
     }
 
     /// The tunnel of link `port`.
-    pub fn tunnel(&self, port: usize) -> &tunnel::Tunnel {
+    pub fn tunnel(&self, port: usize) -> &Tunnel {
         &self.ports[port].tunnel
     }
 
-    /// The bus right below downstream port `port`.
-    pub fn secondary(&self, port: usize) -> u8 {
-        self.ports[port].bridge.secondary()
+    /// The tunnel of link `port`, to send an echo or for reports.
+    pub fn tunnel_mut(&mut self, port: usize) -> &mut Tunnel {
+        &mut self.ports[port].tunnel
     }
 
     /// The buses below downstream port `port`, for
@@ -215,11 +183,10 @@ impl Upstream {
     /// The classes of `ready` for which every link that is up has room. The
     /// target of a TLP is only known once it is received.
     fn room_below(&self, ready: Ready) -> Ready {
-        self.ports.iter().filter(|port| port.tunnel.is_up()).fold(ready, |ready, port| {
-            let link = port.tunnel.ready();
-            Class::ALL
-                .into_iter()
-                .fold(ready, |all, class| all.with(class, all.has(class) && link.has(class)))
+        let links = self.ports.iter().map(|port| &port.tunnel).filter(|link| link.is_up());
+        links.fold(ready, |all, link| {
+            let link = link.ready();
+            Ready::of(|class| all.has(class) && link.has(class))
         })
     }
 }
@@ -257,12 +224,7 @@ impl Function for Upstream {
 
     /// Queue 0 is the switch itself, queue 1 its port 0.
     fn queue(&self, target: Target) -> usize {
-        let port = match target {
-            Target::Address(address) => self.port_of_address(address),
-            Target::Id(id) => self.port_of_bus(id.bus()),
-            Target::Implicit => None,
-        };
-        port.map_or(0, |port| port + 1)
+        self.port_of(target).map_or(0, |port| port + 1)
     }
 
     /// Completions always have room: it was reserved with their reads.
@@ -278,7 +240,7 @@ impl Function for Upstream {
     }
 }
 
-/// The earliest timer of several links.
-pub fn next_timer(outputs: impl IntoIterator<Item = Option<Instant>>) -> Option<Instant> {
-    outputs.into_iter().fold(None, earlier)
+/// The earliest of several timers.
+pub fn next_timer(timers: impl IntoIterator<Item = Option<Instant>>) -> Option<Instant> {
+    timers.into_iter().flatten().min()
 }

@@ -1,14 +1,12 @@
-//! Unanswered requests by port. A completion is accepted only from the port that
-//! its request went to: device nodes are not trusted, and tags are easily
-//! guessed.
+//! Unanswered requests by port. A completion is accepted only from the port that its request went
+//! to: device nodes are not trusted, and tags are easily guessed.
 
 use std::collections::BTreeMap;
 use wire::tlp::{Completion, Packet, Tlp};
 use wire::{Bdf, Tag};
 
-/// The downstream port of each unanswered request, bounded by the requesters'
-/// tags. A request that is never answered stays until its tag is reused or its
-/// link goes down.
+/// The downstream port of each unanswered request, bounded by the requesters' tags. A request that
+/// is never answered stays until its tag is reused or its link goes down.
 #[derive(Debug, Default)]
 pub(super) struct PendingRequests(BTreeMap<(Bdf, Tag), usize>);
 
@@ -23,8 +21,7 @@ impl PendingRequests {
         self.0.insert((requester, tag), port);
     }
 
-    /// Whether a completion with `payload` bytes answers a request sent to
-    /// `port`.
+    /// Whether a completion with `payload` bytes answers a request sent to `port`.
     pub fn answers(&mut self, port: usize, c: Completion, payload: usize) -> bool {
         let key = (c.requester, c.tag);
         if self.0.get(&key) != Some(&port) {
@@ -36,7 +33,6 @@ impl PendingRequests {
         true
     }
 
-    /// Removes all requests sent to `port`.
     pub fn forget(&mut self, port: usize) {
         self.0.retain(|_, target| *target != port);
     }

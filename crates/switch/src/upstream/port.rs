@@ -45,9 +45,8 @@ impl Port {
         self.reads = 0;
     }
 
-    /// Sends a TLP down the link. If the link is down, returns an Unsupported
-    /// Request completion from this port, `id`, for non-posted requests, and
-    /// drops and counts other TLPs.
+    /// Sends a TLP down the link. If the link is down, returns an Unsupported Request completion
+    /// from this port, `id`, for non-posted requests, and drops and counts other TLPs.
     pub fn send(&mut self, id: Bdf, tlp: Tlp) -> Option<Tlp> {
         let up = self.tunnel.is_up();
         if !up && tlp.class() == Class::NonPosted {

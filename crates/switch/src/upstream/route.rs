@@ -1,10 +1,9 @@
 //! Routing: by address, by ID, implicit.
 
 use super::Upstream;
-use bytes::Bytes;
 use pcie::{Target, bridge};
 use wire::tlp::{Class, ConfigKind, ConfigRequest, Message, Packet, Routing, Tlp, message_code};
-use wire::{Bdf, Instant, Tag};
+use wire::{Bdf, Instant};
 
 impl Upstream {
     /// Routes a TLP from the root complex.
@@ -34,12 +33,20 @@ impl Upstream {
         }
     }
 
-    pub(super) fn port_of_address(&self, address: u64) -> Option<usize> {
+    fn port_of_address(&self, address: u64) -> Option<usize> {
         self.ports.iter().position(|port| port.bridge.claims_address(address))
     }
 
-    pub(super) fn port_of_bus(&self, bus: u8) -> Option<usize> {
+    fn port_of_bus(&self, bus: u8) -> Option<usize> {
         self.ports.iter().position(|port| port.bridge.claims_bus(bus))
+    }
+
+    pub(super) fn port_of(&self, target: Target) -> Option<usize> {
+        match target {
+            Target::Address(address) => self.port_of_address(address),
+            Target::Id(id) => self.port_of_bus(id.bus()),
+            Target::Implicit => None,
+        }
     }
 
     fn send(&mut self, port: usize, tlp: Tlp) {
@@ -61,8 +68,7 @@ impl Upstream {
         self.up.extend(bridge::unsupported_request(self.id, tlp));
     }
 
-    /// Handles a configuration request: for this port, for a mirrored port, or
-    /// for a bus below one.
+    /// Handles a configuration request: for this port, for a mirrored port, or for a bus below one.
     fn configure(&mut self, mut tlp: Tlp, request: ConfigRequest) {
         let target = request.target;
         if request.kind == ConfigKind::Type0 {
@@ -70,8 +76,8 @@ impl Upstream {
                 return self.unsupported_request(&tlp);
             }
             self.id = target;
-            let (completion, effects) = self.bridge.configure(&tlp, request);
-            if effects.secondary_reset {
+            let (completion, reset) = self.bridge.configure(&tlp, request);
+            if reset {
                 for port in 0..self.ports.len() {
                     self.ports[port].hot_reset();
                     self.set_intx(port, [false; 4]);
@@ -83,8 +89,8 @@ impl Upstream {
             if target.function() != 0 || index >= self.ports.len() {
                 return self.unsupported_request(&tlp);
             }
-            let (completion, effects) = self.ports[index].bridge.configure(&tlp, request);
-            if effects.secondary_reset {
+            let (completion, reset) = self.ports[index].bridge.configure(&tlp, request);
+            if reset {
                 self.ports[index].reset_link();
                 self.set_intx(index, [false; 4]);
             }
@@ -112,14 +118,7 @@ impl Upstream {
                     }
                 }
             }
-            Routing::ById => {
-                let target = Bdf::from_bits(u16::from_be_bytes([message.body[0], message.body[1]]));
-                match self.port_of_bus(target.bus()) {
-                    Some(port) => self.send(port, tlp),
-                    None => self.errors.unsupported_request += 1,
-                }
-            }
-            Routing::ByAddress => match self.port_of_address(u64::from_be_bytes(message.body)) {
+            Routing::ById | Routing::ByAddress => match self.port_of(Target::of(&tlp)) {
                 Some(port) => self.send(port, tlp),
                 None => self.errors.unsupported_request += 1,
             },
@@ -133,13 +132,12 @@ impl Upstream {
         if !self.settings.p2p {
             return None;
         }
-        match (Target::of(tlp), &tlp.packet) {
-            (Target::Address(address), Packet::MemoryRead(_) | Packet::MemoryWrite(_)) => {
-                self.port_of_address(address).filter(|peer| *peer != port)
-            }
-            (Target::Id(id), Packet::Completion(_)) => self.port_of_bus(id.bus()),
-            (Target::Id(id), Packet::Message(_)) => {
-                self.port_of_bus(id.bus()).filter(|peer| *peer != port)
+        let peer = self.port_of(Target::of(tlp))?;
+        match &tlp.packet {
+            Packet::MemoryRead(_) | Packet::MemoryWrite(_) => (peer != port).then_some(peer),
+            Packet::Completion(_) => Some(peer),
+            Packet::Message(message) if message.routing == Routing::ById => {
+                (peer != port).then_some(peer)
             }
             _ => None,
         }
@@ -200,11 +198,9 @@ impl Upstream {
     }
 
     fn unsupported_request_below(&mut self, port: usize, tlp: &Tlp) {
-        if tlp.class() == Class::NonPosted {
-            let id = self.port_id(port);
-            if let Some(refusal) = bridge::unsupported_request(id, tlp) {
-                self.ports[port].send(id, refusal);
-            }
+        let id = self.port_id(port);
+        if let Some(refusal) = bridge::unsupported_request(id, tlp) {
+            self.ports[port].send(id, refusal);
         }
     }
 
@@ -224,9 +220,8 @@ impl Upstream {
         }
     }
 
-    /// Sets the INTx levels of a port. The levels of all ports, swizzled by device
-    /// number and or'ed (PCIe Base 4.0, section 2.2.8.1), become messages of the
-    /// upstream port.
+    /// Sets the INTx levels of a port. The levels of all ports, swizzled by device number and or'ed
+    /// (PCIe Base 4.0, section 2.2.8.1), become messages of the upstream port.
     pub(super) fn set_intx(&mut self, port: usize, intx: [bool; 4]) {
         self.ports[port].intx = intx;
         let level = |wire: usize| {
@@ -242,14 +237,7 @@ impl Upstream {
             }
             self.intx[wire] = level;
             let base = if level { message_code::ASSERT_INTA } else { message_code::DEASSERT_INTA };
-            let message = Message {
-                requester: self.id,
-                tag: Tag::default(),
-                routing: Routing::Local,
-                code: base + wire as u8,
-                body: [0; 8],
-            };
-            self.up.push(Tlp::new(Packet::Message(message), Bytes::new()));
+            self.up.push(Tlp::intx(self.id, base + wire as u8));
         }
     }
 }

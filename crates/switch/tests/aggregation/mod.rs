@@ -1,6 +1,5 @@
-//! When TLPs leave a tunnel, against a model of its own: nothing waits that
-//! the network could have taken, order and credits are kept, whatever the
-//! policy.
+//! When TLPs leave a tunnel, against a model of its own: nothing waits that the network could have
+//! taken, order and credits are kept, whatever the policy.
 
 use bytes::{Bytes, BytesMut};
 use pcie::{OrderedQueue, Ready};
@@ -8,7 +7,7 @@ use proptest::prelude::*;
 use switch::aggregate::Policy;
 use switch::tunnel::{Input, Output, Settings, Tunnel};
 use wire::frame::{Control, Grant, HEADER, Header, Kind, Role};
-use wire::tlp::{Class, Completion, MemoryRequest, Packet, Status, Tlp};
+use wire::tlp::{Class, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Instant, Tag};
 
 /// Bytes of the longest control frame after the greeting: credits.
@@ -116,20 +115,13 @@ fn tlp(number: usize, class: Class, words: usize, relaxed: bool) -> Tlp {
     let data = Bytes::from(vec![number as u8; words * 4]);
     let id = Bdf::default();
     let address = number as u64 * 4096;
-    let request = |words| MemoryRequest::for_bytes(id, Tag::default(), address, words * 4).unwrap();
+    let tag = Tag::truncate(number as u16);
+    let request = |words| MemoryRequest::for_bytes(id, tag, address, words * 4).unwrap();
     let mut tlp = match class {
         Class::Posted => Tlp::memory_write(request(words), data),
         Class::NonPosted => Tlp::memory_read(request(words)),
         Class::Completion => {
-            let completion = Completion {
-                completer: id,
-                requester: id,
-                tag: Tag::truncate(number as u16),
-                status: Status::Success,
-                byte_count: (words * 4) as u16,
-                lower_address: 0,
-                byte_count_modified: false,
-            };
+            let completion = request(words).completion(id, Status::Success, words * 4);
             Tlp::new(Packet::Completion(completion), data)
         }
     };

@@ -63,8 +63,7 @@ fn a_close_is_told() {
     let mut network = network();
     network.queue(0, 1);
     network.run(LONG);
-    let now = network.now;
-    network.ends[0].handle(now, Input::Close);
+    network.handle(0, Input::Close);
     network.run(LONG);
     assert_eq!(network.down, [None, Some(Cause::Closed(Reason::Done))]);
     assert!(!network.ends[0].is_up() && !network.ends[1].is_up());
@@ -75,13 +74,11 @@ fn a_restarted_peer_is_noticed_and_can_come_back() {
     let mut network = network();
     network.queue(0, 2);
     network.run(LONG);
-    let now = network.now;
     network.ends[0] = Endpoint::new(Settings::new(555));
-    network.ends[0].handle(now, Input::Open);
+    network.handle(0, Input::Open);
     network.run(Duration::from_us(50));
     assert_eq!(network.down[1], Some(Cause::Restarted));
-    let now = network.now;
-    network.ends[1].handle(now, Input::Accept);
+    network.handle(1, Input::Accept);
     network.queue(0, 5);
     network.run(LONG);
     assert_eq!(network.ends[1].connection(), 555);
@@ -92,12 +89,10 @@ fn a_restarted_peer_is_noticed_and_can_come_back() {
 fn each_open_has_a_connection_of_its_own() {
     let mut network = network();
     network.run(LONG);
-    let now = network.now;
-    network.ends[0].handle(now, Input::Close);
+    network.handle(0, Input::Close);
     network.run(LONG);
-    let now = network.now;
-    network.ends[1].handle(now, Input::Accept);
-    network.ends[0].handle(now, Input::Open);
+    network.handle(1, Input::Accept);
+    network.handle(0, Input::Open);
     network.queue(1, 4);
     network.run(LONG);
     assert_eq!(network.ends.each_ref().map(Endpoint::connection), [101, 101]);
@@ -106,7 +101,7 @@ fn each_open_has_a_connection_of_its_own() {
 
 #[test]
 fn the_smaller_offer_counts() {
-    let small = Settings { chunk: 500, window: 3, ..Settings::new(2) };
+    let small = Settings { segment: 500, window: 3, ..Settings::new(2) };
     let mut network = Network::new([Settings::new(1), small], 1);
     network.run(LONG);
     let room = network.ends.each_ref().map(|end| end.room(network.now));

@@ -1,4 +1,4 @@
-//! Every chunk exactly once and in order.
+//! Every segment exactly once and in order.
 
 use crate::carrier::network::{Faults, Network};
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn settings(congestion: &str, window: usize) -> [Settings; 2] {
     [7, 8].map(|connection| Settings { congestion, window, ..Settings::new(connection) })
 }
 
-/// Runs `count` chunks each way and checks them; what happened.
+/// Runs `count` segments each way and checks them; what happened.
 fn exchange(mut network: Network, count: usize) -> Network {
     for end in [0, 1] {
         network.queue(end, count);
@@ -97,7 +97,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn whatever_the_network_does_chunks_come_once_and_in_order(
+    fn whatever_the_network_does_segments_come_once_and_in_order(
         seed in any::<u64>(),
         lost in 0u64..200,
         repeated in 0u64..200,

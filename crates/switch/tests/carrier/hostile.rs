@@ -13,7 +13,7 @@ fn frame(connection: u32, acknowledged: u32, body: Body<'_>) -> Bytes {
 }
 
 fn data(sequence: u32) -> Body<'static> {
-    Body::Data { sequence: Sequence::new(sequence), chunk: b"chunk" }
+    Body::Data { sequence: Sequence::new(sequence), segment: b"segment" }
 }
 
 fn drain(end: &mut Endpoint, now: Instant) -> Vec<Output> {
@@ -31,7 +31,7 @@ fn drain(end: &mut Endpoint, now: Instant) -> Vec<Output> {
 fn established(now: Instant) -> Endpoint {
     let mut end = Endpoint::new(Settings { window: 8, ..Settings::new(1) });
     end.handle(now, Input::Accept);
-    let offer = Offer { chunk: 1488, window: 8 };
+    let offer = Offer { segment: 1488, window: 8 };
     end.handle(now, Input::Received(frame(9, 0, Body::Open(offer))));
     end.handle(now, Input::Received(frame(9, 0, data(0))));
     assert!(drain(&mut end, now).contains(&Output::Connected) && end.is_up());
@@ -79,7 +79,7 @@ fn what_is_kept_is_bounded_by_the_window() {
 fn many_opens_get_one_answer_at_a_time() {
     let now = Instant::from_ns(7);
     let mut end = established(now);
-    let offer = Offer { chunk: 1488, window: 8 };
+    let offer = Offer { segment: 1488, window: 8 };
     for _ in 0..1000 {
         end.handle(now, Input::Received(frame(9, 0, Body::Open(offer))));
     }
@@ -93,7 +93,7 @@ fn any_frame() -> impl Strategy<Value = Bytes> {
     let connection = prop::sample::select(vec![9u32, 9, 9, 10]);
     let built = (connection, kind, numbers).prop_map(|(connection, kind, numbers)| {
         let (sequence, acknowledged, short, bits) = numbers;
-        let offer = Offer { chunk: short.max(1), window: (short >> 4).max(1) };
+        let offer = Offer { segment: short.max(1), window: (short >> 4).max(1) };
         let mut bitmap = Bitmap::default();
         bits.into_iter().for_each(|bit| bitmap.set(bit));
         let newest = Sequence::new(sequence);
@@ -132,7 +132,7 @@ proptest! {
             for output in drain(&mut end, now) {
                 match output {
                     Output::Transmit(bytes) => { Frame::decode(&bytes).expect("our own frame"); }
-                    Output::Delivered(chunk) => prop_assert_eq!(&chunk[..], b"chunk"),
+                    Output::Delivered(segment) => prop_assert_eq!(&segment[..], b"segment"),
                     Output::Down(_) => end.handle(now, Input::Accept),
                     _ => {}
                 }

@@ -1,5 +1,4 @@
-//! The raw-Ethernet carrier over networks that lose, repeat, reorder and
-//! corrupt frames.
+//! The raw-Ethernet carrier over networks that lose, repeat, reorder and corrupt frames.
 
 mod connections;
 mod delivery;

@@ -37,7 +37,7 @@ pub struct Network {
     /// By time and a running number: to whom, and what.
     flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     number: u64,
-    /// Chunks that wait to be sent, by end.
+    /// Segments that wait to be sent, by end.
     pub waiting: [VecDeque<Vec<u8>>; 2],
     pub delivered: [Vec<Bytes>; 2],
     pub connected: [u32; 2],
@@ -67,12 +67,16 @@ impl Network {
             digest: 0,
             frames: 0,
         };
-        network.ends[1].handle(network.now, Input::Accept);
-        network.ends[0].handle(network.now, Input::Open);
+        network.handle(1, Input::Accept);
+        network.handle(0, Input::Open);
         network
     }
 
-    /// Queues `count` chunks of random sizes at an end.
+    pub fn handle(&mut self, end: usize, input: Input) {
+        self.ends[end].handle(self.now, input);
+    }
+
+    /// Queues `count` segments of random sizes at an end.
     pub fn queue(&mut self, end: usize, count: usize) {
         for _ in 0..count {
             let length = self.rng.within(1..=1488) as usize;
@@ -119,17 +123,17 @@ impl Network {
             let backlog = self.line_free[end].since(self.now).as_ps() / (1538 * self.byte);
             let frames = 4usize.saturating_sub(backlog as usize);
             self.ends[end].handle(self.now, Input::CanTransmit { frames });
-            while let Some(chunk) = self.waiting[end].front() {
-                if self.ends[end].room(self.now) < chunk.len() {
+            while let Some(segment) = self.waiting[end].front() {
+                if self.ends[end].room(self.now) < segment.len() {
                     break;
                 }
-                let chunk = self.waiting[end].pop_front().expect("looked at");
-                self.ends[end].send(self.now, chunk);
+                let segment = self.waiting[end].pop_front().expect("looked at");
+                self.ends[end].send(self.now, segment);
             }
             match self.ends[end].poll(self.now) {
                 Output::Transmit(frame) => self.carry(end, frame),
                 Output::Connected => self.connected[end] += 1,
-                Output::Delivered(chunk) => self.delivered[end].push(chunk),
+                Output::Delivered(segment) => self.delivered[end].push(segment),
                 Output::Down(cause) => self.down[end] = Some(cause),
                 Output::Timeout(at) => {
                     let more = self.waiting[end].front().map(Vec::len);

@@ -20,8 +20,7 @@ impl GateStates {
     }
 }
 
-/// An entry of a list: SetGateStates, and for how long (IEEE 802.1Q-2022,
-/// table 8-7).
+/// An entry of a list: SetGateStates, and for how long (IEEE 802.1Q-2022, table 8-7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The gates during the interval.
@@ -103,8 +102,7 @@ impl GateControlList {
     /// The longest cycle, as Linux's `taprio` has it (INT_MAX nanoseconds).
     pub const MAX_CYCLE: Duration = Duration::from_ns(i32::MAX as u64);
 
-    /// A list that begins a cycle at `base` on the node's clock, and then
-    /// every `cycle`.
+    /// A list that begins a cycle at `base` on the node's clock, and then every `cycle`.
     ///
     /// # Errors
     /// Which entry or time is wrong, and how.

@@ -1,10 +1,9 @@
 //! Gate control lists: which of a port's eight queues may send, and when
 //! (IEEE 802.1Q-2022, 8.6.8.4 and 8.6.9; formerly 802.1Qbv).
 //!
-//! A list repeats forever, also before its base time, which is the start of one
-//! cycle. If its entries end before the cycle does, the last one lasts until
-//! then (8.6.9.2). Entries beyond the cycle are an error here; the standard
-//! truncates them silently.
+//! A list repeats forever, also before its base time, which is the start of one cycle. If its
+//! entries end before the cycle does, the last one lasts until then (8.6.9.2). Entries beyond the
+//! cycle are an error here; the standard truncates them silently.
 
 mod list;
 mod windows;
@@ -48,9 +47,10 @@ impl Gates {
         Some(self.clock.global(change))
     }
 
-    /// The first instant, not before `now`, at which a transmission of
-    /// `duration` may start so that it ends before the gate of `queue` closes;
-    /// ending at that very instant is in time. `None`: it never fits.
+    /// The first instant, not before `now`, at which a transmission of `duration` may start so that
+    /// it ends before the gate of `queue` closes (8.6.8.4: a frame is not available if there is
+    /// "insufficient time"; its own length counts); ending at that very instant is in time. `None`:
+    /// it never fits. For a guard by the largest frame, ask with that frame's duration.
     pub fn earliest_start(
         &self,
         queue: usize,
@@ -62,9 +62,8 @@ impl Gates {
             return Some(now);
         }
         let mut local = self.clock.local(now);
-        // One window more than a cycle has, since the first may be partly over;
-        // another one, since a drifting clock makes windows a picosecond longer
-        // or shorter.
+        // One window more than a cycle has, since the first may be partly over; another one, since
+        // a drifting clock makes windows a picosecond longer or shorter.
         for _ in 0..windows.len() + 2 {
             let (opens, closes) = windows.next(local)?;
             let start = now.max(self.clock.global(opens));
@@ -74,12 +73,6 @@ impl Gates {
             local = closes;
         }
         None
-    }
-
-    /// Whether a transmission of `duration` that starts at `now` ends before
-    /// the gate of `queue` closes.
-    pub fn permits(&self, queue: usize, now: Instant, duration: Duration) -> bool {
-        self.earliest_start(queue, now, duration) == Some(now)
     }
 
     /// The longest time for which `queue` stays closed; see
@@ -95,37 +88,9 @@ impl GateControlList {
         self.windows(queue).is_open(at)
     }
 
-    /// When the gate of `queue` opens or closes next, later than `after`;
-    /// `None` if it never does.
+    /// When the gate of `queue` opens or closes next, later than `after`; `None` if it never does.
     pub fn next_change(&self, queue: usize, after: LocalTime) -> Option<LocalTime> {
         self.windows(queue).next_change(after)
-    }
-
-    /// The first time, not before `now`, at which a transmission of `duration`
-    /// may start so that it ends before the gate closes (8.6.8.4: a frame is
-    /// not available if there is "insufficient time"; its own length counts).
-    /// `None`: it never fits. For a guard by the largest frame, ask with that
-    /// frame's duration.
-    pub fn earliest_start(
-        &self,
-        queue: usize,
-        now: LocalTime,
-        duration: Duration,
-    ) -> Option<LocalTime> {
-        let windows = self.windows(queue);
-        if windows.always_open() {
-            return Some(now);
-        }
-        let mut at = now;
-        for _ in 0..windows.len() + 1 {
-            let (opens, closes) = windows.next(at)?;
-            let start = opens.max(now);
-            if duration.as_ps() <= closes.as_ps().abs_diff(start.as_ps()) {
-                return Some(start);
-            }
-            at = closes;
-        }
-        None
     }
 
     /// The longest time for which `queue` stays closed: zero if it never

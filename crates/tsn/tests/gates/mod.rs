@@ -48,18 +48,15 @@ fn a_window_over_the_end_of_the_cycle_is_one() {
         &[entry(1, 2_000), entry(2, 5_000), entry(1, 3_000)],
     )
     .unwrap();
-    assert_eq!(
-        list.earliest_start(0, local(8_000), Duration::from_ns(5_000)),
-        Some(local(8_000)),
-        "all five microseconds fit"
-    );
-    assert_eq!(
-        list.earliest_start(0, local(8_001), Duration::from_ns(5_000)),
-        Some(local(18_000)),
-        "a nanosecond too late"
-    );
-    assert_eq!(list.earliest_start(0, local(0), Duration::from_ns(5_001)), None);
-    assert_eq!(list.earliest_start(2, local(0), Duration::ZERO), None);
+    let gates = Gates::new(list.clone(), Clock::default());
+    let start = |queue, now, duration| {
+        gates.earliest_start(queue, Instant::from_ns(now), Duration::from_ns(duration))
+    };
+    let at = |ns| Some(Instant::from_ns(ns));
+    assert_eq!(start(0, 8_000, 5_000), at(8_000), "all five microseconds fit");
+    assert_eq!(start(0, 8_001, 5_000), at(18_000), "a nanosecond too late");
+    assert_eq!(start(0, 0, 5_001), None);
+    assert_eq!(start(2, 0, 0), None);
     assert_eq!(list.longest_closed(0), Some(Duration::from_ns(5_000)));
     assert_eq!(list.longest_closed(1), Some(Duration::from_ns(5_000)));
     assert_eq!(list.longest_closed(2), None);
@@ -164,9 +161,11 @@ proptest! {
     ) {
         let at = LocalTime::from_ps(now * 1_000);
         prop_assert_eq!(list.is_open(queue, at), states(&list, now).is_open(queue));
-        let found = list.earliest_start(queue, at, Duration::from_ns(duration as u64));
+        let gates = Gates::new(list.clone(), Clock::default());
+        let (start, span) = (Instant::from_ns(now as u64), Duration::from_ns(duration as u64));
+        let found = gates.earliest_start(queue, start, span);
         let expected = stepped(&list, queue, now, duration);
-        prop_assert_eq!(found.map(|at| at.as_ps()), expected.map(|ns| ns * 1_000));
+        prop_assert_eq!(found.map(|at| at.as_ps()), expected.map(|ns| ns as u64 * 1_000));
 
         let change = (now + 1..now + 1 + list.cycle_time().as_ns() as i64)
             .find(|&at| states(&list, at).is_open(queue) != states(&list, at - 1).is_open(queue));
@@ -226,7 +225,7 @@ proptest! {
         }
         if let Some(start) = found {
             prop_assert!(open_for(start));
-            prop_assert!(gates.permits(queue, start, duration));
+            prop_assert_eq!(gates.earliest_start(queue, start, duration), Some(start));
         }
     }
 }

@@ -4,9 +4,8 @@ use super::moved;
 use super::{Hello, Kind, Malformed, Moved, Reject};
 use bytes::{Buf, BufMut};
 
-/// Cumulative flow-control limits of one class: how many headers and 16-byte
-/// data credits the other side may have sent since the link came up, modulo
-/// 2^32.
+/// Cumulative flow-control limits of one class: how many headers and 16-byte data credits the other
+/// side may have sent since the link came up, modulo 2^32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
     /// Headers: one a TLP.
@@ -29,8 +28,7 @@ pub enum Control {
     },
     /// New limits for posted, non-posted and completion TLPs.
     Credits([Grant; 3]),
-    /// Nothing but the header's acknowledgement; also keeps an idle link
-    /// alive.
+    /// Nothing but the header's acknowledgement; also keeps an idle link alive.
     Acknowledge,
     /// Requests an [`EchoReply`](Self::EchoReply) with the same number.
     Echo(u64),
@@ -91,36 +89,24 @@ impl Control {
     /// error as far as magic and version can be read: its further fields are
     /// then made up, but for version 1.
     pub fn decode(kind: Kind, payload: &[u8]) -> Result<Self, Malformed> {
-        let length = payload.len();
-        let need = match kind {
+        let (length, mut payload) = (payload.len(), payload);
+        Ok(match kind {
             Kind::Tlps => return Err(Malformed::Kind(0)),
-            Kind::Hello => return Ok(Self::Hello(Hello::decode(payload)?)),
+            Kind::Hello => Self::Hello(Hello::decode(payload)?),
             Kind::Reject => {
                 let (reason, version) = Reject::decode(payload)?;
-                return Ok(Self::Reject { reason, version });
+                Self::Reject { reason, version }
             }
-            Kind::Credits => 24,
-            Kind::Echo | Kind::EchoReply => 8,
-            Kind::Reset | Kind::ResetDone => 4,
-            Kind::Move => 2,
-            Kind::Moved => moved::LENGTH,
-            Kind::Acknowledge | Kind::Goodbye => 0,
-        };
-        if length != need {
-            return Err(Malformed::Length { kind, length });
-        }
-        let mut payload = payload;
-        Ok(match kind {
-            Kind::Credits => Self::Credits(get_grants(&mut payload)),
-            Kind::Echo => Self::Echo(payload.get_u64()),
-            Kind::EchoReply => Self::EchoReply(payload.get_u64()),
-            Kind::Reset => Self::Reset(payload.get_u32()),
-            Kind::ResetDone => Self::ResetDone(payload.get_u32()),
-            Kind::Goodbye => Self::Goodbye,
-            Kind::Move => Self::Move(payload.get_u16()),
-            Kind::Moved => Self::Moved(Moved::decode(payload)?),
-            // The first three have been dealt with above.
-            Kind::Tlps | Kind::Hello | Kind::Reject | Kind::Acknowledge => Self::Acknowledge,
+            Kind::Credits if length == 24 => Self::Credits(get_grants(&mut payload)),
+            Kind::Acknowledge if length == 0 => Self::Acknowledge,
+            Kind::Echo if length == 8 => Self::Echo(payload.get_u64()),
+            Kind::EchoReply if length == 8 => Self::EchoReply(payload.get_u64()),
+            Kind::Reset if length == 4 => Self::Reset(payload.get_u32()),
+            Kind::ResetDone if length == 4 => Self::ResetDone(payload.get_u32()),
+            Kind::Goodbye if length == 0 => Self::Goodbye,
+            Kind::Move if length == 2 => Self::Move(payload.get_u16()),
+            Kind::Moved if length == moved::LENGTH => Self::Moved(Moved::decode(payload)?),
+            _ => return Err(Malformed::Length { kind, length }),
         })
     }
 }

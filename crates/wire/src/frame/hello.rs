@@ -28,8 +28,7 @@ pub struct Hello {
     pub max_payload: u16,
     /// The group that a host belongs to; 0 from others, and from hosts of none.
     pub group: u16,
-    /// A number that differs with each start of the sending process, so that a
-    /// restart is noticed.
+    /// A number that differs with each start of the sending process, so that a restart is noticed.
     pub instance: u64,
     /// Initial credit limits for posted, non-posted and completion TLPs.
     pub credits: [Grant; 3],
@@ -43,8 +42,7 @@ pub const FIXED_HELLO: usize = 48;
 pub const MAX_HELLO: usize = 1024;
 /// The most entries of a greeting.
 pub const MAX_ENTRIES: usize = 64;
-/// Flag of an entry type: a receiver that does not know the entry rejects the
-/// Hello.
+/// Flag of an entry type: a receiver that does not know the entry rejects the Hello.
 pub const REQUIRED: u16 = 1 << 15;
 /// Number of the entry with the group of a host: 2 bytes.
 const GROUP: u16 = 1;

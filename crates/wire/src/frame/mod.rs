@@ -1,6 +1,5 @@
-//! The tunnel's frames: what travels between two ports of the distributed
-//! switch. `docs/protocol.md` specifies the bytes; golden vectors in the
-//! tests compare both.
+//! The tunnel's frames: what travels between two ports of the distributed switch.
+//! `docs/protocol.md` specifies the bytes; golden vectors in the tests compare both.
 //!
 //! A frame is a 12-byte header and up to 65 535 bytes of payload. All numbers
 //! are big-endian, as TLPs are.
@@ -70,8 +69,7 @@ pub struct Header {
     pub length: u16,
     /// What the payload is.
     pub kind: Kind,
-    /// Number of this frame among those of kind [`Kind::Tlps`], from 0; 0 on
-    /// other kinds.
+    /// Number of this frame among those of kind [`Kind::Tlps`], from 0; 0 on other kinds.
     pub sequence: u32,
     /// The sequence number expected next from the other side: everything
     /// before it has been received.
@@ -119,10 +117,9 @@ pub enum Malformed {
     },
 }
 
-/// Whether a stream that begins with `bytes` may be from a farlane peer of any
-/// version: a header without flags of [`Kind::Hello`] or [`Kind::Reject`],
-/// at most [`MAX_HELLO`] bytes of payload, and the magic, as far as they are
-/// there.
+/// Whether a stream that begins with `bytes` may be from a farlane peer of any version: a header
+/// without flags of [`Kind::Hello`] or [`Kind::Reject`], at most [`MAX_HELLO`] bytes of payload,
+/// and the magic, as far as they are there.
 pub fn may_be_greeting(bytes: &[u8]) -> bool {
     let header = bytes.first_chunk::<4>().is_none_or(|[_, _, kind, flags]| {
         *flags == 0 && [Kind::Hello as u8, Kind::Reject as u8].contains(kind)

@@ -9,8 +9,7 @@ numbers! {
     pub enum MoveStatus: 0xff {
         /// It belongs to the new group.
         Done = 0,
-        /// Refused: the device node was started without a group, so it cannot be
-        /// moved.
+        /// Refused: the device node was started without a group, so it cannot be moved.
         Fixed = 1,
         /// Refused: a switch node cannot be moved.
         Switch = 2,
@@ -39,8 +38,7 @@ pub struct Moved {
     pub status: MoveStatus,
     /// What happened to its host.
     pub host: HostAfter,
-    /// A host of the new group was rejected a short time ago and will connect
-    /// again.
+    /// A host of the new group was rejected a short time ago and will connect again.
     pub awaited: bool,
     /// The group before; 0: any host.
     pub from: u16,

@@ -5,28 +5,38 @@ use super::{Kind, MAGIC, Malformed, VERSION};
 use bytes::{Buf, BufMut};
 
 /// Why a Hello was rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Reject {
     /// The versions differ.
+    #[error("protocol version mismatch")]
     Version,
     /// Another host uses this device.
+    #[error("another host uses this device")]
     Busy,
     /// The roles do not fit together.
+    #[error("roles do not fit")]
     Role,
     /// The device belongs to another group of hosts.
+    #[error("the device belongs to another group")]
     Group,
-    /// The greeting requires the entry of this number, which the device does
-    /// not know.
+    /// The greeting requires the entry of this number, which the device does not know.
+    #[error(
+        "the device does not know entry {0} of the greeting, which this node requires: upgrade \
+         the device node"
+    )]
     UnknownEntry(u16),
-    /// The device requires the entry of this number, which the greeting does
-    /// not have.
+    /// The device requires the entry of this number, which the greeting does not have.
+    #[error(
+        "the device requires entry {0} of the greeting, which this version does not send: \
+         upgrade this node"
+    )]
     MissingEntry(u16),
     /// A reason that this version does not know.
+    #[error("for reason {0}, which this version does not know")]
     Other(u8),
 }
 
-/// Bytes of a reject without the number of an entry: all that every version has
-/// in common.
+/// Bytes of a reject without the number of an entry: all that every version has in common.
 const SHORT: usize = 12;
 
 impl Reject {

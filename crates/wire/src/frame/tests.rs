@@ -1,13 +1,12 @@
 //! Golden bytes of `docs/protocol.md`, and properties.
 
 use super::*;
-use crate::hex;
+use crate::{encoded, hex};
 use proptest::prelude::*;
 
 #[track_caller]
 fn golden(control: Control, bytes: &str) {
-    let mut out = Vec::new();
-    control.encode(&mut out);
+    let out = encoded(|out| control.encode(out));
     assert_eq!(out, hex(bytes));
     assert_eq!(Control::decode(control.kind(), &out), Ok(control));
 }
@@ -70,8 +69,7 @@ fn control_frames() {
 #[test]
 fn greetings() {
     let bytes = |hello| {
-        let mut out = Vec::new();
-        Control::Hello(hello).encode(&mut out);
+        let out = encoded(|out| Control::Hello(hello).encode(out));
         assert_eq!(Control::decode(Kind::Hello, &out), Ok(Control::Hello(hello)));
         out
     };
@@ -116,9 +114,12 @@ fn version_1_is_read_as_it_was() {
     assert_eq!(first, Ok(Control::Hello(Hello { version: 1, ..hello(5) })));
     let busy = Control::decode(Kind::Reject, &hex("4641524c414e4500 0001 02 00"));
     assert_eq!(busy, Ok(Control::Reject { reason: Reject::Busy, version: 1 }));
-    let mut told = Vec::new();
-    Control::Reject { reason: Reject::Version, version: VERSION }.encode(&mut told);
-    assert_eq!(told, hex("4641524c414e4500 0002 01 00"), "12 bytes: version 1 reads no others");
+    let reject = Control::Reject { reason: Reject::Version, version: VERSION };
+    assert_eq!(
+        encoded(|out| reject.encode(out)),
+        hex("4641524c414e4500 0002 01 00"),
+        "12 bytes: version 1 reads no others"
+    );
 }
 
 fn entries(entries: &str) -> Result<Control, Malformed> {

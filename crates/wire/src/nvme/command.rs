@@ -1,12 +1,10 @@
-//! Submission queue entries (section 4.2, figures 104 to 106) and the data
-//! they point to.
+//! Submission queue entries (section 4.2, figures 104 to 106) and the data they point to.
 
 use super::SUBMISSION_ENTRY;
 
 layout! {
     decode encode
-    /// A submission queue entry. Fields are as the host wrote them: nothing is
-    /// checked here.
+    /// A submission queue entry. Fields are as the host wrote them: nothing is checked here.
     #[derive(Default)]
     pub struct Command: SUBMISSION_ENTRY, {
         /// OPC, see [`opcode`](super::opcode).
@@ -41,14 +39,12 @@ layout! {
 }
 
 impl Command {
-    /// SLBA of Read, Write and Write Zeroes: command dwords 10 and 11
-    /// (section 6.9).
+    /// SLBA of Read, Write and Write Zeroes: command dwords 10 and 11 (section 6.9).
     pub fn slba(&self) -> u64 {
         u64::from(self.cdw11) << 32 | u64::from(self.cdw10)
     }
 
-    /// Logical blocks of Read, Write and Write Zeroes, 1 to 65536: NLB is
-    /// 0's based.
+    /// Logical blocks of Read, Write and Write Zeroes, 1 to 65536: NLB is 0's based.
     pub fn blocks(&self) -> u32 {
         (self.cdw12 & 0xffff) + 1
     }

@@ -57,8 +57,7 @@ impl AsyncEvent {
     /// A temperature crossed its threshold (figure 148).
     pub const TEMPERATURE_THRESHOLD: Self =
         Self { kind: AsyncEventKind::Health, information: 1, log_page: 2 };
-    /// The subsystem's reliability is degraded, or its media are read-only
-    /// (figure 148).
+    /// The subsystem's reliability is degraded, or its media are read-only (figure 148).
     pub const RELIABILITY: Self =
         Self { kind: AsyncEventKind::Health, information: 0, log_page: 2 };
 

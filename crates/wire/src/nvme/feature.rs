@@ -1,5 +1,4 @@
-//! Feature identifiers (figures 275 and 276) and the values of SEL in Get
-//! Features (figure 179).
+//! Feature identifiers (figures 275 and 276) and the values of SEL in Get Features (figure 179).
 
 /// Arbitration.
 pub const ARBITRATION: u8 = 0x01;
@@ -22,28 +21,16 @@ pub const WRITE_ATOMICITY: u8 = 0x0a;
 /// Asynchronous Event Configuration.
 pub const ASYNC_EVENT_CONFIG: u8 = 0x0b;
 
-/// Which value Get Features asks for (figure 179).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Select {
-    /// 000b.
-    Current,
-    /// 001b.
-    Default,
-    /// 010b.
-    Saved,
-    /// 011b.
-    Capabilities,
-}
-
-impl Select {
-    /// From the three bits of SEL; `None` if reserved.
-    pub const fn from_bits(bits: u32) -> Option<Self> {
-        match bits & 7 {
-            0 => Some(Self::Current),
-            1 => Some(Self::Default),
-            2 => Some(Self::Saved),
-            3 => Some(Self::Capabilities),
-            _ => None,
-        }
+numbers! {
+    /// Which value Get Features asks for, three bits (figure 179).
+    pub enum Select: u32 {
+        /// 000b.
+        Current = 0,
+        /// 001b.
+        Default = 1,
+        /// 010b.
+        Saved = 2,
+        /// 011b.
+        Capabilities = 3,
     }
 }

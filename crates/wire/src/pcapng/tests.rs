@@ -1,14 +1,8 @@
 //! Golden bytes, taken from the figures of the draft, and structure.
 
 use super::*;
-use crate::hex;
+use crate::{encoded, hex};
 use proptest::prelude::*;
-
-fn encoded(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut out = Vec::new();
-    write(&mut out);
-    out
-}
 
 #[test]
 fn section_headers() {

@@ -1,10 +1,9 @@
 //! The header of the raw-Ethernet transport: the bytes between EtherType
-//! 0x88B5 and one chunk of a link's stream. `docs/protocol.md`, "Raw
+//! 0x88B5 and one segment of a link's stream. `docs/protocol.md`, "Raw
 //! Ethernet", specifies the bytes; golden vectors compare both.
 //!
-//! 12 bytes, big-endian. Sequence numbers have 24 bits: at 10 Gb/s and the
-//! smallest frames they wrap around after 1.1 s, longer than a bridge keeps a
-//! frame.
+//! 12 bytes, big-endian. Sequence numbers have 24 bits: at 10 Gb/s and the smallest frames they
+//! wrap around after 1.1 s, longer than a bridge keeps a frame.
 
 mod sequence;
 #[cfg(test)]
@@ -17,8 +16,7 @@ use thiserror::Error;
 /// IEEE Std 802, local experimental EtherType 1 (IEEE 802-2014, 9.2.3).
 pub const ETHERTYPE: u16 = 0x88b5;
 
-/// Bytes of the header, which is also all overhead of a data frame behind its
-/// EtherType.
+/// Bytes of the header, which is also all overhead of a data frame behind its EtherType.
 pub const HEADER: usize = 12;
 
 /// The version of this header, in the high four bits of its first byte.
@@ -42,7 +40,7 @@ numbers! {
         Open = 1,
         /// Grants it.
         Accept = 2,
-        /// One chunk of the stream. The only kind that counts in the sequence.
+        /// One segment of the stream. The only kind that counts in the sequence.
         Data = 3,
         /// An acknowledgement without data.
         Ack = 4,
@@ -54,10 +52,9 @@ numbers! {
 /// What one end accepts: the payload of [`Kind::Open`] and [`Kind::Accept`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Offer {
-    /// The largest chunk in bytes.
-    pub chunk: u16,
-    /// The most unacknowledged data frames: those that this end buffers out of
-    /// order.
+    /// The largest segment in bytes.
+    pub segment: u16,
+    /// The most unacknowledged data frames: those that this end buffers out of order.
     pub window: u16,
 }
 
@@ -65,13 +62,13 @@ numbers! {
     /// Why a connection ended.
     pub enum Reason: u8 {
         /// On purpose.
-        Done = 0,
+        Done = 0 "closed the connection",
         /// There is no such connection at this end: it was restarted.
-        Unknown = 1,
+        Unknown = 1 "knows no such connection",
         /// This end has another connection.
-        Busy = 2,
+        Busy = 2 "has another connection",
         /// The peer violated the protocol.
-        Violation = 3,
+        Violation = 3 "took something for a violation of the protocol",
     }
 }
 
@@ -94,7 +91,7 @@ pub enum Body<'a> {
         /// Its number.
         sequence: Sequence,
         /// 1 byte or more of the stream.
-        chunk: &'a [u8],
+        segment: &'a [u8],
     },
     /// See [`Kind::Ack`].
     Ack {
@@ -115,8 +112,7 @@ pub enum Body<'a> {
 pub struct Frame<'a> {
     /// Which connection between these two stations, 24 bits.
     pub connection: u32,
-    /// The number of the data frame expected next: all before it have been
-    /// received.
+    /// The number of the data frame expected next: all before it have been received.
     pub acknowledged: Sequence,
     /// Its contents.
     pub body: Body<'a>,
@@ -150,27 +146,6 @@ pub enum Malformed {
         /// What it holds.
         value: u32,
     },
-}
-
-impl Kind {
-    /// From the low four bits of the first byte.
-    ///
-    /// # Errors
-    /// [`Malformed::Kind`] if it is undefined.
-    pub fn from_bits(bits: u8) -> Result<Self, Malformed> {
-        Self::from_number(bits).ok_or(Malformed::Kind(bits))
-    }
-}
-
-impl Reason {
-    /// From the byte of a Close.
-    ///
-    /// # Errors
-    /// [`Malformed::Field`] if it is undefined.
-    pub fn from_byte(byte: u8) -> Result<Self, Malformed> {
-        let wrong = Malformed::Field { field: "reason", value: byte.into() };
-        Self::from_number(byte).ok_or(wrong)
-    }
 }
 
 impl Bitmap {
@@ -218,7 +193,7 @@ impl<'a> Frame<'a> {
     /// Appends the frame: what goes behind the EtherType, without padding.
     ///
     /// # Panics
-    /// If a chunk is longer than 65 535 bytes.
+    /// If a segment is longer than 65 535 bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.push(VERSION << 4 | self.body.kind() as u8);
@@ -233,17 +208,17 @@ impl<'a> Frame<'a> {
         out.extend_from_slice(&self.acknowledged.to_bytes());
         match &self.body {
             Body::Open(offer) | Body::Accept(offer) => {
-                out.extend_from_slice(&offer.chunk.to_be_bytes());
+                out.extend_from_slice(&offer.segment.to_be_bytes());
                 out.extend_from_slice(&offer.window.to_be_bytes());
             }
-            Body::Data { chunk, .. } => out.extend_from_slice(chunk),
+            Body::Data { segment, .. } => out.extend_from_slice(segment),
             Body::Ack { waited, bitmap, .. } => {
                 out.extend_from_slice(&waited.to_be_bytes());
                 out.extend_from_slice(bitmap.trimmed());
             }
             Body::Close(reason) => out.push(*reason as u8),
         }
-        let length = u16::try_from(out.len() - start - HEADER).expect("a chunk fits a frame");
+        let length = u16::try_from(out.len() - start - HEADER).expect("a segment fits a frame");
         out[start + 1..start + 3].copy_from_slice(&length.to_be_bytes());
     }
 
@@ -263,7 +238,8 @@ impl<'a> Frame<'a> {
         if header[0] >> 4 != VERSION {
             return Err(Malformed::Version(header[0] >> 4));
         }
-        let kind = Kind::from_bits(header[0] & 0x0f)?;
+        let kind = header[0] & 0x0f;
+        let kind = Kind::from_number(kind).ok_or(Malformed::Kind(kind))?;
         let length = usize::from(u16::from_be_bytes([header[1], header[2]]));
         let payload = &bytes[HEADER..];
         let payload = payload.get(..length).ok_or(Malformed::Cut(bytes.len()))?;
@@ -272,10 +248,13 @@ impl<'a> Frame<'a> {
             Kind::Open => Body::Open(Offer::decode(kind, payload)?),
             Kind::Accept => Body::Accept(Offer::decode(kind, payload)?),
             Kind::Data if payload.is_empty() => return Err(Malformed::Length { kind, length }),
-            Kind::Data => Body::Data { sequence, chunk: payload },
+            Kind::Data => Body::Data { sequence, segment: payload },
             Kind::Ack => acknowledgement(sequence, payload)?,
             Kind::Close => match payload {
-                [reason] => Body::Close(Reason::from_byte(*reason)?),
+                [reason] => {
+                    let undefined = Malformed::Field { field: "reason", value: (*reason).into() };
+                    Body::Close(Reason::from_number(*reason).ok_or(undefined)?)
+                }
                 _ => return Err(Malformed::Length { kind, length }),
             },
         };
@@ -308,12 +287,11 @@ impl Offer {
             return Err(Malformed::Length { kind, length: payload.len() });
         };
         let offer =
-            Self { chunk: u16::from_be_bytes([c0, c1]), window: u16::from_be_bytes([w0, w1]) };
-        for (field, value) in [("chunk", offer.chunk), ("window", offer.window)] {
-            if value == 0 {
-                return Err(Malformed::Field { field, value: 0 });
-            }
+            Self { segment: u16::from_be_bytes([c0, c1]), window: u16::from_be_bytes([w0, w1]) };
+        match offer {
+            Self { segment: 0, .. } => Err(Malformed::Field { field: "segment", value: 0 }),
+            Self { window: 0, .. } => Err(Malformed::Field { field: "window", value: 0 }),
+            _ => Ok(offer),
         }
-        Ok(offer)
     }
 }

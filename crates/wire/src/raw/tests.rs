@@ -2,9 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn bytes(frame: Frame<'_>) -> Vec<u8> {
-    let mut out = Vec::new();
-    frame.encode(&mut out);
-    out
+    crate::encoded(|out| frame.encode(out))
 }
 
 fn frame(body: Body<'_>) -> Frame<'_> {
@@ -18,15 +16,15 @@ fn golden_vectors() {
     let newest = Sequence::new(0x01_020d);
     let cases: [(Body<'_>, &[u8]); 6] = [
         (
-            Body::Open(Offer { chunk: 1488, window: 256 }),
+            Body::Open(Offer { segment: 1488, window: 256 }),
             &[0x11, 0, 4, 0xab, 0xcd, 0xef, 0, 0, 0, 1, 2, 3, 0x05, 0xd0, 1, 0],
         ),
         (
-            Body::Accept(Offer { chunk: 8988, window: 1 }),
+            Body::Accept(Offer { segment: 8988, window: 1 }),
             &[0x12, 0, 4, 0xab, 0xcd, 0xef, 0, 0, 0, 1, 2, 3, 0x23, 0x1c, 0, 1],
         ),
         (
-            Body::Data { sequence: Sequence::new(0xff_fffe), chunk: b"TLP" },
+            Body::Data { sequence: Sequence::new(0xff_fffe), segment: b"TLP" },
             &[0x13, 0, 3, 0xab, 0xcd, 0xef, 0xff, 0xff, 0xfe, 1, 2, 3, b'T', b'L', b'P'],
         ),
         (
@@ -62,10 +60,10 @@ fn what_is_wrong_is_named() {
     assert_eq!(changed(2, 0), Malformed::Length { kind: Kind::Close, length: 0 });
     assert_eq!(changed(12, 4), Malformed::Field { field: "reason", value: 4 });
     assert_eq!(changed(8, 1), Malformed::Field { field: "sequence", value: 1 });
-    let mut data = bytes(frame(Body::Data { sequence: Sequence::new(1), chunk: &[7] }));
+    let mut data = bytes(frame(Body::Data { sequence: Sequence::new(1), segment: &[7] }));
     data[2] = 0;
     assert_eq!(Frame::decode(&data), Err(Malformed::Length { kind: Kind::Data, length: 0 }));
-    let mut offer = bytes(frame(Body::Open(Offer { chunk: 1, window: 1 })));
+    let mut offer = bytes(frame(Body::Open(Offer { segment: 1, window: 1 })));
     offer[15] = 0;
     assert_eq!(Frame::decode(&offer), Err(Malformed::Field { field: "window", value: 0 }));
 }
@@ -112,13 +110,13 @@ proptest! {
         connection in 0..=CONNECTION_MASK,
         sequence in any::<u32>(),
         acknowledged in any::<u32>(),
-        chunk in proptest::collection::vec(any::<u8>(), 1..1500),
+        segment in proptest::collection::vec(any::<u8>(), 1..1500),
         padding in 0usize..50,
     ) {
-        let body = Body::Data { sequence: Sequence::new(sequence), chunk: &chunk };
+        let body = Body::Data { sequence: Sequence::new(sequence), segment: &segment };
         let frame = Frame { connection, acknowledged: Sequence::new(acknowledged), body };
         let mut encoded = bytes(frame);
-        prop_assert_eq!(encoded.len(), HEADER + chunk.len());
+        prop_assert_eq!(encoded.len(), HEADER + segment.len());
         encoded.resize(encoded.len() + padding, 0xaa);
         prop_assert_eq!(Frame::decode(&encoded), Ok(frame));
     }

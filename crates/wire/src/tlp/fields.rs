@@ -65,9 +65,8 @@ pub struct MemoryRequest {
 }
 
 impl MemoryRequest {
-    /// A request for `length` bytes from the byte `address`, with the byte
-    /// enables that follow. `None` if it is empty, longer than 4096 bytes,
-    /// crosses a 4 KiB boundary or wraps.
+    /// A request for `length` bytes from the byte `address`, with the byte enables that follow.
+    /// `None` if it is empty, longer than 4096 bytes, crosses a 4 KiB boundary or wraps.
     pub fn for_bytes(requester: Bdf, tag: Tag, address: u64, length: usize) -> Option<Self> {
         if length == 0 || length > super::MAX_PAYLOAD {
             return None;
@@ -100,9 +99,8 @@ impl MemoryRequest {
         self.address + self.leading() as u64
     }
 
-    /// Bytes from the first to the last enabled one, as the byte count of a
-    /// completion counts (PCIe Base 4.0, table 2-37: a zero-length read
-    /// counts 1).
+    /// Bytes from the first to the last enabled one, as the byte count of a completion counts (PCIe
+    /// Base 4.0, table 2-37: a zero-length read counts 1).
     pub fn byte_count(&self) -> usize {
         let trailing = |be: u8| (be.leading_zeros() as usize).saturating_sub(4);
         if self.length_dw == 1 {
@@ -113,6 +111,20 @@ impl MemoryRequest {
         } else {
             let last = if self.last_be == 0 { 4 } else { trailing(self.last_be) };
             self.length() - self.leading() - last
+        }
+    }
+
+    /// The completion of this read with which `left` bytes are still to come, its own included.
+    pub fn completion(&self, completer: Bdf, status: Status, left: usize) -> Completion {
+        let at = self.first_byte() + (self.byte_count() - left) as u64;
+        Completion {
+            completer,
+            requester: self.requester,
+            tag: self.tag,
+            status,
+            byte_count: left as u16,
+            lower_address: at as u8 & 0x7f,
+            byte_count_modified: false,
         }
     }
 }
@@ -143,6 +155,28 @@ pub struct ConfigRequest {
     pub first_be: u8,
 }
 
+impl ConfigRequest {
+    /// A request of `requester` for all four bytes of a register, with tag 0.
+    pub fn whole(kind: ConfigKind, requester: Bdf, target: Bdf, register: u16) -> Self {
+        Self { kind, requester, tag: Tag::default(), target, register, first_be: 0xf }
+    }
+
+    /// The completion of this request.
+    pub fn completion(&self, completer: Bdf, status: Status) -> Completion {
+        let Self { requester, tag, .. } = *self;
+        let (byte_count, lower_address, byte_count_modified) = (4, 0, false);
+        Completion {
+            completer,
+            requester,
+            tag,
+            status,
+            byte_count,
+            lower_address,
+            byte_count_modified,
+        }
+    }
+}
+
 numbers! {
     /// Completion status (PCIe Base 4.0, table 2-34).
     pub enum Status: 7 {
@@ -155,8 +189,7 @@ numbers! {
         /// CA, 100b.
         CompleterAbort = 4,
     } else {
-        /// A reserved code; a requester treats it as Unsupported Request
-        /// (section 2.3.2).
+        /// A reserved code; a requester treats it as Unsupported Request (section 2.3.2).
         Reserved
     }
 }

@@ -1,9 +1,8 @@
 //! Transaction-layer packets (PCIe Base 4.0, chapter 2).
 //!
 //! [`Tlp`] is a validated value; [`Tlp::decode`] and [`Tlp::encode`] go from
-//! and to the bytes of the specification (big-endian double words, no framing,
-//! no sequence number, no LCRC: those belong to the data link layer, whose
-//! part the tunnel plays).
+//! and to the bytes of the specification (big-endian double words, no framing, no sequence number,
+//! no LCRC: those belong to the data link layer, whose part the tunnel plays).
 
 mod decode;
 mod encode;
@@ -17,7 +16,8 @@ pub use fields::{
     Status, message_code,
 };
 
-use bytes::Bytes;
+use crate::id::{Bdf, Tag};
+use bytes::{Bytes, BytesMut};
 use std::fmt;
 
 /// The largest payload of one TLP in bytes (PCIe Base 4.0, section 2.2.2).
@@ -41,8 +41,7 @@ pub struct Tlp {
     pub packet: Packet,
     /// Payload, always whole double words; empty for packets without data.
     pub data: Bytes,
-    /// Stays with the packet in every queue. Not part of its value, and not
-    /// encoded.
+    /// Stays with the packet in every queue. Not part of its value, and not encoded.
     pub mark: Mark,
 }
 
@@ -112,9 +111,28 @@ impl Tlp {
         Self::new(Packet::MemoryWrite(request), data)
     }
 
+    /// A read of `length` bytes from the byte `address` on; `None` as
+    /// [`MemoryRequest::for_bytes`].
+    pub fn read_bytes(requester: Bdf, tag: Tag, address: u64, length: usize) -> Option<Self> {
+        MemoryRequest::for_bytes(requester, tag, address, length).map(Self::memory_read)
+    }
+
+    /// A write of `bytes` from the byte `address` on; `None` as [`MemoryRequest::for_bytes`].
+    pub fn write_bytes(requester: Bdf, address: u64, bytes: &Bytes) -> Option<Self> {
+        let request = MemoryRequest::for_bytes(requester, Tag::default(), address, bytes.len())?;
+        Some(Self::memory_write(request, whole_double_words(address, bytes)))
+    }
+
     /// A completion without data.
     pub fn completion(completion: Completion) -> Self {
         Self::new(Packet::Completion(completion), Bytes::new())
+    }
+
+    /// An interrupt message of INTx: ends at the receiver of the link (section 2.2.8.1).
+    pub fn intx(requester: Bdf, code: u8) -> Self {
+        let (tag, routing, body) = (Tag::default(), Routing::Local, [0; 8]);
+        let message = Message { requester, tag, routing, code, body };
+        Self::new(Packet::Message(message), Bytes::new())
     }
 
     /// The flow-control and ordering class.
@@ -163,6 +181,17 @@ impl Tlp {
             Packet::Message(_) => ["MsgD", "Msg"][usize::from(empty)],
         }
     }
+}
+
+/// The payload that carries `bytes` from the byte `address` on: zeroes fill its double words.
+pub fn whole_double_words(address: u64, bytes: &Bytes) -> Bytes {
+    let lead = address as usize & 3;
+    if lead == 0 && bytes.len().is_multiple_of(4) {
+        return bytes.clone();
+    }
+    let mut payload = BytesMut::zeroed((lead + bytes.len()).next_multiple_of(4));
+    payload[lead..lead + bytes.len()].copy_from_slice(bytes);
+    payload.freeze()
 }
 
 impl PartialEq for Tlp {

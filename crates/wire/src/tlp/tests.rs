@@ -1,14 +1,13 @@
 //! Golden bytes and properties of the codec.
 
 use super::*;
-use crate::hex;
 use crate::id::{Bdf, Tag};
+use crate::{encoded, hex};
 use proptest::prelude::*;
 
 #[track_caller]
 fn golden(tlp: &Tlp, bytes: &str) {
-    let mut out = Vec::new();
-    tlp.encode(&mut out);
+    let out = encoded(|out| tlp.encode(out));
     assert_eq!(out, hex(bytes), "encoded {}", tlp.mnemonic());
     assert_eq!(out.len(), tlp.wire_length());
     let mut input = Bytes::from(out);
@@ -88,22 +87,14 @@ fn completions_with_every_status() {
 
 #[test]
 fn messages() {
-    let message = Message {
-        requester: Bdf::new(3, 0, 0),
-        tag: Tag::default(),
-        routing: Routing::Local,
-        code: message_code::ASSERT_INTA,
-        body: [0; 8],
-    };
-    golden(
-        &Tlp::new(Packet::Message(message), Bytes::new()),
-        "34000000 03000020 00000000 00000000",
-    );
+    let requester = Bdf::new(3, 0, 0);
+    golden(&Tlp::intx(requester, message_code::ASSERT_INTA), "34000000 03000020 00000000 00000000");
     let vendor = Message {
+        requester,
+        tag: Tag::default(),
         routing: Routing::ById,
         code: message_code::VENDOR_TYPE_1,
         body: [1, 0, 0x1a, 0xf4, 0, 0, 0, 1],
-        ..message
     };
     golden(
         &Tlp::new(Packet::Message(vendor), Bytes::from_static(&[0xaa; 4])),
@@ -124,8 +115,7 @@ fn attributes_poison_and_traffic_class() {
 fn ecrc_guards_everything_but_the_variant_bits() {
     let mut tlp = Tlp::memory_write(request(0x1000, 4), Bytes::from_static(&[1, 2, 3, 4]));
     tlp.digest = true;
-    let mut bytes = Vec::new();
-    tlp.encode(&mut bytes);
+    let bytes = encoded(|out| tlp.encode(out));
     // CRC-32 of the packet with Type[0] and EP set, from an independent
     // implementation (zlib.crc32 of 41 80 c0 01 03 00 a5 0f 00 00 10 00 01 02 03 04).
     assert_eq!(bytes[16..], ECRC_BY_ZLIB);
@@ -260,19 +250,16 @@ fn a_mark_is_no_part_of_a_packet() {
     let marked = Tlp { mark: Mark::new(7), ..plain.clone() };
     assert_eq!(marked, plain);
     assert_eq!(format!("{marked:?}"), format!("{plain:?}"));
-    let mut bytes = [Vec::new(), Vec::new()];
-    plain.encode(&mut bytes[0]);
-    marked.encode(&mut bytes[1]);
-    assert_eq!(bytes[0], bytes[1]);
-    let back = Tlp::decode(&mut Bytes::from(bytes[1].clone())).unwrap();
+    let bytes = encoded(|out| marked.encode(out));
+    assert_eq!(bytes, encoded(|out| plain.encode(out)));
+    let back = Tlp::decode(&mut Bytes::from(bytes)).unwrap();
     assert_eq!((back.mark, marked.clone().mark), (Mark::NONE, Mark::new(7)));
 }
 
 proptest! {
     #[test]
     fn every_packet_survives_the_round_trip(tlp in any_tlp(), rest in prop::collection::vec(any::<u8>(), 0..8)) {
-        let mut out = Vec::new();
-        tlp.encode(&mut out);
+        let mut out = encoded(|out| tlp.encode(out));
         prop_assert_eq!(total_length(&out), Some(out.len()));
         out.extend(&rest);
         let mut input = Bytes::from(out);
@@ -284,8 +271,7 @@ proptest! {
     fn hostile_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         let mut input = Bytes::from(bytes.clone());
         if let Ok(tlp) = Tlp::decode(&mut input) {
-            let mut again = Vec::new();
-            tlp.encode(&mut again);
+            let again = encoded(|out| tlp.encode(out));
             prop_assert_eq!(again.len() + input.len(), bytes.len());
         } else {
             prop_assert_eq!(input.len(), bytes.len());

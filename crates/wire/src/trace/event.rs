@@ -36,8 +36,7 @@ impl MediaOperation {
 }
 
 numbers! {
-    /// A state change of a controller (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3
-    /// and 7.6).
+    /// A state change of a controller (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3 and 7.6).
     pub enum ControllerState: u8 {
         /// CC.EN was set.
         Enabled = 1 "enabled",
@@ -67,9 +66,8 @@ impl ControllerState {
 
 /// An event of a drive.
 ///
-/// A command has one access to the media at a time, and the flushes of a
-/// shutdown, which belong to none, one for each namespace: begin and end find
-/// each other by command and namespace.
+/// A command has one access to the media at a time, and the flushes of a shutdown, which belong to
+/// none, one for each namespace: begin and end find each other by command and namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NvmeEvent {
     /// A submission queue entry was fetched.

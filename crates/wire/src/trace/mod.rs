@@ -1,10 +1,8 @@
-//! Trace files: timestamped records of what a node observed. `docs/trace.md` specifies the
-//! bytes.
+//! Trace files: timestamped records of what a node observed. `docs/trace.md` specifies the bytes.
 //!
-//! A file is a [`Header`], then independent [chunks](ChunkHeader): each
-//! has a number, a checksum and its start time, so that a file can be a ring and
-//! may be truncated anywhere. A chunk is a sequence of [`Record`]s, each with kind
-//! and length, so that unknown ones can be skipped.
+//! A file is a [`Header`], then independent [chunks](ChunkHeader): each has a number, a checksum
+//! and its start time, so that a file can be a ring and may be truncated anywhere. A chunk is a
+//! sequence of [`Record`]s, each with kind and length, so that unknown ones can be skipped.
 
 mod chunk;
 mod event;

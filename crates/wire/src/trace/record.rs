@@ -19,8 +19,7 @@ pub struct Tap(u8);
 impl Tap {
     /// Below the root port, on the host node.
     pub const ROOT_PORT: Self = Self(0);
-    /// Between the tunnel and the function that a device or switch node
-    /// serves.
+    /// Between the tunnel and the function that a device or switch node serves.
     pub const FUNCTION: Self = Self(1);
     /// A device or switch node's link to its host.
     pub const UPLINK: Self = Self(2);

@@ -5,9 +5,8 @@ use crate::tlp::{Packet, Tlp};
 /// A trace keeps this many bytes of TLPs at its start whole. They include the
 /// enumeration and the initialisation of the drives.
 const UNCUT: usize = 512 << 10;
-/// Payload bytes kept of a device's memory write after that: enough for a
-/// completion queue entry (NVMe 1.4, section 4.6) or an interrupt. Copying more
-/// would cost cache misses.
+/// Payload bytes kept of a device's memory write after that: enough for a completion queue entry
+/// (NVMe 1.4, section 4.6) or an interrupt. Copying more would cost cache misses.
 const MAX_WRITE_PAYLOAD: usize = 16;
 
 /// Decides how many payload bytes to keep. All traces use it.

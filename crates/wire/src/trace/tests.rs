@@ -1,9 +1,10 @@
 //! Golden vectors, round trips, hostile bytes.
 
 use super::*;
+use crate::encoded;
 use crate::frame::{self, FrameReport, Kind};
 use crate::nvme::Status;
-use crate::tlp::{MAX_TLP, Mark, MemoryRequest, Tlp};
+use crate::tlp::{MAX_TLP, Mark, Tlp};
 use crate::{Bdf, Tag};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -68,8 +69,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[test]
 fn the_bytes_of_a_header() {
-    let mut out = Vec::new();
-    header().encode(&mut out);
+    let mut out = encoded(|out| header().encode(out));
     assert_eq!(
         hex(&out),
         "464c545241434500000100310101010011223344556677881797\
@@ -150,11 +150,10 @@ fn taps_have_names() {
 
 #[test]
 fn a_tlp_is_cut_to_what_is_kept() {
-    let request = MemoryRequest::for_bytes(Bdf::new(3, 0, 0), Tag::default(), 0x1_0000_0000, 64);
-    let tlp = Tlp::memory_write(request.unwrap(), Bytes::from(vec![9; 64]));
+    let tlp =
+        Tlp::write_bytes(Bdf::new(3, 0, 0), 0x1_0000_0000, &Bytes::from(vec![9; 64])).unwrap();
     for (keep, kept) in [(0, 16), (20, 36), (64, 80), (4096, 80)] {
-        let mut out = Vec::new();
-        encode_tlp(Tap::FUNCTION, true, &tlp, keep, 7, &mut out);
+        let out = encoded(|out| encode_tlp(Tap::FUNCTION, true, &tlp, keep, 7, out));
         let found: Vec<_> = Records::new(0, &out).collect();
         let [Timed { at_ns: 7, record: Record::Tlp { tap, up, length, bytes } }] = found[..] else {
             panic!("{found:?}");
@@ -165,13 +164,10 @@ fn a_tlp_is_cut_to_what_is_kept() {
 
 #[test]
 fn a_record_says_what_a_report_says() {
-    let request = |length| {
-        MemoryRequest::for_bytes(Bdf::new(1, 0, 0), Tag::default(), 0x1000, length).unwrap()
-    };
-    let write = Tlp::memory_write(request(256), Bytes::from(vec![0xab; 256]));
-    let (mut first, mut second) = (Vec::new(), Vec::new());
-    write.encode(&mut first);
-    Tlp::memory_read(request(64)).encode(&mut second);
+    let id = Bdf::new(1, 0, 0);
+    let write = Tlp::write_bytes(id, 0x1000, &Bytes::from(vec![0xab; 256])).unwrap();
+    let read = Tlp::read_bytes(id, Tag::default(), 0x1000, 64).unwrap();
+    let [first, second] = [write, read].map(|tlp| encoded(|out| tlp.encode(out)));
     let header = frame::Header { length: 280, kind: Kind::Tlps, sequence: 9, acknowledged: 0 };
     let mut report = FrameReport::new(true, header, 1000, &[]);
     report.add_tlp(Mark::new(5), &first);
@@ -196,8 +192,7 @@ fn a_record_says_what_a_report_says() {
 
 #[test]
 fn little_is_kept_of_what_devices_write() {
-    let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, 4096).unwrap();
-    let write = Tlp::memory_write(request, Bytes::from(vec![0; 4096]));
+    let write = Tlp::write_bytes(Bdf::default(), 0x1000, &Bytes::from(vec![0; 4096])).unwrap();
     let mut keep = SnapLength::new(None);
     let whole = (0..1000).take_while(|_| keep.payload_of(&write, true) == usize::MAX).count();
     assert_eq!(whole, (512 << 10) / 4108 + 1);
@@ -215,14 +210,13 @@ proptest! {
     ) {
         let address = if wide { 0x1_0000_0000 } else { 0x1000 };
         let length = dws.max(1) * 4;
-        let request = MemoryRequest::for_bytes(Bdf::new(3, 0, 0), Tag::default(), address, length);
-        let mut tlp = match dws {
-            0 => Tlp::memory_read(request.unwrap()),
-            _ => Tlp::memory_write(request.unwrap(), (0..length as u8).collect()),
+        let id = Bdf::new(3, 0, 0);
+        let tlp = match dws {
+            0 => Tlp::read_bytes(id, Tag::default(), address, length),
+            _ => Tlp::write_bytes(id, address, &(0..length as u8).collect()),
         };
-        tlp.digest = digest;
-        let mut bytes = Vec::new();
-        tlp.encode(&mut bytes);
+        let tlp = Tlp { digest, ..tlp.unwrap() };
+        let mut bytes = encoded(|out| tlp.encode(out));
         if keep < tlp.data.len() {
             bytes.truncate(tlp.header_length() + keep);
         }
@@ -243,8 +237,7 @@ proptest! {
         let tlp = Record::Tlp { tap, up, length, bytes: &payload };
         let heads = vec![payload[0]; heads * HEAD];
         let frame = Record::Frame { tap, up, sequence, bytes, tlps, heads: &heads };
-        let mut out = Vec::new();
-        tlp.encode(delta, &mut out);
+        let mut out = encoded(|out| tlp.encode(delta, out));
         prop_assert!(out.len() <= tlp.max_length());
         let first = out.len();
         frame.encode(0, &mut out);
@@ -265,8 +258,7 @@ proptest! {
             NvmeEvent::MediaEnded { id: None, nsid, ok: true },
             NvmeEvent::Completed { id, status },
         ] {
-            let mut out = Vec::new();
-            nvme(event).encode(delta, &mut out);
+            let out = encoded(|out| nvme(event).encode(delta, out));
             prop_assert!(out.len() <= nvme(event).max_length());
             let found: Vec<_> = Records::new(0, &out).collect();
             prop_assert_eq!(found, vec![Timed { at_ns: delta, record: nvme(event) }]);

@@ -32,8 +32,7 @@ layout! {
     }
 }
 
-/// The payload of VFIO_USER_REGION_WRITE_MULTI. The reply is the number of
-/// writes in 8 bytes.
+/// The payload of VFIO_USER_REGION_WRITE_MULTI. The reply is the number of writes in 8 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteMulti {
     /// The writes, in order.

@@ -1,6 +1,5 @@
-//! VFIO_USER_DEVICE_GET_IRQ_INFO and _SET_IRQS (specification, sections of
-//! those names; `struct vfio_irq_info` and `struct vfio_irq_set` in
-//! linux/vfio.h).
+//! VFIO_USER_DEVICE_GET_IRQ_INFO and _SET_IRQS (specification, sections of those names; `struct
+//! vfio_irq_info` and `struct vfio_irq_set` in linux/vfio.h).
 
 use super::{Malformed, get32, put32};
 use bytes::Bytes;
@@ -52,15 +51,16 @@ pub enum IrqData {
     Eventfd,
 }
 
-/// What SET_IRQS is about (VFIO_IRQ_SET_ACTION_*).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IrqAction {
-    /// Hold interrupts back.
-    Mask,
-    /// Let them through again.
-    Unmask,
-    /// Signal them, or say how they are signalled.
-    Trigger,
+numbers! {
+    /// What SET_IRQS is about (VFIO_IRQ_SET_ACTION_*): bits of its flags.
+    pub enum IrqAction: u32 {
+        /// Hold interrupts back.
+        Mask = 0x08,
+        /// Let them through again.
+        Unmask = 0x10,
+        /// Signal them, or say how they are signalled.
+        Trigger = 0x20,
+    }
 }
 
 /// The payload of SET_IRQS. The reply has none.
@@ -74,8 +74,7 @@ pub struct IrqSet {
     pub index: u32,
     /// The first interrupt.
     pub start: u32,
-    /// How many; 0 with [`IrqData::None`] and [`IrqAction::Trigger`] disables
-    /// the whole type.
+    /// How many; 0 with [`IrqData::None`] and [`IrqAction::Trigger`] disables the whole type.
     pub count: u32,
 }
 
@@ -83,9 +82,6 @@ const DATA_NONE: u32 = 1 << 0;
 const DATA_BOOL: u32 = 1 << 1;
 const DATA_EVENTFD: u32 = 1 << 2;
 const DATA_MASK: u32 = 7;
-const ACTION_MASK: u32 = 1 << 3;
-const ACTION_UNMASK: u32 = 1 << 4;
-const ACTION_TRIGGER: u32 = 1 << 5;
 
 impl IrqSet {
     /// Bytes without booleans.
@@ -100,12 +96,7 @@ impl IrqSet {
     pub fn decode(bytes: &Bytes) -> Result<Self, Malformed> {
         let flags = get32(bytes, 4)?;
         let count = get32(bytes, 16)?;
-        let action = match flags & !DATA_MASK {
-            ACTION_MASK => IrqAction::Mask,
-            ACTION_UNMASK => IrqAction::Unmask,
-            ACTION_TRIGGER => IrqAction::Trigger,
-            _ => return Err(Malformed::Flags),
-        };
+        let action = IrqAction::from_number(flags & !DATA_MASK).ok_or(Malformed::Flags)?;
         let data = match flags & DATA_MASK {
             DATA_NONE => IrqData::None,
             DATA_EVENTFD => IrqData::Eventfd,
@@ -128,13 +119,8 @@ impl IrqSet {
             IrqData::Bool(booleans) => (DATA_BOOL, booleans),
             IrqData::Eventfd => (DATA_EVENTFD, &[]),
         };
-        let action = match self.action {
-            IrqAction::Mask => ACTION_MASK,
-            IrqAction::Unmask => ACTION_UNMASK,
-            IrqAction::Trigger => ACTION_TRIGGER,
-        };
         let argsz = (Self::LENGTH + booleans.len()) as u32;
-        put32(out, &[argsz, data | action, self.index, self.start, self.count]);
+        put32(out, &[argsz, data | self.action as u32, self.index, self.start, self.count]);
         out.extend_from_slice(booleans);
     }
 }

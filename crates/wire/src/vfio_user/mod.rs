@@ -1,5 +1,4 @@
-//! vfio-user messages: what a VMM and a device server say to each other over
-//! a Unix socket.
+//! vfio-user messages: what a VMM and a device server say to each other over a Unix socket.
 //!
 //! Source: the vfio-user protocol specification, version 0.1 (QEMU
 //! `docs/interop/vfio-user.rst`; "the specification" below), and the structures

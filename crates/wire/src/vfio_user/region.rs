@@ -1,6 +1,5 @@
-//! VFIO_USER_DEVICE_GET_REGION_INFO and _GET_REGION_IO_FDS (specification,
-//! sections of those names; `struct vfio_region_info` and its capability chain
-//! in linux/vfio.h).
+//! VFIO_USER_DEVICE_GET_REGION_INFO and _GET_REGION_IO_FDS (specification, sections of those names;
+//! `struct vfio_region_info` and its capability chain in linux/vfio.h).
 
 use super::{Malformed, get16, get32, get64, put32, put64};
 
@@ -36,8 +35,7 @@ pub mod region_index {
 
 layout! {
     payload
-    /// A part of a region that can be mapped (`struct
-    /// vfio_region_sparse_mmap_area`).
+    /// A part of a region that can be mapped (`struct vfio_region_sparse_mmap_area`).
     pub struct SparseArea: 16, {
         /// Byte offset in the region; added to the region's file offset for mmap.
         offset: u64 = 0,
@@ -106,17 +104,15 @@ impl RegionInfo {
         Err(Malformed::Count)
     }
 
-    /// Appends the request: what is asked for is `index`, in at most `argsz`
-    /// bytes.
+    /// Appends the request: what is asked for is `index`, in at most `argsz` bytes.
     pub fn encode_request(&self, out: &mut Vec<u8>) {
         put32(out, &[self.argsz, 0, self.index, 0]);
         put64(out, &[0, 0]);
     }
 
-    /// Appends the reply, with capabilities only if all of it fits in
-    /// `argsz` bytes (specification, "Message sizes"). Their offset is given
-    /// in any case: QEMU asks in 32 bytes first, and takes a capability flag
-    /// without an offset for an error.
+    /// Appends the reply, with capabilities only if all of it fits in `argsz` bytes (specification,
+    /// "Message sizes"). Their offset is given in any case: QEMU asks in 32 bytes first, and takes
+    /// a capability flag without an offset for an error.
     pub fn encode_reply(&self, argsz: u32, out: &mut Vec<u8>) {
         let sparse = if self.areas.is_empty() { 0 } else { CAP_HEADER + 8 + self.areas.len() * 16 };
         let msix = if self.msix_mappable { CAP_HEADER } else { 0 };

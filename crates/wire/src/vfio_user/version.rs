@@ -17,8 +17,7 @@ pub struct Version {
     pub major: u16,
     /// Minor version.
     pub minor: u16,
-    /// The version data; `None` when the message ends after the numbers, as
-    /// SPDK's does.
+    /// The version data; `None` when the message ends after the numbers, as SPDK's does.
     pub capabilities: Option<Capabilities>,
 }
 
@@ -36,11 +35,9 @@ pub struct Capabilities {
     pub pgsizes: Option<u64>,
     /// VFIO_USER_REGION_WRITE_MULTI is understood.
     pub write_multiple: Option<bool>,
-    /// `twin_socket.supported`: the client takes a second socket for
-    /// server-to-client commands.
+    /// `twin_socket.supported`: the client takes a second socket for server-to-client commands.
     pub twin_socket: Option<bool>,
-    /// The `migration` object is there. Not in the specification; QEMU sends
-    /// it and reads it.
+    /// The `migration` object is there. Not in the specification; QEMU sends it and reads it.
     pub migration: bool,
 }
 

@@ -9,7 +9,7 @@ use wire::frame::{
     Moved, Reject, Role,
 };
 use wire::raw::{self, Bitmap, Body, Offer, Reason, Sequence};
-use wire::tlp::{MemoryRequest, Tlp};
+use wire::tlp::Tlp;
 use wire::{Bdf, Tag};
 
 const DOCUMENT: &str = include_str!("../../../../docs/protocol.md");
@@ -57,14 +57,11 @@ fn reject(reason: Reject) -> Vec<u8> {
 }
 
 fn tlps() -> Vec<u8> {
-    let request = |requester, tag, address, length| {
-        MemoryRequest::for_bytes(requester, Tag::truncate(tag), address, length).expect("one page")
-    };
-    let doorbell = request(Bdf::new(0, 0, 0), 0, 0xfe80_1008, 4);
-    let fetch = request(Bdf::new(3, 0, 0), 5, 0x1_2345_6000, 64);
+    let value = Bytes::from_static(&[1, 0, 0, 0]);
+    let doorbell = Tlp::write_bytes(Bdf::new(0, 0, 0), 0xfe80_1008, &value);
+    let fetch = Tlp::read_bytes(Bdf::new(3, 0, 0), Tag::truncate(5), 0x1_2345_6000, 64);
     let mut payload = Vec::new();
-    Tlp::memory_write(doorbell, Bytes::from_static(&[1, 0, 0, 0])).encode(&mut payload);
-    Tlp::memory_read(fetch).encode(&mut payload);
+    [doorbell, fetch].into_iter().for_each(|tlp| tlp.expect("one page").encode(&mut payload));
     frame(Kind::Tlps, 5, 9, &payload)
 }
 
@@ -116,12 +113,12 @@ fn raw_frame(acknowledged: u32, body: Body<'_>) -> Vec<u8> {
 fn examples_of_raw_ethernet_are_what_the_codec_makes() {
     let mut bitmap = Bitmap::default();
     [0, 2, 3, 8].into_iter().for_each(|bit| bitmap.set(bit));
-    let chunk = control(Control::Acknowledge, 64);
-    let data = Body::Data { sequence: Sequence::new(5), chunk: &chunk };
+    let segment = control(Control::Acknowledge, 64);
+    let data = Body::Data { sequence: Sequence::new(5), segment: &segment };
     let ack = Body::Ack { newest: Sequence::new(0x10), waited: 250, bitmap };
     let meanings = [
-        ("open", raw_frame(0, Body::Open(Offer { chunk: 1488, window: 256 }))),
-        ("accept", raw_frame(0, Body::Accept(Offer { chunk: 1488, window: 128 }))),
+        ("open", raw_frame(0, Body::Open(Offer { segment: 1488, window: 256 }))),
+        ("accept", raw_frame(0, Body::Accept(Offer { segment: 1488, window: 128 }))),
         ("data", raw_frame(9, data)),
         ("ack", raw_frame(12, ack)),
         ("close", raw_frame(0, Body::Close(Reason::Unknown))),
@@ -133,10 +130,10 @@ fn examples_of_raw_ethernet_are_what_the_codec_makes() {
 #[test]
 fn the_table_of_raw_ethernet_names_every_kind() {
     for kind in 1..=5u8 {
-        let name = format!("{:?}", raw::Kind::from_bits(kind).expect("kinds 1 to 5"));
+        let name = format!("{:?}", raw::Kind::from_number(kind).expect("kinds 1 to 5"));
         assert!(DOCUMENT.contains(&format!("| {kind} | {name} |")), "kind {kind} {name}");
     }
-    assert!(raw::Kind::from_bits(6).is_err());
+    assert!(raw::Kind::from_number(6).is_none());
     assert!(DOCUMENT.contains(&format!("a header of {} bytes", raw::HEADER)));
     assert!(DOCUMENT.contains("EtherType 0x88B5") && raw::ETHERTYPE == 0x88b5);
 }

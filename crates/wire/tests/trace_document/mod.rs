@@ -5,7 +5,7 @@ use crate::document::{assert_same, examples};
 use std::collections::BTreeMap;
 use wire::frame::{Control, Kind};
 use wire::nvme::Status;
-use wire::tlp::{MemoryRequest, Tlp};
+use wire::tlp::Tlp;
 use wire::trace::{
     CHUNK_HEADER, ChunkHeader, CommandId, ControllerState, HEAD, Header, LinkState, MAGIC,
     MAX_CHUNK, MAX_HEADS, MediaOperation, NodeRole, NvmeEvent, Record, Records, SYNC, Tap, Timed,
@@ -27,16 +27,13 @@ fn header() -> Header {
 }
 
 fn fetch() -> Tlp {
-    let request = MemoryRequest::for_bytes(Bdf::new(3, 0, 0), Tag::truncate(5), 0x1_2345_6000, 64);
-    Tlp::memory_read(request.expect("one page"))
+    let fetch = Tlp::read_bytes(Bdf::new(3, 0, 0), Tag::truncate(5), 0x1_2345_6000, 64);
+    fetch.expect("one page")
 }
 
 fn write() -> Tlp {
-    let request = MemoryRequest::for_bytes(Bdf::new(3, 0, 0), Tag::default(), 0x1000, 8);
-    Tlp::memory_write(
-        request.expect("one page"),
-        bytes::Bytes::from_static(&[1, 2, 3, 4, 5, 6, 7, 8]),
-    )
+    let bytes = bytes::Bytes::from_static(&[1, 2, 3, 4, 5, 6, 7, 8]);
+    Tlp::write_bytes(Bdf::new(3, 0, 0), 0x1000, &bytes).expect("one page")
 }
 
 fn record(delta: u64, record: Record<'_>) -> Vec<u8> {

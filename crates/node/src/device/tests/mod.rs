@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use switch::aggregate::Policy;
 use switch::tunnel;
 use wire::frame::{Reject, Role};
-use wire::tlp::{MemoryRequest, Tlp};
-use wire::{Bdf, Duration, Tag};
+use wire::tlp::Tlp;
+use wire::{Bdf, Duration};
 
 /// What is attached: it notes what comes, and sends what a test gives it.
 #[derive(Debug, Default)]
@@ -42,8 +42,7 @@ impl Function for Stub {
 }
 
 fn write(fill: u8, length: usize) -> Tlp {
-    let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, length);
-    Tlp::memory_write(request.unwrap(), Bytes::from(vec![fill; length]))
+    Tlp::write_bytes(Bdf::default(), 0x1000, &Bytes::from(vec![fill; length])).unwrap()
 }
 
 /// What a path leads to.

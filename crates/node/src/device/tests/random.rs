@@ -103,7 +103,7 @@ proptest! {
                 shell.bring();
                 continue;
             }
-            // What may be transmitted, closed and told is checked there.
+            // What may be transmitted, closed and reported is checked there.
             shell.settle();
             prop_assert!(shell.open() <= 17, "a host and 16 pending");
             let gone = shell.peers.values().filter(|peer| peer.gone && peer.closed.is_none());

@@ -3,9 +3,11 @@
 use super::{Fabric, Happened, RAM};
 use bytes::Bytes;
 use node::host::{Input, Output};
+use pcie::Bus;
 use pcie::enumerate::{self, Hierarchy, Node};
 use pcie::root::{HostOutput, ReadToken};
 use pcie::software::Task;
+use wire::tlp::Tlp;
 use wire::{Duration, Instant};
 
 /// Reads of host memory with their answers, and when these are due.
@@ -112,6 +114,11 @@ impl Fabric {
         self.run(enumerate::enumerate(bus, settings)).expect("enough of everything")
     }
 
+    /// Enumerates; yields the endpoints.
+    pub fn endpoints(&mut self) -> Vec<Node> {
+        self.enumerate().endpoints().into_iter().cloned().collect()
+    }
+
     /// Looks below a port whose link came up.
     pub fn enumerate_below(
         &mut self,
@@ -131,10 +138,9 @@ impl Fabric {
         });
     }
 
-    /// Enumerates, enables every endpoint, and forgets what happened; yields
-    /// the endpoints.
+    /// Enumerates, enables every endpoint, and forgets what happened; yields the endpoints.
     pub fn ready(&mut self) -> Vec<Node> {
-        let nodes: Vec<Node> = self.enumerate().endpoints().into_iter().cloned().collect();
+        let nodes = self.endpoints();
         nodes.iter().for_each(|node| self.enable(node, 1));
         self.happened.clear();
         nodes
@@ -144,9 +150,7 @@ impl Fabric {
     pub fn enable(&mut self, node: &Node, data: u32) {
         let (bus, node) = (self.bus.clone(), node.clone());
         self.run(async move {
-            enumerate::enable_bus_master(&bus, node.bdf, true).await;
-            enumerate::write_msix_entry(&bus, &node, 0, data, false);
-            enumerate::set_msix(&bus, &node, true).await;
+            enumerate::enable(&bus, &node, [(0, data)]).await;
         });
     }
 
@@ -154,6 +158,20 @@ impl Fabric {
     pub fn read(&mut self, address: u64, size: u8) -> u64 {
         let bus = self.bus.clone();
         self.run(async move { bus.read(address, size).await })
+    }
+
+    /// Starts a register read of 4 bytes, which is not answered at once.
+    pub fn start_read(&self, bus: &Bus, address: u64) -> Task<u64> {
+        let reader = bus.clone();
+        let mut task = Task::new(bus, async move { reader.read(address, 4).await });
+        assert_eq!(task.poll(self.now), None);
+        task
+    }
+
+    /// The script on node `node` sends a packet; a millisecond passes.
+    pub fn send(&mut self, node: usize, tlp: Tlp) {
+        self.script(node).send.push_back(tlp);
+        self.pass(Duration::from_ms(1));
     }
 
     /// Reads configuration space; all ones if nobody answers.

@@ -44,7 +44,7 @@ pub enum State {
     None,
     Connecting,
     Open,
-    /// The switch has been told that it is gone, and not closed it yet.
+    /// The switch knows that it is gone, and not closed it yet.
     Gone,
 }
 

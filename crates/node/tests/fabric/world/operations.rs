@@ -1,6 +1,5 @@
-//! A list of bytes as a list of operations on a fabric, for fuzzing: whatever
-//! software, devices and networks do, nothing panics, time goes forward, and
-//! every request of the host is answered.
+//! A list of bytes as a list of operations on a fabric, for fuzzing: whatever software, devices and
+//! networks do, nothing panics, time goes forward, and every request of the host is answered.
 
 use super::build::Plan;
 use super::link::Shape;

@@ -23,8 +23,7 @@ fn hello_2(length: &str, role: &str) -> String {
     )
 }
 
-/// An end that hears `bytes`, in pieces of `cut`: why it closes, if it does, and
-/// what it has sent.
+/// An end that hears `bytes`, in pieces of `cut`: why it closes, if it does, and what it has sent.
 fn hears(role: Role, bytes: &[u8], cut: usize) -> (Option<Cause>, Vec<u8>) {
     let mut end = Tunnel::new(Settings { instance: 1, ..Settings::new(role, 1) });
     let (mut cause, mut sent) = (None, BytesMut::new());
@@ -48,9 +47,9 @@ fn a_host_of_version_1_is_rejected_in_the_form_that_it_reads() {
     let (cause, sent) = hears(Role::Device, &hex(HELLO_1), 100);
     assert_eq!(cause, Some(Cause::Version { own: Role::Device, theirs: 1 }));
     assert_eq!(sent, hex(REJECT_2));
-    let said = cause.unwrap().to_string();
-    assert!(said.contains("the host speaks version 1"), "{said}");
-    assert!(said.contains("this node version 2: upgrade the host node"), "{said}");
+    let message = cause.unwrap().to_string();
+    assert!(message.contains("the host speaks version 1"), "{message}");
+    assert!(message.contains("this node version 2: upgrade the host node"), "{message}");
 }
 
 #[test]
@@ -62,9 +61,9 @@ fn a_device_of_version_1_is_told_from_others() {
             assert_eq!(cause, Some(Cause::Version { own: role, theirs: 1 }));
             assert_eq!(sent[2], Kind::Hello as u8);
             assert_eq!(sent.len(), 60, "the greeting, and nothing behind it");
-            let said = cause.unwrap().to_string();
-            assert!(said.contains("the device speaks version 1"), "{said}");
-            assert!(said.contains("this node version 2: upgrade the device node"), "{said}");
+            let message = cause.unwrap().to_string();
+            assert!(message.contains("the device speaks version 1"), "{message}");
+            assert!(message.contains("this node version 2: upgrade the device node"), "{message}");
         }
     }
 }
@@ -74,8 +73,8 @@ fn of_a_later_version_only_the_number_is_read() {
     let later = "000c 01 00 00000000 00000000 4641524c414e4500 0009 ffff";
     let (cause, sent) = hears(Role::Device, &hex(later), 1);
     assert_eq!(sent, hex(REJECT_2));
-    let said = cause.unwrap().to_string();
-    assert!(said.contains("version 9") && said.ends_with("upgrade this node"), "{said}");
+    let message = cause.unwrap().to_string();
+    assert!(message.contains("version 9") && message.ends_with("upgrade this node"), "{message}");
     // Whatever the reason, its numbers are those of its version.
     for reject in [
         "000d 02 00 00000000 00000000 4641524c414e4500 0009 02 00 ff",
@@ -97,18 +96,24 @@ fn entries_of_later_times_are_ignored_or_named() {
     // The host that hears this, and one that hears the like from a device.
     let (cause, _) = hears(Role::Host, &sent, 100);
     assert_eq!(cause, Some(Cause::Rejected(Reject::UnknownEntry(9))));
-    let said = cause.unwrap().to_string();
-    assert!(said.contains("entry 9") && said.ends_with("upgrade the device node"), "{said}");
+    let message = cause.unwrap().to_string();
+    assert!(
+        message.contains("entry 9") && message.ends_with("upgrade the device node"),
+        "{message}"
+    );
     let (cause, sent) = hears(Role::Host, &hex(&required), 100);
     assert_eq!((cause.as_ref(), sent.len()), (Some(&Cause::Requires(9)), 60));
-    let said = cause.unwrap().to_string();
-    assert!(said.contains("entry 9") && said.ends_with("upgrade this node"), "{said}");
+    let message = cause.unwrap().to_string();
+    assert!(message.contains("entry 9") && message.ends_with("upgrade this node"), "{message}");
     let missing = "000e 02 00 00000000 00000000 4641524c414e4500 0002 06 00 000c";
-    let said = hears(Role::Host, &hex(missing), 100).0.unwrap().to_string();
-    assert!(said.contains("requires entry 12") && said.ends_with("upgrade this node"), "{said}");
+    let message = hears(Role::Host, &hex(missing), 100).0.unwrap().to_string();
+    assert!(
+        message.contains("requires entry 12") && message.ends_with("upgrade this node"),
+        "{message}"
+    );
     let other = "000c 02 00 00000000 00000000 4641524c414e4500 0002 63 00";
-    let said = hears(Role::Host, &hex(other), 100).0.unwrap().to_string();
-    assert!(said.contains("reason 99"), "{said}");
+    let message = hears(Role::Host, &hex(other), 100).0.unwrap().to_string();
+    assert!(message.contains("reason 99"), "{message}");
 }
 
 #[test]
@@ -128,11 +133,14 @@ fn strangers_are_quoted() {
         for cut in [1, 5, 100] {
             let (cause, sent) = hears(role, bytes, cut);
             assert!(role != Role::Device || sent.is_empty());
-            let said = cause.expect("it closes").to_string();
-            assert!(said.starts_with("it does not speak farlane's protocol (it sent '"), "{said}");
+            let message = cause.expect("it closes").to_string();
+            assert!(
+                message.starts_with("it does not speak farlane's protocol (it sent '"),
+                "{message}"
+            );
             // As much as came at once.
             let short = quoted.chars().take(cut).collect::<String>();
-            assert!(said.contains(if cut > 5 { quoted } else { &short }), "{said}");
+            assert!(message.contains(if cut > 5 { quoted } else { &short }), "{message}");
         }
     };
     says(Role::Device, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "'GET / HTTP/1…'");

@@ -8,16 +8,19 @@ mod session;
 use super::*;
 use proptest::prelude::*;
 use wire::frame::{self, Grant, Hello, HostAfter, MoveStatus, Role};
-use wire::tlp::{Class, Mark, MemoryRequest};
+use wire::tlp::{Class, Mark};
 use wire::{Bdf, Duration, Tag};
 
-/// A control frame's bytes.
+/// A frame's bytes.
+fn framed(kind: Kind, sequence: u32, payload: &[u8]) -> Bytes {
+    let header = Header { length: payload.len() as u16, kind, sequence, acknowledged: 0 };
+    Bytes::from([&header.encode()[..], payload].concat())
+}
+
 fn frame(control: Control) -> Bytes {
     let mut payload = Vec::new();
     control.encode(&mut payload);
-    let length = payload.len() as u16;
-    let header = Header { length, kind: control.kind(), sequence: 0, acknowledged: 0 };
-    Bytes::from([&header.encode()[..], &payload].concat())
+    framed(control.kind(), 0, &payload)
 }
 
 struct Link {
@@ -27,8 +30,7 @@ struct Link {
 }
 
 fn write(fill: u8, length: usize) -> Tlp {
-    let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, length);
-    Tlp::memory_write(request.unwrap(), Bytes::from(vec![fill; length]))
+    Tlp::write_bytes(Bdf::default(), 0x1000, &Bytes::from(vec![fill; length])).unwrap()
 }
 
 impl Link {
@@ -266,23 +268,18 @@ fn echo_and_goodbye() {
 
 #[test]
 fn only_probes_move_devices() {
-    let mut link = Link::up();
-    link.ends[0].move_to(7);
-    link.settle(1000);
-    assert_eq!(link.down_cause(1), Some(&Cause::Violation("a move by no probe")));
-
-    let mut link = Link::up();
-    link.ends[1].move_to(7);
-    link.settle(1000);
-    assert_eq!(link.down_cause(0), Some(&Cause::Violation("a move by no probe")));
-
-    let mut link = Link::new(|settings| {
+    for end in [0, 1] {
+        let mut link = Link::up();
+        link.ends[end].move_to(7);
+        link.settle(1000);
+        let cause = Cause::Violation("a move by no probe");
+        assert_eq!(link.down_cause(1 - end), Some(&cause), "a move by end {end}");
+    }
+    let mut link = Link::joined(|settings| {
         if settings.role == Role::Host {
             settings.role = Role::Probe;
         }
     });
-    link.connect();
-    link.settle(1000);
     link.outputs = Default::default();
     link.ends[0].move_to(7);
     link.settle(1000);

@@ -35,11 +35,8 @@ fn reported() -> Link {
     link
 }
 
-/// A frame of sequence number 0 with these bytes of TLPs.
 fn tlps(payload: &[u8]) -> Bytes {
-    let length = payload.len() as u16;
-    let header = Header { length, kind: Kind::Tlps, sequence: 0, acknowledged: 0 };
-    Bytes::from([&header.encode()[..], payload].concat())
+    framed(Kind::Tlps, 0, payload)
 }
 
 #[test]
@@ -51,9 +48,8 @@ fn a_report_says_what_went_where() {
     assert!(hello.payload.starts_with(&frame::MAGIC) && hello.marks.is_empty());
     let begin = hello.end();
     link.ends[0].push(marked(1, 64));
-    link.ends[0].push(Tlp::memory_read(
-        MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x2000, 4).unwrap(),
-    ));
+    let read = Tlp::read_bytes(Bdf::default(), Tag::default(), 0x2000, 4);
+    link.ends[0].push(read.unwrap());
     link.settle(1000);
     let sent = frames(&mut link.ends[0]).remove(0);
     assert_eq!((sent.begin, sent.end()), (begin, begin + 12 + 76 + 12));
@@ -120,7 +116,7 @@ fn tlps_that_are_forgotten_are_told() {
     assert_eq!(dropped(&mut link.ends[1]), [6]);
 }
 
-/// A far side that sends nonsense: what made sense of it is told, no more.
+/// A far side that sends nonsense: what made sense of it is reported, no more.
 #[test]
 fn a_frame_that_breaks_the_rules_is_told_up_to_there() {
     let mut link = reported();
@@ -130,8 +126,8 @@ fn a_frame_that_breaks_the_rules_is_told_up_to_there() {
     write(1, 64).encode(&mut bytes);
     bytes.extend_from_slice(&[0xff; 20]);
     link.ends[1].handle(link.now, Input::Received(tlps(&bytes)));
-    let told = frames(&mut link.ends[1]);
-    assert_eq!((told.len(), told[0].marks.len(), told[0].header.length), (1, 1, 96));
+    let seen = frames(&mut link.ends[1]);
+    assert_eq!((seen.len(), seen[0].marks.len(), seen[0].header.length), (1, 1, 96));
     assert!(matches!(link.poll(1), Output::Down(Cause::Tlp(_))));
     link.ends[1].handle(link.now, Input::Received(tlps(&bytes)));
     assert!(frames(&mut link.ends[1]).is_empty(), "nothing after that");
@@ -144,14 +140,13 @@ fn a_frame_that_breaks_the_rules_is_told_up_to_there() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Both ends tell the same, however the network cuts the stream, and
-    /// frames lie end to end.
+    /// Both ends tell the same, however the network cuts the stream, and frames lie end to end.
     #[test]
     fn both_ends_tell_the_same(
         lengths in prop::collection::vec(1usize..=64, 1..60), cut in 1usize..3000,
     ) {
         let mut link = reported();
-        let mut told = [Vec::new(), Vec::new()];
+        let mut seen = [Vec::new(), Vec::new()];
         for (number, length) in lengths.iter().enumerate() {
             link.ends[number % 2].push(write(number as u8, length * 4));
             if number % 5 == 0 {
@@ -160,9 +155,9 @@ proptest! {
             }
         }
         link.settle(cut);
-        (0..2).for_each(|end| told[end] = frames(&mut link.ends[end]));
+        (0..2).for_each(|end| seen[end] = frames(&mut link.ends[end]));
         for from in 0..2 {
-            let of = |end: usize, sent| told[end].iter().filter(move |frame| frame.sent == sent);
+            let of = |end: usize, sent| seen[end].iter().filter(move |frame| frame.sent == sent);
             let sent: Vec<_> = of(from, true).cloned().collect();
             let taken: Vec<_> =
                 of(1 - from, false).map(|f| FrameReport { sent: true, ..f.clone() }).collect();
@@ -184,8 +179,8 @@ proptest! {
         let bytes = if whole { tlps(&bytes) } else { Bytes::from(bytes) };
         let length = bytes.len() as u64;
         link.ends[1].handle(link.now, Input::Received(bytes));
-        let told = frames(&mut link.ends[1]);
-        prop_assert!(told.iter().all(|f| f.begin >= begin && f.end() <= begin + length));
-        prop_assert!(told.iter().flat_map(|f| &f.marks).all(|(_, end)| *end <= begin + length));
+        let seen = frames(&mut link.ends[1]);
+        prop_assert!(seen.iter().all(|f| f.begin >= begin && f.end() <= begin + length));
+        prop_assert!(seen.iter().flat_map(|f| &f.marks).all(|(_, end)| *end <= begin + length));
     }
 }

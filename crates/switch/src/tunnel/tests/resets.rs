@@ -79,10 +79,7 @@ fn keeps(host: &mut Tunnel, frames: &[Control], sequence: u32) -> bool {
     }
     let mut payload = Vec::new();
     write(1, 4).encode(&mut payload);
-    let length = payload.len() as u16;
-    let header = Header { length, kind: Kind::Tlps, sequence, acknowledged: 0 };
-    let bytes = [&header.encode()[..], &payload].concat();
-    host.handle(Instant::ZERO, Input::Received(Bytes::from(bytes)));
+    host.handle(Instant::ZERO, Input::Received(framed(Kind::Tlps, sequence, &payload)));
     assert!(host.is_up());
     host.pop(Ready::ALL).is_some()
 }
@@ -102,17 +99,11 @@ fn the_answer_to_the_latest_reset_ends_the_wait_whatever_became_of_the_others() 
 
 #[test]
 fn an_answer_to_no_reset_closes_the_link() {
-    for (mut host, number) in
-        [(after_two_resets(), 3), (after_two_resets(), 0), (after_two_resets(), u32::MAX)]
-    {
+    for number in [3, 0, u32::MAX] {
+        let mut host = after_two_resets();
         host.handle(Instant::ZERO, Input::Received(frame(Control::ResetDone(number))));
-        assert!(
-            matches!(
-                host.poll(Instant::ZERO, &mut BytesMut::new()),
-                Output::Down(Cause::Violation(_))
-            ),
-            "{number}"
-        );
+        let output = host.poll(Instant::ZERO, &mut BytesMut::new());
+        assert!(matches!(output, Output::Down(Cause::Violation(_))), "{number}: {output:?}");
     }
 }
 
@@ -242,9 +233,8 @@ fn happening() -> impl Strategy<Value = Happens> {
 }
 
 proptest! {
-    /// The host never waits no more while the function has not been reset; and
-    /// one reset that is not lost brings both ends together, whatever was before
-    /// and whatever comes late.
+    /// The host never waits no more while the function has not been reset; and one reset that is
+    /// not lost brings both ends together, whatever was before and whatever comes late.
     #[test]
     fn lost_doubled_and_late_resets_do_not_desynchronise(
         happenings in prop::collection::vec(happening(), 0..60),

@@ -1,5 +1,4 @@
-//! A session without a tunnel around it: it does not care which path its
-//! frames take.
+//! A session without a tunnel around it: it does not care which path its frames take.
 
 use super::*;
 

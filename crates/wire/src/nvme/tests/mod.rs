@@ -173,8 +173,8 @@ fn doorbells() {
 #[test]
 fn features_select() {
     use feature::Select;
-    assert_eq!(Select::from_bits(1), Some(Select::Default));
-    assert_eq!(Select::from_bits(4), None);
+    assert_eq!(Select::from_number(1), Some(Select::Default));
+    assert_eq!(Select::from_number(4), None);
 }
 
 #[test]
