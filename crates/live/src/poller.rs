@@ -90,8 +90,7 @@ impl Poller {
         Ok(epoll::add(&self.epoll, fd, data, flags(output))?)
     }
 
-    /// Watches `fd` for input that may wait until the next call of epoll: spinning never tries
-    /// it.
+    /// Watches `fd` for input that may wait until the next call of epoll: spinning never tries it.
     ///
     /// # Errors
     /// As `epoll_ctl(2)`.

@@ -102,12 +102,9 @@ impl Memory {
     }
 
     /// Allows the device to access `size` bytes from `address` on: with a file, its bytes from
-    /// `offset` on; without one, by message.
-    ///
-    /// # Errors
-    /// `EINVAL` for no bytes or a range beyond 2^64, `EEXIST` for an overlap
-    /// (specification, VFIO_USER_DMA_MAP), `ENOSPC` beyond [`MAX_RANGES`] or
-    /// [`MAX_OPEN`], or what fcntl, fstat and mmap say of the descriptor.
+    /// `offset` on; without one, by message. Error: `EINVAL` for no bytes or a range beyond 2^64,
+    /// `EEXIST` for an overlap (specification, VFIO_USER_DMA_MAP), `ENOSPC` beyond [`MAX_RANGES`]
+    /// or [`MAX_OPEN`], or what fcntl, fstat and mmap say of the descriptor.
     pub fn map(
         &mut self,
         address: u64,
@@ -139,11 +136,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Removes a range that was mapped with exactly this address and size. Dropping the
-    /// returned value may take long.
-    ///
-    /// # Errors
-    /// `ENOENT` if there is none.
+    /// Removes a range that was mapped with exactly this address and size. Dropping the returned
+    /// value may take long. Error: `ENOENT` if there is none.
     pub fn unmap(&mut self, address: u64, size: u64) -> Result<impl Send + use<>, Errno> {
         let last = size.checked_sub(1).and_then(|n| address.checked_add(n)).ok_or(Errno::NOENT)?;
         let at = self
@@ -215,10 +209,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The pieces of an access, in order.
-    ///
-    /// # Errors
-    /// [`Fault::Unmapped`] and [`Fault::Denied`].
+    /// The pieces of an access, in order. Error: [`Fault::Unmapped`] and [`Fault::Denied`].
     pub fn parts(&self, address: u64, length: usize, write: bool) -> Result<Vec<Part>, Fault> {
         let mut all = Vec::new();
         self.walk(address, length, write, |_, part| {
@@ -229,9 +220,7 @@ impl Memory {
     }
 
     /// Copies guest memory out. Allocates nothing.
-    ///
-    /// # Errors
-    /// See [`Fault`]; `into` may be partly filled then.
+    /// Error: see [`Fault`]; `into` may be partly filled then.
     pub fn read_into(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.walk(address, into.len(), false, |range, part| {
             let Some(Backing::Mapped(mapping)) = &range.backing else {
@@ -243,11 +232,8 @@ impl Memory {
         })
     }
 
-    /// Copies bytes into guest memory. Allocates nothing; either all bytes
-    /// arrive or none.
-    ///
-    /// # Errors
-    /// See [`Fault`].
+    /// Copies bytes into guest memory. Allocates nothing; either all bytes arrive or none. Error:
+    /// see [`Fault`].
     pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
         let whole = self.find(address).map(|at| &self.ranges[at]);
         let in_one = whole.is_some_and(|range| range.last - address >= bytes.len() as u64);

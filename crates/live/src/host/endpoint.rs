@@ -80,10 +80,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Offers `node` on `directory/number/cntrl`.
-    ///
-    /// # Errors
-    /// See [`BindError`].
+    /// Offers `node` on `directory/number/cntrl`. Error: see [`BindError`].
     pub fn offer(
         directory: &Path,
         number: usize,
@@ -130,8 +127,7 @@ impl Endpoint {
         self.faults
     }
 
-    /// Serves the VMM's socket and starts what can be started. Returns whether anything
-    /// happened.
+    /// Serves the VMM's socket and starts what can be started. Returns whether anything happened.
     pub fn service(&mut self, now: Instant) -> bool {
         self.server.service(now);
         self.service_without_input(now)
@@ -297,8 +293,7 @@ impl Endpoint {
         }
     }
 
-    /// Drops deferred DMA and interrupts: none from before a reset may reach the client after
-    /// it.
+    /// Drops deferred DMA and interrupts: none from before a reset may reach the client after it.
     fn drop_deferred(&mut self) {
         let reads = self.deferred.drain(..).filter_map(|deferred| match deferred {
             Deferred::Read { token, .. } => Some(token),

@@ -71,11 +71,8 @@ impl Entry {
 pub(super) struct Guard(&'static Entry);
 
 impl Guard {
-    /// Registers `length` bytes from `start` on, in pages of `page` bytes; all
-    /// three are multiples of it.
-    ///
-    /// # Errors
-    /// `ENOMEM` if the table is full, otherwise what sigaction says.
+    /// Registers `length` bytes from `start` on, in pages of `page` bytes; all three are multiples
+    /// of it. Error: `ENOMEM` if the table is full, otherwise what sigaction says.
     pub(super) fn new(start: usize, length: usize, page: usize) -> Result<Self, Errno> {
         install()?;
         let free = |entry: &&Entry| {
@@ -92,8 +89,7 @@ impl Guard {
         Ok(Self(entry))
     }
 
-    /// Whether a page of the range was found missing, by any access before
-    /// this call.
+    /// Whether a page of the range was found missing, by any access before this call.
     pub(super) fn is_dead(&self) -> bool {
         // The handler runs on this thread, between two instructions.
         compiler_fence(Ordering::SeqCst);
@@ -112,8 +108,7 @@ fn install() -> Result<(), Errno> {
     static DONE: OnceLock<Result<(), Errno>> = OnceLock::new();
     *DONE.get_or_init(|| {
         let error = || Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO);
-        // SAFETY: all zeroes are an empty set of signals, no flags, and the
-        // default action.
+        // SAFETY: all zeroes are an empty set of signals, no flags, and the default action.
         let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
         // SAFETY: only asks; `before` has room for the answer.
         if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) } != 0 {
@@ -138,8 +133,7 @@ fn install() -> Result<(), Errno> {
 
 /// Handles SIGBUS: replaces the missing page, or forwards the signal.
 extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: with SA_SIGINFO the kernel hands over a valid `info`, and SIGBUS
-    // has an address.
+    // SAFETY: with SA_SIGINFO the kernel hands over a valid `info`, and SIGBUS has an address.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     // A signal sent by a process has no address (sigaction(2)).
     if code <= 0 || !replace(address) {
@@ -171,9 +165,8 @@ fn forward(
     let Some(before) = PREVIOUS.get() else { return };
     match before.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: back to an action that sigaction has given us. The
-            // instruction faults again when we return; what was sent is
-            // delivered again.
+            // SAFETY: back to an action that sigaction has given us. The instruction faults again
+            // when we return; what was sent is delivered again.
             unsafe {
                 libc::sigaction(signal, before, std::ptr::null_mut());
                 if code <= 0 {

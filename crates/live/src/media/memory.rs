@@ -40,9 +40,8 @@ fn available(root: &Path) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The files with the memory limits of this process's control group and those
-/// above it (cgroups(7); `memory.max` in version 2, `memory.limit_in_bytes` in
-/// version 1).
+/// The files with the memory limits of this process's control group and those above it (cgroups(7);
+/// `memory.max` in version 2, `memory.limit_in_bytes` in version 1).
 fn limit_files(root: &Path) -> Vec<PathBuf> {
     let groups = read(&root.join("proc/self/cgroup")).unwrap_or_default();
     let mut files = Vec::new();

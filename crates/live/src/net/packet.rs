@@ -15,8 +15,7 @@ const SEND: usize = 16 << 10;
 /// The receive buffer in bytes. The kernel drops further frames, which are sent again.
 const RECEIVE: usize = 4 << 20;
 
-/// Which frames a socket takes: a program for the kernel (socket(7),
-/// `SO_ATTACH_FILTER`).
+/// Which frames a socket takes: a program for the kernel (socket(7), `SO_ATTACH_FILTER`).
 #[derive(Debug)]
 pub struct Filter(Vec<SockFilter>);
 
@@ -67,8 +66,7 @@ const RETURN: u16 = 0x06;
 pub struct PacketSocket(Socket);
 
 impl PacketSocket {
-    /// Opens a socket on `interface` that takes frames of `ethertype` which
-    /// `filter` lets through.
+    /// Opens a socket on `interface` that takes frames of `ethertype` which `filter` lets through.
     ///
     /// # Errors
     /// A sentence, most likely that CAP_NET_RAW is missing.

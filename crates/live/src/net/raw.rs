@@ -69,8 +69,7 @@ fn mtu_of(interface: &Interface) -> usize {
     mtu.min(usize::from(u16::MAX))
 }
 
-/// The MTU of frames to `station`, in bytes: that of the interface, or the one assumed on
-/// loopback.
+/// The MTU of frames to `station`, in bytes: that of the interface, or the one assumed on loopback.
 ///
 /// # Errors
 /// If there is no such interface.

@@ -1,9 +1,8 @@
 //! Records a node's traffic into a file: `docs/trace.md`.
 //!
-//! Code that sees TLPs or frames of links holds a [`Tracer`], which notes them with the time.
-//! It makes records of them when the node is idle, in preallocated memory, and a thread writes
-//! them out. A node never waits for it: records that do not fit are dropped and counted in the
-//! file.
+//! Code that sees TLPs or frames of links holds a [`Tracer`], which notes them with the time. It
+//! makes records of them when the node is idle, in preallocated memory, and a thread writes them
+//! out. A node never waits for it: records that do not fit are dropped and counted in the file.
 
 mod recorder;
 mod tapped;
@@ -111,8 +110,7 @@ impl Tracer {
         self.with(|recorder| recorder.events(first, next));
     }
 
-    /// Records the frames that `next` yields, which passed now at this node's end of link
-    /// `tap`.
+    /// Records the frames that `next` yields, which passed now at this node's end of link `tap`.
     pub fn frames(&self, tap: Tap, next: impl FnMut() -> Option<tunnel::Report>) {
         self.with(|recorder| recorder.frames(tap, next));
     }

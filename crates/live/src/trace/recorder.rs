@@ -83,10 +83,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Begins a file.
-    ///
-    /// # Errors
-    /// As `open(2)` and `write(2)`.
+    /// Begins a file. Error: as `open(2)` and `write(2)`.
     pub fn create(
         settings: &Settings,
         role: NodeRole,
@@ -288,9 +285,7 @@ impl Recorder {
     }
 
     /// Writes out the rest. Later records are dropped.
-    ///
-    /// # Errors
-    /// The first error of the file since it was opened.
+    /// Error: the first error of the file since it was opened.
     pub fn finish(&mut self) -> io::Result<Report> {
         self.record_pending(MAX_PENDING);
         let Some(full) = self.to_writer.take() else { return Ok(Report::default()) };

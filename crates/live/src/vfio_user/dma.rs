@@ -292,8 +292,7 @@ impl Dma {
         self.waiting.front().map(|waiting| waiting.deadline)
     }
 
-    /// Fails the oldest part if its deadline has passed; returns the operation that ends with
-    /// it.
+    /// Fails the oldest part if its deadline has passed; returns the operation that ends with it.
     pub(super) fn expire(&mut self, now: Instant, worker: &Worker) -> Option<Option<Ended>> {
         if self.deadline()? > now {
             return None;

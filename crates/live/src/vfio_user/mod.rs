@@ -17,9 +17,8 @@
 //!   DMA_WRITE message, as an MSI-X write may not pass data.
 //! - QEMU's buffer for the reply to VERSION is its request; errno 0 in an
 //!   error reply is a success to it.
-//! - SPDK sends VERSION without JSON, always uses message ID 0, pads requests,
-//!   adds a descriptor to DMA_UNMAP, wants each reply in one piece, and rings
-//!   doorbells in a mapped page.
+//! - SPDK sends VERSION without JSON, always uses message ID 0, pads requests, adds a descriptor to
+//!   DMA_UNMAP, wants each reply in one piece, and rings doorbells in a mapped page.
 //!
 //! Not here: migration, dirty-page tracking, twin sockets, ioeventfds, MSI.
 
@@ -49,6 +48,5 @@ pub(crate) use server::Server;
 /// Bytes of data in one region access; offered to the client as `max_data_xfer_size`.
 pub(crate) const MAX_DATA_XFER: usize = 64 << 10;
 
-/// Descriptors in one message; offered as `max_msg_fds`. QEMU treats a larger number as
-/// malformed.
+/// Descriptors in one message; offered as `max_msg_fds`. QEMU treats a larger number as malformed.
 pub(crate) const MAX_MSG_FDS: usize = 16;

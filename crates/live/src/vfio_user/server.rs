@@ -55,10 +55,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Offers an endpoint on `directory/number/cntrl`.
-    ///
-    /// # Errors
-    /// See [`BindError`].
+    /// Offers an endpoint on `directory/number/cntrl`. Error: see [`BindError`].
     pub fn bind(directory: &Path, number: usize, info: EndpointInfo) -> Result<Self, BindError> {
         let session = Session::new(info)?;
         let listener = Listener::bind(directory, number)?;

@@ -44,9 +44,8 @@ pub(crate) fn shared_endpoint() -> EndpointInfo {
     EndpointInfo { doorbells: true, ..plain_endpoint() }
 }
 
-/// Reads `input` as a list of operations on a session (connect, message,
-/// disconnect, reply, DMA, interrupt, time) and carries them out. Panics if a
-/// promise of [`Session`] is broken.
+/// Reads `input` as a list of operations on a session (connect, message, disconnect, reply, DMA,
+/// interrupt, time) and carries them out. Panics if a promise of [`Session`] is broken.
 pub fn run_messages(input: &[u8]) {
     let Ok(mut session) = Session::new(shared_endpoint()) else { return };
     let mut now = Instant::ZERO;

@@ -6,8 +6,7 @@ use std::process::Command;
 
 const INSIDE: &str = "FARLANE_TEST_IN_USER_NAMESPACE";
 
-/// Runs the body of the test `name`, with its module, in a network namespace
-/// that ends with it.
+/// Runs the body of the test `name`, with its module, in a network namespace that ends with it.
 pub fn isolated(name: &str, body: impl FnOnce(&Namespace)) {
     match Namespace::new() {
         Ok(home) => home.enter(|| body(&home)).unwrap(),

@@ -9,9 +9,7 @@ use std::io;
 /// Makes a file of `length` bytes `size` bytes long, durably. The new part is reserved, so that
 /// a full disk is an error now and not a failed write of the guest later; with `sparse` it is
 /// allocated as it is written.
-///
-/// # Errors
-/// A sentence without the file's name. The file may be longer than before.
+/// Error: a sentence without the file's name. The file may be longer than before.
 pub(super) fn grow(file: &File, length: u64, size: u64, sparse: bool) -> io::Result<()> {
     let more = size - length;
     // Beyond the limit the kernel would end this process with SIGXFSZ.

@@ -70,10 +70,7 @@ struct Shared {
 
 impl FileMedia {
     /// Opens `path`. A file that this created or grew is removed or restored if the medium is
-    /// dropped before [`Media::begin`].
-    ///
-    /// # Errors
-    /// A sentence that names the file.
+    /// dropped before [`Media::begin`]. Error: a sentence that names the file.
     pub fn open(path: &Path, options: FileOptions) -> io::Result<Self> {
         Self::open_in_boot(path, options, &boot_id())
     }

@@ -22,9 +22,7 @@ pub(super) struct Opened {
 
 impl Opened {
     /// Opens and locks `path`; with `create`, creates it if it does not exist.
-    ///
-    /// # Errors
-    /// A sentence without the path.
+    /// Error: a sentence without the path.
     pub fn new(path: &Path, read_only: bool, create: bool) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         // Opening must not wait for the far end of a pipe.

@@ -20,10 +20,7 @@ pub(super) struct OpenedRecord {
 }
 
 impl OpenedRecord {
-    /// Reads the record; writes nothing.
-    ///
-    /// # Errors
-    /// A sentence without the file's name.
+    /// Reads the record; writes nothing. Error: a sentence without the file's name.
     pub fn open(path: &Path, opened: &Opened, read_only: bool, boot: &str) -> io::Result<Self> {
         let found = Found::new(&opened.metadata, opened.length);
         let Some(folder) = ImageFolder::image(path, &opened.metadata) else {

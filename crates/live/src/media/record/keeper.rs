@@ -12,8 +12,7 @@ enum Stored {
     Current,
     /// It is an older one, or there is none.
     Old,
-    /// It could not be written and was removed: the contents count as new at
-    /// the next start.
+    /// It could not be written and was removed: the contents count as new at the next start.
     Removed,
 }
 
@@ -28,10 +27,7 @@ pub(in crate::media) struct RecordKeeper<F> {
 
 impl<F: Folder> RecordKeeper<F> {
     /// Reads the record in `folder` of the file `found`; with `fresh`, for a file just created,
-    /// there is none. Writes nothing.
-    ///
-    /// # Errors
-    /// A sentence without the record's name.
+    /// there is none. Writes nothing. Error: a sentence without the record's name.
     pub fn open(
         folder: F,
         found: &Found,
@@ -75,11 +71,8 @@ impl<F: Folder> RecordKeeper<F> {
         self.stored == Stored::Removed || (self.stored == Stored::Current && self.record.dirty)
     }
 
-    /// Stores the record of a file that is served with `size` durable bytes, unless it is
-    /// stored already.
-    ///
-    /// # Errors
-    /// As [`store`](Self::store).
+    /// Stores the record of a file that is served with `size` durable bytes, unless it is stored
+    /// already. Error: as [`store`](Self::store).
     pub fn begin(&mut self, size: u64) -> io::Result<Option<io::Error>> {
         if self.stored == Stored::Current && self.record.size == size {
             return Ok(None);
@@ -88,9 +81,7 @@ impl<F: Folder> RecordKeeper<F> {
     }
 
     /// Marks the file durably as dirty. Call it before the first write is acknowledged.
-    ///
-    /// # Errors
-    /// As [`store`](Self::store): then nothing may be written.
+    /// Error: as [`store`](Self::store): then nothing may be written.
     pub fn mark_dirty(&mut self) -> io::Result<Option<io::Error>> {
         if self.is_dirty() {
             return Ok(None);
@@ -99,9 +90,7 @@ impl<F: Folder> RecordKeeper<F> {
     }
 
     /// Marks the file as clean. Call it once all data are durable.
-    ///
-    /// # Errors
-    /// As [`store`](Self::store).
+    /// Error: as [`store`](Self::store).
     pub fn mark_clean(&mut self) -> io::Result<Option<io::Error>> {
         if self.stored == Stored::Removed || !self.record.dirty {
             return Ok(None);
@@ -110,9 +99,7 @@ impl<F: Folder> RecordKeeper<F> {
     }
 
     /// Records that data may have been lost: the contents count as new at the next start.
-    ///
-    /// # Errors
-    /// If the record cannot be removed. Later records have a new number then.
+    /// Error: if the record cannot be removed. Later records have a new number then.
     pub fn discard(&mut self) -> io::Result<()> {
         if self.stored == Stored::Removed {
             return Ok(());
@@ -134,11 +121,8 @@ impl<F: Folder> RecordKeeper<F> {
         Ok(())
     }
 
-    /// Stores a record durably. If that fails, removes it, which is safe, and returns the error
-    /// as the value.
-    ///
-    /// # Errors
-    /// If it can neither be written nor removed.
+    /// Stores a record durably. If that fails, removes it, which is safe, and returns the error as
+    /// the value. Error: if it can neither be written nor removed.
     fn store(&mut self, record: Record) -> io::Result<Option<io::Error>> {
         self.stored = Stored::Old;
         self.record = record;

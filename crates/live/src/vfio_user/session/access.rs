@@ -20,8 +20,7 @@ use wire::{Duration, Instant};
 /// A command without an answer this long after it arrived reads all ones. QEMU waits 5 s.
 pub const ACCESS_DEADLINE: Duration = Duration::from_ms(3_000);
 
-/// Pieces of one read in flight. QEMU reads all of configuration space with
-/// one message.
+/// Pieces of one read in flight. QEMU reads all of configuration space with one message.
 const MAX_IN_FLIGHT: usize = 32;
 
 /// Pieces of a BAR access do not cross a multiple of this (PCI Express Base 4.0, section 2.2.7:

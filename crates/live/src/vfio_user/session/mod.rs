@@ -83,10 +83,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session without a client.
-    ///
-    /// # Errors
-    /// Resources that the kernel refuses.
+    /// A session without a client. Error: resources that the kernel refuses.
     pub fn new(info: EndpointInfo) -> Result<Self, BindError> {
         let config = Config::new(&info);
         let msix = config.msix;
@@ -279,8 +276,7 @@ impl Session {
         }
     }
 
-    /// The queue index of a posted BAR write that has only reads before it, if `current` is a
-    /// read.
+    /// The queue index of a posted BAR write that has only reads before it, if `current` is a read.
     fn posted_behind(&self, current: &Current) -> Option<usize> {
         let read = |message: &Incoming| message.header.command == Command::RegionRead.number();
         let at = self.queue.iter().position(|(message, _)| !read(message))?;
@@ -309,8 +305,7 @@ impl Session {
         let used = std::mem::replace(&mut self.state, State::Absent) == State::Ready;
         self.msix_enabled = false;
         if used {
-            // The client's remaining actions are dropped, but an earlier cleanup is carried
-            // out.
+            // The client's remaining actions are dropped, but an earlier cleanup is carried out.
             self.actions.retain(|action| matches!(action, Action::ClientGone { .. }));
             let token = self.token();
             self.cleanup = Some(token);

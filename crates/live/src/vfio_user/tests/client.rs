@@ -1,5 +1,4 @@
-//! A test client, and a testbed that runs a server and a device of registers in the same
-//! thread.
+//! A test client, and a testbed that runs a server and a device of registers in the same thread.
 
 use crate::vfio_user::{Action, EndpointInfo, Server, Token, testing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

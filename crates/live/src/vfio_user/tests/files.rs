@@ -298,8 +298,7 @@ fn no_answer_passes_a_write_to_a_file() {
                 assert_eq!(session.poll(NOW), None);
                 assert!(session.outgoing().is_some(), "{command:?} is not answered");
             } else {
-                // The write may still be carried out: the client is disconnected without an
-                // answer.
+                // The write may still be carried out: the client is disconnected without an answer.
                 let _ = session.poll(NOW + DMA_DEADLINE);
                 assert_eq!(session.take_must_close(), Some(Closed::WriteLost(RANGE)));
             }
