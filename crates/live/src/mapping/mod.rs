@@ -6,9 +6,11 @@
 //! also take the pages away: then the mapping is dead, and every access fails (`fault.rs`).
 
 mod fault;
+mod mtu;
 mod receive;
 mod signaller;
 
+pub(crate) use mtu::mtu;
 pub use receive::receive;
 pub use signaller::Signaller;
 
