@@ -1,7 +1,7 @@
 //! A test client, and a testbed that runs a server and a device of registers in the same thread.
 
-use crate::vfio_user::{Action, EndpointInfo, Server, Token, testing};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use super::*;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::{IoSlice, IoSliceMut};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -12,10 +12,6 @@ use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use wire::Instant;
-use wire::vfio_user::{
-    Capabilities, Command, DmaMap, Header, IrqAction, IrqData, IrqSet, RegionAccess, Version,
-};
 
 /// A temporary directory, removed on drop.
 pub struct Folder(pub PathBuf);
@@ -189,11 +185,8 @@ impl Testbed {
 
     /// Runs the server until the client has something to read, which may need its worker.
     pub fn pump_until_answered(&mut self) {
-        use rustix::event::{PollFd, PollFlags, Timespec};
-        let limit = Timespec { tv_sec: 5, tv_nsec: 0 };
         while self.client.is_quiet() {
-            let mut fds = [PollFd::new(&self.server, PollFlags::IN)];
-            assert_eq!(rustix::event::poll(&mut fds, Some(&limit)), Ok(1), "no answer");
+            assert!(is_readable(&self.server, 5), "no answer");
             self.pump();
         }
     }
@@ -220,9 +213,14 @@ impl Testbed {
         }
     }
 
-    pub fn post(&mut self, command: Command, payload: &[u8], fds: &[BorrowedFd<'_>]) {
-        self.client.send(&message(7, command.number(), payload, false), fds);
+    /// Sends bytes of the client and runs the server.
+    pub fn send(&mut self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
+        self.client.send(bytes, fds);
         self.pump();
+    }
+
+    pub fn post(&mut self, command: Command, payload: &[u8], fds: &[BorrowedFd<'_>]) {
+        self.send(&message(7, command.number(), payload, false), fds);
     }
 
     pub fn exchange(&mut self, command: Command, payload: &[u8], fds: &[BorrowedFd<'_>]) -> Reply {
@@ -334,6 +332,12 @@ pub fn access(region: u32, offset: u64, count: u32, data: &[u8]) -> Vec<u8> {
     let mut payload = encoded(|out| RegionAccess { offset, region, count }.encode(out));
     payload.extend_from_slice(data);
     payload
+}
+
+/// Whether `fd` becomes readable within `seconds`.
+pub fn is_readable(fd: impl AsFd, seconds: i64) -> bool {
+    let within = Timespec { tv_sec: seconds, tv_nsec: 0 };
+    rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&within)) == Ok(1)
 }
 
 /// The signals of an eventfd since the last call.

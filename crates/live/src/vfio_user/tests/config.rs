@@ -1,6 +1,6 @@
 //! The VMM's view of configuration space.
 
-use crate::vfio_user::EndpointInfo;
+use super::EndpointInfo;
 use crate::vfio_user::config::{Config, RemoteWrite, WriteEffect};
 use crate::vfio_user::testing::plain_endpoint;
 

@@ -1,13 +1,6 @@
 //! DMA through shared ranges and by message.
 
-use super::client::{Testbed, access, bench_capabilities, encoded, eventfd, message, rung};
-use crate::mapping::Shared;
-use crate::vfio_user::dma::{DMA_DEADLINE, MAX_DMA};
-use crate::vfio_user::{Access, Action, DmaError, testing};
-use rustix::fd::AsFd;
-use wire::vfio_user::{
-    Capabilities, Command, DmaAccess, DmaMap, DmaUnmap, Header, IrqAction, IrqData,
-};
+use super::*;
 
 fn range(address: u64, size: u64) -> DmaMap {
     DmaMap { flags: 3, offset: 0, address, size }
@@ -103,8 +96,7 @@ fn dma_message(testbed: &Testbed, command: Command) -> (Header, DmaAccess, Vec<u
 fn answer(testbed: &mut Testbed, header: &Header, payload: &[u8]) {
     let mut bytes = header.reply(payload.len()).encode().to_vec();
     bytes.extend_from_slice(payload);
-    testbed.client.send(&bytes, &[]);
-    testbed.pump();
+    testbed.send(&bytes, &[]);
 }
 
 fn read_answer(access: DmaAccess, data: &[u8]) -> Vec<u8> {
@@ -199,8 +191,7 @@ fn refusals_lies_and_silence_are_failures() {
     };
     let (header, ..) = ask(&mut testbed);
     let refusal = header.error_reply(std::num::NonZeroU32::new(14).unwrap());
-    testbed.client.send(&refusal.encode(), &[]);
-    testbed.pump();
+    testbed.send(&refusal.encode(), &[]);
     failed(&mut testbed, DmaError::Refused);
     let (header, asked, _) = ask(&mut testbed);
     answer(&mut testbed, &header, &read_answer(asked, &[0; 3]));
@@ -249,8 +240,7 @@ fn dma_answers_do_not_wait_for_a_region_access() {
     let mut testbed = Testbed::new();
     assert_eq!(testbed.map(range(0x1000, 0x1000), None), None);
     testbed.answer = false;
-    testbed.client.send(&message(1, 9, &access(0, 0, 4, &[]), false), &[]);
-    testbed.pump();
+    testbed.send(&message(1, 9, &access(0, 0, 4, &[]), false), &[]);
     assert!(matches!(testbed.take_actions()[..], [Action::BarRead { .. }]));
     assert!(matches!(testbed.server.dma_read(testbed.now, 0x1000, 4), Access::Pending(_)));
     let (header, asked, _) = dma_message(&testbed, Command::DmaRead);
@@ -263,8 +253,7 @@ fn an_interrupt_waits_for_the_writes_before_it_and_no_others() {
     let mut testbed = Testbed::new();
     assert_eq!(testbed.map(range(0x1000, 0x1000), None), None);
     let event = eventfd();
-    let trigger = (IrqData::Eventfd, IrqAction::Trigger);
-    assert_eq!(testbed.set_irqs(trigger, (2, 1, 1), &[event.as_fd()]), None);
+    assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 1, 1), &[event.as_fd()]), None);
     let now = testbed.now;
     let write = |testbed: &mut Testbed| {
         assert!(matches!(testbed.server.dma_write(now, 0x1000, &[1]), Access::Pending(_)));

@@ -1,23 +1,15 @@
 //! DMA to files that are not mapped, and files that hang. A worker hangs here because it drops
 //! a value whose drop blocks.
 
-use super::client::{access, encoded, eventfd, rung};
-use crate::guest::{ClientFile, MAX_WORKERS};
+use super::*;
+use crate::guest::MAX_WORKERS;
 use crate::vfio_user::action::Input;
-use crate::vfio_user::connection::{Closed, Incoming};
-use crate::vfio_user::dma::DMA_DEADLINE;
+use crate::vfio_user::connection::Incoming;
 use crate::vfio_user::session::Session;
-use crate::vfio_user::{Access, Action, DmaError, testing};
 use bytes::Bytes;
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fd::OwnedFd;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use wire::Instant;
-use wire::vfio_user::{
-    Command, DmaMap, DmaUnmap, Header, IrqAction, IrqData, IrqSet, region_index,
-};
 
 const NOW: Instant = Instant::ZERO;
 const RANGE: u64 = 0x1_0000;
@@ -90,10 +82,7 @@ fn ended(session: &mut Session) -> (u64, Result<Bytes, DmaError>) {
 }
 
 fn woken(session: &Session) {
-    let wake = session.workers.wake();
-    let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
-    let ready = rustix::event::poll(&mut [PollFd::new(&wake, PollFlags::IN)], Some(&limit));
-    assert_eq!(ready, Ok(1), "the worker has not said a word");
+    assert!(is_readable(session.workers.wake(), 20), "the worker has ended no job");
     session.workers.clear_wake();
 }
 
@@ -164,7 +153,7 @@ fn a_file_that_hangs_fails_in_time_and_is_not_written_late() {
 fn no_access_passes_a_write_that_goes_another_way() {
     let file = file();
     let (mut session, _event) = with_file(&file);
-    let ram = crate::mapping::Shared::new("ram", 0, 0x4000).unwrap();
+    let ram = Shared::new("ram", 0, 0x4000).unwrap();
     let (mapped, by_message) = (0x2_0000, 0x3_0000);
     map(&mut session, mapped, Some(ram.file.try_clone().unwrap()));
     map(&mut session, by_message, None);
@@ -332,9 +321,7 @@ fn memory_is_unmapped_although_files_hang() {
     let mut session = session();
     let _release = hang(&session);
     for by_leaving in [false, true] {
-        let crate::mapping::Shared { file, mapping } =
-            crate::mapping::Shared::new(NAME, 0, 0x4000).unwrap();
-        drop(mapping);
+        let Shared { file, .. } = Shared::new(NAME, 0, 0x4000).unwrap();
         map(&mut session, RANGE, Some(file));
         assert!(mapped());
         if by_leaving {

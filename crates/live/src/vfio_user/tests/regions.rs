@@ -1,14 +1,10 @@
 //! Region accesses: pieces, order, deadlines, shadows.
 
-use super::client::{Testbed, access, message};
+use super::*;
 use crate::vfio_user::session::access::ACCESS_DEADLINE;
-use crate::vfio_user::{Action, Presence};
 use pcie::Reset;
 use rustix::io::Errno;
 use wire::Duration;
-use wire::vfio_user::{Command, IrqAction, IrqData};
-
-const CONFIG: u32 = 7;
 
 #[test]
 fn configuration_space_is_read_whole_and_in_pieces() {
@@ -74,8 +70,7 @@ fn accesses_wait_for_each_other() {
     testbed.answer = false;
     let read = message(1, 9, &access(0, 0, 4, &[]), false);
     let write = message(2, 10, &access(CONFIG, 4, 2, &[6, 0]), false);
-    testbed.client.send(&[read, write].concat(), &[]);
-    testbed.pump();
+    testbed.send(&[read, write].concat(), &[]);
     let [Action::BarRead { token, .. }] = testbed.take_actions()[..] else { panic!() };
     assert!(testbed.client.is_quiet());
     // An unknown token, and a wrong length.
@@ -226,17 +221,14 @@ fn msix_follows_the_control_register_and_the_descriptors() {
     testbed.write(CONFIG, 0x52, &[0x03, 0x80]);
     assert_eq!(testbed.take_actions(), [Action::MsixEnable(true)]);
     assert_eq!(testbed.read(CONFIG, 0x52, 2), [0x03, 0x80]);
-    let event = super::client::eventfd();
-    let fds = [rustix::fd::AsFd::as_fd(&event)];
-    let trigger = (IrqData::Eventfd, IrqAction::Trigger);
-    assert_eq!(testbed.set_irqs(trigger, (2, 0, 1), &fds), None);
+    let event = eventfd();
+    assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, 1), &[event.as_fd()]), None);
     testbed.write(CONFIG, 0x52, &[0x03, 0x00]);
     assert_eq!(testbed.take_actions(), []);
     // After a reset MSI-X has to be enabled again, since descriptors stay.
     assert_eq!(testbed.errno(Command::DeviceReset, &[], &[]), None);
     let actions = testbed.take_actions();
     assert!(matches!(actions[..], [Action::Reset { .. }, Action::MsixEnable(true)]));
-    let disable = (IrqData::None, IrqAction::Trigger);
-    assert_eq!(testbed.set_irqs(disable, (2, 0, 0), &[]), None);
+    assert_eq!(testbed.set_irqs(FIRE, (MSIX, 0, 0), &[]), None);
     assert_eq!(testbed.take_actions(), [Action::MsixEnable(false)]);
 }
