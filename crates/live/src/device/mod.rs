@@ -7,6 +7,7 @@ use crate::Control;
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
+use crate::links::room_after;
 use crate::net::{Address, Carrier, CarrierListener};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
@@ -351,11 +352,8 @@ impl<A: Attached> DeviceNode<A> {
         }
         let index = self.index(path);
         let carrier = &mut self.paths[index].carrier;
-        let next = match carrier.send(now, bytes) {
-            Ok(()) => Input::Room(carrier.room(now)),
-            Err(_) => Input::Closed,
-        };
-        self.node.handle(now, path, next);
+        let sent = carrier.send(now, bytes);
+        self.node.handle(now, path, room_after(now, carrier, sent));
     }
 
     /// The event with the peer's address.
