@@ -250,7 +250,7 @@ impl Endpoint {
     fn start(&mut self, action: Action) {
         let (bus, node) = (self.bus.clone(), self.node.clone());
         match action {
-            Action::ClientReady | Action::DmaDone { .. } => {}
+            Action::DmaDone { .. } => {}
             Action::ConfigRead { token, offset, size } => self.start_task(async move {
                 let value = bus.config_read(node.bdf, offset, size).await;
                 TaskResult::Reply(token, value.to_le_bytes()[..usize::from(size)].to_vec())
@@ -279,7 +279,7 @@ impl Endpoint {
                     });
                 }
             }
-            Action::Reset { token, .. } => {
+            Action::Reset { token } => {
                 self.drop_deferred();
                 self.reset(token);
             }

@@ -2,12 +2,11 @@
 //! [`service`](Server::service) when it is ready, then [`poll`](Server::poll) until it returns
 //! `None`.
 
-use super::action::{Action, Input, Presence, Token};
+use super::action::Input;
 use super::connection::{Closed, Connection};
-use super::dma::Access;
-use super::info::EndpointInfo;
-use super::listener::{BindError, Listener};
+use super::listener::Listener;
 use super::session::Session;
+use super::{Access, Action, BindError, EndpointInfo, Presence, Token};
 use crate::guest::Worker;
 use bytes::Bytes;
 use rustix::event::{Timespec, epoll};

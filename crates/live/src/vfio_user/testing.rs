@@ -1,9 +1,9 @@
 //! For tests and fuzz targets: an endpoint, and random messages for a session.
 
-use super::action::{Action, Input, Presence};
+use super::action::Input;
 use super::connection::{Incoming, MAX_PAYLOAD};
-use super::info::EndpointInfo;
 use super::session::Session;
+use super::{Action, EndpointInfo, Presence};
 use bytes::Bytes;
 use pcie::enumerate::Bar;
 use wire::vfio_user::Header;
@@ -124,7 +124,7 @@ pub fn run_messages(input: &[u8]) {
                 Action::ConfigRead { token, .. }
                 | Action::ConfigWrite { token, .. }
                 | Action::BarRead { token, .. }
-                | Action::Reset { token, .. }
+                | Action::Reset { token }
                 | Action::ClientGone { token } => tokens.push(token),
                 Action::BarWrite { offset, data, .. } => {
                     assert!(!data.is_empty() && offset + data.len() as u64 <= 0x4000);

@@ -4,7 +4,6 @@ use super::access::Current;
 use super::{Session, State};
 use crate::guest::{MAX_RANGES, Rights};
 use crate::mapping::PAGE;
-use crate::vfio_user::action::Action;
 use crate::vfio_user::connection::{Incoming, Outgoing};
 use crate::vfio_user::{MAX_DATA_XFER, MAX_MSG_FDS, doorbell};
 use rustix::fd::OwnedFd;
@@ -128,7 +127,6 @@ impl Session {
         let xfer = xfer.min(MAX_DATA_XFER as u64);
         self.client_xfer = xfer as usize;
         self.state = State::Ready;
-        self.act(Action::ClientReady);
         // A subset of what the client offered, and nothing without JSON. QEMU also takes our
         // max_data_xfer_size as its own limit.
         let capabilities = theirs.capabilities.map(|offered| Capabilities {

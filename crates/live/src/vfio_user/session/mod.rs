@@ -11,15 +11,14 @@ mod commands;
 
 use crate::guest::{Disposal, Memory, Worker, Workers};
 use crate::mapping::Signaller;
-use crate::vfio_user::action::{Action, Counters, Input, Presence, Token};
+use crate::vfio_user::action::{Counters, Input};
 use crate::vfio_user::config::Config;
 use crate::vfio_user::connection::{Closed, Incoming, Outgoing};
-use crate::vfio_user::dma::{Dma, DmaError, DmaId, Ended};
+use crate::vfio_user::dma::{Dma, Ended};
 use crate::vfio_user::doorbell::Doorbells;
-use crate::vfio_user::info::EndpointInfo;
 use crate::vfio_user::irq::{Interrupt, Interrupts};
-use crate::vfio_user::listener::BindError;
 use crate::vfio_user::msix::Table;
+use crate::vfio_user::{Action, BindError, DmaError, DmaId, EndpointInfo, Presence, Token};
 use access::{ACCESS_DEADLINE, Current, is_posted};
 use bytes::Bytes;
 use rustix::io::Errno;

@@ -207,9 +207,9 @@ impl Testbed {
                 self.bar[at..at + data.len()].copy_from_slice(&data);
             }
             Action::ConfigWrite { token, .. }
-            | Action::Reset { token, .. }
+            | Action::Reset { token }
             | Action::ClientGone { token } => server.reply(now, token, Ok(&[])),
-            Action::ClientReady | Action::MsixEnable(_) | Action::DmaDone { .. } => {}
+            Action::MsixEnable(_) | Action::DmaDone { .. } => {}
         }
     }
 

@@ -18,9 +18,7 @@ fn the_next_client_finds_a_clean_state() {
     let version = message(1, 1, &[0, 0, 0, 0], false);
     let read = message(2, 9, &access(0, 8, 4, &[]), false);
     testbed.send(&[version, read].concat(), &[]);
-    let [Action::ClientGone { token }, Action::ClientReady] = testbed.take_actions()[..] else {
-        panic!()
-    };
+    let [Action::ClientGone { token }] = testbed.take_actions()[..] else { panic!() };
     assert_eq!(testbed.client.receive().header.id, 1);
     // Nothing of the new client before the cleanup after the old one.
     assert!(testbed.client.is_quiet());
@@ -45,9 +43,9 @@ fn a_client_that_said_nothing_leaves_no_trace() {
         testbed.client = Client::connect(testbed.server.path());
         testbed.pump();
     }
-    assert_eq!(testbed.take_actions(), []);
+    assert!(testbed.take_actions().is_empty() && !testbed.server.session.in_use());
     testbed.greet(&None);
-    assert_eq!(testbed.take_actions(), [Action::ClientReady]);
+    assert!(testbed.server.session.in_use());
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn version_with_json_is_answered_with_a_subset() {
     assert_eq!(got.max_msg_fds, Some(16));
     assert_eq!(got.max_data_xfer_size, Some(65536));
     assert_eq!((got.write_multiple, got.twin_socket, got.migration), (Some(true), None, false));
-    assert_eq!(testbed.take_actions(), [Action::ClientReady]);
+    assert!(testbed.server.session.in_use());
 }
 
 #[test]
