@@ -28,7 +28,7 @@ impl Carrier {
     /// Begins to connect; [`established`](Self::established) returns the outcome.
     ///
     /// # Errors
-    /// A sentence.
+    /// A sentence: no socket, no such interface, no capability.
     pub fn connect(now: Instant, peer: &Address, raw: RawSettings) -> io::Result<Self> {
         Ok(match peer {
             Address::Tcp(peer) => Self::Tcp(Connection::connect(*peer)?),
@@ -192,7 +192,7 @@ impl CarrierListener {
     /// Listens on `address`.
     ///
     /// # Errors
-    /// A sentence that names the address.
+    /// A sentence that names the address, the interface or the capability.
     pub fn bind(address: &Address, raw: RawSettings) -> io::Result<Self> {
         Ok(match address {
             Address::Tcp(address) => Self::Tcp(Listener::bind(*address)?),

@@ -1,6 +1,6 @@
 //! Non-blocking TCP connections and their listener.
 
-use crate::mapping;
+use crate::{about, mapping};
 use bytes::{Buf, Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -172,10 +172,8 @@ impl Listener {
     /// # Errors
     /// A sentence that names the address.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
-        let named = |error: io::Error| {
-            io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
-        };
-        let listener = TcpListener::bind(address).map_err(named)?;
+        let listener = TcpListener::bind(address)
+            .map_err(|error| about(format!("cannot listen on {address}"), error))?;
         listener.set_nonblocking(true)?;
         Ok(Self(listener))
     }

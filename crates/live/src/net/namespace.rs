@@ -1,6 +1,7 @@
 //! Network namespaces (network_namespaces(7)) for tests and measurements. A namespace ends with
 //! its last user.
 
+use crate::about;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
 use std::io;
@@ -17,11 +18,8 @@ impl Namespace {
     /// A sentence, most likely that CAP_SYS_ADMIN is missing.
     pub fn new() -> io::Result<Self> {
         let own = Self::current()?;
-        unshare(CloneFlags::CLONE_NEWNET).map_err(|error| {
-            let why =
-                format!("no network namespace can be made (CAP_SYS_ADMIN is needed): {error}");
-            io::Error::new(io::Error::from(error).kind(), why)
-        })?;
+        let what = "no network namespace can be made (CAP_SYS_ADMIN is needed)";
+        unshare(CloneFlags::CLONE_NEWNET).map_err(|error| about(what, error.into()))?;
         let made = Self::current();
         own.join()?;
         made

@@ -4,7 +4,7 @@
 use super::address::Station;
 use super::interface::{Interface, Mac};
 use super::packet::{ETHERNET, Filter, PacketSocket};
-use crate::random_number;
+use crate::{about, random_number};
 use bytes::{Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
@@ -98,7 +98,7 @@ pub fn largest_payload(station: &Station) -> io::Result<u16> {
     })
 }
 
-/// A connection to the other end of a link.
+/// A connection to the other end of a link, as a [`Carrier`](super::Carrier).
 #[derive(Debug)]
 pub struct RawConnection {
     socket: PacketSocket,
@@ -122,10 +122,6 @@ pub struct RawConnection {
 }
 
 impl RawConnection {
-    /// Begins to connect; [`established`](Self::established) returns the outcome.
-    ///
-    /// # Errors
-    /// A sentence: no such interface, no capability.
     pub fn connect(now: Instant, peer: &Station, settings: RawSettings) -> io::Result<Self> {
         let interface = Interface::find(&peer.interface)?;
         // On loopback a sender receives its own frames: random addresses tell stations apart.
@@ -170,10 +166,6 @@ impl RawConnection {
         })
     }
 
-    /// Whether the connection is established.
-    ///
-    /// # Errors
-    /// Why it could not be made.
     pub fn established(&mut self, now: Instant) -> io::Result<bool> {
         self.read(now)?;
         self.pump(now);
@@ -184,13 +176,10 @@ impl RawConnection {
         }
     }
 
-    /// The other end.
     pub fn peer(&self) -> &Station {
         &self.peer
     }
 
-    /// Passes received bytes to `take`, within a limit per call; returns whether the connection
-    /// has ended.
     pub fn receive(&mut self, now: Instant, mut take: impl FnMut(Bytes)) -> bool {
         let failed = self.read(now).is_err();
         self.pump(now);
@@ -198,19 +187,13 @@ impl RawConnection {
         failed || self.down.is_some()
     }
 
-    /// Queues bytes: one chunk if they are no longer than [`room`](Self::room).
-    ///
-    /// # Errors
-    /// If the connection is gone.
+    /// One chunk if the bytes are no longer than [`room`](Self::room).
     pub fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()> {
         self.output.push_back(bytes);
         self.flush(now)
     }
 
-    /// Sends what is left over and what is due.
-    ///
-    /// # Errors
-    /// If the connection is gone.
+    /// Sends also what is due.
     pub fn flush(&mut self, now: Instant) -> io::Result<()> {
         self.pump(now);
         match self.down {
@@ -225,17 +208,15 @@ impl RawConnection {
         if waits { 0 } else { self.endpoint.room(now.max(self.now)) }
     }
 
-    /// Whether the connection waits for the kernel to take more.
     pub fn is_full(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Whether anything was received since the last call: an acknowledgement alone makes room.
+    /// An acknowledgement alone makes room.
     pub fn take_room_changed(&mut self) -> bool {
         std::mem::take(&mut self.room_changed)
     }
 
-    /// When to call [`flush`](Self::flush) at the latest.
     pub fn timer(&self) -> Option<Instant> {
         self.timer
     }
@@ -339,7 +320,7 @@ impl AsFd for RawConnection {
     }
 }
 
-/// Accepts connections.
+/// Accepts connections on an interface.
 #[derive(Debug)]
 pub struct RawListener {
     socket: PacketSocket,
@@ -355,17 +336,11 @@ pub struct RawListener {
 /// abstract socket is unique in a network namespace, and is freed with the process (unix(7)).
 fn claim(interface: &str) -> io::Result<UnixListener> {
     let name = UnixAddress::from_abstract_name(format!("farlane raw:{interface}"))?;
-    UnixListener::bind_addr(&name).map_err(|error| {
-        let what = format!("cannot listen on raw:{interface}: {error}");
-        io::Error::new(error.kind(), what)
-    })
+    UnixListener::bind_addr(&name)
+        .map_err(|error| about(format!("cannot listen on raw:{interface}"), error))
 }
 
 impl RawListener {
-    /// Listens on an interface.
-    ///
-    /// # Errors
-    /// A sentence: no such interface, no capability.
     pub fn bind(station: &Station, settings: RawSettings) -> io::Result<Self> {
         let interface = Interface::find(&station.interface)?;
         let open = (ETHERNET as u32, 1, 0xff, u32::from(VERSION << 4 | Kind::Open as u8));
@@ -376,12 +351,10 @@ impl RawListener {
         Ok(Self { socket, interface, station, settings, connections: Vec::new(), _claim: claim })
     }
 
-    /// The address it listens on.
     pub fn station(&self) -> &Station {
         &self.station
     }
 
-    /// The next waiting connection.
     pub fn accept(&mut self, now: Instant) -> Option<RawConnection> {
         let mut buffer = [0; ETHERNET + wire::raw::MIN_PAYLOAD];
         while let Ok(Some(length)) = self.socket.receive(&mut buffer) {

@@ -1,6 +1,6 @@
 //! Makes a file longer.
 
-use super::open::about;
+use crate::about;
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::process::{Resource, getrlimit};
 use std::fs::File;
@@ -17,12 +17,11 @@ pub(super) fn grow(file: &File, length: u64, size: u64, sparse: bool) -> io::Res
         return Err(io::Error::other(format!("{size} bytes are more than `ulimit -f` allows")));
     }
     if sparse {
-        file.set_len(size)
-            .map_err(|error| about(&format!("cannot grow to {size} bytes"), error))?;
+        file.set_len(size).map_err(|error| about(format!("cannot grow to {size} bytes"), error))?;
     } else {
         check_space(file, more)?;
         reserve(file, length, more).map_err(|error| {
-            about(&format!("cannot reserve {more} bytes ('sparse' reserves none)"), error)
+            about(format!("cannot reserve {more} bytes ('sparse' reserves none)"), error)
         })?;
     }
     file.sync_all().map_err(|error| about("cannot make its length durable", error))

@@ -9,10 +9,11 @@ mod tests;
 
 use super::record::{ImageFolder, RecordKeeper, boot_id};
 use super::{Media, done, status_of};
+use crate::about;
 use bytes::Bytes;
 use grow::grow;
 use nvme::block::{Completion, Error, Operation, Request};
-use open::{Opened, Undo, about};
+use open::{Opened, Undo};
 use opened_record::OpenedRecord;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{FallocateFlags, fallocate};

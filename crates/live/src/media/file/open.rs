@@ -1,5 +1,6 @@
 //! Opens an image: locks it, checks its type, and leaves nothing behind if the start fails.
 
+use crate::about;
 use crate::media::leads_to;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
@@ -54,11 +55,6 @@ impl Opened {
             file.seek(SeekFrom::End(0)).map_err(|error| about("cannot find its end", error))?;
         Ok(Self { file, metadata, length, created, undo })
     }
-}
-
-/// Adds what failed to the error's text.
-pub(super) fn about(what: &str, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 /// Undoes a failed start when dropped: removes a file that the start created, and restores the

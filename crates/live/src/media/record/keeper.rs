@@ -2,6 +2,7 @@
 
 use super::folder::Folder;
 use super::{Comparison, Found, Record, compare};
+use crate::about;
 use crate::media::new_incarnation;
 use std::io;
 
@@ -34,9 +35,8 @@ impl<F: Folder> RecordKeeper<F> {
         boot: &str,
         fresh: bool,
     ) -> io::Result<(Self, Comparison)> {
-        let unread =
-            |error: io::Error| io::Error::new(error.kind(), format!("cannot be read: {error}"));
-        let text = if fresh { None } else { folder.read().map_err(unread)? };
+        let read = || folder.read().map_err(|error| about("cannot be read", error));
+        let text = if fresh { None } else { read()? };
         let record = text.map(|text| Record::parse(&text)).transpose().map_err(io::Error::other)?;
         let comparison = compare(record.as_ref(), found, boot).map_err(io::Error::other)?;
         let (record, stored) = match record {
