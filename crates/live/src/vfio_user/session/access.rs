@@ -162,7 +162,7 @@ impl Session {
         if done {
             return self.finish(current);
         }
-        self.current = Some(current);
+        self.client.current = Some(current);
         false
     }
 
@@ -307,7 +307,7 @@ impl Session {
             }
             _ => {}
         }
-        self.current = Some(current);
+        self.client.current = Some(current);
     }
 
     /// Ends the current command without the owner: missing bytes of a read are all ones,
@@ -333,7 +333,7 @@ impl Session {
 
     /// The current command, unless it only waits for its reply.
     fn unfinished(&mut self) -> Option<Current> {
-        self.current.take_if(|current| current.write_barrier.is_none())
+        self.client.current.take_if(|current| current.write_barrier.is_none())
     }
 
     /// Replies to a command that is done, and returns true. Earlier writes of the device to
@@ -345,7 +345,7 @@ impl Session {
         let write_barrier = *current.write_barrier.get_or_insert(self.dma.next_write());
         let posted = matches!(&current.job, Job::Write(write) if write.posted);
         if !posted && self.dma.files_written() < write_barrier {
-            self.current = Some(current);
+            self.client.current = Some(current);
             return false;
         }
         let Current { header, job, error, .. } = current;

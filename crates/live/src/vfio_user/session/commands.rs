@@ -46,7 +46,7 @@ impl Session {
     pub(super) fn command(&mut self, now: Instant, deadline: Instant, message: Incoming) {
         let header = message.header;
         let command = Command::from_number(header.command);
-        let greeted = self.state == State::Ready;
+        let greeted = self.client.state == State::Ready;
         let answer = match command {
             _ if message.refusal.is_some() => Err(message.refusal.unwrap_or(Errno::INVAL)),
             None => Err(Errno::NOSYS),
@@ -126,7 +126,7 @@ impl Session {
         }
         let xfer = xfer.min(MAX_DATA_XFER as u64);
         self.client_xfer = xfer as usize;
-        self.state = State::Ready;
+        self.client.state = State::Ready;
         // A subset of what the client offered, and nothing without JSON. QEMU also takes our
         // max_data_xfer_size as its own limit.
         let capabilities = theirs.capabilities.map(|offered| Capabilities {
