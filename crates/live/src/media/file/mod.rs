@@ -73,16 +73,13 @@ impl FileMedia {
     /// Opens `path`. A file that this created or grew is removed or restored if the medium is
     /// dropped before [`Media::begin`]. Error: a sentence that names the file.
     pub fn open(path: &Path, options: FileOptions) -> io::Result<Self> {
-        Self::open_in_boot(path, options, &boot_id())
+        Self::open_in_boot(path, options, &boot_id()).map_err(|error| about(path.display(), error))
     }
 
-    /// The same, with `boot` as the identity of this boot of the machine.
+    /// The same, with `boot` as the identity of this boot of the machine. Errors do not name the
+    /// file.
     fn open_in_boot(path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {
         let name = path.display().to_string();
-        Self::open_named(name.clone(), path, options, boot).map_err(|error| about(&name, error))
-    }
-
-    fn open_named(name: String, path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {
         let create = options.size.is_some() && !options.read_only;
         let mut opened = Opened::new(path, options.read_only, create)?;
         let record = OpenedRecord::open(path, &opened, options.read_only, boot)?;
