@@ -6,7 +6,6 @@ use crate::guest::MAX_WORKERS;
 use crate::vfio_user::action::Input;
 use crate::vfio_user::connection::Incoming;
 use crate::vfio_user::session::Session;
-use bytes::Bytes;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, Sender, channel};

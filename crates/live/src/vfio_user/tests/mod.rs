@@ -17,8 +17,9 @@ use crate::mapping::{Mapping, Shared};
 use crate::vfio_user::connection::{Closed, MAX_PAYLOAD};
 use crate::vfio_user::dma::{DMA_DEADLINE, MAX_DMA};
 use crate::vfio_user::{
-    Access, Action, BindError, DmaError, EndpointInfo, Presence, Server, Token, testing,
+    Access, Action, BindError, DmaError, DmaId, EndpointInfo, Presence, Server, Token, testing,
 };
+use bytes::Bytes;
 use client::{
     Client, Folder, Testbed, access, bench_capabilities, encoded, eventfd, is_readable, message,
     rung,
