@@ -8,6 +8,8 @@
 pub mod attached;
 pub mod clock;
 pub mod device;
+#[cfg(test)]
+mod folder;
 mod guest;
 pub mod host;
 pub mod limiter;

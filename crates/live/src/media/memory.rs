@@ -69,33 +69,28 @@ fn limit_files(root: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folder::Folder;
 
-    /// A root with these files.
-    fn root(name: &str, files: &[(&str, &str)]) -> PathBuf {
-        let name = format!("farlane-memory-{}-{name}", std::process::id());
-        let root = std::env::temp_dir().join(name);
+    const MEMINFO: (&str, &str) =
+        ("proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:    1000 kB\nBuffers: 1 kB\n");
+
+    /// With these files the most is `bytes`, by the file or text `named`.
+    #[track_caller]
+    fn most(files: &[(&str, &str)], bytes: u64, named: &str) {
+        let root = Folder::new();
         for (path, text) in files {
             let path = root.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        root
-    }
-
-    const MEMINFO: (&str, &str) =
-        ("proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:    1000 kB\nBuffers: 1 kB\n");
-
-    #[track_caller]
-    fn most(root: PathBuf, bytes: u64, named: &str) {
         check(bytes, &root).unwrap();
         let error = check(bytes + 1, &root).unwrap_err().to_string();
         assert!(error.contains(&format!("only {bytes} bytes")) && error.contains(named), "{error}");
-        std::fs::remove_dir_all(root).unwrap();
     }
 
     #[test]
     fn memory_that_is_available() {
-        most(root("plain", &[MEMINFO]), 1_024_000, "available");
+        most(&[MEMINFO], 1_024_000, "available");
     }
 
     #[test]
@@ -107,7 +102,7 @@ mod tests {
             ("sys/fs/cgroup/user.slice/memory.max", "500000\n"),
             ("sys/fs/cgroup/memory.max", "600000\n"),
         ];
-        most(root("v2", &files), 500_000, "user.slice/memory.max");
+        most(&files, 500_000, "user.slice/memory.max");
     }
 
     #[test]
@@ -119,7 +114,7 @@ mod tests {
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "400000\n"),
             ("sys/fs/cgroup/cpu/x/memory.limit_in_bytes", "1\n"),
         ];
-        most(root("v1", &files), 400_000, "memory.limit_in_bytes");
+        most(&files, 400_000, "memory.limit_in_bytes");
     }
 
     #[test]

@@ -10,28 +10,7 @@ use rustix::net::{
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// A temporary directory, removed on drop.
-pub struct Folder(pub PathBuf);
-
-impl Folder {
-    pub fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("farlane-vfio-user-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use std::path::Path;
 
 /// A reply.
 #[derive(Debug)]
@@ -136,7 +115,7 @@ impl Testbed {
     pub fn silent(info: EndpointInfo) -> Self {
         let folder = Folder::new();
         let config = info.config.to_vec();
-        let server = Server::bind(&folder.0, 0, info).unwrap();
+        let server = Server::bind(&folder, 0, info).unwrap();
         let client = Client::connect(server.path());
         let mut testbed = Self {
             server,

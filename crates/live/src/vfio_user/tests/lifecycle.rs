@@ -78,7 +78,7 @@ fn a_client_that_leaves_while_it_is_not_read_is_noticed() {
 #[test]
 fn sockets_of_dead_servers_are_replaced_and_of_live_ones_respected() {
     let folder = Folder::new();
-    let bind = || Server::bind(&folder.0, 3, testing::plain_endpoint());
+    let bind = || Server::bind(&folder, 3, testing::plain_endpoint());
     let server = bind().unwrap();
     let path = server.path().to_owned();
     let error = bind().unwrap_err();
@@ -93,7 +93,7 @@ fn sockets_of_dead_servers_are_replaced_and_of_live_ones_respected() {
     std::fs::write(&path, b"mine").unwrap();
     assert!(matches!(bind(), Err(BindError::NotASocket(_))));
     assert_eq!(std::fs::read(&path).unwrap(), b"mine");
-    let long = folder.0.join("x".repeat(120));
+    let long = folder.join("x".repeat(120));
     let error = Server::bind(&long, 0, testing::plain_endpoint()).unwrap_err();
     assert!(matches!(error, BindError::TooLong(_)));
 }
@@ -101,7 +101,7 @@ fn sockets_of_dead_servers_are_replaced_and_of_live_ones_respected() {
 #[test]
 fn one_descriptor_tells_when_there_is_something_to_do() {
     let folder = Folder::new();
-    let mut server = Server::bind(&folder.0, 0, testing::plain_endpoint()).unwrap();
+    let mut server = Server::bind(&folder, 0, testing::plain_endpoint()).unwrap();
     let ready = |server: &Server| is_readable(server, 0);
     assert!(!ready(&server));
     let client = Client::connect(server.path());

@@ -254,6 +254,6 @@ fn a_client_that_does_not_read_stops_being_read() {
 #[test]
 fn several_endpoints_have_sockets_of_their_own() {
     let testbed = Testbed::new();
-    let other = Server::bind(&testbed.folder.0, 1, testing::plain_endpoint()).unwrap();
+    let other = Server::bind(&testbed.folder, 1, testing::plain_endpoint()).unwrap();
     assert!(testbed.server.path().ends_with("0/cntrl") && other.path().ends_with("1/cntrl"));
 }

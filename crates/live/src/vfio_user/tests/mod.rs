@@ -12,6 +12,7 @@ mod random;
 mod regions;
 mod shared;
 
+use crate::folder::Folder;
 use crate::guest::{ClientFile, Method, Workers};
 use crate::mapping::{Mapping, Shared};
 use crate::vfio_user::connection::{Closed, MAX_PAYLOAD};
@@ -21,8 +22,7 @@ use crate::vfio_user::{
 };
 use bytes::Bytes;
 use client::{
-    Client, Folder, Testbed, access, bench_capabilities, encoded, eventfd, is_readable, message,
-    rung,
+    Client, Testbed, access, bench_capabilities, encoded, eventfd, is_readable, message, rung,
 };
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use wire::Instant;
