@@ -109,6 +109,24 @@ impl NvmeDrive {
         self.controller.complete_block(now, id, outcome);
         self.tracer.events(ended, || self.controller.poll_event());
     }
+
+    /// Passes block requests to the media; returns whether any completed at once.
+    fn start_blocks(&mut self, now: Instant) -> bool {
+        let mut ended = false;
+        while let Some(request) = self.controller.poll_block() {
+            self.record();
+            let id = request.id;
+            let outcome = match media_of(&mut self.media, &request) {
+                Ok(media) => media.start(request),
+                Err(error) => Some(Err(error)),
+            };
+            if let Some(outcome) = outcome {
+                self.complete(now, id, outcome);
+                ended = true;
+            }
+        }
+        ended
+    }
 }
 
 impl Function for NvmeDrive {
@@ -129,26 +147,6 @@ impl Function for NvmeDrive {
 
     fn ready(&self) -> Ready {
         self.controller.ready()
-    }
-}
-
-impl NvmeDrive {
-    /// Passes block requests to the media; returns whether any completed at once.
-    fn start_blocks(&mut self, now: Instant) -> bool {
-        let mut ended = false;
-        while let Some(request) = self.controller.poll_block() {
-            self.record();
-            let id = request.id;
-            let outcome = match media_of(&mut self.media, &request) {
-                Ok(media) => media.start(request),
-                Err(error) => Some(Err(error)),
-            };
-            if let Some(outcome) = outcome {
-                self.complete(now, id, outcome);
-                ended = true;
-            }
-        }
-        ended
     }
 }
 
@@ -284,11 +282,10 @@ impl Attached for Switch {
     fn report(&self) -> Report {
         let errors = self.upstream().errors();
         let mut lines = vec![("upstream port".into(), format!("errors: {}", errors[0]))];
-        for (port, errors) in errors[1..].iter().enumerate() {
+        lines.extend(errors[1..].iter().enumerate().map(|(port, errors)| {
             let counters = self.upstream().tunnel(port).counters();
-            lines
-                .push((format!("downstream port {port}"), format!("{counters}; errors: {errors}")));
-        }
+            (format!("downstream port {port}"), format!("{counters}; errors: {errors}"))
+        }));
         lines
     }
 

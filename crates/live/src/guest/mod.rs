@@ -6,6 +6,7 @@ mod backing;
 mod tests;
 mod worker;
 
+use crate::mapping::Mapping;
 use backing::Backing;
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -45,6 +46,16 @@ struct Range {
     rights: Rights,
     /// `None` for ranges accessed by message.
     backing: Option<Backing>,
+}
+
+impl Range {
+    /// The mapping and the offset in it of an address in this range.
+    fn mapped_at(&self, address: u64) -> Result<(&Mapping, usize), Fault> {
+        match &self.backing {
+            Some(Backing::Mapped(mapping)) => Ok((mapping, (address - self.first) as usize)),
+            _ => Err(Fault::Deferred),
+        }
+    }
 }
 
 /// How the bytes of a range are accessed.
@@ -223,12 +234,8 @@ impl Memory {
     /// Error: see [`Fault`]; `into` may be partly filled then.
     pub fn read_into(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.walk(address, into.len(), false, |range, part| {
-            let Some(Backing::Mapped(mapping)) = &range.backing else {
-                return Err(Fault::Deferred);
-            };
-            let offset = (part.address - range.first) as usize;
-            let part = &mut into[part.at..part.at + part.length];
-            mapping.read(offset, part).ok_or(Fault::Unmapped)
+            let (mapping, offset) = range.mapped_at(part.address)?;
+            mapping.read(offset, &mut into[part.at..][..part.length]).ok_or(Fault::Unmapped)
         })
     }
 
@@ -238,18 +245,13 @@ impl Memory {
         let whole = self.find(address).map(|at| &self.ranges[at]);
         let in_one = whole.is_some_and(|range| range.last - address >= bytes.len() as u64);
         if !in_one {
-            self.walk(address, bytes.len(), true, |_, part| match part.method {
-                Method::Mapped => Ok(()),
-                Method::File(_) | Method::Message => Err(Fault::Deferred),
+            self.walk(address, bytes.len(), true, |range, part| {
+                range.mapped_at(part.address).map(|_| ())
             })?;
         }
         self.walk(address, bytes.len(), true, |range, part| {
-            let Some(Backing::Mapped(mapping)) = &range.backing else {
-                return Err(Fault::Deferred);
-            };
-            let offset = (part.address - range.first) as usize;
-            let part = &bytes[part.at..part.at + part.length];
-            mapping.write(offset, part).ok_or(Fault::Unmapped)
+            let (mapping, offset) = range.mapped_at(part.address)?;
+            mapping.write(offset, &bytes[part.at..][..part.length]).ok_or(Fault::Unmapped)
         })
     }
 }

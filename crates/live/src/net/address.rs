@@ -37,12 +37,6 @@ impl From<SocketAddr> for Address {
     }
 }
 
-impl From<Station> for Address {
-    fn from(station: Station) -> Self {
-        Self::Raw(station)
-    }
-}
-
 impl fmt::Display for Station {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{RAW}{},{}", self.interface, self.mac)
@@ -115,7 +109,8 @@ impl Peer {
         let mac = mac.parse().map_err(|why| invalid(format!("'{text}': {why}")))?;
         let found = Interface::find(interface)?;
         allow(text, found.is_loopback || insecure)?;
-        Ok(Self { name, addresses: vec![Station { interface: interface.into(), mac }.into()] })
+        let station = Station { interface: interface.into(), mac };
+        Ok(Self { name, addresses: vec![Address::Raw(station)] })
     }
 
     /// Its addresses, at least one, in the order in which to try them.

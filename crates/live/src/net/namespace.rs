@@ -5,6 +5,7 @@ use crate::about;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::process::Command;
 
 /// A network namespace without a name.
@@ -83,18 +84,11 @@ impl Namespace {
     /// As [`run`](Self::run).
     pub fn cable(&self, near: &str, other: &Self, far: &str) -> io::Result<()> {
         // `ip` opens this process's descriptor by its path.
-        let target = other.path();
+        let target = format!("/proc/{}/fd/{}", std::process::id(), other.0.as_raw_fd());
         self.run(&format!(
             "ip link add {near} gso_max_segs 1 type veth peer name {far} gso_max_segs 1 netns {target}"
         ))?;
         self.run(&format!("ip link set {near} up"))?;
-        other.run(&format!("ip link set {far} up"))?;
-        Ok(())
-    }
-
-    /// A path to it for other processes.
-    fn path(&self) -> String {
-        use std::os::fd::AsRawFd;
-        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+        other.run(&format!("ip link set {far} up")).map(|_| ())
     }
 }

@@ -23,9 +23,9 @@
 //! multicast, resizable BARs) read as null capabilities, and so does the contents capability,
 //! which belongs to the host node.
 
-use super::info::{CONFIG_SIZE, EndpointInfo};
 use pcie::config::contents::{self, ContentsCapability};
 use pcie::config::{capability, command, register};
+use pcie::enumerate::Bar;
 
 // Registers of a type 0 header that `pcie` does not have (PCI Express Base 4.0, section 7.5.1).
 const BIST: usize = 0x0f;
@@ -41,6 +41,23 @@ const EXTENDED: usize = 0x100;
 const EXTENDED_HIDDEN: [u16; 8] = [0x0e, 0x0f, 0x10, 0x12, 0x13, 0x15, 0x1b, 0x24];
 /// The number of capabilities after which a list counts as circular.
 const CAP_LIMIT: usize = 48;
+
+/// Bytes of configuration space.
+const CONFIG_SIZE: usize = 4096;
+
+/// An endpoint that the host node offers to a VMM, as the host node enumerated it.
+#[derive(Clone, Debug)]
+pub struct EndpointInfo {
+    /// Configuration space, read after BARs, payload size and memory-space enable of the far
+    /// hierarchy have been set. Capabilities are found here; values are read from the function
+    /// again whenever the VMM asks.
+    pub config: Box<[u8; CONFIG_SIZE]>,
+    /// The BARs; a 64-bit one is at its lower index.
+    pub bars: [Option<Bar>; 6],
+    /// A client may map the page with the doorbells (`--mmap-doorbells`): stores into it reach the
+    /// endpoint as writes of double words.
+    pub doorbells: bool,
+}
 
 /// Whether this is the contents capability, which belongs to the host node: a VMM that wrote
 /// the owner would hide that another host had the drive.

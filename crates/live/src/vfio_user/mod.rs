@@ -27,7 +27,6 @@ mod config;
 mod connection;
 mod dma;
 mod doorbell;
-mod info;
 mod irq;
 mod listener;
 mod msix;
@@ -40,8 +39,8 @@ pub(crate) mod tests;
 mod transfer;
 
 pub(crate) use action::{Action, Presence, Token};
+pub(crate) use config::EndpointInfo;
 pub(crate) use dma::{Access, DmaError, DmaId};
-pub(crate) use info::EndpointInfo;
 pub(crate) use listener::BindError;
 pub(crate) use server::Server;
 

@@ -23,10 +23,10 @@ const BATCH: usize = 64;
 /// accepted.
 const MAX_TURNED_AWAY: usize = 16;
 
-const LISTENER: u64 = 0;
-const CLIENT: u64 = 1;
-const UNMASK: u64 = 2;
-const WORKERS: u64 = 3;
+const LISTENER: epoll::EventData = epoll::EventData::new_u64(0);
+const CLIENT: epoll::EventData = epoll::EventData::new_u64(1);
+const UNMASK: epoll::EventData = epoll::EventData::new_u64(2);
+const WORKERS: epoll::EventData = epoll::EventData::new_u64(3);
 
 #[derive(Debug)]
 pub struct Server {
@@ -61,11 +61,9 @@ impl Server {
         let fail =
             |errno: Errno| BindError::Io { path: listener.path.clone(), source: errno.into() };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail)?;
-        let data = epoll::EventData::new_u64(LISTENER);
-        epoll::add(&epoll, &listener.socket, data, epoll::EventFlags::IN).map_err(fail)?;
-        let data = epoll::EventData::new_u64(WORKERS);
-        epoll::add(&epoll, session.workers.wake(), data, epoll::EventFlags::IN).map_err(fail)?;
-        let interest = epoll::EventFlags::empty();
+        let input = epoll::EventFlags::IN;
+        epoll::add(&epoll, &listener.socket, LISTENER, input).map_err(fail)?;
+        epoll::add(&epoll, session.workers.wake(), WORKERS, input).map_err(fail)?;
         Ok(Self {
             listener,
             accepts: true,
@@ -73,7 +71,7 @@ impl Server {
             turned_away: session.workers.for_endpoint(),
             session,
             epoll,
-            interest,
+            interest: epoll::EventFlags::empty(),
             unmask: (0, None),
             closed: None,
         })
@@ -105,7 +103,7 @@ impl Server {
         if events.is_empty() {
             return;
         }
-        let ready = |which| events.iter().any(|event| event.data.u64() == which);
+        let ready = |which| events.iter().any(|event| { event.data } == which);
         if ready(WORKERS) {
             self.session.workers.clear_wake();
         }
@@ -210,18 +208,15 @@ impl Server {
             // Edge-triggered: a counter that is read one by one (EFD_SEMAPHORE) could otherwise
             // be ready for ever.
             let once = epoll::EventFlags::IN | epoll::EventFlags::ET;
-            let copy = unmask.and_then(|fd| fd.try_clone_to_owned().ok()).filter(|fd| {
-                let data = epoll::EventData::new_u64(UNMASK);
-                epoll::add(&self.epoll, fd, data, once).is_ok()
-            });
+            let copy = unmask.and_then(|fd| fd.try_clone_to_owned().ok());
+            let copy = copy.filter(|fd| epoll::add(&self.epoll, fd, UNMASK, once).is_ok());
             self.unmask = (generation, copy);
         }
         if self.accepts != self.may_accept() {
             self.accepts = !self.accepts;
             let mut events = epoll::EventFlags::empty();
             events.set(epoll::EventFlags::IN, self.accepts);
-            let data = epoll::EventData::new_u64(LISTENER);
-            let _ = epoll::modify(&self.epoll, &self.listener.socket, data, events);
+            let _ = epoll::modify(&self.epoll, &self.listener.socket, LISTENER, events);
         }
         let Some(connection) = &self.connection else { return };
         let mut events = epoll::EventFlags::RDHUP;
@@ -230,11 +225,10 @@ impl Server {
         if events == self.interest {
             return;
         }
-        let data = epoll::EventData::new_u64(CLIENT);
         let result = if self.interest.is_empty() {
-            epoll::add(&self.epoll, connection.socket(), data, events)
+            epoll::add(&self.epoll, connection.socket(), CLIENT, events)
         } else {
-            epoll::modify(&self.epoll, connection.socket(), data, events)
+            epoll::modify(&self.epoll, connection.socket(), CLIENT, events)
         };
         self.interest = events;
         if let Err(errno) = result {
