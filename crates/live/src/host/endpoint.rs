@@ -50,6 +50,8 @@ pub struct Endpoint {
     pub wire: u8,
     /// The vfio-user server for its VMM.
     pub server: Server,
+    /// The owner knows of a VMM.
+    pub connected: bool,
     bus: Bus,
     settings: Settings,
     /// This host's owner number in the function, see [`pcie::config::contents`].
@@ -95,6 +97,7 @@ impl Endpoint {
             node,
             wire: 0,
             server: Server::bind(directory, number, info)?,
+            connected: false,
             bus,
             settings,
             // Never 0, which means that no host has had the device.
