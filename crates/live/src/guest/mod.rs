@@ -102,11 +102,6 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// No ranges.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// How many ranges there are.
     pub fn ranges(&self) -> usize {
         self.ranges.len()

@@ -78,7 +78,8 @@ pub struct Endpoint {
     deferred_bytes: usize,
     /// Host reads to answer: (token, bytes).
     pub answers: Vec<(ReadToken, Option<Bytes>)>,
-    faults: u64,
+    /// DMA of the device outside mapped memory.
+    pub faults: u64,
 }
 
 impl Endpoint {
@@ -123,11 +124,6 @@ impl Endpoint {
     /// What it is, for people.
     pub fn summary(&self) -> super::Summary {
         super::Summary::new(&self.node, &self.server.session.info.config)
-    }
-
-    /// DMA of the device outside mapped memory.
-    pub fn faults(&self) -> u64 {
-        self.faults
     }
 
     /// Serves the VMM's socket and starts what can be started. Returns whether anything happened.

@@ -72,14 +72,6 @@ impl<A: Attached> Machine<A> {
         &self.poller
     }
 
-    /// Updates which descriptors are ready in the turn that begins at `now`.
-    ///
-    /// # Errors
-    /// As `epoll_wait(2)`.
-    pub fn refresh(&mut self, now: Instant) -> io::Result<()> {
-        self.poller.refresh(now).map(|_| ())
-    }
-
     /// The function below the root port.
     pub fn attached_mut(&mut self) -> &mut A {
         &mut self.node.below_mut().inner

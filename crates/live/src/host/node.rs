@@ -275,7 +275,7 @@ impl HostNode {
         // Writes of VMMs reach the links in this turn, and so do the requests that follow from
         // them.
         let now = self.machine.clock().now();
-        self.machine.refresh(now)?;
+        self.machine.poller.refresh(now)?;
         let served = self.serve(now, &mut |event| lines.pass(now, kind(&event), event, emit));
         let (pumped, timer) = self.machine.pump(&mut self.endpoints)?;
         let now = self.machine.clock().now();
@@ -433,7 +433,7 @@ impl HostNode {
         let mut lines = vec![("root port".to_owned(), root)];
         lines.extend(self.machine.attached().report());
         for (number, endpoint) in self.endpoints.iter().enumerate() {
-            let faults = match endpoint.faults() {
+            let faults = match endpoint.faults {
                 0 => "errors: none".to_owned(),
                 n => format!("errors: {n} accesses outside mapped memory"),
             };

@@ -63,8 +63,8 @@ impl Carrier {
     pub fn peer(&self) -> Address {
         match self {
             Self::Tcp(connection) => connection.peer().into(),
-            Self::Raw(connection) => Address::Raw(connection.peer().clone()),
-            Self::Scripted(connection) => Address::Scripted(connection.script().clone()),
+            Self::Raw(connection) => Address::Raw(connection.peer.clone()),
+            Self::Scripted(connection) => Address::Scripted(connection.script.clone()),
         }
     }
 
@@ -154,7 +154,7 @@ impl Carrier {
     /// When to call [`flush`](Self::flush) at the latest.
     pub fn timer(&self) -> Option<Instant> {
         match self {
-            Self::Raw(connection) => connection.timer(),
+            Self::Raw(connection) => connection.timer,
             Self::Tcp(_) | Self::Scripted(_) => None,
         }
     }
@@ -208,7 +208,7 @@ impl CarrierListener {
     pub fn address(&self) -> io::Result<Address> {
         match self {
             Self::Tcp(listener) => Ok(listener.address()?.into()),
-            Self::Raw(listener) => Ok(Address::Raw(listener.station().clone())),
+            Self::Raw(listener) => Ok(Address::Raw(listener.station.clone())),
             Self::Scripted(script) => Ok(Address::Scripted(script.clone())),
         }
     }

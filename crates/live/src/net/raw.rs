@@ -103,7 +103,7 @@ pub fn largest_payload(station: &Station) -> io::Result<u16> {
 pub struct RawConnection {
     socket: PacketSocket,
     endpoint: Endpoint,
-    peer: Station,
+    pub(super) peer: Station,
     header: [u8; ETHERNET],
     up: bool,
     down: Option<Cause>,
@@ -113,7 +113,7 @@ pub struct RawConnection {
     pending: VecDeque<Vec<u8>>,
     delivered: VecDeque<Bytes>,
     input: BytesMut,
-    timer: Option<Instant>,
+    pub(super) timer: Option<Instant>,
     /// Something was received since the last `take_room_changed`.
     room_changed: bool,
     now: Instant,
@@ -141,8 +141,12 @@ impl RawConnection {
         connection: u32,
     ) -> io::Result<Self> {
         let filter = Filter::fields(
-            &[&to(own)[..], &from(peer.mac), &[(CONNECTION_AT, 4, CONNECTION_MASK, connection)]]
-                .concat(),
+            &[
+                &mac_at(0, own)[..],
+                &mac_at(6, peer.mac),
+                &[(CONNECTION_AT, 4, CONNECTION_MASK, connection)],
+            ]
+            .concat(),
         );
         let mut header = [0; ETHERNET];
         header[..6].copy_from_slice(&peer.mac.0);
@@ -174,10 +178,6 @@ impl RawConnection {
             Some(cause) => Err(io::Error::other(cause.to_string())),
             None => Ok(self.up),
         }
-    }
-
-    pub fn peer(&self) -> &Station {
-        &self.peer
     }
 
     pub fn receive(&mut self, now: Instant, mut take: impl FnMut(Bytes)) -> bool {
@@ -215,10 +215,6 @@ impl RawConnection {
     /// An acknowledgement alone makes room.
     pub fn take_room_changed(&mut self) -> bool {
         std::mem::take(&mut self.room_changed)
-    }
-
-    pub fn timer(&self) -> Option<Instant> {
-        self.timer
     }
 
     /// Waits until all sent bytes are acknowledged, or for a tenth of a second: nobody
@@ -325,7 +321,7 @@ impl AsFd for RawConnection {
 pub struct RawListener {
     socket: PacketSocket,
     interface: Interface,
-    station: Station,
+    pub(super) station: Station,
     settings: RawSettings,
     /// Open connections: a repeated Open belongs to one of them.
     connections: Vec<(Mac, u32, Weak<()>)>,
@@ -344,15 +340,11 @@ impl RawListener {
     pub fn bind(station: &Station, settings: RawSettings) -> io::Result<Self> {
         let interface = Interface::find(&station.interface)?;
         let open = (ETHERNET as u32, 1, 0xff, u32::from(VERSION << 4 | Kind::Open as u8));
-        let filter = Filter::fields(&[&to(interface.mac)[..], &[open]].concat());
+        let filter = Filter::fields(&[&mac_at(0, interface.mac)[..], &[open]].concat());
         let socket = PacketSocket::open(&interface, ETHERTYPE, &filter)?;
         let station = Station { interface: station.interface.clone(), mac: interface.mac };
         let claim = claim(&station.interface)?;
         Ok(Self { socket, interface, station, settings, connections: Vec::new(), _claim: claim })
-    }
-
-    pub fn station(&self) -> &Station {
-        &self.station
     }
 
     pub fn accept(&mut self, now: Instant) -> Option<RawConnection> {
@@ -395,18 +387,11 @@ const CONNECTION_AT: u32 = ETHERNET as u32 + 2;
 
 type Field = (u32, u8, u32, u32);
 
+/// Matches the destination (`at` 0) or the source (6) of a frame.
 fn mac_at(at: u32, Mac([a, b, c, d, e, f]): Mac) -> [Field; 2] {
     let high = u32::from_be_bytes([a, b, c, d]);
     let low = u32::from(u16::from_be_bytes([e, f]));
     [(at, 4, u32::MAX, high), (at + 4, 2, 0xffff, low)]
-}
-
-fn to(mac: Mac) -> [Field; 2] {
-    mac_at(0, mac)
-}
-
-fn from(mac: Mac) -> [Field; 2] {
-    mac_at(6, mac)
 }
 
 /// A random address, locally administered (IEEE 802-2014, 8.2.2).

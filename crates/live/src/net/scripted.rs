@@ -105,7 +105,7 @@ impl Script {
 /// A node's connection by a [`Script`].
 #[derive(Debug)]
 pub struct ScriptedConnection {
-    script: Script,
+    pub(super) script: Script,
     signal: Arc<OwnedFd>,
 }
 
@@ -121,10 +121,6 @@ impl ScriptedConnection {
     pub(super) fn accept(script: &Script) -> Option<Self> {
         let was_raised = rustix::io::read(&script.listener, &mut [0; 8]).is_ok();
         was_raised.then(|| Self::open(script).ok()).flatten()
-    }
-
-    pub(super) fn script(&self) -> &Script {
-        &self.script
     }
 
     pub(super) fn established(&self) -> bool {

@@ -121,7 +121,7 @@ impl Server {
     }
 
     fn can_serve_client(&self) -> bool {
-        self.connection.is_none() && self.session.can_serve_client()
+        self.connection.is_none() && self.session.workers.has_room()
     }
 
     /// Whether a waiting client can be served, or at least turned away.
@@ -142,7 +142,7 @@ impl Server {
                 }
                 continue;
             }
-            self.connection = Some(Connection::new(socket, self.session.disposal()));
+            self.connection = Some(Connection::new(socket, self.session.worker.disposal()));
             self.interest = epoll::EventFlags::empty();
             self.session.handle(now, Input::Connected);
             self.receive(now);
@@ -176,7 +176,7 @@ impl Server {
     }
 
     fn flush(&mut self, now: Instant) {
-        if let Some(why) = self.session.take_must_close() {
+        if let Some(why) = self.session.client.must_close.take() {
             self.close(now, why);
         }
         while let Some(connection) = &mut self.connection {

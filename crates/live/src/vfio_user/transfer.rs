@@ -30,7 +30,7 @@ impl Session {
     }
 
     fn interrupt(&mut self, source: Interrupt) {
-        let barrier = self.dma.next_write();
+        let barrier = self.dma.next_write;
         if self.dma.writes_answered() >= barrier {
             self.deliver(source);
             return;
@@ -152,7 +152,7 @@ impl Session {
     /// Whether an access could overtake a pending write: a read or write may not pass a posted
     /// write (PCI Express Base 4.0, section 2.4.1).
     fn must_wait(&self, address: u64, length: usize, write: bool) -> bool {
-        self.dma.writes_answered() < self.dma.next_write()
+        self.dma.writes_answered() < self.dma.next_write
             && self
                 .parts(address, length, write)
                 .is_ok_and(|(parts, _)| self.dma.could_overtake(&parts, length))
@@ -166,7 +166,7 @@ impl Session {
     }
 
     pub(super) fn dma_ended(&mut self, ended: Option<Ended>) {
-        if let Some(address) = self.dma.take_lost_write() {
+        if let Some(address) = self.dma.lost_write.take() {
             self.client.must_close = Some(Closed::WriteLost(address));
         }
         if let Some((id, result)) = ended {

@@ -13,6 +13,7 @@ use crate::{Clock, Control, DeviceNode};
 use pcie::dma_test::{DmaTest, Settings, register};
 use pcie::enumerate;
 use pcie::{Function, Input, Output, Ready, root};
+use rustix::net::{RecvFlags, recv};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -66,10 +67,9 @@ fn thread(run: impl FnOnce(UnixStream) + Send + 'static) -> (UnixStream, JoinHan
 }
 
 /// Serves until the other end of `wake` closes.
-fn control(wake: &UnixStream) -> impl FnMut() -> Control + use<> {
-    let wake = wake.try_clone().unwrap();
-    wake.set_nonblocking(true).unwrap();
-    move || match rustix::net::recv(&wake, &mut [0; 1][..], rustix::net::RecvFlags::PEEK) {
+fn control(wake: &UnixStream) -> impl FnMut() -> Control {
+    let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    move || match recv(wake, &mut [0; 1][..], peek) {
         Ok(_) => Control::Stop,
         Err(_) => Control::Serve,
     }

@@ -86,7 +86,7 @@ impl FileMedia {
         let length = opened.length;
         let size = served_size(record.size, length, options)?;
         if size > length {
-            opened.undo.grows(length);
+            opened.undo.length = Some(length);
             grow(&opened.file, length, size, options.sparse)?;
         }
         let (notices, received) = channel();
@@ -197,7 +197,7 @@ impl Shared {
         let Some(keeper) = &self.keeper else { return Ok(()) };
         let mut keeper = keeper.lock().expect("no worker panics with the lock");
         let changed = change(&mut keeper);
-        let record = keeper.folder().path().display();
+        let record = keeper.folder.path().display();
         match changed {
             Ok(None) => Ok(()),
             Ok(Some(error)) => {

@@ -65,15 +65,10 @@ pub(super) struct Undo {
     path: PathBuf,
     created: bool,
     /// The old length of a file that grows.
-    length: Option<u64>,
+    pub length: Option<u64>,
 }
 
 impl Undo {
-    /// The file of `length` bytes is about to grow.
-    pub fn grows(&mut self, length: u64) {
-        self.length = Some(length);
-    }
-
     /// Keeps the file: it is served now.
     pub fn disarm(mut self) {
         (self.created, self.length) = (false, None);

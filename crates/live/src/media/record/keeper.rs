@@ -20,7 +20,7 @@ enum Stored {
 /// The record of a file that is served.
 #[derive(Debug)]
 pub(in crate::media) struct RecordKeeper<F> {
-    folder: F,
+    pub folder: F,
     record: Record,
     boot: String,
     stored: Stored,
@@ -54,11 +54,6 @@ impl<F: Folder> RecordKeeper<F> {
             }
         };
         Ok((Self { folder, record, boot: boot.to_owned(), stored }, comparison))
-    }
-
-    /// The folder of the record.
-    pub fn folder(&self) -> &F {
-        &self.folder
     }
 
     /// The incarnation of the contents.

@@ -225,22 +225,21 @@ impl Session {
     }
 
     fn step_write(&mut self, write: &mut Write) -> bool {
+        if write.pending.is_some() {
+            return false;
+        }
         loop {
-            if write.pending.is_some() {
-                return false;
-            }
-            if let Some(far) = write.far.pop_front() {
+            if let Some(RemoteWrite { offset, size, value }) = write.far.pop_front() {
                 let token = self.token();
-                let (offset, size, value) = (far.offset, far.size, far.value);
                 self.act(Action::ConfigWrite { token, offset, size, value });
                 write.pending = Some((token, false));
-                continue;
+                return false;
             }
             if std::mem::take(&mut write.reset) {
                 let token = self.token();
                 self.act(Action::Reset { token });
                 write.pending = Some((token, true));
-                continue;
+                return false;
             }
             let Some((region, offset, data)) = write.rest.front_mut() else { return true };
             if data.is_empty() {
@@ -342,7 +341,7 @@ impl Session {
     /// it has reset the device. Writes by message are not waited for: QEMU answers them under
     /// the lock that it holds during an access.
     pub(super) fn finish(&mut self, mut current: Current) -> bool {
-        let write_barrier = *current.write_barrier.get_or_insert(self.dma.next_write());
+        let write_barrier = *current.write_barrier.get_or_insert(self.dma.next_write);
         let posted = matches!(&current.job, Job::Write(write) if write.posted);
         if !posted && self.dma.files_written() < write_barrier {
             self.client.current = Some(current);

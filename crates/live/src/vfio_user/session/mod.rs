@@ -9,7 +9,7 @@
 pub mod access;
 mod commands;
 
-use crate::guest::{Disposal, Memory, Worker, Workers};
+use crate::guest::{Memory, Worker, Workers};
 use crate::mapping::Signaller;
 use crate::vfio_user::action::{Counters, Input};
 use crate::vfio_user::config::Config;
@@ -104,7 +104,7 @@ impl Session {
             workers,
             info,
             config,
-            memory: Memory::new(),
+            memory: Memory::default(),
             dma: Dma::default(),
             client: Client::default(),
             client_xfer: DEFAULT_MAX_DATA_XFER_SIZE as usize,
@@ -181,21 +181,6 @@ impl Session {
         self.client.queue.len() < MAX_QUEUE
             && fds < MAX_QUEUED_FDS
             && self.client.outgoing_bytes < MAX_OUTGOING
-    }
-
-    /// Whether another client can be served: its descriptors need a worker.
-    pub fn can_serve_client(&self) -> bool {
-        self.workers.has_room()
-    }
-
-    /// Drops descriptors of the client.
-    pub fn disposal(&self) -> Disposal {
-        self.worker.disposal()
-    }
-
-    /// Why the client must be disconnected; returned once.
-    pub fn take_must_close(&mut self) -> Option<Closed> {
-        self.client.must_close.take()
     }
 
     /// Answers an action. A token that is no longer waited for (its client has left, or its

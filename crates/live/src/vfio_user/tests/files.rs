@@ -31,7 +31,7 @@ fn file() -> File {
 /// Sends a command and does not wait for its reply.
 fn begin(session: &mut Session, command: Command, payload: Vec<u8>, fd: Option<OwnedFd>) {
     let header = Header::command(1, command, payload.len());
-    let fds = fd.map(|fd| ClientFile::new(fd, session.disposal())).into_iter().collect();
+    let fds = fd.map(|fd| ClientFile::new(fd, session.worker.disposal())).into_iter().collect();
     let message = Incoming { header, payload: payload.into(), fds, refusal: None };
     session.handle(NOW, Input::Message(message));
 }
@@ -118,7 +118,7 @@ fn a_file_is_read_and_written_by_the_worker() {
     file.set_len(0x1000).unwrap();
     let Access::Pending(read) = session.dma_read(NOW, RANGE + 0xffe, 4) else { panic!() };
     assert_eq!(ended(&mut session), (read, Err(DmaError::Fault)));
-    assert_eq!(session.take_must_close(), None);
+    assert_eq!(session.client.must_close.take(), None);
     let outside = session.dma_read(NOW, RANGE + 0x3ffe, 4);
     assert_eq!(outside, Access::Failed(DmaError::Fault));
 }
@@ -141,7 +141,7 @@ fn a_file_that_hangs_fails_in_time_and_is_not_written_late() {
     assert_eq!(rung(&event), 0);
     let refused = session.dma_write(late, RANGE, &[1]);
     assert_eq!(refused, Access::Failed(DmaError::Fault));
-    assert_eq!(session.take_must_close(), Some(Closed::WriteLost(RANGE)));
+    assert_eq!(session.client.must_close.take(), Some(Closed::WriteLost(RANGE)));
     // When the file answers, cancelled jobs are not carried out.
     drop(release);
     let Access::Pending(read) = session.dma_read(NOW, RANGE, 4) else { panic!() };
@@ -232,7 +232,7 @@ fn a_worker_that_hangs_stops_the_descriptors_of_its_client_alone() {
 fn clients_that_connect_again_leave_a_bounded_number_of_threads() {
     let mut session = Session::new(testing::plain_endpoint()).unwrap();
     let mut stuck = Vec::new();
-    while session.can_serve_client() {
+    while session.workers.has_room() {
         session.handle(NOW, Input::Connected);
         command(&mut session, Command::Version, vec![0; 4], None);
         stuck.push(hang(&session));
@@ -241,7 +241,7 @@ fn clients_that_connect_again_leave_a_bounded_number_of_threads() {
     }
     assert_eq!(stuck.len(), MAX_WORKERS);
     stuck.pop();
-    while !session.can_serve_client() {
+    while !session.workers.has_room() {
         woken(&session);
     }
 }
@@ -288,7 +288,7 @@ fn no_answer_passes_a_write_to_a_file() {
             } else {
                 // The write may still be carried out: the client is disconnected without an answer.
                 let _ = session.poll(NOW + DMA_DEADLINE);
-                assert_eq!(session.take_must_close(), Some(Closed::WriteLost(RANGE)));
+                assert_eq!(session.client.must_close.take(), Some(Closed::WriteLost(RANGE)));
             }
         }
     }
