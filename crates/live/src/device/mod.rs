@@ -166,7 +166,9 @@ impl<A: Attached> DeviceNode<A> {
         let ran = self.serve_until(wake, &mut control, &mut emit);
         self.limits.events.flush(self.clock.now(), &mut emit);
         ran?;
-        let closed = self.close();
+        self.node.shut_down();
+        let _ = self.perform(self.clock.now(), &mut |_| {});
+        let closed = self.attached_mut().close();
         self.forward_notices(&mut emit);
         closed
     }
@@ -328,7 +330,7 @@ impl<A: Attached> DeviceNode<A> {
                 }
                 Output::Linked(path) => {
                     self.tracer.connected(Tap::UPLINK);
-                    self.record();
+                    self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
                     if self.node.tunnel().sends_records() {
                         let index = self.index(path);
                         self.paths[index].carrier.send_as_records();
@@ -341,14 +343,9 @@ impl<A: Attached> DeviceNode<A> {
         }
     }
 
-    /// Records the frames of the link.
-    fn record(&mut self) {
-        self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
-    }
-
     fn transmit(&mut self, now: Instant, path: PathId, bytes: Bytes) {
         if self.node.link() == Some(path) {
-            self.record();
+            self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
         }
         let index = self.index(path);
         let carrier = &mut self.paths[index].carrier;
@@ -387,12 +384,5 @@ impl<A: Attached> DeviceNode<A> {
             }
         }
         Ok(())
-    }
-
-    /// Sends Goodbye to the host and makes data durable.
-    fn close(&mut self) -> io::Result<()> {
-        self.node.shut_down();
-        let _ = self.perform(self.clock.now(), &mut |_| {});
-        self.attached_mut().close()
     }
 }

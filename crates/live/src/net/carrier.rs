@@ -62,7 +62,7 @@ impl Carrier {
     /// The other end.
     pub fn peer(&self) -> Address {
         match self {
-            Self::Tcp(connection) => connection.peer().into(),
+            Self::Tcp(connection) => connection.peer.into(),
             Self::Raw(connection) => Address::Raw(connection.peer.clone()),
             Self::Scripted(connection) => Address::Scripted(connection.script.clone()),
         }

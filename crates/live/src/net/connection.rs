@@ -22,7 +22,7 @@ const OFFER: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
-    peer: SocketAddr,
+    pub(super) peer: SocketAddr,
     input: BytesMut,
     output: Bytes,
     /// Bytes sent since the kernel was last asked for room.
@@ -80,11 +80,6 @@ impl Connection {
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
             Err(error) => Err(error),
         }
-    }
-
-    /// The other end.
-    pub fn peer(&self) -> SocketAddr {
-        self.peer
     }
 
     /// The received bytes; `None` if there are none, empty bytes at the end of the stream.

@@ -354,9 +354,7 @@ impl RawListener {
             let Ok(Frame { connection, body: Body::Open(_), .. }) = Frame::decode(frame) else {
                 continue;
             };
-            let mut from = [0; 6];
-            from.copy_from_slice(&buffer[6..12]);
-            let from = Mac(from);
+            let from = Mac(*buffer[6..].first_chunk().expect("a header"));
             self.connections.retain(|(.., alive)| alive.strong_count() > 0);
             if self.connections.iter().any(|known| (known.0, known.1) == (from, connection)) {
                 continue;

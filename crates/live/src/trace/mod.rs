@@ -36,7 +36,7 @@ const ECHO_MARK: u64 = 1 << 63;
 pub struct Settings {
     /// The file; its old contents are lost.
     pub path: PathBuf,
-    /// SnapLength only about this many bytes of the end, and the beginning.
+    /// Keeps only about this many bytes of the end, and the beginning.
     pub ring: Option<u64>,
     /// Bytes kept of the payload of each TLP. Without it all bytes, except of what devices
     /// write ([`wire::trace::SnapLength`]).
@@ -101,7 +101,7 @@ impl Tracer {
 
     /// The time of the recording node's clock, if anything is recorded.
     pub fn time(&self) -> Option<Instant> {
-        self.with(Recorder::time)
+        self.with(|recorder| recorder.timestamps.now())
     }
 
     /// Records the events that `next` yields, which happened now in the drive behind the port;

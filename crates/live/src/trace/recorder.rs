@@ -62,7 +62,7 @@ struct ClockRead {
 
 #[derive(Debug)]
 pub(super) struct Recorder {
-    timestamps: Timestamps,
+    pub timestamps: Timestamps,
     last_read: ClockRead,
     pending: Vec<(Instant, Observation)>,
     /// How many of them are recorded.
@@ -138,11 +138,6 @@ impl Recorder {
     pub fn tlp(&mut self, tap: Tap, up: bool, tlp: &Tlp) {
         let at = self.now(tap, up);
         self.note(at, Observation::Tlp(tap, up, tlp.clone()));
-    }
-
-    /// The time now.
-    pub fn time(&mut self) -> Instant {
-        self.timestamps.now()
     }
 
     /// As [`Tracer::events`](super::Tracer::events).

@@ -7,7 +7,7 @@ use super::{MAX_DATA_XFER, MAX_MSG_FDS};
 use crate::guest::{ClientFile, Disposal, MAX_WORKERS};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -101,7 +101,7 @@ impl PartialPayload {
 #[derive(Debug)]
 pub struct Connection {
     /// Unreceived descriptors in it are closed with it.
-    socket: ClientFile,
+    pub socket: ClientFile,
     head: [u8; Header::SIZE],
     received: usize,
     body: Option<PartialPayload>,
@@ -126,11 +126,6 @@ impl Connection {
             fds_lost: false,
             partial: None,
         }
-    }
-
-    /// The socket, to wait on.
-    pub fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 
     /// Whether the client has closed its end, even if not all it sent was read.

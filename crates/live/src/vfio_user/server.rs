@@ -63,7 +63,7 @@ impl Server {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail)?;
         let input = epoll::EventFlags::IN;
         epoll::add(&epoll, &listener.socket, LISTENER, input).map_err(fail)?;
-        epoll::add(&epoll, session.workers.wake(), WORKERS, input).map_err(fail)?;
+        epoll::add(&epoll, &session.workers.wake, WORKERS, input).map_err(fail)?;
         Ok(Self {
             listener,
             accepts: true,
@@ -169,7 +169,7 @@ impl Server {
     fn close(&mut self, now: Instant, why: Closed) {
         if let Some(connection) = self.connection.take() {
             // The worker may close it later.
-            let _ = epoll::delete(&self.epoll, connection.socket());
+            let _ = epoll::delete(&self.epoll, &connection.socket);
         }
         self.closed = Some(why);
         self.session.handle(now, Input::Disconnected);
@@ -226,9 +226,9 @@ impl Server {
             return;
         }
         let result = if self.interest.is_empty() {
-            epoll::add(&self.epoll, connection.socket(), CLIENT, events)
+            epoll::add(&self.epoll, &connection.socket, CLIENT, events)
         } else {
-            epoll::modify(&self.epoll, connection.socket(), CLIENT, events)
+            epoll::modify(&self.epoll, &connection.socket, CLIENT, events)
         };
         self.interest = events;
         if let Err(errno) = result {

@@ -14,7 +14,7 @@ pub use client_file::ClientFile;
 
 use bytes::Bytes;
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::fmt;
@@ -34,8 +34,8 @@ pub type Ended = (JobId, Option<Bytes>);
 pub struct Workers {
     /// Each thread holds a copy.
     alive: Arc<()>,
-    /// Readable when a job has ended.
-    wake: Arc<OwnedFd>,
+    /// Readable when a job has ended; see [`clear_wake`](Self::clear_wake).
+    pub wake: Arc<OwnedFd>,
 }
 
 impl Workers {
@@ -67,11 +67,6 @@ impl Workers {
             alive,
             wake: self.wake.clone(),
         }))
-    }
-
-    /// Readable when a job has ended; see [`clear_wake`](Self::clear_wake).
-    pub fn wake(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
     }
 
     /// Clears the event of [`wake`](Self::wake).

@@ -197,7 +197,7 @@ impl Shared {
         let Some(keeper) = &self.keeper else { return Ok(()) };
         let mut keeper = keeper.lock().expect("no worker panics with the lock");
         let changed = change(&mut keeper);
-        let record = keeper.folder.path().display();
+        let record = keeper.folder.record.display();
         match changed {
             Ok(None) => Ok(()),
             Ok(Some(error)) => {
@@ -259,12 +259,11 @@ fn zero(file: &File, offset: u64, length: u64) -> io::Result<Bytes> {
 
 impl Media for FileMedia {
     fn start(&mut self, request: Request) -> Option<Completion> {
-        let writes = !matches!(request.operation, Operation::Read { .. } | Operation::Flush);
-        if writes && self.read_only {
-            return Some(Err(Error::ReadOnly));
-        }
-        if self.read_only && request.operation == Operation::Flush {
-            return Some(done());
+        match request.operation {
+            Operation::Flush if self.read_only => return Some(done()),
+            Operation::Read { .. } => {}
+            _ if self.read_only => return Some(Err(Error::ReadOnly)),
+            _ => {}
         }
         match &self.requests {
             Some(requests) if requests.send(request).is_ok() => None,

@@ -31,7 +31,7 @@ impl OpenedRecord {
             };
             return Ok(Self { keeper: None, incarnation, size: opened.length, notes });
         };
-        let record = folder.path().display().to_string();
+        let record = folder.record.display().to_string();
         let (writable, fresh) = (folder.is_writable(), opened.created);
         let (mut keeper, mut comparison) = RecordKeeper::open(folder, &found, boot, fresh)
             .map_err(|error| {

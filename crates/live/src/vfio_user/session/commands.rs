@@ -72,7 +72,12 @@ impl Session {
                 | Command::RegionWriteMulti
                 | Command::DeviceReset),
             ) => match self.begin(command, &message, deadline) {
-                Ok(current) => return self.start(now, current),
+                Ok(current) => {
+                    // A doorbell store before this message takes effect first.
+                    self.poll_doorbells();
+                    self.step(now, current);
+                    return;
+                }
                 Err(errno) => Err(errno),
             },
             Some(
@@ -85,12 +90,6 @@ impl Session {
             ) => Err(Errno::NOTSUP),
         };
         self.answer(&header, answer);
-    }
-
-    fn start(&mut self, now: Instant, current: Current) {
-        // A doorbell store before this message takes effect first.
-        self.poll_doorbells();
-        self.step(now, current);
     }
 
     /// Sends the reply, unless the command wants none.

@@ -81,7 +81,7 @@ fn ended(session: &mut Session) -> (u64, Result<Bytes, DmaError>) {
 }
 
 fn woken(session: &Session) {
-    assert!(is_readable(session.workers.wake(), 20), "the worker has ended no job");
+    assert!(is_readable(&session.workers.wake, 20), "the worker has ended no job");
     session.workers.clear_wake();
 }
 
