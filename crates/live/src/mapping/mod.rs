@@ -54,9 +54,7 @@ unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Maps `length` bytes of `fd` from byte `offset` on, shared.
-    ///
-    /// # Errors
-    /// `EINVAL` for no bytes, an overflow, what is no regular file, or bytes beyond its end;
+    /// Error: `EINVAL` for no bytes, an overflow, what is no regular file, or bytes beyond its end;
     /// `ENOMEM` for more mappings than one process has; otherwise what fstat, fstatfs and mmap say,
     /// for example `EACCES` for a right that the descriptor lacks.
     pub fn new(
@@ -207,9 +205,7 @@ pub struct Shared {
 
 impl Shared {
     /// A file of `offset + length` bytes of zeroes, mapped from `offset` on.
-    ///
-    /// # Errors
-    /// What memfd_create, ftruncate, the seals and mmap say.
+    /// Error: what memfd_create, ftruncate, the seals and mmap say.
     pub fn new(name: &str, offset: u64, length: u64) -> Result<Self, Errno> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create(name, flags)?;

@@ -68,11 +68,8 @@ impl Tracer {
         Self::default()
     }
 
-    /// A tracer that records with the times of `clock`. `instance` is a number that no other
-    /// trace has.
-    ///
-    /// # Errors
-    /// If the file cannot be written, or no thread can be started.
+    /// A tracer that records with the times of `clock`. `instance` is a number that no other trace
+    /// has. Error: if the file cannot be written, or no thread can be started.
     pub fn create(
         settings: &Settings,
         role: NodeRole,
@@ -140,9 +137,7 @@ impl Tracer {
     }
 
     /// Closes the file; later records are dropped.
-    ///
-    /// # Errors
-    /// The first error of the file since it was opened.
+    /// Error: the first error of the file since it was opened.
     pub fn finish(&self) -> io::Result<Report> {
         self.with(Recorder::finish).unwrap_or_else(|| Ok(Report::default()))
     }
