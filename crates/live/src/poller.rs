@@ -218,7 +218,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn what_is_ready_is_told_once_and_again_while_it_is() {
+    fn readiness_is_reported_once_and_again_while_it_lasts() {
         let mut poller = Poller::new(Waiting::Block).unwrap();
         let [(mut near, first), (far, second)] = [(); 2].map(|()| UnixStream::pair().unwrap());
         poller.add(&first, false).unwrap();
@@ -227,13 +227,13 @@ mod tests {
         let clock = Clock::start();
         poller.wait(&clock, None).unwrap();
         assert!(poller.take_ready(&first) && !poller.take_ready(&second));
-        assert!(!poller.take_ready(&first), "told once");
+        assert!(!poller.take_ready(&first), "reported once");
         poller.wait(&clock, None).unwrap();
         assert!(poller.take_ready(&first), "nobody has read it");
         (&first).read_exact(&mut [0]).unwrap();
         drop(far);
         poller.wait(&clock, None).unwrap();
-        assert!(!poller.take_ready(&first) && poller.take_ready(&second), "the end is told of");
+        assert!(!poller.take_ready(&first) && poller.take_ready(&second), "the end is reported");
     }
 
     #[test]

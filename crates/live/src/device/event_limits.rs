@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_waits_is_told_of_once_and_then_counted() {
+    fn a_host_that_waits_is_reported_once_and_then_counted() {
         let busy = || away(1, Cause::Rejected(Reject::Busy));
         // A minute, and a bit for the last report.
         let (emitted, limits) = emitted(Duration::from_ms(200), (0..320).map(|_| busy()));

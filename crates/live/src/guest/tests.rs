@@ -91,7 +91,7 @@ fn overlaps_and_impossible_ranges_are_refused() {
 }
 
 #[test]
-fn memory_that_is_cut_is_a_fault_and_is_told() {
+fn memory_that_is_cut_is_a_fault_and_is_reported() {
     let file = rustix::fs::memfd_create("ram", MemfdFlags::CLOEXEC).unwrap();
     rustix::fs::ftruncate(&file, 0x3000).unwrap();
     let mut memory = Memory::default();

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_tells_nothing_limits_nothing() {
+    fn a_machine_without_these_files_has_no_limit() {
         check(u64::MAX, Path::new("/nonexistent")).unwrap();
     }
 }

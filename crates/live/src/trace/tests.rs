@@ -71,7 +71,7 @@ fn a_ring_stays_small_and_a_snap_cuts() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_stops_nobody() {
+fn a_full_disk_is_an_error_at_the_start() {
     let settings = Settings { path: "/dev/full".into(), ring: None, snap: None };
     match Tracer::create(&settings, NodeRole::Host, 7, Clock::start()) {
         Err(error) => assert!(error.to_string().contains("space"), "{error}"),

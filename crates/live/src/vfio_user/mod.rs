@@ -18,7 +18,7 @@
 //! - QEMU's buffer for the reply to VERSION is its request; errno 0 in an
 //!   error reply is a success to it.
 //! - SPDK sends VERSION without JSON, always uses message ID 0, pads requests, adds a descriptor to
-//!   DMA_UNMAP, wants each reply in one piece, and rings doorbells in a mapped page.
+//!   DMA_UNMAP, expects each reply in one piece, and rings doorbells in a mapped page.
 //!
 //! Not here: migration, dirty-page tracking, twin sockets, ioeventfds, MSI.
 

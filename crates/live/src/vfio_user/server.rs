@@ -152,7 +152,7 @@ impl Server {
     fn receive(&mut self, now: Instant) {
         for _ in 0..BATCH {
             let Some(connection) = &mut self.connection else { return };
-            if !self.session.wants_input() {
+            if !self.session.accepts_input() {
                 if connection.hung_up() {
                     self.close(now, Closed::Eof);
                 }
@@ -220,7 +220,7 @@ impl Server {
         }
         let Some(connection) = &self.connection else { return };
         let mut events = epoll::EventFlags::RDHUP;
-        events.set(epoll::EventFlags::IN, self.session.wants_input());
+        events.set(epoll::EventFlags::IN, self.session.accepts_input());
         events.set(epoll::EventFlags::OUT, connection.blocked());
         if events == self.interest {
             return;

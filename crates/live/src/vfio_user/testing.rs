@@ -92,7 +92,7 @@ pub fn run_messages(input: &[u8]) {
                     session.reply(now, token, if operation < 0x80 { Ok(&[]) } else { result });
                 }
             }
-            _ if session.wants_input() => {
+            _ if session.accepts_input() => {
                 if !connected {
                     session.handle(now, Input::Connected);
                     connected = true;

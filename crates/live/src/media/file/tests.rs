@@ -377,11 +377,11 @@ fn a_record_that_cannot_be_written_makes_the_contents_new() {
     let mut media = scratch.open(AS_IT_IS, "A");
     assert_eq!((media.incarnation(), notices(&mut media).as_str()), (first, ""));
     write(&mut media);
-    let told = notices(&mut media);
-    assert!(told.contains("no record can be written") && told.contains("count as new"), "{told}");
+    let text = notices(&mut media);
+    assert!(text.contains("no record can be written") && text.contains("count as new"), "{text}");
     assert!(!scratch.record().exists());
     write(&mut media);
-    assert_eq!(notices(&mut media), "", "told once");
+    assert_eq!(notices(&mut media), "", "reported once");
     media.close().unwrap();
     drop(media);
     let second = scratch.open(AS_IT_IS, "A").incarnation();

@@ -92,7 +92,7 @@ impl Session {
         self.answer(&header, answer);
     }
 
-    /// Sends the reply, unless the command wants none.
+    /// Sends the reply, unless the command asks for none.
     pub(super) fn answer(&mut self, header: &Header, answer: Answer) {
         let message = match answer {
             Ok((payload, fds)) => {

@@ -4,7 +4,7 @@
 //! answered; but a posted BAR write does not wait for reads (PCI Express Base 4.0, section
 //! 2.4.1: posted requests pass non-posted ones). Replies to DMA messages are handled at once.
 //! Everything is bounded: a client that sends faster than the far side answers is not read any
-//! further ([`Session::wants_input`]).
+//! further ([`Session::accepts_input`]).
 
 pub mod access;
 mod commands;
@@ -175,7 +175,7 @@ impl Session {
     }
 
     /// Whether another message may be passed to `handle`.
-    pub fn wants_input(&self) -> bool {
+    pub fn accepts_input(&self) -> bool {
         let fds: usize = self.client.queue.iter().map(|(message, _)| message.fds.len()).sum();
         let fds = fds + self.worker.disposals() + self.unmapper.disposals();
         self.client.queue.len() < MAX_QUEUE

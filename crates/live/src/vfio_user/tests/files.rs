@@ -211,7 +211,7 @@ fn a_worker_that_hangs_stops_the_descriptors_of_its_client_alone() {
     let release = hang(&session);
     // All of them must be closed.
     let mut sent = 0;
-    while session.wants_input() {
+    while session.accepts_input() {
         command(
             &mut session,
             Command::DmaUnmap,
@@ -223,7 +223,7 @@ fn a_worker_that_hangs_stops_the_descriptors_of_its_client_alone() {
     }
     assert!(sent > 4);
     drop(release);
-    while !session.wants_input() {
+    while !session.accepts_input() {
         woken(&session);
     }
 }

@@ -37,7 +37,7 @@ fn the_next_client_finds_a_clean_state() {
 }
 
 #[test]
-fn a_client_that_said_nothing_leaves_no_trace() {
+fn a_client_without_a_version_leaves_no_trace() {
     let mut testbed = Testbed::silent(testing::plain_endpoint());
     for _ in 0..3 {
         testbed.client = Client::connect(testbed.server.path());
@@ -99,7 +99,7 @@ fn sockets_of_dead_servers_are_replaced_and_of_live_ones_respected() {
 }
 
 #[test]
-fn one_descriptor_tells_when_there_is_something_to_do() {
+fn one_descriptor_is_readable_when_there_is_something_to_do() {
     let folder = Folder::new();
     let mut server = Server::bind(&folder, 0, testing::plain_endpoint()).unwrap();
     let ready = |server: &Server| is_readable(server, 0);
