@@ -15,21 +15,15 @@ use switch::Upstream;
 use switch::upstream::Settings;
 use wire::Instant;
 
-/// A function and its I/O; by default it has none.
+/// A function and its I/O; by default it has none. Every error ends the node.
 pub trait Attached: Function {
     /// Does the I/O that is due on the descriptors that `poller` reports ready. Returns whether
     /// anything happened, and when to call again at the latest.
-    ///
-    /// # Errors
-    /// Only errors that end the node.
     fn service(&mut self, _now: Instant, _poller: &Poller) -> io::Result<Activity> {
         Ok(Activity::default())
     }
 
     /// Registers its descriptors.
-    ///
-    /// # Errors
-    /// As `epoll_ctl(2)`.
     fn watch(&self, _poller: &Poller) -> io::Result<()> {
         Ok(())
     }
@@ -53,9 +47,7 @@ pub trait Attached: Function {
     }
 
     /// Shuts down in order: sends Goodbye, makes data durable.
-    ///
-    /// # Errors
-    /// If data could not be made durable.
+    /// Error: if data could not be made durable.
     fn close(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -109,6 +101,24 @@ impl NvmeDrive {
         self.controller.complete_block(now, id, outcome);
         self.tracer.events(ended, || self.controller.poll_event());
     }
+
+    /// Passes block requests to the media; returns whether any completed at once.
+    fn start_blocks(&mut self, now: Instant) -> bool {
+        let mut ended = false;
+        while let Some(request) = self.controller.poll_block() {
+            self.record();
+            let id = request.id;
+            let outcome = match media_of(&mut self.media, &request) {
+                Ok(media) => media.start(request),
+                Err(error) => Some(Err(error)),
+            };
+            if let Some(outcome) = outcome {
+                self.complete(now, id, outcome);
+                ended = true;
+            }
+        }
+        ended
+    }
 }
 
 impl Function for NvmeDrive {
@@ -129,26 +139,6 @@ impl Function for NvmeDrive {
 
     fn ready(&self) -> Ready {
         self.controller.ready()
-    }
-}
-
-impl NvmeDrive {
-    /// Passes block requests to the media; returns whether any completed at once.
-    fn start_blocks(&mut self, now: Instant) -> bool {
-        let mut ended = false;
-        while let Some(request) = self.controller.poll_block() {
-            self.record();
-            let id = request.id;
-            let outcome = match media_of(&mut self.media, &request) {
-                Ok(media) => media.start(request),
-                Err(error) => Some(Err(error)),
-            };
-            if let Some(outcome) = outcome {
-                self.complete(now, id, outcome);
-                ended = true;
-            }
-        }
-        ended
     }
 }
 
@@ -284,11 +274,10 @@ impl Attached for Switch {
     fn report(&self) -> Report {
         let errors = self.upstream().errors();
         let mut lines = vec![("upstream port".into(), format!("errors: {}", errors[0]))];
-        for (port, errors) in errors[1..].iter().enumerate() {
+        lines.extend(errors[1..].iter().enumerate().map(|(port, errors)| {
             let counters = self.upstream().tunnel(port).counters();
-            lines
-                .push((format!("downstream port {port}"), format!("{counters}; errors: {errors}")));
-        }
+            (format!("downstream port {port}"), format!("{counters}; errors: {errors}"))
+        }));
         lines
     }
 

@@ -8,6 +8,8 @@
 pub mod attached;
 pub mod clock;
 pub mod device;
+#[cfg(test)]
+mod folder;
 mod guest;
 pub mod host;
 pub mod limiter;
@@ -20,7 +22,9 @@ pub mod poller;
 pub mod trace;
 pub mod vfio_user;
 
+use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
 
 pub use attached::{Attached, NvmeDrive, Report};
 pub use clock::Clock;
@@ -32,6 +36,11 @@ pub use trace::Tracer;
 /// A random number, unique in practice.
 pub fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
+}
+
+/// Adds what failed to the error's text.
+pub(crate) fn about(what: impl fmt::Display, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 /// What the owner of a running node asks of it between two turns.

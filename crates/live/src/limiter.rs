@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_now_and_then_is_always_said() {
+    fn rare_events_are_always_reported() {
         let mut limiter = Limiter::new(2);
         for second in 0..100 {
             assert_eq!(limiter.rest(at(second * 1000)), None);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_becomes_a_line_at_times_and_every_one_is_counted() {
+    fn a_flood_is_reported_now_and_then_and_every_event_counts() {
         let mut limiter = Limiter::new(5);
         let (mut passed, mut counted, mut emitted) = (0, 0, Vec::new());
         // A thousand a second for an hour.
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn after_some_seconds_of_peace_it_is_as_new_and_asks_for_no_time() {
+    fn after_some_quiet_seconds_it_is_as_new_and_needs_no_timer() {
         let mut limiter = Limiter::new(3);
         assert!((0..3).all(|_| limiter.admit(at(0))));
         for second in 1..3 {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_says_nothing_counts() {
+    fn a_limit_of_zero_only_counts() {
         let mut limiter = Limiter::new(0);
         for (ms, within) in [(1000, 1000), (3000, 2000)] {
             assert!(!(0..10).any(|_| limiter.admit(at(ms - within))));

@@ -17,43 +17,37 @@ use wire::Instant;
 use wire::trace::Tap;
 
 #[derive(Debug)]
-enum Connection {
-    None,
-    /// Being established.
-    Connecting(Carrier),
-    /// Established. The flag says whether epoll watches it for output.
-    Open(Carrier, bool),
-}
-
-#[derive(Debug)]
 struct Link {
     peer: Peer,
     /// The latest attempt to connect: each takes the next address of the peer.
     attempt: usize,
-    connection: Connection,
+    carrier: Option<Carrier>,
+    /// The carrier is established.
+    open: bool,
+    /// Epoll watches the open carrier for output.
+    watched: bool,
 }
 
 impl Link {
+    /// The carrier, if it is established.
+    fn open(&mut self) -> Option<&mut Carrier> {
+        self.carrier.as_mut().filter(|_| self.open)
+    }
+
     /// Watches for output while the kernel takes no more bytes.
     fn watch(&mut self, poller: &Poller) -> io::Result<()> {
-        if let Connection::Open(carrier, watched) = &mut self.connection
-            && *watched != carrier.is_full()
+        if let Some(carrier) = &self.carrier
+            && self.open
+            && self.watched != carrier.is_full()
         {
-            *watched = !*watched;
-            poller.modify(&*carrier, *watched)?;
+            self.watched = !self.watched;
+            poller.modify(carrier, self.watched)?;
         }
         Ok(())
     }
-
-    fn timer(&self) -> Option<Instant> {
-        match &self.connection {
-            Connection::Connecting(carrier) | Connection::Open(carrier, _) => carrier.timer(),
-            Connection::None => None,
-        }
-    }
 }
 
-/// The connections of a switch node, one per downstream port.
+/// The connections of a switch node, one per downstream port. Errors are those of the [`Poller`].
 #[derive(Debug)]
 pub struct Links {
     links: Vec<Link>,
@@ -70,8 +64,13 @@ impl Links {
     where
         &'a P: Into<Peer>,
     {
-        let link =
-            |peer: &'a P| Link { peer: peer.into(), attempt: 0, connection: Connection::None };
+        let link = |peer: &'a P| Link {
+            peer: peer.into(),
+            attempt: 0,
+            carrier: None,
+            open: false,
+            watched: false,
+        };
         Self {
             links: peers.iter().map(link).collect(),
             limit: None,
@@ -126,9 +125,6 @@ impl Links {
 
     /// Moves bytes between the connections and `node`. It reads from the ready connections
     /// before it sends.
-    ///
-    /// # Errors
-    /// As `epoll_ctl(2)`.
     pub fn service(
         &mut self,
         now: Instant,
@@ -148,7 +144,8 @@ impl Links {
         for link in &mut self.links {
             link.watch(poller)?;
         }
-        all.timer = next_timer(self.links.iter().map(Link::timer).chain([all.timer]));
+        let carriers = self.links.iter().map(|link| link.carrier.as_ref()?.timer());
+        all.timer = next_timer(carriers.chain([all.timer]));
         Ok(all)
     }
 
@@ -162,33 +159,27 @@ impl Links {
     ) -> io::Result<bool> {
         let (tap, tracer) = (Tap::link(index), &self.tracer);
         let link = &mut self.links[index];
-        let connected = match &mut link.connection {
-            Connection::Connecting(carrier) => match carrier.established(now) {
+        let Some(carrier) = &mut link.carrier else { return Ok(false) };
+        let connected = !link.open;
+        if connected {
+            match carrier.established(now) {
                 Ok(false) => return Ok(false),
-                Ok(true) => true,
+                Ok(true) => {}
                 Err(error) => {
-                    link.connection = Connection::None;
+                    link.carrier = None;
                     node.handle_link(now, index, Input::Failed(error.to_string()));
                     return Ok(true);
                 }
-            },
-            _ => false,
-        };
-        if connected {
-            let connection = std::mem::replace(&mut link.connection, Connection::None);
-            let Connection::Connecting(mut carrier) = connection else {
-                unreachable!("it has connected");
-            };
+            }
             if node.upstream().tunnel(index).sends_records() {
                 carrier.send_as_records();
             }
-            poller.modify(&carrier, false)?;
-            link.connection = Connection::Open(carrier, false);
+            poller.modify(&*carrier, false)?;
+            (link.open, link.watched) = (true, false);
             tracer.connected(tap);
             node.report_frames(index, tracer.is_on());
             node.handle_link(now, index, Input::Connected);
         }
-        let Connection::Open(carrier, _) = &mut link.connection else { return Ok(false) };
         // A new connection may have received bytes already.
         if !poller.take_ready(&*carrier) && !connected {
             return Ok(false);
@@ -225,7 +216,7 @@ impl Links {
                     if let Some(cause) = cause {
                         self.tracer.down(Tap::link(link), &cause);
                     }
-                    self.links[link].connection = Connection::None;
+                    self.links[link].carrier = None;
                 }
                 Output::Event(event) => self.queue_event(event),
                 Output::Timeout(timer) => return Ok(Activity { moved, timer }),
@@ -237,12 +228,9 @@ impl Links {
     /// Sends what is left over, and reports to the node how much more may follow.
     fn make_room(&mut self, now: Instant, node: &mut SwitchNode) {
         for (index, link) in self.links.iter_mut().enumerate() {
-            if let Connection::Open(carrier, _) = &mut link.connection {
-                let input = match carrier.flush(now) {
-                    Ok(()) => Input::Room(carrier.room(now)),
-                    Err(_) => Input::Closed,
-                };
-                node.handle_link(now, index, input);
+            if let Some(carrier) = link.open() {
+                let flushed = carrier.flush(now);
+                node.handle_link(now, index, room_after(now, carrier, flushed));
             }
         }
     }
@@ -259,7 +247,7 @@ impl Links {
         match Carrier::connect(now, link.peer.address(attempt), self.raw) {
             Ok(carrier) => {
                 poller.add(&carrier, carrier.connects_when_writable())?;
-                link.connection = Connection::Connecting(carrier);
+                (link.carrier, link.open) = (Some(carrier), false);
             }
             Err(error) => node.handle_link(now, index, Input::Failed(error.to_string())),
         }
@@ -267,13 +255,10 @@ impl Links {
     }
 
     fn send(&mut self, now: Instant, index: usize, bytes: Bytes, node: &mut SwitchNode) {
-        let Connection::Open(carrier, _) = &mut self.links[index].connection else { return };
+        let Some(carrier) = self.links[index].open() else { return };
         self.tracer.frames(Tap::link(index), || node.poll_report(index));
-        let input = match carrier.send(now, bytes) {
-            Ok(()) => Input::Room(carrier.room(now)),
-            Err(_) => Input::Closed,
-        };
-        node.handle_link(now, index, input);
+        let sent = carrier.send(now, bytes);
+        node.handle_link(now, index, room_after(now, carrier, sent));
     }
 
     /// Queues an event. Of consecutive failed attempts only the latest is kept.
@@ -297,17 +282,22 @@ impl Links {
             match node.poll_links(now) {
                 Output::Transmit { link, bytes } => self.send(now, link, bytes, node),
                 Output::Close { link, .. } => {
-                    let connection = &mut self.links[link].connection;
-                    if let Connection::Open(carrier, _) = connection {
+                    let link = &mut self.links[link];
+                    if let Some(carrier) = link.open() {
                         carrier.linger();
                     }
-                    *connection = Connection::None;
+                    link.carrier = None;
                 }
                 Output::Connect { .. } | Output::Event(_) => {}
                 Output::Timeout(_) => return,
             }
         }
     }
+}
+
+/// What a node learns from an attempt to send: how much more may follow, or that the link is lost.
+pub(crate) fn room_after(now: Instant, carrier: &mut Carrier, sent: io::Result<()>) -> Input {
+    sent.map_or(Input::Closed, |()| Input::Room(carrier.room(now)))
 }
 
 #[cfg(test)]

@@ -51,7 +51,8 @@ struct Known {
     recent: Vec<(u64, u8)>,
 }
 
-/// An epoll instance with an optional spin.
+/// An epoll instance with an optional spin. Errors are those of `epoll_create(2)`, `epoll_ctl(2)`
+/// and `epoll_wait(2)`; an interruption by a signal is none.
 pub struct Poller {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
@@ -65,9 +66,6 @@ pub struct Poller {
 
 impl Poller {
     /// A poller that watches nothing yet.
-    ///
-    /// # Errors
-    /// If the kernel gives no epoll instance.
     pub fn new(waiting: Waiting) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         Ok(Self {
@@ -82,28 +80,18 @@ impl Poller {
     }
 
     /// Watches `fd` for input, and for output if `output` is set.
-    ///
-    /// # Errors
-    /// As `epoll_ctl(2)`.
     pub fn add(&self, fd: impl AsFd, output: bool) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token(&fd));
         Ok(epoll::add(&self.epoll, fd, data, flags(output))?)
     }
 
-    /// Watches `fd` for input that may wait until the next call of epoll: spinning never tries
-    /// it.
-    ///
-    /// # Errors
-    /// As `epoll_ctl(2)`.
+    /// Watches `fd` for input that may wait until the next call of epoll: spinning never tries it.
     pub fn add_without_spin(&self, fd: impl AsFd) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token(&fd) | NO_SPIN);
         Ok(epoll::add(&self.epoll, fd, data, flags(false))?)
     }
 
     /// Changes what `fd` is watched for.
-    ///
-    /// # Errors
-    /// As `epoll_ctl(2)`.
     pub fn modify(&self, fd: impl AsFd, output: bool) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token(&fd));
         Ok(epoll::modify(&self.epoll, fd, data, flags(output))?)
@@ -133,9 +121,6 @@ impl Poller {
 
     /// Updates what is ready, unless [`wait`](Self::wait) has just done so for this turn at
     /// `now`; returns whether anything may be ready.
-    ///
-    /// # Errors
-    /// As `epoll_wait(2)`.
     pub fn refresh(&mut self, now: Instant) -> io::Result<bool> {
         if !self.fresh || now >= self.updated + STALE {
             self.update(now)?;
@@ -145,9 +130,6 @@ impl Poller {
 
     /// Updates what is ready if that is older than a millisecond. Call it at the start of a
     /// turn at `now` that sends first.
-    ///
-    /// # Errors
-    /// As `epoll_wait(2)`.
     pub fn refresh_if_stale(&mut self, now: Instant) -> io::Result<()> {
         if now >= self.updated + STALE {
             self.refresh(now)?;
@@ -162,9 +144,6 @@ impl Poller {
 
     /// Returns when a descriptor is ready or `until` has come. While spinning it returns at
     /// once, and recent descriptors count as ready.
-    ///
-    /// # Errors
-    /// As `epoll_wait(2)`; interruption by a signal is none.
     pub fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<()> {
         let now = clock.now();
         if now < self.busy_until {
@@ -239,7 +218,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn what_is_ready_is_told_once_and_again_while_it_is() {
+    fn readiness_is_reported_once_and_again_while_it_lasts() {
         let mut poller = Poller::new(Waiting::Block).unwrap();
         let [(mut near, first), (far, second)] = [(); 2].map(|()| UnixStream::pair().unwrap());
         poller.add(&first, false).unwrap();
@@ -248,13 +227,13 @@ mod tests {
         let clock = Clock::start();
         poller.wait(&clock, None).unwrap();
         assert!(poller.take_ready(&first) && !poller.take_ready(&second));
-        assert!(!poller.take_ready(&first), "told once");
+        assert!(!poller.take_ready(&first), "reported once");
         poller.wait(&clock, None).unwrap();
         assert!(poller.take_ready(&first), "nobody has read it");
         (&first).read_exact(&mut [0]).unwrap();
         drop(far);
         poller.wait(&clock, None).unwrap();
-        assert!(!poller.take_ready(&first) && poller.take_ready(&second), "the end is told of");
+        assert!(!poller.take_ready(&first) && poller.take_ready(&second), "the end is reported");
     }
 
     #[test]

@@ -101,9 +101,12 @@ mod tests {
     use wire::Duration;
     use wire::frame::Reject;
 
+    fn peer(host: u8) -> Address {
+        std::net::SocketAddr::from(([192, 0, 2, host], 5000)).into()
+    }
+
     fn away(host: u8, cause: Cause) -> DeviceEvent {
-        let address = std::net::SocketAddr::from(([192, 0, 2, host], 5000));
-        DeviceEvent::TurnedAway(Address::from(address), cause)
+        DeviceEvent::TurnedAway(peer(host), cause)
     }
 
     /// The events reported of `events`, one `every` that long.
@@ -130,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_waits_is_told_of_once_and_then_counted() {
+    fn a_host_that_waits_is_reported_once_and_then_counted() {
         let busy = || away(1, Cause::Rejected(Reject::Busy));
         // A minute, and a bit for the last report.
         let (emitted, limits) = emitted(Duration::from_ms(200), (0..320).map(|_| busy()));
@@ -174,10 +177,9 @@ mod tests {
 
     #[test]
     fn hosts_that_come_and_go_make_few_lines_too() {
-        let peer = Address::from(std::net::SocketAddr::from(([192, 0, 2, 1], 5000)));
         let events = (0..10_000).map(|n| match n % 2 {
-            0 => DeviceEvent::HostUp(peer.clone()),
-            _ => DeviceEvent::HostDown(peer.clone(), Cause::Goodbye),
+            0 => DeviceEvent::HostUp(peer(1)),
+            _ => DeviceEvent::HostDown(peer(1), Cause::Goodbye),
         });
         let (emitted, _) = emitted(Duration::from_ms(1), events);
         assert!((21..=28).contains(&emitted.len()), "{} lines", emitted.len());
@@ -185,11 +187,9 @@ mod tests {
 
     #[test]
     fn hosts_that_come_and_go_do_not_hide_what_happens_to_the_media() {
-        let peer = Address::from(std::net::SocketAddr::from(([192, 0, 2, 1], 5000)));
-        let events = (0..10_000).map(|_| DeviceEvent::HostUp(peer.clone()));
-        let lost = "disk.img has no record".to_owned();
-        let (emitted, _) =
-            emitted(Duration::from_ms(1), events.chain([DeviceEvent::Attached(lost)]));
+        let events = (0..10_000).map(|_| DeviceEvent::HostUp(peer(1)));
+        let lost = DeviceEvent::Attached("disk.img has no record".to_owned());
+        let (emitted, _) = emitted(Duration::from_ms(1), events.chain([lost]));
         assert!(matches!(emitted.last(), Some(DeviceEvent::Attached(_))), "{emitted:?}");
     }
 }

@@ -7,6 +7,7 @@ use crate::Control;
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
+use crate::links::room_after;
 use crate::net::{Address, Carrier, CarrierListener};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
@@ -62,7 +63,9 @@ struct Path {
 /// The state machine inside.
 pub type Inner<A> = node::DeviceNode<Tapped<A, Tracer>>;
 
-/// A device node: a listener, its connections, and the attached function.
+/// A device node: a listener, its connections, and the attached function. Errors are those of the
+/// [`Poller`], the listener and the attached function; that of [`run`](Self::run) may say that data
+/// could not be made durable.
 pub struct DeviceNode<A> {
     clock: Clock,
     poller: Poller,
@@ -77,9 +80,6 @@ pub struct DeviceNode<A> {
 
 impl<A: Attached> DeviceNode<A> {
     /// A node that listens and serves `attached`.
-    ///
-    /// # Errors
-    /// If the kernel refuses to watch something.
     pub fn new(
         clock: Clock,
         poller: Poller,
@@ -115,9 +115,6 @@ impl<A: Attached> DeviceNode<A> {
     }
 
     /// The address it listens on.
-    ///
-    /// # Errors
-    /// As `getsockname(2)`.
     pub fn address(&self) -> io::Result<Address> {
         self.listener.address()
     }
@@ -129,9 +126,6 @@ impl<A: Attached> DeviceNode<A> {
 
     /// One turn without hosts, before [`run`](Self::run): for an attached function that has to
     /// be ready first. Waits a little if nothing happened.
-    ///
-    /// # Errors
-    /// As [`Attached::service`].
     pub fn prepare(&mut self) -> io::Result<()> {
         let now = self.clock.now();
         self.poller.refresh(now)?;
@@ -152,9 +146,6 @@ impl<A: Attached> DeviceNode<A> {
 
     /// Serves until `control` returns otherwise; `wake` becomes readable then. Shuts down in
     /// order: finishes commands, sends Goodbye to the host, makes data durable.
-    ///
-    /// # Errors
-    /// If data could not be made durable, or the kernel refuses to wait.
     pub fn run(
         &mut self,
         wake: BorrowedFd<'_>,
@@ -165,7 +156,9 @@ impl<A: Attached> DeviceNode<A> {
         let ran = self.serve_until(wake, &mut control, &mut emit);
         self.limits.events.flush(self.clock.now(), &mut emit);
         ran?;
-        let closed = self.close();
+        self.node.shut_down();
+        let _ = self.perform(self.clock.now(), &mut |_| {});
+        let closed = self.attached_mut().close();
         self.forward_notices(&mut emit);
         closed
     }
@@ -230,9 +223,6 @@ impl<A: Attached> DeviceNode<A> {
 
     /// One turn without a wait, as [`run`](Self::run) repeats it; returns whether anything
     /// happened, and when to call again.
-    ///
-    /// # Errors
-    /// As [`Attached::service`].
     pub fn turn(
         &mut self,
         emit: &mut impl FnMut(DeviceEvent),
@@ -327,7 +317,7 @@ impl<A: Attached> DeviceNode<A> {
                 }
                 Output::Linked(path) => {
                     self.tracer.connected(Tap::UPLINK);
-                    self.record();
+                    self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
                     if self.node.tunnel().sends_records() {
                         let index = self.index(path);
                         self.paths[index].carrier.send_as_records();
@@ -340,22 +330,14 @@ impl<A: Attached> DeviceNode<A> {
         }
     }
 
-    /// Records the frames of the link.
-    fn record(&mut self) {
-        self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
-    }
-
     fn transmit(&mut self, now: Instant, path: PathId, bytes: Bytes) {
         if self.node.link() == Some(path) {
-            self.record();
+            self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
         }
         let index = self.index(path);
         let carrier = &mut self.paths[index].carrier;
-        let next = match carrier.send(now, bytes) {
-            Ok(()) => Input::Room(carrier.room(now)),
-            Err(_) => Input::Closed,
-        };
-        self.node.handle(now, path, next);
+        let sent = carrier.send(now, bytes);
+        self.node.handle(now, path, room_after(now, carrier, sent));
     }
 
     /// The event with the peer's address.
@@ -389,12 +371,5 @@ impl<A: Attached> DeviceNode<A> {
             }
         }
         Ok(())
-    }
-
-    /// Sends Goodbye to the host and makes data durable.
-    fn close(&mut self) -> io::Result<()> {
-        self.node.shut_down();
-        let _ = self.perform(self.clock.now(), &mut |_| {});
-        self.attached_mut().close()
     }
 }

@@ -1,10 +1,9 @@
 //! What backs a shared range.
 //!
-//! Memory is mapped: memfds and other files on tmpfs, and huge pages. A client can take their
-//! pages away, which a mapping survives (`mapping`), but accesses to them do not block. A page
-//! fault on a file of FUSE or NFS sleeps until its server answers, and cannot be left to
-//! another thread. The client's worker therefore reads and writes all other files through the
-//! descriptor.
+//! Memory is mapped: memfds and other files on tmpfs, and huge pages. A client can take their pages
+//! away, which a mapping survives (`mapping`), but accesses to them do not block. A page fault on a
+//! file of FUSE or NFS sleeps until its server answers, and cannot be left to another thread. The
+//! client's worker therefore reads and writes all other files through the descriptor.
 
 use super::Rights;
 use super::worker::ClientFile;

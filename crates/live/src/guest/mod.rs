@@ -6,6 +6,7 @@ mod backing;
 mod tests;
 mod worker;
 
+use crate::mapping::Mapping;
 use backing::Backing;
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -45,6 +46,16 @@ struct Range {
     rights: Rights,
     /// `None` for ranges accessed by message.
     backing: Option<Backing>,
+}
+
+impl Range {
+    /// The mapping and the offset in it of an address in this range.
+    fn mapped_at(&self, address: u64) -> Result<(&Mapping, usize), Fault> {
+        match &self.backing {
+            Some(Backing::Mapped(mapping)) => Ok((mapping, (address - self.first) as usize)),
+            _ => Err(Fault::Deferred),
+        }
+    }
 }
 
 /// How the bytes of a range are accessed.
@@ -91,23 +102,15 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// No ranges.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// How many ranges there are.
     pub fn ranges(&self) -> usize {
         self.ranges.len()
     }
 
     /// Allows the device to access `size` bytes from `address` on: with a file, its bytes from
-    /// `offset` on; without one, by message.
-    ///
-    /// # Errors
-    /// `EINVAL` for no bytes or a range beyond 2^64, `EEXIST` for an overlap
-    /// (specification, VFIO_USER_DMA_MAP), `ENOSPC` beyond [`MAX_RANGES`] or
-    /// [`MAX_OPEN`], or what fcntl, fstat and mmap say of the descriptor.
+    /// `offset` on; without one, by message. Error: `EINVAL` for no bytes or a range beyond 2^64,
+    /// `EEXIST` for an overlap (specification, VFIO_USER_DMA_MAP), `ENOSPC` beyond [`MAX_RANGES`]
+    /// or [`MAX_OPEN`], or what fcntl, fstat and mmap say of the descriptor.
     pub fn map(
         &mut self,
         address: u64,
@@ -139,11 +142,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Removes a range that was mapped with exactly this address and size. Dropping the
-    /// returned value may take long.
-    ///
-    /// # Errors
-    /// `ENOENT` if there is none.
+    /// Removes a range that was mapped with exactly this address and size. Dropping the returned
+    /// value may take long. Error: `ENOENT` if there is none.
     pub fn unmap(&mut self, address: u64, size: u64) -> Result<impl Send + use<>, Errno> {
         let last = size.checked_sub(1).and_then(|n| address.checked_add(n)).ok_or(Errno::NOENT)?;
         let at = self
@@ -215,10 +215,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The pieces of an access, in order.
-    ///
-    /// # Errors
-    /// [`Fault::Unmapped`] and [`Fault::Denied`].
+    /// The pieces of an access, in order. Error: [`Fault::Unmapped`] and [`Fault::Denied`].
     pub fn parts(&self, address: u64, length: usize, write: bool) -> Result<Vec<Part>, Fault> {
         let mut all = Vec::new();
         self.walk(address, length, write, |_, part| {
@@ -229,41 +226,27 @@ impl Memory {
     }
 
     /// Copies guest memory out. Allocates nothing.
-    ///
-    /// # Errors
-    /// See [`Fault`]; `into` may be partly filled then.
+    /// Error: see [`Fault`]; `into` may be partly filled then.
     pub fn read_into(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.walk(address, into.len(), false, |range, part| {
-            let Some(Backing::Mapped(mapping)) = &range.backing else {
-                return Err(Fault::Deferred);
-            };
-            let offset = (part.address - range.first) as usize;
-            let part = &mut into[part.at..part.at + part.length];
-            mapping.read(offset, part).ok_or(Fault::Unmapped)
+            let (mapping, offset) = range.mapped_at(part.address)?;
+            mapping.read(offset, &mut into[part.at..][..part.length]).ok_or(Fault::Unmapped)
         })
     }
 
-    /// Copies bytes into guest memory. Allocates nothing; either all bytes
-    /// arrive or none.
-    ///
-    /// # Errors
-    /// See [`Fault`].
+    /// Copies bytes into guest memory. Allocates nothing; either all bytes arrive or none. Error:
+    /// see [`Fault`].
     pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
         let whole = self.find(address).map(|at| &self.ranges[at]);
         let in_one = whole.is_some_and(|range| range.last - address >= bytes.len() as u64);
         if !in_one {
-            self.walk(address, bytes.len(), true, |_, part| match part.method {
-                Method::Mapped => Ok(()),
-                Method::File(_) | Method::Message => Err(Fault::Deferred),
+            self.walk(address, bytes.len(), true, |range, part| {
+                range.mapped_at(part.address).map(|_| ())
             })?;
         }
         self.walk(address, bytes.len(), true, |range, part| {
-            let Some(Backing::Mapped(mapping)) = &range.backing else {
-                return Err(Fault::Deferred);
-            };
-            let offset = (part.address - range.first) as usize;
-            let part = &bytes[part.at..part.at + part.length];
-            mapping.write(offset, part).ok_or(Fault::Unmapped)
+            let (mapping, offset) = range.mapped_at(part.address)?;
+            mapping.write(offset, &bytes[part.at..][..part.length]).ok_or(Fault::Unmapped)
         })
     }
 }

@@ -4,10 +4,8 @@ use crate::vfio_user::EndpointInfo;
 use pcie::enumerate::Node;
 use pcie::software::Bus;
 
-/// Reads what must be known of an endpoint before it is offered.
-///
-/// # Errors
-/// None: a device that does not answer reads all ones.
+/// Reads what must be known of an endpoint before it is offered. A device that does not answer
+/// reads all ones.
 pub async fn describe(bus: Bus, node: Node, doorbells: bool) -> EndpointInfo {
     let mut config = Box::new([0; 4096]);
     for (at, place) in config.chunks_exact_mut(4).enumerate() {

@@ -50,6 +50,8 @@ pub struct Endpoint {
     pub wire: u8,
     /// The vfio-user server for its VMM.
     pub server: Server,
+    /// The owner knows of a VMM.
+    pub connected: bool,
     bus: Bus,
     settings: Settings,
     /// This host's owner number in the function, see [`pcie::config::contents`].
@@ -76,14 +78,12 @@ pub struct Endpoint {
     deferred_bytes: usize,
     /// Host reads to answer: (token, bytes).
     pub answers: Vec<(ReadToken, Option<Bytes>)>,
-    faults: u64,
+    /// DMA of the device outside mapped memory.
+    pub faults: u64,
 }
 
 impl Endpoint {
-    /// Offers `node` on `directory/number/cntrl`.
-    ///
-    /// # Errors
-    /// See [`BindError`].
+    /// Offers `node` on `directory/number/cntrl`. Error: see [`BindError`].
     pub fn offer(
         directory: &Path,
         number: usize,
@@ -98,6 +98,7 @@ impl Endpoint {
             node,
             wire: 0,
             server: Server::bind(directory, number, info)?,
+            connected: false,
             bus,
             settings,
             // Never 0, which means that no host has had the device.
@@ -125,13 +126,7 @@ impl Endpoint {
         super::Summary::new(&self.node, &self.server.session.info.config)
     }
 
-    /// DMA of the device outside mapped memory.
-    pub fn faults(&self) -> u64 {
-        self.faults
-    }
-
-    /// Serves the VMM's socket and starts what can be started. Returns whether anything
-    /// happened.
+    /// Serves the VMM's socket and starts what can be started. Returns whether anything happened.
     pub fn service(&mut self, now: Instant) -> bool {
         self.server.service(now);
         self.service_without_input(now)
@@ -254,7 +249,7 @@ impl Endpoint {
     fn start(&mut self, action: Action) {
         let (bus, node) = (self.bus.clone(), self.node.clone());
         match action {
-            Action::ClientReady | Action::DmaDone { .. } => {}
+            Action::DmaDone { .. } => {}
             Action::ConfigRead { token, offset, size } => self.start_task(async move {
                 let value = bus.config_read(node.bdf, offset, size).await;
                 TaskResult::Reply(token, value.to_le_bytes()[..usize::from(size)].to_vec())
@@ -283,7 +278,7 @@ impl Endpoint {
                     });
                 }
             }
-            Action::Reset { token, .. } => {
+            Action::Reset { token } => {
                 self.drop_deferred();
                 self.reset(token);
             }
@@ -297,8 +292,7 @@ impl Endpoint {
         }
     }
 
-    /// Drops deferred DMA and interrupts: none from before a reset may reach the client after
-    /// it.
+    /// Drops deferred DMA and interrupts: none from before a reset may reach the client after it.
     fn drop_deferred(&mut self) {
         let reads = self.deferred.drain(..).filter_map(|deferred| match deferred {
             Deferred::Read { token, .. } => Some(token),

@@ -111,7 +111,6 @@ pub struct HostNode {
     pub hierarchy: Hierarchy,
     rescans: Vec<(usize, Rescan)>,
     discovered: Vec<DiscoveredEndpoint>,
-    connected: Vec<bool>,
     /// Pairs of endpoints with the same serial number, not yet reported.
     duplicates: Vec<(usize, usize)>,
     directory: PathBuf,
@@ -119,12 +118,9 @@ pub struct HostNode {
 }
 
 impl HostNode {
-    /// Enumerates what `switch` reaches (its links are up, or `up` waits for them) and offers
-    /// every endpoint below `directory`. An endpoint that appears later below a port whose link
-    /// is down is offered then.
-    ///
-    /// # Errors
-    /// One line for the user.
+    /// Enumerates what `switch` reaches (its links are up, or `up` waits for them) and offers every
+    /// endpoint below `directory`. An endpoint that appears later below a port whose link is down
+    /// is offered then. Error: one line for the user.
     #[allow(clippy::too_many_arguments)]
     pub fn start(
         clock: Clock,
@@ -156,7 +152,6 @@ impl HostNode {
             rescans: Vec::new(),
             discovered: Vec::new(),
             directory: directory.to_owned(),
-            connected: Vec::new(),
             duplicates: Vec::new(),
             spin_for_doorbells: doorbells,
         };
@@ -211,7 +206,6 @@ impl HostNode {
         endpoint.wire = wire;
         self.machine.poller().add(&endpoint.server, false)?;
         self.endpoints.push(endpoint);
-        self.connected.push(false);
         Ok(number)
     }
 
@@ -226,9 +220,7 @@ impl HostNode {
     }
 
     /// Serves until `control` returns otherwise; `wake` becomes readable then.
-    ///
-    /// # Errors
-    /// Errors that end the node.
+    /// Every error ends the node.
     pub fn run(
         &mut self,
         wake: BorrowedFd<'_>,
@@ -256,7 +248,10 @@ impl HostNode {
                 Control::Stop => return Ok(()),
             }
             let (moved, timer) = self.turn(lines, emit)?;
-            if !moved && self.spin_for_doorbells && self.connected.contains(&true) {
+            if !moved
+                && self.spin_for_doorbells
+                && self.endpoints.iter().any(|endpoint| endpoint.connected)
+            {
                 // A store wakes nobody, and the client may be scheduled on this core.
                 std::thread::yield_now();
             } else {
@@ -275,7 +270,7 @@ impl HostNode {
         // Writes of VMMs reach the links in this turn, and so do the requests that follow from
         // them.
         let now = self.machine.clock().now();
-        self.machine.refresh(now)?;
+        self.machine.poller.refresh(now)?;
         let served = self.serve(now, &mut |event| lines.pass(now, kind(&event), event, emit));
         let (pumped, timer) = self.machine.pump(&mut self.endpoints)?;
         let now = self.machine.clock().now();
@@ -308,16 +303,15 @@ impl HostNode {
             for change in std::mem::take(&mut endpoint.changes) {
                 emit(HostEvent::Endpoint(number, change));
             }
-            let connected = endpoint.server.connected();
-            let closed = endpoint.server.take_closed();
-            if let Some(why) = closed {
+            if let Some(why) = endpoint.server.take_closed() {
                 emit(HostEvent::VmmGone(number, why.to_string()));
-                self.connected[number] = false;
+                endpoint.connected = false;
             }
-            if connected && !self.connected[number] {
+            let connected = endpoint.server.connected();
+            let before = std::mem::replace(&mut endpoint.connected, connected);
+            if connected && !before {
                 emit(HostEvent::VmmAttached(number));
             }
-            self.connected[number] = connected;
         }
         self.apply_backpressure();
         moved
@@ -371,22 +365,15 @@ impl HostNode {
 
     /// Continues the enumeration below ports whose links came up.
     fn rescan(&mut self, now: Instant, emit: &mut impl FnMut(HostEvent)) -> bool {
-        let mut done = Vec::new();
-        self.rescans.retain_mut(|(port, task)| match task.poll(now) {
-            Some(result) => {
-                done.push((*port, result));
-                false
-            }
-            None => true,
-        });
-        let moved = !done.is_empty();
-        for (port, result) in done {
-            match result {
-                Ok(children) => self.reattach(now, port, &children),
-                Err(error) => emit(HostEvent::Unusable(port, error.to_string())),
+        let before = self.rescans.len();
+        for (port, mut task) in std::mem::take(&mut self.rescans) {
+            match task.poll(now) {
+                None => self.rescans.push((port, task)),
+                Some(Ok(children)) => self.reattach(now, port, &children),
+                Some(Err(error)) => emit(HostEvent::Unusable(port, error.to_string())),
             }
         }
-        moved
+        self.rescans.len() < before
     }
 
     fn reattach(&mut self, now: Instant, port: usize, children: &[Node]) {
@@ -441,7 +428,7 @@ impl HostNode {
         let mut lines = vec![("root port".to_owned(), root)];
         lines.extend(self.machine.attached().report());
         for (number, endpoint) in self.endpoints.iter().enumerate() {
-            let faults = match endpoint.faults() {
+            let faults = match endpoint.faults {
                 0 => "errors: none".to_owned(),
                 n => format!("errors: {n} accesses outside mapped memory"),
             };

@@ -49,7 +49,7 @@ pub enum State {
     LinkDown,
     /// This function is there, but the client may use it only after a reset that it requests.
     AwaitsReset(Box<Node>),
-    /// Another device is there, or none, with the cause that the user was told.
+    /// Another device is there, or none, with the cause that was reported.
     Detached(String),
 }
 

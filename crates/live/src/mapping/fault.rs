@@ -12,6 +12,7 @@
 //! system call is mmap).
 
 use nix::libc;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ffi::c_void;
@@ -29,7 +30,7 @@ static TABLE: [Entry; MAX_MAPPINGS] = [const { Entry::free() }; MAX_MAPPINGS];
 /// Entries from here on were never used.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// The previous handler.
-static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
+static PREVIOUS: OnceLock<SigAction> = OnceLock::new();
 
 /// A registered range of addresses.
 #[derive(Debug)]
@@ -71,11 +72,8 @@ impl Entry {
 pub(super) struct Guard(&'static Entry);
 
 impl Guard {
-    /// Registers `length` bytes from `start` on, in pages of `page` bytes; all
-    /// three are multiples of it.
-    ///
-    /// # Errors
-    /// `ENOMEM` if the table is full, otherwise what sigaction says.
+    /// Registers `length` bytes from `start` on, in pages of `page` bytes; all three are multiples
+    /// of it. Error: `ENOMEM` if the table is full, otherwise what sigaction says.
     pub(super) fn new(start: usize, length: usize, page: usize) -> Result<Self, Errno> {
         install()?;
         let free = |entry: &&Entry| {
@@ -92,8 +90,7 @@ impl Guard {
         Ok(Self(entry))
     }
 
-    /// Whether a page of the range was found missing, by any access before
-    /// this call.
+    /// Whether a page of the range was found missing, by any access before this call.
     pub(super) fn is_dead(&self) -> bool {
         // The handler runs on this thread, between two instructions.
         compiler_fence(Ordering::SeqCst);
@@ -111,35 +108,22 @@ impl Drop for Guard {
 fn install() -> Result<(), Errno> {
     static DONE: OnceLock<Result<(), Errno>> = OnceLock::new();
     *DONE.get_or_init(|| {
-        let error = || Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO);
-        // SAFETY: all zeroes are an empty set of signals, no flags, and the
-        // default action.
-        let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
-        // SAFETY: only asks; `before` has room for the answer.
-        if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) } != 0 {
-            return Err(error());
-        }
+        // On the alternate stack, as the previous handler may need it: Rust's own reports stack
+        // overflows.
+        let (handler, flags) = (SigHandler::SigAction(on_fault), SaFlags::SA_ONSTACK);
+        let ours = SigAction::new(handler, flags, SigSet::empty());
+        // SAFETY: the handler does only what signal-safety(7) allows.
+        let before = unsafe { sigaction(Signal::SIGBUS, &ours) };
+        let before = before.map_err(|errno| Errno::from_raw_os_error(errno as i32))?;
+        // A fault of somebody else that comes before this line is repeated.
         let _ = PREVIOUS.set(before);
-        let ours = libc::sigaction {
-            sa_sigaction: on_fault as *const () as usize,
-            // On the alternate stack, as the previous handler may need it: Rust's own reports
-            // stack overflows.
-            sa_flags: libc::SA_SIGINFO | libc::SA_ONSTACK,
-            ..before
-        };
-        // SAFETY: the handler has the three arguments of SA_SIGINFO and does
-        // only what signal-safety(7) allows.
-        match unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, std::ptr::null_mut()) } {
-            0 => Ok(()),
-            _ => Err(error()),
-        }
+        Ok(())
     })
 }
 
 /// Handles SIGBUS: replaces the missing page, or forwards the signal.
 extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: with SA_SIGINFO the kernel hands over a valid `info`, and SIGBUS
-    // has an address.
+    // SAFETY: with SA_SIGINFO the kernel hands over a valid `info`, and SIGBUS has an address.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     // A signal sent by a process has no address (sigaction(2)).
     if code <= 0 || !replace(address) {
@@ -169,29 +153,17 @@ fn forward(
     context: *mut c_void,
 ) {
     let Some(before) = PREVIOUS.get() else { return };
-    match before.sa_sigaction {
-        libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: back to an action that sigaction has given us. The
-            // instruction faults again when we return; what was sent is
-            // delivered again.
-            unsafe {
-                libc::sigaction(signal, before, std::ptr::null_mut());
-                if code <= 0 {
-                    libc::raise(signal);
-                }
+    match before.handler() {
+        SigHandler::SigDfl | SigHandler::SigIgn => {
+            // SAFETY: back to an action that sigaction has given us. The instruction faults again
+            // when we return; what was sent is delivered again.
+            let _ = unsafe { sigaction(Signal::SIGBUS, before) };
+            if code <= 0 {
+                let _ = raise(Signal::SIGBUS);
             }
         }
-        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: a handler with SA_SIGINFO has these arguments.
-            let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void) =
-                unsafe { std::mem::transmute(handler) };
-            handler(signal, info, context);
-        }
-        handler => {
-            // SAFETY: a handler without SA_SIGINFO has this argument.
-            let handler: extern "C" fn(libc::c_int) = unsafe { std::mem::transmute(handler) };
-            handler(signal);
-        }
+        SigHandler::SigAction(handler) => handler(signal, info, context),
+        SigHandler::Handler(handler) => handler(signal),
     }
 }
 

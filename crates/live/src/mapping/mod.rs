@@ -1,15 +1,16 @@
 //! Memory shared with another process, and system calls without a safe wrapper in rustix: the
 //! only module with unsafe code.
 //!
-//! The other process may change the bytes at any time, so nothing here returns a reference to
-//! them: bytes are copied in and out, and every value read is a snapshot that the caller
-//! checks. It can also take the pages away: then the mapping is dead, and every access fails
-//! (`fault.rs`).
+//! The other process may change the bytes at any time, so nothing here returns a reference to them:
+//! bytes are copied in and out, and every value read is a snapshot that the caller checks. It can
+//! also take the pages away: then the mapping is dead, and every access fails (`fault.rs`).
 
 mod fault;
+mod mtu;
 mod receive;
 mod signaller;
 
+pub(crate) use mtu::mtu;
 pub use receive::receive;
 pub use signaller::Signaller;
 
@@ -53,12 +54,9 @@ unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Maps `length` bytes of `fd` from byte `offset` on, shared.
-    ///
-    /// # Errors
-    /// `EINVAL` for no bytes, an overflow, what is no regular file, or bytes
-    /// beyond its end; `ENOMEM` for more mappings than one process has; otherwise what
-    /// fstat, fstatfs and mmap say, for example `EACCES` for a right that the
-    /// descriptor lacks.
+    /// Error: `EINVAL` for no bytes, an overflow, what is no regular file, or bytes beyond its end;
+    /// `ENOMEM` for more mappings than one process has; otherwise what fstat, fstatfs and mmap say,
+    /// for example `EACCES` for a right that the descriptor lacks.
     pub fn new(
         fd: BorrowedFd<'_>,
         offset: u64,
@@ -170,8 +168,7 @@ impl Mapping {
         self.alive(value)
     }
 
-    /// Takes the aligned double word at `offset` and leaves `rest`; `None`
-    /// outside or if dead.
+    /// Takes the aligned double word at `offset` and leaves `rest`; `None` outside or if dead.
     pub fn swap(&self, offset: usize, rest: u32) -> Option<u32> {
         let value = self.cell(offset)?.swap(rest, Ordering::AcqRel);
         self.alive(value)
@@ -197,8 +194,7 @@ fn page_size(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
     Ok(if huge { (system.f_bsize as u64).max(PAGE as u64) } else { PAGE as u64 })
 }
 
-/// Memory that a client may map: an anonymous file of fixed size, and our mapping of a part of
-/// it.
+/// Memory that a client may map: an anonymous file of fixed size, and our mapping of a part of it.
 #[derive(Debug)]
 pub struct Shared {
     /// The file.
@@ -209,9 +205,7 @@ pub struct Shared {
 
 impl Shared {
     /// A file of `offset + length` bytes of zeroes, mapped from `offset` on.
-    ///
-    /// # Errors
-    /// What memfd_create, ftruncate, the seals and mmap say.
+    /// Error: what memfd_create, ftruncate, the seals and mmap say.
     pub fn new(name: &str, offset: u64, length: u64) -> Result<Self, Errno> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create(name, flags)?;

@@ -6,9 +6,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 /// Receives from a socket into the spare capacity of `buffer`; returns how many bytes.
-///
-/// # Errors
-/// As `recv(2)`.
+/// Error: as `recv(2)`.
 pub fn receive(socket: impl AsFd, buffer: &mut BytesMut) -> Result<usize, Errno> {
     let ((received, _), _) = recv(socket, buffer.spare_capacity_mut(), RecvFlags::empty())?;
     let count = received.len();

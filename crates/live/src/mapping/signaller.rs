@@ -64,18 +64,13 @@ pub struct Signaller {
 
 impl Signaller {
     /// The signaller of this process; it uses one of `fs.aio-max-nr`'s contexts.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new), always the same.
+    /// Error: as [`new`](Self::new), always the same.
     pub fn of_process() -> Result<&'static Self, Errno> {
         static ONE: OnceLock<Result<Signaller, Errno>> = OnceLock::new();
         ONE.get_or_init(Self::new).as_ref().map_err(|errno| *errno)
     }
 
-    /// A new signaller.
-    ///
-    /// # Errors
-    /// What io_setup and pipe2 say: `ENOSYS` and `EPERM` where Linux AIO is
+    /// A new signaller. Error: what io_setup and pipe2 say: `ENOSYS` and `EPERM` where Linux AIO is
     /// not built in or not allowed, `EAGAIN` when `fs.aio-max-nr` is reached.
     pub fn new() -> Result<Self, Errno> {
         let (readable, unreadable) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
@@ -93,11 +88,8 @@ impl Signaller {
         self.submit(self.unreadable.as_fd(), fd) == Err(Errno::BADF)
     }
 
-    /// Adds 1 to the counter of `fd`, unless it is full.
-    ///
-    /// # Errors
-    /// `EINVAL` for what is no eventfd; otherwise that the kernel has no
-    /// memory.
+    /// Adds 1 to the counter of `fd`, unless it is full. Error: `EINVAL` for what is no eventfd;
+    /// otherwise that the kernel has no memory.
     pub fn signal(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         if self.ended.fetch_add(1, Ordering::Relaxed) >= RING / 2 {
             self.ended.store(0, Ordering::Relaxed);

@@ -3,11 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Checks that `size` bytes of RAM drives fit the machine's available memory and the limits of
-/// this process's control group.
-///
-/// # Errors
-/// A sentence with both numbers.
+/// Checks that `size` bytes of RAM drives fit the machine's available memory and the limits of this
+/// process's control group. Error: a sentence with both numbers.
 pub fn check_memory(size: u64) -> io::Result<()> {
     check(size, Path::new("/"))
 }
@@ -40,9 +37,8 @@ fn available(root: &Path) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The files with the memory limits of this process's control group and those
-/// above it (cgroups(7); `memory.max` in version 2, `memory.limit_in_bytes` in
-/// version 1).
+/// The files with the memory limits of this process's control group and those above it (cgroups(7);
+/// `memory.max` in version 2, `memory.limit_in_bytes` in version 1).
 fn limit_files(root: &Path) -> Vec<PathBuf> {
     let groups = read(&root.join("proc/self/cgroup")).unwrap_or_default();
     let mut files = Vec::new();
@@ -70,33 +66,28 @@ fn limit_files(root: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folder::Folder;
 
-    /// A root with these files.
-    fn root(name: &str, files: &[(&str, &str)]) -> PathBuf {
-        let name = format!("farlane-memory-{}-{name}", std::process::id());
-        let root = std::env::temp_dir().join(name);
+    const MEMINFO: (&str, &str) =
+        ("proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:    1000 kB\nBuffers: 1 kB\n");
+
+    /// With these files the most is `bytes`, by the file or text `named`.
+    #[track_caller]
+    fn most(files: &[(&str, &str)], bytes: u64, named: &str) {
+        let root = Folder::new();
         for (path, text) in files {
             let path = root.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        root
-    }
-
-    const MEMINFO: (&str, &str) =
-        ("proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:    1000 kB\nBuffers: 1 kB\n");
-
-    #[track_caller]
-    fn most(root: PathBuf, bytes: u64, named: &str) {
         check(bytes, &root).unwrap();
         let error = check(bytes + 1, &root).unwrap_err().to_string();
         assert!(error.contains(&format!("only {bytes} bytes")) && error.contains(named), "{error}");
-        std::fs::remove_dir_all(root).unwrap();
     }
 
     #[test]
     fn memory_that_is_available() {
-        most(root("plain", &[MEMINFO]), 1_024_000, "available");
+        most(&[MEMINFO], 1_024_000, "available");
     }
 
     #[test]
@@ -108,7 +99,7 @@ mod tests {
             ("sys/fs/cgroup/user.slice/memory.max", "500000\n"),
             ("sys/fs/cgroup/memory.max", "600000\n"),
         ];
-        most(root("v2", &files), 500_000, "user.slice/memory.max");
+        most(&files, 500_000, "user.slice/memory.max");
     }
 
     #[test]
@@ -120,11 +111,11 @@ mod tests {
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "400000\n"),
             ("sys/fs/cgroup/cpu/x/memory.limit_in_bytes", "1\n"),
         ];
-        most(root("v1", &files), 400_000, "memory.limit_in_bytes");
+        most(&files, 400_000, "memory.limit_in_bytes");
     }
 
     #[test]
-    fn a_machine_that_tells_nothing_limits_nothing() {
+    fn a_machine_without_these_files_has_no_limit() {
         check(u64::MAX, Path::new("/nonexistent")).unwrap();
     }
 }

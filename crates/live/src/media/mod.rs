@@ -60,9 +60,7 @@ pub trait Media: Send {
     }
 
     /// Waits for all requests and makes their data durable.
-    ///
-    /// # Errors
-    /// If the data could not be made durable.
+    /// Error: if the data could not be made durable.
     fn close(&mut self) -> io::Result<()> {
         Ok(())
     }

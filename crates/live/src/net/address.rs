@@ -37,12 +37,6 @@ impl From<SocketAddr> for Address {
     }
 }
 
-impl From<Station> for Address {
-    fn from(station: Station) -> Self {
-        Self::Raw(station)
-    }
-}
-
 impl fmt::Display for Station {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{RAW}{},{}", self.interface, self.mac)
@@ -72,10 +66,7 @@ impl Address {
     }
 
     /// The address to listen on, from `HOST[:PORT]` or `raw:INTERFACE`. Of a name with several
-    /// addresses it is the first.
-    ///
-    /// # Errors
-    /// As [`Peer::find`].
+    /// addresses it is the first. Error: as [`Peer::find`].
     pub fn to_listen(text: &str, insecure: bool) -> io::Result<Self> {
         let Some(name) = text.strip_prefix(RAW) else {
             return Ok(tcp(text, insecure)?.swap_remove(0));
@@ -100,9 +91,7 @@ impl Peer {
     /// address (in brackets if a port follows) or a name, which is resolved once, here: this
     /// may block for seconds. Links are neither authenticated nor encrypted, so only loopback
     /// is allowed unless `insecure` is set.
-    ///
-    /// # Errors
-    /// A sentence that names the address and what is wrong.
+    /// Error: a sentence that names the address and what is wrong.
     pub fn find(text: &str, insecure: bool) -> io::Result<Self> {
         let name = text.to_owned();
         let Some(rest) = text.strip_prefix(RAW) else {
@@ -115,7 +104,8 @@ impl Peer {
         let mac = mac.parse().map_err(|why| invalid(format!("'{text}': {why}")))?;
         let found = Interface::find(interface)?;
         allow(text, found.is_loopback || insecure)?;
-        Ok(Self { name, addresses: vec![Station { interface: interface.into(), mac }.into()] })
+        let station = Station { interface: interface.into(), mac };
+        Ok(Self { name, addresses: vec![Address::Raw(station)] })
     }
 
     /// Its addresses, at least one, in the order in which to try them.

@@ -13,7 +13,8 @@ use wire::Instant;
 /// the others.
 const MAX_READS: usize = 16;
 
-/// A connection that carries a link.
+/// A connection that carries a link. Errors before it is established say why it could not be made:
+/// no socket, no such interface, no capability, no answer. Later ones say that it is gone.
 #[derive(Debug)]
 pub enum Carrier {
     /// A TCP connection.
@@ -26,9 +27,6 @@ pub enum Carrier {
 
 impl Carrier {
     /// Begins to connect; [`established`](Self::established) returns the outcome.
-    ///
-    /// # Errors
-    /// A sentence.
     pub fn connect(now: Instant, peer: &Address, raw: RawSettings) -> io::Result<Self> {
         Ok(match peer {
             Address::Tcp(peer) => Self::Tcp(Connection::connect(*peer)?),
@@ -48,9 +46,6 @@ impl Carrier {
     }
 
     /// Whether the connection is established.
-    ///
-    /// # Errors
-    /// Why it could not be made.
     pub fn established(&mut self, now: Instant) -> io::Result<bool> {
         match self {
             Self::Tcp(connection) => connection.established(),
@@ -62,9 +57,9 @@ impl Carrier {
     /// The other end.
     pub fn peer(&self) -> Address {
         match self {
-            Self::Tcp(connection) => connection.peer().into(),
-            Self::Raw(connection) => Address::Raw(connection.peer().clone()),
-            Self::Scripted(connection) => Address::Scripted(connection.script().clone()),
+            Self::Tcp(connection) => connection.peer.into(),
+            Self::Raw(connection) => Address::Raw(connection.peer.clone()),
+            Self::Scripted(connection) => Address::Scripted(connection.script.clone()),
         }
     }
 
@@ -110,9 +105,6 @@ impl Carrier {
     }
 
     /// Queues bytes, and sends what the network accepts.
-    ///
-    /// # Errors
-    /// If the connection is gone.
     pub fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()> {
         match self {
             Self::Tcp(connection) => connection.send(bytes),
@@ -122,9 +114,6 @@ impl Carrier {
     }
 
     /// Sends what is left over.
-    ///
-    /// # Errors
-    /// If the connection is gone.
     pub fn flush(&mut self, now: Instant) -> io::Result<()> {
         match self {
             Self::Tcp(connection) => connection.flush(),
@@ -154,7 +143,7 @@ impl Carrier {
     /// When to call [`flush`](Self::flush) at the latest.
     pub fn timer(&self) -> Option<Instant> {
         match self {
-            Self::Raw(connection) => connection.timer(),
+            Self::Raw(connection) => connection.timer,
             Self::Tcp(_) | Self::Scripted(_) => None,
         }
     }
@@ -190,9 +179,7 @@ pub enum CarrierListener {
 
 impl CarrierListener {
     /// Listens on `address`.
-    ///
-    /// # Errors
-    /// A sentence that names the address.
+    /// Error: a sentence that names the address, the interface or the capability.
     pub fn bind(address: &Address, raw: RawSettings) -> io::Result<Self> {
         Ok(match address {
             Address::Tcp(address) => Self::Tcp(Listener::bind(*address)?),
@@ -202,13 +189,10 @@ impl CarrierListener {
     }
 
     /// The address it listens on.
-    ///
-    /// # Errors
-    /// As `getsockname(2)`.
     pub fn address(&self) -> io::Result<Address> {
         match self {
             Self::Tcp(listener) => Ok(listener.address()?.into()),
-            Self::Raw(listener) => Ok(Address::Raw(listener.station().clone())),
+            Self::Raw(listener) => Ok(Address::Raw(listener.station.clone())),
             Self::Scripted(script) => Ok(Address::Scripted(script.clone())),
         }
     }

@@ -1,6 +1,6 @@
 //! Non-blocking TCP connections and their listener.
 
-use crate::mapping;
+use crate::{about, mapping};
 use bytes::{Buf, Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -18,11 +18,12 @@ const READ: usize = 128 << 10;
 /// Bytes offered to the tunnel at once.
 const OFFER: usize = 64 << 10;
 
-/// A connection to the other end of a link.
+/// A connection to the other end of a link. Errors are those of its system calls; that of
+/// [`established`](Self::established) says why no connection could be made.
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
-    peer: SocketAddr,
+    pub(super) peer: SocketAddr,
     input: BytesMut,
     output: Bytes,
     /// Bytes sent since the kernel was last asked for room.
@@ -32,9 +33,6 @@ pub struct Connection {
 
 impl Connection {
     /// Begins to connect; [`established`](Self::established) returns the outcome.
-    ///
-    /// # Errors
-    /// If no socket can be created.
     pub fn connect(peer: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(peer), Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
@@ -68,9 +66,6 @@ impl Connection {
     }
 
     /// Whether the connection is established.
-    ///
-    /// # Errors
-    /// Why it could not be made.
     pub fn established(&self) -> io::Result<bool> {
         if let Some(error) = self.stream.take_error()? {
             return Err(error);
@@ -82,15 +77,7 @@ impl Connection {
         }
     }
 
-    /// The other end.
-    pub fn peer(&self) -> SocketAddr {
-        self.peer
-    }
-
     /// The received bytes; `None` if there are none, empty bytes at the end of the stream.
-    ///
-    /// # Errors
-    /// As `recv(2)`.
     pub fn receive(&mut self) -> io::Result<Option<Bytes>> {
         // Reuse the memory if earlier bytes were dropped: it is in the cache.
         if !self.input.try_reclaim(READ) && self.input.capacity() < READ / 4 {
@@ -104,9 +91,6 @@ impl Connection {
     }
 
     /// Queues bytes, and sends what the kernel accepts.
-    ///
-    /// # Errors
-    /// As `send(2)`.
     pub fn send(&mut self, bytes: Bytes) -> io::Result<()> {
         self.output = if self.output.is_empty() {
             bytes
@@ -117,9 +101,6 @@ impl Connection {
     }
 
     /// Sends what is left over.
-    ///
-    /// # Errors
-    /// As `send(2)`.
     pub fn flush(&mut self) -> io::Result<()> {
         while !self.output.is_empty() {
             match rustix::net::send(&self.stream, &self.output, self.flags) {
@@ -167,23 +148,15 @@ impl AsFd for Connection {
 pub struct Listener(TcpListener);
 
 impl Listener {
-    /// Listens on `address`.
-    ///
-    /// # Errors
-    /// A sentence that names the address.
+    /// Listens on `address`. Error: a sentence that names the address.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
-        let named = |error: io::Error| {
-            io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
-        };
-        let listener = TcpListener::bind(address).map_err(named)?;
+        let listener = TcpListener::bind(address)
+            .map_err(|error| about(format!("cannot listen on {address}"), error))?;
         listener.set_nonblocking(true)?;
         Ok(Self(listener))
     }
 
     /// The address it listens on.
-    ///
-    /// # Errors
-    /// As `getsockname(2)`.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }

@@ -1,9 +1,10 @@
 //! Network interfaces by their name.
 
+use crate::mapping;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::LinkAddr;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, send, socket};
+use rustix::net::{AddressFamily, SocketType, socket};
 use std::fmt;
 use std::io;
 use std::str::FromStr;
@@ -52,10 +53,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Looks `name` up.
-    ///
-    /// # Errors
-    /// A sentence that names the interface and what is wrong with it.
+    /// Looks `name` up. Error: a sentence that names the interface and what is wrong with it.
     pub fn find(name: &str) -> io::Result<Self> {
         let all: Vec<_> = getifaddrs()?
             .filter_map(|found| Some((found.address?.as_link_addr().copied()?, found)))
@@ -76,49 +74,9 @@ impl Interface {
             return Err(refuse("is no Ethernet"));
         };
         let is_loopback = found.flags.contains(InterfaceFlags::IFF_LOOPBACK);
-        Ok(Self { link: *link, mac: Mac(mac), mtu: mtu(link.ifindex())?, is_loopback })
-    }
-}
-
-/// `RTM_GETLINK` and `NLM_F_REQUEST` (rtnetlink(7), netlink(7)).
-const GET_LINK: u16 = 18;
-const REQUEST: u16 = 1;
-/// `IFLA_MTU`, an attribute of the answer.
-const MTU: u16 = 4;
-/// Bytes of `nlmsghdr` and `ifinfomsg`, each.
-const HEADER: usize = 16;
-
-/// The MTU from the kernel, in the network namespace of this thread: files in `/sys` belong to
-/// the namespace in which they were mounted.
-fn mtu(index: usize) -> io::Result<usize> {
-    // Protocol 0 is NETLINK_ROUTE.
-    let kernel = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
-    let mut request = Vec::with_capacity(2 * HEADER);
-    request.extend_from_slice(&(2 * HEADER as u32).to_ne_bytes());
-    request.extend_from_slice(&GET_LINK.to_ne_bytes());
-    request.extend_from_slice(&REQUEST.to_ne_bytes());
-    // Sequence, port; then family, padding, type.
-    request.extend_from_slice(&[0; 12]);
-    request.extend_from_slice(&(index as u32).to_ne_bytes());
-    request.extend_from_slice(&[0; 8]);
-    send(&kernel, &request, SendFlags::empty())?;
-    let mut answer = [0; 8192];
-    let (length, _) = recv(&kernel, &mut answer[..], RecvFlags::empty())?;
-    attribute(answer.get(2 * HEADER..length).unwrap_or_default(), MTU)
-        .and_then(|value| Some(u32::from_ne_bytes(*value.first_chunk()?) as usize))
-        .ok_or_else(|| io::Error::other("the kernel does not say an interface's MTU"))
-}
-
-/// The value of the first attribute of a type.
-fn attribute(mut rest: &[u8], number: u16) -> Option<&[u8]> {
-    loop {
-        let (length, after) = rest.split_first_chunk::<2>()?;
-        let (kind, _) = after.split_first_chunk::<2>()?;
-        let length = usize::from(u16::from_ne_bytes(*length));
-        if u16::from_ne_bytes(*kind) == number {
-            return rest.get(4..length);
-        }
-        rest = rest.get(length.max(4).next_multiple_of(4)..)?;
+        // Of the network namespace of this thread; `/sys` belongs to the one that mounted it.
+        let any = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
+        Ok(Self { link: *link, mac: Mac(mac), mtu: mapping::mtu(any, name)?, is_loopback })
     }
 }
 
@@ -142,19 +100,6 @@ mod tests {
             assert!(error.contains("no Ethernet address"), "{wrong}: {error}");
         }
         assert!("ff:ff:ff:ff:ff:ff".parse::<Mac>().unwrap_err().contains("group address"));
-    }
-
-    #[test]
-    fn attributes_are_found_and_nonsense_ends() {
-        let bytes = |length: u16, kind: u16, value: &[u8]| {
-            [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat()
-        };
-        let two = [bytes(5, 3, &[9, 0, 0, 0]), bytes(8, 4, &[1, 2, 3, 4])].concat();
-        assert_eq!(attribute(&two, 4), Some(&[1, 2, 3, 4][..]));
-        assert_eq!(attribute(&two, 3), Some(&[9][..]));
-        assert_eq!(attribute(&two, 5), None);
-        assert_eq!(attribute(&bytes(0, 9, &[]), 4), None);
-        assert_eq!(attribute(&bytes(3, 4, &[]), 4), None);
     }
 
     #[test]

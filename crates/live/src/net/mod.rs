@@ -15,5 +15,5 @@ pub use connection::{Connection, Listener};
 pub use interface::{Interface, Mac};
 pub use namespace::Namespace;
 pub use packet::{ETHERNET, Filter, PacketSocket};
-pub use raw::{RawConnection, RawListener, RawSettings, largest_payload, mtu};
-pub use scripted::{Script, ScriptedConnection};
+pub use raw::{RawSettings, largest_payload, mtu};
+pub use scripted::Script;

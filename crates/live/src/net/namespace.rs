@@ -1,9 +1,11 @@
 //! Network namespaces (network_namespaces(7)) for tests and measurements. A namespace ends with
 //! its last user.
 
+use crate::about;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::process::Command;
 
 /// A network namespace without a name.
@@ -12,25 +14,18 @@ pub struct Namespace(File);
 
 impl Namespace {
     /// A new namespace: only a loopback interface that is down.
-    ///
-    /// # Errors
-    /// A sentence, most likely that CAP_SYS_ADMIN is missing.
+    /// Error: a sentence, most likely that CAP_SYS_ADMIN is missing.
     pub fn new() -> io::Result<Self> {
         let own = Self::current()?;
-        unshare(CloneFlags::CLONE_NEWNET).map_err(|error| {
-            let why =
-                format!("no network namespace can be made (CAP_SYS_ADMIN is needed): {error}");
-            io::Error::new(io::Error::from(error).kind(), why)
-        })?;
+        let what = "no network namespace can be made (CAP_SYS_ADMIN is needed)";
+        unshare(CloneFlags::CLONE_NEWNET)
+            .map_err(|errno| about(what, io::Error::new(io::Error::from(errno).kind(), errno)))?;
         let made = Self::current();
         own.join()?;
         made
     }
 
-    /// The namespace of this thread.
-    ///
-    /// # Errors
-    /// As `open(2)`.
+    /// The namespace of this thread. Error: as `open(2)`.
     pub fn current() -> io::Result<Self> {
         File::open("/proc/thread-self/ns/net").map(Self)
     }
@@ -39,13 +34,8 @@ impl Namespace {
         Ok(setns(&self.0, CloneFlags::CLONE_NEWNET)?)
     }
 
-    /// Runs `work` in it. Sockets, threads and processes made there stay in it.
-    ///
-    /// # Errors
-    /// If this thread may not enter it.
-    ///
-    /// # Panics
-    /// If it may not return.
+    /// Runs `work` in it. Sockets, threads and processes made there stay in it. Error: if this
+    /// thread may not enter it. Panics if it may not return.
     pub fn enter<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         /// Returns to the old namespace, also when `work` panics.
         struct Back(Namespace);
@@ -62,9 +52,7 @@ impl Namespace {
     }
 
     /// Runs a command line, such as `ip link set lo up`, to its end.
-    ///
-    /// # Errors
-    /// A sentence with the command line and its error output.
+    /// Error: a sentence with the command line and its error output.
     pub fn run(&self, line: &str) -> io::Result<String> {
         let failed = |why: String| io::Error::other(format!("`{line}`: {why}"));
         let mut words = line.split_whitespace();
@@ -78,25 +66,15 @@ impl Namespace {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Creates a veth pair, both ends up: `near` here and `far` in another namespace. Its
-    /// frames are those of a wire: no segmentation offload.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
+    /// Creates a veth pair, both ends up: `near` here and `far` in another namespace. Its frames
+    /// are those of a wire: no segmentation offload. Error: as [`run`](Self::run).
     pub fn cable(&self, near: &str, other: &Self, far: &str) -> io::Result<()> {
         // `ip` opens this process's descriptor by its path.
-        let target = other.path();
+        let target = format!("/proc/{}/fd/{}", std::process::id(), other.0.as_raw_fd());
         self.run(&format!(
             "ip link add {near} gso_max_segs 1 type veth peer name {far} gso_max_segs 1 netns {target}"
         ))?;
         self.run(&format!("ip link set {near} up"))?;
-        other.run(&format!("ip link set {far} up"))?;
-        Ok(())
-    }
-
-    /// A path to it for other processes.
-    fn path(&self) -> String {
-        use std::os::fd::AsRawFd;
-        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+        other.run(&format!("ip link set {far} up")).map(|_| ())
     }
 }

@@ -15,8 +15,7 @@ const SEND: usize = 16 << 10;
 /// The receive buffer in bytes. The kernel drops further frames, which are sent again.
 const RECEIVE: usize = 4 << 20;
 
-/// Which frames a socket takes: a program for the kernel (socket(7),
-/// `SO_ATTACH_FILTER`).
+/// Which frames a socket takes: a program for the kernel (socket(7), `SO_ATTACH_FILTER`).
 #[derive(Debug)]
 pub struct Filter(Vec<SockFilter>);
 
@@ -62,16 +61,13 @@ const AND: u16 = 0x54;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const RETURN: u16 = 0x06;
 
-/// A packet socket of one EtherType on one interface.
+/// A packet socket of one EtherType on one interface. Errors are those of `send(2)` and `recv(2)`.
 #[derive(Debug)]
 pub struct PacketSocket(Socket);
 
 impl PacketSocket {
-    /// Opens a socket on `interface` that takes frames of `ethertype` which
-    /// `filter` lets through.
-    ///
-    /// # Errors
-    /// A sentence, most likely that CAP_NET_RAW is missing.
+    /// Opens a socket on `interface` that takes frames of `ethertype` which `filter` lets through.
+    /// Error: a sentence, most likely that CAP_NET_RAW is missing.
     pub fn open(interface: &Interface, ethertype: u16, filter: &Filter) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let protocol = NonZeroU32::new(ethertype.to_be().into()).map(Protocol::from_raw);
@@ -95,9 +91,6 @@ impl PacketSocket {
 
     /// Sends one frame with its header; `false` if the interface accepts none now. A frame that
     /// the interface's queue dropped counts as sent.
-    ///
-    /// # Errors
-    /// As `send(2)`.
     pub fn send(&mut self, frame: &[u8]) -> io::Result<bool> {
         match self.0.write(frame) {
             Ok(_) => Ok(true),
@@ -109,9 +102,6 @@ impl PacketSocket {
 
     /// Receives the next frame with its header into `buffer`; returns its length, or `None` if
     /// none waits.
-    ///
-    /// # Errors
-    /// As `recv(2)`.
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.0.read(buffer) {
             Ok(bytes) => Ok(Some(bytes)),

@@ -4,7 +4,7 @@
 use super::address::Station;
 use super::interface::{Interface, Mac};
 use super::packet::{ETHERNET, Filter, PacketSocket};
-use crate::random_number;
+use crate::{about, random_number};
 use bytes::{Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
@@ -69,11 +69,8 @@ fn mtu_of(interface: &Interface) -> usize {
     mtu.min(usize::from(u16::MAX))
 }
 
-/// The MTU of frames to `station`, in bytes: that of the interface, or the one assumed on
-/// loopback.
-///
-/// # Errors
-/// If there is no such interface.
+/// The MTU of frames to `station`, in bytes: that of the interface, or the one assumed on loopback.
+/// Error: if there is no such interface.
 pub fn mtu(station: &Station) -> io::Result<usize> {
     Ok(mtu_of(&Interface::find(&station.interface)?))
 }
@@ -85,9 +82,7 @@ fn largest_segment(interface: &Interface) -> usize {
 
 /// The largest Max_Payload_Size whose TLPs fit a frame to `station`: with a header of four
 /// doublewords, digest (PCIe Base 4.0, section 2.2.1) and the tunnel's header.
-///
-/// # Errors
-/// If there is no such interface, or it carries not even 128 bytes.
+/// Error: if there is no such interface, or it carries not even 128 bytes.
 pub fn largest_payload(station: &Station) -> io::Result<u16> {
     let interface = Interface::find(&station.interface)?;
     let room = largest_segment(&interface).saturating_sub(wire::frame::HEADER + 16 + 4);
@@ -99,12 +94,12 @@ pub fn largest_payload(station: &Station) -> io::Result<u16> {
     })
 }
 
-/// A connection to the other end of a link.
+/// A connection to the other end of a link, as a [`Carrier`](super::Carrier).
 #[derive(Debug)]
 pub struct RawConnection {
     socket: PacketSocket,
     endpoint: Endpoint,
-    peer: Station,
+    pub(super) peer: Station,
     header: [u8; ETHERNET],
     up: bool,
     down: Option<Cause>,
@@ -114,7 +109,7 @@ pub struct RawConnection {
     pending: VecDeque<Vec<u8>>,
     delivered: VecDeque<Bytes>,
     input: BytesMut,
-    timer: Option<Instant>,
+    pub(super) timer: Option<Instant>,
     /// Something was received since the last `take_room_changed`.
     room_changed: bool,
     now: Instant,
@@ -123,10 +118,6 @@ pub struct RawConnection {
 }
 
 impl RawConnection {
-    /// Begins to connect; [`established`](Self::established) returns the outcome.
-    ///
-    /// # Errors
-    /// A sentence: no such interface, no capability.
     pub fn connect(now: Instant, peer: &Station, settings: RawSettings) -> io::Result<Self> {
         let interface = Interface::find(&peer.interface)?;
         // On loopback a sender receives its own frames: random addresses tell stations apart.
@@ -146,8 +137,12 @@ impl RawConnection {
         connection: u32,
     ) -> io::Result<Self> {
         let filter = Filter::fields(
-            &[&to(own)[..], &from(peer.mac), &[(CONNECTION_AT, 4, CONNECTION_MASK, connection)]]
-                .concat(),
+            &[
+                &mac_at(0, own)[..],
+                &mac_at(6, peer.mac),
+                &[(CONNECTION_AT, 4, CONNECTION_MASK, connection)],
+            ]
+            .concat(),
         );
         let mut header = [0; ETHERNET];
         header[..6].copy_from_slice(&peer.mac.0);
@@ -171,10 +166,6 @@ impl RawConnection {
         })
     }
 
-    /// Whether the connection is established.
-    ///
-    /// # Errors
-    /// Why it could not be made.
     pub fn established(&mut self, now: Instant) -> io::Result<bool> {
         self.read(now)?;
         self.pump(now);
@@ -185,13 +176,6 @@ impl RawConnection {
         }
     }
 
-    /// The other end.
-    pub fn peer(&self) -> &Station {
-        &self.peer
-    }
-
-    /// Passes received bytes to `take`, within a limit per call; returns whether the connection
-    /// has ended.
     pub fn receive(&mut self, now: Instant, mut take: impl FnMut(Bytes)) -> bool {
         let failed = self.read(now).is_err();
         self.pump(now);
@@ -199,19 +183,13 @@ impl RawConnection {
         failed || self.down.is_some()
     }
 
-    /// Queues bytes: one segment if they are no longer than [`room`](Self::room).
-    ///
-    /// # Errors
-    /// If the connection is gone.
+    /// One segment if the bytes are no longer than [`room`](Self::room).
     pub fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()> {
         self.output.push_back(bytes);
         self.flush(now)
     }
 
-    /// Sends what is left over and what is due.
-    ///
-    /// # Errors
-    /// If the connection is gone.
+    /// Sends also what is due.
     pub fn flush(&mut self, now: Instant) -> io::Result<()> {
         self.pump(now);
         match self.down {
@@ -226,19 +204,13 @@ impl RawConnection {
         if waits { 0 } else { self.endpoint.room(now.max(self.now)) }
     }
 
-    /// Whether the connection waits for the kernel to take more.
     pub fn is_full(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Whether anything was received since the last call: an acknowledgement alone makes room.
+    /// An acknowledgement alone makes room.
     pub fn take_room_changed(&mut self) -> bool {
         std::mem::take(&mut self.room_changed)
-    }
-
-    /// When to call [`flush`](Self::flush) at the latest.
-    pub fn timer(&self) -> Option<Instant> {
-        self.timer
     }
 
     /// Waits until all sent bytes are acknowledged, or for a tenth of a second: nobody
@@ -340,12 +312,12 @@ impl AsFd for RawConnection {
     }
 }
 
-/// Accepts connections.
+/// Accepts connections on an interface.
 #[derive(Debug)]
 pub struct RawListener {
     socket: PacketSocket,
     interface: Interface,
-    station: Station,
+    pub(super) station: Station,
     settings: RawSettings,
     /// Open connections: a repeated Open belongs to one of them.
     connections: Vec<(Mac, u32, Weak<()>)>,
@@ -356,33 +328,21 @@ pub struct RawListener {
 /// abstract socket is unique in a network namespace, and is freed with the process (unix(7)).
 fn claim(interface: &str) -> io::Result<UnixListener> {
     let name = UnixAddress::from_abstract_name(format!("farlane raw:{interface}"))?;
-    UnixListener::bind_addr(&name).map_err(|error| {
-        let what = format!("cannot listen on raw:{interface}: {error}");
-        io::Error::new(error.kind(), what)
-    })
+    UnixListener::bind_addr(&name)
+        .map_err(|error| about(format!("cannot listen on raw:{interface}"), error))
 }
 
 impl RawListener {
-    /// Listens on an interface.
-    ///
-    /// # Errors
-    /// A sentence: no such interface, no capability.
     pub fn bind(station: &Station, settings: RawSettings) -> io::Result<Self> {
         let interface = Interface::find(&station.interface)?;
         let open = (ETHERNET as u32, 1, 0xff, u32::from(VERSION << 4 | Kind::Open as u8));
-        let filter = Filter::fields(&[&to(interface.mac)[..], &[open]].concat());
+        let filter = Filter::fields(&[&mac_at(0, interface.mac)[..], &[open]].concat());
         let socket = PacketSocket::open(&interface, ETHERTYPE, &filter)?;
         let station = Station { interface: station.interface.clone(), mac: interface.mac };
         let claim = claim(&station.interface)?;
         Ok(Self { socket, interface, station, settings, connections: Vec::new(), _claim: claim })
     }
 
-    /// The address it listens on.
-    pub fn station(&self) -> &Station {
-        &self.station
-    }
-
-    /// The next waiting connection.
     pub fn accept(&mut self, now: Instant) -> Option<RawConnection> {
         let mut buffer = [0; ETHERNET + wire::raw::MIN_PAYLOAD];
         while let Ok(Some(length)) = self.socket.receive(&mut buffer) {
@@ -390,9 +350,7 @@ impl RawListener {
             let Ok(Frame { connection, body: Body::Open(_), .. }) = Frame::decode(frame) else {
                 continue;
             };
-            let mut from = [0; 6];
-            from.copy_from_slice(&buffer[6..12]);
-            let from = Mac(from);
+            let from = Mac(*buffer[6..].first_chunk().expect("a header"));
             self.connections.retain(|(.., alive)| alive.strong_count() > 0);
             if self.connections.iter().any(|known| (known.0, known.1) == (from, connection)) {
                 continue;
@@ -423,18 +381,11 @@ const CONNECTION_AT: u32 = ETHERNET as u32 + 2;
 
 type Field = (u32, u8, u32, u32);
 
+/// Matches the destination (`at` 0) or the source (6) of a frame.
 fn mac_at(at: u32, Mac([a, b, c, d, e, f]): Mac) -> [Field; 2] {
     let high = u32::from_be_bytes([a, b, c, d]);
     let low = u32::from(u16::from_be_bytes([e, f]));
     [(at, 4, u32::MAX, high), (at + 4, 2, 0xffff, low)]
-}
-
-fn to(mac: Mac) -> [Field; 2] {
-    mac_at(0, mac)
-}
-
-fn from(mac: Mac) -> [Field; 2] {
-    mac_at(6, mac)
 }
 
 /// A random address, locally administered (IEEE 802-2014, 8.2.2).

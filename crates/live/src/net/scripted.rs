@@ -50,10 +50,7 @@ fn lower(signal: &OwnedFd) {
 }
 
 impl Script {
-    /// An end to which no connection can be made yet.
-    ///
-    /// # Errors
-    /// If no descriptor can be created.
+    /// An end to which no connection can be made yet. Error: if no descriptor can be created.
     pub fn new() -> io::Result<Self> {
         let state = State {
             signal: signal()?,
@@ -105,7 +102,7 @@ impl Script {
 /// A node's connection by a [`Script`].
 #[derive(Debug)]
 pub struct ScriptedConnection {
-    script: Script,
+    pub(super) script: Script,
     signal: Arc<OwnedFd>,
 }
 
@@ -121,10 +118,6 @@ impl ScriptedConnection {
     pub(super) fn accept(script: &Script) -> Option<Self> {
         let was_raised = rustix::io::read(&script.listener, &mut [0; 8]).is_ok();
         was_raised.then(|| Self::open(script).ok()).flatten()
-    }
-
-    pub(super) fn script(&self) -> &Script {
-        &self.script
     }
 
     pub(super) fn established(&self) -> bool {

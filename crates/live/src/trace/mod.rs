@@ -1,9 +1,8 @@
 //! Records a node's traffic into a file: `docs/trace.md`.
 //!
-//! Code that sees TLPs or frames of links holds a [`Tracer`], which notes them with the time.
-//! It makes records of them when the node is idle, in preallocated memory, and a thread writes
-//! them out. A node never waits for it: records that do not fit are dropped and counted in the
-//! file.
+//! Code that sees TLPs or frames of links holds a [`Tracer`], which notes them with the time. It
+//! makes records of them when the node is idle, in preallocated memory, and a thread writes them
+//! out. A node never waits for it: records that do not fit are dropped and counted in the file.
 
 mod recorder;
 mod tapped;
@@ -37,7 +36,7 @@ const ECHO_MARK: u64 = 1 << 63;
 pub struct Settings {
     /// The file; its old contents are lost.
     pub path: PathBuf,
-    /// SnapLength only about this many bytes of the end, and the beginning.
+    /// Keeps only about this many bytes of the end, and the beginning.
     pub ring: Option<u64>,
     /// Bytes kept of the payload of each TLP. Without it all bytes, except of what devices
     /// write ([`wire::trace::SnapLength`]).
@@ -69,11 +68,8 @@ impl Tracer {
         Self::default()
     }
 
-    /// A tracer that records with the times of `clock`. `instance` is a number that no other
-    /// trace has.
-    ///
-    /// # Errors
-    /// If the file cannot be written, or no thread can be started.
+    /// A tracer that records with the times of `clock`. `instance` is a number that no other trace
+    /// has. Error: if the file cannot be written, or no thread can be started.
     pub fn create(
         settings: &Settings,
         role: NodeRole,
@@ -102,7 +98,7 @@ impl Tracer {
 
     /// The time of the recording node's clock, if anything is recorded.
     pub fn time(&self) -> Option<Instant> {
-        self.with(Recorder::time)
+        self.with(|recorder| recorder.timestamps.now())
     }
 
     /// Records the events that `next` yields, which happened now in the drive behind the port;
@@ -111,8 +107,7 @@ impl Tracer {
         self.with(|recorder| recorder.events(first, next));
     }
 
-    /// Records the frames that `next` yields, which passed now at this node's end of link
-    /// `tap`.
+    /// Records the frames that `next` yields, which passed now at this node's end of link `tap`.
     pub fn frames(&self, tap: Tap, next: impl FnMut() -> Option<tunnel::Report>) {
         self.with(|recorder| recorder.frames(tap, next));
     }
@@ -142,9 +137,7 @@ impl Tracer {
     }
 
     /// Closes the file; later records are dropped.
-    ///
-    /// # Errors
-    /// The first error of the file since it was opened.
+    /// Error: the first error of the file since it was opened.
     pub fn finish(&self) -> io::Result<Report> {
         self.with(Recorder::finish).unwrap_or_else(|| Ok(Report::default()))
     }

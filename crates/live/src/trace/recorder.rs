@@ -62,7 +62,7 @@ struct ClockRead {
 
 #[derive(Debug)]
 pub(super) struct Recorder {
-    timestamps: Timestamps,
+    pub timestamps: Timestamps,
     last_read: ClockRead,
     pending: Vec<(Instant, Observation)>,
     /// How many of them are recorded.
@@ -83,10 +83,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Begins a file.
-    ///
-    /// # Errors
-    /// As `open(2)` and `write(2)`.
+    /// Begins a file. Error: as `open(2)` and `write(2)`.
     pub fn create(
         settings: &Settings,
         role: NodeRole,
@@ -141,11 +138,6 @@ impl Recorder {
     pub fn tlp(&mut self, tap: Tap, up: bool, tlp: &Tlp) {
         let at = self.now(tap, up);
         self.note(at, Observation::Tlp(tap, up, tlp.clone()));
-    }
-
-    /// The time now.
-    pub fn time(&mut self) -> Instant {
-        self.timestamps.now()
     }
 
     /// As [`Tracer::events`](super::Tracer::events).
@@ -288,9 +280,7 @@ impl Recorder {
     }
 
     /// Writes out the rest. Later records are dropped.
-    ///
-    /// # Errors
-    /// The first error of the file since it was opened.
+    /// Error: the first error of the file since it was opened.
     pub fn finish(&mut self) -> io::Result<Report> {
         self.record_pending(MAX_PENDING);
         let Some(full) = self.to_writer.take() else { return Ok(Report::default()) };

@@ -2,6 +2,7 @@
 
 use super::{Settings, Tracer};
 use crate::clock::Clock;
+use crate::folder::Folder;
 use bytes::Bytes;
 use switch::tunnel::Report;
 use wire::frame::{FrameReport, Header, Kind};
@@ -14,9 +15,9 @@ fn tlp(number: u64) -> Tlp {
     Tlp::memory_write(request.unwrap(), Bytes::from(vec![number as u8; 512]))
 }
 
-fn record(name: &str, ring: Option<u64>, snap: Option<u16>, tlps: u64) -> (Vec<u8>, u64) {
-    let path = std::env::temp_dir().join(format!("farlane-trace-{}-{name}", std::process::id()));
-    let settings = Settings { path: path.clone(), ring, snap };
+fn record(ring: Option<u64>, snap: Option<u16>, tlps: u64) -> (Vec<u8>, u64) {
+    let folder = Folder::new();
+    let settings = Settings { path: folder.join("trace"), ring, snap };
     let tracer = Tracer::create(&settings, NodeRole::Host, 7, Clock::start()).unwrap();
     for number in 0..tlps {
         tracer.tlp(Tap::ROOT_PORT, false, &tlp(number));
@@ -24,9 +25,7 @@ fn record(name: &str, ring: Option<u64>, snap: Option<u16>, tlps: u64) -> (Vec<u
     let report = tracer.finish().unwrap();
     tracer.tlp(Tap::ROOT_PORT, false, &tlp(0));
     assert_eq!(tracer.finish().unwrap().bytes, 0, "only once");
-    let bytes = std::fs::read(&path).unwrap();
-    std::fs::remove_file(path).unwrap();
-    (bytes, report.lost)
+    (std::fs::read(settings.path).unwrap(), report.lost)
 }
 
 /// The addresses in the chunks of a file that is no ring, and what was lost.
@@ -53,7 +52,7 @@ fn addresses(file: &[u8]) -> (Vec<u64>, u64) {
 
 #[test]
 fn what_is_recorded_or_lost_is_in_the_file() {
-    let (file, lost) = record("whole", None, None, 20_000);
+    let (file, lost) = record(None, None, 20_000);
     let (found, counted) = addresses(&file);
     assert!(found.is_sorted_by(|a, b| a < b));
     // What is lost at the very end has no chunk behind it.
@@ -64,15 +63,15 @@ fn what_is_recorded_or_lost_is_in_the_file() {
 
 #[test]
 fn a_ring_stays_small_and_a_snap_cuts() {
-    let (file, _) = record("ring", Some(256 << 10), None, 4_000);
+    let (file, _) = record(Some(256 << 10), None, 4_000);
     assert!(file.len() <= 513 << 10, "{}", file.len());
-    let (file, lost) = record("snap", None, Some(16), 1_000);
+    let (file, lost) = record(None, Some(16), 1_000);
     assert_eq!(addresses(&file).0.len() as u64 + lost, 1_000);
     assert!(file.len() < 50_000, "{}", file.len());
 }
 
 #[test]
-fn a_full_disk_is_told_and_stops_nobody() {
+fn a_full_disk_is_an_error_at_the_start() {
     let settings = Settings { path: "/dev/full".into(), ring: None, snap: None };
     match Tracer::create(&settings, NodeRole::Host, 7, Clock::start()) {
         Err(error) => assert!(error.to_string().contains("space"), "{error}"),
@@ -83,8 +82,8 @@ fn a_full_disk_is_told_and_stops_nobody() {
 /// A sent frame is recorded later than it passed, but before anything that passed after it.
 #[test]
 fn records_are_in_the_order_of_time() {
-    let path = std::env::temp_dir().join(format!("farlane-order-{}", std::process::id()));
-    let settings = Settings { path: path.clone(), ring: None, snap: None };
+    let folder = Folder::new();
+    let settings = Settings { path: folder.join("trace"), ring: None, snap: None };
     let clock = Clock::start();
     let tracer = Tracer::create(&settings, NodeRole::Device, 7, clock).unwrap();
     let mut bytes = Vec::new();
@@ -109,8 +108,7 @@ fn records_are_in_the_order_of_time() {
     assert_eq!(tracer.tick(clock.now() + Duration::from_ms(101), true), None);
     assert_eq!(tracer.tick(clock.now() + Duration::from_ms(102), true), None);
     tracer.finish().unwrap();
-    let file = std::fs::read(&path).unwrap();
-    std::fs::remove_file(path).unwrap();
+    let file = std::fs::read(settings.path).unwrap();
     let at = trace::Header::decode(&file).unwrap().1;
     let chunk = ChunkHeader::decode(&file[at..]).expect("a chunk");
     let records = &file[at + CHUNK_HEADER..];

@@ -65,8 +65,7 @@ fn passed(counter: &quanta::Clock, from: u64, to: u64) -> Duration {
 }
 
 /// Simultaneous readings of counter and clock, from readings of the counter, the clock and the
-/// counter: an interruption between them would make all timestamps until the next reading
-/// wrong.
+/// counter: an interruption between them would make all timestamps until the next reading wrong.
 fn uninterrupted(
     mut read: impl FnMut() -> (u64, Instant, u64),
     passed: impl Fn(u64, u64) -> Duration,

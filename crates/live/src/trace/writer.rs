@@ -39,9 +39,7 @@ impl Layout {
 }
 
 /// Writes all chunks, and returns their memory. Returns the bytes written.
-///
-/// # Errors
-/// The first error; later chunks are dropped.
+/// Error: the first error; later chunks are dropped.
 pub(super) fn write(
     file: &File,
     mut layout: Layout,

@@ -3,83 +3,38 @@
 use super::connection::Incoming;
 use super::dma::{DmaError, DmaId};
 use bytes::Bytes;
-use pcie::Reset;
 
 /// Names an action that needs a [`Session::reply`](super::Session::reply).
 pub type Token = u64;
 
-/// An action for the host node, to be done in order.
+/// An action for the host node, to be done in order. A `token` names it in the reply. Offsets are
+/// in bytes; `bar` is 0 to 5.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A client has negotiated a version and now uses the device.
-    ClientReady,
     /// The client has disconnected: its memory and interrupts are gone. Reset the function to
     /// its state after power-on, keep its media, and reply with no data; commands of the next
     /// client wait for that. MSI-X is off, and earlier DMA ends without a `DmaDone`.
-    ClientGone {
-        /// For the reply.
-        token: Token,
-    },
-    /// Read `size` bytes of configuration space, within a double word.
-    ConfigRead {
-        /// For the reply, with `size` bytes.
-        token: Token,
-        /// Byte offset.
-        offset: u16,
-        /// Bytes, 1 to 4.
-        size: u8,
-    },
-    /// Write `size` bytes of configuration space, within a double word.
-    ConfigWrite {
-        /// For the reply, with no data.
-        token: Token,
-        /// Byte offset.
-        offset: u16,
-        /// Bytes, 1 to 4.
-        size: u8,
-        /// The value, little endian.
-        value: u32,
-    },
-    /// Read a BAR.
-    BarRead {
-        /// For the reply, with `length` bytes.
-        token: Token,
-        /// Which BAR, 0 to 5.
-        bar: u8,
-        /// Byte offset.
-        offset: u64,
-        /// Bytes, 1 to 4096, not across a 4 KiB boundary.
-        length: usize,
-    },
-    /// Write a BAR: posted, without a reply.
-    BarWrite {
-        /// Which BAR, 0 to 5.
-        bar: u8,
-        /// Byte offset.
-        offset: u64,
-        /// The bytes, 1 to 4096, not across a 4 KiB boundary.
-        data: Bytes,
-    },
-    /// Reset the function: `FunctionLevel` if the client set the FLR bit, `Hot` for a
-    /// VFIO_USER_DEVICE_RESET, which an absent function gets too. Restore BARs and memory-space
-    /// enable of the far function, then reply with no data. MSI-X is off afterwards; another
-    /// `MsixEnable` follows if the client still uses it.
-    Reset {
-        /// For the reply.
-        token: Token,
-        /// The kind of reset.
-        reset: Reset,
-    },
+    ClientGone { token: Token },
+    /// Read 1 to 4 bytes of configuration space, within a double word, and reply with them.
+    ConfigRead { token: Token, offset: u16, size: u8 },
+    /// Write 1 to 4 bytes of configuration space, within a double word, little endian, and reply
+    /// with no data.
+    ConfigWrite { token: Token, offset: u16, size: u8, value: u32 },
+    /// Read 1 to 4096 bytes of a BAR, not across a 4 KiB boundary, and reply with them.
+    BarRead { token: Token, bar: u8, offset: u64, length: usize },
+    /// Write 1 to 4096 bytes of a BAR, not across a 4 KiB boundary: posted, without a reply.
+    BarWrite { bar: u8, offset: u64, data: Bytes },
+    /// Reset the function: the client set the FLR bit, or sent a VFIO_USER_DEVICE_RESET, which an
+    /// absent function gets too. Restore BARs and memory-space enable of the far function, then
+    /// reply with no data. MSI-X is off afterwards; another `MsixEnable` follows if the client
+    /// still uses it.
+    Reset { token: Token },
     /// Enable MSI-X of the far function with all vectors unmasked, or disable
     /// it so that INTx is signalled.
     MsixEnable(bool),
-    /// A pending DMA access has ended; no bytes for a write.
-    DmaDone {
-        /// As returned by `dma_read` and `dma_write`.
-        id: DmaId,
-        /// A read's bytes.
-        result: Result<Bytes, DmaError>,
-    },
+    /// The DMA access that `dma_read` or `dma_write` left pending has ended: a read's bytes, or no
+    /// bytes for a write.
+    DmaDone { id: DmaId, result: Result<Bytes, DmaError> },
 }
 
 /// How much of the function is visible to the client.

@@ -23,32 +23,41 @@
 //! multicast, resizable BARs) read as null capabilities, and so does the contents capability,
 //! which belongs to the host node.
 
-use super::info::{CONFIG_SIZE, EndpointInfo};
-use pcie::config::capability;
 use pcie::config::contents::{self, ContentsCapability};
+use pcie::config::{capability, command, register};
+use pcie::enumerate::Bar;
 
-// PCI Express Base 4.0, section 7.5.1: registers of a type 0 header.
-const COMMAND: usize = 0x04;
-const COMMAND_SPACES: u8 = 0x03;
-const COMMAND_MEMORY: u8 = 0x02;
-const STATUS: usize = 0x06;
-const STATUS_CAPABILITIES: u8 = 0x10;
-const HEADER_TYPE: usize = 0x0e;
+// Registers of a type 0 header that `pcie` does not have (PCI Express Base 4.0, section 7.5.1).
 const BIST: usize = 0x0f;
-const BAR0: usize = 0x10;
 const ROM: usize = 0x30;
-const CAPABILITIES: usize = 0x34;
-const INTERRUPT_LINE: usize = 0x3c;
-const INTERRUPT_PIN: usize = 0x3d;
-// Capability IDs (PCI Code and ID Assignment, section 2 and 3).
-const CAP_POWER: u8 = 0x01;
+const COMMAND: usize = register::COMMAND as usize;
+const BAR0: usize = register::BAR0 as usize;
+const INTERRUPT_PIN: usize = register::INTERRUPT_PIN as usize;
+const COMMAND_SPACES: u8 = 0x03;
+const STATUS_CAPABILITIES: u8 = 0x10;
+/// MSI (PCI Code and ID Assignment, section 2).
 const CAP_MSI: u8 = 0x05;
-const CAP_EXPRESS: u8 = 0x10;
-const CAP_MSIX: u8 = 0x11;
 const EXTENDED: usize = 0x100;
 const EXTENDED_HIDDEN: [u16; 8] = [0x0e, 0x0f, 0x10, 0x12, 0x13, 0x15, 0x1b, 0x24];
 /// The number of capabilities after which a list counts as circular.
 const CAP_LIMIT: usize = 48;
+
+/// Bytes of configuration space.
+const CONFIG_SIZE: usize = 4096;
+
+/// An endpoint that the host node offers to a VMM, as the host node enumerated it.
+#[derive(Clone, Debug)]
+pub struct EndpointInfo {
+    /// Configuration space, read after BARs, payload size and memory-space enable of the far
+    /// hierarchy have been set. Capabilities are found here; values are read from the function
+    /// again whenever the VMM asks.
+    pub config: Box<[u8; CONFIG_SIZE]>,
+    /// The BARs; a 64-bit one is at its lower index.
+    pub bars: [Option<Bar>; 6],
+    /// A client may map the page with the doorbells (`--mmap-doorbells`): stores into it reach the
+    /// endpoint as writes of double words.
+    pub doorbells: bool,
+}
 
 /// Whether this is the contents capability, which belongs to the host node: a VMM that wrote
 /// the owner would hide that another host had the drive.
@@ -147,10 +156,10 @@ impl Config {
 
     fn header(&mut self, info: &EndpointInfo) {
         self.shadow_bits(COMMAND, COMMAND_SPACES, 0, COMMAND_SPACES);
-        self.far[COMMAND] |= COMMAND_MEMORY;
-        self.shadow_bits(HEADER_TYPE, 0x80, 0, 0);
+        self.far[COMMAND] |= command::MEMORY_SPACE as u8;
+        self.shadow_bits(register::HEADER_TYPE.into(), 0x80, 0, 0);
         self.shadow_bits(BIST, 0xff, 0, 0);
-        self.shadow_bits(INTERRUPT_LINE, 0xff, 0xff, 0xff);
+        self.shadow_bits(register::INTERRUPT_LINE.into(), 0xff, 0xff, 0xff);
         self.shadow_bits(INTERRUPT_PIN, 0xff, info.config[INTERRUPT_PIN], 0);
         for at in (BAR0..BAR0 + 24).chain(ROM..ROM + 4) {
             self.shadow_bits(at, 0xff, 0, 0);
@@ -169,10 +178,10 @@ impl Config {
     }
 
     fn capabilities(&mut self, config: &[u8; CONFIG_SIZE]) {
-        if config[STATUS] & STATUS_CAPABILITIES == 0 {
+        if config[usize::from(register::STATUS)] & STATUS_CAPABILITIES == 0 {
             return;
         }
-        let mut pointer = CAPABILITIES;
+        let mut pointer = usize::from(register::CAPABILITIES);
         for _ in 0..CAP_LIMIT {
             let at = usize::from(config[pointer] & 0xfc);
             if at < 0x40 {
@@ -198,9 +207,9 @@ impl Config {
                     pointer = at + 1;
                     continue;
                 }
-                CAP_POWER => self.shadow_bits(at + 4, 0x03, 0, 0x03),
-                CAP_EXPRESS => self.express(at, config),
-                CAP_MSIX if at + 12 <= EXTENDED => self.msix(at, config),
+                capability::POWER_MANAGEMENT => self.shadow_bits(at + 4, 0x03, 0, 0x03),
+                capability::PCIE => self.express(at, config),
+                capability::MSIX if at + 12 <= EXTENDED => self.msix(at, config),
                 _ => {}
             }
             pointer = at + 1;

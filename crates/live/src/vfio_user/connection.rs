@@ -1,14 +1,13 @@
 //! One client's socket: converts bytes and descriptors to messages, and back.
 //!
-//! Reads the header by itself and then exactly the payload, so that the descriptors of a
-//! message are not attributed to its neighbour: QEMU sends DMA_MAPs with and without one back
-//! to back.
+//! Reads the header by itself and then exactly the payload, so that the descriptors of a message
+//! are not attributed to its neighbour: QEMU sends DMA_MAPs with and without one back to back.
 
 use super::{MAX_DATA_XFER, MAX_MSG_FDS};
 use crate::guest::{ClientFile, Disposal, MAX_WORKERS};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -17,13 +16,11 @@ use rustix::net::{
 use std::mem::MaybeUninit;
 use wire::vfio_user::{Header, RegionAccess};
 
-/// The longest payload accepted: the largest region access. Longer ones are drained and
-/// refused.
+/// The longest payload accepted: the largest region access. Longer ones are drained and refused.
 pub const MAX_PAYLOAD: usize = RegionAccess::LENGTH + MAX_DATA_XFER;
 
-/// The most descriptors that one call receives: `SCM_MAX_FD` of linux/net/scm.h. There is room
-/// for all, because the kernel closes those without room during the call, which may block for
-/// ever.
+/// The most descriptors that one call receives: `SCM_MAX_FD` of linux/net/scm.h. There is room for
+/// all, because the kernel closes those without room during the call, which may block for ever.
 const MAX_FDS: usize = 253;
 
 /// Bytes of an oversized message that are discarded at once.
@@ -104,7 +101,7 @@ impl PartialPayload {
 #[derive(Debug)]
 pub struct Connection {
     /// Unreceived descriptors in it are closed with it.
-    socket: ClientFile,
+    pub socket: ClientFile,
     head: [u8; Header::SIZE],
     received: usize,
     body: Option<PartialPayload>,
@@ -131,11 +128,6 @@ impl Connection {
         }
     }
 
-    /// The socket, to wait on.
-    pub fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-
     /// Whether the client has closed its end, even if not all it sent was read.
     pub fn hung_up(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket, PollFlags::RDHUP)];
@@ -143,10 +135,7 @@ impl Connection {
         rustix::event::poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Receives the next message; `None` until more bytes come.
-    ///
-    /// # Errors
-    /// The connection has ended.
+    /// Receives the next message; `None` until more bytes come. Error: the connection has ended.
     pub fn receive(&mut self) -> Result<Option<Incoming>, Closed> {
         while self.body.is_none() {
             let mut head = self.head;
@@ -223,9 +212,7 @@ impl Connection {
 
     /// Sends a message, with one call if the socket has room. Call only while
     /// not [`blocked`](Self::blocked). Returns whether all of it was sent.
-    ///
-    /// # Errors
-    /// The connection has ended.
+    /// Error: the connection has ended.
     pub fn send(&mut self, message: Outgoing) -> Result<bool, Closed> {
         debug_assert!(self.partial.is_none());
         self.partial = Some((message, 0));
@@ -233,9 +220,7 @@ impl Connection {
     }
 
     /// Sends the rest of a message. Returns whether all of it was sent.
-    ///
-    /// # Errors
-    /// The connection has ended.
+    /// Error: the connection has ended.
     pub fn resume(&mut self) -> Result<bool, Closed> {
         while let Some((message, sent)) = &mut self.partial {
             let rest = [IoSlice::new(&message.bytes[*sent..])];

@@ -104,12 +104,13 @@ struct Operation {
 pub(super) struct Dma {
     next_message: u16,
     next_operation: DmaId,
-    next_write: u64,
+    /// The number of the next write.
+    pub(super) next_write: u64,
     waiting: VecDeque<PendingPart>,
     operations: VecDeque<Operation>,
     /// Address of a write that a file did not accept. Later writes of the device, such as a
     /// completion entry, would report data that are not there.
-    lost_write: Option<u64>,
+    pub(super) lost_write: Option<u64>,
 }
 
 impl Dma {
@@ -119,11 +120,6 @@ impl Dma {
         self.waiting.clear();
         self.operations.clear();
         self.lost_write = None;
-    }
-
-    /// Address of a write that a file did not accept; returned once.
-    pub(super) fn take_lost_write(&mut self) -> Option<u64> {
-        self.lost_write.take()
     }
 
     /// Whether an access of `parts` fits, with at most `limit` bytes per message.
@@ -161,11 +157,6 @@ impl Dma {
     pub(super) fn files_written(&self) -> u64 {
         let to_files = self.waiting.iter().filter(|waiting| waiting.id.is_none());
         to_files.filter_map(|waiting| waiting.write).min().unwrap_or(self.next_write)
-    }
-
-    /// The number of the next write.
-    pub(super) fn next_write(&self) -> u64 {
-        self.next_write
     }
 
     /// Starts an access with pending `parts`, each cut to what one message or job carries. For
@@ -292,8 +283,7 @@ impl Dma {
         self.waiting.front().map(|waiting| waiting.deadline)
     }
 
-    /// Fails the oldest part if its deadline has passed; returns the operation that ends with
-    /// it.
+    /// Fails the oldest part if its deadline has passed; returns the operation that ends with it.
     pub(super) fn expire(&mut self, now: Instant, worker: &Worker) -> Option<Option<Ended>> {
         if self.deadline()? > now {
             return None;

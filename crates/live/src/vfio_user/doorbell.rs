@@ -1,5 +1,4 @@
-//! Doorbells in a page shared with the client: plain stores there become
-//! writes to the endpoint.
+//! Doorbells in a page shared with the client: plain stores there become writes to the endpoint.
 //!
 //! The page is a part of a BAR with write-only double words (NVMe Base 1.4, sections 3.1.24 and
 //! 3.1.25: reading a doorbell is vendor specific). The server polls it, takes each value and
@@ -32,10 +31,7 @@ pub const POLLED: usize = 65 * 8;
 pub struct Doorbells(Shared);
 
 impl Doorbells {
-    /// A page without a store.
-    ///
-    /// # Errors
-    /// The error of memfd_create or mmap.
+    /// A page without a store. Error: that of memfd_create or mmap.
     pub fn new() -> Result<Self, Errno> {
         let doorbells = Self(Shared::new("doorbells", OFFSET, LENGTH)?);
         doorbells.clear();
@@ -54,8 +50,7 @@ impl Doorbells {
         }
     }
 
-    /// Takes all stores, in the order of offsets, and calls `each` with the corresponding
-    /// write.
+    /// Takes all stores, in the order of offsets, and calls `each` with the corresponding write.
     pub fn poll(&self, mut each: impl FnMut(Action)) {
         for at in (0..POLLED).step_by(4) {
             // Load first: a swap would take the line from the client's cache every time.

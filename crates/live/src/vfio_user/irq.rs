@@ -1,6 +1,5 @@
-//! Interrupts to the guest by eventfd, and their masks (specification,
-//! VFIO_USER_DEVICE_SET_IRQS; Linux `drivers/vfio/pci/vfio_pci_intrs.c` for the meaning of the
-//! actions).
+//! Interrupts to the guest by eventfd, and their masks (specification, VFIO_USER_DEVICE_SET_IRQS;
+//! Linux `drivers/vfio/pci/vfio_pci_intrs.c` for the meaning of the actions).
 
 use crate::guest::ClientFile;
 use crate::mapping::Signaller;
@@ -61,8 +60,7 @@ impl Interrupts {
         }
     }
 
-    /// Drops the client's descriptors, masks and pending bits. The level of INTx is the
-    /// device's.
+    /// Drops the client's descriptors, masks and pending bits. The level of INTx is the device's.
     pub(super) fn disconnect(&mut self) {
         let (level, generation) = (self.level, self.unmask_generation + 1);
         let fresh = Self::new(self.count(), self.signaller);
@@ -100,11 +98,8 @@ impl Interrupts {
         self.vectors.iter().any(|vector| vector.fd.is_some())
     }
 
-    /// Carries SET_IRQS out.
-    ///
-    /// # Errors
-    /// `EINVAL` for what does not exist and for a descriptor that is no
-    /// eventfd, `ENOTSUP` for what the interrupt type cannot do.
+    /// Carries SET_IRQS out. Error: `EINVAL` for what does not exist and for a descriptor that is
+    /// no eventfd, `ENOTSUP` for what the interrupt type cannot do.
     pub(super) fn set(&mut self, set: &IrqSet, fds: Vec<ClientFile>) -> Result<(), Errno> {
         let info = self.info(set.index).ok_or(Errno::INVAL)?;
         let eventfd = matches!(set.data, IrqData::Eventfd);

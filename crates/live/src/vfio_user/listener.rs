@@ -54,11 +54,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `directory/number/cntrl`; creates the directories, and removes a dead
-    /// server's socket.
-    ///
-    /// # Errors
-    /// See [`BindError`].
+    /// Listens on `directory/number/cntrl`; creates the directories, and removes a dead server's
+    /// socket. Error: see [`BindError`].
     pub fn bind(directory: &Path, number: usize) -> Result<Self, BindError> {
         let folder = directory.join(number.to_string());
         let path = folder.join("cntrl");

@@ -17,9 +17,8 @@
 //!   DMA_WRITE message, as an MSI-X write may not pass data.
 //! - QEMU's buffer for the reply to VERSION is its request; errno 0 in an
 //!   error reply is a success to it.
-//! - SPDK sends VERSION without JSON, always uses message ID 0, pads requests,
-//!   adds a descriptor to DMA_UNMAP, wants each reply in one piece, and rings
-//!   doorbells in a mapped page.
+//! - SPDK sends VERSION without JSON, always uses message ID 0, pads requests, adds a descriptor to
+//!   DMA_UNMAP, expects each reply in one piece, and rings doorbells in a mapped page.
 //!
 //! Not here: migration, dirty-page tracking, twin sockets, ioeventfds, MSI.
 
@@ -28,7 +27,6 @@ mod config;
 mod connection;
 mod dma;
 mod doorbell;
-mod info;
 mod irq;
 mod listener;
 mod msix;
@@ -41,14 +39,13 @@ pub(crate) mod tests;
 mod transfer;
 
 pub(crate) use action::{Action, Presence, Token};
+pub(crate) use config::EndpointInfo;
 pub(crate) use dma::{Access, DmaError, DmaId};
-pub(crate) use info::EndpointInfo;
 pub(crate) use listener::BindError;
 pub(crate) use server::Server;
 
 /// Bytes of data in one region access; offered to the client as `max_data_xfer_size`.
 pub(crate) const MAX_DATA_XFER: usize = 64 << 10;
 
-/// Descriptors in one message; offered as `max_msg_fds`. QEMU treats a larger number as
-/// malformed.
+/// Descriptors in one message; offered as `max_msg_fds`. QEMU treats a larger number as malformed.
 pub(crate) const MAX_MSG_FDS: usize = 16;

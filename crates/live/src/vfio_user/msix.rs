@@ -44,9 +44,8 @@ impl Table {
         }
     }
 
-    /// Whether byte `offset` of `bar` is in the table or the pending bits: which, and the
-    /// offset in it. The second value is the number of bytes from `offset` on with the same
-    /// answer.
+    /// Whether byte `offset` of `bar` is in the table or the pending bits: which, and the offset in
+    /// it. The second value is the number of bytes from `offset` on with the same answer.
     pub fn msix_part(&self, bar: u8, offset: u64) -> (Option<(MsixPart, usize)>, u64) {
         let Some(capability) = self.capability else { return (None, u64::MAX) };
         let table = (capability.table, self.bytes.len() as u64, MsixPart::Table);

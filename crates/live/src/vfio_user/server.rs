@@ -2,12 +2,11 @@
 //! [`service`](Server::service) when it is ready, then [`poll`](Server::poll) until it returns
 //! `None`.
 
-use super::action::{Action, Input, Presence, Token};
+use super::action::Input;
 use super::connection::{Closed, Connection};
-use super::dma::Access;
-use super::info::EndpointInfo;
-use super::listener::{BindError, Listener};
+use super::listener::Listener;
 use super::session::Session;
+use super::{Access, Action, BindError, EndpointInfo, Presence, Token};
 use crate::guest::Worker;
 use bytes::Bytes;
 use rustix::event::{Timespec, epoll};
@@ -24,10 +23,10 @@ const BATCH: usize = 64;
 /// accepted.
 const MAX_TURNED_AWAY: usize = 16;
 
-const LISTENER: u64 = 0;
-const CLIENT: u64 = 1;
-const UNMASK: u64 = 2;
-const WORKERS: u64 = 3;
+const LISTENER: epoll::EventData = epoll::EventData::new_u64(0);
+const CLIENT: epoll::EventData = epoll::EventData::new_u64(1);
+const UNMASK: epoll::EventData = epoll::EventData::new_u64(2);
+const WORKERS: epoll::EventData = epoll::EventData::new_u64(3);
 
 #[derive(Debug)]
 pub struct Server {
@@ -55,21 +54,16 @@ pub struct Server {
 }
 
 impl Server {
-    /// Offers an endpoint on `directory/number/cntrl`.
-    ///
-    /// # Errors
-    /// See [`BindError`].
+    /// Offers an endpoint on `directory/number/cntrl`. Error: see [`BindError`].
     pub fn bind(directory: &Path, number: usize, info: EndpointInfo) -> Result<Self, BindError> {
         let session = Session::new(info)?;
         let listener = Listener::bind(directory, number)?;
         let fail =
             |errno: Errno| BindError::Io { path: listener.path.clone(), source: errno.into() };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail)?;
-        let data = epoll::EventData::new_u64(LISTENER);
-        epoll::add(&epoll, &listener.socket, data, epoll::EventFlags::IN).map_err(fail)?;
-        let data = epoll::EventData::new_u64(WORKERS);
-        epoll::add(&epoll, session.workers.wake(), data, epoll::EventFlags::IN).map_err(fail)?;
-        let interest = epoll::EventFlags::empty();
+        let input = epoll::EventFlags::IN;
+        epoll::add(&epoll, &listener.socket, LISTENER, input).map_err(fail)?;
+        epoll::add(&epoll, &session.workers.wake, WORKERS, input).map_err(fail)?;
         Ok(Self {
             listener,
             accepts: true,
@@ -77,7 +71,7 @@ impl Server {
             turned_away: session.workers.for_endpoint(),
             session,
             epoll,
-            interest,
+            interest: epoll::EventFlags::empty(),
             unmask: (0, None),
             closed: None,
         })
@@ -109,7 +103,7 @@ impl Server {
         if events.is_empty() {
             return;
         }
-        let ready = |which| events.iter().any(|event| event.data.u64() == which);
+        let ready = |which| events.iter().any(|event| { event.data } == which);
         if ready(WORKERS) {
             self.session.workers.clear_wake();
         }
@@ -127,7 +121,7 @@ impl Server {
     }
 
     fn can_serve_client(&self) -> bool {
-        self.connection.is_none() && self.session.can_serve_client()
+        self.connection.is_none() && self.session.workers.has_room()
     }
 
     /// Whether a waiting client can be served, or at least turned away.
@@ -148,7 +142,7 @@ impl Server {
                 }
                 continue;
             }
-            self.connection = Some(Connection::new(socket, self.session.disposal()));
+            self.connection = Some(Connection::new(socket, self.session.worker.disposal()));
             self.interest = epoll::EventFlags::empty();
             self.session.handle(now, Input::Connected);
             self.receive(now);
@@ -158,7 +152,7 @@ impl Server {
     fn receive(&mut self, now: Instant) {
         for _ in 0..BATCH {
             let Some(connection) = &mut self.connection else { return };
-            if !self.session.wants_input() {
+            if !self.session.accepts_input() {
                 if connection.hung_up() {
                     self.close(now, Closed::Eof);
                 }
@@ -175,14 +169,14 @@ impl Server {
     fn close(&mut self, now: Instant, why: Closed) {
         if let Some(connection) = self.connection.take() {
             // The worker may close it later.
-            let _ = epoll::delete(&self.epoll, connection.socket());
+            let _ = epoll::delete(&self.epoll, &connection.socket);
         }
         self.closed = Some(why);
         self.session.handle(now, Input::Disconnected);
     }
 
     fn flush(&mut self, now: Instant) {
-        if let Some(why) = self.session.take_must_close() {
+        if let Some(why) = self.session.client.must_close.take() {
             self.close(now, why);
         }
         while let Some(connection) = &mut self.connection {
@@ -214,31 +208,27 @@ impl Server {
             // Edge-triggered: a counter that is read one by one (EFD_SEMAPHORE) could otherwise
             // be ready for ever.
             let once = epoll::EventFlags::IN | epoll::EventFlags::ET;
-            let copy = unmask.and_then(|fd| fd.try_clone_to_owned().ok()).filter(|fd| {
-                let data = epoll::EventData::new_u64(UNMASK);
-                epoll::add(&self.epoll, fd, data, once).is_ok()
-            });
+            let copy = unmask.and_then(|fd| fd.try_clone_to_owned().ok());
+            let copy = copy.filter(|fd| epoll::add(&self.epoll, fd, UNMASK, once).is_ok());
             self.unmask = (generation, copy);
         }
         if self.accepts != self.may_accept() {
             self.accepts = !self.accepts;
             let mut events = epoll::EventFlags::empty();
             events.set(epoll::EventFlags::IN, self.accepts);
-            let data = epoll::EventData::new_u64(LISTENER);
-            let _ = epoll::modify(&self.epoll, &self.listener.socket, data, events);
+            let _ = epoll::modify(&self.epoll, &self.listener.socket, LISTENER, events);
         }
         let Some(connection) = &self.connection else { return };
         let mut events = epoll::EventFlags::RDHUP;
-        events.set(epoll::EventFlags::IN, self.session.wants_input());
+        events.set(epoll::EventFlags::IN, self.session.accepts_input());
         events.set(epoll::EventFlags::OUT, connection.blocked());
         if events == self.interest {
             return;
         }
-        let data = epoll::EventData::new_u64(CLIENT);
         let result = if self.interest.is_empty() {
-            epoll::add(&self.epoll, connection.socket(), data, events)
+            epoll::add(&self.epoll, &connection.socket, CLIENT, events)
         } else {
-            epoll::modify(&self.epoll, connection.socket(), data, events)
+            epoll::modify(&self.epoll, &connection.socket, CLIENT, events)
         };
         self.interest = events;
         if let Err(errno) = result {

@@ -1,9 +1,9 @@
 //! For tests and fuzz targets: an endpoint, and random messages for a session.
 
-use super::action::{Action, Input, Presence};
+use super::action::Input;
 use super::connection::{Incoming, MAX_PAYLOAD};
-use super::info::EndpointInfo;
 use super::session::Session;
+use super::{Action, EndpointInfo, Presence};
 use bytes::Bytes;
 use pcie::enumerate::Bar;
 use wire::vfio_user::Header;
@@ -44,9 +44,8 @@ pub(crate) fn shared_endpoint() -> EndpointInfo {
     EndpointInfo { doorbells: true, ..plain_endpoint() }
 }
 
-/// Reads `input` as a list of operations on a session (connect, message,
-/// disconnect, reply, DMA, interrupt, time) and carries them out. Panics if a
-/// promise of [`Session`] is broken.
+/// Reads `input` as a list of operations on a session (connect, message, disconnect, reply, DMA,
+/// interrupt, time) and carries them out. Panics if a promise of [`Session`] is broken.
 pub fn run_messages(input: &[u8]) {
     let Ok(mut session) = Session::new(shared_endpoint()) else { return };
     let mut now = Instant::ZERO;
@@ -93,7 +92,7 @@ pub fn run_messages(input: &[u8]) {
                     session.reply(now, token, if operation < 0x80 { Ok(&[]) } else { result });
                 }
             }
-            _ if session.wants_input() => {
+            _ if session.accepts_input() => {
                 if !connected {
                     session.handle(now, Input::Connected);
                     connected = true;
@@ -125,7 +124,7 @@ pub fn run_messages(input: &[u8]) {
                 Action::ConfigRead { token, .. }
                 | Action::ConfigWrite { token, .. }
                 | Action::BarRead { token, .. }
-                | Action::Reset { token, .. }
+                | Action::Reset { token }
                 | Action::ClientGone { token } => tokens.push(token),
                 Action::BarWrite { offset, data, .. } => {
                     assert!(!data.is_empty() && offset + data.len() as u64 <= 0x4000);

@@ -12,7 +12,7 @@ impl Session {
     /// Handles an MSI-X write of the function. The interrupt reaches the guest after all
     /// earlier writes to guest memory.
     pub fn signal(&mut self, vector: u16) {
-        if self.msix_enabled {
+        if self.client.msix_enabled {
             self.interrupt(Interrupt::Msix(vector));
         } else {
             self.counters.lost_interrupts += 1;
@@ -24,28 +24,28 @@ impl Session {
         if level {
             self.interrupt(Interrupt::Intx);
         } else {
-            self.held_interrupts.retain(|(_, source)| *source != Interrupt::Intx);
+            self.client.held_interrupts.retain(|(_, source)| *source != Interrupt::Intx);
             self.interrupts.set_intx(false);
         }
     }
 
     fn interrupt(&mut self, source: Interrupt) {
-        let barrier = self.dma.next_write();
+        let barrier = self.dma.next_write;
         if self.dma.writes_answered() >= barrier {
             self.deliver(source);
             return;
         }
         // Two of the same interrupt are enough: the later one waits for more writes.
-        let mut same = self.held_interrupts.iter_mut().filter(|(_, other)| *other == source);
+        let mut same = self.client.held_interrupts.iter_mut().filter(|(_, other)| *other == source);
         match (same.next(), same.next()) {
             (Some(_), Some(later)) => later.0 = barrier,
-            _ => self.held_interrupts.push_back((barrier, source)),
+            _ => self.client.held_interrupts.push_back((barrier, source)),
         }
     }
 
     fn deliver(&mut self, source: Interrupt) {
         match source {
-            _ if self.must_close.is_some() => self.counters.lost_interrupts += 1,
+            _ if self.client.must_close.is_some() => self.counters.lost_interrupts += 1,
             Interrupt::Intx => self.interrupts.set_intx(true),
             Interrupt::Msix(vector) => self.interrupts.signal(vector),
         }
@@ -53,12 +53,12 @@ impl Session {
 
     fn release_interrupts(&mut self) {
         let answered = self.dma.writes_answered();
-        for _ in 0..self.held_interrupts.len() {
-            let Some((barrier, source)) = self.held_interrupts.pop_front() else { return };
+        for _ in 0..self.client.held_interrupts.len() {
+            let Some((barrier, source)) = self.client.held_interrupts.pop_front() else { return };
             if barrier <= answered {
                 self.deliver(source);
             } else {
-                self.held_interrupts.push_back((barrier, source));
+                self.client.held_interrupts.push_back((barrier, source));
             }
         }
     }
@@ -77,7 +77,7 @@ impl Session {
     fn failed<T>(&mut self, error: DmaError) -> Access<T> {
         self.counters.dma_faults += 1;
         if let Some(address) = self.memory.lost() {
-            self.must_close = Some(Closed::MemoryLost(address));
+            self.client.must_close = Some(Closed::MemoryLost(address));
         }
         Access::Failed(error)
     }
@@ -110,7 +110,7 @@ impl Session {
         if length > MAX_DMA {
             return Some(self.failed(DmaError::TooLong));
         }
-        if self.must_close.is_some() {
+        if self.client.must_close.is_some() {
             return Some(self.failed(DmaError::Fault));
         }
         self.must_wait(address, length, write).then_some(Access::Full)
@@ -130,7 +130,7 @@ impl Session {
         };
         let Ok((parts, at_once)) = parts else { return self.failed(DmaError::Fault) };
         let limit = self.client_xfer;
-        if self.outgoing_bytes >= MAX_OUTGOING || !self.dma.has_room(&parts, limit) {
+        if self.client.outgoing_bytes >= MAX_OUTGOING || !self.dma.has_room(&parts, limit) {
             return Access::Full;
         }
         for Part { at, address, length, .. } in at_once {
@@ -152,7 +152,7 @@ impl Session {
     /// Whether an access could overtake a pending write: a read or write may not pass a posted
     /// write (PCI Express Base 4.0, section 2.4.1).
     fn must_wait(&self, address: u64, length: usize, write: bool) -> bool {
-        self.dma.writes_answered() < self.dma.next_write()
+        self.dma.writes_answered() < self.dma.next_write
             && self
                 .parts(address, length, write)
                 .is_ok_and(|(parts, _)| self.dma.could_overtake(&parts, length))
@@ -166,12 +166,12 @@ impl Session {
     }
 
     pub(super) fn dma_ended(&mut self, ended: Option<Ended>) {
-        if let Some(address) = self.dma.take_lost_write() {
-            self.must_close = Some(Closed::WriteLost(address));
+        if let Some(address) = self.dma.lost_write.take() {
+            self.client.must_close = Some(Closed::WriteLost(address));
         }
         if let Some((id, result)) = ended {
             self.counters.dma_faults += u64::from(result.is_err());
-            self.ended.push_back((id, result));
+            self.client.ended.push_back((id, result));
         }
         self.release_interrupts();
     }

@@ -6,8 +6,7 @@ use std::process::Command;
 
 const INSIDE: &str = "FARLANE_TEST_IN_USER_NAMESPACE";
 
-/// Runs the body of the test `name`, with its module, in a network namespace
-/// that ends with it.
+/// Runs the body of the test `name`, with its module, in a network namespace that ends with it.
 pub fn isolated(name: &str, body: impl FnOnce(&Namespace)) {
     match Namespace::new() {
         Ok(home) => home.enter(|| body(&home)).unwrap(),
@@ -18,9 +17,9 @@ pub fn isolated(name: &str, body: impl FnOnce(&Namespace)) {
             again.arg(std::env::current_exe().unwrap());
             again.args(["--exact", name, "--nocapture"]).env(INSIDE, "1");
             let output = again.output().unwrap_or_else(|why| panic!("{error}; unshare: {why}"));
-            let said = String::from_utf8_lossy(&output.stdout).into_owned()
+            let text = String::from_utf8_lossy(&output.stdout).into_owned()
                 + &String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success() && said.contains("1 passed"), "{error}; {said}");
+            assert!(output.status.success() && text.contains("1 passed"), "{error}; {text}");
         }
         Err(error) => panic!("{error}"),
     }

@@ -8,14 +8,13 @@ use live::{Clock, Control, DeviceNode, Machine, Poller, Report, Waiting};
 use pcie::dma_test::{self, DmaTest, driver};
 use pcie::enumerate::{self, Node};
 use pcie::{Bus, Ram, root};
+use rustix::net::{RecvFlags, recv};
 use std::cell::RefCell;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -66,8 +65,8 @@ fn bind(at: &Address, raw: RawSettings) -> CarrierListener {
 /// A device node in a thread, until it is dropped or stopped.
 pub struct Far {
     pub address: Address,
-    stopped: Arc<AtomicBool>,
-    waker: UnixStream,
+    /// The node stops when this is closed.
+    waker: Option<UnixStream>,
     thread: Option<JoinHandle<Report>>,
 }
 
@@ -79,10 +78,8 @@ impl Far {
 
     /// Listens in the network namespace of the caller.
     pub fn listen(at: Address, link: Link) -> Self {
-        let stopped = Arc::new(AtomicBool::new(false));
         let (wake, waker) = UnixStream::pair().unwrap();
         let (announce, announced) = channel();
-        let flag = stopped.clone();
         let thread = std::thread::spawn(move || {
             let listener = bind(&at, link.raw);
             let max_payload = link.max_payload.into();
@@ -92,19 +89,20 @@ impl Far {
             let mut node =
                 DeviceNode::new(Clock::start(), poller, listener, settings, function).unwrap();
             announce.send(node.address().unwrap()).unwrap();
-            let wanted = || match flag.load(Ordering::SeqCst) {
-                true => Control::Stop,
-                false => Control::Serve,
+            let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+            let control = || match recv(&wake, &mut [0; 1][..], peek) {
+                Ok(_) => Control::Stop,
+                Err(_) => Control::Serve,
             };
-            node.run(wake.as_fd(), wanted, |_| {}).unwrap();
+            node.run(wake.as_fd(), control, |_| {}).unwrap();
             node.report()
         });
-        Self { address: announced.recv().unwrap(), stopped, waker, thread: Some(thread) }
+        let address = announced.recv().unwrap();
+        Self { address, waker: Some(waker), thread: Some(thread) }
     }
 
     pub fn stop(&mut self) -> Option<Report> {
-        self.stopped.store(true, Ordering::SeqCst);
-        let _ = self.waker.write(&[1]);
+        self.waker = None;
         self.thread.take().map(|thread| thread.join().unwrap())
     }
 }

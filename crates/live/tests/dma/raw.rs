@@ -100,7 +100,7 @@ fn faulty(home: &Namespace, congestion: Config, thousandth: u64, seed: u64) {
     let mut far = away.enter(|| Far::listen(listen("far0"), link)).unwrap();
     let mut near = Near::connect(link, &[through("near0", &far)]);
     copies(&mut near, 16);
-    for (what, count) in FAULTS.iter().zip(relay.count.iter()) {
+    for (what, count) in FAULTS.iter().zip(relay.state.count.iter()) {
         assert!(count.load(Ordering::Relaxed) > 0, "nothing was {what}");
     }
     let report = far.stop().expect("it ran");
@@ -133,13 +133,13 @@ fn a_far_side_that_falls_silent_is_lost_and_may_come_back() {
         let far = away.enter(|| Far::listen(listen("far0"), Link::new(256))).unwrap();
         let mut near = Near::connect(Link::new(256), &[through("near0", &far)]);
         copies(&mut near, 2);
-        relay.cut(true);
+        relay.state.cut.store(true, Ordering::SeqCst);
         let before = near.machine.clock().now();
         assert_eq!(near.copy(0, RAM, RAM + 4096, 64), Err(None), "all ones");
         let took = near.machine.clock().now() - before;
         assert!(!near.machine.attached().upstream().tunnel(0).is_up());
         assert!(took < Duration::from_ms(3_000), "{took}");
-        relay.cut(false);
+        relay.state.cut.store(false, Ordering::SeqCst);
         while !near.machine.attached().upstream().tunnel(0).is_up() {
             let (moved, timer) = near.machine.pump(&mut near.memory).unwrap();
             near.machine.wait(moved, timer).unwrap();

@@ -3,6 +3,7 @@
 
 use live::net::{Filter, Interface, Namespace, PacketSocket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use stats::random::Random;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -11,12 +12,19 @@ use wire::raw::ETHERTYPE;
 /// A fault, by its index in the arrays of shares and counts.
 pub const FAULTS: [&str; 4] = ["lost", "doubled", "late", "nonsense"];
 
+/// What a relay and its thread share.
+#[derive(Default)]
+pub struct State {
+    /// How often each fault has happened.
+    pub count: [AtomicU64; 4],
+    /// All frames are blocked.
+    pub cut: AtomicBool,
+    stop: AtomicBool,
+}
+
 /// Runs until it is dropped.
 pub struct Relay {
-    /// How often each fault has happened.
-    pub count: Arc<[AtomicU64; 4]>,
-    cut: Arc<AtomicBool>,
-    stop: Arc<AtomicBool>,
+    pub state: Arc<State>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -31,33 +39,21 @@ impl Relay {
                 })
                 .unwrap()
         });
-        let (count, cut, stop) = (Arc::<[AtomicU64; 4]>::default(), Arc::default(), Arc::default());
-        let mut worker = Worker {
-            sockets,
-            faults,
-            random: seed,
-            held: [None, None],
-            count: count.clone(),
-            cut: Arc::clone(&cut),
-        };
-        let stopped = Arc::<AtomicBool>::clone(&stop);
+        let state = Arc::<State>::default();
+        let (held, random) = ([None, None], Random::new(seed));
+        let mut worker = Worker { sockets, faults, random, held, state: state.clone() };
         let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::SeqCst) {
+            while !worker.state.stop.load(Ordering::SeqCst) {
                 worker.turn();
             }
         });
-        Self { count, cut, stop, thread: Some(thread) }
-    }
-
-    /// Blocks all frames from now on, or none.
-    pub fn cut(&self, cut: bool) {
-        self.cut.store(cut, Ordering::SeqCst);
+        Self { state, thread: Some(thread) }
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
+        self.state.stop.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -67,11 +63,10 @@ impl Drop for Relay {
 struct Worker {
     sockets: [PacketSocket; 2],
     faults: [u64; 4],
-    random: u64,
+    random: Random,
     /// Delayed frames, by output port.
     held: [Option<Vec<u8>>; 2],
-    count: Arc<[AtomicU64; 4]>,
-    cut: Arc<AtomicBool>,
+    state: Arc<State>,
 }
 
 impl Worker {
@@ -90,7 +85,7 @@ impl Worker {
             for _ in 0..16 {
                 let received = self.sockets[port].receive(&mut buffer);
                 let Ok(Some(length)) = received else { break };
-                if !self.cut.load(Ordering::SeqCst) {
+                if !self.state.cut.load(Ordering::SeqCst) {
                     self.pass(to, &buffer[..length]);
                 }
             }
@@ -99,13 +94,13 @@ impl Worker {
 
     fn pass(&mut self, to: usize, frame: &[u8]) {
         let late = self.held[to].take();
-        let (roll, mut bound) = (self.roll(), 0);
+        let (roll, mut bound) = (self.random.below(1000), 0);
         let fault = self.faults.iter().position(|share| {
             bound += share;
             roll < bound
         });
         if let Some(fault) = fault {
-            self.count[fault].fetch_add(1, Ordering::Relaxed);
+            self.state.count[fault].fetch_add(1, Ordering::Relaxed);
         }
         match fault.map(|fault| FAULTS[fault]) {
             Some("lost") => {}
@@ -114,7 +109,7 @@ impl Worker {
                 let mut mangled = frame.to_vec();
                 // Version, kind, length, connection: all invalid.
                 let (at, bits) =
-                    [(14, 0xe0), (14, 0x0c), (15, 0xf0), (18, 0xff)][self.roll() as usize % 4];
+                    [(14, 0xe0), (14, 0x0c), (15, 0xf0), (18, 0xff)][self.random.below(4) as usize];
                 mangled[at] |= bits;
                 self.put(to, &mangled);
                 self.put(to, frame);
@@ -131,13 +126,5 @@ impl Worker {
     fn put(&mut self, to: usize, frame: &[u8]) {
         // A frame that does not fit is lost.
         let _ = self.sockets[to].send(frame);
-    }
-
-    /// 0 to 999 (xorshift64).
-    fn roll(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % 1000
     }
 }

@@ -70,7 +70,7 @@ fn payloads_are_what_both_sides_take_and_no_more() {
 }
 
 #[test]
-fn every_packet_is_guarded_where_the_host_wants_it() {
+fn every_packet_has_a_digest_if_the_host_asks_for_it() {
     for ecrc in [false, true] {
         let link = Link { ecrc, ..Link::new(512) };
         let mut far = Far::start(link);

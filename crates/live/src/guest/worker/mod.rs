@@ -1,9 +1,8 @@
 //! A thread for system calls on files of a client, which may block for ever.
 //!
-//! The server of a file system can be slow, hang (NFS) or be the client itself (FUSE). Then a
-//! read, a write and even a close sleep as long as that server likes, perhaps beyond the end of
-//! the process. A [`Worker`] per client makes these calls, and the node's loop never waits for
-//! it.
+//! The server of a file system can be slow, hang (NFS) or be the client itself (FUSE). Then a read,
+//! a write and even a close sleep as long as that server likes, perhaps beyond the end of the
+//! process. A [`Worker`] per client makes these calls, and the node's loop never waits for it.
 //!
 //! A thread that hangs in the kernel cannot be ended. A client that connects repeatedly must
 //! not leave one behind each time: an endpoint has at most [`MAX_WORKERS`], and takes no client
@@ -15,7 +14,7 @@ pub use client_file::ClientFile;
 
 use bytes::Bytes;
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,8 +26,7 @@ pub const MAX_WORKERS: usize = 16;
 /// Names a job: the access, and the byte offset in it.
 pub type JobId = (u64, usize);
 
-/// The result of a job: a read's bytes, or no bytes for a write; `None` if some bytes do not
-/// exist.
+/// The result of a job: a read's bytes, or no bytes for a write; `None` if some bytes do not exist.
 pub type Ended = (JobId, Option<Bytes>);
 
 /// The workers of one endpoint.
@@ -36,15 +34,12 @@ pub type Ended = (JobId, Option<Bytes>);
 pub struct Workers {
     /// Each thread holds a copy.
     alive: Arc<()>,
-    /// Readable when a job has ended.
-    wake: Arc<OwnedFd>,
+    /// Readable when a job has ended; see [`clear_wake`](Self::clear_wake).
+    pub wake: Arc<OwnedFd>,
 }
 
 impl Workers {
-    /// No workers yet.
-    ///
-    /// # Errors
-    /// If the kernel gives no eventfd.
+    /// No workers yet. Error: if the kernel gives no eventfd.
     pub fn new() -> Result<Self, Errno> {
         let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Self { alive: Arc::new(()), wake: Arc::new(wake) })
@@ -60,8 +55,7 @@ impl Workers {
         self.with(Arc::downgrade(&self.alive))
     }
 
-    /// A worker of the endpoint itself; its thread does not count among those
-    /// of clients.
+    /// A worker of the endpoint itself; its thread does not count among those of clients.
     pub fn for_endpoint(&self) -> Worker {
         self.with(Weak::new())
     }
@@ -73,11 +67,6 @@ impl Workers {
             alive,
             wake: self.wake.clone(),
         }))
-    }
-
-    /// Readable when a job has ended; see [`clear_wake`](Self::clear_wake).
-    pub fn wake(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
     }
 
     /// Clears the event of [`wake`](Self::wake).

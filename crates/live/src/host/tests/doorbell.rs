@@ -2,16 +2,18 @@
 //! read, and does not wait for an earlier register read.
 
 use crate::attached::{Attached, Switch};
+use crate::folder::Folder;
 use crate::host::event_limits::HostEventLimiter;
 use crate::host::{EndpointChange, HostEvent, HostNode};
 use crate::links::Links;
 use crate::net::{Address, CarrierListener, RawSettings};
 use crate::poller::{Poller, Waiting};
-use crate::vfio_user::tests::client::{Client, Folder, access, message};
+use crate::vfio_user::tests::client::{Client, access, message};
 use crate::{Clock, Control, DeviceNode};
 use pcie::dma_test::{DmaTest, Settings, register};
 use pcie::enumerate;
 use pcie::{Function, Input, Output, Ready, root};
+use rustix::net::{RecvFlags, recv};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -65,10 +67,9 @@ fn thread(run: impl FnOnce(UnixStream) + Send + 'static) -> (UnixStream, JoinHan
 }
 
 /// Serves until the other end of `wake` closes.
-fn control(wake: &UnixStream) -> impl FnMut() -> Control + use<> {
-    let wake = wake.try_clone().unwrap();
-    wake.set_nonblocking(true).unwrap();
-    move || match rustix::net::recv(&wake, &mut [0; 1][..], rustix::net::RecvFlags::PEEK) {
+fn control(wake: &UnixStream) -> impl FnMut() -> Control {
+    let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    move || match recv(wake, &mut [0; 1][..], peek) {
         Ok(_) => Control::Stop,
         Err(_) => Control::Serve,
     }
@@ -121,9 +122,9 @@ fn a_doorbell_goes_in_the_turn_in_which_it_is_read() {
     let folder = Folder::new();
     let (announce, announced) = channel();
     let (waker, far) = thread(move |wake| device(announce, wake));
-    let mut near = host(announced.recv().unwrap(), &folder.0);
+    let mut near = host(announced.recv().unwrap(), &folder);
     let mut lines = HostEventLimiter::new(HostEvent::Suppressed);
-    let client = Client::greeted(&folder.0.join("0/cntrl"), 1);
+    let client = Client::greeted(&folder.join("0/cntrl"), 1);
     let mut back = false;
     while !back {
         near.turn(&mut lines, &mut |event| back |= is_back(&event)).unwrap();
@@ -154,7 +155,7 @@ fn a_doorbell_does_not_wait_for_a_register_that_is_not_answered() {
     let (announce, announced) = channel();
     let (far_waker, far) = thread(move |wake| device(announce, wake));
     let peer = announced.recv().unwrap();
-    let path = folder.0.clone();
+    let path = folder.to_owned();
     let (ready, offered) = channel();
     let (near_waker, near) = thread(move |wake| {
         let emit = |event| {
@@ -165,7 +166,7 @@ fn a_doorbell_does_not_wait_for_a_register_that_is_not_answered() {
         host(peer, &path).run(wake.as_fd(), control(&wake), emit).unwrap();
     });
     offered.recv().unwrap();
-    let client = Client::greeted(&folder.0.join("0/cntrl"), 1);
+    let client = Client::greeted(&folder.join("0/cntrl"), 1);
     assert_eq!(client.receive().header.error, None);
     let read = access(0, register::LENGTH, 4, &[]);
     client.send(&message(2, Command::RegionRead.number(), &read, false), &[]);

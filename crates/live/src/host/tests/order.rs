@@ -2,9 +2,10 @@
 //! any order at any time.
 
 use super::BARE;
+use crate::folder::Folder;
 use crate::host::endpoint::Endpoint;
 use crate::vfio_user::testing::plain_endpoint;
-use crate::vfio_user::tests::client::{Client, Folder, access, eventfd, message};
+use crate::vfio_user::tests::client::{Client, access, encoded, eventfd, message};
 use pcie::enumerate::{Bar, Device, Kind, Msix, Node, Settings};
 use pcie::software::{Bus, Request, RequestId};
 use proptest::prelude::*;
@@ -79,7 +80,7 @@ impl World {
         let (folder, bus) = (Folder::new(), Bus::new());
         let settings = Settings::default();
         let endpoint =
-            Endpoint::offer(&folder.0, 0, 0, node(), plain_endpoint(), bus.clone(), settings);
+            Endpoint::offer(&folder, 0, 0, node(), plain_endpoint(), bus.clone(), settings);
         let endpoint = endpoint.unwrap();
         let client = Client::greeted(endpoint.server.path(), 9999);
         let mut world = Self {
@@ -107,36 +108,24 @@ impl World {
         let number = self.commands.len();
         self.commands.push(command);
         let (at, place) = (16 * number as u64, u64::from(CONFIG) + 4 * number as u64);
-        let mut payload = Vec::new();
         let mut fds = Vec::new();
         let event = eventfd();
-        let name = match command {
-            C::Posted | C::Write => {
-                payload = access(0, at, 4, &[number as u8; 4]);
-                Command::RegionWrite
-            }
-            C::Read(length) => {
-                payload = access(0, at, length, &[]);
-                Command::RegionRead
-            }
-            C::ConfigRead => {
-                payload = access(region_index::CONFIG, place, 4, &[]);
-                Command::RegionRead
-            }
+        let (name, payload) = match command {
+            C::Posted | C::Write => (Command::RegionWrite, access(0, at, 4, &[number as u8; 4])),
+            C::Read(length) => (Command::RegionRead, access(0, at, length, &[])),
+            C::ConfigRead => (Command::RegionRead, access(region_index::CONFIG, place, 4, &[])),
             C::ConfigWrite => {
-                payload = access(region_index::CONFIG, place, 4, &[1; 4]);
-                Command::RegionWrite
+                (Command::RegionWrite, access(region_index::CONFIG, place, 4, &[1; 4]))
             }
             C::Map => {
-                let address = (number as u64) << 12;
-                DmaMap { flags: DMA_FLAG_READ, offset: 0, address, size: 4096 }
-                    .encode(&mut payload);
-                Command::DmaMap
+                let (flags, address) = (DMA_FLAG_READ, (number as u64) << 12);
+                let map = DmaMap { flags, offset: 0, address, size: 4096 };
+                (Command::DmaMap, encoded(|out| map.encode(out)))
             }
             C::Unmap => {
-                DmaUnmap { argsz: 24, flags: DMA_UNMAP_FLAG_ALL, address: 0, size: 0 }
-                    .encode(&mut payload);
-                Command::DmaUnmap
+                let flags = DMA_UNMAP_FLAG_ALL;
+                let unmap = DmaUnmap { argsz: 24, flags, address: 0, size: 0 };
+                (Command::DmaUnmap, encoded(|out| unmap.encode(out)))
             }
             C::SetIrqs => {
                 // Alternately: MSI-X is on while a vector has a descriptor.
@@ -145,10 +134,10 @@ impl World {
                 let data = if on { IrqData::Eventfd } else { IrqData::None };
                 fds.extend(on.then(|| event.as_fd()));
                 let (action, count) = (IrqAction::Trigger, u32::from(on));
-                IrqSet { data, action, index: 2, start: 0, count }.encode(&mut payload);
-                Command::DeviceSetIrqs
+                let set = IrqSet { data, action, index: 2, start: 0, count };
+                (Command::DeviceSetIrqs, encoded(|out| set.encode(out)))
             }
-            C::Reset => Command::DeviceReset,
+            C::Reset => (Command::DeviceReset, Vec::new()),
         };
         let bytes = message(number as u16, name.number(), &payload, command == C::Posted);
         self.client.send(&bytes, &fds);

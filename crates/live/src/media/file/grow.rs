@@ -1,6 +1,6 @@
 //! Makes a file longer.
 
-use super::open::about;
+use crate::about;
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::process::{Resource, getrlimit};
 use std::fs::File;
@@ -9,9 +9,7 @@ use std::io;
 /// Makes a file of `length` bytes `size` bytes long, durably. The new part is reserved, so that
 /// a full disk is an error now and not a failed write of the guest later; with `sparse` it is
 /// allocated as it is written.
-///
-/// # Errors
-/// A sentence without the file's name. The file may be longer than before.
+/// Error: a sentence without the file's name. The file may be longer than before.
 pub(super) fn grow(file: &File, length: u64, size: u64, sparse: bool) -> io::Result<()> {
     let more = size - length;
     // Beyond the limit the kernel would end this process with SIGXFSZ.
@@ -19,12 +17,11 @@ pub(super) fn grow(file: &File, length: u64, size: u64, sparse: bool) -> io::Res
         return Err(io::Error::other(format!("{size} bytes are more than `ulimit -f` allows")));
     }
     if sparse {
-        file.set_len(size)
-            .map_err(|error| about(&format!("cannot grow to {size} bytes"), error))?;
+        file.set_len(size).map_err(|error| about(format!("cannot grow to {size} bytes"), error))?;
     } else {
         check_space(file, more)?;
         reserve(file, length, more).map_err(|error| {
-            about(&format!("cannot reserve {more} bytes ('sparse' reserves none)"), error)
+            about(format!("cannot reserve {more} bytes ('sparse' reserves none)"), error)
         })?;
     }
     file.sync_all().map_err(|error| about("cannot make its length durable", error))

@@ -9,10 +9,11 @@ mod tests;
 
 use super::record::{ImageFolder, RecordKeeper, boot_id};
 use super::{Media, done, status_of};
+use crate::about;
 use bytes::Bytes;
 use grow::grow;
 use nvme::block::{Completion, Error, Operation, Request};
-use open::{Opened, Undo, about};
+use open::{Opened, Undo};
 use opened_record::OpenedRecord;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{FallocateFlags, fallocate};
@@ -70,28 +71,22 @@ struct Shared {
 
 impl FileMedia {
     /// Opens `path`. A file that this created or grew is removed or restored if the medium is
-    /// dropped before [`Media::begin`].
-    ///
-    /// # Errors
-    /// A sentence that names the file.
+    /// dropped before [`Media::begin`]. Error: a sentence that names the file.
     pub fn open(path: &Path, options: FileOptions) -> io::Result<Self> {
-        Self::open_in_boot(path, options, &boot_id())
+        Self::open_in_boot(path, options, &boot_id()).map_err(|error| about(path.display(), error))
     }
 
-    /// The same, with `boot` as the identity of this boot of the machine.
+    /// The same, with `boot` as the identity of this boot of the machine. Errors do not name the
+    /// file.
     fn open_in_boot(path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {
         let name = path.display().to_string();
-        Self::open_named(name.clone(), path, options, boot).map_err(|error| about(&name, error))
-    }
-
-    fn open_named(name: String, path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {
         let create = options.size.is_some() && !options.read_only;
         let mut opened = Opened::new(path, options.read_only, create)?;
         let record = OpenedRecord::open(path, &opened, options.read_only, boot)?;
         let length = opened.length;
         let size = served_size(record.size, length, options)?;
         if size > length {
-            opened.undo.grows(length);
+            opened.undo.length = Some(length);
             grow(&opened.file, length, size, options.sparse)?;
         }
         let (notices, received) = channel();
@@ -202,7 +197,7 @@ impl Shared {
         let Some(keeper) = &self.keeper else { return Ok(()) };
         let mut keeper = keeper.lock().expect("no worker panics with the lock");
         let changed = change(&mut keeper);
-        let record = keeper.folder().path().display();
+        let record = keeper.folder.record.display();
         match changed {
             Ok(None) => Ok(()),
             Ok(Some(error)) => {
@@ -264,12 +259,11 @@ fn zero(file: &File, offset: u64, length: u64) -> io::Result<Bytes> {
 
 impl Media for FileMedia {
     fn start(&mut self, request: Request) -> Option<Completion> {
-        let writes = !matches!(request.operation, Operation::Read { .. } | Operation::Flush);
-        if writes && self.read_only {
-            return Some(Err(Error::ReadOnly));
-        }
-        if self.read_only && request.operation == Operation::Flush {
-            return Some(done());
+        match request.operation {
+            Operation::Flush if self.read_only => return Some(done()),
+            Operation::Read { .. } => {}
+            _ if self.read_only => return Some(Err(Error::ReadOnly)),
+            _ => {}
         }
         match &self.requests {
             Some(requests) if requests.send(request).is_ok() => None,

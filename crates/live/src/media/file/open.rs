@@ -1,5 +1,6 @@
 //! Opens an image: locks it, checks its type, and leaves nothing behind if the start fails.
 
+use crate::about;
 use crate::media::leads_to;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
@@ -22,9 +23,7 @@ pub(super) struct Opened {
 
 impl Opened {
     /// Opens and locks `path`; with `create`, creates it if it does not exist.
-    ///
-    /// # Errors
-    /// A sentence without the path.
+    /// Error: a sentence without the path.
     pub fn new(path: &Path, read_only: bool, create: bool) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         // Opening must not wait for the far end of a pipe.
@@ -58,11 +57,6 @@ impl Opened {
     }
 }
 
-/// Adds what failed to the error's text.
-pub(super) fn about(what: &str, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what}: {error}"))
-}
-
 /// Undoes a failed start when dropped: removes a file that the start created, and restores the
 /// length of one that it grew.
 #[derive(Debug)]
@@ -71,15 +65,10 @@ pub(super) struct Undo {
     path: PathBuf,
     created: bool,
     /// The old length of a file that grows.
-    length: Option<u64>,
+    pub length: Option<u64>,
 }
 
 impl Undo {
-    /// The file of `length` bytes is about to grow.
-    pub fn grows(&mut self, length: u64) {
-        self.length = Some(length);
-    }
-
     /// Keeps the file: it is served now.
     pub fn disarm(mut self) {
         (self.created, self.length) = (false, None);

@@ -20,10 +20,7 @@ pub(super) struct OpenedRecord {
 }
 
 impl OpenedRecord {
-    /// Reads the record; writes nothing.
-    ///
-    /// # Errors
-    /// A sentence without the file's name.
+    /// Reads the record; writes nothing. Error: a sentence without the file's name.
     pub fn open(path: &Path, opened: &Opened, read_only: bool, boot: &str) -> io::Result<Self> {
         let found = Found::new(&opened.metadata, opened.length);
         let Some(folder) = ImageFolder::image(path, &opened.metadata) else {
@@ -34,7 +31,7 @@ impl OpenedRecord {
             };
             return Ok(Self { keeper: None, incarnation, size: opened.length, notes });
         };
-        let record = folder.path().display().to_string();
+        let record = folder.record.display().to_string();
         let (writable, fresh) = (folder.is_writable(), opened.created);
         let (mut keeper, mut comparison) = RecordKeeper::open(folder, &found, boot, fresh)
             .map_err(|error| {

@@ -1,6 +1,7 @@
 //! A file as a block store.
 
 use super::*;
+use crate::folder::Folder;
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
@@ -10,15 +11,12 @@ const READ_ONLY: FileOptions = FileOptions { size: None, sparse: false, read_onl
 const AS_IT_IS: FileOptions = FileOptions { read_only: false, ..READ_ONLY };
 const NEW: FileOptions = FileOptions { size: Some(MIB), ..AS_IT_IS };
 
-/// A temporary folder, removed on drop.
-struct Scratch(PathBuf);
+/// A folder with an image.
+struct Scratch(Folder);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
-        let name = format!("farlane-media-{}-{name}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir(&folder).unwrap();
-        Self(folder)
+    fn new() -> Self {
+        Self(Folder::new())
     }
 
     fn image(&self) -> PathBuf {
@@ -29,13 +27,18 @@ impl Scratch {
         self.0.join("disk.img.farlane")
     }
 
+    fn image_length(&self) -> u64 {
+        self.image().metadata().unwrap().len()
+    }
+
+    /// The record's text.
     fn text(&self) -> String {
         std::fs::read_to_string(self.record()).unwrap()
     }
 
     /// The names of its files.
     fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).unwrap();
+        let entries = std::fs::read_dir(&*self.0).unwrap();
         let mut names: Vec<_> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
@@ -54,12 +57,6 @@ impl Scratch {
         for part in parts.iter().chain(&["disk.img"]) {
             assert!(error.contains(part), "no '{part}' in: {error}");
         }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -86,7 +83,7 @@ fn notices(media: &mut FileMedia) -> String {
 
 #[test]
 fn data_survives_reopening() {
-    let scratch = Scratch::new("reopen");
+    let scratch = Scratch::new();
     let data = Bytes::from(vec![0xa5; 4096]);
     {
         let mut media = scratch.open(NEW, "A");
@@ -105,7 +102,7 @@ fn data_survives_reopening() {
 
 #[test]
 fn faults_of_the_file_are_statuses_of_commands() {
-    let scratch = Scratch::new("faults");
+    let scratch = Scratch::new();
     let mut media = scratch.open(NEW, "A");
     // The file is truncated while it is served.
     OpenOptions::new().write(true).open(scratch.image()).unwrap().set_len(6144).unwrap();
@@ -119,13 +116,8 @@ fn faults_of_the_file_are_statuses_of_commands() {
     run(&mut media, Operation::Discard { offset: 65536, length: 4096 }).unwrap();
     run(&mut media, Operation::Flush).unwrap();
     media.close().unwrap();
-    assert!(
-        matches!(
-            media.start(Request { id: 1, command: None, nsid: 1, operation: Operation::Flush }),
-            Some(Err(Error::Internal))
-        ),
-        "closed"
-    );
+    let flush = Request { id: 1, command: None, nsid: 1, operation: Operation::Flush };
+    assert_eq!(media.start(flush), Some(Err(Error::Internal)), "closed");
 }
 
 /// Writes to it fail with ENOSPC, and it cannot be synced.
@@ -153,7 +145,7 @@ fn a_full_disk_is_capacity_exceeded() {
 
 #[test]
 fn a_flush_that_failed_makes_the_contents_new() {
-    let scratch = Scratch::new("unsynced");
+    let scratch = Scratch::new();
     drop(scratch.open(NEW, "A"));
     let opened = || Opened::new(&scratch.image(), false, false).unwrap();
     let kept = |opened: &Opened| OpenedRecord::open(&scratch.image(), opened, false, "A").unwrap();
@@ -188,7 +180,7 @@ fn a_flush_that_failed_makes_the_contents_new() {
 
 #[test]
 fn mistakes_name_the_file() {
-    let scratch = Scratch::new("missing");
+    let scratch = Scratch::new();
     scratch.fails(AS_IT_IS, &["cannot open"]);
     std::fs::write(scratch.image(), vec![0; 4096]).unwrap();
     scratch.fails(FileOptions { size: Some(512), ..AS_IT_IS }, &["refusing to cut"]);
@@ -205,7 +197,7 @@ fn mistakes_name_the_file() {
 
 #[test]
 fn the_record_is_dirty_from_the_first_write_to_the_orderly_end() {
-    let scratch = Scratch::new("dirty");
+    let scratch = Scratch::new();
     let mut media = scratch.open(NEW, "A");
     let incarnation = media.incarnation();
     assert!(scratch.text().contains("state = clean"));
@@ -245,7 +237,7 @@ fn the_record_is_dirty_from_the_first_write_to_the_orderly_end() {
 
 #[test]
 fn another_file_has_other_contents() {
-    let scratch = Scratch::new("another");
+    let scratch = Scratch::new();
     let first = scratch.open(NEW, "A").incarnation();
     // Its inode number may be that of the old one.
     std::fs::remove_file(scratch.image()).unwrap();
@@ -270,7 +262,7 @@ fn another_file_has_other_contents() {
 
 #[test]
 fn the_recorded_size_counts() {
-    let scratch = Scratch::new("size");
+    let scratch = Scratch::new();
     let incarnation = scratch.open(NEW, "A").incarnation();
     let set_len =
         |size| OpenOptions::new().write(true).open(scratch.image()).unwrap().set_len(size).unwrap();
@@ -284,7 +276,7 @@ fn the_recorded_size_counts() {
     let media = scratch.open(FileOptions { size: Some(2 * MIB), ..AS_IT_IS }, "A");
     assert_eq!((media.size(), media.incarnation()), (2 * MIB, incarnation));
     drop(media);
-    assert_eq!(scratch.image().metadata().unwrap().len(), 3 * MIB, "never cut");
+    assert_eq!(scratch.image_length(), 3 * MIB, "never cut");
     scratch.fails(NEW, &["refusing to cut"]);
     let grown = scratch.open(FileOptions { size: Some(4 * MIB), ..AS_IT_IS }, "A");
     assert_eq!((grown.size(), grown.incarnation()), (4 * MIB, incarnation));
@@ -296,12 +288,12 @@ fn the_recorded_size_counts() {
     scratch.fails(AS_IT_IS, &parts);
     scratch.fails(READ_ONLY, &parts);
     scratch.fails(FileOptions { size: Some(8 * MIB), ..AS_IT_IS }, &parts);
-    assert_eq!(scratch.image().metadata().unwrap().len(), 4 * MIB - 512);
+    assert_eq!(scratch.image_length(), 4 * MIB - 512);
 }
 
 #[test]
 fn a_record_that_cannot_be_read_is_refused() {
-    let scratch = Scratch::new("unreadable");
+    let scratch = Scratch::new();
     drop(scratch.open(NEW, "A"));
     let newer = scratch.text().replace("version = 1", "version = 2");
     std::fs::write(scratch.record(), newer).unwrap();
@@ -316,22 +308,22 @@ fn a_record_that_cannot_be_read_is_refused() {
 
 #[test]
 fn a_failed_start_leaves_nothing_behind() {
-    let scratch = Scratch::new("undo");
+    let scratch = Scratch::new();
     drop(FileMedia::open(&scratch.image(), NEW).unwrap());
     assert_eq!(scratch.names(), [""; 0], "it was never served");
     drop(scratch.open(NEW, "A"));
     let record = scratch.text();
     let larger = FileOptions { size: Some(2 * MIB), ..AS_IT_IS };
     let media = FileMedia::open(&scratch.image(), larger).unwrap();
-    assert_eq!(scratch.image().metadata().unwrap().len(), 2 * MIB);
+    assert_eq!(scratch.image_length(), 2 * MIB);
     drop(media);
-    assert_eq!(scratch.image().metadata().unwrap().len(), MIB);
+    assert_eq!(scratch.image_length(), MIB);
     assert_eq!(scratch.text(), record);
     // More than any file system has: a file that was there stays.
     let huge = FileOptions { size: Some(1 << 61), ..AS_IT_IS };
     scratch.fails(huge, &["cannot reserve", "free", "sparse"]);
     scratch.fails(FileOptions { sparse: true, ..huge }, &["cannot grow"]);
-    assert_eq!(scratch.image().metadata().unwrap().len(), MIB);
+    assert_eq!(scratch.image_length(), MIB);
     std::fs::remove_file(scratch.image()).unwrap();
     std::fs::remove_file(scratch.record()).unwrap();
     scratch.fails(huge, &["cannot reserve"]);
@@ -365,7 +357,7 @@ fn a_reservation_that_fails_after_the_look_at_free_space_is_undone() {
 
 #[test]
 fn what_size_adds_is_reserved_unless_sparse() {
-    let scratch = Scratch::new("sparse");
+    let scratch = Scratch::new();
     let blocks = |options| {
         drop(scratch.open(options, "A"));
         scratch.image().metadata().unwrap().blocks() * 512
@@ -377,7 +369,7 @@ fn what_size_adds_is_reserved_unless_sparse() {
 
 #[test]
 fn a_record_that_cannot_be_written_makes_the_contents_new() {
-    let scratch = Scratch::new("unwritable");
+    let scratch = Scratch::new();
     let first = scratch.open(NEW, "A").incarnation();
     // Blocks the new record.
     let blocker = scratch.0.join("disk.img.farlane.new");
@@ -385,11 +377,11 @@ fn a_record_that_cannot_be_written_makes_the_contents_new() {
     let mut media = scratch.open(AS_IT_IS, "A");
     assert_eq!((media.incarnation(), notices(&mut media).as_str()), (first, ""));
     write(&mut media);
-    let told = notices(&mut media);
-    assert!(told.contains("no record can be written") && told.contains("count as new"), "{told}");
+    let text = notices(&mut media);
+    assert!(text.contains("no record can be written") && text.contains("count as new"), "{text}");
     assert!(!scratch.record().exists());
     write(&mut media);
-    assert_eq!(notices(&mut media), "", "told once");
+    assert_eq!(notices(&mut media), "", "reported once");
     media.close().unwrap();
     drop(media);
     let second = scratch.open(AS_IT_IS, "A").incarnation();
@@ -409,7 +401,7 @@ fn a_record_that_cannot_be_written_makes_the_contents_new() {
 
 #[test]
 fn a_read_only_file_gets_no_record() {
-    let scratch = Scratch::new("read-only");
+    let scratch = Scratch::new();
     std::fs::write(scratch.image(), vec![0; MIB as usize]).unwrap();
     let first = scratch.open(READ_ONLY, "A").incarnation();
     assert_eq!(scratch.open(READ_ONLY, "B").incarnation(), first);
@@ -429,7 +421,7 @@ fn a_read_only_file_gets_no_record() {
 
 #[test]
 fn the_record_lies_beside_the_file_itself_and_has_its_mode() {
-    let scratch = Scratch::new("link");
+    let scratch = Scratch::new();
     std::fs::write(scratch.image(), vec![0; MIB as usize]).unwrap();
     std::fs::set_permissions(scratch.image(), Permissions::from_mode(0o640)).unwrap();
     let folder = scratch.0.join("links");

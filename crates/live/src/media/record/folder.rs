@@ -32,7 +32,8 @@ pub(in crate::media) trait Folder: Debug + Send {
 /// The folder of an image: the record `disk.img.farlane` is next to `disk.img`.
 #[derive(Debug)]
 pub(in crate::media) struct ImageFolder {
-    record: PathBuf,
+    /// The record's path.
+    pub record: PathBuf,
     new: PathBuf,
     folder: PathBuf,
     /// Metadata of the image: the record gets its mode and owner.
@@ -61,11 +62,6 @@ impl ImageFolder {
             image: image.clone(),
             file: None,
         })
-    }
-
-    /// The record's path.
-    pub fn path(&self) -> &Path {
-        &self.record
     }
 
     /// Whether files can be created in it.

@@ -2,6 +2,7 @@
 
 use super::folder::Folder;
 use super::{Comparison, Found, Record, compare};
+use crate::about;
 use crate::media::new_incarnation;
 use std::io;
 
@@ -12,15 +13,14 @@ enum Stored {
     Current,
     /// It is an older one, or there is none.
     Old,
-    /// It could not be written and was removed: the contents count as new at
-    /// the next start.
+    /// It could not be written and was removed: the contents count as new at the next start.
     Removed,
 }
 
 /// The record of a file that is served.
 #[derive(Debug)]
 pub(in crate::media) struct RecordKeeper<F> {
-    folder: F,
+    pub folder: F,
     record: Record,
     boot: String,
     stored: Stored,
@@ -28,19 +28,15 @@ pub(in crate::media) struct RecordKeeper<F> {
 
 impl<F: Folder> RecordKeeper<F> {
     /// Reads the record in `folder` of the file `found`; with `fresh`, for a file just created,
-    /// there is none. Writes nothing.
-    ///
-    /// # Errors
-    /// A sentence without the record's name.
+    /// there is none. Writes nothing. Error: a sentence without the record's name.
     pub fn open(
         folder: F,
         found: &Found,
         boot: &str,
         fresh: bool,
     ) -> io::Result<(Self, Comparison)> {
-        let unread =
-            |error: io::Error| io::Error::new(error.kind(), format!("cannot be read: {error}"));
-        let text = if fresh { None } else { folder.read().map_err(unread)? };
+        let read = || folder.read().map_err(|error| about("cannot be read", error));
+        let text = if fresh { None } else { read()? };
         let record = text.map(|text| Record::parse(&text)).transpose().map_err(io::Error::other)?;
         let comparison = compare(record.as_ref(), found, boot).map_err(io::Error::other)?;
         let (record, stored) = match record {
@@ -60,11 +56,6 @@ impl<F: Folder> RecordKeeper<F> {
         Ok((Self { folder, record, boot: boot.to_owned(), stored }, comparison))
     }
 
-    /// The folder of the record.
-    pub fn folder(&self) -> &F {
-        &self.folder
-    }
-
     /// The incarnation of the contents.
     pub fn incarnation(&self) -> u64 {
         self.record.incarnation
@@ -75,11 +66,8 @@ impl<F: Folder> RecordKeeper<F> {
         self.stored == Stored::Removed || (self.stored == Stored::Current && self.record.dirty)
     }
 
-    /// Stores the record of a file that is served with `size` durable bytes, unless it is
-    /// stored already.
-    ///
-    /// # Errors
-    /// As [`store`](Self::store).
+    /// Stores the record of a file that is served with `size` durable bytes, unless it is stored
+    /// already. Error: as [`store`](Self::store).
     pub fn begin(&mut self, size: u64) -> io::Result<Option<io::Error>> {
         if self.stored == Stored::Current && self.record.size == size {
             return Ok(None);
@@ -88,9 +76,7 @@ impl<F: Folder> RecordKeeper<F> {
     }
 
     /// Marks the file durably as dirty. Call it before the first write is acknowledged.
-    ///
-    /// # Errors
-    /// As [`store`](Self::store): then nothing may be written.
+    /// Error: as [`store`](Self::store): then nothing may be written.
     pub fn mark_dirty(&mut self) -> io::Result<Option<io::Error>> {
         if self.is_dirty() {
             return Ok(None);
@@ -99,9 +85,7 @@ impl<F: Folder> RecordKeeper<F> {
     }
 
     /// Marks the file as clean. Call it once all data are durable.
-    ///
-    /// # Errors
-    /// As [`store`](Self::store).
+    /// Error: as [`store`](Self::store).
     pub fn mark_clean(&mut self) -> io::Result<Option<io::Error>> {
         if self.stored == Stored::Removed || !self.record.dirty {
             return Ok(None);
@@ -110,9 +94,7 @@ impl<F: Folder> RecordKeeper<F> {
     }
 
     /// Records that data may have been lost: the contents count as new at the next start.
-    ///
-    /// # Errors
-    /// If the record cannot be removed. Later records have a new number then.
+    /// Error: if the record cannot be removed. Later records have a new number then.
     pub fn discard(&mut self) -> io::Result<()> {
         if self.stored == Stored::Removed {
             return Ok(());
@@ -134,11 +116,8 @@ impl<F: Folder> RecordKeeper<F> {
         Ok(())
     }
 
-    /// Stores a record durably. If that fails, removes it, which is safe, and returns the error
-    /// as the value.
-    ///
-    /// # Errors
-    /// If it can neither be written nor removed.
+    /// Stores a record durably. If that fails, removes it, which is safe, and returns the error as
+    /// the value. Error: if it can neither be written nor removed.
     fn store(&mut self, record: Record) -> io::Result<Option<io::Error>> {
         self.stored = Stored::Old;
         self.record = record;

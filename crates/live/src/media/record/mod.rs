@@ -57,9 +57,7 @@ impl fmt::Display for Record {
 
 impl Record {
     /// Parses the text: every key once, in any order.
-    ///
-    /// # Errors
-    /// What is wrong with it, to follow the record's name.
+    /// Error: what is wrong with it, to follow the record's name.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         const KEYS: [&str; 7] =
             ["version", "incarnation", "size", "inode", "birth", "state", "boot"];
@@ -163,9 +161,7 @@ pub(super) struct Comparison {
 }
 
 /// Compares a file with its record, in the boot `boot`.
-///
-/// # Errors
-/// If the file is shorter than it was, most likely an incomplete copy.
+/// Error: if the file is shorter than it was, most likely an incomplete copy.
 pub(super) fn compare(
     record: Option<&Record>,
     found: &Found,

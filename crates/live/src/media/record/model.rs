@@ -1,6 +1,5 @@
-//! The keeper on a model of a folder, stopped after every step: by the end of the process,
-//! which loses nothing, or by a crash of the machine, which loses any part of what is not
-//! durable.
+//! The keeper on a model of a folder, stopped after every step: by the end of the process, which
+//! loses nothing, or by a crash of the machine, which loses any part of what is not durable.
 
 use super::folder::Folder;
 use super::{Found, RecordKeeper};

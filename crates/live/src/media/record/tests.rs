@@ -97,7 +97,7 @@ fn every_row_of_the_table() {
 }
 
 #[test]
-fn this_machine_tells_its_boot() {
+fn this_machine_has_a_boot_id() {
     let id = boot_id();
     assert_eq!((id.len(), boot_id()), (36, id.clone()), "{id}");
 }

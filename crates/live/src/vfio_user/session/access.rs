@@ -5,13 +5,11 @@
 //! Posted writes to BARs wait for no reply, so they are carried out while a read is in flight.
 
 use super::Session;
-use crate::vfio_user::MAX_DATA_XFER;
-use crate::vfio_user::action::{Action, Token};
 use crate::vfio_user::config::RemoteWrite;
 use crate::vfio_user::connection::{Incoming, Outgoing};
 use crate::vfio_user::msix::MsixPart;
+use crate::vfio_user::{Action, MAX_DATA_XFER, Token};
 use bytes::Bytes;
-use pcie::Reset;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use wire::vfio_user::{Command, Header, RegionAccess, WriteMulti, region_index};
@@ -20,8 +18,7 @@ use wire::{Duration, Instant};
 /// A command without an answer this long after it arrived reads all ones. QEMU waits 5 s.
 pub const ACCESS_DEADLINE: Duration = Duration::from_ms(3_000);
 
-/// Pieces of one read in flight. QEMU reads all of configuration space with
-/// one message.
+/// Pieces of one read in flight. QEMU reads all of configuration space with one message.
 const MAX_IN_FLIGHT: usize = 32;
 
 /// Pieces of a BAR access do not cross a multiple of this (PCI Express Base 4.0, section 2.2.7:
@@ -66,7 +63,7 @@ struct Write {
     /// Configuration writes to the far function.
     far: VecDeque<RemoteWrite>,
     /// A reset after those.
-    reset: Option<Reset>,
+    reset: bool,
     /// The action that the owner has to answer, and whether it is a reset.
     pending: Option<(Token, bool)>,
     reply: Vec<u8>,
@@ -77,7 +74,7 @@ struct Write {
 impl Current {
     /// A command that only needs its reply.
     pub(super) fn done(header: Header, deadline: Instant, answer: Vec<u8>) -> Self {
-        let job = Job::write([], None, answer);
+        let job = Job::write([], false, answer);
         Self { header, deadline, job, error: None, write_barrier: None }
     }
 
@@ -102,17 +99,18 @@ impl Session {
         deadline: Instant,
     ) -> Result<Current, Errno> {
         let header = message.header;
-        let access = || RegionAccess::decode(&message.payload).map_err(|_| Errno::INVAL);
+        let access = || {
+            let request = RegionAccess::decode(&message.payload).map_err(|_| Errno::INVAL)?;
+            self.check(request.region, request.offset, request.count).map(|()| request)
+        };
         let job = match command {
             Command::RegionRead => {
                 let request = access()?;
-                self.check(request.region, request.offset, u64::from(request.count))?;
                 let reply = vec![0; REPLY_HEADERS + request.count as usize];
                 Job::Read(Read { request, reply, next: 0, in_flight: Vec::new() })
             }
             Command::RegionWrite => {
                 let request = access()?;
-                self.check(request.region, request.offset, u64::from(request.count))?;
                 let data = message.payload.slice(RegionAccess::LENGTH..);
                 if data.len() < request.count as usize {
                     return Err(Errno::INVAL);
@@ -120,26 +118,27 @@ impl Session {
                 let data = data.slice(..request.count as usize);
                 let mut reply = Vec::new();
                 request.encode(&mut reply);
-                Job::write([(request.region, request.offset, data)], None, reply)
+                Job::write([(request.region, request.offset, data)], false, reply)
             }
             Command::RegionWriteMulti => {
                 let multi = WriteMulti::decode(&message.payload).map_err(|_| Errno::INVAL)?;
                 for write in &multi.writes {
-                    self.check(write.region, write.offset, u64::from(write.count))?;
+                    self.check(write.region, write.offset, write.count)?;
                 }
                 let count = (multi.writes.len() as u64).to_le_bytes().to_vec();
                 let writes = multi.writes.iter().map(|write| {
                     let data = Bytes::copy_from_slice(&write.data[..write.count as usize]);
                     (write.region, write.offset, data)
                 });
-                Job::write(writes, None, count)
+                Job::write(writes, false, count)
             }
-            _ => Job::write([], Some(Reset::Hot), Vec::new()),
+            _ => Job::write([], true, Vec::new()),
         };
         Ok(Current { header, deadline, job, error: None, write_barrier: None })
     }
 
-    fn check(&self, region: u32, offset: u64, count: u64) -> Result<(), Errno> {
+    fn check(&self, region: u32, offset: u64, count: u32) -> Result<(), Errno> {
+        let count = u64::from(count);
         let end = offset.checked_add(count).ok_or(Errno::INVAL)?;
         if count > MAX_DATA_XFER as u64 || end > self.region_size(region) {
             return Err(Errno::INVAL);
@@ -163,7 +162,7 @@ impl Session {
         if done {
             return self.finish(current);
         }
-        self.current = Some(current);
+        self.client.current = Some(current);
         false
     }
 
@@ -226,22 +225,21 @@ impl Session {
     }
 
     fn step_write(&mut self, write: &mut Write) -> bool {
+        if write.pending.is_some() {
+            return false;
+        }
         loop {
-            if write.pending.is_some() {
-                return false;
-            }
-            if let Some(far) = write.far.pop_front() {
+            if let Some(RemoteWrite { offset, size, value }) = write.far.pop_front() {
                 let token = self.token();
-                let (offset, size, value) = (far.offset, far.size, far.value);
                 self.act(Action::ConfigWrite { token, offset, size, value });
                 write.pending = Some((token, false));
-                continue;
+                return false;
             }
-            if let Some(reset) = write.reset.take() {
+            if std::mem::take(&mut write.reset) {
                 let token = self.token();
-                self.act(Action::Reset { token, reset });
+                self.act(Action::Reset { token });
                 write.pending = Some((token, true));
-                continue;
+                return false;
             }
             let Some((region, offset, data)) = write.rest.front_mut() else { return true };
             if data.is_empty() {
@@ -261,7 +259,7 @@ impl Session {
                 let written = self.config.write(*offset as u16, &piece);
                 *offset += piece.len() as u64;
                 write.far.extend(written.far);
-                write.reset = written.reset.then_some(Reset::FunctionLevel);
+                write.reset = written.reset;
                 self.update_msix();
                 continue;
             }
@@ -308,7 +306,7 @@ impl Session {
             }
             _ => {}
         }
-        self.current = Some(current);
+        self.client.current = Some(current);
     }
 
     /// Ends the current command without the owner: missing bytes of a read are all ones,
@@ -334,7 +332,7 @@ impl Session {
 
     /// The current command, unless it only waits for its reply.
     fn unfinished(&mut self) -> Option<Current> {
-        self.current.take_if(|current| current.write_barrier.is_none())
+        self.client.current.take_if(|current| current.write_barrier.is_none())
     }
 
     /// Replies to a command that is done, and returns true. Earlier writes of the device to
@@ -343,10 +341,10 @@ impl Session {
     /// it has reset the device. Writes by message are not waited for: QEMU answers them under
     /// the lock that it holds during an access.
     pub(super) fn finish(&mut self, mut current: Current) -> bool {
-        let write_barrier = *current.write_barrier.get_or_insert(self.dma.next_write());
+        let write_barrier = *current.write_barrier.get_or_insert(self.dma.next_write);
         let posted = matches!(&current.job, Job::Write(write) if write.posted);
         if !posted && self.dma.files_written() < write_barrier {
-            self.current = Some(current);
+            self.client.current = Some(current);
             return false;
         }
         let Current { header, job, error, .. } = current;
@@ -390,7 +388,7 @@ fn reads_absent(bytes: &[u8]) -> bool {
 impl Job {
     fn write(
         writes: impl IntoIterator<Item = (u32, u64, Bytes)>,
-        reset: Option<Reset>,
+        reset: bool,
         reply: Vec<u8>,
     ) -> Self {
         let rest: VecDeque<_> = writes.into_iter().collect();

@@ -4,7 +4,6 @@ use super::access::Current;
 use super::{Session, State};
 use crate::guest::{MAX_RANGES, Rights};
 use crate::mapping::PAGE;
-use crate::vfio_user::action::Action;
 use crate::vfio_user::connection::{Incoming, Outgoing};
 use crate::vfio_user::{MAX_DATA_XFER, MAX_MSG_FDS, doorbell};
 use rustix::fd::OwnedFd;
@@ -47,7 +46,7 @@ impl Session {
     pub(super) fn command(&mut self, now: Instant, deadline: Instant, message: Incoming) {
         let header = message.header;
         let command = Command::from_number(header.command);
-        let greeted = self.state == State::Ready;
+        let greeted = self.client.state == State::Ready;
         let answer = match command {
             _ if message.refusal.is_some() => Err(message.refusal.unwrap_or(Errno::INVAL)),
             None => Err(Errno::NOSYS),
@@ -73,7 +72,12 @@ impl Session {
                 | Command::RegionWriteMulti
                 | Command::DeviceReset),
             ) => match self.begin(command, &message, deadline) {
-                Ok(current) => return self.start(now, current),
+                Ok(current) => {
+                    // A doorbell store before this message takes effect first.
+                    self.poll_doorbells();
+                    self.step(now, current);
+                    return;
+                }
                 Err(errno) => Err(errno),
             },
             Some(
@@ -88,13 +92,7 @@ impl Session {
         self.answer(&header, answer);
     }
 
-    fn start(&mut self, now: Instant, current: Current) {
-        // A doorbell store before this message takes effect first.
-        self.poll_doorbells();
-        self.step(now, current);
-    }
-
-    /// Sends the reply, unless the command wants none.
+    /// Sends the reply, unless the command asks for none.
     pub(super) fn answer(&mut self, header: &Header, answer: Answer) {
         let message = match answer {
             Ok((payload, fds)) => {
@@ -127,8 +125,7 @@ impl Session {
         }
         let xfer = xfer.min(MAX_DATA_XFER as u64);
         self.client_xfer = xfer as usize;
-        self.state = State::Ready;
-        self.act(Action::ClientReady);
+        self.client.state = State::Ready;
         // A subset of what the client offered, and nothing without JSON. QEMU also takes our
         // max_data_xfer_size as its own limit.
         let capabilities = theirs.capabilities.map(|offered| Capabilities {

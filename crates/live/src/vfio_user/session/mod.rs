@@ -4,22 +4,21 @@
 //! answered; but a posted BAR write does not wait for reads (PCI Express Base 4.0, section
 //! 2.4.1: posted requests pass non-posted ones). Replies to DMA messages are handled at once.
 //! Everything is bounded: a client that sends faster than the far side answers is not read any
-//! further ([`Session::wants_input`]).
+//! further ([`Session::accepts_input`]).
 
 pub mod access;
 mod commands;
 
-use crate::guest::{Disposal, Memory, Worker, Workers};
+use crate::guest::{Memory, Worker, Workers};
 use crate::mapping::Signaller;
-use crate::vfio_user::action::{Action, Counters, Input, Presence, Token};
+use crate::vfio_user::action::{Counters, Input};
 use crate::vfio_user::config::Config;
 use crate::vfio_user::connection::{Closed, Incoming, Outgoing};
-use crate::vfio_user::dma::{Dma, DmaError, DmaId, Ended};
+use crate::vfio_user::dma::{Dma, Ended};
 use crate::vfio_user::doorbell::Doorbells;
-use crate::vfio_user::info::EndpointInfo;
 use crate::vfio_user::irq::{Interrupt, Interrupts};
-use crate::vfio_user::listener::BindError;
 use crate::vfio_user::msix::Table;
+use crate::vfio_user::{Action, BindError, DmaError, DmaId, EndpointInfo, Presence, Token};
 use access::{ACCESS_DEADLINE, Current, is_posted};
 use bytes::Bytes;
 use rustix::io::Errno;
@@ -37,12 +36,31 @@ const MAX_QUEUED_FDS: usize = 32;
 /// Bytes queued for a client that does not read.
 pub(super) const MAX_OUTGOING: usize = 1 << 20;
 
-/// The state of a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
+    #[default]
     Absent,
     Negotiating,
     Ready,
+}
+
+/// What ends with a client.
+#[derive(Debug, Default)]
+pub(super) struct Client {
+    pub state: State,
+    /// Queued commands, each with its arrival.
+    queue: VecDeque<(Incoming, Instant)>,
+    current: Option<Current>,
+    /// Completed DMA; not in `actions`, which may have to wait.
+    pub ended: VecDeque<Ended>,
+    outgoing: VecDeque<Outgoing>,
+    pub outgoing_bytes: usize,
+    /// Interrupts that wait for DMA writes: each with the number of the first write that it need
+    /// not wait for.
+    pub held_interrupts: VecDeque<(u64, Interrupt)>,
+    pub msix_enabled: bool,
+    /// Why the client must be disconnected.
+    pub must_close: Option<Closed>,
 }
 
 #[derive(Debug)]
@@ -59,68 +77,41 @@ pub struct Session {
     pub(super) worker: Worker,
     /// Unmaps memory: it does not block, and does not queue behind files that hang.
     pub(super) unmapper: Worker,
-    /// Why the client must be disconnected.
-    pub(super) must_close: Option<Closed>,
-    pub(super) state: State,
+    pub(super) client: Client,
     pub(super) client_xfer: usize,
-    /// Queued commands, each with its arrival.
-    queue: VecDeque<(Incoming, Instant)>,
-    current: Option<Current>,
     /// The owner's pending cleanup after the last client.
     cleanup: Option<Token>,
     actions: VecDeque<Action>,
-    /// Completed DMA; not in `actions`, which may have to wait.
-    pub(super) ended: VecDeque<Ended>,
-    outgoing: VecDeque<Outgoing>,
-    pub(super) outgoing_bytes: usize,
-    /// Interrupts that wait for DMA writes: each with the number of the first write that it
-    /// need not wait for.
-    pub(super) held_interrupts: VecDeque<(u64, Interrupt)>,
     next_token: Token,
     pub(super) presence: Presence,
-    pub(super) msix_enabled: bool,
     pub(super) counters: Counters,
 }
 
 impl Session {
-    /// A session without a client.
-    ///
-    /// # Errors
-    /// Resources that the kernel refuses.
+    /// A session without a client. Error: resources that the kernel refuses.
     pub fn new(info: EndpointInfo) -> Result<Self, BindError> {
         let config = Config::new(&info);
         let msix = config.msix;
         let signaller = Signaller::of_process().map_err(BindError::Signaller)?;
         let workers = Workers::new().map_err(BindError::Workers)?;
+        let doorbells = info.doorbells.then(Doorbells::new).transpose();
         Ok(Self {
-            doorbells: info
-                .doorbells
-                .then(Doorbells::new)
-                .transpose()
-                .map_err(BindError::Doorbells)?,
+            doorbells: doorbells.map_err(BindError::Doorbells)?,
             table: Table::new(msix),
             interrupts: Interrupts::new(msix.map_or(0, |msix| msix.vectors), signaller),
             worker: workers.for_client(),
             unmapper: workers.for_endpoint(),
             workers,
-            must_close: None,
             info,
             config,
-            memory: Memory::new(),
+            memory: Memory::default(),
             dma: Dma::default(),
-            state: State::Absent,
+            client: Client::default(),
             client_xfer: DEFAULT_MAX_DATA_XFER_SIZE as usize,
-            queue: VecDeque::new(),
-            current: None,
             cleanup: None,
             actions: VecDeque::new(),
-            ended: VecDeque::new(),
-            outgoing: VecDeque::new(),
-            outgoing_bytes: 0,
-            held_interrupts: VecDeque::new(),
             next_token: 1,
             presence: Presence::Present,
-            msix_enabled: false,
             counters: Counters::default(),
         })
     }
@@ -128,13 +119,13 @@ impl Session {
     /// Handles an input.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
-            Input::Connected => self.state = State::Negotiating,
+            Input::Connected => self.client.state = State::Negotiating,
             Input::Disconnected => self.disconnect(),
             Input::Message(message) if message.header.kind == Kind::Reply => {
                 self.take_reply(&message);
             }
             Input::Message(message) => {
-                self.queue.push_back((message, now));
+                self.client.queue.push_back((message, now));
                 self.advance(now);
             }
         }
@@ -146,7 +137,7 @@ impl Session {
         if let Some((id, result)) = self.poll_dma(now) {
             return Some(Action::DmaDone { id, result });
         }
-        if self.current.as_ref().and_then(Current::deadline).is_some_and(|at| at <= now) {
+        if self.client.current.as_ref().and_then(Current::deadline).is_some_and(|at| at <= now) {
             self.counters.timeouts += 1;
             self.abandon();
         }
@@ -167,42 +158,29 @@ impl Session {
         while let Some(ended) = self.dma.expire(now, &self.worker) {
             self.dma_ended(ended);
         }
-        self.ended.pop_front()
+        self.client.ended.pop_front()
     }
 
     /// When to call [`poll`](Self::poll) without any input.
     pub fn deadline(&self) -> Option<Instant> {
-        let access = self.current.as_ref().and_then(Current::deadline);
+        let access = self.client.current.as_ref().and_then(Current::deadline);
         access.into_iter().chain(self.dma.deadline()).min()
     }
 
     /// The next message for the client.
     pub fn outgoing(&mut self) -> Option<Outgoing> {
-        let message = self.outgoing.pop_front()?;
-        self.outgoing_bytes -= message.bytes.len();
+        let message = self.client.outgoing.pop_front()?;
+        self.client.outgoing_bytes -= message.bytes.len();
         Some(message)
     }
 
     /// Whether another message may be passed to `handle`.
-    pub fn wants_input(&self) -> bool {
-        let fds: usize = self.queue.iter().map(|(message, _)| message.fds.len()).sum();
+    pub fn accepts_input(&self) -> bool {
+        let fds: usize = self.client.queue.iter().map(|(message, _)| message.fds.len()).sum();
         let fds = fds + self.worker.disposals() + self.unmapper.disposals();
-        self.queue.len() < MAX_QUEUE && fds < MAX_QUEUED_FDS && self.outgoing_bytes < MAX_OUTGOING
-    }
-
-    /// Whether another client can be served: its descriptors need a worker.
-    pub fn can_serve_client(&self) -> bool {
-        self.workers.has_room()
-    }
-
-    /// Drops descriptors of the client.
-    pub fn disposal(&self) -> Disposal {
-        self.worker.disposal()
-    }
-
-    /// Why the client must be disconnected; returned once.
-    pub fn take_must_close(&mut self) -> Option<Closed> {
-        self.must_close.take()
+        self.client.queue.len() < MAX_QUEUE
+            && fds < MAX_QUEUED_FDS
+            && self.client.outgoing_bytes < MAX_OUTGOING
     }
 
     /// Answers an action. A token that is no longer waited for (its client has left, or its
@@ -254,63 +232,56 @@ impl Session {
 
     /// Whether a client has negotiated a version and uses the function, which was reset for it.
     pub fn in_use(&self) -> bool {
-        self.state == State::Ready && self.cleanup.is_none()
+        self.client.state == State::Ready && self.cleanup.is_none()
     }
 
     /// Carries commands out until one has to wait.
     pub(super) fn advance(&mut self, now: Instant) {
         loop {
-            if let Some(current) = self.current.take()
+            if let Some(current) = self.client.current.take()
                 && self.step(now, current)
             {
                 continue;
             }
-            let waits = self.cleanup.is_some() && self.state == State::Ready;
-            if waits || self.actions.len() >= MAX_ACTIONS || self.outgoing_bytes >= MAX_OUTGOING {
+            let waits = self.cleanup.is_some() && self.client.state == State::Ready;
+            if waits
+                || self.actions.len() >= MAX_ACTIONS
+                || self.client.outgoing_bytes >= MAX_OUTGOING
+            {
                 return;
             }
-            let next = match &self.current {
+            let next = match &self.client.current {
                 None => Some(0),
                 Some(current) => self.posted_behind(current),
             };
-            let next = next.and_then(|at| self.queue.remove(at));
+            let next = next.and_then(|at| self.client.queue.remove(at));
             let Some((message, arrived)) = next else { return };
             self.command(now, arrived + ACCESS_DEADLINE, message);
         }
     }
 
-    /// The queue index of a posted BAR write that has only reads before it, if `current` is a
-    /// read.
+    /// The queue index of a posted BAR write that has only reads before it, if `current` is a read.
     fn posted_behind(&self, current: &Current) -> Option<usize> {
         let read = |message: &Incoming| message.header.command == Command::RegionRead.number();
-        let at = self.queue.iter().position(|(message, _)| !read(message))?;
-        (current.is_read() && is_posted(&self.queue[at].0)).then_some(at)
+        let at = self.client.queue.iter().position(|(message, _)| !read(message))?;
+        (current.is_read() && is_posted(&self.client.queue[at].0)).then_some(at)
     }
 
     fn disconnect(&mut self) {
-        self.queue.clear();
-        self.current = None;
-        self.outgoing.clear();
-        self.outgoing_bytes = 0;
+        let used = std::mem::take(&mut self.client).state == State::Ready;
         // Unmapping a large guest takes long if no other process maps it.
         if self.memory.ranges() > 0 {
             self.unmapper.disposal().dispose(self.memory.clear());
         }
         self.worker = self.workers.for_client();
-        self.must_close = None;
         self.dma.clear();
-        self.ended.clear();
-        self.held_interrupts.clear();
         self.interrupts.disconnect();
         // The old client could still ring its page; without memory for a new one, doorbells are
         // trapped.
         self.doorbells = self.info.doorbells.then(|| Doorbells::new().ok()).flatten();
         self.reset_function();
-        let used = std::mem::replace(&mut self.state, State::Absent) == State::Ready;
-        self.msix_enabled = false;
         if used {
-            // The client's remaining actions are dropped, but an earlier cleanup is carried
-            // out.
+            // The client's remaining actions are dropped, but an earlier cleanup is carried out.
             self.actions.retain(|action| matches!(action, Action::ClientGone { .. }));
             let token = self.token();
             self.cleanup = Some(token);
@@ -331,7 +302,7 @@ impl Session {
     /// Completes a reset that the client requested.
     pub(super) fn function_was_reset(&mut self) {
         self.reset_function();
-        self.msix_enabled = false;
+        self.client.msix_enabled = false;
         self.update_msix();
     }
 
@@ -340,8 +311,8 @@ impl Session {
     pub(super) fn update_msix(&mut self) {
         self.interrupts.mask_function(self.config.msix_masked());
         let enabled = self.config.msix_enabled() || self.interrupts.msix_assigned();
-        if enabled != self.msix_enabled {
-            self.msix_enabled = enabled;
+        if enabled != self.client.msix_enabled {
+            self.client.msix_enabled = enabled;
             self.act(Action::MsixEnable(enabled));
         }
     }
@@ -356,13 +327,14 @@ impl Session {
     }
 
     pub(super) fn send(&mut self, message: Outgoing) {
-        self.outgoing_bytes += message.bytes.len();
-        self.outgoing.push_back(message);
+        self.client.outgoing_bytes += message.bytes.len();
+        self.client.outgoing.push_back(message);
     }
 
     /// Turns stores to the shared page into writes.
     pub fn poll_doorbells(&mut self) {
-        let in_use = self.state == State::Ready && self.cleanup.is_none() && self.is_present();
+        let in_use =
+            self.client.state == State::Ready && self.cleanup.is_none() && self.is_present();
         if !in_use || self.actions.len() >= MAX_ACTIONS {
             return;
         }

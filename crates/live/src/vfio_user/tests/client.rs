@@ -1,8 +1,7 @@
-//! A test client, and a testbed that runs a server and a device of registers in the same
-//! thread.
+//! A test client, and a testbed that runs a server and a device of registers in the same thread.
 
-use crate::vfio_user::{Action, EndpointInfo, Server, Token, testing};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use super::*;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::{IoSlice, IoSliceMut};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -11,32 +10,7 @@ use rustix::net::{
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-use wire::Instant;
-use wire::vfio_user::{
-    Capabilities, Command, DmaMap, Header, IrqAction, IrqData, IrqSet, RegionAccess, Version,
-};
-
-/// A temporary directory, removed on drop.
-pub struct Folder(pub PathBuf);
-
-impl Folder {
-    pub fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("farlane-vfio-user-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use std::path::Path;
 
 /// A reply.
 #[derive(Debug)]
@@ -141,7 +115,7 @@ impl Testbed {
     pub fn silent(info: EndpointInfo) -> Self {
         let folder = Folder::new();
         let config = info.config.to_vec();
-        let server = Server::bind(&folder.0, 0, info).unwrap();
+        let server = Server::bind(&folder, 0, info).unwrap();
         let client = Client::connect(server.path());
         let mut testbed = Self {
             server,
@@ -190,11 +164,8 @@ impl Testbed {
 
     /// Runs the server until the client has something to read, which may need its worker.
     pub fn pump_until_answered(&mut self) {
-        use rustix::event::{PollFd, PollFlags, Timespec};
-        let limit = Timespec { tv_sec: 5, tv_nsec: 0 };
         while self.client.is_quiet() {
-            let mut fds = [PollFd::new(&self.server, PollFlags::IN)];
-            assert_eq!(rustix::event::poll(&mut fds, Some(&limit)), Ok(1), "no answer");
+            assert!(is_readable(&self.server, 5), "no answer");
             self.pump();
         }
     }
@@ -215,15 +186,20 @@ impl Testbed {
                 self.bar[at..at + data.len()].copy_from_slice(&data);
             }
             Action::ConfigWrite { token, .. }
-            | Action::Reset { token, .. }
+            | Action::Reset { token }
             | Action::ClientGone { token } => server.reply(now, token, Ok(&[])),
-            Action::ClientReady | Action::MsixEnable(_) | Action::DmaDone { .. } => {}
+            Action::MsixEnable(_) | Action::DmaDone { .. } => {}
         }
     }
 
-    pub fn post(&mut self, command: Command, payload: &[u8], fds: &[BorrowedFd<'_>]) {
-        self.client.send(&message(7, command.number(), payload, false), fds);
+    /// Sends bytes of the client and runs the server.
+    pub fn send(&mut self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
+        self.client.send(bytes, fds);
         self.pump();
+    }
+
+    pub fn post(&mut self, command: Command, payload: &[u8], fds: &[BorrowedFd<'_>]) {
+        self.send(&message(7, command.number(), payload, false), fds);
     }
 
     pub fn exchange(&mut self, command: Command, payload: &[u8], fds: &[BorrowedFd<'_>]) -> Reply {
@@ -335,6 +311,12 @@ pub fn access(region: u32, offset: u64, count: u32, data: &[u8]) -> Vec<u8> {
     let mut payload = encoded(|out| RegionAccess { offset, region, count }.encode(out));
     payload.extend_from_slice(data);
     payload
+}
+
+/// Whether `fd` becomes readable within `seconds`.
+pub fn is_readable(fd: impl AsFd, seconds: i64) -> bool {
+    let within = Timespec { tv_sec: seconds, tv_nsec: 0 };
+    rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&within)) == Ok(1)
 }
 
 /// The signals of an eventfd since the last call.

@@ -1,6 +1,6 @@
 //! The VMM's view of configuration space.
 
-use crate::vfio_user::EndpointInfo;
+use super::EndpointInfo;
 use crate::vfio_user::config::{Config, RemoteWrite, WriteEffect};
 use crate::vfio_user::testing::plain_endpoint;
 
@@ -10,6 +10,12 @@ fn config() -> Config {
 
 fn read32(config: &Config, at: u16) -> u32 {
     u32::from_le_bytes(config.read(at, 4).unwrap())
+}
+
+/// Bytes read from the far function at `at`, as the VMM sees them.
+fn overlaid<const N: usize>(config: &Config, at: u16, mut far: [u8; N]) -> [u8; N] {
+    config.overlay(at, &mut far);
+    far
 }
 
 #[test]
@@ -37,12 +43,9 @@ fn command_keeps_memory_enabled_on_the_far_side() {
     // did not set.
     assert_eq!(written.far, [RemoteWrite { offset: 4, size: 2, value: 0x0406 }]);
     assert_eq!(config.command, [Some(0x06), Some(0x04)]);
-    let mut far = [0x06, 0x04, 0x10, 0x00];
-    config.overlay(4, &mut far);
-    assert_eq!(far, [0x04, 0x04, 0x10, 0x00]);
+    assert_eq!(overlaid(&config, 4, [0x06, 0x04, 0x10, 0x00]), [0x04, 0x04, 0x10, 0x00]);
     config.write(4, &[0x02]);
-    config.overlay(4, &mut far);
-    assert_eq!(far[0], 0x06);
+    assert_eq!(overlaid(&config, 4, [0x04, 0x04, 0x10, 0x00])[0], 0x06);
     assert_eq!(config.command, [Some(0x02), Some(0x04)]);
 }
 
@@ -95,9 +98,7 @@ fn msix_control_is_the_hosts() {
     assert!(!config.msix_enabled());
     assert_eq!(config.write(0x52, &[0xff, 0xc0]), WriteEffect::default());
     assert!(config.msix_enabled() && config.msix_masked());
-    let mut far = [0x11, 0x60, 0x03, 0x80];
-    config.overlay(0x50, &mut far);
-    assert_eq!(far, [0x11, 0x60, 0x03, 0xc0]);
+    assert_eq!(overlaid(&config, 0x50, [0x11, 0x60, 0x03, 0x80]), [0x11, 0x60, 0x03, 0xc0]);
 }
 
 #[test]
@@ -107,18 +108,14 @@ fn function_level_reset_is_intercepted_and_sizes_are_shadowed() {
     assert!(written.reset);
     // MPS 128 and MRRS 512 of the far hierarchy stay; no FLR reaches it.
     assert_eq!(written.far, [RemoteWrite { offset: 0x68, size: 2, value: 0x201f }]);
-    let mut far = [0x1f, 0x20];
-    config.overlay(0x68, &mut far);
-    assert_eq!(far, [0x5f, 0x20]);
+    assert_eq!(overlaid(&config, 0x68, [0x1f, 0x20]), [0x5f, 0x20]);
 }
 
 #[test]
 fn msi_and_sriov_are_not_shown() {
     let config = config();
     // Express at 0x60 -> MSI at 0xa0 -> power at 0xc0.
-    let mut far = [0x10, 0xa0, 0x02, 0x00];
-    config.overlay(0x60, &mut far);
-    assert_eq!(far, [0x10, 0xc0, 0x02, 0x00]);
+    assert_eq!(overlaid(&config, 0x60, [0x10, 0xa0, 0x02, 0x00]), [0x10, 0xc0, 0x02, 0x00]);
     assert_eq!(read32(&config, 0x100), 0x1400_0000);
     assert_eq!(read32(&config, 0x108), 0);
     assert_eq!(config.read(0x140, 4), None);
@@ -142,7 +139,5 @@ fn a_power_state_stays_here() {
     let mut config = config();
     let written = config.write(0xc4, &[0x03, 0x00]);
     assert_eq!(written.far, [RemoteWrite { offset: 0xc4, size: 2, value: 0 }]);
-    let mut far = [0, 0];
-    config.overlay(0xc4, &mut far);
-    assert_eq!(far, [3, 0]);
+    assert_eq!(overlaid(&config, 0xc4, [0, 0]), [3, 0]);
 }

@@ -1,23 +1,14 @@
 //! DMA to files that are not mapped, and files that hang. A worker hangs here because it drops
 //! a value whose drop blocks.
 
-use super::client::{access, encoded, eventfd, rung};
-use crate::guest::{ClientFile, MAX_WORKERS};
+use super::*;
+use crate::guest::MAX_WORKERS;
 use crate::vfio_user::action::Input;
-use crate::vfio_user::connection::{Closed, Incoming};
-use crate::vfio_user::dma::DMA_DEADLINE;
+use crate::vfio_user::connection::Incoming;
 use crate::vfio_user::session::Session;
-use crate::vfio_user::{Access, Action, DmaError, testing};
-use bytes::Bytes;
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fd::OwnedFd;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use wire::Instant;
-use wire::vfio_user::{
-    Command, DmaMap, DmaUnmap, Header, IrqAction, IrqData, IrqSet, region_index,
-};
 
 const NOW: Instant = Instant::ZERO;
 const RANGE: u64 = 0x1_0000;
@@ -40,7 +31,7 @@ fn file() -> File {
 /// Sends a command and does not wait for its reply.
 fn begin(session: &mut Session, command: Command, payload: Vec<u8>, fd: Option<OwnedFd>) {
     let header = Header::command(1, command, payload.len());
-    let fds = fd.map(|fd| ClientFile::new(fd, session.disposal())).into_iter().collect();
+    let fds = fd.map(|fd| ClientFile::new(fd, session.worker.disposal())).into_iter().collect();
     let message = Incoming { header, payload: payload.into(), fds, refusal: None };
     session.handle(NOW, Input::Message(message));
 }
@@ -90,10 +81,7 @@ fn ended(session: &mut Session) -> (u64, Result<Bytes, DmaError>) {
 }
 
 fn woken(session: &Session) {
-    let wake = session.workers.wake();
-    let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
-    let ready = rustix::event::poll(&mut [PollFd::new(&wake, PollFlags::IN)], Some(&limit));
-    assert_eq!(ready, Ok(1), "the worker has not said a word");
+    assert!(is_readable(&session.workers.wake, 20), "the worker has ended no job");
     session.workers.clear_wake();
 }
 
@@ -130,7 +118,7 @@ fn a_file_is_read_and_written_by_the_worker() {
     file.set_len(0x1000).unwrap();
     let Access::Pending(read) = session.dma_read(NOW, RANGE + 0xffe, 4) else { panic!() };
     assert_eq!(ended(&mut session), (read, Err(DmaError::Fault)));
-    assert_eq!(session.take_must_close(), None);
+    assert_eq!(session.client.must_close.take(), None);
     let outside = session.dma_read(NOW, RANGE + 0x3ffe, 4);
     assert_eq!(outside, Access::Failed(DmaError::Fault));
 }
@@ -153,7 +141,7 @@ fn a_file_that_hangs_fails_in_time_and_is_not_written_late() {
     assert_eq!(rung(&event), 0);
     let refused = session.dma_write(late, RANGE, &[1]);
     assert_eq!(refused, Access::Failed(DmaError::Fault));
-    assert_eq!(session.take_must_close(), Some(Closed::WriteLost(RANGE)));
+    assert_eq!(session.client.must_close.take(), Some(Closed::WriteLost(RANGE)));
     // When the file answers, cancelled jobs are not carried out.
     drop(release);
     let Access::Pending(read) = session.dma_read(NOW, RANGE, 4) else { panic!() };
@@ -164,7 +152,7 @@ fn a_file_that_hangs_fails_in_time_and_is_not_written_late() {
 fn no_access_passes_a_write_that_goes_another_way() {
     let file = file();
     let (mut session, _event) = with_file(&file);
-    let ram = crate::mapping::Shared::new("ram", 0, 0x4000).unwrap();
+    let ram = Shared::new("ram", 0, 0x4000).unwrap();
     let (mapped, by_message) = (0x2_0000, 0x3_0000);
     map(&mut session, mapped, Some(ram.file.try_clone().unwrap()));
     map(&mut session, by_message, None);
@@ -223,7 +211,7 @@ fn a_worker_that_hangs_stops_the_descriptors_of_its_client_alone() {
     let release = hang(&session);
     // All of them must be closed.
     let mut sent = 0;
-    while session.wants_input() {
+    while session.accepts_input() {
         command(
             &mut session,
             Command::DmaUnmap,
@@ -235,7 +223,7 @@ fn a_worker_that_hangs_stops_the_descriptors_of_its_client_alone() {
     }
     assert!(sent > 4);
     drop(release);
-    while !session.wants_input() {
+    while !session.accepts_input() {
         woken(&session);
     }
 }
@@ -244,7 +232,7 @@ fn a_worker_that_hangs_stops_the_descriptors_of_its_client_alone() {
 fn clients_that_connect_again_leave_a_bounded_number_of_threads() {
     let mut session = Session::new(testing::plain_endpoint()).unwrap();
     let mut stuck = Vec::new();
-    while session.can_serve_client() {
+    while session.workers.has_room() {
         session.handle(NOW, Input::Connected);
         command(&mut session, Command::Version, vec![0; 4], None);
         stuck.push(hang(&session));
@@ -253,7 +241,7 @@ fn clients_that_connect_again_leave_a_bounded_number_of_threads() {
     }
     assert_eq!(stuck.len(), MAX_WORKERS);
     stuck.pop();
-    while !session.can_serve_client() {
+    while !session.workers.has_room() {
         woken(&session);
     }
 }
@@ -298,10 +286,9 @@ fn no_answer_passes_a_write_to_a_file() {
                 assert_eq!(session.poll(NOW), None);
                 assert!(session.outgoing().is_some(), "{command:?} is not answered");
             } else {
-                // The write may still be carried out: the client is disconnected without an
-                // answer.
+                // The write may still be carried out: the client is disconnected without an answer.
                 let _ = session.poll(NOW + DMA_DEADLINE);
-                assert_eq!(session.take_must_close(), Some(Closed::WriteLost(RANGE)));
+                assert_eq!(session.client.must_close.take(), Some(Closed::WriteLost(RANGE)));
             }
         }
     }
@@ -333,9 +320,7 @@ fn memory_is_unmapped_although_files_hang() {
     let mut session = session();
     let _release = hang(&session);
     for by_leaving in [false, true] {
-        let crate::mapping::Shared { file, mapping } =
-            crate::mapping::Shared::new(NAME, 0, 0x4000).unwrap();
-        drop(mapping);
+        let Shared { file, .. } = Shared::new(NAME, 0, 0x4000).unwrap();
         map(&mut session, RANGE, Some(file));
         assert!(mapped());
         if by_leaving {

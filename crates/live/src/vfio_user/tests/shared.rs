@@ -1,10 +1,6 @@
 //! Doorbells in a page that the client maps.
 
-use super::client::{Testbed, access, encoded, message};
-use crate::mapping::Mapping;
-use crate::vfio_user::{Action, Presence, testing};
-use rustix::fd::AsFd;
-use wire::vfio_user::{Command, RegionInfo, SparseArea};
+use super::*;
 
 fn info(testbed: &mut Testbed, argsz: u32) -> (RegionInfo, Option<Mapping>) {
     let payload = encoded(|out| RegionInfo { argsz, ..RegionInfo::default() }.encode_request(out));
@@ -65,8 +61,7 @@ fn trapped_writes_reach_the_bar_too_and_in_order() {
     let page = info(&mut testbed, 4096).1.unwrap();
     page.write(4, &9_u32.to_le_bytes()).unwrap();
     // The store came first and has not been polled yet.
-    testbed.client.send(&message(1, 10, &access(0, 0x1000, 4, &[3, 0, 0, 0]), true), &[]);
-    testbed.pump();
+    testbed.send(&message(1, 10, &access(0, 0x1000, 4, &[3, 0, 0, 0]), true), &[]);
     assert_eq!(rung(&mut testbed), [(0x1004, 9), (0x1000, 3)]);
 }
 
@@ -87,7 +82,7 @@ fn the_page_of_a_client_that_has_gone_rings_nothing() {
     let mut testbed = Testbed::with(testing::shared_endpoint());
     let page = info(&mut testbed, 4096).1.unwrap();
     page.write(4, &9_u32.to_le_bytes()).unwrap();
-    testbed.client = super::client::Client::connect(testbed.server.path());
+    testbed.client = Client::connect(testbed.server.path());
     testbed.pump();
     testbed.greet(&None);
     testbed.take_actions();
