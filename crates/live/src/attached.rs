@@ -15,15 +15,21 @@ use switch::Upstream;
 use switch::upstream::Settings;
 use wire::Instant;
 
-/// A function and its I/O; by default it has none. Every error ends the node.
+/// A function and its I/O; by default it has none.
 pub trait Attached: Function {
     /// Does the I/O that is due on the descriptors that `poller` reports ready. Returns whether
     /// anything happened, and when to call again at the latest.
+    ///
+    /// # Errors
+    /// Only errors that end the node.
     fn service(&mut self, _now: Instant, _poller: &Poller) -> io::Result<Activity> {
         Ok(Activity::default())
     }
 
     /// Registers its descriptors.
+    ///
+    /// # Errors
+    /// As `epoll_ctl(2)`.
     fn watch(&self, _poller: &Poller) -> io::Result<()> {
         Ok(())
     }
@@ -47,7 +53,9 @@ pub trait Attached: Function {
     }
 
     /// Shuts down in order: sends Goodbye, makes data durable.
-    /// Error: if data could not be made durable.
+    ///
+    /// # Errors
+    /// If data could not be made durable.
     fn close(&mut self) -> io::Result<()> {
         Ok(())
     }

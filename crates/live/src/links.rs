@@ -47,7 +47,7 @@ impl Link {
     }
 }
 
-/// The connections of a switch node, one per downstream port. Errors are those of the [`Poller`].
+/// The connections of a switch node, one per downstream port.
 #[derive(Debug)]
 pub struct Links {
     links: Vec<Link>,
@@ -125,6 +125,9 @@ impl Links {
 
     /// Moves bytes between the connections and `node`. It reads from the ready connections
     /// before it sends.
+    ///
+    /// # Errors
+    /// As `epoll_ctl(2)`.
     pub fn service(
         &mut self,
         now: Instant,

@@ -51,8 +51,7 @@ struct Known {
     recent: Vec<(u64, u8)>,
 }
 
-/// An epoll instance with an optional spin. Errors are those of `epoll_create(2)`, `epoll_ctl(2)`
-/// and `epoll_wait(2)`; an interruption by a signal is none.
+/// An epoll instance with an optional spin.
 pub struct Poller {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
@@ -66,6 +65,9 @@ pub struct Poller {
 
 impl Poller {
     /// A poller that watches nothing yet.
+    ///
+    /// # Errors
+    /// If the kernel gives no epoll instance.
     pub fn new(waiting: Waiting) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         Ok(Self {
@@ -80,18 +82,27 @@ impl Poller {
     }
 
     /// Watches `fd` for input, and for output if `output` is set.
+    ///
+    /// # Errors
+    /// As `epoll_ctl(2)`.
     pub fn add(&self, fd: impl AsFd, output: bool) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token(&fd));
         Ok(epoll::add(&self.epoll, fd, data, flags(output))?)
     }
 
     /// Watches `fd` for input that may wait until the next call of epoll: spinning never tries it.
+    ///
+    /// # Errors
+    /// As `epoll_ctl(2)`.
     pub fn add_without_spin(&self, fd: impl AsFd) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token(&fd) | NO_SPIN);
         Ok(epoll::add(&self.epoll, fd, data, flags(false))?)
     }
 
     /// Changes what `fd` is watched for.
+    ///
+    /// # Errors
+    /// As `epoll_ctl(2)`.
     pub fn modify(&self, fd: impl AsFd, output: bool) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token(&fd));
         Ok(epoll::modify(&self.epoll, fd, data, flags(output))?)
@@ -121,6 +132,9 @@ impl Poller {
 
     /// Updates what is ready, unless [`wait`](Self::wait) has just done so for this turn at
     /// `now`; returns whether anything may be ready.
+    ///
+    /// # Errors
+    /// As `epoll_wait(2)`.
     pub fn refresh(&mut self, now: Instant) -> io::Result<bool> {
         if !self.fresh || now >= self.updated + STALE {
             self.update(now)?;
@@ -130,6 +144,9 @@ impl Poller {
 
     /// Updates what is ready if that is older than a millisecond. Call it at the start of a
     /// turn at `now` that sends first.
+    ///
+    /// # Errors
+    /// As `epoll_wait(2)`.
     pub fn refresh_if_stale(&mut self, now: Instant) -> io::Result<()> {
         if now >= self.updated + STALE {
             self.refresh(now)?;
@@ -144,6 +161,9 @@ impl Poller {
 
     /// Returns when a descriptor is ready or `until` has come. While spinning it returns at
     /// once, and recent descriptors count as ready.
+    ///
+    /// # Errors
+    /// As `epoll_wait(2)`; interruption by a signal is none.
     pub fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<()> {
         let now = clock.now();
         if now < self.busy_until {

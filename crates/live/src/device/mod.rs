@@ -63,9 +63,7 @@ struct Path {
 /// The state machine inside.
 pub type Inner<A> = node::DeviceNode<Tapped<A, Tracer>>;
 
-/// A device node: a listener, its connections, and the attached function. Errors are those of the
-/// [`Poller`], the listener and the attached function; that of [`run`](Self::run) may say that data
-/// could not be made durable.
+/// A device node: a listener, its connections, and the attached function.
 pub struct DeviceNode<A> {
     clock: Clock,
     poller: Poller,
@@ -80,6 +78,9 @@ pub struct DeviceNode<A> {
 
 impl<A: Attached> DeviceNode<A> {
     /// A node that listens and serves `attached`.
+    ///
+    /// # Errors
+    /// If the kernel refuses to watch something.
     pub fn new(
         clock: Clock,
         poller: Poller,
@@ -115,6 +116,9 @@ impl<A: Attached> DeviceNode<A> {
     }
 
     /// The address it listens on.
+    ///
+    /// # Errors
+    /// As `getsockname(2)`.
     pub fn address(&self) -> io::Result<Address> {
         self.listener.address()
     }
@@ -126,6 +130,9 @@ impl<A: Attached> DeviceNode<A> {
 
     /// One turn without hosts, before [`run`](Self::run): for an attached function that has to
     /// be ready first. Waits a little if nothing happened.
+    ///
+    /// # Errors
+    /// As [`Attached::service`].
     pub fn prepare(&mut self) -> io::Result<()> {
         let now = self.clock.now();
         self.poller.refresh(now)?;
@@ -146,6 +153,9 @@ impl<A: Attached> DeviceNode<A> {
 
     /// Serves until `control` returns otherwise; `wake` becomes readable then. Shuts down in
     /// order: finishes commands, sends Goodbye to the host, makes data durable.
+    ///
+    /// # Errors
+    /// If data could not be made durable, or the kernel refuses to wait.
     pub fn run(
         &mut self,
         wake: BorrowedFd<'_>,
@@ -223,6 +233,9 @@ impl<A: Attached> DeviceNode<A> {
 
     /// One turn without a wait, as [`run`](Self::run) repeats it; returns whether anything
     /// happened, and when to call again.
+    ///
+    /// # Errors
+    /// As [`Attached::service`].
     pub fn turn(
         &mut self,
         emit: &mut impl FnMut(DeviceEvent),

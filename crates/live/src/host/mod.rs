@@ -31,9 +31,7 @@ use std::ops::RangeInclusive;
 use switch::upstream::next_timer;
 use wire::Instant;
 
-/// The I/O around [`node::HostNode`](::node::HostNode): clock, descriptors and memory. Errors are
-/// those of the [`Poller`] and of the attached function; that of [`close`](Self::close) says that
-/// data could not be made durable.
+/// The I/O around [`node::HostNode`](::node::HostNode): clock, descriptors and memory.
 pub struct Machine<A> {
     clock: Clock,
     poller: Poller,
@@ -43,6 +41,9 @@ pub struct Machine<A> {
 
 impl<A: Attached> Machine<A> {
     /// A machine after power-on.
+    ///
+    /// # Errors
+    /// If the kernel refuses to watch something.
     pub fn new(
         clock: Clock,
         poller: Poller,
@@ -98,6 +99,9 @@ impl<A: Attached> Machine<A> {
     }
 
     /// One turn. Returns whether anything happened, and when to call again at the latest.
+    ///
+    /// # Errors
+    /// If the kernel refuses to watch something.
     pub fn pump(&mut self, memory: &mut impl Memory) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
         self.poller.refresh_if_stale(now)?;
@@ -134,6 +138,9 @@ impl<A: Attached> Machine<A> {
     }
 
     /// Waits until something may happen; with `moved` it returns at once and restarts the spin.
+    ///
+    /// # Errors
+    /// As `epoll_wait(2)`.
     pub fn wait(&mut self, moved: bool, timer: Option<Instant>) -> io::Result<()> {
         if moved {
             self.poller.busy(self.clock.now());
@@ -143,6 +150,9 @@ impl<A: Attached> Machine<A> {
     }
 
     /// Runs a piece of host software to its end.
+    ///
+    /// # Errors
+    /// As [`pump`](Self::pump) and [`wait`](Self::wait).
     pub fn run<T>(
         &mut self,
         memory: &mut impl Memory,
@@ -200,6 +210,9 @@ impl<A: Attached> Machine<A> {
     }
 
     /// Shuts down in order.
+    ///
+    /// # Errors
+    /// If data could not be made durable.
     pub fn close(&mut self) -> io::Result<()> {
         self.node.below_mut().inner.close()
     }

@@ -118,9 +118,12 @@ pub struct HostNode {
 }
 
 impl HostNode {
-    /// Enumerates what `switch` reaches (its links are up, or `up` waits for them) and offers every
-    /// endpoint below `directory`. An endpoint that appears later below a port whose link is down
-    /// is offered then. Error: one line for the user.
+    /// Enumerates what `switch` reaches (its links are up, or `up` waits for them) and offers
+    /// every endpoint below `directory`. An endpoint that appears later below a port whose link
+    /// is down is offered then.
+    ///
+    /// # Errors
+    /// One line for the user.
     #[allow(clippy::too_many_arguments)]
     pub fn start(
         clock: Clock,
@@ -220,7 +223,9 @@ impl HostNode {
     }
 
     /// Serves until `control` returns otherwise; `wake` becomes readable then.
-    /// Every error ends the node.
+    ///
+    /// # Errors
+    /// Errors that end the node.
     pub fn run(
         &mut self,
         wake: BorrowedFd<'_>,

@@ -54,7 +54,9 @@ unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Maps `length` bytes of `fd` from byte `offset` on, shared.
-    /// Error: `EINVAL` for no bytes, an overflow, what is no regular file, or bytes beyond its end;
+    ///
+    /// # Errors
+    /// `EINVAL` for no bytes, an overflow, what is no regular file, or bytes beyond its end;
     /// `ENOMEM` for more mappings than one process has; otherwise what fstat, fstatfs and mmap say,
     /// for example `EACCES` for a right that the descriptor lacks.
     pub fn new(
@@ -205,7 +207,9 @@ pub struct Shared {
 
 impl Shared {
     /// A file of `offset + length` bytes of zeroes, mapped from `offset` on.
-    /// Error: what memfd_create, ftruncate, the seals and mmap say.
+    ///
+    /// # Errors
+    /// What memfd_create, ftruncate, the seals and mmap say.
     pub fn new(name: &str, offset: u64, length: u64) -> Result<Self, Errno> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create(name, flags)?;

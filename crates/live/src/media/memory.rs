@@ -3,8 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Checks that `size` bytes of RAM drives fit the machine's available memory and the limits of this
-/// process's control group. Error: a sentence with both numbers.
+/// Checks that `size` bytes of RAM drives fit the machine's available memory and the limits of
+/// this process's control group.
+///
+/// # Errors
+/// A sentence with both numbers.
 pub fn check_memory(size: u64) -> io::Result<()> {
     check(size, Path::new("/"))
 }

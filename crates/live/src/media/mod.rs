@@ -60,7 +60,9 @@ pub trait Media: Send {
     }
 
     /// Waits for all requests and makes their data durable.
-    /// Error: if the data could not be made durable.
+    ///
+    /// # Errors
+    /// If the data could not be made durable.
     fn close(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -66,7 +66,10 @@ impl Address {
     }
 
     /// The address to listen on, from `HOST[:PORT]` or `raw:INTERFACE`. Of a name with several
-    /// addresses it is the first. Error: as [`Peer::find`].
+    /// addresses it is the first.
+    ///
+    /// # Errors
+    /// As [`Peer::find`].
     pub fn to_listen(text: &str, insecure: bool) -> io::Result<Self> {
         let Some(name) = text.strip_prefix(RAW) else {
             return Ok(tcp(text, insecure)?.swap_remove(0));
@@ -91,7 +94,9 @@ impl Peer {
     /// address (in brackets if a port follows) or a name, which is resolved once, here: this
     /// may block for seconds. Links are neither authenticated nor encrypted, so only loopback
     /// is allowed unless `insecure` is set.
-    /// Error: a sentence that names the address and what is wrong.
+    ///
+    /// # Errors
+    /// A sentence that names the address and what is wrong.
     pub fn find(text: &str, insecure: bool) -> io::Result<Self> {
         let name = text.to_owned();
         let Some(rest) = text.strip_prefix(RAW) else {

@@ -13,8 +13,7 @@ use wire::Instant;
 /// the others.
 const MAX_READS: usize = 16;
 
-/// A connection that carries a link. Errors before it is established say why it could not be made:
-/// no socket, no such interface, no capability, no answer. Later ones say that it is gone.
+/// A connection that carries a link.
 #[derive(Debug)]
 pub enum Carrier {
     /// A TCP connection.
@@ -27,6 +26,9 @@ pub enum Carrier {
 
 impl Carrier {
     /// Begins to connect; [`established`](Self::established) returns the outcome.
+    ///
+    /// # Errors
+    /// A sentence: no socket, no such interface, no capability.
     pub fn connect(now: Instant, peer: &Address, raw: RawSettings) -> io::Result<Self> {
         Ok(match peer {
             Address::Tcp(peer) => Self::Tcp(Connection::connect(*peer)?),
@@ -46,6 +48,9 @@ impl Carrier {
     }
 
     /// Whether the connection is established.
+    ///
+    /// # Errors
+    /// Why it could not be made.
     pub fn established(&mut self, now: Instant) -> io::Result<bool> {
         match self {
             Self::Tcp(connection) => connection.established(),
@@ -105,6 +110,9 @@ impl Carrier {
     }
 
     /// Queues bytes, and sends what the network accepts.
+    ///
+    /// # Errors
+    /// If the connection is gone.
     pub fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()> {
         match self {
             Self::Tcp(connection) => connection.send(bytes),
@@ -114,6 +122,9 @@ impl Carrier {
     }
 
     /// Sends what is left over.
+    ///
+    /// # Errors
+    /// If the connection is gone.
     pub fn flush(&mut self, now: Instant) -> io::Result<()> {
         match self {
             Self::Tcp(connection) => connection.flush(),
@@ -179,7 +190,9 @@ pub enum CarrierListener {
 
 impl CarrierListener {
     /// Listens on `address`.
-    /// Error: a sentence that names the address, the interface or the capability.
+    ///
+    /// # Errors
+    /// A sentence that names the address, the interface or the capability.
     pub fn bind(address: &Address, raw: RawSettings) -> io::Result<Self> {
         Ok(match address {
             Address::Tcp(address) => Self::Tcp(Listener::bind(*address)?),
@@ -189,6 +202,9 @@ impl CarrierListener {
     }
 
     /// The address it listens on.
+    ///
+    /// # Errors
+    /// As `getsockname(2)`.
     pub fn address(&self) -> io::Result<Address> {
         match self {
             Self::Tcp(listener) => Ok(listener.address()?.into()),

@@ -18,8 +18,7 @@ const READ: usize = 128 << 10;
 /// Bytes offered to the tunnel at once.
 const OFFER: usize = 64 << 10;
 
-/// A connection to the other end of a link. Errors are those of its system calls; that of
-/// [`established`](Self::established) says why no connection could be made.
+/// A connection to the other end of a link.
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
@@ -33,6 +32,9 @@ pub struct Connection {
 
 impl Connection {
     /// Begins to connect; [`established`](Self::established) returns the outcome.
+    ///
+    /// # Errors
+    /// If no socket can be created.
     pub fn connect(peer: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(peer), Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
@@ -66,6 +68,9 @@ impl Connection {
     }
 
     /// Whether the connection is established.
+    ///
+    /// # Errors
+    /// Why it could not be made.
     pub fn established(&self) -> io::Result<bool> {
         if let Some(error) = self.stream.take_error()? {
             return Err(error);
@@ -78,6 +83,9 @@ impl Connection {
     }
 
     /// The received bytes; `None` if there are none, empty bytes at the end of the stream.
+    ///
+    /// # Errors
+    /// As `recv(2)`.
     pub fn receive(&mut self) -> io::Result<Option<Bytes>> {
         // Reuse the memory if earlier bytes were dropped: it is in the cache.
         if !self.input.try_reclaim(READ) && self.input.capacity() < READ / 4 {
@@ -91,6 +99,9 @@ impl Connection {
     }
 
     /// Queues bytes, and sends what the kernel accepts.
+    ///
+    /// # Errors
+    /// As `send(2)`.
     pub fn send(&mut self, bytes: Bytes) -> io::Result<()> {
         self.output = if self.output.is_empty() {
             bytes
@@ -101,6 +112,9 @@ impl Connection {
     }
 
     /// Sends what is left over.
+    ///
+    /// # Errors
+    /// As `send(2)`.
     pub fn flush(&mut self) -> io::Result<()> {
         while !self.output.is_empty() {
             match rustix::net::send(&self.stream, &self.output, self.flags) {
@@ -148,7 +162,10 @@ impl AsFd for Connection {
 pub struct Listener(TcpListener);
 
 impl Listener {
-    /// Listens on `address`. Error: a sentence that names the address.
+    /// Listens on `address`.
+    ///
+    /// # Errors
+    /// A sentence that names the address.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)
             .map_err(|error| about(format!("cannot listen on {address}"), error))?;
@@ -157,6 +174,9 @@ impl Listener {
     }
 
     /// The address it listens on.
+    ///
+    /// # Errors
+    /// As `getsockname(2)`.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }

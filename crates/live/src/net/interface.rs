@@ -53,7 +53,10 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Looks `name` up. Error: a sentence that names the interface and what is wrong with it.
+    /// Looks `name` up.
+    ///
+    /// # Errors
+    /// A sentence that names the interface and what is wrong with it.
     pub fn find(name: &str) -> io::Result<Self> {
         let all: Vec<_> = getifaddrs()?
             .filter_map(|found| Some((found.address?.as_link_addr().copied()?, found)))

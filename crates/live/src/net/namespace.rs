@@ -14,18 +14,22 @@ pub struct Namespace(File);
 
 impl Namespace {
     /// A new namespace: only a loopback interface that is down.
-    /// Error: a sentence, most likely that CAP_SYS_ADMIN is missing.
+    ///
+    /// # Errors
+    /// A sentence, most likely that CAP_SYS_ADMIN is missing.
     pub fn new() -> io::Result<Self> {
         let own = Self::current()?;
         let what = "no network namespace can be made (CAP_SYS_ADMIN is needed)";
-        unshare(CloneFlags::CLONE_NEWNET)
-            .map_err(|errno| about(what, io::Error::new(io::Error::from(errno).kind(), errno)))?;
+        unshare(CloneFlags::CLONE_NEWNET).map_err(|error| about(what, error.into()))?;
         let made = Self::current();
         own.join()?;
         made
     }
 
-    /// The namespace of this thread. Error: as `open(2)`.
+    /// The namespace of this thread.
+    ///
+    /// # Errors
+    /// As `open(2)`.
     pub fn current() -> io::Result<Self> {
         File::open("/proc/thread-self/ns/net").map(Self)
     }
@@ -34,8 +38,13 @@ impl Namespace {
         Ok(setns(&self.0, CloneFlags::CLONE_NEWNET)?)
     }
 
-    /// Runs `work` in it. Sockets, threads and processes made there stay in it. Error: if this
-    /// thread may not enter it. Panics if it may not return.
+    /// Runs `work` in it. Sockets, threads and processes made there stay in it.
+    ///
+    /// # Errors
+    /// If this thread may not enter it.
+    ///
+    /// # Panics
+    /// If it may not return.
     pub fn enter<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         /// Returns to the old namespace, also when `work` panics.
         struct Back(Namespace);
@@ -52,7 +61,9 @@ impl Namespace {
     }
 
     /// Runs a command line, such as `ip link set lo up`, to its end.
-    /// Error: a sentence with the command line and its error output.
+    ///
+    /// # Errors
+    /// A sentence with the command line and its error output.
     pub fn run(&self, line: &str) -> io::Result<String> {
         let failed = |why: String| io::Error::other(format!("`{line}`: {why}"));
         let mut words = line.split_whitespace();
@@ -66,8 +77,11 @@ impl Namespace {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Creates a veth pair, both ends up: `near` here and `far` in another namespace. Its frames
-    /// are those of a wire: no segmentation offload. Error: as [`run`](Self::run).
+    /// Creates a veth pair, both ends up: `near` here and `far` in another namespace. Its
+    /// frames are those of a wire: no segmentation offload.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
     pub fn cable(&self, near: &str, other: &Self, far: &str) -> io::Result<()> {
         // `ip` opens this process's descriptor by its path.
         let target = format!("/proc/{}/fd/{}", std::process::id(), other.0.as_raw_fd());

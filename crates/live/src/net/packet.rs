@@ -61,13 +61,15 @@ const AND: u16 = 0x54;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const RETURN: u16 = 0x06;
 
-/// A packet socket of one EtherType on one interface. Errors are those of `send(2)` and `recv(2)`.
+/// A packet socket of one EtherType on one interface.
 #[derive(Debug)]
 pub struct PacketSocket(Socket);
 
 impl PacketSocket {
     /// Opens a socket on `interface` that takes frames of `ethertype` which `filter` lets through.
-    /// Error: a sentence, most likely that CAP_NET_RAW is missing.
+    ///
+    /// # Errors
+    /// A sentence, most likely that CAP_NET_RAW is missing.
     pub fn open(interface: &Interface, ethertype: u16, filter: &Filter) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let protocol = NonZeroU32::new(ethertype.to_be().into()).map(Protocol::from_raw);
@@ -91,6 +93,9 @@ impl PacketSocket {
 
     /// Sends one frame with its header; `false` if the interface accepts none now. A frame that
     /// the interface's queue dropped counts as sent.
+    ///
+    /// # Errors
+    /// As `send(2)`.
     pub fn send(&mut self, frame: &[u8]) -> io::Result<bool> {
         match self.0.write(frame) {
             Ok(_) => Ok(true),
@@ -102,6 +107,9 @@ impl PacketSocket {
 
     /// Receives the next frame with its header into `buffer`; returns its length, or `None` if
     /// none waits.
+    ///
+    /// # Errors
+    /// As `recv(2)`.
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.0.read(buffer) {
             Ok(bytes) => Ok(Some(bytes)),

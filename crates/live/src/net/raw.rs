@@ -70,7 +70,9 @@ fn mtu_of(interface: &Interface) -> usize {
 }
 
 /// The MTU of frames to `station`, in bytes: that of the interface, or the one assumed on loopback.
-/// Error: if there is no such interface.
+///
+/// # Errors
+/// If there is no such interface.
 pub fn mtu(station: &Station) -> io::Result<usize> {
     Ok(mtu_of(&Interface::find(&station.interface)?))
 }
@@ -82,7 +84,9 @@ fn largest_segment(interface: &Interface) -> usize {
 
 /// The largest Max_Payload_Size whose TLPs fit a frame to `station`: with a header of four
 /// doublewords, digest (PCIe Base 4.0, section 2.2.1) and the tunnel's header.
-/// Error: if there is no such interface, or it carries not even 128 bytes.
+///
+/// # Errors
+/// If there is no such interface, or it carries not even 128 bytes.
 pub fn largest_payload(station: &Station) -> io::Result<u16> {
     let interface = Interface::find(&station.interface)?;
     let room = largest_segment(&interface).saturating_sub(wire::frame::HEADER + 16 + 4);

@@ -50,7 +50,10 @@ fn lower(signal: &OwnedFd) {
 }
 
 impl Script {
-    /// An end to which no connection can be made yet. Error: if no descriptor can be created.
+    /// An end to which no connection can be made yet.
+    ///
+    /// # Errors
+    /// If no descriptor can be created.
     pub fn new() -> io::Result<Self> {
         let state = State {
             signal: signal()?,

@@ -68,8 +68,11 @@ impl Tracer {
         Self::default()
     }
 
-    /// A tracer that records with the times of `clock`. `instance` is a number that no other trace
-    /// has. Error: if the file cannot be written, or no thread can be started.
+    /// A tracer that records with the times of `clock`. `instance` is a number that no other
+    /// trace has.
+    ///
+    /// # Errors
+    /// If the file cannot be written, or no thread can be started.
     pub fn create(
         settings: &Settings,
         role: NodeRole,
@@ -137,7 +140,9 @@ impl Tracer {
     }
 
     /// Closes the file; later records are dropped.
-    /// Error: the first error of the file since it was opened.
+    ///
+    /// # Errors
+    /// The first error of the file since it was opened.
     pub fn finish(&self) -> io::Result<Report> {
         self.with(Recorder::finish).unwrap_or_else(|| Ok(Report::default()))
     }
