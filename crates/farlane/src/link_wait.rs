@@ -34,10 +34,8 @@ impl LinkWait {
     }
 
     /// Whether every link is up.
-    ///
-    /// # Errors
-    /// When it is clear that one will not come up, or the patience is over:
-    /// one line that names each far side that is missing, and the cause.
+    /// Fails when it is clear that one will not come up, or the patience is over: one line that
+    /// names each far side that is missing, and the cause.
     pub fn look(&mut self, now: Instant, switch: &mut Switch) -> Result<bool, Failure> {
         while let Some(event) = switch.links_mut().event() {
             match event {
@@ -84,9 +82,7 @@ impl LinkWait {
 }
 
 /// Waits until every link of a switch node is up.
-///
-/// # Errors
-/// As [`LinkWait::look`], and when it is time to stop.
+/// Fails as [`LinkWait::look`], and when it is time to stop.
 pub fn wait_for_links(
     node: &mut DeviceNode<Switch>,
     timeout: Duration,

@@ -61,9 +61,7 @@ pub fn error(text: Arguments<'_>) {
 }
 
 /// At the end of a command: flushes standard output. A reader that closed the pipe is no error.
-///
-/// # Errors
-/// What was wrong with standard output.
+/// The error says what was wrong with standard output.
 pub fn finish() -> Result<(), String> {
     let last = io::stdout().flush();
     let fault = FAULT.get().map_or(last.as_ref().err(), Some);

@@ -19,10 +19,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// One that only [`stop`](Self::stop) sets.
-    ///
-    /// # Errors
-    /// If no socket pair can be had.
+    /// One that only [`stop`](Self::stop) sets. Fails if no socket pair can be had.
     pub fn manual() -> io::Result<Self> {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
@@ -30,10 +27,7 @@ impl Stop {
         Ok(Self { flag: Arc::default(), report: Arc::default(), wake, waker })
     }
 
-    /// One that SIGINT, SIGTERM and SIGUSR1 set.
-    ///
-    /// # Errors
-    /// If the signals cannot be handled.
+    /// One that SIGINT, SIGTERM and SIGUSR1 set. Fails if the signals cannot be handled.
     pub fn on_signals() -> io::Result<Self> {
         let stop = Self::manual()?;
         for signal in [SIGINT, SIGTERM] {
@@ -70,10 +64,7 @@ impl Stop {
         self.flag.load(Ordering::SeqCst)
     }
 
-    /// A handle that sets it from another thread.
-    ///
-    /// # Errors
-    /// If no more descriptors can be had.
+    /// A handle that sets it from another thread. Fails if no more descriptors can be had.
     pub fn handle(&self) -> io::Result<StopHandle> {
         Ok(StopHandle { flag: self.flag.clone(), waker: self.waker.try_clone()? })
     }

@@ -7,9 +7,7 @@ use std::path::PathBuf;
 
 /// Decides at the start of a command what is written to standard output: the document of the option
 /// with the target `-`, else the command's own text or `--json`.
-///
-/// # Errors
-/// If two options have the target `-`.
+/// Fails if two options have the target `-`.
 pub fn assign_stdout(json: bool, options: &[(&str, Option<&Target>)]) -> Outcome {
     let wants = options.iter().filter(|(_, target)| *target == Some(&Target::Stdout));
     let mut wants: Vec<&str> = wants.map(|(name, _)| *name).collect();
@@ -27,11 +25,8 @@ pub fn assign_stdout(json: bool, options: &[(&str, Option<&Target>)]) -> Outcome
     }
 }
 
-/// A file that cannot be standard output, for the parser of options: there are
-/// others beside it, or it is written back to front.
-///
-/// # Errors
-/// What is wrong with `-`.
+/// A file that cannot be standard output, for the parser of options: there are others beside it, or
+/// it is written back to front. The error says what is wrong with `-`.
 pub fn file_only(text: &str) -> Result<PathBuf, String> {
     match text {
         "" => Err("a file is missing".into()),

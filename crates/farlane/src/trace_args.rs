@@ -55,19 +55,13 @@ fn snap(bytes: &str) -> Result<u16, String> {
 }
 
 impl TraceArgs {
-    /// Begins the file, if the option is set.
-    ///
-    /// # Errors
-    /// One line that names it.
+    /// Begins the file, if the option is set. The error is one line that names it.
     pub fn open(&self, role: NodeRole, instance: u64, clock: Clock) -> Result<Tracer, Failure> {
         let Some(TraceTarget(settings)) = &self.trace else { return Ok(Tracer::off()) };
         Tracer::create(settings, role, instance, clock).map_err(|error| self.failed(&error))
     }
 
-    /// Closes the file.
-    ///
-    /// # Errors
-    /// One line that names it, if not everything is in it.
+    /// Closes the file. The error is one line that names it, if not everything is in it.
     pub fn close(&self, tracer: &Tracer) -> Outcome {
         let report = tracer.finish().map_err(|error| self.failed(&error))?;
         if report.lost > 0 {

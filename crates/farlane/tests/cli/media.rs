@@ -2,9 +2,8 @@
 
 use crate::support::program::{device, fails, farlane, node, one_line, scratch};
 
-/// Runs `farlane device` with the file `disk.img` of 1 MiB, or none, on a file
-/// system of 4 MiB that is this namespace's own; what it says, and what is
-/// there afterwards.
+/// Runs `farlane device` with the file `disk.img` of 1 MiB, or none, on a file system of 4 MiB that
+/// is this namespace's own; what it says, and what is there afterwards.
 fn on_a_small_file_system(name: &str, exists: bool, options: &str) -> (String, String) {
     // An error ends the script with another status than farlane's own.
     let script = r#"

@@ -1,5 +1,4 @@
-//! The program as its user meets it: exit status, one line of error, the
-//! machine interface.
+//! The program as its user meets it: exit status, one line of error, the machine interface.
 
 mod bench;
 mod demo;

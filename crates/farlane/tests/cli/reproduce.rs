@@ -40,8 +40,7 @@ fn the_document_has_every_published_figure() {
     assert!(!html.contains("NaN") && !html.contains("src=") && !html.contains("href="));
 }
 
-/// The parts that do not take long: the table's rows are tested where they are
-/// made.
+/// The parts that do not take long: the table's rows are tested where they are made.
 #[test]
 fn the_policies_of_the_slides_side_by_side() {
     let html = &text(&scratch("reproduce-expether.html").join("page.html"));

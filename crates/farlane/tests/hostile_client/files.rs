@@ -12,8 +12,7 @@ const ADDRESS: u64 = 0x10_0000_0000;
 /// Threads that one endpoint may leave behind.
 const MOST: usize = 16;
 
-/// Comes with such a file, has the device read it, and goes; whether it was
-/// let in.
+/// Comes with such a file, has the device read it, and goes; whether it was let in.
 fn visit(socket: &Path, system: &FileSystem, time: usize) -> bool {
     let Some(mut drive) = Drive::try_attach(socket) else { return false };
     let before = system.reads();

@@ -39,9 +39,8 @@ impl Nodes {
         self.host.socket(1)
     }
 
-    /// Runs `hostile` while another client writes and reads the first drive
-    /// without a pause, also for some rounds after; then the node must not have
-    /// lost a link, nor the working client.
+    /// Runs `hostile` while another client writes and reads the first drive without a pause, also
+    /// for some rounds after; then the node must not have lost a link, nor the working client.
     fn beside_a_working_client(&mut self, hostile: impl FnOnce(&mut HostNode)) {
         let (stop, socket) = (AtomicBool::new(false), self.host.socket(0));
         let (stop, host, done) = (&stop, &mut self.host, &self.rounds);

@@ -1,5 +1,4 @@
-//! A device node that is killed while its file is being written, and one whose
-//! machine went down.
+//! A device node that is killed while its file is being written, and one whose machine went down.
 
 use super::pattern;
 use crate::support::drive::{BLOCK, Drive};

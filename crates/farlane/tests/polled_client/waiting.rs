@@ -1,7 +1,6 @@
-//! Every way of waiting: a host node that sleeps, spins, polls the doorbell
-//! page, or both, on cores that are shared or not. Without a variable it only
-//! shows that all work; with it, it measures on a machine that does nothing
-//! else, prints a table and compares:
+//! Every way of waiting: a host node that sleeps, spins, polls the doorbell page, or both, on cores
+//! that are shared or not. Without a variable it only shows that all work; with it, it measures on
+//! a machine that does nothing else, prints a table and compares:
 //!
 //! ```text
 //! FARLANE_WAITING_READS=20000 cargo test --release --package farlane \

@@ -262,8 +262,7 @@ impl Guest {
             .unwrap_or_else(|error| panic!("QMP {command}: {error}"))
     }
 
-    /// Ends the trace that began with the kernel: every command that the NVMe
-    /// driver set up.
+    /// Ends the trace that began with the kernel: every command that the NVMe driver set up.
     pub fn commands(&mut self) -> Vec<Issued> {
         let output = self.run(&workload::commands());
         let commands = trace::parse(output.between("commands").expect("list of commands"));
@@ -271,8 +270,7 @@ impl Guest {
         commands
     }
 
-    /// Resets the machine, as a guest that reboots does, and waits until the
-    /// guest answers again.
+    /// Resets the machine, as a guest that reboots does, and waits until the guest answers again.
     pub fn reboot(&mut self) {
         self.qmp("set-action", json!({"reboot": "reset"}));
         self.qmp("system_reset", json!({}));

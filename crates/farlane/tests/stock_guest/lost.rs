@@ -133,10 +133,9 @@ fn remote_drive_is_lost_and_found() {
     traced::losses_stand_out(&traces);
 }
 
-/// Both nodes are started again before the guest's driver misses them. It asks
-/// its commands again through its own controller reset: of a file drive they
-/// bring what was written, after a stall; of a drive that lost its data they
-/// fail, until the guest resets the function.
+/// Both nodes are started again before the guest's driver misses them. It asks its commands again
+/// through its own controller reset: of a file drive they bring what was written, after a stall; of
+/// a drive that lost its data they fail, until the guest resets the function.
 #[test]
 fn remote_drives_restart_with_their_data_and_without() {
     let folder = folder::kept("restarted");

@@ -65,8 +65,7 @@ pub fn lost(drive: u32, limit: Duration) -> Script {
     script!("lost").argument(format!("nvme{drive}")).argument(limit.as_secs())
 }
 
-/// Waits until reads of drives that nobody answers for have failed, and their
-/// drivers gave them up.
+/// Waits until reads of drives that nobody answers for have failed, and their drivers gave them up.
 pub fn dead(drives: &[u32], limit: Duration) -> Script {
     drives.iter().fold(script!("dead").argument(limit.as_secs()), |script, drive| {
         script.argument(format!("nvme{drive}"))

@@ -212,9 +212,8 @@ pub fn tlps(path: &Path, options: &[&str], expected: &Expected) {
     assert_eq!(decoded.packets.len(), expected.tlps.len(), "{}: packets", path.display());
 }
 
-/// Compares the NVMe commands in a capture of TLPs that passed another point:
-/// configuration requests are others there. Yields the bytes that each packet
-/// does not have.
+/// Compares the NVMe commands in a capture of TLPs that passed another point: configuration
+/// requests are others there. Yields the bytes that each packet does not have.
 pub fn commands(path: &Path, expected: &Expected) -> Vec<u64> {
     let packets = Tshark::ready().fields(path, &[], "farlane_tap", &FIELDS);
     let decoded = Decoded { packets };

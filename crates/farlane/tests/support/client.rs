@@ -52,9 +52,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// Memory of the client's process that the device reaches. Its file is read and
-/// written instead of mapped: the same pages, and no unsafe code. Huge pages
-/// have to be mapped.
+/// Memory of the client's process that the device reaches. Its file is read and written instead of
+/// mapped: the same pages, and no unsafe code. Huge pages have to be mapped.
 pub struct Memory {
     file: File,
     mapping: Option<Mapping>,

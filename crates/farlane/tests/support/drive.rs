@@ -330,8 +330,7 @@ impl Drive {
         &self.client
     }
 
-    /// Starts a read of one block to a DMA address of the caller's choice and
-    /// waits for nothing.
+    /// Starts a read of one block to a DMA address of the caller's choice and waits for nothing.
     pub fn begin_read_to(&mut self, address: u64) {
         self.begin(0x02, address);
     }
@@ -372,8 +371,7 @@ impl Drive {
         );
     }
 
-    /// Starts a write of one block from a DMA address of the caller's choice
-    /// and waits for nothing.
+    /// Starts a write of one block from a DMA address of the caller's choice and waits for nothing.
     pub fn begin_write_from(&mut self, address: u64) {
         self.begin(0x01, address);
     }

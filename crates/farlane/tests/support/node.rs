@@ -35,9 +35,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a device node on any free port and waits until it listens. `name`
-    /// tells its logs in `folder` from those of others; each of `namespaces` is a
-    /// value of `--namespace`.
+    /// Starts a device node on any free port and waits until it listens. `name` tells its logs in
+    /// `folder` from those of others; each of `namespaces` is a value of `--namespace`.
     pub fn device(folder: &Path, name: &str, namespaces: &[&str]) -> Self {
         Self::device_at(ANY, folder, name, namespaces, &[])
     }

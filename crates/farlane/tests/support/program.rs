@@ -52,8 +52,7 @@ pub fn document(arguments: &[&str]) -> Value {
     serde_json::from_str(&succeeds(arguments)).expect("one JSON document")
 }
 
-/// The command fails with status 1, prints nothing, and says one line that
-/// contains every part.
+/// The command fails with status 1, prints nothing, and says one line that contains every part.
 #[track_caller]
 pub fn fails(arguments: &[&str], parts: &[&str]) {
     let output = run(arguments);

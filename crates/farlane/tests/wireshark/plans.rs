@@ -28,8 +28,7 @@ const SHORT: [(&str, &[&str]); 8] = [
 /// priorities, and so need tags.
 const RAW: [&str; 2] = ["transport=raw", "link.vlan=1"];
 
-/// Who asks: in one pass; in two, of which the first one has no fields; in two
-/// that have.
+/// Who asks: in one pass; in two, of which the first one has no fields; in two that have.
 const PASSES: [&[&str]; 3] = [&[], &["-2"], &["-2", "-Y", "farlane"]];
 
 /// Runs a plan; its capture, and how many commands its hosts gave.

@@ -15,8 +15,7 @@ use wire::frame::HEADER;
 /// One block, one page, across pages, with a PRP list.
 const PIECES: [(u64, usize); 5] = [(0, 1), (8, 8), (100, 9), (1000, 128), (32_767, 1)];
 
-/// What passed, the capture of the same connection on loopback, and what host and
-/// device recorded.
+/// What passed, the capture of the same connection on loopback, and what host and device recorded.
 type Session = (Recording, Option<PathBuf>, [PathBuf; 2]);
 
 /// Writes and reads through the tunnel.

@@ -59,9 +59,7 @@ pub const CASES: [Case; 8] = [
 ];
 
 /// Parses a queue depth; some workload must have it.
-///
-/// # Errors
-/// One line that names the depths of the workloads.
+/// The error is one line that names the depths of the workloads.
 pub fn parse_depth(text: &str) -> Result<usize, String> {
     let depth = text.parse().ok().filter(|n| CASES.iter().any(|case| case.iodepth == *n));
     depth.ok_or_else(|| format!("no workload has a depth of '{text}': 1, 8 or 32"))

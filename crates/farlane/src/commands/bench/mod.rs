@@ -10,7 +10,7 @@ mod recording;
 mod run;
 mod sim;
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, json};
 use crate::node::waiting;
 use crate::progress::Progress;
 use crate::stdout::assign_stdout;
@@ -79,8 +79,7 @@ pub struct Args {
     /// With --aggregation: only this transport
     #[arg(long, value_delimiter = ',', requires = "aggregation")]
     transport: Vec<ablation::Transport>,
-    /// With --aggregation: bits of wire a second of the limited link, such as
-    /// 100M
+    /// With --aggregation: bits of wire a second of the limited link, such as 100M
     #[arg(long, value_name = "RATE", default_value_t = ablation::RATE)]
     link_rate: Rate,
 }
@@ -169,7 +168,7 @@ pub fn run(args: &Args) -> Outcome {
     progress.done();
     let document = print::document(&results);
     if args.json {
-        print::json(&document);
+        println!("{}", json(&document));
     } else {
         print::table(&document);
     }

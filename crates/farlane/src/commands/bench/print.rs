@@ -3,6 +3,7 @@
 use super::recording::{Cost, Sample};
 use super::run::Round;
 use super::{Floor, Results, Series};
+use crate::commands::rounded;
 use live::Waiting;
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -58,6 +59,19 @@ impl fmt::Display for FloorEntry {
     }
 }
 
+impl FloorEntry {
+    /// The same for a page.
+    pub fn sentence(&self) -> String {
+        format!(
+            "Raw floor of the same run ({}): 64-byte TCP round trip, median {:.2} µs; one-way TCP \
+             stream {:.0} MB/s.",
+            self.wait,
+            self.tcp_pingpong_64b_p50_ns as f64 / 1e3,
+            self.tcp_stream_bytes_per_s as f64 / 1e6,
+        )
+    }
+}
+
 /// One path at one payload size, one workload.
 #[derive(Serialize)]
 pub struct Run {
@@ -102,10 +116,6 @@ pub fn median(values: &[u64]) -> u64 {
     spread(values.iter().map(|value| *value as f64)).0 as u64
 }
 
-fn round2(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
-}
-
 /// The floor's medians.
 pub fn floor(waiting: Waiting, floor: &Floor) -> FloorEntry {
     FloorEntry {
@@ -123,13 +133,12 @@ pub fn median_throughput(series: &Series) -> f64 {
     spread(series.rounds.iter().map(|round| round.bytes_per_s)).0
 }
 
-/// How much more the second of a pair is than the first, in hundredths:
-/// quartiles over the pairs.
+/// How much more the second of a pair is than the first, in hundredths: quartiles over the pairs.
 pub fn percent_of_pairs(pairs: &[(u64, u64)]) -> [f64; 3] {
     let each = |(without, with): &(u64, u64)| *with as f64 / (*without).max(1) as f64 - 1.0;
     let mut costs: Vec<f64> = pairs.iter().map(|pair| 100.0 * each(pair)).collect();
     costs.sort_by(f64::total_cmp);
-    [1, 2, 3].map(|n| round2(costs[(costs.len() - 1) * n / 4]))
+    [1, 2, 3].map(|n| rounded(costs[(costs.len() - 1) * n / 4], 2))
 }
 
 /// Medians and ratios of what was measured.
@@ -188,15 +197,9 @@ pub fn run(series: &Series, floor: &FloorEntry) -> Run {
         cpu_ns_per_io: (host + device).round(),
         host_cpu_ns_per_io: host.round(),
         device_cpu_ns_per_io: device.round(),
-        floor_round_trips: round2(p50 / floor.tcp_pingpong_64b_p50_ns.max(1) as f64),
-        floor_stream_share: round2(bytes_per_s / floor.tcp_stream_bytes_per_s.max(1) as f64),
+        floor_round_trips: rounded(p50 / floor.tcp_pingpong_64b_p50_ns.max(1) as f64, 2),
+        floor_stream_share: rounded(bytes_per_s / floor.tcp_stream_bytes_per_s.max(1) as f64, 2),
     }
-}
-
-/// One JSON document on stdout.
-pub fn json(document: &Document) {
-    let text = crate::commands::json(document);
-    println!("{text}");
 }
 
 const COLUMNS: [Column<Run>; 12] = [

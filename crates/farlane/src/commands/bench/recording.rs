@@ -37,9 +37,7 @@ pub struct Cost {
 }
 
 /// Measures what recording into a ring file adds to one command at a time.
-///
-/// # Errors
-/// If a machine does not come up, or the file cannot be written.
+/// Fails if a machine does not come up, or the file cannot be written.
 pub fn measure(
     waiting: Waiting,
     mps: u16,

@@ -4,14 +4,15 @@ use super::Floor;
 use super::case::{Case, FILL, Path};
 use super::cpu::CpuTime;
 use crate::local::{self, LocalLink, Node};
-use crate::rig::{Rig, Settings, io};
+use crate::rig::{Rig, Settings};
 use crate::trace_args::TraceArgs;
 use crate::{floor, node};
 use live::attached::Switch;
 use live::{Attached, Clock, NvmeDrive, Waiting};
-use nvme::initiator;
+use nvme::initiator::{self, Io};
 use report::Failure;
 use report::latency::Latency;
+use stats::random::Random;
 use std::collections::BTreeMap;
 use switch::aggregate::Policy;
 use wire::nvme::StatusCode;
@@ -45,16 +46,16 @@ pub struct LoadGenerator<A> {
     mps: u16,
     rig: Rig<A>,
     buffers: Vec<u64>,
-    next: u64,
+    random: Random,
+    /// Commands at sequential addresses so far.
+    sequential: u64,
 }
 
 /// The measured machines, by payload size.
 pub struct Testbed {
     clock: Clock,
     waiting: Waiting,
-    direct: Vec<LoadGenerator<NvmeDrive>>,
-    tunnelled: Vec<LoadGenerator<Switch>>,
-    _nodes: Vec<Node>,
+    machines: Vec<(LoadGenerator<NvmeDrive>, LoadGenerator<Switch>, Node)>,
 }
 
 /// Queues deep enough for every workload.
@@ -66,42 +67,33 @@ pub fn settings() -> Settings {
 }
 
 /// A machine with a drive in a node of its own; both record into `trace`.
-///
-/// # Errors
-/// If one does not come up.
+/// Fails if one does not come up.
 pub fn tunnelled(
     link: LocalLink,
     trace: &TraceArgs,
 ) -> Result<(LoadGenerator<Switch>, Node), Failure> {
-    let far = Node::device(link, 0, DRIVE, trace.for_node("device0"))?;
+    let far = Node::device(&local::loopback(), link, 0, DRIVE, trace.for_node("device0"))?;
     let tracer = trace.open(NodeRole::Host, node::instance(), link.clock)?;
     let rig = local::host(link, &settings(), &[far.address()], tracer)?;
     Ok((LoadGenerator::new(link.max_payload, rig, DRIVE)?, far))
 }
 
 impl Testbed {
-    /// Machines for every payload size, with and without a tunnel.
-    ///
-    /// # Errors
-    /// If one does not come up.
+    /// Machines for every payload size, with and without a tunnel. Fails if one does not come up.
     pub fn new(waiting: Waiting, sizes: &[u16]) -> Result<Self, Failure> {
         let clock = Clock::start();
-        let (mut direct, mut through, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
-        for max_payload in sizes.iter().copied() {
-            let link = LocalLink { clock, waiting, max_payload, aggregation: Policy::Adaptive };
+        let machines = sizes.iter().map(|max_payload| {
+            let (max_payload, aggregation) = (*max_payload, Policy::Adaptive);
+            let link = LocalLink { clock, waiting, max_payload, aggregation };
             let rig = local::direct(link, &settings(), "FARLANE-BENCH", DRIVE)?;
-            direct.push(LoadGenerator::new(max_payload, rig, DRIVE)?);
-            let (load, far) = tunnelled(link, &TraceArgs::default())?;
-            through.push(load);
-            nodes.push(far);
-        }
-        Ok(Self { clock, waiting, direct, tunnelled: through, _nodes: nodes })
+            let direct = LoadGenerator::new(max_payload, rig, DRIVE)?;
+            let (tunnelled, far) = tunnelled(link, &TraceArgs::default())?;
+            Ok((direct, tunnelled, far))
+        });
+        Ok(Self { clock, waiting, machines: machines.collect::<Result<_, Failure>>()? })
     }
 
     /// One round of the raw floor.
-    ///
-    /// # Errors
-    /// If loopback does not work.
     pub fn floor(&self, span: Duration, floor: &mut Floor) -> Result<(), Failure> {
         let latency = floor::measure(self.clock, self.waiting, 2000)?;
         floor.ping_pong_p50.push(latency.summary().p50_ns);
@@ -111,9 +103,6 @@ impl Testbed {
     }
 
     /// One round of one case, for `span`, after a warm-up of a tenth.
-    ///
-    /// # Errors
-    /// If a command fails.
     pub fn round(
         &mut self,
         path: Path,
@@ -122,15 +111,11 @@ impl Testbed {
         span: Duration,
         latency: &mut Latency,
     ) -> Result<Round, Failure> {
+        let machines = self.machines.iter_mut().find(|(direct, ..)| direct.mps == mps);
+        let (direct, tunnelled, _) = machines.expect("made for every size");
         match path {
-            Path::Direct => {
-                let load = self.direct.iter_mut().find(|load| load.mps == mps);
-                load.expect("made for every size").round(case, span, latency)
-            }
-            Path::Tunnelled => {
-                let load = self.tunnelled.iter_mut().find(|load| load.mps == mps);
-                load.expect("made for every size").round(case, span, latency)
-            }
+            Path::Direct => direct.round(case, span, latency),
+            Path::Tunnelled => tunnelled.round(case, span, latency),
         }
     }
 }
@@ -153,24 +138,17 @@ impl Until {
 
 impl<A: Attached> LoadGenerator<A> {
     /// Writes all of the drive, which has `size` bytes.
-    ///
-    /// # Errors
-    /// If a command fails.
     pub fn new(mps: u16, mut rig: Rig<A>, size: u64) -> Result<Self, Failure> {
         rig.stop_observing();
         let buffers = (0..32).map(|_| rig.buffer(128 << 10)).collect::<Result<_, _>>()?;
-        let mut load = Self { mps, rig, buffers, next: 1 };
-        // Memory that was never written is neither read nor written as the
-        // rest is.
+        let mut load = Self { mps, rig, buffers, random: Random::new(1), sequential: 0 };
+        // Memory that was never written is neither read nor written as the rest is.
         let drive = size / u64::from(FILL.bs);
         load.load(FILL, Until::Commands(drive), &mut Latency::default())?;
         Ok(load)
     }
 
     /// One round of one case, for `span`, after a warm-up of a tenth.
-    ///
-    /// # Errors
-    /// If a command fails.
     pub fn round(
         &mut self,
         case: Case,
@@ -198,21 +176,19 @@ impl<A: Attached> LoadGenerator<A> {
     }
 
     /// Runs the machine for a moment without load, until TLPs in flight have arrived.
-    ///
-    /// # Errors
-    /// As [`Rig::look`].
+    /// Fails as [`live::Machine::pump`].
     pub fn settle(&mut self) -> Result<(), Failure> {
-        let clock = *self.rig.machine_mut().clock();
+        let clock = *self.rig.machine.clock();
         let until = clock.now() + SETTLE;
         while clock.now() < until {
-            self.rig.look()?;
+            self.rig.machine.pump(&mut self.rig.memory)?;
         }
         Ok(())
     }
 
     /// What is attached below the root port.
     pub fn attached(&self) -> &A {
-        self.rig.attached()
+        self.rig.machine.attached()
     }
 
     /// Keeps `iodepth` commands in flight, then lets them end.
@@ -222,7 +198,7 @@ impl<A: Attached> LoadGenerator<A> {
         until: Until,
         latency: &mut Latency,
     ) -> Result<(u64, Duration), Failure> {
-        let clock = *self.rig.machine_mut().clock();
+        let clock = *self.rig.machine.clock();
         let start = clock.now();
         let mut open: BTreeMap<u16, (Instant, usize)> = BTreeMap::new();
         for slot in 0..case.iodepth {
@@ -234,8 +210,7 @@ impl<A: Attached> LoadGenerator<A> {
             self.rig.turn()?;
             let done = self.rig.reap(0);
             let now = clock.now();
-            // All of them before the first new one, which may take over an
-            // identifier.
+            // All of them before the first new one, which may take over an identifier.
             let mut free = Vec::new();
             for done in done {
                 if done.status.code != StatusCode::SUCCESS {
@@ -270,19 +245,15 @@ impl<A: Attached> LoadGenerator<A> {
         let blocks = case.bs >> namespace.block_shift;
         let places = namespace.blocks / u64::from(blocks);
         let place = if case.random {
-            // xorshift64: cheap, and no two runs differ.
-            self.next ^= self.next << 13;
-            self.next ^= self.next >> 7;
-            self.next ^= self.next << 17;
-            self.next % places
+            self.random.below(places)
         } else {
-            self.next = self.next.wrapping_add(1);
-            self.next % places
+            self.sequential += 1;
+            self.sequential % places
         };
         let slba = place * u64::from(blocks);
-        let command = io(case.op, namespace.nsid, slba, blocks, self.buffers[slot]);
-        let id =
-            driver.prepare(now, 0, command).map_err(|_| Failure("the queue is full".into()))?;
+        let (op, nsid, buffer) = (case.op, namespace.nsid, self.buffers[slot]);
+        let id = driver.prepare(now, 0, Io { op, nsid, slba, blocks, buffer });
+        let id = id.map_err(|_| Failure("the queue is full".into()))?;
         open.insert(id.get(), (now, slot));
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! Measuring where the NVMe/TSN paper measures: at the root port.
 
-use crate::rig::{Rig, io};
+use crate::rig::Rig;
 use analysis::commands::intervals::{self, Interval};
 use analysis::commands::{Command, Event, HostRequestKind};
 use live::Attached;
-use nvme::initiator::Op;
+use nvme::initiator::{Io, Op};
 use report::Failure;
 use report::latency::{Latency, Summary};
 
@@ -27,9 +27,7 @@ pub struct Latencies {
 }
 
 /// Runs each experiment `n` times on drive 0, after a warm-up.
-///
-/// # Errors
-/// If a command fails, or is not found at the root port.
+/// Fails if a command fails, or is not found at the root port.
 pub fn latencies<A: Attached>(
     rig: &mut Rig<A>,
     n: usize,
@@ -78,12 +76,9 @@ fn expect(n: usize, got: usize, what: &str) -> Result<(), Failure> {
     Err(Failure(format!("{got} of {n} {what} found at the root port")))
 }
 
-/// `n` configuration reads of drive 0, one at a time.
-///
-/// # Errors
-/// As [`Rig::run`].
+/// `n` configuration reads of drive 0, one at a time. Fails as [`Rig::run`].
 pub fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Result<(), Failure> {
-    let (bus, bdf) = (rig.bus().clone(), rig.drives[0].node.bdf);
+    let (bus, bdf) = (rig.bus.clone(), rig.drives[0].node.bdf);
     rig.run(async move {
         for _ in 0..n {
             bus.config_read(bdf, 0, 4).await;
@@ -92,9 +87,6 @@ pub fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Result<(), Failu
 }
 
 /// `n` commands on drive 0, one at a time.
-///
-/// # Errors
-/// If one fails.
 pub fn commands<A: Attached>(
     rig: &mut Rig<A>,
     op: Op,
@@ -107,7 +99,7 @@ pub fn commands<A: Attached>(
     for i in 0..n as u64 {
         // A stride that visits all places: nothing is near what went before.
         let slba = i.wrapping_mul(7919) % places * u64::from(blocks);
-        rig.one(0, io(op, namespace.nsid, slba, blocks, buffer))?;
+        rig.carry_out(0, &[Io { op, nsid: namespace.nsid, slba, blocks, buffer }])?;
     }
     Ok(())
 }

@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> Outcome {
     let devices = (0..usize::from(args.devices))
         .map(|number| {
             let trace = args.trace.for_node(&format!("device{number}"));
-            Node::device(link, number, DRIVE, trace)
+            Node::device(&local::loopback(), link, number, DRIVE, trace)
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut addresses: Vec<Address> = devices.iter().map(Node::address).collect();
@@ -131,15 +131,14 @@ pub fn run(args: &Args) -> Outcome {
     let findings =
         Findings { floor: Summary::from(&floor), direct, tunnelled, read, write, verified, rig };
     if args.json {
-        print::json(&findings);
+        print::document(&findings);
     } else {
         print::text(&findings, args);
     }
     Ok(())
 }
 
-/// One 4 KiB read and one 4 KiB write at the root port, once everything is
-/// warm.
+/// One 4 KiB read and one 4 KiB write at the root port, once everything is warm.
 fn transactions(rig: &mut Rig<Switch>) -> Result<(Command, Command), Failure> {
     let buffer = rig.buffer(measure::BYTES as usize)?;
     let mut last = |op| {
@@ -148,7 +147,5 @@ fn transactions(rig: &mut Rig<Switch>) -> Result<(Command, Command), Failure> {
         let command = measure::commands_of(events).last();
         command.ok_or_else(|| Failure("no command found at the root port".into()))
     };
-    let read = last(Op::Read)?;
-    let write = last(Op::Write)?;
-    Ok((read, write))
+    Ok((last(Op::Read)?, last(Op::Write)?))
 }

@@ -1,5 +1,6 @@
 //! The document of `--json`, from which the tables are printed as well.
 
+use super::super::rounded;
 use super::simulate::{Commands, Failed, breakdown_in_ns, in_ns};
 use plan::simulate::limits::{self, Assumptions};
 use plan::{Planned, Recording};
@@ -53,8 +54,7 @@ pub struct FailedRun {
 }
 
 impl FailedRun {
-    /// With every limit that was watched, or else with those that follow from
-    /// the plan alone.
+    /// With every limit that was watched, or else with those that follow from the plan alone.
     pub fn new(plan: &str, planned: &Planned, assumed: &Assumptions, failed: &Failed) -> Self {
         let known = limits::planned_rows(&planned.config, assumed);
         let rows = if failed.limits.is_empty() { &known } else { &failed.limits };
@@ -237,10 +237,9 @@ fn per_second(count: u64, span_ns: u64) -> u64 {
     (u128::from(count) * 1_000_000_000 / u128::from(span_ns.max(1))) as u64
 }
 
-/// Jain's index (R. Jain, D.-M. Chiu and W. Hawe, "A Quantitative Measure of
-/// Fairness and Discrimination for Resource Allocation in Shared Computer
-/// Systems", DEC-TR-301, 1984) of what each drive moved a second, to four
-/// digits.
+/// Jain's index (R. Jain, D.-M. Chiu and W. Hawe, "A Quantitative Measure of Fairness and
+/// Discrimination for Resource Allocation in Shared Computer Systems", DEC-TR-301, 1984) of what
+/// each drive moved a second, to four digits.
 fn fairness(report: &Report) -> Option<f64> {
     let rates: Vec<f64> = report
         .hosts
@@ -252,7 +251,7 @@ fn fairness(report: &Report) -> Option<f64> {
         .collect();
     let (sum, squares) = rates.iter().fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
     let index = sum * sum / (rates.len() as f64 * squares);
-    (squares > 0.0).then(|| (index * 1e4).round() / 1e4)
+    (squares > 0.0).then(|| rounded(index, 4))
 }
 
 fn parts(ns: [u64; STAGES]) -> Vec<Part> {

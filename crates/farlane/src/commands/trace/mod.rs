@@ -79,9 +79,8 @@ pub struct Args {
     /// Print every TLP, not only the first and the last of equal ones
     #[arg(long)]
     unfold: bool,
-    /// Also draw the first command shown as a sequence diagram. With - for
-    /// FILE, this option or one of the next three writes to standard output,
-    /// in place of the text
+    /// Also draw the first command shown as a sequence diagram. With - for FILE, this option or one
+    /// of the next three writes to standard output, in place of the text
     #[arg(long, value_name = "FILE")]
     svg: Option<Target>,
     /// Also write the commands that fit for Perfetto, as Chrome trace events
@@ -151,16 +150,6 @@ impl Args {
         }
     }
 
-    fn assign_stdout(&self) -> Outcome {
-        let options = [
-            ("--svg", self.svg.as_ref()),
-            ("--perfetto", self.perfetto.as_ref()),
-            ("--pcapng", self.pcapng.as_ref()),
-            ("--html", self.html.as_ref()),
-        ];
-        assign_stdout(self.json, &options)
-    }
-
     fn limit(&self) -> usize {
         if self.svg.is_some() && self.limit.is_none() {
             return 1;
@@ -176,15 +165,21 @@ impl Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    args.assign_stdout()?;
+    let targets = [
+        ("--svg", args.svg.as_ref()),
+        ("--perfetto", args.perfetto.as_ref()),
+        ("--pcapng", args.pcapng.as_ref()),
+        ("--html", args.html.as_ref()),
+    ];
+    assign_stdout(args.json, &targets)?;
     let mut ranking = args.html.as_ref().map(|_| ranking::Ranking::default());
     let report = collect(args, ranking.as_mut())?;
     if let Some(path) = &args.svg {
-        draw(&report, path)?;
+        let shown = report.shown.first().ok_or_else(|| Failure("no command fits".into()))?;
+        path.write(&chart::chart(&report.run, &shown.command))?;
     }
     if let (Some(path), Some(ranking)) = (&args.html, ranking) {
-        let page = html::page(&report, ranking)?;
-        path.write(&page)?;
+        path.write(&html::page(&report, ranking)?)?;
     }
     if args.json {
         json::print(&report)
@@ -198,13 +193,6 @@ pub fn run(args: &Args) -> Outcome {
             done => Ok(done?),
         }
     }
-}
-
-/// The sequence diagram of the first command shown.
-fn draw(report: &Report, target: &Target) -> Outcome {
-    let shown = report.shown.first().ok_or_else(|| Failure("no command fits".into()))?;
-    let svg = chart::chart(&report.run, &shown.command);
-    target.write(&svg)
 }
 
 type Perfetto = (perfetto::Writer<Sink>, Target);
@@ -261,9 +249,7 @@ fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Re
     if let Some((writer, target)) = perfetto {
         writer.finish().map_err(|error| target.failed(&error))?;
     }
-    let captured = match (&labels, &args.pcapng) {
-        (Some(labels), Some(path)) => Some(capture(&run, labels, path)?),
-        _ => None,
-    };
+    let captured = labels.zip(args.pcapng.as_ref());
+    let captured = captured.map(|(labels, target)| capture(&run, &labels, target)).transpose()?;
     Ok(Report { run, shown, selected, all, statistics, anomalies, counters, unreadable, captured })
 }

@@ -30,11 +30,8 @@ const BURST: u32 = 16 << 10;
 const QUEUE: u32 = 1 << 20;
 
 impl TestNetwork {
-    /// Loopback: of this machine for TCP, of a namespace for raw Ethernet, for
-    /// an Ethernet has no ports and so carries one device node.
-    ///
-    /// # Errors
-    /// If there may be no namespace.
+    /// Loopback: of this machine for TCP, of a namespace for raw Ethernet, for an Ethernet has no
+    /// ports and so carries one device node. Fails if there may be no namespace.
     pub fn loopback(transport: Transport) -> Result<Self, Failure> {
         let (near, far, far_address) = match transport {
             Transport::Tcp => {
@@ -51,10 +48,7 @@ impl TestNetwork {
         Ok(Self { near, far, far_address, near_interface: "lo" })
     }
 
-    /// A cable between two namespaces.
-    ///
-    /// # Errors
-    /// If there may be none, or `ip` is missing.
+    /// A cable between two namespaces. Fails if there may be none, or `ip` is missing.
     pub fn cable(transport: Transport) -> Result<Self, Failure> {
         let (near, far) = (Namespace::new()?, Namespace::new()?);
         near.cable(NEAR, &far, FAR)?;
@@ -86,11 +80,8 @@ impl TestNetwork {
         }
     }
 
-    /// Limits a cable in both directions: a token bucket that counts what a
-    /// frame costs on a wire beside what the kernel sees of it.
-    ///
-    /// # Errors
-    /// If `tc` is missing or refuses.
+    /// Limits a cable in both directions: a token bucket that counts what a frame costs on a wire
+    /// beside what the kernel sees of it. Fails if `tc` is missing or refuses.
     pub fn limit(&self, rate: Rate) -> Result<(), Failure> {
         let (bits, least) = (rate.bits_per_second, wire(0));
         for (place, interface) in [(&self.near, NEAR), (&self.far, FAR)] {
@@ -112,11 +103,8 @@ pub struct MeasuredRate {
     pub bits_per_second: f64,
 }
 
-/// Sends frames of several sizes as fast as a limited cable takes them: the
-/// rate must be the same for all, or the bucket does not count what it should.
-///
-/// # Errors
-/// If there may be no cable.
+/// Sends frames of several sizes as fast as a limited cable takes them: the rate must be the same
+/// for all, or the bucket does not count what it should. Fails if there may be no cable.
 pub fn check(clock: Clock, rate: Rate, span: Duration) -> Result<Vec<MeasuredRate>, Failure> {
     let place = TestNetwork::cable(Transport::Raw)?;
     place.limit(rate)?;

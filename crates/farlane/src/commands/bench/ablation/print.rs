@@ -3,6 +3,7 @@
 use super::super::print::{FloorEntry, Run, floor, median, percent_of_pairs, run, us};
 use super::wire_cost::Cost;
 use super::{Ablation, Link, Pairs, Setup};
+use crate::commands::rounded;
 use nvme::initiator::Op;
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -71,10 +72,6 @@ pub struct Check {
     pub wire_bits_per_s: f64,
 }
 
-fn round1(value: f64) -> f64 {
-    (value * 10.0).round() / 10.0
-}
-
 /// Medians and ratios of what was measured.
 pub fn document(all: &Ablation) -> Document {
     let floor = floor(all.waiting, &all.floor);
@@ -100,7 +97,7 @@ fn setup_runs(setup: &Setup, floor: &FloorEntry) -> Vec<SetupRun> {
         transport: setup.transport.to_string(),
         link: setup.link.to_string(),
         run: run(series, floor),
-        tlps_per_frame: round1(*tlps as f64 / (*frames).max(1) as f64),
+        tlps_per_frame: rounded(*tlps as f64 / (*frames).max(1) as f64, 1),
     })
     .collect()
 }
@@ -130,7 +127,7 @@ fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<Gai
     let cost = Cost::of(setup.transport, op, mps);
     let share = |bytes_per_s: f64, wire: f64| match setup.link {
         Link::Veth(rate) => {
-            Some(round1(bytes_per_s / mps as f64 * wire * 800.0 / rate.bits_per_second as f64))
+            Some(rounded(bytes_per_s / mps as f64 * wire * 800.0 / rate.bits_per_second as f64, 1))
         }
         Link::Loopback => None,
     };
@@ -141,11 +138,11 @@ fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<Gai
         transport: setup.transport.to_string(),
         link: setup.link.to_string(),
         rw,
-        gain_percent: round1(100.0 * gain),
+        gain_percent: rounded(100.0 * gain, 1),
         wire_bytes_alone: counted.then_some(cost.alone),
-        wire_bytes_together: counted.then_some(round1(cost.together)),
-        most_percent: counted.then_some(round1(100.0 * most)),
-        reached_percent: counted.then_some(round1(100.0 * gain / most)),
+        wire_bytes_together: counted.then_some(rounded(cost.together, 1)),
+        most_percent: counted.then_some(rounded(100.0 * most, 1)),
+        reached_percent: counted.then_some(rounded(100.0 * gain / most, 1)),
         link_share_per_tlp: share(alone, cost.alone),
         link_share: share(together, cost.together),
     })

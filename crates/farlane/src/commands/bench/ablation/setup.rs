@@ -47,10 +47,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Brings both ends up and writes the drive.
-    ///
-    /// # Errors
-    /// If one does not come up.
+    /// Brings both ends up and writes the drive. Fails if one does not come up.
     pub fn new(
         clock: Clock,
         waiting: Waiting,
@@ -64,7 +61,7 @@ impl Setup {
         };
         let local = LocalLink { clock, waiting, max_payload: mps, aggregation: policy };
         let listen = place.listen_address().clone();
-        let start = || Node::device_at(&listen, local, 0, DRIVE, TraceArgs::default());
+        let start = || Node::device(&listen, local, 0, DRIVE, TraceArgs::default());
         let node = place.far.enter(start)??;
         let peer = place.peer(&node.address());
         let load = place.near.enter(|| {
@@ -83,9 +80,6 @@ impl Setup {
     }
 
     /// One round of case number `index`.
-    ///
-    /// # Errors
-    /// If a command fails.
     pub fn round(&mut self, index: usize, span: Duration) -> Result<(), Failure> {
         let before = self.counters();
         let series = &mut self.series[index];
@@ -105,9 +99,6 @@ impl Setup {
 
     /// The median latency of case number `index` over a round that no
     /// other result uses, in nanoseconds.
-    ///
-    /// # Errors
-    /// If a command fails.
     pub fn p50(&mut self, index: usize, span: Duration) -> Result<u64, Failure> {
         let case = self.series[index].case;
         let round = self.load.round(case, span, &mut Latency::default())?;
