@@ -4,16 +4,18 @@
 use crate::link_wait::{LinkWait, TIMEOUT, wait_for_links};
 use crate::namespace::Namespace;
 use crate::node::{drive, instance};
-use crate::rig::{self, Rig};
-use crate::signals::{Stop, StopHandle};
+use crate::rig::Rig;
+use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
 use live::attached::{Attached, Switch};
 use live::links::Links;
 use live::net::{Address, CarrierListener, RawSettings};
 use live::trace::Tracer;
 use live::{Clock, DeviceNode, NvmeDrive, Poller, Waiting};
+use nvme::initiator;
 use report::{Failure, Outcome};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use switch::aggregate::Policy;
@@ -54,8 +56,9 @@ impl LocalLink {
 
 /// A node in a thread; it ends when the value is dropped.
 pub struct Node {
-    address: Address,
-    stop: StopHandle,
+    /// Where it listens.
+    pub address: Address,
+    stop: Arc<Stop>,
     thread: Option<JoinHandle<Outcome>>,
 }
 
@@ -88,7 +91,7 @@ impl Node {
             let tracer = trace.open(NodeRole::Switch, instance(), link.clock);
             Ok(host_switch(link, &devices).traced(tracer?))
         };
-        Self::start(&loopback(), link, make, |node, stop| wait_for_links(node, TIMEOUT, stop))
+        Self::start(&loopback(), link, make, wait_for_links)
     }
 
     fn start<A: Attached>(
@@ -97,8 +100,8 @@ impl Node {
         make: impl FnOnce() -> Result<A, Failure> + Send + 'static,
         ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Outcome + Send + 'static,
     ) -> Result<Self, Failure> {
-        let stop = Stop::manual()?;
-        let handle = stop.handle()?;
+        let stop = Arc::new(Stop::manual()?);
+        let handle = stop.clone();
         let (announce, announced) = channel();
         let at = at.clone();
         let serve = move || {
@@ -110,7 +113,7 @@ impl Node {
             let mut node = DeviceNode::new(link.clock, poller, listener, settings, attached)?;
             ready(&mut node, &stop)?;
             let _ = announce.send(node.address()?);
-            node.run(stop.fd(), || stop.wanted(), |_| {})?;
+            node.run(stop.fd(), || stop.request(), |_| {})?;
             tracer.finish()?;
             Ok(())
         };
@@ -122,11 +125,6 @@ impl Node {
                 _ => Failure("a node ended before it began".into()),
             }),
         }
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> Address {
-        self.address.clone()
     }
 }
 
@@ -159,24 +157,24 @@ fn host_switch(link: LocalLink, devices: &[Address]) -> Switch {
 /// Fails if one does not come up.
 pub fn host(
     link: LocalLink,
-    settings: &rig::Settings,
+    driver: initiator::Settings,
     devices: &[Address],
     tracer: Tracer,
 ) -> Result<Rig<Switch>, Failure> {
     let mut links = LinkWait::new(link.clock.now(), TIMEOUT);
     let switch = host_switch(link, devices).traced(tracer);
     let ready = |switch: &mut Switch| links.look(link.clock.now(), switch);
-    Rig::start(link.clock, Poller::new(link.waiting)?, settings, switch, ready)
+    Rig::start(link.clock, Poller::new(link.waiting)?, driver, switch, ready)
 }
 
 /// A host with a drive of `size` bytes of RAM right below its root port.
 /// Fails if it does not come up.
 pub fn direct(
     link: LocalLink,
-    settings: &rig::Settings,
+    driver: initiator::Settings,
     serial: &str,
     size: u64,
 ) -> Result<Rig<NvmeDrive>, Failure> {
-    let drive = drive(&[Namespace::ram(size)], Some(serial), "", link.max_payload.into())?;
-    Rig::start(link.clock, Poller::new(link.waiting)?, settings, drive, |_| Ok(true))
+    let attached = drive(&[Namespace::ram(size)], Some(serial), "", link.max_payload.into())?;
+    Rig::start(link.clock, Poller::new(link.waiting)?, driver, attached, |_| Ok(true))
 }

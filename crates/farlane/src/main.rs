@@ -14,7 +14,6 @@ mod node;
 mod progress;
 mod rig;
 mod signals;
-mod stdout;
 mod trace_args;
 
 use clap::{Parser, Subcommand};

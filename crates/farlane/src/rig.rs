@@ -7,7 +7,7 @@ use live::{Attached, Clock, Machine, Poller};
 use nvme::initiator::{self, CompletedCommand, Driver, Io};
 use pcie::enumerate::{self, Hierarchy, Node};
 use pcie::{Bus, Ram, root};
-use report::Failure;
+use report::{Failure, Outcome};
 use std::cell::RefCell;
 use std::fmt::Display;
 use std::rc::Rc;
@@ -46,28 +46,17 @@ pub struct Rig<A> {
     pub drives: Vec<Drive>,
 }
 
-/// Settings of a rig.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {
-    /// The root complex.
-    pub root: root::Settings,
-    /// Enumeration.
-    pub enumerate: enumerate::Settings,
-    /// The driver.
-    pub driver: initiator::Settings,
-}
-
 impl<A: Attached> Rig<A> {
     /// Powers a machine on, waits until `ready` says that all devices are
     /// attached, enumerates it and brings up every drive.
     pub fn start(
         clock: Clock,
         poller: Poller,
-        settings: &Settings,
+        driver: initiator::Settings,
         attached: A,
         mut ready: impl FnMut(&mut A) -> Result<bool, Failure>,
     ) -> Result<Self, Failure> {
-        let mut machine = Machine::new(clock, poller, settings.root, attached)?;
+        let mut machine = Machine::new(clock, poller, root::Settings::default(), attached)?;
         let bus = machine.new_bus();
         let ram = Rc::new(RefCell::new(Ram::new(RAM_BASE, RAM_SIZE)));
         let mut memory = RamMemory::new(ram);
@@ -76,7 +65,7 @@ impl<A: Attached> Rig<A> {
             machine.wait(moved, timer)?;
         }
         machine.probe_mut().arm(PACKETS);
-        let enumeration = enumerate::enumerate(bus.clone(), settings.enumerate.clone());
+        let enumeration = enumerate::enumerate(bus.clone(), enumerate::Settings::default());
         let hierarchy = machine
             .run(&mut memory, &bus, enumeration)?
             .map_err(|error| Failure(format!("enumeration failed: {error}")))?;
@@ -90,13 +79,13 @@ impl<A: Attached> Rig<A> {
         };
         for node in rig.hierarchy.endpoints().into_iter().cloned().collect::<Vec<_>>() {
             if node.class == NVME {
-                rig.bring_up(node, settings.driver)?;
+                rig.bring_up(node, driver)?;
             }
         }
         Ok(rig)
     }
 
-    fn bring_up(&mut self, node: Node, settings: initiator::Settings) -> Result<(), Failure> {
+    fn bring_up(&mut self, node: Node, settings: initiator::Settings) -> Outcome {
         let bar0 = node.bar(0).ok_or_else(|| Failure(format!("{} has no BAR 0", node.bdf)))?;
         let (bus, function) = (self.bus.clone(), node.clone());
         self.run(async move {
@@ -121,7 +110,7 @@ impl<A: Attached> Rig<A> {
     }
 
     /// Polls the machine once; waits if there was nothing to do. Fails as [`Machine::pump`].
-    pub fn turn(&mut self) -> Result<(), Failure> {
+    pub fn turn(&mut self) -> Outcome {
         let (moved, timer) = self.machine.pump(&mut self.memory)?;
         self.machine.wait(moved, timer)?;
         Ok(())
@@ -140,7 +129,7 @@ impl<A: Attached> Rig<A> {
 
     /// Carries `batch` out on the first queue of `drive`, all at once, to the head doorbells.
     /// Fails if a command fails or takes too long.
-    pub fn carry_out(&mut self, drive: usize, batch: &[Io]) -> Result<(), Failure> {
+    pub fn carry_out(&mut self, drive: usize, batch: &[Io]) -> Outcome {
         let name = self.drives[drive].node.bdf;
         let failed = |why: &dyn Display| Failure(format!("{name}: {why}"));
         let now = self.machine.clock().now();
@@ -177,14 +166,13 @@ impl<A: Attached> Rig<A> {
     /// Runs `work` and yields the commands that ended meanwhile, as seen at the root port. The
     /// recorder runs from power-on to [`stop_observing`](Self::stop_observing), as the analyser
     /// wants it. Fails as `work`, or if more packets passed than the recorder holds.
-    pub fn observe<T>(
+    pub fn observe(
         &mut self,
-        work: impl FnOnce(&mut Self) -> Result<T, Failure>,
-    ) -> Result<(T, Vec<Event>), Failure> {
+        work: impl FnOnce(&mut Self) -> Outcome,
+    ) -> Result<Vec<Event>, Failure> {
         self.analyse()?;
-        let result = work(self)?;
-        let events = self.analyse()?;
-        Ok((result, events))
+        work(self)?;
+        self.analyse()
     }
 
     /// Feeds the analyser with what the recorder holds.

@@ -3,7 +3,7 @@
 
 use live::Control;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Stop {
     }
 
     /// The pending request to a node. A request for counters is returned once.
-    pub fn wanted(&self) -> Control {
+    pub fn request(&self) -> Control {
         if self.is_set() {
             return Control::Stop;
         }
@@ -64,23 +64,8 @@ impl Stop {
         self.flag.load(Ordering::SeqCst)
     }
 
-    /// A handle that sets it from another thread. Fails if no more descriptors can be had.
-    pub fn handle(&self) -> io::Result<StopHandle> {
-        Ok(StopHandle { flag: self.flag.clone(), waker: self.waker.try_clone()? })
-    }
-}
-
-/// Sets a [`Stop`].
-#[derive(Debug)]
-pub struct StopHandle {
-    flag: Arc<AtomicBool>,
-    waker: UnixStream,
-}
-
-impl StopHandle {
-    /// Tells the node to stop.
+    /// Tells the node to stop, from another thread.
     pub fn stop(&self) {
-        use std::io::Write;
         self.flag.store(true, Ordering::SeqCst);
         let _ = (&self.waker).write(&[1]);
     }

@@ -106,7 +106,7 @@ pub fn run(args: &Args) -> Outcome {
         eprintln!("endpoint {number}: {summary}");
     }
     eprintln!("ready");
-    let ran = node.run(stop.fd(), || stop.wanted(), print_event);
+    let ran = node.run(stop.fd(), || stop.request(), print_event);
     args.trace.close(&tracer)?;
     ran?;
     print_report(&node.report());

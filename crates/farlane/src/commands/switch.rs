@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use crate::commands::device::print_event;
-use crate::link_wait::{TIMEOUT, wait_for_links};
+use crate::link_wait::wait_for_links;
 use crate::node::{NodeArgs, instance, print_report};
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
@@ -50,9 +50,9 @@ pub fn run(args: &Args) -> Outcome {
     let switch = switch.traced(tracer.clone());
     let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, switch)?
         .with(|node| node.for_switch().with_rate_limit(options.limit()));
-    wait_for_links(&mut node, TIMEOUT, &stop)?;
+    wait_for_links(&mut node, &stop)?;
     eprintln!("listening on {}", node.address()?);
-    let ran = node.run(stop.fd(), || stop.wanted(), print_event);
+    let ran = node.run(stop.fd(), || stop.request(), print_event);
     args.trace.close(&tracer)?;
     ran?;
     print_report(&node.report());

@@ -1,6 +1,7 @@
 //! What is measured.
 
 use nvme::initiator::Op;
+use serde::Serialize;
 
 wire::named! {
     /// The path to the drive: with or without the tunnel.
@@ -14,13 +15,15 @@ wire::named! {
 }
 
 /// One workload, in fio's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Case {
     /// `randread`, `randwrite`, `read` or `write`.
     pub rw: &'static str,
     /// Read or write.
+    #[serde(skip)]
     pub op: Op,
     /// Random addresses, or sequential ones.
+    #[serde(skip)]
     pub random: bool,
     /// Bytes a command.
     pub bs: u32,

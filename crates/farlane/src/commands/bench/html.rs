@@ -39,7 +39,7 @@ fn name(series: &Series) -> String {
 const COLUMNS: [Column<Run>; 13] = [
     ("path", Left, |run| run.path.to_owned()),
     ("MPS", Right, |run| run.mps.to_string()),
-    ("workload", Left, Run::workload),
+    ("workload", Left, |run| run.case.name()),
     ("IOPS", Right, |run| format!("{:.0}", run.iops)),
     ("min", Right, |run| format!("{:.0}", run.iops_min)),
     ("max", Right, |run| format!("{:.0}", run.iops_max)),

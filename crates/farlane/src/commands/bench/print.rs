@@ -1,8 +1,8 @@
 //! Prints the results as text or JSON.
 
-use super::recording::{Cost, Sample};
+use super::recording::Cost;
 use super::run::Round;
-use super::{Floor, Results, Series};
+use super::{Case, Floor, Results, Series};
 use crate::commands::rounded;
 use live::Waiting;
 use report::Align::{Left, Right};
@@ -77,9 +77,8 @@ impl FloorEntry {
 pub struct Run {
     pub path: &'static str,
     pub mps: u16,
-    pub rw: &'static str,
-    pub bs: u32,
-    pub iodepth: usize,
+    #[serde(flatten)]
+    pub case: Case,
     pub rounds: usize,
     pub iops: f64,
     pub iops_min: f64,
@@ -92,13 +91,6 @@ pub struct Run {
     pub device_cpu_ns_per_io: f64,
     pub floor_round_trips: f64,
     pub floor_stream_share: f64,
-}
-
-impl Run {
-    /// As [`Case::name`](super::Case::name).
-    pub fn workload(&self) -> String {
-        format!("{} {} KiB QD{}", self.rw, self.bs >> 10, self.iodepth)
-    }
 }
 
 /// Median, smallest and largest.
@@ -151,25 +143,23 @@ pub fn document(results: &Results) -> Document {
 
 /// Medians over the pairs, and quartiles of what the pairs say.
 fn recording(cost: &Cost) -> Recording {
-    let percents = |of: fn(&Sample) -> u64| {
-        let pairs: Vec<_> =
-            cost.samples.iter().map(|sample| (sample.without, of(sample))).collect();
-        percent_of_pairs(&pairs)
+    let percents = |of: usize| {
+        let pairs = cost.samples.iter().map(|sample| (sample[0], sample[of]));
+        percent_of_pairs(&pairs.collect::<Vec<_>>())
     };
-    let p50 = |of: fn(&Sample) -> u64| median(&cost.samples.iter().map(of).collect::<Vec<_>>());
-    let ([q1, cost_percent, q3], control) =
-        (percents(|sample| sample.with), percents(|t| t.control));
+    let p50 = |of: usize| median(&cost.samples.iter().map(|sample| sample[of]).collect::<Vec<_>>());
+    let ([q1, cost_percent, q3], [_, control_percent, _]) = (percents(1), percents(2));
     Recording {
         mps: cost.mps,
         rw: cost.case.rw,
         pairs: cost.samples.len(),
-        p50_without_ns: p50(|sample| sample.without),
-        p50_with_ns: p50(|sample| sample.with),
-        p50_control_ns: p50(|sample| sample.control),
+        p50_without_ns: p50(0),
+        p50_with_ns: p50(1),
+        p50_control_ns: p50(2),
         cost_percent,
         cost_percent_q1: q1,
         cost_percent_q3: q3,
-        control_percent: control[1],
+        control_percent,
     }
 }
 
@@ -184,9 +174,7 @@ pub fn run(series: &Series, floor: &FloorEntry) -> Run {
     Run {
         path: series.path.name(),
         mps: series.mps,
-        rw: series.case.rw,
-        bs: series.case.bs,
-        iodepth: series.case.iodepth,
+        case: series.case,
         rounds: series.rounds.len(),
         iops: iops.round(),
         iops_min: iops_min.round(),
@@ -205,7 +193,7 @@ pub fn run(series: &Series, floor: &FloorEntry) -> Run {
 const COLUMNS: [Column<Run>; 12] = [
     ("path", Left, |run| run.path.to_owned()),
     ("MPS", Right, |run| run.mps.to_string()),
-    ("workload", Left, Run::workload),
+    ("workload", Left, |run| run.case.name()),
     ("IOPS", Right, |run| format!("{:.0}", run.iops)),
     ("min-max", Right, |run| format!("{:.0}-{:.0}", run.iops_min, run.iops_max)),
     ("MB/s", Right, |run| format!("{:.0}", run.bytes_per_s / 1e6)),

@@ -4,12 +4,12 @@ use super::Floor;
 use super::case::{Case, FILL, Path};
 use super::cpu::CpuTime;
 use crate::local::{self, LocalLink, Node};
-use crate::rig::{Rig, Settings};
+use crate::rig::Rig;
 use crate::trace_args::TraceArgs;
 use crate::{floor, node};
 use live::attached::Switch;
 use live::{Attached, Clock, NvmeDrive, Waiting};
-use nvme::initiator::{self, Io};
+use nvme::initiator::{Io, Settings};
 use report::Failure;
 use report::latency::Latency;
 use stats::random::Random;
@@ -44,7 +44,8 @@ pub struct Round {
 /// A machine with its drive, and the buffers of the commands that load it.
 pub struct LoadGenerator<A> {
     mps: u16,
-    rig: Rig<A>,
+    /// The machine.
+    pub rig: Rig<A>,
     buffers: Vec<u64>,
     random: Random,
     /// Commands at sequential addresses so far.
@@ -60,10 +61,7 @@ pub struct Testbed {
 
 /// Queues deep enough for every workload.
 pub fn settings() -> Settings {
-    Settings {
-        driver: initiator::Settings { entries: 256, ..initiator::Settings::default() },
-        ..Settings::default()
-    }
+    Settings { entries: 256, ..Settings::default() }
 }
 
 /// A machine with a drive in a node of its own; both record into `trace`.
@@ -74,7 +72,7 @@ pub fn tunnelled(
 ) -> Result<(LoadGenerator<Switch>, Node), Failure> {
     let far = Node::device(&local::loopback(), link, 0, DRIVE, trace.for_node("device0"))?;
     let tracer = trace.open(NodeRole::Host, node::instance(), link.clock)?;
-    let rig = local::host(link, &settings(), &[far.address()], tracer)?;
+    let rig = local::host(link, settings(), std::slice::from_ref(&far.address), tracer)?;
     Ok((LoadGenerator::new(link.max_payload, rig, DRIVE)?, far))
 }
 
@@ -85,7 +83,7 @@ impl Testbed {
         let machines = sizes.iter().map(|max_payload| {
             let (max_payload, aggregation) = (*max_payload, Policy::Adaptive);
             let link = LocalLink { clock, waiting, max_payload, aggregation };
-            let rig = local::direct(link, &settings(), "FARLANE-BENCH", DRIVE)?;
+            let rig = local::direct(link, settings(), "FARLANE-BENCH", DRIVE)?;
             let direct = LoadGenerator::new(max_payload, rig, DRIVE)?;
             let (tunnelled, far) = tunnelled(link, &TraceArgs::default())?;
             Ok((direct, tunnelled, far))
@@ -120,22 +118,6 @@ impl Testbed {
     }
 }
 
-/// When a load ends.
-#[derive(Clone, Copy)]
-enum Until {
-    After(Duration),
-    Commands(u64),
-}
-
-impl Until {
-    fn goes_on(self, elapsed: Duration, commands: u64) -> bool {
-        match self {
-            Self::After(span) => elapsed < span,
-            Self::Commands(count) => commands < count,
-        }
-    }
-}
-
 impl<A: Attached> LoadGenerator<A> {
     /// Writes all of the drive, which has `size` bytes.
     pub fn new(mps: u16, mut rig: Rig<A>, size: u64) -> Result<Self, Failure> {
@@ -144,7 +126,7 @@ impl<A: Attached> LoadGenerator<A> {
         let mut load = Self { mps, rig, buffers, random: Random::new(1), sequential: 0 };
         // Memory that was never written is neither read nor written as the rest is.
         let drive = size / u64::from(FILL.bs);
-        load.load(FILL, Until::Commands(drive), &mut Latency::default())?;
+        load.load(FILL, |_, commands| commands < drive, &mut Latency::default())?;
         Ok(load)
     }
 
@@ -155,11 +137,11 @@ impl<A: Attached> LoadGenerator<A> {
         span: Duration,
         latency: &mut Latency,
     ) -> Result<Round, Failure> {
-        let mut scratch = Latency::default();
-        self.load(case, Until::After(Duration::from_ns(span.as_ns() / 10)), &mut scratch)?;
+        let (warm_up, mut scratch) = (Duration::from_ns(span.as_ns() / 10), Latency::default());
+        self.load(case, |elapsed, _| elapsed < warm_up, &mut scratch)?;
         let mut own = Latency::default();
         let cpu = CpuTime::now();
-        let (commands, elapsed) = self.load(case, Until::After(span), &mut own)?;
+        let (commands, elapsed) = self.load(case, |elapsed, _| elapsed < span, &mut own)?;
         let (host, device) = CpuTime::now().since(cpu);
         latency.merge(&own);
         let summary = own.summary();
@@ -186,16 +168,12 @@ impl<A: Attached> LoadGenerator<A> {
         Ok(())
     }
 
-    /// What is attached below the root port.
-    pub fn attached(&self) -> &A {
-        self.rig.machine.attached()
-    }
-
-    /// Keeps `iodepth` commands in flight, then lets them end.
+    /// Keeps `iodepth` commands in flight while `goes_on` says so of the time and the commands so far,
+    /// then lets them end.
     fn load(
         &mut self,
         case: Case,
-        until: Until,
+        goes_on: impl Fn(Duration, u64) -> bool,
         latency: &mut Latency,
     ) -> Result<(u64, Duration), Failure> {
         let clock = *self.rig.machine.clock();
@@ -221,7 +199,7 @@ impl<A: Attached> LoadGenerator<A> {
                 commands += 1;
                 free.push(slot);
             }
-            if until.goes_on(now - start, commands) && !free.is_empty() {
+            if goes_on(now - start, commands) && !free.is_empty() {
                 for slot in free {
                     self.submit(case, slot, now, &mut open)?;
                 }

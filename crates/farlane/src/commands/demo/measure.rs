@@ -5,8 +5,8 @@ use analysis::commands::intervals::{self, Interval};
 use analysis::commands::{Command, Event, HostRequestKind};
 use live::Attached;
 use nvme::initiator::{Io, Op};
-use report::Failure;
 use report::latency::{Latency, Summary};
+use report::{Failure, Outcome};
 
 /// Bytes of the commands measured.
 pub const BYTES: u32 = 4096;
@@ -36,7 +36,7 @@ pub fn latencies<A: Attached>(
     let buffer = rig.buffer(BYTES as usize)?;
     progress("configuration reads");
     config_reads(rig, n / 10)?;
-    let ((), events) = rig.observe(|rig| config_reads(rig, n))?;
+    let events = rig.observe(|rig| config_reads(rig, n))?;
     let reads: Latency = events
         .iter()
         .filter_map(|event| match event {
@@ -49,7 +49,7 @@ pub fn latencies<A: Attached>(
     for (op, name) in [(Op::Read, "4 KiB reads"), (Op::Write, "4 KiB writes")] {
         progress(name);
         commands(rig, op, buffer, n / 10)?;
-        let ((), events) = rig.observe(|rig| commands(rig, op, buffer, n))?;
+        let events = rig.observe(|rig| commands(rig, op, buffer, n))?;
         let commands: Vec<Command> = commands_of(events).collect();
         let times: Latency = commands.iter().filter_map(Command::duration).collect();
         expect(n, times.count() as usize, name)?;
@@ -69,7 +69,7 @@ pub fn commands_of(events: Vec<Event>) -> impl Iterator<Item = Command> {
     })
 }
 
-fn expect(n: usize, got: usize, what: &str) -> Result<(), Failure> {
+fn expect(n: usize, got: usize, what: &str) -> Outcome {
     if got == n {
         return Ok(());
     }
@@ -77,7 +77,7 @@ fn expect(n: usize, got: usize, what: &str) -> Result<(), Failure> {
 }
 
 /// `n` configuration reads of drive 0, one at a time. Fails as [`Rig::run`].
-pub fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Result<(), Failure> {
+pub fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Outcome {
     let (bus, bdf) = (rig.bus.clone(), rig.drives[0].node.bdf);
     rig.run(async move {
         for _ in 0..n {
@@ -87,12 +87,7 @@ pub fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Result<(), Failu
 }
 
 /// `n` commands on drive 0, one at a time.
-pub fn commands<A: Attached>(
-    rig: &mut Rig<A>,
-    op: Op,
-    buffer: u64,
-    n: usize,
-) -> Result<(), Failure> {
+pub fn commands<A: Attached>(rig: &mut Rig<A>, op: Op, buffer: u64, n: usize) -> Outcome {
     let namespace = rig.drives[0].driver.namespaces()[0];
     let blocks = BYTES >> namespace.block_shift;
     let places = namespace.blocks / u64::from(blocks);

@@ -4,8 +4,8 @@ mod expether;
 mod nvme_tsn;
 
 use super::{Outcome, WRITTEN_BY, json};
+use crate::output::assign_stdout;
 use crate::progress::Progress;
-use crate::stdout::assign_stdout;
 use clap::{Subcommand, ValueEnum};
 use papers::{Failed, Section};
 use report::Page;

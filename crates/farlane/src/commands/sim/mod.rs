@@ -7,7 +7,7 @@ mod simulate;
 mod sweep;
 
 use super::{Failure, Outcome, json};
-use crate::stdout::{assign_stdout, file_only};
+use crate::output::{assign_stdout, file_only};
 use document::{Document, FailedRun};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};

@@ -6,15 +6,14 @@ mod print;
 mod ranking;
 
 use super::{Failure, Outcome};
-use crate::output;
-use crate::stdout::assign_stdout;
+use crate::output::{self, assign_stdout};
 use analysis::commands::{Command, Counters, Event};
 use analysis::trace::capture::{Capture, Written};
 use analysis::trace::{
     Anomalies, DriveTiming, Finding, Leg, Opcode, Run, Selection, Span, Statistics, chart,
     parse_time, path, perfetto,
 };
-use report::target::{Sink, Target};
+use report::target::Target;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use wire::Bdf;
@@ -195,13 +194,6 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-type Perfetto = (perfetto::Writer<Sink>, Target);
-
-fn begin_perfetto(target: &Target) -> Result<Perfetto, Failure> {
-    let writer = perfetto::Writer::new(target.create()?);
-    Ok((writer.map_err(|error| target.failed(&error))?, target.clone()))
-}
-
 /// The TLPs as a capture.
 fn capture(run: &Run, capture: &Capture, target: &Target) -> Result<Written, Failure> {
     let (written, mut file) = capture.write(run, target.create_binary()?)?;
@@ -214,7 +206,11 @@ fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Re
     let (selection, limit) = (args.selection(), args.limit());
     let (mut shown, mut selected, mut all) = (Vec::new(), 0, 0);
     let (mut statistics, mut anomalies) = (Statistics::default(), Anomalies::default());
-    let mut perfetto = args.perfetto.as_ref().map(begin_perfetto).transpose()?;
+    let begin = |target: &Target| -> Result<_, Failure> {
+        let writer = perfetto::Writer::new(target.create()?);
+        Ok((writer.map_err(|error| target.failed(&error))?, target.clone()))
+    };
+    let mut perfetto = args.perfetto.as_ref().map(begin).transpose()?;
     let mut labels = args.pcapng.as_ref().map(|_| Capture::default());
     let (counters, unreadable) = run.analyse(|found, counters| {
         anomalies.observe(&found);

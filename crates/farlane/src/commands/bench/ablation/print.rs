@@ -2,7 +2,7 @@
 
 use super::super::print::{FloorEntry, Run, floor, median, percent_of_pairs, run, us};
 use super::wire_cost::Cost;
-use super::{Ablation, Link, Pairs, Setup};
+use super::{Ablation, Link, Setup};
 use crate::commands::rounded;
 use nvme::initiator::Op;
 use report::Align::{Left, Right};
@@ -52,7 +52,7 @@ pub struct Gain {
 }
 
 /// One command at a time, per-tlp and adaptive in pairs.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct LatencyPair {
     pub transport: String,
     pub link: String,
@@ -65,9 +65,10 @@ pub struct LatencyPair {
     pub change_percent_q3: f64,
 }
 
-/// The measured rate of the limited link with frames of one size.
-#[derive(Serialize)]
+/// The measured rate of the limited link with frames of one size: frames times what each costs.
+#[derive(Clone, Serialize)]
 pub struct Check {
+    /// Bytes behind the Ethernet header.
     pub frame_payload: usize,
     pub wire_bits_per_s: f64,
 }
@@ -76,16 +77,12 @@ pub struct Check {
 pub fn document(all: &Ablation) -> Document {
     let floor = floor(all.waiting, &all.floor);
     let runs = all.setups.iter().flat_map(|setup| setup_runs(setup, &floor)).collect();
-    let check = |passed: &super::MeasuredRate| Check {
-        frame_payload: passed.payload,
-        wire_bits_per_s: passed.bits_per_second.round(),
-    };
     Document {
         schema: SCHEMA,
         runs,
         gains: gains(all),
-        latencies: all.pairs.iter().map(latency).collect(),
-        link_check: all.check.iter().map(check).collect(),
+        latencies: all.latencies.clone(),
+        link_check: all.check.clone(),
         floor,
     }
 }
@@ -148,19 +145,20 @@ fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<Gai
     })
 }
 
-fn latency(pairs: &Pairs) -> LatencyPair {
-    let changes = percent_of_pairs(&pairs.pairs);
-    let p50 = |of: fn(&(u64, u64)) -> u64| median(&pairs.pairs.iter().map(of).collect::<Vec<_>>());
+/// What pairs of medians in nanoseconds say, per-tlp and adaptive.
+pub fn latency(setup: &Setup, rw: &'static str, pairs: &[(u64, u64)]) -> LatencyPair {
+    let [change_percent_q1, change_percent, change_percent_q3] = percent_of_pairs(pairs);
+    let p50 = |of: fn(&(u64, u64)) -> u64| median(&pairs.iter().map(of).collect::<Vec<_>>());
     LatencyPair {
-        transport: pairs.transport.to_string(),
-        link: pairs.link.to_string(),
-        rw: pairs.rw,
-        pairs: pairs.pairs.len(),
+        transport: setup.transport.to_string(),
+        link: setup.link.to_string(),
+        rw,
+        pairs: pairs.len(),
         p50_per_tlp_ns: p50(|pair| pair.0),
         p50_adaptive_ns: p50(|pair| pair.1),
-        change_percent: changes[1],
-        change_percent_q1: changes[0],
-        change_percent_q3: changes[2],
+        change_percent,
+        change_percent_q1,
+        change_percent_q3,
     }
 }
 
@@ -189,13 +187,13 @@ pub const RUN: [Column<SetupRun>; 5] = [
     ("link", Left, |setup| setup.link.clone()),
     ("transport", Left, |setup| setup.transport.clone()),
     ("aggregation", Left, |setup| setup.aggregation.clone()),
-    ("workload", Left, |setup| setup.run.workload()),
+    ("workload", Left, |setup| setup.run.case.name()),
     ("MB/s", Right, |setup| format!("{:.2}", setup.run.bytes_per_s / 1e6)),
 ];
 
 const RUN_FIGURES: [Column<SetupRun>; 4] = [
     ("min-max", Right, |setup| {
-        let mb = |iops: f64| iops * f64::from(setup.run.bs) / 1e6;
+        let mb = |iops: f64| iops * f64::from(setup.run.case.bs) / 1e6;
         format!("{:.2}-{:.2}", mb(setup.run.iops_min), mb(setup.run.iops_max))
     }),
     ("TLPs/frame", Right, |setup| format!("{:.1}", setup.tlps_per_frame)),

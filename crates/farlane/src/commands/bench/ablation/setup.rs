@@ -60,12 +60,11 @@ impl Setup {
             Link::Veth(_) => TestNetwork::cable(transport)?,
         };
         let local = LocalLink { clock, waiting, max_payload: mps, aggregation: policy };
-        let listen = place.listen_address().clone();
-        let start = || Node::device(&listen, local, 0, DRIVE, TraceArgs::default());
+        let start = || Node::device(&place.far_address, local, 0, DRIVE, TraceArgs::default());
         let node = place.far.enter(start)??;
-        let peer = place.peer(&node.address());
+        let peer = place.peer(&node.address);
         let load = place.near.enter(|| {
-            let rig = local::host(local, &settings(), &[peer], Tracer::default())?;
+            let rig = local::host(local, settings(), &[peer], Tracer::default())?;
             LoadGenerator::new(mps, rig, DRIVE)
         })??;
         let series = cases.iter().map(|case| Series {
@@ -107,6 +106,6 @@ impl Setup {
     }
 
     fn counters(&self) -> Counters {
-        self.load.attached().upstream().tunnel(0).counters()
+        self.load.rig.machine.attached().upstream().tunnel(0).counters()
     }
 }
