@@ -2,7 +2,7 @@
 
 mod bench;
 mod demo;
-mod json_document;
+pub mod json_document;
 mod media;
 mod mistakes;
 mod nodes;

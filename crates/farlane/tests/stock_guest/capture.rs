@@ -10,7 +10,7 @@ use analysis::commands::{Command, Counters, Event, Settings};
 use bytes::Bytes;
 use wire::nvme::opcode;
 
-use crate::support::relay::Recording;
+use crate::support::Recording;
 
 /// Bytes of a block of the drives compared.
 const BLOCK: u32 = 512;

@@ -53,8 +53,8 @@ pub fn status_register(function: &str, expected: u32) -> Script {
 /// the guest's memory, as QEMU's monitor takes it.
 pub fn ready(guest: &mut Guest, function: &str) -> String {
     let output = guest.run(&status_register(function, 1));
-    let (_, told) = output.text.split_once("CSTS at ").expect("an address");
-    told.split_whitespace().next().unwrap().to_owned()
+    let (_, address) = output.text.split_once("CSTS at ").expect("an address");
+    address.split_whitespace().next().unwrap().to_owned()
 }
 
 /// Lets a guest read a drive's registers while the driver has them.

@@ -6,8 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::process::Process;
-use crate::support::tshark::Tshark;
+use crate::support::{Process, Tshark};
 
 const LIMIT: Duration = Duration::from_secs(10);
 

@@ -2,13 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::check;
-use crate::support::drive::{BLOCK, Drive};
-use crate::support::folder;
-use crate::support::node::{ANY, HostNode, Node};
 use crate::support::program::{succeeds, text};
-use crate::support::relay::{Recording, Relay};
-use crate::support::tshark::Tshark;
+use crate::support::{ANY, BLOCK, Drive, HostNode, Node, Recording, Relay, Tshark, check, folder};
 use crate::wireshark::dumpcap::Dumpcap;
 use wire::frame::HEADER;
 
