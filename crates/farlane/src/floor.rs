@@ -1,5 +1,4 @@
-//! The raw round trip: 64 bytes of TCP there and back on loopback, waiting as
-//! the data path does.
+//! The raw round trip: 64 bytes of TCP there and back on loopback, waiting as the data path does.
 
 use live::net::{Connection, Listener};
 use live::{Clock, Poller, Waiting};
@@ -10,9 +9,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 const BYTES: usize = 64;
 
 /// Measures `n` round trips, after a warm-up.
-///
-/// # Errors
-/// If loopback does not work.
 pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Latency, Failure> {
     let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
     let address = listener.address()?;
@@ -85,11 +81,7 @@ fn echo(clock: Clock, waiting: Waiting, listener: &Listener) -> Result<(), Failu
 /// Bytes of one write of the stream.
 const STREAM_WRITE: usize = 128 << 10;
 
-/// One-way TCP stream on loopback in 128 KiB writes: bytes a second over
-/// `span`.
-///
-/// # Errors
-/// If loopback does not work.
+/// One-way TCP stream on loopback in 128 KiB writes: bytes a second over `span`.
 pub fn stream(clock: Clock, span: wire::Duration) -> Result<u64, Failure> {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

@@ -4,7 +4,7 @@ use crate::node::{NodeArgs, instance};
 use bytes::BytesMut;
 use live::Clock;
 use live::net::{Address, Carrier, Peer};
-use report::Failure;
+use report::{Failure, Outcome};
 use std::io;
 use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
 use switch::upstream::next_timer;
@@ -30,11 +30,8 @@ pub struct LinkEnd {
 }
 
 impl LinkEnd {
-    /// Connects to the node at `address`, `HOST[:PORT]` or raw Ethernet, and
-    /// greets it.
-    ///
-    /// # Errors
-    /// One line that names the node.
+    /// Connects to the node at `address`, `HOST[:PORT]` or raw Ethernet, and greets it. The error
+    /// is one line that names the node.
     pub fn connect(address: &str, args: &NodeArgs, role: Role) -> Result<Self, Failure> {
         let peer = Peer::find(address, args.insecure)?;
         let clock = Clock::start();
@@ -62,10 +59,8 @@ impl LinkEnd {
     }
 
     /// Sends and receives what is possible, then waits for input.
-    ///
-    /// # Errors
-    /// One line that names the node, if it closed the link.
-    pub fn turn(&mut self) -> Result<(), Failure> {
+    /// The error is one line that names the node, if it closed the link.
+    pub fn turn(&mut self) -> Outcome {
         let now = self.clock.now();
         let failed = |name: &str, why: String| Failure(format!("{name}: {why}"));
         let (tunnel, mut moved) = (&mut self.tunnel, false);
@@ -111,21 +106,23 @@ impl LinkEnd {
     }
 
     /// Waits for the next answer: of an echo, or of a TLP.
-    ///
-    /// # Errors
-    /// As [`turn`](Self::turn), and if none comes.
+    /// Fails as [`turn`](Self::turn), and if none comes.
     pub fn answer(&mut self) -> Result<Instant, Failure> {
         self.last_answer = None;
         self.wait_for(|end| end.last_answer)
     }
 
     /// Asks the node to join another group of hosts; yields its answer.
-    ///
-    /// # Errors
-    /// As [`turn`](Self::turn), and if none comes.
+    /// Fails as [`turn`](Self::turn), and if none comes.
     pub fn move_to(&mut self, group: u16) -> Result<Moved, Failure> {
         self.tunnel.move_to(group);
         self.wait_for(|end| end.moved.take())
+    }
+
+    /// Says good-bye and sends it. Fails as [`turn`](Self::turn).
+    pub fn close(mut self) -> Outcome {
+        self.tunnel.goodbye();
+        self.turn()
     }
 
     fn wait_for<T>(&mut self, mut came: impl FnMut(&mut Self) -> Option<T>) -> Result<T, Failure> {

@@ -33,11 +33,8 @@ impl LinkWait {
         Self { absent: Some(BTreeSet::new()), ..self }
     }
 
-    /// Whether every link is up.
-    ///
-    /// # Errors
-    /// When it is clear that one will not come up, or the patience is over:
-    /// one line that names each far side that is missing, and the cause.
+    /// Whether every link is up. Fails when it is clear that one will not come up, or the patience
+    /// is over: one line that names each far side that is missing, and the cause.
     pub fn look(&mut self, now: Instant, switch: &mut Switch) -> Result<bool, Failure> {
         while let Some(event) = switch.links_mut().event() {
             match event {
@@ -84,15 +81,9 @@ impl LinkWait {
 }
 
 /// Waits until every link of a switch node is up.
-///
-/// # Errors
-/// As [`LinkWait::look`], and when it is time to stop.
-pub fn wait_for_links(
-    node: &mut DeviceNode<Switch>,
-    timeout: Duration,
-    stop: &Stop,
-) -> Result<(), Failure> {
-    let mut links = LinkWait::new(node.clock().now(), timeout);
+/// Fails as [`LinkWait::look`], and when it is time to stop.
+pub fn wait_for_links(node: &mut DeviceNode<Switch>, stop: &Stop) -> Result<(), Failure> {
+    let mut links = LinkWait::new(node.clock().now(), TIMEOUT);
     loop {
         if stop.is_set() {
             return Err(Failure("interrupted".into()));

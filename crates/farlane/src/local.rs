@@ -4,16 +4,18 @@
 use crate::link_wait::{LinkWait, TIMEOUT, wait_for_links};
 use crate::namespace::Namespace;
 use crate::node::{drive, instance};
-use crate::rig::{self, Rig};
-use crate::signals::{Stop, StopHandle};
+use crate::rig::Rig;
+use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
 use live::attached::{Attached, Switch};
 use live::links::Links;
 use live::net::{Address, CarrierListener, RawSettings};
 use live::trace::Tracer;
 use live::{Clock, DeviceNode, NvmeDrive, Poller, Waiting};
-use report::Failure;
+use nvme::initiator;
+use report::{Failure, Outcome};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use switch::aggregate::Policy;
@@ -54,30 +56,16 @@ impl LocalLink {
 
 /// A node in a thread; it ends when the value is dropped.
 pub struct Node {
-    address: Address,
-    stop: StopHandle,
-    thread: Option<JoinHandle<Result<(), String>>>,
+    /// Where it listens.
+    pub address: Address,
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<Outcome>>,
 }
 
 impl Node {
-    /// A device node with a drive of `size` bytes of RAM, recording what it sees.
-    ///
-    /// # Errors
-    /// If it does not start.
+    /// A device node at `at`, in the network namespace of the caller, with a drive of `size` bytes
+    /// of RAM, recording what it sees. Fails if it does not start.
     pub fn device(
-        link: LocalLink,
-        number: usize,
-        size: u64,
-        trace: TraceArgs,
-    ) -> Result<Self, Failure> {
-        Self::device_at(&loopback(), link, number, size, trace)
-    }
-
-    /// The same on an address of the network namespace of the caller.
-    ///
-    /// # Errors
-    /// If it does not start.
-    pub fn device_at(
         at: &Address,
         link: LocalLink,
         number: usize,
@@ -86,17 +74,14 @@ impl Node {
     ) -> Result<Self, Failure> {
         let make = move || {
             let serial = format!("FARLANE-DEMO-{number}");
-            let made = drive(&[Namespace::ram(size)], Some(&serial), "", link.max_payload.into());
-            let tracer = trace.open(NodeRole::Device, instance(), link.clock);
-            Ok(made.map_err(|error| error.0)?.traced(tracer.map_err(|error| error.0)?))
+            let made = drive(&[Namespace::ram(size)], Some(&serial), "", link.max_payload.into())?;
+            let tracer = trace.open(NodeRole::Device, instance(), link.clock)?;
+            Ok(made.traced(tracer))
         };
         Self::start(at, link, make, |_, _| Ok(()))
     }
 
-    /// A switch node before `devices`.
-    ///
-    /// # Errors
-    /// If it does not start.
+    /// A switch node before `devices`. Fails if it does not start.
     pub fn switch(
         link: LocalLink,
         devices: Vec<Address>,
@@ -104,39 +89,42 @@ impl Node {
     ) -> Result<Self, Failure> {
         let make = move || {
             let tracer = trace.open(NodeRole::Switch, instance(), link.clock);
-            Ok(host_switch(link, &devices).traced(tracer.map_err(|error| error.0)?))
+            Ok(host_switch(link, &devices).traced(tracer?))
         };
-        Self::start(&loopback(), link, make, |node, stop| wait_for_links(node, TIMEOUT, stop))
+        Self::start(&loopback(), link, make, wait_for_links)
     }
 
     fn start<A: Attached>(
         at: &Address,
         link: LocalLink,
-        make: impl FnOnce() -> Result<A, String> + Send + 'static,
-        ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Result<(), Failure> + Send + 'static,
+        make: impl FnOnce() -> Result<A, Failure> + Send + 'static,
+        ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Outcome + Send + 'static,
     ) -> Result<Self, Failure> {
-        let stop = Stop::manual()?;
-        let handle = stop.handle()?;
+        let stop = Arc::new(Stop::manual()?);
+        let handle = stop.clone();
         let (announce, announced) = channel();
         let at = at.clone();
-        let thread = std::thread::spawn(move || {
-            let result = serve(&at, link, &stop, make, ready, |address| {
-                let _ = announce.send(address);
-            });
-            result.map_err(|error| error.to_string())
-        });
+        let serve = move || {
+            let attached = make()?;
+            let tracer = attached.tracer();
+            let listener = CarrierListener::bind(&at, link.raw())?;
+            let settings = link.settings(Role::Device);
+            let poller = Poller::new(link.waiting)?;
+            let mut node = DeviceNode::new(link.clock, poller, listener, settings, attached)?;
+            ready(&mut node, &stop)?;
+            let _ = announce.send(node.address()?);
+            node.run(stop.fd(), || stop.request(), |_| {})?;
+            tracer.finish()?;
+            Ok(())
+        };
+        let thread = std::thread::spawn(serve);
         match announced.recv() {
             Ok(address) => Ok(Self { address, stop: handle, thread: Some(thread) }),
-            Err(_) => Err(Failure(match thread.join() {
+            Err(_) => Err(match thread.join() {
                 Ok(Err(why)) => why,
-                _ => "a node ended before it began".into(),
-            })),
+                _ => Failure("a node ended before it began".into()),
+            }),
         }
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> Address {
-        self.address.clone()
     }
 }
 
@@ -149,29 +137,8 @@ impl Drop for Node {
     }
 }
 
-fn serve<A: Attached>(
-    at: &Address,
-    link: LocalLink,
-    stop: &Stop,
-    make: impl FnOnce() -> Result<A, String>,
-    ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Result<(), Failure>,
-    announce: impl FnOnce(Address),
-) -> Result<(), Failure> {
-    let attached = make()?;
-    let tracer = attached.tracer();
-    let listener = CarrierListener::bind(at, link.raw())?;
-    let settings = link.settings(Role::Device);
-    let poller = Poller::new(link.waiting)?;
-    let mut node = DeviceNode::new(link.clock, poller, listener, settings, attached)?;
-    ready(&mut node, stop)?;
-    announce(node.address()?);
-    node.run(stop.fd(), || stop.wanted(), |_| {})?;
-    tracer.finish()?;
-    Ok(())
-}
-
 /// Any free port of loopback.
-fn loopback() -> Address {
+pub fn loopback() -> Address {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()
 }
 
@@ -187,31 +154,27 @@ fn host_switch(link: LocalLink, devices: &[Address]) -> Switch {
 }
 
 /// A host node with a link to each of `devices`, all up, recording what it sees.
-///
-/// # Errors
-/// If one does not come up.
+/// Fails if one does not come up.
 pub fn host(
     link: LocalLink,
-    settings: &rig::Settings,
+    driver: initiator::Settings,
     devices: &[Address],
     tracer: Tracer,
 ) -> Result<Rig<Switch>, Failure> {
     let mut links = LinkWait::new(link.clock.now(), TIMEOUT);
     let switch = host_switch(link, devices).traced(tracer);
     let ready = |switch: &mut Switch| links.look(link.clock.now(), switch);
-    Rig::start(link.clock, Poller::new(link.waiting)?, settings, switch, ready)
+    Rig::start(link.clock, Poller::new(link.waiting)?, driver, switch, ready)
 }
 
 /// A host with a drive of `size` bytes of RAM right below its root port.
-///
-/// # Errors
-/// If it does not come up.
+/// Fails if it does not come up.
 pub fn direct(
     link: LocalLink,
-    settings: &rig::Settings,
+    driver: initiator::Settings,
     serial: &str,
     size: u64,
 ) -> Result<Rig<NvmeDrive>, Failure> {
-    let drive = drive(&[Namespace::ram(size)], Some(serial), "", link.max_payload.into())?;
-    Rig::start(link.clock, Poller::new(link.waiting)?, settings, drive, |_| Ok(true))
+    let attached = drive(&[Namespace::ram(size)], Some(serial), "", link.max_payload.into())?;
+    Rig::start(link.clock, Poller::new(link.waiting)?, driver, attached, |_| Ok(true))
 }

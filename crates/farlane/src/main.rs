@@ -1,16 +1,30 @@
 //! The `farlane` program: see `farlane --help`.
 
+// First: its macros are for all that follows.
+#[macro_use]
+mod output;
+
+mod commands;
+mod floor;
+mod link_end;
+mod link_wait;
+mod local;
+mod namespace;
+mod node;
+mod progress;
+mod rig;
+mod signals;
+mod trace_args;
+
 use clap::{Parser, Subcommand};
-use farlane::commands::{bench, demo, device, host, move_to, ping, reproduce, sim, switch, trace};
-use farlane::output;
+use commands::{bench, demo, device, host, move_to, ping, reproduce, sim, switch, trace};
 use std::process::ExitCode;
 
 /// Payloads and queue entries of TLPs are allocated and freed in every turn of a node.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A PCIe endpoint, first of all an NVMe drive, on the far side of an
-/// Ethernet network.
+/// A PCIe endpoint, first of all an NVMe drive, on the far side of an Ethernet network.
 #[derive(Parser)]
 #[command(
     name = "farlane",

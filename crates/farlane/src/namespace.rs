@@ -66,10 +66,7 @@ impl Namespace {
         Self { backing: Backing::Ram { size }, block: 512, read_only: false }
     }
 
-    /// Opens its backing.
-    ///
-    /// # Errors
-    /// One line that names the file or the number.
+    /// Opens its backing. The error is one line that names the file or the number.
     pub fn open(&self) -> Result<(NamespaceConfig, Box<dyn Media>), String> {
         let (name, media): (String, Box<dyn Media>) = match &self.backing {
             Backing::Ram { size } => (format!("ram={size}"), Box::new(RamMedia::new(*size))),
@@ -114,9 +111,7 @@ impl Namespace {
 }
 
 /// `4096`, `64K`, `256M`, `2G` or `1T`, in powers of 1024.
-///
-/// # Errors
-/// One line that names the text.
+/// The error is one line that names the text.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is no size: use a number of bytes, or one with K, M, G or T");
     let shift = match text.bytes().last().map(|byte| byte.to_ascii_uppercase()) {

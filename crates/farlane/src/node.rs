@@ -2,6 +2,8 @@
 
 use crate::namespace::Namespace;
 use clap::Args;
+use live::attached::Switch;
+use live::links::Links;
 use live::media::Media;
 use live::net::{Address, Peer, RawSettings, Station, largest_payload, mtu};
 pub use live::random_number as instance;
@@ -47,19 +49,13 @@ pub struct NodeArgs {
 }
 
 impl NodeArgs {
-    /// The addresses of the peers.
-    ///
-    /// # Errors
-    /// As [`Peer::find`].
+    /// The addresses of the peers. Fails as [`Peer::find`].
     pub fn peers(&self, texts: &[String]) -> io::Result<Vec<Peer>> {
         texts.iter().map(|text| Peer::find(text, self.insecure)).collect()
     }
 
-    /// The largest payload asked for that fits the frames of all of
-    /// `addresses`.
-    ///
-    /// # Errors
-    /// If an interface has gone, or carries no TLPs.
+    /// The largest payload asked for that fits the frames of all of `addresses`. Fails if an
+    /// interface has gone, or carries no TLPs.
     pub fn payload_for<'a>(
         &self,
         addresses: impl IntoIterator<Item = &'a Address>,
@@ -69,9 +65,7 @@ impl NodeArgs {
     }
 
     /// The same with the largest payload that fits; says so if it is not what was asked for.
-    ///
-    /// # Errors
-    /// As [`payload_for`](Self::payload_for).
+    /// Fails as [`payload_for`](Self::payload_for).
     pub fn with_fitting_payload<'a>(
         &self,
         addresses: impl IntoIterator<Item = &'a Address>,
@@ -95,10 +89,7 @@ impl NodeArgs {
         RawSettings { congestion: self.congestion, ..RawSettings::default() }
     }
 
-    /// A poller that waits as the options say.
-    ///
-    /// # Errors
-    /// If the kernel gives none.
+    /// A poller that waits as the options say. Fails if the kernel gives none.
     pub fn poller(&self) -> io::Result<Poller> {
         Poller::new(waiting(self.spin))
     }
@@ -107,6 +98,18 @@ impl NodeArgs {
     /// `--spin`: what was missed in up to four frames is made up for.
     pub fn limit(&self) -> Option<Rate> {
         self.rate_limit.map(|rate| Rate { burst: 4, ..rate })
+    }
+
+    /// A switch with a link to each of `peers`, those of a host of that `group`.
+    /// Fails if a switch has not so many.
+    pub fn switch(&self, peers: &[Peer], group: u16, p2p: bool) -> Result<Switch, Failure> {
+        let (links, max_payload) = (peers.len(), self.mps.into());
+        if !(1..=32).contains(&links) {
+            return Err(Failure(format!("--connect {links} times: a switch has 1 to 32 links")));
+        }
+        let tunnel = Settings { group, ..self.tunnel(Role::Host) };
+        let upstream = switch::upstream::Settings { ports: links as u8, max_payload, p2p, tunnel };
+        Ok(Switch::new(upstream, Links::new(peers).over(self.raw()).limited(self.limit())))
     }
 
     /// The settings of a link end.
@@ -140,24 +143,12 @@ pub fn waiting(spin: Duration) -> Waiting {
     }
 }
 
-/// A Max_Payload_Size: 128 to 4096.
-///
-/// # Errors
-/// The values that are allowed.
+/// A Max_Payload_Size: 128 to 4096. The error lists the values that are allowed.
 pub fn parse_mps(text: &str) -> Result<u16, String> {
     match text.parse() {
         Ok(mps @ (128 | 256 | 512 | 1024 | 2048 | 4096)) => Ok(mps),
         _ => Err("128, 256, 512, 1024, 2048 or 4096".into()),
     }
-}
-
-/// Downstream ports for that many links.
-///
-/// # Errors
-/// If a switch has not so many.
-pub fn port_count(links: usize) -> Result<u8, Failure> {
-    let ports = u8::try_from(links).ok().filter(|ports| (1..=32).contains(ports));
-    ports.ok_or_else(|| Failure(format!("--connect {links} times: a switch has 1 to 32 links")))
 }
 
 /// Raises this process's limit of descriptors to its maximum: a VMM hands over one
@@ -185,9 +176,7 @@ pub fn print_report(report: &Report) {
 
 /// A drive over `namespaces`. Without a serial number it gets one that stays
 /// the same as long as its files, or `place`, do.
-///
-/// # Errors
-/// One line that names the namespace, or says how much memory there is.
+/// The error is one line that names the namespace, or says how much memory there is.
 pub fn drive(
     namespaces: &[Namespace],
     serial: Option<&str>,

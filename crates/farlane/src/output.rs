@@ -5,8 +5,11 @@
 //! their names and take their place in this crate: what cannot be written to standard error is
 //! lost, and a fault of standard output is remembered until the command ends, which then fails.
 
+use report::target::Target;
+use report::{Failure, Outcome};
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -45,11 +48,6 @@ pub fn out(text: Arguments<'_>) {
     }
 }
 
-/// Makes [`out`] print nothing: a document is written to standard output.
-pub(crate) fn suppress_text() {
-    SUPPRESSED.store(true, Ordering::Relaxed);
-}
-
 /// Whether a document is written to standard output.
 pub(crate) fn is_suppressed() -> bool {
     SUPPRESSED.load(Ordering::Relaxed)
@@ -69,9 +67,7 @@ pub fn error(text: Arguments<'_>) {
 }
 
 /// At the end of a command: flushes standard output. A reader that closed the pipe is no error.
-///
-/// # Errors
-/// What was wrong with standard output.
+/// The error says what was wrong with standard output.
 pub fn finish() -> Result<(), String> {
     let last = io::stdout().flush();
     let fault = FAULT.get().map_or(last.as_ref().err(), Some);
@@ -80,5 +76,35 @@ pub fn finish() -> Result<(), String> {
             Err(format!("standard output: {fault}"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Decides at the start of a command what is written to standard output: the document of the option
+/// with the target `-`, else the command's own text or `--json`.
+/// Fails if two options have the target `-`.
+pub fn assign_stdout(json: bool, options: &[(&str, Option<&Target>)]) -> Outcome {
+    let writers = options.iter().filter(|(_, target)| *target == Some(&Target::Stdout));
+    let mut writers: Vec<&str> = writers.map(|(name, _)| *name).collect();
+    if writers.is_empty() {
+        return Ok(());
+    }
+    SUPPRESSED.store(true, Ordering::Relaxed);
+    writers.extend(json.then_some("--json"));
+    match writers[..] {
+        [_] => Ok(()),
+        _ => Err(Failure(format!(
+            "{} cannot share standard output: only one of them may be -",
+            writers.join(" and ")
+        ))),
+    }
+}
+
+/// A file that cannot be standard output, for the parser of options: there are others beside it, or
+/// it is written back to front. The error says what is wrong with `-`.
+pub fn file_only(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "" => Err("a file is missing".into()),
+        "-" => Err("a trace goes to a file, not to standard output; ./- is a file called -".into()),
+        path => Ok(path.into()),
     }
 }

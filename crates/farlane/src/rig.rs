@@ -4,11 +4,12 @@
 use analysis::commands::{self, Analyser, Direction, Event};
 use live::host::RamMemory;
 use live::{Attached, Clock, Machine, Poller};
-use nvme::initiator::{self, CompletedCommand, Driver, Io, Op};
+use nvme::initiator::{self, CompletedCommand, Driver, Io};
 use pcie::enumerate::{self, Hierarchy, Node};
 use pcie::{Bus, Ram, root};
-use report::Failure;
+use report::{Failure, Outcome};
 use std::cell::RefCell;
+use std::fmt::Display;
 use std::rc::Rc;
 use wire::nvme::StatusCode;
 
@@ -31,25 +32,18 @@ pub struct Drive {
 
 /// A host node with enumerated, running drives.
 pub struct Rig<A> {
-    machine: Machine<A>,
-    memory: RamMemory,
-    bus: Bus,
-    analyser: Analyser,
+    /// The root complex, and what is attached below its root port.
+    pub machine: Machine<A>,
+    /// Host memory, and the interrupts that nobody has taken yet.
+    pub memory: RamMemory,
+    /// The bus of the host software.
+    pub bus: Bus,
+    /// What has passed at the root port; it counts what it cannot explain.
+    pub analyser: Analyser,
     /// The enumerated hierarchy.
     pub hierarchy: Hierarchy,
     /// Every NVMe drive found, in the order of their functions.
     pub drives: Vec<Drive>,
-}
-
-/// Settings of a rig.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {
-    /// The root complex.
-    pub root: root::Settings,
-    /// Enumeration.
-    pub enumerate: enumerate::Settings,
-    /// The driver.
-    pub driver: initiator::Settings,
 }
 
 impl<A: Attached> Rig<A> {
@@ -58,11 +52,11 @@ impl<A: Attached> Rig<A> {
     pub fn start(
         clock: Clock,
         poller: Poller,
-        settings: &Settings,
+        driver: initiator::Settings,
         attached: A,
         mut ready: impl FnMut(&mut A) -> Result<bool, Failure>,
     ) -> Result<Self, Failure> {
-        let mut machine = Machine::new(clock, poller, settings.root, attached)?;
+        let mut machine = Machine::new(clock, poller, root::Settings::default(), attached)?;
         let bus = machine.new_bus();
         let ram = Rc::new(RefCell::new(Ram::new(RAM_BASE, RAM_SIZE)));
         let mut memory = RamMemory::new(ram);
@@ -71,7 +65,7 @@ impl<A: Attached> Rig<A> {
             machine.wait(moved, timer)?;
         }
         machine.probe_mut().arm(PACKETS);
-        let enumeration = enumerate::enumerate(bus.clone(), settings.enumerate.clone());
+        let enumeration = enumerate::enumerate(bus.clone(), enumerate::Settings::default());
         let hierarchy = machine
             .run(&mut memory, &bus, enumeration)?
             .map_err(|error| Failure(format!("enumeration failed: {error}")))?;
@@ -85,13 +79,13 @@ impl<A: Attached> Rig<A> {
         };
         for node in rig.hierarchy.endpoints().into_iter().cloned().collect::<Vec<_>>() {
             if node.class == NVME {
-                rig.bring_up(node, settings.driver)?;
+                rig.bring_up(node, driver)?;
             }
         }
         Ok(rig)
     }
 
-    fn bring_up(&mut self, node: Node, settings: initiator::Settings) -> Result<(), Failure> {
+    fn bring_up(&mut self, node: Node, settings: initiator::Settings) -> Outcome {
         let bar0 = node.bar(0).ok_or_else(|| Failure(format!("{} has no BAR 0", node.bdf)))?;
         let (bus, function) = (self.bus.clone(), node.clone());
         self.run(async move {
@@ -110,55 +104,19 @@ impl<A: Attached> Rig<A> {
         Ok(())
     }
 
-    /// Runs a piece of host software to its end.
-    ///
-    /// # Errors
-    /// As [`Machine::run`].
+    /// Runs a piece of host software to its end. Fails as [`Machine::run`].
     pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> Result<T, Failure> {
         Ok(self.machine.run(&mut self.memory, &self.bus, software)?)
     }
 
-    /// The machine.
-    pub fn machine_mut(&mut self) -> &mut Machine<A> {
-        &mut self.machine
-    }
-
-    /// The bus of the host software.
-    pub fn bus(&self) -> &Bus {
-        &self.bus
-    }
-
-    /// The host memory.
-    pub fn ram(&self) -> Rc<RefCell<Ram>> {
-        self.memory.ram.clone()
-    }
-
-    /// What is attached below the root port.
-    pub fn attached(&self) -> &A {
-        self.machine.attached()
-    }
-
-    /// Polls the machine once, without waiting.
-    ///
-    /// # Errors
-    /// As [`Machine::pump`].
-    pub fn look(&mut self) -> Result<(), Failure> {
-        self.machine.pump(&mut self.memory)?;
-        Ok(())
-    }
-
-    /// Polls the machine once; waits if there was nothing to do.
-    ///
-    /// # Errors
-    /// As [`Machine::pump`].
-    pub fn turn(&mut self) -> Result<(), Failure> {
+    /// Polls the machine once; waits if there was nothing to do. Fails as [`Machine::pump`].
+    pub fn turn(&mut self) -> Outcome {
         let (moved, timer) = self.machine.pump(&mut self.memory)?;
         self.machine.wait(moved, timer)?;
         Ok(())
     }
 
-    /// Takes what has completed on the first queue of `drive`, if it has
-    /// interrupted.
+    /// Takes what has completed on the first queue of `drive`, if it has interrupted.
     pub fn reap(&mut self, drive: usize) -> Vec<CompletedCommand> {
         let target = &mut self.drives[drive];
         let before = self.memory.interrupts.len();
@@ -169,53 +127,52 @@ impl<A: Attached> Rig<A> {
         target.driver.reap(0)
     }
 
-    /// One command at a time, to its head doorbell.
-    ///
-    /// # Errors
-    /// If it fails or takes too long.
-    pub fn one(&mut self, drive: usize, io: Io) -> Result<(), Failure> {
-        let now = self.machine.clock().now();
+    /// Carries `batch` out on the first queue of `drive`, all at once, to the head doorbells.
+    /// Fails if a command fails or takes too long.
+    pub fn carry_out(&mut self, drive: usize, batch: &[Io]) -> Outcome {
         let name = self.drives[drive].node.bdf;
-        self.drives[drive]
-            .driver
-            .submit(now, 0, io)
-            .map_err(|_| Failure(format!("{name}: the queue is full")))?;
+        let failed = |why: &dyn Display| Failure(format!("{name}: {why}"));
+        let now = self.machine.clock().now();
+        let driver = &mut self.drives[drive].driver;
+        for io in batch {
+            driver.prepare(now, 0, *io).map_err(|_| failed(&"the queue is full"))?;
+        }
+        driver.ring(0);
+        let mut left = batch.len();
         loop {
             self.turn()?;
-            if let Some(done) = self.reap(drive).first() {
-                // The head doorbell belongs to the command.
-                self.machine.pump(&mut self.memory)?;
-                return check(name, done);
+            for CompletedCommand { status, .. } in self.reap(drive) {
+                if status.code != StatusCode::SUCCESS {
+                    return Err(failed(&format_args!("command failed: {}", status.code)));
+                }
+                left -= 1;
             }
-            let now = self.machine.clock().now();
-            let timeouts = self.drives[drive].driver.check_timeouts(now);
-            timeouts.map_err(|error| Failure(format!("{name}: {error}")))?;
+            if left == 0 {
+                // The head doorbells belong to the commands.
+                self.machine.pump(&mut self.memory)?;
+                return Ok(());
+            }
+            let timeouts = self.drives[drive].driver.check_timeouts(self.machine.clock().now());
+            timeouts.map_err(|error| failed(&error))?;
         }
     }
 
-    /// Takes `length` bytes of host memory for a buffer.
-    ///
-    /// # Errors
-    /// If there are none left.
+    /// Takes `length` bytes of host memory for a buffer. Fails if there are none left.
     pub fn buffer(&mut self, length: usize) -> Result<u64, Failure> {
         let address = self.memory.ram.borrow_mut().allocate(length, 4096);
         address.ok_or_else(|| Failure("out of host memory".into()))
     }
 
-    /// Runs `work` and yields the commands that ended meanwhile, as seen at
-    /// the root port. The recorder runs from power-on to
-    /// [`stop_observing`](Self::stop_observing), as the analyser wants it.
-    ///
-    /// # Errors
-    /// As `work`, or if more packets passed than the recorder holds.
-    pub fn observe<T>(
+    /// Runs `work` and yields the commands that ended meanwhile, as seen at the root port. The
+    /// recorder runs from power-on to [`stop_observing`](Self::stop_observing), as the analyser
+    /// wants it. Fails as `work`, or if more packets passed than the recorder holds.
+    pub fn observe(
         &mut self,
-        work: impl FnOnce(&mut Self) -> Result<T, Failure>,
-    ) -> Result<(T, Vec<Event>), Failure> {
+        work: impl FnOnce(&mut Self) -> Outcome,
+    ) -> Result<Vec<Event>, Failure> {
         self.analyse()?;
-        let result = work(self)?;
-        let events = self.analyse()?;
-        Ok((result, events))
+        work(self)?;
+        self.analyse()
     }
 
     /// Feeds the analyser with what the recorder holds.
@@ -238,21 +195,4 @@ impl<A: Attached> Rig<A> {
     pub fn stop_observing(&mut self) {
         self.machine.probe_mut().take();
     }
-
-    /// What the analyser could not explain.
-    pub fn analyser(&self) -> &Analyser {
-        &self.analyser
-    }
-}
-
-fn check(name: wire::Bdf, done: &CompletedCommand) -> Result<(), Failure> {
-    if done.status.code == StatusCode::SUCCESS {
-        return Ok(());
-    }
-    Err(Failure(format!("{name}: command failed: {}", done.status.code)))
-}
-
-/// A read or write of `blocks` blocks.
-pub fn io(op: Op, nsid: u32, slba: u64, blocks: u32, buffer: u64) -> Io {
-    Io { op, nsid, slba, blocks, buffer }
 }

@@ -3,7 +3,7 @@
 
 use live::Control;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -19,10 +19,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// One that only [`stop`](Self::stop) sets.
-    ///
-    /// # Errors
-    /// If no socket pair can be had.
+    /// One that only [`stop`](Self::stop) sets. Fails if no socket pair can be had.
     pub fn manual() -> io::Result<Self> {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
@@ -30,10 +27,7 @@ impl Stop {
         Ok(Self { flag: Arc::default(), report: Arc::default(), wake, waker })
     }
 
-    /// One that SIGINT, SIGTERM and SIGUSR1 set.
-    ///
-    /// # Errors
-    /// If the signals cannot be handled.
+    /// One that SIGINT, SIGTERM and SIGUSR1 set. Fails if the signals cannot be handled.
     pub fn on_signals() -> io::Result<Self> {
         let stop = Self::manual()?;
         for signal in [SIGINT, SIGTERM] {
@@ -47,7 +41,7 @@ impl Stop {
     }
 
     /// The pending request to a node. A request for counters is returned once.
-    pub fn wanted(&self) -> Control {
+    pub fn request(&self) -> Control {
         if self.is_set() {
             return Control::Stop;
         }
@@ -70,26 +64,8 @@ impl Stop {
         self.flag.load(Ordering::SeqCst)
     }
 
-    /// A handle that sets it from another thread.
-    ///
-    /// # Errors
-    /// If no more descriptors can be had.
-    pub fn handle(&self) -> io::Result<StopHandle> {
-        Ok(StopHandle { flag: self.flag.clone(), waker: self.waker.try_clone()? })
-    }
-}
-
-/// Sets a [`Stop`].
-#[derive(Debug)]
-pub struct StopHandle {
-    flag: Arc<AtomicBool>,
-    waker: UnixStream,
-}
-
-impl StopHandle {
-    /// Tells the node to stop.
+    /// Tells the node to stop, from another thread.
     pub fn stop(&self) {
-        use std::io::Write;
         self.flag.store(true, Ordering::SeqCst);
         let _ = (&self.waker).write(&[1]);
     }

@@ -1,13 +1,12 @@
 //! `--trace`: where a node records TLPs and frames.
 
 use crate::namespace::parse_size;
-use crate::stdout::file_only;
+use crate::output::file_only;
 use clap::Args;
 use live::Clock;
 use live::trace::{Settings, Tracer};
 use report::{Failure, Outcome};
 use std::path::PathBuf;
-use std::str::FromStr;
 use wire::trace::NodeRole;
 
 /// The option of every node.
@@ -16,29 +15,23 @@ pub struct TraceArgs {
     /// Record every TLP and frame into FILE, for `farlane trace`; with ring only the beginning and
     /// about the last SIZE bytes; with snap only so much of each payload (without it all of the
     /// first 512 KiB, and then all but 16 bytes of what drives write)
-    #[arg(long, value_name = "FILE[,ring=SIZE][,snap=BYTES]")]
-    trace: Option<TraceTarget>,
+    #[arg(long, value_name = "FILE[,ring=SIZE][,snap=BYTES]", value_parser = parse_target)]
+    trace: Option<Settings>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct TraceTarget(Settings);
-
-impl FromStr for TraceTarget {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut parts = text.split(',');
-        let path = file_only(parts.next().unwrap_or_default())?;
-        let mut settings = Settings { path, ring: None, snap: None };
-        for part in parts {
-            match part.split_once('=') {
-                Some(("ring", size)) => settings.ring = Some(ring(size)?),
-                Some(("snap", bytes)) => settings.snap = Some(snap(bytes)?),
-                _ => return Err(format!("'{part}' is not ring=SIZE or snap=BYTES")),
-            }
+/// `FILE[,ring=SIZE][,snap=BYTES]`.
+fn parse_target(text: &str) -> Result<Settings, String> {
+    let mut parts = text.split(',');
+    let path = file_only(parts.next().unwrap_or_default())?;
+    let mut settings = Settings { path, ring: None, snap: None };
+    for part in parts {
+        match part.split_once('=') {
+            Some(("ring", size)) => settings.ring = Some(ring(size)?),
+            Some(("snap", bytes)) => settings.snap = Some(snap(bytes)?),
+            _ => return Err(format!("'{part}' is not ring=SIZE or snap=BYTES")),
         }
-        Ok(Self(settings))
     }
+    Ok(settings)
 }
 
 fn ring(size: &str) -> Result<u64, String> {
@@ -55,19 +48,13 @@ fn snap(bytes: &str) -> Result<u16, String> {
 }
 
 impl TraceArgs {
-    /// Begins the file, if the option is set.
-    ///
-    /// # Errors
-    /// One line that names it.
+    /// Begins the file, if the option is set. The error is one line that names it.
     pub fn open(&self, role: NodeRole, instance: u64, clock: Clock) -> Result<Tracer, Failure> {
-        let Some(TraceTarget(settings)) = &self.trace else { return Ok(Tracer::off()) };
+        let Some(settings) = &self.trace else { return Ok(Tracer::off()) };
         Tracer::create(settings, role, instance, clock).map_err(|error| self.failed(&error))
     }
 
-    /// Closes the file.
-    ///
-    /// # Errors
-    /// One line that names it, if not everything is in it.
+    /// Closes the file. The error is one line that names it, if not everything is in it.
     pub fn close(&self, tracer: &Tracer) -> Outcome {
         let report = tracer.finish().map_err(|error| self.failed(&error))?;
         if report.lost > 0 {
@@ -77,22 +64,22 @@ impl TraceArgs {
     }
 
     fn failed(&self, error: &std::io::Error) -> Failure {
-        let path = self.trace.as_ref().map(|to| to.0.path.display().to_string());
+        let path = self.trace.as_ref().map(|to| to.path.display().to_string());
         Failure(format!("cannot write {}: {error}", path.unwrap_or_default()))
     }
 
     /// Into a ring of about `size` bytes.
     pub fn ring(path: PathBuf, size: u64) -> Self {
-        Self { trace: Some(TraceTarget(Settings { path, ring: Some(size), snap: None })) }
+        Self { trace: Some(Settings { path, ring: Some(size), snap: None }) }
     }
 
     /// The same for another node of this process: `.name` is appended to the file.
     #[must_use]
     pub fn for_node(&self, name: &str) -> Self {
-        let trace = self.trace.clone().map(|TraceTarget(settings)| {
+        let trace = self.trace.clone().map(|settings| {
             let mut path = settings.path.clone().into_os_string();
             path.push(format!(".{name}"));
-            TraceTarget(Settings { path: PathBuf::from(path), ..settings })
+            Settings { path: PathBuf::from(path), ..settings }
         });
         Self { trace }
     }
@@ -104,19 +91,19 @@ mod tests {
 
     #[test]
     fn options_are_checked() {
-        let TraceTarget(all) = "a/b.trace,ring=1M,snap=64".parse().unwrap();
+        let all = parse_target("a/b.trace,ring=1M,snap=64").unwrap();
         assert_eq!((all.ring, all.snap), (Some(1 << 20), Some(64)));
         assert_eq!(all.path, PathBuf::from("a/b.trace"));
         for wrong in ["", ",ring=1M", "x,ring=1K", "x,snap=63", "x,snap=5000", "x,colour=red"] {
-            assert!(wrong.parse::<TraceTarget>().is_err(), "{wrong}");
+            assert!(parse_target(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn nodes_of_one_process_have_files_of_their_own() {
-        let args = TraceArgs { trace: Some("x.trace,ring=1M".parse().unwrap()) };
-        let TraceTarget(beside) = args.for_node("device0").trace.unwrap();
-        assert_eq!((beside.path, beside.ring), (PathBuf::from("x.trace.device0"), Some(1 << 20)));
+        let args = TraceArgs { trace: Some(parse_target("x.trace,ring=1M").unwrap()) };
+        let other = args.for_node("device0").trace.unwrap();
+        assert_eq!((other.path, other.ring), (PathBuf::from("x.trace.device0"), Some(1 << 20)));
         assert!(TraceArgs::default().for_node("x").trace.is_none());
     }
 }

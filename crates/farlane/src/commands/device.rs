@@ -27,15 +27,13 @@ pub struct Args {
     /// is 61420 without one; port 0 takes any free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
     listen: String,
-    /// file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro] or
-    /// ram=SIZE[,block=…]; repeat for more namespaces. size= creates the file
-    /// or makes it longer and reserves what it adds, or with sparse takes space
-    /// as it is written; it never cuts. Beside each file that is written,
+    /// file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro] or ram=SIZE[,block=…]; repeat for more
+    /// namespaces. size= creates the file or makes it longer and reserves what it adds, or with
+    /// sparse takes space as it is written; it never cuts. Beside each file that is written,
     /// PATH.farlane records which contents it has
     #[arg(long = "namespace", value_name = "NAMESPACE", required = true)]
     namespaces: Vec<Namespace>,
-    /// Serial number; without one it is derived from the first file, or the
-    /// address
+    /// Serial number; without one it is derived from the first file, or the address
     #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
     serial: Option<String>,
     /// The group of hosts that the device belongs to, until `farlane move`
@@ -73,7 +71,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, drive)?
         .with(|node| node.in_group(args.group).with_rate_limit(options.limit()));
     eprintln!("listening on {}", node.address()?);
-    let ran = node.run(stop.fd(), || stop.wanted(), print_event);
+    let ran = node.run(stop.fd(), || stop.request(), print_event);
     args.trace.close(&tracer)?;
     ran.map_err(Failure::from)?;
     print_report(&node.report());

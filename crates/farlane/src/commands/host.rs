@@ -2,21 +2,17 @@
 
 use super::{Failure, Outcome};
 use crate::link_wait::LinkWait;
-use crate::node::{NodeArgs, instance, port_count, print_report, raise_descriptor_limit};
+use crate::node::{NodeArgs, instance, print_report, raise_descriptor_limit};
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
 use live::Clock;
-use live::attached::Switch;
 use live::host::{HostEvent, HostNode};
-use live::links::Links;
 use live::net::Peer;
 use pcie::{enumerate, root};
 use report::span;
 use std::io;
 use std::path::{Path, PathBuf};
-use switch::tunnel::Settings;
 use wire::Duration;
-use wire::frame::Role;
 use wire::trace::NodeRole;
 
 /// Offer remote endpoints to QEMU and other vfio-user clients
@@ -48,20 +44,17 @@ pub struct Args {
     /// Largest read request of endpoints
     #[arg(long, value_name = "BYTES", default_value_t = 4096)]
     mrrs: usize,
-    /// Guard every TLP with an end-to-end CRC: one that does not fit closes
-    /// its link and is counted
+    /// Guard every TLP with an end-to-end CRC: one that does not fit closes its link and is counted
     #[arg(long)]
     ecrc: bool,
-    /// The group that this host belongs to; `farlane move` gives a device to
-    /// another
+    /// The group that this host belongs to; `farlane move` gives a device to another
     #[arg(long, value_name = "GROUP", default_value_t = 0)]
     group: u16,
     /// Do not insist on every node at the start: endpoints of those that come
     /// later are offered then
     #[arg(long)]
     hot_plug: bool,
-    /// How long to wait for the nodes at the start, such as 500ms; a number
-    /// alone is seconds
+    /// How long to wait for the nodes at the start, such as 500ms; a number alone is seconds
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::seconds)]
     wait: Duration,
     #[command(flatten)]
@@ -77,16 +70,10 @@ pub fn run(args: &Args) -> Outcome {
     }
     let peers = args.node.peers(&args.connect)?;
     let options = args.node.with_fitting_payload(peers.iter().flat_map(Peer::addresses))?;
-    let ports = port_count(peers.len())?;
+    let switch = options.switch(&peers, args.group, args.p2p)?;
     raise_descriptor_limit();
     let stop = Stop::on_signals()?;
     let mps = usize::from(options.mps);
-    let upstream = switch::upstream::Settings {
-        ports,
-        max_payload: mps,
-        p2p: args.p2p,
-        tunnel: Settings { group: args.group, ..options.tunnel(Role::Host) },
-    };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
     let mut links = LinkWait::new(clock.now(), args.wait);
@@ -104,10 +91,7 @@ pub fn run(args: &Args) -> Outcome {
         options.poller()?,
         root::Settings { max_payload: mps, ecrc: args.ecrc, ..root::Settings::default() },
         settings,
-        Switch::new(
-            upstream,
-            Links::new(&peers).over(options.raw()).limited(options.limit()).traced(tracer.clone()),
-        ),
+        switch.traced(tracer.clone()),
         &args.vfio_user,
         args.mmap_doorbells,
         |switch, now| {
@@ -122,7 +106,7 @@ pub fn run(args: &Args) -> Outcome {
         eprintln!("endpoint {number}: {summary}");
     }
     eprintln!("ready");
-    let ran = node.run(stop.fd(), || stop.wanted(), print_event);
+    let ran = node.run(stop.fd(), || stop.request(), print_event);
     args.trace.close(&tracer)?;
     ran?;
     print_report(&node.report());

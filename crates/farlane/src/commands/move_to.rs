@@ -34,8 +34,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let mut end = LinkEnd::connect(&args.address, &args.node, Role::Probe)?;
     let answer = end.move_to(args.to)?;
-    end.tunnel.goodbye();
-    end.turn()?;
+    end.close()?;
     let refused = |why: &str| Err(Failure(format!("{}: not moved: {why}", args.address)));
     match answer.status {
         MoveStatus::Done => {}

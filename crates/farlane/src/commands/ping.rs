@@ -35,15 +35,12 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let mut end = LinkEnd::connect(&args.address, &args.node, Role::Probe)?;
     let link = measure(&mut end, args.count, echo)?;
-    end.tunnel.goodbye();
-    end.turn()?;
-    drop(end);
+    end.close()?;
     // The probe carries no TLPs: a configuration read takes the host's place.
     let config = match LinkEnd::connect(&args.address, &args.node, Role::Host) {
         Ok(mut end) => {
             let summary = measure(&mut end, args.count, config_read)?;
-            end.tunnel.goodbye();
-            end.turn()?;
+            end.close()?;
             Ok(summary)
         }
         Err(failure) => Err(failure),

@@ -2,12 +2,10 @@
 
 use super::Outcome;
 use crate::commands::device::print_event;
-use crate::link_wait::{TIMEOUT, wait_for_links};
-use crate::node::{NodeArgs, instance, port_count, print_report};
+use crate::link_wait::wait_for_links;
+use crate::node::{NodeArgs, instance, print_report};
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
-use live::attached::Switch;
-use live::links::Links;
 use live::net::{Address, CarrierListener, Peer};
 use live::{Clock, DeviceNode};
 use wire::frame::Role;
@@ -21,8 +19,7 @@ use wire::trace::NodeRole;
     Ctrl-C tells both sides and ends; a second one ends at once. Counters of errors\n\
     and traffic are printed at the end, and on SIGUSR1.")]
 pub struct Args {
-    /// Where to listen for the host: HOST[:PORT], port 0 takes any free one,
-    /// or raw:INTERFACE
+    /// Where to listen for the host: HOST[:PORT], port 0 takes any free one, or raw:INTERFACE
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:61421")]
     listen: String,
     /// Device nodes, one a downstream port: HOST[:PORT] or raw:INTERFACE,MAC.
@@ -46,24 +43,16 @@ pub fn run(args: &Args) -> Outcome {
         args.node.with_fitting_payload(peers.iter().flat_map(Peer::addresses).chain([&address]))?;
     let stop = Stop::on_signals()?;
     let listener = CarrierListener::bind(&address, options.raw())?;
-    let upstream = switch::upstream::Settings {
-        ports: port_count(peers.len())?,
-        max_payload: usize::from(options.mps),
-        p2p: args.p2p,
-        tunnel: options.tunnel(Role::Host),
-    };
+    let switch = options.switch(&peers, 0, args.p2p)?;
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Switch, instance(), clock)?;
-    let switch = Switch::new(
-        upstream,
-        Links::new(&peers).over(options.raw()).limited(options.limit()).traced(tracer.clone()),
-    );
     let settings = options.tunnel(Role::Device);
+    let switch = switch.traced(tracer.clone());
     let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, switch)?
         .with(|node| node.for_switch().with_rate_limit(options.limit()));
-    wait_for_links(&mut node, TIMEOUT, &stop)?;
+    wait_for_links(&mut node, &stop)?;
     eprintln!("listening on {}", node.address()?);
-    let ran = node.run(stop.fd(), || stop.wanted(), print_event);
+    let ran = node.run(stop.fd(), || stop.request(), print_event);
     args.trace.close(&tracer)?;
     ran?;
     print_report(&node.report());

@@ -1,10 +1,20 @@
 //! What a start that fails leaves, and what memory and space it asks for.
 
-use crate::support::program::{device, fails, farlane, node, one_line, scratch};
+use crate::support::program::{device, fails, node, one_line, prints, scratch};
+use std::process::{Command, Output};
 
-/// Runs `farlane device` with the file `disk.img` of 1 MiB, or none, on a file
-/// system of 4 MiB that is this namespace's own; what it says, and what is
-/// there afterwards.
+/// Runs `script`, which may mount, with a folder, the program and `more`; what it says on stderr.
+fn with_mounts(script: &str, name: &str, more: &[&str]) -> (Output, String) {
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+    command.arg(scratch(&format!("media-{name}"))).arg(env!("CARGO_BIN_EXE_farlane"));
+    let output = command.args(more).output().expect("unshare runs");
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output, log)
+}
+
+/// Runs `farlane device` with the file `disk.img` of 1 MiB, or none, on a file system of 4 MiB that
+/// is this namespace's own; what it says, and what is there afterwards.
 fn on_a_small_file_system(name: &str, exists: bool, options: &str) -> (String, String) {
     // An error ends the script with another status than farlane's own.
     let script = r#"
@@ -15,23 +25,19 @@ fn on_a_small_file_system(name: &str, exists: bool, options: &str) -> (String, S
         stat -c '%n %s' * 2>/dev/null
         [ "$(df --output=used -B1 . | tail -n 1)" -le 1048576 ] || echo full
         exit $status"#;
-    let mut command = std::process::Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-    command.arg(scratch(&format!("media-{name}"))).arg(env!("CARGO_BIN_EXE_farlane"));
-    let output = command.args([&exists.to_string(), options]).output().expect("unshare runs");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let (output, log) = with_mounts(script, name, &[&exists.to_string(), options]);
+    assert_eq!(output.status.code(), Some(1), "{log}");
     (one_line(&output), String::from_utf8(output.stdout).unwrap())
 }
 
 #[test]
 fn a_file_system_that_is_too_small_is_left_as_it_was() {
-    let (said, left) = on_a_small_file_system("new", false, "size=16M");
-    assert!(said.contains("disk.img: cannot reserve 16777216 bytes"), "{said}");
-    assert!(said.contains("sparse"), "{said}");
+    let (log, left) = on_a_small_file_system("new", false, "size=16M");
+    assert!(log.contains("disk.img: cannot reserve 16777216 bytes"), "{log}");
+    assert!(log.contains("sparse"), "{log}");
     assert_eq!(left, "", "the file that could not be made is gone");
-    let (said, left) = on_a_small_file_system("grown", true, "size=16M");
-    assert!(said.contains("cannot reserve 15728640 bytes"), "{said}");
+    let (log, left) = on_a_small_file_system("grown", true, "size=16M");
+    assert!(log.contains("cannot reserve 15728640 bytes"), "{log}");
     assert_eq!(left, "disk.img 1048576\n", "an old file has its old length");
 }
 
@@ -67,10 +73,10 @@ fn a_folder_that_is_read_only_makes_the_contents_new_at_each_start() {
         mount -t tmpfs -o size=1M none folder && : > folder/disk.img || exit 90
         head -c 1048576 /dev/zero > disk.img && mount --bind disk.img folder/disk.img || exit 90
         mount -o remount,ro folder || exit 90
-        "$2" device --listen 127.0.0.1:0 --namespace file=folder/disk.img 2> said &
-        until grep -q listening said; do kill -0 $! || exit 91; sleep 0.05; done
+        "$2" device --listen 127.0.0.1:0 --namespace file=folder/disk.img 2> log &
+        until grep -q listening log; do kill -0 $! || exit 91; sleep 0.05; done
         kill -INT $! && wait $! || exit 92
-        cat said >&2; ls folder
+        cat log >&2; ls folder
         # A record of before, that nobody could mark as dirty.
         mount -o remount,rw folder || exit 90
         "$2" device --listen 127.0.0.1:0 --namespace file=folder/disk.img 2> again &
@@ -79,16 +85,12 @@ fn a_folder_that_is_read_only_makes_the_contents_new_at_each_start() {
         mount -o remount,ro folder && test -f folder/disk.img.farlane || exit 90
         timeout 20 "$2" device --listen 127.0.0.1:0 --namespace file=folder/disk.img && exit 93
         true"#;
-    let mut command = std::process::Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-    command.arg(scratch("media-read-only")).arg(env!("CARGO_BIN_EXE_farlane"));
-    let output = command.output().expect("unshare runs");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("count as new at each start"), "{said}");
-    let refused = said.lines().last().unwrap_or_default();
-    assert!(refused.contains("disk.img.farlane cannot be replaced"), "{said}");
-    assert!(refused.contains("make the folder writable"), "{said}");
+    let (output, log) = with_mounts(script, "read-only", &[]);
+    assert!(output.status.success(), "{log}");
+    assert!(log.contains("count as new at each start"), "{log}");
+    let refused = log.lines().last().unwrap_or_default();
+    assert!(refused.contains("disk.img.farlane cannot be replaced"), "{log}");
+    assert!(refused.contains("make the folder writable"), "{log}");
     assert_eq!(output.stdout, b"disk.img\n");
 }
 
@@ -126,10 +128,8 @@ fn memory_that_is_not_there_is_refused() {
 
 #[test]
 fn the_help_says_what_size_reserves() {
-    let output = farlane(&["device", "--help"]).output().unwrap();
-    let help = String::from_utf8(output.stdout).unwrap();
-    let words: Vec<&str> = help.split_whitespace().collect();
-    let help = words.join(" ");
+    let help = prints(&["device", "--help"]);
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["reserves what it adds", "sparse", "PATH.farlane records"] {
         assert!(help.contains(part), "no '{part}' in: {help}");
     }

@@ -1,9 +1,8 @@
-//! The program as its user meets it: exit status, one line of error, the
-//! machine interface.
+//! The program as its user meets it: exit status, one line of error, the machine interface.
 
 mod bench;
 mod demo;
-mod json_document;
+pub mod json_document;
 mod media;
 mod mistakes;
 mod nodes;

@@ -4,43 +4,45 @@ use crate::support::program::{farlane, one_line, ping, plan_of as plan, scratch}
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-fn commands() -> Vec<Vec<String>> {
-    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+fn commands() -> [String; 6] {
     let tcp = plan("tcp");
-    vec![
-        words(&format!("sim {tcp}")),
-        words(&format!("sim {tcp} --json")),
-        words(&format!("sim {tcp} --sweep drive.mps=128,256")),
-        words("reproduce nvme-tsn --only table"),
-        words("reproduce nvme-tsn --only table --json"),
-        words("demo --samples 100"),
+    [
+        format!("sim {tcp}"),
+        format!("sim {tcp} --json"),
+        format!("sim {tcp} --sweep drive.mps=128,256"),
+        "reproduce nvme-tsn --only table".to_owned(),
+        "reproduce nvme-tsn --only table --json".to_owned(),
+        "demo --samples 100".to_owned(),
     ]
+}
+
+/// The command of this line.
+fn command(line: &str) -> Command {
+    farlane(&line.split(' ').collect::<Vec<_>>())
 }
 
 #[test]
 fn a_full_disk_is_told_in_one_line() {
-    for command in commands() {
-        let arguments: Vec<&str> = command.iter().map(String::as_str).collect();
+    for line in commands() {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let child = farlane(&arguments).stdout(full).spawn().unwrap();
+        let child = command(&line).stdout(full).spawn().unwrap();
         let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{command:?}");
-        let line = one_line(&output);
-        assert_eq!(line, "farlane: standard output: No space left on device (os error 28)");
+        assert_eq!(output.status.code(), Some(1), "{line}");
+        let wanted = "farlane: standard output: No space left on device (os error 28)";
+        assert_eq!(one_line(&output), wanted, "{line}");
     }
 }
 
 #[test]
 fn who_has_read_enough_is_no_fault() {
-    for command in commands() {
-        let arguments: Vec<&str> = command.iter().map(String::as_str).collect();
-        let mut child = farlane(&arguments).spawn().unwrap();
+    for line in commands() {
+        let mut child = command(&line).spawn().unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!((output.status.code(), &*said), (Some(0), ""), "{command:?}");
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*log), (Some(0), ""), "{line}");
     }
 }
 
@@ -67,8 +69,7 @@ fn a_node_outlives_the_reader_of_its_log() {
 /// What a command says on standard output, which is a document alone.
 #[track_caller]
 fn document(folder: &Path, line: &str) -> Vec<u8> {
-    let arguments: Vec<&str> = line.split(' ').collect();
-    let output = farlane(&arguments).current_dir(folder).output().unwrap();
+    let output = command(line).current_dir(folder).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && errors.is_empty(), "{line}: {errors}");
     output.stdout
@@ -104,11 +105,8 @@ fn a_dash_is_standard_output() {
 fn standard_output_has_one_owner() {
     let folder = scratch("owner");
     let tcp = plan("tcp");
-    std::fs::write(
-        folder.join("p.toml"),
-        "[workload]\nconfigreads = 1\n[record]\nreport = \"-\"\n",
-    )
-    .unwrap();
+    let plan = "[workload]\nconfigreads = 1\n[record]\nreport = \"-\"\n";
+    std::fs::write(folder.join("p.toml"), plan).unwrap();
     for (line, status, wanted) in [
         (&*format!("sim {tcp} --json --report -"), 1, "--report and --json cannot share standard"),
         ("trace x --svg - --html -", 1, "--svg and --html cannot share standard output"),
@@ -116,8 +114,7 @@ fn standard_output_has_one_owner() {
         ("device --namespace ram=1M --trace -", 2, "a trace goes to a file"),
         ("sim p.toml", 1, "p.toml:4:10: report: a plan names files"),
     ] {
-        let arguments: Vec<&str> = line.split(' ').collect();
-        let output = farlane(&arguments).current_dir(&folder).output().unwrap();
+        let output = command(line).current_dir(&folder).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(status), "{line}: {errors}");
         assert!(errors.contains(wanted) && output.stdout.is_empty(), "{line}: {errors}");

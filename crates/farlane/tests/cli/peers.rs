@@ -1,6 +1,6 @@
 //! Peers of another version, of later times, and of another kind.
 
-use crate::support::process::Process;
+use crate::support::Process;
 use crate::support::program::{device, fails, node, ping, run, scratch, text};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -148,11 +148,11 @@ fn a_flood_of_strangers_makes_few_lines_and_is_counted() {
     assert_eq!(report, "connections: turned away: 600; without a greeting: 0");
     assert!(lines.len() < 60, "{} lines", lines.len());
     // Each has its line or is counted in one, until the very end.
-    let told = lines.iter().map(|line| match line.split_once(" more turned away in the last") {
+    let counts = lines.iter().map(|line| match line.split_once(" more turned away in the last") {
         Some((count, _)) => count.parse().unwrap(),
         None => u64::from(line.starts_with("turned ")),
     });
-    assert_eq!(told.sum::<u64>(), 600, "{lines:?}");
+    assert_eq!(counts.sum::<u64>(), 600, "{lines:?}");
 }
 
 /// A drive and a host that has it.
@@ -214,15 +214,15 @@ fn a_move_says_what_it_did() {
         assert!(output.stdout.is_empty());
         String::from_utf8(output.stderr).unwrap()
     };
-    let moved = |said: &str| format!("{address}: moved from {said}\n");
+    let moved = |groups: &str| format!("{address}: moved from {groups}\n");
     assert_eq!(given("1"), moved("any group to group 1; its host goes on using it"));
     let line = device.line("moved this device");
     assert!(line.starts_with("127.0.0.1:"), "who asked: {line}");
     assert!(line.ends_with("from any group to group 1"), "{line}");
-    let said = given("2");
+    let log = given("2");
     let disconnected = moved("group 1 to group 2; its host has been disconnected");
-    assert!(said.starts_with(&disconnected), "{said}");
-    assert!(said.contains("unmount") && said.contains("no host of group 2 is waiting"), "{said}");
+    assert!(log.starts_with(&disconnected), "{log}");
+    assert!(log.contains("unmount") && log.contains("no host of group 2 is waiting"), "{log}");
     device.line("moved this device from group 1 to group 2");
     let gone = device.line(" gone: ");
     assert!(gone.ends_with("gone: the device was moved to another group"), "{gone}");

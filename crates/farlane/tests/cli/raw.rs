@@ -18,9 +18,9 @@ fn a_killed_node_is_missed_and_one_at_its_place_found() {
         home.cable("near0", &away, "far0").unwrap();
         let start = || away.enter(|| node(&LISTEN)).unwrap();
         let first = start();
-        let said = first.line("Max_Payload_Size");
+        let log = first.line("Max_Payload_Size");
         assert_eq!(
-            said,
+            log,
             "raw Ethernet on far0 at an MTU of 1500 carries payloads of at most 1024 bytes: using \
              Max_Payload_Size 1024"
         );
@@ -32,8 +32,8 @@ fn a_killed_node_is_missed_and_one_at_its_place_found() {
             assert_eq!(document[what]["n"], 10, "{document}");
         }
         let second = away.enter(|| run(&LISTEN)).unwrap();
-        let said = String::from_utf8_lossy(&second.stderr).into_owned();
-        assert!(said.contains("cannot listen on raw:far0: Address already in use"), "{said}");
+        let log = String::from_utf8_lossy(&second.stderr).into_owned();
+        assert!(log.contains("cannot listen on raw:far0: Address already in use"), "{log}");
         // Killed, not asked: its kernel says nothing for it.
         drop(first);
         let output = ping(&address);

@@ -1,7 +1,6 @@
 //! What `farlane sim` leaves behind: named by options or by the plan.
 
-use crate::cli::json_document::every_key_is_described;
-use crate::support::program::{fails, json, one_line, run, scratch, text};
+use crate::support::program::{fails, json, one_line, page, run, scratch, text};
 use serde_json::Value;
 use std::path::Path;
 
@@ -23,7 +22,6 @@ fn tell_of(document: &Value, trace: &Path, pcapng: &Path, report: &Path) {
         &trace.with_file_name(format!("{}.device0", trace.file_name().unwrap().to_str().unwrap())),
     );
     let trace = json(&["trace", &text(trace), &device, "--json"]);
-    every_key_is_described(&trace);
     let all = trace["commands"].as_array().unwrap();
     let io: Vec<&Value> = all.iter().filter(|command| command["queue"] != 0).collect();
     assert_eq!(io.len() as u64, host["commands"].as_u64().unwrap());
@@ -40,8 +38,7 @@ fn tell_of(document: &Value, trace: &Path, pcapng: &Path, report: &Path) {
     assert!(frames > carried, "{frames}: {carried}, and those of the bring-up");
     assert!(last <= document["time_ns"].as_u64().unwrap());
 
-    let page = std::fs::read_to_string(report).unwrap();
-    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    let page = page(report);
     for part in [document["digest"].as_str().unwrap(), "rw = &quot;randrw&quot;", "The worst"] {
         assert!(page.contains(part), "no {part}");
     }

@@ -1,8 +1,7 @@
 //! Recorded traces, live and simulated, as the workload of a plan.
 
-use crate::cli::json_document::every_key_is_described;
 use crate::cli::record::plan;
-use crate::support::program::{fails, json, prints, scratch, succeeds, text};
+use crate::support::program::{fails, json, page, prints, scratch, succeeds, text};
 use serde_json::Value;
 use std::path::Path;
 
@@ -21,7 +20,6 @@ fn a_live_trace_is_replayed() {
     assert!(live.len() > 400, "{}", live.len());
     let path = plan(&folder, "p.toml", "[workload]\nreplay = \"run.trace\"\n");
     let first = json(&["sim", &path, "--json"]);
-    every_key_is_described(&first);
     let host = &first["hosts"][0];
     let recorded = &host["recorded"];
     let n = live.len() as u64;
@@ -43,7 +41,7 @@ fn a_live_trace_is_replayed() {
     let shown = prints(&["sim", &path, "--report", &text(&folder.join("r.html"))]);
     assert!(shown.contains(first["digest"].as_str().unwrap()), "the same twice: {shown}");
     assert!(shown.contains("host recorded") && shown.contains("run.trace, seen at the root port"));
-    let page = std::fs::read_to_string(folder.join("r.html")).unwrap();
+    let page = page(folder.join("r.html"));
     assert!(page.contains("<td class=\"l\">host: recorded</td>"));
     assert!(page.contains("The median ") && page.contains("The worst "), "sequence diagrams");
     // A file of the device node tells the same commands.

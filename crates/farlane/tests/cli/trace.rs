@@ -1,9 +1,8 @@
 //! `--trace` and `farlane trace`: files of real runs, with every option.
 
-use crate::cli::json_document::every_key_is_described;
 use crate::cli::record::plan;
 use crate::support::program::{
-    device, fails, is_wrong_usage, json, ping, prints, scratch, succeeds, text,
+    device, fails, is_wrong_usage, json, page, ping, prints, scratch, succeeds, text,
 };
 use serde_json::Value;
 use std::path::PathBuf;
@@ -31,7 +30,6 @@ fn a_demo_leaves_traces_that_every_option_takes() {
     let [host, switch, device] = demo.files.each_ref().map(String::as_str);
     let document = json(&["trace", device, switch, host, "--json"]);
     the_document_adds_up(&document);
-    every_key_is_described(&document);
     texts(host, switch, device);
     pages(&demo);
     capture(&demo);
@@ -74,7 +72,7 @@ fn the_document_adds_up(document: &Value) {
 /// this order and within the time that its TLPs give it.
 fn drives_tell(document: &Value) {
     let lost = document["nodes"][0]["lost"] != 0;
-    let mut told = 0;
+    let mut compared = 0;
     for command in document["commands"].as_array().unwrap() {
         let (false, Some(total)) = (command["queue"] == 0, command["duration_ns"].as_i64()) else {
             continue;
@@ -100,9 +98,9 @@ fn drives_tell(document: &Value) {
         };
         assert_eq!(sum("parts", "part", ""), sum("lanes", "lane", "drive"), "{command:#}");
         assert!(sum("parts", "part", "media") > 0);
-        told += 1;
+        compared += 1;
     }
-    assert!(told > 200, "{told} commands");
+    assert!(compared > 200, "{compared} commands");
 }
 
 #[test]
@@ -225,26 +223,23 @@ fn pages(demo: &Demo) {
     let phases = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
     assert!(phases("X") > 2000 && phases("C") > 400 && phases("M") > 5);
 
-    let page = std::fs::read_to_string(&html).unwrap();
-    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    let report = page(&html);
     let document = json(&[&reads[..], &["--json", "--limit", "0"]].concat());
     assert!(!document["stats"].as_array().unwrap().is_empty());
     for kind in document["stats"].as_array().unwrap() {
         let (name, n) = (kind["kind"].as_str().unwrap(), &kind["latency"]["n"]);
         let row = format!("<td class=\"l\">{name}</td><td>{n}</td>");
-        assert!(page.contains(&row), "no row {row}");
+        assert!(report.contains(&row), "no row {row}");
     }
     for part in ["Distributions", "where the time passes", "The median", "The worst", "± "] {
-        assert!(page.contains(part), "no {part}");
+        assert!(report.contains(part), "no {part}");
     }
-    assert!(page.matches("class=\"sequence\"").count() == 2 && !page.contains("NaN"));
-    for outside in ["<script", "src=", "href=", "@import", "https:"] {
-        assert!(!page.contains(outside), "{outside} leads outside");
-    }
+    assert!(report.matches("class=\"sequence\"").count() == 2);
+    assert!(!report.contains("https:"), "leads outside");
     let out = text(&demo.folder.join("none.html"));
     prints(&["trace", host, "--html", &out, "--queue", "77"]);
-    let page = std::fs::read_to_string(&out).unwrap();
-    assert!(page.contains("0 of ") && page.contains("What stands out"), "nothing fits");
+    let empty = page(&out);
+    assert!(empty.contains("0 of ") && empty.contains("What stands out"), "nothing fits");
 }
 
 fn capture(demo: &Demo) {

@@ -55,8 +55,7 @@ const PARTS: [(&str, &str); 4] = [
     ("workload.numjobs=2,8", "workload.numjobs=2"),
 ];
 
-/// Whether each row that a part of a sweep prints is on the page; columns are
-/// wider there.
+/// Whether each row that a part of a sweep prints is on the page; columns are wider there.
 #[track_caller]
 fn rows_are_shown(name: &str, command: &str, shown: &[String]) {
     let words = |line: &String| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();

@@ -1,10 +1,9 @@
 //! Memory in a file whose reads and writes hang.
 
-use super::{Nodes, cannot};
+use super::Nodes;
 use crate::hostile_client::fuse::{self, FileSystem};
 use crate::support::client::Client;
-use crate::support::drive::Drive;
-use crate::support::process::wait_until;
+use crate::support::{Drive, READ, WRITE, cannot, wait_until};
 use std::path::Path;
 
 /// Where the device finds the file.
@@ -12,13 +11,12 @@ const ADDRESS: u64 = 0x10_0000_0000;
 /// Threads that one endpoint may leave behind.
 const MOST: usize = 16;
 
-/// Comes with such a file, has the device read it, and goes; whether it was
-/// let in.
+/// Comes with such a file, has the device read it, and goes; whether it was let in.
 fn visit(socket: &Path, system: &FileSystem, time: usize) -> bool {
     let Some(mut drive) = Drive::try_attach(socket) else { return false };
     let before = system.reads();
-    drive.client().map_file(system.file(time), ADDRESS, fuse::SIZE);
-    drive.begin_write_from(ADDRESS);
+    drive.client.map(Some(system.file(time)), ADDRESS, fuse::SIZE);
+    drive.begin(WRITE, ADDRESS);
     wait_until("the device does not read", || system.reads() > before);
     true
 }
@@ -35,10 +33,10 @@ fn a_file_that_hangs_stops_nobody() {
     let socket = nodes.socket();
     nodes.beside_a_working_client(|host| {
         let mut drive = Drive::attach(&socket);
-        drive.client().map_file(system.file(MOST), ADDRESS, fuse::SIZE);
+        drive.client.map(Some(system.file(MOST)), ADDRESS, fuse::SIZE);
         // The controller writes there in vain: no completion entry may tell the
         // client that its data are there.
-        drive.begin_read_to(ADDRESS);
+        drive.begin(READ, ADDRESS);
         host.process.line("endpoint 1: VMM gone: the client's file did not take");
         assert!(!drive.has_completed());
         drop(drive);

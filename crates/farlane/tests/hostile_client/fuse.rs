@@ -1,10 +1,10 @@
 //! A file system of this process with one file: it answers, or it does not
 //! (linux/fuse.h, version 7.31).
 
+use crate::support::huge::mount;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -44,16 +44,10 @@ impl FileSystem {
         let open = rustix::fs::open;
         let device =
             open("/dev/fuse", OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
-        let system = rustix::mount::fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
         let number = device.as_raw_fd().to_string();
-        for (key, value) in
-            [("fd", &*number), ("rootmode", "40000"), ("user_id", "0"), ("group_id", "0")]
-        {
-            rustix::mount::fsconfig_set_string(&system, key, value)?;
-        }
-        rustix::mount::fsconfig_create(&system)?;
-        let flags = FsMountFlags::FSMOUNT_CLOEXEC;
-        let mount = rustix::mount::fsmount(&system, flags, MountAttrFlags::empty())?;
+        let options =
+            [("fd", &*number), ("rootmode", "40000"), ("user_id", "0"), ("group_id", "0")];
+        let mount = mount("fuse", &options)?;
         let silent = Arc::new(AtomicBool::new(false));
         let (end, ended) = UnixStream::pair().unwrap();
         let reads = Arc::new(AtomicUsize::new(0));

@@ -1,7 +1,7 @@
 //! Descriptors for interrupts that would make a writer wait.
 
 use super::Nodes;
-use crate::support::drive::Drive;
+use crate::support::Drive;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
@@ -19,7 +19,7 @@ const TRIGGER: u32 = 1 << 5;
 fn vector(drive: &Drive, flags: u32, fds: &[BorrowedFd<'_>]) -> Result<(), u32> {
     let payload: Vec<u8> =
         [20, flags | TRIGGER, MSIX, 0, 1].into_iter().flat_map(u32::to_le_bytes).collect();
-    drive.client().attempt(SET_IRQS, &payload, fds).map(|_| ())
+    drive.client.attempt(SET_IRQS, &payload, fds).map(|_| ())
 }
 
 /// Takes the flag away that a server may have set.

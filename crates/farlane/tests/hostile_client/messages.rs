@@ -1,7 +1,7 @@
 //! A client that never takes what its device writes.
 
 use super::{Nodes, is_undisturbed};
-use crate::support::drive::Drive;
+use crate::support::Drive;
 
 /// A range that is reached by messages, which nobody answers.
 const ADDRESS: u64 = 0x10_0000_0000;
@@ -16,7 +16,7 @@ fn a_client_that_takes_nothing_holds_up_only_its_own_device() {
     let (socket, rounds) = (nodes.socket(), nodes.rounds.clone());
     nodes.beside_a_working_client(|_| {
         let mut drive = Drive::attach(&socket);
-        drive.client().map_messages(ADDRESS, 1 << 20);
+        drive.client.map(None, ADDRESS, 1 << 20);
         drive.begin_reads_to(ADDRESS, READS);
         is_undisturbed(&rounds, ROUNDS);
     });

@@ -8,11 +8,7 @@ mod messages;
 mod pages;
 mod sockets;
 
-use crate::support::drive::{BLOCK, Drive};
-use crate::support::folder;
-use crate::support::node::{HostNode, Node};
-use crate::support::process::wait_until;
-use std::io::Write;
+use crate::support::{HostNode, Node, SetOnDrop, folder, wait_until, work};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,41 +35,28 @@ impl Nodes {
         self.host.socket(1)
     }
 
-    /// Runs `hostile` while another client writes and reads the first drive
-    /// without a pause, also for some rounds after; then the node must not have
-    /// lost a link, nor the working client.
+    /// Runs `hostile` while another client writes and reads the first drive without a pause, also
+    /// for some rounds after; then the node must not have lost a link, nor the working client.
     fn beside_a_working_client(&mut self, hostile: impl FnOnce(&mut HostNode)) {
         let (stop, socket) = (AtomicBool::new(false), self.host.socket(0));
         let (stop, host, done) = (&stop, &mut self.host, &self.rounds);
         std::thread::scope(|threads| {
             let working = threads.spawn(move || {
-                let mut drive = Drive::attach(&socket);
-                let (mut rounds, mut after) = (0_u64, 0);
-                while after < 20 {
-                    let data = vec![rounds as u8 ^ 0x5a; 16 * BLOCK];
-                    drive.write(rounds % 100 * 16, &data);
-                    assert!(drive.read(rounds % 100 * 16, 16) == data, "round {rounds}");
-                    rounds += 1;
+                let mut after = 0;
+                work(&socket, |rounds| {
                     done.store(rounds, Ordering::Relaxed);
                     after += u64::from(stop.load(Ordering::Relaxed));
-                }
-                drive.detach();
+                    after < 20
+                });
             });
-            /// Ends the work also when the test fails.
-            struct Stop<'a>(&'a AtomicBool);
-            impl Drop for Stop<'_> {
-                fn drop(&mut self) {
-                    self.0.store(true, Ordering::Relaxed);
-                }
-            }
-            let stopping = Stop(stop);
+            let stopping = SetOnDrop(stop);
             hostile(host);
             drop(stopping);
             working.join().expect("the working client");
         });
-        let said = self.host.process.stderr.text();
-        assert!(!said.contains("link down"), "a link was lost: {said}");
-        assert!(!said.contains("endpoint 0: VMM gone: the client took"), "{said}");
+        let log = self.host.process.stderr.text();
+        assert!(!log.contains("link down"), "a link was lost: {log}");
+        assert!(!log.contains("endpoint 0: VMM gone: the client took"), "{log}");
     }
 
     fn stop(self) {
@@ -90,10 +73,4 @@ fn is_undisturbed(rounds: &AtomicU64, more: u64) {
     let before = rounds.load(Ordering::Relaxed);
     let done = || rounds.load(Ordering::Relaxed) >= before + more;
     wait_until("the working client is held up", done);
-}
-
-/// Says, also to those who do not look at the output of tests that pass, that
-/// this machine cannot do what `test` needs.
-fn cannot(test: &str, why: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "NOT TESTED: {test}: {why}");
 }

@@ -1,17 +1,11 @@
 //! Huge pages: as SPDK uses them, and taken away under the device.
 
-use super::{Nodes, cannot};
+use super::Nodes;
 use crate::support::client::Memory;
-use crate::support::drive::{ADDRESS, BLOCK, Drive};
-use crate::support::huge::{FileSystem, PAGE, Pool};
+use crate::support::huge::{FileSystem, PAGE, reserve};
+use crate::support::{ADDRESS, BLOCK, Drive};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate};
 use std::fs::File;
-
-/// A pool of pages for `test`, and a file system with `pages` of them.
-fn pages(test: &str, pages: u64) -> Option<(Pool, FileSystem)> {
-    let had = Pool::reserve(pages).and_then(|pool| Ok((pool, FileSystem::new(pages)?)));
-    had.map_err(|why| cannot(test, why)).ok()
-}
 
 fn attach(nodes: &Nodes, file: &File) -> Drive {
     let memory = Memory::huge(file.try_clone().unwrap(), ADDRESS, PAGE);
@@ -27,7 +21,7 @@ fn use_it(drive: &mut Drive) {
 
 #[test]
 fn unsealed_huge_pages_work() {
-    let Some((_pool, system)) = pages("unsealed huge pages", 2) else { return };
+    let Some((_pool, system)) = reserve("unsealed huge pages", 2) else { return };
     let nodes = Nodes::start("huge-pages");
     // As SPDK has them: a file on hugetlbfs, or a memfd, sealed by nobody.
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
@@ -44,7 +38,7 @@ fn unsealed_huge_pages_work() {
 /// A client whose memory is a file of huge pages does `harm` to it; then the
 /// device is told to use it.
 fn harm(name: &str, harm: impl FnOnce(&FileSystem, &File)) {
-    let Some((_pool, system)) = pages(name, 2) else { return };
+    let Some((_pool, system)) = reserve(name, 2) else { return };
     let mut nodes = Nodes::start(name);
     let file = system.file("client", 1);
     let socket = nodes.socket();

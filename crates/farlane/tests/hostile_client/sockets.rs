@@ -2,14 +2,13 @@
 //! linger until a peer reads, which it never does.
 
 use super::{Nodes, is_undisturbed};
-use crate::support::drive::Drive;
+use crate::support::Drive;
+use crate::support::client::send;
 use crate::support::process::LIMIT;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::io::{Errno, IoSlice};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, sockopt};
+use rustix::net::sockopt;
 use std::io::{Read, Write};
-use std::mem::MaybeUninit;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -34,14 +33,6 @@ fn lingering() -> (TcpStream, TcpStream) {
     socket.set_nonblocking(true).unwrap();
     while socket.write(&[0; 1 << 16]).is_ok() {}
     (socket, listener.accept().unwrap().0)
-}
-
-fn send(socket: &UnixStream, bytes: &[u8], fd: BorrowedFd<'_>) -> Result<usize, Errno> {
-    let fds = [fd];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    control.push(SendAncillaryMessage::ScmRights(&fds));
-    sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)
 }
 
 /// Has `give` pass a lingering socket to the node, and closes ours before the
@@ -82,7 +73,7 @@ fn leave(path: &Path, first: &[u8]) -> TcpStream {
     let (mut socket, peer) = give_away(|fd| {
         let mut socket = UnixStream::connect(path).unwrap();
         // The node may have closed it before the descriptor came.
-        socket.write_all(first).and_then(|()| Ok(send(&socket, &[0; 16], fd)?)).ok()?;
+        socket.write_all(first).and_then(|()| Ok(send(&socket, &[0; 16], &[fd])?)).ok()?;
         Some(socket)
     });
     socket.set_read_timeout(Some(LIMIT)).unwrap();
@@ -100,7 +91,7 @@ fn descriptors_that_nobody_takes_stop_nobody() {
         // The last of too many.
         let drive = Drive::attach(&path);
         let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-        let (client, sent) = (drive.client(), AtomicUsize::new(0));
+        let (client, sent) = (&drive.client, AtomicUsize::new(0));
         let ((), peer) = give_away(|fd| {
             let mut fds = vec![event.as_fd(); TOO_MANY];
             fds[TOO_MANY - 1] = fd;

@@ -68,8 +68,7 @@ fn read(node: &str, path: &Path, records: &mut BTreeMap<String, Vec<String>>) {
     assert_eq!(bad.expect("a trace"), 0, "records that make no sense");
 }
 
-/// The class of a TLP by its first byte, Fmt and Type (PCIe Base 4.0, table
-/// 2-3).
+/// The class of a TLP by its first byte, Fmt and Type (PCIe Base 4.0, table 2-3).
 fn class(bytes: &[u8]) -> Class {
     match bytes[0] {
         0x40 | 0x60 | 0x30..=0x37 | 0x70..=0x77 => Class::Posted,

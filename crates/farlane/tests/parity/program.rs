@@ -121,8 +121,7 @@ pub async fn sleep_until(bus: &Bus, at: Instant) {
     bus.sleep(at - bus.now()).await;
 }
 
-/// What gives the same TLPs of each class whatever the time: one command after
-/// the other.
+/// What gives the same TLPs of each class whatever the time: one command after the other.
 pub async fn one_by_one(bus: Bus, ram: Rc<RefCell<Ram>>) {
     let mut host = Host::boot(bus, ram, script::POLL).await;
     host.check(6, 1).await;

@@ -1,10 +1,9 @@
 //! What is fixed beforehand in both worlds.
 //!
-//! A simulated PCIe link takes some nanoseconds that the live node does not
-//! have between its root complex and its switch. Links take bytes only at
-//! ticks, and everything else happens some microseconds away from them, so that
-//! the same TLPs wait when a frame is made. Of data, a tick carries no more TLPs
-//! than a simulated port takes at once (8): credits go back at the same ones.
+//! A simulated PCIe link takes some nanoseconds that the live node does not have between its root
+//! complex and its switch. Links take bytes only at ticks, and everything else happens some
+//! microseconds away from them, so that the same TLPs wait when a frame is made. Of data, a tick
+//! carries no more TLPs than a simulated port takes at once (8): credits go back at the same ones.
 
 use pcie::root;
 use sim::transport::{PipeConfig, Script};
@@ -18,9 +17,8 @@ const fn at_us(us: u64) -> Instant {
 
 /// Links take bytes at multiples of this.
 const TICK: Duration = Duration::from_us(50);
-/// Pauses of the driver while it attaches: they begin when an answer arrives,
-/// and in the first 300 us none ends at a tick, an arrival or an answer of
-/// memory.
+/// Pauses of the driver while it attaches: they begin when an answer arrives, and in the first 300
+/// us none ends at a tick, an arrival or an answer of memory.
 pub const POLL: Duration = Duration::from_us(17);
 /// How long memory takes.
 pub const MEMORY: Duration = Duration::from_us(8);

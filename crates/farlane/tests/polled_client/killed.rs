@@ -1,10 +1,6 @@
-//! A device node that is killed while its file is being written, and one whose
-//! machine went down.
+//! A device node that is killed while its file is being written, and one whose machine went down.
 
-use super::pattern;
-use crate::support::drive::{BLOCK, Drive};
-use crate::support::folder;
-use crate::support::node::{HostNode, Node};
+use crate::support::{BLOCK, Drive, HostNode, Node, folder, pattern};
 use std::path::Path;
 
 /// The value of a key of the record beside `disk`.

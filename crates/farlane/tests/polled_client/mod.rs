@@ -10,18 +10,10 @@ mod killed;
 mod returns;
 mod waiting;
 
-use crate::support::drive::{BLOCK, Drive};
-use crate::support::folder;
-use crate::support::node::{ANY, HostNode, Node};
 use crate::support::program::succeeds;
+use crate::support::{ANY, BLOCK, Drive, HostNode, Node, SetOnDrop, folder, pattern, work};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Bytes that differ from block to block and from `seed` to `seed`.
-fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
-    let words = (0..bytes as u64 / 8).map(|word| (seed << 32 | word).wrapping_mul(0x9e37_79b9));
-    words.flat_map(u64::to_le_bytes).collect()
-}
 
 #[test]
 fn what_was_written_before_ctrl_c_is_in_the_file() {
@@ -101,27 +93,19 @@ fn a_device_moves_to_another_host_and_the_others_do_not_notice() {
     drive.write(1000, &data);
 
     let (stop, stays_socket) = (AtomicBool::new(false), one.socket(0));
+    // Some rounds on a busy machine, too.
+    let goes_on = |rounds| !stop.load(Ordering::Relaxed) || rounds <= 10;
     std::thread::scope(|threads| {
         // The other drive of the first host works all the time.
-        let busy = threads.spawn(|| {
-            let mut drive = Drive::attach(&stays_socket);
-            let mut rounds = 0;
-            // Some rounds on a busy machine, too.
-            while !stop.load(Ordering::Relaxed) || rounds <= 10 {
-                let data = pattern(rounds, 16 * BLOCK);
-                drive.write(rounds % 100 * 16, &data);
-                assert!(drive.read(rounds % 100 * 16, 16) == data, "round {rounds}");
-                rounds += 1;
-            }
-            drive.detach();
-        });
+        let busy = threads.spawn(|| work(&stays_socket, &goes_on));
+        let stopping = SetOnDrop(&stop);
         give(goes.address(), "2");
         two.process.line("endpoint 0: offered");
         let mut moved = Drive::attach(&two.socket(0));
         assert!(moved.read(1000, 64) == data, "data stay when the device moves");
         moved.write(5000, &data);
         moved.detach();
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         busy.join().unwrap();
     });
     drop(drive);
@@ -132,8 +116,8 @@ fn a_device_moves_to_another_host_and_the_others_do_not_notice() {
     let mut drive = Drive::attach(&one.socket(1));
     assert!(drive.read(1000, 64) == data && drive.read(5000, 64) == data);
     drive.detach();
-    let said = one.process.stderr.text();
-    assert!(!said.contains("port 0: link down"), "the other link was lost: {said}");
+    let log = one.process.stderr.text();
+    assert!(!log.contains("port 0: link down"), "the other link was lost: {log}");
     one.stop();
     two.stop();
     stays.stop();

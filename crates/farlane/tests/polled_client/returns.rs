@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use super::{give, pattern};
-use crate::support::drive::{BLOCK, Drive};
-use crate::support::folder;
-use crate::support::node::{ANY, HostNode, Node};
+use super::give;
+use crate::support::{ANY, BLOCK, Drive, HostNode, Node, folder, pattern};
 
 /// Of drives whose contents come and go, and that stay the same drive.
 const SERIAL: [&str; 2] = ["--serial", "MORTAL"];
@@ -144,7 +142,7 @@ fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
 fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
     let folder = folder::kept("behind");
     let mut device = Mortal::start(&folder, RAM);
-    let switch = Node::switch(&folder, "switch", &[device.node.address()]);
+    let switch = Node::switch(&folder, "switch", device.node.address());
     let host = host(&folder, switch.address());
     let data = pattern(3, 64 * BLOCK);
     let mut drive = Drive::attach(&host.socket(0));
@@ -176,9 +174,9 @@ fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
     host.process.line(BACK_NEW);
     drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == vec![0; data.len()]);
-    let said = host.process.stderr.text();
-    assert_eq!(said.matches(CHANGED).count(), 1, "{said}");
-    assert!(!said.contains("link down"), "{said}");
+    let log = host.process.stderr.text();
+    assert_eq!(log.matches(CHANGED).count(), 1, "{log}");
+    assert!(!log.contains("link down"), "{log}");
 }
 
 /// The client asked for a reset while nobody was there: that its link goes again

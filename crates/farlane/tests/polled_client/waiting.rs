@@ -1,16 +1,13 @@
-//! Every way of waiting: a host node that sleeps, spins, polls the doorbell
-//! page, or both, on cores that are shared or not. Without a variable it only
-//! shows that all work; with it, it measures on a machine that does nothing
-//! else, prints a table and compares:
+//! Every way of waiting: a host node that sleeps, spins, polls the doorbell page, or both, on cores
+//! that are shared or not. Without a variable it only shows that all work; with it, it measures on
+//! a machine that does nothing else, prints a table and compares:
 //!
 //! ```text
 //! FARLANE_WAITING_READS=20000 cargo test --release --package farlane \
 //!     --test main waiting -- --nocapture
 //! ```
 
-use crate::support::drive::Drive;
-use crate::support::folder;
-use crate::support::node::{ANY, HostNode, Node};
+use crate::support::{ANY, Drive, HostNode, Node, SetOnDrop, folder};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -50,15 +47,6 @@ fn reads(host: &HostNode, mapped: bool, count: usize) -> Vec<f64> {
     spans
 }
 
-/// Lets the busy threads end, also when the test fails.
-struct Idle<'a>(&'a AtomicBool);
-
-impl Drop for Idle<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
-}
-
 #[test]
 fn no_way_of_waiting_starves_the_drive() {
     let asked = std::env::var_os("FARLANE_WAITING_READS");
@@ -70,16 +58,16 @@ fn no_way_of_waiting_starves_the_drive() {
     for (place, cores, others) in places.into_iter().take(if measured { 3 } else { 1 }) {
         confine(&all, cores);
         let folder = folder::kept("waiting");
-        let busy = AtomicBool::new(true);
+        let idle = AtomicBool::new(false);
         let medians = std::thread::scope(|threads| {
             for _ in 0..others {
                 threads.spawn(|| {
-                    while busy.load(Ordering::Relaxed) {
+                    while !idle.load(Ordering::Relaxed) {
                         std::hint::spin_loop();
                     }
                 });
             }
-            let _idle = Idle(&busy);
+            let _idle = SetOnDrop(&idle);
             MODES.map(|(host_options, device_options)| {
                 let device = Node::device_at(ANY, &folder, "device", &["ram=16M"], device_options);
                 let host = HostNode::start(&folder, "host", &[device.address()], host_options);

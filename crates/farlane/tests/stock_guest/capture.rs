@@ -10,17 +10,13 @@ use analysis::commands::{Command, Counters, Event, Settings};
 use bytes::Bytes;
 use wire::nvme::opcode;
 
-use crate::support::relay::Recording;
+use crate::support::Recording;
 
 /// Bytes of a block of the drives compared.
 const BLOCK: u32 = 512;
 
-/// Checks that every command which the driver `issued` passed in the tunnel, that
-/// every byte of its data did, and that these make up the `disk` from zeros.
-///
-/// # Panics
-///
-/// If not.
+/// Checks that every command which the driver `issued` passed in the tunnel, that every byte of its
+/// data did, and that these make up the `disk` from zeros. Panics if not.
 pub fn check(recordings: &[Recording], issued: &[Issued], disk: &Path) {
     let mut replay = Replay::new(Initial::Zero);
     let mut captured = Vec::new();
@@ -87,8 +83,7 @@ fn decode(recording: &Recording) -> Vec<Command> {
         idle_interrupts: seen.idle_interrupts,
         resets: seen.resets,
         lost_commands: seen.lost_commands,
-        // The host node may end while it looks at the function that the guest
-        // has just left.
+        // The host node may end while it looks at the function that the guest has just left.
         unanswered: seen.unanswered.min(1),
         ..Counters::default()
     };

@@ -17,36 +17,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
 use crate::stock_guest::qmp::Qmp;
-use crate::stock_guest::script::{Output, Script};
+use crate::stock_guest::script::{LIMIT, Output, Script};
 use crate::stock_guest::trace;
 use crate::stock_guest::workload;
 use crate::support::folder::{self, Sockets};
-use crate::support::node::HostNode;
-use crate::support::process::Process;
-use crate::support::transcript::Transcript;
 use crate::support::tshark::fetched;
-
-/// Longer than any start, even beside other work.
-const START_LIMIT: Duration = Duration::from_secs(120);
-
-/// How the guest's memory is offered to a vfio-user server.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Memory {
-    /// Mapped by the server.
-    Shared,
-    /// Mapped by the server, in huge pages of a memfd.
-    Huge,
-    /// Mapped by the server, in a file of this folder.
-    Folder(String),
-    /// Reached by messages only.
-    Private,
-}
+use crate::support::{HostNode, Process, Transcript};
 
 /// A guest to be started.
 pub struct Builder {
     name: String,
-    memory: Memory,
-    kernel: Vec<String>,
+    memory: Option<String>,
+    kernel: Vec<&'static str>,
     qemu: Vec<String>,
 }
 
@@ -73,15 +55,16 @@ impl Builder {
         self.device(format!("pcie-root-port,id={name},chassis={slot},slot={slot}"))
     }
 
-    /// Chooses how the memory is offered; shared by default.
-    pub fn memory(mut self, memory: Memory) -> Self {
-        self.memory = memory;
+    /// Chooses QEMU's backend of the guest's memory, which a vfio-user server maps; without one it
+    /// reaches the memory by messages only. It is a memfd by default.
+    pub fn memory(mut self, backend: Option<&str>) -> Self {
+        self.memory = backend.map(str::to_owned);
         self
     }
 
     /// Adds a parameter to the kernel's command line.
-    pub fn kernel(mut self, parameter: &str) -> Self {
-        self.kernel.push(parameter.to_owned());
+    pub fn kernel(mut self, parameter: &'static str) -> Self {
+        self.kernel.push(parameter);
         self
     }
 
@@ -103,13 +86,7 @@ impl Builder {
             // Random numbers from the start: programs do not wait for them.
             .args(["-cpu", "qemu64,+rdrand"])
             .args(["-m", "512M", "-run-with", "exit-with-parent=on"]);
-        let backend = match self.memory {
-            Memory::Shared => Some("memfd".to_owned()),
-            Memory::Huge => Some("memfd,hugetlb=on".to_owned()),
-            Memory::Folder(path) => Some(format!("file,mem-path={path}")),
-            Memory::Private => None,
-        };
-        match backend {
+        match self.memory {
             Some(kind) => command
                 .args(["-object", &format!("memory-backend-{kind},id=mem,size=512M,share=on")])
                 .args(["-machine", "q35,memory-backend=mem"]),
@@ -129,11 +106,11 @@ impl Builder {
             .arg(files.join("vmlinuz"))
             .arg("-initrd")
             .arg(files.join("initramfs.cpio"))
-            .args(["-append", &kernel_command_line(&self.kernel)])
+            .args(["-append", &self.kernel.join(" ")])
             .args(&self.qemu);
         let process = Process::start(&mut command, "qemu", &folder);
 
-        let deadline = begun + START_LIMIT;
+        let deadline = begun + LIMIT;
         let console = accept(&console, &process, deadline);
         let mut guest = Guest {
             control: accept(&control, &process, deadline),
@@ -143,31 +120,23 @@ impl Builder {
             scripts: 0,
             _sockets: sockets,
         };
-        guest.run(&Script::new("start", "true").limit(START_LIMIT));
+        guest.run(&Script::new("start", "true"));
         println!("{}: {:.1} s: guest started", self.name, begun.elapsed().as_secs_f64());
         guest
     }
 }
 
 /// Every command of the NVMe driver is traced, from the first one.
-fn kernel_command_line(more: &[String]) -> String {
-    let own = [
-        "console=ttyS0,115200",
-        "panic=-1",
-        // Emulated timers are late on a busy machine, which Linux takes for broken.
-        "no_timer_check",
-        "quiet",
-        "loglevel=6",
-        "trace_event=nvme:nvme_setup_cmd",
-        "trace_buf_size=8M",
-    ];
-    let mut line = own.join(" ");
-    for parameter in more {
-        line.push(' ');
-        line.push_str(parameter);
-    }
-    line
-}
+const KERNEL: [&str; 7] = [
+    "console=ttyS0,115200",
+    "panic=-1",
+    // Emulated timers are late on a busy machine, which Linux takes for broken.
+    "no_timer_check",
+    "quiet",
+    "loglevel=6",
+    "trace_event=nvme:nvme_setup_cmd",
+    "trace_buf_size=8M",
+];
 
 /// The connection that QEMU makes when it starts.
 fn accept(listener: &UnixListener, qemu: &Process, deadline: Instant) -> UnixStream {
@@ -194,18 +163,14 @@ pub struct Guest {
 impl Guest {
     /// A guest with shared memory and no drive yet. `name` is the test's.
     pub fn builder(name: &str) -> Builder {
-        Builder {
-            name: name.to_owned(),
-            memory: Memory::Shared,
-            kernel: Vec::new(),
-            qemu: Vec::new(),
-        }
+        let (memory, qemu) = (Some("memfd".to_owned()), Vec::new());
+        Builder { name: name.to_owned(), memory, kernel: KERNEL.to_vec(), qemu }
     }
 
     /// Runs a script to its end, which must be a good one.
     pub fn run(&mut self, script: &Script) -> Output {
         let output = self.try_run(script);
-        assert!(output.status == 0, "{}: status {}\n{}", script.name(), output.status, output.text);
+        assert!(output.status == 0, "{}: status {}\n{}", script.name, output.status, output.text);
         output
     }
 
@@ -216,10 +181,10 @@ impl Guest {
         let text = script.text();
         write!(self.control, "{id} {}\n{text}", text.len()).expect("send a script to the guest");
         let begun = Instant::now();
-        let (text, status) = self.receive(&id, begun + script.time(), script.name());
+        let (text, status) = self.receive(&id, begun + LIMIT, script.name);
         let output = Output { text, status, elapsed: begun.elapsed() };
         for step in output.steps() {
-            println!("{}: {step}", script.name());
+            println!("{}: {step}", script.name);
         }
         output
     }
@@ -257,13 +222,11 @@ impl Guest {
 
     /// Runs a QMP command, which must succeed.
     pub fn qmp(&mut self, command: &str, arguments: serde_json::Value) -> serde_json::Value {
-        self.qmp
-            .execute(command, arguments)
-            .unwrap_or_else(|error| panic!("QMP {command}: {error}"))
+        let done = self.qmp.execute(command, arguments);
+        done.unwrap_or_else(|error| panic!("QMP {command}: {error}"))
     }
 
-    /// Ends the trace that began with the kernel: every command that the NVMe
-    /// driver set up.
+    /// Ends the trace that began with the kernel: every command that the NVMe driver set up.
     pub fn commands(&mut self) -> Vec<Issued> {
         let output = self.run(&workload::commands());
         let commands = trace::parse(output.between("commands").expect("list of commands"));
@@ -271,12 +234,11 @@ impl Guest {
         commands
     }
 
-    /// Resets the machine, as a guest that reboots does, and waits until the
-    /// guest answers again.
+    /// Resets the machine, as a guest that reboots does, and waits until the guest answers again.
     pub fn reboot(&mut self) {
         self.qmp("set-action", json!({"reboot": "reset"}));
         self.qmp("system_reset", json!({}));
-        self.run(&Script::new("reboot", "true").limit(START_LIMIT));
+        self.run(&Script::new("reboot", "true"));
     }
 
     /// Shuts the guest down in good order.

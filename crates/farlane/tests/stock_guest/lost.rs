@@ -14,8 +14,7 @@ use serde_json::json;
 use crate::stock_guest::guest::Guest;
 use crate::stock_guest::traced;
 use crate::stock_guest::workload;
-use crate::support::folder;
-use crate::support::node::{ANY, HostNode, Node};
+use crate::support::{ANY, HostNode, Node, folder};
 
 /// What the host node says when a device node is lost, when it is back, when its
 /// drive is, and when that is another one.
@@ -133,10 +132,9 @@ fn remote_drive_is_lost_and_found() {
     traced::losses_stand_out(&traces);
 }
 
-/// Both nodes are started again before the guest's driver misses them. It asks
-/// its commands again through its own controller reset: of a file drive they
-/// bring what was written, after a stall; of a drive that lost its data they
-/// fail, until the guest resets the function.
+/// Both nodes are started again before the guest's driver misses them. It asks its commands again
+/// through its own controller reset: of a file drive they bring what was written, after a stall; of
+/// a drive that lost its data they fail, until the guest resets the function.
 #[test]
 fn remote_drives_restart_with_their_data_and_without() {
     let folder = folder::kept("restarted");
@@ -171,9 +169,9 @@ fn remote_drives_restart_with_their_data_and_without() {
     host.process.line(NEW_CONTENTS);
     guest.run(&workload::stalled(1, Duration::from_secs(60)));
     guest.run(&workload::failed(0, Duration::from_secs(60)));
-    let said = host.process.stderr.text();
-    assert!(said.contains("endpoint 1: attached again\n"), "{said}");
-    assert!(!said.contains("endpoint 0: attached again"), "{said}");
+    let log = host.process.stderr.text();
+    assert!(log.contains("endpoint 1: attached again\n"), "{log}");
+    assert!(!log.contains("endpoint 0: attached again"), "{log}");
 
     guest.run(&workload::reset(FUNCTION));
     host.process.line(NEW_ATTACHED);

@@ -8,13 +8,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::stock_guest::capture;
-use crate::stock_guest::guest::{Guest, Memory};
+use crate::stock_guest::guest::Guest;
 use crate::stock_guest::traced::Traces;
 use crate::stock_guest::workload;
-use crate::support::check;
-use crate::support::folder;
-use crate::support::node::{ANY, HostNode, Node};
-use crate::support::relay::Relay;
+use crate::support::{ANY, HostNode, Node, Relay, check, folder};
 
 fn namespace(disk: &Path) -> String {
     format!("file={},size=128M", disk.display())
@@ -81,9 +78,9 @@ fn remote_drive_without_shared_memory() {
     let namespace = namespace(&folder.join("disk.img"));
     let device = Node::device(&folder, "device", &[&namespace]);
     // Behind a second switch, for the same boot.
-    let switch = Node::switch(&folder, "switch", &[device.address()]);
+    let switch = Node::switch(&folder, "switch", device.address());
     let host = HostNode::start(&folder, "host", &[switch.address()], &[]);
-    let mut guest = Guest::builder("private/guest").memory(Memory::Private).drive(&host, 0).start();
+    let mut guest = Guest::builder("private/guest").memory(None).drive(&host, 0).start();
     workload::briefly(&mut guest, 0);
     guest.power_off();
     host.stop();

@@ -3,45 +3,27 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-/// A shell script with its arguments and its time.
+/// How long a script may take, and the start of a guest beside other work.
+pub const LIMIT: Duration = Duration::from_secs(120);
+
+/// A shell script with its arguments.
 pub struct Script {
-    name: String,
-    body: String,
+    /// What to call it.
+    pub name: &'static str,
+    body: &'static str,
     arguments: Vec<String>,
-    limit: Duration,
 }
 
 impl Script {
     /// A script and what to call it.
-    pub fn new(name: &str, body: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            body: body.to_owned(),
-            arguments: Vec::new(),
-            limit: Duration::from_secs(120),
-        }
+    pub fn new(name: &'static str, body: &'static str) -> Self {
+        Self { name, body, arguments: Vec::new() }
     }
 
     /// Adds an argument.
     pub fn argument(mut self, argument: impl ToString) -> Self {
         self.arguments.push(argument.to_string());
         self
-    }
-
-    /// How long it may take.
-    pub fn limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
-        self
-    }
-
-    /// What to call it.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// How long it may take.
-    pub fn time(&self) -> Duration {
-        self.limit
     }
 
     /// The whole of it, as the guest's shell gets it.
@@ -53,7 +35,7 @@ impl Script {
             write!(text, " '{quoted}'").unwrap();
         }
         text.push('\n');
-        text.push_str(&self.body);
+        text.push_str(self.body);
         text.push('\n');
         text
     }

@@ -9,9 +9,8 @@
 use analysis::commands::replay::Issued;
 use wire::nvme::opcode::nvm;
 
-/// The number of an operation that Linux issues to a PCIe drive by itself or
-/// through nvme-cli's everyday commands, in its set (admin or I/O); the driver has
-/// numbers for those without a name.
+/// The number of an operation that Linux issues to a PCIe drive by itself or through nvme-cli's
+/// everyday commands, in its set (admin or I/O); the driver has numbers for those without a name.
 fn opcode(operation: &str) -> Option<u8> {
     Some(match operation {
         "nvme_cmd_flush" => 0x00,

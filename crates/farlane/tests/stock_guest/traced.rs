@@ -29,11 +29,7 @@ impl Traces {
         self.files.each_ref().map(|file| ["--trace", file.to_str().expect("a plain name")])
     }
 
-    /// Checks everything against what was captured between the nodes.
-    ///
-    /// # Panics
-    ///
-    /// If something differs.
+    /// Checks everything against what was captured between the nodes. Panics if something differs.
     pub fn check(&self, expected: &Expected) {
         let run = Run::open(&self.files).unwrap_or_else(|error| panic!("{error}"));
         let (commands, statistics) = self.commands(&run);
@@ -118,13 +114,9 @@ impl Traces {
     }
 }
 
-/// Checks what the host node recorded of a drive that died, came back larger, came
-/// back as it was, and then hung; and that the traces of the killed node and of the
-/// one that came back fit to it.
-///
-/// # Panics
-///
-/// If something does not stand out.
+/// Checks what the host node recorded of a drive that died, came back larger, came back as it was,
+/// and then hung; and that the traces of the killed node and of the one that came back fit to it.
+/// Panics if something does not stand out.
 pub fn losses_stand_out(files: &[PathBuf; 3]) {
     let run = Run::open(files).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(run.nodes.iter().filter(|node| node.parent.is_some()).count(), 2);

@@ -53,8 +53,8 @@ pub fn status_register(function: &str, expected: u32) -> Script {
 /// the guest's memory, as QEMU's monitor takes it.
 pub fn ready(guest: &mut Guest, function: &str) -> String {
     let output = guest.run(&status_register(function, 1));
-    let (_, told) = output.text.split_once("CSTS at ").expect("an address");
-    told.split_whitespace().next().unwrap().to_owned()
+    let (_, address) = output.text.split_once("CSTS at ").expect("an address");
+    address.split_whitespace().next().unwrap().to_owned()
 }
 
 /// Lets a guest read a drive's registers while the driver has them.
@@ -65,8 +65,7 @@ pub fn lost(drive: u32, limit: Duration) -> Script {
     script!("lost").argument(format!("nvme{drive}")).argument(limit.as_secs())
 }
 
-/// Waits until reads of drives that nobody answers for have failed, and their
-/// drivers gave them up.
+/// Waits until reads of drives that nobody answers for have failed, and their drivers gave them up.
 pub fn dead(drives: &[u32], limit: Duration) -> Script {
     drives.iter().fold(script!("dead").argument(limit.as_secs()), |script, drive| {
         script.argument(format!("nvme{drive}"))

@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -11,8 +10,8 @@ use analysis::commands::stream::{Decoder, Item, LinkAnalyser, Payload};
 use analysis::commands::{Direction, Event, Settings};
 use analysis::export::pcapng::{Connection, Tap, TcpFile, TlpFile};
 
-use crate::support::relay::Recording;
-use crate::support::tshark::{Tshark, number};
+use crate::support::tshark::number;
+use crate::support::{Recording, Tshark};
 
 /// What there is in a recording.
 pub struct Expected {
@@ -80,26 +79,31 @@ impl Expected {
     }
 }
 
-/// Writes the recording as `tunnel.pcapng` (TCP) and `tlps.pcapng` (USER0).
-fn export(folder: &Path, recording: &Recording, expected: &Expected) -> [PathBuf; 2] {
-    let paths = ["tunnel.pcapng", "tlps.pcapng"].map(|name| folder.join(name));
-    let [tunnel, tlps] = paths.each_ref().map(|path| {
-        BufWriter::new(File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
-    });
-    let address = |text: &str| -> SocketAddrV4 { text.parse().unwrap() };
+/// Writes the recording as a capture of TCP, from a host to `device`.
+pub fn write_tcp(path: &Path, device: &str, recording: &Recording) {
     let connection =
-        Connection { host: address("192.0.2.1:50000"), device: address("192.0.2.2:4420") };
-    let mut file = TcpFile::begin(tunnel, 0).unwrap();
+        Connection { host: "192.0.2.1:50000".parse().unwrap(), device: device.parse().unwrap() };
+    let mut file = TcpFile::begin(create(path), 0).unwrap();
     file.connection(connection, &recording.down, &recording.up, &recording.ranges).unwrap();
     file.finish().unwrap();
-    let mut file = TlpFile::begin(tlps, 0).unwrap();
+}
+
+fn create(path: &Path) -> BufWriter<File> {
+    BufWriter::new(File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+}
+
+/// Writes the recording as `tunnel.pcapng` (TCP) and `tlps.pcapng` (USER0).
+fn export(folder: &Path, recording: &Recording, expected: &Expected) -> [PathBuf; 2] {
+    let [tunnel, tlps] = ["tunnel.pcapng", "tlps.pcapng"].map(|name| folder.join(name));
+    write_tcp(&tunnel, "192.0.2.2:4420", recording);
+    let mut file = TlpFile::begin(create(&tlps), 0).unwrap();
     for item in &expected.items {
         if let Payload::Tlp(tlp) = &item.payload {
             file.tlp(item.at, Tap::HostTunnel, item.direction, tlp, "").unwrap();
         }
     }
     file.finish().unwrap();
-    paths
+    [tunnel, tlps]
 }
 
 /// What is asked of tshark, in this order.
@@ -167,8 +171,8 @@ impl Decoded {
     /// What tshark warns of.
     fn warnings(&self) -> Vec<&str> {
         let severities = self.all("_ws.expert.severity");
-        let said = severities.into_iter().zip(self.all("_ws.expert.message"));
-        said.filter(|(severity, _)| number(severity) >= WARNING).map(|(_, what)| what).collect()
+        let messages = severities.into_iter().zip(self.all("_ws.expert.message"));
+        messages.filter(|(severity, _)| number(severity) >= WARNING).map(|(_, what)| what).collect()
     }
 }
 
@@ -191,7 +195,7 @@ fn compare(path: &Path, options: &[&str], expected: &Expected) -> Decoded {
     decoded.commands(&name, expected);
 
     let failed = expected.ends.iter().filter(|[.., status]| *status != 0).count();
-    let count = |what| decoded.warnings().into_iter().filter(|said| *said == what).count();
+    let count = |what| decoded.warnings().into_iter().filter(|message| *message == what).count();
     assert_eq!(count(UNSUPPORTED), expected.unsupported, "{name}: {UNSUPPORTED}");
     assert_eq!(count("Command failed"), failed, "{name}: failed commands");
     let warnings = decoded.warnings();
@@ -212,9 +216,8 @@ pub fn tlps(path: &Path, options: &[&str], expected: &Expected) {
     assert_eq!(decoded.packets.len(), expected.tlps.len(), "{}: packets", path.display());
 }
 
-/// Compares the NVMe commands in a capture of TLPs that passed another point:
-/// configuration requests are others there. Yields the bytes that each packet
-/// does not have.
+/// Compares the NVMe commands in a capture of TLPs that passed another point: configuration
+/// requests are others there. Yields the bytes that each packet does not have.
 pub fn commands(path: &Path, expected: &Expected) -> Vec<u64> {
     let packets = Tshark::ready().fields(path, &[], "farlane_tap", &FIELDS);
     let decoded = Decoded { packets };

@@ -52,9 +52,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// Memory of the client's process that the device reaches. Its file is read and
-/// written instead of mapped: the same pages, and no unsafe code. Huge pages
-/// have to be mapped.
+/// Memory of the client's process that the device reaches. Its file is read and written instead of
+/// mapped: the same pages, and no unsafe code. Huge pages have to be mapped.
 pub struct Memory {
     file: File,
     mapping: Option<Mapping>,
@@ -112,6 +111,21 @@ impl Doorbells {
     }
 }
 
+/// Descriptors that go along with a message.
+type Fds<'a> = &'a [BorrowedFd<'a>];
+/// The payload of a reply, and the descriptors that came with it.
+type Reply = (Vec<u8>, Vec<OwnedFd>);
+
+/// Sends bytes, and descriptors along with them; how many bytes went.
+pub fn send(socket: &UnixStream, bytes: &[u8], fds: Fds<'_>) -> rustix::io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
+    }
+    sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)
+}
+
 /// A connection.
 pub struct Client(UnixStream);
 
@@ -153,63 +167,42 @@ impl Client {
         Some(client)
     }
 
-    fn exchange(
-        &self,
-        command: u16,
-        payload: &[u8],
-        fds: &[BorrowedFd<'_>],
-    ) -> (Vec<u8>, Vec<OwnedFd>) {
+    fn exchange(&self, command: u16, payload: &[u8], fds: Fds<'_>) -> Reply {
         let answer = self.attempt(command, payload, fds);
         answer.unwrap_or_else(|errno| panic!("command {command}: errno {errno}"))
     }
 
     /// Sends a command; its answer, or the errno that it was refused with.
-    pub fn attempt(
-        &self,
-        command: u16,
-        payload: &[u8],
-        fds: &[BorrowedFd<'_>],
-    ) -> Result<(Vec<u8>, Vec<OwnedFd>), u32> {
+    pub fn attempt(&self, command: u16, payload: &[u8], fds: Fds<'_>) -> Result<Reply, u32> {
         self.send(command, payload, fds).unwrap();
         self.receive(command)
     }
 
     /// Sends a command; [`receive`](Self::receive) its answer next.
-    pub fn send(
-        &self,
-        command: u16,
-        payload: &[u8],
-        fds: &[BorrowedFd<'_>],
-    ) -> rustix::io::Result<()> {
+    pub fn send(&self, command: u16, payload: &[u8], fds: Fds<'_>) -> rustix::io::Result<()> {
         let mut message = vec![0; HEADER];
         message[2..4].copy_from_slice(&command.to_le_bytes());
         message[4..8].copy_from_slice(&((HEADER + payload.len()) as u32).to_le_bytes());
         message.extend_from_slice(payload);
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !fds.is_empty() {
-            assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
-        }
-        let sent = sendmsg(&self.0, &[IoSlice::new(&message)], &mut control, SendFlags::NOSIGNAL)?;
+        let sent = send(&self.0, &message, fds)?;
         assert_eq!(sent, message.len());
         Ok(())
     }
 
     /// The header in one read, the payload in another: a reply that was sent in
     /// pieces would be cut.
-    pub fn receive(&self, command: u16) -> Result<(Vec<u8>, Vec<OwnedFd>), u32> {
+    pub fn receive(&self, command: u16) -> Result<Reply, u32> {
         let mut header = [0; HEADER];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut slices = [IoSliceMut::new(&mut header)];
         let read = recvmsg(&self.0, &mut slices, &mut control, RecvFlags::CMSG_CLOEXEC).unwrap();
         assert_eq!(read.bytes, HEADER);
-        let mut fds = Vec::new();
-        for message in control.drain() {
-            if let RecvAncillaryMessage::ScmRights(some) = message {
-                fds.extend(some);
-            }
-        }
+        let fds = control.drain().flat_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(fds) => fds.collect::<Vec<_>>(),
+            _ => Vec::new(),
+        });
+        let fds = fds.collect();
         assert_eq!(header[..2], [0, 0], "message number");
         assert_eq!(header[2..4], command.to_le_bytes(), "a reply to another command");
         let flags = u32_at(&header, 8);
@@ -225,7 +218,7 @@ impl Client {
         Ok((payload, fds))
     }
 
-    fn region(&self, index: u32) -> (Vec<u8>, Vec<OwnedFd>) {
+    fn region(&self, index: u32) -> Reply {
         // As large as the buffer for the reply.
         let mut request = vec![0; LARGEST_REPLY - HEADER];
         let size = request.len() as u32;
@@ -281,27 +274,21 @@ impl Client {
         self.exchange(DEVICE_RESET, &[], &[]);
     }
 
-    /// Lets the device reach a range by messages.
-    pub fn map_messages(&self, address: u64, size: u64) {
-        self.dma(DMA_MAP, [32, 3], &[0, address, size], &[]);
+    /// Lets the device reach a range, of a file from its beginning on or else by messages.
+    pub fn map(&self, file: Option<BorrowedFd<'_>>, address: u64, size: u64) {
+        // Readable and writable.
+        self.dma(DMA_MAP, [32, 3], &[0, address, size], file.as_slice());
     }
 
-    fn dma(&self, command: u16, front: [u32; 2], range: &[u64], files: &[BorrowedFd<'_>]) {
-        let mut payload = Vec::new();
-        front.iter().for_each(|word| payload.extend(word.to_le_bytes()));
-        range.iter().for_each(|word| payload.extend(word.to_le_bytes()));
+    fn dma(&self, command: u16, front: [u32; 2], range: &[u64], files: Fds<'_>) {
+        let mut payload: Vec<u8> = front.into_iter().flat_map(u32::to_le_bytes).collect();
+        payload.extend(range.iter().flat_map(|word| word.to_le_bytes()));
         self.exchange(command, &payload, files);
     }
 
     /// Lets the device reach memory.
-    pub fn map(&self, memory: &Memory) {
-        self.map_file(memory.file.as_fd(), memory.address, memory.size);
-    }
-
-    /// Lets the device reach a file from its beginning on.
-    pub fn map_file(&self, file: BorrowedFd<'_>, address: u64, size: u64) {
-        // Readable and writable.
-        self.dma(DMA_MAP, [32, 3], &[0, address, size], &[file]);
+    pub fn map_memory(&self, memory: &Memory) {
+        self.map(Some(memory.file.as_fd()), memory.address, memory.size);
     }
 
     /// And no longer; its descriptor comes along here, too.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::support::client::{BAR0, CONFIG, Client, Doorbells, Memory};
-use crate::support::process::wait_until;
+use crate::support::wait_until;
 
 /// Bytes of a block.
 pub const BLOCK: usize = 512;
@@ -30,6 +30,10 @@ const CSTS: u64 = 0x1c;
 const AQA: u64 = 0x24;
 const ASQ: u64 = 0x28;
 const ACQ: u64 = 0x30;
+
+/// Opcodes of the NVM command set (NVMe 1.4, figure 346).
+pub const WRITE: u8 = 0x01;
+pub const READ: u8 = 0x02;
 
 /// A submission queue entry's fields that are used here.
 #[derive(Clone, Copy, Default)]
@@ -109,14 +113,15 @@ impl Queue {
         doorbells.store(client, u64::from(self.id) * 2 + 1, self.head.into());
         assert_eq!(completion[12..14], number.to_le_bytes(), "command identifier");
         let status = u16::from_le_bytes([completion[14], completion[15]]) >> 1;
-        assert_eq!(status, 0, "status of {:#x}", command.opcode);
+        assert_eq!(status, 0, "status of {opcode:#x}");
         u32::from_le_bytes(completion[..4].try_into().unwrap())
     }
 }
 
 /// An attached drive.
 pub struct Drive {
-    client: Client,
+    /// The connection, for messages of another kind.
+    pub client: Client,
     memory: Memory,
     doorbells: Doorbells,
     admin: Queue,
@@ -126,7 +131,7 @@ pub struct Drive {
 impl Drive {
     /// Connects and brings the controller up.
     pub fn attach(socket: &Path) -> Self {
-        Self::attach_with(socket, Memory::new(ADDRESS, SIZE))
+        Self::attach_to(socket, true)
     }
 
     /// The same, with doorbells in the page that is polled or as registers.
@@ -134,15 +139,15 @@ impl Drive {
         Self::bring_up(Client::attach(socket), Memory::new(ADDRESS, SIZE), mapped)
     }
 
+    /// The same with memory of its own, [`SIZE`] bytes or more at [`ADDRESS`].
+    pub fn attach_with(socket: &Path, memory: Memory) -> Self {
+        Self::bring_up(Client::attach(socket), memory, true)
+    }
+
     /// As [`attach`](Self::attach); `None` if the server turns it away.
     pub fn try_attach(socket: &Path) -> Option<Self> {
         let client = Client::try_attach(socket)?;
         Some(Self::bring_up(client, Memory::new(ADDRESS, SIZE), true))
-    }
-
-    /// The same with memory of its own, [`SIZE`] bytes or more at [`ADDRESS`].
-    pub fn attach_with(socket: &Path, memory: Memory) -> Self {
-        Self::bring_up(Client::attach(socket), memory, true)
     }
 
     fn bring_up(client: Client, memory: Memory, mapped: bool) -> Self {
@@ -162,7 +167,7 @@ impl Drive {
 
     fn connect_with(client: Client, memory: Memory, mapped: bool) -> Self {
         let doorbells = if mapped { client.doorbells() } else { Doorbells::Registers };
-        client.map(&memory);
+        client.map_memory(&memory);
         Self { client, memory, doorbells, admin: Queue::new(0, ADMIN), io: Queue::new(1, IO) }
     }
 
@@ -314,29 +319,20 @@ impl Drive {
     /// Writes whole blocks.
     pub fn write(&mut self, block: u64, data: &[u8]) {
         self.memory.store(DATA, data);
-        self.transfer(0x01, block, data.len());
+        self.transfer(WRITE, block, data.len());
     }
 
     /// Reads whole blocks.
     pub fn read(&mut self, block: u64, blocks: usize) -> Vec<u8> {
         // So that nothing old can pass for what was read.
         self.memory.store(DATA, &vec![0xee; blocks * BLOCK]);
-        self.transfer(0x02, block, blocks * BLOCK);
+        self.transfer(READ, block, blocks * BLOCK);
         self.memory.load(DATA, blocks * BLOCK)
     }
 
-    /// The connection, for messages of another kind.
-    pub fn client(&self) -> &Client {
-        &self.client
-    }
-
-    /// Starts a read of one block to a DMA address of the caller's choice and
-    /// waits for nothing.
-    pub fn begin_read_to(&mut self, address: u64) {
-        self.begin(0x02, address);
-    }
-
-    fn begin(&mut self, opcode: u8, address: u64) {
+    /// Starts a read or write of one block whose data are at a DMA address of the caller's choice,
+    /// and waits for nothing.
+    pub fn begin(&mut self, opcode: u8, address: u64) {
         let command = Command { opcode, namespace: 1, prp: [address, 0], ..Command::default() };
         self.io.submit((&self.client, &self.memory, &self.doorbells), command);
     }
@@ -356,7 +352,7 @@ impl Drive {
         let list: Vec<u8> = pages.flat_map(u64::to_le_bytes).collect();
         self.memory.store(PRP_LIST, &list);
         let (prp, cdw10) = ([address, ADDRESS + PRP_LIST], [0, 0, 255]);
-        let command = Command { opcode: 0x02, namespace: 1, prp, cdw10 };
+        let command = Command { opcode: READ, namespace: 1, prp, cdw10 };
         let place = (&self.client, &self.memory, &self.doorbells);
         for _ in 0..count {
             self.io.submit(place, command);
@@ -365,17 +361,8 @@ impl Drive {
 
     /// Rings for an entry that was never written.
     pub fn ring(&mut self) {
-        self.doorbells.store(
-            &self.client,
-            u64::from(self.io.id) * 2,
-            u32::from(self.io.tail + 1) % 8,
-        );
-    }
-
-    /// Starts a write of one block from a DMA address of the caller's choice
-    /// and waits for nothing.
-    pub fn begin_write_from(&mut self, address: u64) {
-        self.begin(0x01, address);
+        let tail = (self.io.tail + 1) % self.io.depth;
+        self.doorbells.store(&self.client, u64::from(self.io.id) * 2, tail.into());
     }
 
     /// Goes in good order.
@@ -386,5 +373,27 @@ impl Drive {
         wait_until("no end of the shutdown", || client.read(BAR0, CSTS, 4) >> 2 & 3 == 2);
         client.unmap(&self.memory);
         assert!(client.is_quiet());
+    }
+}
+
+/// Bytes that differ from block to block and from `seed` to `seed`.
+pub fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
+    let words = (0..bytes as u64 / 8).map(|word| (seed << 32 | word).wrapping_mul(0x9e37_79b9));
+    words.flat_map(u64::to_le_bytes).collect()
+}
+
+/// Writes and reads the drive at `socket` without a pause for as long as `goes_on` says so of the
+/// rounds so far.
+pub fn work(socket: &Path, mut goes_on: impl FnMut(u64) -> bool) {
+    let mut drive = Drive::attach(socket);
+    let mut rounds = 0_u64;
+    loop {
+        let data = pattern(rounds, 16 * BLOCK);
+        drive.write(rounds % 100 * 16, &data);
+        assert!(drive.read(rounds % 100 * 16, 16) == data, "round {rounds}");
+        rounds += 1;
+        if !goes_on(rounds) {
+            return drive.detach();
+        }
     }
 }

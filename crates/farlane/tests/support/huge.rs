@@ -1,6 +1,8 @@
 //! Huge pages, reserved for as long as a test runs.
 
+use crate::support::cannot;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -19,7 +21,7 @@ pub struct Pool {
 
 impl Pool {
     /// Reserves `pages`; an error says what this machine cannot do.
-    pub fn reserve(pages: u64) -> Result<Self, String> {
+    fn reserve(pages: u64) -> Result<Self, String> {
         let path = std::env::temp_dir().join("farlane-huge-pages");
         let turn = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         flock(&turn, FlockOperation::LockExclusive).map_err(|error| error.to_string())?;
@@ -42,20 +44,32 @@ impl Drop for Pool {
     }
 }
 
+/// Pages that are reserved for `test`, and a file system with so many; `None`, and a word on it, on
+/// a machine that has none to give.
+pub fn reserve(test: &str, pages: u64) -> Option<(Pool, FileSystem)> {
+    let mounted = || FileSystem::new(pages).map_err(|why| format!("mounting hugetlbfs: {why}"));
+    let reserved = Pool::reserve(pages).and_then(|pool| Ok((pool, mounted()?)));
+    reserved.map_err(|why| cannot(test, why)).ok()
+}
+
+/// Mounts a file system of this kind nowhere: only the descriptor reaches it. Needs the right to
+/// mount.
+pub fn mount(kind: &str, options: &[(&str, &str)]) -> Result<OwnedFd, Errno> {
+    let system = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (key, value) in options {
+        rustix::mount::fsconfig_set_string(&system, *key, *value)?;
+    }
+    rustix::mount::fsconfig_create(&system)?;
+    rustix::mount::fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+}
+
 /// A hugetlbfs with that many pages, mounted nowhere.
 pub struct FileSystem(OwnedFd);
 
 impl FileSystem {
-    pub fn new(pages: u64) -> Result<Self, String> {
-        let fail = |error: rustix::io::Errno| format!("mounting hugetlbfs: {error}");
-        let system =
-            rustix::mount::fsopen("hugetlbfs", FsOpenFlags::FSOPEN_CLOEXEC).map_err(fail)?;
-        for (key, value) in [("pagesize", PAGE), ("size", pages * PAGE)] {
-            rustix::mount::fsconfig_set_string(&system, key, value.to_string()).map_err(fail)?;
-        }
-        rustix::mount::fsconfig_create(&system).map_err(fail)?;
-        let flags = FsMountFlags::FSMOUNT_CLOEXEC;
-        rustix::mount::fsmount(&system, flags, MountAttrFlags::empty()).map(Self).map_err(fail)
+    pub fn new(pages: u64) -> Result<Self, Errno> {
+        let [page, size] = [PAGE, pages * PAGE].map(|bytes| bytes.to_string());
+        mount("hugetlbfs", &[("pagesize", &page), ("size", &size)]).map(Self)
     }
 
     /// A path for other processes, as long as this value lives.

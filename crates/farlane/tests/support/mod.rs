@@ -13,3 +13,10 @@ pub mod program;
 pub mod relay;
 pub mod transcript;
 pub mod tshark;
+
+pub use drive::{ADDRESS, BLOCK, Drive, READ, WRITE, pattern, work};
+pub use node::{ANY, HostNode, Node};
+pub use process::{Process, SetOnDrop, cannot, wait_until};
+pub use relay::{Recording, Relay};
+pub use transcript::Transcript;
+pub use tshark::Tshark;

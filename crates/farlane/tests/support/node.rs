@@ -3,28 +3,19 @@
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::support::Process;
 use crate::support::folder::Sockets;
-use crate::support::process::Process;
+use crate::support::program::farlane;
 
 /// Any free port of loopback.
 pub const ANY: &str = "127.0.0.1:0";
 
-/// Starts a node with these `arguments`, and an `option` for each of `values`.
-fn start(
-    folder: &Path,
-    name: &str,
-    arguments: &[&str],
-    option: &str,
-    values: impl Iterator<Item = String>,
-) -> Process {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_farlane"));
-    command.args(arguments);
-    values.for_each(|value| _ = command.arg(option).arg(value));
-    Process::start(&mut command, name, folder)
+/// Starts a node.
+fn start(folder: &Path, name: &str, arguments: &[&str]) -> Process {
+    Process::start(&mut farlane(arguments), name, folder)
 }
 
 /// A process that runs `farlane device` or `farlane switch`; ends with its owner.
@@ -35,9 +26,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a device node on any free port and waits until it listens. `name`
-    /// tells its logs in `folder` from those of others; each of `namespaces` is a
-    /// value of `--namespace`.
+    /// Starts a device node on any free port and waits until it listens. `name` tells its logs in
+    /// `folder` from those of others; each of `namespaces` is a value of `--namespace`.
     pub fn device(folder: &Path, name: &str, namespaces: &[&str]) -> Self {
         Self::device_at(ANY, folder, name, namespaces, &[])
     }
@@ -52,16 +42,16 @@ impl Node {
         options: &[&str],
     ) -> Self {
         let address = address.to_string();
-        let arguments = [&["device", "--listen", &address], options].concat();
-        let namespaces = namespaces.iter().map(ToString::to_string);
-        Self::listening(start(folder, name, &arguments, "--namespace", namespaces))
+        let mut arguments = vec!["device", "--listen", &address];
+        namespaces.iter().for_each(|namespace| arguments.extend(["--namespace", namespace]));
+        arguments.extend(options);
+        Self::listening(start(folder, name, &arguments))
     }
 
-    /// Starts a switch node in front of `devices` and waits until it listens.
-    pub fn switch(folder: &Path, name: &str, devices: &[SocketAddr]) -> Self {
-        let devices = devices.iter().map(ToString::to_string);
-        let arguments = ["switch", "--listen", ANY];
-        Self::listening(start(folder, name, &arguments, "--connect", devices))
+    /// Starts a switch node in front of `device` and waits until it listens.
+    pub fn switch(folder: &Path, name: &str, device: SocketAddr) -> Self {
+        let device = device.to_string();
+        Self::listening(start(folder, name, &["switch", "--listen", ANY, "--connect", &device]))
     }
 
     fn listening(process: Process) -> Self {
@@ -94,9 +84,11 @@ impl HostNode {
     pub fn start(folder: &Path, name: &str, devices: &[SocketAddr], options: &[&str]) -> Self {
         let sockets = Sockets::new();
         let offered = sockets.folder().to_str().expect("a plain name");
-        let arguments = [&["host", "--vfio-user", offered], options].concat();
-        let devices = devices.iter().map(ToString::to_string);
-        let process = start(folder, name, &arguments, "--connect", devices);
+        let devices: Vec<String> = devices.iter().map(ToString::to_string).collect();
+        let mut arguments = vec!["host", "--vfio-user", offered];
+        devices.iter().for_each(|device| arguments.extend(["--connect", device]));
+        arguments.extend(options);
+        let process = start(folder, name, &arguments);
         process.line("ready");
         Self { process, sockets }
     }

@@ -1,15 +1,17 @@
 //! A child process of a test: never outlives it, not even if the test itself is
 //! killed, and is waited for with a deadline.
 
+use std::fmt::Display;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use crate::support::transcript::Transcript;
+use crate::support::Transcript;
 
 /// How long a child may take to say something or to end, beside other work.
 pub const LIMIT: Duration = Duration::from_secs(60);
@@ -44,19 +46,10 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        Self {
-            stdout: Transcript::of(
-                child.stdout.take().unwrap(),
-                &folder.join(format!("{name}.out")),
-            ),
-            stderr: Transcript::of(
-                child.stderr.take().unwrap(),
-                &folder.join(format!("{name}.err")),
-            ),
-            name: name.to_owned(),
-            guard: Guard::of(&child),
-            child,
-        }
+        let log = |kind: &str| folder.join(format!("{name}.{kind}"));
+        let stdout = Transcript::of(child.stdout.take().unwrap(), &log("out"));
+        let stderr = Transcript::of(child.stderr.take().unwrap(), &log("err"));
+        Self { name: name.to_owned(), guard: Guard::of(&child), child, stdout, stderr }
     }
 
     /// A descriptor that becomes readable when the process has ended.
@@ -171,4 +164,19 @@ impl Guard {
             let _ = self.shell.wait();
         }
     }
+}
+
+/// Sets a flag when it is dropped, also when the test fails.
+pub struct SetOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Says, also to those who do not look at the output of tests that pass, that this machine cannot
+/// do what `test` needs.
+pub fn cannot(test: &str, why: impl Display) {
+    let _ = writeln!(std::io::stderr(), "NOT TESTED: {test}: {why}");
 }

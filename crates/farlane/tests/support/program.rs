@@ -1,7 +1,7 @@
 //! Running the program, with every wait bounded.
 
-use crate::support::folder;
-use crate::support::process::Process;
+use crate::cli::json_document::every_key_is_described;
+use crate::support::{Process, folder};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -43,17 +43,37 @@ pub fn prints(arguments: &[&str]) -> String {
 /// The document of a command that succeeds and says nothing else.
 #[track_caller]
 pub fn json(arguments: &[&str]) -> Value {
-    serde_json::from_str(&prints(arguments)).expect("one JSON document")
+    parsed(&prints(arguments))
 }
 
 /// The document of a command that succeeds.
 #[track_caller]
 pub fn document(arguments: &[&str]) -> Value {
-    serde_json::from_str(&succeeds(arguments)).expect("one JSON document")
+    parsed(&succeeds(arguments))
 }
 
-/// The command fails with status 1, prints nothing, and says one line that
-/// contains every part.
+/// One document, or those of a sweep, of the described version and keys.
+#[track_caller]
+pub fn parsed(text: &str) -> Value {
+    let document: Value = serde_json::from_str(text).expect("one JSON document");
+    let documents = document.as_array().map_or(std::slice::from_ref(&document), Vec::as_slice);
+    assert!(documents.iter().all(|document| document["schema"] == 1));
+    every_key_is_described(&document);
+    document
+}
+
+/// A page that a command wrote: whole, and nothing leads out of it.
+#[track_caller]
+pub fn page(path: impl AsRef<Path>) -> String {
+    let page = std::fs::read_to_string(path).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    for wrong in ["NaN", "src=", "href=", "<script", "@import"] {
+        assert!(!page.contains(wrong), "{wrong}");
+    }
+    page
+}
+
+/// The command fails with status 1, prints nothing, and says one line that contains every part.
 #[track_caller]
 pub fn fails(arguments: &[&str], parts: &[&str]) {
     let output = run(arguments);

@@ -63,10 +63,7 @@ impl Transcript {
     }
 
     /// The next line that contains `part`, after the one that was waited for last.
-    ///
-    /// # Panics
-    ///
-    /// When it does not come within `limit`, or the source ends without it.
+    /// Panics when it does not come within `limit`, or the source ends without it.
     #[track_caller]
     pub fn wait_for(&self, part: &str, limit: Duration) -> String {
         let deadline = Instant::now() + limit;

@@ -11,10 +11,7 @@ pub struct Tshark {
 
 impl Tshark {
     /// The cache, filled first if it is not.
-    ///
-    /// # Panics
-    ///
-    /// When it cannot be filled: a test that cannot run has failed.
+    /// Panics when it cannot be filled: a test that cannot run has failed.
     pub fn ready() -> &'static Self {
         static TSHARK: OnceLock<Tshark> = OnceLock::new();
         TSHARK.get_or_init(|| Self { folder: fetched(&["wireshark/fetch"]) })
@@ -82,10 +79,7 @@ pub fn repository() -> PathBuf {
 }
 
 /// Where packages' files are, after these scripts in `tests` have fetched them.
-///
-/// # Panics
-///
-/// When they cannot: a test that cannot run has failed.
+/// Panics when they cannot: a test that cannot run has failed.
 pub fn fetched(scripts: &[&str]) -> PathBuf {
     for name in scripts {
         let script = repository().join("tests").join(name);

@@ -6,8 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::process::Process;
-use crate::support::tshark::Tshark;
+use crate::support::{Process, Tshark};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -18,10 +17,7 @@ pub struct Dumpcap {
 }
 
 impl Dumpcap {
-    /// Starts one.
-    ///
-    /// # Errors
-    /// The reason why this machine does not allow it.
+    /// Starts one. The error is the reason why this machine does not allow it.
     pub fn start(folder: &Path, port: u16, file: &Path) -> Result<Self, String> {
         // Whether it may: it would otherwise end with a message.
         let probe = Tshark::ready()

@@ -1,11 +1,11 @@
 //! Connections that are wrong: what is wrong is said, and nothing breaks.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use analysis::commands::Direction;
 use analysis::commands::stream::StreamRange;
-use analysis::export::pcapng::{Connection, TcpFile};
+use stats::random::Random;
 use wire::frame::{
     Control, Grant, HEADER, Header, Hello, HostAfter, Kind, MoveStatus, Moved, Reject, Role,
     VERSION,
@@ -13,18 +13,10 @@ use wire::frame::{
 use wire::tlp::{Completion, MemoryRequest, Status, Tlp};
 use wire::{Bdf, Instant, Tag};
 
-use crate::support::folder;
-use crate::support::tshark::Tshark;
+use crate::support::{Recording, Tshark, check, folder};
 
-/// Both streams of a connection, and who wrote what when.
-#[derive(Default)]
-struct Streams {
-    down: Vec<u8>,
-    up: Vec<u8>,
-    ranges: Vec<StreamRange>,
-}
-
-impl Streams {
+/// A connection that is made up.
+impl Recording {
     /// Greetings have passed.
     fn greeted() -> Self {
         let mut streams = Self::default();
@@ -32,9 +24,7 @@ impl Streams {
             let credits = [Grant { headers: 1024, data: 65_536 }; 3];
             let (version, max_payload) = (VERSION, 4096);
             let hello = Hello { version, role, max_payload, group: 0, instance: 1, credits };
-            let mut payload = Vec::new();
-            Control::Hello(hello).encode(&mut payload);
-            streams.frame(direction, Kind::Hello, 0, 0, &payload);
+            streams.control(direction, &Control::Hello(hello));
         }
         streams
     }
@@ -66,6 +56,12 @@ impl Streams {
         self.bytes(direction, &[&header.encode()[..], payload].concat());
     }
 
+    fn control(&mut self, direction: Direction, control: &Control) {
+        let mut payload = Vec::new();
+        control.encode(&mut payload);
+        self.frame(direction, control.kind(), 0, 0, &payload);
+    }
+
     fn tlp(&mut self, direction: Direction, sequence: u32, tlp: &Tlp) {
         let mut payload = Vec::new();
         tlp.encode(&mut payload);
@@ -74,13 +70,7 @@ impl Streams {
 
     fn write(&self, folder: &Path, name: &str) -> PathBuf {
         let path = folder.join(name);
-        let connection = Connection {
-            host: "192.0.2.1:50000".parse().unwrap(),
-            device: "192.0.2.2:40001".parse().unwrap(),
-        };
-        let mut file = TcpFile::begin(File::create(&path).unwrap(), 0).unwrap();
-        file.connection(connection, &self.down, &self.up, &self.ranges).unwrap();
-        file.finish().unwrap();
+        check::write_tcp(&path, "192.0.2.2:40001", self);
         path
     }
 }
@@ -116,76 +106,74 @@ fn answer(tag: u16, status: Status) -> Tlp {
 fn what_is_wrong_is_said() {
     use Direction::{Down, Up};
     let folder = folder::kept("wireshark-wrong");
-    let said = |name: &str, wrong: &dyn Fn(&mut Streams)| {
-        let mut streams = Streams::greeted();
+    let wrong = |name: &str, complains: &[&str], wrong: &dyn Fn(&mut Recording)| {
+        let mut streams = Recording::greeted();
         wrong(&mut streams);
         let capture = streams.write(&folder, name);
-        let once = complaints(&capture, &[]);
-        assert_eq!(complaints(&capture, &["-2"]), once, "{name}, dissected twice");
-        once
+        assert_eq!(complaints(&capture, &[]), complains, "{name}");
+        assert_eq!(complaints(&capture, &["-2"]), complains, "{name}, dissected twice");
     };
-    assert_eq!(said("nothing", &|_| {}), [""; 0]);
-    let ask = |streams: &mut Streams| streams.tlp(Up, 0, &Tlp::memory_read(read(5)));
-    let refused = |status| {
-        said("refused", &|streams| {
-            ask(streams);
-            streams.tlp(Down, 0, &answer(5, status));
-        })
+    let ask = |streams: &mut Recording, sequence, tag| {
+        streams.tlp(Up, sequence, &Tlp::memory_read(read(tag)));
     };
-    assert_eq!(refused(Status::UnsupportedRequest), ["Unsupported Request"]);
-    assert_eq!(refused(Status::CompleterAbort), ["Completer Abort"]);
-    let unasked = said("unasked", &|streams| {
-        ask(streams);
-        streams.tlp(Down, 0, &answer(6, Status::UnsupportedRequest));
-    });
-    assert_eq!(unasked, ["Unsupported Request", "Completion of no known request"]);
-    let reused = said("reused", &|streams| {
-        ask(streams);
-        streams.tlp(Up, 1, &Tlp::memory_read(read(5)));
-    });
-    assert_eq!(reused, ["Tag of a request that is still open"]);
-    let gap = said("gap", &|streams| {
-        ask(streams);
-        streams.tlp(Up, 2, &Tlp::memory_read(read(6)));
-        streams.tlp(Up, 3, &Tlp::memory_read(read(7)));
-    });
-    assert_eq!(gap, ["Sequence 2 where 1 is due"]);
-    let twice = said("twice", &|streams| {
-        ask(streams);
-        ask(streams);
-    });
-    assert_eq!(twice, ["Sequence 0 where 1 is due"]);
-    let ahead = said("ahead", &|streams| streams.frame(Down, Kind::Acknowledge, 0, 1, &[]));
-    assert_eq!(ahead, ["Acknowledges frames that were never sent"]);
-    let kind = said("kind", &|streams| streams.bytes(Up, &[0, 0, 77, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
-    assert_eq!(kind, ["Malformed frame: undefined kind"]);
-    let flags = said("flags", &|streams| streams.bytes(Up, &[0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 0]));
-    assert_eq!(flags, ["Malformed frame: flags are set"]);
-    let length = said("length", &|streams| streams.frame(Down, Kind::Echo, 0, 0, &[0; 7]));
-    assert_eq!(length, ["Malformed frame: a length that does not fit the kind"]);
-    let short = said("short reset", &|streams| streams.frame(Down, Kind::Reset, 0, 0, &[]));
-    assert_eq!(short, ["Malformed frame: a length that does not fit the kind"]);
+    let answered = |streams: &mut Recording, tag, status| {
+        ask(streams, 0, 5);
+        streams.tlp(Down, 0, &answer(tag, status));
+    };
+    wrong("nothing", &[], &|_| {});
+    let (refused, aborted) = (Status::UnsupportedRequest, Status::CompleterAbort);
+    wrong("refused", &["Unsupported Request"], &|streams| answered(streams, 5, refused));
+    wrong("aborted", &["Completer Abort"], &|streams| answered(streams, 5, aborted));
+    let unasked = ["Unsupported Request", "Completion of no known request"];
+    wrong("unasked", &unasked, &|streams| answered(streams, 6, refused));
+    for (name, complaint, reads) in [
+        ("reused", "Tag of a request that is still open", &[(0, 5), (1, 5)][..]),
+        ("gap", "Sequence 2 where 1 is due", &[(0, 5), (2, 6), (3, 7)]),
+        ("twice", "Sequence 0 where 1 is due", &[(0, 5), (0, 5)]),
+    ] {
+        let all = |streams: &mut Recording| {
+            reads.iter().for_each(|(sequence, tag)| ask(streams, *sequence, *tag));
+        };
+        wrong(name, &[complaint], &all);
+    }
+    let ahead = "Acknowledges frames that were never sent";
+    wrong("ahead", &[ahead], &|streams| streams.frame(Down, Kind::Acknowledge, 0, 1, &[]));
+    let malformed = |name: &str, what: &str, make: &dyn Fn(&mut Recording)| {
+        wrong(name, &[&format!("Malformed {what}")], make);
+    };
+    for (name, what, kind, flags) in
+        [("kind", "frame: undefined kind", 77, 0), ("flags", "frame: flags are set", 4, 1)]
+    {
+        let head = [0, 0, kind, flags, 0, 0, 0, 0, 0, 0, 0, 0];
+        malformed(name, what, &|streams| streams.bytes(Up, &head));
+    }
+    for (name, what, kind, payload) in [
+        ("length", "frame: a length that does not fit the kind", Kind::Echo, &[0; 7][..]),
+        ("short reset", "frame: a length that does not fit the kind", Kind::Reset, &[]),
+        ("empty", "frame: no TLP in the frame", Kind::Tlps, &[]),
+    ] {
+        malformed(name, what, &|streams| streams.frame(Down, kind, 0, 0, payload));
+    }
+    for (head, what) in [
+        (&[0x02; 12][..], "LN, TH or AT is set"),
+        (&[0x1f, 0, 0, 1, 0, 0, 0, 15, 0, 0, 0, 0], "Fmt/Type is reserved or not carried"),
+        (&[0x40, 0, 0, 9, 0, 0, 0, 255, 0, 0, 0, 0], "12 bytes where the header announces 48"),
+        (&[0x00, 0, 0, 1, 0, 0, 0, 255, 0, 0, 0, 0], "byte enables that the length forbids"),
+        (&[0x00, 0, 0, 2, 0, 0, 0, 255, 0, 0, 0x0f, 0xfc], "crosses a 4 KiB boundary"),
+        (&[0x00, 0], "too short"),
+    ] {
+        let what = format!("TLP: {what}");
+        malformed("tlp", &what, &|streams| streams.frame(Down, Kind::Tlps, 0, 0, head));
+    }
     for (entries, what) in [
         (&[0, 7, 0][..], "an entry ends beyond the frame"),
         (&[0, 7, 0, 1], "an entry ends beyond the frame"),
         (&[0, 7, 0, 0, 0x80, 7, 0, 0], "an entry's number is not above the one before"),
         (&[0, 1, 0, 1, 5], "an entry of another length"),
     ] {
-        let said = said("entries", &|streams| streams.greet_again(entries));
-        assert_eq!(said, [format!("Malformed frame: {what}")]);
+        let what = format!("frame: {what}");
+        malformed("entries", &what, &|streams| streams.greet_again(entries));
     }
-    let empty = said("empty", &|streams| streams.frame(Down, Kind::Tlps, 0, 0, &[]));
-    assert_eq!(empty, ["Malformed frame: no TLP in the frame"]);
-    let malformed = |head: &[u8], what: &str| {
-        let said = said("tlp", &|streams| streams.frame(Down, Kind::Tlps, 0, 0, head));
-        assert_eq!(said, [format!("Malformed TLP: {what}")]);
-    };
-    malformed(&[0x02; 12], "LN, TH or AT is set");
-    malformed(&[0x1f, 0, 0, 1, 0, 0, 0, 15, 0, 0, 0, 0], "Fmt/Type is reserved or not carried");
-    malformed(&[0x40, 0, 0, 9, 0, 0, 0, 255, 0, 0, 0, 0], "12 bytes where the header announces 48");
-    malformed(&[0x00, 0, 0, 1, 0, 0, 0, 255, 0, 0, 0, 0], "byte enables that the length forbids");
-    malformed(&[0x00, 0, 0, 2, 0, 0, 0, 255, 0, 0, 0x0f, 0xfc], "crosses a 4 KiB boundary");
-    malformed(&[0x00, 0], "too short");
 }
 
 /// Everything of the greeting, moves and resets has a name.
@@ -193,7 +181,7 @@ fn what_is_wrong_is_said() {
 fn greetings_moves_and_resets_are_shown() {
     use Direction::{Down, Up};
     let folder = folder::kept("wireshark-greetings");
-    let mut streams = Streams::greeted();
+    let mut streams = Recording::greeted();
     // A later version's, which has bytes of its own behind the first 12.
     let reject = *b"FARLANE\0\x00\x03\x05\x00\x12\x34";
     streams.frame(Up, Kind::Reject, 0, 0, &reject);
@@ -208,38 +196,33 @@ fn greetings_moves_and_resets_are_shown() {
         (Down, Control::Reset(2)),
         (Up, Control::ResetDone(1)),
     ] {
-        let mut payload = Vec::new();
-        control.encode(&mut payload);
-        streams.frame(direction, control.kind(), 0, 0, &payload);
+        streams.control(direction, &control);
     }
     let write = MemoryRequest::for_bytes(Bdf::new(3, 0, 0), Tag::default(), 0x1000, 4).unwrap();
     let write = Tlp::memory_write(write, vec![0; 4].into());
     streams.tlp(Up, 0, &write);
-    let mut payload = Vec::new();
-    Control::ResetDone(2).encode(&mut payload);
-    streams.frame(Up, Kind::ResetDone, 0, 0, &payload);
+    streams.control(Up, &Control::ResetDone(2));
     streams.tlp(Up, 1, &write);
     let capture = streams.write(&folder, "greetings");
     let text = Tshark::ready().run(&capture, &["-2", "-Y", "farlane"]);
     let lines: Vec<&str> = text.lines().collect();
-    let shown = |number: usize, what: &str| {
-        assert!(
-            lines[lines.len() - 11 + number].contains(what),
-            "no '{what}' in line {number}: {text}"
-        );
-    };
+    let expected = [
+        "Hello host, max payload 4096, group 5, entry 7, entry 9, required",
+        "Reject: an entry that the device does not know is required, entry 9",
+        "Reject: the versions differ",
+        "Move to group 7",
+        "Moved: done",
+        "Reset 1",
+        "Reset 2",
+        "ResetDone 1",
+        "(dropped: the link is being reset)",
+        "ResetDone 2",
+    ];
+    for (line, what) in lines[lines.len() - 11..].iter().zip(expected) {
+        assert!(line.contains(what), "no '{what}' in {line}: {text}");
+    }
     let of_version_3 = lines[lines.len() - 12];
     assert!(of_version_3.contains("Reject") && !of_version_3.contains("4660"), "{of_version_3}");
-    shown(0, "Hello host, max payload 4096, group 5, entry 7, entry 9, required");
-    shown(1, "Reject: an entry that the device does not know is required, entry 9");
-    shown(2, "Reject: the versions differ");
-    shown(3, "Move to group 7");
-    shown(4, "Moved: done");
-    shown(5, "Reset 1");
-    shown(6, "Reset 2");
-    shown(7, "ResetDone 1");
-    shown(8, "(dropped: the link is being reset)");
-    shown(9, "ResetDone 2");
     assert!(!lines[lines.len() - 1].contains("dropped"), "the latest reset is done: {text}");
     let fields = ["farlane.hello.entry.number", "farlane.hello.group", "farlane.moved.from"];
     let values =
@@ -253,40 +236,34 @@ fn greetings_moves_and_resets_are_shown() {
 #[test]
 fn hostile_bytes_do_no_harm() {
     let folder = folder::kept("wireshark-hostile");
-    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move |below: u64| {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed % below
-    };
-    let mut streams = Streams::greeted();
+    let mut random = Random::new(0);
+    let mut streams = Recording::greeted();
     for sequence in 0..3000 {
-        let direction = if random(2) == 0 { Direction::Down } else { Direction::Up };
-        let length = random(120) as usize;
-        let mut payload: Vec<u8> = (0..length).map(|_| random(256) as u8).collect();
+        let direction = if random.below(2) == 0 { Direction::Down } else { Direction::Up };
+        let length = random.below(120) as usize;
+        let mut payload = random.bytes(length);
         // Often a TLP that looks like one.
         if let Some(first) = payload.first_mut() {
-            *first =
-                [0x00, 0x20, 0x40, 0x60, 0x04, 0x44, 0x0a, 0x4a, 0x30, *first][random(10) as usize];
+            *first = [0x00, 0x20, 0x40, 0x60, 0x04, 0x44, 0x0a, 0x4a, 0x30, *first]
+                [random.below(10) as usize];
         }
         if length > 4 {
             payload[1] &= 0x70;
             payload[2] = 0;
             payload[3] %= 8;
         }
-        let kind = Kind::from_byte(random(14) as u8).unwrap_or(Kind::Tlps);
+        let kind = Kind::from_byte(random.below(14) as u8).unwrap_or(Kind::Tlps);
         // Mostly the number that is due.
-        let sequence = if random(9) == 0 { random(3000) as u32 } else { sequence };
-        streams.frame(direction, kind, sequence, random(9) as u32, &payload);
+        let sequence = if random.below(9) == 0 { random.below(3000) as u32 } else { sequence };
+        streams.frame(direction, kind, sequence, random.below(9) as u32, &payload);
     }
     let capture = streams.write(&folder, "hostile");
     assert!(complaints(&capture, &["-2"]).len() > 1000);
     // A stream that begins anywhere: its port says whose it is.
-    let cut = Streams { down: streams.down.split_off(100_000), ..streams };
+    let cut = Recording { down: streams.down.split_off(100_000), ..streams };
     let ranges =
         [StreamRange { at: Instant::ZERO, direction: Direction::Down, bytes: 0..cut.down.len() }];
-    let late = Streams { ranges: ranges.to_vec(), up: Vec::new(), ..cut }.write(&folder, "late");
+    let late = Recording { ranges: ranges.to_vec(), up: Vec::new(), ..cut }.write(&folder, "late");
     let text = Tshark::ready().run(&late, &["-d", "tcp.port==40001,farlane", "-V"]);
     assert!(text.contains("Malformed frame") && !text.contains("Lua Error"));
     fs::remove_dir_all(&folder).unwrap();

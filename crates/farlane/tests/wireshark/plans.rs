@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
 
-use crate::support::folder;
 use crate::support::program::{document, plan_of, run, text};
-use crate::support::tshark::{Tshark, repository};
+use crate::support::tshark::repository;
+use crate::support::{Tshark, folder};
 use crate::wireshark::sharkd::Sharkd;
 
 /// Keys that make a plan short; those of other plans are run as they are.
@@ -28,8 +28,7 @@ const SHORT: [(&str, &[&str]); 8] = [
 /// priorities, and so need tags.
 const RAW: [&str; 2] = ["transport=raw", "link.vlan=1"];
 
-/// Who asks: in one pass; in two, of which the first one has no fields; in two
-/// that have.
+/// Who asks: in one pass; in two, of which the first one has no fields; in two that have.
 const PASSES: [&[&str]; 3] = [&[], &["-2"], &["-2", "-Y", "farlane"]];
 
 /// Runs a plan; its capture, and how many commands its hosts gave.
@@ -45,11 +44,11 @@ fn simulate(folder: &Path, plan: &str, raw: bool) -> Option<(PathBuf, u64)> {
     let keys = short.iter().flat_map(|(_, keys)| *keys).chain(RAW.iter().filter(|_| raw));
     keys.for_each(|key| arguments.extend(["--set", key]));
     let output = run(&arguments);
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("the plan has no Ethernet to capture") {
+    let log = String::from_utf8_lossy(&output.stderr);
+    if log.contains("the plan has no Ethernet to capture") {
         return None;
     }
-    assert!(output.status.success(), "{name}: {said}");
+    assert!(output.status.success(), "{name}: {log}");
     Some((capture, commands(&traces)))
 }
 
@@ -97,11 +96,11 @@ fn check(capture: &Path, commands: u64) {
     for pass in PASSES {
         let mut options = pass.to_vec();
         options.extend(["-q", "-z", "expert", "-z", count]);
-        let said = Tshark::ready().run(capture, &options);
+        let statistics = Tshark::ready().run(capture, &options);
         let name = format!("{} {pass:?}", capture.display());
-        assert_eq!(complaints(&said), [""; 0], "{name}");
-        assert_eq!(counted(&said), commands, "{name}: commands");
-        assert!(!said.contains("Lua Error"), "{name}");
+        assert_eq!(complaints(&statistics), [""; 0], "{name}");
+        assert_eq!(counted(&statistics), commands, "{name}: commands");
+        assert!(!statistics.contains("Lua Error"), "{name}");
     }
 }
 

@@ -2,21 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::check;
-use crate::support::drive::{BLOCK, Drive};
-use crate::support::folder;
-use crate::support::node::{ANY, HostNode, Node};
 use crate::support::program::{succeeds, text};
-use crate::support::relay::{Recording, Relay};
-use crate::support::tshark::Tshark;
+use crate::support::{ANY, BLOCK, Drive, HostNode, Node, Recording, Relay, Tshark, check, folder};
 use crate::wireshark::dumpcap::Dumpcap;
 use wire::frame::HEADER;
 
 /// One block, one page, across pages, with a PRP list.
 const PIECES: [(u64, usize); 5] = [(0, 1), (8, 8), (100, 9), (1000, 128), (32_767, 1)];
 
-/// What passed, the capture of the same connection on loopback, and what host and
-/// device recorded.
+/// What passed, the capture of the same connection on loopback, and what host and device recorded.
 type Session = (Recording, Option<PathBuf>, [PathBuf; 2]);
 
 /// Writes and reads through the tunnel.

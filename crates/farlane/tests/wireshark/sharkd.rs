@@ -8,7 +8,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::tshark::{Tshark, repository};
+use crate::support::Tshark;
+use crate::support::tshark::repository;
 
 /// A running one; it ends with its input.
 pub struct Sharkd {

@@ -1,7 +1,6 @@
 //! A simulated wire, decoded from Ethernet down to NVMe commands.
 
-use crate::support::folder;
-use crate::support::tshark::Tshark;
+use crate::support::{Tshark, folder};
 use plan::simulate::limits::Assumptions;
 use plan::simulate::{OutputFiles, Outputs};
 use report::target::Target;

@@ -1,6 +1,7 @@
 //! What is measured.
 
 use nvme::initiator::Op;
+use serde::Serialize;
 
 wire::named! {
     /// The path to the drive: with or without the tunnel.
@@ -14,13 +15,15 @@ wire::named! {
 }
 
 /// One workload, in fio's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Case {
     /// `randread`, `randwrite`, `read` or `write`.
     pub rw: &'static str,
     /// Read or write.
+    #[serde(skip)]
     pub op: Op,
     /// Random addresses, or sequential ones.
+    #[serde(skip)]
     pub random: bool,
     /// Bytes a command.
     pub bs: u32,
@@ -59,9 +62,7 @@ pub const CASES: [Case; 8] = [
 ];
 
 /// Parses a queue depth; some workload must have it.
-///
-/// # Errors
-/// One line that names the depths of the workloads.
+/// The error is one line that names the depths of the workloads.
 pub fn parse_depth(text: &str) -> Result<usize, String> {
     let depth = text.parse().ok().filter(|n| CASES.iter().any(|case| case.iodepth == *n));
     depth.ok_or_else(|| format!("no workload has a depth of '{text}': 1, 8 or 32"))

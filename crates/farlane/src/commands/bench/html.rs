@@ -2,6 +2,7 @@
 
 use super::print::{Document, Run, us};
 use super::{Results, Series};
+use crate::commands::finish;
 use report::Align::{Left, Right};
 use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
@@ -9,14 +10,9 @@ use report::{Column, Page, Table, distribution};
 /// The page.
 pub fn page(results: &Results, document: &Document) -> String {
     let mut page = Page::new("farlane bench");
-    let floor = &document.floor;
     page.text(&format!(
-        "Raw floor of the same run ({}): 64-byte TCP round trip, median {:.2} µs; one-way TCP \
-         stream {:.0} MB/s. Figures are medians over {} interleaved rounds on loopback, both ends \
-         on one machine.",
-        floor.wait,
-        floor.tcp_pingpong_64b_p50_ns as f64 / 1e3,
-        floor.tcp_stream_bytes_per_s as f64 / 1e6,
+        "{} Figures are medians over {} interleaved rounds on loopback, both ends on one machine.",
+        document.floor.sentence(),
         document.runs.first().map_or(0, |run| run.rounds),
     ));
     page.table(&Table::of(&COLUMNS, &document.runs));
@@ -33,10 +29,7 @@ pub fn page(results: &Results, document: &Document) -> String {
         (name, String::new(), plot.html())
     });
     page.figures(&figures.collect::<Vec<_>>());
-    page.section("Data");
-    let text = crate::commands::json(document);
-    page.details("JSON, with percentiles", &text);
-    page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")))
+    finish(page, "JSON, with percentiles", document)
 }
 
 fn name(series: &Series) -> String {
@@ -46,7 +39,7 @@ fn name(series: &Series) -> String {
 const COLUMNS: [Column<Run>; 13] = [
     ("path", Left, |run| run.path.to_owned()),
     ("MPS", Right, |run| run.mps.to_string()),
-    ("workload", Left, Run::workload),
+    ("workload", Left, |run| run.case.name()),
     ("IOPS", Right, |run| format!("{:.0}", run.iops)),
     ("min", Right, |run| format!("{:.0}", run.iops_min)),
     ("max", Right, |run| format!("{:.0}", run.iops_max)),

@@ -10,10 +10,10 @@ mod recording;
 mod run;
 mod sim;
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, json};
 use crate::node::waiting;
+use crate::output::assign_stdout;
 use crate::progress::Progress;
-use crate::stdout::assign_stdout;
 use case::{CASES, Case, Path};
 use live::Waiting;
 use report::latency::Latency;
@@ -79,8 +79,7 @@ pub struct Args {
     /// With --aggregation: only this transport
     #[arg(long, value_delimiter = ',', requires = "aggregation")]
     transport: Vec<ablation::Transport>,
-    /// With --aggregation: bits of wire a second of the limited link, such as
-    /// 100M
+    /// With --aggregation: bits of wire a second of the limited link, such as 100M
     #[arg(long, value_name = "RATE", default_value_t = ablation::RATE)]
     link_rate: Rate,
 }
@@ -93,7 +92,7 @@ enum Other {
 }
 
 impl Args {
-    fn wants(&self, path: Path, case: &Case) -> bool {
+    fn selects(&self, path: Path, case: &Case) -> bool {
         self.path.is_none_or(|only| only == path)
             && (self.rw.is_empty() || self.rw.iter().any(|rw| rw == case.rw))
             && (self.iodepth.is_empty() || self.iodepth.contains(&case.iodepth))
@@ -169,7 +168,7 @@ pub fn run(args: &Args) -> Outcome {
     progress.done();
     let document = print::document(&results);
     if args.json {
-        print::json(&document);
+        println!("{}", json(&document));
     } else {
         print::table(&document);
     }
@@ -181,15 +180,10 @@ pub fn run(args: &Args) -> Outcome {
 
 fn series(args: &Args, sizes: &[u16]) -> Vec<Series> {
     let mut all = Vec::new();
-    for mps in sizes {
-        for case in CASES {
-            for path in [Path::Direct, Path::Tunnelled] {
-                if !args.wants(path, &case) {
-                    continue;
-                }
-                let latency = Latency::default();
-                all.push(Series { path, mps: *mps, case, rounds: Vec::new(), latency });
-            }
+    for (mps, case) in sizes.iter().flat_map(|mps| CASES.map(|case| (*mps, case))) {
+        let paths = [Path::Direct, Path::Tunnelled].into_iter();
+        for path in paths.filter(|path| args.selects(*path, &case)) {
+            all.push(Series { path, mps, case, rounds: Vec::new(), latency: Latency::default() });
         }
     }
     all

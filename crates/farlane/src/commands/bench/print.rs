@@ -1,8 +1,9 @@
 //! Prints the results as text or JSON.
 
-use super::recording::{Cost, Sample};
+use super::recording::Cost;
 use super::run::Round;
-use super::{Floor, Results, Series};
+use super::{Case, Floor, Results, Series};
+use crate::commands::rounded;
 use live::Waiting;
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -58,14 +59,26 @@ impl fmt::Display for FloorEntry {
     }
 }
 
+impl FloorEntry {
+    /// The same for a page.
+    pub fn sentence(&self) -> String {
+        format!(
+            "Raw floor of the same run ({}): 64-byte TCP round trip, median {:.2} µs; one-way TCP \
+             stream {:.0} MB/s.",
+            self.wait,
+            self.tcp_pingpong_64b_p50_ns as f64 / 1e3,
+            self.tcp_stream_bytes_per_s as f64 / 1e6,
+        )
+    }
+}
+
 /// One path at one payload size, one workload.
 #[derive(Serialize)]
 pub struct Run {
     pub path: &'static str,
     pub mps: u16,
-    pub rw: &'static str,
-    pub bs: u32,
-    pub iodepth: usize,
+    #[serde(flatten)]
+    pub case: Case,
     pub rounds: usize,
     pub iops: f64,
     pub iops_min: f64,
@@ -78,13 +91,6 @@ pub struct Run {
     pub device_cpu_ns_per_io: f64,
     pub floor_round_trips: f64,
     pub floor_stream_share: f64,
-}
-
-impl Run {
-    /// As [`Case::name`](super::Case::name).
-    pub fn workload(&self) -> String {
-        format!("{} {} KiB QD{}", self.rw, self.bs >> 10, self.iodepth)
-    }
 }
 
 /// Median, smallest and largest.
@@ -100,10 +106,6 @@ fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
 /// The median, the upper one of two; 0 of nothing.
 pub fn median(values: &[u64]) -> u64 {
     spread(values.iter().map(|value| *value as f64)).0 as u64
-}
-
-fn round2(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
 }
 
 /// The floor's medians.
@@ -123,13 +125,12 @@ pub fn median_throughput(series: &Series) -> f64 {
     spread(series.rounds.iter().map(|round| round.bytes_per_s)).0
 }
 
-/// How much more the second of a pair is than the first, in hundredths:
-/// quartiles over the pairs.
+/// How much more the second of a pair is than the first, in hundredths: quartiles over the pairs.
 pub fn percent_of_pairs(pairs: &[(u64, u64)]) -> [f64; 3] {
     let each = |(without, with): &(u64, u64)| *with as f64 / (*without).max(1) as f64 - 1.0;
     let mut costs: Vec<f64> = pairs.iter().map(|pair| 100.0 * each(pair)).collect();
     costs.sort_by(f64::total_cmp);
-    [1, 2, 3].map(|n| round2(costs[(costs.len() - 1) * n / 4]))
+    [1, 2, 3].map(|n| rounded(costs[(costs.len() - 1) * n / 4], 2))
 }
 
 /// Medians and ratios of what was measured.
@@ -142,25 +143,23 @@ pub fn document(results: &Results) -> Document {
 
 /// Medians over the pairs, and quartiles of what the pairs say.
 fn recording(cost: &Cost) -> Recording {
-    let percents = |of: fn(&Sample) -> u64| {
-        let pairs: Vec<_> =
-            cost.samples.iter().map(|sample| (sample.without, of(sample))).collect();
-        percent_of_pairs(&pairs)
+    let percents = |of: usize| {
+        let pairs = cost.samples.iter().map(|sample| (sample[0], sample[of]));
+        percent_of_pairs(&pairs.collect::<Vec<_>>())
     };
-    let p50 = |of: fn(&Sample) -> u64| median(&cost.samples.iter().map(of).collect::<Vec<_>>());
-    let ([q1, cost_percent, q3], control) =
-        (percents(|sample| sample.with), percents(|t| t.control));
+    let p50 = |of: usize| median(&cost.samples.iter().map(|sample| sample[of]).collect::<Vec<_>>());
+    let ([q1, cost_percent, q3], [_, control_percent, _]) = (percents(1), percents(2));
     Recording {
         mps: cost.mps,
         rw: cost.case.rw,
         pairs: cost.samples.len(),
-        p50_without_ns: p50(|sample| sample.without),
-        p50_with_ns: p50(|sample| sample.with),
-        p50_control_ns: p50(|sample| sample.control),
+        p50_without_ns: p50(0),
+        p50_with_ns: p50(1),
+        p50_control_ns: p50(2),
         cost_percent,
         cost_percent_q1: q1,
         cost_percent_q3: q3,
-        control_percent: control[1],
+        control_percent,
     }
 }
 
@@ -175,9 +174,7 @@ pub fn run(series: &Series, floor: &FloorEntry) -> Run {
     Run {
         path: series.path.name(),
         mps: series.mps,
-        rw: series.case.rw,
-        bs: series.case.bs,
-        iodepth: series.case.iodepth,
+        case: series.case,
         rounds: series.rounds.len(),
         iops: iops.round(),
         iops_min: iops_min.round(),
@@ -188,21 +185,15 @@ pub fn run(series: &Series, floor: &FloorEntry) -> Run {
         cpu_ns_per_io: (host + device).round(),
         host_cpu_ns_per_io: host.round(),
         device_cpu_ns_per_io: device.round(),
-        floor_round_trips: round2(p50 / floor.tcp_pingpong_64b_p50_ns.max(1) as f64),
-        floor_stream_share: round2(bytes_per_s / floor.tcp_stream_bytes_per_s.max(1) as f64),
+        floor_round_trips: rounded(p50 / floor.tcp_pingpong_64b_p50_ns.max(1) as f64, 2),
+        floor_stream_share: rounded(bytes_per_s / floor.tcp_stream_bytes_per_s.max(1) as f64, 2),
     }
-}
-
-/// One JSON document on stdout.
-pub fn json(document: &Document) {
-    let text = crate::commands::json(document);
-    println!("{text}");
 }
 
 const COLUMNS: [Column<Run>; 12] = [
     ("path", Left, |run| run.path.to_owned()),
     ("MPS", Right, |run| run.mps.to_string()),
-    ("workload", Left, Run::workload),
+    ("workload", Left, |run| run.case.name()),
     ("IOPS", Right, |run| format!("{:.0}", run.iops)),
     ("min-max", Right, |run| format!("{:.0}-{:.0}", run.iops_min, run.iops_max)),
     ("MB/s", Right, |run| format!("{:.0}", run.bytes_per_s / 1e6)),

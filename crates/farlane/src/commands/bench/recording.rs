@@ -15,31 +15,19 @@ use wire::Duration;
 /// A round: short, so that the machine's speed is the same in all rounds of a sample.
 const SPAN: Duration = Duration::from_ms(20);
 
-/// Median latencies of three adjacent rounds, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sample {
-    /// Without recording.
-    pub without: u64,
-    /// With recording.
-    pub with: u64,
-    /// Without recording, on a second machine: shows the noise.
-    pub control: u64,
-}
-
 /// All samples of one workload.
 pub struct Cost {
     /// What ran.
     pub case: Case,
     /// Largest TLP payload.
     pub mps: u16,
-    /// In the order of time.
-    pub samples: Vec<Sample>,
+    /// In the order of time: median latencies of three adjacent rounds in nanoseconds, without
+    /// recording, with it, and without it on a second machine, which shows the noise.
+    pub samples: Vec<[u64; 3]>,
 }
 
 /// Measures what recording into a ring file adds to one command at a time.
-///
-/// # Errors
-/// If a machine does not come up, or the file cannot be written.
+/// Fails if a machine does not come up, or the file cannot be written.
 pub fn measure(
     waiting: Waiting,
     mps: u16,
@@ -72,11 +60,11 @@ fn measure_sample(
     machines: &mut [(LoadGenerator<Switch>, Node)],
     case: Case,
     first: usize,
-) -> Result<Sample, Failure> {
+) -> Result<[u64; 3], Failure> {
     let mut p50 = [0; 3];
     for sample in 0..3 {
         let at = (first + sample) % 3;
         p50[at] = machines[at].0.round(case, SPAN, &mut Latency::default())?.p50_ns;
     }
-    Ok(Sample { without: p50[0], with: p50[1], control: p50[2] })
+    Ok(p50)
 }

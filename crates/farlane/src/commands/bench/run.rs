@@ -4,14 +4,15 @@ use super::Floor;
 use super::case::{Case, FILL, Path};
 use super::cpu::CpuTime;
 use crate::local::{self, LocalLink, Node};
-use crate::rig::{Rig, Settings, io};
+use crate::rig::Rig;
 use crate::trace_args::TraceArgs;
 use crate::{floor, node};
 use live::attached::Switch;
 use live::{Attached, Clock, NvmeDrive, Waiting};
-use nvme::initiator;
+use nvme::initiator::{Io, Settings};
 use report::Failure;
 use report::latency::Latency;
+use stats::random::Random;
 use std::collections::BTreeMap;
 use switch::aggregate::Policy;
 use wire::nvme::StatusCode;
@@ -43,65 +44,54 @@ pub struct Round {
 /// A machine with its drive, and the buffers of the commands that load it.
 pub struct LoadGenerator<A> {
     mps: u16,
-    rig: Rig<A>,
+    /// The machine.
+    pub rig: Rig<A>,
     buffers: Vec<u64>,
-    next: u64,
+    random: Random,
+    /// Commands at sequential addresses so far.
+    sequential: u64,
 }
 
 /// The measured machines, by payload size.
 pub struct Testbed {
     clock: Clock,
     waiting: Waiting,
-    direct: Vec<LoadGenerator<NvmeDrive>>,
-    tunnelled: Vec<LoadGenerator<Switch>>,
-    _nodes: Vec<Node>,
+    machines: Vec<(LoadGenerator<NvmeDrive>, LoadGenerator<Switch>, Node)>,
 }
 
 /// Queues deep enough for every workload.
 pub fn settings() -> Settings {
-    Settings {
-        driver: initiator::Settings { entries: 256, ..initiator::Settings::default() },
-        ..Settings::default()
-    }
+    Settings { entries: 256, ..Settings::default() }
 }
 
 /// A machine with a drive in a node of its own; both record into `trace`.
-///
-/// # Errors
-/// If one does not come up.
+/// Fails if one does not come up.
 pub fn tunnelled(
     link: LocalLink,
     trace: &TraceArgs,
 ) -> Result<(LoadGenerator<Switch>, Node), Failure> {
-    let far = Node::device(link, 0, DRIVE, trace.for_node("device0"))?;
+    let far = Node::device(&local::loopback(), link, 0, DRIVE, trace.for_node("device0"))?;
     let tracer = trace.open(NodeRole::Host, node::instance(), link.clock)?;
-    let rig = local::host(link, &settings(), &[far.address()], tracer)?;
+    let rig = local::host(link, settings(), std::slice::from_ref(&far.address), tracer)?;
     Ok((LoadGenerator::new(link.max_payload, rig, DRIVE)?, far))
 }
 
 impl Testbed {
-    /// Machines for every payload size, with and without a tunnel.
-    ///
-    /// # Errors
-    /// If one does not come up.
+    /// Machines for every payload size, with and without a tunnel. Fails if one does not come up.
     pub fn new(waiting: Waiting, sizes: &[u16]) -> Result<Self, Failure> {
         let clock = Clock::start();
-        let (mut direct, mut through, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
-        for max_payload in sizes.iter().copied() {
-            let link = LocalLink { clock, waiting, max_payload, aggregation: Policy::Adaptive };
-            let rig = local::direct(link, &settings(), "FARLANE-BENCH", DRIVE)?;
-            direct.push(LoadGenerator::new(max_payload, rig, DRIVE)?);
-            let (load, far) = tunnelled(link, &TraceArgs::default())?;
-            through.push(load);
-            nodes.push(far);
-        }
-        Ok(Self { clock, waiting, direct, tunnelled: through, _nodes: nodes })
+        let machines = sizes.iter().map(|max_payload| {
+            let (max_payload, aggregation) = (*max_payload, Policy::Adaptive);
+            let link = LocalLink { clock, waiting, max_payload, aggregation };
+            let rig = local::direct(link, settings(), "FARLANE-BENCH", DRIVE)?;
+            let direct = LoadGenerator::new(max_payload, rig, DRIVE)?;
+            let (tunnelled, far) = tunnelled(link, &TraceArgs::default())?;
+            Ok((direct, tunnelled, far))
+        });
+        Ok(Self { clock, waiting, machines: machines.collect::<Result<_, Failure>>()? })
     }
 
     /// One round of the raw floor.
-    ///
-    /// # Errors
-    /// If loopback does not work.
     pub fn floor(&self, span: Duration, floor: &mut Floor) -> Result<(), Failure> {
         let latency = floor::measure(self.clock, self.waiting, 2000)?;
         floor.ping_pong_p50.push(latency.summary().p50_ns);
@@ -111,9 +101,6 @@ impl Testbed {
     }
 
     /// One round of one case, for `span`, after a warm-up of a tenth.
-    ///
-    /// # Errors
-    /// If a command fails.
     pub fn round(
         &mut self,
         path: Path,
@@ -122,66 +109,39 @@ impl Testbed {
         span: Duration,
         latency: &mut Latency,
     ) -> Result<Round, Failure> {
+        let machines = self.machines.iter_mut().find(|(direct, ..)| direct.mps == mps);
+        let (direct, tunnelled, _) = machines.expect("made for every size");
         match path {
-            Path::Direct => {
-                let load = self.direct.iter_mut().find(|load| load.mps == mps);
-                load.expect("made for every size").round(case, span, latency)
-            }
-            Path::Tunnelled => {
-                let load = self.tunnelled.iter_mut().find(|load| load.mps == mps);
-                load.expect("made for every size").round(case, span, latency)
-            }
-        }
-    }
-}
-
-/// When a load ends.
-#[derive(Clone, Copy)]
-enum Until {
-    After(Duration),
-    Commands(u64),
-}
-
-impl Until {
-    fn goes_on(self, elapsed: Duration, commands: u64) -> bool {
-        match self {
-            Self::After(span) => elapsed < span,
-            Self::Commands(count) => commands < count,
+            Path::Direct => direct.round(case, span, latency),
+            Path::Tunnelled => tunnelled.round(case, span, latency),
         }
     }
 }
 
 impl<A: Attached> LoadGenerator<A> {
     /// Writes all of the drive, which has `size` bytes.
-    ///
-    /// # Errors
-    /// If a command fails.
     pub fn new(mps: u16, mut rig: Rig<A>, size: u64) -> Result<Self, Failure> {
         rig.stop_observing();
         let buffers = (0..32).map(|_| rig.buffer(128 << 10)).collect::<Result<_, _>>()?;
-        let mut load = Self { mps, rig, buffers, next: 1 };
-        // Memory that was never written is neither read nor written as the
-        // rest is.
+        let mut load = Self { mps, rig, buffers, random: Random::new(1), sequential: 0 };
+        // Memory that was never written is neither read nor written as the rest is.
         let drive = size / u64::from(FILL.bs);
-        load.load(FILL, Until::Commands(drive), &mut Latency::default())?;
+        load.load(FILL, |_, commands| commands < drive, &mut Latency::default())?;
         Ok(load)
     }
 
     /// One round of one case, for `span`, after a warm-up of a tenth.
-    ///
-    /// # Errors
-    /// If a command fails.
     pub fn round(
         &mut self,
         case: Case,
         span: Duration,
         latency: &mut Latency,
     ) -> Result<Round, Failure> {
-        let mut scratch = Latency::default();
-        self.load(case, Until::After(Duration::from_ns(span.as_ns() / 10)), &mut scratch)?;
+        let (warm_up, mut scratch) = (Duration::from_ns(span.as_ns() / 10), Latency::default());
+        self.load(case, |elapsed, _| elapsed < warm_up, &mut scratch)?;
         let mut own = Latency::default();
         let cpu = CpuTime::now();
-        let (commands, elapsed) = self.load(case, Until::After(span), &mut own)?;
+        let (commands, elapsed) = self.load(case, |elapsed, _| elapsed < span, &mut own)?;
         let (host, device) = CpuTime::now().since(cpu);
         latency.merge(&own);
         let summary = own.summary();
@@ -198,31 +158,25 @@ impl<A: Attached> LoadGenerator<A> {
     }
 
     /// Runs the machine for a moment without load, until TLPs in flight have arrived.
-    ///
-    /// # Errors
-    /// As [`Rig::look`].
+    /// Fails as [`live::Machine::pump`].
     pub fn settle(&mut self) -> Result<(), Failure> {
-        let clock = *self.rig.machine_mut().clock();
+        let clock = *self.rig.machine.clock();
         let until = clock.now() + SETTLE;
         while clock.now() < until {
-            self.rig.look()?;
+            self.rig.machine.pump(&mut self.rig.memory)?;
         }
         Ok(())
     }
 
-    /// What is attached below the root port.
-    pub fn attached(&self) -> &A {
-        self.rig.attached()
-    }
-
-    /// Keeps `iodepth` commands in flight, then lets them end.
+    /// Keeps `iodepth` commands in flight while `goes_on` says so of the time and the commands so far,
+    /// then lets them end.
     fn load(
         &mut self,
         case: Case,
-        until: Until,
+        goes_on: impl Fn(Duration, u64) -> bool,
         latency: &mut Latency,
     ) -> Result<(u64, Duration), Failure> {
-        let clock = *self.rig.machine_mut().clock();
+        let clock = *self.rig.machine.clock();
         let start = clock.now();
         let mut open: BTreeMap<u16, (Instant, usize)> = BTreeMap::new();
         for slot in 0..case.iodepth {
@@ -234,8 +188,7 @@ impl<A: Attached> LoadGenerator<A> {
             self.rig.turn()?;
             let done = self.rig.reap(0);
             let now = clock.now();
-            // All of them before the first new one, which may take over an
-            // identifier.
+            // All of them before the first new one, which may take over an identifier.
             let mut free = Vec::new();
             for done in done {
                 if done.status.code != StatusCode::SUCCESS {
@@ -246,7 +199,7 @@ impl<A: Attached> LoadGenerator<A> {
                 commands += 1;
                 free.push(slot);
             }
-            if until.goes_on(now - start, commands) && !free.is_empty() {
+            if goes_on(now - start, commands) && !free.is_empty() {
                 for slot in free {
                     self.submit(case, slot, now, &mut open)?;
                 }
@@ -270,19 +223,15 @@ impl<A: Attached> LoadGenerator<A> {
         let blocks = case.bs >> namespace.block_shift;
         let places = namespace.blocks / u64::from(blocks);
         let place = if case.random {
-            // xorshift64: cheap, and no two runs differ.
-            self.next ^= self.next << 13;
-            self.next ^= self.next >> 7;
-            self.next ^= self.next << 17;
-            self.next % places
+            self.random.below(places)
         } else {
-            self.next = self.next.wrapping_add(1);
-            self.next % places
+            self.sequential += 1;
+            self.sequential % places
         };
         let slba = place * u64::from(blocks);
-        let command = io(case.op, namespace.nsid, slba, blocks, self.buffers[slot]);
-        let id =
-            driver.prepare(now, 0, command).map_err(|_| Failure("the queue is full".into()))?;
+        let (op, nsid, buffer) = (case.op, namespace.nsid, self.buffers[slot]);
+        let id = driver.prepare(now, 0, Io { op, nsid, slba, blocks, buffer });
+        let id = id.map_err(|_| Failure("the queue is full".into()))?;
         open.insert(id.get(), (now, slot));
         Ok(())
     }

@@ -1,12 +1,12 @@
 //! Measuring where the NVMe/TSN paper measures: at the root port.
 
-use crate::rig::{Rig, io};
+use crate::rig::Rig;
 use analysis::commands::intervals::{self, Interval};
 use analysis::commands::{Command, Event, HostRequestKind};
 use live::Attached;
-use nvme::initiator::Op;
-use report::Failure;
+use nvme::initiator::{Io, Op};
 use report::latency::{Latency, Summary};
+use report::{Failure, Outcome};
 
 /// Bytes of the commands measured.
 pub const BYTES: u32 = 4096;
@@ -27,9 +27,7 @@ pub struct Latencies {
 }
 
 /// Runs each experiment `n` times on drive 0, after a warm-up.
-///
-/// # Errors
-/// If a command fails, or is not found at the root port.
+/// Fails if a command fails, or is not found at the root port.
 pub fn latencies<A: Attached>(
     rig: &mut Rig<A>,
     n: usize,
@@ -38,7 +36,7 @@ pub fn latencies<A: Attached>(
     let buffer = rig.buffer(BYTES as usize)?;
     progress("configuration reads");
     config_reads(rig, n / 10)?;
-    let ((), events) = rig.observe(|rig| config_reads(rig, n))?;
+    let events = rig.observe(|rig| config_reads(rig, n))?;
     let reads: Latency = events
         .iter()
         .filter_map(|event| match event {
@@ -51,7 +49,7 @@ pub fn latencies<A: Attached>(
     for (op, name) in [(Op::Read, "4 KiB reads"), (Op::Write, "4 KiB writes")] {
         progress(name);
         commands(rig, op, buffer, n / 10)?;
-        let ((), events) = rig.observe(|rig| commands(rig, op, buffer, n))?;
+        let events = rig.observe(|rig| commands(rig, op, buffer, n))?;
         let commands: Vec<Command> = commands_of(events).collect();
         let times: Latency = commands.iter().filter_map(Command::duration).collect();
         expect(n, times.count() as usize, name)?;
@@ -71,19 +69,16 @@ pub fn commands_of(events: Vec<Event>) -> impl Iterator<Item = Command> {
     })
 }
 
-fn expect(n: usize, got: usize, what: &str) -> Result<(), Failure> {
+fn expect(n: usize, got: usize, what: &str) -> Outcome {
     if got == n {
         return Ok(());
     }
     Err(Failure(format!("{got} of {n} {what} found at the root port")))
 }
 
-/// `n` configuration reads of drive 0, one at a time.
-///
-/// # Errors
-/// As [`Rig::run`].
-pub fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Result<(), Failure> {
-    let (bus, bdf) = (rig.bus().clone(), rig.drives[0].node.bdf);
+/// `n` configuration reads of drive 0, one at a time. Fails as [`Rig::run`].
+pub fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Outcome {
+    let (bus, bdf) = (rig.bus.clone(), rig.drives[0].node.bdf);
     rig.run(async move {
         for _ in 0..n {
             bus.config_read(bdf, 0, 4).await;
@@ -92,22 +87,14 @@ pub fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Result<(), Failu
 }
 
 /// `n` commands on drive 0, one at a time.
-///
-/// # Errors
-/// If one fails.
-pub fn commands<A: Attached>(
-    rig: &mut Rig<A>,
-    op: Op,
-    buffer: u64,
-    n: usize,
-) -> Result<(), Failure> {
+pub fn commands<A: Attached>(rig: &mut Rig<A>, op: Op, buffer: u64, n: usize) -> Outcome {
     let namespace = rig.drives[0].driver.namespaces()[0];
     let blocks = BYTES >> namespace.block_shift;
     let places = namespace.blocks / u64::from(blocks);
     for i in 0..n as u64 {
         // A stride that visits all places: nothing is near what went before.
         let slba = i.wrapping_mul(7919) % places * u64::from(blocks);
-        rig.one(0, io(op, namespace.nsid, slba, blocks, buffer))?;
+        rig.carry_out(0, &[Io { op, nsid: namespace.nsid, slba, blocks, buffer }])?;
     }
     Ok(())
 }

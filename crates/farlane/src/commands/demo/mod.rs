@@ -9,14 +9,14 @@ use crate::floor;
 use crate::local::{self, LocalLink, Node};
 use crate::node::waiting;
 use crate::progress::Progress;
-use crate::rig::{Rig, Settings};
+use crate::rig::Rig;
 use crate::trace_args::TraceArgs;
-use analysis::commands::{Command, Event};
+use analysis::commands::Command;
 use live::Clock;
 use live::attached::Switch;
 use live::net::Address;
 use measure::Latencies;
-use nvme::initiator::Op;
+use nvme::initiator::{Op, Settings};
 use report::latency::Summary;
 use report::span;
 use switch::aggregate::Policy;
@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Outcome {
     let (max_payload, aggregation) = (args.mps, args.aggregation);
     let link = LocalLink { clock, waiting, max_payload, aggregation };
     // The same without switch and tunnel, nothing else.
-    let mut rig = local::direct(link, &Settings::default(), "FARLANE-DEMO-DIRECT", DRIVE)?;
+    let mut rig = local::direct(link, Settings::default(), "FARLANE-DEMO-DIRECT", DRIVE)?;
     let direct = measure::latencies(&mut rig, n, |what| {
         progress.show(&format!("direct: {what}"));
     })?;
@@ -95,18 +95,19 @@ pub fn run(args: &Args) -> Outcome {
     let devices = (0..usize::from(args.devices))
         .map(|number| {
             let trace = args.trace.for_node(&format!("device{number}"));
-            Node::device(link, number, DRIVE, trace)
+            Node::device(&local::loopback(), link, number, DRIVE, trace)
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let mut addresses: Vec<Address> = devices.iter().map(Node::address).collect();
+    let mut addresses: Vec<Address> = devices.iter().map(|node| node.address.clone()).collect();
     let mut switches = Vec::new();
     if args.cascade {
         let trace = args.trace.for_node("switch");
-        switches.push(Node::switch(link, addresses.clone(), trace)?);
-        addresses = switches.iter().map(Node::address).collect();
+        let switch = Node::switch(link, addresses, trace)?;
+        addresses = vec![switch.address.clone()];
+        switches.push(switch);
     }
     let tracer = args.trace.open(NodeRole::Host, crate::node::instance(), clock)?;
-    let mut rig = local::host(link, &Settings::default(), &addresses, tracer.clone())?;
+    let mut rig = local::host(link, Settings::default(), &addresses, tracer.clone())?;
     if rig.drives.len() != usize::from(args.devices) {
         let found = rig.drives.len();
         return Err(Failure(format!("{found} of {} drives found", args.devices)));
@@ -131,24 +132,20 @@ pub fn run(args: &Args) -> Outcome {
     let findings =
         Findings { floor: Summary::from(&floor), direct, tunnelled, read, write, verified, rig };
     if args.json {
-        print::json(&findings);
+        print::document(&findings);
     } else {
         print::text(&findings, args);
     }
     Ok(())
 }
 
-/// One 4 KiB read and one 4 KiB write at the root port, once everything is
-/// warm.
+/// One 4 KiB read and one 4 KiB write at the root port, once everything is warm.
 fn transactions(rig: &mut Rig<Switch>) -> Result<(Command, Command), Failure> {
     let buffer = rig.buffer(measure::BYTES as usize)?;
     let mut last = |op| {
-        let ((), events): ((), Vec<Event>) =
-            rig.observe(|rig| measure::commands(rig, op, buffer, 8))?;
+        let events = rig.observe(|rig| measure::commands(rig, op, buffer, 8))?;
         let command = measure::commands_of(events).last();
         command.ok_or_else(|| Failure("no command found at the root port".into()))
     };
-    let read = last(Op::Read)?;
-    let write = last(Op::Write)?;
-    Ok((read, write))
+    Ok((last(Op::Read)?, last(Op::Write)?))
 }

@@ -2,6 +2,7 @@
 
 use super::measure::Latencies;
 use super::{Args, Findings};
+use crate::commands::{json, rounded};
 use analysis::commands::intervals::Interval;
 use analysis::commands::json::Transaction;
 use analysis::commands::view::{self, Options};
@@ -61,12 +62,11 @@ fn pairs(findings: &Findings) -> [Pair; 3] {
 }
 
 fn round_trips(findings: &Findings, summary: &Summary) -> f64 {
-    let ratio = summary.p50_ns as f64 / findings.floor.p50_ns.max(1) as f64;
-    (ratio * 100.0).round() / 100.0
+    rounded(summary.p50_ns as f64 / findings.floor.p50_ns.max(1) as f64, 2)
 }
 
 /// One JSON document on stdout.
-pub fn json(findings: &Findings) {
+pub fn document(findings: &Findings) {
     let [config_read, read_4k, write_4k] = pairs(findings);
     let document = Document {
         schema: SCHEMA,
@@ -88,12 +88,11 @@ pub fn json(findings: &Findings) {
         },
         transactions: [Transaction::from(&findings.read), Transaction::from(&findings.write)],
         trace: Trace {
-            packets: findings.rig.analyser().seen(),
-            orphans: findings.rig.analyser().counters().orphans,
+            packets: findings.rig.analyser.seen(),
+            orphans: findings.rig.analyser.counters().orphans,
         },
     };
-    let text = crate::commands::json(&document);
-    println!("{text}");
+    println!("{}", json(&document));
 }
 
 /// Text on stdout.

@@ -1,11 +1,10 @@
 //! Writes, reads back and compares every byte: patterns that differ in every block, transfers
 //! of many sizes, several at once.
 
-use crate::rig::{Rig, io};
+use crate::rig::Rig;
 use live::Attached;
-use nvme::initiator::Op;
+use nvme::initiator::{Io, Op};
 use report::Failure;
-use wire::nvme::StatusCode;
 
 /// Bytes of the largest transfer.
 const LARGEST: usize = 128 << 10;
@@ -14,11 +13,8 @@ const DEPTH: usize = 8;
 /// Sizes in KiB, in turn: single pages, pairs, PRP lists, odd numbers.
 const SIZES: [usize; 8] = [4, 8, 64, 12, 128, 4, 36, 100];
 
-/// Writes `total` bytes to drive `drive`, reads them back and compares.
-/// Yields the bytes verified.
-///
-/// # Errors
-/// If a command fails or a byte differs.
+/// Writes `total` bytes to drive `drive`, reads them back and compares. Yields the bytes verified.
+/// Fails if a command fails or a byte differs.
 pub fn verify<A: Attached>(rig: &mut Rig<A>, drive: usize, total: usize) -> Result<u64, Failure> {
     let namespace = rig.drives[drive].driver.namespaces()[0];
     let shift = u32::from(namespace.block_shift);
@@ -53,7 +49,7 @@ fn run<A: Attached>(
     shift: u32,
     batch: &[(usize, usize, u64)],
 ) -> Result<(), Failure> {
-    let ram = rig.ram();
+    let ram = rig.memory.ram.clone();
     for (at, length, buffer) in batch {
         let mut ram = ram.borrow_mut();
         let bytes = ram.get_mut(*buffer, *length).expect("a buffer of this rig");
@@ -62,26 +58,11 @@ fn run<A: Attached>(
             _ => bytes.fill(0xee),
         }
     }
-    let now = rig.machine_mut().clock().now();
-    for (at, length, buffer) in batch {
-        let command = io(op, nsid, (*at >> shift) as u64, (*length >> shift) as u32, *buffer);
-        let prepared = rig.drives[drive].driver.prepare(now, 0, command);
-        prepared.map_err(|_| Failure("the queue is full".into()))?;
-    }
-    rig.drives[drive].driver.ring(0);
-    let mut left = batch.len();
-    while left > 0 {
-        rig.turn()?;
-        for done in rig.reap(drive) {
-            if done.status.code != StatusCode::SUCCESS {
-                return Err(Failure(format!("{op:?} failed: {}", done.status.code)));
-            }
-            left -= 1;
-        }
-        let now = rig.machine_mut().clock().now();
-        let timeouts = rig.drives[drive].driver.check_timeouts(now);
-        timeouts.map_err(|error| Failure(error.to_string()))?;
-    }
+    let command = |(at, length, buffer): &(usize, usize, u64)| {
+        let (slba, blocks) = ((*at >> shift) as u64, (*length >> shift) as u32);
+        Io { op, nsid, slba, blocks, buffer: *buffer }
+    };
+    rig.carry_out(drive, &batch.iter().map(command).collect::<Vec<_>>())?;
     if op == Op::Read {
         batch.iter().try_for_each(|(at, length, buffer)| {
             let ram = ram.borrow();
@@ -91,8 +72,7 @@ fn run<A: Attached>(
     Ok(())
 }
 
-/// The byte at `at` of the pattern of drive `drive`: no two blocks, no two
-/// drives alike.
+/// The byte at `at` of the pattern of drive `drive`: no two blocks, no two drives alike.
 fn pattern(at: usize, drive: usize) -> u8 {
     let word = (at / 8) as u64 ^ (drive as u64) << 56;
     let mixed = (word ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,6 +1,6 @@
 //! `farlane reproduce expether`.
 
-use super::{Options, Reproduction};
+use super::Options;
 use clap::ValueEnum;
 use papers::expether::{
     self, Ablation, Assumed, Latencies, Parameter, Point, Statement, Sweep, Table, published,
@@ -8,9 +8,6 @@ use papers::expether::{
 use papers::{Failed, Row, Section};
 use report::Outcome;
 use serde::Serialize;
-
-/// Version of the document.
-const SCHEMA: u32 = 1;
 
 /// A part of what is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -23,11 +20,9 @@ pub enum Part {
     Assumed,
 }
 
-/// The document of `--json`.
+/// What came of the parts that ran.
 #[derive(Default, Serialize)]
-struct Document {
-    schema: u32,
-    source: String,
+struct Results {
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Vec<Row>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,15 +39,12 @@ struct Document {
     assumed: Option<Vec<Assumed>>,
 }
 
-/// Runs the parts, all if none is named.
+/// Runs the requested parts.
 pub fn run(options: &Options<Part>) -> Outcome {
-    let citation = published().citation();
-    let document = Document { schema: SCHEMA, source: citation.clone(), ..Document::default() };
-    let told = Reproduction { name: "expether", citation: &citation, document };
-    told.run(options, |part, document| simulate(*part, document))
+    options.run("expether", published().citation(), simulate)
 }
 
-fn simulate(part: Part, document: &mut Document) -> Result<Vec<Section>, Failed> {
+fn simulate(part: &Part, results: &mut Results) -> Result<Vec<Section>, Failed> {
     let published = published();
     Ok(match part {
         Part::Table => {
@@ -66,19 +58,19 @@ fn simulate(part: Part, document: &mut Document) -> Result<Vec<Section>, Failed>
                 Sweep::Limits.section(&limits),
                 expether::parameter_section(),
             ];
-            document.rows = Some(table.rows);
-            document.statements = Some(table.statements);
-            (document.ssds, document.limits) = (Some(ssds), Some(limits));
-            document.parameters = Some(expether::parameters());
+            results.rows = Some(table.rows);
+            results.statements = Some(table.statements);
+            (results.ssds, results.limits) = (Some(ssds), Some(limits));
+            results.parameters = Some(expether::parameters());
             sections
         }
         Part::Ablation => {
             let result = expether::ablation::simulate()?;
-            vec![expether::ablation::section(document.ablation.insert(result))]
+            vec![expether::ablation::section(results.ablation.insert(result))]
         }
         Part::Assumed => {
             let result = expether::assumed::simulate()?;
-            vec![expether::assumed::section(document.assumed.insert(result))]
+            vec![expether::assumed::section(results.assumed.insert(result))]
         }
     })
 }

@@ -3,9 +3,9 @@
 mod expether;
 mod nvme_tsn;
 
-use super::Outcome;
+use super::{Outcome, WRITTEN_BY, json};
+use crate::output::assign_stdout;
 use crate::progress::Progress;
-use crate::stdout::assign_stdout;
 use clap::{Subcommand, ValueEnum};
 use papers::{Failed, Section};
 use report::Page;
@@ -45,8 +45,7 @@ struct Options<P: ValueEnum + Send + Sync + 'static> {
     /// One JSON document instead of tables; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Also write a self-contained page with plots; with - to standard output,
-    /// in place of the text
+    /// Also write a self-contained page with plots; with - to standard output, in place of the text
     #[arg(long, value_name = "FILE")]
     html: Option<Target>,
 }
@@ -59,54 +58,56 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-/// A publication with the document of its results.
-struct Reproduction<'a, D> {
-    /// What the command calls it.
-    name: &'static str,
+/// Version of the document.
+const SCHEMA: u32 = 1;
+
+/// The document of `--json`.
+#[derive(Serialize)]
+struct Document<R> {
+    schema: u32,
     /// Title and authors.
-    citation: &'a str,
-    /// The document of `--json`, to be filled.
-    document: D,
+    source: String,
+    #[serde(flatten)]
+    results: R,
 }
 
-impl<D: Serialize> Reproduction<'_, D> {
-    /// Runs the requested parts, all if none is named, and prints their results.
-    fn run<P>(
-        mut self,
-        options: &Options<P>,
-        mut simulate: impl FnMut(&P, &mut D) -> Result<Vec<Section>, Failed>,
-    ) -> Outcome
-    where
-        P: ValueEnum + PartialEq + Send + Sync,
-    {
-        assign_stdout(options.json, &[("--html", options.html.as_ref())])?;
-        let mut page = Page::new(&format!("farlane reproduce {}", self.name));
-        page.text(&format!("{}: published and simulated.", self.citation));
-        if !options.json {
-            println!("{}\n", self.citation);
+impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
+    /// Runs the requested parts of the publication `name`, all if none is named, and prints their
+    /// results.
+    fn run<R: Default + Serialize>(
+        &self,
+        name: &str,
+        citation: String,
+        simulate: impl Fn(&P, &mut R) -> Result<Vec<Section>, Failed>,
+    ) -> Outcome {
+        assign_stdout(self.json, &[("--html", self.html.as_ref())])?;
+        let mut page = Page::new(&format!("farlane reproduce {name}"));
+        page.text(&format!("{citation}: published and simulated."));
+        if !self.json {
+            println!("{citation}\n");
         }
+        let mut document = Document { schema: SCHEMA, source: citation, results: R::default() };
         let mut progress = Progress::new();
-        let asked = |part: &&P| options.only.is_empty() || options.only.contains(part);
+        let asked = |part: &&P| self.only.is_empty() || self.only.contains(part);
         for part in P::value_variants().iter().filter(asked) {
             let name = part.to_possible_value().map_or_else(String::new, |v| v.get_name().into());
             progress.show(&format!("simulating: {name}"));
-            let sections = simulate(part, &mut self.document)?;
+            let sections = simulate(part, &mut document.results)?;
             progress.done();
             for section in sections {
                 section.write(&mut page);
-                if !options.json {
+                if !self.json {
                     println!("{}", section.text());
                 }
             }
         }
-        let text = crate::commands::json(&self.document);
-        if options.json {
+        let text = json(&document);
+        if self.json {
             println!("{text}");
         }
-        if let Some(target) = &options.html {
+        if let Some(target) = &self.html {
             page.details("JSON", &text);
-            let page = page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")));
-            target.write(&page)?;
+            target.write(&page.finish(WRITTEN_BY))?;
         }
         Ok(())
     }

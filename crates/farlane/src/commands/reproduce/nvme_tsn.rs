@@ -1,14 +1,11 @@
 //! `farlane reproduce nvme-tsn`.
 
-use super::{Options, Reproduction};
+use super::Options;
 use clap::ValueEnum;
 use papers::nvme_tsn::{self, Depth, Parameter, Requests, Speed, Tables, TsnRead, published};
 use papers::{Failed, Row, Section};
 use report::Outcome;
 use serde::Serialize;
-
-/// Version of the document.
-const SCHEMA: u32 = 1;
 
 /// A part of what is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -25,11 +22,9 @@ pub enum Part {
     Mrrs,
 }
 
-/// The document of `--json`.
+/// What came of the parts that ran.
 #[derive(Default, Serialize)]
-struct Document {
-    schema: u32,
-    source: String,
+struct Results {
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Vec<Row>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,39 +39,36 @@ struct Document {
     requests: Option<Requests>,
 }
 
-/// Runs the parts, all if none is named.
+/// Runs the requested parts.
 pub fn run(options: &Options<Part>) -> Outcome {
-    let citation = published().citation();
-    let document = Document { schema: SCHEMA, source: citation.clone(), ..Document::default() };
-    let told = Reproduction { name: "nvme-tsn", citation: &citation, document };
-    told.run(options, |part, document| simulate(*part, document))
+    options.run("nvme-tsn", published().citation(), simulate)
 }
 
-fn simulate(part: Part, document: &mut Document) -> Result<Vec<Section>, Failed> {
+fn simulate(part: &Part, results: &mut Results) -> Result<Vec<Section>, Failed> {
     let published = published();
     Ok(match part {
         Part::Table => {
             let tables: Tables = nvme_tsn::tables(&published)?;
             let sections = vec![tables.section(&published), nvme_tsn::parameter_section()];
-            document.rows = Some(tables.rows);
-            document.parameters = Some(nvme_tsn::parameters());
+            results.rows = Some(tables.rows);
+            results.parameters = Some(nvme_tsn::parameters());
             sections
         }
         Part::TsnRead => {
             let result = nvme_tsn::tsn_read::simulate(&published)?;
-            vec![nvme_tsn::tsn_read::section(document.tsn_read.insert(result))]
+            vec![nvme_tsn::tsn_read::section(results.tsn_read.insert(result))]
         }
         Part::Speeds => {
             let result = nvme_tsn::speeds::simulate()?;
-            vec![nvme_tsn::speeds::section(document.speeds.insert(result))]
+            vec![nvme_tsn::speeds::section(results.speeds.insert(result))]
         }
         Part::Depth => {
             let result = nvme_tsn::depth::simulate()?;
-            vec![nvme_tsn::depth::section(document.depth.insert(result))]
+            vec![nvme_tsn::depth::section(results.depth.insert(result))]
         }
         Part::Mrrs => {
             let result = nvme_tsn::requests::simulate()?;
-            vec![nvme_tsn::requests::section(document.requests.insert(result))]
+            vec![nvme_tsn::requests::section(results.requests.insert(result))]
         }
     })
 }

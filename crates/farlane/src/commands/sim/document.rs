@@ -1,5 +1,6 @@
 //! The document of `--json`, from which the tables are printed as well.
 
+use super::super::rounded;
 use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns};
 use plan::simulate::limits::{self, Assumptions};
 use plan::simulate::requirements;
@@ -60,8 +61,7 @@ pub struct FailedRun {
 }
 
 impl FailedRun {
-    /// With every limit that was watched, or else with those that follow from
-    /// the plan alone.
+    /// With every limit that was watched, or else with those that follow from the plan alone.
     pub fn new(plan: &str, planned: &Planned, assumed: &Assumptions, failed: &Failed) -> Self {
         let known = limits::planned_rows(&planned.config, assumed);
         let rows = if failed.limits.is_empty() { &known } else { &failed.limits };
@@ -213,68 +213,34 @@ pub struct Run {
 }
 
 impl From<stats::Summary> for Latency {
-    fn from(s: stats::Summary) -> Self {
-        Self {
-            n: s.n,
-            min: s.min_ns,
-            mean: s.mean_ns,
-            p50: s.p50_ns,
-            p90: s.p90_ns,
-            p99: s.p99_ns,
-            p99_9: s.p99_9_ns,
-            max: s.max_ns,
-            jitter: s.jitter_ns,
-            peak_to_peak: s.max_ns - s.min_ns,
-        }
+    fn from(summary: stats::Summary) -> Self {
+        let stats::Summary { n, min_ns: min, mean_ns: mean, p50_ns: p50, p90_ns: p90, .. } =
+            summary;
+        let stats::Summary { p99_ns: p99, p99_9_ns: p99_9, max_ns: max, .. } = summary;
+        let (jitter, peak_to_peak) = (summary.jitter_ns, max - min);
+        Self { n, min, mean, p50, p90, p99, p99_9, max, jitter, peak_to_peak }
     }
 }
 
-/// The transfers of all hosts together.
+/// The transfers of all hosts together; jitter is between those of one host.
 fn together(report: &Report) -> Latency {
-    let all: Vec<_> = report.hosts.iter().map(|host| &host.latency).collect();
-    let [first, rest @ ..] = &all[..] else { return Latency::default() };
-    let mut latency = Latency::from(first.summary());
-    let mut histogram = first.histogram().clone();
-    let mut sum = first.sum_ps();
-    let mut steps = u128::from(latency.jitter) * u128::from(latency.n.saturating_sub(1));
-    for other in rest {
-        let summary = other.summary();
-        if summary.n == 0 {
-            continue;
-        }
-        let none = latency.n == 0;
-        latency.min = if none { summary.min_ns } else { latency.min.min(summary.min_ns) };
-        latency.max = latency.max.max(summary.max_ns);
-        latency.n += summary.n;
-        histogram.add(other.histogram()).expect("equal bounds");
-        sum += other.sum_ps();
-        steps += u128::from(summary.jitter_ns) * u128::from(summary.n - 1);
+    let (mut all, mut steps) = (stats::Latency::default(), 0);
+    for host in &report.hosts {
+        all.merge(&host.latency);
+        let stats::Summary { n, jitter_ns, .. } = host.latency.summary();
+        steps += u128::from(jitter_ns) * u128::from(n.saturating_sub(1));
     }
-    if !rest.is_empty() && latency.n > 0 {
-        let at = |quantile| histogram.value_at_quantile(quantile).clamp(latency.min, latency.max);
-        let pairs = u128::from(latency.n).saturating_sub(all.len() as u128).max(1);
-        latency = Latency {
-            mean: (sum / u128::from(latency.n) / 1000) as u64,
-            p50: at(0.5),
-            p90: at(0.9),
-            p99: at(0.99),
-            p99_9: at(0.999),
-            jitter: (steps / pairs) as u64,
-            peak_to_peak: latency.max - latency.min,
-            ..latency
-        };
-    }
-    latency
+    let pairs = all.count().saturating_sub(report.hosts.len() as u64).max(1);
+    Latency { jitter: (steps / u128::from(pairs)) as u64, ..all.summary().into() }
 }
 
 fn per_second(count: u64, span_ns: u64) -> u64 {
     (u128::from(count) * 1_000_000_000 / u128::from(span_ns.max(1))) as u64
 }
 
-/// Jain's index (R. Jain, D.-M. Chiu and W. Hawe, "A Quantitative Measure of
-/// Fairness and Discrimination for Resource Allocation in Shared Computer
-/// Systems", DEC-TR-301, 1984) of what each drive moved a second, to four
-/// digits.
+/// Jain's index (R. Jain, D.-M. Chiu and W. Hawe, "A Quantitative Measure of Fairness and
+/// Discrimination for Resource Allocation in Shared Computer Systems", DEC-TR-301, 1984) of what
+/// each drive moved a second, to four digits.
 fn fairness(report: &Report) -> Option<f64> {
     let rates: Vec<f64> = report
         .hosts
@@ -286,7 +252,7 @@ fn fairness(report: &Report) -> Option<f64> {
         .collect();
     let (sum, squares) = rates.iter().fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
     let index = sum * sum / (rates.len() as f64 * squares);
-    (squares > 0.0).then(|| (index * 1e4).round() / 1e4)
+    (squares > 0.0).then(|| rounded(index, 4))
 }
 
 fn parts(ns: [u64; STAGES]) -> Vec<Part> {

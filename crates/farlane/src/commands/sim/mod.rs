@@ -6,8 +6,8 @@ mod print;
 mod simulate;
 mod sweep;
 
-use super::{Failure, Outcome};
-use crate::stdout::{assign_stdout, file_only};
+use super::{Failure, Outcome, json};
+use crate::output::{assign_stdout, file_only};
 use document::{Document, FailedRun};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
@@ -42,9 +42,8 @@ pub struct Args {
     /// links, gates, sequence diagrams and limits
     #[arg(long, value_name = "OUT.HTML", conflicts_with = "sweep")]
     report: Option<Target>,
-    /// Completion timeout of the drive, a range of Device Control 2:
-    /// 50us-50ms, 50us-100us, 1ms-10ms, 16ms-55ms, 65ms-210ms, 260ms-900ms,
-    /// 1s-3.5s, 4s-13s, 17s-64s
+    /// Completion timeout of the drive, a range of Device Control 2: 50us-50ms, 50us-100us,
+    /// 1ms-10ms, 16ms-55ms, 65ms-210ms, 260ms-900ms, 1s-3.5s, 4s-13s, 17s-64s
     #[arg(long, value_name = "RANGE", default_value = "50us-50ms", value_parser = range)]
     completion_timeout: CompletionTimeout,
     /// Seed of all randomness, instead of the plan's
@@ -67,9 +66,6 @@ pub struct Args {
 
 /// Runs the command; yields whether the plan's requirements are met. A sweep tries what may
 /// miss them, so they do not count there.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args) -> Result<bool, Failure> {
     let outputs = [
         ("--pcapng", args.pcapng.as_ref()),
@@ -106,7 +102,10 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
         Ok(documents) => documents,
         Err((at, failed)) => {
             if args.json {
-                print(&FailedRun::new(&name, &plans[at], &requested.assumed, &failed))?;
+                println!(
+                    "{}",
+                    json(&FailedRun::new(&name, &plans[at], &requested.assumed, &failed))
+                );
             }
             return Err(Failure(failed.why));
         }
@@ -114,7 +113,7 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
     let mut document = documents.remove(0);
     document.runs = documents.iter().map(Document::as_run).collect();
     if args.json {
-        print(&document)?;
+        println!("{}", json(&document));
     } else {
         print!("{}", print::text(&document));
     }
@@ -150,9 +149,4 @@ fn built(args: &Args, plan: &Plan) -> Result<Planned, Failure> {
 fn seeds(args: &Args, planned: &Planned) -> Vec<Planned> {
     let run = |number| planned.clone().with_seed(planned.config.seed.wrapping_add(number));
     (0..args.runs.unwrap_or(planned.runs)).map(run).collect()
-}
-
-fn print(value: &impl serde::Serialize) -> Outcome {
-    println!("{}", crate::commands::json(value));
-    Ok(())
 }

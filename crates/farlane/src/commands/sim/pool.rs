@@ -11,9 +11,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Runs all of them, the first with what is `requested`; documents come in the order of the plans.
-///
-/// # Errors
-/// That of the first plan that has one, with its place.
+/// The error is that of the first plan that has one, with its place.
 pub fn run_all(
     name: &str,
     plans: &[Planned],

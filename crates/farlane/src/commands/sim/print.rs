@@ -1,6 +1,6 @@
 //! Results for people.
 
-use super::document::{Document, Latency, Part, Recorded, Stream};
+use super::document::{Document, Latency, Link, Part, Recorded, Stream, Tunnel};
 use plan::simulate::requirements;
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -164,30 +164,28 @@ fn segments(document: &Document) -> String {
     format!("{}\n", out.trim_end())
 }
 
+const LINKS: [Column<Link>; 4] = [
+    ("link", Left, |link| link.link.clone()),
+    ("utilisation", Right, |link| {
+        format!("{}.{:02} %", link.utilisation_ppm / 10_000, link.utilisation_ppm / 100 % 100)
+    }),
+    ("packets", Right, |link| link.packets.to_string()),
+    ("bytes", Right, |link| link.bytes.to_string()),
+];
+
+const TUNNELS: [Column<Tunnel>; 4] = [
+    ("tunnel", Left, |tunnel| tunnel.tunnel.clone()),
+    ("frames", Right, |tunnel| tunnel.frames.to_string()),
+    ("TLPs", Right, |tunnel| tunnel.tlps.to_string()),
+    ("TLPs/frame", Right, |tunnel| format!("{:.2}", tunnel.tlps_per_frame)),
+];
+
 fn links(document: &Document) -> String {
     let names = document.links.iter().map(|link| link.link.chars().count());
-    let width = names.max().unwrap_or(0).max(16);
-    let mut out =
-        format!("\n{:<width$} {:>12} {:>9} {:>12}\n", "link", "utilisation", "packets", "bytes");
-    for link in &document.links {
-        let percent =
-            format!("{}.{:02} %", link.utilisation_ppm / 10_000, link.utilisation_ppm / 100 % 100);
-        out += &format!(
-            "{:<width$} {percent:>12} {:>9} {:>12}\n",
-            link.link, link.packets, link.bytes
-        );
-    }
+    let widths = [names.max().unwrap_or(0).max(16), 12, 9, 12];
+    let mut out = format!("\n{}", Table::of(&LINKS, &document.links).fixed(&widths));
     if !document.tunnels.is_empty() {
-        out += &format!(
-            "\n{:<width$} {:>12} {:>9} {:>12}\n",
-            "tunnel", "frames", "TLPs", "TLPs/frame"
-        );
-    }
-    for tunnel in &document.tunnels {
-        out += &format!(
-            "{:<width$} {:>12} {:>9} {:>12.2}\n",
-            tunnel.tunnel, tunnel.frames, tunnel.tlps, tunnel.tlps_per_frame
-        );
+        out += &format!("\n{}", Table::of(&TUNNELS, &document.tunnels).fixed(&widths));
     }
     out
 }

@@ -25,9 +25,7 @@ pub struct RunProgress {
 }
 
 /// Builds the world of `config`, lets `observers` watch it, and runs it to its end; `pace` follows.
-///
-/// # Errors
-/// One line that says why it did not end.
+/// The error is one line that says why it did not end.
 pub fn simulate(
     config: &Config,
     observers: Vec<Box<dyn Observer>>,
@@ -162,9 +160,6 @@ pub struct Results {
 
 /// Runs a simulation and collects the durations of its commands; limits only if
 /// something is `requested`.
-///
-/// # Errors
-/// As [`simulate`], and those of files.
 pub fn simulate_plan(
     name: &str,
     plan: &Planned,

@@ -2,7 +2,8 @@
 
 use super::document::Document;
 use super::print::us;
-use super::{Args, Failure, Outcome, built, pool, print};
+use super::{Args, Failure, Outcome, built, json, pool};
+use crate::commands::finish;
 use plan::simulate::OutputFiles;
 use plan::{Plan, Planned};
 use report::{Align, Axis, Page, Plot, Scale, Series, Table, time};
@@ -18,9 +19,6 @@ struct Sweep {
 }
 
 /// Runs every combination.
-///
-/// # Errors
-/// One line for the user.
 pub fn run(args: &Args, plan: &Plan) -> Outcome {
     let sweeps = args.sweep.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
     let points = product(&sweeps);
@@ -56,9 +54,10 @@ pub fn run(args: &Args, plan: &Plan) -> Outcome {
         target.write(&page(args, &sweeps, &points, &documents))?;
     }
     if args.json {
-        return print(&documents);
+        println!("{}", json(&documents));
+    } else {
+        print!("{}", text(&sweeps, &points, &documents));
     }
-    print!("{}", text(&sweeps, &points, &documents));
     Ok(())
 }
 
@@ -150,9 +149,7 @@ fn page(args: &Args, sweeps: &[Sweep], points: &[Vec<String>], documents: &[Docu
         (figure.0.to_owned(), small.clone(), plot)
     });
     page.figures(&figures.collect::<Vec<_>>());
-    page.section("Data");
-    page.details("JSON", &crate::commands::json(documents));
-    page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")))
+    finish(page, "JSON", documents)
 }
 
 /// What is plotted: name, value, and text of a value.
@@ -169,8 +166,7 @@ const FIGURES: [Figure; 4] = [
     ("Fairness", |document| document.fairness, |index| format!("{index:.2}")),
 ];
 
-/// The first key from left to right, a line for each combination of the
-/// others.
+/// The first key from left to right, a line for each combination of the others.
 fn plot(
     (title, of, format): &Figure,
     sweeps: &[Sweep],

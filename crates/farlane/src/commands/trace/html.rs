@@ -23,10 +23,7 @@ const MOST_ROWS: usize = 20;
 /// Points of a time series.
 const BINS: u64 = 60;
 
-/// The whole page.
-///
-/// # Errors
-/// As [`Run::analyse`]: single commands are looked up in a second pass.
+/// The whole page. Fails as [`Run::analyse`]: single commands are looked up in a second pass.
 pub fn page(report: &Report, ranking: Ranking) -> Result<String, Failure> {
     let types = ranking.ranked();
     let io = types.iter().filter(|(_, this)| this.io).count();

@@ -127,10 +127,7 @@ fn entry(shown: &Shown) -> Entry<'_> {
     }
 }
 
-/// One JSON document on stdout.
-///
-/// # Errors
-/// If nobody takes it.
+/// One JSON document on stdout. Fails if nobody takes it.
 pub fn print(report: &Report) -> Outcome {
     let document = Document {
         schema: SCHEMA,

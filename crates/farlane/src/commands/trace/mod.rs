@@ -6,15 +6,14 @@ mod print;
 mod ranking;
 
 use super::{Failure, Outcome};
-use crate::output;
-use crate::stdout::assign_stdout;
+use crate::output::{self, assign_stdout};
 use analysis::commands::{Command, Counters, Event};
 use analysis::trace::capture::{Capture, Written};
 use analysis::trace::{
     Anomalies, DriveTiming, Finding, Leg, Opcode, Run, Selection, Span, Statistics, chart,
     parse_time, path, perfetto,
 };
-use report::target::{Sink, Target};
+use report::target::Target;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use wire::Bdf;
@@ -79,9 +78,8 @@ pub struct Args {
     /// Print every TLP, not only the first and the last of equal ones
     #[arg(long)]
     unfold: bool,
-    /// Also draw the first command shown as a sequence diagram. With - for
-    /// FILE, this option or one of the next three writes to standard output,
-    /// in place of the text
+    /// Also draw the first command shown as a sequence diagram. With - for FILE, this option or one
+    /// of the next three writes to standard output, in place of the text
     #[arg(long, value_name = "FILE")]
     svg: Option<Target>,
     /// Also write the commands that fit for Perfetto, as Chrome trace events
@@ -151,16 +149,6 @@ impl Args {
         }
     }
 
-    fn assign_stdout(&self) -> Outcome {
-        let options = [
-            ("--svg", self.svg.as_ref()),
-            ("--perfetto", self.perfetto.as_ref()),
-            ("--pcapng", self.pcapng.as_ref()),
-            ("--html", self.html.as_ref()),
-        ];
-        assign_stdout(self.json, &options)
-    }
-
     fn limit(&self) -> usize {
         if self.svg.is_some() && self.limit.is_none() {
             return 1;
@@ -176,15 +164,21 @@ impl Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    args.assign_stdout()?;
+    let targets = [
+        ("--svg", args.svg.as_ref()),
+        ("--perfetto", args.perfetto.as_ref()),
+        ("--pcapng", args.pcapng.as_ref()),
+        ("--html", args.html.as_ref()),
+    ];
+    assign_stdout(args.json, &targets)?;
     let mut ranking = args.html.as_ref().map(|_| ranking::Ranking::default());
     let report = collect(args, ranking.as_mut())?;
     if let Some(path) = &args.svg {
-        draw(&report, path)?;
+        let shown = report.shown.first().ok_or_else(|| Failure("no command fits".into()))?;
+        path.write(&chart::chart(&report.run, &shown.command))?;
     }
     if let (Some(path), Some(ranking)) = (&args.html, ranking) {
-        let page = html::page(&report, ranking)?;
-        path.write(&page)?;
+        path.write(&html::page(&report, ranking)?)?;
     }
     if args.json {
         json::print(&report)
@@ -200,20 +194,6 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-/// The sequence diagram of the first command shown.
-fn draw(report: &Report, target: &Target) -> Outcome {
-    let shown = report.shown.first().ok_or_else(|| Failure("no command fits".into()))?;
-    let svg = chart::chart(&report.run, &shown.command);
-    target.write(&svg)
-}
-
-type Perfetto = (perfetto::Writer<Sink>, Target);
-
-fn begin_perfetto(target: &Target) -> Result<Perfetto, Failure> {
-    let writer = perfetto::Writer::new(target.create()?);
-    Ok((writer.map_err(|error| target.failed(&error))?, target.clone()))
-}
-
 /// The TLPs as a capture.
 fn capture(run: &Run, capture: &Capture, target: &Target) -> Result<Written, Failure> {
     let (written, mut file) = capture.write(run, target.create_binary()?)?;
@@ -226,7 +206,11 @@ fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Re
     let (selection, limit) = (args.selection(), args.limit());
     let (mut shown, mut selected, mut all) = (Vec::new(), 0, 0);
     let (mut statistics, mut anomalies) = (Statistics::default(), Anomalies::default());
-    let mut perfetto = args.perfetto.as_ref().map(begin_perfetto).transpose()?;
+    let begin = |target: &Target| -> Result<_, Failure> {
+        let writer = perfetto::Writer::new(target.create()?);
+        Ok((writer.map_err(|error| target.failed(&error))?, target.clone()))
+    };
+    let mut perfetto = args.perfetto.as_ref().map(begin).transpose()?;
     let mut labels = args.pcapng.as_ref().map(|_| Capture::default());
     let (counters, unreadable) = run.analyse(|found, counters| {
         anomalies.observe(&found);
@@ -261,9 +245,7 @@ fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Re
     if let Some((writer, target)) = perfetto {
         writer.finish().map_err(|error| target.failed(&error))?;
     }
-    let captured = match (&labels, &args.pcapng) {
-        (Some(labels), Some(path)) => Some(capture(&run, labels, path)?),
-        _ => None,
-    };
+    let captured = labels.zip(args.pcapng.as_ref());
+    let captured = captured.map(|(labels, target)| capture(&run, &labels, target)).transpose()?;
     Ok(Report { run, shown, selected, all, statistics, anomalies, counters, unreadable, captured })
 }

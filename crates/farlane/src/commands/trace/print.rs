@@ -11,9 +11,6 @@ use wire::Duration;
 use wire::trace::NodeRole;
 
 /// Everything.
-///
-/// # Errors
-/// As `out`.
 pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()> {
     write!(out, "{}", nodes(&report.run))?;
     let options = Options { fold: !args.unfold };

@@ -69,10 +69,7 @@ impl Type {
     }
 }
 
-/// The commands with these numbers.
-///
-/// # Errors
-/// As [`Run::analyse`].
+/// The commands with these numbers. Fails as [`Run::analyse`].
 pub fn commands(run: &Run, numbers: &[u64]) -> Result<BTreeMap<u64, Command>, Failure> {
     let mut found = BTreeMap::new();
     let mut number = 0;

@@ -2,8 +2,7 @@
 
 use crate::stock_guest::guest::Guest;
 use crate::stock_guest::workload;
-use crate::support::folder;
-use crate::support::node::{HostNode, Node};
+use crate::support::{HostNode, Node, folder};
 
 #[test]
 fn a_guest_that_reboots_finds_its_drive_and_takes_new_contents() {

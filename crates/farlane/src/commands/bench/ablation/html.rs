@@ -3,6 +3,7 @@
 use super::super::print::us;
 use super::Ablation;
 use super::print::{Check, Document, GAIN, Gain, LatencyPair, RUN, SetupRun, or};
+use crate::commands::finish;
 use report::Align::{Left, Right};
 use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
@@ -13,12 +14,9 @@ pub fn page(all: &Ablation, document: &Document) -> String {
     let rounds = document.runs.first().map_or(0, |run| run.run.rounds);
     page.text(&format!(
         "Policies side by side at a payload of {} bytes: medians over {rounds} interleaved rounds, \
-         both ends on one machine. Raw floor of the same run ({}): 64-byte TCP round trip, median \
-         {:.2} µs; one-way TCP stream {:.0} MB/s.",
+         both ends on one machine. {}",
         all.mps,
-        document.floor.wait,
-        document.floor.tcp_pingpong_64b_p50_ns as f64 / 1e3,
-        document.floor.tcp_stream_bytes_per_s as f64 / 1e6,
+        document.floor.sentence(),
     ));
     page.table(&Table::of(&[&RUN[..], &RUN_FIGURES].concat(), &document.runs));
     page.section("Gain over per-tlp");
@@ -39,10 +37,7 @@ pub fn page(all: &Ablation, document: &Document) -> String {
         page.section("What the link lets pass");
         page.table(&Table::of(&CHECK, &document.link_check));
     }
-    page.section("Data");
-    let text = crate::commands::json(document);
-    page.details("JSON, with percentiles", &text);
-    page.finish(&format!("Written by farlane {}.", env!("CARGO_PKG_VERSION")))
+    finish(page, "JSON, with percentiles", document)
 }
 
 const RUN_FIGURES: [Column<SetupRun>; 6] = [

@@ -12,7 +12,7 @@ use super::{Args, Floor};
 use crate::floor;
 use crate::progress::Progress;
 use live::{Clock, Waiting};
-use network::MeasuredRate;
+use print::{Check, LatencyPair};
 use setup::Setup;
 use std::fmt;
 use switch::aggregate::Policy;
@@ -57,24 +57,15 @@ pub const RATE: Rate = Rate { bits_per_second: 100_000_000, burst: 1 };
 /// Pairs of rounds that compare latencies.
 const PAIRS: usize = 20;
 
-/// Latencies of one command at a time, per-tlp and adaptive in turn.
-pub struct Pairs {
-    pub link: Link,
-    pub transport: Transport,
-    pub rw: &'static str,
-    /// Medians in nanoseconds.
-    pub pairs: Vec<(u64, u64)>,
-}
-
 /// Everything measured.
 pub struct Ablation {
     pub waiting: Waiting,
     pub mps: u16,
     pub floor: Floor,
     pub setups: Vec<Setup>,
-    pub pairs: Vec<Pairs>,
+    pub latencies: Vec<LatencyPair>,
     /// The measured rate of the limited link: proof that its token bucket counts right.
-    pub check: Vec<MeasuredRate>,
+    pub check: Vec<Check>,
 }
 
 /// Runs the command.
@@ -96,7 +87,7 @@ pub fn run(args: &Args, waiting: Waiting) -> Outcome {
         mps,
         floor: Floor::default(),
         setups: setups(args, clock, waiting, mps, &mut progress)?,
-        pairs: Vec::new(),
+        latencies: Vec::new(),
         check: Vec::new(),
     };
     for setup in &all.setups {
@@ -121,7 +112,7 @@ pub fn run(args: &Args, waiting: Waiting) -> Outcome {
         }
     }
     let pair_span = Duration::from_ms(if args.quick { 20 } else { 100 });
-    all.pairs = pairs(&mut all.setups, pair_span, &mut progress)?;
+    all.latencies = latencies(&mut all.setups, pair_span, &mut progress)?;
     progress.done();
     let document = print::document(&all);
     if args.json {
@@ -149,7 +140,7 @@ fn setups(
     };
     let cases: Vec<_> = setup::cases()
         .into_iter()
-        .filter(|case| args.wants(super::Path::Tunnelled, case))
+        .filter(|case| args.selects(super::Path::Tunnelled, case))
         .collect();
     if cases.is_empty() {
         return Err(Failure("no workload fits --rw and --iodepth together: read and write at 8, randread and randwrite at 1".into()));
@@ -179,11 +170,11 @@ fn setups(
 }
 
 /// Latencies of one command at a time where both policies are there.
-fn pairs(
+fn latencies(
     setups: &mut [Setup],
     span: Duration,
     progress: &mut Progress,
-) -> Result<Vec<Pairs>, Failure> {
+) -> Result<Vec<LatencyPair>, Failure> {
     let mut all = Vec::new();
     let with = |policy: Policy| {
         let found = setups.iter().enumerate().filter(move |(_, setup)| setup.policy == policy);
@@ -209,7 +200,7 @@ fn pairs(
                 }
                 pairs.push((p50[0], p50[1]));
             }
-            all.push(Pairs { link, transport, rw: case.rw, pairs });
+            all.push(print::latency(&setups[one], case.rw, &pairs));
         }
     }
     Ok(all)

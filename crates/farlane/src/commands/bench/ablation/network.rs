@@ -2,6 +2,7 @@
 //! namespaces that end with the command.
 
 use super::Transport;
+use super::print::Check;
 use super::wire_cost::{MTU, WIRE, wire};
 use live::Clock;
 use live::net::{Address, ETHERNET, Filter, Interface, Namespace, PacketSocket, Station};
@@ -16,7 +17,8 @@ pub struct TestNetwork {
     pub near: Namespace,
     /// The device's namespace.
     pub far: Namespace,
-    far_address: Address,
+    /// Where the device node listens.
+    pub far_address: Address,
     near_interface: &'static str,
 }
 
@@ -30,11 +32,8 @@ const BURST: u32 = 16 << 10;
 const QUEUE: u32 = 1 << 20;
 
 impl TestNetwork {
-    /// Loopback: of this machine for TCP, of a namespace for raw Ethernet, for
-    /// an Ethernet has no ports and so carries one device node.
-    ///
-    /// # Errors
-    /// If there may be no namespace.
+    /// Loopback: of this machine for TCP, of a namespace for raw Ethernet, for an Ethernet has no
+    /// ports and so carries one device node. Fails if there may be no namespace.
     pub fn loopback(transport: Transport) -> Result<Self, Failure> {
         let (near, far, far_address) = match transport {
             Transport::Tcp => {
@@ -51,10 +50,7 @@ impl TestNetwork {
         Ok(Self { near, far, far_address, near_interface: "lo" })
     }
 
-    /// A cable between two namespaces.
-    ///
-    /// # Errors
-    /// If there may be none, or `ip` is missing.
+    /// A cable between two namespaces. Fails if there may be none, or `ip` is missing.
     pub fn cable(transport: Transport) -> Result<Self, Failure> {
         let (near, far) = (Namespace::new()?, Namespace::new()?);
         near.cable(NEAR, &far, FAR)?;
@@ -71,11 +67,6 @@ impl TestNetwork {
         Ok(Self { near, far, far_address, near_interface: NEAR })
     }
 
-    /// Where the device node listens.
-    pub fn listen_address(&self) -> &Address {
-        &self.far_address
-    }
-
     /// Where the host finds a device node that listens on `address`.
     pub fn peer(&self, address: &Address) -> Address {
         match address {
@@ -86,11 +77,8 @@ impl TestNetwork {
         }
     }
 
-    /// Limits a cable in both directions: a token bucket that counts what a
-    /// frame costs on a wire beside what the kernel sees of it.
-    ///
-    /// # Errors
-    /// If `tc` is missing or refuses.
+    /// Limits a cable in both directions: a token bucket that counts what a frame costs on a wire
+    /// beside what the kernel sees of it. Fails if `tc` is missing or refuses.
     pub fn limit(&self, rate: Rate) -> Result<(), Failure> {
         let (bits, least) = (rate.bits_per_second, wire(0));
         for (place, interface) in [(&self.near, NEAR), (&self.far, FAR)] {
@@ -103,21 +91,9 @@ impl TestNetwork {
     }
 }
 
-/// The rate of a limited veth pair, measured with frames of one size.
-#[derive(Clone, Copy, Debug)]
-pub struct MeasuredRate {
-    /// Bytes behind the Ethernet header.
-    pub payload: usize,
-    /// Bits of wire a second: frames times what each costs.
-    pub bits_per_second: f64,
-}
-
-/// Sends frames of several sizes as fast as a limited cable takes them: the
-/// rate must be the same for all, or the bucket does not count what it should.
-///
-/// # Errors
-/// If there may be no cable.
-pub fn check(clock: Clock, rate: Rate, span: Duration) -> Result<Vec<MeasuredRate>, Failure> {
+/// Sends frames of several sizes as fast as a limited cable takes them: the rate must be the same
+/// for all, or the bucket does not count what it should. Fails if there may be no cable.
+pub fn check(clock: Clock, rate: Rate, span: Duration) -> Result<Vec<Check>, Failure> {
     let place = TestNetwork::cable(Transport::Raw)?;
     place.limit(rate)?;
     let interface = place.near.enter(|| Interface::find(NEAR))??;
@@ -134,7 +110,7 @@ pub fn check(clock: Clock, rate: Rate, span: Duration) -> Result<Vec<MeasuredRat
         let frames = send(clock, &mut socket, &frame, start + span)?;
         let seconds = (clock.now() - start).as_ns() as f64 / 1e9;
         let bits_per_second = frames as f64 * wire(payload) as f64 * 8.0 / seconds;
-        passed.push(MeasuredRate { payload, bits_per_second });
+        passed.push(Check { frame_payload: payload, wire_bits_per_s: bits_per_second.round() });
     }
     Ok(passed)
 }

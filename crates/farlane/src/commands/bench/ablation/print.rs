@@ -2,7 +2,8 @@
 
 use super::super::print::{FloorEntry, Run, floor, median, percent_of_pairs, run, us};
 use super::wire_cost::Cost;
-use super::{Ablation, Link, Pairs, Setup};
+use super::{Ablation, Link, Setup};
+use crate::commands::rounded;
 use nvme::initiator::Op;
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -51,7 +52,7 @@ pub struct Gain {
 }
 
 /// One command at a time, per-tlp and adaptive in pairs.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct LatencyPair {
     pub transport: String,
     pub link: String,
@@ -64,31 +65,24 @@ pub struct LatencyPair {
     pub change_percent_q3: f64,
 }
 
-/// The measured rate of the limited link with frames of one size.
-#[derive(Serialize)]
+/// The measured rate of the limited link with frames of one size: frames times what each costs.
+#[derive(Clone, Serialize)]
 pub struct Check {
+    /// Bytes behind the Ethernet header.
     pub frame_payload: usize,
     pub wire_bits_per_s: f64,
-}
-
-fn round1(value: f64) -> f64 {
-    (value * 10.0).round() / 10.0
 }
 
 /// Medians and ratios of what was measured.
 pub fn document(all: &Ablation) -> Document {
     let floor = floor(all.waiting, &all.floor);
     let runs = all.setups.iter().flat_map(|setup| setup_runs(setup, &floor)).collect();
-    let check = |passed: &super::MeasuredRate| Check {
-        frame_payload: passed.payload,
-        wire_bits_per_s: passed.bits_per_second.round(),
-    };
     Document {
         schema: SCHEMA,
         runs,
         gains: gains(all),
-        latencies: all.pairs.iter().map(latency).collect(),
-        link_check: all.check.iter().map(check).collect(),
+        latencies: all.latencies.clone(),
+        link_check: all.check.clone(),
         floor,
     }
 }
@@ -100,7 +94,7 @@ fn setup_runs(setup: &Setup, floor: &FloorEntry) -> Vec<SetupRun> {
         transport: setup.transport.to_string(),
         link: setup.link.to_string(),
         run: run(series, floor),
-        tlps_per_frame: round1(*tlps as f64 / (*frames).max(1) as f64),
+        tlps_per_frame: rounded(*tlps as f64 / (*frames).max(1) as f64, 1),
     })
     .collect()
 }
@@ -130,7 +124,7 @@ fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<Gai
     let cost = Cost::of(setup.transport, op, mps);
     let share = |bytes_per_s: f64, wire: f64| match setup.link {
         Link::Veth(rate) => {
-            Some(round1(bytes_per_s / mps as f64 * wire * 800.0 / rate.bits_per_second as f64))
+            Some(rounded(bytes_per_s / mps as f64 * wire * 800.0 / rate.bits_per_second as f64, 1))
         }
         Link::Loopback => None,
     };
@@ -141,29 +135,30 @@ fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<Gai
         transport: setup.transport.to_string(),
         link: setup.link.to_string(),
         rw,
-        gain_percent: round1(100.0 * gain),
+        gain_percent: rounded(100.0 * gain, 1),
         wire_bytes_alone: counted.then_some(cost.alone),
-        wire_bytes_together: counted.then_some(round1(cost.together)),
-        most_percent: counted.then_some(round1(100.0 * most)),
-        reached_percent: counted.then_some(round1(100.0 * gain / most)),
+        wire_bytes_together: counted.then_some(rounded(cost.together, 1)),
+        most_percent: counted.then_some(rounded(100.0 * most, 1)),
+        reached_percent: counted.then_some(rounded(100.0 * gain / most, 1)),
         link_share_per_tlp: share(alone, cost.alone),
         link_share: share(together, cost.together),
     })
 }
 
-fn latency(pairs: &Pairs) -> LatencyPair {
-    let changes = percent_of_pairs(&pairs.pairs);
-    let p50 = |of: fn(&(u64, u64)) -> u64| median(&pairs.pairs.iter().map(of).collect::<Vec<_>>());
+/// What pairs of medians in nanoseconds say, per-tlp and adaptive.
+pub fn latency(setup: &Setup, rw: &'static str, pairs: &[(u64, u64)]) -> LatencyPair {
+    let [change_percent_q1, change_percent, change_percent_q3] = percent_of_pairs(pairs);
+    let p50 = |of: fn(&(u64, u64)) -> u64| median(&pairs.iter().map(of).collect::<Vec<_>>());
     LatencyPair {
-        transport: pairs.transport.to_string(),
-        link: pairs.link.to_string(),
-        rw: pairs.rw,
-        pairs: pairs.pairs.len(),
+        transport: setup.transport.to_string(),
+        link: setup.link.to_string(),
+        rw,
+        pairs: pairs.len(),
         p50_per_tlp_ns: p50(|pair| pair.0),
         p50_adaptive_ns: p50(|pair| pair.1),
-        change_percent: changes[1],
-        change_percent_q1: changes[0],
-        change_percent_q3: changes[2],
+        change_percent,
+        change_percent_q1,
+        change_percent_q3,
     }
 }
 
@@ -192,13 +187,13 @@ pub const RUN: [Column<SetupRun>; 5] = [
     ("link", Left, |setup| setup.link.clone()),
     ("transport", Left, |setup| setup.transport.clone()),
     ("aggregation", Left, |setup| setup.aggregation.clone()),
-    ("workload", Left, |setup| setup.run.workload()),
+    ("workload", Left, |setup| setup.run.case.name()),
     ("MB/s", Right, |setup| format!("{:.2}", setup.run.bytes_per_s / 1e6)),
 ];
 
 const RUN_FIGURES: [Column<SetupRun>; 4] = [
     ("min-max", Right, |setup| {
-        let mb = |iops: f64| iops * f64::from(setup.run.bs) / 1e6;
+        let mb = |iops: f64| iops * f64::from(setup.run.case.bs) / 1e6;
         format!("{:.2}-{:.2}", mb(setup.run.iops_min), mb(setup.run.iops_max))
     }),
     ("TLPs/frame", Right, |setup| format!("{:.1}", setup.tlps_per_frame)),

@@ -47,10 +47,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Brings both ends up and writes the drive.
-    ///
-    /// # Errors
-    /// If one does not come up.
+    /// Brings both ends up and writes the drive. Fails if one does not come up.
     pub fn new(
         clock: Clock,
         waiting: Waiting,
@@ -63,12 +60,11 @@ impl Setup {
             Link::Veth(_) => TestNetwork::cable(transport)?,
         };
         let local = LocalLink { clock, waiting, max_payload: mps, aggregation: policy };
-        let listen = place.listen_address().clone();
-        let start = || Node::device_at(&listen, local, 0, DRIVE, TraceArgs::default());
+        let start = || Node::device(&place.far_address, local, 0, DRIVE, TraceArgs::default());
         let node = place.far.enter(start)??;
-        let peer = place.peer(&node.address());
+        let peer = place.peer(&node.address);
         let load = place.near.enter(|| {
-            let rig = local::host(local, &settings(), &[peer], Tracer::default())?;
+            let rig = local::host(local, settings(), &[peer], Tracer::default())?;
             LoadGenerator::new(mps, rig, DRIVE)
         })??;
         let series = cases.iter().map(|case| Series {
@@ -83,9 +79,6 @@ impl Setup {
     }
 
     /// One round of case number `index`.
-    ///
-    /// # Errors
-    /// If a command fails.
     pub fn round(&mut self, index: usize, span: Duration) -> Result<(), Failure> {
         let before = self.counters();
         let series = &mut self.series[index];
@@ -105,9 +98,6 @@ impl Setup {
 
     /// The median latency of case number `index` over a round that no
     /// other result uses, in nanoseconds.
-    ///
-    /// # Errors
-    /// If a command fails.
     pub fn p50(&mut self, index: usize, span: Duration) -> Result<u64, Failure> {
         let case = self.series[index].case;
         let round = self.load.round(case, span, &mut Latency::default())?;
@@ -116,6 +106,6 @@ impl Setup {
     }
 
     fn counters(&self) -> Counters {
-        self.load.attached().upstream().tunnel(0).counters()
+        self.load.rig.machine.attached().upstream().tunnel(0).counters()
     }
 }

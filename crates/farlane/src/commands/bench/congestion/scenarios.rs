@@ -1,6 +1,7 @@
 //! What is simulated.
 
 use super::Run;
+use crate::commands::rounded;
 use report::Failure;
 use sim::ethernet::Rate;
 use sim::ethernet::port::RateStep;
@@ -150,7 +151,7 @@ impl Scenario {
         };
         let mut run = self.blank(report.waits.summary(), longest);
         run.bits_per_s = report.line_rate(BOTTLENECK, from, end);
-        run.utilisation_percent = Some(tenths(run.bits_per_s as f64 * 100.0 / LINE as f64));
+        run.utilisation_percent = Some(rounded(run.bits_per_s as f64 * 100.0 / LINE as f64, 1));
         if let Kind::Step = self.kind {
             let back = report.time_to_rate(BOTTLENECK, LINE / 10 * 9, from);
             run.back_us = back.map(|span| us(span.as_ns()));
@@ -181,7 +182,7 @@ impl Scenario {
         let load = load.expect("the host's cable").load;
         let bits = u128::from(8 * (load.bytes + 12 * load.packets));
         run.bits_per_s = (bits * 1_000_000_000_000 / u128::from(host.span.as_ps())) as u64;
-        run.utilisation_percent = Some(tenths(run.bits_per_s as f64 * 100.0 / rate as f64));
+        run.utilisation_percent = Some(rounded(run.bits_per_s as f64 * 100.0 / rate as f64, 1));
         let commands = host.latency.summary();
         run.command_p50_us = Some(us(commands.p50_ns));
         run.command_p99_us = Some(us(commands.p99_ns));
@@ -231,9 +232,5 @@ fn longest(waits: &Latency) -> Duration {
 }
 
 fn us(ns: u64) -> f64 {
-    tenths(ns as f64 / 1e3)
-}
-
-fn tenths(value: f64) -> f64 {
-    (value * 10.0).round() / 10.0
+    rounded(ns as f64 / 1e3, 1)
 }

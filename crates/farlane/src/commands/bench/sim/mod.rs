@@ -1,9 +1,9 @@
 //! `farlane bench sim`: how fast the simulator is.
 
-mod memory;
 mod ns3;
 
 use super::cpu::CpuTime;
+use crate::commands::{json, rounded};
 use crate::progress::Progress;
 use report::{Failure, Outcome};
 use serde::Serialize;
@@ -120,7 +120,7 @@ pub fn run(args: &Args) -> Outcome {
     let span = Duration::from_ms(args.time);
     progress.show("a tenth of a round");
     round(Duration::from_us(args.time * 100))?;
-    let tenth = memory::peak()?;
+    let tenth = peak_memory()?;
     let mut rounds = Vec::new();
     let began = Instant::now();
     for number in 1..=args.rounds {
@@ -130,7 +130,7 @@ pub fn run(args: &Args) -> Outcome {
         progress.show(&format!("round {number} of {}", args.rounds));
         rounds.push(round(span)?);
     }
-    let peak = memory::peak()?;
+    let peak = peak_memory()?;
     rounds.sort_by(|a, b| a.wall.total_cmp(&b.wall));
     let median = &rounds[rounds.len() / 2];
     let reference = match args.ns3 {
@@ -143,7 +143,7 @@ pub fn run(args: &Args) -> Outcome {
     progress.done();
     let document = document(median, tenth, peak, reference.as_ref());
     if args.json {
-        println!("{}", crate::commands::json(&document));
+        println!("{}", json(&document));
     } else {
         print(args, &document, median);
     }
@@ -151,7 +151,7 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 fn document(round: &Round, tenth: u64, peak: u64, reference: Option<&ns3::Run>) -> Document {
-    let three = |value: f64| (value * 1e3).round() / 1e3;
+    let three = |value| rounded(value, 3);
     Document {
         schema: SCHEMA,
         events_per_s: (round.events as f64 / round.wall).round(),
@@ -197,4 +197,15 @@ fn print(args: &Args, document: &Document, round: &Round) {
         reference / document.wall_s_per_sim_s,
         cpu / document.cpu_s_per_sim_s
     );
+}
+
+/// Bytes of the largest resident set of this process: `VmHWM` in `/proc/self/status`
+/// (proc_pid_status(5)).
+fn peak_memory() -> Result<u64, Failure> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().strip_suffix("kB"))
+        .and_then(|number| number.trim().parse::<u64>().ok())
+        .map(|kib| kib * 1024)
+        .ok_or_else(|| Failure("/proc/self/status has no VmHWM".into()))
 }
