@@ -235,8 +235,7 @@ impl Jobs {
                 owners.resize(index + 1, None);
             }
             owners[index] = Some((number, slot));
-            let key =
-                CommandKey { drive: part.drive as u16, queue: queue as u16 + 1, id: id.get() };
+            let key = CommandKey::new(part.drive, queue, id.get());
             let Part { offset, length, .. } = *part;
             let submission = Submission { key, since, op, offset, buffer, length };
             tracker.submit(now, submission);
@@ -263,8 +262,7 @@ impl Jobs {
             let job = &mut self.jobs[number];
             job.cpu = job.cpu.max(now) + self.config.complete;
             let at = job.cpu;
-            let key =
-                CommandKey { drive: drive as u16, queue: queue as u16 + 1, id: done.id.get() };
+            let key = CommandKey::new(drive, queue, done.id.get());
             tracker.finish(at, key);
             self.tally.failures += u64::from(!done.status.is_success());
             let place = &mut self.jobs[number].slots[slot];
@@ -379,7 +377,7 @@ impl Work for Jobs {
             self.signalled[drive][queue] = false;
             for (id, owner) in (0..).zip(std::mem::take(&mut self.owners[drive][queue])) {
                 let Some((number, slot)) = owner else { continue };
-                tracker.discard(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
+                tracker.discard(CommandKey::new(drive, queue, id));
                 self.tally.failures += 1;
                 let place = &mut self.jobs[number].slots[slot];
                 place.lost = true;

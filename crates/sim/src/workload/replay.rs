@@ -299,7 +299,7 @@ impl Replayer {
         let id =
             driver.prepare(now, queue, io).expect("a queue holds what its replayed lets in").get();
         self.queues[drive][queue].owners.insert(id, number);
-        let key = CommandKey { drive: drive as u16, queue: queue as u16 + 1, id };
+        let key = CommandKey::new(drive, queue, id);
         tracker.submit(now, Submission { key, since, op, offset, buffer, length });
         driver.ring(queue);
     }
@@ -320,7 +320,7 @@ impl Replayer {
             let cpu = &mut self.cpus[queue];
             *cpu = (*cpu).max(now) + self.config.complete;
             let at = *cpu;
-            tracker.finish(at, CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
+            tracker.finish(at, CommandKey::new(drive, queue, id));
             let running = self.running.get_mut(&number).expect("it was submitted");
             running.ok = done.status.is_success();
             self.schedule(at, Action::Complete(number));
@@ -420,7 +420,7 @@ impl Work for Replayer {
             let replayed = &mut self.queues[drive][queue];
             (replayed.missing, replayed.signalled) = (true, false);
             for (id, number) in std::mem::take(&mut replayed.owners) {
-                tracker.discard(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
+                tracker.discard(CommandKey::new(drive, queue, id));
                 let running = self.running.get_mut(&number).expect("it was submitted");
                 (running.ok, running.lost) = (false, true);
                 self.schedule(now, Action::Complete(number));

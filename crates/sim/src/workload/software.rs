@@ -222,7 +222,7 @@ impl Software {
             let (Ok(attached), Stage::Working(work)) = (result, &mut self.stage) else { continue };
             let NvmeDrive { node, bar0, driver, new_contents, .. } = attached;
             let places = places(&driver);
-            tracker.replace_drive(drive as u16, node.bdf, bar0, &places);
+            tracker.set_drive(drive as u16, node.bdf, bar0, &places);
             self.nodes[drive] = node;
             self.missing.remove(&drive);
             work.drive_restored(now, drive, driver, new_contents);
@@ -357,8 +357,8 @@ impl Software {
         self.began = Some(now);
         self.ports = drives.iter().map(|drive| drive.port.clone()).collect();
         self.nodes = drives.iter().map(|drive| drive.node.clone()).collect();
-        for drive in &drives {
-            tracker.add_drive(drive.node.bdf, drive.bar0, &places(&drive.driver));
+        for (number, drive) in (0..).zip(&drives) {
+            tracker.set_drive(number, drive.node.bdf, drive.bar0, &places(&drive.driver));
         }
         self.stage = match self.start(now, drives) {
             Ok(stage) => stage,
