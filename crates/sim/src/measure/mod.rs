@@ -61,6 +61,13 @@ impl QueueStats {
 }
 
 impl Load {
+    /// Adds a packet.
+    pub(crate) fn add(&mut self, busy: Duration, bytes: usize) {
+        self.busy = self.busy + busy;
+        self.packets += 1;
+        self.bytes += bytes as u64;
+    }
+
     /// Share of `span` during which the wire was busy, in parts per million.
     pub fn utilisation_ppm(&self, span: Duration) -> u64 {
         let span = u128::from(span.as_ps().max(1));

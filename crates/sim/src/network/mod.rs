@@ -16,14 +16,14 @@ pub use config::{
 use crate::ethernet::traffic::Source;
 use crate::ethernet::{Bridge, Cable, Nic, bridge, cable, nic, traffic};
 use crate::kernel::Component;
-use crate::measure::{Load, Point};
+use crate::measure::{Load, Point, Stage};
 use crate::node::{Context, earliest};
 use crate::tcp::{self, Host};
 use crate::transport::Arrived;
 pub(crate) use ends::EndId;
 use ends::{ConnectionEnd, Protocol};
 use watch::Watch;
-use wire::{Duration, Instant};
+use wire::Instant;
 
 struct Station {
     host: Host,
@@ -36,8 +36,6 @@ struct Station {
     priorities: Vec<u8>,
     /// Cables from and to it, if it is connected.
     cables: Option<(usize, usize)>,
-    /// Frames of background traffic for which the interface had no room.
-    traffic_dropped: u64,
     /// Without power: it receives and sends nothing.
     powered_off: bool,
 }
@@ -104,7 +102,6 @@ impl Network {
                 scheduler: raw::RawScheduler::new(config::mac(number), number),
                 priorities: vec![0],
                 cables: ends(&|cable| cable.a == place, &|cable| cable.b == place),
-                traffic_dropped: 0,
                 powered_off: false,
             }
         });
@@ -210,10 +207,8 @@ impl CableDirection {
         transmission: crate::ethernet::Transmission,
         context: &mut Context,
     ) {
-        let span: Duration = transmission.end - transmission.start;
-        self.load.busy = self.load.busy + span;
-        self.load.packets += 1;
-        self.load.bytes += transmission.frame.line_length() as u64;
+        let span = transmission.end - transmission.start;
+        self.load.add(span, transmission.frame.line_length());
         if let Some(observer) = context.observer {
             self.observed.clear();
             transmission.frame.capture(&mut self.observed);
@@ -227,17 +222,17 @@ impl CableDirection {
 }
 
 impl Station {
-    /// Sends the background traffic that is due.
+    /// Sends the background traffic that is due and for which the interface has room.
     fn traffic(&mut self, now: Instant) -> Option<Instant> {
         let mut wake = None;
         for source in &mut self.sources {
             loop {
                 match source.poll(now) {
-                    traffic::Output::Frame(_) if self.powered_off => {}
-                    traffic::Output::Frame(frame) if self.nic.room_for(frame.priority) > 0 => {
-                        self.nic.handle(now, nic::Input::FromHost(frame));
+                    traffic::Output::Frame(frame) => {
+                        if !self.powered_off && self.nic.room_for(frame.priority) > 0 {
+                            self.nic.handle(now, nic::Input::FromHost(frame));
+                        }
                     }
-                    traffic::Output::Frame(_) => self.traffic_dropped += 1,
                     traffic::Output::Timeout(at) => break wake = earliest([wake, at]),
                 }
             }
@@ -300,7 +295,7 @@ impl Station {
             tcp::Output::Connected(_) => end.connected = true,
             tcp::Output::Closed(_) => (end.connected, end.closed) = (false, true),
             tcp::Output::Received { data, latency, .. } => {
-                end.inbox.push_back(Arrived::over_tcp(data, &latency));
+                end.inbox.push_back(Arrived::in_frame(data, &latency, Stage::Tcp));
             }
             _ => {}
         }

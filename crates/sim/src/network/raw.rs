@@ -5,6 +5,7 @@ use super::config;
 use super::ends::{ConnectionEnd, Protocol};
 use crate::ethernet::frame::HEADER;
 use crate::ethernet::{Frame, FrameLatency, Mac, Nic, nic};
+use crate::measure::Stage;
 use crate::node::{Context, earliest};
 use crate::transport::{Arrived, Encapsulation, RawConfig};
 use bytes::Bytes;
@@ -212,7 +213,7 @@ impl RawScheduler {
                     let way = raw.latencies.remove(&raw.next.number());
                     let way = way.unwrap_or_else(|| FrameLatency::new(now));
                     raw.next = raw.next.plus(1);
-                    end.inbox.push_back(Arrived::over_raw(chunk, &way));
+                    end.inbox.push_back(Arrived::in_frame(chunk, &way, Stage::Carrier));
                 }
                 Output::Connected => end.connected = true,
                 Output::Down(_) => {

@@ -363,7 +363,7 @@ impl DeviceNode {
             self.paths[self.current].room == 0 || self.node.rate_limited_until(now).is_some();
         let most = Deferral::MOST * usize::from(self.settings.max_payload);
         let waits = full
-            && transport.signals_room()
+            && !transport.is_raw()
             && tunnel.is_up()
             && !matches!(self.settings.aggregation, Policy::Wait(_))
             && self.node.function().is_empty_up()

@@ -52,7 +52,6 @@ pub(crate) struct DriveNode {
     number: u16,
     controller: Controller,
     settings: Config,
-    max_payload: usize,
     media: Media,
     pace: Pace,
     namespaces: Vec<Namespace>,
@@ -60,8 +59,6 @@ pub(crate) struct DriveNode {
     /// Requests under way, by their completion time at the media.
     pending: BTreeMap<(Instant, u64), Pending>,
     sequence: u64,
-    /// Block requests so far.
-    pub requests: u64,
 }
 
 impl DriveNode {
@@ -85,14 +82,12 @@ impl DriveNode {
             number,
             controller,
             settings,
-            max_payload: config.max_payload,
             media: Media::new(config.timing, rng),
             pace: Pace::new(config.timing.stream_rate),
             namespaces: Namespace::all(config, seed),
             volatile: config.volatile,
             pending: BTreeMap::new(),
             sequence: 0,
-            requests: 0,
         }
     }
 
@@ -178,7 +173,7 @@ impl DriveNode {
         }
         self.media_done(context);
         let wait = loop {
-            let ready = self.pace.ready(now, link.up.ready(now, self.max_payload));
+            let ready = self.pace.ready(now, link.up.ready(now, self.settings.max_payload));
             match self.controller.poll(now, ready) {
                 Output::Tlp(mut tlp) => {
                     let journey = context.tracker.leaves_drive(now, self.number, &tlp);
@@ -202,7 +197,6 @@ impl DriveNode {
     fn start_media(&mut self, context: &mut Context) {
         let now = context.now;
         while let Some(request) = self.controller.poll_block() {
-            self.requests += 1;
             let first = match media_of(&mut self.namespaces, &request) {
                 Ok(namespace) => namespace.first,
                 Err(error) => {

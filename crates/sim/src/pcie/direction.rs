@@ -1,6 +1,7 @@
 //! One direction of a link: transmitter, wire, receiver.
 
 use super::{Buffer, DLLP, Deferral, FRAMING, Rate};
+use crate::kernel::pop_if;
 use crate::measure::Load;
 use ::pcie::{OrderedQueue, Ready};
 use std::collections::VecDeque;
@@ -32,7 +33,7 @@ struct Credits {
 }
 
 /// One direction of a link.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Direction {
     rate: Rate,
     transmit: Duration,
@@ -54,7 +55,6 @@ pub struct Direction {
     /// Credits that are being returned: when, class, data credits.
     returns: VecDeque<(Instant, Class, u32)>,
     load: Load,
-    dllps: u64,
     deferral: Deferral,
     /// Deferred TLPs, and when they arrived.
     deferred: VecDeque<(Instant, Received)>,
@@ -72,26 +72,7 @@ impl Direction {
     ) -> Self {
         let full = |class| Credits { headers: buffer.headers[class], data: buffer.data[class] };
         let full = std::array::from_fn(full);
-        Self {
-            rate,
-            transmit,
-            propagation,
-            receive,
-            free: Instant::ZERO,
-            wire_free: Instant::ZERO,
-            lacks_credits: false,
-            in_flight: VecDeque::new(),
-            received: OrderedQueue::default(),
-            started: Default::default(),
-            left: full,
-            full,
-            returns: VecDeque::new(),
-            load: Load::default(),
-            dllps: 0,
-            deferral: Deferral::Nothing,
-            deferred: VecDeque::new(),
-            wake_ups: VecDeque::new(),
-        }
+        Self { rate, transmit, propagation, receive, left: full, full, ..Self::default() }
     }
 
     /// Its part of [`Link::reset`](super::Link::reset).
@@ -116,11 +97,7 @@ impl Direction {
     /// The classes that the transmitter takes now: none while it sends, else
     /// those with credits for a TLP of `max_payload` bytes.
     pub fn ready(&mut self, now: Instant, max_payload: usize) -> Ready {
-        while let Some((at, class, data)) = self.returns.front().copied() {
-            if at > now {
-                break;
-            }
-            self.returns.pop_front();
+        while let Some((_, class, data)) = pop_if(&mut self.returns, |(at, ..)| *at <= now) {
             let left = &mut self.left[class.index()];
             left.headers += 1;
             left.data += data;
@@ -150,9 +127,7 @@ impl Direction {
         let begin = self.wire_free.max(now);
         self.free = begin + span;
         self.wire_free = self.free;
-        self.load.busy = self.load.busy + span;
-        self.load.packets += 1;
-        self.load.bytes += bytes as u64;
+        self.load.add(span, bytes);
         let start = begin + self.transmit;
         let started = start + self.propagation;
         let arrives = started + span + self.receive;
@@ -170,7 +145,6 @@ impl Direction {
         self.wire_free = self.wire_free.max(now) + span;
         self.load.busy = self.load.busy + span;
         self.load.bytes += DLLP as u64;
-        self.dllps += 1;
         self.wire_free
     }
 
@@ -197,12 +171,8 @@ impl Direction {
     /// Whether [`Deferral::Writes`] accepts this TLP.
     fn is_plain_write(&self, tlp: &Tlp) -> bool {
         let Deferral::Writes { from, until } = self.deferral else { return false };
-        match tlp.packet {
-            Packet::MemoryWrite(write) => {
-                write.address >= from && write.address + write.length() as u64 <= until
-            }
-            _ => false,
-        }
+        let Packet::MemoryWrite(write) = tlp.packet else { return false };
+        write.address >= from && write.address + write.length() as u64 <= until
     }
 
     /// Defers the next TLP that arrived by `now`, if allowed; yields its arrival,

@@ -70,9 +70,10 @@ pub struct LinkConfig {
 /// component handles them when it runs next, with their time of arrival. This
 /// saves events and changes no result: nothing could observe these TLPs
 /// earlier, and all times on the link (also of DLLPs and credits) are the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Deferral {
     /// None.
+    #[default]
     Nothing,
     /// Memory writes to this range of addresses: host memory, which always has
     /// room and is not read before another TLP arrives.

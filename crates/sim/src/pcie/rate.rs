@@ -40,7 +40,7 @@ impl Generation {
 }
 
 /// Picoseconds per byte as a fraction; the time of a packet is rounded up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rate {
     numerator: u64,
     denominator: u64,

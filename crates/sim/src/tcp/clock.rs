@@ -18,8 +18,8 @@
 //! The consequence: a loss that only a timer repairs costs 1 ms where an
 //! untuned Linux takes 200 ms, and a round trip above 1 ms (a gate that stays
 //! closed as long) is taken for a loss until the first round trip has been
-//! measured. Delayed acknowledgement, user timeout and keep-alive are
-//! parameters, given in simulated time.
+//! measured. Delayed acknowledgement and user timeout are parameters, given
+//! in simulated time.
 
 use smoltcp::time;
 use wire::{Duration, Instant};

@@ -3,9 +3,9 @@
 use smoltcp::iface::PollResult;
 use wire::Instant;
 
-use super::connection::{Connection, Event};
+use super::connection::Connection;
 use super::segment::Segment;
-use super::{Host, Output, SocketId, clock};
+use super::{Host, SocketId, clock};
 use crate::ethernet::{Frame, FrameLatency};
 
 /// IPv4 and TCP headers without options, bytes (RFC 791, RFC 9293, 3.1).
@@ -17,7 +17,6 @@ impl Host {
         self.inject_arp_replies(now);
         self.counters.received += 1;
         let index = Segment::parse(&frame.bytes).and_then(|segment| self.find_socket(&segment));
-        let (id, latency) = (frame.id, frame.latency);
         self.device.received = Some(frame.bytes);
         self.device.waiting = self.frames.len();
         let set = match index {
@@ -28,7 +27,7 @@ impl Host {
         self.queue_frame(now, index);
         if let Some(index) = index {
             self.connections[index].dirty = true;
-            self.collect_events(index, Some((id, latency)));
+            self.collect_events(index, Some(frame.latency));
         }
     }
 
@@ -80,19 +79,10 @@ impl Host {
     }
 
     /// Reports the events of a connection to its owner.
-    pub(super) fn collect_events(&mut self, index: usize, frame: Option<(u64, FrameLatency)>) {
+    pub(super) fn collect_events(&mut self, index: usize, frame: Option<FrameLatency>) {
         let connection = &mut self.connections[index];
-        let socket = connection.id;
-        while let Some(event) = connection.event(self.config.low_water) {
-            self.events.push_back(match event {
-                Event::Connected => Output::Connected(socket),
-                Event::Received(data) => {
-                    let (frame, latency) = frame.expect("data come with a frame");
-                    Output::Received { socket, data, frame, latency }
-                }
-                Event::Writable => Output::Writable(socket),
-                Event::Closed => Output::Closed(socket),
-            });
+        while let Some(event) = connection.event(self.config.low_water, frame) {
+            self.events.push_back(event);
         }
     }
 
@@ -136,7 +126,6 @@ impl Host {
                 segment.set_sequence(bytes, next);
             }
         } else if !segment.rst {
-            self.counters.data_segments += 1;
             self.counters.retransmitted += u64::from(!connection.record_sent(&segment));
         }
     }

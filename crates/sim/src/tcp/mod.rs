@@ -25,6 +25,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use bytes::Bytes;
 use smoltcp::iface::{self, Interface, SocketSet};
+use smoltcp::socket::tcp;
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr};
 use wire::{Duration, Instant};
 
@@ -37,6 +38,9 @@ use crate::ethernet::{Frame, FrameLatency, Mac, frame};
 /// Sockets of a host.
 pub const MAX_SOCKETS: usize = 256;
 
+/// Length of the network's prefix. All peers are in this network.
+const PREFIX: u8 = 8;
+
 /// The first ephemeral port (RFC 6335, section 6).
 const EPHEMERAL: u16 = 49_152;
 
@@ -47,8 +51,6 @@ pub struct Config {
     pub mac: Mac,
     /// Its IPv4 address.
     pub ip: Ipv4Addr,
-    /// Length of the network's prefix. All peers are in this network.
-    pub prefix: u8,
     /// The largest IP packet, in bytes.
     pub mtu: usize,
     /// How long an acknowledgement may wait for data to travel with; `None`:
@@ -65,8 +67,6 @@ pub struct Config {
     /// How long sent data may stay without acknowledgement before the
     /// connection is given up; `None`: for ever.
     pub user_timeout: Option<Duration>,
-    /// How long a connection may be silent before it is probed.
-    pub keep_alive: Option<Duration>,
     /// Seed of initial sequence numbers.
     pub seed: u64,
     /// Of the frames' ids: the first is this one.
@@ -81,14 +81,12 @@ impl Config {
         Self {
             mac,
             ip,
-            prefix: 8,
             mtu: frame::MTU,
             ack_delay: None,
             receive_buffer: 256 << 10,
             send_buffer: 256 << 10,
             low_water: 16 << 10,
             user_timeout: None,
-            keep_alive: None,
             seed: u64::from(ip.to_bits()),
             first_frame: u64::from(ip.to_bits()) << 32,
         }
@@ -136,9 +134,7 @@ pub enum Output {
         socket: SocketId,
         /// The bytes.
         data: Bytes,
-        /// The frame that brought them; if it filled a gap, the last of them.
-        frame: u64,
-        /// The latency of that frame by stage.
+        /// The latency, by stage, of the frame that brought them; if it filled a gap, of the last.
         latency: FrameLatency,
     },
     /// A connection that had no room has room again.
@@ -157,13 +153,8 @@ pub struct Counters {
     pub received: u64,
     /// Frames made.
     pub sent: u64,
-    /// Segments made that carried data, SYN or FIN.
-    pub data_segments: u64,
-    /// Those of them whose bytes had all been sent before.
+    /// Segments made that carried data, SYN or FIN, all sent before.
     pub retransmitted: u64,
-    /// Answers of the stack that were dropped because the interface took
-    /// nothing.
-    pub dropped: u64,
 }
 
 /// A TCP host.
@@ -201,7 +192,7 @@ impl Host {
         let start = clock::to_stack(Instant::ZERO);
         let mut interface = Interface::new(interface_config, &mut device, start);
         interface.update_ip_addrs(|addresses| {
-            let address = IpCidr::new(config.ip.into(), config.prefix);
+            let address = IpCidr::new(config.ip.into(), PREFIX);
             addresses.push(address).expect("the first address");
         });
         Self {
@@ -248,33 +239,33 @@ impl Host {
     /// Waits for one connection to `port`. Its frames have `priority`, 0 to 7.
     /// For several connections call it several times.
     pub fn listen(&mut self, port: u16, priority: u8) -> SocketId {
-        let mut connection = self.new_connection(priority);
-        connection.socket_mut().listen(port).expect("a new socket, a port");
-        let id = connection.id;
-        self.connections.push(connection);
-        id
+        self.add_connection(priority, |socket, _| {
+            socket.listen(port).expect("a new socket, a port");
+        })
     }
 
     /// Connects to a peer. Frames have `priority`, 0 to 7.
     pub fn connect(&mut self, remote: SocketAddrV4, priority: u8) -> SocketId {
-        let mut connection = self.new_connection(priority);
         let port = self.next_port;
         self.next_port = port.checked_add(1).unwrap_or(EPHEMERAL);
-        connection
-            .socket_mut()
-            .connect(self.interface.context(), remote, port)
-            .expect("a new socket, addresses and ports");
-        let id = connection.id;
-        self.connections.push(connection);
-        id
+        self.add_connection(priority, |socket, context| {
+            socket.connect(context, remote, port).expect("a new socket, addresses and ports");
+        })
     }
 
-    fn new_connection(&mut self, priority: u8) -> Connection {
+    fn add_connection(
+        &mut self,
+        priority: u8,
+        open: impl FnOnce(&mut tcp::Socket<'_>, &mut iface::Context),
+    ) -> SocketId {
         assert!(self.connections.len() < MAX_SOCKETS, "more than {MAX_SOCKETS} sockets");
         assert!(priority < 8, "priority {priority}");
         let id = SocketId(self.next_socket);
         self.next_socket += 1;
-        Connection::new(id, priority, &self.config)
+        let mut connection = Connection::new(id, priority, &self.config);
+        open(connection.socket_mut(), self.interface.context());
+        self.connections.push(connection);
+        id
     }
 
     /// How many bytes a socket takes now: nothing while it has as much unsent
@@ -282,24 +273,22 @@ impl Host {
     /// [`Output::Writable`] follows.
     pub fn free_to_send(&mut self, socket: SocketId) -> usize {
         let low_water = self.config.low_water;
-        self.find(socket).map_or(0, |connection| connection.free_to_send(low_water))
+        self.find_mut(socket).map_or(0, |connection| connection.free_to_send(low_water))
     }
 
     /// The same without a later [`Output::Writable`].
     pub fn room(&self, socket: SocketId) -> usize {
-        let found = self.connections.iter().find(|connection| connection.id == socket);
-        found.map_or(0, |connection| connection.free(self.config.low_water))
+        self.find(socket).map_or(0, |connection| connection.free(self.config.low_water))
     }
 
     /// Bytes that a socket has taken and never sent.
     pub fn unsent(&self, socket: SocketId) -> u64 {
-        let found = self.connections.iter().find(|connection| connection.id == socket);
-        found.map_or(0, Connection::unsent)
+        self.find(socket).map_or(0, Connection::unsent)
     }
 
     /// What was counted.
     pub fn counters(&self) -> Counters {
-        Counters { dropped: self.device.dropped, ..self.counters }
+        self.counters
     }
 
     /// Takes an input.
@@ -308,7 +297,7 @@ impl Host {
             Input::Frame(frame) => self.receive(now, frame),
             Input::CanTransmit { frames } => self.room = frames,
             Input::Send { socket, data } => {
-                if let Some(connection) = self.find(socket) {
+                if let Some(connection) = self.find_mut(socket) {
                     connection.send(&data);
                 }
             }
@@ -339,7 +328,11 @@ impl Host {
         }
     }
 
-    fn find(&mut self, socket: SocketId) -> Option<&mut Connection> {
+    fn find(&self, socket: SocketId) -> Option<&Connection> {
+        self.connections.iter().find(|connection| connection.id == socket)
+    }
+
+    fn find_mut(&mut self, socket: SocketId) -> Option<&mut Connection> {
         self.connections.iter_mut().find(|connection| connection.id == socket)
     }
 }

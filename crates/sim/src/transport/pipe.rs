@@ -110,16 +110,10 @@ impl Pipe {
             let span = Duration::from_ps(self.config.byte.as_ps() * length as u64);
             let started = direction.free.max(now);
             direction.free = started + span;
-            direction.load.busy = direction.load.busy + span;
-            direction.load.packets += 1;
-            direction.load.bytes += length as u64;
-            let arrives = direction.free + self.config.latency;
-            direction.in_flight.push_back(Packet {
-                arrives,
-                started,
-                sent: direction.free,
-                bytes: piece,
-            });
+            direction.load.add(span, length);
+            let sent = direction.free;
+            let arrives = sent + self.config.latency;
+            direction.in_flight.push_back(Packet { arrives, started, sent, bytes: piece });
         }
     }
 
