@@ -3,17 +3,7 @@
 
 use crate::simulation::worlds::*;
 use proptest::prelude::*;
-use sim::drive::Timing;
-use sim::ethernet::{Rate, bridge};
-use sim::measure::{CommandRecord, Op, Point};
-use sim::workload::{self, Fio, Operation, Replay, Rw, Workload};
-use sim::world::{Attached, Error, Outage, Report};
-use sim::{Config, World};
-use wire::{Duration, Instant};
-
-fn ms(ms: u64) -> Instant {
-    Instant::ZERO + Duration::from_ms(ms)
-}
+use sim::workload::{self, Operation, Replay};
 
 fn outage(from: u64, until: Option<u64>) -> Outage {
     Outage { station: 1, from: ms(from), until: until.map(ms) }
@@ -74,8 +64,7 @@ fn a_node_that_restarts_is_found_again() {
 /// is gone, and nobody takes what is there for it.
 fn volatile(workload: Workload, outages: Vec<Outage>) -> Config {
     let mut config = with(workload, outages);
-    let Attached::Switch(switch) = &mut config.hosts[0].attached else { panic!("brief over TCP") };
-    switch.ports[0].drive.volatile = true;
+    switch(&mut config).ports[0].drive.volatile = true;
     config
 }
 

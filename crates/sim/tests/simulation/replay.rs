@@ -2,12 +2,7 @@
 
 use crate::simulation::worlds::*;
 use proptest::prelude::*;
-use sim::ethernet::Rate;
-use sim::measure::Op;
-use sim::workload::{BootError, IssueTiming, Operation, Replay, Workload};
-use sim::world::{Error, Report};
-use sim::{Config, World};
-use wire::{Duration, Instant};
+use sim::workload::{BootError, IssueTiming, Operation, Replay};
 
 fn operation(us: u64, queue: usize, op: Op, offset: u64, length: u64) -> Operation {
     Operation { at: Duration::from_us(us), drive: 0, queue, op, offset, length }
@@ -37,13 +32,6 @@ fn mixture() -> Vec<Operation> {
     all
 }
 
-fn twice(config: &Config) -> Report {
-    let report = run(config);
-    check(&report);
-    assert_eq!(run(config).digest, report.digest, "the same plan, the same digest");
-    report
-}
-
 #[test]
 fn every_kind_of_command_is_issued_at_its_time() {
     let all = mixture();
@@ -51,7 +39,7 @@ fn every_kind_of_command_is_issued_at_its_time() {
         Config::nvme_tsn_direct(replay(&all, IssueTiming::Recorded, &[16, 16])),
         Config::nvme_tsn_tcp(replay(&all, IssueTiming::Recorded, &[16, 16]), Rate::G1),
     ] {
-        let report = twice(&config);
+        let (report, _) = twice(&config);
         let host = &report.hosts[0];
         assert_eq!((host.commands, host.latency.count()), (all.len() as u64, all.len() as u64));
         // Of 16 blocks that are read each round after its writes one was written
@@ -81,7 +69,7 @@ fn a_full_queue_is_waited_for() {
         assert!(record.until >= free + Duration::from_us(90), "no two at once");
         free = record.until;
     }
-    let many = twice(&Config::nvme_tsn_direct(replay(&all, IssueTiming::Recorded, &[16])));
+    let (many, _) = twice(&Config::nvme_tsn_direct(replay(&all, IssueTiming::Recorded, &[16])));
     let longest = (records[9].until - records[9].since).as_ns();
     assert!(many.hosts[0].latency.summary().max_ns * 2 < longest, "they overlap");
 }
@@ -90,7 +78,7 @@ fn a_full_queue_is_waited_for() {
 fn asap_takes_no_notice_of_pauses() {
     let all = mixture();
     let span = |timing| {
-        let report = twice(&Config::nvme_tsn_tcp(replay(&all, timing, &[4, 4]), Rate::G1));
+        let (report, _) = twice(&Config::nvme_tsn_tcp(replay(&all, timing, &[4, 4]), Rate::G1));
         assert_eq!(report.hosts[0].commands, all.len() as u64);
         report.hosts[0].span
     };
@@ -123,9 +111,9 @@ fn buffers_are_waited_for() {
         .collect();
     let mut config = Config::nvme_tsn_direct(replay(&all, IssueTiming::Asap, &[16]));
     config.hosts[0].root.memory = 1 << 20;
-    let report = twice(&config);
+    let (report, _) = twice(&config);
     assert_eq!(report.hosts[0].commands, 20);
-    let wide = twice(&Config::nvme_tsn_direct(replay(&all, IssueTiming::Asap, &[16])));
+    let (wide, _) = twice(&Config::nvme_tsn_direct(replay(&all, IssueTiming::Asap, &[16])));
     assert!(wide.hosts[0].span < report.hosts[0].span, "more memory, more at once");
 }
 
@@ -174,7 +162,7 @@ proptest! {
         all.sort_by_key(|operation| operation.at);
         let timing = if asap { IssueTiming::Asap } else { IssueTiming::Recorded };
         let config = Config::nvme_tsn_direct(replay(&all, timing, &[depth; 3]));
-        let report = twice(&config);
+        let (report, _) = twice(&config);
         prop_assert_eq!(report.hosts[0].commands, all.len() as u64);
     }
 }
