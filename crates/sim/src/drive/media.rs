@@ -1,6 +1,7 @@
 //! The completion times of media accesses.
 
-use super::Timing;
+use super::{Timing, time_at};
+use crate::kernel::pop_if;
 use stats::random::Random;
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
@@ -57,11 +58,7 @@ impl Media {
     }
 
     fn transfer(&self, bytes: u64) -> Duration {
-        if self.timing.channel_rate == 0 {
-            return Duration::ZERO;
-        }
-        let ps = u128::from(bytes) * 1_000_000_000_000;
-        Duration::from_ps(ps.div_ceil(u128::from(self.timing.channel_rate)) as u64)
+        time_at(self.timing.channel_rate, bytes)
     }
 
     /// Reads; every page on its die at once, then over its channel.
@@ -116,11 +113,7 @@ impl Media {
         }
         let mut at = now;
         loop {
-            while let Some((leaves, gone)) = self.leaving.front().copied() {
-                if leaves > at {
-                    break;
-                }
-                self.leaving.pop_front();
+            while let Some((_, gone)) = pop_if(&mut self.leaving, |(leaves, _)| *leaves <= at) {
                 self.buffered -= gone;
             }
             if self.buffered + bytes <= self.timing.write_buffer {

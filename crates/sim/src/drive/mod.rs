@@ -65,6 +65,12 @@ impl Timing {
     }
 }
 
+/// How long bytes take at so many bytes per second, rounded up; no time without a rate.
+fn time_at(rate: u64, bytes: u64) -> Duration {
+    let ps = u128::from(bytes) * 1_000_000_000_000;
+    if rate == 0 { Duration::ZERO } else { Duration::from_ps(ps.div_ceil(rate.into()) as u64) }
+}
+
 /// MDTS of a drive as a power of two of 4 KiB.
 pub(crate) const MAX_TRANSFER_SHIFT: u8 = 5;
 /// The largest transfer of one command in bytes: a host splits larger ones.

@@ -1,6 +1,7 @@
 //! The configuration of a network.
 
 use super::CableDirection;
+use crate::ensure;
 use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::Tagging;
 use crate::ethernet::traffic::{self, Pattern};
@@ -215,34 +216,25 @@ pub(super) fn check(config: &NetworkConfig) -> Result<(), String> {
                     config.bridges.get(bridge).is_some_and(|bridge| port < bridge.ports.len())
                 }
             };
-            if !known {
-                return Err(format!("cable {number}: there is no {place:?}"));
-            }
-            if used.contains(&place) {
-                return Err(format!("cable {number}: {place:?} has a cable already"));
-            }
+            ensure(known, format!("cable {number}: there is no {place:?}"))?;
+            let free = !used.contains(&place);
+            ensure(free, format!("cable {number}: {place:?} has a cable already"))?;
             used.push(place);
         }
         let steps = &cable.rate_steps;
-        if steps.iter().any(|step| step.bits_per_second == 0)
-            || steps.windows(2).any(|pair| pair[0].at >= pair[1].at)
-        {
-            return Err(format!(
-                "cable {number}: rate steps are above 0, each later than the last"
-            ));
-        }
-        if rate(config, cable.a) != rate(config, cable.b) {
-            return Err(format!("cable {number}: its ends have different rates"));
-        }
+        let rising = steps.windows(2).all(|pair| pair[0].at < pair[1].at)
+            && steps.iter().all(|step| step.bits_per_second > 0);
+        ensure(
+            rising,
+            format!("cable {number}: rate steps are above 0, each later than the last"),
+        )?;
+        let equal = rate(config, cable.a) == rate(config, cable.b);
+        ensure(equal, format!("cable {number}: its ends have different rates"))?;
     }
     for (number, station) in config.stations.iter().enumerate() {
-        if station.tx_ring == 0 {
-            return Err(format!("station {number}: tx_ring is at least 1"));
-        }
-        let known = |traffic: &TrafficConfig| traffic.to < config.stations.len();
-        if !station.traffic.iter().all(known) {
-            return Err(format!("station {number}: traffic for a station that is not there"));
-        }
+        ensure(station.tx_ring > 0, format!("station {number}: tx_ring is at least 1"))?;
+        let known = station.traffic.iter().all(|traffic| traffic.to < config.stations.len());
+        ensure(known, format!("station {number}: traffic for a station that is not there"))?;
     }
     Ok(())
 }

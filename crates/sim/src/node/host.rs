@@ -6,12 +6,13 @@ use super::{Context, earliest};
 use crate::kernel::{Component, pop_if};
 use crate::measure::{Latency, Point, Tracker};
 use crate::pcie::{Deferral, Link, Received};
-use crate::workload::Software;
+use crate::workload::{BringUp, Software, SoftwareConfig, Workload};
 use bytes::Bytes;
 use node::host::{Buses, Input, Output};
 use pcie::root::{self, HostOutput, ReadToken};
 use pcie::software::{Request, RequestId, Task};
 use pcie::{Bus, Ram, Ready, Wait};
+use stats::random::Random;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -86,18 +87,26 @@ pub(crate) struct HostNode {
 }
 
 impl HostNode {
-    /// Memory and bus of a host, for its software.
-    pub fn parts(config: &RootConfig) -> (Bus, Rc<RefCell<Ram>>) {
-        (Bus::new(), Rc::new(RefCell::new(Ram::new(config.memory_at, config.memory))))
-    }
-
+    /// A host whose drives hold these patterns.
     pub fn new(
         number: u16,
         config: RootConfig,
-        bus: Bus,
-        ram: Rc<RefCell<Ram>>,
-        software: Software,
+        (software, workload): (SoftwareConfig, Workload),
+        rng: Random,
+        patterns: Vec<u64>,
     ) -> Self {
+        let bus = Bus::new();
+        let ram = Rc::new(RefCell::new(Ram::new(config.memory_at, config.memory)));
+        let bring_up = BringUp {
+            bus: bus.clone(),
+            ram: ram.clone(),
+            config: software,
+            contents: false,
+            ecrc: config.ecrc,
+            queues: workload.queues(),
+            entries: workload.entries(),
+        };
+        let software = Software::new(bring_up, workload, rng, patterns);
         let settings = root::Settings {
             max_payload: config.max_payload,
             completion_size: config.completion_size,

@@ -9,11 +9,15 @@ mod software;
 mod work;
 
 pub use boot::BootError;
+pub(crate) use boot::BringUp;
 pub use replay::{IssueTiming, Operation, Replay};
 pub(crate) use software::{KnownWrites, Software};
 
 use crate::drive::MAX_TRANSFER;
 use wire::{Duration, Instant};
+
+/// Entries of the largest queue.
+const MOST_ENTRIES: usize = 4096;
 
 /// Bytes of a logical block of the simulated drives.
 const LBA_SIZE: u64 = 512;
@@ -195,11 +199,12 @@ impl Workload {
         queues.clamp(1, 64) as u16
     }
 
-    /// Commands that a queue has in flight at most.
-    fn depth(&self) -> usize {
-        if let Self::Replay(replay) = self {
-            return replay.depth();
-        }
-        self.fio().map_or(1, |fio| fio.commands())
+    /// Entries of its queues: one more than commands in flight.
+    pub(crate) fn entries(&self) -> u16 {
+        let depth = match self {
+            Self::Replay(replay) => replay.depth(),
+            _ => self.fio().map_or(1, |fio| fio.commands()),
+        };
+        (depth + 1).clamp(2, MOST_ENTRIES) as u16
     }
 }

@@ -3,10 +3,11 @@
 
 mod buffers;
 
-use super::boot::{BootError, NvmeDrive};
+use super::boot::NvmeDrive;
 use super::contents::{Content, Contents, Known};
 use super::work::{Tally, Work, Written};
 use super::{LBA_SIZE, SoftwareConfig};
+use crate::ensure;
 use crate::measure::{CommandKey, Op, Submission, Tracker};
 use buffers::Buffers;
 use nvme::initiator::{Driver, Io};
@@ -73,43 +74,31 @@ impl Replay {
     }
 
     /// Checks that the drives can execute all operations.
-    pub(super) fn check(&self, drives: &[NvmeDrive]) -> Result<(), BootError> {
-        let fail = |what| Err(BootError::Workload(what));
-        if !self.operations.is_sorted_by_key(|operation| operation.at) {
-            return fail("operations are in the order of their times");
-        }
-        if self.depths.iter().flatten().any(|depth| !(1..=4095).contains(depth)) {
-            return fail("a queue has 1 to 4095 commands in flight");
-        }
-        let known = |o: &Operation| self.depths.get(o.drive).is_some_and(|d| o.queue < d.len());
-        if self.depths.len() > drives.len() || !self.operations.iter().all(known) {
-            return fail("operations are for drives and queues that are there");
-        }
-        let whole = |o: &Operation| (o.offset | o.length).is_multiple_of(LBA_SIZE);
-        if !self.operations.iter().all(whole) {
-            return fail("operations are for whole blocks of 512 bytes");
-        }
+    pub(super) fn check(&self, drives: &[NvmeDrive]) -> Result<(), &'static str> {
+        let all = |holds: &dyn Fn(&Operation) -> bool| self.operations.iter().all(holds);
+        let ordered = self.operations.is_sorted_by_key(|operation| operation.at);
+        ensure(ordered, "operations are in the order of their times")?;
+        let depths = self.depths.iter().flatten().all(|depth| (1..=4095).contains(depth));
+        ensure(depths, "a queue has 1 to 4095 commands in flight")?;
+        let known = all(&|o| self.depths.get(o.drive).is_some_and(|d| o.queue < d.len()));
+        let there = known && self.depths.len() <= drives.len();
+        ensure(there, "operations are for drives and queues that are there")?;
+        let whole = all(&|o| (o.offset | o.length).is_multiple_of(LBA_SIZE));
+        ensure(whole, "operations are for whole blocks of 512 bytes")?;
         for (number, drive) in drives.iter().enumerate() {
-            let namespace = drive.driver.namespaces()[0];
-            let room = namespace.blocks << namespace.block_shift;
-            let mut here = self.operations.iter().filter(|o| o.drive == number);
-            if here.any(|o| o.offset.checked_add(o.length).is_none_or(|end| end > room)) {
-                return fail("an operation goes beyond its drive's end");
-            }
-            if drive.driver.queues() < self.queues() {
-                return fail("more queues are replayed than a drive has");
-            }
-            if self.longest() > drive.driver.max_transfer() as u64 {
-                return fail("an operation moves more than a drive's largest transfer");
-            }
+            let ends = |o: &Operation| o.offset.checked_add(o.length);
+            let inside = |o: &Operation| ends(o).is_some_and(|end| end <= drive.room());
+            let fits = all(&|o| o.drive != number || inside(o));
+            ensure(fits, "an operation goes beyond its drive's end")?;
+            let queues = drive.driver.queues();
+            ensure(queues >= self.queues(), "more queues are replayed than a drive has")?;
+            let most = drive.driver.max_transfer() as u64;
+            let fits = self.longest() <= most;
+            ensure(fits, "an operation moves more than a drive's largest transfer")?;
         }
         // NLB has 16 bits.
-        let blocks =
-            |o: &Operation| (o.op == Op::Flush) || (1..=65536).contains(&(o.length / LBA_SIZE));
-        if !self.operations.iter().all(blocks) {
-            return fail("an operation is for 1 to 65536 blocks");
-        }
-        Ok(())
+        let blocks = all(&|o| o.op == Op::Flush || (1..=65536).contains(&(o.length / LBA_SIZE)));
+        ensure(blocks, "an operation is for 1 to 65536 blocks")
     }
 }
 

@@ -79,6 +79,14 @@ impl HostConfig {
             Attached::Switch(switch) => switch.drives(),
         }
     }
+
+    /// Its switches.
+    pub(super) fn switches(&self) -> Vec<&SwitchConfig> {
+        match &self.attached {
+            Attached::Direct(_) => Vec::new(),
+            Attached::Switch(switch) => switch.all(),
+        }
+    }
 }
 
 /// What is below a root port.

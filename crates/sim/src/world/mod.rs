@@ -300,13 +300,12 @@ impl World {
 
     fn loads(&self) -> Vec<(String, Load)> {
         let mut loads = Vec::new();
-        for (number, link) in self.root_links.iter().enumerate() {
-            loads.push((format!("host {number} root port down"), link.down.load()));
-            loads.push((format!("host {number} root port up"), link.up.load()));
-        }
-        for (number, link) in self.device_links.iter().enumerate() {
-            loads.push((format!("link {number} device port down"), link.down.load()));
-            loads.push((format!("link {number} device port up"), link.up.load()));
+        let links = [("host", "root", &self.root_links), ("link", "device", &self.device_links)];
+        for (owner, port, links) in links {
+            for (number, link) in links.iter().enumerate() {
+                loads.push((format!("{owner} {number} {port} port down"), link.down.load()));
+                loads.push((format!("{owner} {number} {port} port up"), link.up.load()));
+            }
         }
         for (number, transport) in self.transports.iter().enumerate() {
             for (end, name) in [(End::Host, "down"), (End::Device, "up")] {
@@ -369,17 +368,17 @@ impl World {
         let ended = host.software.ended.unwrap_or(self.kernel.now());
         let tally = host.software.tally();
         HostReport {
-            latency: tally.map_or_else(|| host.software.round_trips.clone(), |t| t.latency.clone()),
+            latency: tally.latency.clone(),
             root_port: tracker.root_port.clone(),
             config_reads: host.config_reads.clone(),
             breakdown: tracker.breakdown,
             commands: tracker.commands,
             total: tracker.total,
-            bytes: tally.map_or(0, |tally| tally.bytes),
-            drive_bytes: tally.map_or_else(Vec::new, |tally| tally.drive_bytes.clone()),
-            verified: tally.map_or(0, |tally| tally.verified),
-            mismatches: tally.map_or(0, |tally| tally.mismatches),
-            failures: tally.map_or(host.software.unanswered, |tally| tally.failures),
+            bytes: tally.bytes,
+            drive_bytes: tally.drive_bytes.clone(),
+            verified: tally.verified,
+            mismatches: tally.mismatches,
+            failures: tally.failures,
             began,
             span: ended - began,
         }
