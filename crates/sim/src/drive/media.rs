@@ -8,16 +8,16 @@ use wire::{Duration, Instant};
 
 /// The duration of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// Firmware, first.
+pub(crate) struct Access {
+    /// It comes first.
     pub firmware: Duration,
-    /// Then dies, channels or the write buffer, waiting for them included.
+    /// Dies, channels or the write buffer, waiting for them included.
     pub media: Duration,
 }
 
 /// Dies, channels and the write buffer of a drive.
 #[derive(Debug)]
-pub struct Media {
+pub(crate) struct Media {
     timing: Timing,
     rng: Random,
     /// When each die is free.

@@ -8,10 +8,10 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use media::{Access, Media};
+pub(crate) use media::Media;
 pub(crate) use pace::Pace;
-pub use pattern::{fill, matches};
-pub use store::Store;
+pub(crate) use pattern::{fill, matches};
+pub(crate) use store::Store;
 
 use wire::Duration;
 

@@ -4,7 +4,7 @@
 /// 64 bits folded from a stream of words by widening multiplication, as wyhash
 /// does (Wang Yi, "wyhash", final version 4: the multiplicands are its).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Digest(u64);
+pub(crate) struct Digest(u64);
 
 const P0: u64 = 0xa076_1d64_78bd_642f;
 const P1: u64 = 0xe703_7ed1_a0b4_28db;
@@ -21,7 +21,6 @@ const fn fold(a: u64, b: u64) -> u64 {
 }
 
 impl Digest {
-    /// Mixes in a word.
     pub const fn word(&mut self, word: u64) {
         // The state is added too: a word that makes a factor zero must not
         // erase what came before.
@@ -52,7 +51,6 @@ impl Digest {
         }
     }
 
-    /// The digest so far.
     pub const fn value(self) -> u64 {
         self.0
     }

@@ -9,7 +9,7 @@
 mod digest;
 mod wakes;
 
-pub use digest::Digest;
+use digest::Digest;
 
 use stats::random::Random;
 use std::collections::VecDeque;
@@ -24,10 +24,10 @@ pub(crate) fn pop_if<T>(queue: &mut VecDeque<T>, due: impl FnOnce(&T) -> bool) -
 
 /// Identifies a component of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Component(u32);
+pub(crate) struct Component(u32);
 
 impl Component {
-    /// Its number, from 0 in the order of [`Kernel::add`].
+    /// From 0 in the order of [`Kernel::add`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -76,7 +76,7 @@ const MOST_AT_ONCE: u64 = 1_000_000;
 
 /// The event kernel.
 #[derive(Debug, Default)]
-pub struct Kernel {
+pub(crate) struct Kernel {
     seed: u64,
     limits: Limits,
     now: Instant,
@@ -125,6 +125,13 @@ impl Kernel {
         let armed = self.wakes.armed(component.0).filter(|_| self.running != Some(component.0));
         if armed.is_none_or(|armed| armed > at.max(self.now).as_ps()) {
             self.arm(component, at);
+        }
+    }
+
+    /// The same, if there is a time.
+    pub fn arm_by_next(&mut self, component: Component, at: Option<Instant>) {
+        if let Some(at) = at {
+            self.arm_by(component, at);
         }
     }
 
@@ -183,12 +190,10 @@ impl Kernel {
         self.wakes.first().map(|(at, _)| Instant::from_ps(at))
     }
 
-    /// Virtual time.
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// Wake-ups so far.
     pub fn events(&self) -> u64 {
         self.events
     }

@@ -75,15 +75,14 @@ impl Network {
     ) -> Result<Self, String> {
         config::check(config)?;
         let directions = config::directions(config, &stations, bridges);
-        let ends = |from: &dyn Fn(&CableConfig) -> bool, to: &dyn Fn(&CableConfig) -> bool| {
+        let ends = |place: CableEnd| {
             config.cables.iter().enumerate().find_map(|(number, cable)| {
                 // Direction 2n goes from a to b.
-                if from(cable) {
-                    Some((2 * number + 1, 2 * number))
-                } else if to(cable) {
-                    Some((2 * number, 2 * number + 1))
+                let (there, back) = (2 * number, 2 * number + 1);
+                if cable.a == place {
+                    Some((back, there))
                 } else {
-                    None
+                    (cable.b == place).then_some((there, back))
                 }
             })
         };
@@ -101,16 +100,14 @@ impl Network {
                 ends: Vec::new(),
                 scheduler: raw::RawScheduler::new(config::mac(number), number),
                 priorities: vec![0],
-                cables: ends(&|cable| cable.a == place, &|cable| cable.b == place),
+                cables: ends(place),
                 powered_off: false,
             }
         });
         let made = made.collect();
         let switching = config.bridges.iter().enumerate().map(|(number, bridge)| {
-            let cables = (0..bridge.ports.len()).map(|port| {
-                let place = CableEnd::Bridge(number, port);
-                ends(&|cable| cable.a == place, &|cable| cable.b == place)
-            });
+            let ports = 0..bridge.ports.len();
+            let cables = ports.map(|port| ends(CableEnd::Bridge(number, port)));
             let addresses = routes::addresses(config, number);
             BridgeNode {
                 cables: cables.collect(),
@@ -215,9 +212,7 @@ impl CableDirection {
             observer.ethernet_frame(now, Point::Wire(number as u16), &self.observed);
         }
         self.cable.handle(now, cable::Input::Transmission(transmission));
-        if let Some(at) = self.cable.next() {
-            context.kernel.arm_by(self.to, at);
-        }
+        context.kernel.arm_by_next(self.to, self.cable.next());
     }
 }
 

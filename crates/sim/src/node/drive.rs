@@ -49,13 +49,14 @@ struct Pending {
 #[derive(Debug)]
 pub(crate) struct DriveNode {
     /// Number among the drives of its host.
-    number: u16,
+    pub number: u16,
     controller: Controller,
     settings: Config,
     media: Media,
     pace: Pace,
     namespaces: Vec<Namespace>,
-    volatile: bool,
+    /// Whether the media lose their contents without power.
+    pub volatile: bool,
     /// Requests under way, by their completion time at the media.
     pending: BTreeMap<(Instant, u64), Pending>,
     sequence: u64,
@@ -89,16 +90,6 @@ impl DriveNode {
             pending: BTreeMap::new(),
             sequence: 0,
         }
-    }
-
-    /// Its number among the drives of its host.
-    pub fn number(&self) -> usize {
-        usize::from(self.number)
-    }
-
-    /// Whether its media lose their contents without power.
-    pub fn is_volatile(&self) -> bool {
-        self.volatile
     }
 
     /// Identifies its contents: changes when the drive loses them.
@@ -163,8 +154,8 @@ impl DriveNode {
     ) -> Option<Instant> {
         let now = context.now;
         link.take_deferred_up(now);
-        link.arrive_down(now);
-        while let Some(mut received) = link.take_down(now, self.controller.ready()) {
+        link.down.arrive(now, &mut link.up);
+        while let Some(mut received) = link.down.take(now, self.controller.ready(), &mut link.up) {
             context.delivered(&received.tlp);
             let journey = context.end_journey(now, &mut received.tlp);
             context.tracker.reaches_drive(self.number, &received.tlp, journey);
@@ -185,9 +176,8 @@ impl DriveNode {
             }
         };
         self.start_media(context);
-        for at in [link.up.next_arrival(), link.down.next_credits()].into_iter().flatten() {
-            context.kernel.arm_by(above, at);
-        }
+        let next = earliest([link.up.next_arrival(), link.down.next_credits()]);
+        context.kernel.arm_by_next(above, next);
         let media = self.pending.first_key_value().map(|((at, _), _)| *at);
         // A free wire matters only if a TLP waits for it.
         let wire = link.up.next_ready(now).filter(|_| wait.receiver);

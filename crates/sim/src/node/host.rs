@@ -66,7 +66,7 @@ pub(crate) struct HostNode {
     config: RootConfig,
     node: node::HostNode<Port>,
     buses: Buses,
-    ram: Rc<RefCell<Ram>>,
+    pub ram: Rc<RefCell<Ram>>,
     pub software: Software,
     /// Programs that run in addition to the workload.
     programs: Vec<Task<()>>,
@@ -81,7 +81,7 @@ pub(crate) struct HostNode {
     /// Software has something new to do.
     interrupted: bool,
     /// The component below was reset and is to be notified.
-    reset: bool,
+    pub reset: bool,
     /// From start of request to start of completion at the root port.
     pub config_reads: Latency,
 }
@@ -138,20 +138,10 @@ impl HostNode {
         self.node.root().errors()
     }
 
-    /// Its memory.
-    pub fn memory(&self) -> Rc<RefCell<Ram>> {
-        self.ram.clone()
-    }
-
     /// Runs a program in addition to the workload, on its own bus.
     pub fn run_program<T: Future<Output = ()> + 'static>(&mut self, work: impl FnOnce(Bus) -> T) {
         let bus = self.buses.new_bus();
         self.programs.push(Task::new(&bus, work(bus.clone())));
-    }
-
-    /// Whether the root port reset the component below since the last call.
-    pub fn take_reset(&mut self) -> bool {
-        std::mem::take(&mut self.reset)
     }
 
     /// Handles a link, with these drives behind it, that came up or went down.
@@ -192,9 +182,8 @@ impl HostNode {
                 break (software, wait);
             }
         };
-        for at in [link.down.next_arrival(), link.up.next_credits()].into_iter().flatten() {
-            context.kernel.arm_by(below, at);
-        }
+        let next = earliest([link.down.next_arrival(), link.up.next_credits()]);
+        context.kernel.arm_by_next(below, next);
         context.observe_commands(self.number);
         earliest([
             wait.until,
@@ -212,15 +201,16 @@ impl HostNode {
     fn receive_below(&mut self, link: &mut Link, context: &mut Context) {
         let now = context.now;
         self.catch_up(link, context);
-        link.arrive_up(now);
+        link.up.arrive(now, &mut link.down);
         self.take_up(link, context);
     }
 
     /// Takes arrived TLPs while there is room; whether there was any.
     fn take_up(&mut self, link: &mut Link, context: &mut Context) -> bool {
         let mut any = false;
-        while let Some(received) = link.take_up(context.now, self.node.below().room_up()) {
-            self.receive(context.now, received, context);
+        let now = context.now;
+        while let Some(received) = link.up.take(now, self.node.below().room_up(), &mut link.down) {
+            self.receive(now, received, context);
             any = true;
         }
         any
@@ -230,7 +220,7 @@ impl HostNode {
     /// has their data before software reads it.
     pub fn catch_up(&mut self, link: &mut Link, context: &mut Context) {
         link.take_deferred_up(context.now);
-        self.node.below_mut().set_link_ready(Ready::NONE);
+        self.node.below_mut().link = Ready::NONE;
         while let Some((at, received)) = link.up.next_deferred() {
             self.receive(at, received, context);
             if at == context.now {
@@ -255,7 +245,7 @@ impl HostNode {
         }
         let journey = context.end_journey(at, &mut tlp);
         context.tracker.reaches_root(&tlp, journey);
-        self.node.below_mut().push_up(tlp);
+        self.node.below_mut().up.push(tlp);
     }
 
     /// Writes to memory; nothing outside of it.
@@ -296,9 +286,9 @@ impl HostNode {
         let now = context.now;
         loop {
             let ready = link.down.ready(now, self.config.max_payload);
-            self.node.below_mut().set_link_ready(ready);
+            self.node.below_mut().link = ready;
             let output = self.node.poll(now);
-            let sent = self.node.below_mut().next_down(ready);
+            let sent = self.node.below_mut().down.pop(ready);
             let mut moved = sent.is_some();
             sent.into_iter().for_each(|tlp| self.send(link, tlp, context));
             match output {
@@ -333,7 +323,7 @@ impl HostNode {
 
     fn send(&mut self, link: &mut Link, mut tlp: Tlp, context: &mut Context) {
         let now = context.now;
-        let ack = link.down.tlp_time(&tlp) + link.down.propagation() + link.up.dllp_time();
+        let ack = link.down.tlp_time(&tlp) + link.down.propagation + link.up.dllp_time();
         let start = link.down.next_start(now);
         if let Packet::ConfigRead(read) = tlp.packet {
             self.config_read_starts.insert(read.tag.get(), start);

@@ -10,8 +10,7 @@ use wire::{Duration, Instant};
 
 /// A TLP received over a link.
 #[derive(Debug)]
-pub struct Received {
-    /// The TLP.
+pub(crate) struct Received {
     pub tlp: Tlp,
     /// When its first bit reached the receiver's end of the wire.
     pub started: Instant,
@@ -32,12 +31,11 @@ struct Credits {
     data: u32,
 }
 
-/// One direction of a link.
 #[derive(Debug, Default)]
-pub struct Direction {
+pub(crate) struct Direction {
     rate: Rate,
     transmit: Duration,
-    propagation: Duration,
+    pub propagation: Duration,
     receive: Duration,
     /// When the transmitter takes the next TLP.
     free: Instant,
@@ -54,7 +52,8 @@ pub struct Direction {
     full: [Credits; 3],
     /// Credits that are being returned: when, class, data credits.
     returns: VecDeque<(Instant, Class, u32)>,
-    load: Load,
+    /// Time and bytes include DLLPs.
+    pub load: Load,
     deferral: Deferral,
     /// Deferred TLPs, and when they arrived.
     deferred: VecDeque<(Instant, Received)>,
@@ -148,15 +147,15 @@ impl Direction {
         self.wire_free
     }
 
-    /// Puts the next TLP that has arrived into the receiver's buffer.
-    pub(super) fn receive_next(&mut self, now: Instant) -> bool {
-        if self.in_flight.front().is_none_or(|next| next.arrives > now) {
-            return false;
+    /// Receives the TLPs that have arrived, and acknowledges each by a DLLP in the other direction,
+    /// `back`.
+    pub fn arrive(&mut self, now: Instant, back: &mut Self) {
+        while self.in_flight.front().is_some_and(|next| next.arrives <= now) {
+            let next = self.leave_wire();
+            self.started[next.tlp.class().index()].push_back(next.started);
+            self.received.push(next.tlp);
+            back.send_dllp(now);
         }
-        let next = self.leave_wire();
-        self.started[next.tlp.class().index()].push_back(next.started);
-        self.received.push(next.tlp);
-        true
     }
 
     /// Removes the next TLP from the wire.
@@ -206,10 +205,15 @@ impl Direction {
         self.deferral = if self.received.is_empty() { deferral } else { Deferral::Nothing };
     }
 
-    pub(super) fn pop(&mut self, ready: Ready) -> Option<Received> {
+    /// Yields the next TLP received of a class in `ready`, and returns its credits by a DLLP in the
+    /// other direction, `back`.
+    pub fn take(&mut self, now: Instant, ready: Ready, back: &mut Self) -> Option<Received> {
         let tlp = self.received.pop(ready)?;
-        let started = self.started[tlp.class().index()].pop_front();
-        Some(Received { tlp, started: started.expect("pushed together") })
+        let started = self.started[tlp.class().index()].pop_front().expect("pushed together");
+        // UpdateFC: the transmitter has the credits when the DLLP has arrived.
+        let sent = back.send_dllp(now);
+        self.return_credits(sent + back.latency(), tlp.class(), tlp.data_credits());
+        Some(Received { tlp, started })
     }
 
     pub(super) fn return_credits(&mut self, at: Instant, class: Class, data: u32) {
@@ -255,17 +259,11 @@ impl Direction {
         self.returns.front().filter(|_| self.lacks_credits).map(|(at, ..)| *at)
     }
 
-    /// The load so far; time and bytes include DLLPs.
-    pub fn load(&self) -> Load {
-        self.load
-    }
-
     /// How long a DLLP takes from its first bit sent to its last received.
     pub fn dllp_time(&self) -> Duration {
         self.rate.duration(DLLP) + self.propagation
     }
 
-    /// How long a TLP takes on the wire.
     pub fn tlp_time(&self, tlp: &Tlp) -> Duration {
         self.rate.duration(Self::wire_bytes(tlp))
     }
@@ -273,10 +271,5 @@ impl Direction {
     /// When the first bit of a TLP that is sent now is on the wire.
     pub fn next_start(&self, now: Instant) -> Instant {
         self.wire_free.max(now) + self.transmit
-    }
-
-    /// The propagation delay.
-    pub fn propagation(&self) -> Duration {
-        self.propagation
     }
 }

@@ -161,20 +161,19 @@ impl Transport {
 
     /// Closes the connection of `end`.
     pub fn close(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
-        let station = match self {
-            Self::Pipe(_) => return,
-            Self::Network { ends, .. } => network.close(now, ends[end as usize]),
-        };
-        kernel.arm_by(station, now);
+        if let Self::Network { ends, .. } = self {
+            kernel.arm_by(network.close(now, ends[end as usize]), now);
+        }
     }
 
     /// `end` connects again, or waits for a connection again.
     pub fn reopen(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
-        let station = match self {
-            Self::Pipe(pipe) => return pipe.reopen(now, end),
-            Self::Network { ends, .. } => network.reopen(now, ends[end as usize]),
-        };
-        kernel.arm_by(station, now);
+        match self {
+            Self::Pipe(pipe) => pipe.reopen(now, end),
+            Self::Network { ends, .. } => {
+                kernel.arm_by(network.reopen(now, ends[end as usize]), now);
+            }
+        }
     }
 
     /// Connects the host's end, if its first connection, which opens by itself,

@@ -5,7 +5,7 @@ mod buffers;
 
 use super::boot::NvmeDrive;
 use super::contents::{Content, Contents, Known};
-use super::work::{Tally, Work, Written};
+use super::work::{Agenda, Tally, Work, Written, occupy};
 use super::{LBA_SIZE, SoftwareConfig};
 use crate::ensure;
 use crate::measure::{CommandKey, Op, Submission, Tracker};
@@ -13,8 +13,7 @@ use buffers::Buffers;
 use nvme::initiator::{Driver, Io};
 use pcie::Ram;
 use std::cell::RefCell;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use wire::{Duration, Instant};
@@ -165,8 +164,7 @@ pub(super) struct Replayer {
     /// Operations that have not finished.
     left: usize,
     running: BTreeMap<u64, Running>,
-    actions: BinaryHeap<Reverse<(Instant, u64, Action)>>,
-    sequence: u64,
+    agenda: Agenda<Action>,
     /// A queue waits for a buffer.
     starved: bool,
     tally: Tally,
@@ -200,16 +198,10 @@ impl Replayer {
             buffers,
             next: 0,
             running: BTreeMap::new(),
-            actions: BinaryHeap::new(),
-            sequence: 0,
+            agenda: Agenda::new(),
             starved: false,
             tally: Tally { drive_bytes, ..Tally::default() },
         })
-    }
-
-    fn schedule(&mut self, at: Instant, action: Action) {
-        self.sequence += 1;
-        self.actions.push(Reverse((at, self.sequence, action)));
     }
 
     /// Moves the operations that are due to their queues.
@@ -218,8 +210,7 @@ impl Replayer {
         while let Some(operation) = self.replay.operations.get(self.next) {
             let at = self.began + operation.at;
             if !asap && at > now {
-                self.schedule(at, Action::Due);
-                return;
+                return self.agenda.schedule(at, Action::Due);
             }
             let Operation { drive, queue, .. } = *operation;
             self.queues[drive][queue].waiting.push_back((now, self.next));
@@ -250,10 +241,8 @@ impl Replayer {
             let (submitted, ok, lost) = (false, true, false);
             let running = Running { operation, since, buffer, content, known, submitted, ok, lost };
             self.running.insert(number as u64, running);
-            let cpu = &mut self.cpus[queue];
-            *cpu = (*cpu).max(now) + self.config.submit;
-            let at = *cpu;
-            self.schedule(at, Action::Submit(number as u64));
+            let at = occupy(&mut self.cpus[queue], now, self.config.submit);
+            self.agenda.schedule(at, Action::Submit(number as u64));
         }
     }
 
@@ -282,11 +271,10 @@ impl Replayer {
             Op::Flush => {}
         }
         let (slba, blocks) = (offset / LBA_SIZE, (length / LBA_SIZE) as u32);
-        let io = Io { op, nsid: 1, slba, blocks, buffer: running.buffer };
-        let (since, buffer) = (running.since, running.buffer);
+        let Running { since, buffer, .. } = *running;
         let driver = &mut self.drives[drive].driver;
-        let id =
-            driver.prepare(now, queue, io).expect("a queue holds what its replayed lets in").get();
+        let prepared = driver.prepare(now, queue, Io { op, nsid: 1, slba, blocks, buffer });
+        let id = prepared.expect("a queue has room for what it lets in").get();
         self.queues[drive][queue].owners.insert(id, number);
         let key = CommandKey::new(drive, queue, id);
         tracker.submit(now, Submission { key, since, op, offset, buffer, length });
@@ -296,7 +284,7 @@ impl Replayer {
     fn reap(&mut self, now: Instant, drive: usize, queue: usize, tracker: &mut Tracker) {
         let cpu = self.cpus[queue];
         if cpu > now {
-            return self.schedule(cpu, Action::Reap { drive, queue });
+            return self.agenda.schedule(cpu, Action::Reap { drive, queue });
         }
         let replayed = &mut self.queues[drive][queue];
         if !std::mem::take(&mut replayed.signalled) || replayed.missing {
@@ -306,14 +294,19 @@ impl Replayer {
         for done in self.drives[drive].driver.reap(queue) {
             let id = done.id.get();
             let number = self.queues[drive][queue].owners.remove(&id).expect("it was submitted");
-            let cpu = &mut self.cpus[queue];
-            *cpu = (*cpu).max(now) + self.config.complete;
-            let at = *cpu;
+            let at = occupy(&mut self.cpus[queue], now, self.config.complete);
             tracker.finish(at, CommandKey::new(drive, queue, id));
             let running = self.running.get_mut(&number).expect("it was submitted");
             running.ok = done.status.is_success();
-            self.schedule(at, Action::Complete(number));
+            self.agenda.schedule(at, Action::Complete(number));
         }
+    }
+
+    /// Ends a command that was lost with its drive.
+    fn lose(&mut self, now: Instant, number: u64) {
+        let running = self.running.get_mut(&number).expect("it was issued");
+        (running.ok, running.lost) = (false, true);
+        self.agenda.schedule(now, Action::Complete(number));
     }
 
     fn complete(&mut self, now: Instant, number: u64) {
@@ -365,23 +358,19 @@ impl Work for Replayer {
     }
 
     fn next(&self) -> Option<Instant> {
-        self.actions.peek().map(|Reverse((at, ..))| *at)
+        self.agenda.next()
     }
 
     fn signal(&mut self, now: Instant, drive: usize, queue: usize) {
         let replayed = self.queues.get_mut(drive).and_then(|queues| queues.get_mut(queue));
-        let Some(replayed) = replayed else { return };
-        if !std::mem::replace(&mut replayed.signalled, true) {
+        if replayed.is_some_and(|replayed| !std::mem::replace(&mut replayed.signalled, true)) {
             let at = self.config.completions.after(now);
-            self.schedule(at, Action::Reap { drive, queue });
+            self.agenda.schedule(at, Action::Reap { drive, queue });
         }
     }
 
     fn run(&mut self, now: Instant, tracker: &mut Tracker) {
-        while let Some(Reverse((at, _, action))) = self.actions.peek().copied()
-            && at <= now
-        {
-            self.actions.pop();
+        while let Some(action) = self.agenda.due(now) {
             match action {
                 Action::Due => self.due(now),
                 Action::Submit(number) => self.submit(now, number, tracker),
@@ -410,9 +399,7 @@ impl Work for Replayer {
             (replayed.missing, replayed.signalled) = (true, false);
             for (id, number) in std::mem::take(&mut replayed.owners) {
                 tracker.discard(CommandKey::new(drive, queue, id));
-                let running = self.running.get_mut(&number).expect("it was submitted");
-                (running.ok, running.lost) = (false, true);
-                self.schedule(now, Action::Complete(number));
+                self.lose(now, number);
             }
         }
     }
@@ -427,11 +414,9 @@ impl Work for Replayer {
             replayed.missing = false;
             for number in std::mem::take(&mut replayed.parked) {
                 if new_contents {
-                    let running = self.running.get_mut(&number).expect("it was issued");
-                    (running.ok, running.lost) = (false, true);
-                    self.schedule(now, Action::Complete(number));
+                    self.lose(now, number);
                 } else {
-                    self.schedule(now, Action::Submit(number));
+                    self.agenda.schedule(now, Action::Submit(number));
                 }
             }
         }

@@ -181,7 +181,7 @@ impl World {
         let rng = self.kernel.rng(&format!("host {number}"));
         let workload = (config.software, config.workload.clone());
         let mut node = HostNode::new(number as u16, config.root, workload, rng, patterns);
-        if drives.iter().any(DriveNode::is_volatile) {
+        if drives.iter().any(|drive| drive.volatile) {
             node.software.identify_contents();
         }
         if matches!(config.attached, Attached::Direct(_)) {

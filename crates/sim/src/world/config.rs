@@ -13,7 +13,7 @@ use wire::{Duration, Instant};
 
 /// The configuration of a simulation: the same value gives the same run, bit
 /// for bit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Seed of all randomness.
     pub seed: u64,
@@ -127,8 +127,8 @@ pub struct SwitchConfig {
 impl SwitchConfig {
     /// The drives behind it, in the order in which enumeration finds them.
     pub fn drives(&self) -> Vec<&DriveConfig> {
-        let own = self.ports.iter().map(|port| &port.drive);
-        own.chain(self.switches.iter().flat_map(|lower| lower.switch.drives())).collect()
+        let ports = self.all().into_iter().flat_map(|switch| &switch.ports);
+        ports.map(|port| &port.drive).collect()
     }
 
     /// This switch and those below.

@@ -156,7 +156,7 @@ impl World {
 
     /// The memory of a host, for its programs.
     pub fn memory(&self, host: usize) -> Rc<RefCell<Ram>> {
-        self.hosts[host].memory()
+        self.hosts[host].ram.clone()
     }
 
     /// Runs a program on a host in addition to its workload, with its own bus.
@@ -303,8 +303,8 @@ impl World {
         let links = [("host", "root", &self.root_links), ("link", "device", &self.device_links)];
         for (owner, port, links) in links {
             for (number, link) in links.iter().enumerate() {
-                loads.push((format!("{owner} {number} {port} port down"), link.down.load()));
-                loads.push((format!("{owner} {number} {port} port up"), link.up.load()));
+                loads.push((format!("{owner} {number} {port} port down"), link.down.load));
+                loads.push((format!("{owner} {number} {port} port up"), link.up.load));
             }
         }
         for (number, transport) in self.transports.iter().enumerate() {

@@ -44,7 +44,7 @@ impl World {
         let drive = &self.drives[self.drive_behind(planned.from)];
         let [host, port] = planned.to;
         self.hosts[host].software.set_pattern(port, drive.pattern(nsid));
-        if drive.is_volatile() {
+        if drive.volatile {
             self.hosts[host].software.identify_contents();
         }
     }

@@ -1,9 +1,7 @@
 //! Random loss: of the wire, not of a queue.
 
 use crate::congestion::network::*;
-use sim::flows::FlowsReport;
 use stats::random::Probability;
-use wire::Duration;
 
 fn with_loss(congestion: &str, ppm: u32) -> FlowsReport {
     let mut config = flows(1, congestion, Duration::ZERO, Duration::from_ms(30));

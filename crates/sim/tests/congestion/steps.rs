@@ -3,8 +3,7 @@
 use crate::congestion::network::*;
 use sim::ethernet::Rate;
 use sim::ethernet::port::RateStep;
-use sim::flows::{BOTTLENECK, star};
-use wire::Duration;
+use sim::flows::star;
 
 fn step((at, gigabits): (u64, u64)) -> RateStep {
     RateStep { at: ms(at), bits_per_second: gigabits * 1_000_000_000 }

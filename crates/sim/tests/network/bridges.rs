@@ -1,10 +1,8 @@
 //! Bridges: latency, learning, order; background traffic through them.
 
-use bytes::Bytes;
+use super::*;
 use sim::ethernet::bridge::{Config, Input, Mode, Output};
 use sim::ethernet::traffic::{self, Pattern, Source};
-use sim::ethernet::{Bridge, Frame, FrameStage, Mac, Rate, Tag, Transmission, port};
-use wire::{Duration, Instant};
 
 const DELAY: Duration = Duration::from_ns(700);
 

@@ -1,11 +1,7 @@
 //! Cables and interfaces.
 
-use crate::gates_of;
-use bytes::Bytes;
+use super::*;
 use sim::ethernet::cable::{Config, Counters, Delivery, Faults, Input, Output};
-use sim::ethernet::{Cable, Frame, FrameStage, Mac, Nic, Rate, Tag, Transmission, nic, port};
-use stats::random::Probability;
-use wire::{Duration, Instant};
 
 fn frame(id: u64, now: Instant) -> Frame {
     let mut bytes = vec![0; 60];

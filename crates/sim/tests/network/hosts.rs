@@ -2,10 +2,8 @@
 
 use std::net::SocketAddrV4;
 
-use bytes::Bytes;
-use sim::ethernet::{Frame, Tag};
+use super::*;
 use sim::tcp::{Config, Host, Input, Output, SocketId};
-use wire::{Duration, Instant};
 
 use crate::network::world::{PORT, ip, mac};
 

@@ -8,7 +8,15 @@ mod ports;
 mod tcp;
 mod world;
 
-use wire::Instant;
+use crate::gates_of;
+use bytes::Bytes;
+use sim::ethernet::{
+    Bridge, Cable, Frame, FrameLatency, FrameStage, Mac, Nic, Port, Rate, Tag, Transmission,
+    bridge, cable, frame, nic, port,
+};
+use stats::random::{Probability, Random};
+use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
+use wire::{Duration, Instant};
 
 /// Hands `inputs` over to a machine at their times, until nothing happens any more; what it puts
 /// out. `poll` yields an output, or when to poll again.

@@ -1,12 +1,8 @@
 //! Ports: order, gaps, gates, drops.
 
-use crate::gates_of;
-use bytes::Bytes;
+use super::*;
 use proptest::prelude::*;
 use sim::ethernet::port::{Config, Guard, Input, Output};
-use sim::ethernet::{Frame, FrameStage, Port, Rate, Tag, Transmission};
-use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
-use wire::{Duration, Instant};
 
 fn frame(id: u64, pcp: u8, length: usize, now: Instant) -> Frame {
     let mut frame = Frame::new(id, Bytes::from(vec![0; length - 8]), pcp, now);

@@ -1,14 +1,9 @@
 //! TCP over interface, cable and bridge.
 
-use bytes::Bytes;
+use super::*;
 use proptest::prelude::*;
 use sim::ethernet::cable::Faults;
-use sim::ethernet::{Rate, bridge, nic, port};
-use stats::random::{Probability, Random};
-use tsn::{Clock, Gates};
-use wire::{Duration, Instant};
 
-use crate::gates_of;
 use crate::network::world::{Plan, World};
 
 fn data(length: usize) -> Bytes {

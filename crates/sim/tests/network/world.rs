@@ -3,10 +3,8 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use bytes::Bytes;
-use sim::ethernet::{Bridge, Cable, Mac, Nic, Rate, bridge, cable, nic, port};
+use super::*;
 use sim::tcp::{self, Host, Output, SocketId};
-use wire::{Duration, Instant};
 
 pub const PORT: u16 = 4420;
 pub const PRIORITY: u8 = 3;

@@ -19,7 +19,6 @@ use pcie::Bus;
 use sim::ethernet::nic::Tagging;
 use sim::ethernet::port;
 use sim::network::{BridgeConfig, CableConfig, CableEnd, StationConfig};
-use sim::pcie::LinkConfig;
 use sim::transport::{PipeConfig, RawConfig, TcpConfig, TransportConfig};
 use sim::world::{HostConfig, HostReport, PortConfig};
 use tsn::Gates;
@@ -63,28 +62,17 @@ pub fn drive(number: usize, timing: Timing) -> DriveConfig {
     }
 }
 
-/// The PCIe links of the NVMe/TSN paper.
-fn links() -> (LinkConfig, LinkConfig) {
-    let reads = Workload::ConfigReads { count: 1, gap: Duration::ZERO };
-    let config = Config::nvme_tsn_tunnel(reads, pipe());
-    let Attached::Switch(switch) = &config.hosts[0].attached else { unreachable!("a tunnel") };
-    (config.hosts[0].link, switch.ports[0].link)
-}
-
 /// A host like the NVMe/TSN paper's with these ports.
 pub fn host(workload: Workload, ports: Vec<(TransportConfig, DriveConfig)>) -> HostConfig {
-    let (top, bottom) = links();
-    let ports = ports
-        .into_iter()
-        .map(|(transport, drive)| PortConfig { transport, link: bottom, drive })
-        .collect();
-    let like = Config::nvme_tsn_direct(workload).hosts.remove(0);
-    HostConfig { link: top, attached: Attached::Switch(SwitchConfig::new(256, ports)), ..like }
+    let mut like = Config::nvme_tsn_tunnel(workload, pipe());
+    let link = switch(&mut like).ports[0].link;
+    let port = |(transport, drive)| PortConfig { transport, link, drive };
+    switch(&mut like).ports = ports.into_iter().map(port).collect();
+    like.hosts.remove(0)
 }
 
 pub fn config(hosts: Vec<HostConfig>, network: NetworkConfig) -> Config {
-    let reads = Workload::ConfigReads { count: 1, gap: Duration::ZERO };
-    Config { hosts, network, ..Config::nvme_tsn_direct(reads) }
+    Config { seed: 1, hosts, network, ..Config::default() }
 }
 
 /// Gates that give the tunnel `open` of every `cycle`, and the rest to others.
