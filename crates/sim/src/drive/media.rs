@@ -35,8 +35,7 @@ impl Media {
     /// Idle media.
     ///
     /// # Panics
-    /// If the table has no channel or die, or pages that are no power of two
-    /// from 4096 bytes.
+    /// If the table has no channel or die, or pages that are no power of two from 4096 bytes.
     pub fn new(timing: Timing, rng: Random) -> Self {
         assert!(timing.channels > 0 && timing.luns > 0, "a drive has dies");
         assert!(timing.page.is_power_of_two() && timing.page >= 4096, "pages of 4 KiB or more");
@@ -145,9 +144,8 @@ impl Media {
         }
     }
 
-    /// Flush, Write Zeroes, Discard: firmware alone. A flush does not wait for
-    /// programming: the buffer of such drives counts as durable or is not
-    /// modelled.
+    /// Flush, Write Zeroes, Discard: firmware alone. A flush does not wait for programming: the
+    /// buffer of such drives counts as durable or is not modelled.
     pub fn other(&self) -> Access {
         Access { firmware: self.timing.write_base, media: Duration::ZERO }
     }

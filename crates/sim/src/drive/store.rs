@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 /// Bytes of a stored page.
 const PAGE: usize = 4096;
 
-/// The contents of a drive. Memory grows with the distinct pages written, not
-/// with time.
+/// The contents of a drive. Memory grows with the distinct pages written, not with time.
 #[derive(Debug)]
 pub(crate) struct Store {
     seed: u64,

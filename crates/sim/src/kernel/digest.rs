@@ -22,8 +22,7 @@ const fn fold(a: u64, b: u64) -> u64 {
 
 impl Digest {
     pub const fn word(&mut self, word: u64) {
-        // The state is added too: a word that makes a factor zero must not
-        // erase what came before.
+        // The state is added too: a word that makes a factor zero must not erase what came before.
         self.0 = fold(self.0 ^ word ^ P1, P0 ^ word.rotate_left(32)).wrapping_add(self.0 ^ word);
     }
 

@@ -1,10 +1,9 @@
 //! The event kernel: which component runs next, and when.
 //!
-//! Every component has at most one armed wake-up; re-arming moves it, so
-//! cancelled timers leave nothing behind and memory does not grow with time.
-//! Wake-ups come in the total order of (time, sequence of arming). What
-//! happens is mixed into a running [`Digest`]: the same plan and seed give the
-//! same digest on every machine.
+//! Every component has at most one armed wake-up; re-arming moves it, so cancelled timers leave
+//! nothing behind and memory does not grow with time. Wake-ups come in the total order of (time,
+//! sequence of arming). What happens is mixed into a running [`Digest`]: the same plan and seed
+//! give the same digest on every machine.
 
 mod digest;
 mod wakes;
@@ -70,8 +69,7 @@ pub enum LimitReached {
     },
 }
 
-/// Most wake-ups at one instant: more mean that components wake each other
-/// without progress.
+/// Most wake-ups at one instant: more mean that components wake each other without progress.
 const MOST_AT_ONCE: u64 = 1_000_000;
 
 /// The event kernel.
@@ -108,8 +106,7 @@ impl Kernel {
         Random::for_component(self.seed, name)
     }
 
-    /// Arms the wake-up of a component at `at`, or now if that is past; replaces
-    /// the previous one.
+    /// Arms the wake-up of a component at `at`, or now if that is past; replaces the previous one.
     pub fn arm(&mut self, component: Component, at: Instant) {
         let at = at.max(self.now).as_ps();
         if self.running == Some(component.0) {

@@ -1,5 +1,4 @@
-//! Measurement: latencies and their stages, the load of links, and the hook
-//! for observers.
+//! Measurement: latencies and their stages, the load of links, and the hook for observers.
 
 mod observer;
 mod stages;
@@ -48,8 +47,7 @@ pub struct QueueStats {
     pub frame_ps: u128,
     /// Frames that still waited at the end.
     pub left: u64,
-    /// Frames dropped: their queue was full, or no window of their gate is
-    /// long enough.
+    /// Frames dropped: their queue was full, or no window of their gate is long enough.
     pub dropped: u64,
 }
 

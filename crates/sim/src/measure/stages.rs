@@ -11,15 +11,13 @@ wire::named! {
         HostSoftware "host_software",
         /// The root complex and host memory answer a device's read.
         HostMemory "host_memory",
-        /// PCIe links: serialisation, propagation, port pipelines, waiting for
-        /// the wire or credits.
+        /// PCIe links: serialisation, propagation, port pipelines, waiting for the wire or credits.
         Pcie "pcie",
         /// TLPs wait in the tunnel until the network takes them.
         TunnelQueue "tunnel_queue",
         /// TCP: waiting for the window, or for earlier bytes of the stream.
         Tcp "tcp",
-        /// Raw Ethernet: waiting for a retransmission, or for earlier parts of the
-        /// stream.
+        /// Raw Ethernet: waiting for a retransmission, or for earlier parts of the stream.
         Carrier "carrier",
         /// Pipelines of network interfaces.
         Nic "nic",
@@ -87,8 +85,7 @@ impl Journey {
         Self { start: now, last: now, breakdown: Breakdown::default() }
     }
 
-    /// Accounts the time since the last step to `stage`. An earlier time
-    /// changes nothing.
+    /// Accounts the time since the last step to `stage`. An earlier time changes nothing.
     pub fn advance(&mut self, to: Instant, stage: Stage) {
         if to > self.last {
             self.breakdown.add(stage, to - self.last);
@@ -109,8 +106,7 @@ impl Journey {
     }
 }
 
-/// The journeys of all TLPs in flight, by the TLPs' marks. An unknown mark
-/// changes nothing.
+/// The journeys of all TLPs in flight, by the TLPs' marks. An unknown mark changes nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Journeys {
     /// Journeys with the use count of their slot, which is part of the mark.

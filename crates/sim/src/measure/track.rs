@@ -7,8 +7,7 @@ use wire::nvme::{COMPLETION_ENTRY, Completion, SUBMISSION_ENTRY};
 use wire::tlp::{Packet, Tlp};
 use wire::{Bdf, Duration, Instant};
 
-/// Identifies a command: drive of the host, queue (1 is the first I/O queue),
-/// command identifier.
+/// Identifies a command: drive of the host, queue (1 is the first I/O queue), command identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CommandKey {
     pub drive: u16,
@@ -110,8 +109,7 @@ pub(crate) struct Tracker {
     drives: Vec<Drive>,
     /// By first address.
     regions: BTreeMap<u64, Region>,
-    /// Commands that have not reached the media, by drive, first byte and
-    /// number of submission.
+    /// Commands that have not reached the media, by drive, first byte and number of submission.
     offsets: BTreeMap<(u16, u64, u64), CommandKey>,
     submissions: u64,
     /// Submission doorbell to acknowledged head doorbell, at the root port.

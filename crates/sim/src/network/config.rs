@@ -29,8 +29,7 @@ pub struct NetworkConfig {
 pub struct StationConfig {
     /// Rate of its interface.
     pub rate: Rate,
-    /// From the TCP host to the port: pipelines of encapsulation, TCP engine
-    /// and MAC.
+    /// From the TCP host to the port: pipelines of encapsulation, TCP engine and MAC.
     pub tx_delay: Duration,
     /// From the last bit received to the TCP host.
     pub rx_delay: Duration,
@@ -41,8 +40,7 @@ pub struct StationConfig {
     pub tagging: Option<Tagging>,
     /// When each of its queues may send.
     pub gates: Option<tsn::Gates>,
-    /// How long an acknowledgement waits for data to travel with; `None`: not
-    /// at all.
+    /// How long an acknowledgement waits for data to travel with; `None`: not at all.
     pub ack_delay: Option<Duration>,
     /// Background traffic that it sends.
     pub traffic: Vec<TrafficConfig>,
@@ -118,8 +116,7 @@ pub(super) fn ip(station: usize) -> Ipv4Addr {
 }
 
 impl StationConfig {
-    /// A station with `delay` in both pipelines, a ring of `tx_ring` frames and
-    /// no further options.
+    /// A station with `delay` in both pipelines, a ring of `tx_ring` frames and no further options.
     pub fn new(rate: Rate, delay: Duration, tx_ring: usize) -> Self {
         Self {
             rate,
@@ -134,8 +131,7 @@ impl StationConfig {
     }
 
     pub(super) fn tcp(&self, number: usize) -> tcp::Config {
-        // One unsent byte fills a socket: TLPs wait in the tunnel, where they
-        // are aggregated.
+        // One unsent byte fills a socket: TLPs wait in the tunnel, where they are aggregated.
         let config = tcp::Config::new(mac(number), ip(number));
         tcp::Config { ack_delay: self.ack_delay, low_water: 1, ..config }
     }

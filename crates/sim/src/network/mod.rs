@@ -31,8 +31,7 @@ struct Station {
     sources: Vec<Source>,
     ends: Vec<ConnectionEnd>,
     scheduler: raw::RawScheduler,
-    /// Priorities of its frames: those of its sockets, and 0 of answers
-    /// without a socket.
+    /// Priorities of its frames: those of its sockets, and 0 of answers without a socket.
     priorities: Vec<u8>,
     /// Cables from and to it, if it is connected.
     cables: Option<(usize, usize)>,

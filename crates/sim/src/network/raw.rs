@@ -137,12 +137,11 @@ impl RawScheduler {
         let source = frame.source();
         // The opening end counts incarnations in the high bits.
         let number = header.connection % INCARNATION;
-        let raws = ends.iter_mut().filter_map(|end| match &mut end.protocol {
-            Protocol::Raw(raw) => Some(raw),
-            Protocol::Tcp(_) => None,
+        let found = ends.iter_mut().find_map(|end| match &mut end.protocol {
+            Protocol::Raw(raw) if raw.peer == source && raw.connection == number => Some(raw),
+            _ => None,
         });
-        let mut ours = raws.filter(|raw| raw.peer == source && raw.connection == number);
-        let Some(end) = ours.next() else { return };
+        let Some(end) = found else { return };
         if let Body::Data { sequence, .. } = header.body
             && sequence.ahead_of(end.next).is_some_and(|ahead| ahead < switch::raw::MAX_WINDOW)
         {

@@ -110,8 +110,7 @@ impl DriveNode {
         self.controller.handle(now, Input::HotReset);
     }
 
-    /// Cycles its power. Non-volatile media keep their contents; requests under
-    /// way are lost.
+    /// Cycles its power. Non-volatile media keep their contents; requests under way are lost.
     pub fn power_cycle(&mut self, now: Instant) {
         if self.volatile {
             for namespace in &mut self.namespaces {

@@ -1,5 +1,4 @@
-//! A host: the unchanged host node, its memory and its software, above a PCIe
-//! link.
+//! A host: the unchanged host node, its memory and its software, above a PCIe link.
 
 use super::port::Port;
 use super::{Context, earliest};
@@ -34,8 +33,7 @@ pub struct RootConfig {
     /// From a CPU's access to the root port's transaction layer, and from an
     /// answer there to the CPU.
     pub mmio: Duration,
-    /// From a read request in the root port's transaction layer to its data
-    /// there.
+    /// From a read request in the root port's transaction layer to its data there.
     pub memory_read: Duration,
     /// Bytes of memory for queues and buffers.
     pub memory: usize,

@@ -114,8 +114,7 @@ impl Direction {
         ready
     }
 
-    /// Sends a TLP of a class that is ready. Yields when its first bit is on
-    /// the wire.
+    /// Sends a TLP of a class that is ready. Yields when its first bit is on the wire.
     pub fn send(&mut self, now: Instant, tlp: Tlp) -> Instant {
         debug_assert!(now >= self.free, "the transmitter is busy");
         let left = &mut self.left[tlp.class().index()];
@@ -197,8 +196,7 @@ impl Direction {
         self.deferred.pop_front()
     }
 
-    /// Sets which TLPs are deferred from now on: none if TLPs wait in the
-    /// receiver's buffer.
+    /// Sets which TLPs are deferred from now on: none if TLPs wait in the receiver's buffer.
     pub(crate) fn set_deferred(&mut self, deferral: Deferral) {
         let plain = matches!(deferral, Deferral::Writes { .. });
         assert!(!plain || self.in_flight.is_empty(), "what flies was looked at when it was sent");
@@ -236,8 +234,7 @@ impl Direction {
         self.in_flight.get(place).map(|next| next.arrives)
     }
 
-    /// When the transmitter may take more than at `now`: it becomes free, or
-    /// credits return.
+    /// When the transmitter may take more than at `now`: it becomes free, or credits return.
     pub fn next_ready(&self, now: Instant) -> Option<Instant> {
         if self.free > now {
             return Some(self.free);

@@ -16,17 +16,15 @@ use wire::{Duration, Instant};
 /// sections 3.4.1 and 4.2.1.2).
 const DLLP: usize = 8;
 
-/// What the physical and data link layers add to a TLP: STP and END 2 bytes,
-/// sequence number 2, LCRC 4 (PCIe Base 4.0, sections 3.6.1 and 4.2.1.2;
-/// R. Neugebauer et al., "Understanding PCIe performance for end host
-/// networking", SIGCOMM 2018, section 3).
+/// What the physical and data link layers add to a TLP: STP and END 2 bytes, sequence number 2,
+/// LCRC 4 (PCIe Base 4.0, sections 3.6.1 and 4.2.1.2; R. Neugebauer et al., "Understanding PCIe
+/// performance for end host networking", SIGCOMM 2018, section 3).
 pub const FRAMING: usize = 8;
 
 /// The pipelines of one port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortLatency {
-    /// From the arbitration in the transaction layer to a TLP's first bit on
-    /// the wire.
+    /// From the arbitration in the transaction layer to a TLP's first bit on the wire.
     pub transmit: Duration,
     /// From a TLP's last bit to the transaction layer.
     pub receive: Duration,

@@ -29,8 +29,7 @@ impl Generation {
         }
     }
 
-    /// Encoded bits and data bits of a block (PCIe Base 5.0, sections 4.2.1 and
-    /// 4.2.2).
+    /// Encoded bits and data bits of a block (PCIe Base 5.0, sections 4.2.1 and 4.2.2).
     pub const fn encoding(self) -> (u64, u64) {
         match self {
             Self::Gen1 | Self::Gen2 => (10, 8),

@@ -19,8 +19,7 @@ enum Phase {
     Closed,
 }
 
-/// Each socket has its own set, so that the host chooses the socket to poll and
-/// skips idle ones.
+/// Each socket has its own set, so that the host chooses the socket to poll and skips idle ones.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub id: SocketId,
@@ -78,10 +77,9 @@ impl Connection {
         self.set.get_mut(self.handle)
     }
 
-    /// What the tunnel hands over leaves at once, as live sets TCP_NODELAY.
-    /// But while there is a full segment to send, the stack shall not cut it
-    /// to what the congestion window has left (RFC 9293, 3.8.6.2.1: the
-    /// sender's silly window syndrome). Nagle's rule does just that.
+    /// What the tunnel hands over leaves at once, as live sets TCP_NODELAY. But while there is a
+    /// full segment to send, the stack shall not cut it to what the congestion window has left (RFC
+    /// 9293, 3.8.6.2.1: the sender's silly window syndrome). Nagle's rule does just that.
     pub fn avoid_silly_segments(&mut self, mss: usize) {
         let full = self.unsent() >= mss as u64;
         self.socket_mut().set_nagle_enabled(full);
@@ -182,8 +180,7 @@ impl Connection {
             return Some(Output::Received { socket, data, latency });
         }
         if self.phase != Phase::Closed && matches!(state, CloseWait | Closed | TimeWait) {
-            // Complete the close that the peer began: no owner sends on a
-            // half-closed connection.
+            // Complete the close that the peer began: no owner sends on a half-closed connection.
             self.phase = Phase::Closed;
             self.socket_mut().close();
             self.dirty = true;

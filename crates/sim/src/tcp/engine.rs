@@ -73,7 +73,7 @@ impl Host {
         connection.wake = at.map(clock::from_stack);
         assert!(
             connection.wake.is_none_or(|at| at > now) || connection.is_finished(),
-            "the TCP stack wants to be asked at once, but has nothing to say"
+            "the TCP stack wakes at once, but has nothing to send"
         );
         false
     }
@@ -113,11 +113,10 @@ impl Host {
 
     /// Records a sent segment, and corrects its sequence number.
     ///
-    /// After a timeout smoltcp forgets what it had sent, and acknowledges with
-    /// the sequence number of what it sends again. If its peer has that data
-    /// already, it drops the acknowledgement as old (RFC 9293, 3.10.7.4); when
-    /// both sides do that, they never get out of it. Acknowledgements carry
-    /// the number after everything that was sent, as in other stacks.
+    /// After a timeout smoltcp forgets what it had sent, and acknowledges with the sequence number
+    /// of what it sends again. If its peer has that data already, it drops the acknowledgement as
+    /// old (RFC 9293, 3.10.7.4); when both sides do that, they never get out of it.
+    /// Acknowledgements carry the number after everything that was sent, as in other stacks.
     fn record_sent(&mut self, index: usize, mut segment: Segment, bytes: &mut [u8]) {
         let connection = &mut self.connections[index];
         if segment.is_pure_ack() {

@@ -1,17 +1,14 @@
-//! A TCP/IP host in virtual time, by smoltcp: real segments in real frames,
-//! Reno (RFC 5681), retransmission, window scaling. The stack's clock runs
-//! faster than true time, see [`clock`].
+//! A TCP/IP host in virtual time, by smoltcp: real segments in real frames, Reno (RFC 5681),
+//! retransmission, window scaling. The stack's clock runs faster than true time, see [`clock`].
 //!
-//! Transmit is a pull: the host makes a frame only if the network interface
-//! has room ([`Input::CanTransmit`]); until then data wait in the socket. And
-//! a socket takes data only while little of what it has is unsent
-//! ([`Host::free_to_send`]); until then data wait where they can still be
-//! aggregated.
+//! Transmit is a pull: the host makes a frame only if the network interface has room
+//! ([`Input::CanTransmit`]); until then data wait in the socket. And a socket takes data only while
+//! little of what it has is unsent ([`Host::free_to_send`]); until then data wait where they can
+//! still be aggregated.
 //!
-//! Not implemented by smoltcp: selective acknowledgements are understood as
-//! far as the sender's duplicate count, not used to fill gaps; no time
-//! stamps; the initial window is 2048 bytes (Linux: ten segments), so that a
-//! connection needs some round trips until it is fast.
+//! Not implemented by smoltcp: selective acknowledgements are understood as far as the sender's
+//! duplicate count, not used to fill gaps; no time stamps; the initial window is 2048 bytes (Linux:
+//! ten segments), so that a connection needs some round trips until it is fast.
 
 pub mod clock;
 mod connection;
@@ -53,16 +50,14 @@ pub struct Config {
     pub ip: Ipv4Addr,
     /// The largest IP packet, in bytes.
     pub mtu: usize,
-    /// How long an acknowledgement may wait for data to travel with; `None`:
-    /// every segment is acknowledged at once. In any case what exceeds one
-    /// full segment is.
+    /// How long an acknowledgement may wait for data to travel with; `None`: every segment is
+    /// acknowledged at once. In any case what exceeds one full segment is.
     pub ack_delay: Option<Duration>,
     /// Bytes that a socket holds for its owner; the window it offers.
     pub receive_buffer: usize,
     /// Bytes that a socket holds until they are acknowledged.
     pub send_buffer: usize,
-    /// Unsent bytes from which on a socket takes no more (Linux:
-    /// `TCP_NOTSENT_LOWAT`).
+    /// Unsent bytes from which on a socket takes no more (Linux: `TCP_NOTSENT_LOWAT`).
     pub low_water: usize,
     /// How long sent data may stay without acknowledgement before the
     /// connection is given up; `None`: for ever.
@@ -107,8 +102,7 @@ pub enum Input {
         /// That number; it replaces the previous one.
         frames: usize,
     },
-    /// Bytes to send, at most [`Host::free_to_send`]. Lost if the peer has
-    /// closed the connection.
+    /// Bytes to send, at most [`Host::free_to_send`]. Lost if the peer has closed the connection.
     Send {
         /// On this connection.
         socket: SocketId,
@@ -168,8 +162,7 @@ pub struct Host {
     no_socket: SocketSet<'static>,
     /// The connection to poll first.
     next_turn: usize,
-    /// Frames made that the network interface has not taken: at most one of a
-    /// socket, and answers.
+    /// Frames made that the network interface has not taken: at most one of a socket, and answers.
     frames: VecDeque<Frame>,
     /// Frames that the network interface takes now.
     room: usize,
@@ -182,8 +175,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host without sockets. Nothing is sent before
-    /// [`Input::CanTransmit`].
+    /// A host without sockets. Nothing is sent before [`Input::CanTransmit`].
     pub fn new(config: Config) -> Self {
         let mut device = Device::new(config.mtu);
         let address = HardwareAddress::Ethernet(EthernetAddress(config.mac.0));
@@ -268,9 +260,8 @@ impl Host {
         id
     }
 
-    /// How many bytes a socket takes now: nothing while it has as much unsent
-    /// as the low-water mark, else what fits in its buffer. If it is nothing,
-    /// [`Output::Writable`] follows.
+    /// How many bytes a socket takes now: nothing while it has as much unsent as the low-water
+    /// mark, else what fits in its buffer. If it is nothing, [`Output::Writable`] follows.
     pub fn free_to_send(&mut self, socket: SocketId) -> usize {
         let low_water = self.config.low_water;
         self.find_mut(socket).map_or(0, |connection| connection.free_to_send(low_water))

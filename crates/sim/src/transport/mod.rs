@@ -34,8 +34,7 @@ pub struct RawConfig {
     pub stations: [usize; 2],
     /// Priority of its frames, 0 to 7.
     pub priority: u8,
-    /// Settings of both ends; the world sets the connection identifier and the
-    /// overhead of a tag.
+    /// Settings of both ends; the world sets the connection identifier and the overhead of a tag.
     pub settings: raw::Settings,
 }
 
@@ -176,8 +175,7 @@ impl Transport {
         }
     }
 
-    /// Connects the host's end, if its first connection, which opens by itself,
-    /// has ended.
+    /// Connects the host's end, if its first connection, which opens by itself, has ended.
     pub fn connect(&self, now: Instant, network: &mut Network, kernel: &mut Kernel) {
         if self.is_closed(now, End::Host, network) {
             self.reopen(now, End::Host, network, kernel);

@@ -37,8 +37,7 @@ struct Part {
 }
 
 impl Part {
-    /// Splits it into commands of the largest transfer, as Linux does
-    /// (`blk_mq_submit_bio`).
+    /// Splits it into commands of the largest transfer, as Linux does (`blk_mq_submit_bio`).
     fn cut(self, parts: &mut Vec<Self>) {
         let mut done = 0;
         while done < self.length {
@@ -416,8 +415,7 @@ impl Job {
         })
     }
 
-    /// A drive lost its contents. Of transfers under way, writes count and reads
-    /// are not compared.
+    /// A drive lost its contents. Of transfers under way, writes count and reads are not compared.
     fn forget(&mut self, drive: usize) {
         if !self.drives.contains(&drive) {
             return;
@@ -441,8 +439,7 @@ impl Job {
     fn choose(&mut self, fio: &Fio, slot: usize, now: Instant) {
         let random = matches!(fio.rw, Rw::RandRead | Rw::RandWrite | Rw::RandRw);
         let mut block = if random { self.rng.below(self.blocks) } else { self.next };
-        // No two transfers of one block at a time: the result would be
-        // undefined.
+        // No two transfers of one block at a time: the result would be undefined.
         while self.slots.iter().any(|other| other.busy && other.block == block) {
             block = (block + 1) % self.blocks;
         }

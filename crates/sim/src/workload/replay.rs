@@ -1,5 +1,4 @@
-//! Replays recorded operations, at their times or as fast as their queues take
-//! them.
+//! Replays recorded operations, at their times or as fast as their queues take them.
 
 mod buffers;
 

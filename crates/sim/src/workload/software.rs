@@ -100,8 +100,7 @@ impl Software {
         }
     }
 
-    /// Reads the identity of the drives' contents: needed only where drives can
-    /// lose them.
+    /// Reads the identity of the drives' contents: needed only where drives can lose them.
     pub fn identify_contents(&mut self) {
         self.bring_up.contents = true;
     }

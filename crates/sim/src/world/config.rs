@@ -11,8 +11,7 @@ use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use wire::{Duration, Instant};
 
-/// The configuration of a simulation: the same value gives the same run, bit
-/// for bit.
+/// The configuration of a simulation: the same value gives the same run, bit for bit.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Seed of all randomness.
@@ -21,8 +20,7 @@ pub struct Config {
     pub limits: Limits,
     /// The hosts.
     pub hosts: Vec<HostConfig>,
-    /// The network between them and the device nodes; empty if no transport
-    /// needs it.
+    /// The network between them and the device nodes; empty if no transport needs it.
     pub network: NetworkConfig,
     /// When device nodes are without power.
     pub outages: Vec<Outage>,
@@ -44,8 +42,7 @@ pub struct Move {
     pub to: [usize; 2],
 }
 
-/// A device node loses its power and keeps nothing but the media of its
-/// drives.
+/// A device node loses its power and keeps nothing but the media of its drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// Its station of the network.
@@ -113,9 +110,8 @@ pub struct SwitchConfig {
     pub aggregation: Policy,
     /// Additional bytes in the frames of raw Ethernet.
     pub encapsulation: Encapsulation,
-    /// Rate limit of the host's end over all links together, and of each device
-    /// node over its own, in bits of tunnel frames a second, without the headers
-    /// of the transport.
+    /// Rate limit of the host's end over all links together, and of each device node over its own,
+    /// in bits of tunnel frames a second, without the headers of the transport.
     pub rate_limit: Option<Rate>,
     /// Its downstream ports with drives.
     pub ports: Vec<PortConfig>,

@@ -181,8 +181,7 @@ impl World {
         Ok(self.report())
     }
 
-    /// Runs until every workload is done or `until` is reached; whether they
-    /// are done.
+    /// Runs until every workload is done or `until` is reached; whether they are done.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -196,8 +195,7 @@ impl World {
         Ok(true)
     }
 
-    /// Runs everything that happens at the next instant; whether every workload
-    /// is done.
+    /// Runs everything that happens at the next instant; whether every workload is done.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -274,8 +272,7 @@ impl World {
         self.journeys.in_use()
     }
 
-    /// TCP segments with data, and data frames of raw Ethernet, that were sent
-    /// again.
+    /// TCP segments with data, and data frames of raw Ethernet, that were sent again.
     pub fn retransmitted(&self) -> u64 {
         self.network.retransmitted()
     }
@@ -285,8 +282,7 @@ impl World {
         self.network.watch(bridge, port);
     }
 
-    /// Waits at the port that is watched, and frames dropped there because a
-    /// queue was full.
+    /// Waits at the port that is watched, and frames dropped there because a queue was full.
     pub fn waits(&self) -> Option<(Latency, u64)> {
         self.network.watched()
     }

@@ -23,8 +23,7 @@ fn a_thousandth_lost_costs_less_than_a_tenth() {
     }
 }
 
-/// Frames overtaken by three later ones are sent again long before a timeout,
-/// and hardly any twice.
+/// Frames overtaken by three later ones are sent again long before a timeout, and hardly any twice.
 #[test]
 fn loss_is_seen_without_timeouts() {
     let report = with_loss("swift=25us", 10_000);

@@ -128,9 +128,8 @@ fn open_throughout(gates: &Gates, queue: usize, start: Instant, end: Instant) ->
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// No frame is on the line outside its window, frames do not overlap, each
-    /// queue keeps its order, nothing is lost without being counted, and every
-    /// picosecond is booked.
+    /// No frame is on the line outside its window, frames do not overlap, each queue keeps its
+    /// order, nothing is lost without being counted, and every picosecond is booked.
     #[test]
     fn gates_hold(
         gates in any_gates(),
@@ -162,9 +161,8 @@ proptest! {
             let waited = latency.spent(FrameStage::Gate) + latency.spent(FrameStage::Queue);
             prop_assert_eq!(waited, latency.total());
         }
-        // Little's law: what the port integrated is what the frames waited.
-        // (A frame dropped from the head of its queue would differ; there is
-        // none unless a window changes its length.)
+        // Little's law: what the port integrated is what the frames waited. (A frame dropped from
+        // the head of its queue would differ; there is none unless a window changes its length.)
         let waited = sent.iter().map(|sent| u128::from(sent.frame.latency.total().as_ps()));
         prop_assert_eq!(port.occupancy(), waited.sum::<u128>());
         for pair in sent.windows(2) {

@@ -178,7 +178,7 @@ fn a_short_ring_costs_nothing() {
 }
 
 #[test]
-fn closing_is_said_once_on_both_sides() {
+fn closing_is_reported_once_on_both_sides() {
     let mut world = transfer(&Plan::new(Rate::G1), 10_000, 1_000);
     let socket = world.sockets[0];
     world.hosts[0].handle(world.now, sim::tcp::Input::Close(socket));

@@ -83,8 +83,7 @@ fn the_null_drive_leaves_the_way_alone() {
         drive.timing = Timing::NULL;
     }
     let null = run(&config).hosts[0].root_port.summary().mean_ns;
-    // The write buffer's 4.0 us and 0.46 us; what meets on the wire differs by
-    // a DLLP.
+    // The write buffer's 4.0 us and 0.46 us; what meets on the wire differs by a DLLP.
     assert!((brief - null).abs_diff(4_460) <= 10, "{brief} {null}");
 }
 

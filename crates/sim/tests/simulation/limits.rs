@@ -86,7 +86,7 @@ fn a_cut_cable_ends_in_an_error_and_not_in_silence() {
 /// ends say so, commands fail, nothing panics; what has still to be done runs
 /// into the limit, which names the drive.
 #[test]
-fn a_link_lost_for_good_is_told() {
+fn a_link_lost_for_good_is_reported() {
     let plan = |runtime: u64| {
         let work = Fio { runtime: Some(Duration::from_ms(runtime)), ..fio(Rw::RandRw, 4096, 8) };
         let mut plan = Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G1);

@@ -45,8 +45,7 @@ fn after(happened: &Happened, at: u64) -> usize {
     happened.commands.iter().filter(|record| record.since > ms(at)).count()
 }
 
-/// Back before anybody missed it: its new TCP stack knows nothing of the
-/// connection and resets it.
+/// Back before anybody missed it: its new TCP stack knows nothing of the connection and resets it.
 #[test]
 fn a_node_that_restarts_is_found_again() {
     let (report, happened) = checked(&with(lasting(280), vec![outage(10, Some(40))]));
@@ -178,8 +177,7 @@ fn a_replay_goes_on_and_counts_what_failed() {
     assert_eq!(lossy.hosts[0].commands + lost, 900);
 }
 
-/// Reads of nobody's configuration space bring all ones, at once or after the
-/// completion timeout.
+/// Reads of nobody's configuration space bring all ones, at once or after the completion timeout.
 #[test]
 fn configuration_reads_say_that_nobody_is_there() {
     let reads = Workload::ConfigReads { count: 40, gap: Duration::from_ms(10) };

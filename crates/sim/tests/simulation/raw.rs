@@ -86,8 +86,7 @@ fn gates_hold_for_raw_frames() {
     assert!(gated.hosts[0].breakdown.get(Stage::GateWait) > Duration::ZERO);
 }
 
-/// A rate limit at the nodes is what the wire carries, headers and gaps
-/// counted.
+/// A rate limit at the nodes is what the wire carries, headers and gaps counted.
 #[test]
 fn a_rate_limit_holds_on_the_wire() {
     let mut plan = plan(Rw::Read, Rate::G10, "rate=2G");

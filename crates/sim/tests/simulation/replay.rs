@@ -42,9 +42,8 @@ fn every_kind_of_command_is_issued_at_its_time() {
         let (report, _) = twice(&config);
         let host = &report.hosts[0];
         assert_eq!((host.commands, host.latency.count()), (all.len() as u64, all.len() as u64));
-        // Of 16 blocks that are read each round after its writes one was written
-        // twice at once; of as many at the end half are deallocated. The last
-        // round's are under way then.
+        // Of 16 blocks that are read each round after its writes one was written twice at once; of
+        // as many at the end half are deallocated. The last round's are under way then.
         assert!((8 * 15 + 7 * 7..=8 * 15 + 8 * 8).contains(&host.verified), "{}", host.verified);
         let mut records = recorded(&config).1.commands;
         records.sort_by_key(|record| (record.since, record.queue));
@@ -56,8 +55,7 @@ fn every_kind_of_command_is_issued_at_its_time() {
     }
 }
 
-/// One slot a queue: who finds it taken waits, and his time counts from when
-/// he came.
+/// One slot a queue: who finds it taken waits, and his time counts from when he came.
 #[test]
 fn a_full_queue_is_waited_for() {
     let all: Vec<_> = (0..10).map(|n| operation(n, 0, Op::Read, n * 4096, 4096)).collect();
@@ -86,8 +84,7 @@ fn asap_takes_no_notice_of_pauses() {
     assert!(span(IssueTiming::Asap) < Duration::from_us(5_000), "{}", span(IssueTiming::Asap));
 }
 
-/// Zeroes, data and zeroes again while a read is under way: what it brings is
-/// nobody's fault.
+/// Zeroes, data and zeroes again while a read is under way: what it brings is nobody's fault.
 #[test]
 fn what_changes_twice_while_it_is_read_is_not_compared() {
     let all = [
@@ -118,7 +115,7 @@ fn buffers_are_waited_for() {
 }
 
 #[test]
-fn what_does_not_fit_is_told() {
+fn what_does_not_fit_is_refused() {
     let whole = operation(0, 0, Op::Read, 0, 4096);
     for (operations, word) in [
         (vec![Operation { offset: 1 << 40, ..whole }], "end"),

@@ -81,8 +81,7 @@ pub fn gates(open: Duration, cycle: Duration) -> Gates {
     gates_of(&[(ours, open), (!ours, cycle - open)])
 }
 
-/// Stations in a row of bridges: the first on bridge 0, the others on the last
-/// one.
+/// Stations in a row of bridges: the first on bridge 0, the others on the last one.
 pub fn bridged(
     stations: Vec<StationConfig>,
     bridges: usize,
