@@ -15,3 +15,8 @@ pub mod workload;
 pub mod world;
 
 pub use world::{Config, World};
+
+/// An error unless a condition holds.
+fn ensure<E>(holds: bool, error: E) -> Result<(), E> {
+    if holds { Ok(()) } else { Err(error) }
+}

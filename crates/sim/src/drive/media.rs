@@ -1,22 +1,23 @@
 //! The completion times of media accesses.
 
-use super::Timing;
+use super::{Timing, time_at};
+use crate::kernel::pop_if;
 use stats::random::Random;
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
 /// The duration of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// Firmware, first.
+pub(crate) struct Access {
+    /// It comes first.
     pub firmware: Duration,
-    /// Then dies, channels or the write buffer, waiting for them included.
+    /// Dies, channels or the write buffer, waiting for them included.
     pub media: Duration,
 }
 
 /// Dies, channels and the write buffer of a drive.
 #[derive(Debug)]
-pub struct Media {
+pub(crate) struct Media {
     timing: Timing,
     rng: Random,
     /// When each die is free.
@@ -34,8 +35,7 @@ impl Media {
     /// Idle media.
     ///
     /// # Panics
-    /// If the table has no channel or die, or pages that are no power of two
-    /// from 4096 bytes.
+    /// If the table has no channel or die, or pages that are no power of two from 4096 bytes.
     pub fn new(timing: Timing, rng: Random) -> Self {
         assert!(timing.channels > 0 && timing.luns > 0, "a drive has dies");
         assert!(timing.page.is_power_of_two() && timing.page >= 4096, "pages of 4 KiB or more");
@@ -57,11 +57,7 @@ impl Media {
     }
 
     fn transfer(&self, bytes: u64) -> Duration {
-        if self.timing.channel_rate == 0 {
-            return Duration::ZERO;
-        }
-        let ps = u128::from(bytes) * 1_000_000_000_000;
-        Duration::from_ps(ps.div_ceil(u128::from(self.timing.channel_rate)) as u64)
+        time_at(self.timing.channel_rate, bytes)
     }
 
     /// Reads; every page on its die at once, then over its channel.
@@ -116,11 +112,7 @@ impl Media {
         }
         let mut at = now;
         loop {
-            while let Some((leaves, gone)) = self.leaving.front().copied() {
-                if leaves > at {
-                    break;
-                }
-                self.leaving.pop_front();
+            while let Some((_, gone)) = pop_if(&mut self.leaving, |(leaves, _)| *leaves <= at) {
                 self.buffered -= gone;
             }
             if self.buffered + bytes <= self.timing.write_buffer {
@@ -152,9 +144,8 @@ impl Media {
         }
     }
 
-    /// Flush, Write Zeroes, Discard: firmware alone. A flush does not wait for
-    /// programming: the buffer of such drives counts as durable or is not
-    /// modelled.
+    /// Flush, Write Zeroes, Discard: firmware alone. A flush does not wait for programming: the
+    /// buffer of such drives counts as durable or is not modelled.
     pub fn other(&self) -> Access {
         Access { firmware: self.timing.write_base, media: Duration::ZERO }
     }

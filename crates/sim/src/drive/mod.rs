@@ -8,10 +8,10 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use media::{Access, Media};
+pub(crate) use media::Media;
 pub(crate) use pace::Pace;
-pub use pattern::{fill, matches};
-pub use store::Store;
+pub(crate) use pattern::{fill, matches};
+pub(crate) use store::Store;
 
 use wire::Duration;
 
@@ -38,17 +38,14 @@ pub struct Timing {
     pub read_msb: Duration,
     /// Programming a page.
     pub program: Duration,
-    /// Bytes of a page: consecutive pages are on different dies, and a page is
-    /// programmed at once.
+    /// Bytes of a page: consecutive pages are on different dies, and a page is programmed at once.
     pub page: usize,
     /// Bytes of the write buffer; 0 for no limit, and no programming.
     pub write_buffer: u64,
-    /// Added to each sensing: uniform from zero to this, from the drive's
-    /// seeded stream.
+    /// Added to each sensing: uniform from zero to this, from the drive's seeded stream.
     pub variation: Duration,
-    /// Largest bytes per second between media and PCIe, in each direction; 0 for
-    /// no limit. Memory writes and memory reads of data leave one TLP at a time
-    /// at this rate.
+    /// Largest bytes per second between media and PCIe, in each direction; 0 for no limit. Memory
+    /// writes and memory reads of data leave one TLP at a time at this rate.
     pub stream_rate: u64,
 }
 
@@ -65,6 +62,12 @@ impl Timing {
     }
 }
 
+/// How long bytes take at so many bytes per second, rounded up; no time without a rate.
+fn time_at(rate: u64, bytes: u64) -> Duration {
+    let ps = u128::from(bytes) * 1_000_000_000_000;
+    if rate == 0 { Duration::ZERO } else { Duration::from_ps(ps.div_ceil(rate.into()) as u64) }
+}
+
 /// MDTS of a drive as a power of two of 4 KiB.
 pub(crate) const MAX_TRANSFER_SHIFT: u8 = 5;
 /// The largest transfer of one command in bytes: a host splits larger ones.
@@ -73,8 +76,7 @@ pub const MAX_TRANSFER: usize = 4096 << MAX_TRANSFER_SHIFT;
 /// A drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveConfig {
-    /// Serial number, unlike that of any other drive of the host; up to 20
-    /// ASCII characters.
+    /// Serial number, unlike that of any other drive of the host; up to 20 ASCII characters.
     pub serial: String,
     /// Bytes of namespace 1: a multiple of 4096.
     pub size: u64,

@@ -1,8 +1,9 @@
 //! Limits data between media and PCIe to the stream rate of the media.
 
+use super::time_at;
 use pcie::Ready;
+use wire::Instant;
 use wire::tlp::{Class, Packet, Tlp};
-use wire::{Duration, Instant};
 
 /// When the next memory write and the next memory read may leave.
 #[derive(Clone, Copy, Debug)]
@@ -29,16 +30,12 @@ impl Pace {
 
     /// Accounts a TLP that leaves.
     pub fn sent(&mut self, now: Instant, tlp: &Tlp) {
-        if self.rate == 0 {
-            return;
-        }
         let (since, bytes) = match &tlp.packet {
             Packet::MemoryWrite(request) => (&mut self.writes, request.length()),
             Packet::MemoryRead(request) => (&mut self.reads, request.length()),
             _ => return,
         };
-        let ps = bytes as u128 * 1_000_000_000_000;
-        *since = now + Duration::from_ps(ps.div_ceil(u128::from(self.rate)) as u64);
+        *since = now + time_at(self.rate, bytes as u64);
     }
 
     /// When more may leave than at `now`.

@@ -22,10 +22,9 @@ impl Timing {
         stream_rate: 0,
     };
 
-    /// A drive with byte-addressable media, such as Intel's Optane: no pages
-    /// to sense, below 10 us for a read and for a write (Intel Optane SSD DC
-    /// P4800X product brief: "less than 10 us"). The division into firmware
-    /// and media is ours.
+    /// A drive with byte-addressable media, such as Intel's Optane: no pages to sense, below 10 us
+    /// for a read and for a write (Intel Optane SSD DC P4800X product brief: "less than 10 us").
+    /// The division into firmware and media is ours.
     pub const OPTANE: Self = Self {
         firmware_read: Duration::from_ns(2_000),
         firmware_read_large: Duration::from_ns(2_000),
@@ -57,14 +56,13 @@ impl Timing {
         stream_rate: 0,
     };
 
-    /// A SATA SSD of 2014 behind a controller that streams: what it gives or
-    /// takes passes TLP by TLP (J. Suzuki et al., "End-to-End Adaptive Packet
-    /// Aggregation for High-Throughput I/O Bus Network Using Ethernet", Hot
-    /// Interconnects 2014, "the slides"). The slides name no drive. Its rate is
-    /// chosen by where they see TLPs aggregated, from 5 Gb/s down with one SSD
-    /// and from two SSDs on at 10 Gb/s; its time for a command by their 4 KB
-    /// read and write without aggregation, and has the file system and
-    /// scheduler in it that `fio` goes through. docs/experiments/expether.md.
+    /// A SATA SSD of 2014 behind a controller that streams: what it gives or takes passes TLP by
+    /// TLP (J. Suzuki et al., "End-to-End Adaptive Packet Aggregation for High-Throughput I/O Bus
+    /// Network Using Ethernet", Hot Interconnects 2014, "the slides"). The slides name no drive.
+    /// Its rate is chosen by where they see TLPs aggregated, from 5 Gb/s down with one SSD and from
+    /// two SSDs on at 10 Gb/s; its time for a command by their 4 KB read and write without
+    /// aggregation, and has the file system and scheduler in it that `fio` goes through.
+    /// docs/experiments/expether.md.
     pub const SATA_SSD: Self = Self {
         firmware_read: Duration::from_ns(45_510),
         firmware_read_large: Duration::from_ns(45_510),

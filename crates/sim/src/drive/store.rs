@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 /// Bytes of a stored page.
 const PAGE: usize = 4096;
 
-/// The contents of a drive. Memory grows with the distinct pages written, not
-/// with time.
+/// The contents of a drive. Memory grows with the distinct pages written, not with time.
 #[derive(Debug)]
-pub struct Store {
+pub(crate) struct Store {
     seed: u64,
-    pages: BTreeMap<u64, Box<[u8; PAGE]>>,
+    pub(super) pages: BTreeMap<u64, Box<[u8; PAGE]>>,
 }
 
 impl Store {
@@ -21,7 +20,6 @@ impl Store {
         Self { seed, pages: BTreeMap::new() }
     }
 
-    /// The seed of its pattern.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -52,11 +50,6 @@ impl Store {
             });
             bytes[inside..inside + range.len()].copy_from_slice(&data[range]);
         }
-    }
-
-    /// Pages that were written.
-    pub fn pages(&self) -> usize {
-        self.pages.len()
     }
 }
 

@@ -1,3 +1,4 @@
+use super::media::Access;
 use super::*;
 use stats::random::Random;
 use wire::Instant;
@@ -69,7 +70,7 @@ fn a_store_holds_what_was_written_and_computes_the_rest() {
     store.write(4096 * 3 - 512, &data);
     assert_eq!(store.read(4096 * 3 - 512, 1024)[..], data);
     assert!(matches(5, 4096 * 2, 0, &store.read(4096 * 2, 512)), "beside it nothing changed");
-    assert_eq!(store.pages(), 2);
+    assert_eq!(store.pages.len(), 2);
     assert!(!matches(5, 0, 0, &data) && !matches(6, 4096 * 3 - 512, 7, &data));
     assert!(!matches(5, 4096 * 3 - 512, 6, &data));
 }

@@ -4,7 +4,7 @@
 /// 64 bits folded from a stream of words by widening multiplication, as wyhash
 /// does (Wang Yi, "wyhash", final version 4: the multiplicands are its).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Digest(u64);
+pub(crate) struct Digest(u64);
 
 const P0: u64 = 0xa076_1d64_78bd_642f;
 const P1: u64 = 0xe703_7ed1_a0b4_28db;
@@ -21,10 +21,8 @@ const fn fold(a: u64, b: u64) -> u64 {
 }
 
 impl Digest {
-    /// Mixes in a word.
     pub const fn word(&mut self, word: u64) {
-        // The state is added too: a word that makes a factor zero must not
-        // erase what came before.
+        // The state is added too: a word that makes a factor zero must not erase what came before.
         self.0 = fold(self.0 ^ word ^ P1, P0 ^ word.rotate_left(32)).wrapping_add(self.0 ^ word);
     }
 
@@ -52,7 +50,6 @@ impl Digest {
         }
     }
 
-    /// The digest so far.
     pub const fn value(self) -> u64 {
         self.0
     }

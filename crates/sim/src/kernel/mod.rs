@@ -1,15 +1,14 @@
 //! The event kernel: which component runs next, and when.
 //!
-//! Every component has at most one armed wake-up; re-arming moves it, so
-//! cancelled timers leave nothing behind and memory does not grow with time.
-//! Wake-ups come in the total order of (time, sequence of arming). What
-//! happens is mixed into a running [`Digest`]: the same plan and seed give the
-//! same digest on every machine.
+//! Every component has at most one armed wake-up; re-arming moves it, so cancelled timers leave
+//! nothing behind and memory does not grow with time. Wake-ups come in the total order of (time,
+//! sequence of arming). What happens is mixed into a running [`Digest`]: the same plan and seed
+//! give the same digest on every machine.
 
 mod digest;
 mod wakes;
 
-pub use digest::Digest;
+use digest::Digest;
 
 use stats::random::Random;
 use std::collections::VecDeque;
@@ -24,10 +23,10 @@ pub(crate) fn pop_if<T>(queue: &mut VecDeque<T>, due: impl FnOnce(&T) -> bool) -
 
 /// Identifies a component of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Component(u32);
+pub(crate) struct Component(u32);
 
 impl Component {
-    /// Its number, from 0 in the order of [`Kernel::add`].
+    /// From 0 in the order of [`Kernel::add`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -70,13 +69,12 @@ pub enum LimitReached {
     },
 }
 
-/// Most wake-ups at one instant: more mean that components wake each other
-/// without progress.
+/// Most wake-ups at one instant: more mean that components wake each other without progress.
 const MOST_AT_ONCE: u64 = 1_000_000;
 
 /// The event kernel.
 #[derive(Debug, Default)]
-pub struct Kernel {
+pub(crate) struct Kernel {
     seed: u64,
     limits: Limits,
     now: Instant,
@@ -108,8 +106,7 @@ impl Kernel {
         Random::for_component(self.seed, name)
     }
 
-    /// Arms the wake-up of a component at `at`, or now if that is past; replaces
-    /// the previous one.
+    /// Arms the wake-up of a component at `at`, or now if that is past; replaces the previous one.
     pub fn arm(&mut self, component: Component, at: Instant) {
         let at = at.max(self.now).as_ps();
         if self.running == Some(component.0) {
@@ -125,6 +122,13 @@ impl Kernel {
         let armed = self.wakes.armed(component.0).filter(|_| self.running != Some(component.0));
         if armed.is_none_or(|armed| armed > at.max(self.now).as_ps()) {
             self.arm(component, at);
+        }
+    }
+
+    /// The same, if there is a time.
+    pub fn arm_by_next(&mut self, component: Component, at: Option<Instant>) {
+        if let Some(at) = at {
+            self.arm_by(component, at);
         }
     }
 
@@ -183,12 +187,10 @@ impl Kernel {
         self.wakes.first().map(|(at, _)| Instant::from_ps(at))
     }
 
-    /// Virtual time.
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// Wake-ups so far.
     pub fn events(&self) -> u64 {
         self.events
     }

@@ -8,8 +8,7 @@ const NEVER: u128 = u128::MAX;
 #[derive(Debug, Default)]
 pub(super) struct Wakes {
     components: u32,
-    /// Time and sequence of each component's wake-up, in one number; a power of
-    /// two of them.
+    /// Time and sequence of each component's wake-up, in one number; a power of two of them.
     keys: Vec<u128>,
     /// A binary tree: the winner of all is at 1, those of the pairs below n at
     /// 2n and 2n + 1, the components themselves in its second half.
@@ -87,8 +86,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Against a sorted map: the same order, whatever is armed, moved and
-        /// disarmed.
+        /// Against a sorted map: the same order, whatever is armed, moved and disarmed.
         #[test]
         fn as_a_sorted_map(steps in prop::collection::vec((0u32..8, 0u64..20, 0u8..4), 1..200)) {
             let mut wakes = Wakes::default();

@@ -1,5 +1,4 @@
-//! Measurement: latencies and their stages, the load of links, and the hook
-//! for observers.
+//! Measurement: latencies and their stages, the load of links, and the hook for observers.
 
 mod observer;
 mod stages;
@@ -48,8 +47,7 @@ pub struct QueueStats {
     pub frame_ps: u128,
     /// Frames that still waited at the end.
     pub left: u64,
-    /// Frames dropped: their queue was full, or no window of their gate is
-    /// long enough.
+    /// Frames dropped: their queue was full, or no window of their gate is long enough.
     pub dropped: u64,
 }
 
@@ -61,6 +59,13 @@ impl QueueStats {
 }
 
 impl Load {
+    /// Adds a packet.
+    pub(crate) fn add(&mut self, busy: Duration, bytes: usize) {
+        self.busy = self.busy + busy;
+        self.packets += 1;
+        self.bytes += bytes as u64;
+    }
+
     /// Share of `span` during which the wire was busy, in parts per million.
     pub fn utilisation_ppm(&self, span: Duration) -> u64 {
         let span = u128::from(span.as_ps().max(1));

@@ -4,93 +4,47 @@
 use wire::tlp::Mark;
 use wire::{Duration, Instant};
 
-/// A part of the system in which a command spends time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Stage {
-    /// Host software: submission, interrupt handling, completion.
-    HostSoftware,
-    /// The root complex and host memory answer a device's read.
-    HostMemory,
-    /// PCIe links: serialisation, propagation, port pipelines, waiting for
-    /// the wire or credits.
-    Pcie,
-    /// TLPs wait in the tunnel until the network takes them.
-    TunnelQueue,
-    /// TCP: waiting for the window, or for earlier bytes of the stream.
-    Tcp,
-    /// Raw Ethernet: waiting for a retransmission, or for earlier parts of the
-    /// stream.
-    Carrier,
-    /// Pipelines of network interfaces.
-    Nic,
-    /// Frames wait behind other frames.
-    EgressQueue,
-    /// Frames wait for their gate.
-    GateWait,
-    /// Bits on the wire.
-    Serialisation,
-    /// Propagation delay of cables.
-    Propagation,
-    /// Bridges: forwarding.
-    Bridge,
-    /// The controller: from received to sent TLPs, including the wait for a free
-    /// DMA read or for its link.
-    Controller,
-    /// The drive's firmware.
-    Firmware,
-    /// Flash or write buffer: dies and channels.
-    Media,
-    /// From the completion entry in host memory to the interrupt after it.
-    Interrupt,
+wire::named! {
+    /// A part of the system in which a command spends time, with its name in tables and documents.
+    pub enum Stage {
+        /// Host software: submission, interrupt handling, completion.
+        HostSoftware "host_software",
+        /// The root complex and host memory answer a device's read.
+        HostMemory "host_memory",
+        /// PCIe links: serialisation, propagation, port pipelines, waiting for the wire or credits.
+        Pcie "pcie",
+        /// TLPs wait in the tunnel until the network takes them.
+        TunnelQueue "tunnel_queue",
+        /// TCP: waiting for the window, or for earlier bytes of the stream.
+        Tcp "tcp",
+        /// Raw Ethernet: waiting for a retransmission, or for earlier parts of the stream.
+        Carrier "carrier",
+        /// Pipelines of network interfaces.
+        Nic "nic",
+        /// Frames wait behind other frames.
+        EgressQueue "egress_queue",
+        /// Frames wait for their gate.
+        GateWait "gate_wait",
+        /// Bits on the wire.
+        Serialisation "serialisation",
+        /// Propagation delay of cables.
+        Propagation "propagation",
+        /// Bridges: forwarding.
+        Bridge "bridge",
+        /// The controller: from received to sent TLPs, including the wait for a free
+        /// DMA read or for its link.
+        Controller "controller",
+        /// The drive's firmware.
+        Firmware "firmware",
+        /// Flash or write buffer: dies and channels.
+        Media "media",
+        /// From the completion entry in host memory to the interrupt after it.
+        Interrupt "interrupt",
+    }
 }
 
 /// Number of stages.
-pub const STAGES: usize = 16;
-
-impl Stage {
-    /// All, in the order of declaration.
-    pub const ALL: [Self; STAGES] = [
-        Self::HostSoftware,
-        Self::HostMemory,
-        Self::Pcie,
-        Self::TunnelQueue,
-        Self::Tcp,
-        Self::Carrier,
-        Self::Nic,
-        Self::EgressQueue,
-        Self::GateWait,
-        Self::Serialisation,
-        Self::Propagation,
-        Self::Bridge,
-        Self::Controller,
-        Self::Firmware,
-        Self::Media,
-        Self::Interrupt,
-    ];
-
-    /// A short name for tables and documents.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::HostSoftware => "host_software",
-            Self::HostMemory => "host_memory",
-            Self::Pcie => "pcie",
-            Self::TunnelQueue => "tunnel_queue",
-            Self::Tcp => "tcp",
-            Self::Carrier => "carrier",
-            Self::Nic => "nic",
-            Self::EgressQueue => "egress_queue",
-            Self::GateWait => "gate_wait",
-            Self::Serialisation => "serialisation",
-            Self::Propagation => "propagation",
-            Self::Bridge => "bridge",
-            Self::Controller => "controller",
-            Self::Firmware => "firmware",
-            Self::Media => "media",
-            Self::Interrupt => "interrupt",
-        }
-    }
-}
+pub const STAGES: usize = Stage::ALL.len();
 
 /// Picoseconds by stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,8 +85,7 @@ impl Journey {
         Self { start: now, last: now, breakdown: Breakdown::default() }
     }
 
-    /// Accounts the time since the last step to `stage`. An earlier time
-    /// changes nothing.
+    /// Accounts the time since the last step to `stage`. An earlier time changes nothing.
     pub fn advance(&mut self, to: Instant, stage: Stage) {
         if to > self.last {
             self.breakdown.add(stage, to - self.last);
@@ -153,8 +106,7 @@ impl Journey {
     }
 }
 
-/// The journeys of all TLPs in flight, by the TLPs' marks. An unknown mark
-/// changes nothing.
+/// The journeys of all TLPs in flight, by the TLPs' marks. An unknown mark changes nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Journeys {
     /// Journeys with the use count of their slot, which is part of the mark.

@@ -7,13 +7,19 @@ use wire::nvme::{COMPLETION_ENTRY, Completion, SUBMISSION_ENTRY};
 use wire::tlp::{Packet, Tlp};
 use wire::{Bdf, Duration, Instant};
 
-/// Identifies a command: drive of the host, queue (1 is the first I/O queue),
-/// command identifier.
+/// Identifies a command: drive of the host, queue (1 is the first I/O queue), command identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CommandKey {
     pub drive: u16,
     pub queue: u16,
     pub id: u16,
+}
+
+impl CommandKey {
+    /// Of a command in the I/O queue `queue`, counted from 0.
+    pub fn new(drive: usize, queue: usize, id: u16) -> Self {
+        Self { drive: drive as u16, queue: queue as u16 + 1, id }
+    }
 }
 
 /// A command as its host submits it.
@@ -31,21 +37,18 @@ pub(crate) struct Submission {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Command {
+pub(crate) struct Command {
+    submission: Submission,
     journey: Journey,
-    op: Op,
-    length: u64,
     /// Number among the submissions of its host.
     number: u64,
     /// Start of the submission doorbell at the root port.
     doorbell: Instant,
-    offset: u64,
-    buffer: u64,
     /// The completion entry is in host memory.
     completed: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Queue {
     entries: u16,
     /// The command of each submission entry.
@@ -61,12 +64,22 @@ struct Queue {
     before_head_doorbell: Vec<Instant>,
 }
 
-/// The use of an address of host memory.
+/// A range of host memory that belongs to a queue.
 #[derive(Clone, Copy, Debug)]
-enum Region {
-    Submission { drive: u16, queue: u16 },
-    Completion { drive: u16, queue: u16 },
-    Data(CommandKey),
+struct Region {
+    /// The address after the last.
+    end: u64,
+    drive: u16,
+    queue: u16,
+    contents: Contents,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Contents {
+    Submissions,
+    Completions,
+    /// The data of this command.
+    Data(u16),
 }
 
 #[derive(Clone, Debug)]
@@ -94,9 +107,9 @@ struct Drive {
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
     drives: Vec<Drive>,
-    regions: BTreeMap<u64, (u64, Region)>,
-    /// Commands that have not reached the media, by drive, first byte and
-    /// number of submission.
+    /// By first address.
+    regions: BTreeMap<u64, Region>,
+    /// Commands that have not reached the media, by drive, first byte and number of submission.
     offsets: BTreeMap<(u16, u64, u64), CommandKey>,
     submissions: u64,
     /// Submission doorbell to acknowledged head doorbell, at the root port.
@@ -114,59 +127,45 @@ pub(crate) struct Tracker {
 const NO_COMMAND: u16 = u16::MAX;
 
 impl Tracker {
-    /// Adds a drive with its function, BAR 0 and queues.
-    pub fn add_drive(&mut self, function: Bdf, bar0: u64, queues: &[QueueMemory]) {
-        let drive = self.drives.len() as u16;
-        let tracked = self.track(drive, queues);
-        let doorbells = bar0 + 0x1000;
-        let reads = Vec::new();
-        self.drives.push(Drive { function, doorbells, queues: tracked, reads });
-    }
-
-    fn track(&mut self, drive: u16, queues: &[QueueMemory]) -> Vec<Queue> {
+    /// Sets the function, BAR 0 and queues of a drive. If it was there before, its TLPs in flight
+    /// are lost.
+    pub fn set_drive(&mut self, drive: u16, function: Bdf, bar0: u64, queues: &[QueueMemory]) {
+        self.regions.retain(|_, region| region.drive != drive);
+        self.offsets.retain(|(of, ..), _| *of != drive);
         let mut tracked = Vec::new();
-        for (number, places) in (1..).zip(queues) {
-            let sq_end = places.submission + u64::from(places.entries) * SUBMISSION_ENTRY as u64;
-            let cq_end = places.completion + u64::from(places.entries) * COMPLETION_ENTRY as u64;
-            let queue = number;
-            self.regions.insert(places.submission, (sq_end, Region::Submission { drive, queue }));
-            self.regions.insert(places.completion, (cq_end, Region::Completion { drive, queue }));
+        for (queue, memory) in (1..).zip(queues) {
+            let entries = usize::from(memory.entries);
+            for (start, entry, contents) in [
+                (memory.submission, SUBMISSION_ENTRY, Contents::Submissions),
+                (memory.completion, COMPLETION_ENTRY, Contents::Completions),
+            ] {
+                let end = start + (entries * entry) as u64;
+                self.regions.insert(start, Region { end, drive, queue, contents });
+            }
             tracked.push(Queue {
-                entries: places.entries,
-                slots: vec![NO_COMMAND; usize::from(places.entries)],
-                tail: 0,
-                commands: vec![None; usize::from(places.entries)],
-                before_doorbell: Vec::new(),
-                doorbells: VecDeque::new(),
-                before_head_doorbell: Vec::new(),
+                entries: memory.entries,
+                slots: vec![NO_COMMAND; entries],
+                commands: vec![None; entries],
+                ..Queue::default()
             });
         }
-        tracked
-    }
-
-    /// A drive is back with a new function and new queues; TLPs in flight are
-    /// lost.
-    pub fn replace_drive(&mut self, drive: u16, function: Bdf, bar0: u64, queues: &[QueueMemory]) {
-        let mine = |region: &Region| match region {
-            Region::Completion { drive: of, .. } | Region::Submission { drive: of, .. } => {
-                *of == drive
-            }
-            Region::Data(key) => key.drive == drive,
-        };
-        self.regions.retain(|_, (_, region)| !mine(region));
-        self.offsets.retain(|(of, ..), _| *of != drive);
-        let tracked = self.track(drive, queues);
-        self.drives[usize::from(drive)] =
-            Drive { function, doorbells: bar0 + 0x1000, queues: tracked, reads: Vec::new() };
-    }
-
-    /// Discards a command that will never end.
-    pub fn discard(&mut self, key: CommandKey) {
-        let Some(queue) = self.queue(key.drive, key.queue) else { return };
-        let found = queue.commands.get_mut(usize::from(key.id)).and_then(Option::take);
-        if let Some(command) = found {
-            self.forget(key, &command);
+        let doorbells = bar0 + 0x1000;
+        let new = Drive { function, doorbells, queues: tracked, reads: Vec::new() };
+        match self.drives.get_mut(usize::from(drive)) {
+            Some(old) => *old = new,
+            None => self.drives.push(new),
         }
+    }
+
+    /// Removes a command, which has ended or never will.
+    pub fn discard(&mut self, key: CommandKey) -> Option<Command> {
+        let queue = self.queue(key.drive, key.queue)?;
+        let command = queue.commands.get_mut(usize::from(key.id))?.take()?;
+        if command.submission.op.moves_blocks() {
+            self.regions.remove(&command.submission.buffer);
+            self.offsets.remove(&(key.drive, command.submission.offset, command.number));
+        }
+        Some(command)
     }
 
     fn queue(&mut self, drive: u16, queue: u16) -> Option<&mut Queue> {
@@ -177,13 +176,20 @@ impl Tracker {
         self.queue(key.drive, key.queue)?.commands.get_mut(usize::from(key.id))?.as_mut()
     }
 
+    /// The region of an address, and the offset in it.
     fn region(&self, address: u64) -> Option<(u64, Region)> {
-        let (start, (end, region)) = self.regions.range(..=address).next_back()?;
-        (address < *end).then_some((address - start, *region))
+        let (start, region) = self.regions.range(..=address).next_back()?;
+        (address < region.end).then_some((address - start, *region))
     }
 
-    fn drive_of(&self, function: Bdf) -> Option<u16> {
-        self.drives.iter().position(|drive| drive.function == function).map(|at| at as u16)
+    /// The command whose completion entry is written to `address`.
+    fn completed(&mut self, address: u64, tlp: &Tlp) -> Option<&mut Command> {
+        let Region { drive, queue, contents: Contents::Completions, .. } = self.region(address)?.1
+        else {
+            return None;
+        };
+        let entry: &[u8; COMPLETION_ENTRY] = tlp.data.first_chunk()?;
+        self.command(CommandKey { drive, queue, id: Completion::decode(entry).cid })
     }
 
     /// A command was put into its queue.
@@ -197,11 +203,12 @@ impl Tracker {
         queue.slots[usize::from(queue.tail)] = key.id;
         queue.tail = (queue.tail + 1) % queue.entries;
         queue.before_doorbell.push(key.id);
-        let (doorbell, completed) = (now, false);
-        let command = Command { journey, op, length, number, doorbell, offset, buffer, completed };
+        let command = Command { submission, journey, number, doorbell: now, completed: false };
         queue.commands[usize::from(key.id)] = Some(command);
         if op.moves_blocks() {
-            self.regions.insert(buffer, (buffer + length, Region::Data(key)));
+            let CommandKey { drive, queue, id } = key;
+            let (end, contents) = (buffer + length, Contents::Data(id));
+            self.regions.insert(buffer, Region { end, drive, queue, contents });
             self.offsets.insert((key.drive, offset, number), key);
         }
     }
@@ -271,8 +278,8 @@ impl Tracker {
     }
 
     fn read(&mut self, requester: Bdf, tag: u16) -> Option<&mut Read> {
-        let drive = self.drive_of(requester)?;
-        self.drives[usize::from(drive)].reads.get_mut(usize::from(tag))?.as_mut()
+        let drive = self.drives.iter_mut().find(|drive| drive.function == requester)?;
+        drive.reads.get_mut(usize::from(tag))?.as_mut()
     }
 
     /// A TLP has reached the root complex from below.
@@ -284,10 +291,7 @@ impl Tracker {
                 }
             }
             Packet::MemoryWrite(request) => {
-                if let Some((_, Region::Completion { drive, queue })) = self.region(request.address)
-                    && let Some(id) = entry_id(tlp)
-                    && let Some(command) = self.command(CommandKey { drive, queue, id })
-                {
+                if let Some(command) = self.completed(request.address, tlp) {
                     command.journey.follow(&journey, Stage::Controller);
                     command.completed = true;
                 }
@@ -368,8 +372,10 @@ impl Tracker {
     pub fn leaves_drive(&mut self, now: Instant, drive: u16, tlp: &Tlp) -> Journey {
         match tlp.packet {
             Packet::MemoryRead(request) => {
-                let purpose = match self.region(request.address) {
-                    Some((offset, Region::Submission { queue, .. })) => {
+                let found = self.region(request.address);
+                let purpose = found.and_then(|(offset, region)| match region.contents {
+                    Contents::Submissions => {
+                        let queue = region.queue;
                         let first = (offset / SUBMISSION_ENTRY as u64) as u16;
                         let count = (request.length() / SUBMISSION_ENTRY) as u16;
                         self.for_entries(drive, queue, first, count, |command| {
@@ -377,13 +383,14 @@ impl Tracker {
                         });
                         Some(Purpose::Fetch { queue, first, count })
                     }
-                    Some((_, Region::Data(key))) => self.command(key).map(|command| {
-                        let mut base = Box::new(command.journey);
+                    Contents::Data(id) => {
+                        let key = CommandKey { drive: region.drive, queue: region.queue, id };
+                        let mut base = Box::new(self.command(key)?.journey);
                         base.advance(now, Stage::Controller);
-                        Purpose::Data { key, base }
-                    }),
-                    _ => None,
-                };
+                        Some(Purpose::Data { key, base })
+                    }
+                    Contents::Completions => None,
+                });
                 if let (Some(purpose), Some(drive)) =
                     (purpose, self.drives.get_mut(usize::from(drive)))
                 {
@@ -395,10 +402,7 @@ impl Tracker {
                 }
             }
             Packet::MemoryWrite(request) => {
-                if let Some((_, Region::Completion { drive, queue })) = self.region(request.address)
-                    && let Some(id) = entry_id(tlp)
-                    && let Some(command) = self.command(CommandKey { drive, queue, id })
-                {
+                if let Some(command) = self.completed(request.address, tlp) {
                     command.journey.advance(now, Stage::Controller);
                 }
             }
@@ -428,44 +432,29 @@ impl Tracker {
     /// The host has read the completion entry; its head doorbell follows, and the
     /// application has its result at `now`.
     pub fn finish(&mut self, now: Instant, key: CommandKey) {
-        let Some(queue) = self.queue(key.drive, key.queue) else { return };
-        let found = queue.commands.get_mut(usize::from(key.id)).and_then(Option::take);
-        let Some(mut command) = found else { return };
+        let Some(mut command) = self.discard(key) else { return };
         command.journey.advance(now, Stage::HostSoftware);
-        queue.before_head_doorbell.push(command.doorbell);
-        self.forget(key, &command);
+        if let Some(queue) = self.queue(key.drive, key.queue) {
+            queue.before_head_doorbell.push(command.doorbell);
+        }
         let Journey { start, breakdown, .. } = command.journey;
         self.breakdown.merge(&breakdown);
         self.commands += 1;
         self.total = self.total + (now - start);
         if self.keep {
+            let Submission { op, offset, length, .. } = command.submission;
             self.finished.push(CommandRecord {
                 host: 0,
                 drive: key.drive,
                 queue: key.queue,
                 id: key.id,
-                op: command.op,
-                offset: command.offset,
-                length: command.length,
+                op,
+                offset,
+                length,
                 since: start,
                 until: now,
                 breakdown,
             });
         }
     }
-
-    /// Forgets the buffer and the offset of a command.
-    fn forget(&mut self, key: CommandKey, command: &Command) {
-        if !command.op.moves_blocks() {
-            return;
-        }
-        self.regions.remove(&command.buffer);
-        self.offsets.remove(&(key.drive, command.offset, command.number));
-    }
-}
-
-/// The command identifier in a completion entry.
-fn entry_id(tlp: &Tlp) -> Option<u16> {
-    let entry: &[u8; COMPLETION_ENTRY] = tlp.data.first_chunk()?;
-    Some(Completion::decode(entry).cid)
 }

@@ -1,6 +1,7 @@
 //! The configuration of a network.
 
 use super::CableDirection;
+use crate::ensure;
 use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::Tagging;
 use crate::ethernet::traffic::{self, Pattern, StreamId};
@@ -28,8 +29,7 @@ pub struct NetworkConfig {
 pub struct StationConfig {
     /// Rate of its interface.
     pub rate: Rate,
-    /// From the TCP host to the port: pipelines of encapsulation, TCP engine
-    /// and MAC.
+    /// From the TCP host to the port: pipelines of encapsulation, TCP engine and MAC.
     pub tx_delay: Duration,
     /// From the last bit received to the TCP host.
     pub rx_delay: Duration,
@@ -40,8 +40,7 @@ pub struct StationConfig {
     pub tagging: Option<Tagging>,
     /// When each of its queues may send.
     pub gates: Option<tsn::Gates>,
-    /// How long an acknowledgement waits for data to travel with; `None`: not
-    /// at all.
+    /// How long an acknowledgement waits for data to travel with; `None`: not at all.
     pub ack_delay: Option<Duration>,
     /// Background traffic that it sends.
     pub traffic: Vec<TrafficConfig>,
@@ -136,8 +135,7 @@ pub(super) fn ip(station: usize) -> Ipv4Addr {
 }
 
 impl StationConfig {
-    /// A station with `delay` in both pipelines, a ring of `tx_ring` frames and
-    /// no further options.
+    /// A station with `delay` in both pipelines, a ring of `tx_ring` frames and no further options.
     pub fn new(rate: Rate, delay: Duration, tx_ring: usize) -> Self {
         Self {
             rate,
@@ -152,8 +150,7 @@ impl StationConfig {
     }
 
     pub(super) fn tcp(&self, number: usize) -> tcp::Config {
-        // One unsent byte fills a socket: TLPs wait in the tunnel, where they
-        // are aggregated.
+        // One unsent byte fills a socket: TLPs wait in the tunnel, where they are aggregated.
         let config = tcp::Config::new(mac(number), ip(number));
         tcp::Config { ack_delay: self.ack_delay, low_water: 1, ..config }
     }
@@ -235,37 +232,27 @@ pub(super) fn check(config: &NetworkConfig) -> Result<(), String> {
                     config.bridges.get(bridge).is_some_and(|bridge| port < bridge.ports.len())
                 }
             };
-            if !known {
-                return Err(format!("cable {number}: there is no {place:?}"));
-            }
-            if used.contains(&place) {
-                return Err(format!("cable {number}: {place:?} has a cable already"));
-            }
+            ensure(known, format!("cable {number}: there is no {place:?}"))?;
+            let free = !used.contains(&place);
+            ensure(free, format!("cable {number}: {place:?} has a cable already"))?;
             used.push(place);
         }
         let steps = &cable.rate_steps;
-        if steps.iter().any(|step| step.bits_per_second == 0)
-            || steps.windows(2).any(|pair| pair[0].at >= pair[1].at)
-        {
-            return Err(format!(
-                "cable {number}: rate steps are above 0, each later than the last"
-            ));
-        }
-        if rate(config, cable.a) != rate(config, cable.b) {
-            return Err(format!("cable {number}: its ends have different rates"));
-        }
+        let rising = steps.windows(2).all(|pair| pair[0].at < pair[1].at)
+            && steps.iter().all(|step| step.bits_per_second > 0);
+        ensure(
+            rising,
+            format!("cable {number}: rate steps are above 0, each later than the last"),
+        )?;
+        let equal = rate(config, cable.a) == rate(config, cable.b);
+        ensure(equal, format!("cable {number}: its ends have different rates"))?;
     }
     for (number, station) in config.stations.iter().enumerate() {
-        if station.tx_ring == 0 {
-            return Err(format!("station {number}: tx_ring is at least 1"));
-        }
-        if station.traffic.len() > MAX_STREAMS {
-            return Err(format!("station {number}: more than {MAX_STREAMS} streams"));
-        }
-        let known = |traffic: &TrafficConfig| traffic.to < config.stations.len();
-        if !station.traffic.iter().all(known) {
-            return Err(format!("station {number}: traffic for a station that is not there"));
-        }
+        ensure(station.tx_ring > 0, format!("station {number}: tx_ring is at least 1"))?;
+        let few = station.traffic.len() <= MAX_STREAMS;
+        ensure(few, format!("station {number}: more than {MAX_STREAMS} streams"))?;
+        let known = station.traffic.iter().all(|traffic| traffic.to < config.stations.len());
+        ensure(known, format!("station {number}: traffic for a station that is not there"))?;
     }
     Ok(())
 }

@@ -132,8 +132,7 @@ impl Network {
         self.end(end).closed
     }
 
-    /// Bytes that an end may send now. If none, its owner is woken when there
-    /// are.
+    /// Bytes that an end may send now. If none, its owner is woken when there are.
     pub fn room(&mut self, now: Instant, end: EndId) -> usize {
         let Station { host, nic, ends, .. } = &mut self.stations[end.station];
         if let Protocol::Tcp(Socket { id, config, .. }) = &ends[end.number].protocol {
@@ -180,8 +179,7 @@ impl Network {
         Some(arrived)
     }
 
-    /// Resets a connection and discards what it received; yields the station, to
-    /// be run next.
+    /// Resets a connection and discards what it received; yields the station, to be run next.
     pub fn close(&mut self, now: Instant, end: EndId) -> Component {
         let Station { host, ends, .. } = &mut self.stations[end.station];
         let connection = &mut ends[end.number];

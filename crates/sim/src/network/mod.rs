@@ -17,7 +17,7 @@ pub use config::{
 use crate::ethernet::traffic::{Source, StreamId};
 use crate::ethernet::{Bridge, Cable, Frame, FrameStage, Nic, bridge, cable, nic, traffic};
 use crate::kernel::Component;
-use crate::measure::{Load, Point};
+use crate::measure::{Load, Point, Stage};
 use crate::node::{Context, earliest};
 use crate::tcp::{self, Host};
 use crate::transport::Arrived;
@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 pub use streams::StreamReport;
 use streams::Streams;
 use watch::Watch;
-use wire::{Duration, Instant};
+use wire::Instant;
 
 /// Frames of a stream that wait for room in their interface; more are dropped. The usual
 /// `txqueuelen` of an Ethernet interface in Linux.
@@ -41,8 +41,7 @@ struct Station {
     waiting: Vec<VecDeque<Frame>>,
     ends: Vec<ConnectionEnd>,
     scheduler: raw::RawScheduler,
-    /// Priorities of its frames: those of its sockets, and 0 of answers
-    /// without a socket.
+    /// Priorities of its frames: those of its sockets, and 0 of answers without a socket.
     priorities: Vec<u8>,
     /// Cables from and to it, if it is connected.
     cables: Option<(usize, usize)>,
@@ -86,15 +85,14 @@ impl Network {
     ) -> Result<Self, String> {
         config::check(config)?;
         let directions = config::directions(config, &stations, bridges);
-        let ends = |from: &dyn Fn(&CableConfig) -> bool, to: &dyn Fn(&CableConfig) -> bool| {
+        let ends = |place: CableEnd| {
             config.cables.iter().enumerate().find_map(|(number, cable)| {
                 // Direction 2n goes from a to b.
-                if from(cable) {
-                    Some((2 * number + 1, 2 * number))
-                } else if to(cable) {
-                    Some((2 * number, 2 * number + 1))
+                let (there, back) = (2 * number, 2 * number + 1);
+                if cable.a == place {
+                    Some((back, there))
                 } else {
-                    None
+                    (cable.b == place).then_some((there, back))
                 }
             })
         };
@@ -113,16 +111,14 @@ impl Network {
                 ends: Vec::new(),
                 scheduler: raw::RawScheduler::new(config::mac(number), number),
                 priorities: vec![0],
-                cables: ends(&|cable| cable.a == place, &|cable| cable.b == place),
+                cables: ends(place),
                 powered_off: false,
             }
         });
         let made = made.collect();
         let switching = config.bridges.iter().enumerate().map(|(number, bridge)| {
-            let cables = (0..bridge.ports.len()).map(|port| {
-                let place = CableEnd::Bridge(number, port);
-                ends(&|cable| cable.a == place, &|cable| cable.b == place)
-            });
+            let ports = 0..bridge.ports.len();
+            let cables = ports.map(|port| ends(CableEnd::Bridge(number, port)));
             let addresses = routes::addresses(config, number);
             BridgeNode {
                 cables: cables.collect(),
@@ -226,19 +222,15 @@ impl CableDirection {
         transmission: crate::ethernet::Transmission,
         context: &mut Context,
     ) {
-        let span: Duration = transmission.end - transmission.start;
-        self.load.busy = self.load.busy + span;
-        self.load.packets += 1;
-        self.load.bytes += transmission.frame.line_length() as u64;
+        let span = transmission.end - transmission.start;
+        self.load.add(span, transmission.frame.line_length());
         if let Some(observer) = context.observer {
             self.observed.clear();
             transmission.frame.capture(&mut self.observed);
             observer.ethernet_frame(now, Point::Wire(number as u16), &self.observed);
         }
         self.cable.handle(now, cable::Input::Transmission(transmission));
-        if let Some(at) = self.cable.next() {
-            context.kernel.arm_by(self.to, at);
-        }
+        context.kernel.arm_by_next(self.to, self.cable.next());
     }
 }
 
@@ -338,7 +330,7 @@ impl Station {
             tcp::Output::Connected(_) => end.connected = true,
             tcp::Output::Closed(_) => (end.connected, end.closed) = (false, true),
             tcp::Output::Received { data, latency, .. } => {
-                end.inbox.push_back(Arrived::over_tcp(data, &latency));
+                end.inbox.push_back(Arrived::in_frame(data, &latency, Stage::Tcp));
             }
             _ => {}
         }

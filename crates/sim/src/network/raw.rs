@@ -5,6 +5,7 @@ use super::config;
 use super::ends::{ConnectionEnd, Protocol};
 use crate::ethernet::frame::HEADER;
 use crate::ethernet::{Frame, FrameLatency, Mac, Nic, nic};
+use crate::measure::Stage;
 use crate::node::{Context, earliest};
 use crate::transport::{Arrived, Encapsulation, RawConfig};
 use bytes::Bytes;
@@ -136,12 +137,11 @@ impl RawScheduler {
         let source = frame.source();
         // The opening end counts incarnations in the high bits.
         let number = header.connection % INCARNATION;
-        let raws = ends.iter_mut().filter_map(|end| match &mut end.protocol {
-            Protocol::Raw(raw) => Some(raw),
-            Protocol::Tcp(_) => None,
+        let found = ends.iter_mut().find_map(|end| match &mut end.protocol {
+            Protocol::Raw(raw) if raw.peer == source && raw.connection == number => Some(raw),
+            _ => None,
         });
-        let mut ours = raws.filter(|raw| raw.peer == source && raw.connection == number);
-        let Some(end) = ours.next() else { return };
+        let Some(end) = found else { return };
         if let Body::Data { sequence, .. } = header.body
             && sequence.ahead_of(end.next).is_some_and(|ahead| ahead < switch::raw::MAX_WINDOW)
         {
@@ -212,7 +212,7 @@ impl RawScheduler {
                     let way = raw.latencies.remove(&raw.next.number());
                     let way = way.unwrap_or_else(|| FrameLatency::new(now));
                     raw.next = raw.next.plus(1);
-                    end.inbox.push_back(Arrived::over_raw(segment, &way));
+                    end.inbox.push_back(Arrived::in_frame(segment, &way, Stage::Carrier));
                 }
                 Output::Connected => end.connected = true,
                 Output::Down(_) => {

@@ -31,8 +31,7 @@ impl Network {
         self.watch = Some(Watch { bridge, port, waits, longest: Duration::ZERO });
     }
 
-    /// Waits at the port that is watched, and frames dropped there because a
-    /// queue was full.
+    /// Waits at the port that is watched, and frames dropped there because a queue was full.
     pub fn watched(&self) -> Option<(Latency, u64)> {
         let watch = self.watch.as_ref()?;
         let counters = self.bridges[watch.bridge].bridge.port(watch.port).counters();

@@ -78,8 +78,7 @@ impl Context<'_> {
         }
     }
 
-    /// Accounts what an end of a link, which sends on `out`, did; yields the
-    /// number of TLPs sent.
+    /// Accounts what an end of a link, which sends on `out`, did; yields the number of TLPs sent.
     pub fn account(
         &mut self,
         point: Point,

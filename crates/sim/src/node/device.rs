@@ -49,7 +49,7 @@ pub(crate) struct DeviceNode {
     /// The path that carries the link, or did so last.
     current: usize,
     /// The component below was reset and is to be notified.
-    reset: bool,
+    pub reset: bool,
 }
 
 /// What a device node uses; transports and streams are indexed by tunnel link.
@@ -125,17 +125,7 @@ impl DeviceNode {
                 self.node.handle(now, id, Input::Closed);
             }
         }
-        loop {
-            let output = self.node.poll(now);
-            self.account(env.streams, context);
-            match output {
-                Output::Timeout(_) => break,
-                Output::Event(Event::HostDown(..)) => {
-                    context.observe_link(Point::TunnelDevice(self.number()), false);
-                }
-                _ => {}
-            }
-        }
+        while !matches!(self.poll(env.streams, context).0, Output::Timeout(_)) {}
         env.link.take_deferred_up(now);
         env.link.up.set_deferred(Deferral::Nothing);
         let port = self.node.function_mut();
@@ -148,6 +138,17 @@ impl DeviceNode {
         }
     }
 
+    /// The node's next output, and the number of TLPs sent before it.
+    fn poll(&mut self, streams: &mut [[Stream; 2]], context: &mut Context) -> (Output, usize) {
+        let output = self.node.poll(context.now);
+        let tlps = self.account(streams, context);
+        if let Output::Event(event @ (Event::HostUp(_) | Event::HostDown(..))) = &output {
+            let up = matches!(event, Event::HostUp(_));
+            context.observe_link(Point::TunnelDevice(self.number()), up);
+        }
+        (output, tlps)
+    }
+
     /// Accounts what its end of the link did; yields the number of TLPs sent.
     fn account(&mut self, streams: &mut [[Stream; 2]], context: &mut Context) -> usize {
         let link = self.node.link();
@@ -156,11 +157,6 @@ impl DeviceNode {
         let (point, node) = (Point::TunnelDevice(self.number()), &mut self.node);
         let up = &mut streams[self.paths[self.current].link][1];
         context.account(point, up, || node.poll_report())
-    }
-
-    /// Whether the component below was reset since the last call.
-    pub fn take_reset(&mut self) -> bool {
-        std::mem::take(&mut self.reset)
     }
 
     /// Moves it to the hosts of this group.
@@ -234,18 +230,15 @@ impl DeviceNode {
         let Env { transports, link, below, .. } = env;
         self.reset |= self.node.function_mut().pass_reset(link, context.journeys);
         link.up.set_deferred(self.deferral(now, &transports[self.link()]));
-        for at in [link.down.next_arrival(), link.up.next_credits()].into_iter().flatten() {
-            context.kernel.arm_by(below, at);
-        }
+        let next = earliest([link.down.next_arrival(), link.up.next_credits()]);
+        context.kernel.arm_by_next(below, next);
         let mut network = None;
         for path in &self.paths {
             let transport = &transports[path.link];
-            if let Some(at) = transport.next_arrival(End::Host) {
-                context.kernel.arm_by(path.far, at);
-            }
+            context.kernel.arm_by_next(path.far, transport.next_arrival(End::Host));
             network = earliest([network, transport.next(now, End::Device)]);
         }
-        let sent = self.node.function().is_empty_down();
+        let sent = self.node.function().down.is_empty();
         let wire = link.down.next_ready(now).filter(|_| !sent);
         earliest([timer, network, link.up.next_arrival(), wire])
     }
@@ -254,8 +247,7 @@ impl DeviceNode {
     fn act(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         loop {
-            let output = self.node.poll(now);
-            let tlps = self.account(env.streams, context);
+            let (output, tlps) = self.poll(env.streams, context);
             match output {
                 Output::Transmit { path, bytes } => {
                     let at = self.place(path);
@@ -269,12 +261,6 @@ impl DeviceNode {
                     self.update_room(at, env, context);
                 }
                 Output::Close { path, .. } => self.close(path, env, context),
-                Output::Event(Event::HostUp(_)) => {
-                    context.observe_link(Point::TunnelDevice(self.number()), true);
-                }
-                Output::Event(Event::HostDown(..)) => {
-                    context.observe_link(Point::TunnelDevice(self.number()), false);
-                }
                 Output::Linked(path) => {
                     let (at, point) = (self.place(path), Point::TunnelDevice(self.number()));
                     for bytes in std::mem::take(&mut self.paths[at].unobserved) {
@@ -328,8 +314,9 @@ impl DeviceNode {
     /// Passes the TLPs of the drive to the tunnel.
     fn receive_below(&mut self, link: &mut Link, context: &mut Context) {
         let now = context.now;
-        link.arrive_up(now);
-        while let Some(received) = link.take_up(now, self.node.function().room_up()) {
+        link.up.arrive(now, &mut link.down);
+        while let Some(received) = link.up.take(now, self.node.function().room_up(), &mut link.down)
+        {
             self.take(now, received, context);
         }
     }
@@ -352,7 +339,7 @@ impl DeviceNode {
         let point = Point::DevicePort(self.number());
         context.observe(received.started, point, true, &received.tlp);
         context.journeys.advance(received.tlp.mark, at, Stage::Pcie);
-        self.node.function_mut().push_up(received.tlp);
+        self.node.function_mut().up.push(received.tlp);
     }
 
     /// While the network takes nothing, and will signal when it does, TLPs from
@@ -363,10 +350,10 @@ impl DeviceNode {
             self.paths[self.current].room == 0 || self.node.rate_limited_until(now).is_some();
         let most = Deferral::MOST * usize::from(self.settings.max_payload);
         let waits = full
-            && transport.signals_room()
+            && !transport.is_raw()
             && tunnel.is_up()
             && !matches!(self.settings.aggregation, Policy::Wait(_))
-            && self.node.function().is_empty_up()
+            && self.node.function().up.is_empty()
             && tunnel.queue().has_room(Deferral::MOST, most);
         if waits { Deferral::All } else { Deferral::Nothing }
     }
@@ -377,7 +364,7 @@ impl DeviceNode {
         let mut moved = false;
         loop {
             let ready = link.down.ready(now, usize::from(self.settings.max_payload));
-            let tlp = self.node.function_mut().next_down(ready);
+            let tlp = self.node.function_mut().down.pop(ready);
             let Some(mut tlp) = tlp else { return moved };
             context.start_journey(&mut tlp);
             let start = link.down.send(now, tlp.clone());

@@ -49,19 +49,17 @@ struct Pending {
 #[derive(Debug)]
 pub(crate) struct DriveNode {
     /// Number among the drives of its host.
-    number: u16,
+    pub number: u16,
     controller: Controller,
     settings: Config,
-    max_payload: usize,
     media: Media,
     pace: Pace,
     namespaces: Vec<Namespace>,
-    volatile: bool,
+    /// Whether the media lose their contents without power.
+    pub volatile: bool,
     /// Requests under way, by their completion time at the media.
     pending: BTreeMap<(Instant, u64), Pending>,
     sequence: u64,
-    /// Block requests so far.
-    pub requests: u64,
 }
 
 impl DriveNode {
@@ -85,25 +83,13 @@ impl DriveNode {
             number,
             controller,
             settings,
-            max_payload: config.max_payload,
             media: Media::new(config.timing, rng),
             pace: Pace::new(config.timing.stream_rate),
             namespaces: Namespace::all(config, seed),
             volatile: config.volatile,
             pending: BTreeMap::new(),
             sequence: 0,
-            requests: 0,
         }
-    }
-
-    /// Its number among the drives of its host.
-    pub fn number(&self) -> usize {
-        usize::from(self.number)
-    }
-
-    /// Whether its media lose their contents without power.
-    pub fn is_volatile(&self) -> bool {
-        self.volatile
     }
 
     /// Identifies its contents: changes when the drive loses them.
@@ -124,8 +110,7 @@ impl DriveNode {
         self.controller.handle(now, Input::HotReset);
     }
 
-    /// Cycles its power. Non-volatile media keep their contents; requests under
-    /// way are lost.
+    /// Cycles its power. Non-volatile media keep their contents; requests under way are lost.
     pub fn power_cycle(&mut self, now: Instant) {
         if self.volatile {
             for namespace in &mut self.namespaces {
@@ -168,8 +153,8 @@ impl DriveNode {
     ) -> Option<Instant> {
         let now = context.now;
         link.take_deferred_up(now);
-        link.arrive_down(now);
-        while let Some(mut received) = link.take_down(now, self.controller.ready()) {
+        link.down.arrive(now, &mut link.up);
+        while let Some(mut received) = link.down.take(now, self.controller.ready(), &mut link.up) {
             context.delivered(&received.tlp);
             let journey = context.end_journey(now, &mut received.tlp);
             context.tracker.reaches_drive(self.number, &received.tlp, journey);
@@ -178,7 +163,7 @@ impl DriveNode {
         }
         self.media_done(context);
         let wait = loop {
-            let ready = self.pace.ready(now, link.up.ready(now, self.max_payload));
+            let ready = self.pace.ready(now, link.up.ready(now, self.settings.max_payload));
             match self.controller.poll(now, ready) {
                 Output::Tlp(mut tlp) => {
                     let journey = context.tracker.leaves_drive(now, self.number, &tlp);
@@ -190,9 +175,8 @@ impl DriveNode {
             }
         };
         self.start_media(context);
-        for at in [link.up.next_arrival(), link.down.next_credits()].into_iter().flatten() {
-            context.kernel.arm_by(above, at);
-        }
+        let next = earliest([link.up.next_arrival(), link.down.next_credits()]);
+        context.kernel.arm_by_next(above, next);
         let media = self.pending.first_key_value().map(|((at, _), _)| *at);
         // A free wire matters only if a TLP waits for it.
         let wire = link.up.next_ready(now).filter(|_| wait.receiver);
@@ -202,7 +186,6 @@ impl DriveNode {
     fn start_media(&mut self, context: &mut Context) {
         let now = context.now;
         while let Some(request) = self.controller.poll_block() {
-            self.requests += 1;
             let first = match media_of(&mut self.namespaces, &request) {
                 Ok(namespace) => namespace.first,
                 Err(error) => {

@@ -1,17 +1,17 @@
-//! A host: the unchanged host node, its memory and its software, above a PCIe
-//! link.
+//! A host: the unchanged host node, its memory and its software, above a PCIe link.
 
 use super::port::Port;
 use super::{Context, earliest};
 use crate::kernel::{Component, pop_if};
 use crate::measure::{Latency, Point, Tracker};
 use crate::pcie::{Deferral, Link, Received};
-use crate::workload::Software;
+use crate::workload::{BringUp, Software, SoftwareConfig, Workload};
 use bytes::Bytes;
 use node::host::{Buses, Input, Output};
 use pcie::root::{self, HostOutput, ReadToken};
 use pcie::software::{Request, RequestId, Task};
 use pcie::{Bus, Ram, Ready, Wait};
+use stats::random::Random;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -33,8 +33,7 @@ pub struct RootConfig {
     /// From a CPU's access to the root port's transaction layer, and from an
     /// answer there to the CPU.
     pub mmio: Duration,
-    /// From a read request in the root port's transaction layer to its data
-    /// there.
+    /// From a read request in the root port's transaction layer to its data there.
     pub memory_read: Duration,
     /// Bytes of memory for queues and buffers.
     pub memory: usize,
@@ -65,7 +64,7 @@ pub(crate) struct HostNode {
     config: RootConfig,
     node: node::HostNode<Port>,
     buses: Buses,
-    ram: Rc<RefCell<Ram>>,
+    pub ram: Rc<RefCell<Ram>>,
     pub software: Software,
     /// Programs that run in addition to the workload.
     programs: Vec<Task<()>>,
@@ -80,26 +79,32 @@ pub(crate) struct HostNode {
     /// Software has something new to do.
     interrupted: bool,
     /// The component below was reset and is to be notified.
-    reset: bool,
+    pub reset: bool,
     /// From start of request to start of completion at the root port.
     pub config_reads: Latency,
-    /// Accesses outside the memory.
-    pub faults: u64,
 }
 
 impl HostNode {
-    /// Memory and bus of a host, for its software.
-    pub fn parts(config: &RootConfig) -> (Bus, Rc<RefCell<Ram>>) {
-        (Bus::new(), Rc::new(RefCell::new(Ram::new(config.memory_at, config.memory))))
-    }
-
+    /// A host whose drives hold these patterns.
     pub fn new(
         number: u16,
         config: RootConfig,
-        bus: Bus,
-        ram: Rc<RefCell<Ram>>,
-        software: Software,
+        (software, workload): (SoftwareConfig, Workload),
+        rng: Random,
+        patterns: Vec<u64>,
     ) -> Self {
+        let bus = Bus::new();
+        let ram = Rc::new(RefCell::new(Ram::new(config.memory_at, config.memory)));
+        let bring_up = BringUp {
+            bus: bus.clone(),
+            ram: ram.clone(),
+            config: software,
+            contents: false,
+            ecrc: config.ecrc,
+            queues: workload.queues(),
+            entries: workload.entries(),
+        };
+        let software = Software::new(bring_up, workload, rng, patterns);
         let settings = root::Settings {
             max_payload: config.max_payload,
             completion_size: config.completion_size,
@@ -123,7 +128,6 @@ impl HostNode {
             interrupted: false,
             reset: false,
             config_reads: Latency::default(),
-            faults: 0,
         }
     }
 
@@ -132,20 +136,10 @@ impl HostNode {
         self.node.root().errors()
     }
 
-    /// Its memory.
-    pub fn memory(&self) -> Rc<RefCell<Ram>> {
-        self.ram.clone()
-    }
-
     /// Runs a program in addition to the workload, on its own bus.
     pub fn run_program<T: Future<Output = ()> + 'static>(&mut self, work: impl FnOnce(Bus) -> T) {
         let bus = self.buses.new_bus();
         self.programs.push(Task::new(&bus, work(bus.clone())));
-    }
-
-    /// Whether the root port reset the component below since the last call.
-    pub fn take_reset(&mut self) -> bool {
-        std::mem::take(&mut self.reset)
     }
 
     /// Handles a link, with these drives behind it, that came up or went down.
@@ -186,9 +180,8 @@ impl HostNode {
                 break (software, wait);
             }
         };
-        for at in [link.down.next_arrival(), link.up.next_credits()].into_iter().flatten() {
-            context.kernel.arm_by(below, at);
-        }
+        let next = earliest([link.down.next_arrival(), link.up.next_credits()]);
+        context.kernel.arm_by_next(below, next);
         context.observe_commands(self.number);
         earliest([
             wait.until,
@@ -206,15 +199,16 @@ impl HostNode {
     fn receive_below(&mut self, link: &mut Link, context: &mut Context) {
         let now = context.now;
         self.catch_up(link, context);
-        link.arrive_up(now);
+        link.up.arrive(now, &mut link.down);
         self.take_up(link, context);
     }
 
     /// Takes arrived TLPs while there is room; whether there was any.
     fn take_up(&mut self, link: &mut Link, context: &mut Context) -> bool {
         let mut any = false;
-        while let Some(received) = link.take_up(context.now, self.node.below().room_up()) {
-            self.receive(context.now, received, context);
+        let now = context.now;
+        while let Some(received) = link.up.take(now, self.node.below().room_up(), &mut link.down) {
+            self.receive(now, received, context);
             any = true;
         }
         any
@@ -224,7 +218,7 @@ impl HostNode {
     /// has their data before software reads it.
     pub fn catch_up(&mut self, link: &mut Link, context: &mut Context) {
         link.take_deferred_up(context.now);
-        self.node.below_mut().set_link_ready(Ready::NONE);
+        self.node.below_mut().link = Ready::NONE;
         while let Some((at, received)) = link.up.next_deferred() {
             self.receive(at, received, context);
             if at == context.now {
@@ -249,13 +243,13 @@ impl HostNode {
         }
         let journey = context.end_journey(at, &mut tlp);
         context.tracker.reaches_root(&tlp, journey);
-        self.node.below_mut().push_up(tlp);
+        self.node.below_mut().up.push(tlp);
     }
 
-    fn write(&mut self, address: u64, data: &[u8]) {
-        match self.ram.borrow_mut().get_mut(address, data.len()) {
-            Some(place) => place.copy_from_slice(data),
-            None => self.faults += 1,
+    /// Writes to memory; nothing outside of it.
+    fn write(&self, address: u64, data: &[u8]) {
+        if let Some(place) = self.ram.borrow_mut().get_mut(address, data.len()) {
+            place.copy_from_slice(data);
         }
     }
 
@@ -263,7 +257,6 @@ impl HostNode {
         while let Some((_, token, address, length)) = pop_if(&mut self.reads, |(at, ..)| *at <= now)
         {
             let data = self.ram.borrow().get(address, length).map(Bytes::copy_from_slice);
-            self.faults += u64::from(data.is_none());
             self.node.handle(now, Input::HostData(token, data));
         }
     }
@@ -291,9 +284,9 @@ impl HostNode {
         let now = context.now;
         loop {
             let ready = link.down.ready(now, self.config.max_payload);
-            self.node.below_mut().set_link_ready(ready);
+            self.node.below_mut().link = ready;
             let output = self.node.poll(now);
-            let sent = self.node.below_mut().next_down(ready);
+            let sent = self.node.below_mut().down.pop(ready);
             let mut moved = sent.is_some();
             sent.into_iter().for_each(|tlp| self.send(link, tlp, context));
             match output {
@@ -328,7 +321,7 @@ impl HostNode {
 
     fn send(&mut self, link: &mut Link, mut tlp: Tlp, context: &mut Context) {
         let now = context.now;
-        let ack = link.down.tlp_time(&tlp) + link.down.propagation() + link.up.dllp_time();
+        let ack = link.down.tlp_time(&tlp) + link.down.propagation + link.up.dllp_time();
         let start = link.down.next_start(now);
         if let Packet::ConfigRead(read) = tlp.packet {
             self.config_read_starts.insert(read.tag.get(), start);

@@ -5,7 +5,7 @@ use crate::measure::Journeys;
 use crate::pcie::Link;
 use pcie::{Function, Input, OrderedQueue, Output, Ready};
 use wire::Instant;
-use wire::tlp::{Mark, Tlp};
+use wire::tlp::Mark;
 
 /// TLPs of each class that wait here on their way up. Further ones stay in the
 /// link's receiver, which returns no credits for them.
@@ -15,9 +15,11 @@ pub(super) const DEPTH: usize = 8;
 #[derive(Debug)]
 pub(super) struct Port {
     depth: usize,
-    link: Ready,
-    down: OrderedQueue,
-    up: OrderedQueue,
+    /// The classes that the link below takes now.
+    pub link: Ready,
+    pub down: OrderedQueue,
+    /// From the link below, of classes in [`room_up`](Self::room_up).
+    pub up: OrderedQueue,
     reset: bool,
     /// Marks of discarded TLPs.
     discarded: Vec<Mark>,
@@ -31,35 +33,9 @@ impl Port {
         Self { depth, link: Ready::NONE, down, up, reset: false, discarded: Vec::new() }
     }
 
-    /// Sets the classes that the link below takes now.
-    pub fn set_link_ready(&mut self, link: Ready) {
-        self.link = link;
-    }
-
-    /// The next TLP for the link below, of a class in `ready`.
-    pub fn next_down(&mut self, ready: Ready) -> Option<Tlp> {
-        self.down.pop(ready)
-    }
-
-    /// Whether no TLP waits for the link below.
-    pub fn is_empty_down(&self) -> bool {
-        self.down.is_empty()
-    }
-
-    /// Takes a TLP from the link below, of a class in
-    /// [`room_up`](Self::room_up).
-    pub fn push_up(&mut self, tlp: Tlp) {
-        self.up.push(tlp);
-    }
-
     /// The classes that it takes from the link below.
     pub fn room_up(&self) -> Ready {
         Ready::of(|class| self.up.len(class) < DEPTH)
-    }
-
-    /// Whether no TLP from the link below waits.
-    pub fn is_empty_up(&self) -> bool {
-        self.up.is_empty()
     }
 
     /// Resets the link below after a hot reset from above; whether there was one.

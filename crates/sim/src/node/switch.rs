@@ -25,8 +25,9 @@ pub(crate) struct SwitchNode {
     /// First link of this switch among those of the world.
     pub first: usize,
     paths: Vec<Path>,
-    /// Links that came up or went down and were not reported yet.
-    changes: VecDeque<(usize, bool, RangeInclusive<u8>)>,
+    /// Links that came up or went down and were not reported yet: port, whether it is up, and the
+    /// buses below.
+    pub changes: VecDeque<(usize, bool, RangeInclusive<u8>)>,
     /// Links that are up.
     pub up: usize,
 }
@@ -98,16 +99,12 @@ impl SwitchNode {
             }
         };
         let link = &env.link;
-        for at in [link.up.next_arrival(), link.down.next_credits()].into_iter().flatten() {
-            context.kernel.arm_by(env.above, at);
-        }
+        let next = earliest([link.up.next_arrival(), link.down.next_credits()]);
+        context.kernel.arm_by_next(env.above, next);
         for (transport, far) in env.transports.iter().zip(env.far) {
             timers = earliest([timers, transport.next(now, End::Host)]);
-            if let Some(at) = transport.next_arrival(End::Device) {
-                context.kernel.arm_by(*far, at);
-            }
+            context.kernel.arm_by_next(*far, transport.next_arrival(End::Device));
         }
-        let link = &env.link;
         let wire = link.up.next_ready(now).filter(|_| waits);
         earliest([timers, link.down.next_arrival(), wire])
     }
@@ -128,12 +125,6 @@ impl SwitchNode {
             _ => return,
         };
         self.node.handle_link(now, port, input);
-    }
-
-    /// A link that came up or went down and was not reported yet: its port,
-    /// whether it is up, and the buses below.
-    pub fn change(&mut self) -> Option<(usize, bool, RangeInclusive<u8>)> {
-        self.changes.pop_front()
     }
 
     fn point(&self, port: usize) -> Point {
@@ -171,8 +162,9 @@ impl SwitchNode {
     /// Takes TLPs of the root complex.
     fn receive_above(&mut self, env: &mut Env, context: &mut Context) {
         let now = context.now;
-        env.link.arrive_down(now);
-        while let Some(received) = env.link.take_down(now, self.node.ready()) {
+        let Link { down, up } = &mut *env.link;
+        down.arrive(now, up);
+        while let Some(received) = down.take(now, self.node.ready(), up) {
             context.delivered(&received.tlp);
             context.journeys.advance(received.tlp.mark, now, Stage::Pcie);
             self.node.handle(now, pcie::Input::Tlp(received.tlp));

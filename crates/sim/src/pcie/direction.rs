@@ -1,6 +1,7 @@
 //! One direction of a link: transmitter, wire, receiver.
 
 use super::{Buffer, DLLP, Deferral, FRAMING, Rate};
+use crate::kernel::pop_if;
 use crate::measure::Load;
 use ::pcie::{OrderedQueue, Ready};
 use std::collections::VecDeque;
@@ -9,8 +10,7 @@ use wire::{Duration, Instant};
 
 /// A TLP received over a link.
 #[derive(Debug)]
-pub struct Received {
-    /// The TLP.
+pub(crate) struct Received {
     pub tlp: Tlp,
     /// When its first bit reached the receiver's end of the wire.
     pub started: Instant,
@@ -31,12 +31,11 @@ struct Credits {
     data: u32,
 }
 
-/// One direction of a link.
-#[derive(Debug)]
-pub struct Direction {
+#[derive(Debug, Default)]
+pub(crate) struct Direction {
     rate: Rate,
     transmit: Duration,
-    propagation: Duration,
+    pub propagation: Duration,
     receive: Duration,
     /// When the transmitter takes the next TLP.
     free: Instant,
@@ -53,8 +52,8 @@ pub struct Direction {
     full: [Credits; 3],
     /// Credits that are being returned: when, class, data credits.
     returns: VecDeque<(Instant, Class, u32)>,
-    load: Load,
-    dllps: u64,
+    /// Time and bytes include DLLPs.
+    pub load: Load,
     deferral: Deferral,
     /// Deferred TLPs, and when they arrived.
     deferred: VecDeque<(Instant, Received)>,
@@ -72,26 +71,7 @@ impl Direction {
     ) -> Self {
         let full = |class| Credits { headers: buffer.headers[class], data: buffer.data[class] };
         let full = std::array::from_fn(full);
-        Self {
-            rate,
-            transmit,
-            propagation,
-            receive,
-            free: Instant::ZERO,
-            wire_free: Instant::ZERO,
-            lacks_credits: false,
-            in_flight: VecDeque::new(),
-            received: OrderedQueue::default(),
-            started: Default::default(),
-            left: full,
-            full,
-            returns: VecDeque::new(),
-            load: Load::default(),
-            dllps: 0,
-            deferral: Deferral::Nothing,
-            deferred: VecDeque::new(),
-            wake_ups: VecDeque::new(),
-        }
+        Self { rate, transmit, propagation, receive, left: full, full, ..Self::default() }
     }
 
     /// Its part of [`Link::reset`](super::Link::reset).
@@ -116,11 +96,7 @@ impl Direction {
     /// The classes that the transmitter takes now: none while it sends, else
     /// those with credits for a TLP of `max_payload` bytes.
     pub fn ready(&mut self, now: Instant, max_payload: usize) -> Ready {
-        while let Some((at, class, data)) = self.returns.front().copied() {
-            if at > now {
-                break;
-            }
-            self.returns.pop_front();
+        while let Some((_, class, data)) = pop_if(&mut self.returns, |(at, ..)| *at <= now) {
             let left = &mut self.left[class.index()];
             left.headers += 1;
             left.data += data;
@@ -138,8 +114,7 @@ impl Direction {
         ready
     }
 
-    /// Sends a TLP of a class that is ready. Yields when its first bit is on
-    /// the wire.
+    /// Sends a TLP of a class that is ready. Yields when its first bit is on the wire.
     pub fn send(&mut self, now: Instant, tlp: Tlp) -> Instant {
         debug_assert!(now >= self.free, "the transmitter is busy");
         let left = &mut self.left[tlp.class().index()];
@@ -150,9 +125,7 @@ impl Direction {
         let begin = self.wire_free.max(now);
         self.free = begin + span;
         self.wire_free = self.free;
-        self.load.busy = self.load.busy + span;
-        self.load.packets += 1;
-        self.load.bytes += bytes as u64;
+        self.load.add(span, bytes);
         let start = begin + self.transmit;
         let started = start + self.propagation;
         let arrives = started + span + self.receive;
@@ -170,19 +143,18 @@ impl Direction {
         self.wire_free = self.wire_free.max(now) + span;
         self.load.busy = self.load.busy + span;
         self.load.bytes += DLLP as u64;
-        self.dllps += 1;
         self.wire_free
     }
 
-    /// Puts the next TLP that has arrived into the receiver's buffer.
-    pub(super) fn receive_next(&mut self, now: Instant) -> bool {
-        if self.in_flight.front().is_none_or(|next| next.arrives > now) {
-            return false;
+    /// Receives the TLPs that have arrived, and acknowledges each by a DLLP in the other direction,
+    /// `back`.
+    pub fn arrive(&mut self, now: Instant, back: &mut Self) {
+        while self.in_flight.front().is_some_and(|next| next.arrives <= now) {
+            let next = self.leave_wire();
+            self.started[next.tlp.class().index()].push_back(next.started);
+            self.received.push(next.tlp);
+            back.send_dllp(now);
         }
-        let next = self.leave_wire();
-        self.started[next.tlp.class().index()].push_back(next.started);
-        self.received.push(next.tlp);
-        true
     }
 
     /// Removes the next TLP from the wire.
@@ -197,12 +169,8 @@ impl Direction {
     /// Whether [`Deferral::Writes`] accepts this TLP.
     fn is_plain_write(&self, tlp: &Tlp) -> bool {
         let Deferral::Writes { from, until } = self.deferral else { return false };
-        match tlp.packet {
-            Packet::MemoryWrite(write) => {
-                write.address >= from && write.address + write.length() as u64 <= until
-            }
-            _ => false,
-        }
+        let Packet::MemoryWrite(write) = tlp.packet else { return false };
+        write.address >= from && write.address + write.length() as u64 <= until
     }
 
     /// Defers the next TLP that arrived by `now`, if allowed; yields its arrival,
@@ -228,18 +196,22 @@ impl Direction {
         self.deferred.pop_front()
     }
 
-    /// Sets which TLPs are deferred from now on: none if TLPs wait in the
-    /// receiver's buffer.
+    /// Sets which TLPs are deferred from now on: none if TLPs wait in the receiver's buffer.
     pub(crate) fn set_deferred(&mut self, deferral: Deferral) {
         let plain = matches!(deferral, Deferral::Writes { .. });
         assert!(!plain || self.in_flight.is_empty(), "what flies was looked at when it was sent");
         self.deferral = if self.received.is_empty() { deferral } else { Deferral::Nothing };
     }
 
-    pub(super) fn pop(&mut self, ready: Ready) -> Option<Received> {
+    /// Yields the next TLP received of a class in `ready`, and returns its credits by a DLLP in the
+    /// other direction, `back`.
+    pub fn take(&mut self, now: Instant, ready: Ready, back: &mut Self) -> Option<Received> {
         let tlp = self.received.pop(ready)?;
-        let started = self.started[tlp.class().index()].pop_front();
-        Some(Received { tlp, started: started.expect("pushed together") })
+        let started = self.started[tlp.class().index()].pop_front().expect("pushed together");
+        // UpdateFC: the transmitter has the credits when the DLLP has arrived.
+        let sent = back.send_dllp(now);
+        self.return_credits(sent + back.latency(), tlp.class(), tlp.data_credits());
+        Some(Received { tlp, started })
     }
 
     pub(super) fn return_credits(&mut self, at: Instant, class: Class, data: u32) {
@@ -262,8 +234,7 @@ impl Direction {
         self.in_flight.get(place).map(|next| next.arrives)
     }
 
-    /// When the transmitter may take more than at `now`: it becomes free, or
-    /// credits return.
+    /// When the transmitter may take more than at `now`: it becomes free, or credits return.
     pub fn next_ready(&self, now: Instant) -> Option<Instant> {
         if self.free > now {
             return Some(self.free);
@@ -285,17 +256,11 @@ impl Direction {
         self.returns.front().filter(|_| self.lacks_credits).map(|(at, ..)| *at)
     }
 
-    /// The load so far; time and bytes include DLLPs.
-    pub fn load(&self) -> Load {
-        self.load
-    }
-
     /// How long a DLLP takes from its first bit sent to its last received.
     pub fn dllp_time(&self) -> Duration {
         self.rate.duration(DLLP) + self.propagation
     }
 
-    /// How long a TLP takes on the wire.
     pub fn tlp_time(&self, tlp: &Tlp) -> Duration {
         self.rate.duration(Self::wire_bytes(tlp))
     }
@@ -303,10 +268,5 @@ impl Direction {
     /// When the first bit of a TLP that is sent now is on the wire.
     pub fn next_start(&self, now: Instant) -> Instant {
         self.wire_free.max(now) + self.transmit
-    }
-
-    /// The propagation delay.
-    pub fn propagation(&self) -> Duration {
-        self.propagation
     }
 }

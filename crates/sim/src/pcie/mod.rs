@@ -6,27 +6,25 @@ mod rate;
 #[cfg(test)]
 mod tests;
 
-pub use direction::{Direction, Received};
+pub(crate) use direction::{Direction, Received};
 pub use rate::{Generation, Rate};
 
-use wire::tlp::{Class, Mark};
+use wire::tlp::Mark;
 use wire::{Duration, Instant};
 
 /// Bytes of a DLLP on the wire: 2 framing, 4 content, 2 CRC (PCIe Base 4.0,
 /// sections 3.4.1 and 4.2.1.2).
-pub const DLLP: usize = 8;
+const DLLP: usize = 8;
 
-/// What the physical and data link layers add to a TLP: STP and END 2 bytes,
-/// sequence number 2, LCRC 4 (PCIe Base 4.0, sections 3.6.1 and 4.2.1.2;
-/// R. Neugebauer et al., "Understanding PCIe performance for end host
-/// networking", SIGCOMM 2018, section 3).
+/// What the physical and data link layers add to a TLP: STP and END 2 bytes, sequence number 2,
+/// LCRC 4 (PCIe Base 4.0, sections 3.6.1 and 4.2.1.2; R. Neugebauer et al., "Understanding PCIe
+/// performance for end host networking", SIGCOMM 2018, section 3).
 pub const FRAMING: usize = 8;
 
 /// The pipelines of one port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortLatency {
-    /// From the arbitration in the transaction layer to a TLP's first bit on
-    /// the wire.
+    /// From the arbitration in the transaction layer to a TLP's first bit on the wire.
     pub transmit: Duration,
     /// From a TLP's last bit to the transaction layer.
     pub receive: Duration,
@@ -70,9 +68,10 @@ pub struct LinkConfig {
 /// component handles them when it runs next, with their time of arrival. This
 /// saves events and changes no result: nothing could observe these TLPs
 /// earlier, and all times on the link (also of DLLPs and credits) are the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Deferral {
     /// None.
+    #[default]
     Nothing,
     /// Memory writes to this range of addresses: host memory, which always has
     /// room and is not read before another TLP arrives.
@@ -93,7 +92,7 @@ impl Deferral {
 
 /// A link and the TLPs in flight on it.
 #[derive(Debug)]
-pub struct Link {
+pub(crate) struct Link {
     /// Towards the endpoint.
     pub down: Direction,
     /// Towards the root complex.
@@ -101,7 +100,6 @@ pub struct Link {
 }
 
 impl Link {
-    /// An idle link.
     pub fn new(config: &LinkConfig) -> Self {
         let rate = Rate::new(config.generation, config.width);
         let direction = |from: PortLatency, to: PortLatency| {
@@ -124,52 +122,10 @@ impl Link {
     /// other use of the link.
     pub(crate) fn take_deferred_up(&mut self, now: Instant) {
         while let Some((at, class, data)) = self.up.take_deferred(now) {
-            // The same DLLPs as in `arrive` and `take`.
+            // The same DLLPs as in `Direction::arrive` and `Direction::take`.
             self.down.send_dllp(at);
             let sent = self.down.send_dllp(at);
             self.up.return_credits(sent + self.down.latency(), class, data);
         }
     }
-
-    /// Receives the TLPs that have arrived downwards, and acknowledges each by a
-    /// DLLP in the other direction.
-    pub fn arrive_down(&mut self, now: Instant) {
-        arrive(now, &mut self.down, &mut self.up);
-    }
-
-    /// The same, going up.
-    pub fn arrive_up(&mut self, now: Instant) {
-        arrive(now, &mut self.up, &mut self.down);
-    }
-
-    /// Yields the next TLP received downwards of a class in `ready`, and returns
-    /// its credits.
-    pub fn take_down(&mut self, now: Instant, ready: ::pcie::Ready) -> Option<Received> {
-        take(now, ready, &mut self.down, &mut self.up)
-    }
-
-    /// The same, going up.
-    pub fn take_up(&mut self, now: Instant, ready: ::pcie::Ready) -> Option<Received> {
-        take(now, ready, &mut self.up, &mut self.down)
-    }
-}
-
-fn arrive(now: Instant, direction: &mut Direction, back: &mut Direction) {
-    while direction.receive_next(now) {
-        back.send_dllp(now);
-    }
-}
-
-fn take(
-    now: Instant,
-    ready: ::pcie::Ready,
-    direction: &mut Direction,
-    back: &mut Direction,
-) -> Option<Received> {
-    let received = direction.pop(ready)?;
-    // UpdateFC: the transmitter has the credits when the DLLP has arrived.
-    let sent = back.send_dllp(now);
-    let class: Class = received.tlp.class();
-    direction.return_credits(sent + back.latency(), class, received.tlp.data_credits());
-    Some(received)
 }

@@ -29,8 +29,7 @@ impl Generation {
         }
     }
 
-    /// Encoded bits and data bits of a block (PCIe Base 5.0, sections 4.2.1 and
-    /// 4.2.2).
+    /// Encoded bits and data bits of a block (PCIe Base 5.0, sections 4.2.1 and 4.2.2).
     pub const fn encoding(self) -> (u64, u64) {
         match self {
             Self::Gen1 | Self::Gen2 => (10, 8),
@@ -40,7 +39,7 @@ impl Generation {
 }
 
 /// Picoseconds per byte as a fraction; the time of a packet is rounded up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rate {
     numerator: u64,
     denominator: u64,

@@ -1,6 +1,6 @@
 use super::*;
 use bytes::Bytes;
-use wire::tlp::{MemoryRequest, Tlp};
+use wire::tlp::{Class, MemoryRequest, Tlp};
 use wire::{Bdf, Tag};
 
 const GEN2_X4: LinkConfig = LinkConfig {
@@ -50,12 +50,12 @@ fn a_tlp_takes_pipeline_wire_and_pipeline() {
     assert_eq!(link.down.next_ready(now), Some(Instant::from_ns(160)));
     let arrives = Instant::from_ns(100 + 10 + 1 + 60 + 40);
     assert_eq!(link.down.next_arrival(), Some(arrives));
-    link.arrive_down(arrives);
+    link.down.arrive(arrives, &mut link.up);
     // The ACK takes 8 bytes of the way back.
-    assert_eq!(link.up.load().bytes, 8);
-    let got = link.take_down(arrives, ::pcie::Ready::ALL).unwrap();
+    assert_eq!(link.up.load.bytes, 8);
+    let got = link.down.take(arrives, ::pcie::Ready::ALL, &mut link.up).unwrap();
     assert_eq!(got.started, Instant::from_ns(111));
-    assert_eq!(link.up.load().busy, Duration::from_ns(8), "and the UpdateFC as many");
+    assert_eq!(link.up.load.busy, Duration::from_ns(8), "and the UpdateFC as many");
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn credits_hold_back_and_return() {
     assert!(!link.down.ready(now, 256).has(Class::Posted), "no header credits");
     assert!(link.down.ready(now, 256).has(Class::NonPosted), "of this class alone");
     let arrives = link.down.next_arrival().unwrap();
-    link.arrive_down(arrives);
-    assert!(link.take_down(arrives, ::pcie::Ready::ALL).is_some());
+    link.down.arrive(arrives, &mut link.up);
+    assert!(link.down.take(arrives, ::pcie::Ready::ALL, &mut link.up).is_some());
     let back = link.down.next_ready(arrives).unwrap();
     // ACK and UpdateFC of 4 ns each, then the way up: 30 + 1000 + 20.
     assert_eq!(back, arrives + Duration::from_ns(8 + 1050));

@@ -1,9 +1,8 @@
 //! The TCP stack's clock.
 //!
-//! smoltcp counts microseconds, measures round trips in whole milliseconds,
-//! and its timers suit the Internet. In a machine room that is too coarse, so
-//! it is fed a clock that runs [`SCALE`] times as fast as true time. What it
-//! takes for a microsecond is a nanosecond.
+//! smoltcp counts microseconds, measures round trips in whole milliseconds, and its timers suit the
+//! Internet. In a machine room that is too coarse, so it is fed a clock that runs [`SCALE`] times
+//! as fast as true time. What it takes for a microsecond is a nanosecond.
 //!
 //! | timer | smoltcp's | in simulated time | Linux |
 //! | --- | --- | --- | --- |
@@ -15,11 +14,10 @@
 //! | challenge acknowledgements, at most one in | 1 s | 1 ms | – |
 //! | ARP entry, ARP request at most one in | 60 s, 1 s | 60 ms, 1 ms | – |
 //!
-//! The consequence: a loss that only a timer repairs costs 1 ms where an
-//! untuned Linux takes 200 ms, and a round trip above 1 ms (a gate that stays
-//! closed as long) is taken for a loss until the first round trip has been
-//! measured. Delayed acknowledgement, user timeout and keep-alive are
-//! parameters, given in simulated time.
+//! The consequence: a loss that only a timer repairs costs 1 ms where an untuned Linux takes 200
+//! ms, and a round trip above 1 ms (a gate that stays closed as long) is taken for a loss until the
+//! first round trip has been measured. Delayed acknowledgement and user timeout are parameters,
+//! given in simulated time.
 
 use smoltcp::time;
 use wire::{Duration, Instant};

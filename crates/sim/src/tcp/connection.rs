@@ -7,7 +7,8 @@ use wire::Instant;
 
 use super::clock;
 use super::segment::Segment;
-use super::{Config, SocketId};
+use super::{Config, Output, SocketId};
+use crate::ethernet::FrameLatency;
 
 /// The state of a connection that its owner knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,17 +19,7 @@ enum Phase {
     Closed,
 }
 
-/// What happened to a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Event {
-    Connected,
-    Received(Bytes),
-    Writable,
-    Closed,
-}
-
-/// Each socket has its own set, so that the host chooses the socket to poll and
-/// skips idle ones.
+/// Each socket has its own set, so that the host chooses the socket to poll and skips idle ones.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub id: SocketId,
@@ -60,7 +51,6 @@ impl Connection {
         socket.set_congestion_control(tcp::CongestionControl::Reno);
         socket.set_ack_delay(config.ack_delay.map(clock::span));
         socket.set_timeout(config.user_timeout.map(clock::span));
-        socket.set_keep_alive(config.keep_alive.map(clock::span));
         let mut set = SocketSet::new(Vec::with_capacity(1));
         let handle = set.add(socket);
         Self {
@@ -87,10 +77,9 @@ impl Connection {
         self.set.get_mut(self.handle)
     }
 
-    /// What the tunnel hands over leaves at once, as live sets TCP_NODELAY.
-    /// But while there is a full segment to send, the stack shall not cut it
-    /// to what the congestion window has left (RFC 9293, 3.8.6.2.1: the
-    /// sender's silly window syndrome). Nagle's rule does just that.
+    /// What the tunnel hands over leaves at once, as live sets TCP_NODELAY. But while there is a
+    /// full segment to send, the stack shall not cut it to what the congestion window has left (RFC
+    /// 9293, 3.8.6.2.1: the sender's silly window syndrome). Nagle's rule does just that.
     pub fn avoid_silly_segments(&mut self, mss: usize) {
         let full = self.unsent() >= mss as u64;
         self.socket_mut().set_nagle_enabled(full);
@@ -175,31 +164,31 @@ impl Connection {
         self.first.wrapping_add(self.sent as u32).wrapping_add(u32::from(self.finished))
     }
 
-    /// The next event.
-    pub fn event(&mut self, low_water: usize) -> Option<Event> {
+    /// The next event; `latency` is that of a frame which was just received.
+    pub fn event(&mut self, low_water: usize, latency: Option<FrameLatency>) -> Option<Output> {
         use tcp::State::{CloseWait, Closed, Established, TimeWait};
-        let state = self.socket().state();
+        let (socket, state) = (self.id, self.socket().state());
         if self.phase == Phase::Opening && matches!(state, Established | CloseWait) {
             self.phase = Phase::Open;
-            return Some(Event::Connected);
+            return Some(Output::Connected(socket));
         }
         if self.socket().can_recv() {
             let read = |bytes: &mut [u8]| (bytes.len(), Bytes::copy_from_slice(bytes));
             let data = self.socket_mut().recv(read).expect("there is data");
             self.dirty = true;
-            return Some(Event::Received(data));
+            let latency = latency.expect("data come with a frame");
+            return Some(Output::Received { socket, data, latency });
         }
         if self.phase != Phase::Closed && matches!(state, CloseWait | Closed | TimeWait) {
-            // Complete the close that the peer began: no owner sends on a
-            // half-closed connection.
+            // Complete the close that the peer began: no owner sends on a half-closed connection.
             self.phase = Phase::Closed;
             self.socket_mut().close();
             self.dirty = true;
-            return Some(Event::Closed);
+            return Some(Output::Closed(socket));
         }
         if self.starved && self.free(low_water) > 0 {
             self.starved = false;
-            return Some(Event::Writable);
+            return Some(Output::Writable(socket));
         }
         None
     }

@@ -8,7 +8,7 @@ use smoltcp::time;
 use crate::ethernet::frame::HEADER;
 
 /// Answers (resets, ARP replies) that may wait while the network takes nothing;
-/// further ones are dropped and counted.
+/// further ones are dropped.
 const ANSWERS: usize = 64;
 
 /// One frame in, at most one out at a time.
@@ -21,13 +21,11 @@ pub(super) struct Device {
     pub frame: Option<Vec<u8>>,
     /// Frames that wait for the network to take them.
     pub waiting: usize,
-    /// Answers that were dropped.
-    pub dropped: u64,
 }
 
 impl Device {
     pub fn new(mtu: usize) -> Self {
-        Self { mtu, received: None, frame: None, waiting: 0, dropped: 0 }
+        Self { mtu, received: None, frame: None, waiting: 0 }
     }
 }
 
@@ -38,14 +36,14 @@ impl phy::Device for Device {
     fn receive(&mut self, _: time::Instant) -> Option<(RxToken, TxToken<'_>)> {
         let bytes = self.received.take()?;
         let fits = self.waiting < ANSWERS;
-        Some((RxToken(bytes), TxToken { frame: &mut self.frame, fits, dropped: &mut self.dropped }))
+        Some((RxToken(bytes), TxToken { frame: &mut self.frame, fits }))
     }
 
     fn transmit(&mut self, _: time::Instant) -> Option<TxToken<'_>> {
         if self.frame.is_some() {
             return None;
         }
-        Some(TxToken { frame: &mut self.frame, fits: true, dropped: &mut self.dropped })
+        Some(TxToken { frame: &mut self.frame, fits: true })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -73,7 +71,6 @@ impl phy::RxToken for RxToken {
 pub(super) struct TxToken<'a> {
     frame: &'a mut Option<Vec<u8>>,
     fits: bool,
-    dropped: &'a mut u64,
 }
 
 impl phy::TxToken for TxToken<'_> {
@@ -82,8 +79,6 @@ impl phy::TxToken for TxToken<'_> {
         let result = f(&mut bytes);
         if self.fits {
             *self.frame = Some(bytes);
-        } else {
-            *self.dropped += 1;
         }
         result
     }

@@ -3,9 +3,9 @@
 use smoltcp::iface::PollResult;
 use wire::Instant;
 
-use super::connection::{Connection, Event};
+use super::connection::Connection;
 use super::segment::Segment;
-use super::{Host, Output, SocketId, clock};
+use super::{Host, SocketId, clock};
 use crate::ethernet::{Frame, FrameLatency};
 
 /// IPv4 and TCP headers without options, bytes (RFC 791, RFC 9293, 3.1).
@@ -17,7 +17,6 @@ impl Host {
         self.inject_arp_replies(now);
         self.counters.received += 1;
         let index = Segment::parse(&frame.bytes).and_then(|segment| self.find_socket(&segment));
-        let (id, latency) = (frame.id, frame.latency);
         self.device.received = Some(frame.bytes);
         self.device.waiting = self.frames.len();
         let set = match index {
@@ -28,7 +27,7 @@ impl Host {
         self.queue_frame(now, index);
         if let Some(index) = index {
             self.connections[index].dirty = true;
-            self.collect_events(index, Some((id, latency)));
+            self.collect_events(index, Some(frame.latency));
         }
     }
 
@@ -74,25 +73,16 @@ impl Host {
         connection.wake = at.map(clock::from_stack);
         assert!(
             connection.wake.is_none_or(|at| at > now) || connection.is_finished(),
-            "the TCP stack wants to be asked at once, but has nothing to say"
+            "the TCP stack wakes at once, but has nothing to send"
         );
         false
     }
 
     /// Reports the events of a connection to its owner.
-    pub(super) fn collect_events(&mut self, index: usize, frame: Option<(u64, FrameLatency)>) {
+    pub(super) fn collect_events(&mut self, index: usize, frame: Option<FrameLatency>) {
         let connection = &mut self.connections[index];
-        let socket = connection.id;
-        while let Some(event) = connection.event(self.config.low_water) {
-            self.events.push_back(match event {
-                Event::Connected => Output::Connected(socket),
-                Event::Received(data) => {
-                    let (frame, latency) = frame.expect("data come with a frame");
-                    Output::Received { socket, data, frame, latency }
-                }
-                Event::Writable => Output::Writable(socket),
-                Event::Closed => Output::Closed(socket),
-            });
+        while let Some(event) = connection.event(self.config.low_water, frame) {
+            self.events.push_back(event);
         }
     }
 
@@ -123,11 +113,10 @@ impl Host {
 
     /// Records a sent segment, and corrects its sequence number.
     ///
-    /// After a timeout smoltcp forgets what it had sent, and acknowledges with
-    /// the sequence number of what it sends again. If its peer has that data
-    /// already, it drops the acknowledgement as old (RFC 9293, 3.10.7.4); when
-    /// both sides do that, they never get out of it. Acknowledgements carry
-    /// the number after everything that was sent, as in other stacks.
+    /// After a timeout smoltcp forgets what it had sent, and acknowledges with the sequence number
+    /// of what it sends again. If its peer has that data already, it drops the acknowledgement as
+    /// old (RFC 9293, 3.10.7.4); when both sides do that, they never get out of it.
+    /// Acknowledgements carry the number after everything that was sent, as in other stacks.
     fn record_sent(&mut self, index: usize, mut segment: Segment, bytes: &mut [u8]) {
         let connection = &mut self.connections[index];
         if segment.is_pure_ack() {
@@ -136,7 +125,6 @@ impl Host {
                 segment.set_sequence(bytes, next);
             }
         } else if !segment.rst {
-            self.counters.data_segments += 1;
             self.counters.retransmitted += u64::from(!connection.record_sent(&segment));
         }
     }

@@ -1,17 +1,14 @@
-//! A TCP/IP host in virtual time, by smoltcp: real segments in real frames,
-//! Reno (RFC 5681), retransmission, window scaling. The stack's clock runs
-//! faster than true time, see [`clock`].
+//! A TCP/IP host in virtual time, by smoltcp: real segments in real frames, Reno (RFC 5681),
+//! retransmission, window scaling. The stack's clock runs faster than true time, see [`clock`].
 //!
-//! Transmit is a pull: the host makes a frame only if the network interface
-//! has room ([`Input::CanTransmit`]); until then data wait in the socket. And
-//! a socket takes data only while little of what it has is unsent
-//! ([`Host::free_to_send`]); until then data wait where they can still be
-//! aggregated.
+//! Transmit is a pull: the host makes a frame only if the network interface has room
+//! ([`Input::CanTransmit`]); until then data wait in the socket. And a socket takes data only while
+//! little of what it has is unsent ([`Host::free_to_send`]); until then data wait where they can
+//! still be aggregated.
 //!
-//! Not implemented by smoltcp: selective acknowledgements are understood as
-//! far as the sender's duplicate count, not used to fill gaps; no time
-//! stamps; the initial window is 2048 bytes (Linux: ten segments), so that a
-//! connection needs some round trips until it is fast.
+//! Not implemented by smoltcp: selective acknowledgements are understood as far as the sender's
+//! duplicate count, not used to fill gaps; no time stamps; the initial window is 2048 bytes (Linux:
+//! ten segments), so that a connection needs some round trips until it is fast.
 
 pub mod clock;
 mod connection;
@@ -25,6 +22,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use bytes::Bytes;
 use smoltcp::iface::{self, Interface, SocketSet};
+use smoltcp::socket::tcp;
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr};
 use wire::{Duration, Instant};
 
@@ -37,6 +35,9 @@ use crate::ethernet::{Frame, FrameLatency, Mac, frame};
 /// Sockets of a host.
 pub const MAX_SOCKETS: usize = 256;
 
+/// Length of the network's prefix. All peers are in this network.
+const PREFIX: u8 = 8;
+
 /// The first ephemeral port (RFC 6335, section 6).
 const EPHEMERAL: u16 = 49_152;
 
@@ -47,26 +48,20 @@ pub struct Config {
     pub mac: Mac,
     /// Its IPv4 address.
     pub ip: Ipv4Addr,
-    /// Length of the network's prefix. All peers are in this network.
-    pub prefix: u8,
     /// The largest IP packet, in bytes.
     pub mtu: usize,
-    /// How long an acknowledgement may wait for data to travel with; `None`:
-    /// every segment is acknowledged at once. In any case what exceeds one
-    /// full segment is.
+    /// How long an acknowledgement may wait for data to travel with; `None`: every segment is
+    /// acknowledged at once. In any case what exceeds one full segment is.
     pub ack_delay: Option<Duration>,
     /// Bytes that a socket holds for its owner; the window it offers.
     pub receive_buffer: usize,
     /// Bytes that a socket holds until they are acknowledged.
     pub send_buffer: usize,
-    /// Unsent bytes from which on a socket takes no more (Linux:
-    /// `TCP_NOTSENT_LOWAT`).
+    /// Unsent bytes from which on a socket takes no more (Linux: `TCP_NOTSENT_LOWAT`).
     pub low_water: usize,
     /// How long sent data may stay without acknowledgement before the
     /// connection is given up; `None`: for ever.
     pub user_timeout: Option<Duration>,
-    /// How long a connection may be silent before it is probed.
-    pub keep_alive: Option<Duration>,
     /// Seed of initial sequence numbers.
     pub seed: u64,
     /// Of the frames' ids: the first is this one.
@@ -81,14 +76,12 @@ impl Config {
         Self {
             mac,
             ip,
-            prefix: 8,
             mtu: frame::MTU,
             ack_delay: None,
             receive_buffer: 256 << 10,
             send_buffer: 256 << 10,
             low_water: 16 << 10,
             user_timeout: None,
-            keep_alive: None,
             seed: u64::from(ip.to_bits()),
             first_frame: u64::from(ip.to_bits()) << 32,
         }
@@ -109,8 +102,7 @@ pub enum Input {
         /// That number; it replaces the previous one.
         frames: usize,
     },
-    /// Bytes to send, at most [`Host::free_to_send`]. Lost if the peer has
-    /// closed the connection.
+    /// Bytes to send, at most [`Host::free_to_send`]. Lost if the peer has closed the connection.
     Send {
         /// On this connection.
         socket: SocketId,
@@ -136,9 +128,7 @@ pub enum Output {
         socket: SocketId,
         /// The bytes.
         data: Bytes,
-        /// The frame that brought them; if it filled a gap, the last of them.
-        frame: u64,
-        /// The latency of that frame by stage.
+        /// The latency, by stage, of the frame that brought them; if it filled a gap, of the last.
         latency: FrameLatency,
     },
     /// A connection that had no room has room again.
@@ -157,13 +147,8 @@ pub struct Counters {
     pub received: u64,
     /// Frames made.
     pub sent: u64,
-    /// Segments made that carried data, SYN or FIN.
-    pub data_segments: u64,
-    /// Those of them whose bytes had all been sent before.
+    /// Segments made that carried data, SYN or FIN, all sent before.
     pub retransmitted: u64,
-    /// Answers of the stack that were dropped because the interface took
-    /// nothing.
-    pub dropped: u64,
 }
 
 /// A TCP host.
@@ -177,8 +162,7 @@ pub struct Host {
     no_socket: SocketSet<'static>,
     /// The connection to poll first.
     next_turn: usize,
-    /// Frames made that the network interface has not taken: at most one of a
-    /// socket, and answers.
+    /// Frames made that the network interface has not taken: at most one of a socket, and answers.
     frames: VecDeque<Frame>,
     /// Frames that the network interface takes now.
     room: usize,
@@ -191,8 +175,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host without sockets. Nothing is sent before
-    /// [`Input::CanTransmit`].
+    /// A host without sockets. Nothing is sent before [`Input::CanTransmit`].
     pub fn new(config: Config) -> Self {
         let mut device = Device::new(config.mtu);
         let address = HardwareAddress::Ethernet(EthernetAddress(config.mac.0));
@@ -201,7 +184,7 @@ impl Host {
         let start = clock::to_stack(Instant::ZERO);
         let mut interface = Interface::new(interface_config, &mut device, start);
         interface.update_ip_addrs(|addresses| {
-            let address = IpCidr::new(config.ip.into(), config.prefix);
+            let address = IpCidr::new(config.ip.into(), PREFIX);
             addresses.push(address).expect("the first address");
         });
         Self {
@@ -248,58 +231,55 @@ impl Host {
     /// Waits for one connection to `port`. Its frames have `priority`, 0 to 7.
     /// For several connections call it several times.
     pub fn listen(&mut self, port: u16, priority: u8) -> SocketId {
-        let mut connection = self.new_connection(priority);
-        connection.socket_mut().listen(port).expect("a new socket, a port");
-        let id = connection.id;
-        self.connections.push(connection);
-        id
+        self.add_connection(priority, |socket, _| {
+            socket.listen(port).expect("a new socket, a port");
+        })
     }
 
     /// Connects to a peer. Frames have `priority`, 0 to 7.
     pub fn connect(&mut self, remote: SocketAddrV4, priority: u8) -> SocketId {
-        let mut connection = self.new_connection(priority);
         let port = self.next_port;
         self.next_port = port.checked_add(1).unwrap_or(EPHEMERAL);
-        connection
-            .socket_mut()
-            .connect(self.interface.context(), remote, port)
-            .expect("a new socket, addresses and ports");
-        let id = connection.id;
-        self.connections.push(connection);
-        id
+        self.add_connection(priority, |socket, context| {
+            socket.connect(context, remote, port).expect("a new socket, addresses and ports");
+        })
     }
 
-    fn new_connection(&mut self, priority: u8) -> Connection {
+    fn add_connection(
+        &mut self,
+        priority: u8,
+        open: impl FnOnce(&mut tcp::Socket<'_>, &mut iface::Context),
+    ) -> SocketId {
         assert!(self.connections.len() < MAX_SOCKETS, "more than {MAX_SOCKETS} sockets");
         assert!(priority < 8, "priority {priority}");
         let id = SocketId(self.next_socket);
         self.next_socket += 1;
-        Connection::new(id, priority, &self.config)
+        let mut connection = Connection::new(id, priority, &self.config);
+        open(connection.socket_mut(), self.interface.context());
+        self.connections.push(connection);
+        id
     }
 
-    /// How many bytes a socket takes now: nothing while it has as much unsent
-    /// as the low-water mark, else what fits in its buffer. If it is nothing,
-    /// [`Output::Writable`] follows.
+    /// How many bytes a socket takes now: nothing while it has as much unsent as the low-water
+    /// mark, else what fits in its buffer. If it is nothing, [`Output::Writable`] follows.
     pub fn free_to_send(&mut self, socket: SocketId) -> usize {
         let low_water = self.config.low_water;
-        self.find(socket).map_or(0, |connection| connection.free_to_send(low_water))
+        self.find_mut(socket).map_or(0, |connection| connection.free_to_send(low_water))
     }
 
     /// The same without a later [`Output::Writable`].
     pub fn room(&self, socket: SocketId) -> usize {
-        let found = self.connections.iter().find(|connection| connection.id == socket);
-        found.map_or(0, |connection| connection.free(self.config.low_water))
+        self.find(socket).map_or(0, |connection| connection.free(self.config.low_water))
     }
 
     /// Bytes that a socket has taken and never sent.
     pub fn unsent(&self, socket: SocketId) -> u64 {
-        let found = self.connections.iter().find(|connection| connection.id == socket);
-        found.map_or(0, Connection::unsent)
+        self.find(socket).map_or(0, Connection::unsent)
     }
 
     /// What was counted.
     pub fn counters(&self) -> Counters {
-        Counters { dropped: self.device.dropped, ..self.counters }
+        self.counters
     }
 
     /// Takes an input.
@@ -308,7 +288,7 @@ impl Host {
             Input::Frame(frame) => self.receive(now, frame),
             Input::CanTransmit { frames } => self.room = frames,
             Input::Send { socket, data } => {
-                if let Some(connection) = self.find(socket) {
+                if let Some(connection) = self.find_mut(socket) {
                     connection.send(&data);
                 }
             }
@@ -339,7 +319,11 @@ impl Host {
         }
     }
 
-    fn find(&mut self, socket: SocketId) -> Option<&mut Connection> {
+    fn find(&self, socket: SocketId) -> Option<&Connection> {
+        self.connections.iter().find(|connection| connection.id == socket)
+    }
+
+    fn find_mut(&mut self, socket: SocketId) -> Option<&mut Connection> {
         self.connections.iter_mut().find(|connection| connection.id == socket)
     }
 }

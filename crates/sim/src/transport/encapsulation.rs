@@ -3,8 +3,7 @@
 
 use bytes::Bytes;
 
-/// Bytes in addition to the tunnel's own. They follow the payload; the last two
-/// are their number.
+/// Bytes in addition to the tunnel's own. They follow the payload; the last two are their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encapsulation {
     /// In each frame: 0, or at least 2.
@@ -14,8 +13,7 @@ pub struct Encapsulation {
 }
 
 impl Encapsulation {
-    /// The room of a frame without the bytes of `frame`. The tunnel counts those of
-    /// `tlp`.
+    /// The room of a frame without the bytes of `frame`. The tunnel counts those of `tlp`.
     pub(crate) fn room(self, room: usize) -> usize {
         room.saturating_sub(self.frame)
     }

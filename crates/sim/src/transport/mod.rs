@@ -34,8 +34,7 @@ pub struct RawConfig {
     pub stations: [usize; 2],
     /// Priority of its frames, 0 to 7.
     pub priority: u8,
-    /// Settings of both ends; the world sets the connection identifier and the
-    /// overhead of a tag.
+    /// Settings of both ends; the world sets the connection identifier and the overhead of a tag.
     pub settings: raw::Settings,
 }
 
@@ -100,19 +99,9 @@ impl Arrived {
         Self { bytes, stages }
     }
 
-    /// Bytes received in a TCP segment with this latency. The lengths of the stages
-    /// are exact, their order is not.
-    pub fn over_tcp(bytes: Bytes, latency: &FrameLatency) -> Self {
-        Self::in_a_frame(bytes, latency, Stage::Tcp)
-    }
-
-    /// Bytes received in a raw frame with this latency.
-    pub fn over_raw(bytes: Bytes, latency: &FrameLatency) -> Self {
-        Self::in_a_frame(bytes, latency, Stage::Carrier)
-    }
-
-    /// `before` is the stage until the frame was created.
-    fn in_a_frame(bytes: Bytes, latency: &FrameLatency, before: Stage) -> Self {
+    /// Bytes received in a frame with this latency; `before` is the stage until it was created. The
+    /// lengths of the stages are exact; with TCP, their order is not.
+    pub fn in_frame(bytes: Bytes, latency: &FrameLatency, before: Stage) -> Self {
         let mut at = latency.created();
         let mut stages = [(at, before); STEPS];
         for (step, stage) in stages[1..].iter_mut().zip(FrameStage::ALL) {
@@ -146,6 +135,13 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
+    fn pipe(&self) -> Option<&Pipe> {
+        match self {
+            Self::Pipe(pipe) => Some(pipe),
+            Self::Network { .. } => None,
+        }
+    }
+
     /// Whether `end` is connected.
     pub fn is_connected(&self, now: Instant, end: End, network: &Network) -> bool {
         match self {
@@ -164,24 +160,22 @@ impl Transport {
 
     /// Closes the connection of `end`.
     pub fn close(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
-        let station = match self {
-            Self::Pipe(_) => return,
-            Self::Network { ends, .. } => network.close(now, ends[end as usize]),
-        };
-        kernel.arm_by(station, now);
+        if let Self::Network { ends, .. } = self {
+            kernel.arm_by(network.close(now, ends[end as usize]), now);
+        }
     }
 
     /// `end` connects again, or waits for a connection again.
     pub fn reopen(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
-        let station = match self {
-            Self::Pipe(pipe) => return pipe.reopen(now, end),
-            Self::Network { ends, .. } => network.reopen(now, ends[end as usize]),
-        };
-        kernel.arm_by(station, now);
+        match self {
+            Self::Pipe(pipe) => pipe.reopen(now, end),
+            Self::Network { ends, .. } => {
+                kernel.arm_by(network.reopen(now, ends[end as usize]), now);
+            }
+        }
     }
 
-    /// Connects the host's end, if its first connection, which opens by itself,
-    /// has ended.
+    /// Connects the host's end, if its first connection, which opens by itself, has ended.
     pub fn connect(&self, now: Instant, network: &mut Network, kernel: &mut Kernel) {
         if self.is_closed(now, End::Host, network) {
             self.reopen(now, End::Host, network, kernel);
@@ -199,11 +193,6 @@ impl Transport {
     /// Whether it goes over raw Ethernet.
     pub fn is_raw(&self) -> bool {
         matches!(self, Self::Network { raw: true, .. })
-    }
-
-    /// Whether it wakes an end when it has room again.
-    pub fn signals_room(&self) -> bool {
-        !self.is_raw()
     }
 
     /// Bytes that `end` may send now.
@@ -250,25 +239,16 @@ impl Transport {
 
     /// When `end` is to be woken; `None` with a network, which wakes it.
     pub fn next(&self, now: Instant, end: End) -> Option<Instant> {
-        match self {
-            Self::Pipe(pipe) => pipe.next(now, end),
-            Self::Network { .. } => None,
-        }
+        self.pipe()?.next(now, end)
     }
 
     /// When the next packet arrives at `end`; `None` with a network.
     pub fn next_arrival(&self, end: End) -> Option<Instant> {
-        match self {
-            Self::Pipe(pipe) => pipe.next_arrival(end),
-            Self::Network { .. } => None,
-        }
+        self.pipe()?.next_arrival(end)
     }
 
     /// The load of the dedicated wire from `end`.
     pub fn load(&self, end: End) -> Option<Load> {
-        match self {
-            Self::Pipe(pipe) => Some(pipe.load(end)),
-            Self::Network { .. } => None,
-        }
+        self.pipe().map(|pipe| pipe.load(end))
     }
 }

@@ -15,8 +15,7 @@ pub struct PipeConfig {
     pub byte: Duration,
     /// From the last bit sent to its receiver.
     pub latency: Duration,
-    /// Bytes of the stream in one packet at most: at least the largest TLP
-    /// and 12 bytes.
+    /// Bytes of the stream in one packet at most: at least the largest TLP and 12 bytes.
     pub max_packet: usize,
     /// Additional bytes of each packet on the wire.
     pub overhead: usize,
@@ -32,8 +31,7 @@ pub struct Script {
     pub tick: Duration,
     /// so many at each.
     pub room: usize,
-    /// When the connection is lost, with all packets in flight, and when it can
-    /// be opened again.
+    /// When the connection is lost, with all packets in flight, and when it can be opened again.
     pub outage: [Instant; 2],
 }
 
@@ -110,16 +108,10 @@ impl Pipe {
             let span = Duration::from_ps(self.config.byte.as_ps() * length as u64);
             let started = direction.free.max(now);
             direction.free = started + span;
-            direction.load.busy = direction.load.busy + span;
-            direction.load.packets += 1;
-            direction.load.bytes += length as u64;
-            let arrives = direction.free + self.config.latency;
-            direction.in_flight.push_back(Packet {
-                arrives,
-                started,
-                sent: direction.free,
-                bytes: piece,
-            });
+            direction.load.add(span, length);
+            let sent = direction.free;
+            let arrives = sent + self.config.latency;
+            direction.in_flight.push_back(Packet { arrives, started, sent, bytes: piece });
         }
     }
 

@@ -1,5 +1,4 @@
-//! The positions of TLPs in one direction of a link's byte stream, to measure
-//! their latency.
+//! The positions of TLPs in one direction of a link's byte stream, to measure their latency.
 
 use crate::kernel::pop_if;
 use crate::measure::{Journeys, Stage};

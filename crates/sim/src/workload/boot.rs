@@ -38,7 +38,7 @@ pub enum BootError {
 
 /// An initialised drive.
 #[derive(Debug)]
-pub(super) struct NvmeDrive {
+pub(crate) struct NvmeDrive {
     pub node: Node,
     /// The port directly above it.
     pub port: Option<Node>,
@@ -48,9 +48,17 @@ pub(super) struct NvmeDrive {
     pub new_contents: bool,
 }
 
+impl NvmeDrive {
+    /// Bytes of the first namespace.
+    pub fn room(&self) -> u64 {
+        let namespace = self.driver.namespaces()[0];
+        namespace.blocks << namespace.block_shift
+    }
+}
+
 /// The parameters of enumeration and initialisation.
 #[derive(Clone, Debug)]
-pub(super) struct BringUp {
+pub(crate) struct BringUp {
     pub bus: Bus,
     pub ram: Rc<RefCell<Ram>>,
     pub config: SoftwareConfig,

@@ -28,8 +28,7 @@ struct Block {
 
 const INITIAL: Block = Block { content: Content::Version(0), writers: 0, changes: 0, clash: false };
 
-/// The expected contents of a drive. Memory grows with the distinct blocks
-/// written.
+/// The expected contents of a drive. Memory grows with the distinct blocks written.
 #[derive(Debug)]
 pub(super) struct Contents {
     seed: u64,

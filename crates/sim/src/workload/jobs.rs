@@ -2,7 +2,7 @@
 //! here has `bs` bytes, as in fio.
 
 use super::boot::NvmeDrive;
-use super::work::{Tally, Work, Written};
+use super::work::{Agenda, Tally, Work, Written, occupy};
 use super::{Fio, LBA_SIZE, Rw, SoftwareConfig};
 use crate::drive::{MAX_TRANSFER, fill, matches};
 use crate::measure::{CommandKey, Submission, Tracker};
@@ -10,8 +10,7 @@ use nvme::initiator::{Driver, Io, Op};
 use pcie::Ram;
 use stats::random::Random;
 use std::cell::RefCell;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use wire::{Duration, Instant};
 
@@ -38,8 +37,7 @@ struct Part {
 }
 
 impl Part {
-    /// Splits it into commands of the largest transfer, as Linux does
-    /// (`blk_mq_submit_bio`).
+    /// Splits it into commands of the largest transfer, as Linux does (`blk_mq_submit_bio`).
     fn cut(self, parts: &mut Vec<Self>) {
         let mut done = 0;
         while done < self.length {
@@ -84,8 +82,14 @@ struct Job {
     uncertain: BTreeSet<u64>,
 }
 
-/// Job and slot by command identifier.
-type Owners = Vec<Option<(usize, usize)>>;
+/// A queue of a drive.
+#[derive(Debug, Default)]
+struct Queue {
+    /// Its completions were signalled and are not handled yet.
+    signalled: bool,
+    /// Job and slot by command identifier.
+    owners: BTreeMap<u16, (usize, usize)>,
+}
 
 /// The jobs of a host.
 #[derive(Debug)]
@@ -98,12 +102,9 @@ pub(super) struct Jobs {
     patterns: Vec<u64>,
     ram: Rc<RefCell<Ram>>,
     jobs: Vec<Job>,
-    actions: BinaryHeap<Reverse<(Instant, u64, Action)>>,
-    sequence: u64,
-    /// Its completions were signalled and are not handled yet: by drive and queue.
-    signalled: Vec<Vec<bool>>,
-    /// Slots by drive, queue and command identifier.
-    owners: Vec<Vec<Owners>>,
+    agenda: Agenda<Action>,
+    /// By drive and queue.
+    queues: Vec<Vec<Queue>>,
     in_flight: usize,
     /// Drives whose link is down, and slots that wait for them.
     missing: Vec<bool>,
@@ -128,9 +129,8 @@ impl Jobs {
         for number in 0..fio.numjobs {
             jobs.push(Job::new(number, &fio, drives.len(), &ram, rng.clone())?);
         }
-        let queues = drives.iter().map(|drive| drive.driver.queues());
-        let signalled = queues.clone().map(|queues| vec![false; queues]).collect();
-        let owners = queues.map(|queues| vec![Vec::new(); queues]).collect();
+        let queues = |drive: &NvmeDrive| (0..drive.driver.queues()).map(|_| Queue::default());
+        let queues = drives.iter().map(|drive| queues(drive).collect()).collect();
         let drive_bytes = vec![0; drives.len()];
         Some(Self {
             end: fio.runtime.map(|span| now + span),
@@ -139,10 +139,8 @@ impl Jobs {
             drives,
             ram,
             jobs,
-            actions: BinaryHeap::new(),
-            sequence: 0,
-            signalled,
-            owners,
+            agenda: Agenda::new(),
+            queues,
             in_flight: 0,
             missing: vec![false; patterns.len()],
             released: vec![false; patterns.len()],
@@ -150,11 +148,6 @@ impl Jobs {
             parked: Vec::new(),
             tally: Tally { drive_bytes, ..Tally::default() },
         })
-    }
-
-    fn schedule(&mut self, at: Instant, action: Action) {
-        self.sequence += 1;
-        self.actions.push(Reverse((at, self.sequence, action)));
     }
 
     /// Adds what another host wrote to a drive, to compare reads with it.
@@ -193,16 +186,15 @@ impl Jobs {
         if let Some(rate) = self.fio.rate {
             if job.next_issue > now {
                 let at = job.next_issue;
-                return self.schedule(at, Action::Issue { job: number, slot });
+                return self.agenda.schedule(at, Action::Issue { job: number, slot });
             }
             let ps = self.fio.bs as u128 * 1_000_000_000_000 / u128::from(rate.max(1));
             job.next_issue = job.next_issue.max(now) + Duration::from_ps(ps as u64);
         }
         job.choose(&self.fio, slot, now);
-        job.cpu = job.cpu.max(now) + self.config.submit;
-        let at = job.cpu;
+        let at = occupy(&mut job.cpu, now, self.config.submit);
         self.in_flight += 1;
-        self.schedule(at, Action::Submit { job: number, slot });
+        self.agenda.schedule(at, Action::Submit { job: number, slot });
     }
 
     fn submit(&mut self, now: Instant, number: usize, slot: usize, tracker: &mut Tracker) {
@@ -219,28 +211,16 @@ impl Jobs {
                 let bytes = ram.get_mut(buffer, part.length as usize).expect("our own buffer");
                 fill(self.patterns[part.drive], part.offset, place.version, bytes);
             }
-            let io = Io {
-                op: if place.write { Op::Write } else { Op::Read },
-                nsid: self.fio.nsid,
-                slba: part.offset / LBA_SIZE,
-                blocks: (part.length / LBA_SIZE) as u32,
-                buffer,
-            };
-            let (since, op) = (place.since, io.op);
-            let driver = &mut self.drives[part.drive].driver;
+            let (since, op) = (place.since, if place.write { Op::Write } else { Op::Read });
+            let Part { drive, offset, length, .. } = *part;
+            let (slba, blocks) = (offset / LBA_SIZE, (length / LBA_SIZE) as u32);
+            let io = Io { op, nsid: self.fio.nsid, slba, blocks, buffer };
+            let driver = &mut self.drives[drive].driver;
             let id = driver.prepare(now, queue, io).expect("a queue holds its job's commands");
-            let owners = &mut self.owners[part.drive][queue];
-            let index = usize::from(id.get());
-            if owners.len() <= index {
-                owners.resize(index + 1, None);
-            }
-            owners[index] = Some((number, slot));
-            let key =
-                CommandKey { drive: part.drive as u16, queue: queue as u16 + 1, id: id.get() };
-            let Part { offset, length, .. } = *part;
-            let submission = Submission { key, since, op, offset, buffer, length };
-            tracker.submit(now, submission);
-            self.drives[part.drive].driver.ring(queue);
+            let key = CommandKey::new(drive, queue, id.get());
+            self.queues[drive][queue].owners.insert(key.id, (number, slot));
+            tracker.submit(now, Submission { key, since, op, offset, buffer, length });
+            driver.ring(queue);
         }
         let place = &mut self.jobs[number].slots[slot];
         place.left = parts.len();
@@ -251,26 +231,23 @@ impl Jobs {
         // Queue n is served by the CPU of job n.
         let cpu = self.jobs[queue].cpu;
         if cpu > now {
-            return self.schedule(cpu, Action::Reap { drive, queue });
+            return self.agenda.schedule(cpu, Action::Reap { drive, queue });
         }
-        if !std::mem::take(&mut self.signalled[drive][queue]) || self.missing[drive] {
+        if !std::mem::take(&mut self.queues[drive][queue].signalled) || self.missing[drive] {
             // The drive was lost meanwhile.
             return;
         }
         for done in self.drives[drive].driver.reap(queue) {
-            let owner = self.owners[drive][queue][usize::from(done.id.get())].take();
+            let owner = self.queues[drive][queue].owners.remove(&done.id.get());
             let (number, slot) = owner.expect("it was submitted");
-            let job = &mut self.jobs[number];
-            job.cpu = job.cpu.max(now) + self.config.complete;
-            let at = job.cpu;
-            let key =
-                CommandKey { drive: drive as u16, queue: queue as u16 + 1, id: done.id.get() };
+            let at = occupy(&mut self.jobs[number].cpu, now, self.config.complete);
+            let key = CommandKey::new(drive, queue, done.id.get());
             tracker.finish(at, key);
             self.tally.failures += u64::from(!done.status.is_success());
             let place = &mut self.jobs[number].slots[slot];
             place.left -= 1;
             if place.left == 0 {
-                self.schedule(at, Action::Complete { job: number, slot });
+                self.agenda.schedule(at, Action::Complete { job: number, slot });
             }
         }
     }
@@ -317,29 +294,23 @@ impl Work for Jobs {
     }
 
     fn is_done(&self) -> bool {
-        self.in_flight == 0 && self.actions.is_empty()
+        self.in_flight == 0 && self.agenda.next().is_none()
     }
 
     fn next(&self) -> Option<Instant> {
-        self.actions.peek().map(|Reverse((at, ..))| *at)
+        self.agenda.next()
     }
 
     fn signal(&mut self, now: Instant, drive: usize, queue: usize) {
-        let Some(signalled) = self.signalled.get_mut(drive).and_then(|d| d.get_mut(queue)) else {
-            return;
-        };
-        if std::mem::replace(signalled, true) {
-            return;
+        let known = self.queues.get_mut(drive).and_then(|queues| queues.get_mut(queue));
+        if known.is_some_and(|queue| !std::mem::replace(&mut queue.signalled, true)) {
+            let at = self.config.completions.after(now);
+            self.agenda.schedule(at, Action::Reap { drive, queue });
         }
-        let at = self.config.completions.after(now);
-        self.schedule(at, Action::Reap { drive, queue });
     }
 
     fn run(&mut self, now: Instant, tracker: &mut Tracker) {
-        while let Some(Reverse((at, _, action))) = self.actions.peek().copied()
-            && at <= now
-        {
-            self.actions.pop();
+        while let Some(action) = self.agenda.due(now) {
             match action {
                 Action::Issue { job, slot } => self.issue(now, job, slot),
                 Action::Submit { job, slot } => self.submit(now, job, slot, tracker),
@@ -375,17 +346,15 @@ impl Work for Jobs {
 
     fn drive_lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker) {
         self.missing[drive] = true;
-        for queue in 0..self.owners[drive].len() {
-            self.signalled[drive][queue] = false;
-            for (id, owner) in (0..).zip(std::mem::take(&mut self.owners[drive][queue])) {
-                let Some((number, slot)) = owner else { continue };
-                tracker.discard(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
+        for (queue, lost) in self.queues[drive].iter_mut().enumerate() {
+            for (id, (number, slot)) in std::mem::take(lost).owners {
+                tracker.discard(CommandKey::new(drive, queue, id));
                 self.tally.failures += 1;
                 let place = &mut self.jobs[number].slots[slot];
                 place.lost = true;
                 place.left -= 1;
                 if place.left == 0 {
-                    self.schedule(now, Action::Complete { job: number, slot });
+                    self.agenda.schedule(now, Action::Complete { job: number, slot });
                 }
             }
         }
@@ -402,9 +371,9 @@ impl Work for Jobs {
             if new_contents && place.parts.iter().any(|part| part.drive == drive) {
                 place.lost = true;
                 self.tally.failures += 1;
-                self.schedule(now, Action::Complete { job, slot });
+                self.agenda.schedule(now, Action::Complete { job, slot });
             } else {
-                self.schedule(now, Action::Submit { job, slot });
+                self.agenda.schedule(now, Action::Submit { job, slot });
             }
         }
     }
@@ -446,8 +415,7 @@ impl Job {
         })
     }
 
-    /// A drive lost its contents. Of transfers under way, writes count and reads
-    /// are not compared.
+    /// A drive lost its contents. Of transfers under way, writes count and reads are not compared.
     fn forget(&mut self, drive: usize) {
         if !self.drives.contains(&drive) {
             return;
@@ -471,8 +439,7 @@ impl Job {
     fn choose(&mut self, fio: &Fio, slot: usize, now: Instant) {
         let random = matches!(fio.rw, Rw::RandRead | Rw::RandWrite | Rw::RandRw);
         let mut block = if random { self.rng.below(self.blocks) } else { self.next };
-        // No two transfers of one block at a time: the result would be
-        // undefined.
+        // No two transfers of one block at a time: the result would be undefined.
         while self.slots.iter().any(|other| other.busy && other.block == block) {
             block = (block + 1) % self.blocks;
         }

@@ -1,5 +1,4 @@
-//! Workloads of hosts: those of fio and dd, configuration reads, and recorded
-//! commands.
+//! Workloads of hosts: those of fio and dd, configuration reads, and recorded commands.
 
 mod boot;
 mod contents;
@@ -9,11 +8,15 @@ mod software;
 mod work;
 
 pub use boot::BootError;
+pub(crate) use boot::BringUp;
 pub use replay::{IssueTiming, Operation, Replay};
 pub(crate) use software::{KnownWrites, Software};
 
 use crate::drive::MAX_TRANSFER;
 use wire::{Duration, Instant};
+
+/// Entries of the largest queue.
+const MOST_ENTRIES: usize = 4096;
 
 /// Bytes of a logical block of the simulated drives.
 const LBA_SIZE: u64 = 512;
@@ -23,8 +26,7 @@ const LBA_SIZE: u64 = 512;
 pub enum Workload {
     /// Reads or writes blocks as fio does.
     Fio(Fio),
-    /// Reads or writes blocks in order, one at a time, as
-    /// `dd bs=BS count=COUNT iflag=direct` does.
+    /// Reads or writes blocks in order, one at a time, as `dd bs=BS count=COUNT iflag=direct` does.
     Dd {
         /// To the drive.
         write: bool,
@@ -43,8 +45,7 @@ pub enum Workload {
     },
     /// Recorded commands.
     Replay(Replay),
-    /// Nothing, without end: only programs run
-    /// ([`World::run_program`](crate::World::run_program)).
+    /// Nothing, without end: only programs run ([`World::run_program`](crate::World::run_program)).
     Idle,
 }
 
@@ -72,25 +73,22 @@ pub struct Fio {
     pub rw: Rw,
     /// Reads of 100 commands, where both occur.
     pub rwmixread: u8,
-    /// Bytes a transfer: a multiple of 512. One above
-    /// [`MAX_TRANSFER`](crate::drive::MAX_TRANSFER) is several commands, and is
-    /// done when all are.
+    /// Bytes a transfer: a multiple of 512. One above [`MAX_TRANSFER`](crate::drive::MAX_TRANSFER)
+    /// is several commands, and is done when all are.
     pub bs: usize,
     /// Commands in flight a job.
     pub iodepth: usize,
     /// Jobs; each has a queue pair, a CPU and a part of the drive of its own.
     pub numjobs: usize,
-    /// Bytes of the part of the drive that a job works in, and, without
-    /// `runtime`, how much it moves. Bytes beyond the last whole block of `bs`
-    /// are left.
+    /// Bytes of the part of the drive that a job works in, and, without `runtime`, how much it
+    /// moves. Bytes beyond the last whole block of `bs` are left.
     pub size: u64,
     /// Runs for this long instead.
     pub runtime: Option<Duration>,
     /// Bytes per second and job at most.
     pub rate: Option<u64>,
-    /// Bytes on one drive before the next one's turn, if the host has several
-    /// (RAID0); a multiple of 512. 0 gives each job one drive: job n drive n
-    /// modulo the number of drives.
+    /// Bytes on one drive before the next one's turn, if the host has several (RAID0); a multiple
+    /// of 512. 0 gives each job one drive: job n drive n modulo the number of drives.
     pub stripe: usize,
     /// The namespace of each drive that is worked on.
     pub nsid: u32,
@@ -127,8 +125,7 @@ impl Fio {
 /// How the host learns of completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletionMode {
-    /// By an interrupt: from the MSI-X write to the handler's first
-    /// instruction.
+    /// By an interrupt: from the MSI-X write to the handler's first instruction.
     Interrupt {
         /// That time: waking an idle CPU included.
         latency: Duration,
@@ -195,11 +192,12 @@ impl Workload {
         queues.clamp(1, 64) as u16
     }
 
-    /// Commands that a queue has in flight at most.
-    fn depth(&self) -> usize {
-        if let Self::Replay(replay) = self {
-            return replay.depth();
-        }
-        self.fio().map_or(1, |fio| fio.commands())
+    /// Entries of its queues: one more than commands in flight.
+    pub(crate) fn entries(&self) -> u16 {
+        let depth = match self {
+            Self::Replay(replay) => replay.depth(),
+            _ => self.fio().map_or(1, |fio| fio.commands()),
+        };
+        (depth + 1).clamp(2, MOST_ENTRIES) as u16
     }
 }

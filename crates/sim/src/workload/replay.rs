@@ -1,19 +1,18 @@
-//! Replays recorded operations, at their times or as fast as their queues take
-//! them.
+//! Replays recorded operations, at their times or as fast as their queues take them.
 
 mod buffers;
 
-use super::boot::{BootError, NvmeDrive};
+use super::boot::NvmeDrive;
 use super::contents::{Content, Contents, Known};
-use super::work::{Tally, Work, Written};
+use super::work::{Agenda, Tally, Work, Written, occupy};
 use super::{LBA_SIZE, SoftwareConfig};
+use crate::ensure;
 use crate::measure::{CommandKey, Op, Submission, Tracker};
 use buffers::Buffers;
 use nvme::initiator::{Driver, Io};
 use pcie::Ram;
 use std::cell::RefCell;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use wire::{Duration, Instant};
@@ -73,43 +72,31 @@ impl Replay {
     }
 
     /// Checks that the drives can execute all operations.
-    pub(super) fn check(&self, drives: &[NvmeDrive]) -> Result<(), BootError> {
-        let fail = |what| Err(BootError::Workload(what));
-        if !self.operations.is_sorted_by_key(|operation| operation.at) {
-            return fail("operations are in the order of their times");
-        }
-        if self.depths.iter().flatten().any(|depth| !(1..=4095).contains(depth)) {
-            return fail("a queue has 1 to 4095 commands in flight");
-        }
-        let known = |o: &Operation| self.depths.get(o.drive).is_some_and(|d| o.queue < d.len());
-        if self.depths.len() > drives.len() || !self.operations.iter().all(known) {
-            return fail("operations are for drives and queues that are there");
-        }
-        let whole = |o: &Operation| (o.offset | o.length).is_multiple_of(LBA_SIZE);
-        if !self.operations.iter().all(whole) {
-            return fail("operations are for whole blocks of 512 bytes");
-        }
+    pub(super) fn check(&self, drives: &[NvmeDrive]) -> Result<(), &'static str> {
+        let all = |holds: &dyn Fn(&Operation) -> bool| self.operations.iter().all(holds);
+        let ordered = self.operations.is_sorted_by_key(|operation| operation.at);
+        ensure(ordered, "operations are in the order of their times")?;
+        let depths = self.depths.iter().flatten().all(|depth| (1..=4095).contains(depth));
+        ensure(depths, "a queue has 1 to 4095 commands in flight")?;
+        let known = all(&|o| self.depths.get(o.drive).is_some_and(|d| o.queue < d.len()));
+        let there = known && self.depths.len() <= drives.len();
+        ensure(there, "operations are for drives and queues that are there")?;
+        let whole = all(&|o| (o.offset | o.length).is_multiple_of(LBA_SIZE));
+        ensure(whole, "operations are for whole blocks of 512 bytes")?;
         for (number, drive) in drives.iter().enumerate() {
-            let namespace = drive.driver.namespaces()[0];
-            let room = namespace.blocks << namespace.block_shift;
-            let mut here = self.operations.iter().filter(|o| o.drive == number);
-            if here.any(|o| o.offset.checked_add(o.length).is_none_or(|end| end > room)) {
-                return fail("an operation goes beyond its drive's end");
-            }
-            if drive.driver.queues() < self.queues() {
-                return fail("more queues are replayed than a drive has");
-            }
-            if self.longest() > drive.driver.max_transfer() as u64 {
-                return fail("an operation moves more than a drive's largest transfer");
-            }
+            let ends = |o: &Operation| o.offset.checked_add(o.length);
+            let inside = |o: &Operation| ends(o).is_some_and(|end| end <= drive.room());
+            let fits = all(&|o| o.drive != number || inside(o));
+            ensure(fits, "an operation goes beyond its drive's end")?;
+            let queues = drive.driver.queues();
+            ensure(queues >= self.queues(), "more queues are replayed than a drive has")?;
+            let most = drive.driver.max_transfer() as u64;
+            let fits = self.longest() <= most;
+            ensure(fits, "an operation moves more than a drive's largest transfer")?;
         }
         // NLB has 16 bits.
-        let blocks =
-            |o: &Operation| (o.op == Op::Flush) || (1..=65536).contains(&(o.length / LBA_SIZE));
-        if !self.operations.iter().all(blocks) {
-            return fail("an operation is for 1 to 65536 blocks");
-        }
-        Ok(())
+        let blocks = all(&|o| o.op == Op::Flush || (1..=65536).contains(&(o.length / LBA_SIZE)));
+        ensure(blocks, "an operation is for 1 to 65536 blocks")
     }
 }
 
@@ -176,8 +163,7 @@ pub(super) struct Replayer {
     /// Operations that have not finished.
     left: usize,
     running: BTreeMap<u64, Running>,
-    actions: BinaryHeap<Reverse<(Instant, u64, Action)>>,
-    sequence: u64,
+    agenda: Agenda<Action>,
     /// A queue waits for a buffer.
     starved: bool,
     tally: Tally,
@@ -211,16 +197,10 @@ impl Replayer {
             buffers,
             next: 0,
             running: BTreeMap::new(),
-            actions: BinaryHeap::new(),
-            sequence: 0,
+            agenda: Agenda::new(),
             starved: false,
             tally: Tally { drive_bytes, ..Tally::default() },
         })
-    }
-
-    fn schedule(&mut self, at: Instant, action: Action) {
-        self.sequence += 1;
-        self.actions.push(Reverse((at, self.sequence, action)));
     }
 
     /// Moves the operations that are due to their queues.
@@ -229,8 +209,7 @@ impl Replayer {
         while let Some(operation) = self.replay.operations.get(self.next) {
             let at = self.began + operation.at;
             if !asap && at > now {
-                self.schedule(at, Action::Due);
-                return;
+                return self.agenda.schedule(at, Action::Due);
             }
             let Operation { drive, queue, .. } = *operation;
             self.queues[drive][queue].waiting.push_back((now, self.next));
@@ -261,10 +240,8 @@ impl Replayer {
             let (submitted, ok, lost) = (false, true, false);
             let running = Running { operation, since, buffer, content, known, submitted, ok, lost };
             self.running.insert(number as u64, running);
-            let cpu = &mut self.cpus[queue];
-            *cpu = (*cpu).max(now) + self.config.submit;
-            let at = *cpu;
-            self.schedule(at, Action::Submit(number as u64));
+            let at = occupy(&mut self.cpus[queue], now, self.config.submit);
+            self.agenda.schedule(at, Action::Submit(number as u64));
         }
     }
 
@@ -293,13 +270,12 @@ impl Replayer {
             Op::Flush => {}
         }
         let (slba, blocks) = (offset / LBA_SIZE, (length / LBA_SIZE) as u32);
-        let io = Io { op, nsid: 1, slba, blocks, buffer: running.buffer };
-        let (since, buffer) = (running.since, running.buffer);
+        let Running { since, buffer, .. } = *running;
         let driver = &mut self.drives[drive].driver;
-        let id =
-            driver.prepare(now, queue, io).expect("a queue holds what its replayed lets in").get();
+        let prepared = driver.prepare(now, queue, Io { op, nsid: 1, slba, blocks, buffer });
+        let id = prepared.expect("a queue has room for what it lets in").get();
         self.queues[drive][queue].owners.insert(id, number);
-        let key = CommandKey { drive: drive as u16, queue: queue as u16 + 1, id };
+        let key = CommandKey::new(drive, queue, id);
         tracker.submit(now, Submission { key, since, op, offset, buffer, length });
         driver.ring(queue);
     }
@@ -307,7 +283,7 @@ impl Replayer {
     fn reap(&mut self, now: Instant, drive: usize, queue: usize, tracker: &mut Tracker) {
         let cpu = self.cpus[queue];
         if cpu > now {
-            return self.schedule(cpu, Action::Reap { drive, queue });
+            return self.agenda.schedule(cpu, Action::Reap { drive, queue });
         }
         let replayed = &mut self.queues[drive][queue];
         if !std::mem::take(&mut replayed.signalled) || replayed.missing {
@@ -317,14 +293,19 @@ impl Replayer {
         for done in self.drives[drive].driver.reap(queue) {
             let id = done.id.get();
             let number = self.queues[drive][queue].owners.remove(&id).expect("it was submitted");
-            let cpu = &mut self.cpus[queue];
-            *cpu = (*cpu).max(now) + self.config.complete;
-            let at = *cpu;
-            tracker.finish(at, CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
+            let at = occupy(&mut self.cpus[queue], now, self.config.complete);
+            tracker.finish(at, CommandKey::new(drive, queue, id));
             let running = self.running.get_mut(&number).expect("it was submitted");
             running.ok = done.status.is_success();
-            self.schedule(at, Action::Complete(number));
+            self.agenda.schedule(at, Action::Complete(number));
         }
+    }
+
+    /// Ends a command that was lost with its drive.
+    fn lose(&mut self, now: Instant, number: u64) {
+        let running = self.running.get_mut(&number).expect("it was issued");
+        (running.ok, running.lost) = (false, true);
+        self.agenda.schedule(now, Action::Complete(number));
     }
 
     fn complete(&mut self, now: Instant, number: u64) {
@@ -376,23 +357,19 @@ impl Work for Replayer {
     }
 
     fn next(&self) -> Option<Instant> {
-        self.actions.peek().map(|Reverse((at, ..))| *at)
+        self.agenda.next()
     }
 
     fn signal(&mut self, now: Instant, drive: usize, queue: usize) {
         let replayed = self.queues.get_mut(drive).and_then(|queues| queues.get_mut(queue));
-        let Some(replayed) = replayed else { return };
-        if !std::mem::replace(&mut replayed.signalled, true) {
+        if replayed.is_some_and(|replayed| !std::mem::replace(&mut replayed.signalled, true)) {
             let at = self.config.completions.after(now);
-            self.schedule(at, Action::Reap { drive, queue });
+            self.agenda.schedule(at, Action::Reap { drive, queue });
         }
     }
 
     fn run(&mut self, now: Instant, tracker: &mut Tracker) {
-        while let Some(Reverse((at, _, action))) = self.actions.peek().copied()
-            && at <= now
-        {
-            self.actions.pop();
+        while let Some(action) = self.agenda.due(now) {
             match action {
                 Action::Due => self.due(now),
                 Action::Submit(number) => self.submit(now, number, tracker),
@@ -420,10 +397,8 @@ impl Work for Replayer {
             let replayed = &mut self.queues[drive][queue];
             (replayed.missing, replayed.signalled) = (true, false);
             for (id, number) in std::mem::take(&mut replayed.owners) {
-                tracker.discard(CommandKey { drive: drive as u16, queue: queue as u16 + 1, id });
-                let running = self.running.get_mut(&number).expect("it was submitted");
-                (running.ok, running.lost) = (false, true);
-                self.schedule(now, Action::Complete(number));
+                tracker.discard(CommandKey::new(drive, queue, id));
+                self.lose(now, number);
             }
         }
     }
@@ -438,11 +413,9 @@ impl Work for Replayer {
             replayed.missing = false;
             for number in std::mem::take(&mut replayed.parked) {
                 if new_contents {
-                    let running = self.running.get_mut(&number).expect("it was issued");
-                    (running.ok, running.lost) = (false, true);
-                    self.schedule(now, Action::Complete(number));
+                    self.lose(now, number);
                 } else {
-                    self.schedule(now, Action::Submit(number));
+                    self.agenda.schedule(now, Action::Submit(number));
                 }
             }
         }

@@ -4,17 +4,15 @@ use super::boot::{BootError, BringUp, NvmeDrive};
 use super::jobs::Jobs;
 use super::replay::Replayer;
 use super::work::{Tally, Work, Written};
-use super::{SoftwareConfig, Workload};
-use crate::measure::{Latency, Tracker};
+use super::{Fio, MOST_ENTRIES, Workload};
+use crate::ensure;
+use crate::measure::Tracker;
 use crate::node::earliest;
 use nvme::initiator::{Driver, QueueMemory};
 use pcie::enumerate::Node;
 use pcie::software::Task;
-use pcie::{Bus, Ram};
 use stats::random::Random;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use wire::{Bdf, Duration, Instant};
 
 enum Stage {
@@ -37,12 +35,9 @@ enum Stage {
 
 /// The software of a host.
 pub(crate) struct Software {
-    config: SoftwareConfig,
-    contents: bool,
-    ecrc: bool,
+    /// How drives are brought up.
+    bring_up: BringUp,
     workload: Workload,
-    bus: Bus,
-    ram: Rc<RefCell<Ram>>,
     rng: Random,
     /// Seeds of the drives' initial contents.
     patterns: Vec<u64>,
@@ -52,10 +47,9 @@ pub(crate) struct Software {
     /// When the workload began and ended.
     pub began: Option<Instant>,
     pub ended: Option<Instant>,
-    /// Round trips of configuration reads, as software sees them.
-    pub round_trips: Latency,
-    /// Configuration reads that returned all ones.
-    pub unanswered: u64,
+    /// Of configuration reads: round trips as software sees them; those that returned all ones
+    /// have failed.
+    config_reads: Tally,
     finished: Option<Box<dyn Work>>,
     /// By drive: the port above it.
     ports: Vec<Option<Node>>,
@@ -85,29 +79,17 @@ fn places(driver: &Driver) -> Vec<QueueMemory> {
 }
 
 impl Software {
-    pub fn new(
-        config: SoftwareConfig,
-        workload: Workload,
-        bus: Bus,
-        ram: Rc<RefCell<Ram>>,
-        rng: Random,
-        patterns: Vec<u64>,
-    ) -> Self {
+    pub fn new(bring_up: BringUp, workload: Workload, rng: Random, patterns: Vec<u64>) -> Self {
         Self {
-            config,
-            contents: false,
-            ecrc: false,
+            bring_up,
             workload,
-            bus,
-            ram,
             rng,
             patterns,
             stage: Stage::Waiting,
             nodes: Vec::new(),
             began: None,
             ended: None,
-            round_trips: Latency::default(),
-            unanswered: 0,
+            config_reads: Tally::default(),
             finished: None,
             ports: Vec::new(),
             missing: BTreeMap::new(),
@@ -118,15 +100,9 @@ impl Software {
         }
     }
 
-    /// Reads the identity of the drives' contents: needed only where drives can
-    /// lose them.
+    /// Reads the identity of the drives' contents: needed only where drives can lose them.
     pub fn identify_contents(&mut self) {
-        self.contents = true;
-    }
-
-    /// Makes drives generate and check ECRCs.
-    pub fn enable_ecrc(&mut self) {
-        self.ecrc = true;
+        self.bring_up.contents = true;
     }
 
     /// Boots: all links are up.
@@ -134,19 +110,7 @@ impl Software {
         if !matches!(self.stage, Stage::Waiting) || self.workload == Workload::Idle {
             return;
         }
-        self.stage = Stage::Booting(Task::new(&self.bus, self.bring_up().boot()));
-    }
-
-    fn bring_up(&self) -> BringUp {
-        BringUp {
-            bus: self.bus.clone(),
-            ram: self.ram.clone(),
-            config: self.config,
-            contents: self.contents,
-            ecrc: self.ecrc,
-            queues: self.workload.queues(),
-            entries: (self.workload.depth() + 1).clamp(2, MOST_ENTRIES) as u16,
-        }
+        self.stage = Stage::Booting(Task::new(&self.bring_up.bus, self.bring_up.clone().boot()));
     }
 
     /// The link of a drive came up or went down, as its port's slot reports
@@ -161,8 +125,9 @@ impl Software {
         } else if let (true, Some(Some(port)), Some(node)) =
             (self.missing.contains_key(&drive), self.ports.get(drive), self.nodes.get(drive))
         {
-            let task = self.bring_up().bring_up_again(drive, port.clone(), node.clone());
-            self.bring_ups.push((drive, Task::new(&self.bus, task)));
+            let bring_up = self.bring_up.clone();
+            let task = bring_up.bring_up_again(drive, port.clone(), node.clone());
+            self.bring_ups.push((drive, Task::new(&self.bring_up.bus, task)));
         }
     }
 
@@ -192,9 +157,9 @@ impl Software {
         if !self.has_contents(drive, incarnation) {
             return Vec::new();
         }
-        match &self.stage {
-            Stage::Working(work) => work.written(drive),
-            _ => self.finished.as_ref().map_or_else(Vec::new, |work| work.written(drive)),
+        match (&self.stage, &self.finished) {
+            (Stage::Working(work), _) | (_, Some(work)) => work.written(drive),
+            _ => Vec::new(),
         }
     }
 
@@ -222,7 +187,7 @@ impl Software {
             let (Ok(attached), Stage::Working(work)) = (result, &mut self.stage) else { continue };
             let NvmeDrive { node, bar0, driver, new_contents, .. } = attached;
             let places = places(&driver);
-            tracker.replace_drive(drive as u16, node.bdf, bar0, &places);
+            tracker.set_drive(drive as u16, node.bdf, bar0, &places);
             self.nodes[drive] = node;
             self.missing.remove(&drive);
             work.drive_restored(now, drive, driver, new_contents);
@@ -244,11 +209,11 @@ impl Software {
         }
     }
 
-    /// The results of the workload so far, if it has commands.
-    pub fn tally(&self) -> Option<&Tally> {
-        match &self.stage {
-            Stage::Working(work) => Some(work.tally()),
-            _ => self.finished.as_ref().map(|work| work.tally()),
+    /// The results of the workload so far.
+    pub fn tally(&self) -> &Tally {
+        match (&self.stage, &self.finished) {
+            (Stage::Working(work), _) | (_, Some(work)) => work.tally(),
+            _ => &self.config_reads,
         }
     }
 
@@ -306,8 +271,8 @@ impl Software {
                 },
                 Stage::ReadingConfig { task, left, since } => {
                     let value = task.poll(now)?;
-                    self.unanswered += u64::from(value == u32::MAX);
-                    self.round_trips.record(now - *since);
+                    self.config_reads.failures += u64::from(value == u32::MAX);
+                    self.config_reads.latency.record(now - *since);
                     let left = *left - 1;
                     self.stage = self.pause(now, left);
                 }
@@ -336,9 +301,9 @@ impl Software {
     }
 
     fn read_config(&self, now: Instant, left: u64) -> Stage {
-        let (bus, function) = (self.bus.clone(), self.nodes[0].bdf);
+        let (bus, function) = (self.bring_up.bus.clone(), self.nodes[0].bdf);
         let work = async move { bus.config_read(function, 0, 4).await };
-        Stage::ReadingConfig { task: Task::new(&self.bus, work), left, since: now }
+        Stage::ReadingConfig { task: Task::new(&self.bring_up.bus, work), left, since: now }
     }
 
     fn pause(&mut self, now: Instant, left: u64) -> Stage {
@@ -357,13 +322,10 @@ impl Software {
         self.began = Some(now);
         self.ports = drives.iter().map(|drive| drive.port.clone()).collect();
         self.nodes = drives.iter().map(|drive| drive.node.clone()).collect();
-        for drive in &drives {
-            tracker.add_drive(drive.node.bdf, drive.bar0, &places(&drive.driver));
+        for (number, drive) in (0..).zip(&drives) {
+            tracker.set_drive(number, drive.node.bdf, drive.bar0, &places(&drive.driver));
         }
-        self.stage = match self.start(now, drives) {
-            Ok(stage) => stage,
-            Err(error) => Stage::Failed(error),
-        };
+        self.stage = self.start(now, drives).unwrap_or_else(Stage::Failed);
     }
 
     fn start(&mut self, now: Instant, drives: Vec<NvmeDrive>) -> Result<Stage, BootError> {
@@ -371,24 +333,21 @@ impl Software {
         if drives.len() != wanted {
             return Err(BootError::Missing { found: drives.len(), wanted });
         }
-        let ram = self.ram.clone();
+        let BringUp { config, ram, .. } = self.bring_up.clone();
         let mut work: Box<dyn Work> = match &self.workload {
-            Workload::ConfigReads { count, .. } => {
-                let count = *count;
-                return Ok(self.pause(now, count));
-            }
+            &Workload::ConfigReads { count, .. } => return Ok(self.pause(now, count)),
             Workload::Idle => unreachable!("it does not boot"),
             Workload::Replay(replay) => {
-                replay.check(&drives)?;
+                replay.check(&drives).map_err(BootError::Workload)?;
                 let replay = replay.clone();
-                let work = Replayer::new(now, replay, self.config, drives, &self.patterns, ram);
+                let work = Replayer::new(now, replay, config, drives, &self.patterns, ram);
                 Box::new(work.ok_or(BootError::Memory)?)
             }
             Workload::Fio(_) | Workload::Dd { .. } => {
                 let fio = self.workload.fio().expect("fio's words");
-                check(&fio, &drives)?;
+                check(&fio, &drives).map_err(BootError::Workload)?;
                 let patterns = self.patterns.clone();
-                let work = Jobs::new(now, fio, self.config, drives, patterns, ram, &self.rng);
+                let work = Jobs::new(now, fio, config, drives, patterns, ram, &self.rng);
                 let mut work = work.ok_or(BootError::Memory)?;
                 for (drive, KnownWrites { incarnation, written }) in &self.known_writes {
                     if self.has_contents(*drive, *incarnation) {
@@ -406,41 +365,21 @@ impl Software {
 /// An asserted wire interrupts again after this time.
 const INTX_POLL: Duration = Duration::from_us(1);
 
-/// Entries of the largest queue.
-const MOST_ENTRIES: usize = 4096;
-
-fn check(fio: &super::Fio, drives: &[NvmeDrive]) -> Result<(), BootError> {
-    let fail = |what| Err(BootError::Workload(what));
-    if fio.bs == 0 || !fio.bs.is_multiple_of(512) {
-        return fail("bs is not a multiple of 512");
-    }
-    if fio.stripe > 0 && !fio.stripe.is_multiple_of(512) {
-        return fail("stripe is not a multiple of 512");
-    }
-    if fio.iodepth == 0 || fio.numjobs == 0 {
-        return fail("iodepth and numjobs are at least 1");
-    }
+fn check(fio: &Fio, drives: &[NvmeDrive]) -> Result<(), &'static str> {
+    ensure(fio.bs > 0 && fio.bs.is_multiple_of(512), "bs is not a multiple of 512")?;
+    ensure(fio.stripe.is_multiple_of(512), "stripe is not a multiple of 512")?;
+    ensure(fio.iodepth > 0 && fio.numjobs > 0, "iodepth and numjobs are at least 1")?;
     let chunks = fio.size / fio.bs as u64;
-    if chunks < fio.iodepth as u64 {
-        return fail("size is smaller than iodepth blocks of bs");
-    }
-    if drives.iter().any(|drive| drive.driver.queues() < fio.numjobs) {
-        return fail("numjobs is more than the queues of a drive");
-    }
-    if fio.commands() >= MOST_ENTRIES {
-        return fail("iodepth blocks of bs are more commands than a queue holds");
-    }
+    ensure(chunks >= fio.iodepth as u64, "size is smaller than iodepth blocks of bs")?;
+    let enough = drives.iter().all(|drive| drive.driver.queues() >= fio.numjobs);
+    ensure(enough, "numjobs is more than the queues of a drive")?;
+    let fits = fio.commands() < MOST_ENTRIES;
+    ensure(fits, "iodepth blocks of bs are more commands than a queue holds")?;
     let used = chunks * fio.bs as u64 * fio.numjobs as u64;
-    let room = drives.iter().map(|drive| {
-        let namespace = drive.driver.namespaces()[0];
-        namespace.blocks << namespace.block_shift
-    });
     let share = match fio.stripe {
         0 => used,
         stripe => used.div_ceil(stripe as u64 * drives.len() as u64) * stripe as u64,
     };
-    if room.min().is_some_and(|room| share > room) {
-        return fail("size times numjobs is more than a drive holds");
-    }
-    Ok(())
+    let holds = drives.iter().all(|drive| drive.room() >= share);
+    ensure(holds, "size times numjobs is more than a drive holds")
 }

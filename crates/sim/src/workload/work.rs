@@ -2,7 +2,9 @@
 
 use crate::measure::{Latency, Tracker};
 use nvme::initiator::Driver;
-use wire::Instant;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use wire::{Duration, Instant};
 
 /// The results of a workload so far.
 #[derive(Debug, Default)]
@@ -57,4 +59,39 @@ pub(super) trait Work {
     /// A drive is back, with a new driver. With `new_contents` it has its initial
     /// contents, and commands that waited for it fail.
     fn drive_restored(&mut self, now: Instant, drive: usize, driver: Driver, new_contents: bool);
+}
+
+/// Actions that are due at their times; those of one time in the order of scheduling.
+#[derive(Debug)]
+pub(super) struct Agenda<A> {
+    actions: BinaryHeap<Reverse<(Instant, u64, A)>>,
+    scheduled: u64,
+}
+
+impl<A: Ord> Agenda<A> {
+    pub fn new() -> Self {
+        Self { actions: BinaryHeap::new(), scheduled: 0 }
+    }
+
+    pub fn schedule(&mut self, at: Instant, action: A) {
+        self.scheduled += 1;
+        self.actions.push(Reverse((at, self.scheduled, action)));
+    }
+
+    /// The time of the next action.
+    pub fn next(&self) -> Option<Instant> {
+        self.actions.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// Takes the next action if it is due.
+    pub fn due(&mut self, now: Instant) -> Option<A> {
+        self.next().filter(|at| *at <= now)?;
+        self.actions.pop().map(|Reverse((.., action))| action)
+    }
+}
+
+/// Occupies a CPU for `span` as soon as it is free; until when.
+pub(super) fn occupy(cpu: &mut Instant, now: Instant, span: Duration) -> Instant {
+    *cpu = (*cpu).max(now) + span;
+    *cpu
 }

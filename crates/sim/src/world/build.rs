@@ -1,16 +1,16 @@
 //! Builds the components of a world from its configuration.
 
-use super::config::{Attached, Config, HostConfig, Move, SwitchConfig};
+use super::config::{Attached, Config, HostConfig, Move, Outage, SwitchConfig};
 use super::moves::{first_group, group_of, origin};
 use super::{Error, HostComponents, Kind, World};
 use crate::drive::DriveConfig;
+use crate::ensure;
 use crate::kernel::{Component, Kernel};
 use crate::measure::Tracker;
 use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::{Link, LinkConfig};
 use crate::transport::{Encapsulation, Pipe, Transport, TransportConfig};
-use crate::workload::Software;
 use switch::tunnel;
 use wire::Instant;
 use wire::frame::Role;
@@ -45,51 +45,49 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
 }
 
 fn check(config: &Config) -> Result<(), Error> {
-    let fail = |what: String| Err(Error::Config(what));
-    if config.hosts.is_empty() {
-        return fail("no host".into());
-    }
+    let at = |place: String| move |what| Error::Config(format!("{place}: {what}"));
+    ensure(!config.hosts.is_empty(), Error::Config("no host".into()))?;
     for (number, host) in config.hosts.iter().enumerate() {
-        let switches = match &host.attached {
-            Attached::Switch(switch) => switch.all(),
-            Attached::Direct(_) => Vec::new(),
-        };
-        for switch in switches {
-            if !(1..=32).contains(&switch.transports().count()) {
-                return fail(format!("host {number}: a switch has 1 to 32 ports"));
+        for switch in host.switches() {
+            let ports = switch.transports().count();
+            ensure((1..=32).contains(&ports), "a switch has 1 to 32 ports")
+                .map_err(at(format!("host {number}")))?;
+            for (port, transport) in switch.transports().enumerate() {
+                check_transport(config, transport, switch.max_payload)
+                    .map_err(at(format!("host {number}, port {port}")))?;
             }
-            check_ports(config, number, switch)?;
         }
-        let last = host.drives().iter().map(|drive| drive.sizes().count()).min().unwrap_or(0);
-        if !(1..=last).contains(&(host.workload.nsid() as usize)) {
-            return fail(format!(
-                "host {number}: each of its drives has the namespace of its work"
-            ));
-        }
-        if host.root.memory < 1 << 20 || host.root.memory > 3 << 30 {
-            return fail(format!("host {number}: memory of 1 MiB to 3 GiB"));
-        }
-        let size = host.root.completion_size;
-        if !size.is_power_of_two() || !(64..=4096).contains(&size) {
-            return fail(format!("host {number}: completion_size is a power of two, 64 to 4096"));
-        }
+        check_host(host).map_err(at(format!("host {number}")))?;
     }
     for (number, drive) in config.drives().enumerate() {
-        if drive.sizes().any(|size| size == 0 || !size.is_multiple_of(4096)) {
-            return fail(format!("drive {number}: its size is a multiple of 4096"));
-        }
-        if !drive.read_request.is_power_of_two() || !(128..=4096).contains(&drive.read_request) {
-            return fail(format!("drive {number}: read_request is a power of two, 128 to 4096"));
-        }
-        if !(1..=1024).contains(&drive.reads_in_flight) {
-            return fail(format!("drive {number}: reads_in_flight is 1 to 1024"));
-        }
+        check_drive(drive).map_err(at(format!("drive {number}")))?;
     }
-    check_outages(config)?;
-    config.moves.iter().enumerate().try_for_each(|(number, planned)| {
-        let fail = |what: &str| Error::Config(format!("move {number}: {what}"));
-        check_move(config, planned).map_err(fail)
-    })
+    for (number, outage) in config.outages.iter().enumerate() {
+        check_outage(config, outage).map_err(at(format!("outage {number}")))?;
+    }
+    for (number, planned) in config.moves.iter().enumerate() {
+        check_move(config, planned).map_err(at(format!("move {number}")))?;
+    }
+    Ok(())
+}
+
+fn check_host(host: &HostConfig) -> Result<(), &'static str> {
+    let last = host.drives().iter().map(|drive| drive.sizes().count()).min().unwrap_or(0);
+    let nsid = host.workload.nsid() as usize;
+    ensure((1..=last).contains(&nsid), "each of its drives has the namespace of its work")?;
+    ensure((1 << 20..=3 << 30).contains(&host.root.memory), "memory of 1 MiB to 3 GiB")?;
+    let size = host.root.completion_size;
+    let right = size.is_power_of_two() && (64..=4096).contains(&size);
+    ensure(right, "completion_size is a power of two, 64 to 4096")
+}
+
+fn check_drive(drive: &DriveConfig) -> Result<(), &'static str> {
+    let whole = |size: u64| size > 0 && size.is_multiple_of(4096);
+    ensure(drive.sizes().all(whole), "its size is a multiple of 4096")?;
+    let read = drive.read_request;
+    let right = read.is_power_of_two() && (128..=4096).contains(&read);
+    ensure(right, "read_request is a power of two, 128 to 4096")?;
+    ensure((1..=1024).contains(&drive.reads_in_flight), "reads_in_flight is 1 to 1024")
 }
 
 fn check_move(config: &Config, planned: &Move) -> Result<(), &'static str> {
@@ -98,29 +96,19 @@ fn check_move(config: &Config, planned: &Move) -> Result<(), &'static str> {
         _ => None,
     };
     let ports = "it goes from a port of a host's switch to one of another's";
-    let (Some(from), Some(to)) = (port(planned.from), port(planned.to)) else {
-        return Err(ports);
-    };
-    if planned.from[0] == planned.to[0] {
-        return Err(ports);
-    }
+    let from = port(planned.from).ok_or(ports)?;
+    let to = port(planned.to).ok_or(ports)?;
+    ensure(planned.from[0] != planned.to[0], ports)?;
     let stations = [from, to].map(|port| port.transport.stations());
     let [Some(([first, here], _)), Some(([second, there], _))] = stations else {
         return Err("it needs a network");
     };
-    if here != there || first == second {
-        return Err("both ports lead to one station, from two");
-    }
+    ensure(here == there && first != second, "both ports lead to one station, from two")?;
     let [one, other] =
         [planned.from, planned.to].map(|[host, _]| config.hosts[host].workload.nsid());
-    if one != other {
-        return Err("both hosts work on one namespace");
-    }
+    ensure(one == other, "both hosts work on one namespace")?;
     let again = |other: &&Move| other.from == planned.from || other.to == planned.to;
-    if config.moves.iter().filter(again).count() > 1 {
-        return Err("a port has one move");
-    }
-    Ok(())
+    ensure(config.moves.iter().filter(again).count() == 1, "a port has one move")
 }
 
 /// Bytes that the largest TLP needs in the stream, with its frame's header.
@@ -128,45 +116,30 @@ fn largest_frame(max_payload: usize) -> usize {
     wire::frame::HEADER + 16 + max_payload + 4
 }
 
-fn check_outages(config: &Config) -> Result<(), Error> {
-    let switches = config.hosts.iter().filter_map(|host| match &host.attached {
-        Attached::Switch(switch) => Some(switch),
-        Attached::Direct(_) => None,
+fn check_outage(config: &Config, outage: &Outage) -> Result<(), &'static str> {
+    let mut switches = config.hosts.iter().flat_map(HostConfig::switches);
+    let of_host = switches.any(|switch| {
+        let mut stations = switch.transports().filter_map(TransportConfig::stations);
+        stations.any(|([host, _], _)| host == outage.station)
     });
-    let hosts: Vec<usize> = switches
-        .flat_map(SwitchConfig::all)
-        .flat_map(SwitchConfig::transports)
-        .filter_map(|transport| transport.stations().map(|([host, _], _)| host))
-        .collect();
-    for (number, outage) in config.outages.iter().enumerate() {
-        let fail = |what: &str| Err(Error::Config(format!("outage {number}: {what}")));
-        if outage.station >= config.network.stations.len() || hosts.contains(&outage.station) {
-            return fail("its station is a device node's");
-        }
-        if outage.until.is_some_and(|until| until <= outage.from) {
-            return fail("it ends after it began");
-        }
-    }
-    Ok(())
+    let known = outage.station < config.network.stations.len();
+    ensure(known && !of_host, "its station is a device node's")?;
+    ensure(outage.until.is_none_or(|until| until > outage.from), "it ends after it began")
 }
 
-fn check_ports(config: &Config, host: usize, switch: &SwitchConfig) -> Result<(), Error> {
-    for (number, transport) in switch.transports().enumerate() {
-        let fail = |what: &str| Err(Error::Config(format!("host {host}, port {number}: {what}")));
-        if let Some((stations, priority)) = transport.stations() {
-            let known = |station: &usize| *station < config.network.stations.len();
-            if !stations.iter().all(known) || stations[0] == stations[1] {
-                return fail("its stations are two of the network");
-            }
-            if priority > 7 {
-                return fail("priority is 0 to 7");
-            }
-        }
-        if transport.max_send() < largest_frame(switch.max_payload) {
-            return fail("the transport takes less at once than the largest TLP needs");
-        }
+fn check_transport(
+    config: &Config,
+    transport: &TransportConfig,
+    max_payload: usize,
+) -> Result<(), &'static str> {
+    if let Some((stations, priority)) = transport.stations() {
+        let known = |station: &usize| *station < config.network.stations.len();
+        let two = stations.iter().all(known) && stations[0] != stations[1];
+        ensure(two, "its stations are two of the network")?;
+        ensure(priority <= 7, "priority is 0 to 7")?;
     }
-    Ok(())
+    let fits = transport.max_send() >= largest_frame(max_payload);
+    ensure(fits, "the transport takes less at once than the largest TLP needs")
 }
 
 /// The tunnel settings of one end. Each end has its own instance number, as in
@@ -199,36 +172,22 @@ impl World {
         self.trackers.push(Tracker::default());
         let first = self.drives.len();
         let queues = config.workload.queues();
-        let (below, switch) = match &config.attached {
-            Attached::Direct(drive) => (self.add_drive(number, 0, queues, drive, None), None),
-            Attached::Switch(switch) => {
-                let (component, index) = self.add_switch(number, None, queues, switch, moves);
-                (component, Some(index))
-            }
+        let below = match &config.attached {
+            Attached::Direct(drive) => self.add_drive(number, 0, queues, drive, None),
+            Attached::Switch(switch) => self.add_switch(number, None, queues, switch, moves),
         };
-        let (drives, nsid) = (first..self.drives.len(), config.workload.nsid());
-        let patterns =
-            self.drives[drives.clone()].iter().map(|drive| drive.pattern(nsid)).collect();
-        let (bus, ram) = HostNode::parts(&config.root);
+        let (drives, nsid) = (&self.drives[first..], config.workload.nsid());
+        let patterns = drives.iter().map(|drive| drive.pattern(nsid)).collect();
         let rng = self.kernel.rng(&format!("host {number}"));
-        let mut software = Software::new(
-            config.software,
-            config.workload.clone(),
-            bus.clone(),
-            ram.clone(),
-            rng,
-            patterns,
-        );
-        if self.drives[drives].iter().any(DriveNode::is_volatile) {
-            software.identify_contents();
+        let workload = (config.software, config.workload.clone());
+        let mut node = HostNode::new(number as u16, config.root, workload, rng, patterns);
+        if drives.iter().any(|drive| drive.volatile) {
+            node.software.identify_contents();
         }
-        if config.root.ecrc {
-            software.enable_ecrc();
+        if matches!(config.attached, Attached::Direct(_)) {
+            node.software.boot();
         }
-        if switch.is_none() {
-            software.boot();
-        }
-        self.hosts.push(HostNode::new(number as u16, config.root, bus, ram, software));
+        self.hosts.push(node);
         self.host_components.push(HostComponents { host, below });
     }
 
@@ -259,7 +218,7 @@ impl World {
         queues: u16,
         config: &SwitchConfig,
         moves: &[Move],
-    ) -> (Component, usize) {
+    ) -> Component {
         let index = self.switches.len();
         let component = self.add(Kind::Switch(index));
         let goes = |planned: &Move| [planned.from[0], planned.to[0]].contains(&host);
@@ -289,10 +248,10 @@ impl World {
         }
         for (number, lower) in config.switches.iter().enumerate() {
             let link = first + config.ports.len() + number;
-            let below = self.add_switch(host, Some(link), queues, &lower.switch, moves);
-            self.device_below[link] = below.0;
+            self.device_below[link] =
+                self.add_switch(host, Some(link), queues, &lower.switch, moves);
         }
-        (component, index)
+        component
     }
 
     /// Adds a tunnel link of switch `index` and the device node at its end, without

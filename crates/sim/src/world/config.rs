@@ -11,9 +11,8 @@ use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use wire::{Duration, Instant};
 
-/// The configuration of a simulation: the same value gives the same run, bit
-/// for bit.
-#[derive(Clone, Debug)]
+/// The configuration of a simulation: the same value gives the same run, bit for bit.
+#[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Seed of all randomness.
     pub seed: u64,
@@ -21,8 +20,7 @@ pub struct Config {
     pub limits: Limits,
     /// The hosts.
     pub hosts: Vec<HostConfig>,
-    /// The network between them and the device nodes; empty if no transport
-    /// needs it.
+    /// The network between them and the device nodes; empty if no transport needs it.
     pub network: NetworkConfig,
     /// When device nodes are without power.
     pub outages: Vec<Outage>,
@@ -44,8 +42,7 @@ pub struct Move {
     pub to: [usize; 2],
 }
 
-/// A device node loses its power and keeps nothing but the media of its
-/// drives.
+/// A device node loses its power and keeps nothing but the media of its drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// Its station of the network.
@@ -79,6 +76,14 @@ impl HostConfig {
             Attached::Switch(switch) => switch.drives(),
         }
     }
+
+    /// Its switches.
+    pub(super) fn switches(&self) -> Vec<&SwitchConfig> {
+        match &self.attached {
+            Attached::Direct(_) => Vec::new(),
+            Attached::Switch(switch) => switch.all(),
+        }
+    }
 }
 
 /// What is below a root port.
@@ -105,9 +110,8 @@ pub struct SwitchConfig {
     pub aggregation: Policy,
     /// Additional bytes in the frames of raw Ethernet.
     pub encapsulation: Encapsulation,
-    /// Rate limit of the host's end over all links together, and of each device
-    /// node over its own, in bits of tunnel frames a second, without the headers
-    /// of the transport.
+    /// Rate limit of the host's end over all links together, and of each device node over its own,
+    /// in bits of tunnel frames a second, without the headers of the transport.
     pub rate_limit: Option<Rate>,
     /// Its downstream ports with drives.
     pub ports: Vec<PortConfig>,
@@ -119,8 +123,8 @@ pub struct SwitchConfig {
 impl SwitchConfig {
     /// The drives behind it, in the order in which enumeration finds them.
     pub fn drives(&self) -> Vec<&DriveConfig> {
-        let own = self.ports.iter().map(|port| &port.drive);
-        own.chain(self.switches.iter().flat_map(|lower| lower.switch.drives())).collect()
+        let ports = self.all().into_iter().flat_map(|switch| &switch.ports);
+        ports.map(|port| &port.drive).collect()
     }
 
     /// This switch and those below.

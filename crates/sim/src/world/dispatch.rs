@@ -53,7 +53,7 @@ impl World {
                     }
                     self.record_baseline();
                 }
-                if self.hosts[host].take_reset() {
+                if std::mem::take(&mut self.hosts[host].reset) {
                     self.reset_below(below);
                 }
                 next
@@ -102,7 +102,7 @@ impl World {
     fn run_device(&mut self, number: usize) -> Option<Instant> {
         let (device, env, mut context) = device!(self, number);
         let next = device.run(env, &mut context);
-        if self.devices[number].take_reset() {
+        if std::mem::take(&mut self.devices[number].reset) {
             self.reset_below(self.device_below[self.device_homes[number]]);
         }
         next
@@ -148,9 +148,7 @@ impl World {
         self.devices[device].move_to(now, group_of(other));
         let next = self.run_device(device);
         self.hand_over(number);
-        if let Some(next) = next {
-            self.kernel.arm_by(self.device_components[link], next);
-        }
+        self.kernel.arm_by_next(self.device_components[link], next);
         None
     }
 
@@ -164,7 +162,7 @@ impl World {
                 .flat_map(|port| self.drives_changed(lower, port, up))
                 .collect(),
             _ if self.switch_above[switch].is_none() => vec![port],
-            Kind::Drive(drive) => vec![self.drives[drive].number()],
+            Kind::Drive(drive) => vec![usize::from(self.drives[drive].number)],
             _ => unreachable!("a switch or a drive is below a port"),
         }
     }
@@ -193,7 +191,7 @@ impl World {
         };
         let mut context = context!(self, host);
         let next = self.switches[switch].run(&mut env, &mut context);
-        while let Some((port, up, buses)) = self.switches[switch].change() {
+        while let Some((port, up, buses)) = self.switches[switch].changes.pop_front() {
             if self.switch_above[switch].is_some() {
                 // As in live, a host sees only the links of its own switch.
                 continue;

@@ -156,7 +156,7 @@ impl World {
 
     /// The memory of a host, for its programs.
     pub fn memory(&self, host: usize) -> Rc<RefCell<Ram>> {
-        self.hosts[host].memory()
+        self.hosts[host].ram.clone()
     }
 
     /// Runs a program on a host in addition to its workload, with its own bus.
@@ -181,8 +181,7 @@ impl World {
         Ok(self.report())
     }
 
-    /// Runs until every workload is done or `until` is reached; whether they
-    /// are done.
+    /// Runs until every workload is done or `until` is reached; whether they are done.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -196,8 +195,7 @@ impl World {
         Ok(true)
     }
 
-    /// Runs everything that happens at the next instant; whether every workload
-    /// is done.
+    /// Runs everything that happens at the next instant; whether every workload is done.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -274,8 +272,7 @@ impl World {
         self.journeys.in_use()
     }
 
-    /// TCP segments with data, and data frames of raw Ethernet, that were sent
-    /// again.
+    /// TCP segments with data, and data frames of raw Ethernet, that were sent again.
     pub fn retransmitted(&self) -> u64 {
         self.network.retransmitted()
     }
@@ -285,8 +282,7 @@ impl World {
         self.network.watch(bridge, port);
     }
 
-    /// Waits at the port that is watched, and frames dropped there because a
-    /// queue was full.
+    /// Waits at the port that is watched, and frames dropped there because a queue was full.
     pub fn waits(&self) -> Option<(Latency, u64)> {
         self.network.watched()
     }
@@ -300,13 +296,12 @@ impl World {
 
     fn loads(&self) -> Vec<(String, Load)> {
         let mut loads = Vec::new();
-        for (number, link) in self.root_links.iter().enumerate() {
-            loads.push((format!("host {number} root port down"), link.down.load()));
-            loads.push((format!("host {number} root port up"), link.up.load()));
-        }
-        for (number, link) in self.device_links.iter().enumerate() {
-            loads.push((format!("link {number} device port down"), link.down.load()));
-            loads.push((format!("link {number} device port up"), link.up.load()));
+        let links = [("host", "root", &self.root_links), ("link", "device", &self.device_links)];
+        for (owner, port, links) in links {
+            for (number, link) in links.iter().enumerate() {
+                loads.push((format!("{owner} {number} {port} port down"), link.down.load));
+                loads.push((format!("{owner} {number} {port} port up"), link.up.load));
+            }
         }
         for (number, transport) in self.transports.iter().enumerate() {
             for (end, name) in [(End::Host, "down"), (End::Device, "up")] {
@@ -370,17 +365,17 @@ impl World {
         let ended = host.software.ended.unwrap_or(self.kernel.now());
         let tally = host.software.tally();
         HostReport {
-            latency: tally.map_or_else(|| host.software.round_trips.clone(), |t| t.latency.clone()),
+            latency: tally.latency.clone(),
             root_port: tracker.root_port.clone(),
             config_reads: host.config_reads.clone(),
             breakdown: tracker.breakdown,
             commands: tracker.commands,
             total: tracker.total,
-            bytes: tally.map_or(0, |tally| tally.bytes),
-            drive_bytes: tally.map_or_else(Vec::new, |tally| tally.drive_bytes.clone()),
-            verified: tally.map_or(0, |tally| tally.verified),
-            mismatches: tally.map_or(0, |tally| tally.mismatches),
-            failures: tally.map_or(host.software.unanswered, |tally| tally.failures),
+            bytes: tally.bytes,
+            drive_bytes: tally.drive_bytes.clone(),
+            verified: tally.verified,
+            mismatches: tally.mismatches,
+            failures: tally.failures,
             began,
             span: ended - began,
         }

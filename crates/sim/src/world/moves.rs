@@ -19,8 +19,7 @@ pub(super) fn origin(moves: &[Move], mut place: [usize; 2]) -> [usize; 2] {
     place
 }
 
-/// The group, at the start, of the device node that `place` leads to; `None` if
-/// it never moves.
+/// The group, at the start, of the device node that `place` leads to; `None` if it never moves.
 pub(super) fn first_group(moves: &[Move], place: [usize; 2]) -> Option<u16> {
     let goes = moves.iter().any(|planned| [planned.from, planned.to].contains(&place));
     goes.then(|| group_of(origin(moves, place)[0]))
@@ -44,7 +43,7 @@ impl World {
         let drive = &self.drives[self.drive_behind(planned.from)];
         let [host, port] = planned.to;
         self.hosts[host].software.set_pattern(port, drive.pattern(nsid));
-        if drive.is_volatile() {
+        if drive.volatile {
             self.hosts[host].software.identify_contents();
         }
     }

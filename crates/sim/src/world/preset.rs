@@ -6,7 +6,6 @@ use super::config::{Attached, Config, HostConfig, PortConfig, SwitchConfig};
 use crate::drive::{DriveConfig, Timing};
 use crate::ethernet::Rate;
 use crate::ethernet::nic::Tagging;
-use crate::kernel::Limits;
 use crate::network::{CableConfig, CableEnd, NetworkConfig, StationConfig};
 use crate::node::RootConfig;
 use crate::pcie::{Buffer, Generation, LinkConfig, PortLatency};
@@ -132,10 +131,7 @@ impl Config {
             link,
             attached,
         };
-        let network = NetworkConfig::default();
-        let (seed, limits) = (1, Limits::default());
-        let (outages, moves) = (Vec::new(), Vec::new());
-        Self { seed, limits, hosts: vec![host], network, outages, moves }
+        Self { seed: 1, hosts: vec![host], ..Self::default() }
     }
 }
 

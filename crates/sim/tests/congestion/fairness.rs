@@ -1,8 +1,6 @@
 //! Equal flows get equal shares, and together all there is.
 
 use crate::congestion::network::*;
-use sim::flows::jain;
-use wire::Duration;
 
 /// `senders` flows for 20 ms: Jain's index in thousandths, the rate and the longest
 /// wait of the second half.

@@ -1,9 +1,7 @@
 //! Random loss: of the wire, not of a queue.
 
 use crate::congestion::network::*;
-use sim::flows::FlowsReport;
 use stats::random::Probability;
-use wire::Duration;
 
 fn with_loss(congestion: &str, ppm: u32) -> FlowsReport {
     let mut config = flows(1, congestion, Duration::ZERO, Duration::from_ms(30));
@@ -25,8 +23,7 @@ fn a_thousandth_lost_costs_less_than_a_tenth() {
     }
 }
 
-/// Frames overtaken by three later ones are sent again long before a timeout,
-/// and hardly any twice.
+/// Frames overtaken by three later ones are sent again long before a timeout, and hardly any twice.
 #[test]
 fn loss_is_seen_without_timeouts() {
     let report = with_loss("swift=25us", 10_000);

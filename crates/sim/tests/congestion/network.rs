@@ -1,7 +1,8 @@
 //! What the tests have in common.
 
-use sim::flows::{BOTTLENECK, FlowsConfig, FlowsReport, incast, run};
-use wire::{Duration, Instant};
+pub use sim::flows::{BOTTLENECK, FlowsReport, jain};
+use sim::flows::{FlowsConfig, incast, run};
+pub use wire::{Duration, Instant};
 
 pub const fn ms(ms: u64) -> Instant {
     Instant::from_ns(ms * 1_000_000)

@@ -1,8 +1,6 @@
 //! Rate limits, and frames of other lengths.
 
 use crate::congestion::network::*;
-use sim::flows::jain;
-use wire::Duration;
 
 #[test]
 fn a_rate_limit_holds_its_rate() {

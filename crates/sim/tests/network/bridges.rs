@@ -1,10 +1,8 @@
 //! Bridges: latency, learning, order; background traffic through them.
 
-use bytes::Bytes;
+use super::*;
 use sim::ethernet::bridge::{Config, Input, Mode, Output};
 use sim::ethernet::traffic::{self, Pattern, Source};
-use sim::ethernet::{Bridge, Frame, FrameStage, Mac, Rate, Tag, Transmission, port};
-use wire::{Duration, Instant};
 
 const DELAY: Duration = Duration::from_ns(700);
 
@@ -29,8 +27,14 @@ fn frame(id: u64, from: u32, to: u32, pcp: u8, length: usize) -> Frame {
     frame
 }
 
-/// A frame that begins to arrive at `start`, as a cable hands it over.
-fn arriving(mut frame: Frame, start: Instant, rate: Rate, mode: Mode) -> (Instant, Transmission) {
+/// A frame that begins to arrive at a port at `start`, as a cable hands it over.
+fn arriving(
+    port: usize,
+    mut frame: Frame,
+    start: Instant,
+    rate: Rate,
+    mode: Mode,
+) -> (Instant, Input) {
     let end = start + frame.duration(rate);
     let at = match mode {
         Mode::StoreAndForward => end,
@@ -38,40 +42,20 @@ fn arriving(mut frame: Frame, start: Instant, rate: Rate, mode: Mode) -> (Instan
     };
     frame.latency.book(FrameStage::Queue, start);
     frame.latency.book(FrameStage::Serialisation, at);
-    (at, Transmission { frame, start, end, rate })
+    (at, Input::Frame { port, transmission: Transmission { frame, start, end, rate } })
 }
 
 /// Hands over what arrives in time and returns what leaves.
-fn run(
-    bridge: &mut Bridge,
-    mut arriving: Vec<(Instant, usize, Transmission)>,
-) -> Vec<(usize, Transmission)> {
-    arriving.sort_by_key(|(at, ..)| *at);
-    let mut arriving = arriving.into_iter().peekable();
-    let mut now = Instant::ZERO;
-    let mut left = Vec::new();
-    loop {
-        while let Some((_, port, transmission)) = arriving.next_if(|(at, ..)| *at <= now) {
-            bridge.handle(now, Input::Frame { port, transmission });
-        }
-        match bridge.poll(now) {
-            Output::Transmit { port, transmission } => left.push((port, transmission)),
-            Output::Timeout(wake) => {
-                assert!(wake.is_none_or(|at| at > now), "no progress at {now}");
-                let next = arriving.peek().map(|(at, ..)| *at);
-                match wake.into_iter().chain(next).min() {
-                    Some(at) => now = at,
-                    None => return left,
-                }
-            }
-        }
-    }
+fn run(bridge: &mut Bridge, arriving: Vec<(Instant, Input)>) -> Vec<(usize, Transmission)> {
+    super::run(bridge, arriving, Bridge::handle, |bridge, now| match bridge.poll(now) {
+        Output::Transmit { port, transmission } => Ok((port, transmission)),
+        Output::Timeout(wake) => Err(wake),
+    })
 }
 
 fn one(mode: Mode, rates: [Rate; 2], length: usize) -> Transmission {
-    let (at, transmission) =
-        arriving(frame(0, 0, 1, 0, length), Instant::from_ns(100), rates[0], mode);
-    let mut left = run(&mut Bridge::new(bridge(mode, &rates)), vec![(at, 0, transmission)]);
+    let input = arriving(0, frame(0, 0, 1, 0, length), Instant::from_ns(100), rates[0], mode);
+    let mut left = run(&mut Bridge::new(bridge(mode, &rates)), vec![input]);
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].0, 1);
     left.remove(0).1
@@ -104,8 +88,7 @@ fn a_busy_output_queues_what_would_be_cut_through() {
     config.delay = Duration::ZERO;
     let inputs = [(0, 0u32, 1522), (1, 1, 64)].map(|(port, from, length)| {
         let frame = frame(port as u64, from, 2, 0, length);
-        let (at, transmission) = arriving(frame, Instant::ZERO, Rate::G1, Mode::CutThrough);
-        (at, port, transmission)
+        arriving(port, frame, Instant::ZERO, Rate::G1, Mode::CutThrough)
     });
     let left = run(&mut Bridge::new(config), inputs.to_vec());
     assert_eq!(left[1].1.start, left[0].1.end + Duration::from_ns(96));
@@ -117,9 +100,9 @@ fn corrupt_frames() {
     for (mode, passed) in [(Mode::StoreAndForward, 0), (Mode::CutThrough, 1)] {
         let mut bad = frame(0, 0, 1, 0, 100);
         bad.corrupt = true;
-        let (at, transmission) = arriving(bad, Instant::ZERO, Rate::G1, mode);
+        let input = arriving(0, bad, Instant::ZERO, Rate::G1, mode);
         let mut bridge = Bridge::new(bridge(mode, &[Rate::G1; 2]));
-        let left = run(&mut bridge, vec![(at, 0, transmission)]);
+        let left = run(&mut bridge, vec![input]);
         assert_eq!(left.len(), passed);
         assert_eq!(bridge.counters().fcs_errors, 1 - passed as u64);
         assert!(left.iter().all(|(_, sent)| sent.frame.corrupt));
@@ -134,9 +117,9 @@ fn addresses_are_learned() {
     let mut bridge = Bridge::new(config);
     let mut deliver = |id, from, to, at_us: u64| {
         let start = Instant::from_ns(at_us * 1_000);
-        let (at, transmission) =
-            arriving(frame(id, from, to, 0, 64), start, Rate::G1, Mode::StoreAndForward);
-        let left = run(&mut bridge, vec![(at, from as usize, transmission)]);
+        let (port, frame) = (from as usize, frame(id, from, to, 0, 64));
+        let input = arriving(port, frame, start, Rate::G1, Mode::StoreAndForward);
+        let left = run(&mut bridge, vec![input]);
         left.iter().map(|(port, _)| *port).collect::<Vec<_>>()
     };
     assert_eq!(deliver(0, 0, 1, 0), [1, 2], "unknown: to all others");
@@ -153,17 +136,12 @@ fn jitter() {
     let mut config = bridge(Mode::StoreAndForward, &[Rate::G10; 2]);
     config.delay = Duration::from_ns(4_388);
     config.jitter = Duration::from_ps(24_500);
-    let inputs = |_| {
-        (0..COUNT)
-            .map(|id| {
-                let start = Instant::from_ns(id * 1_000);
-                let frame = frame(id, 0, 1, 0, 64);
-                let (at, transmission) = arriving(frame, start, Rate::G10, Mode::StoreAndForward);
-                (at, 0, transmission)
-            })
-            .collect::<Vec<_>>()
+    let input = |id| {
+        let start = Instant::from_ns(id * 1_000);
+        arriving(0, frame(id, 0, 1, 0, 64), start, Rate::G10, Mode::StoreAndForward)
     };
-    let [left, again] = [0, 1].map(|run_| run(&mut Bridge::new(config.clone()), inputs(run_)));
+    let [left, again] =
+        [(); 2].map(|()| run(&mut Bridge::new(config.clone()), (0..COUNT).map(input).collect()));
     assert!(left == again, "two runs differ");
     let delays: Vec<i64> = left
         .iter()
@@ -193,7 +171,7 @@ fn source(port: u32, pattern: Pattern, length: usize) -> Source {
 }
 
 /// A source's frames as they arrive at a bridge, with the priority's tag.
-fn arrivals(source: &mut Source, port: usize) -> Vec<(Instant, usize, Transmission)> {
+fn arrivals(source: &mut Source, port: usize) -> Vec<(Instant, Input)> {
     let mut now = Instant::ZERO;
     let mut frames = Vec::new();
     loop {
@@ -203,8 +181,7 @@ fn arrivals(source: &mut Source, port: usize) -> Vec<(Instant, usize, Transmissi
             traffic::Output::Frame(mut frame) => {
                 assert_eq!(frame.latency.created(), now);
                 frame.tag = Some(Tag { pcp: frame.priority, vid: 0 });
-                let (at, transmission) = arriving(frame, now, Rate::G1, Mode::StoreAndForward);
-                frames.push((at, port, transmission));
+                frames.push(arriving(port, frame, now, Rate::G1, Mode::StoreAndForward));
             }
         }
     }

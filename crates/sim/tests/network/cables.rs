@@ -1,10 +1,7 @@
 //! Cables and interfaces.
 
-use bytes::Bytes;
+use super::*;
 use sim::ethernet::cable::{Config, Counters, Delivery, Faults, Input, Output};
-use sim::ethernet::{Cable, Frame, FrameStage, Mac, Nic, Rate, Tag, Transmission, nic, port};
-use stats::random::Probability;
-use wire::{Duration, Instant};
 
 fn frame(id: u64, now: Instant) -> Frame {
     let mut bytes = vec![0; 60];
@@ -94,20 +91,20 @@ fn faults_are_counted_and_keep_order() {
     assert_eq!(carry(config, 10).1.lost, 10);
 }
 
-fn interface(tagging: Option<nic::Tagging>) -> Nic {
-    Nic::new(nic::Config {
+fn interface(tagging: Option<nic::Tagging>) -> nic::Config {
+    nic::Config {
         mac: Mac::local(2),
         port: port::Config::new(Rate::G1),
         tx_delay: Duration::from_ns(300),
         rx_delay: Duration::from_ns(200),
         tx_ring: 2,
         tagging,
-    })
+    }
 }
 
 #[test]
 fn an_interface_delays_and_tags() {
-    let mut nic = interface(Some(nic::Tagging::vlan(7)));
+    let mut nic = Nic::new(interface(Some(nic::Tagging::vlan(7))));
     nic.handle(Instant::ZERO, nic::Input::FromHost(frame(0, Instant::ZERO)));
     assert_eq!(nic.room(), 1);
     let at = Instant::from_ns(300);
@@ -122,19 +119,13 @@ fn an_interface_delays_and_tags() {
 /// A ring that waits for its gate blocks no other.
 #[test]
 fn rings_are_by_queue() {
-    let entry =
-        |states| tsn::Entry { states: tsn::GateStates(states), interval: Duration::from_us(100) };
-    let list = tsn::GateControlList::of_entries(Instant::ZERO, &[entry(0x40), entry(0x01)]);
-    let mut port = port::Config::new(Rate::G1);
-    port.gates = Some(tsn::Gates::new(list.unwrap(), tsn::Clock::default()));
-    let mut nic = Nic::new(nic::Config {
-        mac: Mac::local(2),
-        port,
-        tx_delay: Duration::ZERO,
-        rx_delay: Duration::ZERO,
-        tx_ring: 2,
-        tagging: Some(nic::Tagging::vlan(7)),
-    });
+    let open = Duration::from_us(100);
+    let gates = Some(gates_of(&[(0x40, open), (0x01, open)]));
+    let port = port::Config { gates, ..port::Config::new(Rate::G1) };
+    let no_delay = Duration::ZERO;
+    let tagging = Some(nic::Tagging::vlan(7));
+    let config = nic::Config { port, tx_delay: no_delay, rx_delay: no_delay, ..interface(tagging) };
+    let mut nic = Nic::new(config);
     for (id, priority) in [(0, 0), (1, 0), (2, 6)] {
         let mut frame = frame(id, Instant::ZERO);
         frame.priority = priority;
@@ -152,7 +143,7 @@ fn rings_are_by_queue() {
 
 #[test]
 fn an_interface_checks_what_it_receives() {
-    let mut nic = interface(None);
+    let mut nic = Nic::new(interface(None));
     let mut good = transmission(0, 0);
     good.frame.tag = Some(Tag { pcp: 1, vid: 1 });
     let mut corrupt = transmission(1, 0);

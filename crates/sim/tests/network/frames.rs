@@ -1,9 +1,6 @@
 //! Frames: their bytes, their time on the line.
 
-use bytes::Bytes;
-use sim::ethernet::{Frame, FrameLatency, FrameStage, Mac, Rate, Tag, frame, port};
-use stats::random::Random;
-use wire::{Duration, Instant};
+use super::*;
 
 fn frame_of(untagged: usize) -> Frame {
     Frame::new(1, vec![0; untagged].into(), 0, Instant::ZERO)

@@ -2,10 +2,8 @@
 
 use std::net::SocketAddrV4;
 
-use bytes::Bytes;
-use sim::ethernet::{Frame, Tag};
+use super::*;
 use sim::tcp::{Config, Host, Input, Output, SocketId};
-use wire::{Duration, Instant};
 
 use crate::network::world::{PORT, ip, mac};
 
@@ -151,8 +149,7 @@ fn arp_once() {
     assert_eq!(pair.seen[0].destination(), sim::ethernet::Mac::BROADCAST);
 }
 
-/// Known neighbours stay known: after a silence of ten times the stack's
-/// memory, no ARP is sent.
+/// Known neighbours stay known: after a silence of ten times the stack's memory, no ARP is sent.
 #[test]
 fn neighbours_are_not_forgotten() {
     let mut pair = Pair::new(true);

@@ -1,11 +1,8 @@
 //! Ports: order, gaps, gates, drops.
 
-use bytes::Bytes;
+use super::*;
 use proptest::prelude::*;
 use sim::ethernet::port::{Config, Guard, Input, Output};
-use sim::ethernet::{Frame, FrameStage, Port, Rate, Tag, Transmission};
-use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
-use wire::{Duration, Instant};
 
 fn frame(id: u64, pcp: u8, length: usize, now: Instant) -> Frame {
     let mut frame = Frame::new(id, Bytes::from(vec![0; length - 8]), pcp, now);
@@ -15,27 +12,12 @@ fn frame(id: u64, pcp: u8, length: usize, now: Instant) -> Frame {
 }
 
 /// Offers frames at their times and returns what was sent.
-fn run(port: &mut Port, mut offers: Vec<(Instant, Frame)>) -> Vec<Transmission> {
-    offers.sort_by_key(|(at, _)| *at);
-    let mut offers = offers.into_iter().peekable();
-    let mut sent = Vec::new();
-    let mut now = Instant::ZERO;
-    loop {
-        while let Some((_, frame)) = offers.next_if(|(at, _)| *at <= now) {
-            port.handle(now, Input::Frame(frame));
-        }
-        match port.poll(now) {
-            Output::Transmit(transmission) => sent.push(transmission),
-            Output::Timeout(wake) => {
-                assert!(wake.is_none_or(|at| at > now), "no progress at {now}");
-                let next = offers.peek().map(|(at, _)| *at);
-                match wake.into_iter().chain(next).min() {
-                    Some(at) => now = at,
-                    None => return sent,
-                }
-            }
-        }
-    }
+fn run(port: &mut Port, offers: Vec<(Instant, Frame)>) -> Vec<Transmission> {
+    let handle = |port: &mut Port, now, frame| port.handle(now, Input::Frame(frame));
+    super::run(port, offers, handle, |port, now| match port.poll(now) {
+        Output::Transmit(transmission) => Ok(transmission),
+        Output::Timeout(wake) => Err(wake),
+    })
 }
 
 #[test]
@@ -73,9 +55,7 @@ fn a_lower_frame_on_the_line_is_finished_first() {
 
 #[test]
 fn full_queues_drop_and_count() {
-    let mut config = Config::new(Rate::G1);
-    config.queue_frames = 4;
-    let mut port = Port::new(config);
+    let mut port = Port::new(Config { queue_frames: 4, ..Config::new(Rate::G1) });
     for id in 0..6 {
         port.handle(Instant::ZERO, Input::Frame(frame(id, 3, 64, Instant::ZERO)));
     }
@@ -85,13 +65,9 @@ fn full_queues_drop_and_count() {
 }
 
 fn gated(guard: Guard) -> Config {
-    let entry = |states, us| Entry { states: GateStates(states), interval: Duration::from_us(us) };
     // Queue 7 for 20 of 100 us, the rest for the others.
-    let list = GateControlList::of_entries(Instant::ZERO, &[entry(0x80, 20), entry(0x7f, 80)]);
-    let mut config = Config::new(Rate::G1);
-    config.gates = Some(Gates::new(list.unwrap(), Clock::default()));
-    config.guard = guard;
-    config
+    let gates = gates_of(&[(0x80, Duration::from_us(20)), (0x7f, Duration::from_us(80))]);
+    Config { gates: Some(gates), guard, ..Config::new(Rate::G1) }
 }
 
 #[test]
@@ -115,16 +91,8 @@ fn guard_by_length_or_by_the_largest_frame() {
 
 #[test]
 fn a_frame_that_never_fits_is_dropped() {
-    let list = GateControlList::of_entries(
-        Instant::ZERO,
-        &[
-            Entry { states: GateStates(1), interval: Duration::from_us(12) },
-            Entry { states: GateStates(2), interval: Duration::from_us(88) },
-        ],
-    );
-    let mut config = Config::new(Rate::G1);
-    config.gates = Some(Gates::new(list.unwrap(), Clock::default()));
-    let mut port = Port::new(config);
+    let gates = gates_of(&[(1, Duration::from_us(12)), (2, Duration::from_us(88))]);
+    let mut port = Port::new(Config { gates: Some(gates), ..Config::new(Rate::G1) });
     let offers = vec![
         (Instant::ZERO, frame(0, 0, 1522, Instant::ZERO)),
         (Instant::ZERO, frame(1, 0, 1000, Instant::ZERO)),
@@ -138,13 +106,11 @@ fn any_gates() -> impl Strategy<Value = Gates> {
     let entries = prop::collection::vec((any::<u8>(), 1u64..40_000), 1..6);
     let clock = (-1_000_000_000i64..1_000_000_000, -200_000i32..200_000);
     (entries, 0u64..1_000_000, clock).prop_map(|(entries, base, (offset, drift))| {
-        let entries: Vec<_> = entries
-            .iter()
-            .map(|&(states, ns)| Entry {
-                states: GateStates(states),
-                interval: Duration::from_ns(ns),
-            })
-            .collect();
+        let entry = |&(states, ns): &(u8, u64)| Entry {
+            states: GateStates(states),
+            interval: Duration::from_ns(ns),
+        };
+        let entries: Vec<_> = entries.iter().map(entry).collect();
         let list = GateControlList::of_entries(Instant::from_ns(base), &entries).unwrap();
         Gates::new(list, Clock::new(offset, drift).unwrap())
     })
@@ -162,9 +128,8 @@ fn open_throughout(gates: &Gates, queue: usize, start: Instant, end: Instant) ->
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// No frame is on the line outside its window, frames do not overlap, each
-    /// queue keeps its order, nothing is lost without being counted, and every
-    /// picosecond is booked.
+    /// No frame is on the line outside its window, frames do not overlap, each queue keeps its
+    /// order, nothing is lost without being counted, and every picosecond is booked.
     #[test]
     fn gates_hold(
         gates in any_gates(),
@@ -172,18 +137,14 @@ proptest! {
         offers in prop::collection::vec((0u64..300_000, 0u8..8, 64usize..1522), 1..60),
         frames in 1usize..20,
     ) {
-        let mut config = Config::new(rate);
-        config.gates = Some(gates.clone());
-        config.queue_frames = frames;
+        let gated = Some(gates.clone());
+        let config = Config { gates: gated, queue_frames: frames, ..Config::new(rate) };
         let mut port = Port::new(config);
-        let offers: Vec<_> = offers
-            .iter()
-            .enumerate()
-            .map(|(id, &(at, pcp, length))| {
-                let at = Instant::from_ns(at);
-                (at, frame(id as u64, pcp, length, at))
-            })
-            .collect();
+        let offer = |(id, &(at, pcp, length))| {
+            let at = Instant::from_ns(at);
+            (at, frame(id, pcp, length, at))
+        };
+        let offers: Vec<_> = (0..).zip(&offers).map(offer).collect();
         let sent = run(&mut port, offers.clone());
         let counters = port.counters();
         let dropped = counters.never_fits + counters.full.iter().sum::<u64>();
@@ -200,9 +161,8 @@ proptest! {
             let waited = latency.spent(FrameStage::Gate) + latency.spent(FrameStage::Queue);
             prop_assert_eq!(waited, latency.total());
         }
-        // Little's law: what the port integrated is what the frames waited.
-        // (A frame dropped from the head of its queue would differ; there is
-        // none unless a window changes its length.)
+        // Little's law: what the port integrated is what the frames waited. (A frame dropped from
+        // the head of its queue would differ; there is none unless a window changes its length.)
         let waited = sent.iter().map(|sent| u128::from(sent.frame.latency.total().as_ps()));
         prop_assert_eq!(port.occupancy(), waited.sum::<u128>());
         for pair in sent.windows(2) {

@@ -1,18 +1,20 @@
 //! TCP over interface, cable and bridge.
 
-use bytes::Bytes;
+use super::*;
 use proptest::prelude::*;
 use sim::ethernet::cable::Faults;
-use sim::ethernet::{Rate, bridge, nic, port};
-use stats::random::{Probability, Random};
-use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
-use wire::{Duration, Instant};
 
 use crate::network::world::{Plan, World};
 
 fn data(length: usize) -> Bytes {
     let mut random = Random::new(length as u64);
     (0..length).map(|_| random.bits() as u8).collect()
+}
+
+/// Bytes a second of a transfer from node 0.
+fn throughput(world: &World) -> u64 {
+    let bytes = world.to_send[0].len() as u128;
+    (bytes * 1_000_000_000_000 / u128::from(world.log.last.as_ps())) as u64
 }
 
 /// Runs a transfer and checks that what arrived is what was sent.
@@ -37,11 +39,8 @@ fn exchange(plan: &Plan, lengths: [usize; 2], limit_ms: u64) -> World {
 fn throughput_is_near_the_limit_and_never_above() {
     for (rate, megabytes) in [(Rate::G1, 2), (Rate::G10, 8), (Rate::G100, 16)] {
         for plan in [Plan::new(rate), Plan::bridged(rate, bridge::Mode::StoreAndForward)] {
-            let length = megabytes << 20;
-            let world = transfer(&plan, length, 1_000);
-            let ps = world.log.last.as_ps();
-            let reached = (length as u128 * 1_000_000_000_000 / u128::from(ps)) as u64;
-            let limit = port::goodput(rate, 1500, 1460);
+            let world = transfer(&plan, megabytes << 20, 1_000);
+            let (reached, limit) = (throughput(&world), port::goodput(rate, 1500, 1460));
             assert!(reached <= limit, "{rate}: {reached} above {limit}");
             assert!(reached * 10 >= limit * 9, "{rate}: {reached} of {limit}");
             assert_eq!(world.hosts[0].counters().retransmitted, 0);
@@ -61,18 +60,18 @@ fn nothing_vanishes(world: &World) {
         assert_eq!(cable.offered, cable.delivered + cable.lost + cable.cut);
         assert_eq!(nic.received, nic.to_host + nic.fcs_errors + nic.not_for_us);
         assert_eq!(world.hosts[node].counters().received, nic.to_host);
-        let from = world.cables[1 - node].counters();
         match &world.bridge {
-            None => assert_eq!(nic.received, from.delivered),
-            Some((bridge, cables)) => {
-                assert_eq!(nic.received, cables[node].counters().delivered);
-                assert_eq!(cables[node].counters().offered, bridge.port(node).counters().sent);
+            None => assert_eq!(nic.received, world.cables[1 - node].counters().delivered),
+            Some(bridge) => {
+                let last = world.cables[2 + node].counters();
+                assert_eq!(nic.received, last.delivered);
+                assert_eq!(last.offered, bridge.port(node).counters().sent);
             }
         }
     }
-    if let Some((bridge, _)) = &world.bridge {
+    if let Some(bridge) = &world.bridge {
         let counters = bridge.counters();
-        let delivered: u64 = world.cables.iter().map(|cable| cable.counters().delivered).sum();
+        let delivered: u64 = world.cables[..2].iter().map(|cable| cable.counters().delivered).sum();
         assert_eq!(counters.received, delivered);
         assert_eq!(counters.received, counters.forwarded + counters.fcs_errors + counters.filtered);
     }
@@ -82,21 +81,16 @@ fn ppm(parts: u32) -> Probability {
     Probability::from_ppm(parts).expect("below a million")
 }
 
-fn faulty(seed: u64) -> Faults {
-    Faults {
-        seed,
-        loss: ppm(20_000),
-        corruption: ppm(10_000),
-        delay: ppm(50_000),
-        delay_up_to: Duration::from_us(30),
-        cuts: vec![(Instant::from_ns(3_000_000), Instant::from_ns(9_000_000))],
-    }
-}
-
-fn faulty_plan(plan: Plan, seed: u64) -> Plan {
-    let mut plan = plan;
-    for (index, cable) in plan.cables.iter_mut().enumerate() {
-        cable.faults = faulty(seed + index as u64);
+fn faulty_plan(mut plan: Plan, seed: u64) -> Plan {
+    for (seed, cable) in (seed..).zip(&mut plan.cables) {
+        cable.faults = Faults {
+            seed,
+            loss: ppm(20_000),
+            corruption: ppm(10_000),
+            delay: ppm(50_000),
+            delay_up_to: Duration::from_us(30),
+            cuts: vec![(Instant::from_ns(3_000_000), Instant::from_ns(9_000_000))],
+        };
     }
     plan
 }
@@ -144,9 +138,8 @@ fn two_runs_are_equal() {
 /// of them have the priority's tag.
 #[test]
 fn a_connection_through_gates() {
-    let entry = |states, us| Entry { states: GateStates(states), interval: Duration::from_us(us) };
-    let list = GateControlList::of_entries(Instant::ZERO, &[entry(8, 40), entry(0x7f ^ 8, 160)]);
-    let gates = Gates::new(list.unwrap(), Clock::new(123_456, 50_000).unwrap());
+    let exact = gates_of(&[(8, Duration::from_us(40)), (0x7f ^ 8, Duration::from_us(160))]);
+    let gates = Gates::new(exact.list().clone(), Clock::new(123_456, 50_000).unwrap());
     let mut plan = Plan::new(Rate::G1);
     plan.tagging = Some(nic::Tagging::vlan(10));
     plan.gates = Some(gates.clone());
@@ -180,13 +173,12 @@ fn a_short_ring_costs_nothing() {
     let mut plan = Plan::new(Rate::G1);
     plan.nic_delay = Duration::ZERO;
     plan.tx_ring = 1;
-    let world = transfer(&plan, 1 << 20, 1_000);
-    let reached = (1u128 << 20) * 1_000_000_000_000 / u128::from(world.log.last.as_ps());
-    assert!(reached as u64 * 10 >= port::goodput(Rate::G1, 1500, 1460) * 9, "{reached}");
+    let reached = throughput(&transfer(&plan, 1 << 20, 1_000));
+    assert!(reached * 10 >= port::goodput(Rate::G1, 1500, 1460) * 9, "{reached}");
 }
 
 #[test]
-fn closing_is_said_once_on_both_sides() {
+fn closing_is_reported_once_on_both_sides() {
     let mut world = transfer(&Plan::new(Rate::G1), 10_000, 1_000);
     let socket = world.sockets[0];
     world.hosts[0].handle(world.now, sim::tcp::Input::Close(socket));

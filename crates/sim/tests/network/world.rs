@@ -3,10 +3,8 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use bytes::Bytes;
-use sim::ethernet::{Bridge, Cable, Frame, Mac, Nic, Rate, Transmission, bridge, cable, nic, port};
+use super::*;
 use sim::tcp::{self, Host, Output, SocketId};
-use wire::{Duration, Instant};
 
 pub const PORT: u16 = 4420;
 pub const PRIORITY: u8 = 3;
@@ -15,8 +13,7 @@ pub const PRIORITY: u8 = 3;
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub rate: Rate,
-    /// Two cables (there, back), or four with a bridge: to it, from it, each
-    /// direction.
+    /// The cables out of the nodes. With a bridge, two faultless ones lead from it to them.
     pub cables: [cable::Config; 2],
     pub bridge: Option<bridge::Config>,
     pub nic_delay: Duration,
@@ -30,10 +27,9 @@ pub struct Plan {
 
 impl Plan {
     pub fn new(rate: Rate) -> Self {
-        let cable = cable::Config { propagation: Duration::from_ns(50), ..Default::default() };
         Self {
             rate,
-            cables: [cable.clone(), cable],
+            cables: [faultless(), faultless()],
             bridge: None,
             nic_delay: Duration::from_ns(300),
             tx_ring: 16,
@@ -62,6 +58,10 @@ impl Plan {
     }
 }
 
+fn faultless() -> cable::Config {
+    cable::Config { propagation: Duration::from_ns(50), ..Default::default() }
+}
+
 pub fn mac(node: usize) -> Mac {
     Mac::local(node as u32 + 1)
 }
@@ -88,9 +88,9 @@ pub struct World {
     pub now: Instant,
     pub hosts: [Host; 2],
     pub nics: [Nic; 2],
-    /// Node n's line out, then from the bridge to node 1-n.
-    pub cables: [Cable; 2],
-    pub bridge: Option<(Bridge, [Cable; 2])>,
+    /// From node 0 and node 1; with a bridge also from it to node 0 and node 1.
+    pub cables: Vec<Cable>,
+    pub bridge: Option<Bridge>,
     pub sockets: [SocketId; 2],
     /// What each node sends.
     pub to_send: [Bytes; 2],
@@ -102,38 +102,37 @@ pub struct World {
 impl World {
     pub fn new(plan: &Plan, data: [Bytes; 2]) -> Self {
         let mut hosts = [0, 1].map(|node| {
-            let mut config = tcp::Config::new(mac(node), ip(node));
-            config.ack_delay = plan.ack_delay;
-            config.receive_buffer = plan.buffers;
-            config.send_buffer = plan.buffers;
-            Host::new(config)
+            Host::new(tcp::Config {
+                ack_delay: plan.ack_delay,
+                receive_buffer: plan.buffers,
+                send_buffer: plan.buffers,
+                ..tcp::Config::new(mac(node), ip(node))
+            })
         });
         hosts[0].add_neighbour(mac(1), ip(1));
         hosts[1].add_neighbour(mac(0), ip(0));
         let listening = hosts[1].listen(PORT, PRIORITY);
         let connecting = hosts[0].connect(SocketAddrV4::new(ip(1), PORT), PRIORITY);
         let nics = [0, 1].map(|node| {
-            let mut port = port::Config::new(plan.rate);
-            port.gates = plan.gates.clone();
             Nic::new(nic::Config {
                 mac: mac(node),
-                port,
+                port: port::Config { gates: plan.gates.clone(), ..port::Config::new(plan.rate) },
                 tx_delay: plan.nic_delay,
                 rx_delay: plan.nic_delay,
                 tx_ring: plan.tx_ring,
                 tagging: plan.tagging,
             })
         });
-        // The faults lie on the nodes' own lines.
-        let last = cable::Config { propagation: Duration::from_ns(50), ..Default::default() };
+        let mut cables: Vec<_> = plan.cables.clone().map(Cable::new).into();
+        if plan.bridge.is_some() {
+            cables.extend([0, 1].map(|_| Cable::new(faultless())));
+        }
         Self {
             now: Instant::ZERO,
             hosts,
             nics,
-            cables: plan.cables.clone().map(Cable::new),
-            bridge: plan.bridge.clone().map(|config| {
-                (Bridge::new(config), [Cable::new(last.clone()), Cable::new(last.clone())])
-            }),
+            cables,
+            bridge: plan.bridge.clone().map(Bridge::new),
             sockets: [connecting, listening],
             to_send: data,
             sent: [0; 2],
@@ -181,54 +180,41 @@ impl World {
         let mut wakes = vec![self.poll_bridge()];
         for node in 0..2 {
             wakes.push(self.poll_cable(node));
-            wakes.push(self.poll_last(node));
+            if self.bridge.is_some() {
+                wakes.push(self.poll_cable(2 + node));
+            }
             wakes.push(self.poll_nic(node));
             wakes.push(self.poll_host(node));
         }
         wakes.into_iter().flatten().min()
     }
 
-    fn poll_cable(&mut self, node: usize) -> Option<Instant> {
+    fn poll_cable(&mut self, number: usize) -> Option<Instant> {
         loop {
-            match self.cables[node].poll(self.now) {
+            match self.cables[number].poll(self.now) {
                 cable::Output::Timeout(at) => return at,
-                cable::Output::Deliver(transmission) => self.carried(node, transmission),
-            }
-        }
-    }
-
-    fn carried(&mut self, node: usize, transmission: Transmission) {
-        self.moved += 1;
-        match &mut self.bridge {
-            Some((bridge, _)) => {
-                bridge.handle(self.now, bridge::Input::Frame { port: node, transmission });
-            }
-            None => self.nics[1 - node].handle(self.now, nic::Input::FromLine(transmission)),
-        }
-    }
-
-    fn poll_bridge(&mut self) -> Option<Instant> {
-        let (bridge, cables) = self.bridge.as_mut()?;
-        loop {
-            match bridge.poll(self.now) {
-                bridge::Output::Timeout(at) => return at,
-                bridge::Output::Transmit { port, transmission } => {
+                cable::Output::Deliver(transmission) => {
                     self.moved += 1;
-                    cables[port].handle(self.now, cable::Input::Transmission(transmission));
+                    if let (Some(bridge), port @ 0..2) = (&mut self.bridge, number) {
+                        bridge.handle(self.now, bridge::Input::Frame { port, transmission });
+                    } else {
+                        let node = if number < 2 { 1 - number } else { number - 2 };
+                        self.nics[node].handle(self.now, nic::Input::FromLine(transmission));
+                    }
                 }
             }
         }
     }
 
-    /// The cable from the bridge to a node.
-    fn poll_last(&mut self, node: usize) -> Option<Instant> {
-        let (_, cables) = self.bridge.as_mut()?;
+    fn poll_bridge(&mut self) -> Option<Instant> {
+        let bridge = self.bridge.as_mut()?;
         loop {
-            match cables[node].poll(self.now) {
-                cable::Output::Timeout(at) => return at,
-                cable::Output::Deliver(transmission) => {
+            match bridge.poll(self.now) {
+                bridge::Output::Timeout(at) => return at,
+                bridge::Output::Transmit { port, transmission } => {
                     self.moved += 1;
-                    self.nics[node].handle(self.now, nic::Input::FromLine(transmission));
+                    let cable = &mut self.cables[2 + port];
+                    cable.handle(self.now, cable::Input::Transmission(transmission));
                 }
             }
         }
@@ -238,7 +224,11 @@ impl World {
         loop {
             match self.nics[node].poll(self.now) {
                 nic::Output::Timeout(at) => return at,
-                nic::Output::ToHost(frame) => self.received(node, frame),
+                nic::Output::ToHost(frame) => {
+                    self.moved += 1;
+                    assert_eq!(frame.latency.until(), self.now);
+                    self.hosts[node].handle(self.now, tcp::Input::Frame(frame));
+                }
                 nic::Output::Transmit(transmission) => {
                     self.moved += 1;
                     let (start, end) = (transmission.start.as_ps(), transmission.end.as_ps());
@@ -248,12 +238,6 @@ impl World {
                 }
             }
         }
-    }
-
-    fn received(&mut self, node: usize, frame: Frame) {
-        self.moved += 1;
-        assert_eq!(frame.latency.until(), self.now);
-        self.hosts[node].handle(self.now, tcp::Input::Frame(frame));
     }
 
     fn poll_host(&mut self, node: usize) -> Option<Instant> {

@@ -1,18 +1,7 @@
 //! Policies of aggregation, the rate limit, and turns, in whole simulations.
 
 use crate::simulation::worlds::*;
-use sim::drive::{DriveConfig, Timing};
-use sim::ethernet::{Rate, bridge};
-use sim::measure::{Observer, Point};
-use sim::network::NetworkConfig;
-use sim::workload::{Fio, Rw, Workload};
-use sim::world::{Attached, Report, SwitchConfig};
-use sim::{Config, World};
-use std::cell::RefCell;
-use std::rc::Rc;
-use switch::aggregate::Policy;
 use wire::frame::FrameReport;
-use wire::{Duration, Instant};
 
 #[derive(Default)]
 struct Counted {
@@ -43,10 +32,10 @@ impl Observer for Segments {
 fn busy(change: impl Fn(&mut SwitchConfig)) -> Config {
     let network = bridged(vec![station(Rate::G1); 3], 1, bridge::Mode::StoreAndForward, None);
     let ports = (0..2).map(|n| (tcp([0, n + 1]), drive(n, Timing::NULL))).collect();
-    let mut host = host(Workload::Fio(fio(Rw::RandRw, 4096, 8)), ports);
-    let Attached::Switch(switch) = &mut host.attached else { unreachable!("a switch") };
-    change(switch);
-    config(vec![host], network)
+    let host = host(Workload::Fio(fio(Rw::RandRw, 4096, 8)), ports);
+    let mut config = config(vec![host], network);
+    change(switch(&mut config));
+    config
 }
 
 /// Runs it, and says when a TLP was first seen to wait for nothing.
@@ -145,11 +134,11 @@ impl Observer for Turns {
 fn behind_a_rate_limit_links_take_turns_as_those_of_live_nodes() {
     let drive = |number| DriveConfig { reads_in_flight: 64, ..drive(number, Timing::NULL) };
     let writes = Fio { numjobs: 2, ..fio(Rw::Write, 64 << 10, 4) };
-    let mut plan = host(Workload::Fio(writes), vec![(pipe(), drive(0)), (pipe(), drive(1))]);
-    let Attached::Switch(switch) = &mut plan.attached else { unreachable!("a switch") };
-    switch.rate_limit = Some("100M".parse().unwrap());
+    let host = host(Workload::Fio(writes), vec![(pipe(), drive(0)), (pipe(), drive(1))]);
+    let mut plan = config(vec![host], NetworkConfig::default());
+    switch(&mut plan).rate_limit = Some("100M".parse().unwrap());
     let turns = Turns::default();
-    let mut world = World::new(&config(vec![plan], NetworkConfig::default())).unwrap();
+    let mut world = World::new(&plan).unwrap();
     world.observe(Box::new(turns.clone()));
     check(&world.run().unwrap());
     let turns = turns.0.take();

@@ -1,36 +1,26 @@
 //! A switch behind a switch.
 
 use crate::simulation::worlds::*;
-use sim::drive::Timing;
-use sim::ethernet::{Rate, bridge};
-use sim::measure::Point;
-use sim::network::NetworkConfig;
-use sim::workload::{Rw, Workload};
-use sim::world::{Attached, LowerConfig, Outage, SwitchConfig};
-use sim::{Config, World};
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use wire::{Bdf, Duration, Instant};
+use sim::world::LowerConfig;
 
 /// A drive at the first switch, and two at a second one.
 fn cascade(workload: Workload) -> Config {
-    let mut upper = host(workload.clone(), vec![(pipe(), drive(0, Timing::NULL))]);
+    let upper = host(workload.clone(), vec![(pipe(), drive(0, Timing::NULL))]);
     let ports = (1..3).map(|number| (pipe(), drive(number, Timing::NULL))).collect();
     let Attached::Switch(lower) = host(workload, ports).attached else { unreachable!("a switch") };
-    let Attached::Switch(switch) = &mut upper.attached else { unreachable!("a switch") };
-    let link = switch.ports[0].link;
-    switch.switches.push(LowerConfig { transport: pipe(), link, switch: lower });
-    config(vec![upper], NetworkConfig::default())
+    let mut config = config(vec![upper], NetworkConfig::default());
+    let link = switch(&mut config).ports[0].link;
+    let lower = LowerConfig { transport: pipe(), link, switch: lower };
+    switch(&mut config).switches.push(lower);
+    config
 }
 
 #[test]
 fn a_host_reads_and_writes_through_two_switches() {
     let plan = cascade(Workload::Fio(fio(Rw::RandRw, 4096, 8)));
-    let report = run(&plan);
-    check(&report);
+    let (report, _) = twice(&plan);
     assert!(report.hosts[0].verified > 0);
     assert_eq!(report.hosts[0].drive_bytes.len(), 3);
-    assert_eq!(run(&plan).digest, report.digest, "the same plan, the same digest");
     let striped = fio(Rw::RandRead, 12 << 10, 1);
     let striped = sim::workload::Fio { stripe: 4096, ..striped };
     let mut world = World::new(&cascade(Workload::Fio(striped))).expect("a valid plan");
@@ -38,7 +28,7 @@ fn a_host_reads_and_writes_through_two_switches() {
     check(&report);
     let bytes = &report.hosts[0].drive_bytes;
     assert!(bytes.iter().all(|one| *one == bytes[0] && *one > 0), "{bytes:?}");
-    assert!(world.errors().iter().all(|errors| *errors == pcie::Errors::default()));
+    check_errors(&world);
 }
 
 #[test]
@@ -57,13 +47,9 @@ fn a_hot_reset_of_the_upper_port_resets_what_is_below_the_lower() {
     let gap = Duration::from_ms(100);
     let workload = Workload::ConfigReads { count: 5, gap };
     let (mut world, turns) = watched(&cascade(workload));
-    while world.report().hosts[0].latency.count() == 0 {
-        assert!(!world.run_instant().expect("it boots"));
-    }
+    run_to(&mut world, |host| host.latency.count() > 0);
     assert_eq!(turns.0.take().links.len(), 8, "four links, two ends each");
-    let seen = Rc::new(Cell::new([[0; 3]; 2]));
-    let result = seen.clone();
-    world.run_program(0, move |bus| async move {
+    let ([before, after], _) = run_program(&mut world, |bus| async move {
         let mut commands = [[0; 3]; 2];
         for (command, drive) in commands[0].iter_mut().zip(DRIVES) {
             *command = bus.config_read(drive, COMMAND, 2).await;
@@ -77,10 +63,8 @@ fn a_hot_reset_of_the_upper_port_resets_what_is_below_the_lower() {
         for (command, drive) in commands[1].iter_mut().zip(DRIVES) {
             *command = bus.config_read(drive, COMMAND, 2).await;
         }
-        result.set(commands);
+        commands
     });
-    world.run().expect("it ends");
-    let [before, after] = seen.get();
     let enabled = |command: u32| command != 0xffff && command & 6 == 6;
     assert!(before.iter().all(|command| enabled(*command)), "{before:x?}");
     assert_eq!(after, [before[0], 0, 0], "of the drives behind the second switch alone");
@@ -90,8 +74,7 @@ fn a_hot_reset_of_the_upper_port_resets_what_is_below_the_lower() {
 #[test]
 fn switches_of_a_cascade_have_ports() {
     let mut plan = cascade(Workload::ConfigReads { count: 1, gap: Duration::ZERO });
-    let Attached::Switch(switch) = &mut plan.hosts[0].attached else { unreachable!("a switch") };
-    switch.switches[0].switch = SwitchConfig::new(256, Vec::new());
+    switch(&mut plan).switches[0].switch = SwitchConfig::new(256, Vec::new());
     let error = World::new(&plan).err().expect("no ports").to_string();
     assert_eq!(error, "host 0: a switch has 1 to 32 ports");
 }
@@ -102,27 +85,24 @@ fn a_lower_link_that_is_lost_comes_back_by_itself() {
     const BEHIND: Bdf = Bdf::new(10, 0, 0);
     let gap = Duration::from_ms(100);
     let mut plan = cascade(Workload::ConfigReads { count: 25, gap });
-    let Attached::Switch(switch) = &mut plan.hosts[0].attached else { unreachable!("a switch") };
-    switch.switches[0].transport = tcp([0, 1]);
-    switch.switches[0].switch.ports[0].transport = tcp([1, 2]);
+    let lower = &mut switch(&mut plan).switches[0];
+    lower.transport = tcp([0, 1]);
+    lower.switch.ports[0].transport = tcp([1, 2]);
     plan.network = bridged(vec![station(Rate::G1); 3], 1, bridge::Mode::StoreAndForward, None);
-    let ms = |ms| Instant::ZERO + Duration::from_ms(ms);
     plan.outages = vec![Outage { station: 1, from: ms(100), until: Some(ms(200)) }];
     let error = World::new(&plan).err().expect("a switch node").to_string();
     assert_eq!(error, "outage 0: its station is a device node's");
     plan.outages[0].station = 2;
     let (mut world, turns) = watched(&plan);
-    let seen = Rc::new(RefCell::new(Vec::new()));
-    let result = seen.clone();
-    world.run_program(0, move |bus| async move {
+    let (seen, _) = run_program(&mut world, |bus| async move {
+        let mut gone = Vec::new();
         for pause in [80, 40, 1_500] {
             bus.sleep(Duration::from_ms(pause)).await;
-            let gone = bus.config_read(BEHIND, 0, 4).await == u32::MAX;
-            result.borrow_mut().push(gone);
+            gone.push(bus.config_read(BEHIND, 0, 4).await == u32::MAX);
         }
+        gone
     });
-    world.run().expect("it ends");
-    assert_eq!(seen.take(), [false, true, false], "gone, and back");
+    assert_eq!(seen, [false, true, false], "gone, and back");
     let lower = |(_, point, _): &&(_, Point, bool)| *point == Point::TunnelHost(2);
     let host = turns.0.take().links;
     assert_eq!(host.iter().filter(lower).count(), 3, "up, down, up: {host:?}");

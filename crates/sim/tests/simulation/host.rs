@@ -2,14 +2,8 @@
 //! below, interrupt wires reach software. Packets with an ECRC.
 
 use crate::simulation::worlds::*;
-use sim::ethernet::Rate;
-use sim::measure::{Observer, Point};
-use sim::workload::{Rw, Workload};
-use sim::{Config, World};
-use std::cell::Cell;
-use std::rc::Rc;
+use pcie::Bus;
 use wire::tlp::Tlp;
-use wire::{Bdf, Duration, Instant};
 
 const ROOT_PORT: Bdf = Bdf::new(0, 1, 0);
 const COMMAND: u16 = 0x04;
@@ -22,18 +16,14 @@ const SECONDARY_BUS_RESET: u32 = 1 << 6;
 fn slow(like: fn(Workload) -> Config) -> World {
     let gap = Duration::from_ms(100);
     let mut world = World::new(&like(Workload::ConfigReads { count: 10, gap })).expect("valid");
-    while world.report().hosts[0].latency.count() == 0 {
-        assert!(!world.run_instant().expect("it boots"));
-    }
+    run_to(&mut world, |host| host.latency.count() > 0);
     world
 }
 
 /// Resets the root port's bus, gives bridges their `buses` again, and reads the
 /// drive's command register before and after.
 fn around_a_reset(mut world: World, drive: Bdf, buses: &'static [(Bdf, u32)]) -> [u32; 2] {
-    let seen = Rc::new(Cell::new([0; 2]));
-    let result = seen.clone();
-    world.run_program(0, move |bus| async move {
+    let program = move |bus: Bus| async move {
         let before = bus.config_read(drive, COMMAND, 2).await;
         bus.config_write(ROOT_PORT, BRIDGE_CONTROL, 2, SECONDARY_BUS_RESET).await;
         bus.sleep(Duration::from_ms(2)).await;
@@ -41,10 +31,9 @@ fn around_a_reset(mut world: World, drive: Bdf, buses: &'static [(Bdf, u32)]) ->
         for (bridge, buses) in buses {
             bus.config_write(*bridge, BUS_NUMBERS, 4, *buses).await;
         }
-        result.set([before, bus.config_read(drive, COMMAND, 2).await]);
-    });
-    world.run().expect("it ends");
-    seen.get()
+        [before, bus.config_read(drive, COMMAND, 2).await]
+    };
+    run_program(&mut world, program).0
 }
 
 #[test]
@@ -67,12 +56,8 @@ fn interrupt_wires_reach_software() {
         let plan = Config::nvme_tsn_direct(Workload::Fio(fio(Rw::RandRw, 4096, depth)));
         let usual = run(&plan).hosts[0].commands;
         let mut world = World::new(&plan).expect("a valid plan");
-        while world.report().hosts[0].commands == 0 {
-            assert!(!world.run_instant().expect("it boots"));
-        }
-        let over = Rc::new(Cell::new(false));
-        let result = over.clone();
-        world.run_program(0, move |bus| async move {
+        run_to(&mut world, |host| host.commands > 0);
+        let ((), report) = run_program(&mut world, move |bus| async move {
             // Capabilities: MSI-X is number 0x11.
             let mut at = bus.config_read(drive, 0x34, 1).await as u16;
             while bus.config_read(drive, at, 1).await != 0x11 {
@@ -81,13 +66,10 @@ fn interrupt_wires_reach_software() {
             bus.config_write(drive, at + 2, 2, 0).await;
             let command = bus.config_read(drive, COMMAND, 2).await;
             bus.config_write(drive, COMMAND, 2, command & !INTX_DISABLE).await;
-            result.set(true);
         });
-        let report = world.run().expect("it ends");
-        assert!(over.get());
         check(&report);
         assert_eq!(report.hosts[0].commands, usual);
-        assert!(world.errors().iter().all(|errors| *errors == pcie::Errors::default()));
+        check_errors(&world);
     }
 }
 
@@ -112,14 +94,12 @@ fn a_host_that_wants_it_has_an_ecrc_on_every_packet() {
             let mut plan = like(Workload::Fio(fio(Rw::Read, 4096, 1)));
             plan.hosts[0].root.ecrc = ecrc;
             let mut world = World::new(&plan).expect("a valid plan");
-            while world.report().hosts[0].commands == 0 {
-                assert!(!world.run_instant().expect("it boots"));
-            }
+            run_to(&mut world, |host| host.commands > 0);
             let seen = Guarded::default();
             world.observe(Box::new(seen.clone()));
             let report = world.run().expect("it ends");
             check(&report);
-            assert!(world.errors().iter().all(|errors| *errors == pcie::Errors::default()));
+            check_errors(&world);
             assert_eq!(seen.0.get()[usize::from(!ecrc)], 0, "{ecrc}");
             assert!(seen.0.get()[usize::from(ecrc)] > 100);
             report.links.iter().find(|link| link.name.ends_with("root port up")).unwrap().load

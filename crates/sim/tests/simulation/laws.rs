@@ -1,12 +1,6 @@
 //! What no network may break: latency, utilisation, Little's law.
 
 use crate::simulation::worlds::*;
-use sim::drive::Timing;
-use sim::ethernet::Rate;
-use sim::workload::{Fio, Rw, Workload};
-use sim::world::Attached;
-use sim::{Config, World};
-use wire::{Duration, Instant};
 
 #[test]
 fn a_configuration_read_takes_its_way() {
@@ -89,8 +83,7 @@ fn the_null_drive_leaves_the_way_alone() {
         drive.timing = Timing::NULL;
     }
     let null = run(&config).hosts[0].root_port.summary().mean_ns;
-    // The write buffer's 4.0 us and 0.46 us; what meets on the wire differs by
-    // a DLLP.
+    // The write buffer's 4.0 us and 0.46 us; what meets on the wire differs by a DLLP.
     assert!((brief - null).abs_diff(4_460) <= 10, "{brief} {null}");
 }
 
@@ -102,8 +95,7 @@ fn a_drive_has_its_namespaces_apart() {
     drive.more = vec![1 << 20, 2 << 20];
     let mut digests = Vec::new();
     for nsid in 1..=3 {
-        let Workload::Fio(work) = &mut config.hosts[0].workload else { panic!("fio's words") };
-        work.nsid = nsid;
+        jobs(&mut config).nsid = nsid;
         let report = run(&config);
         check(&report);
         assert!(report.hosts[0].verified > 0);
@@ -111,8 +103,7 @@ fn a_drive_has_its_namespaces_apart() {
     }
     digests.dedup();
     assert_eq!(digests.len(), 3, "each has contents of its own");
-    let Workload::Fio(work) = &mut config.hosts[0].workload else { panic!("fio's words") };
-    work.nsid = 4;
+    jobs(&mut config).nsid = 4;
     let error = World::new(&config).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("host 0") && error.contains("namespace"), "{error}");
 }

@@ -2,10 +2,7 @@
 
 use crate::simulation::worlds::*;
 use sim::kernel::{LimitReached, Limits};
-use sim::workload::{BootError, Fio, Rw, Workload};
-use sim::world::{Attached, Error};
-use sim::{Config, World};
-use wire::{Duration, Instant};
+use sim::workload::BootError;
 
 fn small() -> Config {
     Config::nvme_tsn_direct(Workload::Fio(fio(Rw::Read, 4096, 2)))
@@ -77,11 +74,11 @@ fn plans_that_contradict_themselves() {
 
 #[test]
 fn a_cut_cable_ends_in_an_error_and_not_in_silence() {
-    let mut plan = Config::nvme_tsn_tcp(small().hosts[0].workload.clone(), sim::ethernet::Rate::G1);
+    let mut plan = Config::nvme_tsn_tcp(small().hosts[0].workload.clone(), Rate::G1);
     for faults in &mut plan.network.cables[0].faults {
         faults.cuts = vec![(Instant::ZERO, Instant::from_ns(u64::MAX / 2000))];
     }
-    plan.limits.time = Instant::ZERO + Duration::from_ms(500);
+    plan.limits.time = ms(500);
     assert!(matches!(error(&plan), Error::Limit(LimitReached::Time { .. })));
 }
 
@@ -89,14 +86,14 @@ fn a_cut_cable_ends_in_an_error_and_not_in_silence() {
 /// ends say so, commands fail, nothing panics; what has still to be done runs
 /// into the limit, which names the drive.
 #[test]
-fn a_link_lost_for_good_is_told() {
+fn a_link_lost_for_good_is_reported() {
     let plan = |runtime: u64| {
         let work = Fio { runtime: Some(Duration::from_ms(runtime)), ..fio(Rw::RandRw, 4096, 8) };
-        let mut plan = Config::nvme_tsn_tcp(Workload::Fio(work), sim::ethernet::Rate::G1);
+        let mut plan = Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G1);
         for faults in &mut plan.network.cables[0].faults {
             faults.cuts = vec![(Instant::from_ns(8_000_000), Instant::from_ns(5_000_000_000))];
         }
-        plan.limits.time = Instant::ZERO + Duration::from_ms(1_500);
+        plan.limits.time = ms(1_500);
         plan
     };
     let (mut world, seen) = watched(&plan(1_000));

@@ -1,13 +1,7 @@
 //! Device nodes that go from one host to another while they run.
 
 use crate::simulation::worlds::*;
-use sim::drive::Timing;
-use sim::ethernet::{Rate, bridge};
-use sim::measure::Point;
-use sim::workload::{Fio, Rw, Workload};
-use sim::world::{Attached, Move, Outage};
-use sim::{Config, World};
-use wire::{Duration, Instant};
+use sim::world::Move;
 
 /// Two hosts and two drives. The first host works on both, until one of them
 /// goes to the second host.
@@ -22,7 +16,7 @@ fn plan(first: Rw, second: Rw) -> Config {
     let ports = vec![(tcp([0, 2]), drive(0, flash)), (tcp([0, 3]), drive(1, flash))];
     let one = host(work(first, 2, runtime), ports);
     let two = host(work(second, 1, None), vec![(tcp([1, 2]), drive(0, flash))]);
-    let at = Instant::ZERO + Duration::from_ms(6);
+    let at = ms(6);
     let moves = vec![Move { at, from: [0, 0], to: [1, 0] }];
     Config { moves, ..config(vec![one, two], network) }
 }
@@ -56,14 +50,10 @@ fn a_drive_goes_to_another_host_with_what_it_holds() {
 fn what_a_volatile_drive_lost_is_not_passed_on() {
     for (runtime, moved, off) in [(12, 6, 7), (3, 12, 6)] {
         let mut config = plan(Rw::RandWrite, Rw::Read);
-        config.moves[0].at = Instant::ZERO + Duration::from_ms(moved);
-        let from = Instant::ZERO + Duration::from_ms(off);
-        config.outages =
-            vec![Outage { station: 2, from, until: Some(from + Duration::from_ms(1)) }];
-        let Workload::Fio(work) = &mut config.hosts[0].workload else { panic!("fio's words") };
-        work.runtime = Some(Duration::from_ms(runtime));
-        let Attached::Switch(switch) = &mut config.hosts[0].attached else { panic!("a switch") };
-        switch.ports[0].drive.volatile = true;
+        config.moves[0].at = ms(moved);
+        config.outages = vec![Outage { station: 2, from: ms(off), until: Some(ms(off + 1)) }];
+        jobs(&mut config).runtime = Some(Duration::from_ms(runtime));
+        switch(&mut config).ports[0].drive.volatile = true;
         let report = run(&config);
         let [one, two] = &report.hosts[..] else { panic!("two hosts") };
         assert!(one.drive_bytes[0] > 0, "something was lost");
@@ -74,9 +64,9 @@ fn what_a_volatile_drive_lost_is_not_passed_on() {
 #[test]
 fn a_drive_that_does_not_go_is_not_had() {
     let mut config = plan(Rw::Read, Rw::Read);
-    config.moves[0].at = Instant::ZERO + Duration::from_ms(100_000);
+    config.moves[0].at = ms(100_000);
     let mut world = World::new(&config).unwrap();
-    let done = world.run_until(Instant::ZERO + Duration::from_ms(1_500)).unwrap();
+    let done = world.run_until(ms(1_500)).unwrap();
     assert!(!done, "the second host waits for its drive");
     let report = world.report();
     assert_eq!(report.hosts[1].commands, 0);

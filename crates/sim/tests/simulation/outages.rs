@@ -3,17 +3,7 @@
 
 use crate::simulation::worlds::*;
 use proptest::prelude::*;
-use sim::drive::Timing;
-use sim::ethernet::{Rate, bridge};
-use sim::measure::{CommandRecord, Op, Point};
-use sim::workload::{self, Fio, Operation, Replay, Rw, Workload};
-use sim::world::{Attached, Error, Outage, Report};
-use sim::{Config, World};
-use wire::{Duration, Instant};
-
-fn ms(ms: u64) -> Instant {
-    Instant::ZERO + Duration::from_ms(ms)
-}
+use sim::workload::{self, Operation, Replay};
 
 fn outage(from: u64, until: Option<u64>) -> Outage {
     Outage { station: 1, from: ms(from), until: until.map(ms) }
@@ -55,8 +45,7 @@ fn after(happened: &Happened, at: u64) -> usize {
     happened.commands.iter().filter(|record| record.since > ms(at)).count()
 }
 
-/// Back before anybody missed it: its new TCP stack knows nothing of the
-/// connection and resets it.
+/// Back before anybody missed it: its new TCP stack knows nothing of the connection and resets it.
 #[test]
 fn a_node_that_restarts_is_found_again() {
     let (report, happened) = checked(&with(lasting(280), vec![outage(10, Some(40))]));
@@ -74,8 +63,7 @@ fn a_node_that_restarts_is_found_again() {
 /// is gone, and nobody takes what is there for it.
 fn volatile(workload: Workload, outages: Vec<Outage>) -> Config {
     let mut config = with(workload, outages);
-    let Attached::Switch(switch) = &mut config.hosts[0].attached else { panic!("brief over TCP") };
-    switch.ports[0].drive.volatile = true;
+    switch(&mut config).ports[0].drive.volatile = true;
     config
 }
 
@@ -189,8 +177,7 @@ fn a_replay_goes_on_and_counts_what_failed() {
     assert_eq!(lossy.hosts[0].commands + lost, 900);
 }
 
-/// Reads of nobody's configuration space bring all ones, at once or after the
-/// completion timeout.
+/// Reads of nobody's configuration space bring all ones, at once or after the completion timeout.
 #[test]
 fn configuration_reads_say_that_nobody_is_there() {
     let reads = Workload::ConfigReads { count: 40, gap: Duration::from_ms(10) };

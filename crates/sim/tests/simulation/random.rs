@@ -2,11 +2,7 @@
 
 use crate::simulation::worlds::*;
 use proptest::prelude::*;
-use sim::Config;
-use sim::drive::Timing;
-use sim::ethernet::{Rate, bridge};
-use sim::workload::{CompletionMode, Fio, Rw, Workload};
-use wire::Duration;
+use sim::workload::CompletionMode;
 
 fn rate() -> impl Strategy<Value = Rate> {
     prop::sample::select(vec![Rate::M100, Rate::G1, Rate::G2_5, Rate::G10, Rate::G100])
@@ -89,9 +85,6 @@ proptest! {
 
     #[test]
     fn every_plan_holds(plan in plan()) {
-        let report = run(&plan);
-        check(&report);
-        prop_assert!(report.hosts[0].latency.count() > 0);
-        prop_assert_eq!(run(&plan).digest, report.digest);
+        prop_assert!(twice(&plan).0.hosts[0].latency.count() > 0);
     }
 }

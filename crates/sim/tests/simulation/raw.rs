@@ -1,14 +1,6 @@
 //! Links over raw Ethernet.
 
 use crate::simulation::worlds::*;
-use sim::drive::Timing;
-use sim::ethernet::cable::Faults;
-use sim::ethernet::{Rate, bridge};
-use sim::measure::Stage;
-use sim::workload::{Rw, Workload};
-use sim::world::Outage;
-use sim::{Config, World};
-use wire::{Duration, Instant};
 
 fn plan(rw: Rw, rate: Rate, congestion: &str) -> Config {
     let stations = vec![station(rate); 2];
@@ -21,13 +13,9 @@ fn plan(rw: Rw, rate: Rate, congestion: &str) -> Config {
 fn reads_and_writes_pass() {
     for rw in [Rw::RandRead, Rw::RandWrite] {
         for congestion in ["none", "swift", "swift=40us", "rate=5G"] {
-            let plan = plan(rw, Rate::G10, congestion);
-            let mut world = World::new(&plan).expect("a valid plan");
-            let report = world.run().expect("it ends");
-            check(&report);
+            let (report, world) = twice(&plan(rw, Rate::G10, congestion));
             assert_eq!(world.retransmitted(), 0, "{congestion}: nothing was lost");
             assert_eq!(report.hosts[0].breakdown.get(Stage::Tcp), Duration::ZERO);
-            assert_eq!(run(&plan).digest, report.digest);
         }
     }
 }
@@ -58,17 +46,13 @@ fn what_the_network_loses_is_sent_again() {
             corruption: PERCENT,
             delay: PERCENT,
             delay_up_to: Duration::from_us(30),
-            cuts: vec![(Instant::from_ns(3_000_000), Instant::from_ns(5_000_000))],
+            cuts: vec![(ms(3), ms(5))],
         };
         spoil(&mut plan.network, faults);
-        let Workload::Fio(fio) = &mut plan.hosts[0].workload else { unreachable!("set above") };
-        fio.runtime = Some(Duration::from_ms(6));
-        let mut world = World::new(&plan).expect("a valid plan");
-        let report = world.run().expect("it ends");
-        check(&report);
+        jobs(&mut plan).runtime = Some(Duration::from_ms(6));
+        let (report, world) = twice(&plan);
         assert!(world.retransmitted() > 20, "{}", world.retransmitted());
         assert!(report.hosts[0].breakdown.get(Stage::Carrier) > Duration::ZERO);
-        assert_eq!(run(&plan).digest, report.digest);
     }
 }
 
@@ -76,13 +60,9 @@ fn what_the_network_loses_is_sent_again() {
 #[test]
 fn links_of_one_station_are_told_apart() {
     let stations = vec![station(Rate::G10); 3];
-    let far = [1, 1, 2];
-    let ports = far
-        .iter()
-        .enumerate()
-        .map(|(number, station)| (raw([0, *station], "swift=50us"), drive(number, Timing::NULL)));
-    let mut work = fio(Rw::RandRw, 4096, 4);
-    work.stripe = 4096;
+    let ports = [1, 1, 2].into_iter().enumerate();
+    let ports = ports.map(|(n, at)| (raw([0, at], "swift=50us"), drive(n, Timing::NULL)));
+    let work = Fio { stripe: 4096, ..fio(Rw::RandRw, 4096, 4) };
     let host = host(Workload::Fio(work), ports.collect());
     let network = bridged(stations, 2, bridge::Mode::CutThrough, None);
     let report = run(&config(vec![host], network));
@@ -94,27 +74,23 @@ fn links_of_one_station_are_told_apart() {
 /// Frames of the tunnel behind gates, with traffic of others around.
 #[test]
 fn gates_hold_for_raw_frames() {
-    let plan = |gates| {
-        let stations = vec![station(Rate::G1); 2];
-        let port = (raw([0, 1], "none"), drive(0, Timing::NULL));
-        let host = host(Workload::Fio(fio(Rw::Read, 4096, 1)), vec![port]);
-        config(vec![host], bridged(stations, 1, bridge::Mode::StoreAndForward, gates))
-    };
-    let open = run(&plan(None));
-    let gated = run(&plan(Some(gates(Duration::from_us(200), Duration::from_us(500)))));
+    let mut plan = plan(Rw::Read, Rate::G1, "none");
+    jobs(&mut plan).iodepth = 1;
+    let open = run(&plan);
+    let ports = plan.network.bridges[0].ports.iter_mut();
+    let gates = gates(Duration::from_us(200), Duration::from_us(500));
+    ports.for_each(|port| port.gates = Some(gates.clone()));
+    let gated = run(&plan);
     [&open, &gated].into_iter().for_each(check);
     assert_eq!(open.hosts[0].breakdown.get(Stage::GateWait), Duration::ZERO);
     assert!(gated.hosts[0].breakdown.get(Stage::GateWait) > Duration::ZERO);
 }
 
-/// A rate limit at the nodes is what the wire carries, headers and gaps
-/// counted.
+/// A rate limit at the nodes is what the wire carries, headers and gaps counted.
 #[test]
 fn a_rate_limit_holds_on_the_wire() {
     let mut plan = plan(Rw::Read, Rate::G10, "rate=2G");
-    let Workload::Fio(fio) = &mut plan.hosts[0].workload else { unreachable!("set above") };
-    fio.bs = 64 << 10;
-    fio.size = 2 << 20;
+    (jobs(&mut plan).bs, jobs(&mut plan).size) = (64 << 10, 2 << 20);
     let report = run(&plan);
     check(&report);
     let up = report.links.iter().find(|link| link.name == "station 1 to bridge 0 port 1");
@@ -129,14 +105,9 @@ fn a_rate_limit_holds_on_the_wire() {
 #[test]
 fn a_node_that_was_away_comes_back() {
     let mut plan = plan(Rw::RandRead, Rate::G10, "swift=60us");
-    let Workload::Fio(fio) = &mut plan.hosts[0].workload else { unreachable!("set above") };
-    fio.runtime = Some(Duration::from_ms(300));
-    fio.iodepth = 1;
-    plan.outages = vec![Outage {
-        station: 1,
-        from: Instant::from_ns(20_000_000),
-        until: Some(Instant::from_ns(40_000_000)),
-    }];
+    let work = jobs(&mut plan);
+    (work.runtime, work.iodepth) = (Some(Duration::from_ms(300)), 1);
+    plan.outages = vec![Outage { station: 1, from: ms(20), until: Some(ms(40)) }];
     let report = run(&plan);
     let host = &report.hosts[0];
     assert_eq!(host.mismatches, 0);

@@ -2,12 +2,7 @@
 
 use crate::simulation::worlds::*;
 use proptest::prelude::*;
-use sim::ethernet::Rate;
-use sim::measure::Op;
-use sim::workload::{BootError, IssueTiming, Operation, Replay, Workload};
-use sim::world::{Error, Report};
-use sim::{Config, World};
-use wire::{Duration, Instant};
+use sim::workload::{BootError, IssueTiming, Operation, Replay};
 
 fn operation(us: u64, queue: usize, op: Op, offset: u64, length: u64) -> Operation {
     Operation { at: Duration::from_us(us), drive: 0, queue, op, offset, length }
@@ -37,13 +32,6 @@ fn mixture() -> Vec<Operation> {
     all
 }
 
-fn twice(config: &Config) -> Report {
-    let report = run(config);
-    check(&report);
-    assert_eq!(run(config).digest, report.digest, "the same plan, the same digest");
-    report
-}
-
 #[test]
 fn every_kind_of_command_is_issued_at_its_time() {
     let all = mixture();
@@ -51,12 +39,11 @@ fn every_kind_of_command_is_issued_at_its_time() {
         Config::nvme_tsn_direct(replay(&all, IssueTiming::Recorded, &[16, 16])),
         Config::nvme_tsn_tcp(replay(&all, IssueTiming::Recorded, &[16, 16]), Rate::G1),
     ] {
-        let report = twice(&config);
+        let (report, _) = twice(&config);
         let host = &report.hosts[0];
         assert_eq!((host.commands, host.latency.count()), (all.len() as u64, all.len() as u64));
-        // Of 16 blocks that are read each round after its writes one was written
-        // twice at once; of as many at the end half are deallocated. The last
-        // round's are under way then.
+        // Of 16 blocks that are read each round after its writes one was written twice at once; of
+        // as many at the end half are deallocated. The last round's are under way then.
         assert!((8 * 15 + 7 * 7..=8 * 15 + 8 * 8).contains(&host.verified), "{}", host.verified);
         let mut records = recorded(&config).1.commands;
         records.sort_by_key(|record| (record.since, record.queue));
@@ -68,8 +55,7 @@ fn every_kind_of_command_is_issued_at_its_time() {
     }
 }
 
-/// One slot a queue: who finds it taken waits, and his time counts from when
-/// he came.
+/// One slot a queue: who finds it taken waits, and his time counts from when he came.
 #[test]
 fn a_full_queue_is_waited_for() {
     let all: Vec<_> = (0..10).map(|n| operation(n, 0, Op::Read, n * 4096, 4096)).collect();
@@ -81,7 +67,7 @@ fn a_full_queue_is_waited_for() {
         assert!(record.until >= free + Duration::from_us(90), "no two at once");
         free = record.until;
     }
-    let many = twice(&Config::nvme_tsn_direct(replay(&all, IssueTiming::Recorded, &[16])));
+    let (many, _) = twice(&Config::nvme_tsn_direct(replay(&all, IssueTiming::Recorded, &[16])));
     let longest = (records[9].until - records[9].since).as_ns();
     assert!(many.hosts[0].latency.summary().max_ns * 2 < longest, "they overlap");
 }
@@ -90,7 +76,7 @@ fn a_full_queue_is_waited_for() {
 fn asap_takes_no_notice_of_pauses() {
     let all = mixture();
     let span = |timing| {
-        let report = twice(&Config::nvme_tsn_tcp(replay(&all, timing, &[4, 4]), Rate::G1));
+        let (report, _) = twice(&Config::nvme_tsn_tcp(replay(&all, timing, &[4, 4]), Rate::G1));
         assert_eq!(report.hosts[0].commands, all.len() as u64);
         report.hosts[0].span
     };
@@ -98,8 +84,7 @@ fn asap_takes_no_notice_of_pauses() {
     assert!(span(IssueTiming::Asap) < Duration::from_us(5_000), "{}", span(IssueTiming::Asap));
 }
 
-/// Zeroes, data and zeroes again while a read is under way: what it brings is
-/// nobody's fault.
+/// Zeroes, data and zeroes again while a read is under way: what it brings is nobody's fault.
 #[test]
 fn what_changes_twice_while_it_is_read_is_not_compared() {
     let all = [
@@ -123,14 +108,14 @@ fn buffers_are_waited_for() {
         .collect();
     let mut config = Config::nvme_tsn_direct(replay(&all, IssueTiming::Asap, &[16]));
     config.hosts[0].root.memory = 1 << 20;
-    let report = twice(&config);
+    let (report, _) = twice(&config);
     assert_eq!(report.hosts[0].commands, 20);
-    let wide = twice(&Config::nvme_tsn_direct(replay(&all, IssueTiming::Asap, &[16])));
+    let (wide, _) = twice(&Config::nvme_tsn_direct(replay(&all, IssueTiming::Asap, &[16])));
     assert!(wide.hosts[0].span < report.hosts[0].span, "more memory, more at once");
 }
 
 #[test]
-fn what_does_not_fit_is_told() {
+fn what_does_not_fit_is_refused() {
     let whole = operation(0, 0, Op::Read, 0, 4096);
     for (operations, word) in [
         (vec![Operation { offset: 1 << 40, ..whole }], "end"),
@@ -174,7 +159,7 @@ proptest! {
         all.sort_by_key(|operation| operation.at);
         let timing = if asap { IssueTiming::Asap } else { IssueTiming::Recorded };
         let config = Config::nvme_tsn_direct(replay(&all, timing, &[depth; 3]));
-        let report = twice(&config);
+        let (report, _) = twice(&config);
         prop_assert_eq!(report.hosts[0].commands, all.len() as u64);
     }
 }

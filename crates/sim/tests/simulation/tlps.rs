@@ -1,13 +1,6 @@
 //! No TLP is lost, doubled or reordered against the rules of PCIe.
 
 use crate::simulation::worlds::*;
-use sim::ethernet::Rate;
-use sim::measure::{CommandRecord, Observer, Point};
-use sim::workload::{Rw, Workload};
-use sim::{Config, World};
-use std::cell::RefCell;
-use std::rc::Rc;
-use wire::Instant;
 use wire::tlp::{Class, Packet, Tlp};
 
 /// TLPs by point, direction and class.
@@ -80,7 +73,7 @@ fn watch(config: &Config) -> Seen {
     let report = world.run().expect("it ends");
     check(&report);
     assert_eq!(run(config).digest, report.digest, "watching changes nothing");
-    assert!(world.errors().iter().all(|errors| *errors == pcie::Errors::default()));
+    check_errors(&world);
     drop(world);
     Rc::into_inner(seen).expect("the world is gone").into_inner()
 }

@@ -1,21 +1,27 @@
-//! Topologies for the tests.
+//! Topologies for the tests, and the types that most of them use.
 
-use sim::drive::{DriveConfig, Timing};
-use sim::ethernet::cable::Faults;
+pub use sim::drive::{DriveConfig, Timing};
+pub use sim::ethernet::cable::Faults;
+pub use sim::ethernet::{Rate, bridge};
+pub use sim::measure::{CommandRecord, Observer, Op, Point, Stage};
+pub use sim::network::NetworkConfig;
+pub use sim::workload::{Fio, Rw, Workload};
+pub use sim::world::{Attached, Error, Outage, Report, SwitchConfig};
+pub use sim::{Config, World};
+pub use stats::random::Probability;
+pub use std::cell::{Cell, RefCell};
+pub use std::rc::Rc;
+pub use switch::aggregate::Policy;
+pub use wire::{Bdf, Duration, Instant};
+
+use crate::gates_of;
+use pcie::Bus;
 use sim::ethernet::nic::Tagging;
-use sim::ethernet::{Rate, bridge, port};
-use sim::measure::{CommandRecord, Observer, Point};
-use sim::network::{BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationConfig};
-use sim::pcie::LinkConfig;
+use sim::ethernet::port;
+use sim::network::{BridgeConfig, CableConfig, CableEnd, StationConfig};
 use sim::transport::{PipeConfig, RawConfig, TcpConfig, TransportConfig};
-use sim::workload::{Fio, Rw, Workload};
-use sim::world::{Attached, HostConfig, PortConfig, Report, SwitchConfig};
-use sim::{Config, World};
-use stats::random::Probability;
-use std::cell::RefCell;
-use std::rc::Rc;
-use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
-use wire::{Duration, Instant};
+use sim::world::{HostConfig, HostReport, PortConfig};
+use tsn::Gates;
 
 /// The priority of tunnel traffic where it has one.
 pub const PRIORITY: u8 = 3;
@@ -56,43 +62,26 @@ pub fn drive(number: usize, timing: Timing) -> DriveConfig {
     }
 }
 
-/// The PCIe links of the NVMe/TSN paper.
-fn links() -> (LinkConfig, LinkConfig) {
-    let reads = Workload::ConfigReads { count: 1, gap: Duration::ZERO };
-    let config = Config::nvme_tsn_tunnel(reads, pipe());
-    let Attached::Switch(switch) = &config.hosts[0].attached else { unreachable!("a tunnel") };
-    (config.hosts[0].link, switch.ports[0].link)
-}
-
 /// A host like the NVMe/TSN paper's with these ports.
 pub fn host(workload: Workload, ports: Vec<(TransportConfig, DriveConfig)>) -> HostConfig {
-    let (top, bottom) = links();
-    let ports = ports
-        .into_iter()
-        .map(|(transport, drive)| PortConfig { transport, link: bottom, drive })
-        .collect();
-    let like = Config::nvme_tsn_direct(workload).hosts.remove(0);
-    HostConfig { link: top, attached: Attached::Switch(SwitchConfig::new(256, ports)), ..like }
+    let mut like = Config::nvme_tsn_tunnel(workload, pipe());
+    let link = switch(&mut like).ports[0].link;
+    let port = |(transport, drive)| PortConfig { transport, link, drive };
+    switch(&mut like).ports = ports.into_iter().map(port).collect();
+    like.hosts.remove(0)
 }
 
 pub fn config(hosts: Vec<HostConfig>, network: NetworkConfig) -> Config {
-    let reads = Workload::ConfigReads { count: 1, gap: Duration::ZERO };
-    Config { hosts, network, ..Config::nvme_tsn_direct(reads) }
+    Config { seed: 1, hosts, network, ..Config::default() }
 }
 
 /// Gates that give the tunnel `open` of every `cycle`, and the rest to others.
 pub fn gates(open: Duration, cycle: Duration) -> Gates {
-    let ours = GateStates(1 << PRIORITY);
-    let entries = [
-        Entry { states: ours, interval: open },
-        Entry { states: GateStates(!ours.0), interval: cycle - open },
-    ];
-    let list = GateControlList::of_entries(Instant::ZERO, &entries).expect("a valid list");
-    Gates::new(list, Clock::default())
+    let ours = 1 << PRIORITY;
+    gates_of(&[(ours, open), (!ours, cycle - open)])
 }
 
-/// Stations in a row of bridges: the first on bridge 0, the others on the last
-/// one.
+/// Stations in a row of bridges: the first on bridge 0, the others on the last one.
 pub fn bridged(
     stations: Vec<StationConfig>,
     bridges: usize,
@@ -137,8 +126,57 @@ pub const PERCENT: Probability = match Probability::from_ppm(10_000) {
     None => unreachable!(),
 };
 
+pub const fn ms(ms: u64) -> Instant {
+    Instant::from_ns(ms * 1_000_000)
+}
+
+/// The switch of the first host.
+pub fn switch(config: &mut Config) -> &mut SwitchConfig {
+    let Attached::Switch(switch) = &mut config.hosts[0].attached else { panic!("a switch") };
+    switch
+}
+
+/// The jobs of the first host.
+pub fn jobs(config: &mut Config) -> &mut Fio {
+    let Workload::Fio(fio) = &mut config.hosts[0].workload else { panic!("jobs of fio") };
+    fio
+}
+
 pub fn run(config: &Config) -> Report {
     World::new(config).expect("a valid plan").run().expect("it ends")
+}
+
+/// Runs it twice with the same result, which holds what [`check`] says.
+pub fn twice(config: &Config) -> (Report, World) {
+    let mut world = World::new(config).expect("a valid plan");
+    let report = world.run().expect("it ends");
+    check(&report);
+    assert_eq!(run(config).digest, report.digest, "the same plan, the same digest");
+    (report, world)
+}
+
+/// Runs a world until this holds of its first host.
+pub fn run_to(world: &mut World, holds: fn(&HostReport) -> bool) {
+    while !holds(&world.report().hosts[0]) {
+        assert!(!world.run_instant().expect("it boots"));
+    }
+}
+
+/// Runs a program on the first host, and the world to its end: what the program yields.
+pub fn run_program<T: 'static, F: Future<Output = T> + 'static>(
+    world: &mut World,
+    program: impl FnOnce(Bus) -> F + 'static,
+) -> (T, Report) {
+    let result = Rc::new(Cell::new(None));
+    let set = result.clone();
+    world.run_program(0, move |bus| async move { set.set(Some(program(bus).await)) });
+    let report = world.run().expect("it ends");
+    (result.take().expect("the program ends"), report)
+}
+
+/// No node counted an error.
+pub fn check_errors(world: &World) {
+    assert!(world.errors().iter().all(|errors| *errors == pcie::Errors::default()));
 }
 
 /// Links that came up or went down, and commands that ended.
