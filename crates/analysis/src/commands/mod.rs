@@ -38,7 +38,6 @@ use controller::Controller;
 use pending::Pending;
 use shared::Shared;
 use std::collections::BTreeMap;
-use step::Timed;
 use wire::tlp::{Status, Tlp};
 use wire::{Bdf, Duration, Instant};
 
@@ -143,12 +142,10 @@ impl Analyser {
     /// Takes the next TLP of the link, at the time it began; times do not go
     /// back. Then take the [`next_event`](Self::next_event)s.
     pub fn push(&mut self, at: Instant, direction: Direction, tlp: &Tlp) {
-        let seen = Timed { at, number: self.shared.seen, direction, tlp };
-        self.shared.seen += 1;
-        self.shared.counters.poisoned += u64::from(tlp.poisoned);
+        self.shared.begin(at, direction, tlp);
         match direction {
-            Direction::Down => self.down(seen),
-            Direction::Up => self.up(seen),
+            Direction::Down => self.down(tlp),
+            Direction::Up => self.up(tlp),
         }
     }
 

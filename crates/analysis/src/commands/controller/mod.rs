@@ -8,7 +8,7 @@ use super::command::Command;
 use super::pending::Fetch;
 use super::queues::{CompletionQueue, Queues, SubmissionQueue, Uid};
 use super::shared::Shared;
-use super::step::{StepKind, Timed};
+use super::step::StepKind;
 use std::collections::BTreeMap;
 use wire::Bdf;
 use wire::nvme::register::{self, AdminQueueAttributes, Capabilities, Configuration};
@@ -80,14 +80,7 @@ impl Controller {
     }
 
     /// The host writes a double word at `address`, which is `offset` of BAR 0.
-    pub fn register_write(
-        &mut self,
-        seen: Timed<'_>,
-        address: u64,
-        offset: u64,
-        value: u32,
-        shared: &mut Shared,
-    ) {
+    pub fn register_write(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) {
         match offset {
             register::CC => self.configure(value, shared),
             register::AQA => self.admin = value,
@@ -96,7 +89,7 @@ impl Controller {
             register::ACQ => set_low(&mut self.admin_cq, value),
             0x34 => set_high(&mut self.admin_cq, value),
             register::NSSR if value == register::NSSR_VALUE => self.reset(shared),
-            register::DOORBELLS.. => self.doorbell(seen, address, offset, value, shared),
+            register::DOORBELLS.. => self.doorbell(address, offset, value, shared),
             _ => {}
         }
     }
@@ -120,14 +113,7 @@ impl Controller {
     }
 
     /// A doorbell (sections 3.1.24 and 3.1.25), the stride as CAP says.
-    fn doorbell(
-        &mut self,
-        seen: Timed<'_>,
-        address: u64,
-        offset: u64,
-        value: u32,
-        shared: &mut Shared,
-    ) {
+    fn doorbell(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) {
         let stride = 4 << Capabilities::from_bits(self.capabilities).doorbell_stride;
         let place = offset - register::DOORBELLS;
         let (index, value) = (place / stride, value & 0xffff);
@@ -135,15 +121,15 @@ impl Controller {
         let known = match queue {
             None => false,
             Some(id) if index.is_multiple_of(2) => {
-                let step = seen.step(StepKind::SqDoorbell, address, 4, None);
+                let step = shared.step(StepKind::SqDoorbell, address, 4, None);
                 self.queues.ring(id, value, step, &mut shared.counters)
             }
             Some(id) => {
-                let step = seen.step(StepKind::CqDoorbell, address, 4, None);
+                let step = shared.step(StepKind::CqDoorbell, address, 4, None);
                 let queue = self.queues.completion.get_mut(&id);
                 let taken = queue.map(|queue| queue.take(value, &mut shared.counters));
                 let known = taken.is_some();
-                taken.into_iter().flatten().for_each(|uid| self.finish(uid, step, shared));
+                taken.into_iter().flatten().for_each(|uid| self.close(uid, Some(step), shared));
                 known
             }
         };
