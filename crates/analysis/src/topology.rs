@@ -2,7 +2,6 @@
 
 use pcie::enumerate::{Bar, Device, Hierarchy, Kind, Node, Port};
 use serde::Serialize;
-use std::fmt::Write;
 
 /// A memory BAR.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -22,8 +21,7 @@ pub struct Entry {
     pub bdf: String,
     /// The bridge right above; `null` for the root port.
     pub parent: Option<String>,
-    /// `"root port"`, `"upstream port"`, `"downstream port"`, `"bridge"` or
-    /// `"endpoint"`.
+    /// `"root port"`, `"upstream port"`, `"downstream port"`, `"bridge"` or `"endpoint"`.
     pub kind: &'static str,
     /// Vendor ID.
     pub vendor: u16,
@@ -102,8 +100,7 @@ fn kind_name(node: &Node) -> &'static str {
     }
 }
 
-/// Names of the classes that may turn up here (PCI Code and ID Assignment
-/// 1.11).
+/// Names of the classes that may turn up here (PCI Code and ID Assignment 1.11).
 fn class_name(class: [u8; 3]) -> &'static str {
     match class {
         [1, 8, 2] => "NVM Express controller",
@@ -131,10 +128,10 @@ pub fn tree(hierarchy: &Hierarchy) -> String {
 }
 
 fn branch(node: &Node, first: &str, rest: &str, out: &mut String) {
-    let _ = writeln!(out, "{first}{}", title(node));
+    *out += &format!("{first}{}\n", title(node));
     if let Kind::Endpoint(device) = &node.kind {
         for line in details(device) {
-            let _ = writeln!(out, "{rest}         {line}");
+            *out += &format!("{rest}         {line}\n");
         }
     }
     let children = node.children();

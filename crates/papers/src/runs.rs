@@ -1,5 +1,4 @@
-//! Many simulations, one a thread at a time: parallel across runs, never
-//! inside one.
+//! Many simulations, one a thread at a time: parallel across runs, never inside one.
 
 use sim::world::Report;
 use sim::{Config, World};

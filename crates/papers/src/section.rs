@@ -1,5 +1,4 @@
-//! A part of an experiment's results: text, tables and plots, for a terminal
-//! and for a page.
+//! A part of an experiment's results: text, tables and plots, for a terminal and for a page.
 
 use report::{Page, Plot, Table};
 

@@ -47,8 +47,7 @@ pub struct Command {
     pub result: u32,
     /// Start of the submission doorbell.
     pub start: Instant,
-    /// Start of the head doorbell that covers the completion entry; `None` if
-    /// there was none.
+    /// Start of the head doorbell that covers the completion entry; `None` if there was none.
     pub end: Option<Instant>,
     /// Number of TLPs that had been seen when it ended, by its head doorbell,
     /// a reset or the end of the capture.
@@ -86,8 +85,7 @@ impl Command {
         self.block_size.map(|_| self.entry.blocks())
     }
 
-    /// From the start of the submission doorbell to that of the completion
-    /// head doorbell.
+    /// From the start of the submission doorbell to that of the completion head doorbell.
     pub fn duration(&self) -> Option<Duration> {
         self.end.map(|end| end.since(self.start))
     }

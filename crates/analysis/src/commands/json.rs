@@ -1,8 +1,7 @@
 //! Commands as JSON.
 //!
-//! Addresses are numbers; those above 2^53, which not every reader of JSON
-//! holds exactly, are strings of the form `"0x…"`. What does not apply is
-//! `null`.
+//! Addresses are numbers; those above 2^53, which not every reader of JSON holds exactly, are
+//! strings of the form `"0x…"`. What does not apply is `null`.
 
 use super::command::Command;
 use super::step::{Direction, StepKind};

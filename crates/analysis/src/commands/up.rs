@@ -11,7 +11,7 @@ impl Analyser {
     pub(super) fn up(&mut self, tlp: &Tlp) {
         self.shared.counters.up += 1;
         match tlp.packet {
-            Packet::MemoryRead(request) => self.device_read(tlp, request),
+            Packet::MemoryRead(request) => self.device_read(request),
             Packet::MemoryWrite(request) => self.device_write(tlp, request),
             Packet::Completion(c) => self.host_completion(tlp, c),
             Packet::Message(_) => self.shared.counters.messages += 1,
@@ -20,7 +20,7 @@ impl Analyser {
         }
     }
 
-    fn device_read(&mut self, tlp: &Tlp, request: MemoryRequest) {
+    fn device_read(&mut self, request: MemoryRequest) {
         let purpose = match self.functions.get_mut(&request.requester) {
             Some(function) if function.shadow.is_nvme() => match &mut function.controller {
                 Some(controller) => controller.device_read(&request, &mut self.shared),

@@ -53,7 +53,7 @@ enum Row<'a> {
 /// with their completions. This is not always the order in which they passed: see [`link`].
 pub fn transaction(command: &Command, options: Options) -> String {
     let mut out = headline(command);
-    let _ = writeln!(out, "  {:<16}{COLUMNS}  packet", "step");
+    out += &format!("  {:<16}{COLUMNS}  packet\n", "step");
     let mut last = None;
     for group in GROUPS {
         let steps = command.steps.iter().filter(|step| group.contains(&step.kind));
@@ -86,7 +86,7 @@ pub fn link(commands: &[&Command], options: Options) -> String {
     let Some(start) = entries.first().map(|entry| entry.step.at) else { return out };
     let owner = if commands.len() > 1 { "command" } else { "" };
     let head = format!("  packet{COLUMNS}   since  {:<16} {owner}", "step");
-    let _ = writeln!(out, "{}", head.trim_end());
+    out += &format!("{}\n", head.trim_end());
     let mut last = start;
     for row in fold(&entries.iter().map(|entry| vec![entry]).collect::<Vec<_>>(), options) {
         let line = match row {
@@ -99,7 +99,7 @@ pub fn link(commands: &[&Command], options: Options) -> String {
             }
             Row::Repeated(units, tlps, bytes) => repeated(6, units, tlps, bytes),
         };
-        let _ = writeln!(out, "{}", line.trim_end());
+        out += &format!("{}\n", line.trim_end());
     }
     footline(commands, &mut out);
     out
@@ -242,6 +242,6 @@ fn headline(command: &Command) -> String {
 fn footline(commands: &[&Command], out: &mut String) {
     let dropped: u64 = commands.iter().map(|command| command.steps_dropped).sum();
     if dropped > 0 {
-        let _ = writeln!(out, "  {dropped} more TLPs were not kept");
+        *out += &format!("  {dropped} more TLPs were not kept\n");
     }
 }

@@ -1,5 +1,4 @@
-//! The policies side by side, and aggregation in the bridge before the
-//! bottleneck instead.
+//! The policies side by side, and aggregation in the bridge before the bottleneck instead.
 
 use super::setup::{self, Interconnect, Setup};
 use crate::{Failed, Runs, Section};

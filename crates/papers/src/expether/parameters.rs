@@ -108,8 +108,7 @@ fn switch(config: &Config) -> &SwitchConfig {
     }
 }
 
-/// Every parameter; runs differ in the aggregation, the SSDs and the rate
-/// limit alone.
+/// Every parameter; runs differ in the aggregation, the SSDs and the rate limit alone.
 pub fn parameters() -> Vec<Parameter> {
     let setup = Setup { limit: LINE, ..Setup::new(POLICIES[0], 1) };
     let config = setup.config(small(false));

@@ -14,8 +14,7 @@ const LIMITS: [u64; 6] = [1, 2, 4, 5, 6, 10];
 /// Of one sequential transfer; shorter than the slides' 64 MB for the sake of
 /// time, long enough for its beginning and end to be within 2 %.
 pub const BYTES: usize = 4_096_000;
-/// TLPs a frame above which they count as aggregated: one in fifty joins
-/// another.
+/// TLPs a frame above which they count as aggregated: one in fifty joins another.
 pub const AGGREGATED: f64 = 1.02;
 
 /// Which of the two.

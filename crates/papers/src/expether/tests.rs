@@ -41,8 +41,7 @@ fn the_published_figures_agree_with_each_other() {
     }
 }
 
-/// The two calibrated byte counts, by arithmetic: nothing else decides the
-/// read.
+/// The two calibrated byte counts, by arithmetic: nothing else decides the read.
 #[test]
 fn bytes_on_the_wire_explain_the_reads_and_the_difference_to_writes() {
     let published = published();
@@ -143,8 +142,7 @@ fn the_same_run_twice_has_the_same_digest_and_another_policy_another() {
     assert_ne!(digest(Interconnect::Cable, POLICIES[0]), digest(Interconnect::Cable, POLICIES[1]));
 }
 
-/// The table with short runs in the place of the long ones: every figure has
-/// its row and its mark.
+/// The table with short runs in the place of the long ones: every figure has its row and its mark.
 #[test]
 fn every_published_figure_has_its_row() {
     let published = published();

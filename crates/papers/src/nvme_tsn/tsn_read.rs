@@ -24,8 +24,7 @@ const COMMANDS: u64 = 200;
 const PAUSE: Duration = Duration::from_us(1_013);
 /// Ethernet, IPv4 and TCP headers of a tagged frame, preamble, FCS and gap.
 const OVERHEAD: usize = 82;
-/// The longest background frame, tag excluded, and what it takes with preamble,
-/// tag and gap.
+/// The longest background frame, tag excluded, and what it takes with preamble, tag and gap.
 const LONGEST: usize = 1518;
 const ON_THE_WIRE: u64 = 1542;
 

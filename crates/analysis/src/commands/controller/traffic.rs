@@ -63,8 +63,7 @@ impl Controller {
         }
     }
 
-    /// Opens the commands whose entries are complete with the bytes from
-    /// `from`.
+    /// Opens the commands whose entries are complete with the bytes from `from`.
     fn entries(&mut self, fetch: &Fetch, from: usize, buffer: &[u8], shared: &mut Shared) {
         let fresh = from / SUBMISSION_ENTRY..buffer.len() / SUBMISSION_ENTRY;
         for index in fresh {

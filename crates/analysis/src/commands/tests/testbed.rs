@@ -235,8 +235,7 @@ impl Testbed {
         first
     }
 
-    /// The drive fetches `entries` from the index on, as one request for each
-    /// stretch of the ring.
+    /// The drive fetches `entries` from the index on, as one request for each stretch of the ring.
     pub fn fetch(&mut self, drive: &Drive, queue: u16, index: u16, entries: &[nvme::Command]) {
         let room = usize::from(drive.entries - index);
         for (start, part) in

@@ -11,8 +11,7 @@ pub struct WireFile<W> {
 }
 
 impl<W: Write> WireFile<W> {
-    /// Begins a file: names of the wires, and a line about each. Times count
-    /// from 1970.
+    /// Begins a file: names of the wires, and a line about each. Times count from 1970.
     ///
     /// # Errors
     /// Those of `file`.

@@ -36,8 +36,7 @@ struct End {
 }
 
 impl<W: Write> TcpFile<W> {
-    /// Begins a file. Times are counted from `epoch_ns`, nanoseconds since
-    /// 1970.
+    /// Begins a file. Times are counted from `epoch_ns`, nanoseconds since 1970.
     ///
     /// # Errors
     /// Those of `file`, as with all methods.

@@ -54,8 +54,7 @@ pub struct TlpFile<W> {
 }
 
 impl<W: Write> TlpFile<W> {
-    /// Begins a file. Times are counted from `epoch_ns`, nanoseconds since
-    /// 1970.
+    /// Begins a file. Times are counted from `epoch_ns`, nanoseconds since 1970.
     ///
     /// # Errors
     /// Those of `file`, as with all methods.
@@ -85,8 +84,7 @@ impl<W: Write> TlpFile<W> {
         self.cut_tlp(at, tap, direction, (&bytes, bytes.len()), comment)
     }
 
-    /// Adds a TLP of which only the first bytes were kept; on the wire it had
-    /// `length`.
+    /// Adds a TLP of which only the first bytes were kept; on the wire it had `length`.
     ///
     /// # Errors
     /// See [`begin`](Self::begin).
