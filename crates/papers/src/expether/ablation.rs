@@ -1,9 +1,9 @@
 //! The policies side by side, and aggregation in the bridge before the bottleneck instead.
 
 use super::setup::{self, Interconnect, Setup};
-use crate::{Failed, Runs, Section};
+use crate::{Runs, Section};
 use report::Align::{Left, Right};
-use report::{Column, Table};
+use report::{Column, Failure, Table};
 use serde::Serialize;
 use sim::world::Report;
 use switch::aggregate::Policy;
@@ -52,7 +52,7 @@ fn behind(report: &Report, write: bool) -> f64 {
 }
 
 /// Runs the policies.
-pub fn simulate() -> Result<Vec<Ablation>, Failed> {
+pub fn simulate() -> Result<Vec<Ablation>, Failure> {
     let mut runs = Runs::default();
     for (name, policy, interconnect) in CASES {
         for write in [false, true] {

@@ -2,9 +2,9 @@
 
 use super::setup::{self, POLICIES, Setup};
 use super::sweep::BYTES;
-use crate::{Failed, Runs, Section};
+use crate::{Runs, Section};
 use report::Align::{Left, Right};
-use report::{Column, Table};
+use report::{Column, Failure, Table};
 use serde::Serialize;
 use sim::Config;
 use sim::node::RootConfig;
@@ -63,7 +63,7 @@ pub struct Assumed {
 }
 
 /// Runs each case.
-pub fn simulate() -> Result<Vec<Assumed>, Failed> {
+pub fn simulate() -> Result<Vec<Assumed>, Failure> {
     let mut runs = Runs::default();
     for (name, change) in CASES {
         let mut add = |setup: Setup, write| {

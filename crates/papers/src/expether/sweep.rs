@@ -2,9 +2,9 @@
 //! number of SSDs, and against the rate limit with one SSD.
 
 use super::setup::{self, LINE, POLICIES, Setup};
-use crate::{Failed, Runs, Section};
+use crate::{Runs, Section};
 use report::Align::{Left, Right};
-use report::{Axis, Column, Plot, Scale, Table};
+use report::{Axis, Column, Failure, Plot, Scale, Table};
 use serde::Serialize;
 
 /// SSDs in the RAID0.
@@ -71,7 +71,7 @@ impl Sweep {
     }
 
     /// Runs every place with and without aggregation.
-    pub fn simulate(self) -> Result<Vec<Point>, Failed> {
+    pub fn simulate(self) -> Result<Vec<Point>, Failure> {
         let mut runs = Runs::default();
         let mut cases = Vec::new();
         for (rw, write) in [("read", false), ("write", true)] {

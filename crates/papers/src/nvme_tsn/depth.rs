@@ -2,9 +2,9 @@
 //! (section 4.4): time per command against queue depth.
 
 use super::{Topology, drive};
-use crate::{Failed, Runs, Section};
+use crate::{Runs, Section};
 use report::Align::{Left, Right};
-use report::{Axis, Column, Plot, Scale, Table};
+use report::{Axis, Column, Failure, Plot, Scale, Table};
 use serde::Serialize;
 use sim::ethernet::Rate;
 use sim::workload::{Fio, Rw, Workload};
@@ -59,7 +59,7 @@ fn per_io(report: &Report) -> u64 {
 }
 
 /// Sweeps the depth.
-pub fn simulate() -> Result<Vec<Depth>, Failed> {
+pub fn simulate() -> Result<Vec<Depth>, Failure> {
     let mut runs = Runs::default();
     let mut cases = Vec::new();
     for (rw, name, reads_in_flight) in KINDS {

@@ -2,9 +2,9 @@
 //! size and number of the drive's DMA reads, over TCP at the NVMe/TSN paper's rate.
 
 use super::{Experiment, RATE, Topology, drive, us};
-use crate::{Failed, Runs, Section};
+use crate::{Runs, Section};
 use report::Align::{Left, Right};
-use report::{Axis, Plot, Scale, Table};
+use report::{Axis, Failure, Plot, Scale, Table};
 use serde::Serialize;
 use sim::Config;
 use sim::workload::{Fio, Rw, Workload};
@@ -86,7 +86,7 @@ fn tuned(workload: Workload, mps: usize, mrrs: usize, in_flight: usize) -> Confi
 }
 
 /// Sweeps them.
-pub fn simulate() -> Result<Requests, Failed> {
+pub fn simulate() -> Result<Requests, Failure> {
     let mut runs = Runs::default();
     let mut cases = Vec::new();
     let deep = Fio { size: 4096 * COMMANDS, ..Fio::new(Rw::Write, 4096, IODEPTH) };

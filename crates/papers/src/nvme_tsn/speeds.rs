@@ -2,9 +2,9 @@
 //! title's sources: 1/10/25/50/100G).
 
 use super::{Experiment, Topology, ns, us};
-use crate::{Failed, Runs, Section};
+use crate::{Runs, Section};
 use report::Align::{Left, Right};
-use report::{Axis, Column, Plot, Scale, Table};
+use report::{Axis, Column, Failure, Plot, Scale, Table};
 use serde::Serialize;
 use sim::ethernet::Rate;
 use wire::Duration;
@@ -30,7 +30,7 @@ pub struct Speed {
 }
 
 /// Runs the three experiments at every rate.
-pub fn simulate() -> Result<Vec<Speed>, Failed> {
+pub fn simulate() -> Result<Vec<Speed>, Failure> {
     let mut runs = Runs::default();
     let mut cases = vec![(Topology::Direct, Rate::G1)];
     cases.extend(TUNNELS.into_iter().flat_map(|it| RATES.map(|rate| (it, rate))));

@@ -3,9 +3,9 @@
 //! TSN, which were measured too. Nothing here is fitted.
 
 use super::{Experiment, Published, RATE, Topology, drive, mean, port, us};
-use crate::{Failed, Runs, Section, error_percent, percent};
+use crate::{Runs, Section, error_percent, percent};
 use report::Align::{Left, Right};
-use report::{Axis, Plot, Scale, Table};
+use report::{Axis, Failure, Plot, Scale, Table};
 use serde::Serialize;
 use sim::Config;
 use sim::ethernet::traffic::Pattern;
@@ -152,7 +152,7 @@ fn covers([_, least, most]: [f64; 3], published: f64, tolerance: f64) -> bool {
 }
 
 /// Runs the three experiments with every cause.
-pub fn simulate(published: &Published) -> Result<TsnRead, Failed> {
+pub fn simulate(published: &Published) -> Result<TsnRead, Failure> {
     let causes = causes();
     let mut runs = Runs::default();
     for (name, change) in &causes {

@@ -26,7 +26,7 @@ mod ethernet;
 mod segment;
 mod tcp;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tlp;
 
 pub use ethernet::WireFile;

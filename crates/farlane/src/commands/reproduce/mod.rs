@@ -7,9 +7,9 @@ use super::Outcome;
 use crate::progress::Progress;
 use crate::stdout::assign_stdout;
 use clap::{Subcommand, ValueEnum};
-use papers::{Failed, Section};
-use report::Page;
+use papers::Section;
 use report::target::Target;
+use report::{Failure, Page};
 use serde::Serialize;
 
 /// Simulate a published experiment and print both side by side
@@ -74,7 +74,7 @@ impl<D: Serialize> Reproduction<'_, D> {
     fn run<P>(
         mut self,
         options: &Options<P>,
-        mut simulate: impl FnMut(&P, &mut D) -> Result<Vec<Section>, Failed>,
+        mut simulate: impl FnMut(&P, &mut D) -> Result<Vec<Section>, Failure>,
     ) -> Outcome
     where
         P: ValueEnum + PartialEq + Send + Sync,

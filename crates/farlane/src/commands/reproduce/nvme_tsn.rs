@@ -3,8 +3,8 @@
 use super::{Options, Reproduction};
 use clap::ValueEnum;
 use papers::nvme_tsn::{self, Depth, Parameter, Requests, Speed, Tables, TsnRead, published};
-use papers::{Failed, Row, Section};
-use report::Outcome;
+use papers::{Row, Section};
+use report::{Failure, Outcome};
 use serde::Serialize;
 
 /// Version of the document.
@@ -52,7 +52,7 @@ pub fn run(options: &Options<Part>) -> Outcome {
     told.run(options, |part, document| simulate(*part, document))
 }
 
-fn simulate(part: Part, document: &mut Document) -> Result<Vec<Section>, Failed> {
+fn simulate(part: Part, document: &mut Document) -> Result<Vec<Section>, Failure> {
     let published = published();
     Ok(match part {
         Part::Table => {
