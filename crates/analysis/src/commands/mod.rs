@@ -112,11 +112,8 @@ pub enum Event {
     Command(Box<Command>),
     /// A request of the host completed.
     Request(HostRequest),
-    /// A controller was reset.
-    Reset {
-        /// Which.
-        device: Bdf,
-    },
+    /// The controller of this function was reset.
+    Reset(Bdf),
 }
 
 #[derive(Debug, Default)]
@@ -182,20 +179,16 @@ impl Analyser {
     /// queues go on from where they are next seen.
     pub fn gap(&mut self) {
         self.pending = Pending::default();
-        for function in self.functions.values_mut() {
-            if let Some(controller) = &mut function.controller {
-                controller.gap(&mut self.shared);
-            }
+        for controller in self.functions.values_mut().filter_map(|f| f.controller.as_mut()) {
+            controller.gap(&mut self.shared);
         }
     }
 
     /// The capture is over: commands on their way end as they are.
     pub fn finish(&mut self) {
         self.shared.counters.unanswered += self.pending.len() as u64;
-        for function in self.functions.values_mut() {
-            if let Some(controller) = &mut function.controller {
-                controller.end(&mut self.shared);
-            }
+        for controller in self.functions.values_mut().filter_map(|f| f.controller.as_mut()) {
+            controller.end(&mut self.shared);
         }
     }
 

@@ -29,18 +29,13 @@ impl Latencies {
     /// Runs evaluation 3.
     pub fn simulate() -> Result<Self, Failure> {
         let mut runs = Runs::default();
+        let large = |write| ("64 MB", MANY, setup::transfer(write, LARGE));
+        let small = |write| ("4 KiB", 1, setup::small(write));
         // The long ones first.
-        for write in [false, true] {
+        for (name, ssds, workload) in [large(false), large(true), small(false), small(true)] {
             for policy in POLICIES {
-                let setup = Setup::new(policy, MANY);
-                let config = setup.config(setup::transfer(write, LARGE));
-                runs.add(setup.name("64 MB"), config);
-            }
-        }
-        for write in [false, true] {
-            for policy in POLICIES {
-                let setup = Setup::new(policy, 1);
-                runs.add(setup.name("4 KiB"), setup.config(setup::small(write)));
+                let setup = Setup::new(policy, ssds);
+                runs.add(setup.name(name), setup.config(workload.clone()));
             }
         }
         let reports = runs.run()?;

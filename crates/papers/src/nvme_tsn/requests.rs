@@ -64,7 +64,8 @@ pub struct Requests {
 }
 
 /// MPS with completions of that size, reads of `mrrs` bytes, so many at once.
-fn tune(config: &mut Config, mps: usize, mrrs: usize, in_flight: usize) {
+fn tuned(workload: Workload, mps: usize, mrrs: usize, in_flight: usize) -> Config {
+    let mut config = Topology::Tcp.config(workload, RATE);
     let host = &mut config.hosts[0];
     host.root.max_payload = mps;
     host.root.completion_size = mps;
@@ -73,15 +74,10 @@ fn tune(config: &mut Config, mps: usize, mrrs: usize, in_flight: usize) {
     if let Attached::Switch(switch) = &mut host.attached {
         switch.max_payload = mps;
     }
-    let drive = drive(config);
+    let drive = drive(&mut config);
     drive.max_payload = mps;
     drive.read_request = mrrs;
     drive.reads_in_flight = in_flight;
-}
-
-fn tuned(workload: Workload, mps: usize, mrrs: usize, in_flight: usize) -> Config {
-    let mut config = Topology::Tcp.config(workload, RATE);
-    tune(&mut config, mps, mrrs, in_flight);
     config
 }
 

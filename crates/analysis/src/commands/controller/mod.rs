@@ -25,7 +25,7 @@ struct OpenCommand {
 }
 
 /// The state of one NVMe controller.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Controller {
     device: Bdf,
     /// Counts resets: fetches begun before the latest one are ignored.
@@ -48,21 +48,7 @@ pub(super) struct Controller {
 
 impl Controller {
     pub fn new(device: Bdf) -> Self {
-        Self {
-            device,
-            generation: 0,
-            capabilities: 0,
-            configuration: 0,
-            admin: 0,
-            admin_sq: 0,
-            admin_cq: 0,
-            queues: Queues::default(),
-            open: BTreeMap::new(),
-            ids: BTreeMap::new(),
-            claims: Claims::default(),
-            vectors: BTreeMap::new(),
-            block_sizes: BTreeMap::new(),
-        }
+        Self { device, ..Self::default() }
     }
 
     /// Memory page in bytes.
@@ -151,7 +137,7 @@ impl Controller {
         self.end(shared);
         self.queues = Queues::default();
         self.configuration = 0;
-        shared.emit(super::Event::Reset { device: self.device });
+        shared.emit(super::Event::Reset(self.device));
     }
 
     /// The capture ends: commands in flight end as they are.

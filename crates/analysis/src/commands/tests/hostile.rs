@@ -16,8 +16,7 @@ fn stream() -> Vec<(Direction, Tlp)> {
     testbed.enumerate(&drive);
     testbed.bring_up(&mut drive, 1, 9);
     for (cid, opcode) in [(1, 1), (2, 2)] {
-        let entry = io(opcode, cid, 8, 40, 0x10_0000, 0x20_0000);
-        testbed.begin(&mut drive, 1, &[entry]);
+        testbed.begin(&mut drive, 1, &[io(opcode, cid, 8, 40, 0x10_0000, 0x20_0000)]);
         let list: Vec<u8> = (0..4u64).flat_map(|i| (0x30_0000 + i * 4096).to_le_bytes()).collect();
         testbed.read_host(&drive, 0x20_0000, &list);
         for page in [0x10_0000, 0x30_0000, 0x30_1000, 0x30_2000, 0x30_3000] {
@@ -106,8 +105,7 @@ fn a_drive_that_never_answers_fills_nothing() {
     testbed.enumerate(&drive);
     testbed.bring_up(&mut drive, 1, 9);
     for i in 0..20_000u32 {
-        let entry = io(1, i as u16, 0, 65536, 0x10_0000, 0x20_0000);
-        testbed.begin(&mut drive, 1, &[entry]);
+        testbed.begin(&mut drive, 1, &[io(1, i as u16, 0, 65536, 0x10_0000, 0x20_0000)]);
         let tag = Tag::truncate(i as u16);
         let request = wire::tlp::MemoryRequest::for_bytes(
             Bdf::from_bits((i >> 4) as u16),

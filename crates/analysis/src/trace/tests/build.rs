@@ -104,8 +104,7 @@ pub fn traces() -> Traces {
         testbed.begin(drive, 1, &[entry]);
         testbed.write_host(drive, 0x10_0000, &[5; 4096]);
         testbed.end(drive, 1, 18, 0);
-        let entry = io(1, 17, 64, 8, 0x12_3456_7000, 0);
-        testbed.begin(drive, 1, &[entry]);
+        testbed.begin(drive, 1, &[io(1, 17, 64, 8, 0x12_3456_7000, 0)]);
         testbed.read_host(drive, 0x12_3456_7000, &[7; 4096]);
         testbed.end(drive, 1, 17, 0x280);
     })

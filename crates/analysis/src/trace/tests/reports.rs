@@ -78,8 +78,7 @@ fn trouble_stands_out() {
         testbed.ask_host(drive, 0x77_0000, 64);
         testbed.write_host(drive, 0x66_0000, &[0; 64]);
         testbed.post(drive, 1, 1, 999, 0);
-        let entry = crate::commands::tests::io(2, 5, 8, 1, 0x10_0000, 0);
-        testbed.begin(drive, 1, &[entry]);
+        testbed.begin(drive, 1, &[crate::commands::tests::io(2, 5, 8, 1, 0x10_0000, 0)]);
     });
     let (_, anomalies) = commands(&traces.run());
     let count = |start: &str| {
@@ -98,8 +97,7 @@ fn trouble_stands_out() {
 #[test]
 fn a_completion_that_nobody_took_counts_and_stands_out() {
     let traces = super::build::traces_of(23, |testbed, drive| {
-        let entry = crate::commands::tests::io(2, 5, 8, 1, 0x10_0000, 0);
-        testbed.begin(drive, 1, &[entry]);
+        testbed.begin(drive, 1, &[crate::commands::tests::io(2, 5, 8, 1, 0x10_0000, 0)]);
         testbed.write_host(drive, 0x10_0000, &[5; 512]);
         testbed.complete(drive, 1, 1, 5, 0);
     });
