@@ -1,6 +1,6 @@
 //! Stacked bars: parts of a whole.
 
-use super::{colour, escape, ink};
+use super::{colour, escape, ink, svg};
 
 /// Width of the picture, height of a bar with its label.
 const WIDTH: f64 = 440.0;
@@ -36,11 +36,7 @@ pub struct Stack {
 impl Stack {
     /// The picture and the key with all values.
     pub fn html(&self) -> String {
-        let height = ROW * self.bars.len() as f64;
-        let mut out = format!(
-            "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
-            escape(&self.title)
-        );
+        let mut out = svg(WIDTH, ROW * self.bars.len() as f64, &self.title);
         for (row, bar) in self.bars.iter().enumerate() {
             self.bar(&mut out, bar, ROW * row as f64);
         }
@@ -107,11 +103,7 @@ impl Stack {
 pub fn shares(title: &str, bars: &[(String, String, f64)]) -> String {
     const BAR: f64 = 9.0;
     const ROW: f64 = 31.0;
-    let height = ROW * bars.len() as f64;
-    let mut out = format!(
-        "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
-        escape(title)
-    );
+    let mut out = svg(WIDTH, ROW * bars.len() as f64, title);
     for (row, (name, text, share)) in bars.iter().enumerate() {
         let top = ROW * row as f64;
         let width = share.clamp(0.0, 1.0) * WIDTH;

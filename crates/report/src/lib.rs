@@ -50,6 +50,14 @@ pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
+/// The beginning of a picture of this size.
+fn svg(width: f64, height: f64, title: &str) -> String {
+    let title = escape(title);
+    format!(
+        "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\">"
+    )
+}
+
 /// A time in a unit that suits it: three significant digits and no trailing zeroes.
 pub fn time(ns: f64) -> String {
     to_digits(ns, 3)

@@ -1,6 +1,6 @@
 //! Plots: lines of several series, distributions, histograms.
 
-use super::{colour, escape, round_time, time};
+use super::{colour, escape, round_time, svg, time};
 use crate::latency::Latency;
 
 /// The whole picture, and the room for labels around the plot.
@@ -187,12 +187,7 @@ impl Plot {
 
     /// The picture, and the key if there are several lines.
     pub fn html(&self) -> String {
-        let mut out = format!(
-            "<svg class=\"plot\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">",
-            SIZE.0,
-            SIZE.1,
-            escape(&self.title)
-        );
+        let mut out = svg(SIZE.0, SIZE.1, &self.title);
         let left = self.left();
         self.grid(&mut out, left);
         for (from, to, value) in &self.bars {

@@ -85,6 +85,19 @@ impl Command {
         self.block_size.map(|_| self.entry.blocks())
     }
 
+    /// Drive, queue, command and namespace as text.
+    pub(crate) fn place(&self) -> String {
+        let Self { device, queue, entry: nvme::Command { cid, nsid, .. }, .. } = self;
+        format!("drive {device}, queue {queue}, command {cid}, namespace {nsid}")
+    }
+
+    /// The logical blocks as text behind something else; empty if the command names none.
+    pub(crate) fn range(&self) -> String {
+        let (Some(slba), Some(blocks)) = (self.slba(), self.blocks()) else { return String::new() };
+        let s = if blocks == 1 { "" } else { "s" };
+        format!(", {blocks} block{s} from LBA {slba}")
+    }
+
     /// From the start of the submission doorbell to that of the completion head doorbell.
     pub fn duration(&self) -> Option<Duration> {
         self.end.map(|end| end.since(self.start))

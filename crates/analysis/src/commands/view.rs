@@ -222,21 +222,14 @@ fn headline(command: &Command) -> String {
         Transfer::ToDevice(bytes) => out += &format!(" of {bytes} bytes to the drive"),
         Transfer::ToHost(bytes) => out += &format!(" of {bytes} bytes to the host"),
     }
-    if let (Some(slba), Some(blocks)) = (command.slba(), command.blocks()) {
-        let s = if blocks == 1 { "" } else { "s" };
-        out += &format!(", {blocks} block{s} from LBA {slba}");
-    }
+    out += &command.range();
     let status = match command.status {
         None => "no completion".to_owned(),
         Some(status) => status.code.to_string(),
     };
     let took = command.duration().map(|took| format!(" in {} us", micros(took.as_ns())));
     out += &format!(": {status}{}\n", took.unwrap_or_default());
-    out += &format!(
-        "  drive {}, queue {}, command {}, namespace {}; --> from the host, <-- from the drive\n",
-        command.device, command.queue, command.entry.cid, command.entry.nsid
-    );
-    out
+    out + &format!("  {}; --> from the host, <-- from the drive\n", command.place())
 }
 
 fn footline(commands: &[&Command], out: &mut String) {

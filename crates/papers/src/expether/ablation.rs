@@ -3,7 +3,7 @@
 use super::setup::{self, Interconnect, Setup};
 use crate::{Runs, Section};
 use report::Align::{Left, Right};
-use report::{Column, Failure, Table};
+use report::{Column, Failure};
 use serde::Serialize;
 use sim::world::Report;
 use switch::aggregate::Policy;
@@ -86,12 +86,7 @@ pub fn section(cases: &[Ablation]) -> Section {
         ("4 KiB read, us", Right, |case| format!("{:.2}", case.read_4k_us)),
         ("4 KiB write, us", Right, |case| format!("{:.2}", case.write_4k_us)),
     ];
-    Section {
-        title: "The policies side by side, through a bridge".into(),
-        tables: vec![(String::new(), Table::of(&columns, cases))],
-        notes: NOTES.map(str::to_owned).into(),
-        plots: Vec::new(),
-    }
+    Section::of("The policies side by side, through a bridge", &columns, cases, &NOTES)
 }
 
 const NOTES: [&str; 2] = [

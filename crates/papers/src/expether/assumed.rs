@@ -4,7 +4,7 @@ use super::setup::{self, POLICIES, Setup};
 use super::sweep::BYTES;
 use crate::{Runs, Section};
 use report::Align::{Left, Right};
-use report::{Column, Failure, Table};
+use report::{Column, Failure};
 use serde::Serialize;
 use sim::Config;
 use sim::node::RootConfig;
@@ -103,12 +103,7 @@ pub fn section(cases: &[Assumed]) -> Section {
             format!("{:.2}", case.write_one_ssd_tlps_per_frame)
         }),
     ];
-    Section {
-        title: "How much hangs on what the slides do not say".into(),
-        tables: vec![(String::new(), Table::of(&columns, cases))],
-        notes: NOTES.map(str::to_owned).into(),
-        plots: Vec::new(),
-    }
+    Section::of("How much hangs on what the slides do not say", &columns, cases, &NOTES)
 }
 
 const NOTES: [&str; 3] = [

@@ -3,7 +3,7 @@
 use super::setup::{LINE, POLICIES, Setup, small};
 use crate::Section;
 use report::Align::{Left, Right};
-use report::{Column, Table};
+use report::Column;
 use serde::Serialize;
 use sim::Config;
 use sim::network::StationConfig;
@@ -127,10 +127,6 @@ pub fn section() -> Section {
         ("value", Right, |one| one.value.clone()),
         ("from", Left, |one| one.from.to_owned()),
     ];
-    Section {
-        title: "Parameters: one set for everything; runs differ in aggregation, SSDs and limit"
-            .into(),
-        tables: vec![(String::new(), Table::of(&columns, &parameters()))],
-        ..Section::default()
-    }
+    let title = "Parameters: one set for everything; runs differ in aggregation, SSDs and limit";
+    Section::of(title, &columns, &parameters(), &[])
 }

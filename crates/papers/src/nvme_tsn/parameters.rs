@@ -3,7 +3,7 @@
 use super::{RATE, Topology};
 use crate::Section;
 use report::Align::{Left, Right};
-use report::{Column, Table};
+use report::Column;
 use serde::Serialize;
 use sim::Config;
 use sim::drive::DriveConfig;
@@ -158,9 +158,6 @@ pub fn section() -> Section {
         ("TSN", Right, |one| cell(&one.tsn)),
         ("from", Left, |one| one.from.to_owned()),
     ];
-    Section {
-        title: "Parameters: one table, the topologies differ in the transport alone".into(),
-        tables: vec![(String::new(), Table::of(&columns, &parameters()))],
-        ..Section::default()
-    }
+    let title = "Parameters: one table, the topologies differ in the transport alone";
+    Section::of(title, &columns, &parameters(), &[])
 }

@@ -8,7 +8,8 @@ use smoltcp::wire::TcpControl::{self, Fin, None as Ack, Psh, Syn};
 use std::io::{self, Write};
 use std::net::SocketAddrV4;
 use wire::Instant;
-use wire::pcapng::{self, Interface, Packet, link_type};
+use wire::pcapng::Direction::{Inbound, Outbound};
+use wire::pcapng::{Interface, Packet, link_type};
 
 /// The endpoints of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,17 +121,9 @@ impl<W: Write> TcpFile<W> {
         from.started = true;
         let frame = segment.encode();
         // Seen from the host.
-        let outbound = from.station == 1;
-        let direction =
-            if outbound { pcapng::Direction::Outbound } else { pcapng::Direction::Inbound };
-        let packet = Packet {
-            interface: 0,
-            at_ns: 0,
-            direction: Some(direction),
-            data: &frame,
-            cut: 0,
-            comment: "",
-        };
+        let direction = if from.station == 1 { Outbound } else { Inbound };
+        let (direction, data) = (Some(direction), &frame[..]);
+        let packet = Packet { interface: 0, at_ns: 0, direction, data, cut: 0, comment: "" };
         self.blocks.packet(at, packet)
     }
 

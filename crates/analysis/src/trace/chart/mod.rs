@@ -192,19 +192,9 @@ fn titles(command: &Command) -> (String, String) {
     }
     let total = command.duration().map(|total| format!("{} µs", micros(total.as_ns())));
     title += &format!(": {}", total.unwrap_or_else(|| "not finished".to_owned()));
-    let mut subtitle = format!(
-        "drive {}, queue {}, command {}, namespace {}",
-        command.device, command.queue, command.entry.cid, command.entry.nsid
-    );
-    if let (Some(slba), Some(blocks)) = (command.slba(), command.blocks()) {
-        let s = if blocks == 1 { "" } else { "s" };
-        subtitle += &format!(", {blocks} block{s} from LBA {slba}");
-    }
-    match command.status {
-        None => subtitle += "; no completion entry",
-        Some(status) => subtitle += &format!("; {}", status.code),
-    }
-    (title, subtitle)
+    let status = command.status.map(|status| status.code.to_string());
+    let status = status.unwrap_or_else(|| "no completion entry".to_owned());
+    (title, format!("{}{}; {status}", command.place(), command.range()))
 }
 
 fn footer(run: &Run, command: &Command) -> Vec<String> {
