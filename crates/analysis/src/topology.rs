@@ -76,9 +76,7 @@ fn entry(node: &Node, parent: Option<&Node>) -> Entry {
         slot: port.and_then(|port| port.slot),
         link_up: port.filter(|port| is_downstream(port)).map(|port| port.link_up),
         buses: port.map(|port| (port.secondary, port.subordinate)),
-        window: port
-            .map(|port| (port.window.start, port.window.end))
-            .filter(|(start, end)| start < end),
+        window: port.map(|p| (p.window.start, p.window.end)).filter(|(start, end)| start < end),
         bars: device.map(|device| device.bars.iter().map(bar).collect()).unwrap_or_default(),
         msix_vectors: device.and_then(|device| device.msix).map(|msix| msix.vectors),
         serial: device.and_then(|device| device.serial).map(|serial| format!("{serial:016x}")),
@@ -164,14 +162,11 @@ fn title(node: &Node) -> String {
 }
 
 fn details(device: &Device) -> Vec<String> {
-    let mut lines: Vec<String> = device
-        .bars
-        .iter()
-        .map(|bar| {
-            let width = if bar.is_64bit { "64-bit" } else { "32-bit" };
-            format!("BAR {} at {:#x}, {}, {width}", bar.index, bar.address, size(bar.size))
-        })
-        .collect();
+    let bar = |bar: &Bar| {
+        let width = if bar.is_64bit { "64-bit" } else { "32-bit" };
+        format!("BAR {} at {:#x}, {}, {width}", bar.index, bar.address, size(bar.size))
+    };
+    let mut lines: Vec<String> = device.bars.iter().map(bar).collect();
     let vectors = device.msix.map(|msix| format!("MSI-X {} vectors", msix.vectors));
     let serial = device.serial.map(|serial| format!("serial number {serial:016x}"));
     let more: Vec<String> = vectors.into_iter().chain(serial).collect();

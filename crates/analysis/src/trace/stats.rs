@@ -164,8 +164,8 @@ impl Statistics {
             for Interval { name, ns } in intervals_p50 {
                 out += &format!("{:width$} {:>8} {:>10}  {name}\n", "", "", micros(*ns));
             }
-            let stages: Vec<_> = stages_p50.iter().map(|at| (at.stage, at.ns)).collect();
-            if !stages.is_empty() {
+            if !stages_p50.is_empty() {
+                let stages: Vec<_> = stages_p50.iter().map(|at| (at.stage, at.ns)).collect();
                 let stages = listed(&stages, ", ");
                 out += &format!("{:width$} {:>8} by stage: {stages}\n", "", "");
             }

@@ -101,16 +101,18 @@ impl Sweep {
 
     /// As tables and plots.
     pub fn section(self, points: &[Point]) -> Section {
-        let (title, name) = match self {
-            Self::Ssds => ("Evaluation 1: throughput against the number of SSDs", "SSDs"),
-            Self::Limits => ("Evaluation 2: throughput against the rate limit, one SSD", "Gb/s"),
-        };
-        let x: fn(&Point) -> String = match self {
-            Self::Ssds => |point| point.ssds.to_string(),
-            Self::Limits => |point| point.limit_gbps.to_string(),
+        let (title, x): (_, Column<Point>) = match self {
+            Self::Ssds => (
+                "Evaluation 1: throughput against the number of SSDs",
+                ("SSDs", Left, |point| point.ssds.to_string()),
+            ),
+            Self::Limits => (
+                "Evaluation 2: throughput against the rate limit, one SSD",
+                ("Gb/s", Left, |point| point.limit_gbps.to_string()),
+            ),
         };
         let columns: [Column<Point>; 5] = [
-            (name, Left, x),
+            x,
             ("with, MB/s", Right, |point| format!("{:.1}", point.on_mb_per_s)),
             ("without, MB/s", Right, |point| format!("{:.1}", point.off_mb_per_s)),
             ("gain", Right, |point| format!("{:+.1} %", point.gain_percent + 0.0)),
@@ -129,25 +131,21 @@ impl Sweep {
         }
     }
 
-    fn x(self, point: &Point) -> f64 {
-        match self {
-            Self::Ssds => f64::from(point.ssds),
-            Self::Limits => point.limit_gbps,
-        }
-    }
-
     fn plot(self, rw: &str, points: &[Point]) -> Plot {
-        let (label, against, most): (_, _, f64) = match self {
-            Self::Ssds => ("SSDs in the RAID0", "the number of SSDs", 4.0),
-            Self::Limits => ("rate limit, Gb/s", "the rate limit", 10.0),
+        type X = fn(&Point) -> f64;
+        let (label, against, range, x): (_, _, _, X) = match self {
+            Self::Ssds => {
+                ("SSDs in the RAID0", "the number of SSDs", (1.0, 4.0), |point| point.ssds.into())
+            }
+            Self::Limits => {
+                ("rate limit, Gb/s", "the rate limit", (0.0, 10.0), |point| point.limit_gbps)
+            }
         };
-        let least = if self == Self::Ssds { 1.0 } else { 0.0 };
         let axis = |label, range| Axis::new(label, Scale::Whole, |v| format!("{v:.0}"), range);
         let top = of(points, rw).map(|point| point.on_mb_per_s).fold(0.0, f64::max);
         let y = axis("throughput, MB/s", (0.0, top * 1.1));
         let title = format!("{rw}: throughput against {against}");
-        let mut plot = Plot::new(&title, axis(label, (least, most)), y);
-        let x = |point| self.x(point);
+        let mut plot = Plot::new(&title, axis(label, range), y);
         plot.line("with aggregation", of(points, rw).map(|point| (x(point), point.on_mb_per_s)));
         plot.line("without", of(points, rw).map(|point| (x(point), point.off_mb_per_s)));
         plot

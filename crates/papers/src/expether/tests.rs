@@ -6,6 +6,7 @@ use super::*;
 use crate::Row;
 use crate::described::every_key_is_described;
 use sim::World;
+use sim::workload::Workload;
 use sim::world::Report;
 use std::collections::BTreeSet;
 
@@ -13,9 +14,12 @@ const DOCUMENT: &str = include_str!("../../../../docs/experiments/expether.md");
 /// Of the transfers here: their beginning and end take 4 % of the time.
 const BYTES: usize = 2_048_000;
 
+fn report(setup: Setup, workload: Workload) -> Report {
+    World::new(&setup.config(workload)).expect("a valid world").run().expect("it ends")
+}
+
 fn run(setup: Setup, write: bool) -> Report {
-    let config = setup.config(transfer(write, BYTES));
-    World::new(&config).expect("a valid world").run().expect("it ends")
+    report(setup, transfer(write, BYTES))
 }
 
 /// Bytes of wire of a frame with so many TLPs of these headers.
@@ -88,11 +92,8 @@ fn aggregation_begins_at_two_ssds_and_at_half_the_rate() {
 fn small_transfers_take_as_long_with_aggregation_as_without() {
     let published = published();
     for (rw, write) in [("read", false), ("write", true)] {
-        let [on, off] = POLICIES.map(|policy| {
-            let config = Setup::new(policy, 1).config(small(write));
-            let report = World::new(&config).expect("a valid world").run().expect("it ends");
-            setup::latency(&report)
-        });
+        let of = |policy| setup::latency(&report(Setup::new(policy, 1), small(write)));
+        let [on, off] = POLICIES.map(of);
         assert!(on <= off + 0.02, "{rw}: {on} with, {off} without");
         let figure = published.figure(&format!("fio_4k_{rw}_off")).value;
         assert!((off / figure - 1.0).abs() < 0.002, "{rw}: calibrated to {figure}, is {off}");
@@ -129,15 +130,11 @@ fn the_policies_side_by_side_are_those_of_the_document() {
 fn the_same_run_twice_has_the_same_digest_and_another_policy_another() {
     let digest = |interconnect, policy| {
         let setup = Setup { interconnect, limit: LINE / 4, ..Setup::new(policy, 1) };
-        let config = setup.config(transfer(true, BYTES / 16));
-        World::new(&config).expect("a valid world").run().expect("it ends").digest
+        report(setup, transfer(true, BYTES / 16)).digest
     };
     for interconnect in [Interconnect::Cable, Interconnect::Bridge, Interconnect::Hop] {
-        assert_eq!(
-            digest(interconnect, POLICIES[1]),
-            digest(interconnect, POLICIES[1]),
-            "{interconnect:?}"
-        );
+        let [first, second] = [1, 1].map(|policy| digest(interconnect, POLICIES[policy]));
+        assert_eq!(first, second, "{interconnect:?}");
     }
     assert_ne!(digest(Interconnect::Bridge, POLICIES[1]), digest(Interconnect::Hop, POLICIES[1]));
     assert_ne!(digest(Interconnect::Cable, POLICIES[0]), digest(Interconnect::Cable, POLICIES[1]));

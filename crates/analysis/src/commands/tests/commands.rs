@@ -1,6 +1,6 @@
 //! What a well-behaved driver and drive do is explained in full.
 
-use super::testbed::{Drive, Testbed, io};
+use super::testbed::{DRIVE, Drive, GAP, Testbed, io};
 use crate::commands::{
     Command, Counters, Direction, HostRequestKind, Settings, StepKind, Transfer,
 };
@@ -8,14 +8,8 @@ use bytes::Bytes;
 use wire::tlp::{Packet, Status as TlpStatus, Tlp};
 use wire::{Bdf, Duration};
 
-pub const DRIVE: Bdf = Bdf::new(3, 0, 0);
-
 pub fn testbed() -> (Testbed, Drive) {
-    let mut testbed = Testbed::new(Settings { collect_data: true, ..Settings::default() });
-    let mut drive = Drive::new(DRIVE, 0xe000_0000, 0x1_0000);
-    testbed.enumerate(&drive);
-    testbed.bring_up(&mut drive, 2, 9);
-    (testbed, drive)
+    Testbed::with_drive(Settings { collect_data: true, ..Settings::default() }, GAP, 2)
 }
 
 fn pattern(length: usize) -> Vec<u8> {

@@ -11,6 +11,10 @@ use wire::{Bdf, Duration, Instant, Tag};
 pub const HOST: Bdf = Bdf::new(0, 0, 0);
 pub const ROOT_PORT: Bdf = Bdf::new(0, 1, 0);
 
+pub const DRIVE: Bdf = Bdf::new(3, 0, 0);
+/// Between two TLPs.
+pub const GAP: Duration = Duration::from_ns(100);
+
 /// One drive's numbers.
 #[derive(Clone, Debug)]
 pub struct Drive {
@@ -68,12 +72,21 @@ impl Testbed {
             commands: Vec::new(),
             requests: Vec::new(),
             resets: 0,
-            gap: Duration::from_ns(100),
+            gap: GAP,
             max_payload: 256,
             read_request: 512,
             completion_size: 256,
             tag: 0,
         }
+    }
+
+    /// With a drive that has its queue pairs and blocks of 512 bytes.
+    pub fn with_drive(settings: Settings, gap: Duration, queues: u16) -> (Self, Drive) {
+        let mut testbed = Self { gap, ..Self::new(settings) };
+        let mut drive = Drive::new(DRIVE, 0xe000_0000, 0x1_0000);
+        testbed.enumerate(&drive);
+        testbed.bring_up(&mut drive, queues, 9);
+        (testbed, drive)
     }
 
     pub fn send(&mut self, direction: Direction, tlp: Tlp) {

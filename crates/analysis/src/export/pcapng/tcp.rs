@@ -53,9 +53,6 @@ impl<W: Write> TcpFile<W> {
 
     /// Adds a whole connection: the streams of both directions and the order in which their bytes
     /// passed. Bytes that a range names and that are not there are left out.
-    ///
-    /// # Errors
-    /// See [`begin`](Self::begin).
     pub fn connection(
         &mut self,
         connection: Connection,
@@ -128,9 +125,6 @@ impl<W: Write> TcpFile<W> {
     }
 
     /// Ends the file.
-    ///
-    /// # Errors
-    /// See [`begin`](Self::begin).
     pub fn finish(self) -> io::Result<W> {
         self.blocks.finish()
     }

@@ -68,9 +68,6 @@ impl<W: Write> TlpFile<W> {
     }
 
     /// Adds a TLP. `comment` is shown beside it, if it is not empty.
-    ///
-    /// # Errors
-    /// See [`begin`](Self::begin).
     pub fn tlp(
         &mut self,
         at: Instant,
@@ -85,9 +82,6 @@ impl<W: Write> TlpFile<W> {
     }
 
     /// Adds a TLP of which only the first bytes were kept; on the wire it had `length`.
-    ///
-    /// # Errors
-    /// See [`begin`](Self::begin).
     pub fn cut_tlp(
         &mut self,
         at: Instant,
@@ -111,9 +105,6 @@ impl<W: Write> TlpFile<W> {
     }
 
     /// Ends the file.
-    ///
-    /// # Errors
-    /// See [`begin`](Self::begin).
     pub fn finish(self) -> io::Result<W> {
         self.blocks.finish()
     }

@@ -53,9 +53,9 @@ struct Band {
 /// A time at which nothing may pass one way: a gate on the way is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClosedGate {
-    /// From when to when, in nanoseconds on the timeline.
+    /// The beginning, in nanoseconds on the timeline.
     pub from: i64,
-    /// See `from`.
+    /// The end.
     pub to: i64,
     /// Towards the host.
     pub up: bool,
