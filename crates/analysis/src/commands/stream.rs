@@ -76,6 +76,10 @@ pub struct DecodeError {
     pub fault: Fault,
 }
 
+/// Takes what a frame carries, with the frame's sequence number.
+type Sink<'a> = &'a mut dyn FnMut(u32, Payload);
+type Decoded = Result<(), Fault>;
+
 /// One direction.
 #[derive(Debug, Default)]
 struct Side {
@@ -122,7 +126,7 @@ impl Decoder {
         loop {
             let offset = side.offset;
             let item = |sequence, payload| Item { at, direction, offset, sequence, payload };
-            match side.next_frame(sent, |sequence, payload| sink(item(sequence, payload))) {
+            match side.next_frame(sent, &mut |sequence, payload| sink(item(sequence, payload))) {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
                 Err(fault) => return Err(DecodeError { direction, offset, fault }),
@@ -147,7 +151,7 @@ impl Decoder {
 
 impl Side {
     /// Takes a frame off the front; `false` if none is whole.
-    fn next_frame(&mut self, sent: u32, sink: impl FnMut(u32, Payload)) -> Result<bool, Fault> {
+    fn next_frame(&mut self, sent: u32, sink: Sink<'_>) -> Result<bool, Fault> {
         let Some(head) = self.bytes.first_chunk::<HEADER>() else { return Ok(false) };
         let header = Header::decode(*head)?;
         let length = HEADER + usize::from(header.length);
@@ -161,13 +165,7 @@ impl Side {
         Ok(true)
     }
 
-    fn frame(
-        &mut self,
-        header: Header,
-        sent: u32,
-        payload: Bytes,
-        mut sink: impl FnMut(u32, Payload),
-    ) -> Result<(), Fault> {
+    fn frame(&mut self, header: Header, sent: u32, payload: Bytes, sink: Sink<'_>) -> Decoded {
         let acknowledged = header.acknowledged;
         let ahead = acknowledged.wrapping_sub(self.acknowledged);
         if ahead > sent.wrapping_sub(self.acknowledged) {
@@ -187,12 +185,7 @@ impl Side {
         Ok(())
     }
 
-    fn tlps(
-        &mut self,
-        sequence: u32,
-        mut payload: Bytes,
-        mut sink: impl FnMut(u32, Payload),
-    ) -> Result<(), Fault> {
+    fn tlps(&mut self, sequence: u32, mut payload: Bytes, sink: Sink<'_>) -> Decoded {
         if !self.greeted {
             return Err(Fault::NoGreeting);
         }

@@ -232,7 +232,7 @@ impl Anomalies {
                 out += &format!("            at {at} us, packet {number}: {what}\n");
             }
             if anomaly.count > anomaly.places.len() as u64 {
-                out += &format!("            ...\n");
+                out += "            ...\n";
             }
         }
         for (name, note) in &self.notes {

@@ -71,7 +71,7 @@ impl Run {
 
     /// The nodes at whose ports the TLP with this number at the root node's port was seen, and the
     /// node and frame behind them if only its frame was seen there.
-    fn way(&self, number: u64) -> (Vec<(usize, PortTlp)>, Option<(usize, u32)>) {
+    fn way(&self, number: u64) -> (Vec<AtPort>, Option<(usize, u32)>) {
         let mut passed = Vec::new();
         let (mut node, mut number) = (self.root, number as usize);
         // Each pass of the loop goes to a node further down.
@@ -111,6 +111,9 @@ impl Run {
         None
     }
 }
+
+/// A node, and a TLP at its port.
+type AtPort = (usize, PortTlp);
 
 enum FarEnd {
     /// Only its frame was seen.
