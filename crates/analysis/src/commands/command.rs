@@ -6,9 +6,10 @@ use wire::nvme::{self, Status, opcode};
 use wire::{Bdf, Duration, Instant};
 
 /// Where the data of a command goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transfer {
     /// Nowhere: there is none.
+    #[default]
     None,
     /// From the host's memory to the drive, this many bytes.
     ToDevice(u64),
@@ -27,7 +28,7 @@ impl Transfer {
 }
 
 /// A command with all TLPs that belong to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     /// The drive.
     pub device: Bdf,

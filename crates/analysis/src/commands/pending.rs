@@ -50,12 +50,6 @@ pub(super) enum Waiting {
     Device(Box<Read>),
 }
 
-#[derive(Debug)]
-struct Entry {
-    order: u64,
-    waiting: Waiting,
-}
-
 impl Waiting {
     /// The direction of the request.
     fn direction(&self) -> Direction {
@@ -66,10 +60,10 @@ impl Waiting {
     }
 }
 
-/// Requests by direction, requester and tag.
+/// Requests by direction, requester and tag, each with its number in their order.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    entries: BTreeMap<(Direction, Bdf, Tag), Entry>,
+    entries: BTreeMap<(Direction, Bdf, Tag), (u64, Waiting)>,
     next: u64,
 }
 
@@ -79,10 +73,10 @@ impl Pending {
     pub fn add(&mut self, requester: Bdf, tag: Tag, waiting: Waiting) -> (u64, u64) {
         let mut dropped = 0;
         if self.entries.len() >= MOST_PENDING {
-            let mut orders: Vec<u64> = self.entries.values().map(|entry| entry.order).collect();
+            let mut orders: Vec<u64> = self.entries.values().map(|(order, _)| *order).collect();
             orders.sort_unstable();
             let middle = orders[orders.len() / 2];
-            self.entries.retain(|_, entry| entry.order >= middle);
+            self.entries.retain(|_, (order, _)| *order >= middle);
             dropped = (MOST_PENDING - self.entries.len()) as u64;
         }
         (u64::from(self.insert(requester, tag, waiting)), dropped)
@@ -91,7 +85,7 @@ impl Pending {
     /// The request that a completion going in `direction` answers.
     pub fn take(&mut self, direction: Direction, c: &Completion) -> Option<Waiting> {
         let key = (direction.opposite(), c.requester, c.tag);
-        self.entries.remove(&key).map(|entry| entry.waiting)
+        self.entries.remove(&key).map(|(_, waiting)| waiting)
     }
 
     /// Puts a request back that waits for more.
@@ -102,7 +96,7 @@ impl Pending {
     fn insert(&mut self, requester: Bdf, tag: Tag, waiting: Waiting) -> bool {
         self.next += 1;
         let key = (waiting.direction(), requester, tag);
-        self.entries.insert(key, Entry { order: self.next, waiting }).is_some()
+        self.entries.insert(key, (self.next, waiting)).is_some()
     }
 
     /// Requests that wait.

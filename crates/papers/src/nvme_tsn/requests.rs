@@ -104,12 +104,10 @@ pub fn simulate() -> Result<Requests, Failure> {
     let paper = runs.add("the paper's", Topology::Tcp.config(Experiment::Write.workload(), RATE));
     let reports = runs.run()?;
     type Places = (usize, usize, usize, usize, Option<usize>);
-    let row = |(mps, mrrs, reads_in_flight, at, many): Places| RequestsRow {
-        mps,
-        mrrs,
-        reads_in_flight,
-        write_4k_us: us(Experiment::Write.mean(&reports[at])),
-        write_bytes_per_s: many.map(|at| reports[at].hosts[0].throughput()),
+    let row = |(mps, mrrs, reads_in_flight, at, many): Places| {
+        let write_4k_us = us(Experiment::Write.mean(&reports[at]));
+        let write_bytes_per_s = many.map(|at| reports[at].hosts[0].throughput());
+        RequestsRow { mps, mrrs, reads_in_flight, write_4k_us, write_bytes_per_s }
     };
     let rows: Vec<RequestsRow> = cases.into_iter().map(row).collect();
     let paper = us(Experiment::Write.mean(&reports[paper]));
@@ -123,16 +121,10 @@ pub fn simulate() -> Result<Requests, Failure> {
 pub(super) fn recommend(rows: &[RequestsRow], as_published_us: f64) -> Recommendation {
     let best = rows.iter().map(|row| row.write_4k_us).fold(f64::INFINITY, f64::min);
     let good = rows.iter().filter(|row| row.write_4k_us <= best * (1.0 + AS_GOOD / 100.0));
-    let least = good
-        .min_by_key(|row| (row.mrrs * row.reads_in_flight, row.mps, row.mrrs))
-        .expect("the best is as good as itself");
-    Recommendation {
-        mps: least.mps,
-        mrrs: least.mrrs,
-        reads_in_flight: least.reads_in_flight,
-        write_4k_us: least.write_4k_us,
-        as_published_us,
-    }
+    let least = good.min_by_key(|row| (row.mrrs * row.reads_in_flight, row.mps, row.mrrs));
+    let &RequestsRow { mps, mrrs, reads_in_flight, write_4k_us, .. } =
+        least.expect("the best is as good as itself");
+    Recommendation { mps, mrrs, reads_in_flight, write_4k_us, as_published_us }
 }
 
 /// As tables, a plot and a recommendation.

@@ -229,12 +229,8 @@ pub fn section(result: &TsnRead) -> Section {
 }
 
 fn notes(result: &TsnRead) -> Vec<String> {
-    let fit: Vec<&str> = result
-        .cases
-        .iter()
-        .filter(|case| case.reaches_read && case.keeps_write && case.keeps_config_read)
-        .map(|case| case.case.as_str())
-        .collect();
+    let fits = |case: &&Case| case.reaches_read && case.keeps_write && case.keeps_config_read;
+    let fit: Vec<&str> = result.cases.iter().filter(fits).map(|case| &case.case[..]).collect();
     let fit = if fit.is_empty() { "none".to_owned() } else { fit.join("; ") };
     vec![
         format!(

@@ -27,21 +27,18 @@ impl Controller {
         let collect = shared.settings.collect_data
             || names_namespace(queue, &entry)
             || names_ranges(queue, &entry);
+        let start = steps[0].at;
+        let data = (collect && transfer != Transfer::None).then(Vec::new);
+        let device = self.device;
         let command = Command {
-            device: self.device,
+            device,
             queue,
             entry,
             transfer,
             block_size,
-            status: None,
-            result: 0,
-            start: steps[0].at,
-            end: None,
-            closed: 0,
-            steps: Vec::new(),
-            steps_dropped: 0,
-            moved: 0,
-            data: (collect && transfer != Transfer::None).then(Vec::new),
+            start,
+            data,
+            ..Command::default()
         };
         let mut open = OpenCommand { command, claims: Vec::new(), next_claim: 0 };
         steps.iter().for_each(|step| shared.add_step(&mut open.command, *step));

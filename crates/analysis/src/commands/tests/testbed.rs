@@ -30,6 +30,7 @@ pub struct Drive {
     pub stride: u8,
 }
 
+#[derive(Default)]
 pub struct Testbed {
     pub analyser: Analyser,
     pub now: Instant,
@@ -65,19 +66,9 @@ impl Drive {
 
 impl Testbed {
     pub fn new(settings: Settings) -> Self {
-        Self {
-            analyser: Analyser::new(settings),
-            now: Instant::ZERO,
-            tlps: Vec::new(),
-            commands: Vec::new(),
-            requests: Vec::new(),
-            resets: 0,
-            gap: GAP,
-            max_payload: 256,
-            read_request: 512,
-            completion_size: 256,
-            tag: 0,
-        }
+        let (max_payload, read_request, completion_size) = (256, 512, 256);
+        let analyser = Analyser::new(settings);
+        Self { analyser, gap: GAP, max_payload, read_request, completion_size, ..Self::default() }
     }
 
     /// With a drive that has its queue pairs and blocks of 512 bytes.

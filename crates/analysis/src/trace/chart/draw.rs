@@ -5,7 +5,7 @@
 
 use super::labels::{self, Label, Line};
 use super::layout::{HEIGHT, LEFT, LINE, TOP, spread, tick};
-use super::{Band, Chart, Column, Group, MOST_LINES};
+use super::{Band, Chart, Column, Group, MOST_LINES, is_bad};
 use crate::commands::Direction;
 use crate::trace::locations::{Location, Point};
 use crate::trace::path::Stage;
@@ -91,7 +91,7 @@ fn width(words: &str, size: f64) -> f64 {
 }
 
 fn colour(group: &Group) -> (&'static str, &'static str) {
-    match (group.bad, group.direction) {
+    match (is_bad(&group.first), group.first.direction) {
         (true, _) => (BAD, "bad"),
         (false, Direction::Down) => (DOWN, "down"),
         (false, Direction::Up) => (UP, "up"),
@@ -174,7 +174,7 @@ fn locations(out: &mut String, chart: &Chart) {
 }
 
 fn frame(out: &mut String, chart: &Chart, band: &Band) {
-    let stroke = if band.up { UP } else { DOWN };
+    let stroke = if band.frame.up { UP } else { DOWN };
     *out += &format!(
         "<line class=\"frame\" stroke=\"{stroke}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" \
          y2=\"{:.1}\"><title>frame {}</title></line>\n",
@@ -182,7 +182,7 @@ fn frame(out: &mut String, chart: &Chart, band: &Band) {
         y(chart, band.from.at),
         chart.x(band.to.location),
         y(chart, band.to.at),
-        band.sequence,
+        band.frame.sequence,
     );
 }
 
@@ -227,8 +227,8 @@ fn frame_labels(out: &mut String, chart: &Chart) {
 }
 
 fn frame_words(band: &Band) -> String {
-    let s = if band.tlps == 1 { "" } else { "s" };
-    format!("frame {}: {} TLP{s}, {} B", band.sequence, band.tlps, band.bytes)
+    let s = if band.frame.tlps == 1 { "" } else { "s" };
+    format!("frame {}: {} TLP{s}, {} B", band.frame.sequence, band.frame.tlps, band.frame.bytes)
 }
 
 fn frame_label(out: &mut String, label: &Label, words: &str) {
@@ -244,7 +244,7 @@ fn frame_label(out: &mut String, label: &Label, words: &str) {
 fn tlps(out: &mut String, chart: &Chart, group: &Group) {
     let (stroke, marker) = colour(group);
     *out += &format!("<g class=\"tlp {marker}\" stroke=\"{stroke}\">\n");
-    *out += &format!("<title>{}, packet {}</title>\n", escape(&words(group)), group.packet);
+    *out += &format!("<title>{}, packet {}</title>\n", escape(&words(group)), group.first.number);
     let lines: Vec<&Vec<Point>> = group.lines.iter().filter(|line| !line.is_empty()).collect();
     match lines[..] {
         [first, .., last] if lines.len() > MOST_LINES && first.len() == last.len() => {
@@ -285,15 +285,15 @@ fn surface(out: &mut String, chart: &Chart, first: &[Point], last: &[Point], fil
 
 fn words(group: &Group) -> String {
     let (count, bytes) = (group.lines.len(), group.bytes[0]);
-    let bad = if group.bad { " FAILED" } else { "" };
+    let bad = if is_bad(&group.first) { " FAILED" } else { "" };
     if count == 1 {
-        return format!("{}: {}, {bytes} B{bad}", group.kind, group.tlp);
+        return format!("{}: {}, {bytes} B{bad}", group.first.kind, group.first.tlp);
     }
     if group.bytes.iter().all(|other| *other == bytes) {
-        return format!("{}: {count} × {}, {bytes} B each{bad}", group.kind, group.tlp);
+        return format!("{}: {count} × {}, {bytes} B each{bad}", group.first.kind, group.first.tlp);
     }
     let sum: u64 = group.bytes.iter().map(|bytes| u64::from(*bytes)).sum();
-    format!("{}: {count} × {}, {sum} B in all{bad}", group.kind, group.tlp)
+    format!("{}: {count} × {}, {sum} B in all{bad}", group.first.kind, group.first.tlp)
 }
 
 /// What the TLPs of one direction are, beside where they begin.
@@ -301,7 +301,7 @@ fn tlp_labels(out: &mut String, chart: &Chart, direction: Direction) {
     let groups: Vec<(&Group, &Point)> = chart
         .groups
         .iter()
-        .filter(|group| group.direction == direction)
+        .filter(|group| group.first.direction == direction)
         .filter_map(|group| Some((group, group.lines.iter().find_map(|line| line.first())?)))
         .collect();
     let preferred: Vec<f64> = groups.iter().map(|(_, start)| y(chart, start.at)).collect();
