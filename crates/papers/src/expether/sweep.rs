@@ -85,16 +85,11 @@ impl Sweep {
         }
         let reports = runs.run()?;
         let point = |((rw, write, ssds, limit), pair): (_, &[sim::world::Report])| {
-            let [on, off] = [0, 1].map(|at| setup::throughput(&pair[at]));
-            Point {
-                rw,
-                ssds,
-                limit_gbps: limit as f64 / 1e9,
-                on_mb_per_s: on,
-                off_mb_per_s: off,
-                gain_percent: setup::gain(on, off),
-                tlps_per_frame: setup::tlps_per_frame(&pair[0], write),
-            }
+            let [on_mb_per_s, off_mb_per_s] = [0, 1].map(|at| setup::throughput(&pair[at]));
+            let gain_percent = setup::gain(on_mb_per_s, off_mb_per_s);
+            let tlps_per_frame = setup::tlps_per_frame(&pair[0], write);
+            let place = Point { rw, ssds, limit_gbps: limit as f64 / 1e9, ..Point::default() };
+            Point { on_mb_per_s, off_mb_per_s, gain_percent, tlps_per_frame, ..place }
         };
         Ok(cases.into_iter().zip(reports.chunks(2)).map(point).collect())
     }

@@ -144,14 +144,9 @@ fn the_same_run_twice_has_the_same_digest_and_another_policy_another() {
 #[test]
 fn every_published_figure_has_its_row() {
     let published = published();
-    let point = |rw, ssds, limit_gbps, gain_percent, tlps_per_frame| Point {
-        rw,
-        ssds,
-        limit_gbps,
-        on_mb_per_s: 2.0,
-        off_mb_per_s: 1.0,
-        gain_percent,
-        tlps_per_frame,
+    let point = |rw, ssds, limit_gbps, gain_percent, tlps_per_frame| {
+        let throughput = Point { on_mb_per_s: 2.0, off_mb_per_s: 1.0, ..Point::default() };
+        Point { rw, ssds, limit_gbps, gain_percent, tlps_per_frame, ..throughput }
     };
     let curve = |places: &[(u16, f64, f64, f64)]| -> Vec<Point> {
         let both = ["read", "write"].into_iter();
