@@ -2,7 +2,6 @@
 
 use pcie::enumerate::{Bar, Device, Hierarchy, Kind, Node, Port};
 use serde::Serialize;
-use std::fmt::Write;
 
 /// A memory BAR.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -22,8 +21,7 @@ pub struct Entry {
     pub bdf: String,
     /// The bridge right above; `null` for the root port.
     pub parent: Option<String>,
-    /// `"root port"`, `"upstream port"`, `"downstream port"`, `"bridge"` or
-    /// `"endpoint"`.
+    /// `"root port"`, `"upstream port"`, `"downstream port"`, `"bridge"` or `"endpoint"`.
     pub kind: &'static str,
     /// Vendor ID.
     pub vendor: u16,
@@ -78,9 +76,7 @@ fn entry(node: &Node, parent: Option<&Node>) -> Entry {
         slot: port.and_then(|port| port.slot),
         link_up: port.filter(|port| is_downstream(port)).map(|port| port.link_up),
         buses: port.map(|port| (port.secondary, port.subordinate)),
-        window: port
-            .map(|port| (port.window.start, port.window.end))
-            .filter(|(start, end)| start < end),
+        window: port.map(|p| (p.window.start, p.window.end)).filter(|(start, end)| start < end),
         bars: device.map(|device| device.bars.iter().map(bar).collect()).unwrap_or_default(),
         msix_vectors: device.and_then(|device| device.msix).map(|msix| msix.vectors),
         serial: device.and_then(|device| device.serial).map(|serial| format!("{serial:016x}")),
@@ -102,8 +98,7 @@ fn kind_name(node: &Node) -> &'static str {
     }
 }
 
-/// Names of the classes that may turn up here (PCI Code and ID Assignment
-/// 1.11).
+/// Names of the classes that may turn up here (PCI Code and ID Assignment 1.11).
 fn class_name(class: [u8; 3]) -> &'static str {
     match class {
         [1, 8, 2] => "NVM Express controller",
@@ -131,10 +126,10 @@ pub fn tree(hierarchy: &Hierarchy) -> String {
 }
 
 fn branch(node: &Node, first: &str, rest: &str, out: &mut String) {
-    let _ = writeln!(out, "{first}{}", title(node));
+    *out += &format!("{first}{}\n", title(node));
     if let Kind::Endpoint(device) = &node.kind {
         for line in details(device) {
-            let _ = writeln!(out, "{rest}         {line}");
+            *out += &format!("{rest}         {line}\n");
         }
     }
     let children = node.children();
@@ -167,14 +162,11 @@ fn title(node: &Node) -> String {
 }
 
 fn details(device: &Device) -> Vec<String> {
-    let mut lines: Vec<String> = device
-        .bars
-        .iter()
-        .map(|bar| {
-            let width = if bar.is_64bit { "64-bit" } else { "32-bit" };
-            format!("BAR {} at {:#x}, {}, {width}", bar.index, bar.address, size(bar.size))
-        })
-        .collect();
+    let bar = |bar: &Bar| {
+        let width = if bar.is_64bit { "64-bit" } else { "32-bit" };
+        format!("BAR {} at {:#x}, {}, {width}", bar.index, bar.address, size(bar.size))
+    };
+    let mut lines: Vec<String> = device.bars.iter().map(bar).collect();
     let vectors = device.msix.map(|msix| format!("MSI-X {} vectors", msix.vectors));
     let serial = device.serial.map(|serial| format!("serial number {serial:016x}"));
     let more: Vec<String> = vectors.into_iter().chain(serial).collect();

@@ -11,5 +11,5 @@ mod section;
 
 pub use row::Row;
 use row::{error_percent, percent};
-pub use runs::{Failed, Runs};
+pub use runs::Runs;
 pub use section::Section;

@@ -21,6 +21,26 @@ pub struct Row {
     pub note: &'static str,
 }
 
+impl Row {
+    /// Compares `simulated` with what was `published`.
+    pub(crate) fn new(
+        (figure, unit): (String, &'static str),
+        (published, simulated): (f64, f64),
+        (calibrated, note): (bool, &'static str),
+    ) -> Self {
+        let error_percent = error_percent(published, simulated);
+        Self { figure, unit, published, simulated, error_percent, calibrated, note }
+    }
+
+    /// The row of this figure.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn find<'a>(rows: &'a [Self], figure: &str) -> &'a Self {
+        rows.iter().find(|row| row.figure == figure).expect("a figure of the table")
+    }
+}
+
 /// Of what was published, with two decimals.
 pub fn error_percent(published: f64, simulated: f64) -> f64 {
     ((simulated / published - 1.0) * 10_000.0).round() / 100.0

@@ -1,41 +1,11 @@
-//! Many simulations, one a thread at a time: parallel across runs, never
-//! inside one.
+//! Many simulations, one a thread at a time: parallel across runs, never inside one.
 
+use report::Failure;
 use sim::world::Report;
 use sim::{Config, World};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use thiserror::Error;
-
-/// Why a simulation has no results.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Failed {
-    /// It did not end well.
-    #[error("simulation of {name}: {error}")]
-    World {
-        /// Of what.
-        name: String,
-        /// Why.
-        error: sim::world::Error,
-    },
-    /// Commands failed, or blocks held something else than was written.
-    #[error("simulation of {name}: {failures} commands failed, {mismatches} blocks were wrong")]
-    Data {
-        /// Of what.
-        name: String,
-        /// Commands with an error status.
-        failures: u64,
-        /// Wrong blocks.
-        mismatches: u64,
-    },
-}
-
-impl From<Failed> for report::Failure {
-    fn from(failed: Failed) -> Self {
-        Self(failed.to_string())
-    }
-}
 
 /// Queued simulations, by name.
 #[derive(Default)]
@@ -53,10 +23,11 @@ impl Runs {
     /// Runs them all; results come in the order of the queue.
     ///
     /// # Errors
-    /// The first that failed.
-    pub fn run(self) -> Result<Vec<Report>, Failed> {
+    /// The first that did not end well, or in which commands failed or blocks held something else
+    /// than was written.
+    pub fn run(self) -> Result<Vec<Report>, Failure> {
         let next = AtomicUsize::new(0);
-        let done: Vec<Mutex<Option<Result<Report, Failed>>>> =
+        let done: Vec<Mutex<Option<Result<Report, Failure>>>> =
             self.queued.iter().map(|_| Mutex::new(None)).collect();
         let workers = thread::available_parallelism().map_or(1, usize::from).min(done.len());
         thread::scope(|scope| {
@@ -76,15 +47,17 @@ impl Runs {
     }
 }
 
-fn one(name: &str, config: &Config) -> Result<Report, Failed> {
-    let name = || name.to_owned();
+fn one(name: &str, config: &Config) -> Result<Report, Failure> {
     let report = World::new(config)
         .and_then(|mut world| world.run())
-        .map_err(|error| Failed::World { name: name(), error })?;
-    let sum = |count: fn(&sim::world::HostReport) -> u64| report.hosts.iter().map(count).sum();
+        .map_err(|error| Failure(format!("simulation of {name}: {error}")))?;
+    let sum =
+        |count: fn(&sim::world::HostReport) -> u64| -> u64 { report.hosts.iter().map(count).sum() };
     let (failures, mismatches) = (sum(|host| host.failures), sum(|host| host.mismatches));
     if failures + mismatches > 0 {
-        return Err(Failed::Data { name: name(), failures, mismatches });
+        return Err(Failure(format!(
+            "simulation of {name}: {failures} commands failed, {mismatches} blocks were wrong"
+        )));
     }
     Ok(report)
 }

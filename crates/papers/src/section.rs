@@ -1,7 +1,6 @@
-//! A part of an experiment's results: text, tables and plots, for a terminal
-//! and for a page.
+//! A part of an experiment's results: text, tables and plots, for a terminal and for a page.
 
-use report::{Page, Plot, Table};
+use report::{Column, Page, Plot, Table};
 
 /// Text, tables and plots of one part.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +19,18 @@ pub struct Section {
 const WIDTH: usize = 96;
 
 impl Section {
+    /// One table with a row for each of these, and remarks.
+    pub(crate) fn of<'a, T: 'a>(
+        title: &str,
+        columns: &[Column<T>],
+        rows: impl IntoIterator<Item = &'a T>,
+        notes: &[&str],
+    ) -> Self {
+        let tables = vec![(String::new(), Table::of(columns, rows))];
+        let notes = notes.iter().map(|note| (*note).to_owned()).collect();
+        Self { title: title.to_owned(), tables, notes, plots: Vec::new() }
+    }
+
     /// For a terminal.
     pub fn text(&self) -> String {
         let mut out = format!("{}\n{}\n", self.title, "-".repeat(self.title.chars().count()));

@@ -1,7 +1,6 @@
 //! Stacked bars: parts of a whole.
 
-use super::{colour, escape, ink};
-use std::fmt::Write;
+use super::{colour, escape, ink, svg};
 
 /// Width of the picture, height of a bar with its label.
 const WIDTH: f64 = 440.0;
@@ -37,11 +36,7 @@ pub struct Stack {
 impl Stack {
     /// The picture and the key with all values.
     pub fn html(&self) -> String {
-        let height = ROW * self.bars.len() as f64;
-        let mut out = format!(
-            "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
-            escape(&self.title)
-        );
+        let mut out = svg(WIDTH, ROW * self.bars.len() as f64, &self.title);
         for (row, bar) in self.bars.iter().enumerate() {
             self.bar(&mut out, bar, ROW * row as f64);
         }
@@ -51,8 +46,7 @@ impl Stack {
 
     fn bar(&self, out: &mut String, bar: &Bar, top: f64) {
         let (name, total) = (escape(&bar.name), escape(&bar.total));
-        let _ = write!(
-            out,
+        *out += &format!(
             "<text x=\"0\" y=\"{0:.1}\">{name}</text>\
              <text x=\"{WIDTH}\" y=\"{0:.1}\" text-anchor=\"end\">{total}</text>",
             top + 12.0
@@ -63,8 +57,7 @@ impl Stack {
             let share = *value as f64 / whole;
             let width = share * WIDTH;
             let part = self.parts.get(number).map_or("", |name| name.as_str());
-            let _ = write!(
-                out,
+            *out += &format!(
                 "<rect x=\"{left:.2}\" y=\"{top:.1}\" width=\"{width:.2}\" height=\"{BAR}\" \
                  fill=\"{}\"><title>{}: {}</title></rect>",
                 colour(number),
@@ -72,8 +65,7 @@ impl Stack {
                 escape(&(self.format)(*value)),
             );
             if width > 34.0 {
-                let _ = write!(
-                    out,
+                *out += &format!(
                     "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" style=\"fill:{}\">\
                      {:.0} %</text>",
                     left + width / 2.0,
@@ -96,8 +88,7 @@ impl Stack {
             let values = self.bars.iter().map(|bar| bar.parts.get(number).copied().unwrap_or(0));
             let cells: String =
                 values.map(|ns| format!("<td>{}</td>", escape(&(self.format)(ns)))).collect();
-            let _ = write!(
-                out,
+            out += &format!(
                 "<tr><td class=\"l\"><span class=\"swatch\" style=\"background:{}\"></span>{}</td>\
                  {cells}</tr>",
                 colour(number),
@@ -112,16 +103,11 @@ impl Stack {
 pub fn shares(title: &str, bars: &[(String, String, f64)]) -> String {
     const BAR: f64 = 9.0;
     const ROW: f64 = 31.0;
-    let height = ROW * bars.len() as f64;
-    let mut out = format!(
-        "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
-        escape(title)
-    );
+    let mut out = svg(WIDTH, ROW * bars.len() as f64, title);
     for (row, (name, text, share)) in bars.iter().enumerate() {
         let top = ROW * row as f64;
         let width = share.clamp(0.0, 1.0) * WIDTH;
-        let _ = write!(
-            out,
+        out += &format!(
             "<text x=\"0\" y=\"{0:.1}\" class=\"mark\">{1}</text>\
              <text x=\"{WIDTH}\" y=\"{0:.1}\" text-anchor=\"end\">{2}</text>\
              <rect x=\"0\" y=\"{3:.1}\" width=\"{WIDTH}\" height=\"{BAR}\" fill=\"#e3e8ec\"/>\

@@ -38,9 +38,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// T_tunnel, the one-way time that the tunnel adds, from the medians of a
-    /// round trip: (tunnelled - direct) / 2, in nanoseconds. Negative if
-    /// noise makes it so.
+    /// T_tunnel, the one-way time that the tunnel adds, from the medians of a round trip:
+    /// (tunnelled - direct) / 2, in nanoseconds. Negative if noise makes it so.
     pub fn t_tunnel_ns(&self) -> i64 {
         let ns = |summary: &Summary| i64::try_from(summary.p50_ns).unwrap_or(i64::MAX);
         (ns(&self.tunnelled) - ns(&self.direct)) / 2

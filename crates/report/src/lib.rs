@@ -1,7 +1,6 @@
-//! Reports as one self-contained HTML page: no scripts, nothing from the
-//! network, readable on a telephone and on paper. [`Page`] is the skeleton,
-//! [`Table`], [`Plot`] and [`Stack`] are what stands on it; pictures are SVG
-//! in the page.
+//! Reports as one self-contained HTML page: no scripts, nothing from the network, readable on a
+//! telephone and on paper. [`Page`] is the skeleton, [`Table`], [`Plot`] and [`Stack`] are what
+//! stands on it; pictures are SVG in the page.
 
 mod bars;
 mod failure;
@@ -51,8 +50,15 @@ pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A time in a unit that suits it: three significant digits and no trailing
-/// zeroes.
+/// The beginning of a picture of this size.
+fn svg(width: f64, height: f64, title: &str) -> String {
+    let title = escape(title);
+    format!(
+        "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\">"
+    )
+}
+
+/// A time in a unit that suits it: three significant digits and no trailing zeroes.
 pub fn time(ns: f64) -> String {
     to_digits(ns, 3)
 }

@@ -1,7 +1,6 @@
 //! The skeleton of a page.
 
 use super::{Stack, Table, escape};
-use std::fmt::Write;
 
 const STYLE: &str = "\
 :root{--ink:#1c2733;--soft:#5b6875;--line:#d9dfe5;--ground:#f4f6f8;--accent:#0072b2;--bad:#b00020}\
@@ -82,22 +81,22 @@ impl Page {
 
     /// A part with its heading.
     pub fn section(&mut self, heading: &str) {
-        let _ = writeln!(self.out, "<h2>{}</h2>", escape(heading));
+        self.out += &format!("<h2>{}</h2>\n", escape(heading));
     }
 
     /// A paragraph.
     pub fn text(&mut self, words: &str) {
-        let _ = writeln!(self.out, "<p>{}</p>", escape(words));
+        self.out += &format!("<p>{}</p>\n", escape(words));
     }
 
     /// A paragraph in red.
     pub fn warning(&mut self, words: &str) {
-        let _ = writeln!(self.out, "<p class=\"bad\">{}</p>", escape(words));
+        self.out += &format!("<p class=\"bad\">{}</p>\n", escape(words));
     }
 
     /// A paragraph in a paler colour.
     pub fn note(&mut self, words: &str) {
-        let _ = writeln!(self.out, "<p class=\"soft\">{}</p>", escape(words));
+        self.out += &format!("<p class=\"soft\">{}</p>\n", escape(words));
     }
 
     /// Numbers side by side.
@@ -106,34 +105,30 @@ impl Page {
         for Tile { value, name, bad } in tiles {
             let class = if *bad { "tile bad" } else { "tile" };
             let (value, name) = (escape(value), escape(name));
-            let _ = writeln!(
-                self.out,
-                "<div class=\"{class}\"><b>{value}</b><span>{name}</span></div>"
-            );
+            self.out +=
+                &format!("<div class=\"{class}\"><b>{value}</b><span>{name}</span></div>\n");
         }
         self.out += "</div>\n";
     }
 
     /// A table; it scrolls where it is too wide.
     pub fn table(&mut self, table: &Table) {
-        let _ = writeln!(self.out, "<div class=\"scroll\">{}</div>", table.html());
+        self.out += &format!("<div class=\"scroll\">{}</div>\n", table.html());
     }
 
     /// A table folded behind its summary; not printed.
     pub fn more(&mut self, summary: &str, table: &Table) {
         let (summary, table) = (escape(summary), table.html());
-        let _ = writeln!(
-            self.out,
-            "<details><summary>{summary}</summary><div class=\"scroll\">{table}</div></details>"
+        self.out += &format!(
+            "<details><summary>{summary}</summary><div class=\"scroll\">{table}</div></details>\n"
         );
     }
 
-    /// Figures side by side where there is room: caption, a line below it, and
-    /// the picture.
+    /// Figures side by side where there is room: caption, a line below it, and the picture.
     pub fn figures(&mut self, figures: &[(String, String, String)]) {
         self.out += "<div class=\"figures\">\n";
         for (caption, small, picture) in figures {
-            let _ = writeln!(self.out, "<figure>{}{picture}</figure>", title(caption, small));
+            self.out += &format!("<figure>{}{picture}</figure>\n", title(caption, small));
         }
         self.out += "</div>\n";
     }
@@ -147,24 +142,23 @@ impl Page {
     /// A picture of its own width, which scrolls where it is too wide.
     pub fn wide(&mut self, caption: &str, small: &str, svg: &str) {
         let head = title(caption, small);
-        let _ = writeln!(self.out, "<figure>{head}<div class=\"wide\">{svg}</div></figure>");
+        self.out += &format!("<figure>{head}<div class=\"wide\">{svg}</div></figure>\n");
     }
 
     /// Text folded behind its summary, such as data for programs; not printed.
     pub fn details(&mut self, summary: &str, text: &str) {
         let (summary, text) = (escape(summary), escape(text));
-        let _ =
-            writeln!(self.out, "<details><summary>{summary}</summary><pre>{text}</pre></details>");
+        self.out += &format!("<details><summary>{summary}</summary><pre>{text}</pre></details>\n");
     }
 
     /// Text as it was written; it is printed.
     pub fn preformatted(&mut self, text: &str) {
-        let _ = writeln!(self.out, "<pre>{}</pre>", escape(text));
+        self.out += &format!("<pre>{}</pre>\n", escape(text));
     }
 
     /// The whole page.
     pub fn finish(mut self, foot: &str) -> String {
-        let _ = write!(self.out, "<footer>{}</footer>\n</body>\n</html>\n", escape(foot));
+        self.out += &format!("<footer>{}</footer>\n</body>\n</html>\n", escape(foot));
         self.out
     }
 }

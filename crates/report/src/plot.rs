@@ -1,8 +1,7 @@
 //! Plots: lines of several series, distributions, histograms.
 
-use super::{colour, escape, round_time, time};
+use super::{colour, escape, round_time, svg, time};
 use crate::latency::Latency;
-use std::fmt::Write;
 
 /// The whole picture, and the room for labels around the plot.
 const SIZE: (f64, f64) = (440.0, 250.0);
@@ -80,8 +79,7 @@ impl Axis {
         Self { label: label.to_owned(), scale, format, range }
     }
 
-    /// An axis of times in nanoseconds with ratios laid out equally, from
-    /// `least` to `greatest`.
+    /// An axis of times in nanoseconds with ratios laid out equally, from `least` to `greatest`.
     pub fn times(label: &str, least: f64, greatest: f64) -> Self {
         let least = least.max(1.0);
         let range = (least, greatest.max(least * 1.2));
@@ -189,12 +187,7 @@ impl Plot {
 
     /// The picture, and the key if there are several lines.
     pub fn html(&self) -> String {
-        let mut out = format!(
-            "<svg class=\"plot\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">",
-            SIZE.0,
-            SIZE.1,
-            escape(&self.title)
-        );
+        let mut out = svg(SIZE.0, SIZE.1, &self.title);
         let left = self.left();
         self.grid(&mut out, left);
         for (from, to, value) in &self.bars {
@@ -202,8 +195,7 @@ impl Plot {
             let top = self.level(*value);
             let height = SIZE.1 - BOTTOM - top;
             let width = (to - from - 0.6).max(0.4);
-            let _ = write!(
-                out,
+            out += &format!(
                 "<rect x=\"{from:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
                  fill=\"{}\" fill-opacity=\".75\"/>",
                 colour(0)
@@ -223,8 +215,7 @@ impl Plot {
         let (right, bottom) = (SIZE.0 - RIGHT, SIZE.1 - BOTTOM);
         for (tick, text) in self.y.labels() {
             let at = self.level(tick);
-            let _ = write!(
-                out,
+            *out += &format!(
                 "<path d=\"M{left:.1} {at:.1}H{right}\" stroke=\"#e3e8ec\"/>\
                  <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
                 left - 5.0,
@@ -233,8 +224,7 @@ impl Plot {
             );
         }
         self.columns(out, left);
-        let _ = write!(
-            out,
+        *out += &format!(
             "<path d=\"M{left:.1} {TOP}V{bottom}H{right}\" fill=\"none\" stroke=\"#5b6875\"/>\
              <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
              <text transform=\"translate(11 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
@@ -252,7 +242,7 @@ impl Plot {
         let mut free = f64::NEG_INFINITY;
         for (place, name) in all {
             let at = self.at(left, place);
-            let _ = write!(out, "<path d=\"M{at:.1} {TOP}V{bottom}\" stroke=\"#e3e8ec\"/>");
+            *out += &format!("<path d=\"M{at:.1} {TOP}V{bottom}\" stroke=\"#e3e8ec\"/>");
             let half = name.chars().count() as f64 * CHARACTER / 2.0;
             let middle = at.min(SIZE.0 - half);
             // Labels that would touch are left out.
@@ -260,8 +250,7 @@ impl Plot {
                 continue;
             }
             free = middle + half + CHARACTER;
-            let _ = write!(
-                out,
+            *out += &format!(
                 "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                 bottom + 15.0,
                 escape(&name)
@@ -274,8 +263,7 @@ impl Plot {
         let points: Vec<String> = points
             .map(|(x, y)| format!("{:.1},{:.1}", self.at(left, *x), self.level(*y)))
             .collect();
-        let _ = write!(
-            out,
+        *out += &format!(
             "<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\" stroke-linejoin=\"round\" \
              stroke-dasharray=\"{}\" points=\"{}\"><title>{}</title></polyline>",
             colour(number),
@@ -295,8 +283,7 @@ impl Plot {
             let wide = name.chars().count() as f64 * CHARACTER;
             let (shift, anchor) =
                 if at - wide - 6.0 > left { (-4.0, "end") } else { (4.0, "start") };
-            let _ = write!(
-                out,
+            *out += &format!(
                 "<path d=\"M{at:.1} {top:.1}V{}\" stroke=\"#1c2733\" stroke-dasharray=\"3 3\"/>\
                  <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" class=\"mark\">{}</text>",
                 SIZE.1 - BOTTOM,

@@ -69,19 +69,7 @@ mod tests {
         }
         assert_eq!(microseconds("50"), microseconds("50us"));
         assert_eq!(microseconds("1ms"), Ok(Duration::from_us(1_000)));
-        for bad in [
-            "",
-            ".",
-            "s",
-            "-1",
-            "-1s",
-            "1h",
-            "1 000",
-            "1m",
-            "1000001",
-            "99999999999999999999",
-            "1e3",
-        ] {
+        for bad in ",.,s,-1,-1s,1h,1 000,1m,1000001,99999999999999999999,1e3".split(',') {
             assert!(seconds(bad).unwrap_err().contains("is no time"), "{bad}");
         }
     }

@@ -114,21 +114,14 @@ fn axes_have_round_ticks() {
 
 #[test]
 fn whole_numbers_have_whole_ticks() {
-    let axis = |scale, range| Axis {
-        label: "SSDs".into(),
-        scale,
-        format: |value| format!("{value:.0}"),
-        range,
-    };
+    let axis = |scale, range| Axis::new("SSDs", scale, |value| format!("{value:.0}"), range);
     let texts = |axis: Axis| axis.labels().into_iter().map(|(_, text)| text).collect::<Vec<_>>();
     assert_eq!(texts(axis(Scale::Whole, (1.0, 4.0))), ["1", "2", "3", "4"]);
     assert_eq!(texts(axis(Scale::Linear, (1.0, 4.0))), ["1", "2", "3", "4"]);
     let trace = Axis { format: round_time, ..axis(Scale::Linear, (5.001e9, 5.003e9)) };
     assert_eq!(texts(trace), ["5.001 s", "5.0015 s", "5.002 s", "5.0025 s", "5.003 s"]);
-    assert_eq!(
-        texts(Axis::times("t", 101_000.0, 118_000.0)),
-        ["105 µs", "110 µs", "115 µs", "120 µs"]
-    );
+    let times = Axis::times("t", 101_000.0, 118_000.0);
+    assert_eq!(texts(times), ["105 µs", "110 µs", "115 µs", "120 µs"]);
 }
 
 /// Every format that a page uses.
@@ -150,7 +143,7 @@ proptest! {
     ) {
         let low = if scale == Scale::Log { low + 1.0 } else { low };
         let range = (low, low + (low * share).max(1.0));
-        let axis = Axis { label: "a".into(), scale, format, range };
+        let axis = Axis::new("a", scale, format, range);
         let labels = axis.labels();
         for pair in labels.windows(2) {
             prop_assert!(pair[0].0 < pair[1].0 && pair[0].1 != pair[1].1, "{labels:?}");
@@ -211,16 +204,12 @@ fn labels_fit_however_long_they_are() {
 
 #[test]
 fn a_stack_shows_each_part() {
-    let bar = |name: &str, parts: &[u64]| Bar {
-        name: name.into(),
-        total: "all".into(),
-        parts: parts.to_vec(),
-    };
+    let bar = |name: &str, parts| Bar { name: name.into(), total: "all".into(), parts };
     let stack = Stack {
         title: "t".into(),
         note: String::new(),
         parts: vec!["first".into(), "second & last".into()],
-        bars: vec![bar("median", &[25, 75]), bar("p99", &[0, 0])],
+        bars: vec![bar("median", vec![25, 75]), bar("p99", vec![0, 0])],
         format: |ns| format!("{ns} ns"),
     };
     let html = stack.html();

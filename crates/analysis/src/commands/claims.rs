@@ -14,18 +14,10 @@ pub(super) const PAGE: u64 = 4096;
 /// What the memory holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Data at this offset of the command's transfer.
-    Data {
-        /// Bytes from the start of the transfer.
-        offset: u64,
-        /// The drive writes it.
-        to_host: bool,
-    },
-    /// PRP entries; the first one points to the transfer's bytes from here.
-    List {
-        /// Bytes from the start of the transfer.
-        offset: u64,
-    },
+    /// Data at this offset of the command's transfer, which the drive writes if `to_host`.
+    Data { offset: u64, to_host: bool },
+    /// PRP entries; the first one points to the transfer's bytes from `offset` on.
+    List { offset: u64 },
 }
 
 #[derive(Debug)]
@@ -65,19 +57,13 @@ fn dwords(address: u64, length: u64) -> impl Iterator<Item = (usize, u64)> {
 }
 
 impl Claims {
-    /// Claims `length` bytes at `start`, within one page. `None` if there are too many claims.
-    pub fn add(
-        &mut self,
-        uid: Uid,
-        number: u32,
-        start: u64,
-        length: u64,
-        what: Use,
-    ) -> Option<Key> {
+    /// Claims `length` bytes at `start`, within one page, as claim `owner.1` of command `owner.0`.
+    /// `None` if there are too many claims.
+    pub fn add(&mut self, owner: (Uid, u32), start: u64, length: u64, what: Use) -> Option<Key> {
         if self.by_page.len() >= MOST_CLAIMS {
             return None;
         }
-        let key = (start / PAGE, uid, number);
+        let key = (start / PAGE, owner.0, owner.1);
         self.by_page.insert(key, Claim { start, length, what, moved: [0; 16] });
         Some(key)
     }

@@ -6,9 +6,10 @@ use wire::nvme::{self, Status, opcode};
 use wire::{Bdf, Duration, Instant};
 
 /// Where the data of a command goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transfer {
     /// Nowhere: there is none.
+    #[default]
     None,
     /// From the host's memory to the drive, this many bytes.
     ToDevice(u64),
@@ -27,7 +28,7 @@ impl Transfer {
 }
 
 /// A command with all TLPs that belong to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     /// The drive.
     pub device: Bdf,
@@ -47,8 +48,7 @@ pub struct Command {
     pub result: u32,
     /// Start of the submission doorbell.
     pub start: Instant,
-    /// Start of the head doorbell that covers the completion entry; `None` if
-    /// there was none.
+    /// Start of the head doorbell that covers the completion entry; `None` if there was none.
     pub end: Option<Instant>,
     /// Number of TLPs that had been seen when it ended, by its head doorbell,
     /// a reset or the end of the capture.
@@ -86,8 +86,20 @@ impl Command {
         self.block_size.map(|_| self.entry.blocks())
     }
 
-    /// From the start of the submission doorbell to that of the completion
-    /// head doorbell.
+    /// Drive, queue, command and namespace as text.
+    pub(crate) fn place(&self) -> String {
+        let Self { device, queue, entry: nvme::Command { cid, nsid, .. }, .. } = self;
+        format!("drive {device}, queue {queue}, command {cid}, namespace {nsid}")
+    }
+
+    /// The logical blocks as text behind something else; empty if the command names none.
+    pub(crate) fn range(&self) -> String {
+        let (Some(slba), Some(blocks)) = (self.slba(), self.blocks()) else { return String::new() };
+        let s = if blocks == 1 { "" } else { "s" };
+        format!(", {blocks} block{s} from LBA {slba}")
+    }
+
+    /// From the start of the submission doorbell to that of the completion head doorbell.
     pub fn duration(&self) -> Option<Duration> {
         self.end.map(|end| end.since(self.start))
     }

@@ -62,19 +62,15 @@ impl Shadow {
 
     fn store_bar(&mut self, index: usize, dword: u32, write: bool) {
         let bar = &mut self.bars[index];
-        match (write, bar.sizing) {
-            (true, _) => {
-                bar.sizing = dword == !0;
-                bar.value = if bar.sizing { 0 } else { dword };
-            }
-            (false, true) => {
-                bar.mask = Some(dword);
-                bar.kind = dword & 0xf;
-            }
-            (false, false) => {
-                bar.value = dword;
-                bar.kind = dword & 0xf;
-            }
+        if write {
+            bar.sizing = dword == !0;
+            bar.value = if bar.sizing { 0 } else { dword };
+            return;
+        }
+        bar.kind = dword & 0xf;
+        match bar.sizing {
+            true => bar.mask = Some(dword),
+            false => bar.value = dword,
         }
     }
 

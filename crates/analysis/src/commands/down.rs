@@ -2,10 +2,10 @@
 
 use super::controller::Controller;
 use super::pending::{Purpose, Read, Waiting};
-use super::step::{Direction, Step, StepKind, Timed};
+use super::step::{Direction, Step, StepKind};
 use super::{Analyser, Function, HostRequest, HostRequestKind};
-use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status};
-use wire::{Bdf, Duration};
+use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
+use wire::{Bdf, Duration, Tag};
 
 /// The part of a function's memory in which an address lies.
 enum Target {
@@ -15,49 +15,58 @@ enum Target {
 }
 
 impl Analyser {
-    pub(super) fn down(&mut self, seen: Timed<'_>) {
+    pub(super) fn down(&mut self, tlp: &Tlp) {
         self.shared.counters.down += 1;
-        match seen.tlp.packet {
-            Packet::ConfigRead(c) => self.config_request(seen, c, HostRequestKind::ConfigRead),
-            Packet::ConfigWrite(c) => self.config_request(seen, c, HostRequestKind::ConfigWrite),
-            Packet::MemoryRead(request) => self.register_read(seen, request),
-            Packet::MemoryWrite(request) => self.register_write(seen, request),
-            Packet::Completion(c) => self.device_completion(seen, c),
+        match tlp.packet {
+            Packet::ConfigRead(c) => self.config_request(tlp, c, HostRequestKind::ConfigRead),
+            Packet::ConfigWrite(c) => self.config_request(tlp, c, HostRequestKind::ConfigWrite),
+            Packet::MemoryRead(request) => self.register_read(tlp, request),
+            Packet::MemoryWrite(request) => self.register_write(tlp, request),
+            Packet::Completion(c) => self.device_completion(tlp, c),
             Packet::Message(_) => self.shared.counters.messages += 1,
         }
     }
 
-    fn config_request(&mut self, seen: Timed<'_>, c: ConfigRequest, kind: HostRequestKind) {
+    fn config_request(&mut self, tlp: &Tlp, c: ConfigRequest, kind: HostRequestKind) {
         self.shared.counters.config += 1;
-        let (target, address) = (Some(c.target), u64::from(c.register));
-        let host = HostRequest { target, address, enables: c.first_be, ..new_request(seen, kind) };
-        self.expect_completion(Direction::Down, c.requester, c.tag, Waiting::Host(host));
+        let host = self.host_request(tlp, kind, u64::from(c.register), c.first_be);
+        let host = HostRequest { target: Some(c.target), ..host };
+        self.expect_completion(c.requester, c.tag, Waiting::Host(host));
     }
 
-    pub(super) fn expect_completion(
-        &mut self,
-        direction: Direction,
-        requester: Bdf,
-        tag: wire::Tag,
-        waiting: Waiting,
-    ) {
-        let (reused, dropped) = self.pending.add(direction, requester, tag, waiting);
+    pub(super) fn expect_completion(&mut self, requester: Bdf, tag: Tag, waiting: Waiting) {
+        let (reused, dropped) = self.pending.add(requester, tag, waiting);
         self.shared.counters.reused_tags += reused;
         self.shared.counters.dropped += dropped;
     }
 
-    fn register_read(&mut self, seen: Timed<'_>, request: MemoryRequest) {
+    fn register_read(&mut self, tlp: &Tlp, request: MemoryRequest) {
         let target = self.target(request.address).map(|(bdf, _)| bdf);
         self.count_register(target);
-        let (address, enables) = (request.address, request.first_be);
-        let new_request = new_request(seen, HostRequestKind::MemoryRead);
-        let host = HostRequest { target, address, enables, ..new_request };
-        self.expect_completion(
-            Direction::Down,
-            request.requester,
-            request.tag,
-            Waiting::Host(host),
-        );
+        let kind = HostRequestKind::MemoryRead;
+        let host = self.host_request(tlp, kind, request.address, request.first_be);
+        let host = HostRequest { target, ..host };
+        self.expect_completion(request.requester, request.tag, Waiting::Host(host));
+    }
+
+    /// A request of the host, but for its target.
+    fn host_request(
+        &self,
+        tlp: &Tlp,
+        kind: HostRequestKind,
+        address: u64,
+        enables: u8,
+    ) -> HostRequest {
+        HostRequest {
+            kind,
+            target: None,
+            address,
+            enables,
+            value: first_dword(&tlp.data),
+            at: self.shared.at,
+            latency: Duration::ZERO,
+            status: Status::Success,
+        }
     }
 
     fn count_register(&mut self, target: Option<Bdf>) {
@@ -67,14 +76,14 @@ impl Analyser {
         }
     }
 
-    fn register_write(&mut self, seen: Timed<'_>, request: MemoryRequest) {
+    fn register_write(&mut self, tlp: &Tlp, request: MemoryRequest) {
         let target = self.target(request.address);
         self.count_register(target.as_ref().map(|(bdf, _)| *bdf));
         let Some((bdf, _)) = target else { return };
-        if seen.tlp.poisoned || !self.is_nvme(bdf) {
+        if tlp.poisoned || !self.is_nvme(bdf) {
             return;
         }
-        let dwords = seen.tlp.data.chunks_exact(4).zip((request.address..).step_by(4));
+        let dwords = tlp.data.chunks_exact(4).zip((request.address..).step_by(4));
         for (i, (dword, address)) in dwords.enumerate() {
             let value = u32::from_le_bytes(dword.try_into().expect("4 bytes"));
             let last = i + 1 == usize::from(request.length_dw);
@@ -85,18 +94,18 @@ impl Analyser {
             };
             // Doorbells and MSI-X entries may be written in halves; nothing else is.
             if enables & 3 == 3 {
-                self.dword_write(Timed { ..seen }, bdf, address, value);
+                self.dword_write(bdf, address, value);
             }
         }
     }
 
-    fn dword_write(&mut self, seen: Timed<'_>, bdf: Bdf, address: u64, value: u32) {
+    fn dword_write(&mut self, bdf: Bdf, address: u64, value: u32) {
         let Some(function) = self.functions.get_mut(&bdf) else { return };
         let target = place(function, address);
         let controller = function.controller.get_or_insert_with(|| Box::new(Controller::new(bdf)));
         match target {
             Target::Registers(at) => {
-                controller.register_write(seen, address, at, value, &mut self.shared);
+                controller.register_write(address, at, value, &mut self.shared);
             }
             Target::MsixTable(at) => controller.msix_write(at, value),
             Target::Elsewhere => {}
@@ -130,7 +139,7 @@ impl Analyser {
     }
 
     /// A completion of a device's read of host memory.
-    fn device_completion(&mut self, seen: Timed<'_>, c: Completion) {
+    fn device_completion(&mut self, tlp: &Tlp, c: Completion) {
         self.count_status(c.status);
         let Some(Waiting::Device(mut read)) = self.pending.take(Direction::Down, &c) else {
             self.shared.counters.unexpected_completions += 1;
@@ -139,24 +148,24 @@ impl Analyser {
         let total = read.request.byte_count();
         let left = total - read.done;
         let lead = (read.request.leading() + read.done) & 3;
-        let data = seen.tlp.data.get(lead..).unwrap_or_default();
+        let data = tlp.data.get(lead..).unwrap_or_default();
         let bytes = &data[..data.len().min(left)];
         let success = c.status == Status::Success;
         if success && (usize::from(c.byte_count) != left || bytes.is_empty()) {
             // Not the next bytes: it completes another request.
             self.shared.counters.unexpected_completions += 1;
-            self.pending.put_back(Direction::Down, &c, Waiting::Device(read));
+            self.pending.put_back(&c, Waiting::Device(read));
             return;
         }
         let address = read.request.first_byte() + read.done as u64;
         let carried = if success { bytes.len() } else { 0 };
-        let step = seen.step(StepKind::DataCompletion, address, carried, Some(c.tag));
+        let step = self.shared.step(StepKind::DataCompletion, address, carried, Some(c.tag));
         let step = Step { status: c.status, ..step };
-        let believed = if success && !seen.tlp.poisoned { bytes } else { &[] };
+        let believed = if success && !tlp.poisoned { bytes } else { &[] };
         self.device_data(c.requester, &mut read, believed, step);
         read.done += bytes.len();
         if success && read.done < total {
-            self.pending.put_back(Direction::Down, &c, Waiting::Device(read));
+            self.pending.put_back(&c, Waiting::Device(read));
         }
     }
 
@@ -166,7 +175,7 @@ impl Analyser {
         }
         let controller = self.functions.get_mut(&device).and_then(|f| f.controller.as_mut());
         if let Some(controller) = controller {
-            controller.read_completed(read, bytes, step, &mut self.shared);
+            controller.completed(read, bytes, step, &mut self.shared);
         }
     }
 
@@ -177,20 +186,6 @@ impl Analyser {
             Status::CompleterAbort => self.shared.counters.completer_aborts += 1,
             _ => self.shared.counters.unsupported_requests += 1,
         }
-    }
-}
-
-/// A request of the host, but for its target.
-fn new_request(seen: Timed<'_>, kind: HostRequestKind) -> HostRequest {
-    HostRequest {
-        kind,
-        target: None,
-        address: 0,
-        enables: 0,
-        value: first_dword(&seen.tlp.data),
-        at: seen.at,
-        latency: Duration::ZERO,
-        status: Status::Success,
     }
 }
 

@@ -1,8 +1,7 @@
 //! Commands as JSON.
 //!
-//! Addresses are numbers; those above 2^53, which not every reader of JSON
-//! holds exactly, are strings of the form `"0x…"`. What does not apply is
-//! `null`.
+//! Addresses are numbers; those above 2^53, which not every reader of JSON holds exactly, are
+//! strings of the form `"0x…"`. What does not apply is `null`.
 
 use super::command::Command;
 use super::step::{Direction, StepKind};
@@ -11,17 +10,10 @@ use serde::{Serialize, Serializer};
 /// The largest whole number up to which every reader is exact.
 const EXACT: u64 = 1 << 53;
 
-/// A bus address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Address(pub u64);
-
-impl Serialize for Address {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.0 <= EXACT {
-            serializer.serialize_u64(self.0)
-        } else {
-            serializer.collect_str(&format_args!("{:#x}", self.0))
-        }
+fn address<S: Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    match *address {
+        address @ ..=EXACT => serializer.serialize_u64(address),
+        address => serializer.collect_str(&format_args!("{address:#x}")),
     }
 }
 
@@ -37,7 +29,8 @@ pub struct Step {
     /// Its type as analysers print it: `"MWr32"`, `"CplD"`, ….
     pub tlp: &'static str,
     /// Bus address of the first byte asked for or carried.
-    pub address: Address,
+    #[serde(serialize_with = "address")]
+    pub address: u64,
     /// Bytes asked for or carried.
     pub bytes: u32,
     /// Transaction tag; `null` for posted requests.
@@ -78,7 +71,7 @@ impl From<&Command> for Transaction {
             step: step.kind,
             direction: step.direction,
             tlp: step.tlp,
-            address: Address(step.address),
+            address: step.address,
             bytes: step.bytes,
             tag: step.tag.map(|tag| tag.get()),
             packet: step.number,

@@ -38,7 +38,6 @@ use controller::Controller;
 use pending::Pending;
 use shared::Shared;
 use std::collections::BTreeMap;
-use step::Timed;
 use wire::tlp::{Status, Tlp};
 use wire::{Bdf, Duration, Instant};
 
@@ -113,11 +112,8 @@ pub enum Event {
     Command(Box<Command>),
     /// A request of the host completed.
     Request(HostRequest),
-    /// A controller was reset.
-    Reset {
-        /// Which.
-        device: Bdf,
-    },
+    /// The controller of this function was reset.
+    Reset(Bdf),
 }
 
 #[derive(Debug, Default)]
@@ -143,12 +139,10 @@ impl Analyser {
     /// Takes the next TLP of the link, at the time it began; times do not go
     /// back. Then take the [`next_event`](Self::next_event)s.
     pub fn push(&mut self, at: Instant, direction: Direction, tlp: &Tlp) {
-        let seen = Timed { at, number: self.shared.seen, direction, tlp };
-        self.shared.seen += 1;
-        self.shared.counters.poisoned += u64::from(tlp.poisoned);
+        self.shared.begin(at, direction, tlp);
         match direction {
-            Direction::Down => self.down(seen),
-            Direction::Up => self.up(seen),
+            Direction::Down => self.down(tlp),
+            Direction::Up => self.up(tlp),
         }
     }
 
@@ -185,20 +179,16 @@ impl Analyser {
     /// queues go on from where they are next seen.
     pub fn gap(&mut self) {
         self.pending = Pending::default();
-        for function in self.functions.values_mut() {
-            if let Some(controller) = &mut function.controller {
-                controller.gap(&mut self.shared);
-            }
+        for controller in self.functions.values_mut().filter_map(|f| f.controller.as_mut()) {
+            controller.gap(&mut self.shared);
         }
     }
 
     /// The capture is over: commands on their way end as they are.
     pub fn finish(&mut self) {
         self.shared.counters.unanswered += self.pending.len() as u64;
-        for function in self.functions.values_mut() {
-            if let Some(controller) = &mut function.controller {
-                controller.end(&mut self.shared);
-            }
+        for controller in self.functions.values_mut().filter_map(|f| f.controller.as_mut()) {
+            controller.end(&mut self.shared);
         }
     }
 

@@ -50,54 +50,53 @@ pub(super) enum Waiting {
     Device(Box<Read>),
 }
 
-#[derive(Debug)]
-struct Entry {
-    order: u64,
-    waiting: Waiting,
+impl Waiting {
+    /// The direction of the request.
+    fn direction(&self) -> Direction {
+        match self {
+            Self::Host(_) => Direction::Down,
+            Self::Device(_) => Direction::Up,
+        }
+    }
 }
 
-/// Requests by direction, requester and tag.
+/// Requests by direction, requester and tag, each with its number in their order.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    entries: BTreeMap<(Direction, Bdf, Tag), Entry>,
+    entries: BTreeMap<(Direction, Bdf, Tag), (u64, Waiting)>,
     next: u64,
 }
 
 impl Pending {
     /// Notes a request. Returns how many older ones were forgotten for it:
     /// one with the same tag, or those beyond the limit.
-    pub fn add(
-        &mut self,
-        direction: Direction,
-        requester: Bdf,
-        tag: Tag,
-        waiting: Waiting,
-    ) -> (u64, u64) {
+    pub fn add(&mut self, requester: Bdf, tag: Tag, waiting: Waiting) -> (u64, u64) {
         let mut dropped = 0;
         if self.entries.len() >= MOST_PENDING {
-            let mut orders: Vec<u64> = self.entries.values().map(|entry| entry.order).collect();
+            let mut orders: Vec<u64> = self.entries.values().map(|(order, _)| *order).collect();
             orders.sort_unstable();
             let middle = orders[orders.len() / 2];
-            self.entries.retain(|_, entry| entry.order >= middle);
+            self.entries.retain(|_, (order, _)| *order >= middle);
             dropped = (MOST_PENDING - self.entries.len()) as u64;
         }
-        self.next += 1;
-        let entry = Entry { order: self.next, waiting };
-        let reused = self.entries.insert((direction, requester, tag), entry).is_some();
-        (u64::from(reused), dropped)
+        (u64::from(self.insert(requester, tag, waiting)), dropped)
     }
 
     /// The request that a completion going in `direction` answers.
     pub fn take(&mut self, direction: Direction, c: &Completion) -> Option<Waiting> {
         let key = (direction.opposite(), c.requester, c.tag);
-        self.entries.remove(&key).map(|entry| entry.waiting)
+        self.entries.remove(&key).map(|(_, waiting)| waiting)
     }
 
     /// Puts a request back that waits for more.
-    pub fn put_back(&mut self, direction: Direction, c: &Completion, waiting: Waiting) {
-        let key = (direction.opposite(), c.requester, c.tag);
+    pub fn put_back(&mut self, c: &Completion, waiting: Waiting) {
+        self.insert(c.requester, c.tag, waiting);
+    }
+
+    fn insert(&mut self, requester: Bdf, tag: Tag, waiting: Waiting) -> bool {
         self.next += 1;
-        self.entries.insert(key, Entry { order: self.next, waiting });
+        let key = (waiting.direction(), requester, tag);
+        self.entries.insert(key, (self.next, waiting)).is_some()
     }
 
     /// Requests that wait.

@@ -19,7 +19,7 @@ pub(super) type Uid = u64;
 
 /// A submission queue. Entries are counted from its creation: the entry at
 /// position `p` stands at index `p % entries`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SubmissionQueue {
     base: u64,
     entries: u32,
@@ -34,8 +34,7 @@ pub(super) struct SubmissionQueue {
 
 impl SubmissionQueue {
     pub fn new(base: u64, entries: u32) -> Self {
-        let doorbells = VecDeque::new();
-        Self { base, entries: entries.max(2), tail: 0, fetched: 0, doorbells, lost: (false, false) }
+        Self { base, entries: entries.max(2), ..Self::default() }
     }
 
     fn range(&self) -> Range<u64> {
@@ -63,10 +62,9 @@ impl SubmissionQueue {
             counters.bad_doorbells += 1;
             self.fetched = self.tail - more;
         }
-        if more == 0 {
-            return;
+        if more > 0 {
+            self.doorbells.push_back((self.tail, step));
         }
-        self.doorbells.push_back((self.tail, step));
     }
 
     /// Entries that were rung for and not fetched, as far as that is known.
@@ -112,7 +110,7 @@ impl SubmissionQueue {
 }
 
 /// A completion queue.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct CompletionQueue {
     base: u64,
     entries: u32,
@@ -129,9 +127,7 @@ pub(super) struct CompletionQueue {
 
 impl CompletionQueue {
     pub fn new(base: u64, entries: u32, vector: Option<u16>) -> Self {
-        let waiting = VecDeque::new();
-        let entries = entries.max(2);
-        Self { base, entries, vector, head: 0, lost: false, waiting, signals: 0 }
+        Self { base, entries: entries.max(2), vector, ..Self::default() }
     }
 
     fn range(&self) -> Range<u64> {
@@ -163,8 +159,7 @@ impl CompletionQueue {
         }
         if std::mem::take(&mut self.lost) {
             // It can take the entries seen since then.
-            let first = self.waiting.front().map_or(value, |(index, _)| index % self.entries);
-            self.head = first;
+            self.head = self.waiting.front().map_or(value, |(index, _)| index % self.entries);
         }
         let distance = |to: u32, from: u32| (to + self.entries - from) % self.entries;
         let taken = distance(value, self.head);

@@ -2,17 +2,23 @@
 
 use super::command::Command;
 use super::queues::Uid;
-use super::step::Step;
+use super::step::{Direction, Step, StepKind};
 use super::{Counters, Event, Limits, Settings};
 use std::collections::VecDeque;
+use wire::tlp::{Status, Tlp};
+use wire::{Instant, Tag};
 
-/// Counters, bounds and events of an analyser.
+/// Counters, bounds and events of an analyser, and the TLP at hand.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub settings: Settings,
     pub counters: Counters,
     /// TLPs seen so far.
     pub seen: u64,
+    /// Start of the TLP at hand, the last one of those seen.
+    pub at: Instant,
+    direction: Direction,
+    tlp: &'static str,
     events: VecDeque<Event>,
     next_uid: Uid,
     open: usize,
@@ -23,6 +29,28 @@ pub(super) struct Shared {
 impl Shared {
     pub fn new(settings: Settings) -> Self {
         Self { settings, ..Self::default() }
+    }
+
+    /// The next TLP is at hand.
+    pub fn begin(&mut self, at: Instant, direction: Direction, tlp: &Tlp) {
+        (self.at, self.direction, self.tlp) = (at, direction, tlp.mnemonic());
+        self.seen += 1;
+        self.counters.poisoned += u64::from(tlp.poisoned);
+    }
+
+    /// What the TLP at hand means for a command.
+    pub fn step(&self, kind: StepKind, address: u64, bytes: usize, tag: Option<Tag>) -> Step {
+        Step {
+            at: self.at,
+            number: self.seen - 1,
+            kind,
+            direction: self.direction,
+            tlp: self.tlp,
+            address,
+            bytes: bytes as u32,
+            tag,
+            status: Status::Success,
+        }
     }
 
     fn limits(&self) -> &Limits {

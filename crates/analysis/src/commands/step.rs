@@ -1,14 +1,15 @@
 //! What one TLP means for a command.
 
 use serde::{Serialize, Serializer};
-use wire::tlp::{Status, Tlp};
+use wire::tlp::Status;
 use wire::{Instant, Tag};
 
 /// The direction of a TLP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// From the host to the device.
+    #[default]
     Down,
     /// From the device to the host.
     Up,
@@ -77,7 +78,7 @@ pub struct Step {
     pub kind: StepKind,
     /// Its direction.
     pub direction: Direction,
-    /// Its type as analysers print it, see [`Tlp::mnemonic`].
+    /// Its type as analysers print it, see [`wire::tlp::Tlp::mnemonic`].
     pub tlp: &'static str,
     /// Bus address of the first byte asked for or carried. Completions carry
     /// no address: theirs is that of the request plus what came before.
@@ -88,29 +89,4 @@ pub struct Step {
     pub tag: Option<Tag>,
     /// Completion status; success for requests.
     pub status: Status,
-}
-
-/// A TLP as the analyser sees it.
-#[derive(Clone, Copy)]
-pub(super) struct Timed<'a> {
-    pub at: Instant,
-    pub number: u64,
-    pub direction: Direction,
-    pub tlp: &'a Tlp,
-}
-
-impl Timed<'_> {
-    pub fn step(&self, kind: StepKind, address: u64, bytes: usize, tag: Option<Tag>) -> Step {
-        Step {
-            at: self.at,
-            number: self.number,
-            kind,
-            direction: self.direction,
-            tlp: self.tlp.mnemonic(),
-            address,
-            bytes: bytes as u32,
-            tag,
-            status: Status::Success,
-        }
-    }
 }

@@ -43,42 +43,25 @@ pub enum Fault {
     /// The bytes are no frame.
     #[error("{0}")]
     Frame(#[from] frame::Malformed),
-    /// The bytes in a frame are no TLP.
-    #[error("TLP {index} of the frame: {fault}")]
-    Tlp {
-        /// Which TLP of the frame, from 0.
-        index: usize,
-        /// What is wrong with it.
-        fault: tlp::Malformed,
-    },
-    /// A frame is missing or came twice.
-    #[error("frame {got} where frame {expected} should follow")]
-    Sequence {
-        /// The expected number.
-        expected: u32,
-        /// The number in the frame.
-        got: u32,
-    },
-    /// A frame acknowledges more than had passed.
-    #[error("acknowledges frames up to {acknowledged}, but {sent} had passed")]
-    Acknowledged {
-        /// What the header says.
-        acknowledged: u32,
-        /// Frames that had passed the other way.
-        sent: u32,
-    },
+    /// The bytes in a frame are no TLP: which one of the frame, from 0, and what is wrong.
+    #[error("TLP {0} of the frame: {1}")]
+    Tlp(usize, tlp::Malformed),
+    /// A frame is missing or came twice: the number in the frame and the expected one.
+    #[error("frame {0} where frame {1} should follow")]
+    Sequence(u32, u32),
+    /// A frame acknowledges more than had passed: what its header says, and how many frames had
+    /// passed the other way.
+    #[error("acknowledges frames up to {0}, but {1} had passed")]
+    Acknowledged(u32, u32),
     /// A frame before this side's greeting.
     #[error("a frame before the greeting")]
     NoGreeting,
     /// A frame of TLPs has none.
     #[error("a frame without TLPs")]
     Empty,
-    /// The stream ends in a frame.
-    #[error("the stream ends inside of a frame of which {have} bytes are there")]
-    Truncated {
-        /// Bytes of the frame.
-        have: usize,
-    },
+    /// The stream ends in a frame, of which so many bytes are there.
+    #[error("the stream ends inside of a frame of which {0} bytes are there")]
+    Truncated(usize),
 }
 
 /// A fault and where it is.
@@ -92,6 +75,10 @@ pub struct DecodeError {
     /// What is wrong.
     pub fault: Fault,
 }
+
+/// Takes what a frame carries, with the frame's sequence number.
+type Sink<'a> = &'a mut dyn FnMut(u32, Payload);
+type Decoded = Result<(), Fault>;
 
 /// One direction.
 #[derive(Debug, Default)]
@@ -139,7 +126,7 @@ impl Decoder {
         loop {
             let offset = side.offset;
             let item = |sequence, payload| Item { at, direction, offset, sequence, payload };
-            match side.next_frame(sent, |sequence, payload| sink(item(sequence, payload))) {
+            match side.next_frame(sent, &mut |sequence, payload| sink(item(sequence, payload))) {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
                 Err(fault) => return Err(DecodeError { direction, offset, fault }),
@@ -154,7 +141,7 @@ impl Decoder {
     pub fn finish(&self) -> Result<(), DecodeError> {
         for (direction, side) in [(Direction::Down, &self.down), (Direction::Up, &self.up)] {
             if !side.bytes.is_empty() {
-                let fault = Fault::Truncated { have: side.bytes.len() };
+                let fault = Fault::Truncated(side.bytes.len());
                 return Err(DecodeError { direction, offset: side.offset, fault });
             }
         }
@@ -164,7 +151,7 @@ impl Decoder {
 
 impl Side {
     /// Takes a frame off the front; `false` if none is whole.
-    fn next_frame(&mut self, sent: u32, sink: impl FnMut(u32, Payload)) -> Result<bool, Fault> {
+    fn next_frame(&mut self, sent: u32, sink: Sink<'_>) -> Result<bool, Fault> {
         let Some(head) = self.bytes.first_chunk::<HEADER>() else { return Ok(false) };
         let header = Header::decode(*head)?;
         let length = HEADER + usize::from(header.length);
@@ -178,17 +165,11 @@ impl Side {
         Ok(true)
     }
 
-    fn frame(
-        &mut self,
-        header: Header,
-        sent: u32,
-        payload: Bytes,
-        mut sink: impl FnMut(u32, Payload),
-    ) -> Result<(), Fault> {
+    fn frame(&mut self, header: Header, sent: u32, payload: Bytes, sink: Sink<'_>) -> Decoded {
         let acknowledged = header.acknowledged;
         let ahead = acknowledged.wrapping_sub(self.acknowledged);
         if ahead > sent.wrapping_sub(self.acknowledged) {
-            return Err(Fault::Acknowledged { acknowledged, sent });
+            return Err(Fault::Acknowledged(acknowledged, sent));
         }
         self.acknowledged = acknowledged;
         if header.kind == Kind::Tlps {
@@ -204,17 +185,12 @@ impl Side {
         Ok(())
     }
 
-    fn tlps(
-        &mut self,
-        sequence: u32,
-        mut payload: Bytes,
-        mut sink: impl FnMut(u32, Payload),
-    ) -> Result<(), Fault> {
+    fn tlps(&mut self, sequence: u32, mut payload: Bytes, sink: Sink<'_>) -> Decoded {
         if !self.greeted {
             return Err(Fault::NoGreeting);
         }
         if sequence != self.next_sequence {
-            return Err(Fault::Sequence { expected: self.next_sequence, got: sequence });
+            return Err(Fault::Sequence(sequence, self.next_sequence));
         }
         if payload.is_empty() {
             return Err(Fault::Empty);
@@ -224,7 +200,7 @@ impl Side {
             if payload.is_empty() {
                 break;
             }
-            let tlp = Tlp::decode(&mut payload).map_err(|fault| Fault::Tlp { index, fault })?;
+            let tlp = Tlp::decode(&mut payload).map_err(|fault| Fault::Tlp(index, fault))?;
             sink(sequence, Payload::Tlp(tlp));
         }
         Ok(())

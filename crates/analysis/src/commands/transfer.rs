@@ -8,12 +8,12 @@ use wire::nvme::{Command, DsmRange, IDENTIFY, opcode};
 const PRESUMED: u64 = 4096;
 
 /// Whether the I/O opcode addresses logical blocks by SLBA and NLB.
-pub(super) const fn names_blocks(opcode: u8) -> bool {
+pub const fn names_blocks(opcode: u8) -> bool {
     matches!(opcode, 0x01 | 0x02 | 0x04 | 0x05 | 0x08 | 0x0c)
 }
 
 /// Data that a command of queue `queue` moves.
-pub(super) fn of(queue: u16, entry: &Command, block_size: u32) -> Transfer {
+pub fn of(queue: u16, entry: &Command, block_size: u32) -> Transfer {
     if queue == 0 { admin(entry) } else { io(entry, block_size) }
 }
 
@@ -70,7 +70,7 @@ fn by_opcode(opcode: u8) -> Transfer {
 
 /// Where data or PRP entries lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub struct Piece {
     pub address: u64,
     pub length: u64,
     /// First byte of the transfer that lies there or to which the first entry points.
@@ -81,7 +81,7 @@ pub(super) struct Piece {
 
 /// The parts that the entry itself points to; `None` if its pointers are of a
 /// kind that is not followed.
-pub(super) fn pieces(entry: &Command, bytes: u64, page: u64) -> Option<Vec<Piece>> {
+pub fn pieces(entry: &Command, bytes: u64, page: u64) -> Option<Vec<Piece>> {
     if bytes == 0 {
         return Some(Vec::new());
     }
@@ -122,13 +122,7 @@ fn list(pointer: u64, offset: u64, bytes: u64, page: u64) -> Piece {
 
 /// The memory that the PRP entry `value` at `address` points to, if it is for the transfer's bytes
 /// from `offset`: the last entry of a page points to the next list if more follow.
-pub(super) fn list_entry(
-    address: u64,
-    value: u64,
-    offset: u64,
-    bytes: u64,
-    page: u64,
-) -> Option<Piece> {
+pub fn list_entry(address: u64, value: u64, offset: u64, bytes: u64, page: u64) -> Option<Piece> {
     let left = bytes.checked_sub(offset).filter(|left| *left > 0)?;
     let ends_page = (address + 8).is_multiple_of(page);
     if ends_page && left > page {

@@ -2,28 +2,28 @@
 
 use super::down::first_dword;
 use super::pending::{Purpose, Read, Waiting};
-use super::step::{Direction, Timed};
+use super::step::Direction;
 use super::{Analyser, Event, HostRequest, HostRequestKind, MOST_FUNCTIONS};
 use wire::Bdf;
-use wire::tlp::{Completion, MemoryRequest, Packet, Status};
+use wire::tlp::{Completion, MemoryRequest, Packet, Status, Tlp};
 
 impl Analyser {
-    pub(super) fn up(&mut self, seen: Timed<'_>) {
+    pub(super) fn up(&mut self, tlp: &Tlp) {
         self.shared.counters.up += 1;
-        match seen.tlp.packet {
-            Packet::MemoryRead(request) => self.device_read(seen, request),
-            Packet::MemoryWrite(request) => self.device_write(seen, request),
-            Packet::Completion(c) => self.host_completion(seen, c),
+        match tlp.packet {
+            Packet::MemoryRead(request) => self.device_read(request),
+            Packet::MemoryWrite(request) => self.device_write(tlp, request),
+            Packet::Completion(c) => self.host_completion(tlp, c),
             Packet::Message(_) => self.shared.counters.messages += 1,
             // Configuration requests only travel downwards.
             Packet::ConfigRead(_) | Packet::ConfigWrite(_) => self.shared.counters.orphans += 1,
         }
     }
 
-    fn device_read(&mut self, seen: Timed<'_>, request: MemoryRequest) {
+    fn device_read(&mut self, request: MemoryRequest) {
         let purpose = match self.functions.get_mut(&request.requester) {
             Some(function) if function.shadow.is_nvme() => match &mut function.controller {
-                Some(controller) => controller.device_read(seen, &request, &mut self.shared),
+                Some(controller) => controller.device_read(&request, &mut self.shared),
                 None => {
                     self.shared.counters.orphans += 1;
                     Purpose::Unknown
@@ -36,43 +36,42 @@ impl Analyser {
         };
         let read = Read { request, purpose, buffer: Vec::new(), done: 0 };
         let waiting = Waiting::Device(Box::new(read));
-        self.expect_completion(Direction::Up, request.requester, request.tag, waiting);
+        self.expect_completion(request.requester, request.tag, waiting);
     }
 
-    fn device_write(&mut self, seen: Timed<'_>, request: MemoryRequest) {
+    fn device_write(&mut self, tlp: &Tlp, request: MemoryRequest) {
         let function = self.functions.get_mut(&request.requester);
         let Some(function) = function.filter(|function| function.shadow.is_nvme()) else {
             self.shared.counters.foreign += 1;
             return;
         };
         let lead = request.leading();
-        let bytes = seen.tlp.data.get(lead..).unwrap_or_default();
+        let bytes = tlp.data.get(lead..).unwrap_or_default();
         let bytes = &bytes[..bytes.len().min(request.byte_count())];
         match &mut function.controller {
-            Some(controller) if request.first_be != 0 && !seen.tlp.poisoned => {
-                controller.device_write(seen, request.first_byte(), bytes, &mut self.shared);
+            Some(controller) if request.first_be != 0 && !tlp.poisoned => {
+                controller.device_write(request.first_byte(), bytes, &mut self.shared);
             }
             _ => self.shared.counters.orphans += 1,
         }
     }
 
     /// A completion of a request of the host.
-    fn host_completion(&mut self, seen: Timed<'_>, c: Completion) {
+    fn host_completion(&mut self, tlp: &Tlp, c: Completion) {
         self.count_status(c.status);
         let Some(Waiting::Host(mut request)) = self.pending.take(Direction::Up, &c) else {
             self.shared.counters.unexpected_completions += 1;
             return;
         };
         request.status = c.status;
-        request.latency = seen.at.since(request.at);
+        request.latency = self.shared.at.since(request.at);
         let reads = request.kind != HostRequestKind::ConfigWrite;
         if reads {
-            request.value =
-                if c.status == Status::Success { first_dword(&seen.tlp.data) } else { !0 };
+            request.value = if c.status == Status::Success { first_dword(&tlp.data) } else { !0 };
         }
-        if c.status == Status::Success && !seen.tlp.poisoned {
+        if c.status == Status::Success && !tlp.poisoned {
             match (request.kind, request.target) {
-                (HostRequestKind::MemoryRead, _) => self.register_value(&request, &seen.tlp.data),
+                (HostRequestKind::MemoryRead, _) => self.register_value(&request, &tlp.data),
                 (_, Some(target)) => self.configured(target, &request),
                 (_, None) => {}
             }

@@ -53,7 +53,7 @@ enum Row<'a> {
 /// with their completions. This is not always the order in which they passed: see [`link`].
 pub fn transaction(command: &Command, options: Options) -> String {
     let mut out = headline(command);
-    let _ = writeln!(out, "  {:<16}{COLUMNS}  packet", "step");
+    out += &format!("  {:<16}{COLUMNS}  packet\n", "step");
     let mut last = None;
     for group in GROUPS {
         let steps = command.steps.iter().filter(|step| group.contains(&step.kind));
@@ -86,7 +86,7 @@ pub fn link(commands: &[&Command], options: Options) -> String {
     let Some(start) = entries.first().map(|entry| entry.step.at) else { return out };
     let owner = if commands.len() > 1 { "command" } else { "" };
     let head = format!("  packet{COLUMNS}   since  {:<16} {owner}", "step");
-    let _ = writeln!(out, "{}", head.trim_end());
+    out += &format!("{}\n", head.trim_end());
     let mut last = start;
     for row in fold(&entries.iter().map(|entry| vec![entry]).collect::<Vec<_>>(), options) {
         let line = match row {
@@ -99,7 +99,7 @@ pub fn link(commands: &[&Command], options: Options) -> String {
             }
             Row::Repeated(units, tlps, bytes) => repeated(6, units, tlps, bytes),
         };
-        let _ = writeln!(out, "{}", line.trim_end());
+        out += &format!("{}\n", line.trim_end());
     }
     footline(commands, &mut out);
     out
@@ -222,26 +222,19 @@ fn headline(command: &Command) -> String {
         Transfer::ToDevice(bytes) => out += &format!(" of {bytes} bytes to the drive"),
         Transfer::ToHost(bytes) => out += &format!(" of {bytes} bytes to the host"),
     }
-    if let (Some(slba), Some(blocks)) = (command.slba(), command.blocks()) {
-        let s = if blocks == 1 { "" } else { "s" };
-        out += &format!(", {blocks} block{s} from LBA {slba}");
-    }
+    out += &command.range();
     let status = match command.status {
         None => "no completion".to_owned(),
         Some(status) => status.code.to_string(),
     };
     let took = command.duration().map(|took| format!(" in {} us", micros(took.as_ns())));
     out += &format!(": {status}{}\n", took.unwrap_or_default());
-    out += &format!(
-        "  drive {}, queue {}, command {}, namespace {}; --> from the host, <-- from the drive\n",
-        command.device, command.queue, command.entry.cid, command.entry.nsid
-    );
-    out
+    out + &format!("  {}; --> from the host, <-- from the drive\n", command.place())
 }
 
 fn footline(commands: &[&Command], out: &mut String) {
     let dropped: u64 = commands.iter().map(|command| command.steps_dropped).sum();
     if dropped > 0 {
-        let _ = writeln!(out, "  {dropped} more TLPs were not kept");
+        *out += &format!("  {dropped} more TLPs were not kept\n");
     }
 }

@@ -5,7 +5,6 @@ use super::run::{Finding, Run};
 use crate::commands::{Command, Counters, Event, HostRequestKind};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use wire::nvme::opcode::admin::ASYNC_EVENT_REQUEST;
 use wire::tlp::Status;
 use wire::trace::{ControllerState, LinkState, Tap};
@@ -227,17 +226,17 @@ impl Anomalies {
             out += "nothing: every TLP is explained\n";
         }
         for (name, anomaly) in &self.unexplained {
-            let _ = writeln!(out, "! {:>6}  {name}", anomaly.count);
+            out += &format!("! {:>6}  {name}\n", anomaly.count);
             for (at, number, what) in &anomaly.places {
                 let at = report::span::micros(*at);
-                let _ = writeln!(out, "            at {at} us, packet {number}: {what}");
+                out += &format!("            at {at} us, packet {number}: {what}\n");
             }
             if anomaly.count > anomaly.places.len() as u64 {
-                let _ = writeln!(out, "            ...");
+                out += "            ...\n";
             }
         }
         for (name, note) in &self.notes {
-            let _ = writeln!(out, "  {:>6}  {name} (normal)", note.count);
+            out += &format!("  {:>6}  {name} (normal)\n", note.count);
         }
         out
     }

@@ -24,22 +24,13 @@ struct Label {
     selected: bool,
 }
 
-/// A command as comments name it.
-#[derive(Clone, Debug)]
-struct Named {
-    number: u64,
-    kind: String,
-    queue: u16,
-    cid: u16,
-    blocks: Option<(u64, u32)>,
-}
-
 /// Which TLP serves which command, gathered in one pass over a run and
-/// written in a second one. It takes 16 bytes a TLP and about 80 a command.
+/// written in a second one. It takes 16 bytes a TLP and about 100 a command.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     labels: Vec<Label>,
-    commands: Vec<Named>,
+    /// Commands as comments name them.
+    commands: Vec<String>,
 }
 
 /// The number of TLPs written.
@@ -56,9 +47,11 @@ impl Capture {
     /// they serve one that is. TLPs that serve no I/O command always stay:
     /// configuration, registers and admin commands say what the others mean.
     pub fn add(&mut self, number: u64, command: &Command, selected: bool) {
+        let (kind, queue, cid) = (stats::kind(command), command.queue, command.entry.cid);
         let blocks = command.slba().zip(command.blocks());
-        let (queue, cid) = (command.queue, command.entry.cid);
-        self.commands.push(Named { number, kind: stats::kind(command), queue, cid, blocks });
+        let blocks = blocks.map(|(slba, blocks)| format!(", LBA {slba} +{blocks}"));
+        let blocks = blocks.unwrap_or_default();
+        self.commands.push(format!("{kind}, command {number} (queue {queue} cid {cid}{blocks})"));
         let name = self.commands.len() as u32;
         for step in &command.steps {
             let at = step.number as usize;
@@ -101,14 +94,7 @@ impl Capture {
         }
         let named = label.command.checked_sub(1).and_then(|at| self.commands.get(at as usize));
         let (Some(named), Some(kind)) = (named, label.kind) else { return Some(String::new()) };
-        let mut text = format!(
-            "{kind} of {}, command {} (queue {} cid {}",
-            named.kind, named.number, named.queue, named.cid
-        );
-        if let Some((slba, blocks)) = named.blocks {
-            text += &format!(", LBA {slba} +{blocks}");
-        }
-        text.push(')');
+        let mut text = format!("{kind} of {named}");
         if label.count > 1 {
             text += &format!(" and {} more", label.count - 1);
         }

@@ -25,7 +25,7 @@ pub(super) struct Bound {
 }
 
 /// The offset of one clock against another.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Offset {
     /// The child's time less the parent's, in nanoseconds, at `since_ns`.
     pub offset_ns: i64,
@@ -44,15 +44,8 @@ pub struct Offset {
 
 impl Offset {
     /// Of two nodes with one clock: no estimate is needed.
-    pub(super) const fn none(samples: u64) -> Self {
-        Self {
-            offset_ns: 0,
-            since_ns: 0,
-            drift_ns_per_s: 0.0,
-            uncertainty_ns: 0,
-            samples,
-            contradictory: false,
-        }
+    pub(super) fn none(samples: u64) -> Self {
+        Self { samples, ..Self::default() }
     }
 
     /// From bounds; `None` if they are all of one direction.

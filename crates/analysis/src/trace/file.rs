@@ -57,9 +57,7 @@ impl TraceFile {
     /// # Errors
     /// One line that names the file.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let failed = |why: String| Failure(format!("{}: {why}", path.display()));
-        let file = File::open(path).map_err(|error| failed(error.to_string()))?;
-        Self::read_from(path, Source::File(file))
+        Self::read_from(path, Source::File(File::open(path).map_err(|e| failed(path, e))?))
     }
 
     /// The same for bytes in memory; `path` is what they are called.
@@ -71,19 +69,12 @@ impl TraceFile {
     }
 
     fn read_from(path: &Path, source: Source) -> Result<Self, Failure> {
-        let failed = |why: String| Failure(format!("{}: {why}", path.display()));
         let mut head = vec![0; MOST_HEADER];
-        let have = source.read_at(0, &mut head).map_err(|error| failed(error.to_string()))?;
-        let (header, at) = Header::decode(&head[..have]).map_err(|e| failed(e.to_string()))?;
-        let mut trace = Self {
-            path: path.to_owned(),
-            header,
-            cut: false,
-            damaged: 0,
-            source,
-            chunks: Vec::new(),
-        };
-        trace.find_chunks(at as u64).map_err(|error| failed(error.to_string()))?;
+        let have = source.read_at(0, &mut head).map_err(|error| failed(path, error))?;
+        let (header, at) = Header::decode(&head[..have]).map_err(|error| failed(path, error))?;
+        let (path, chunks) = (path.to_owned(), Vec::new());
+        let mut trace = Self { path, header, cut: false, damaged: 0, source, chunks };
+        trace.find_chunks(at as u64).map_err(|error| failed(&trace.path, error))?;
         trace.chunks.sort_by_key(|place| place.chunk.number);
         trace.chunks.dedup_by_key(|place| place.chunk.number);
         Ok(trace)
@@ -151,7 +142,7 @@ impl TraceFile {
             expected = chunk.number.wrapping_add(1);
             bytes.resize(*have as usize, 0);
             let read = self.source.read_at(offset + CHUNK_HEADER as u64, &mut bytes);
-            read.map_err(|error| Failure(format!("{}: {error}", self.path.display())))?;
+            read.map_err(|error| failed(&self.path, error))?;
             let mut records = Records::new(chunk.start_ns, &bytes);
             for Timed { at_ns, record } in records.by_ref() {
                 // Damage may say otherwise, but time does not go back.
@@ -162,6 +153,10 @@ impl TraceFile {
         }
         Ok(bad)
     }
+}
+
+fn failed(path: &Path, why: impl std::fmt::Display) -> Failure {
+    Failure(format!("{}: {why}", path.display()))
 }
 
 /// Where the bytes are.

@@ -212,8 +212,7 @@ impl Builder {
                 self.control(at, tap, up, kind, payload);
             }
             Record::Link { tap, state } => {
-                let link = self.links.entry(tap).or_default();
-                *link = Link::default();
+                self.links.insert(tap, Link::default());
                 if state != LinkState::Connected {
                     self.forget();
                 }
@@ -279,10 +278,7 @@ impl Builder {
             // Of entries, the record may have only some.
             payload = &payload[..payload.len().min(FIXED_HELLO)];
         }
-        let control = match Control::decode(kind, payload) {
-            Ok(control) => control,
-            Err(_) => return,
-        };
+        let Ok(control) = Control::decode(kind, payload) else { return };
         let echo = |reply, number| Echo { at, tap, reply, number };
         match control {
             Control::Hello(hello) => self.hello(tap, is_sent(tap, up), hello.instance),
@@ -294,11 +290,7 @@ impl Builder {
 
     fn hello(&mut self, tap: Tap, sent: bool, instance: u64) {
         let link = self.links.entry(tap).or_default();
-        if sent {
-            link.ours = Some(instance);
-        } else {
-            link.theirs = Some(instance);
-        }
+        *(if sent { &mut link.ours } else { &mut link.theirs }) = Some(instance);
         if let (Some(ours), Some(theirs)) = (link.ours, link.theirs) {
             link.connection = Some(self.index.connections.len() as u32);
             self.index.connections.push(Connection { tap, ours, theirs });

@@ -1,6 +1,6 @@
 //! The points that a TLP passed, with times.
 
-use super::index::Frame;
+use super::index::PortTlp;
 use super::run::{Run, known};
 use wire::trace::NodeRole;
 
@@ -40,66 +40,57 @@ impl Run {
         locations(self.root().file.header.role).1
     }
 
-    /// The points that the TLP with this number at the root node's port
-    /// passed and at which it was seen, from the host to the drive.
+    /// The points that the TLP with this number at the root node's port passed and at which it was
+    /// seen, from the host to the drive.
     pub fn locations(&self, number: u64) -> Vec<Point> {
+        let framed = |location, node: usize, frame: u32| {
+            let at = self.timeline(node, self.nodes[node].index.frames[frame as usize].at);
+            Point { location, at, frame: Some((node, frame)) }
+        };
+        let role = |node: usize| self.nodes[node].file.header.role;
         let mut points = Vec::new();
-        let (mut node, mut number) = (self.root, number as usize);
-        // Each pass of the loop goes to a node further down.
-        while let Some(tlp) = self.nodes[node].index.port.get(number) {
-            let at = |at| self.timeline(node, at);
-            let role = self.nodes[node].file.header.role;
-            let (uplink, port, link) = locations(role);
-            let index = &self.nodes[node].index;
-            let frame = |slot: u32| known(slot).map(|slot| index.slots[slot].0);
-            let seen = |location, frame: u32| Point {
-                location,
-                at: at(index.frames[frame as usize].at),
-                frame: Some((node, frame)),
-            };
-            points.extend(frame(tlp.slots[0]).map(|frame| seen(uplink, frame)));
-            points.push(Point { location: port, at: at(tlp.at), frame: None });
-            let Some(slot) = known(tlp.slots[1]) else { break };
-            let number_of_frame = index.slots[slot].0;
-            points.push(seen(link, number_of_frame));
-            let sent = &index.frames[number_of_frame as usize];
-            let place = slot as u32 - sent.first;
-            match self.far_end(node, sent, place) {
-                FarEnd::Nowhere => break,
-                FarEnd::Frame(child, frame) => {
-                    let at =
-                        self.timeline(child, self.nodes[child].index.frames[frame as usize].at);
-                    let (location, _, _) = locations(self.nodes[child].file.header.role);
-                    points.push(Point { location, at, frame: Some((child, frame)) });
-                    break;
-                }
-                FarEnd::Tlp(child, tlp) => (node, number) = (child, tlp),
-            }
+        let (passed, last) = self.way(number);
+        for (node, tlp) in passed {
+            let (uplink, port, link) = locations(role(node));
+            let slots = &self.nodes[node].index.slots;
+            let frame = |slot: u32, at| known(slot).map(|slot| framed(at, node, slots[slot].0));
+            points.extend(frame(tlp.slots[0], uplink));
+            points.push(Point { location: port, at: self.timeline(node, tlp.at), frame: None });
+            points.extend(frame(tlp.slots[1], link));
         }
+        points.extend(last.map(|(node, frame)| framed(locations(role(node)).0, node, frame)));
         points
     }
 
-    /// The device node at whose drive the TLP with this number at the root
-    /// node's port was seen, and when by that node's clock.
+    /// The device node at whose drive the TLP with this number at the root node's port was seen,
+    /// and when by that node's clock.
     pub(super) fn at_drive(&self, number: u64) -> Option<(usize, u64)> {
-        let (mut node, mut number) = (self.root, number as usize);
-        loop {
-            let index = &self.nodes[node].index;
-            let tlp = index.port.get(number)?;
-            if self.nodes[node].file.header.role == NodeRole::Device {
-                return Some((node, tlp.at));
-            }
-            let slot = known(tlp.slots[1])?;
-            let sent = &index.frames[index.slots[slot].0 as usize];
-            match self.far_end(node, sent, slot as u32 - sent.first) {
-                FarEnd::Tlp(child, tlp) => (node, number) = (child, tlp),
-                FarEnd::Nowhere | FarEnd::Frame(..) => return None,
-            }
-        }
+        let (node, tlp) = *self.way(number).0.last()?;
+        (self.nodes[node].file.header.role == NodeRole::Device).then_some((node, tlp.at))
     }
 
-    /// The other end of a frame that `node` saw on a link to a device.
-    fn far_end(&self, node: usize, frame: &Frame, place: u32) -> FarEnd {
+    /// The nodes at whose ports the TLP with this number at the root node's port was seen, and the
+    /// node and frame behind them if only its frame was seen there.
+    fn way(&self, number: u64) -> (Vec<AtPort>, Option<(usize, u32)>) {
+        let mut passed = Vec::new();
+        let (mut node, mut number) = (self.root, number as usize);
+        // Each pass of the loop goes to a node further down.
+        while let Some(tlp) = self.nodes[node].index.port.get(number) {
+            passed.push((node, *tlp));
+            match known(tlp.slots[1]).and_then(|slot| self.far_end(node, slot)) {
+                None => break,
+                Some(FarEnd::Frame(child, frame)) => return (passed, Some((child, frame))),
+                Some(FarEnd::Tlp(child, tlp)) => (node, number) = (child, tlp),
+            }
+        }
+        (passed, None)
+    }
+
+    /// The other end of the frame with the TLP of `slot`, which `node` saw on a link to a device.
+    fn far_end(&self, node: usize, slot: usize) -> Option<FarEnd> {
+        let index = &self.nodes[node].index;
+        let frame = &index.frames[index.slots[slot].0 as usize];
+        let place = slot as u32 - frame.first;
         for (child, other) in self.nodes.iter().enumerate() {
             let Some(parent) = &other.parent else { continue };
             if parent.node != node || parent.tap != frame.tap {
@@ -114,17 +105,17 @@ impl Run {
                 continue;
             }
             let (_, port) = other.index.slots[(theirs.first + place) as usize];
-            return match known(port) {
-                Some(port) => FarEnd::Tlp(child, port),
-                None => FarEnd::Frame(child, found),
-            };
+            let tlp = known(port).map(|port| FarEnd::Tlp(child, port));
+            return Some(tlp.unwrap_or(FarEnd::Frame(child, found)));
         }
-        FarEnd::Nowhere
+        None
     }
 }
 
+/// A node, and a TLP at its port.
+type AtPort = (usize, PortTlp);
+
 enum FarEnd {
-    Nowhere,
     /// Only its frame was seen.
     Frame(usize, u32),
     Tlp(usize, usize),

@@ -152,6 +152,8 @@ impl Run {
     }
 }
 
+type Sink<'a> = &'a mut dyn FnMut(Finding<'_>, &Counters);
+
 struct Pass {
     analyser: Analyser,
     most: u64,
@@ -160,7 +162,7 @@ struct Pass {
 }
 
 impl Pass {
-    fn item(&mut self, item: Item<'_>, sink: &mut impl FnMut(Finding<'_>, &Counters)) {
+    fn item(&mut self, item: Item<'_>, sink: Sink<'_>) {
         let timed = match item {
             Item::Gap(lost) => {
                 // First: it explains what ends now.
@@ -193,14 +195,7 @@ impl Pass {
         self.events(sink);
     }
 
-    fn tlp(
-        &mut self,
-        at: u64,
-        up: bool,
-        length: u16,
-        bytes: &[u8],
-        sink: &mut impl FnMut(Finding<'_>, &Counters),
-    ) {
+    fn tlp(&mut self, at: u64, up: bool, length: u16, bytes: &[u8], sink: Sink<'_>) {
         let number = self.analyser.seen();
         if number >= self.most {
             return;
@@ -224,7 +219,7 @@ impl Pass {
         }
     }
 
-    fn events(&mut self, sink: &mut impl FnMut(Finding<'_>, &Counters)) {
+    fn events(&mut self, sink: Sink<'_>) {
         while let Some(event) = self.analyser.next_event() {
             sink(Finding::Event(event), self.analyser.counters());
         }

@@ -7,7 +7,6 @@ use report::latency::{Latency, Summary};
 use report::span::{micros, size};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use wire::Duration;
 
 /// Types with statistics of their own, each with up to 3 MiB of distributions; further
@@ -158,23 +157,22 @@ impl Statistics {
             let Kind { kind, commands, latency, failed, lost, unacknowledged, .. } = this;
             let Kind { intervals_p50, stages_p50, drive_p50, .. } = this;
             let [p50, p99, max] = [latency.p50_ns, latency.p99_ns, latency.max_ns].map(micros);
-            let _ = writeln!(
-                out,
+            out += &format!(
                 "{kind:width$} {commands:>8} {p50:>10} {p99:>10} {max:>10} {failed:>7} {lost:>6} \
-                 {unacknowledged:>7}"
+                 {unacknowledged:>7}\n"
             );
             for Interval { name, ns } in intervals_p50 {
-                let _ = writeln!(out, "{:width$} {:>8} {:>10}  {name}", "", "", micros(*ns));
+                out += &format!("{:width$} {:>8} {:>10}  {name}\n", "", "", micros(*ns));
             }
-            let stages: Vec<_> = stages_p50.iter().map(|at| (at.stage, at.ns)).collect();
-            if !stages.is_empty() {
+            if !stages_p50.is_empty() {
+                let stages: Vec<_> = stages_p50.iter().map(|at| (at.stage, at.ns)).collect();
                 let stages = listed(&stages, ", ");
-                let _ = writeln!(out, "{:width$} {:>8} by stage: {stages}", "", "");
+                out += &format!("{:width$} {:>8} by stage: {stages}\n", "", "");
             }
             let parts: Vec<_> = drive_p50.iter().map(|at| (at.part, at.ns)).collect();
             if !parts.is_empty() {
                 let parts = listed(&parts, ", ");
-                let _ = writeln!(out, "{:width$} {:>8} in the drive: {parts}", "", "");
+                out += &format!("{:width$} {:>8} in the drive: {parts}\n", "", "");
             }
         }
         out

@@ -1,10 +1,9 @@
-//! The policies side by side, and aggregation in the bridge before the
-//! bottleneck instead.
+//! The policies side by side, and aggregation in the bridge before the bottleneck instead.
 
 use super::setup::{self, Interconnect, Setup};
-use crate::{Failed, Runs, Section};
+use crate::{Runs, Section};
 use report::Align::{Left, Right};
-use report::{Column, Table};
+use report::{Column, Failure};
 use serde::Serialize;
 use sim::world::Report;
 use switch::aggregate::Policy;
@@ -53,7 +52,7 @@ fn behind(report: &Report, write: bool) -> f64 {
 }
 
 /// Runs the policies.
-pub fn simulate() -> Result<Vec<Ablation>, Failed> {
+pub fn simulate() -> Result<Vec<Ablation>, Failure> {
     let mut runs = Runs::default();
     for (name, policy, interconnect) in CASES {
         for write in [false, true] {
@@ -87,12 +86,7 @@ pub fn section(cases: &[Ablation]) -> Section {
         ("4 KiB read, us", Right, |case| format!("{:.2}", case.read_4k_us)),
         ("4 KiB write, us", Right, |case| format!("{:.2}", case.write_4k_us)),
     ];
-    Section {
-        title: "The policies side by side, through a bridge".into(),
-        tables: vec![(String::new(), Table::of(&columns, cases))],
-        notes: NOTES.map(str::to_owned).into(),
-        plots: Vec::new(),
-    }
+    Section::of("The policies side by side, through a bridge", &columns, cases, &NOTES)
 }
 
 const NOTES: [&str; 2] = [

@@ -2,9 +2,9 @@
 
 use super::setup::{self, POLICIES, Setup};
 use super::sweep::BYTES;
-use crate::{Failed, Runs, Section};
+use crate::{Runs, Section};
 use report::Align::{Left, Right};
-use report::{Column, Table};
+use report::{Column, Failure};
 use serde::Serialize;
 use sim::Config;
 use sim::node::RootConfig;
@@ -63,7 +63,7 @@ pub struct Assumed {
 }
 
 /// Runs each case.
-pub fn simulate() -> Result<Vec<Assumed>, Failed> {
+pub fn simulate() -> Result<Vec<Assumed>, Failure> {
     let mut runs = Runs::default();
     for (name, change) in CASES {
         let mut add = |setup: Setup, write| {
@@ -103,12 +103,7 @@ pub fn section(cases: &[Assumed]) -> Section {
             format!("{:.2}", case.write_one_ssd_tlps_per_frame)
         }),
     ];
-    Section {
-        title: "How much hangs on what the slides do not say".into(),
-        tables: vec![(String::new(), Table::of(&columns, cases))],
-        notes: NOTES.map(str::to_owned).into(),
-        plots: Vec::new(),
-    }
+    Section::of("How much hangs on what the slides do not say", &columns, cases, &NOTES)
 }
 
 const NOTES: [&str; 3] = [

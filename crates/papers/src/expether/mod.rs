@@ -1,7 +1,6 @@
-//! J. Suzuki et al. (NEC), "End-to-End Adaptive Packet Aggregation for
-//! High-Throughput I/O Bus Network Using Ethernet", Hot Interconnects 2014
-//! ("the slides"): a host and a RAID0 of SATA SSDs over 10 Gb/s Ethernet, a
-//! frame a TLP or TLPs aggregated; three evaluations.
+//! J. Suzuki et al. (NEC), "End-to-End Adaptive Packet Aggregation for High-Throughput I/O Bus
+//! Network Using Ethernet", Hot Interconnects 2014 ("the slides"): a host and a RAID0 of SATA SSDs
+//! over 10 Gb/s Ethernet, a frame a TLP or TLPs aggregated; three evaluations.
 
 pub mod ablation;
 pub mod assumed;

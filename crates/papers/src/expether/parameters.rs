@@ -3,12 +3,12 @@
 use super::setup::{LINE, POLICIES, Setup, small};
 use crate::Section;
 use report::Align::{Left, Right};
-use report::{Column, Table};
+use report::Column;
 use serde::Serialize;
 use sim::Config;
 use sim::network::StationConfig;
 use sim::workload::CompletionMode;
-use sim::world::{Attached, SwitchConfig};
+use sim::world::{Attached, PortConfig, SwitchConfig};
 use wire::Duration;
 
 /// One of them.
@@ -47,19 +47,19 @@ const TABLE: &[(&str, &str, Read)] = &[
         switch(c).encapsulation.tlp.to_string()
     }),
     ("an SSD, MB/s", "calibrated: where aggregation begins", |c| {
-        (switch(c).ports[0].drive.timing.stream_rate / 1_000_000).to_string()
+        (port(c).drive.timing.stream_rate / 1_000_000).to_string()
     }),
     ("drive's time for a read, us", "calibrated: 4 KB read without aggregation", |c| {
-        us(switch(c).ports[0].drive.timing.firmware_read)
+        us(port(c).drive.timing.firmware_read)
     }),
     ("drive's time for a write, us", "calibrated: 4 KB write without aggregation", |c| {
-        us(switch(c).ports[0].drive.timing.write_base)
+        us(port(c).drive.timing.write_base)
     }),
     ("DMA reads of the drive, bytes", "chosen: no aggregation with one SSD", |c| {
-        switch(c).ports[0].drive.read_request.to_string()
+        port(c).drive.read_request.to_string()
     }),
     ("DMA reads in flight", "5-bit tags, the default", |c| {
-        switch(c).ports[0].drive.reads_in_flight.to_string()
+        port(c).drive.reads_in_flight.to_string()
     }),
     ("PCIe links", "ExpEther's FPGA; see what hangs on it", |c| {
         let link = &c.hosts[0].link;
@@ -70,12 +70,8 @@ const TABLE: &[(&str, &str, Read)] = &[
     }),
     ("cable, ns", "assumed: 2 m", |c| c.network.cables[0].propagation.as_ns().to_string()),
     ("root port, transmit, receive, ns", ASSUMED, |c| pair(c.hosts[0].link.downstream_port)),
-    ("switch ports, transmit, receive, ns", ASSUMED, |c| {
-        pair(switch(c).ports[0].link.downstream_port)
-    }),
-    ("drive's port, transmit, receive, ns", ASSUMED, |c| {
-        pair(switch(c).ports[0].link.upstream_port)
-    }),
+    ("switch ports, transmit, receive, ns", ASSUMED, |c| pair(port(c).link.downstream_port)),
+    ("drive's port, transmit, receive, ns", ASSUMED, |c| pair(port(c).link.upstream_port)),
     ("host memory read, ns", "assumed; pcie-bench", |c| {
         c.hosts[0].root.memory_read.as_ns().to_string()
     }),
@@ -108,8 +104,11 @@ fn switch(config: &Config) -> &SwitchConfig {
     }
 }
 
-/// Every parameter; runs differ in the aggregation, the SSDs and the rate
-/// limit alone.
+fn port(config: &Config) -> &PortConfig {
+    &switch(config).ports[0]
+}
+
+/// Every parameter; runs differ in the aggregation, the SSDs and the rate limit alone.
 pub fn parameters() -> Vec<Parameter> {
     let setup = Setup { limit: LINE, ..Setup::new(POLICIES[0], 1) };
     let config = setup.config(small(false));
@@ -128,10 +127,6 @@ pub fn section() -> Section {
         ("value", Right, |one| one.value.clone()),
         ("from", Left, |one| one.from.to_owned()),
     ];
-    Section {
-        title: "Parameters: one set for everything; runs differ in aggregation, SSDs and limit"
-            .into(),
-        tables: vec![(String::new(), Table::of(&columns, &parameters()))],
-        ..Section::default()
-    }
+    let title = "Parameters: one set for everything; runs differ in aggregation, SSDs and limit";
+    Section::of(title, &columns, &parameters(), &[])
 }

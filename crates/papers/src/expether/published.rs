@@ -1,5 +1,4 @@
-//! The published figures: `data/expether.json`, with their places in the
-//! slides.
+//! The published figures: `data/expether.json`, with their places in the slides.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;

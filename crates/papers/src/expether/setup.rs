@@ -101,8 +101,7 @@ impl Setup {
         let limit = if self.interconnect == Interconnect::Hop { LINE } else { self.limit };
         let rate = congestion::Rate { bits_per_second: limit, burst: 1 };
         let congestion = congestion::Config::Rate(rate);
-        // Acknowledgements travel with data, or alone after two frames' time at
-        // the lowest rate.
+        // Acknowledgements travel with data, or alone after two frames' time at the lowest rate.
         let ack_delay = Duration::from_us(25);
         let patience = raw::Settings { ack_delay, ack_after: 64, ..raw::Settings::new(1) };
         let settings = raw::Settings { congestion, ..patience };

@@ -2,9 +2,9 @@
 //! number of SSDs, and against the rate limit with one SSD.
 
 use super::setup::{self, LINE, POLICIES, Setup};
-use crate::{Failed, Runs, Section};
+use crate::{Runs, Section};
 use report::Align::{Left, Right};
-use report::{Axis, Column, Plot, Scale, Table};
+use report::{Axis, Column, Failure, Plot, Scale, Table};
 use serde::Serialize;
 
 /// SSDs in the RAID0.
@@ -14,8 +14,7 @@ const LIMITS: [u64; 6] = [1, 2, 4, 5, 6, 10];
 /// Of one sequential transfer; shorter than the slides' 64 MB for the sake of
 /// time, long enough for its beginning and end to be within 2 %.
 pub const BYTES: usize = 4_096_000;
-/// TLPs a frame above which they count as aggregated: one in fifty joins
-/// another.
+/// TLPs a frame above which they count as aggregated: one in fifty joins another.
 pub const AGGREGATED: f64 = 1.02;
 
 /// Which of the two.
@@ -72,7 +71,7 @@ impl Sweep {
     }
 
     /// Runs every place with and without aggregation.
-    pub fn simulate(self) -> Result<Vec<Point>, Failed> {
+    pub fn simulate(self) -> Result<Vec<Point>, Failure> {
         let mut runs = Runs::default();
         let mut cases = Vec::new();
         for (rw, write) in [("read", false), ("write", true)] {
@@ -86,32 +85,29 @@ impl Sweep {
         }
         let reports = runs.run()?;
         let point = |((rw, write, ssds, limit), pair): (_, &[sim::world::Report])| {
-            let [on, off] = [0, 1].map(|at| setup::throughput(&pair[at]));
-            Point {
-                rw,
-                ssds,
-                limit_gbps: limit as f64 / 1e9,
-                on_mb_per_s: on,
-                off_mb_per_s: off,
-                gain_percent: setup::gain(on, off),
-                tlps_per_frame: setup::tlps_per_frame(&pair[0], write),
-            }
+            let [on_mb_per_s, off_mb_per_s] = [0, 1].map(|at| setup::throughput(&pair[at]));
+            let gain_percent = setup::gain(on_mb_per_s, off_mb_per_s);
+            let tlps_per_frame = setup::tlps_per_frame(&pair[0], write);
+            let place = Point { rw, ssds, limit_gbps: limit as f64 / 1e9, ..Point::default() };
+            Point { on_mb_per_s, off_mb_per_s, gain_percent, tlps_per_frame, ..place }
         };
         Ok(cases.into_iter().zip(reports.chunks(2)).map(point).collect())
     }
 
     /// As tables and plots.
     pub fn section(self, points: &[Point]) -> Section {
-        let (title, name) = match self {
-            Self::Ssds => ("Evaluation 1: throughput against the number of SSDs", "SSDs"),
-            Self::Limits => ("Evaluation 2: throughput against the rate limit, one SSD", "Gb/s"),
-        };
-        let x: fn(&Point) -> String = match self {
-            Self::Ssds => |point| point.ssds.to_string(),
-            Self::Limits => |point| point.limit_gbps.to_string(),
+        let (title, x): (_, Column<Point>) = match self {
+            Self::Ssds => (
+                "Evaluation 1: throughput against the number of SSDs",
+                ("SSDs", Left, |point| point.ssds.to_string()),
+            ),
+            Self::Limits => (
+                "Evaluation 2: throughput against the rate limit, one SSD",
+                ("Gb/s", Left, |point| point.limit_gbps.to_string()),
+            ),
         };
         let columns: [Column<Point>; 5] = [
-            (name, Left, x),
+            x,
             ("with, MB/s", Right, |point| format!("{:.1}", point.on_mb_per_s)),
             ("without, MB/s", Right, |point| format!("{:.1}", point.off_mb_per_s)),
             ("gain", Right, |point| format!("{:+.1} %", point.gain_percent + 0.0)),
@@ -130,25 +126,21 @@ impl Sweep {
         }
     }
 
-    fn x(self, point: &Point) -> f64 {
-        match self {
-            Self::Ssds => f64::from(point.ssds),
-            Self::Limits => point.limit_gbps,
-        }
-    }
-
     fn plot(self, rw: &str, points: &[Point]) -> Plot {
-        let (label, against, most): (_, _, f64) = match self {
-            Self::Ssds => ("SSDs in the RAID0", "the number of SSDs", 4.0),
-            Self::Limits => ("rate limit, Gb/s", "the rate limit", 10.0),
+        type X = fn(&Point) -> f64;
+        let (label, against, range, x): (_, _, _, X) = match self {
+            Self::Ssds => {
+                ("SSDs in the RAID0", "the number of SSDs", (1.0, 4.0), |point| point.ssds.into())
+            }
+            Self::Limits => {
+                ("rate limit, Gb/s", "the rate limit", (0.0, 10.0), |point| point.limit_gbps)
+            }
         };
-        let least = if self == Self::Ssds { 1.0 } else { 0.0 };
         let axis = |label, range| Axis::new(label, Scale::Whole, |v| format!("{v:.0}"), range);
         let top = of(points, rw).map(|point| point.on_mb_per_s).fold(0.0, f64::max);
         let y = axis("throughput, MB/s", (0.0, top * 1.1));
         let title = format!("{rw}: throughput against {against}");
-        let mut plot = Plot::new(&title, axis(label, (least, most)), y);
-        let x = |point| self.x(point);
+        let mut plot = Plot::new(&title, axis(label, range), y);
         plot.line("with aggregation", of(points, rw).map(|point| (x(point), point.on_mb_per_s)));
         plot.line("without", of(points, rw).map(|point| (x(point), point.off_mb_per_s)));
         plot

@@ -4,9 +4,9 @@
 use super::Published;
 use super::setup::{self, LINE, POLICIES, Setup};
 use super::sweep::{Point, most, of};
-use crate::{Failed, Row, Runs, Section, error_percent, percent};
+use crate::{Row, Runs, Section, percent};
 use report::Align::{Left, Right};
-use report::{self, Column};
+use report::{self, Column, Failure};
 use serde::Serialize;
 
 /// SSDs of the 64 MB transfers, where Ethernet is the bottleneck.
@@ -27,20 +27,15 @@ pub struct Latencies {
 
 impl Latencies {
     /// Runs evaluation 3.
-    pub fn simulate() -> Result<Self, Failed> {
+    pub fn simulate() -> Result<Self, Failure> {
         let mut runs = Runs::default();
+        let large = |write| ("64 MB", MANY, setup::transfer(write, LARGE));
+        let small = |write| ("4 KiB", 1, setup::small(write));
         // The long ones first.
-        for write in [false, true] {
+        for (name, ssds, workload) in [large(false), large(true), small(false), small(true)] {
             for policy in POLICIES {
-                let setup = Setup::new(policy, MANY);
-                let config = setup.config(setup::transfer(write, LARGE));
-                runs.add(setup.name("64 MB"), config);
-            }
-        }
-        for write in [false, true] {
-            for policy in POLICIES {
-                let setup = Setup::new(policy, 1);
-                runs.add(setup.name("4 KiB"), setup.config(setup::small(write)));
+                let setup = Setup::new(policy, ssds);
+                runs.add(setup.name(name), setup.config(workload.clone()));
             }
         }
         let reports = runs.run()?;
@@ -87,7 +82,10 @@ impl Table {
     pub fn new(published: &Published, ssds: &[Point], limits: &[Point], times: &Latencies) -> Self {
         let mut rows = Vec::new();
         let mut row = |figure: &str, simulated: f64, calibrated, note| {
-            rows.push(one(published, figure, simulated, calibrated, note));
+            let of = published.figure(figure);
+            let unit = ["MB/s", "%", "SSDs", "us"].into_iter().find(|unit| *unit == of.unit);
+            let name = (figure.to_owned(), unit.expect("a known unit"));
+            rows.push(Row::new(name, (of.value, simulated), (calibrated, note)));
         };
         row("saturation_read", saturation(times), true, FOLLOWS);
         row("gain_read_ssds", most(ssds, "read"), true, FOLLOWS);
@@ -105,14 +103,6 @@ impl Table {
         row("fio_64m_write_on", times.write_64m[0], false, PREDICTED);
         row("fio_64m_write_off", times.write_64m[1], false, PREDICTED);
         Self { rows, statements: statements(ssds, limits, times) }
-    }
-
-    /// The figure of this name.
-    ///
-    /// # Panics
-    /// If there is none.
-    pub fn row(&self, figure: &str) -> &Row {
-        self.rows.iter().find(|row| row.figure == figure).expect("a figure of the table")
     }
 
     /// For a terminal and a page.
@@ -158,26 +148,6 @@ const NOTES: [&str; 2] = [
     "Gains are the largest of the curves below, as the slides give them (\"up to\"). Throughput is \
      10^6 bytes a second.",
 ];
-
-fn one(
-    published: &Published,
-    figure: &str,
-    simulated: f64,
-    calibrated: bool,
-    note: &'static str,
-) -> Row {
-    let of = published.figure(figure);
-    let unit = ["MB/s", "%", "SSDs", "us"].into_iter().find(|unit| *unit == of.unit);
-    Row {
-        figure: figure.to_owned(),
-        unit: unit.expect("a known unit"),
-        published: of.value,
-        simulated,
-        error_percent: error_percent(of.value, simulated),
-        calibrated,
-        note,
-    }
-}
 
 /// MB/s of the 64 MB read, one decimal.
 fn saturation(times: &Latencies) -> f64 {

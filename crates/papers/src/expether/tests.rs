@@ -3,8 +3,10 @@
 
 use super::setup::{FRAME_EXTRA, LINE, MPS, POLICIES, TLP_EXTRA, gain, small, transfer};
 use super::*;
+use crate::Row;
 use crate::described::every_key_is_described;
 use sim::World;
+use sim::workload::Workload;
 use sim::world::Report;
 use std::collections::BTreeSet;
 
@@ -12,9 +14,12 @@ const DOCUMENT: &str = include_str!("../../../../docs/experiments/expether.md");
 /// Of the transfers here: their beginning and end take 4 % of the time.
 const BYTES: usize = 2_048_000;
 
+fn report(setup: Setup, workload: Workload) -> Report {
+    World::new(&setup.config(workload)).expect("a valid world").run().expect("it ends")
+}
+
 fn run(setup: Setup, write: bool) -> Report {
-    let config = setup.config(transfer(write, BYTES));
-    World::new(&config).expect("a valid world").run().expect("it ends")
+    report(setup, transfer(write, BYTES))
 }
 
 /// Bytes of wire of a frame with so many TLPs of these headers.
@@ -41,8 +46,7 @@ fn the_published_figures_agree_with_each_other() {
     }
 }
 
-/// The two calibrated byte counts, by arithmetic: nothing else decides the
-/// read.
+/// The two calibrated byte counts, by arithmetic: nothing else decides the read.
 #[test]
 fn bytes_on_the_wire_explain_the_reads_and_the_difference_to_writes() {
     let published = published();
@@ -88,11 +92,8 @@ fn aggregation_begins_at_two_ssds_and_at_half_the_rate() {
 fn small_transfers_take_as_long_with_aggregation_as_without() {
     let published = published();
     for (rw, write) in [("read", false), ("write", true)] {
-        let [on, off] = POLICIES.map(|policy| {
-            let config = Setup::new(policy, 1).config(small(write));
-            let report = World::new(&config).expect("a valid world").run().expect("it ends");
-            setup::latency(&report)
-        });
+        let of = |policy| setup::latency(&report(Setup::new(policy, 1), small(write)));
+        let [on, off] = POLICIES.map(of);
         assert!(on <= off + 0.02, "{rw}: {on} with, {off} without");
         let figure = published.figure(&format!("fio_4k_{rw}_off")).value;
         assert!((off / figure - 1.0).abs() < 0.002, "{rw}: calibrated to {figure}, is {off}");
@@ -129,33 +130,23 @@ fn the_policies_side_by_side_are_those_of_the_document() {
 fn the_same_run_twice_has_the_same_digest_and_another_policy_another() {
     let digest = |interconnect, policy| {
         let setup = Setup { interconnect, limit: LINE / 4, ..Setup::new(policy, 1) };
-        let config = setup.config(transfer(true, BYTES / 16));
-        World::new(&config).expect("a valid world").run().expect("it ends").digest
+        report(setup, transfer(true, BYTES / 16)).digest
     };
     for interconnect in [Interconnect::Cable, Interconnect::Bridge, Interconnect::Hop] {
-        assert_eq!(
-            digest(interconnect, POLICIES[1]),
-            digest(interconnect, POLICIES[1]),
-            "{interconnect:?}"
-        );
+        let [first, second] = [1, 1].map(|policy| digest(interconnect, POLICIES[policy]));
+        assert_eq!(first, second, "{interconnect:?}");
     }
     assert_ne!(digest(Interconnect::Bridge, POLICIES[1]), digest(Interconnect::Hop, POLICIES[1]));
     assert_ne!(digest(Interconnect::Cable, POLICIES[0]), digest(Interconnect::Cable, POLICIES[1]));
 }
 
-/// The table with short runs in the place of the long ones: every figure has
-/// its row and its mark.
+/// The table with short runs in the place of the long ones: every figure has its row and its mark.
 #[test]
 fn every_published_figure_has_its_row() {
     let published = published();
-    let point = |rw, ssds, limit_gbps, gain_percent, tlps_per_frame| Point {
-        rw,
-        ssds,
-        limit_gbps,
-        on_mb_per_s: 2.0,
-        off_mb_per_s: 1.0,
-        gain_percent,
-        tlps_per_frame,
+    let point = |rw, ssds, limit_gbps, gain_percent, tlps_per_frame| {
+        let throughput = Point { on_mb_per_s: 2.0, off_mb_per_s: 1.0, ..Point::default() };
+        Point { rw, ssds, limit_gbps, gain_percent, tlps_per_frame, ..throughput }
     };
     let curve = |places: &[(u16, f64, f64, f64)]| -> Vec<Point> {
         let both = ["read", "write"].into_iter();
@@ -183,9 +174,9 @@ fn every_published_figure_has_its_row() {
         "fio_64m_write_on",
         "fio_64m_write_off",
     ]));
-    assert_eq!(table.row("onset_ssds").simulated, 2.0);
-    assert_eq!(table.row("gain_read_ssds").simulated, 40.0);
-    assert_eq!(table.row("saturation_read").simulated, 984.6);
+    assert_eq!(Row::find(&table.rows, "onset_ssds").simulated, 2.0);
+    assert_eq!(Row::find(&table.rows, "gain_read_ssds").simulated, 40.0);
+    assert_eq!(Row::find(&table.rows, "saturation_read").simulated, 984.6);
     // Both curves gain the same here, so that one statement fails.
     let broken = |table: &Table| table.statements.iter().filter(|one| !one.holds).count();
     assert_eq!(broken(&table), 1, "{:?}", table.statements);

@@ -2,9 +2,9 @@
 //! (section 4.4): time per command against queue depth.
 
 use super::{Topology, drive};
-use crate::{Failed, Runs, Section};
+use crate::{Runs, Section};
 use report::Align::{Left, Right};
-use report::{Axis, Column, Plot, Scale, Table};
+use report::{Axis, Column, Failure, Plot, Scale, Table};
 use serde::Serialize;
 use sim::ethernet::Rate;
 use sim::workload::{Fio, Rw, Workload};
@@ -59,7 +59,7 @@ fn per_io(report: &Report) -> u64 {
 }
 
 /// Sweeps the depth.
-pub fn simulate() -> Result<Vec<Depth>, Failed> {
+pub fn simulate() -> Result<Vec<Depth>, Failure> {
     let mut runs = Runs::default();
     let mut cases = Vec::new();
     for (rw, name, reads_in_flight) in KINDS {
@@ -80,16 +80,9 @@ pub fn simulate() -> Result<Vec<Depth>, Failed> {
     }
     let reports = runs.run()?;
     let depth = |(rw, reads_in_flight, rate, iodepth, at): (_, _, Rate, _, [usize; 3])| {
-        let [direct, tcp, tsn] = at.map(|at| per_io(&reports[at]));
-        Depth {
-            rw,
-            reads_in_flight,
-            rate: rate.name().into(),
-            iodepth,
-            direct_ns_per_io: direct,
-            tcp_ns_per_io: tcp,
-            tsn_ns_per_io: tsn,
-        }
+        let [direct_ns_per_io, tcp_ns_per_io, tsn_ns_per_io] = at.map(|at| per_io(&reports[at]));
+        let rate = rate.name().into();
+        Depth { rw, reads_in_flight, rate, iodepth, direct_ns_per_io, tcp_ns_per_io, tsn_ns_per_io }
     };
     Ok(cases.into_iter().map(depth).collect())
 }
@@ -150,14 +143,12 @@ const COLUMNS: [Column<Depth>; 6] = [
 fn verdict(title: &str, rate: Rate, depths: &[&Depth]) -> String {
     let mut of = depths.iter().filter(|one| one.rate == rate.name());
     let (Some(one), Some(many)) = (of.next(), of.next_back()) else { return String::new() };
+    let (least, most) = (one.iodepth, many.iodepth);
+    let [tunnel, tunnels] = [one, many].map(|depth| signed(depth.tunnel()));
+    let [tsn, tsns] = [one, many].map(|depth| signed(depth.tsn()));
     format!(
-        "{title}, {rate}b/s, depth {} to {}: the tunnel adds {} to {} us, TSN {} to {} us to that.",
-        one.iodepth,
-        many.iodepth,
-        signed(one.tunnel()),
-        signed(many.tunnel()),
-        signed(one.tsn()),
-        signed(many.tsn()),
+        "{title}, {rate}b/s, depth {least} to {most}: the tunnel adds {tunnel} to {tunnels} us, \
+         TSN {tsn} to {tsns} us to that."
     )
 }
 

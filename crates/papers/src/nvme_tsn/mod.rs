@@ -1,8 +1,7 @@
-//! Missing Link Electronics, "Latency Analysis for NVMe/TSN", version 1.0
-//! ("the NVMe/TSN paper"): three topologies, three experiments, at its measuring
-//! points. Then what it announces or claims: faster Ethernet, overlapping
-//! commands, MRRS tuned for tunnels; and what could be behind its read over
-//! TSN.
+//! Missing Link Electronics, "Latency Analysis for NVMe/TSN", version 1.0 ("the NVMe/TSN paper"):
+//! three topologies, three experiments, at its measuring points. Then what it announces or claims:
+//! faster Ethernet, overlapping commands, MRRS tuned for tunnels; and what could be behind its read
+//! over TSN.
 
 pub mod depth;
 mod parameters;

@@ -3,7 +3,7 @@
 use super::{RATE, Topology};
 use crate::Section;
 use report::Align::{Left, Right};
-use report::{Column, Table};
+use report::Column;
 use serde::Serialize;
 use sim::Config;
 use sim::drive::DriveConfig;
@@ -39,16 +39,14 @@ const TABLE: &[(&str, &str, Read)] = &[
         let link = &c.hosts[0].link;
         Some(format!("{:?} x{}", link.generation, link.width))
     }),
-    ("MPS, bytes", "the paper, 2.1", |c| Some(c.hosts[0].software.max_payload.to_string())),
-    ("MRRS, bytes", "the paper, 2.2", |c| Some(c.hosts[0].software.max_read_request.to_string())),
+    ("MPS, bytes", "the paper, 2.1", |c| text(c.hosts[0].software.max_payload)),
+    ("MRRS, bytes", "the paper, 2.2", |c| text(c.hosts[0].software.max_read_request)),
     ("completions of host memory, bytes", "the paper, 2.2", |c| {
-        Some(c.hosts[0].root.completion_size.to_string())
+        text(c.hosts[0].root.completion_size)
     }),
-    ("DMA reads of the drive, bytes", "the paper, 2.2", |c| {
-        Some(drive(c).read_request.to_string())
-    }),
+    ("DMA reads of the drive, bytes", "the paper, 2.2", |c| text(drive(c).read_request)),
     ("DMA reads in flight", "chosen: the drive's one free property", |c| {
-        Some(drive(c).reads_in_flight.to_string())
+        text(drive(c).reads_in_flight)
     }),
     ("drive: firmware of a 4 KiB read, us", NVMEVIRT, |c| us(drive(c).timing.firmware_read)),
     ("drive: sensing a page, first bits, us", NVMEVIRT, |c| us(drive(c).timing.read_lsb)),
@@ -57,9 +55,7 @@ const TABLE: &[(&str, &str, Read)] = &[
         let timing = drive(c).timing;
         Some(format!("{} x {}", timing.channels, timing.luns))
     }),
-    ("drive: channel, MB/s", NVMEVIRT, |c| {
-        Some((drive(c).timing.channel_rate / 1_000_000).to_string())
-    }),
+    ("drive: channel, MB/s", NVMEVIRT, |c| text(drive(c).timing.channel_rate / 1_000_000)),
     ("drive: 4 KiB into the write buffer, us", NVMEVIRT, |c| {
         us(drive(c).timing.write_base + drive(c).timing.write_4k)
     }),
@@ -94,18 +90,22 @@ const TABLE: &[(&str, &str, Read)] = &[
         station(c).and_then(|s| us(s.ack_delay.unwrap_or(Duration::ZERO)))
     }),
     ("frame of TLPs at most, bytes", "a TCP segment", |c| match port(c)? {
-        TransportConfig::Tcp(tcp) => Some(tcp.burst.to_string()),
+        TransportConfig::Tcp(tcp) => text(tcp.burst),
         TransportConfig::Raw(_) | TransportConfig::Pipe(_) => None,
     }),
     ("cable, ns", "assumed: 2 m", |c| c.network.cables.first().and_then(|c| ns(c.propagation))),
 ];
 
+fn text(value: impl std::fmt::Display) -> Option<String> {
+    Some(value.to_string())
+}
+
 fn us(time: Duration) -> Option<String> {
-    Some(format!("{}", time.as_ns() as f64 / 1e3))
+    text(time.as_ns() as f64 / 1e3)
 }
 
 fn ns(time: Duration) -> Option<String> {
-    Some(time.as_ns().to_string())
+    text(time.as_ns())
 }
 
 fn pair(port: sim::pcie::PortLatency) -> Option<String> {
@@ -148,19 +148,16 @@ pub fn parameters() -> Vec<Parameter> {
 
 /// As a table.
 pub fn section() -> Section {
-    fn text(value: &Option<String>) -> String {
+    fn cell(value: &Option<String>) -> String {
         value.clone().unwrap_or_else(|| "-".into())
     }
     let columns: [Column<Parameter>; 5] = [
         ("parameter", Left, |one| one.parameter.to_owned()),
-        ("direct", Right, |one| text(&one.direct)),
-        ("TCP", Right, |one| text(&one.tcp)),
-        ("TSN", Right, |one| text(&one.tsn)),
+        ("direct", Right, |one| cell(&one.direct)),
+        ("TCP", Right, |one| cell(&one.tcp)),
+        ("TSN", Right, |one| cell(&one.tsn)),
         ("from", Left, |one| one.from.to_owned()),
     ];
-    Section {
-        title: "Parameters: one table, the topologies differ in the transport alone".into(),
-        tables: vec![(String::new(), Table::of(&columns, &parameters()))],
-        ..Section::default()
-    }
+    let title = "Parameters: one table, the topologies differ in the transport alone";
+    Section::of(title, &columns, &parameters(), &[])
 }

@@ -2,9 +2,9 @@
 //! size and number of the drive's DMA reads, over TCP at the NVMe/TSN paper's rate.
 
 use super::{Experiment, RATE, Topology, drive, us};
-use crate::{Failed, Runs, Section};
+use crate::{Runs, Section};
 use report::Align::{Left, Right};
-use report::{Axis, Plot, Scale, Table};
+use report::{Axis, Failure, Plot, Scale, Table};
 use serde::Serialize;
 use sim::Config;
 use sim::workload::{Fio, Rw, Workload};
@@ -64,7 +64,8 @@ pub struct Requests {
 }
 
 /// MPS with completions of that size, reads of `mrrs` bytes, so many at once.
-fn tune(config: &mut Config, mps: usize, mrrs: usize, in_flight: usize) {
+fn tuned(workload: Workload, mps: usize, mrrs: usize, in_flight: usize) -> Config {
+    let mut config = Topology::Tcp.config(workload, RATE);
     let host = &mut config.hosts[0];
     host.root.max_payload = mps;
     host.root.completion_size = mps;
@@ -73,20 +74,15 @@ fn tune(config: &mut Config, mps: usize, mrrs: usize, in_flight: usize) {
     if let Attached::Switch(switch) = &mut host.attached {
         switch.max_payload = mps;
     }
-    let drive = drive(config);
+    let drive = drive(&mut config);
     drive.max_payload = mps;
     drive.read_request = mrrs;
     drive.reads_in_flight = in_flight;
-}
-
-fn tuned(workload: Workload, mps: usize, mrrs: usize, in_flight: usize) -> Config {
-    let mut config = Topology::Tcp.config(workload, RATE);
-    tune(&mut config, mps, mrrs, in_flight);
     config
 }
 
 /// Sweeps them.
-pub fn simulate() -> Result<Requests, Failed> {
+pub fn simulate() -> Result<Requests, Failure> {
     let mut runs = Runs::default();
     let mut cases = Vec::new();
     let deep = Fio { size: 4096 * COMMANDS, ..Fio::new(Rw::Write, 4096, IODEPTH) };
@@ -108,12 +104,10 @@ pub fn simulate() -> Result<Requests, Failed> {
     let paper = runs.add("the paper's", Topology::Tcp.config(Experiment::Write.workload(), RATE));
     let reports = runs.run()?;
     type Places = (usize, usize, usize, usize, Option<usize>);
-    let row = |(mps, mrrs, reads_in_flight, at, many): Places| RequestsRow {
-        mps,
-        mrrs,
-        reads_in_flight,
-        write_4k_us: us(Experiment::Write.mean(&reports[at])),
-        write_bytes_per_s: many.map(|at| reports[at].hosts[0].throughput()),
+    let row = |(mps, mrrs, reads_in_flight, at, many): Places| {
+        let write_4k_us = us(Experiment::Write.mean(&reports[at]));
+        let write_bytes_per_s = many.map(|at| reports[at].hosts[0].throughput());
+        RequestsRow { mps, mrrs, reads_in_flight, write_4k_us, write_bytes_per_s }
     };
     let rows: Vec<RequestsRow> = cases.into_iter().map(row).collect();
     let paper = us(Experiment::Write.mean(&reports[paper]));
@@ -127,16 +121,10 @@ pub fn simulate() -> Result<Requests, Failed> {
 pub(super) fn recommend(rows: &[RequestsRow], as_published_us: f64) -> Recommendation {
     let best = rows.iter().map(|row| row.write_4k_us).fold(f64::INFINITY, f64::min);
     let good = rows.iter().filter(|row| row.write_4k_us <= best * (1.0 + AS_GOOD / 100.0));
-    let least = good
-        .min_by_key(|row| (row.mrrs * row.reads_in_flight, row.mps, row.mrrs))
-        .expect("the best is as good as itself");
-    Recommendation {
-        mps: least.mps,
-        mrrs: least.mrrs,
-        reads_in_flight: least.reads_in_flight,
-        write_4k_us: least.write_4k_us,
-        as_published_us,
-    }
+    let least = good.min_by_key(|row| (row.mrrs * row.reads_in_flight, row.mps, row.mrrs));
+    let &RequestsRow { mps, mrrs, reads_in_flight, write_4k_us, .. } =
+        least.expect("the best is as good as itself");
+    Recommendation { mps, mrrs, reads_in_flight, write_4k_us, as_published_us }
 }
 
 /// As tables, a plot and a recommendation.

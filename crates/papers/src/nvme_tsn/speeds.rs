@@ -2,9 +2,9 @@
 //! title's sources: 1/10/25/50/100G).
 
 use super::{Experiment, Topology, ns, us};
-use crate::{Failed, Runs, Section};
+use crate::{Runs, Section};
 use report::Align::{Left, Right};
-use report::{Axis, Column, Plot, Scale, Table};
+use report::{Axis, Column, Failure, Plot, Scale};
 use serde::Serialize;
 use sim::ethernet::Rate;
 use wire::Duration;
@@ -30,7 +30,7 @@ pub struct Speed {
 }
 
 /// Runs the three experiments at every rate.
-pub fn simulate() -> Result<Vec<Speed>, Failed> {
+pub fn simulate() -> Result<Vec<Speed>, Failure> {
     let mut runs = Runs::default();
     let mut cases = vec![(Topology::Direct, Rate::G1)];
     cases.extend(TUNNELS.into_iter().flat_map(|it| RATES.map(|rate| (it, rate))));
@@ -74,12 +74,8 @@ pub fn section(speeds: &[Speed]) -> Section {
     let note = "Predicted, nothing published to compare with. Only the line rate differs: the \
                 pipelines of the nodes stay those calibrated at 1 Gb/s, though faster cores have \
                 shorter ones; PCIe stays Gen2. What remains at 100 Gb/s is pipelines, not bits.";
-    Section {
-        title: "The same at 10, 25, 50 and 100 Gb/s".into(),
-        tables: vec![(String::new(), Table::of(&columns, speeds))],
-        notes: vec![note.into()],
-        plots: vec![plot(speeds)],
-    }
+    let section = Section::of("The same at 10, 25, 50 and 100 Gb/s", &columns, speeds, &[note]);
+    Section { plots: vec![plot(speeds)], ..section }
 }
 
 fn plot(speeds: &[Speed]) -> Plot {

@@ -1,9 +1,9 @@
 //! The NVMe/TSN paper's tables (section 4.4), published beside simulated.
 
 use super::{Experiment, Published, RATE, Topology, mean, ns, us};
-use crate::{Failed, Row, Runs, Section, error_percent, percent};
+use crate::{Row, Runs, Section, error_percent, percent};
 use report::Align::{Left, Right};
-use report::Table;
+use report::{Failure, Table};
 use wire::Duration;
 
 /// The eleven figures.
@@ -34,7 +34,7 @@ fn note(experiment: Experiment, topology: Topology) -> (bool, &'static str) {
 }
 
 /// Runs the nine experiments.
-pub fn tables(published: &Published) -> Result<Tables, Failed> {
+pub fn tables(published: &Published) -> Result<Tables, Failure> {
     let mut runs = Runs::default();
     for experiment in Experiment::ALL {
         for topology in Topology::ALL {
@@ -55,10 +55,9 @@ fn rows(published: &Published, means: &[Duration]) -> Vec<Row> {
     let mut rows = Vec::new();
     let (reads, commands) = means.split_at(Topology::ALL.len());
     for (topology, read) in Topology::ALL.into_iter().zip(reads) {
-        let average = published.config_read_ns.of(topology).average;
-        let (calibrated, note) = note(Experiment::ConfigRead, topology);
+        let figures = (published.config_read_ns.of(topology).average as f64, ns(*read) as f64);
         let name = format!("config_read_{}", topology.name());
-        rows.push(row(name, "ns", average as f64, ns(*read) as f64, calibrated, note));
+        rows.push(Row::new((name, "ns"), figures, note(Experiment::ConfigRead, topology)));
     }
     let tunnel = [
         (Topology::Tcp, reads[1], published.t_tunnel_ns.tcp),
@@ -67,7 +66,7 @@ fn rows(published: &Published, means: &[Duration]) -> Vec<Row> {
     for (topology, read, figure) in tunnel {
         let half = Duration::from_ps((read - reads[0]).as_ps() / 2);
         let name = format!("t_tunnel_{}", topology.name());
-        rows.push(row(name, "ns", figure as f64, ns(half) as f64, true, T_TUNNEL_NOTE));
+        rows.push(Row::new((name, "ns"), (figure as f64, ns(half) as f64), (true, T_TUNNEL_NOTE)));
     }
     let figures = [
         (Experiment::Read, "read_4k", &published.read_4k_us),
@@ -75,24 +74,12 @@ fn rows(published: &Published, means: &[Duration]) -> Vec<Row> {
     ];
     for ((experiment, name, figure), means) in figures.into_iter().zip(commands.chunks(3)) {
         for (topology, time) in Topology::ALL.into_iter().zip(means) {
-            let (calibrated, note) = note(experiment, topology);
             let name = format!("{name}_{}", topology.name());
-            rows.push(row(name, "us", *figure.of(topology), us(*time), calibrated, note));
+            let figures = (*figure.of(topology), us(*time));
+            rows.push(Row::new((name, "us"), figures, note(experiment, topology)));
         }
     }
     rows
-}
-
-fn row(
-    figure: String,
-    unit: &'static str,
-    published: f64,
-    simulated: f64,
-    calibrated: bool,
-    note: &'static str,
-) -> Row {
-    let error_percent = error_percent(published, simulated);
-    Row { figure, unit, published, simulated, error_percent, calibrated, note }
 }
 
 /// Empty, but for its columns: figures of each topology.
@@ -103,14 +90,6 @@ fn empty() -> Table {
 }
 
 impl Tables {
-    /// The figure of this name.
-    ///
-    /// # Panics
-    /// If there is none.
-    pub fn row(&self, figure: &str) -> &Row {
-        self.rows.iter().find(|row| row.figure == figure).expect("a figure of the table")
-    }
-
     /// In the NVMe/TSN paper's own tables.
     pub fn section(&self, published: &Published) -> Section {
         let title = "Published and simulated, in the tables of the NVMe/TSN paper (section 4.4)";
@@ -138,7 +117,8 @@ impl Tables {
     fn config_reads(&self, published: &Published) -> Table {
         let mut grid = empty();
         let table = &published.table_of_config_reads_ns;
-        let simulated = |topology: Topology| self.row(&format!("config_read_{}", topology.name()));
+        let simulated =
+            |topology: Topology| Row::find(&self.rows, &format!("config_read_{}", topology.name()));
         for number in 0..table.of(Topology::Direct).len() {
             let mut cells = vec![(number + 1).to_string()];
             for topology in Topology::ALL {
@@ -154,7 +134,7 @@ impl Tables {
         let mut cells = vec!["T_tunnel (4.1)".to_owned()];
         cells.extend(["-", "-", "-", ""].map(str::to_owned));
         let tunnels = ["t_tunnel_tcp", "t_tunnel_tsn"];
-        cells.extend(tunnels.into_iter().flat_map(|name| four(self.row(name))));
+        cells.extend(tunnels.into_iter().flat_map(|name| four(Row::find(&self.rows, name))));
         grid.row(cells);
         grid
     }
@@ -164,7 +144,7 @@ impl Tables {
         for (name, figure) in [("4 KiB NVMe Read", "read_4k"), ("4 KiB NVMe Write", "write_4k")] {
             let mut cells = vec![name.to_owned()];
             for topology in Topology::ALL {
-                cells.extend(four(self.row(&format!("{figure}_{}", topology.name()))));
+                cells.extend(four(Row::find(&self.rows, &format!("{figure}_{}", topology.name()))));
             }
             grid.row(cells);
         }

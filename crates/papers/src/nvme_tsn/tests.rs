@@ -2,11 +2,11 @@
 //! sweeps conclude.
 
 use super::*;
-use crate::Section;
 use crate::described::every_key_is_described;
 use crate::nvme_tsn::depth::Depth;
 use crate::nvme_tsn::requests::{Requests, RequestsRow};
 use crate::nvme_tsn::tsn_read::{Case, TsnRead};
+use crate::{Row, Section};
 
 const DOCUMENT: &str = include_str!("../../../../docs/experiments/nvme-tsn.md");
 
@@ -59,7 +59,7 @@ fn the_tables_are_those_of_the_document() {
 /// What the predictions are to reach, and what is calibrated.
 fn aims(tables: &Tables) {
     let within = |figure: &str, percent: f64| {
-        let row = tables.row(figure);
+        let row = Row::find(&tables.rows, figure);
         assert!(!row.calibrated && row.error_percent.abs() <= percent, "{row:?}");
     };
     within("read_4k_tcp", 2.0);
@@ -78,7 +78,7 @@ fn aims(tables: &Tables) {
         "read_4k_direct",
         "write_4k_direct",
     ]));
-    let open = tables.row("read_4k_tsn");
+    let open = Row::find(&tables.rows, "read_4k_tsn");
     assert!(!open.calibrated && open.error_percent < -15.0, "explained by now? {open:?}");
 }
 

@@ -3,9 +3,9 @@
 //! TSN, which were measured too. Nothing here is fitted.
 
 use super::{Experiment, Published, RATE, Topology, drive, mean, port, us};
-use crate::{Failed, Runs, Section, error_percent, percent};
+use crate::{Runs, Section, error_percent, percent};
 use report::Align::{Left, Right};
-use report::{Axis, Plot, Scale, Table};
+use report::{Axis, Failure, Plot, Scale, Table};
 use serde::Serialize;
 use sim::Config;
 use sim::ethernet::traffic::Pattern;
@@ -24,8 +24,7 @@ const COMMANDS: u64 = 200;
 const PAUSE: Duration = Duration::from_us(1_013);
 /// Ethernet, IPv4 and TCP headers of a tagged frame, preamble, FCS and gap.
 const OVERHEAD: usize = 82;
-/// The longest background frame, tag excluded, and what it takes with preamble,
-/// tag and gap.
+/// The longest background frame, tag excluded, and what it takes with preamble, tag and gap.
 const LONGEST: usize = 1518;
 const ON_THE_WIRE: u64 = 1542;
 
@@ -150,7 +149,7 @@ fn covers([_, least, most]: [f64; 3], published: f64, tolerance: f64) -> bool {
 }
 
 /// Runs the three experiments with every cause.
-pub fn simulate(published: &Published) -> Result<TsnRead, Failed> {
+pub fn simulate(published: &Published) -> Result<TsnRead, Failure> {
     let causes = causes();
     let mut runs = Runs::default();
     for (name, change) in &causes {
@@ -227,12 +226,8 @@ pub fn section(result: &TsnRead) -> Section {
 }
 
 fn notes(result: &TsnRead) -> Vec<String> {
-    let fit: Vec<&str> = result
-        .cases
-        .iter()
-        .filter(|case| case.reaches_read && case.keeps_write && case.keeps_config_read)
-        .map(|case| case.case.as_str())
-        .collect();
+    let fits = |case: &&Case| case.reaches_read && case.keeps_write && case.keeps_config_read;
+    let fit: Vec<&str> = result.cases.iter().filter(fits).map(|case| &case.case[..]).collect();
     let fit = if fit.is_empty() { "none".to_owned() } else { fit.join("; ") };
     vec![
         format!(

@@ -6,9 +6,10 @@ use crate::commands::claims::{PAGE, Use};
 use crate::commands::command::{Command, Transfer};
 use crate::commands::queues::{CompletionQueue, SubmissionQueue, Uid};
 use crate::commands::shared::Shared;
-use crate::commands::step::Step;
+use crate::commands::step::{Step, StepKind};
 use crate::commands::transfer::{self, Piece};
-use wire::nvme::{self, IDENTIFY, IdentifyNamespace, cns, opcode};
+use wire::nvme::Command as Entry;
+use wire::nvme::{COMPLETION_ENTRY, Completion, IDENTIFY, IdentifyNamespace, cns, opcode};
 
 /// Namespaces whose block size is remembered.
 const MOST_NAMESPACES: usize = 1024;
@@ -17,13 +18,7 @@ const PRESUMED_BLOCK: u32 = 512;
 
 impl Controller {
     /// A submission entry came: `steps` are its doorbell, fetch and data.
-    pub(super) fn open(
-        &mut self,
-        queue: u16,
-        entry: nvme::Command,
-        steps: &[Step],
-        shared: &mut Shared,
-    ) {
+    pub(super) fn open(&mut self, queue: u16, entry: Entry, steps: &[Step], shared: &mut Shared) {
         let Some(uid) = shared.open_command() else { return };
         let known = self.block_sizes.get(&entry.nsid).copied();
         let block_size = (queue != 0 && transfer::names_blocks(entry.opcode))
@@ -32,21 +27,18 @@ impl Controller {
         let collect = shared.settings.collect_data
             || names_namespace(queue, &entry)
             || names_ranges(queue, &entry);
+        let start = steps[0].at;
+        let data = (collect && transfer != Transfer::None).then(Vec::new);
+        let device = self.device;
         let command = Command {
-            device: self.device,
+            device,
             queue,
             entry,
             transfer,
             block_size,
-            status: None,
-            result: 0,
-            start: steps[0].at,
-            end: None,
-            closed: 0,
-            steps: Vec::new(),
-            steps_dropped: 0,
-            moved: 0,
-            data: (collect && transfer != Transfer::None).then(Vec::new),
+            start,
+            data,
+            ..Command::default()
         };
         let mut open = OpenCommand { command, claims: Vec::new(), next_claim: 0 };
         steps.iter().for_each(|step| shared.add_step(&mut open.command, *step));
@@ -73,7 +65,7 @@ impl Controller {
             let length = left.min(PAGE - at % PAGE);
             let what =
                 if piece.list { Use::List { offset } } else { Use::Data { offset, to_host } };
-            let Some(key) = self.claims.add(uid, open.next_claim, at, length, what) else {
+            let Some(key) = self.claims.add((uid, open.next_claim), at, length, what) else {
                 shared.counters.dropped += 1;
                 return;
             };
@@ -101,14 +93,8 @@ impl Controller {
         }
     }
 
-    /// The drive completed a command on completion queue `cq`.
-    pub(super) fn complete(
-        &mut self,
-        cq: u16,
-        entry: nvme::Completion,
-        step: Step,
-        shared: &mut Shared,
-    ) {
+    /// The drive completed a command by the entry of completion queue `cq` at address `at`.
+    pub(super) fn complete(&mut self, cq: u16, entry: Completion, at: u64, shared: &mut Shared) {
         let Some(uid) = self.ids.remove(&(entry.sq_id, entry.cid)) else {
             shared.counters.unknown_completions += 1;
             return;
@@ -116,10 +102,11 @@ impl Controller {
         let Some(open) = self.open.get_mut(&uid) else { return };
         open.command.status = Some(entry.status);
         open.command.result = entry.result;
+        let step = shared.step(StepKind::CqeWrite, at, COMPLETION_ENTRY, None);
         shared.add_step(&mut open.command, step);
         open.claims.drain(..).for_each(|key| self.claims.remove(key));
         if let Some(queue) = self.queues.completion.get_mut(&cq) {
-            queue.post(step.address, uid, &mut shared.counters);
+            queue.post(at, uid, &mut shared.counters);
         }
         if entry.sq_id == 0 && entry.status.is_success() {
             self.apply(uid, shared);
@@ -178,13 +165,8 @@ impl Controller {
         lost.into_iter().for_each(|uid| self.close(uid, None, shared));
     }
 
-    /// The host took the completion entry of a command.
-    pub(super) fn finish(&mut self, uid: Uid, step: Step, shared: &mut Shared) {
-        self.close(uid, Some(step), shared);
-    }
-
-    /// Ends a command, with or without its head doorbell.
-    fn close(&mut self, uid: Uid, doorbell: Option<Step>, shared: &mut Shared) {
+    /// Ends a command, with or without the head doorbell by which the host took its entry.
+    pub(super) fn close(&mut self, uid: Uid, doorbell: Option<Step>, shared: &mut Shared) {
         let Some(mut open) = self.open.remove(&uid) else { return };
         let id = (open.command.queue, open.command.entry.cid);
         if self.ids.get(&id) == Some(&uid) {
@@ -208,11 +190,11 @@ impl Controller {
 }
 
 /// Whether the entry is Identify for a namespace, whose data has the size of blocks.
-fn names_namespace(queue: u16, entry: &nvme::Command) -> bool {
+fn names_namespace(queue: u16, entry: &Entry) -> bool {
     queue == 0 && entry.opcode == opcode::admin::IDENTIFY && entry.cdw10 as u8 == cns::NAMESPACE
 }
 
 /// Whether the entry is Dataset Management, whose data are ranges.
-fn names_ranges(queue: u16, entry: &nvme::Command) -> bool {
+fn names_ranges(queue: u16, entry: &Entry) -> bool {
     queue != 0 && entry.opcode == opcode::nvm::DATASET_MANAGEMENT
 }

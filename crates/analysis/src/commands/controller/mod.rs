@@ -8,7 +8,7 @@ use super::command::Command;
 use super::pending::Fetch;
 use super::queues::{CompletionQueue, Queues, SubmissionQueue, Uid};
 use super::shared::Shared;
-use super::step::{StepKind, Timed};
+use super::step::StepKind;
 use std::collections::BTreeMap;
 use wire::Bdf;
 use wire::nvme::register::{self, AdminQueueAttributes, Capabilities, Configuration};
@@ -25,7 +25,7 @@ struct OpenCommand {
 }
 
 /// The state of one NVMe controller.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Controller {
     device: Bdf,
     /// Counts resets: fetches begun before the latest one are ignored.
@@ -48,21 +48,7 @@ pub(super) struct Controller {
 
 impl Controller {
     pub fn new(device: Bdf) -> Self {
-        Self {
-            device,
-            generation: 0,
-            capabilities: 0,
-            configuration: 0,
-            admin: 0,
-            admin_sq: 0,
-            admin_cq: 0,
-            queues: Queues::default(),
-            open: BTreeMap::new(),
-            ids: BTreeMap::new(),
-            claims: Claims::default(),
-            vectors: BTreeMap::new(),
-            block_sizes: BTreeMap::new(),
-        }
+        Self { device, ..Self::default() }
     }
 
     /// Memory page in bytes.
@@ -80,14 +66,7 @@ impl Controller {
     }
 
     /// The host writes a double word at `address`, which is `offset` of BAR 0.
-    pub fn register_write(
-        &mut self,
-        seen: Timed<'_>,
-        address: u64,
-        offset: u64,
-        value: u32,
-        shared: &mut Shared,
-    ) {
+    pub fn register_write(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) {
         match offset {
             register::CC => self.configure(value, shared),
             register::AQA => self.admin = value,
@@ -96,7 +75,7 @@ impl Controller {
             register::ACQ => set_low(&mut self.admin_cq, value),
             0x34 => set_high(&mut self.admin_cq, value),
             register::NSSR if value == register::NSSR_VALUE => self.reset(shared),
-            register::DOORBELLS.. => self.doorbell(seen, address, offset, value, shared),
+            register::DOORBELLS.. => self.doorbell(address, offset, value, shared),
             _ => {}
         }
     }
@@ -120,14 +99,7 @@ impl Controller {
     }
 
     /// A doorbell (sections 3.1.24 and 3.1.25), the stride as CAP says.
-    fn doorbell(
-        &mut self,
-        seen: Timed<'_>,
-        address: u64,
-        offset: u64,
-        value: u32,
-        shared: &mut Shared,
-    ) {
+    fn doorbell(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) {
         let stride = 4 << Capabilities::from_bits(self.capabilities).doorbell_stride;
         let place = offset - register::DOORBELLS;
         let (index, value) = (place / stride, value & 0xffff);
@@ -135,15 +107,15 @@ impl Controller {
         let known = match queue {
             None => false,
             Some(id) if index.is_multiple_of(2) => {
-                let step = seen.step(StepKind::SqDoorbell, address, 4, None);
+                let step = shared.step(StepKind::SqDoorbell, address, 4, None);
                 self.queues.ring(id, value, step, &mut shared.counters)
             }
             Some(id) => {
-                let step = seen.step(StepKind::CqDoorbell, address, 4, None);
+                let step = shared.step(StepKind::CqDoorbell, address, 4, None);
                 let queue = self.queues.completion.get_mut(&id);
                 let taken = queue.map(|queue| queue.take(value, &mut shared.counters));
                 let known = taken.is_some();
-                taken.into_iter().flatten().for_each(|uid| self.finish(uid, step, shared));
+                taken.into_iter().flatten().for_each(|uid| self.close(uid, Some(step), shared));
                 known
             }
         };
@@ -165,7 +137,7 @@ impl Controller {
         self.end(shared);
         self.queues = Queues::default();
         self.configuration = 0;
-        shared.emit(super::Event::Reset { device: self.device });
+        shared.emit(super::Event::Reset(self.device));
     }
 
     /// The capture ends: commands in flight end as they are.

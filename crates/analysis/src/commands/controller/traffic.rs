@@ -5,22 +5,17 @@ use crate::commands::claims::{Match, Use};
 use crate::commands::pending::{Fetch, Purpose, Read};
 use crate::commands::queues::Place;
 use crate::commands::shared::Shared;
-use crate::commands::step::{Step, StepKind, Timed};
+use crate::commands::step::{Step, StepKind};
 use crate::commands::transfer;
 use wire::nvme::{self, COMPLETION_ENTRY, SUBMISSION_ENTRY};
 use wire::tlp::MemoryRequest;
 
 impl Controller {
     /// The drive reads host memory: finds the purpose of the read.
-    pub fn device_read(
-        &mut self,
-        seen: Timed<'_>,
-        request: &MemoryRequest,
-        shared: &mut Shared,
-    ) -> Purpose {
+    pub fn device_read(&mut self, request: &MemoryRequest, shared: &mut Shared) -> Purpose {
         let (address, bytes) = (request.first_byte(), request.byte_count());
         if let Some(Place::Submission(queue)) = self.queues.at(address) {
-            return self.fetch(seen, queue, request, shared);
+            return self.fetch(queue, request, shared);
         }
         let Some(found) = self.claims.find(address, bytes as u64, false) else {
             shared.counters.orphans += 1;
@@ -31,17 +26,12 @@ impl Controller {
             Use::List { .. } => StepKind::ListFetch,
         };
         shared.counters.repeated_transfers += u64::from(found.again);
-        self.add_step(found.uid, seen.step(kind, address, bytes, Some(request.tag)), shared);
+        let step = shared.step(kind, address, bytes, Some(request.tag));
+        self.add_step(found.uid, step, shared);
         Purpose::Claimed(found)
     }
 
-    fn fetch(
-        &mut self,
-        seen: Timed<'_>,
-        id: u16,
-        request: &MemoryRequest,
-        shared: &mut Shared,
-    ) -> Purpose {
+    fn fetch(&mut self, id: u16, request: &MemoryRequest, shared: &mut Shared) -> Purpose {
         let (address, bytes) = (request.first_byte(), request.byte_count());
         let Some(queue) = self.queues.submission.get_mut(&id) else { return Purpose::Unknown };
         let doorbells: Vec<Option<Step>> = (0..bytes / SUBMISSION_ENTRY)
@@ -51,27 +41,17 @@ impl Controller {
             shared.counters.orphans += 1;
             return Purpose::Unknown;
         }
-        let step = seen.step(StepKind::SqeFetch, address, bytes, Some(request.tag));
+        let step = shared.step(StepKind::SqeFetch, address, bytes, Some(request.tag));
         let generation = self.generation;
         Purpose::Fetch(Fetch { queue: id, generation, step, doorbells, answers: Vec::new() })
     }
 
-    /// A completion of a read by the drive: the bytes from `read.done`, and
-    /// the step without its kind.
-    pub fn read_completed(
-        &mut self,
-        read: &mut Read,
-        bytes: &[u8],
-        step: Step,
-        shared: &mut Shared,
-    ) {
+    /// A completion of a read by the drive: the bytes from `read.done`, and the step but its kind.
+    pub fn completed(&mut self, read: &mut Read, bytes: &[u8], step: Step, shared: &mut Shared) {
         let from = read.done;
         match &mut read.purpose {
             Purpose::Unknown => {}
-            Purpose::Claimed(found) => {
-                let found = *found;
-                self.claimed(read, found, bytes, step, shared);
-            }
+            Purpose::Claimed(_) => self.claimed(read, bytes, step, shared),
             Purpose::Fetch(fetch) => {
                 read.buffer.extend_from_slice(bytes);
                 let step = Step { kind: StepKind::SqeData, ..step };
@@ -83,8 +63,7 @@ impl Controller {
         }
     }
 
-    /// Opens the commands whose entries are complete with the bytes from
-    /// `from`.
+    /// Opens the commands whose entries are complete with the bytes from `from`.
     fn entries(&mut self, fetch: &Fetch, from: usize, buffer: &[u8], shared: &mut Shared) {
         let fresh = from / SUBMISSION_ENTRY..buffer.len() / SUBMISSION_ENTRY;
         for index in fresh {
@@ -108,14 +87,8 @@ impl Controller {
         }
     }
 
-    fn claimed(
-        &mut self,
-        read: &mut Read,
-        found: Match,
-        bytes: &[u8],
-        step: Step,
-        shared: &mut Shared,
-    ) {
+    fn claimed(&mut self, read: &mut Read, bytes: &[u8], step: Step, shared: &mut Shared) {
+        let Purpose::Claimed(found) = read.purpose else { return };
         let at = found.offset + read.done as u64;
         match found.what {
             Use::Data { offset, .. } => {
@@ -152,38 +125,25 @@ impl Controller {
     }
 
     /// The drive writes `bytes` to host memory.
-    pub fn device_write(
-        &mut self,
-        seen: Timed<'_>,
-        address: u64,
-        bytes: &[u8],
-        shared: &mut Shared,
-    ) {
+    pub fn device_write(&mut self, address: u64, bytes: &[u8], shared: &mut Shared) {
         if let Some(Place::Completion(queue)) = self.queues.at(address) {
-            return self.completions(seen, queue, address, bytes, shared);
+            return self.completions(queue, address, bytes, shared);
         }
         if let Some(found) = self.claims.find(address, bytes.len() as u64, true) {
-            let step = seen.step(StepKind::DataWrite, address, bytes.len(), None);
+            let step = shared.step(StepKind::DataWrite, address, bytes.len(), None);
             self.add_step(found.uid, step, shared);
             shared.counters.repeated_transfers += u64::from(found.again);
             if let (Use::Data { offset, .. }, false) = (found.what, found.again) {
                 self.moved(found.uid, offset + found.offset, bytes, shared);
             }
         } else if let Some(vector) = self.vector(address, bytes) {
-            self.interrupt(seen, vector, address, shared);
+            self.interrupt(vector, address, shared);
         } else {
             shared.counters.orphans += 1;
         }
     }
 
-    fn completions(
-        &mut self,
-        seen: Timed<'_>,
-        queue: u16,
-        address: u64,
-        bytes: &[u8],
-        shared: &mut Shared,
-    ) {
+    fn completions(&mut self, queue: u16, address: u64, bytes: &[u8], shared: &mut Shared) {
         let whole = address.is_multiple_of(COMPLETION_ENTRY as u64) && bytes.len() >= 16;
         shared.counters.orphans += u64::from(!whole);
         if !whole {
@@ -192,8 +152,7 @@ impl Controller {
         for (i, entry) in bytes.chunks_exact(COMPLETION_ENTRY).enumerate() {
             let entry = nvme::Completion::decode(entry.try_into().expect("16 bytes"));
             let at = address + (i * COMPLETION_ENTRY) as u64;
-            let step = seen.step(StepKind::CqeWrite, at, COMPLETION_ENTRY, None);
-            self.complete(queue, entry, step, shared);
+            self.complete(queue, entry, at, shared);
         }
     }
 
@@ -207,8 +166,8 @@ impl Controller {
     }
 
     /// One interrupt may signal many entries of many queues.
-    fn interrupt(&mut self, seen: Timed<'_>, vector: u16, address: u64, shared: &mut Shared) {
-        let step = seen.step(StepKind::MsiX, address, 4, None);
+    fn interrupt(&mut self, vector: u16, address: u64, shared: &mut Shared) {
+        let step = shared.step(StepKind::MsiX, address, 4, None);
         let mut signals = Vec::new();
         for queue in self.queues.completion.values_mut() {
             if queue.vector == Some(vector) {

@@ -24,14 +24,14 @@ pub struct Issued {
 impl From<&Command> for Issued {
     fn from(command: &Command) -> Self {
         let entry = &command.entry;
-        let told = [opcode::nvm::READ, opcode::nvm::WRITE, opcode::nvm::WRITE_ZEROES];
-        let told = !command.is_admin() && told.contains(&entry.opcode);
+        let recorded = [opcode::nvm::READ, opcode::nvm::WRITE, opcode::nvm::WRITE_ZEROES];
+        let recorded = !command.is_admin() && recorded.contains(&entry.opcode);
         Self {
             queue: command.queue,
             cid: entry.cid,
             opcode: entry.opcode,
             nsid: entry.nsid,
-            blocks: told.then(|| (entry.slba(), entry.blocks())),
+            blocks: recorded.then(|| (entry.slba(), entry.blocks())),
         }
     }
 }

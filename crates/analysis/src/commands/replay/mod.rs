@@ -131,8 +131,7 @@ impl Replay {
         match command.entry.opcode {
             opcode::nvm::READ if success => self.read(command),
             // What a failed write brought may be on the media; what it did not bring cannot be.
-            opcode::nvm::WRITE => self.write(command, success),
-            opcode::nvm::WRITE_ZEROES => self.zeroes(&command, success),
+            opcode::nvm::WRITE | opcode::nvm::WRITE_ZEROES => self.write(command, success),
             opcode::nvm::DATASET_MANAGEMENT if whole => self.deallocate(&command, success),
             _ => {}
         }
@@ -140,8 +139,8 @@ impl Replay {
 
     /// Adds what a namespace holds in the end: bytes from block `slba` on.
     pub fn add_final(&mut self, nsid: u32, slba: u64, block_size: u32, data: Bytes) {
-        let (name, span) =
-            ("the final contents".to_owned(), Span { start: u64::MAX, end: u64::MAX });
+        let name = "the final contents".to_owned();
+        let span = Span { start: u64::MAX, end: u64::MAX };
         self.reads.push(Read { name, nsid, span, slba, block_size, data });
     }
 
@@ -163,28 +162,20 @@ impl Replay {
             command.steps.first().map_or(0, |step| step.number)
         );
         let (nsid, slba) = (command.entry.nsid, command.entry.slba());
-        let (block_size, data) =
-            (command.block_size, Bytes::from(command.data.unwrap_or_default()));
+        let data = Bytes::from(command.data.unwrap_or_default());
         self.report.bytes_read += data.len() as u64;
-        let Some(block_size) = block_size else { return };
+        let Some(block_size) = command.block_size else { return };
         self.reads.push(Read { name, nsid, span, slba, block_size, data });
     }
 
+    /// Write Zeroes has no data.
     fn write(&mut self, command: Command, certain: bool) {
         let span = self.span(&command, StepKind::CqeWrite);
-        let (nsid, slba, blocks) =
-            (command.entry.nsid, command.entry.slba(), command.entry.blocks());
+        let (slba, blocks) = (command.entry.slba(), u64::from(command.entry.blocks()));
         let data = command.data.map(Bytes::from);
         self.report.bytes_written +=
             data.as_ref().filter(|_| certain).map_or(0, |data| data.len() as u64);
-        let write = Write { span, certain, slba, blocks: u64::from(blocks), data };
-        self.histories.entry(nsid).or_default().add(write);
-    }
-
-    fn zeroes(&mut self, command: &Command, certain: bool) {
-        let span = self.span(command, StepKind::CqeWrite);
-        let (slba, blocks) = (command.entry.slba(), u64::from(command.entry.blocks()));
-        let write = Write { span, certain, slba, blocks, data: None };
+        let write = Write { span, certain, slba, blocks, data };
         self.histories.entry(command.entry.nsid).or_default().add(write);
     }
 

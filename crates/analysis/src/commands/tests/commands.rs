@@ -1,6 +1,6 @@
 //! What a well-behaved driver and drive do is explained in full.
 
-use super::testbed::{Drive, Testbed, io};
+use super::testbed::{DRIVE, Drive, GAP, Testbed, io};
 use crate::commands::{
     Command, Counters, Direction, HostRequestKind, Settings, StepKind, Transfer,
 };
@@ -8,14 +8,8 @@ use bytes::Bytes;
 use wire::tlp::{Packet, Status as TlpStatus, Tlp};
 use wire::{Bdf, Duration};
 
-pub const DRIVE: Bdf = Bdf::new(3, 0, 0);
-
 pub fn testbed() -> (Testbed, Drive) {
-    let mut testbed = Testbed::new(Settings { collect_data: true, ..Settings::default() });
-    let mut drive = Drive::new(DRIVE, 0xe000_0000, 0x1_0000);
-    testbed.enumerate(&drive);
-    testbed.bring_up(&mut drive, 2, 9);
-    (testbed, drive)
+    Testbed::with_drive(Settings { collect_data: true, ..Settings::default() }, GAP, 2)
 }
 
 fn pattern(length: usize) -> Vec<u8> {
@@ -64,8 +58,7 @@ fn bring_up_is_explained() {
 #[test]
 fn a_read_has_all_its_tlps() {
     let (mut testbed, mut drive) = testbed();
-    let entry = io(2, 7, 2048, 8, 0x10_0000, 0);
-    testbed.begin(&mut drive, 1, &[entry]);
+    testbed.begin(&mut drive, 1, &[io(2, 7, 2048, 8, 0x10_0000, 0)]);
     testbed.write_host(&drive, 0x10_0000, &pattern(4096));
     testbed.end(&mut drive, 1, 7, 0);
     let command = testbed.commands.pop().unwrap();
@@ -182,8 +175,7 @@ fn blocks_are_as_long_as_identify_says() {
     drive.stride = 2;
     testbed.enumerate(&drive);
     testbed.bring_up(&mut drive, 1, 12);
-    let entry = io(2, 1, 5, 2, 0x10_0000, 0x12_3000);
-    testbed.begin(&mut drive, 1, &[entry]);
+    testbed.begin(&mut drive, 1, &[io(2, 1, 5, 2, 0x10_0000, 0x12_3000)]);
     testbed.write_host(&drive, 0x10_0000, &[1; 4096]);
     testbed.write_host(&drive, 0x12_3000, &[2; 4096]);
     testbed.end(&mut drive, 1, 1, 0);
@@ -218,8 +210,7 @@ fn two_drives_do_not_disturb_each_other() {
 #[test]
 fn resets_end_what_is_on_its_way() {
     let (mut testbed, mut drive) = testbed();
-    let entry = io(2, 3, 0, 1, 0x10_0000, 0);
-    testbed.begin(&mut drive, 1, &[entry]);
+    testbed.begin(&mut drive, 1, &[io(2, 3, 0, 1, 0x10_0000, 0)]);
     testbed.write(drive.bar + 0x14, 0);
     let lost = testbed.commands.pop().unwrap();
     assert_eq!((lost.status, lost.end), (None, None));
@@ -238,8 +229,7 @@ fn resets_end_what_is_on_its_way() {
 #[test]
 fn refused_reads_show_their_status() {
     let (mut testbed, mut drive) = testbed();
-    let entry = io(1, 3, 0, 1, 0x10_0000, 0);
-    testbed.begin(&mut drive, 1, &[entry]);
+    testbed.begin(&mut drive, 1, &[io(1, 3, 0, 1, 0x10_0000, 0)]);
     let request = testbed.ask_host(&drive, 0x10_0000, 512);
     let mut c = super::testbed::completion(Bdf::new(0, 1, 0), DRIVE, request.tag, 512, 0);
     c.status = TlpStatus::UnsupportedRequest;

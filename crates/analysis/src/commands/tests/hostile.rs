@@ -1,23 +1,19 @@
 //! No order of TLPs makes the analyser panic or grow.
 
-use super::testbed::{Drive, Testbed, completion, io};
+use super::testbed::{DRIVE, GAP, Testbed, completion, io};
 use crate::commands::{Analyser, Direction, Limits, Settings};
 use bytes::Bytes;
 use proptest::prelude::*;
-use wire::tlp::{Packet, Tlp};
+use wire::tlp::{MemoryRequest, Packet, Tlp};
 use wire::{Bdf, Instant, Tag};
 
 const SMALL: Limits = Limits { commands: 8, steps: 64, events: 16, data: 4096 };
 
 /// A stream with most things in it.
 fn stream() -> Vec<(Direction, Tlp)> {
-    let mut testbed = Testbed::new(Settings::default());
-    let mut drive = Drive::new(Bdf::new(3, 0, 0), 0xe000_0000, 0x1_0000);
-    testbed.enumerate(&drive);
-    testbed.bring_up(&mut drive, 1, 9);
+    let (mut testbed, mut drive) = Testbed::with_drive(Settings::default(), GAP, 1);
     for (cid, opcode) in [(1, 1), (2, 2)] {
-        let entry = io(opcode, cid, 8, 40, 0x10_0000, 0x20_0000);
-        testbed.begin(&mut drive, 1, &[entry]);
+        testbed.begin(&mut drive, 1, &[io(opcode, cid, 8, 40, 0x10_0000, 0x20_0000)]);
         let list: Vec<u8> = (0..4u64).flat_map(|i| (0x30_0000 + i * 4096).to_le_bytes()).collect();
         testbed.read_host(&drive, 0x20_0000, &list);
         for page in [0x10_0000, 0x30_0000, 0x30_1000, 0x30_2000, 0x30_3000] {
@@ -101,26 +97,17 @@ proptest! {
 #[test]
 fn a_drive_that_never_answers_fills_nothing() {
     let settings = Settings { collect_data: true, limits: SMALL };
-    let mut testbed = Testbed::new(settings);
-    let mut drive = Drive::new(Bdf::new(3, 0, 0), 0xe000_0000, 0x1_0000);
-    testbed.enumerate(&drive);
-    testbed.bring_up(&mut drive, 1, 9);
+    let (mut testbed, mut drive) = Testbed::with_drive(settings, GAP, 1);
     for i in 0..20_000u32 {
-        let entry = io(1, i as u16, 0, 65536, 0x10_0000, 0x20_0000);
-        testbed.begin(&mut drive, 1, &[entry]);
-        let tag = Tag::truncate(i as u16);
-        let request = wire::tlp::MemoryRequest::for_bytes(
-            Bdf::from_bits((i >> 4) as u16),
-            tag,
-            0x5000_0000,
-            64,
-        );
+        testbed.begin(&mut drive, 1, &[io(1, i as u16, 0, 65536, 0x10_0000, 0x20_0000)]);
+        let (requester, tag) = (Bdf::from_bits((i >> 4) as u16), Tag::truncate(i as u16));
+        let request = MemoryRequest::for_bytes(requester, tag, 0x5000_0000, 64);
         testbed.send(Direction::Up, Tlp::memory_read(request.unwrap()));
         testbed.tlps.clear();
         testbed.commands.clear();
     }
     let counters = *testbed.analyser.counters();
     assert!(counters.dropped > 10_000, "{counters:?}");
-    let c = completion(Bdf::default(), Bdf::new(3, 0, 0), Tag::default(), 4, 0);
+    let c = completion(Bdf::default(), DRIVE, Tag::default(), 4, 0);
     testbed.send(Direction::Down, Tlp::new(Packet::Completion(c), Bytes::new()));
 }

@@ -11,6 +11,7 @@ use pcie::enumerate::{self, Hierarchy};
 use pcie::root::{self, HostOutput, RootComplex};
 use pcie::software::{Request, Task};
 use pcie::{Bus, Function, Input, Output, Ram};
+use stats::random::Random;
 use std::cell::RefCell;
 use std::rc::Rc;
 use switch::tunnel::{self, Settings};
@@ -33,7 +34,7 @@ pub struct Machine {
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
     pub drive: Bdf,
-    seed: u64,
+    random: Random,
     /// What passed the root port.
     pub port: Vec<(Instant, Direction, Tlp)>,
     /// What passed the connection.
@@ -66,7 +67,7 @@ impl Machine {
             bus: Bus::new(),
             ram: Rc::new(RefCell::new(Ram::new(RAM, 32 << 20))),
             drive: Bdf::default(),
-            seed: 1,
+            random: Random::new(1),
             port: Vec::new(),
             down: Vec::new(),
             up: Vec::new(),
@@ -180,10 +181,7 @@ impl Machine {
 
     /// A number below `below`.
     pub fn random(&mut self, below: u64) -> u64 {
-        self.seed ^= self.seed << 13;
-        self.seed ^= self.seed >> 7;
-        self.seed ^= self.seed << 17;
-        self.seed % below
+        self.random.below(below)
     }
 
     fn storage(&mut self) -> bool {

@@ -2,7 +2,7 @@
 //! send is explained in full, at the root port and in the tunnel.
 
 use super::machine::{Machine, io};
-use crate::commands::replay::{Difference, Initial, Issued, Replay, compare};
+use crate::commands::replay::{Difference, Initial, Issued, Replay, Report, compare};
 use crate::commands::stream::LinkAnalyser;
 use crate::commands::view::{self, Options};
 use crate::commands::{Analyser, Command, Counters, Event, HostRequestKind, Settings};
@@ -90,10 +90,7 @@ fn explained(c: &Counters) {
     assert_eq!(*c, good);
 }
 
-fn check(
-    commands: impl IntoIterator<Item = Command>,
-    media: &[u8],
-) -> super::super::replay::Report {
+fn check(commands: impl IntoIterator<Item = Command>, media: &[u8]) -> Report {
     let mut replay = Replay::new(Initial::Zero);
     commands.into_iter().for_each(|command| replay.add(command));
     replay.add_final(1, 0, 512, Bytes::copy_from_slice(media));

@@ -58,12 +58,12 @@ fn faults_name_their_place() {
     let kind = broken(2, 77);
     assert_eq!((kind.direction, kind.offset), (Direction::Down, at as u64));
     assert_eq!(kind.to_string(), format!("host to device, byte {at}: frame of unknown kind 77"));
-    assert!(matches!(broken(7, 0xee).fault, Fault::Sequence { .. }));
-    assert!(matches!(broken(8, 0x7f).fault, Fault::Acknowledged { .. }));
-    assert!(matches!(broken(HEADER, 0xff).fault, Fault::Tlp { index: 0, .. }));
+    assert!(matches!(broken(7, 0xee).fault, Fault::Sequence(..)));
+    assert!(matches!(broken(8, 0x7f).fault, Fault::Acknowledged(..)));
+    assert!(matches!(broken(HEADER, 0xff).fault, Fault::Tlp(0, _)));
     let cut = &machine.down[..machine.down.len() - 1];
     let (_, end) = decode(cut, &machine.up, &machine.ranges);
-    assert!(matches!(end.unwrap_err().fault, Fault::Truncated { .. }));
+    assert!(matches!(end.unwrap_err().fault, Fault::Truncated(_)));
 }
 
 #[test]

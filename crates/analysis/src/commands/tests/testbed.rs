@@ -2,7 +2,6 @@
 
 use super::super::{Analyser, Command, Direction, Event, HostRequest, Settings};
 use bytes::Bytes;
-use std::collections::BTreeMap;
 use wire::nvme::{self, register, register::Doorbell};
 use wire::tlp::{
     Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status as TlpStatus, Tlp,
@@ -12,6 +11,10 @@ use wire::{Bdf, Duration, Instant, Tag};
 pub const HOST: Bdf = Bdf::new(0, 0, 0);
 pub const ROOT_PORT: Bdf = Bdf::new(0, 1, 0);
 
+pub const DRIVE: Bdf = Bdf::new(3, 0, 0);
+/// Between two TLPs.
+pub const GAP: Duration = Duration::from_ns(100);
+
 /// One drive's numbers.
 #[derive(Clone, Debug)]
 pub struct Drive {
@@ -19,13 +22,15 @@ pub struct Drive {
     pub bar: u64,
     /// Host memory of its queues.
     pub memory: u64,
-    pub tails: BTreeMap<u16, u16>,
-    pub posted: BTreeMap<u16, u16>,
-    pub heads: BTreeMap<u16, u16>,
+    /// Next entry that the host submits, the drive posts and the host takes, by queue.
+    pub tails: [u16; 4],
+    pub posted: [u16; 4],
+    pub heads: [u16; 4],
     pub entries: u16,
     pub stride: u8,
 }
 
+#[derive(Default)]
 pub struct Testbed {
     pub analyser: Analyser,
     pub now: Instant,
@@ -42,7 +47,7 @@ pub struct Testbed {
 
 impl Drive {
     pub fn new(bdf: Bdf, bar: u64, memory: u64) -> Self {
-        let (tails, posted, heads) = Default::default();
+        let [tails, posted, heads] = [[0; 4]; 3];
         Self { bdf, bar, memory, tails, posted, heads, entries: 8, stride: 0 }
     }
 
@@ -61,19 +66,18 @@ impl Drive {
 
 impl Testbed {
     pub fn new(settings: Settings) -> Self {
-        Self {
-            analyser: Analyser::new(settings),
-            now: Instant::ZERO,
-            tlps: Vec::new(),
-            commands: Vec::new(),
-            requests: Vec::new(),
-            resets: 0,
-            gap: Duration::from_ns(100),
-            max_payload: 256,
-            read_request: 512,
-            completion_size: 256,
-            tag: 0,
-        }
+        let (max_payload, read_request, completion_size) = (256, 512, 256);
+        let analyser = Analyser::new(settings);
+        Self { analyser, gap: GAP, max_payload, read_request, completion_size, ..Self::default() }
+    }
+
+    /// With a drive that has its queue pairs and blocks of 512 bytes.
+    pub fn with_drive(settings: Settings, gap: Duration, queues: u16) -> (Self, Drive) {
+        let mut testbed = Self { gap, ..Self::new(settings) };
+        let mut drive = Drive::new(DRIVE, 0xe000_0000, 0x1_0000);
+        testbed.enumerate(&drive);
+        testbed.bring_up(&mut drive, queues, 9);
+        (testbed, drive)
     }
 
     pub fn send(&mut self, direction: Direction, tlp: Tlp) {
@@ -228,20 +232,19 @@ impl Testbed {
 
     /// Rings for `entries`; returns the index of the first.
     pub fn submit(&mut self, drive: &mut Drive, queue: u16, entries: &[nvme::Command]) -> u16 {
-        let first = drive.tails.get(&queue).copied().unwrap_or(0);
-        let tail = (first + entries.len() as u16) % drive.entries;
-        drive.tails.insert(queue, tail);
-        self.write(drive.doorbell(Doorbell::SubmissionTail(queue)), u32::from(tail));
+        let tail = &mut drive.tails[usize::from(queue)];
+        let first = *tail;
+        *tail = (first + entries.len() as u16) % drive.entries;
+        let tail = u32::from(*tail);
+        self.write(drive.doorbell(Doorbell::SubmissionTail(queue)), tail);
         first
     }
 
-    /// The drive fetches `entries` from the index on, as one request for each
-    /// stretch of the ring.
+    /// The drive fetches `entries` from the index on, as one request for each stretch of the ring.
     pub fn fetch(&mut self, drive: &Drive, queue: u16, index: u16, entries: &[nvme::Command]) {
         let room = usize::from(drive.entries - index);
-        for (start, part) in
-            [(index, &entries[..room.min(entries.len())]), (0, &entries[room.min(entries.len())..])]
-        {
+        let (before, wrapped) = entries.split_at(room.min(entries.len()));
+        for (start, part) in [(index, before), (0, wrapped)] {
             let bytes: Vec<u8> = part.iter().flat_map(nvme::Command::encode).collect();
             if !bytes.is_empty() {
                 self.read_host(drive, drive.sq(queue) + u64::from(start) * 64, &bytes);
@@ -261,14 +264,9 @@ impl Testbed {
     pub fn answer(&mut self, request: MemoryRequest, bytes: &[u8]) {
         let mut done = 0;
         for piece in bytes.chunks(self.completion_size) {
-            let (left, low) = (bytes.len() - done, request.first_byte() as usize + done);
-            let answer = completion(
-                ROOT_PORT,
-                request.requester,
-                request.tag,
-                left as u16,
-                low as u8 & 0x7f,
-            );
+            let left = (bytes.len() - done) as u16;
+            let low = (request.first_byte() as usize + done) as u8 & 0x7f;
+            let answer = completion(ROOT_PORT, request.requester, request.tag, left, low);
             let data = Bytes::copy_from_slice(piece);
             self.send(Direction::Down, Tlp::new(Packet::Completion(answer), data));
             done += piece.len();
@@ -297,8 +295,8 @@ impl Testbed {
 
     /// Completion entry alone.
     pub fn post(&mut self, drive: &mut Drive, cq: u16, sq: u16, cid: u16, status: u16) {
-        let index = drive.posted.get(&cq).copied().unwrap_or(0);
-        drive.posted.insert(cq, (index + 1) % drive.entries);
+        let posted = &mut drive.posted[usize::from(cq)];
+        let index = std::mem::replace(posted, (*posted + 1) % drive.entries);
         let status = nvme::Status::from_bits(status);
         let entry = nvme::Completion { sq_id: sq, cid, status, phase: true, ..Default::default() };
         self.write_host(drive, drive.cq(cq) + u64::from(index) * 16, &entry.encode());
@@ -316,9 +314,10 @@ impl Testbed {
 
     /// The host takes `entries` completion entries.
     pub fn take(&mut self, drive: &mut Drive, cq: u16, entries: u16) {
-        let head = (drive.heads.get(&cq).copied().unwrap_or(0) + entries) % drive.entries;
-        drive.heads.insert(cq, head);
-        self.write(drive.doorbell(Doorbell::CompletionHead(cq)), u32::from(head));
+        let head = &mut drive.heads[usize::from(cq)];
+        *head = (*head + entries) % drive.entries;
+        let head = u32::from(*head);
+        self.write(drive.doorbell(Doorbell::CompletionHead(cq)), head);
     }
 }
 
@@ -326,20 +325,14 @@ pub fn dword(value: u32) -> Bytes {
     Bytes::copy_from_slice(&value.to_le_bytes())
 }
 
-pub fn completion(
-    completer: Bdf,
-    requester: Bdf,
-    tag: Tag,
-    byte_count: u16,
-    lower_address: u8,
-) -> Completion {
+pub fn completion(completer: Bdf, requester: Bdf, tag: Tag, bytes: u16, low: u8) -> Completion {
     Completion {
         completer,
         requester,
         tag,
         status: TlpStatus::Success,
-        byte_count,
-        lower_address,
+        byte_count: bytes,
+        lower_address: low,
         byte_count_modified: false,
     }
 }

@@ -9,16 +9,14 @@ use crate::commands::{Command, StepKind};
 /// A write whose completions come after all requests, as in figure 11.
 fn write(testbed: &mut Testbed, drive: &mut Drive) -> Command {
     (testbed.read_request, testbed.completion_size) = (256, 128);
-    let entry = io(1, 17, 4096, 8, 0x12_3456_7000, 0);
-    testbed.begin(drive, 1, &[entry]);
+    testbed.begin(drive, 1, &[io(1, 17, 4096, 8, 0x12_3456_7000, 0)]);
     testbed.read_host(drive, 0x12_3456_7000, &[5; 4096]);
     testbed.end(drive, 1, 17, 0);
     testbed.commands.pop().unwrap()
 }
 
 fn read(testbed: &mut Testbed, drive: &mut Drive) -> Command {
-    let entry = io(2, 18, 4096, 8, 0x10_0000, 0);
-    testbed.begin(drive, 1, &[entry]);
+    testbed.begin(drive, 1, &[io(2, 18, 4096, 8, 0x10_0000, 0)]);
     testbed.write_host(drive, 0x10_0000, &[5; 4096]);
     testbed.end(drive, 1, 18, 0x280);
     testbed.commands.pop().unwrap()
@@ -31,23 +29,13 @@ fn shown(text: &str, expected: &str) {
 }
 
 #[test]
-fn a_write_by_meaning() {
-    let (mut testbed, mut drive) = testbed();
-    let command = write(&mut testbed, &mut drive);
-    shown(
-        &view::transaction(&command, Options::default()),
-        include_str!("golden/write_by_meaning.txt"),
-    );
-}
-
-#[test]
-fn a_read_by_meaning() {
-    let (mut testbed, mut drive) = testbed();
-    let command = read(&mut testbed, &mut drive);
-    shown(
-        &view::transaction(&command, Options::default()),
-        include_str!("golden/read_by_meaning.txt"),
-    );
+fn a_write_and_a_read_by_meaning() {
+    type Run = fn(&mut Testbed, &mut Drive) -> Command;
+    let write: (Run, _) = (write, include_str!("golden/write_by_meaning.txt"));
+    for (run, golden) in [write, (read, include_str!("golden/read_by_meaning.txt"))] {
+        let (mut testbed, mut drive) = testbed();
+        shown(&view::transaction(&run(&mut testbed, &mut drive), Options::default()), golden);
+    }
 }
 
 #[test]

@@ -11,11 +11,10 @@ pub struct WireFile<W> {
 }
 
 impl<W: Write> WireFile<W> {
-    /// Begins a file: names of the wires, and a line about each. Times count
-    /// from 1970.
+    /// Begins a file: names of the wires, and a line about each. Times count from 1970.
     ///
     /// # Errors
-    /// Those of `file`.
+    /// Those of `file`, as with all methods.
     pub fn begin(file: W, wires: &[(String, String)]) -> io::Result<Self> {
         let mut blocks = Blocks::begin(file, 0)?;
         for (name, description) in wires {
@@ -25,9 +24,6 @@ impl<W: Write> WireFile<W> {
     }
 
     /// A frame without its FCS starts on a wire.
-    ///
-    /// # Errors
-    /// Those of the file.
     pub fn frame(&mut self, at: Instant, wire: u32, data: &[u8]) -> io::Result<()> {
         let packet =
             Packet { interface: wire, at_ns: 0, direction: None, data, cut: 0, comment: "" };
@@ -35,9 +31,6 @@ impl<W: Write> WireFile<W> {
     }
 
     /// Closes the file.
-    ///
-    /// # Errors
-    /// Those of the file.
     pub fn finish(self) -> io::Result<W> {
         self.blocks.finish()
     }

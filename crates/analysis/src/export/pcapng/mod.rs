@@ -12,8 +12,7 @@
 //! | 3 | 1 | flags | reserved, 0 |
 //! | 4 | | TLP | in the bytes of PCIe Base 4.0, chapter 2: header, payload, ECRC |
 //!
-//! Of TLPs that were recorded cut the packet's captured length is less than
-//! its original one.
+//! Of TLPs that were recorded cut the packet's captured length is less than its original one.
 //!
 //! [`TcpFile`]: a connection of the tunnel as TCP segments on Ethernet, made
 //! from the bytes that a relay recorded. It is what a capture on the wire would
@@ -27,7 +26,7 @@ mod ethernet;
 mod segment;
 mod tcp;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tlp;
 
 pub use ethernet::WireFile;

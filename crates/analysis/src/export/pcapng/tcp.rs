@@ -8,7 +8,8 @@ use smoltcp::wire::TcpControl::{self, Fin, None as Ack, Psh, Syn};
 use std::io::{self, Write};
 use std::net::SocketAddrV4;
 use wire::Instant;
-use wire::pcapng::{self, Interface, Packet, link_type};
+use wire::pcapng::Direction::{Inbound, Outbound};
+use wire::pcapng::{Interface, Packet, link_type};
 
 /// The endpoints of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +37,7 @@ struct End {
 }
 
 impl<W: Write> TcpFile<W> {
-    /// Begins a file. Times are counted from `epoch_ns`, nanoseconds since
-    /// 1970.
+    /// Begins a file. Times are counted from `epoch_ns`, nanoseconds since 1970.
     ///
     /// # Errors
     /// Those of `file`, as with all methods.
@@ -53,9 +53,6 @@ impl<W: Write> TcpFile<W> {
 
     /// Adds a whole connection: the streams of both directions and the order in which their bytes
     /// passed. Bytes that a range names and that are not there are left out.
-    ///
-    /// # Errors
-    /// See [`begin`](Self::begin).
     pub fn connection(
         &mut self,
         connection: Connection,
@@ -121,24 +118,13 @@ impl<W: Write> TcpFile<W> {
         from.started = true;
         let frame = segment.encode();
         // Seen from the host.
-        let outbound = from.station == 1;
-        let direction =
-            if outbound { pcapng::Direction::Outbound } else { pcapng::Direction::Inbound };
-        let packet = Packet {
-            interface: 0,
-            at_ns: 0,
-            direction: Some(direction),
-            data: &frame,
-            cut: 0,
-            comment: "",
-        };
+        let direction = if from.station == 1 { Outbound } else { Inbound };
+        let (direction, data) = (Some(direction), &frame[..]);
+        let packet = Packet { interface: 0, at_ns: 0, direction, data, cut: 0, comment: "" };
         self.blocks.packet(at, packet)
     }
 
     /// Ends the file.
-    ///
-    /// # Errors
-    /// See [`begin`](Self::begin).
     pub fn finish(self) -> io::Result<W> {
         self.blocks.finish()
     }

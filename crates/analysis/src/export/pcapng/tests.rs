@@ -7,22 +7,41 @@ use proptest::prelude::*;
 use wire::tlp::{MemoryRequest, Tlp};
 use wire::{Bdf, Instant, Tag};
 
-/// Time, interface, flags and bytes of each enhanced packet.
-fn packets(file: &[u8]) -> Vec<(u64, u32, u32, Vec<u8>)> {
+/// One enhanced packet block.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub at_ns: u64,
+    pub interface: u32,
+    /// Direction: 1 inbound, 2 outbound.
+    pub flags: u32,
+    /// Bytes on the wire.
+    pub original: usize,
+    /// The bytes that were kept.
+    pub data: Vec<u8>,
+    pub comment: String,
+}
+
+/// A reader of pcapng that knows what this writer writes.
+pub(crate) fn packets(file: &[u8]) -> Vec<Read> {
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
-    let mut found = Vec::new();
-    let mut at = 0;
+    let (mut found, mut at) = (Vec::new(), 0);
     while at < file.len() {
         let length = word(at + 4) as usize;
         assert_eq!(word(at + length - 4) as usize, length);
         if word(at) == 6 {
-            let time = u64::from(word(at + 12)) << 32 | u64::from(word(at + 16));
             let captured = word(at + 20) as usize;
-            assert_eq!(word(at + 24) as usize, captured, "whole");
-            let data = file[at + 28..at + 28 + captured].to_vec();
+            let options = at + 28 + captured.next_multiple_of(4);
+            let comment = if file[options] == 1 { word(options) >> 16 } else { 0 } as usize;
             // Options end with the flags: code 2, 4 bytes, value, end.
             assert_eq!(word(at + length - 16), 4 << 16 | 2);
-            found.push((time, word(at + 8), word(at + length - 12), data));
+            found.push(Read {
+                at_ns: u64::from(word(at + 12)) << 32 | u64::from(word(at + 16)),
+                interface: word(at + 8),
+                flags: word(at + length - 12),
+                original: word(at + 24) as usize,
+                data: file[at + 28..at + 28 + captured].to_vec(),
+                comment: String::from_utf8_lossy(&file[options + 4..][..comment]).into_owned(),
+            });
         }
         at += length;
     }
@@ -40,11 +59,13 @@ fn tlps_stand_behind_a_pseudo_header() {
     let found = packets(&file.finish().unwrap());
     let [first, second] = &found[..] else { panic!("{found:?}") };
     // Comes in at the root port, and goes out of the device's node.
-    assert_eq!((first.0, first.1, first.2), (1_000_007, 0, 1));
-    assert_eq!((second.0, second.1, second.2), (1_000_008, 2, 2));
-    assert_eq!(first.3[..PSEUDO_HEADER], [1, 1, 1, 0]);
-    assert_eq!(second.3[..PSEUDO_HEADER], [1, 3, 1, 0]);
-    let mut bytes = first.3[PSEUDO_HEADER..].to_vec().into();
+    assert_eq!((first.at_ns, first.interface, first.flags), (1_000_007, 0, 1));
+    assert_eq!((second.at_ns, second.interface, second.flags), (1_000_008, 2, 2));
+    assert_eq!([&first.comment, &second.comment], ["", "twice"]);
+    assert_eq!(first.data[..PSEUDO_HEADER], [1, 1, 1, 0]);
+    assert_eq!(second.data[..PSEUDO_HEADER], [1, 3, 1, 0]);
+    assert!(found.iter().all(|packet| packet.original == packet.data.len()), "whole");
+    let mut bytes = first.data[PSEUDO_HEADER..].to_vec().into();
     assert_eq!(Tlp::decode(&mut bytes), Ok(tlp));
 }
 
@@ -57,7 +78,8 @@ const ENDS: fn() -> Connection = || Connection {
 fn streams(file: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut next = [None::<u32>; 2];
     let mut streams = [Vec::new(), Vec::new()];
-    for (_, _, flags, frame) in packets(file) {
+    for Read { flags, original, data: frame, .. } in packets(file) {
+        assert_eq!(original, frame.len(), "whole");
         let side = usize::from(flags == 1);
         assert_eq!(frame[34..36] == 50000u16.to_be_bytes(), side == 0);
         let word = |at: usize| u32::from_be_bytes(frame[at..at + 4].try_into().unwrap());
@@ -101,7 +123,7 @@ proptest! {
         let mut file = TcpFile::begin(Vec::new(), 0).unwrap();
         file.connection(ENDS(), &whole[0], &whole[1], &ranges).unwrap();
         let file = file.finish().unwrap();
-        prop_assert!(packets(&file).is_sorted_by_key(|packet| packet.0));
+        prop_assert!(packets(&file).is_sorted_by_key(|packet| packet.at_ns));
         let (down, up) = streams(&file);
         prop_assert!(down == whole[0] && up == whole[1]);
     }

@@ -54,8 +54,7 @@ pub struct TlpFile<W> {
 }
 
 impl<W: Write> TlpFile<W> {
-    /// Begins a file. Times are counted from `epoch_ns`, nanoseconds since
-    /// 1970.
+    /// Begins a file. Times are counted from `epoch_ns`, nanoseconds since 1970.
     ///
     /// # Errors
     /// Those of `file`, as with all methods.
@@ -69,9 +68,6 @@ impl<W: Write> TlpFile<W> {
     }
 
     /// Adds a TLP. `comment` is shown beside it, if it is not empty.
-    ///
-    /// # Errors
-    /// See [`begin`](Self::begin).
     pub fn tlp(
         &mut self,
         at: Instant,
@@ -85,11 +81,7 @@ impl<W: Write> TlpFile<W> {
         self.cut_tlp(at, tap, direction, (&bytes, bytes.len()), comment)
     }
 
-    /// Adds a TLP of which only the first bytes were kept; on the wire it had
-    /// `length`.
-    ///
-    /// # Errors
-    /// See [`begin`](Self::begin).
+    /// Adds a TLP of which only the first bytes were kept; on the wire it had `length`.
     pub fn cut_tlp(
         &mut self,
         at: Instant,
@@ -113,9 +105,6 @@ impl<W: Write> TlpFile<W> {
     }
 
     /// Ends the file.
-    ///
-    /// # Errors
-    /// See [`begin`](Self::begin).
     pub fn finish(self) -> io::Result<W> {
         self.blocks.finish()
     }

@@ -5,13 +5,12 @@
 
 use super::labels::{self, Label, Line};
 use super::layout::{HEIGHT, LEFT, LINE, TOP, spread, tick};
-use super::{Band, Chart, Column, Group, MOST_LINES};
+use super::{Band, Chart, Column, Group, MOST_LINES, is_bad};
 use crate::commands::Direction;
 use crate::trace::locations::{Location, Point};
 use crate::trace::path::Stage;
 use report::escape;
 use report::span::micros;
-use std::fmt::Write;
 
 /// Room at the right for the length of the command and the scale.
 const RIGHT: f64 = 76.0;
@@ -81,9 +80,8 @@ fn defs() -> String {
 
 fn text(out: &mut String, x: f64, y: f64, class: &str, anchor: &str, words: &str) {
     let words = escape(words);
-    let _ = writeln!(
-        out,
-        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>"
+    *out += &format!(
+        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>\n"
     );
 }
 
@@ -93,7 +91,7 @@ fn width(words: &str, size: f64) -> f64 {
 }
 
 fn colour(group: &Group) -> (&'static str, &'static str) {
-    match (group.bad, group.direction) {
+    match (is_bad(&group.first), group.first.direction) {
         (true, _) => (BAD, "bad"),
         (false, Direction::Down) => (DOWN, "down"),
         (false, Direction::Up) => (UP, "up"),
@@ -108,23 +106,20 @@ fn y(chart: &Chart, at: i64) -> f64 {
 fn stage(out: &mut String, column: &Column) {
     let Column { stage, left, right, seen } = column;
     let (middle, width) = ((left + right) / 2.0, right - left);
+    let background = match (seen, stage) {
+        (false, _) => Some(("class=\"not-observed\" ", "url(#hatch)")),
+        (true, Stage::Network) => Some(("", "#f4f6f8")),
+        (true, _) => None,
+    };
+    if let Some((class, fill)) = background {
+        let (top, height) = (TOP - 12.0, HEIGHT + 24.0);
+        *out += &format!(
+            "<rect {class}x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
+             height=\"{height:.1}\" fill=\"{fill}\"/>\n"
+        );
+    }
     if !seen {
-        let _ = writeln!(
-            out,
-            "<rect class=\"not-observed\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{width:.1}\" \
-             height=\"{:.1}\" fill=\"url(#hatch)\"/>",
-            TOP - 12.0,
-            HEIGHT + 24.0
-        );
         text(out, middle, TOP - 20.0, "small", "middle", "not observed");
-    } else if *stage == Stage::Network {
-        let _ = writeln!(
-            out,
-            "<rect x=\"{left:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{:.1}\" \
-             fill=\"#f4f6f8\"/>",
-            TOP - 12.0,
-            HEIGHT + 24.0
-        );
     }
     text(out, middle, TOP - 36.0, "stage", "middle", stage.name());
 }
@@ -137,10 +132,9 @@ fn gates(out: &mut String, chart: &Chart) {
             let width = (column.right - column.left) / 2.0;
             let x = if closed.up { column.left + width } else { column.left };
             let (top, bottom) = (y(chart, closed.from), y(chart, closed.to));
-            let _ = writeln!(
-                out,
+            *out += &format!(
                 "<rect class=\"closed\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
-                 height=\"{:.1}\" fill=\"#8a97a3\" fill-opacity=\".38\"/>",
+                 height=\"{:.1}\" fill=\"#8a97a3\" fill-opacity=\".38\"/>\n",
                 bottom - top
             );
         }
@@ -158,9 +152,8 @@ fn axis(out: &mut String, chart: &Chart, right: f64) {
     while number as f64 * step <= chart.last as f64 {
         let at = number as f64 * step;
         let y = y(chart, at as i64);
-        let _ = writeln!(
-            out,
-            "<line class=\"grid\" x1=\"{LEFT:.1}\" y1=\"{y:.1}\" x2=\"{right:.1}\" y2=\"{y:.1}\"/>"
+        *out += &format!(
+            "<line class=\"grid\" x1=\"{LEFT:.1}\" y1=\"{y:.1}\" x2=\"{right:.1}\" y2=\"{y:.1}\"/>\n"
         );
         let label = format!("{:.decimals$}", at / 1000.0);
         text(out, LEFT - 10.0, y + 3.5, "small", "end", &label);
@@ -174,24 +167,22 @@ fn locations(out: &mut String, chart: &Chart) {
         let class = if pair[0].seen || pair[1].seen { "location" } else { "unseen" };
         let x = pair[0].right;
         let (top, bottom) = (TOP - 12.0, TOP + HEIGHT + 12.0);
-        let _ = writeln!(
-            out,
-            "<line class=\"{class}\" x1=\"{x:.1}\" y1=\"{top:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\"/>"
+        *out += &format!(
+            "<line class=\"{class}\" x1=\"{x:.1}\" y1=\"{top:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\"/>\n"
         );
     }
 }
 
 fn frame(out: &mut String, chart: &Chart, band: &Band) {
-    let stroke = if band.up { UP } else { DOWN };
-    let _ = writeln!(
-        out,
+    let stroke = if band.frame.up { UP } else { DOWN };
+    *out += &format!(
         "<line class=\"frame\" stroke=\"{stroke}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" \
-         y2=\"{:.1}\"><title>frame {}</title></line>",
+         y2=\"{:.1}\"><title>frame {}</title></line>\n",
         chart.x(band.from.location),
         y(chart, band.from.at),
         chart.x(band.to.location),
         y(chart, band.to.at),
-        band.sequence,
+        band.frame.sequence,
     );
 }
 
@@ -200,10 +191,9 @@ fn media(out: &mut String, chart: &Chart) {
     let x = chart.x(Location::Function);
     for (from, to, words) in &chart.media {
         let (top, bottom) = (y(chart, *from), y(chart, *to));
-        let _ = writeln!(
-            out,
+        *out += &format!(
             "<rect class=\"media\" x=\"{x:.1}\" y=\"{top:.2}\" width=\"7\" height=\"{:.2}\" \
-             fill=\"{MEDIA}\"><title>{}</title></rect>",
+             fill=\"{MEDIA}\"><title>{}</title></rect>\n",
             (bottom - top).max(1.0),
             escape(words)
         );
@@ -237,25 +227,24 @@ fn frame_labels(out: &mut String, chart: &Chart) {
 }
 
 fn frame_words(band: &Band) -> String {
-    let s = if band.tlps == 1 { "" } else { "s" };
-    format!("frame {}: {} TLP{s}, {} B", band.sequence, band.tlps, band.bytes)
+    let s = if band.frame.tlps == 1 { "" } else { "s" };
+    format!("frame {}: {} TLP{s}, {} B", band.frame.sequence, band.frame.tlps, band.frame.bytes)
 }
 
 fn frame_label(out: &mut String, label: &Label, words: &str) {
     let ((x, y), angle) = (label.at, label.angle.to_degrees());
     let down = if label.below { "13" } else { "-7" };
-    let _ = writeln!(
-        out,
+    *out += &format!(
         "<text class=\"small frame-label\" text-anchor=\"middle\" \
-         transform=\"translate({x:.1} {y:.1}) rotate({angle:.1})\" dy=\"{down}\">{words}</text>"
+         transform=\"translate({x:.1} {y:.1}) rotate({angle:.1})\" dy=\"{down}\">{words}</text>\n"
     );
 }
 
 /// The lines of a group; of long ones the first and the last, and what is between as a surface.
 fn tlps(out: &mut String, chart: &Chart, group: &Group) {
     let (stroke, marker) = colour(group);
-    let _ = writeln!(out, "<g class=\"tlp {marker}\" stroke=\"{stroke}\">");
-    let _ = writeln!(out, "<title>{}, packet {}</title>", escape(&words(group)), group.packet);
+    *out += &format!("<g class=\"tlp {marker}\" stroke=\"{stroke}\">\n");
+    *out += &format!("<title>{}, packet {}</title>\n", escape(&words(group)), group.first.number);
     let lines: Vec<&Vec<Point>> = group.lines.iter().filter(|line| !line.is_empty()).collect();
     match lines[..] {
         [first, .., last] if lines.len() > MOST_LINES && first.len() == last.len() => {
@@ -278,34 +267,33 @@ fn line(out: &mut String, chart: &Chart, points: &[Point], marker: &str) {
     if let [place] = &places[..] {
         // Seen at one point only.
         let (x, y) = place.split_once(',').unwrap_or_default();
-        let _ = writeln!(out, "<circle cx=\"{x}\" cy=\"{y}\" r=\"2.5\"/>");
+        *out += &format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"2.5\"/>\n");
     } else {
         let places = places.join(" ");
-        let _ = writeln!(out, "<polyline points=\"{places}\" marker-end=\"url(#{marker})\"/>");
+        *out += &format!("<polyline points=\"{places}\" marker-end=\"url(#{marker})\"/>\n");
     }
 }
 
 fn surface(out: &mut String, chart: &Chart, first: &[Point], last: &[Point], fill: &str) {
     let mut places_all = places(chart, first);
     places_all.extend(places(chart, last).into_iter().rev());
-    let _ = writeln!(
-        out,
-        "<polygon points=\"{}\" stroke=\"none\" fill=\"{fill}\" fill-opacity=\".3\"/>",
+    *out += &format!(
+        "<polygon points=\"{}\" stroke=\"none\" fill=\"{fill}\" fill-opacity=\".3\"/>\n",
         places_all.join(" ")
     );
 }
 
 fn words(group: &Group) -> String {
     let (count, bytes) = (group.lines.len(), group.bytes[0]);
-    let bad = if group.bad { " FAILED" } else { "" };
+    let bad = if is_bad(&group.first) { " FAILED" } else { "" };
     if count == 1 {
-        return format!("{}: {}, {bytes} B{bad}", group.kind, group.tlp);
+        return format!("{}: {}, {bytes} B{bad}", group.first.kind, group.first.tlp);
     }
     if group.bytes.iter().all(|other| *other == bytes) {
-        return format!("{}: {count} × {}, {bytes} B each{bad}", group.kind, group.tlp);
+        return format!("{}: {count} × {}, {bytes} B each{bad}", group.first.kind, group.first.tlp);
     }
     let sum: u64 = group.bytes.iter().map(|bytes| u64::from(*bytes)).sum();
-    format!("{}: {count} × {}, {sum} B in all{bad}", group.kind, group.tlp)
+    format!("{}: {count} × {}, {sum} B in all{bad}", group.first.kind, group.first.tlp)
 }
 
 /// What the TLPs of one direction are, beside where they begin.
@@ -313,7 +301,7 @@ fn tlp_labels(out: &mut String, chart: &Chart, direction: Direction) {
     let groups: Vec<(&Group, &Point)> = chart
         .groups
         .iter()
-        .filter(|group| group.direction == direction)
+        .filter(|group| group.first.direction == direction)
         .filter_map(|group| Some((group, group.lines.iter().find_map(|line| line.first())?)))
         .collect();
     let preferred: Vec<f64> = groups.iter().map(|(_, start)| y(chart, start.at)).collect();
@@ -325,17 +313,15 @@ fn tlp_labels(out: &mut String, chart: &Chart, direction: Direction) {
             Direction::Down => (-1.0, "end"),
             Direction::Up => (1.0, "start"),
         };
-        let _ = writeln!(
-            out,
-            "<path class=\"leader\" d=\"M{x:.1} {at:.1}L{:.1} {place:.1}H{:.1}\"/>",
+        *out += &format!(
+            "<path class=\"leader\" d=\"M{x:.1} {at:.1}L{:.1} {place:.1}H{:.1}\"/>\n",
             x + side * 12.0,
             x + side * 16.0
         );
         let wide = width(&words, 11.0);
         let left = if side < 0.0 { (x - 19.0 - wide).max(LEFT) } else { x + 19.0 };
-        let _ = writeln!(
-            out,
-            "<rect class=\"halo\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{wide:.1}\" height=\"14\"/>",
+        *out += &format!(
+            "<rect class=\"halo\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{wide:.1}\" height=\"14\"/>\n",
             place - 7.0
         );
         text(out, x + side * 19.0, place + 3.8, "label", anchor, &words);
@@ -346,30 +332,27 @@ fn tlp_labels(out: &mut String, chart: &Chart, direction: Direction) {
 fn legend(out: &mut String, chart: &Chart, at: f64) {
     let mut x = 18.0;
     for (stroke, marker, words) in [(DOWN, "down", "from the host"), (UP, "up", "from the drive")] {
-        let _ = writeln!(
-            out,
+        *out += &format!(
             "<line x1=\"{x:.1}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\" stroke=\"{stroke}\" \
-             stroke-width=\"1.6\" marker-end=\"url(#{marker})\"/>",
+             stroke-width=\"1.6\" marker-end=\"url(#{marker})\"/>\n",
             x + 34.0
         );
         text(out, x + 40.0, at + 4.0, "legend", "start", words);
         x += 60.0 + width(words, 11.0);
     }
     if !chart.bands.is_empty() {
-        let _ = writeln!(
-            out,
+        *out += &format!(
             "<line class=\"frame\" stroke=\"{DOWN}\" x1=\"{x:.1}\" y1=\"{at:.1}\" x2=\"{:.1}\" \
-             y2=\"{at:.1}\"/>",
+             y2=\"{at:.1}\"/>\n",
             x + 34.0
         );
         text(out, x + 40.0, at + 4.0, "legend", "start", "frame of the tunnel");
         x += 60.0 + width("frame of the tunnel", 11.0);
     }
     if !chart.gates.is_empty() {
-        let _ = writeln!(
-            out,
+        *out += &format!(
             "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"34\" height=\"10\" fill=\"#8a97a3\" \
-             fill-opacity=\".38\"/>",
+             fill-opacity=\".38\"/>\n",
             at - 5.0
         );
         let words = "gate closed: left from the host, right from the drive";
@@ -377,9 +360,8 @@ fn legend(out: &mut String, chart: &Chart, at: f64) {
         x += 60.0 + width(words, 11.0);
     }
     if !chart.media.is_empty() {
-        let _ = writeln!(
-            out,
-            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"7\" height=\"12\" fill=\"{MEDIA}\"/>",
+        *out += &format!(
+            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"7\" height=\"12\" fill=\"{MEDIA}\"/>\n",
             at - 6.0
         );
         text(out, x + 13.0, at + 4.0, "legend", "start", "access to the media");
@@ -390,18 +372,16 @@ fn legend(out: &mut String, chart: &Chart, at: f64) {
 fn total(out: &mut String, chart: &Chart, x: f64) {
     let Some(total) = chart.total else { return };
     let (top, bottom) = (y(chart, 0), y(chart, total));
-    let _ = writeln!(
-        out,
+    *out += &format!(
         "<path class=\"axis total\" fill=\"none\" d=\"M{:.1} {top:.1}h8M{x:.1} {top:.1}V{bottom:.1}\
-         m-4 0h8\"/>",
+         m-4 0h8\"/>\n",
         x - 4.0
     );
     let middle = (top + bottom) / 2.0;
     let words = format!("{} µs", micros(total as u64));
-    let _ = writeln!(
-        out,
+    *out += &format!(
         "<text class=\"legend\" text-anchor=\"middle\" dy=\"-5\" \
-         transform=\"translate({x:.1} {middle:.1}) rotate(-90)\">{words}</text>"
+         transform=\"translate({x:.1} {middle:.1}) rotate(-90)\">{words}</text>\n"
     );
 }
 
@@ -411,9 +391,8 @@ fn scale(out: &mut String, chart: &Chart, x: f64) {
     let step = tick(span, 12.0);
     let length = step / span * HEIGHT;
     let top = TOP + HEIGHT - length;
-    let _ = writeln!(
-        out,
-        "<path class=\"axis scale\" fill=\"none\" d=\"M{x:.1} {top:.1}h6m-3 0v{length:.1}m-3 0h6\"/>"
+    *out += &format!(
+        "<path class=\"axis scale\" fill=\"none\" d=\"M{x:.1} {top:.1}h6m-3 0v{length:.1}m-3 0h6\"/>\n"
     );
     let words = format!("{} µs", step / 1000.0);
     text(out, x, top - 5.0, "small", "start", &words);

@@ -14,9 +14,7 @@ type Point = (f64, f64);
 /// A line from left to right.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Line {
-    /// Its ends.
     pub(super) from: Point,
-    /// See `from`.
     pub(super) to: Point,
 }
 

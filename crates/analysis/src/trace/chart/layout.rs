@@ -82,8 +82,7 @@ pub(super) fn spread(preferred: &[f64], line: f64, top: f64, bottom: f64) -> Vec
     places
 }
 
-/// A step of an axis: 1, 2 or 5 times a power of ten, about `parts` in
-/// `span`.
+/// A step of an axis: 1, 2 or 5 times a power of ten, about `parts` in `span`.
 pub(super) fn tick(span: f64, parts: f64) -> f64 {
     let rough = (span / parts).max(1.0);
     let power = 10f64.powf(rough.log10().floor());

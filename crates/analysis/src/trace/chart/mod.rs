@@ -6,10 +6,11 @@ mod draw;
 mod labels;
 mod layout;
 
+use super::index::Frame;
 use super::locations::{Location, Point};
 use super::path::{Stage, by_part, by_stage, listed, path};
 use super::run::Run;
-use crate::commands::{Command, Direction, Step, StepKind};
+use crate::commands::{Command, Direction, Step};
 use report::span::{micros, size};
 use std::collections::BTreeMap;
 
@@ -29,14 +30,10 @@ struct Column {
 /// TLPs of one kind that follow each other.
 #[derive(Clone, Debug)]
 struct Group {
-    kind: StepKind,
-    tlp: &'static str,
-    direction: Direction,
+    first: Step,
     /// For each the points from where it began, with times since the start of the command.
     lines: Vec<Vec<Point>>,
     bytes: Vec<u32>,
-    packet: u64,
-    bad: bool,
 }
 
 /// A frame on the network.
@@ -44,18 +41,15 @@ struct Group {
 struct Band {
     from: Point,
     to: Point,
-    sequence: u32,
-    bytes: u32,
-    tlps: u32,
-    up: bool,
+    frame: Frame,
 }
 
 /// A time at which nothing may pass one way: a gate on the way is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClosedGate {
-    /// From when to when, in nanoseconds on the timeline.
+    /// The beginning, in nanoseconds on the timeline.
     pub from: i64,
-    /// See `from`.
+    /// The end.
     pub to: i64,
     /// Towards the host.
     pub up: bool,
@@ -126,28 +120,22 @@ fn groups(run: &Run, command: &Command, start: i64) -> Vec<Group> {
         if step.direction == Direction::Up {
             points.reverse();
         }
-        let alike = |group: &&mut Group| alike(group, step);
-        match groups.iter_mut().rev().find(|g| g.direction == step.direction).filter(alike) {
+        let alike = |group: &&mut Group| alike(&group.first, step);
+        match groups.iter_mut().rev().find(|g| g.first.direction == step.direction).filter(alike) {
             Some(group) => {
                 group.lines.push(points);
                 group.bytes.push(step.bytes);
             }
-            None => groups.push(Group {
-                kind: step.kind,
-                tlp: step.tlp,
-                direction: step.direction,
-                lines: vec![points],
-                bytes: vec![step.bytes],
-                packet: step.number,
-                bad: is_bad(step),
-            }),
+            None => {
+                groups.push(Group { first: *step, lines: vec![points], bytes: vec![step.bytes] })
+            }
         }
     }
     groups
 }
 
-fn alike(group: &Group, step: &Step) -> bool {
-    (group.kind, group.tlp, group.bad) == (step.kind, step.tlp, is_bad(step))
+fn alike(first: &Step, step: &Step) -> bool {
+    (first.kind, first.tlp, is_bad(first)) == (step.kind, step.tlp, is_bad(step))
 }
 
 fn is_bad(step: &Step) -> bool {
@@ -161,14 +149,8 @@ fn bands(run: &Run, groups: &[Group]) -> Vec<Band> {
         for pair in line.windows(2) {
             let (Some((node, frame)), Some(_)) = (pair[0].frame, pair[1].frame) else { continue };
             let seen = run.nodes[node].index.frames()[frame as usize];
-            bands.entry((pair[0].at, node, frame)).or_insert(Band {
-                from: pair[0],
-                to: pair[1],
-                sequence: seen.sequence,
-                bytes: seen.bytes,
-                tlps: seen.tlps,
-                up: seen.up,
-            });
+            let band = Band { from: pair[0], to: pair[1], frame: seen };
+            bands.entry((pair[0].at, node, frame)).or_insert(band);
         }
     }
     bands.into_values().collect()
@@ -192,19 +174,9 @@ fn titles(command: &Command) -> (String, String) {
     }
     let total = command.duration().map(|total| format!("{} µs", micros(total.as_ns())));
     title += &format!(": {}", total.unwrap_or_else(|| "not finished".to_owned()));
-    let mut subtitle = format!(
-        "drive {}, queue {}, command {}, namespace {}",
-        command.device, command.queue, command.entry.cid, command.entry.nsid
-    );
-    if let (Some(slba), Some(blocks)) = (command.slba(), command.blocks()) {
-        let s = if blocks == 1 { "" } else { "s" };
-        subtitle += &format!(", {blocks} block{s} from LBA {slba}");
-    }
-    match command.status {
-        None => subtitle += "; no completion entry",
-        Some(status) => subtitle += &format!("; {}", status.code),
-    }
-    (title, subtitle)
+    let status = command.status.map(|status| status.code.to_string());
+    let status = status.unwrap_or_else(|| "no completion entry".to_owned());
+    (title, format!("{}{}; {status}", command.place(), command.range()))
 }
 
 fn footer(run: &Run, command: &Command) -> Vec<String> {

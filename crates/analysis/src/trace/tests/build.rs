@@ -6,11 +6,11 @@ use crate::commands::{Direction, Settings};
 use crate::trace::Run;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use wire::Duration;
 use wire::frame::{Control, Grant, Hello, Role};
 use wire::trace::{
     CHUNK_HEADER, ChunkHeader, HEAD, Header, LinkState, NodeRole, Record, Tap, encode_tlp,
 };
-use wire::{Bdf, Duration};
 
 /// Nanoseconds by which the device's clock is ahead.
 pub const OFFSET: u64 = 1_234_567;
@@ -104,8 +104,7 @@ pub fn traces() -> Traces {
         testbed.begin(drive, 1, &[entry]);
         testbed.write_host(drive, 0x10_0000, &[5; 4096]);
         testbed.end(drive, 1, 18, 0);
-        let entry = io(1, 17, 64, 8, 0x12_3456_7000, 0);
-        testbed.begin(drive, 1, &[entry]);
+        testbed.begin(drive, 1, &[io(1, 17, 64, 8, 0x12_3456_7000, 0)]);
         testbed.read_host(drive, 0x12_3456_7000, &[7; 4096]);
         testbed.end(drive, 1, 17, 0x280);
     })
@@ -122,11 +121,8 @@ pub fn traces_greeting(
     hello: impl Fn(Role, u64) -> Vec<u8>,
     work: impl FnOnce(&mut Testbed, &mut Drive),
 ) -> Traces {
-    let mut testbed = Testbed::new(Settings::default());
-    testbed.gap = Duration::from_us(20);
-    let mut drive = Drive::new(Bdf::new(3, 0, 0), 0xe000_0000, 0x1_0000);
-    testbed.enumerate(&drive);
-    testbed.bring_up(&mut drive, 1, 9);
+    let gap = Duration::from_us(20);
+    let (mut testbed, mut drive) = Testbed::with_drive(Settings::default(), gap, 1);
     work(&mut testbed, &mut drive);
     let folder = tempfile::tempdir().unwrap();
     let [host, device] = ["host", "device"].map(|name| folder.path().join(name));

@@ -3,46 +3,13 @@
 use super::build::traces_of;
 use super::{Traces, chunks, traces};
 use crate::commands::Event;
+use crate::export::pcapng::PSEUDO_HEADER;
+use crate::export::pcapng::tests::{Read, packets};
 use crate::trace::capture::{Capture, Written};
 use crate::trace::{Finding, Run, Selection};
 use wire::trace::{CHUNK_HEADER, ChunkHeader, Record, Records, Tap, Timed};
 
-/// One packet: time, bytes on the wire, bytes kept behind the pseudo header, comment.
-#[derive(Debug)]
-struct Packet {
-    at_ns: u64,
-    original: usize,
-    bytes: Vec<u8>,
-    comment: String,
-}
-
-/// A reader of pcapng that knows what this writer writes.
-fn packets(file: &[u8]) -> Vec<Packet> {
-    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
-    let (mut found, mut at) = (Vec::new(), 0);
-    while at < file.len() {
-        let length = word(at + 4) as usize;
-        if word(at) == 6 {
-            let captured = word(at + 20) as usize;
-            let options = at + 28 + captured.next_multiple_of(4);
-            let comment = (file[options] == 1).then(|| {
-                let length =
-                    usize::from(u16::from_le_bytes([file[options + 2], file[options + 3]]));
-                String::from_utf8(file[options + 4..options + 4 + length].to_vec()).unwrap()
-            });
-            found.push(Packet {
-                at_ns: u64::from(word(at + 12)) << 32 | u64::from(word(at + 16)),
-                original: word(at + 24) as usize - 4,
-                bytes: file[at + 32..at + 28 + captured].to_vec(),
-                comment: comment.unwrap_or_default(),
-            });
-        }
-        at += length;
-    }
-    found
-}
-
-fn capture(run: &Run, selection: &Selection) -> (Written, Vec<Packet>) {
+fn capture(run: &Run, selection: &Selection) -> (Written, Vec<Read>) {
     let (mut capture, mut number) = (Capture::default(), 0);
     run.analyse(|found, _| {
         if let Finding::Event(Event::Command(command)) = found {
@@ -66,8 +33,9 @@ fn every_tlp_is_there_with_what_it_serves() {
     for (packet, (at, _, tlp)) in packets.iter().zip(&traces.testbed.tlps) {
         let mut bytes = Vec::new();
         tlp.encode(&mut bytes);
-        assert_eq!((packet.at_ns, packet.original), (START + at.as_ns(), bytes.len()));
-        assert!(packet.bytes == bytes);
+        let original = packet.original - PSEUDO_HEADER;
+        assert_eq!((packet.at_ns, original), (START + at.as_ns(), bytes.len()));
+        assert!(packet.data[PSEUDO_HEADER..] == bytes);
     }
     let said = |start: &str| packets.iter().filter(|p| p.comment.starts_with(start)).count();
     assert_eq!(said("data write of Read 4 KiB, command 4 (queue 1 cid 18, LBA 4096 +8)"), 16);
@@ -82,7 +50,7 @@ fn what_gives_the_rest_its_meaning_stays() {
     let writes = Selection { opcode: Some("write".parse().unwrap()), ..Selection::default() };
     let (_, all) = capture(&traces.run(), &Selection::default());
     let (written, packets) = capture(&traces.run(), &writes);
-    let reads = |all: &[Packet]| all.iter().filter(|p| p.comment.contains("Read 4 KiB")).count();
+    let reads = |all: &[Read]| all.iter().filter(|p| p.comment.contains("Read 4 KiB")).count();
     assert_eq!((reads(&all), reads(&packets)), (22, 0));
     assert_eq!(written.tlps as usize, all.len() - 22);
     assert!(packets.iter().any(|p| p.comment.contains("Create I/O Completion Queue")));
@@ -121,11 +89,11 @@ fn what_was_cut_is_told() {
     let traces = traces();
     let path = traces.file("short", &rewritten(&traces, 64, usize::MAX));
     let (written, packets) = capture(&Run::open(&[path]).unwrap(), &Selection::default());
-    let cut: Vec<&Packet> = packets.iter().filter(|p| p.bytes.len() < p.original).collect();
+    let cut: Vec<&Read> = packets.iter().filter(|p| p.data.len() < p.original).collect();
     assert_eq!(written.cut as usize, cut.len());
     // Of the two commands and Identify 16 TLPs each.
     assert_eq!(cut.len(), 48);
-    assert!(cut.iter().all(|p| p.original - p.bytes.len() == 256 - 64));
+    assert!(cut.iter().all(|p| p.original - p.data.len() == 256 - 64));
     assert_eq!(packets.len(), traces.testbed.tlps.len());
 }
 
@@ -150,7 +118,7 @@ fn a_gap_is_told_where_it_is() {
     let traces = traces_of(71, |testbed, drive| testbed.reads(drive, 0..30));
     let path = traces.file("gap", &rewritten(&traces, 4096, 12));
     let (_, packets) = capture(&Run::open(&[path]).unwrap(), &Selection::default());
-    let gap = |p: &&Packet| p.comment.starts_with("records are missing before this");
+    let gap = |p: &&Read| p.comment.starts_with("records are missing before this");
     assert_eq!(packets.iter().filter(gap).count(), 1);
     assert!(packets.len() < traces.testbed.tlps.len());
 }

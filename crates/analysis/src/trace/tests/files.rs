@@ -1,6 +1,6 @@
 //! Files that are cut off, damaged, or no traces at all.
 
-use super::{chunks, traces};
+use super::{host_trace, traces};
 use crate::commands::Event;
 use crate::trace::{Anomalies, Finding, Run, TraceFile};
 use proptest::prelude::*;
@@ -44,8 +44,7 @@ fn a_file_that_is_cut_off_is_read_to_its_end() {
 #[test]
 fn a_chunk_that_is_missing_or_damaged_is_a_gap() {
     let traces = traces();
-    let whole = std::fs::read(&traces.host).unwrap();
-    let chunks: Vec<_> = chunks(&whole).into_iter().map(|(_, place)| place).collect();
+    let (whole, chunks) = host_trace(&traces);
     assert!(chunks.len() > 8);
     // Behind the bring-up, without which nothing is understood.
     let missing = chunks[chunks.len() - 2].clone();
@@ -66,8 +65,7 @@ fn a_chunk_that_is_missing_or_damaged_is_a_gap() {
 #[test]
 fn commands_after_a_gap_are_followed() {
     let traces = super::build::traces_of(5, |testbed, drive| testbed.reads(drive, 0..30));
-    let whole = std::fs::read(&traces.host).unwrap();
-    let chunks: Vec<_> = chunks(&whole).into_iter().map(|(_, place)| place).collect();
+    let (whole, chunks) = host_trace(&traces);
     let (first, second) = (&chunks[chunks.len() - 8], &chunks[chunks.len() - 5]);
     let ring = [&whole[..first.start], &whole[second.start..]].concat();
     let run = Run::open(&[traces.file("ring", &ring)]).unwrap();
@@ -89,8 +87,7 @@ fn commands_after_a_gap_are_followed() {
 #[test]
 fn chunks_of_a_ring_are_read_in_order() {
     let traces = traces();
-    let whole = std::fs::read(&traces.host).unwrap();
-    let chunks: Vec<_> = chunks(&whole).into_iter().map(|(_, place)| place).collect();
+    let (whole, chunks) = host_trace(&traces);
     let middle = chunks[chunks.len() / 2].start;
     let start = chunks[0].start;
     // The end was written over the front, and a rest of something else is between.

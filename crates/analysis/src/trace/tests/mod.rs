@@ -31,6 +31,13 @@ fn commands(run: &Run) -> (Vec<Command>, Anomalies) {
     (commands, anomalies)
 }
 
+/// The host's trace and where its chunks are.
+fn host_trace(traces: &Traces) -> (Vec<u8>, Vec<Range<usize>>) {
+    let whole = std::fs::read(&traces.host).unwrap();
+    let places = chunks(&whole).into_iter().map(|(_, place)| place).collect();
+    (whole, places)
+}
+
 /// The chunks of a whole file, and where they are.
 fn chunks(file: &[u8]) -> Vec<(ChunkHeader, Range<usize>)> {
     let (_, mut at) = Header::decode(file).unwrap();

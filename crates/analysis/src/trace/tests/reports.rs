@@ -1,8 +1,9 @@
 //! Filters, statistics, what stands out, Perfetto.
 
-use super::build::Traces;
+use super::build::{Traces, traces_of};
 use super::{chunks, commands, traces};
 use crate::commands::Command;
+use crate::commands::tests::io;
 use crate::trace::perfetto::Writer;
 use crate::trace::{Run, Selection, Statistics, path};
 use serde_json::Value;
@@ -42,12 +43,17 @@ fn filters_narrow_down() {
     assert_eq!(has(Selection { drive: Some(wire::Bdf::new(9, 0, 0)), ..none() }), [0; 0]);
 }
 
+fn statistics(run: &Run, commands: &[Command]) -> Statistics {
+    let mut statistics = Statistics::default();
+    commands.iter().for_each(|command| statistics.add(command, &path(run, command)));
+    statistics
+}
+
 #[test]
 fn statistics_are_by_type() {
     let run = traces().run();
     let (commands, _) = commands(&run);
-    let mut statistics = Statistics::default();
-    commands.iter().for_each(|command| statistics.add(command, &path(&run, command)));
+    let statistics = statistics(&run, &commands);
     let kinds = statistics.kinds();
     let names: Vec<&str> = kinds.iter().map(|kind| kind.kind.as_str()).collect();
     assert_eq!(
@@ -73,13 +79,12 @@ fn trouble_stands_out() {
     let names: Vec<_> = anomalies.unexplained.keys().copied().collect();
     assert_eq!(names, ["command failed"], "{}", anomalies.text());
     assert!(anomalies.text().contains("Write queue 1 command 17: WRITE_FAULT"));
-    let traces = super::build::traces_of(3, |testbed, drive| {
+    let traces = traces_of(3, |testbed, drive| {
         // Nobody asked for it, nobody answers, and nobody knows it.
         testbed.ask_host(drive, 0x77_0000, 64);
         testbed.write_host(drive, 0x66_0000, &[0; 64]);
         testbed.post(drive, 1, 1, 999, 0);
-        let entry = crate::commands::tests::io(2, 5, 8, 1, 0x10_0000, 0);
-        testbed.begin(drive, 1, &[entry]);
+        testbed.begin(drive, 1, &[io(2, 5, 8, 1, 0x10_0000, 0)]);
     });
     let (_, anomalies) = commands(&traces.run());
     let count = |start: &str| {
@@ -97,9 +102,8 @@ fn trouble_stands_out() {
 /// The host may have crashed, or its driver has forgotten it.
 #[test]
 fn a_completion_that_nobody_took_counts_and_stands_out() {
-    let traces = super::build::traces_of(23, |testbed, drive| {
-        let entry = crate::commands::tests::io(2, 5, 8, 1, 0x10_0000, 0);
-        testbed.begin(drive, 1, &[entry]);
+    let traces = traces_of(23, |testbed, drive| {
+        testbed.begin(drive, 1, &[io(2, 5, 8, 1, 0x10_0000, 0)]);
         testbed.write_host(drive, 0x10_0000, &[5; 512]);
         testbed.complete(drive, 1, 1, 5, 0);
     });
@@ -110,8 +114,7 @@ fn a_completion_that_nobody_took_counts_and_stands_out() {
     let anomaly = &anomalies.unexplained["completion entry whose head doorbell was never rung"];
     assert_eq!((anomaly.count, anomaly.places[0].2.as_str()), (1, "Read queue 1 command 5"));
     assert_eq!(anomalies.unexplained.len(), 1, "{}", anomalies.text());
-    let mut statistics = Statistics::default();
-    found.iter().for_each(|command| statistics.add(command, &path(&run, command)));
+    let statistics = statistics(&run, &found);
     let kinds = statistics.kinds();
     let read = kinds.iter().find(|kind| kind.kind == "Read 512 B").unwrap();
     assert_eq!((read.commands, read.latency.n), (1, 0));
@@ -124,8 +127,8 @@ fn a_completion_that_nobody_took_counts_and_stands_out() {
 
 /// Traces with a read on its way and two commands that are not fetched.
 fn interrupted() -> Traces {
-    super::build::traces_of(13, |testbed, drive| {
-        let entry = crate::commands::tests::io(2, 5, 8, 2, 0x10_0000, 0);
+    traces_of(13, |testbed, drive| {
+        let entry = io(2, 5, 8, 2, 0x10_0000, 0);
         testbed.begin(drive, 1, &[entry]);
         testbed.write_host(drive, 0x10_0000, &[5; 512]);
         testbed.write_host(drive, 0x10_0000, &[5; 512]);

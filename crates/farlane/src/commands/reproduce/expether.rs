@@ -5,8 +5,8 @@ use clap::ValueEnum;
 use papers::expether::{
     self, Ablation, Assumed, Latencies, Parameter, Point, Statement, Sweep, Table, published,
 };
-use papers::{Failed, Row, Section};
-use report::Outcome;
+use papers::{Row, Section};
+use report::{Failure, Outcome};
 use serde::Serialize;
 
 /// A part of what is simulated.
@@ -44,7 +44,7 @@ pub fn run(options: &Options<Part>) -> Outcome {
     options.run("expether", published().citation(), simulate)
 }
 
-fn simulate(part: &Part, results: &mut Results) -> Result<Vec<Section>, Failed> {
+fn simulate(part: &Part, results: &mut Results) -> Result<Vec<Section>, Failure> {
     let published = published();
     Ok(match part {
         Part::Table => {

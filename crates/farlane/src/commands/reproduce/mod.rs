@@ -7,9 +7,9 @@ use super::{Outcome, WRITTEN_BY, json};
 use crate::output::assign_stdout;
 use crate::progress::Progress;
 use clap::{Subcommand, ValueEnum};
-use papers::{Failed, Section};
-use report::Page;
+use papers::Section;
 use report::target::Target;
+use report::{Failure, Page};
 use serde::Serialize;
 
 /// Simulate a published experiment and print both side by side
@@ -78,7 +78,7 @@ impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
         &self,
         name: &str,
         citation: String,
-        simulate: impl Fn(&P, &mut R) -> Result<Vec<Section>, Failed>,
+        simulate: impl Fn(&P, &mut R) -> Result<Vec<Section>, Failure>,
     ) -> Outcome {
         assign_stdout(self.json, &[("--html", self.html.as_ref())])?;
         let mut page = Page::new(&format!("farlane reproduce {name}"));

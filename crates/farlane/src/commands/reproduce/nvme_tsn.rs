@@ -3,8 +3,8 @@
 use super::Options;
 use clap::ValueEnum;
 use papers::nvme_tsn::{self, Depth, Parameter, Requests, Speed, Tables, TsnRead, published};
-use papers::{Failed, Row, Section};
-use report::Outcome;
+use papers::{Row, Section};
+use report::{Failure, Outcome};
 use serde::Serialize;
 
 /// A part of what is simulated.
@@ -44,7 +44,7 @@ pub fn run(options: &Options<Part>) -> Outcome {
     options.run("nvme-tsn", published().citation(), simulate)
 }
 
-fn simulate(part: &Part, results: &mut Results) -> Result<Vec<Section>, Failed> {
+fn simulate(part: &Part, results: &mut Results) -> Result<Vec<Section>, Failure> {
     let published = published();
     Ok(match part {
         Part::Table => {
