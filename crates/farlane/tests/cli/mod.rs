@@ -12,6 +12,7 @@ mod raw;
 mod record;
 mod replay;
 mod reproduce;
+mod requirements;
 mod sim;
 mod trace;
 mod transcripts;

@@ -38,7 +38,7 @@ fn the_document_has_every_published_figure() {
 
 /// The parts that do not take long: the table's rows are tested where they are made.
 #[test]
-fn the_policies_of_the_slides_side_by_side() {
+fn the_policies_of_the_paper_side_by_side() {
     let html = &text(&scratch("reproduce-expether.html").join("page.html"));
     let arguments = ["reproduce", "expether", "--only", "ablation", "--json", "--html", html];
     let document = document(&arguments);

@@ -90,7 +90,7 @@ fn check(name: &str, most: usize, parts: &[(&str, &str)]) {
 
 #[test]
 fn the_guide_to_simulations() {
-    check("docs/guide/simulate.md", 2, &[]);
+    check("docs/guide/simulate.md", 3, &[]);
 }
 
 #[test]

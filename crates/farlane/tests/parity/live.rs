@@ -157,7 +157,7 @@ pub fn machine(
 }
 
 /// What came of a run whose device node has closed its trace.
-pub fn run_of(folder: &Path, host: &Machine<Switch>, sent: Vec<Write>, ram: &Ram) -> Run {
+pub fn run_of(folder: &Path, host: &Machine<Switch>, sent: Vec<Write>, ram: &mut Ram) -> Run {
     host.attached().tracer().finish().expect("the trace is written");
     let counters = host.attached().upstream().tunnel(0).counters();
     let traces = [NodeRole::Host, NodeRole::Device].map(|role| path(folder, role));
@@ -251,7 +251,7 @@ impl Nodes {
         for _ in 0..10_000 {
             while self.memory.reads.front().is_some_and(|(due, ..)| *due <= now) {
                 let (_, token, at, length) = self.memory.reads.pop_front().expect("just seen");
-                let ram = self.memory.memory.ram.borrow();
+                let mut ram = self.memory.memory.ram.borrow_mut();
                 let data = ram.get(at, length).map(Bytes::copy_from_slice);
                 drop(ram);
                 self.host.complete_read(token, data);
@@ -300,5 +300,5 @@ pub fn run<T: Future<Output = ()> + 'static>(
     }
     assert!(task.is_none(), "the software has come to its end");
     nodes.device.attached_mut().tracer().finish()?;
-    Ok(run_of(folder, &nodes.host, nodes.sent, &ram.borrow()))
+    Ok(run_of(folder, &nodes.host, nodes.sent, &mut ram.borrow_mut()))
 }

@@ -32,7 +32,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(traces: [&Path; 2], mut sent: Vec<Write>, ram: &Ram, tlps: [u64; 2]) -> Self {
+    fn new(traces: [&Path; 2], mut sent: Vec<Write>, ram: &mut Ram, tlps: [u64; 2]) -> Self {
         let mut records = BTreeMap::new();
         for (node, path) in ["host", "device"].into_iter().zip(traces) {
             read(node, path, &mut records);

@@ -94,7 +94,7 @@ impl Host {
         }
         self.run(Op::Read, COMMANDS, depth).await;
         for (number, at) in places.iter().enumerate() {
-            assert!(self.ram.borrow().get(*at, DATA).expect("allocated") == data(number));
+            assert!(self.ram.borrow_mut().get(*at, DATA).expect("allocated") == data(number));
         }
     }
 

@@ -97,5 +97,5 @@ pub fn run<T: Future<Output = ()> + 'static>(
     let traces = files.0.borrow().paths(0);
     let sent = std::mem::take(&mut sent.0.borrow_mut().0);
     let tlps = world.report().tunnels.iter().map(|way| way.tlps).collect::<Vec<_>>();
-    Run::new([&traces[0], &traces[1]], sent, &ram.borrow(), [tlps[0], tlps[1]])
+    Run::new([&traces[0], &traces[1]], sent, &mut ram.borrow_mut(), [tlps[0], tlps[1]])
 }

@@ -66,5 +66,5 @@ pub fn run<T: Future<Output = ()> + 'static>(
         device.join().expect("the device node does not panic")?;
         ran
     })?;
-    Ok(run_of(folder, &host, Vec::new(), &ram.borrow()))
+    Ok(run_of(folder, &host, Vec::new(), &mut ram.borrow_mut()))
 }

@@ -64,7 +64,7 @@ impl Memory for RamMemory {
         (address, length): (u64, usize),
         _: &ReadToken,
     ) -> ReadOutcome {
-        let data = self.ram.borrow().get(address, length).map(Bytes::copy_from_slice);
+        let data = self.ram.borrow_mut().get(address, length).map(Bytes::copy_from_slice);
         self.faults += u64::from(data.is_none());
         ReadOutcome::Done(data)
     }

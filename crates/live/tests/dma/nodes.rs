@@ -184,7 +184,7 @@ impl Near {
     }
 
     pub fn memory(&self, offset: usize, length: usize) -> Vec<u8> {
-        self.memory.ram.borrow().get(RAM + offset as u64, length).unwrap().to_vec()
+        self.memory.ram.borrow_mut().get(RAM + offset as u64, length).unwrap().to_vec()
     }
 
     pub fn fill(&mut self, offset: usize, data: &[u8]) {

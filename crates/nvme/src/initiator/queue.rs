@@ -60,7 +60,7 @@ impl Host {
 
     /// Takes bytes out of the driver's own memory.
     pub fn get<const N: usize>(&self, address: u64) -> [u8; N] {
-        let ram = self.ram.borrow();
+        let mut ram = self.ram.borrow_mut();
         let bytes = ram.get(address, N).expect("the driver's memory");
         bytes.try_into().expect("N bytes were asked for")
     }

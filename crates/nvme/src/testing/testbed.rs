@@ -242,7 +242,7 @@ impl Testbed {
 
     /// Bytes of host memory; `None` if there are none.
     pub fn load(&self, address: u64, length: usize) -> Option<Vec<u8>> {
-        self.memory.iter().find_map(|ram| Some(ram.borrow().get(address, length)?.to_vec()))
+        self.memory.iter().find_map(|ram| Some(ram.borrow_mut().get(address, length)?.to_vec()))
     }
 
     /// Writes host memory.

@@ -1,4 +1,4 @@
-//! The effect of assumptions where the slides are silent.
+//! The effect of assumptions where the paper are silent.
 
 use super::setup::{self, POLICIES, Setup};
 use super::sweep::BYTES;
@@ -58,7 +58,7 @@ pub struct Assumed {
     pub write_off_mb_per_s: f64,
     /// The same, writing.
     pub write_gain_percent: f64,
-    /// TLPs a frame of a write with one SSD at 10 Gb/s: 1 in the slides.
+    /// TLPs a frame of a write with one SSD at 10 Gb/s: 1 in the paper.
     pub write_one_ssd_tlps_per_frame: f64,
 }
 
@@ -103,7 +103,7 @@ pub fn section(cases: &[Assumed]) -> Section {
             format!("{:.2}", case.write_one_ssd_tlps_per_frame)
         }),
     ];
-    Section::of("How much hangs on what the slides do not say", &columns, cases, &NOTES)
+    Section::of("How much hangs on what the paper does not say", &columns, cases, &NOTES)
 }
 
 const NOTES: [&str; 3] = [
@@ -112,8 +112,8 @@ const NOTES: [&str; 3] = [
     "Reads hang on nothing but the bytes on the wire. What aggregation gains a write hangs on how \
      many DMA reads are in flight for how long: with few, too few completions wait to fill a frame. \
      DMA reads of 512 bytes would let the four completions of one request share frames with one SSD \
-     already, which the slides did not see.",
+     already, which the paper did not see.",
     "With host memory below 4 GiB the headers of a drive's writes have 3 double words like those of \
-     completions, and a read would be as fast as a write: the slides' 89993 us against 91622 us \
+     completions, and a read would be as fast as a write: the paper's 89993 us against 91622 us \
      without aggregation are the fourth double word.",
 ];

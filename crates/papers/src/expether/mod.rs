@@ -1,5 +1,5 @@
 //! J. Suzuki et al. (NEC), "End-to-End Adaptive Packet Aggregation for High-Throughput I/O Bus
-//! Network Using Ethernet", Hot Interconnects 2014 ("the slides"): a host and a RAID0 of SATA SSDs
+//! Network Using Ethernet", Hot Interconnects 2014 ("the aggregation paper"): a host and a RAID0 of SATA SSDs
 //! over 10 Gb/s Ethernet, a frame a TLP or TLPs aggregated; three evaluations.
 
 pub mod ablation;

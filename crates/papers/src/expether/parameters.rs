@@ -24,7 +24,7 @@ pub struct Parameter {
 
 type Read = fn(&Config) -> String;
 
-const SLIDES: &str = "the slides";
+const SLIDES: &str = "the paper";
 const ASSUMED: &str = "assumed";
 const READ_64M: &str = "calibrated: the two 64 MB reads";
 const NO_MATTER: &str = "assumed; see what hangs on it";

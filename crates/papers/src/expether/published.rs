@@ -1,4 +1,4 @@
-//! The published figures: `data/expether.json`, with their places in the slides.
+//! The published figures: `data/expether.json`, with their places in the paper.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ impl Published {
     /// # Panics
     /// If there is none.
     pub fn figure(&self, name: &str) -> &Figure {
-        self.figures.get(name).expect("a figure of the slides")
+        self.figures.get(name).expect("a figure of the paper")
     }
 }
 

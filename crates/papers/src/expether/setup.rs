@@ -44,7 +44,7 @@ pub struct Setup {
 /// The network between host and drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interconnect {
-    /// A cable, as in the slides; the limit is the congestion control's.
+    /// A cable, as in the paper; the limit is the congestion control's.
     Cable,
     /// A bridge whose ports let through no more than the limit, which the
     /// nodes' congestion control knows.
@@ -54,7 +54,7 @@ pub enum Interconnect {
     Hop,
 }
 
-/// The two that the slides compare: with and without aggregation.
+/// The two that the paper compare: with and without aggregation.
 pub const POLICIES: [Policy; 2] = [Policy::Adaptive, Policy::PerTlp];
 
 impl Setup {

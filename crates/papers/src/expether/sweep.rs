@@ -11,7 +11,7 @@ use serde::Serialize;
 const SSDS: [u16; 4] = [1, 2, 3, 4];
 /// Bits per second.
 const LIMITS: [u64; 6] = [1, 2, 4, 5, 6, 10];
-/// Of one sequential transfer; shorter than the slides' 64 MB for the sake of
+/// Of one sequential transfer; shorter than the paper's 64 MB for the sake of
 /// time, long enough for its beginning and end to be within 2 %.
 pub const BYTES: usize = 4_096_000;
 /// TLPs a frame above which they count as aggregated: one in fifty joins another.
@@ -115,7 +115,7 @@ impl Sweep {
         ];
         let both = ["read", "write"];
         let table = |rw: &str| (rw.to_owned(), Table::of(&columns, of(points, rw)));
-        let note = "Without aggregation a frame carries one TLP. The slides show these curves as \
+        let note = "Without aggregation a frame carries one TLP. The paper shows these curves as \
                     pictures; of their figures only the gains, the saturation and where \
                     aggregation begins are in words.";
         Section {

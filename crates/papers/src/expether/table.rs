@@ -1,4 +1,4 @@
-//! The published figures beside the simulated ones, and what the slides say
+//! The published figures beside the simulated ones, and what the paper say
 //! without figures, checked.
 
 use super::Published;
@@ -51,7 +51,7 @@ impl Latencies {
     }
 }
 
-/// A statement of the slides without a figure.
+/// A statement of the paper without a figure.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Statement {
     /// The statement, close to their words.
@@ -126,7 +126,7 @@ impl Table {
             table.row(vec![figure, unit, then, now, error, mark.to_owned(), source]);
         }
         let checks: [Column<Statement>; 3] = [
-            ("the slides", Left, |one| one.statement.to_owned()),
+            ("the paper", Left, |one| one.statement.to_owned()),
             ("simulated", Left, |one| one.simulated.clone()),
             ("", Left, |one| if one.holds { "holds" } else { "DOES NOT HOLD" }.to_owned()),
         ];
@@ -145,7 +145,7 @@ const NOTES: [&str; 2] = [
      everything else is predicted. Two bytes counts, a frame and a TLP, were chosen by the two 64 MB \
      reads; the drive's time for a command by the 4 KB read and write without aggregation; the rate \
      of an SSD by where aggregation begins.",
-    "Gains are the largest of the curves below, as the slides give them (\"up to\"). Throughput is \
+    "Gains are the largest of the curves below, as the paper gives them (\"up to\"). Throughput is \
      10^6 bytes a second.",
 ];
 

@@ -1,4 +1,4 @@
-//! The slides' figures, and what the simulated prototype has to show whatever
+//! The paper's figures, and what the simulated prototype has to show whatever
 //! the length of a transfer: the long runs of the table are left to the user.
 
 use super::setup::{FRAME_EXTRA, LINE, MPS, POLICIES, TLP_EXTRA, gain, small, transfer};

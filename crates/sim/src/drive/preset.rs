@@ -58,7 +58,7 @@ impl Timing {
 
     /// A SATA SSD of 2014 behind a controller that streams: what it gives or takes passes TLP by
     /// TLP (J. Suzuki et al., "End-to-End Adaptive Packet Aggregation for High-Throughput I/O Bus
-    /// Network Using Ethernet", Hot Interconnects 2014, "the slides"). The slides name no drive.
+    /// Network Using Ethernet", Hot Interconnects 2014). The paper names no drive.
     /// Its rate is chosen by where they see TLPs aggregated, from 5 Gb/s down with one SSD and from
     /// two SSDs on at 10 Gb/s; its time for a command by their 4 KB read and write without
     /// aggregation, and has the file system and scheduler in it that `fio` goes through.

@@ -39,6 +39,8 @@ struct Station {
     sources: Vec<Source>,
     /// By source: frames for which the interface has no room yet.
     waiting: Vec<VecDeque<Frame>>,
+    /// Whether they come before frames of the tunnels: both take turns.
+    streams_first: bool,
     ends: Vec<ConnectionEnd>,
     scheduler: raw::RawScheduler,
     /// Priorities of its frames: those of its sockets, and 0 of answers without a socket.
@@ -108,6 +110,7 @@ impl Network {
                 nic: Nic::new(station.nic(number, config::steps(config, place))),
                 sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
                 waiting: vec![VecDeque::new(); station.traffic.len()],
+                streams_first: false,
                 ends: Vec::new(),
                 scheduler: raw::RawScheduler::new(config::mac(number), number),
                 priorities: vec![0],
@@ -254,19 +257,24 @@ impl Station {
                 }
             }
         }
-        self.hand_over_streams(now);
+        self.hand_over_streams(now, usize::MAX);
         wake
     }
 
-    /// Gives waiting frames of streams to the interface while it has room.
-    fn hand_over_streams(&mut self, now: Instant) {
+    /// Gives `most` waiting frames of streams to the interface if it has room; yields how many.
+    fn hand_over_streams(&mut self, now: Instant, most: usize) -> usize {
+        let mut count = 0;
         for waiting in &mut self.waiting {
-            while waiting.front().is_some_and(|next| self.nic.room_for(next.priority) > 0) {
+            while count < most
+                && waiting.front().is_some_and(|next| self.nic.room_for(next.priority) > 0)
+            {
                 let mut frame = waiting.pop_front().expect("one waits");
                 frame.latency.book(FrameStage::Queue, now);
                 self.nic.handle(now, nic::Input::FromHost(frame));
+                count += 1;
             }
         }
+        count
     }
 
     /// Runs interface and TCP host once each; whether any frame moved between them.
@@ -285,7 +293,6 @@ impl Station {
                         directions[to].carry(now, to, transmission, context);
                         streams.lose(directions[to].cable.dropped().take());
                     }
-                    self.hand_over_streams(now);
                 }
                 nic::Output::ToHost(frame) if StreamId::of_frame(frame.id).is_some() => {
                     streams.receive(&frame);
@@ -299,6 +306,10 @@ impl Station {
                 nic::Output::Timeout(at) => break at,
             }
         };
+        if self.streams_first {
+            moved |= self.hand_over_streams(now, 1) > 0;
+            self.streams_first = false;
+        }
         let host_wake = loop {
             let rooms = self.priorities.iter().map(|priority| self.nic.room_for(*priority));
             let frames = rooms.min().expect("there is one at least");
@@ -306,7 +317,7 @@ impl Station {
             match self.host.poll(now) {
                 tcp::Output::Transmit(frame) => {
                     self.nic.handle(now, nic::Input::FromHost(frame));
-                    moved = true;
+                    (moved, self.streams_first) = (true, true);
                 }
                 tcp::Output::Timeout(at) => break at,
                 event => self.notify_owner(now, event, context),
@@ -314,6 +325,8 @@ impl Station {
         };
         let (raw_moved, raw_wake) =
             self.scheduler.turn(now, &mut self.ends, &mut self.nic, context);
+        self.streams_first |= raw_moved;
+        moved |= self.hand_over_streams(now, usize::MAX) > 0;
         (moved || raw_moved, earliest([nic_wake, host_wake, raw_wake]))
     }
 

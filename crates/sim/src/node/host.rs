@@ -256,7 +256,7 @@ impl HostNode {
     fn complete_reads(&mut self, now: Instant) {
         while let Some((_, token, address, length)) = pop_if(&mut self.reads, |(at, ..)| *at <= now)
         {
-            let data = self.ram.borrow().get(address, length).map(Bytes::copy_from_slice);
+            let data = self.ram.borrow_mut().get(address, length).map(Bytes::copy_from_slice);
             self.node.handle(now, Input::HostData(token, data));
         }
     }

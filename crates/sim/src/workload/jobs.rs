@@ -271,7 +271,7 @@ impl Jobs {
         if place.write {
             job.uncertain.remove(&place.block);
         } else if !job.uncertain.contains(&place.block) {
-            let ram = self.ram.borrow();
+            let mut ram = self.ram.borrow_mut();
             for part in &place.parts {
                 let bytes = ram.get(place.buffer + part.at, part.length as usize);
                 let bytes = bytes.expect("our own buffer");

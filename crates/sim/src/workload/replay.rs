@@ -320,7 +320,7 @@ impl Replayer {
         let contents = &mut self.contents[drive];
         match op {
             Op::Read if running.ok => {
-                let ram = self.ram.borrow();
+                let mut ram = self.ram.borrow_mut();
                 let bytes = ram.get(running.buffer, length as usize).expect("our own buffer");
                 let (compared, wrong) = contents.compare(offset, bytes, &running.known);
                 self.tally.verified += compared;

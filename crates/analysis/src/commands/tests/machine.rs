@@ -117,7 +117,8 @@ impl Machine {
                     self.bus.answer(id, value.unwrap_or(u64::MAX))
                 }
                 root::Output::Host(HostOutput::HostRead { token, address, length, .. }) => {
-                    let data = self.ram.borrow().get(address, length).map(Bytes::copy_from_slice);
+                    let data =
+                        self.ram.borrow_mut().get(address, length).map(Bytes::copy_from_slice);
                     self.root.handle(self.now, root::Input::HostData(token, data), &self.top);
                 }
                 root::Output::Host(HostOutput::HostWrite { address, data, .. }) => {

@@ -65,7 +65,7 @@ fn run<A: Attached>(
     rig.carry_out(drive, &batch.iter().map(command).collect::<Vec<_>>())?;
     if op == Op::Read {
         batch.iter().try_for_each(|(at, length, buffer)| {
-            let ram = ram.borrow();
+            let mut ram = ram.borrow_mut();
             compare(ram.get(*buffer, *length).expect("a buffer of this rig"), *at, drive)
         })?;
     }

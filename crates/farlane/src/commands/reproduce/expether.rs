@@ -12,11 +12,11 @@ use serde::Serialize;
 /// A part of what is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Published and simulated with the curves of the slides, and the parameters
+    /// Published and simulated with the curves of the paper, and the parameters
     Table,
     /// per-tlp, wait=1us, hop and adaptive side by side
     Ablation,
-    /// How much hangs on what the slides do not say
+    /// How much hangs on what the paper does not say
     Assumed,
 }
 

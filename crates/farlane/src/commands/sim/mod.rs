@@ -38,7 +38,7 @@ pub struct Args {
     /// or --html writes to standard output, in place of the text
     #[arg(long, value_name = "OUT.PCAPNG", conflicts_with = "sweep")]
     pcapng: Option<Target>,
-    /// Also write a report: one page with topology, distributions, segments,
+    /// Also write a report: one page with topology, distributions, stages,
     /// links, gates, sequence diagrams and limits
     #[arg(long, value_name = "OUT.HTML", conflicts_with = "sweep")]
     report: Option<Target>,

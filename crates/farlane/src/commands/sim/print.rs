@@ -141,7 +141,7 @@ fn segments(document: &Document) -> String {
     let Some(segments) = &document.segments else { return String::new() };
     let mut out = String::from(
         "\nWhere the time of a command goes, in us\n\
-         segment                mean         median            p99\n",
+         stage                  mean         median            p99\n",
     );
     let of = |parts: &[Part], name| {
         parts.iter().find(|part| part.segment == name).map_or(0, |part| part.ns)
