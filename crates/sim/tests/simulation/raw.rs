@@ -56,6 +56,23 @@ fn what_the_network_loses_is_sent_again() {
     }
 }
 
+/// On a slow line, doorbells have a far shorter round trip than data, which must not time out
+/// again and again for it, nor bring Swift's window down by that: drives would wait for their
+/// reads until these time out.
+#[test]
+fn data_after_doorbells_on_a_slow_line_is_sent_once() {
+    let mut station = station(Rate::M100);
+    (station.tx_ring, station.ack_delay) = (3, Some(Duration::from_us(27)));
+    let work = Fio { numjobs: 2, size: 12 << 16, ..Fio::new(Rw::Rw, 64 << 10, 3) };
+    let ports = vec![(raw([0, 1], "swift"), drive(0, Timing::SAMSUNG_970_PRO))];
+    let host = host(Workload::Fio(work), ports);
+    let network = bridged(vec![station; 2], 2, bridge::Mode::StoreAndForward, None);
+    let (report, world) = twice(&config(vec![host], network));
+    assert_eq!(report.hosts[0].latency.count(), 24);
+    assert!(world.retransmitted() < 30, "{}", world.retransmitted());
+    check_errors(&world);
+}
+
 /// Several links of one host, two of them to one station.
 #[test]
 fn links_of_one_station_are_told_apart() {

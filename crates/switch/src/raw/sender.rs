@@ -54,6 +54,11 @@ pub(super) struct Sender {
     /// When the retransmission timeout expires, while frames are in flight.
     timeout: Instant,
     timeouts: u32,
+    /// Timeouts that came too soon since the last round trip measured: each doubles the next ones.
+    too_soon: u32,
+    /// The frame acknowledged last of those retransmitted after a timeout. If its copy arrives as a
+    /// duplicate, the timeout came too soon.
+    resent: Option<Sequence>,
     /// One frame is to be sent regardless of congestion control.
     probe: bool,
     /// When a frame was last newly acknowledged, or none was in flight.
@@ -77,6 +82,8 @@ impl Sender {
             control: Controller::new(settings.congestion, 1),
             timeout: Instant::ZERO,
             timeouts: 0,
+            too_soon: 0,
+            resent: None,
             probe: false,
             progress: Instant::ZERO,
         };
@@ -199,6 +206,9 @@ impl Sender {
             // arrived within the acknowledgement delay.
             (count > 0).then(|| (self.first.plus(count - 1), Duration::ZERO))
         });
+        if newest.is_some_and(|(sequence, _)| self.resent.take_if(|it| *it == sequence).is_some()) {
+            self.too_soon += 1;
+        }
         let round_trip = newest.and_then(|(sequence, waited)| self.measure(now, sequence, waited));
         let mut ack = Acknowledged { bytes: 0, frames: 0, round_trip, window_limited };
         // Retransmitted frames acknowledged: the latest transmission, and count.
@@ -206,8 +216,8 @@ impl Sender {
         for _ in 0..count {
             self.mark_acknowledged(now, 0, &mut ack, &mut resent);
             self.flight.pop_front();
+            self.first = self.first.plus(1);
         }
-        self.first = until;
         if !bitmap.is_empty() {
             for place in 1..self.flight.len().min(Bitmap::BITS + 1) {
                 if bitmap.get(place - 1) {
@@ -255,6 +265,7 @@ impl Sender {
         }
         let sample = now.since(sent.at) - waited;
         self.round_trip.measure(sample);
+        self.too_soon = 0;
         Some((sample, sent.wire))
     }
 
@@ -276,6 +287,9 @@ impl Sender {
             self.arrived = self.arrived.max(sent.transmission);
         } else {
             resent.1 += 1;
+            if self.timeouts > 0 {
+                self.resent = Some(self.first.plus(place));
+            }
             if !self.round_trip.too_soon(now.since(sent.at)) {
                 resent.0 = resent.0.max(sent.transmission);
             }
@@ -306,7 +320,7 @@ impl Sender {
         let measured = self.round_trip.timeout(self.settings.min_timeout);
         let pause = measured
             .map_or(self.settings.initial_timeout, |timeout| timeout + self.settings.ack_delay);
-        let doubled = pause.as_ps().saturating_mul(1 << self.timeouts.min(16));
+        let doubled = pause.as_ps().saturating_mul(1 << (self.timeouts + self.too_soon).min(16));
         // A path with a longer round trip must not time out forever.
         Duration::from_ps(doubled).min(MAX_TIMEOUT.max(pause))
     }

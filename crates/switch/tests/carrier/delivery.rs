@@ -70,6 +70,25 @@ fn sequence_numbers_come_round() {
     assert_eq!(network.ends[0].counters().beyond_window, 0);
 }
 
+/// Short frames make the round trip known as far below that of a long one on a slow line. A frame
+/// that is sent again does not measure it, but its copy arrives as a duplicate: the timeout came
+/// too soon, and the next one is longer.
+#[test]
+fn long_frames_after_short_ones_on_a_slow_line_do_not_time_out_forever() {
+    for congestion in ["none", "swift=400us"] {
+        let mut network = Network::new(settings(congestion, 1), 1);
+        // 100 Mb/s: a long frame takes 123 us of line, a short one 7 us.
+        network.byte = 80_000;
+        for (length, timeouts) in [(32, 0..=0), (1488, 1..=5)] {
+            network.waiting[0].extend(vec![vec![0; length]; 100]);
+            network.run(Duration::from_ms(100));
+            let counters = network.ends[0].counters();
+            assert!(timeouts.contains(&counters.timeouts), "{congestion}: {counters:?}");
+        }
+        assert_eq!(network.delivered[1].len(), 200, "{congestion}");
+    }
+}
+
 #[test]
 fn a_gap_wider_than_the_bitmap_closes() {
     let mut network = Network::new(settings("none", 1024), 5);
