@@ -20,10 +20,6 @@ use clap::{Parser, Subcommand};
 use commands::{bench, demo, device, host, move_to, ping, reproduce, sim, switch, trace};
 use std::process::ExitCode;
 
-/// Payloads and queue entries of TLPs are allocated and freed in every turn of a node.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// A PCIe endpoint, first of all an NVMe drive, on the far side of an Ethernet network.
 #[derive(Parser)]
 #[command(
