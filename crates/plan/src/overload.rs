@@ -35,17 +35,14 @@ struct Offered {
 
 /// Every class that is overloaded, by port.
 pub(super) fn find(network: &NetworkConfig) -> Vec<Overload> {
-    let mut ports: BTreeMap<(bool, usize, usize), (Egress<'_>, Offered)> = BTreeMap::new();
+    let mut ports: BTreeMap<CableEnd, (Egress<'_>, Offered)> = BTreeMap::new();
     for (station, config) in network.stations.iter().enumerate() {
         for (number, traffic) in config.traffic.iter().enumerate() {
             let stream = StreamId { station: station as u16, number: number as u8 };
             for egress in places::route(network, station, traffic.to, traffic.priority) {
-                let key = match egress.place {
-                    CableEnd::Station(station) => (false, station, 0),
-                    CableEnd::Bridge(bridge, port) => (true, bridge, port),
-                };
                 let tagged = config.tagging.is_some();
-                let (_, offered) = ports.entry(key).or_insert((egress.clone(), Offered::default()));
+                let place = ports.entry(egress.place);
+                let (_, offered) = place.or_insert((egress.clone(), Offered::default()));
                 offered.add(&egress, stream, traffic, tagged);
             }
         }

@@ -53,6 +53,9 @@ pub(super) fn read(
     workloads: &[&Workload],
 ) -> Result<Vec<Requirement>, PlanError> {
     let mut all = Vec::new();
+    let mut add = |name: String, subject, bound: Option<Bound>| {
+        all.extend(bound.map(|bound| Requirement { name, subject, bound }));
+    };
     for (number, host) in owners.hosts.iter().enumerate() {
         let deadline = |section: &Section<'_>| -> Result<_, PlanError> {
             let found: Option<Duration> = section.get("deadline");
@@ -61,9 +64,6 @@ pub(super) fn read(
                 return section.fail("deadline", what);
             }
             Ok(found.map(Bound::Deadline))
-        };
-        let mut add = |name: String, subject, bound: Option<Bound>| {
-            all.extend(bound.map(|bound| Requirement { name, subject, bound }));
         };
         add(format!("host {}", host.name), Subject::Host(number), deadline(&host.section)?);
         let drives = host.drives.iter().flat_map(|drive| {
@@ -76,15 +76,9 @@ pub(super) fn read(
         }
     }
     for Stream { name, id, deadline, loss } in streams {
-        let (name, subject) = (format!("stream {name}"), Subject::Stream(*id));
-        all.extend(deadline.map(Bound::Deadline).map(|bound| {
-            let name = name.clone();
-            Requirement { name, subject, bound }
-        }));
-        all.extend(loss.map(Bound::Loss).map(|bound| {
-            let name = format!("{name} loss");
-            Requirement { name, subject, bound }
-        }));
+        let subject = Subject::Stream(*id);
+        add(format!("stream {name}"), subject, deadline.map(Bound::Deadline));
+        add(format!("stream {name} loss"), subject, loss.map(Bound::Loss));
     }
     Ok(all)
 }

@@ -84,7 +84,7 @@ pub fn rows(deadlines: &Deadlines, report: &Report) -> Vec<Row> {
 fn row(requirement: &Requirement, seen: Seen, report: &Report) -> Row {
     let (name, subject) = (requirement.name.clone(), requirement.subject);
     let stream = match subject {
-        Subject::Stream(id) => report.streams.iter().find(|stream| stream.stream == id),
+        Subject::Stream(id) => report.stream(id),
         Subject::Host(_) | Subject::Drive { .. } => None,
     };
     match (requirement.bound, stream) {

@@ -94,7 +94,7 @@ pub struct BridgeConfig {
 }
 
 /// An end of a cable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CableEnd {
     /// A station's interface.
     Station(usize),

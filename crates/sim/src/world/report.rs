@@ -1,5 +1,6 @@
 //! The results of a simulation.
 
+use crate::ethernet::traffic::StreamId;
 use crate::measure::{Breakdown, Latency, Load, QueueStats};
 use crate::network::StreamReport;
 use wire::{Duration, Instant};
@@ -68,6 +69,11 @@ impl HostReport {
 }
 
 impl Report {
+    /// What became of a stream.
+    pub fn stream(&self, id: StreamId) -> Option<&StreamReport> {
+        self.streams.iter().find(|stream| stream.stream == id)
+    }
+
     /// From the beginning of the first workload to the end of the last one.
     pub fn span(&self) -> Duration {
         let began = self.hosts.iter().map(|host| host.began).min();

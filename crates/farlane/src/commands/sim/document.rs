@@ -356,7 +356,7 @@ impl Document {
 
 fn streams(planned: &Planned, report: &Report) -> Vec<Stream> {
     let of = |(name, id): &(String, StreamId)| {
-        let found = report.streams.iter().find(|stream| stream.stream == *id)?;
+        let found = report.stream(*id)?;
         Some(Stream {
             name: name.clone(),
             sent: found.sent,

@@ -33,7 +33,7 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
          on the way at once.",
     );
     page.table(&table(words.streams.iter().filter_map(|(name, id)| {
-        let found = report.streams.iter().find(|stream| stream.stream == *id)?;
+        let found = report.stream(*id)?;
         Some((name.as_str(), found))
     })));
 }
