@@ -15,7 +15,9 @@ pub use config::{
 };
 
 use crate::ethernet::traffic::{Source, StreamId};
-use crate::ethernet::{Bridge, Cable, Frame, FrameStage, Nic, bridge, cable, nic, traffic};
+use crate::ethernet::{
+    Bridge, Cable, Frame, FrameStage, LineEvent, Nic, bridge, cable, nic, traffic,
+};
 use crate::kernel::Component;
 use crate::measure::{Load, Point, Stage};
 use crate::node::{Context, earliest};
@@ -26,6 +28,7 @@ use ends::{ConnectionEnd, Protocol};
 use std::collections::VecDeque;
 pub use streams::StreamReport;
 use streams::Streams;
+use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 use watch::Watch;
 use wire::Instant;
 
@@ -199,12 +202,12 @@ impl Network {
         }
         loop {
             match bridge.poll(now) {
-                bridge::Output::Transmit { port, transmission } => {
-                    if let Some(watch) = &mut self.watch {
+                bridge::Output::Line { port, event } => {
+                    if let (Some(watch), LineEvent::Transmit(_)) = (&mut self.watch, &event) {
                         watch.starts(number, port, bridge.port(port).last_wait());
                     }
                     if let Some((_, to)) = cables[port] {
-                        self.directions[to].carry(now, to, transmission, context);
+                        self.directions[to].carry(now, to, event, context);
                         self.streams.lose(self.directions[to].cable.dropped().take());
                     }
                 }
@@ -218,22 +221,34 @@ impl Network {
 }
 
 impl CableDirection {
-    fn carry(
-        &mut self,
-        now: Instant,
-        number: usize,
-        transmission: crate::ethernet::Transmission,
-        context: &mut Context,
-    ) {
-        let span = transmission.end - transmission.start;
-        self.load.add(span, transmission.frame.line_length());
-        if let Some(observer) = context.observer {
+    fn carry(&mut self, now: Instant, number: usize, event: LineEvent, context: &mut Context) {
+        self.occupy(&event);
+        if let (Some(observer), LineEvent::Transmit(transmission)) =
+            (context.observer.as_mut(), &event)
+        {
             self.observed.clear();
             transmission.frame.capture(&mut self.observed);
             observer.ethernet_frame(now, Point::Wire(number as u16), &self.observed);
         }
-        self.cable.handle(now, cable::Input::Transmission(transmission));
+        self.cable.handle(now, event);
         context.kernel.arm_by_next(self.to, self.cable.next());
+    }
+
+    /// Adds to the load what `event` takes from the line, or gives back.
+    fn occupy(&mut self, event: &LineEvent) {
+        match event {
+            LineEvent::Transmit(sent) => {
+                self.load.add(sent.end - sent.start, sent.frame.line_length());
+            }
+            LineEvent::Suspend(suspend) => {
+                self.load.busy = self.load.busy - (suspend.planned - suspend.end);
+                self.load.bytes += MCRC as u64;
+            }
+            LineEvent::Resume(resume) => {
+                self.load.busy = self.load.busy + (resume.end - resume.start);
+                self.load.bytes += CONTINUATION_PREAMBLE as u64;
+            }
+        }
     }
 }
 
@@ -288,9 +303,9 @@ impl Station {
         let mut moved = false;
         let nic_wake = loop {
             match self.nic.poll(now) {
-                nic::Output::Transmit(transmission) => {
+                nic::Output::Line(event) => {
                     if let Some((_, to)) = self.cables {
-                        directions[to].carry(now, to, transmission, context);
+                        directions[to].carry(now, to, event, context);
                         streams.lose(directions[to].cable.dropped().take());
                     }
                 }
