@@ -1,4 +1,5 @@
-//! Gates and clocks.
+//! Gates, clocks, shapers and preemption.
 
 mod clock;
 mod gates;
+mod preemption;
