@@ -5,6 +5,7 @@ mod cables;
 mod frames;
 mod hosts;
 mod ports;
+mod preemption;
 mod tcp;
 mod world;
 
@@ -15,6 +16,7 @@ use sim::ethernet::{
     Transmission, bridge, cable, frame, nic, port,
 };
 use stats::random::{Probability, Random};
+use tsn::gates::Operation;
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
 

@@ -123,6 +123,19 @@ impl Verification {
         }
     }
 
+    /// Whether it will send packets, now or later, unless the neighbour answers.
+    pub fn is_pending(&self) -> bool {
+        let asks = matches!(self.status, Status::Initial | Status::Verifying);
+        self.is_up && (self.owes_respond || asks)
+    }
+
+    /// Whether a packet is due at `now`.
+    pub fn is_due(&self, now: Instant) -> bool {
+        let waits =
+            self.sent == self.config.attempts || self.until.is_some_and(|until| now < until);
+        self.is_pending() && (self.owes_respond || !waits)
+    }
+
     /// What to do at `now`; an answer goes before a question (figure 99-5).
     pub fn poll(&mut self, now: Instant) -> Output {
         if !self.is_up {

@@ -236,8 +236,10 @@ impl Port {
     /// While a frame or its gap occupies the line: should it be interrupted?
     fn poll_busy(&mut self, now: Instant) -> Output {
         let free_at = self.line.free_at();
-        let at_end =
-            (self.queues.waiting() != 0 || self.line.suspended().is_some()).then_some(free_at);
+        let waits = self.queues.waiting() != 0
+            || self.line.suspended().is_some()
+            || self.verification.as_ref().is_some_and(Verification::is_pending);
+        let at_end = waits.then_some(free_at);
         let Some(preemption) = self.selection.active_preemption(&self.config) else {
             return Output::Timeout(at_end);
         };
