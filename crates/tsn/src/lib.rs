@@ -19,7 +19,7 @@ pub mod preemption;
 pub mod taprio;
 
 pub use clock::{Clock, LocalTime};
-pub use gates::{Entry, GateControlList, GateStates, Gates, ListError, OpenShare};
+pub use gates::{Entry, GateControlList, GateStates, Gates, ListError, OpenShare, Operation};
 
 /// Queues of a port, which is also the number of priorities and the most
 /// traffic classes (IEEE 802.1Q-2022, 8.6.6).

@@ -112,10 +112,8 @@ fn any_gates() -> impl Strategy<Value = Gates> {
     let entries = prop::collection::vec((any::<u8>(), 1u64..40_000), 1..6);
     let clock = (-1_000_000_000i64..1_000_000_000, -200_000i32..200_000);
     (entries, 0u64..1_000_000, clock).prop_map(|(entries, base, (offset, drift))| {
-        let entry = |&(states, ns): &(u8, u64)| Entry {
-            states: GateStates(states),
-            interval: Duration::from_ns(ns),
-        };
+        let entry =
+            |&(states, ns): &(u8, u64)| Entry::set(GateStates(states), Duration::from_ns(ns));
         let entries: Vec<_> = entries.iter().map(entry).collect();
         let list = GateControlList::of_entries(Instant::from_ns(base), &entries).unwrap();
         Gates::new(list, Clock::new(offset, drift).unwrap())

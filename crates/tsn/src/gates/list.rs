@@ -20,13 +20,45 @@ impl GateStates {
     }
 }
 
-/// An entry of a list: SetGateStates, and for how long (IEEE 802.1Q-2022, table 8-7).
+/// What an entry does beside setting the gates (IEEE 802.1Q-2022, table 8-7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Nothing.
+    #[default]
+    SetGateStates,
+    /// It holds preemptable frames back, from here to the next entry that releases them.
+    SetAndHoldMac,
+    /// It releases preemptable frames.
+    SetAndReleaseMac,
+}
+
+impl Operation {
+    /// Its letter in the commands of Linux (tc-taprio(8)).
+    pub const fn letter(self) -> char {
+        match self {
+            Self::SetGateStates => 'S',
+            Self::SetAndHoldMac => 'H',
+            Self::SetAndReleaseMac => 'R',
+        }
+    }
+}
+
+/// An entry of a list: an operation, and for how long (IEEE 802.1Q-2022, table 8-7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
+    /// What it does when it begins.
+    pub operation: Operation,
     /// The gates during the interval.
     pub states: GateStates,
     /// How long; a whole number of nanoseconds, as TimeInterval (12.29.1.2.3).
     pub interval: Duration,
+}
+
+impl Entry {
+    /// An entry that sets the gates and leaves preemption alone.
+    pub const fn set(states: GateStates, interval: Duration) -> Self {
+        Self { operation: Operation::SetGateStates, states, interval }
+    }
 }
 
 /// An error in a list. Entries are counted from 1.
@@ -93,6 +125,7 @@ pub struct GateControlList {
     base: Instant,
     cycle: Duration,
     windows: [Windows; QUEUES],
+    hold: Windows,
 }
 
 impl GateControlList {
@@ -120,8 +153,12 @@ impl GateControlList {
             return Err(ListError::Base { ps: base.as_ps() });
         }
         check_entries(cycle, entries)?;
-        let windows = std::array::from_fn(|queue| Windows::new(queue, base, cycle, entries));
-        Ok(Self { entries: entries.to_vec(), base, cycle, windows })
+        let windows = std::array::from_fn(|queue| {
+            Windows::new(base, cycle, entries, |_, entry| entry.states.is_open(queue))
+        });
+        let held = holds(entries);
+        let hold = Windows::new(base, cycle, entries, |index, _| held[index]);
+        Ok(Self { entries: entries.to_vec(), base, cycle, windows, hold })
     }
 
     /// A list whose cycle is the sum of its intervals.
@@ -155,12 +192,8 @@ impl GateControlList {
     /// # Panics
     /// If a frame and its gap take no time.
     pub fn open_share(&self, queues: GateStates, frame: Duration, gap: Duration) -> OpenShare {
-        let any = |entry: &Entry| Entry {
-            states: GateStates(u8::from(entry.states.0 & queues.0 != 0)),
-            ..*entry
-        };
-        let entries: Vec<Entry> = self.entries.iter().map(any).collect();
-        let windows = Windows::new(0, self.base, self.cycle, &entries);
+        let any = |_, entry: &Entry| entry.states.0 & queues.0 != 0;
+        let windows = Windows::new(self.base, self.cycle, &self.entries, any);
         let cycle = self.cycle.as_ps() as f64;
         if windows.always_open() {
             return OpenShare { time: 1.0, whole_frames: 1.0 };
@@ -175,6 +208,26 @@ impl GateControlList {
     pub(super) fn windows(&self, queue: usize) -> &Windows {
         &self.windows[queue]
     }
+
+    /// When preemptable frames are held.
+    pub(super) fn hold(&self) -> &Windows {
+        &self.hold
+    }
+}
+
+/// Whether preemptable frames are held during each entry. The first ones continue what the last
+/// operation of the cycle before began.
+fn holds(entries: &[Entry]) -> Vec<bool> {
+    let sets = |entry: &Entry| match entry.operation {
+        Operation::SetGateStates => None,
+        operation => Some(operation == Operation::SetAndHoldMac),
+    };
+    let mut held = entries.iter().rev().find_map(sets).unwrap_or(false);
+    let next = |entry| {
+        held = sets(entry).unwrap_or(held);
+        held
+    };
+    entries.iter().map(next).collect()
 }
 
 fn check_intervals(entries: &[Entry]) -> Result<(), ListError> {

@@ -8,7 +8,7 @@
 mod list;
 mod windows;
 
-pub use list::{Entry, GateControlList, GateStates, ListError, OpenShare};
+pub use list::{Entry, GateControlList, GateStates, ListError, OpenShare, Operation};
 use wire::{Duration, Instant};
 
 use crate::{Clock, LocalTime};

@@ -1,4 +1,4 @@
-//! The open windows of one queue within a cycle.
+//! The open windows of one queue within a cycle, or the spans of a hold.
 
 use wire::{Duration, Instant};
 
@@ -17,7 +17,13 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub fn new(queue: usize, base: Instant, cycle: Duration, entries: &[Entry]) -> Self {
+    /// The windows of the entries for which `is_open`, of which it gets the number from zero.
+    pub fn new(
+        base: Instant,
+        cycle: Duration,
+        entries: &[Entry],
+        is_open: impl Fn(usize, &Entry) -> bool,
+    ) -> Self {
         let cycle = cycle.as_ps() as i64;
         // Only its offset within a cycle matters.
         let base = (base.as_ps() % cycle as u64) as i64;
@@ -28,7 +34,7 @@ impl Windows {
             if index + 1 == entries.len() {
                 end = cycle;
             }
-            if entry.states.is_open(queue) {
+            if is_open(index, entry) {
                 match open.last_mut() {
                     Some(last) if last.1 == start => last.1 = end,
                     _ => open.push((start, end)),

@@ -67,10 +67,7 @@ pub const PRIORITY: u8 = 3;
 
 fn gates(open: Duration, cycle: Duration) -> Gates {
     let ours = GateStates(1 << PRIORITY);
-    let entries = [
-        Entry { states: ours, interval: open },
-        Entry { states: GateStates(!ours.0), interval: cycle - open },
-    ];
+    let entries = [Entry::set(ours, open), Entry::set(GateStates(!ours.0), cycle - open)];
     let list = GateControlList::of_entries(Instant::ZERO, &entries).unwrap();
     Gates::new(list, Clock::default())
 }
