@@ -1,6 +1,7 @@
 //! The network between nodes: stations (a TCP host with its interface),
 //! bridges, cables, background traffic.
 
+mod check;
 mod config;
 mod ends;
 mod power;
@@ -88,7 +89,7 @@ impl Network {
         stations: Vec<Component>,
         bridges: &[Component],
     ) -> Result<Self, String> {
-        config::check(config)?;
+        check::network(config)?;
         let directions = config::directions(config, &stations, bridges);
         let ends = |place: CableEnd| {
             config.cables.iter().enumerate().find_map(|(number, cable)| {

@@ -2,7 +2,7 @@
 
 use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
-use tsn::{Cqf, Gates, QUEUES};
+use tsn::{Clock, Cqf, Gates, QUEUES};
 use wire::{Duration, Instant};
 
 use super::super::Rate;
@@ -141,7 +141,7 @@ pub struct Config {
     pub classes: [Class; QUEUES],
     /// The queue of each priority code point; a frame without tag has 0.
     pub queue_of_priority: [u8; QUEUES],
-    /// Pairs of classes with cyclic queuing and forwarding.
+    /// Pairs of classes with cyclic queuing and forwarding; see [`Self::with_cqf`].
     pub cqf: Vec<Cqf>,
     /// Frame preemption, if the port supports it.
     pub preemption: Option<Preemption>,
@@ -166,6 +166,14 @@ impl Config {
             rate_steps: Vec::new(),
             merge: 0,
         }
+    }
+
+    /// The same with cyclic queuing and forwarding for a pair of classes, whose gates take turns.
+    #[must_use]
+    pub fn with_cqf(mut self, pair: Cqf, clock: Clock) -> Self {
+        self.gates = Some(pair.gates(self.gates.unwrap_or_else(|| Gates::open(clock))));
+        self.cqf.push(pair);
+        self
     }
 
     /// The same with another depth of all queues.

@@ -84,12 +84,8 @@ impl Port {
     ///
     /// # Panics
     /// If the configuration names a queue that does not exist.
-    pub fn new(mut config: Config) -> Self {
+    pub fn new(config: Config) -> Self {
         assert!(config.queue_of_priority.iter().all(|&queue| usize::from(queue) < QUEUES));
-        for pair in &config.cqf {
-            let gates = config.gates.take().unwrap_or_else(|| tsn::Gates::open(Default::default()));
-            config.gates = Some(pair.gates(gates));
-        }
         Self {
             selection: Selection::new(&config),
             line: Line::new(config.rate),
