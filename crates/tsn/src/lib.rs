@@ -5,6 +5,8 @@
 //!   frame, the longest time a queue stays closed.
 //! - [`clock`]: a node's clock, with offset and drift against true time.
 //! - [`credit`]: the credit-based shaper (IEEE 802.1Q-2022, 8.6.8.2, annex L; formerly 802.1Qav).
+//! - [`ats`]: asynchronous traffic shaping (8.6.11; formerly 802.1Qcr).
+//! - [`ets`]: enhanced transmission selection, by weights (8.6.8.3).
 //! - [`preemption`]: where a frame may be cut, mPackets, verification (IEEE 802.1Q-2022, 6.7.2;
 //!   IEEE 802.3-2022, clause 99).
 //! - [`taprio`]: a list as a command for Linux.
@@ -14,8 +16,10 @@
 //! Not implemented: cyclic shapers (802.1Qch), replication (CB), the clock servo of 802.1AS, the change
 //! from one list to the next at run time and the cycle extension that it needs.
 
+pub mod ats;
 pub mod clock;
 pub mod credit;
+pub mod ets;
 pub mod gates;
 pub mod preemption;
 pub mod taprio;
