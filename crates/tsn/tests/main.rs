@@ -1,4 +1,5 @@
 //! Gates and clocks.
 
 mod clock;
+mod cqf;
 mod gates;
