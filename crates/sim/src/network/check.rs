@@ -3,9 +3,7 @@
 use super::config::{CableEnd, MAX_STREAMS, NetworkConfig};
 use crate::ensure;
 use crate::ethernet::port::{Algorithm, Config};
-use tsn::QUEUES;
 use tsn::credit::Slopes;
-use tsn::ets::Ets;
 use tsn::preemption::verification;
 use wire::Instant;
 
@@ -51,13 +49,7 @@ pub(super) fn network(config: &NetworkConfig) -> Result<(), String> {
 
 /// Checks a port; `partner`: whether the port at the other end of its cable takes fragments.
 fn port(port: &Config, partner: bool) -> Result<(), String> {
-    let weights = port.classes.each_ref().map(|class| match class.algorithm {
-        Algorithm::Ets { weight } => Some(weight),
-        _ => None,
-    });
-    if weights != [None; QUEUES] {
-        Ets::new(weights).map_err(|error| error.to_string())?;
-    }
+    port.ets().map_err(|error| error.to_string())?;
     let rate = port.rate.bits_per_second();
     let mut reserved = 0;
     for (number, class) in port.classes.iter().enumerate() {
@@ -77,6 +69,9 @@ fn port(port: &Config, partner: bool) -> Result<(), String> {
         }
     }
     ensure(reserved <= rate, "the idle slopes of its classes are above its rate".to_owned())?;
+    for pair in &port.cqf {
+        pair.check().map_err(|error| error.to_string())?;
+    }
     let mut pairs = port.cqf.iter().flat_map(|pair| pair.classes).collect::<Vec<_>>();
     let classes = pairs.len();
     pairs.sort_unstable();
@@ -99,8 +94,7 @@ fn credit(port: &Config, class: usize, idle_slope: u64) -> Result<(), String> {
     let mut list = Some(Instant::ZERO);
     while let Some(from) = list {
         let (open, cycle) = gates.open_share_of(class, from);
-        let what = "its gate is open for less than its idle slope needs".to_owned();
-        ensure(slopes.scaled(open, cycle).is_some(), at(what))?;
+        slopes.scaled(open, cycle).map_err(|error| at(error.to_string()))?;
         list = gates.next_list(from);
     }
     Ok(())

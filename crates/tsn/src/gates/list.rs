@@ -67,9 +67,14 @@ pub enum ListError {
     /// The list has no entries.
     #[error("a gate control list needs at least one entry")]
     NoEntries,
-    /// More than [`GateControlList::MAX_ENTRIES`].
-    #[error("{0} entries, at most {max} are possible", max = GateControlList::MAX_ENTRIES)]
-    TooManyEntries(usize),
+    /// More than [`GateControlList::MAX_ENTRIES`], or than hardware has.
+    #[error("{entries} entries, at most {max} are possible")]
+    TooManyEntries {
+        /// How many.
+        entries: usize,
+        /// How many are possible.
+        max: usize,
+    },
     /// An interval of zero.
     #[error("entry {0}: the interval is zero")]
     EmptyInterval(usize),
@@ -100,6 +105,16 @@ pub enum ListError {
     Cycle {
         /// The cycle time.
         ps: u64,
+    },
+    /// A time that hardware cannot keep.
+    #[error("{what} of {ps} ps is no multiple of {grain_ps} ps")]
+    Grain {
+        /// Which time: of which entry, the cycle time or the base time.
+        what: String,
+        /// The time.
+        ps: u64,
+        /// The hardware's grain.
+        grain_ps: u64,
     },
     /// The base time is no whole number of nanoseconds.
     #[error("base time of {ps} ps is no whole number of nanoseconds")]
@@ -144,7 +159,10 @@ impl GateControlList {
             return Err(ListError::NoEntries);
         }
         if entries.len() > Self::MAX_ENTRIES {
-            return Err(ListError::TooManyEntries(entries.len()));
+            return Err(ListError::TooManyEntries {
+                entries: entries.len(),
+                max: Self::MAX_ENTRIES,
+            });
         }
         if !whole(cycle) || cycle == Duration::ZERO || cycle > Self::MAX_CYCLE {
             return Err(ListError::Cycle { ps: cycle.as_ps() });
@@ -209,6 +227,11 @@ impl GateControlList {
         &self.windows[queue]
     }
 
+    /// The last operation of a cycle that concerns preemption, if any.
+    pub(super) fn last_operation(&self) -> Operation {
+        last_operation(&self.entries)
+    }
+
     /// When preemptable frames are held.
     pub(super) fn hold(&self) -> &Windows {
         &self.hold
@@ -218,16 +241,19 @@ impl GateControlList {
 /// Whether preemptable frames are held during each entry. The first ones continue what the last
 /// operation of the cycle before began.
 fn holds(entries: &[Entry]) -> Vec<bool> {
-    let sets = |entry: &Entry| match entry.operation {
-        Operation::SetGateStates => None,
-        operation => Some(operation == Operation::SetAndHoldMac),
-    };
-    let mut held = entries.iter().rev().find_map(sets).unwrap_or(false);
-    let next = |entry| {
-        held = sets(entry).unwrap_or(held);
-        held
+    let mut operation = last_operation(entries);
+    let next = |entry: &Entry| {
+        if entry.operation != Operation::SetGateStates {
+            operation = entry.operation;
+        }
+        operation == Operation::SetAndHoldMac
     };
     entries.iter().map(next).collect()
+}
+
+fn last_operation(entries: &[Entry]) -> Operation {
+    let mut operations = entries.iter().rev().map(|entry| entry.operation);
+    operations.find(|operation| *operation != Operation::SetGateStates).unwrap_or_default()
 }
 
 fn check_intervals(entries: &[Entry]) -> Result<(), ListError> {

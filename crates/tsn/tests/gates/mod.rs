@@ -1,5 +1,9 @@
 //! Gate control lists against a reference that steps through nanoseconds.
 
+mod golden;
+mod model;
+mod queries;
+
 use proptest::prelude::*;
 use tsn::{
     Clock, Entry, GateControlList, GateStates, Gates, ListError, LocalTime, Operation, taprio,

@@ -96,7 +96,7 @@ fn committed(shaper: &Ats, flow: Flow) -> Committed {
 }
 
 fn scheduler(committed: Committed) -> ats::Scheduler {
-    ats::Scheduler::new(committed.rate, committed.burst)
+    ats::Scheduler::new(committed.rate, committed.burst).expect("checked before")
 }
 
 /// The class that is filled at `received`, where `class` belongs to a pair with cyclic queuing and

@@ -1,12 +1,18 @@
 //! The parameters of a port.
 
+use tsn::ets::{Ets, EtsError};
 use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
 use tsn::{Clock, Cqf, Gates, QUEUES};
 use wire::{Duration, Instant};
 
 use super::super::Rate;
+use super::super::frame::{FCS, GAP, HEADER, PREAMBLE, TAG};
 use super::super::traffic::StreamId;
+
+/// What the longest frame with a payload of 1500 bytes takes from the line (IEEE 802.3-2022,
+/// 3.2.7).
+const LARGEST: usize = PREAMBLE + HEADER + TAG + 1500 + FCS + GAP;
 
 /// How a port decides whether a frame still fits into an open window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -165,6 +171,21 @@ impl Config {
             preemption: None,
             rate_steps: Vec::new(),
             merge: 0,
+        }
+    }
+
+    /// The selection among the classes with weights, if there are some.
+    ///
+    /// # Errors
+    /// If the weights are not 100 % together, or one is zero.
+    pub(crate) fn ets(&self) -> Result<Option<Ets>, EtsError> {
+        let weights = self.classes.each_ref().map(|class| match class.algorithm {
+            Algorithm::Ets { weight } => Some(weight),
+            _ => None,
+        });
+        match weights {
+            [None, None, None, None, None, None, None, None] => Ok(None),
+            _ => Ets::new(weights, LARGEST).map(Some),
         }
     }
 

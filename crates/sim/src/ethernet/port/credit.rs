@@ -139,8 +139,8 @@ impl ClassCredit {
         self.credit.bits()
     }
 
-    /// The lowest and highest credit so far, bits.
-    pub fn extremes(&self) -> (f64, f64) {
-        self.credit.extremes()
+    /// The lowest and highest credit so far, in picobits.
+    pub fn extremes(&self) -> [i128; 2] {
+        [self.credit.lowest(), self.credit.highest()]
     }
 }

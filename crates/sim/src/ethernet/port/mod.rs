@@ -153,8 +153,8 @@ impl Port {
         &mut self.dropped
     }
 
-    /// The lowest and the highest credit of a class so far, bits; `None` without credit.
-    pub fn credit_extremes(&self, class: usize) -> Option<(f64, f64)> {
+    /// The lowest and the highest credit of a class so far, in picobits; `None` without credit.
+    pub fn credit_extremes(&self, class: usize) -> Option<[i128; 2]> {
         self.selection.credit_extremes(class)
     }
 

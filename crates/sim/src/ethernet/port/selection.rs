@@ -43,10 +43,6 @@ pub(super) fn gate_permits(
 
 impl Selection {
     pub fn new(config: &Config) -> Self {
-        let weights = std::array::from_fn(|class| match config.classes[class].algorithm {
-            Algorithm::Ets { weight } => Some(weight),
-            _ => None,
-        });
         let shapes = config
             .classes
             .iter()
@@ -54,8 +50,7 @@ impl Selection {
         Self {
             shapes,
             credits: ClassCredit::of(config),
-            ets: (weights != [None; QUEUES])
-                .then(|| Ets::new(weights).expect("weights were checked before")),
+            ets: config.ets().expect("checked before"),
             shaped: [None; QUEUES],
             preempts: config.preemption.is_some_and(|preemption| !preemption.verify.enabled),
         }
@@ -160,7 +155,7 @@ impl Selection {
         self.credits[class].as_ref().map(ClassCredit::bits)
     }
 
-    pub fn credit_extremes(&self, class: usize) -> Option<(f64, f64)> {
+    pub fn credit_extremes(&self, class: usize) -> Option<[i128; 2]> {
         self.credits[class].as_ref().map(ClassCredit::extremes)
     }
 }
