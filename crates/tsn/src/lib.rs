@@ -11,7 +11,7 @@
 //!   IEEE 802.3-2022, clause 99).
 //! - [`taprio`]: a list as a command for Linux.
 //!
-//! All of it is arithmetic on values, without waiting or state.
+//! All of it is arithmetic and state machines without I/O: time is an argument.
 //!
 //! Not implemented: cyclic shapers (802.1Qch), replication (CB), the clock servo of 802.1AS, the change
 //! from one list to the next at run time and the cycle extension that it needs.
