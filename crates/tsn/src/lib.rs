@@ -13,8 +13,8 @@
 //!
 //! All of it is arithmetic and state machines without I/O: time is an argument.
 //!
-//! Not implemented: cyclic shapers (802.1Qch), replication (CB), the clock servo of 802.1AS, the change
-//! from one list to the next at run time and the cycle extension that it needs.
+//! Not implemented: cyclic shapers (802.1Qch), replication (CB), the clock servo of 802.1AS, the
+//! change from one list to the next at run time and the cycle extension that it needs.
 
 pub mod ats;
 pub mod clock;
