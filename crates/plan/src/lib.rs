@@ -11,6 +11,7 @@ mod keys;
 mod network;
 mod overload;
 mod owners;
+mod phases;
 #[cfg(test)]
 mod ranges;
 mod recording;
@@ -25,6 +26,7 @@ mod value;
 mod workload;
 
 pub use overload::Overload;
+pub use phases::{Shift, Trial};
 pub use recording::Recording;
 pub use requirements::{Bound, Requirement, Subject};
 pub use value::{Origin, PlanError};
@@ -118,12 +120,7 @@ impl Plan {
     pub fn build(&self) -> Result<Planned, PlanError> {
         allowed::check(ROOT, &self.value)?;
         let root = &Section::root(&self.value);
-        let defaults = &Defaults {
-            pcie: root.table("pcie"),
-            link: root.table("link"),
-            host: root.table("host"),
-            drive: root.table("drive"),
-        };
+        let defaults = &Defaults::read(root);
         let (limits, record) = (root.table("limits"), root.table("record"));
         let owners = &owners::Owners::new(root, defaults)?;
         owners.check(root, defaults)?;

@@ -133,8 +133,27 @@ impl Row {
 
 /// The rows as a table: requirement, limit, largest observed value, margin, count.
 pub fn table(rows: &[Row]) -> Table {
+    Table::of(&COLUMNS, rows)
+}
+
+/// The rows of several trials, each with the trial's number.
+pub fn table_of_trials<'a>(rows: impl Iterator<Item = (&'a Row, usize)>) -> Table {
+    /// The verdict is last.
+    const AT: usize = COLUMNS.len() - 1;
+    let mut heads = COLUMNS.map(|(name, align, _)| (name, align)).to_vec();
+    heads.insert(AT, ("trial", Align::Right));
+    let mut table = Table::new(&heads);
+    for (row, trial) in rows {
+        let mut cells: Vec<_> = COLUMNS.iter().map(|(.., text)| text(row)).collect();
+        cells.insert(AT, trial.to_string());
+        table.row(cells);
+    }
+    table
+}
+
+const COLUMNS: [Column<Row>; 7] = {
     use Align::{Left, Right};
-    const COLUMNS: [Column<Row>; 7] = [
+    [
         ("requirement", Left, |row| row.name.clone()),
         ("at most", Right, |row| row.limit.clone()),
         ("largest observed", Right, |row| match (row.limit_ns, row.worst_ns) {
@@ -148,6 +167,5 @@ pub fn table(rows: &[Row]) -> Table {
         ("of", Right, |row| row.count.to_string()),
         ("late or lost", Right, |row| row.late.to_string()),
         ("", Left, |row| row.verdict().to_owned()),
-    ];
-    Table::of(&COLUMNS, rows)
-}
+    ]
+};

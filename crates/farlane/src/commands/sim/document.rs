@@ -1,6 +1,7 @@
 //! The document of `--json`, from which the tables are printed as well.
 
 use super::super::rounded;
+use super::phases::Phases;
 use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns};
 use plan::simulate::limits::{self, Assumptions};
 use plan::simulate::requirements;
@@ -45,6 +46,9 @@ pub struct Document {
     /// The same as a table.
     #[serde(skip)]
     pub limits_text: String,
+    /// Other phases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phases: Option<Phases>,
     /// Further seeds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Run>,
@@ -330,14 +334,16 @@ impl Document {
             tunnels: tunnels.collect(),
             limits: limits.iter().map(limits::Document::from).collect(),
             limits_text: planned.link_name(&limits::text(limits)),
+            phases: None,
             runs: Vec::new(),
         }
     }
 
-    /// Whether all requirements are met, in this run and in further ones.
+    /// Whether all requirements are met, in this run, in further ones and in other phases.
     pub fn meets_requirements(&self) -> bool {
         let further = self.runs.iter().flat_map(|run| &run.requirements);
         self.requirements.iter().chain(further).all(|row| row.holds)
+            && self.phases.as_ref().is_none_or(Phases::meets_requirements)
     }
 
     /// The same as one of several runs.

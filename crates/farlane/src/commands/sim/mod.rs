@@ -1,6 +1,7 @@
 //! `farlane sim`: a plan run in virtual time.
 
 mod document;
+mod phases;
 mod pool;
 mod print;
 mod simulate;
@@ -52,6 +53,11 @@ pub struct Args {
     /// Simulations, each with the next seed, instead of the plan's number
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     runs: Option<u64>,
+    /// Try N phases: the plan as it is written, and others that shift starts of hosts and
+    /// periodic streams and the clocks of gates; what was largest, and in which trial
+    #[arg(long, value_name = "N", conflicts_with_all = ["sweep", "runs"],
+          value_parser = clap::value_parser!(u64).range(2..=10_000))]
+    phases: Option<u64>,
     /// Set a key of the plan, by its dotted path
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -96,7 +102,11 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
     };
     let set = args.set.iter().map(|text| format!("\n# --set {text}"));
     let text = set.fold(plan.text.to_string(), |text, set| text + &set);
-    let requested = RunOptions { requested, assumed, text };
+    let requested = RunOptions { requested, assumed, text, phases: None };
+    if let Some(count) = args.phases {
+        let document = phases::run(args, &plan, count, requested)?;
+        return Ok(shown(args, &document));
+    }
     let plans = seeds(args, &planned);
     let mut documents = match pool::run_all(&name, &plans, Some(&requested)) {
         Ok(documents) => documents,
@@ -112,12 +122,17 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
     };
     let mut document = documents.remove(0);
     document.runs = documents.iter().map(Document::as_run).collect();
+    Ok(shown(args, &document))
+}
+
+/// Prints a document; yields whether all requirements are met.
+fn shown(args: &Args, document: &Document) -> bool {
     if args.json {
-        println!("{}", json(&document));
+        println!("{}", json(document));
     } else {
-        print!("{}", print::text(&document));
+        print!("{}", print::text(document));
     }
-    Ok(document.meets_requirements())
+    document.meets_requirements()
 }
 
 fn range(text: &str) -> Result<CompletionTimeout, String> {

@@ -33,6 +33,23 @@ pub struct PageLabels<'a> {
     pub streams: &'a [(String, StreamId)],
     /// What is overloaded: a sentence each.
     pub overloads: &'a [String],
+    /// What other phases showed, if they were tried.
+    pub phases: Option<&'a PagePhases>,
+}
+
+/// What trials of other phases showed.
+#[derive(Clone, Debug)]
+pub struct PagePhases {
+    /// How many there were.
+    pub text: String,
+    /// The largest latencies.
+    pub latencies: Table,
+    /// The requirements, each in its worst trial.
+    pub requirements: Option<Table>,
+    /// A line for each trial: how to repeat it.
+    pub trials: String,
+    /// Whether all requirements are met in all trials.
+    pub met: bool,
 }
 
 /// The simulation that a page shows.
@@ -63,6 +80,7 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
     let mut page = Page::new(&format!("Simulation of {}", subject.words.title));
     overview::tiles(&mut page, subject);
     streams::requirements(&mut page, subject);
+    streams::phases(&mut page, subject);
     page.section("Topology");
     page.wide("", "", &topology::svg(subject.config, subject.words.named));
     latency::sections(&mut page, subject);

@@ -21,6 +21,19 @@ pub(super) fn requirements(page: &mut Page, subject: &Subject<'_>) {
     page.table(&requirements::table(subject.requirements));
 }
 
+/// The largest values of other phases.
+pub(super) fn phases(page: &mut Page, subject: &Subject<'_>) {
+    let Some(phases) = subject.words.phases else { return };
+    page.section("Phases");
+    if !phases.met {
+        page.warning("A requirement is missed in one of the tried phases.");
+    }
+    page.text(&phases.text);
+    page.table(&phases.latencies);
+    phases.requirements.iter().for_each(|table| page.table(table));
+    page.preformatted(&phases.trials);
+}
+
 /// What became of each stream.
 pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     let Subject { report, words, .. } = subject;

@@ -20,6 +20,7 @@ fn written(config: &Config, path: &Path) -> (Report, String) {
         recorded: &[],
         streams: &[],
         overloads: &[],
+        phases: None,
     };
     written_as(config, path, &words)
 }
@@ -105,6 +106,7 @@ fn the_port_that_starves_is_the_first() {
         recorded: &[],
         streams: &[],
         overloads: &[],
+        phases: None,
     };
     let (report, html) = written_as(&planned.config, &folder.path().join("r.html"), &words);
     let section = html.split("<h2>Gates</h2>").nth(1).unwrap().split("<h2>").next().unwrap();
@@ -220,6 +222,7 @@ fn pages_of_plans_can_be_looked_at() {
             recorded: &[],
             streams: &[],
             overloads: &[],
+            phases: None,
         };
         let (_, html) = written_as(&planned.config, &path, &words);
         for words in ["worst of all", "class=\"plot own\"", "The worst"] {
