@@ -15,6 +15,7 @@ mod phases;
 #[cfg(test)]
 mod ranges;
 mod recording;
+mod remarks;
 mod requirements;
 mod schedule;
 mod section;
@@ -28,6 +29,7 @@ mod workload;
 pub use overload::Overload;
 pub use phases::{Shift, Trial};
 pub use recording::Recording;
+pub use remarks::Remark;
 pub use requirements::{Bound, Requirement, Subject};
 pub use value::{Origin, PlanError};
 
@@ -73,6 +75,8 @@ pub struct Planned {
     pub requirements: Vec<Requirement>,
     /// Where streams offer more than gates and lines let through.
     pub overloads: Vec<Overload>,
+    /// Which periods do not divide one another.
+    pub remarks: Vec<Remark>,
     /// What each host replays, if it does.
     pub recordings: Vec<Option<Arc<Recording>>>,
     /// What is to be kept of the first run.
@@ -156,6 +160,7 @@ impl Plan {
             streams: network.streams.iter().map(|of| (of.name.clone(), of.id)).collect(),
             requirements,
             overloads,
+            remarks: Vec::new(),
             recordings,
             record: OutputFiles {
                 trace: record.path("trace"),
@@ -164,6 +169,7 @@ impl Plan {
             },
             runs: root.get("runs").unwrap_or(1),
         };
+        let planned = Planned { remarks: remarks::find(&planned), ..planned };
         Ok(planned.with_seed(seed))
     }
 }

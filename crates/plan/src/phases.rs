@@ -200,12 +200,9 @@ fn hosts(
 }
 
 /// The time after which a host does the same again, if its workload says so.
-pub(super) fn period(workload: &Workload) -> Option<Duration> {
+fn period(workload: &Workload) -> Option<Duration> {
     let period = match workload {
-        Workload::Fio(fio) => {
-            let ps = fio.rate.map(|rate| fio.bs as u128 * 1_000_000_000_000 / u128::from(rate));
-            fio.thinktime.max(Duration::from_ps(ps.unwrap_or(0) as u64))
-        }
+        Workload::Fio(fio) => fio.thinktime.max(fio.interval().unwrap_or_default()),
         Workload::ConfigReads { gap, .. } => *gap,
         Workload::Dd { .. } | Workload::Replay(_) | Workload::Idle => return None,
     };

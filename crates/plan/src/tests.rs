@@ -8,7 +8,7 @@ use wire::Duration;
 
 const READS: &str = "[workload]\nconfigreads = 5\n";
 
-fn built(text: &str) -> Planned {
+pub fn built(text: &str) -> Planned {
     let plan = Plan::parse("p.toml", text).unwrap_or_else(|error| panic!("{error}"));
     plan.build().unwrap_or_else(|error| panic!("{error}"))
 }

@@ -203,9 +203,8 @@ impl Jobs {
             let at = job.next_issue;
             return self.agenda.schedule(at, Action::Issue { job: number, slot });
         }
-        if let Some(rate) = self.fio.rate {
-            let ps = self.fio.bs as u128 * 1_000_000_000_000 / u128::from(rate.max(1));
-            job.next_issue = job.next_issue.max(now) + Duration::from_ps(ps as u64);
+        if let Some(interval) = self.fio.interval() {
+            job.next_issue = job.next_issue.max(now) + interval;
         }
         job.choose(&self.fio, slot, now);
         let at = occupy(&mut job.cpu, now, self.config.submit);

@@ -110,6 +110,12 @@ impl Fio {
         self.iodepth * parts.max(1)
     }
 
+    /// From one transfer of a job to the next, if its rate is limited.
+    pub fn interval(&self) -> Option<Duration> {
+        let ps = |rate: u64| self.bs as u128 * 1_000_000_000_000 / u128::from(rate.max(1));
+        self.rate.map(|rate| Duration::from_ps(ps(rate) as u64))
+    }
+
     /// `rw` with blocks of `bs` bytes, `iodepth` of them, one job, 1 MiB.
     pub fn new(rw: Rw, bs: usize, iodepth: usize) -> Self {
         Self {

@@ -2,7 +2,7 @@
 
 use super::super::rounded;
 use super::phases::Phases;
-use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns};
+use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns, remarks};
 use plan::simulate::limits::{self, Assumptions};
 use plan::simulate::requirements;
 use plan::{Planned, Recording};
@@ -36,6 +36,9 @@ pub struct Document {
     /// Classes to which streams offer more than a port lets through.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overloads: Vec<Overload>,
+    /// What is remarkable, and what it means for this run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     pub requirements: Vec<requirements::Row>,
     pub segments: Option<Segments>,
     pub links: Vec<Link>,
@@ -328,6 +331,7 @@ impl Document {
             hosts,
             streams: streams(planned, report),
             overloads: overloads(planned),
+            remarks: remarks(planned, report),
             requirements: requirements.clone(),
             segments: segments(commands),
             links: links.collect(),

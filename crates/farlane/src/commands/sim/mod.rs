@@ -7,7 +7,7 @@ mod print;
 mod simulate;
 mod sweep;
 
-use super::{Failure, Outcome, json};
+use super::{Failure, json};
 use crate::output::{assign_stdout, file_only};
 use document::{Document, FailedRun};
 use plan::simulate::OutputFiles;
@@ -70,8 +70,8 @@ pub struct Args {
     html: Option<Target>,
 }
 
-/// Runs the command; yields whether the plan's requirements are met. A sweep tries what may
-/// miss them, so they do not count there.
+/// Runs the command; yields whether the plan's requirements are met, in every run, trial and
+/// combination.
 pub fn run(args: &Args) -> Result<bool, Failure> {
     let outputs = [
         ("--pcapng", args.pcapng.as_ref()),
@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
         plan = plan.with(key, value, "--set").map_err(|error| Failure(error.to_string()))?;
     }
     if !args.sweep.is_empty() {
-        return sweep::run(args, &plan).map(|()| true);
+        return sweep::run(args, &plan);
     }
     let planned = built(args, &plan)?;
     let name = args.plan.display().to_string();
@@ -141,11 +141,14 @@ fn range(text: &str) -> Result<CompletionTimeout, String> {
     CompletionTimeout::named(text).ok_or_else(unknown)
 }
 
-/// Warns of overloaded classes and of limits that closed gates exceed, before the simulation
+/// Warns of overloaded classes, of periods that do not divide one another, and of limits that closed gates exceed, before the simulation
 /// runs.
 fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
     for sentence in planned.overload_sentences() {
         eprintln!("farlane: {name}: {}", crate::output::red(&sentence));
+    }
+    for remark in &planned.remarks {
+        eprintln!("farlane: {name}: {}", crate::output::yellow(&remark.sentence()));
     }
     for row in limits::flagged(&limits::planned_rows(&planned.config, assumed)) {
         eprintln!("farlane: {name}: {}", planned.link_name(&row.sentence()));

@@ -31,6 +31,9 @@ pub fn text(document: &Document) -> String {
         Some(phases) => phases.text(),
         None => requirements(document),
     };
+    for remark in &document.remarks {
+        out += &format!("Remark: {remark}\n\n");
+    }
     out += &latencies(document);
     for host in &document.hosts {
         if host.bytes > 0 {

@@ -160,6 +160,11 @@ pub struct Results {
     pub requirements: Vec<requirements::Row>,
 }
 
+/// What the plan's remarks say of a run.
+pub fn remarks(plan: &Planned, report: &Report) -> Vec<String> {
+    plan.remarks.iter().map(|remark| remark.after(report.time)).collect()
+}
+
 /// Runs a simulation and collects the durations of its commands; limits only if
 /// something is `requested`.
 pub fn simulate_plan(
@@ -197,6 +202,7 @@ pub fn simulate_plan(
                     recorded: &recorded,
                     streams: &plan.streams,
                     overloads: &plan.overload_sentences(),
+                    remarks: &remarks(plan, report),
                     phases: options.phases.as_ref(),
                 };
                 outputs.report(config, report, &limits, &requirements(report), &words)?;

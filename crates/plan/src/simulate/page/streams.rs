@@ -10,6 +10,9 @@ pub(super) fn requirements(page: &mut Page, subject: &Subject<'_>) {
     for sentence in subject.words.overloads {
         page.warning(sentence);
     }
+    for sentence in subject.words.remarks {
+        page.text(&format!("Remark: {sentence}."));
+    }
     if subject.requirements.is_empty() {
         return;
     }
