@@ -83,15 +83,17 @@ const LIMITS: Table = &[&[key("events", Number(1, i64::MAX as u64)), key("time",
 
 const RECORD: Table = &[&[key("trace", File), key("pcapng", File), key("report", File)]];
 
-const WORKLOAD: Table = &[RW, BS, DEPTH, JOBS, DD, COUNT, READS, REPLAY];
+const WORKLOAD: Table = &[START, RW, BS, DEPTH, JOBS, DD, COUNT, READS, REPLAY];
 
 /// What hosts can do, by the key that says so, each with the keys it takes.
 pub const WORKLOADS: [(&str, Table); 4] = [
-    ("rw", &[RW, BS, DEPTH, JOBS]),
-    ("dd", &[DD, BS, COUNT]),
-    ("configreads", &[READS]),
-    ("replay", &[REPLAY, DEPTH]),
+    ("rw", &[RW, BS, DEPTH, JOBS, START]),
+    ("dd", &[DD, BS, COUNT, START]),
+    ("configreads", &[READS, START]),
+    ("replay", &[REPLAY, DEPTH, START]),
 ];
+
+const START: &[Key] = &[key("startdelay", Time(LONG))];
 
 const RW: &[Key] = &[
     key("rw", Word(&["read", "write", "randread", "randwrite", "randrw", "rw"])),
@@ -110,6 +112,8 @@ const JOBS: &[Key] = &[
     key("size", SIZE),
     key("runtime", Time(SPAN)),
     key("rate", Rate(1, MOST_RATE)),
+    key("thinktime", Time(LONG)),
+    key("thinktime_blocks", Number(1, 1 << 32)),
     key("stripe", Bytes(0, 1 << 30)),
     key("nsid", Number(1, MOST_NAMESPACES)),
 ];
