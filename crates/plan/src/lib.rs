@@ -19,6 +19,7 @@ mod remarks;
 mod requirements;
 mod schedule;
 mod section;
+mod shapers;
 pub mod simulate;
 #[cfg(test)]
 mod tests;

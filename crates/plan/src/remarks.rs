@@ -108,7 +108,8 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
 fn gates(planned: &Planned) -> Vec<(&String, &Gates)> {
     let network = &planned.config.network;
     let stations = planned.stations.iter().zip(&network.stations);
-    let stations = stations.filter_map(|(name, station)| Some((name, station.gates.as_ref()?)));
+    let stations =
+        stations.filter_map(|(name, station)| Some((name, station.port.gates.as_ref()?)));
     let bridges = planned.bridges.iter().zip(&network.bridges).flat_map(|(name, bridge)| {
         bridge.ports.iter().filter_map(move |port| Some((name, port.gates.as_ref()?)))
     });
