@@ -8,6 +8,7 @@ mod queues;
 mod raw;
 mod routes;
 mod streams;
+mod tree;
 mod watch;
 
 pub use config::{
@@ -26,6 +27,7 @@ use ends::{ConnectionEnd, Protocol};
 use std::collections::VecDeque;
 pub use streams::StreamReport;
 use streams::Streams;
+pub use tree::{Place, Tree};
 use watch::Watch;
 use wire::Instant;
 
@@ -231,6 +233,7 @@ impl CableDirection {
             self.observed.clear();
             transmission.frame.capture(&mut self.observed);
             observer.ethernet_frame(now, Point::Wire(number as u16), &self.observed);
+            observer.transmission(Point::Wire(number as u16), &transmission);
         }
         self.cable.handle(now, cable::Input::Transmission(transmission));
         context.kernel.arm_by_next(self.to, self.cable.next());
@@ -296,6 +299,9 @@ impl Station {
                 }
                 nic::Output::ToHost(frame) if StreamId::of_frame(frame.id).is_some() => {
                     streams.receive(&frame);
+                    if let Some(observer) = context.observer {
+                        observer.arrival(now, &frame);
+                    }
                 }
                 nic::Output::ToHost(frame) if raw::is_raw(&frame) => {
                     raw::RawScheduler::receive(now, &mut self.ends, frame);
