@@ -1,11 +1,13 @@
 //! Worlds of streams alone: bridges and stations, no host.
 
+mod laws;
+mod random;
 mod streams;
 
 use sim::ethernet::traffic::{Pattern, StreamId};
 use sim::ethernet::{Frame, Rate, Transmission, bridge};
 use sim::measure::{Observer, Point};
-use sim::network::{TrafficConfig, Tree};
+use sim::network::{Place, TrafficConfig, Tree};
 use sim::world::{Error, Report};
 use sim::{Config, World};
 use std::cell::RefCell;
