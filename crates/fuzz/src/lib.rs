@@ -5,6 +5,7 @@
 mod corpora;
 mod endpoint;
 mod frames;
+mod mpacket;
 mod raw;
 mod tlp;
 mod trace;
@@ -32,6 +33,7 @@ macro_rules! targets {
 targets! {
     tlp: tlp::run,
     frames: frames::run,
+    mpacket: mpacket::run,
     raw: raw::run,
     fabric: world::operations::run_operations,
     endpoint: endpoint::run,

@@ -319,14 +319,13 @@ fn station(
 ) -> Result<StationConfig, PlanError> {
     let preset = if tsn { Config::nvme_tsn_tsn } else { Config::nvme_tsn_tcp };
     let mut station = preset(any(), rate).network.stations.swap_remove(0);
-    station.rate = rate;
     set_fields!(station, section, tx_delay rx_delay tx_ring);
     match section.find("vlan").map(|entry| &entry.value.kind) {
         None => {}
         Some(Kind::Text(_)) => station.tagging = None,
         Some(_) => station.tagging = section.get("vlan").map(Tagging::vlan),
     }
-    station.gates = schedules.gates(section)?;
+    station.port.gates = schedules.gates(section)?;
     station.ack_delay = section.get("ack_delay").filter(|delay| *delay > Duration::ZERO);
     Ok(station)
 }

@@ -240,7 +240,7 @@ impl PlanValue for Entry {
             let states = states.strip_prefix("0x").unwrap_or(states);
             let interval = Duration::parse(interval).ok()?;
             let states = GateStates(u8::from_str_radix(states, 16).ok()?);
-            (SPAN.0..=SPAN.1).contains(&interval).then_some(Self { states, interval })
+            (SPAN.0..=SPAN.1).contains(&interval).then_some(Self::set(states, interval))
         };
         read(&text.split_whitespace().collect::<Vec<_>>()).ok_or(
             "an entry such as 'S 01 300us': S, the open gates in hexadecimal, a time with its \

@@ -10,10 +10,7 @@ use wire::{Duration, Instant};
 
 /// Gates that open these queues, as bits, for these times; the list begins at time zero.
 fn gates_of(entries: &[(u8, Duration)]) -> Gates {
-    let entry = |(states, interval): &(u8, Duration)| Entry {
-        states: GateStates(*states),
-        interval: *interval,
-    };
+    let entry = |(states, interval): &(u8, Duration)| Entry::set(GateStates(*states), *interval);
     let entries: Vec<_> = entries.iter().map(entry).collect();
     let list = GateControlList::of_entries(Instant::ZERO, &entries).expect("a valid list");
     Gates::new(list, Clock::default())

@@ -71,13 +71,45 @@ impl Clock {
             return Instant::from_ps(elapsed.min(i128::from(u64::MAX)) as u64);
         }
         // floor(g * rate / B) >= e  <=>  g * rate >= e * B  <=>  g >= ceil(e * B / rate).
-        let rate = BILLION + i128::from(self.drift_ppb);
+        let rate = self.rate();
         let global = (elapsed * BILLION + rate - 1) / rate;
         Instant::from_ps(global.min(i128::from(u64::MAX)) as u64)
     }
 
-    fn local_ps(&self, global: i128) -> i128 {
-        let rate = BILLION + i128::from(self.drift_ppb);
-        (global * rate).div_euclid(BILLION) + i128::from(self.offset_ps)
+    /// The shortest true time that a span of `ps` local picoseconds takes, in picoseconds; it takes
+    /// at most one more.
+    pub(crate) fn shortest(&self, ps: i64) -> u128 {
+        (i128::from(ps) * BILLION / self.rate()) as u128
     }
+
+    /// The sum of [`Self::global`] over `count` local times from `first`, every `step` picoseconds,
+    /// in picoseconds. All are within the clock's range and after the beginning.
+    pub(crate) fn sum_of_globals(&self, first: i64, step: i64, count: u64) -> u128 {
+        let (elapsed, rate) = (i128::from(first) - i128::from(self.offset_ps), self.rate());
+        let start = (elapsed * BILLION + rate - 1) as u128;
+        sum_of_floors(count.into(), rate as u128, step as u128 * BILLION as u128, start)
+    }
+
+    fn rate(&self) -> i128 {
+        BILLION + i128::from(self.drift_ppb)
+    }
+
+    fn local_ps(&self, global: i128) -> i128 {
+        (global * self.rate()).div_euclid(BILLION) + i128::from(self.offset_ps)
+    }
+}
+
+/// The sum of floor((start + k * step) / divisor) for k below `count`, in as many rounds as Euclid's
+/// algorithm needs for divisor and step.
+fn sum_of_floors(mut count: u128, mut divisor: u128, mut step: u128, mut start: u128) -> u128 {
+    let mut sum = 0;
+    while count > 0 {
+        sum += count * (count - 1) / 2 * (step / divisor) + count * (start / divisor);
+        (step, start) = (step % divisor, start % divisor);
+        // The remaining floors count lattice points under a line: count them along the other axis.
+        let top = start + step * count;
+        (count, start) = (top / divisor, top % divisor);
+        (divisor, step) = (step, divisor);
+    }
+    sum
 }

@@ -2,22 +2,37 @@
 //!
 //! - [`gates`]: gate control lists (IEEE 802.1Q-2022, 8.6.8.4 and 8.6.9,
 //!   formerly 802.1Qbv): open or closed at a time, the earliest start of a
-//!   frame, the longest time a queue stays closed.
+//!   frame, the longest time a queue stays closed, open time, holds of
+//!   preemptable frames, changes from one list to the next, lists of classes.
+//! - [`cqf`]: cyclic queuing and forwarding (annex T, formerly 802.1Qch): two
+//!   classes that take turns.
 //! - [`clock`]: a node's clock, with offset and drift against true time.
+//! - [`credit`]: the credit-based shaper (IEEE 802.1Q-2022, 8.6.8.2, annex L; formerly 802.1Qav).
+//! - [`ats`]: asynchronous traffic shaping (8.6.11; formerly 802.1Qcr).
+//! - [`ets`]: enhanced transmission selection, by weights (8.6.8.3).
+//! - [`preemption`]: where a frame may be cut, mPackets, verification (IEEE 802.1Q-2022, 6.7.2;
+//!   IEEE 802.3-2022, clause 99).
 //! - [`taprio`]: a list as a command for Linux.
 //!
-//! All of it is arithmetic on values, without waiting or state.
+//! All of it is arithmetic and state machines on values, without waiting.
 //!
-//! Not implemented: credit-based and cyclic shapers (802.1Qav, Qch), frame
-//! preemption (Qbu), replication (CB), the clock servo of 802.1AS, the change
-//! from one list to the next at run time and the cycle extension that it needs.
+//! Not implemented: replication (CB), the clock servo of 802.1AS.
 
+pub mod ats;
 pub mod clock;
+pub mod cqf;
+pub mod credit;
+pub mod ets;
 pub mod gates;
+pub mod preemption;
 pub mod taprio;
 
 pub use clock::{Clock, LocalTime};
-pub use gates::{Entry, GateControlList, GateStates, Gates, ListError, OpenShare};
+pub use cqf::{Cqf, CqfError};
+pub use gates::{
+    Entry, GateControlList, GateStates, Gates, Hardware, Hold, HoldAdvance, ListError, OpenShare,
+    Operation, hyperperiod,
+};
 
 /// Queues of a port, which is also the number of priorities and the most
 /// traffic classes (IEEE 802.1Q-2022, 8.6.6).

@@ -26,7 +26,8 @@ pub fn command(list: &GateControlList, options: &Options<'_>) -> String {
     );
     for entry in list.entries() {
         let (states, interval) = (entry.states.0, entry.interval.as_ns());
-        write!(line, " sched-entry S {states:02x} {interval}").expect("a String takes all");
+        let letter = entry.operation.letter();
+        write!(line, " sched-entry {letter} {states:02x} {interval}").expect("a String takes all");
     }
     write!(line, " cycle-time {}", list.cycle_time().as_ns()).expect("a String takes all");
     line.push_str(if options.offload { " flags 0x2" } else { " flags 0x0 clockid CLOCK_TAI" });

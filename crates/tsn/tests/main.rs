@@ -1,4 +1,9 @@
-//! Gates and clocks.
+//! Gates, clocks, shapers and preemption.
 
+mod ats;
 mod clock;
+mod cqf;
+mod credit;
+mod ets;
 mod gates;
+mod preemption;

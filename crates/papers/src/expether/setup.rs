@@ -109,17 +109,8 @@ impl Setup {
     }
 
     fn network(&self) -> NetworkConfig {
-        let station = StationConfig {
-            rate: Rate::G10,
-            tx_delay: PIPELINE,
-            rx_delay: PIPELINE,
-            // The rate limit keeps frames back, not the interface.
-            tx_ring: 8,
-            tagging: None,
-            gates: None,
-            ack_delay: None,
-            traffic: Vec::new(),
-        };
+        // The rate limit keeps frames back, not the interface.
+        let station = StationConfig::new(Rate::G10, PIPELINE, 8);
         let [host, drives] = [0, 1].map(CableEnd::Station);
         let cable = |a, b| CableConfig::new(a, b, CABLE);
         let (bridges, cables) = match self.interconnect {

@@ -107,13 +107,10 @@ fn traffic(config: &mut Config, share: u64) {
 fn gate(config: &mut Config, share: u64) {
     let open = Duration::from_ps(CYCLE.as_ps() / 100 * share);
     let closed = Duration::from_ps(CYCLE.as_ps() - open.as_ps());
-    let entries = [
-        Entry { states: GateStates(0xff), interval: open },
-        Entry { states: GateStates(0), interval: closed },
-    ];
+    let entries = [Entry::set(GateStates(0xff), open), Entry::set(GateStates(0), closed)];
     let list = GateControlList::of_entries(Instant::ZERO, &entries).expect("a valid list");
     let gates = Gates::new(list, Clock::default());
-    config.network.stations.iter_mut().for_each(|s| s.gates = Some(gates.clone()));
+    config.network.stations.iter_mut().for_each(|s| s.port.gates = Some(gates.clone()));
 }
 
 fn flash(change: impl Fn(&mut sim::drive::Timing) + 'static) -> Change {

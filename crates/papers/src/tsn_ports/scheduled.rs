@@ -33,7 +33,7 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
     }
     // Four times in the cycle of 1 ms: both videos, then one frame of best effort.
     let windows = [(1 << VIDEO, 91.5), (1 << BEST_EFFORT, 129.5), (0, 29.0)];
-    tree.port(trunk).expect("a bridge sends there").gates = Some(gates(&windows));
+    tree.port(trunk).gates = Some(gates(&windows));
     let mut video = Vec::new();
     let mut best_effort = Vec::new();
     // A video frame is 44.64 us long, with its gap 45.6 us: the second client's, sent before the

@@ -34,15 +34,14 @@ impl Star {
 
     /// The port to the receiver.
     pub fn port(&mut self) -> &mut port::Config {
-        self.tree.port(self.bottleneck).expect("a bridge sends there")
+        self.tree.port(self.bottleneck)
     }
 }
 
 /// A list of open queues, as bits, and times in microseconds, which begins at time zero.
 pub(super) fn gates(entries: &[(u8, f64)]) -> Gates {
-    let entry = |(states, us): &(u8, f64)| Entry {
-        states: GateStates(*states),
-        interval: Duration::from_ps((us * 1e6).round() as u64),
+    let entry = |(states, us): &(u8, f64)| {
+        Entry::set(GateStates(*states), Duration::from_ps((us * 1e6).round() as u64))
     };
     let entries: Vec<_> = entries.iter().map(entry).collect();
     let list = GateControlList::of_entries(Instant::ZERO, &entries).expect("a list of the program");

@@ -1,7 +1,7 @@
 //! Where things are in a configuration: links, ways through the network, names for people.
 
 use sim::Config;
-use sim::ethernet::{Rate, port};
+use sim::ethernet::Rate;
 use sim::network::{CableEnd, NetworkConfig};
 use sim::world::{Attached, PortConfig};
 use tsn::Gates;
@@ -37,8 +37,9 @@ pub fn route(network: &NetworkConfig, from: usize, to: usize, priority: u8) -> V
     let pcp = tagging.map_or(0, |tag| tag.pcp_of_priority[usize::from(priority & 7)]);
     let route = walk(network, CableEnd::Station(from), to).unwrap_or_default().into_iter().rev();
     let egress = |place| {
-        let (rate, gates, queues) = port(network, place);
-        Egress { place, rate, queue: queues[usize::from(pcp & 7)].into(), gates }
+        let port = network.port(place);
+        let queue = port.queue_of_priority[usize::from(pcp & 7)].into();
+        Egress { place, rate: port.rate, queue, gates: port.gates.as_ref() }
     };
     route.map(egress).collect()
 }
@@ -50,21 +51,6 @@ pub fn routes<'a>(config: &'a Config, port: &PortConfig) -> [Vec<Egress<'a>>; 2]
     };
     let route = |from, to| route(&config.network, from, to, priority);
     [route(host, device), route(device, host)]
-}
-
-/// Rate, gates and the queue of each priority of a port.
-pub fn port(network: &NetworkConfig, place: CableEnd) -> (Rate, Option<&Gates>, [u8; tsn::QUEUES]) {
-    match place {
-        CableEnd::Station(number) => {
-            let station = &network.stations[number];
-            let queues = port::Config::new(station.rate).queue_of_priority;
-            (station.rate, station.gates.as_ref(), queues)
-        }
-        CableEnd::Bridge(bridge, port) => {
-            let port = &network.bridges[bridge].ports[port];
-            (port.rate, port.gates.as_ref(), port.queue_of_priority)
-        }
-    }
 }
 
 /// What frames leave through from `at` on, the last one first. The network has
@@ -119,6 +105,6 @@ pub fn wire(network: &NetworkConfig, wire: usize) -> Option<(CableEnd, CableEnd)
 pub fn wires(network: &NetworkConfig) -> Vec<(String, Rate)> {
     (0..2 * network.cables.len())
         .filter_map(|number| wire(network, number))
-        .map(|(from, to)| (format!("{} to {}", name(from), name(to)), port(network, from).0))
+        .map(|(from, to)| (format!("{} to {}", name(from), name(to)), network.port(from).rate))
         .collect()
 }

@@ -161,9 +161,10 @@ impl ReportData {
         let network = &config.network;
         let cycles = (0..2 * network.cables.len()).filter_map(|wire| {
             let (place, _) = places::wire(network, wire)?;
-            let (rate, gates, queues) = places::port(network, place);
+            let port = network.port(place);
+            let (gates, queues) = (port.gates.clone()?, port.queue_of_priority);
             let busy = vec![[Duration::ZERO; PARTS]; QUEUES];
-            Some((wire, Cycle { place, gates: gates?.clone(), rate, queues, busy, frames: 0 }))
+            Some((wire, Cycle { place, gates, rate: port.rate, queues, busy, frames: 0 }))
         });
         Self { kinds: BTreeMap::new(), cycles: cycles.collect() }
     }

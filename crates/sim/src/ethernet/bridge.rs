@@ -4,7 +4,7 @@
 //! bridge's delay after its last bit. Cut-through: the delay after its header,
 //! before the FCS is known, so that corrupt frames pass. A frame to a busy
 //! output, or to a closed gate, queues there. Frames to a faster output are
-//! stored, since the line would run empty.
+//! stored, since the line would run empty; so are preemptable ones, which may stop on their way.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Transmission};
-use super::{Dropped, FrameStage, Port, port};
+use super::port::Admission;
+use super::{Dropped, FrameStage, LineEvent, Port, port};
 use stats::random::Random;
 
 /// When a frame is forwarded.
@@ -65,12 +66,12 @@ pub enum Input {
 /// Output of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A transmission starts now.
-    Transmit {
+    /// Something begins or stops on a line now.
+    Line {
         /// At this port.
         port: usize,
-        /// The transmission.
-        transmission: Transmission,
+        /// What.
+        event: LineEvent,
     },
     /// Nothing before this time.
     Timeout(Option<Instant>),
@@ -108,6 +109,7 @@ struct Ready {
     sequence: u64,
     port: usize,
     frame: Frame,
+    admission: Admission,
 }
 
 /// A bridge.
@@ -133,7 +135,10 @@ impl Bridge {
     pub fn new(config: Config) -> Self {
         let ports = config.ports.len();
         assert!(config.addresses.iter().all(|&(_, port)| port < ports), "an unknown port");
-        let output = |config: &port::Config| Egress { port: Port::new(config.clone()), wake: None };
+        let output = |config: &port::Config| Egress {
+            port: Port::new(config.clone()),
+            wake: Some(Instant::ZERO),
+        };
         Self {
             outputs: config.ports.iter().map(output).collect(),
             addresses: config.addresses.iter().copied().collect(),
@@ -173,6 +178,12 @@ impl Bridge {
     /// Takes a frame.
     pub fn handle(&mut self, now: Instant, input: Input) {
         let Input::Frame { port: from, transmission } = input;
+        if let Some(control) = transmission.frame.control.filter(|_| !transmission.frame.corrupt) {
+            let output = &mut self.outputs[from];
+            output.port.handle(now, port::Input::Control(control));
+            output.wake = Some(now);
+            return;
+        }
         self.counters.received += 1;
         if transmission.frame.corrupt && self.config.mode == Mode::StoreAndForward {
             self.counters.fcs_errors += 1;
@@ -202,9 +213,7 @@ impl Bridge {
         for (index, output) in self.outputs.iter_mut().enumerate() {
             if output.wake.is_some_and(|at| at <= now) {
                 match output.port.poll(now) {
-                    port::Output::Transmit(transmission) => {
-                        return Output::Transmit { port: index, transmission };
-                    }
+                    port::Output::Line(event) => return Output::Line { port: index, event },
                     port::Output::Timeout(at) => output.wake = at,
                 }
             }
@@ -223,20 +232,22 @@ impl Bridge {
 
     /// Puts a frame into the pipeline.
     fn enter(&mut self, now: Instant, from: usize, to: usize, transmission: Transmission) {
-        let Transmission { mut frame, end, rate, .. } = transmission;
+        let Transmission { mut frame, end, rate, preemptable, .. } = transmission;
         let faster = self.outputs[to].port.rate() > rate;
-        let cut = self.config.mode == Mode::CutThrough && !faster;
+        let cut = self.config.mode == Mode::CutThrough && !faster && !preemptable;
         self.counters.cut_through += u64::from(cut);
         let known = if cut { now } else { end.max(now) };
         if known > now {
             // The rest of the frame still has to arrive.
             frame.latency.book(FrameStage::Serialisation, known);
         }
+        let Some(admission) = self.outputs[to].port.admit(from, known, &frame) else { return };
         let last = &mut self.last[from * self.outputs.len() + to];
         let at = (known + jittered(&mut self.random, &self.config)).max(*last);
         *last = at;
         self.sequence += 1;
-        self.pipeline.push(Reverse(Ready { at, sequence: self.sequence, port: to, frame }));
+        let sequence = self.sequence;
+        self.pipeline.push(Reverse(Ready { at, sequence, port: to, frame, admission }));
     }
 
     /// Moves frames that are through the pipeline to their queues.
@@ -244,13 +255,12 @@ impl Bridge {
         while let Some(Reverse(ready)) = self.pipeline.peek()
             && ready.at <= now
         {
-            let Some(Reverse(Ready { at, port, mut frame, .. })) = self.pipeline.pop() else {
-                break;
-            };
+            let Some(Reverse(ready)) = self.pipeline.pop() else { break };
+            let Ready { at, port, mut frame, admission, .. } = ready;
             frame.latency.book(FrameStage::Bridge, at);
             self.counters.forwarded += 1;
             let output = &mut self.outputs[port];
-            output.port.handle(now, port::Input::Frame(frame));
+            output.port.handle(now, port::Input::Frame(frame, admission));
             output.wake = Some(now);
         }
     }

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
 use super::frame::{HEADER, PREAMBLE, TAG, Transmission};
-use super::{Dropped, FrameStage};
+use super::port::{Resume, Suspend};
+use super::{Dropped, FrameStage, LineEvent};
 use stats::random::{Probability, Random};
 
 /// Faults of a cable, drawn from the cable's own seed, so that they do not
@@ -33,7 +34,8 @@ pub enum Delivery {
     /// After its last bit: network interfaces, store-and-forward bridges.
     #[default]
     Whole,
-    /// After preamble, header and tag: cut-through bridges.
+    /// After preamble, header and tag: cut-through bridges. A preemptable frame is delivered
+    /// whole, since it is put together first.
     Header,
 }
 
@@ -48,13 +50,6 @@ pub struct Config {
     pub faults: Faults,
 }
 
-/// Input of a cable.
-#[derive(Clone, Debug)]
-pub enum Input {
-    /// A transmission that starts now.
-    Transmission(Transmission),
-}
-
 /// Output of a cable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
@@ -64,8 +59,8 @@ pub enum Output {
     Timeout(Option<Instant>),
 }
 
-/// Counters of a cable. Frames in = `delivered` + `lost` + `cut` + those in
-/// flight.
+/// Counters of a cable. Frames in = `delivered` + `lost` + `cut` +
+/// `unfinished` + those in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames given to the cable.
@@ -80,6 +75,8 @@ pub struct Counters {
     pub delayed: u64,
     /// Frames that were on the cable when it was cut, or sent into it.
     pub cut: u64,
+    /// Interrupted frames whose rest never came.
+    pub unfinished: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -90,6 +87,18 @@ struct OnTheWay {
     transmission: Transmission,
 }
 
+/// The preemptable frame whose transmission began last.
+#[derive(Clone, Debug, Default)]
+enum Preemptable {
+    /// None, or it did not get through.
+    #[default]
+    None,
+    /// It is the last one on the way.
+    OnTheWay,
+    /// It is interrupted.
+    Suspended(OnTheWay),
+}
+
 /// One direction of a cable. Its frames are bounded by what the line carries
 /// within the largest delay.
 #[derive(Clone, Debug)]
@@ -97,6 +106,7 @@ pub struct Cable {
     config: Config,
     random: Random,
     on_the_way: VecDeque<OnTheWay>,
+    preemptable: Preemptable,
     /// When the last bit of the last frame arrives: frames stay in order.
     last_end: Instant,
     counters: Counters,
@@ -111,6 +121,7 @@ impl Cable {
             config,
             random,
             on_the_way: VecDeque::new(),
+            preemptable: Preemptable::None,
             last_end: Instant::ZERO,
             counters: Counters::default(),
             dropped: Dropped::default(),
@@ -129,7 +140,7 @@ impl Cable {
 
     /// Frames on the way.
     pub fn on_the_way(&self) -> usize {
-        self.on_the_way.len()
+        self.on_the_way.len() + usize::from(matches!(self.preemptable, Preemptable::Suspended(_)))
     }
 
     /// When the next frame arrives.
@@ -137,11 +148,21 @@ impl Cable {
         self.on_the_way.front().map(|front| front.due)
     }
 
-    /// Takes a transmission at its start.
-    pub fn handle(&mut self, now: Instant, input: Input) {
-        let Input::Transmission(mut transmission) = input;
+    /// Takes what begins or stops on the line, when it does.
+    pub fn handle(&mut self, now: Instant, event: LineEvent) {
+        match event {
+            LineEvent::Transmit(transmission) => self.transmit(now, transmission),
+            LineEvent::Suspend(suspend) => self.suspend(suspend),
+            LineEvent::Resume(resume) => self.resume(resume),
+        }
+    }
+
+    fn transmit(&mut self, now: Instant, mut transmission: Transmission) {
         assert_eq!(transmission.start, now, "a transmission is handed over when it starts");
         self.counters.offered += 1;
+        if transmission.preemptable {
+            self.give_up();
+        }
         // Everything is drawn for every frame, so that one fault does not
         // shift the others.
         let faults = &self.config.faults;
@@ -171,8 +192,49 @@ impl Cable {
         transmission.start += takes;
         transmission.end += takes;
         self.last_end = transmission.end;
+        if transmission.preemptable {
+            self.preemptable = Preemptable::OnTheWay;
+        }
         let due = self.due(&transmission);
         self.on_the_way.push_back(OnTheWay { due, takes, transmission });
+    }
+
+    /// The sender begins another preemptable frame, so the rest of the last one never comes.
+    fn give_up(&mut self) {
+        if let Preemptable::Suspended(frame) = std::mem::take(&mut self.preemptable) {
+            self.counters.unfinished += 1;
+            self.dropped.note(&frame.transmission.frame);
+        }
+    }
+
+    fn suspend(&mut self, Suspend { end, .. }: Suspend) {
+        if !matches!(self.preemptable, Preemptable::OnTheWay) {
+            return;
+        }
+        let mut frame = self.on_the_way.pop_back().expect("it was put there");
+        self.last_end = end + frame.takes;
+        frame.transmission.frame.latency.book(FrameStage::Serialisation, end);
+        self.preemptable = Preemptable::Suspended(frame);
+    }
+
+    fn resume(&mut self, Resume { start, end }: Resume) {
+        let Preemptable::Suspended(mut frame) = std::mem::take(&mut self.preemptable) else {
+            return;
+        };
+        let OnTheWay { takes, transmission, .. } = &mut frame;
+        if self.is_cut(
+            Instant::ZERO + (transmission.start.since(Instant::ZERO) - *takes),
+            end + *takes,
+        ) {
+            self.counters.cut += 1;
+            self.dropped.note(&transmission.frame);
+            return;
+        }
+        transmission.frame.latency.book(FrameStage::Preempted, start);
+        transmission.end = end + *takes;
+        (self.last_end, frame.due) = (transmission.end, transmission.end);
+        self.on_the_way.push_back(frame);
+        self.preemptable = Preemptable::OnTheWay;
     }
 
     /// The next frame that has arrived, or when to poll again.
@@ -189,16 +251,19 @@ impl Cable {
         latency.book(FrameStage::Serialisation, Instant::ZERO + on_line);
         latency.book(FrameStage::Propagation, due);
         self.counters.delivered += 1;
+        if self.on_the_way.is_empty() && matches!(self.preemptable, Preemptable::OnTheWay) {
+            self.preemptable = Preemptable::None;
+        }
         Output::Deliver(transmission)
     }
 
     fn due(&self, transmission: &Transmission) -> Instant {
         match self.config.delivery {
-            Delivery::Whole => transmission.end,
-            Delivery::Header => {
+            Delivery::Header if !transmission.preemptable => {
                 let tag = if transmission.frame.tag.is_some() { TAG } else { 0 };
                 transmission.start + transmission.rate.duration(PREAMBLE + HEADER + tag)
             }
+            _ => transmission.end,
         }
     }
 

@@ -70,6 +70,15 @@ impl Tag {
     }
 }
 
+/// What the MACs at both ends of a line send each other (IEEE 802.3-2022, 99.4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Does the other end take fragments?
+    Verify,
+    /// It does.
+    Respond,
+}
+
 /// A frame: real bytes, and the simulator's data about them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
@@ -82,6 +91,8 @@ pub struct Frame {
     /// The sender's priority, 0 to 7 (Linux: `SO_PRIORITY`); the network
     /// interface derives the tag from it.
     pub priority: u8,
+    /// A packet between two MACs instead of a frame.
+    pub control: Option<Control>,
     /// Bits were flipped: the frame check sequence does not match.
     pub corrupt: bool,
     /// Its latency by stage.
@@ -95,7 +106,14 @@ impl Frame {
     /// If `bytes` are shorter than a header.
     pub fn new(id: u64, bytes: Bytes, priority: u8, now: Instant) -> Self {
         assert!(bytes.len() >= HEADER, "a frame of {} bytes", bytes.len());
-        Self { id, bytes, tag: None, priority, corrupt: false, latency: FrameLatency::new(now) }
+        let latency = FrameLatency::new(now);
+        Self { id, bytes, tag: None, priority, control: None, corrupt: false, latency }
+    }
+
+    /// A packet that one MAC sends to the other at `now`.
+    pub fn control(control: Control, now: Instant) -> Self {
+        let bytes = Bytes::from_static(&[0; MINIMUM - FCS]);
+        Self { control: Some(control), ..Self::new(0, bytes, 0, now) }
     }
 
     /// The destination address.
@@ -153,8 +171,10 @@ pub struct Transmission {
     pub frame: Frame,
     /// When the preamble's first bit passes.
     pub start: Instant,
-    /// When the FCS's last bit has passed.
+    /// When the FCS's last bit has passed, if nothing interrupts the frame.
     pub end: Instant,
     /// The line rate.
     pub rate: Rate,
+    /// Whether express frames may interrupt it.
+    pub preemptable: bool,
 }

@@ -11,6 +11,10 @@ pub enum FrameStage {
     Queue,
     /// In an egress queue, for a gate to open.
     Gate,
+    /// In an egress queue, for credit or its eligibility time.
+    Shaper,
+    /// Interrupted by express frames, until the rest of it begins.
+    Preempted,
     /// Serialisation on a line, without the part that a cut-through bridge does
     /// not wait for.
     Serialisation,
@@ -22,11 +26,19 @@ pub enum FrameStage {
 
 impl FrameStage {
     /// How many there are.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 8;
 
     /// All, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] =
-        [Self::Nic, Self::Queue, Self::Gate, Self::Serialisation, Self::Propagation, Self::Bridge];
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Nic,
+        Self::Queue,
+        Self::Gate,
+        Self::Shaper,
+        Self::Preempted,
+        Self::Serialisation,
+        Self::Propagation,
+        Self::Bridge,
+    ];
 
     /// The name in reports.
     pub const fn name(self) -> &'static str {
@@ -34,6 +46,8 @@ impl FrameStage {
             Self::Nic => "nic",
             Self::Queue => "queue",
             Self::Gate => "gate",
+            Self::Shaper => "shaper",
+            Self::Preempted => "preempted",
             Self::Serialisation => "serialisation",
             Self::Propagation => "propagation",
             Self::Bridge => "bridge",

@@ -7,15 +7,16 @@
 //!
 //! Each is a state machine with one contract: `handle(now, Input)`, then
 //! `poll(now)` until it yields `Timeout`. A frame needs few events: it leaves
-//! a [`Port`] when its transmission starts, with its end already known, and
-//! leaves a [`Cable`] when it is delivered to the receiver.
+//! a [`Port`] when its transmission starts and leaves a [`Cable`] when it is delivered to the
+//! receiver. Its end is known when it starts, unless frame preemption interrupts it
+//! ([`LineEvent`]).
 //!
 //! Every machine notes which frames of streams it dropped ([`Dropped`]).
 //!
 //! Every frame carries its [`FrameLatency`]: picoseconds by stage, which sum
 //! exactly to the time since the frame was made.
 //!
-//! Not modelled: preemption, flow control by pause frames, half duplex, the
+//! Not modelled: flow control by pause frames, half duplex, the
 //! forward error correction of the fast rates (its latency is a parameter of
 //! the network interface), link training.
 
@@ -32,8 +33,19 @@ pub mod traffic;
 pub use bridge::Bridge;
 pub use cable::Cable;
 pub use dropped::Dropped;
-pub use frame::{Frame, Mac, Tag, Transmission};
+pub use frame::{Control, Frame, Mac, Tag, Transmission};
 pub use latency::{FrameLatency, FrameStage};
 pub use nic::Nic;
 pub use port::Port;
 pub use rate::Rate;
+
+/// What begins or stops on a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LineEvent {
+    /// A frame begins, or its first fragment.
+    Transmit(Transmission),
+    /// The preemptable frame on the line is interrupted.
+    Suspend(port::Suspend),
+    /// The interrupted frame goes on.
+    Resume(port::Resume),
+}

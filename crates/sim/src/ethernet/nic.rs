@@ -12,7 +12,8 @@ use tsn::QUEUES;
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Tag, Transmission};
-use super::{Dropped, FrameStage, Port, port};
+use super::port::Admission;
+use super::{Dropped, FrameStage, LineEvent, Port, port};
 
 /// The tags that an interface puts on what it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +62,8 @@ pub enum Input {
 /// Output of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A transmission starts now. There is room for one more frame.
-    Transmit(Transmission),
+    /// Something begins or stops on the line now. If it is a frame, there is room for one more.
+    Line(LineEvent),
     /// A frame for the host, without tag.
     ToHost(Frame),
     /// Nothing before this time.
@@ -87,7 +88,7 @@ pub struct Counters {
 pub struct Nic {
     config: Config,
     port: Port,
-    tx: VecDeque<(Instant, Frame)>,
+    tx: VecDeque<(Instant, (Frame, Admission))>,
     /// Frames in `tx`, by queue.
     in_pipeline: [usize; QUEUES],
     rx: VecDeque<(Instant, Frame)>,
@@ -98,9 +99,7 @@ pub struct Nic {
 impl Nic {
     /// An idle interface.
     pub fn new(config: Config) -> Self {
-        let mut port = config.port.clone();
-        port.queue_frames = config.tx_ring;
-        port.queue_bytes = usize::MAX;
+        let port = config.port.clone().with_depth(config.tx_ring, usize::MAX);
         Self {
             config,
             port: Port::new(port),
@@ -116,7 +115,8 @@ impl Nic {
     pub fn reset(&mut self, now: Instant) {
         self.port.clear(now);
         let mut dropped = std::mem::take(self.dropped());
-        self.tx.iter().chain(&self.rx).for_each(|(_, frame)| dropped.note(frame));
+        let sending = self.tx.iter().map(|(_, (frame, _))| frame);
+        sending.chain(self.rx.iter().map(|(_, frame)| frame)).for_each(|frame| dropped.note(frame));
         *self = Self { counters: self.counters, dropped, ..Self::new(self.config.clone()) };
     }
 
@@ -134,7 +134,8 @@ impl Nic {
 
     /// How many frames of a priority (of the host, 0 to 7) it may hand over.
     pub fn room_for(&self, priority: u8) -> usize {
-        self.room_in(self.port.queue_of(self.tag(priority)))
+        let queues = self.port.queues_of(self.tag(priority));
+        queues.into_iter().map(|queue| self.room_in(queue)).min().expect("there is one")
     }
 
     /// Whether it tags frames that it sends.
@@ -171,10 +172,10 @@ impl Nic {
         match input {
             Input::FromHost(mut frame) => {
                 frame.tag = self.tag(frame.priority);
-                let queue = self.port.queue_of(frame.tag);
-                assert!(self.room_in(queue) > 0, "the transmit ring is full");
-                self.in_pipeline[queue] += 1;
-                self.tx.push_back((now + self.config.tx_delay, frame));
+                let Some(admission) = self.port.admit(0, now, &frame) else { return };
+                assert!(self.room_in(admission.class) > 0, "the transmit ring is full");
+                self.in_pipeline[admission.class] += 1;
+                self.tx.push_back((now + self.config.tx_delay, (frame, admission)));
             }
             Input::FromLine(transmission) => self.receive(now, transmission.frame),
         }
@@ -182,13 +183,13 @@ impl Nic {
 
     /// The next transmission or frame for the host, or when to poll again.
     pub fn poll(&mut self, now: Instant) -> Output {
-        while let Some((due, mut frame)) = pop_due(&mut self.tx, now) {
-            self.in_pipeline[self.port.queue_of(frame.tag)] -= 1;
+        while let Some((due, (mut frame, admission))) = pop_due(&mut self.tx, now) {
+            self.in_pipeline[admission.class] -= 1;
             frame.latency.book(FrameStage::Nic, due);
-            self.port.handle(now, port::Input::Frame(frame));
+            self.port.handle(now, port::Input::Frame(frame, admission));
         }
         let mut wake = match self.port.poll(now) {
-            port::Output::Transmit(transmission) => return Output::Transmit(transmission),
+            port::Output::Line(event) => return Output::Line(event),
             port::Output::Timeout(wake) => wake,
         };
         if let Some((due, mut frame)) = pop_due(&mut self.rx, now) {
@@ -197,15 +198,15 @@ impl Nic {
             self.counters.to_host += 1;
             return Output::ToHost(frame);
         }
-        for queue in [&self.tx, &self.rx] {
-            if let Some(&(due, _)) = queue.front() {
-                wake = Some(wake.map_or(due, |wake| wake.min(due)));
-            }
-        }
+        let due = [self.tx.front().map(|next| next.0), self.rx.front().map(|next| next.0)];
+        wake = due.into_iter().chain([wake]).flatten().min();
         Output::Timeout(wake)
     }
 
     fn receive(&mut self, now: Instant, frame: Frame) {
+        if let Some(control) = frame.control.filter(|_| !frame.corrupt) {
+            return self.port.handle(now, port::Input::Control(control));
+        }
         self.counters.received += 1;
         let destination = frame.destination();
         if frame.corrupt {
@@ -220,9 +221,9 @@ impl Nic {
     }
 }
 
-fn pop_due(queue: &mut VecDeque<(Instant, Frame)>, now: Instant) -> Option<(Instant, Frame)> {
+fn pop_due<T>(queue: &mut VecDeque<(Instant, T)>, now: Instant) -> Option<(Instant, T)> {
     match queue.front() {
-        Some(&(due, _)) if due <= now => queue.pop_front(),
+        Some((due, _)) if *due <= now => queue.pop_front(),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! The hook for traces and captures.
 
 use super::Breakdown;
-use crate::ethernet::{Frame, Transmission};
+use crate::ethernet::{Frame, LineEvent};
 use nvme::initiator::Op;
 use wire::Instant;
 use wire::frame::FrameReport;
@@ -70,8 +70,8 @@ pub trait Observer {
     /// An Ethernet frame, without its FCS, starts on a wire.
     fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {}
 
-    /// The same with the simulator's data about it.
-    fn transmission(&mut self, point: Point, transmission: &Transmission) {}
+    /// A frame or fragment begins on a wire, or is interrupted.
+    fn line(&mut self, at: Instant, point: Point, event: &LineEvent) {}
 
     /// A frame of a stream has arrived at its station.
     fn arrival(&mut self, at: Instant, frame: &Frame) {}

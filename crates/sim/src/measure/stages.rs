@@ -25,6 +25,10 @@ wire::named! {
         EgressQueue "egress_queue",
         /// Frames wait for their gate.
         GateWait "gate_wait",
+        /// Frames wait for credit or their eligibility time.
+        ShaperWait "shaper_wait",
+        /// Frames that express frames interrupt.
+        Preempted "preempted",
         /// Bits on the wire.
         Serialisation "serialisation",
         /// Propagation delay of cables.

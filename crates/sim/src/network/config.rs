@@ -1,7 +1,6 @@
 //! The configuration of a network.
 
 use super::CableDirection;
-use crate::ensure;
 use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::Tagging;
 use crate::ethernet::traffic::{self, Pattern, StreamId};
@@ -24,11 +23,24 @@ pub struct NetworkConfig {
     pub cables: Vec<CableConfig>,
 }
 
+impl NetworkConfig {
+    /// The port at a place.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn port(&self, place: CableEnd) -> &port::Config {
+        match place {
+            CableEnd::Station(station) => &self.stations[station].port,
+            CableEnd::Bridge(bridge, port) => &self.bridges[bridge].ports[port],
+        }
+    }
+}
+
 /// A TCP host with one network interface.
 #[derive(Clone, Debug)]
 pub struct StationConfig {
-    /// Rate of its interface.
-    pub rate: Rate,
+    /// The port of its interface. `tx_ring` is the depth of its queues.
+    pub port: port::Config,
     /// From the TCP host to the port: pipelines of encapsulation, TCP engine and MAC.
     pub tx_delay: Duration,
     /// From the last bit received to the TCP host.
@@ -38,8 +50,6 @@ pub struct StationConfig {
     pub tx_ring: usize,
     /// 802.1Q tags on what it sends.
     pub tagging: Option<Tagging>,
-    /// When each of its queues may send.
-    pub gates: Option<tsn::Gates>,
     /// How long an acknowledgement waits for data to travel with; `None`: not at all.
     pub ack_delay: Option<Duration>,
     /// Background traffic that it sends.
@@ -147,12 +157,11 @@ impl StationConfig {
     /// A station with `delay` in both pipelines, a ring of `tx_ring` frames and no further options.
     pub fn new(rate: Rate, delay: Duration, tx_ring: usize) -> Self {
         Self {
-            rate,
+            port: port::Config::new(rate),
             tx_delay: delay,
             rx_delay: delay,
             tx_ring,
             tagging: None,
-            gates: None,
             ack_delay: None,
             traffic: Vec::new(),
         }
@@ -167,11 +176,7 @@ impl StationConfig {
     pub(super) fn nic(&self, number: usize, rate_steps: Vec<port::RateStep>) -> nic::Config {
         nic::Config {
             mac: mac(number),
-            port: port::Config {
-                gates: self.gates.clone(),
-                rate_steps,
-                ..port::Config::new(self.rate)
-            },
+            port: port::Config { rate_steps, ..self.port.clone() },
             tx_delay: self.tx_delay,
             rx_delay: self.rx_delay,
             tx_ring: self.tx_ring,
@@ -228,49 +233,6 @@ impl BridgeConfig {
 pub(super) fn steps(config: &NetworkConfig, place: CableEnd) -> Vec<port::RateStep> {
     let cable = config.cables.iter().find(|cable| [cable.a, cable.b].contains(&place));
     cable.map(|cable| cable.rate_steps.clone()).unwrap_or_default()
-}
-
-/// Checks for contradictions.
-pub(super) fn check(config: &NetworkConfig) -> Result<(), String> {
-    let mut used = Vec::new();
-    for (number, cable) in config.cables.iter().enumerate() {
-        for place in [cable.a, cable.b] {
-            let known = match place {
-                CableEnd::Station(station) => station < config.stations.len(),
-                CableEnd::Bridge(bridge, port) => {
-                    config.bridges.get(bridge).is_some_and(|bridge| port < bridge.ports.len())
-                }
-            };
-            ensure(known, format!("cable {number}: there is no {place:?}"))?;
-            let free = !used.contains(&place);
-            ensure(free, format!("cable {number}: {place:?} has a cable already"))?;
-            used.push(place);
-        }
-        let steps = &cable.rate_steps;
-        let rising = steps.windows(2).all(|pair| pair[0].at < pair[1].at)
-            && steps.iter().all(|step| step.bits_per_second > 0);
-        ensure(
-            rising,
-            format!("cable {number}: rate steps are above 0, each later than the last"),
-        )?;
-        let equal = rate(config, cable.a) == rate(config, cable.b);
-        ensure(equal, format!("cable {number}: its ends have different rates"))?;
-    }
-    for (number, station) in config.stations.iter().enumerate() {
-        ensure(station.tx_ring > 0, format!("station {number}: tx_ring is at least 1"))?;
-        let few = station.traffic.len() <= MAX_STREAMS;
-        ensure(few, format!("station {number}: more than {MAX_STREAMS} streams"))?;
-        let known = station.traffic.iter().all(|traffic| traffic.to < config.stations.len());
-        ensure(known, format!("station {number}: traffic for a station that is not there"))?;
-    }
-    Ok(())
-}
-
-fn rate(config: &NetworkConfig, place: CableEnd) -> Rate {
-    match place {
-        CableEnd::Station(station) => config.stations[station].rate,
-        CableEnd::Bridge(bridge, port) => config.bridges[bridge].ports[port].rate,
-    }
 }
 
 /// Both directions of every cable: 2n from a to b.

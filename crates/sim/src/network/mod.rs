@@ -1,6 +1,7 @@
 //! The network between nodes: stations (a TCP host with its interface),
 //! bridges, cables, background traffic.
 
+mod check;
 mod config;
 mod ends;
 mod power;
@@ -16,7 +17,9 @@ pub use config::{
 };
 
 use crate::ethernet::traffic::{Source, StreamId};
-use crate::ethernet::{Bridge, Cable, Frame, FrameStage, Nic, bridge, cable, nic, traffic};
+use crate::ethernet::{
+    Bridge, Cable, Frame, FrameStage, LineEvent, Nic, bridge, cable, nic, traffic,
+};
 use crate::kernel::Component;
 use crate::measure::{Load, Point, Stage};
 use crate::node::{Context, earliest};
@@ -28,6 +31,7 @@ use std::collections::VecDeque;
 pub use streams::StreamReport;
 use streams::Streams;
 pub use tree::{Place, Tree};
+use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 use watch::Watch;
 use wire::Instant;
 
@@ -87,7 +91,7 @@ impl Network {
         stations: Vec<Component>,
         bridges: &[Component],
     ) -> Result<Self, String> {
-        config::check(config)?;
+        check::network(config)?;
         let directions = config::directions(config, &stations, bridges);
         let ends = |place: CableEnd| {
             config.cables.iter().enumerate().find_map(|(number, cable)| {
@@ -201,12 +205,12 @@ impl Network {
         }
         loop {
             match bridge.poll(now) {
-                bridge::Output::Transmit { port, transmission } => {
-                    if let Some(watch) = &mut self.watch {
+                bridge::Output::Line { port, event } => {
+                    if let (Some(watch), LineEvent::Transmit(_)) = (&mut self.watch, &event) {
                         watch.starts(number, port, bridge.port(port).last_wait());
                     }
                     if let Some((_, to)) = cables[port] {
-                        self.directions[to].carry(now, to, transmission, context);
+                        self.directions[to].carry(now, to, event, context);
                         self.streams.lose(self.directions[to].cable.dropped().take());
                     }
                 }
@@ -220,23 +224,36 @@ impl Network {
 }
 
 impl CableDirection {
-    fn carry(
-        &mut self,
-        now: Instant,
-        number: usize,
-        transmission: crate::ethernet::Transmission,
-        context: &mut Context,
-    ) {
-        let span = transmission.end - transmission.start;
-        self.load.add(span, transmission.frame.line_length());
-        if let Some(observer) = context.observer {
-            self.observed.clear();
-            transmission.frame.capture(&mut self.observed);
-            observer.ethernet_frame(now, Point::Wire(number as u16), &self.observed);
-            observer.transmission(Point::Wire(number as u16), &transmission);
+    fn carry(&mut self, now: Instant, number: usize, event: LineEvent, context: &mut Context) {
+        self.occupy(&event);
+        if let Some(observer) = context.observer.as_mut() {
+            let point = Point::Wire(number as u16);
+            if let LineEvent::Transmit(transmission) = &event {
+                self.observed.clear();
+                transmission.frame.capture(&mut self.observed);
+                observer.ethernet_frame(now, point, &self.observed);
+            }
+            observer.line(now, point, &event);
         }
-        self.cable.handle(now, cable::Input::Transmission(transmission));
+        self.cable.handle(now, event);
         context.kernel.arm_by_next(self.to, self.cable.next());
+    }
+
+    /// Adds to the load what `event` takes from the line, or gives back.
+    fn occupy(&mut self, event: &LineEvent) {
+        match event {
+            LineEvent::Transmit(sent) => {
+                self.load.add(sent.end - sent.start, sent.frame.line_length());
+            }
+            LineEvent::Suspend(suspend) => {
+                self.load.busy = self.load.busy - (suspend.planned - suspend.end);
+                self.load.bytes += MCRC as u64;
+            }
+            LineEvent::Resume(resume) => {
+                self.load.busy = self.load.busy + (resume.end - resume.start);
+                self.load.bytes += CONTINUATION_PREAMBLE as u64;
+            }
+        }
     }
 }
 
@@ -291,9 +308,9 @@ impl Station {
         let mut moved = false;
         let nic_wake = loop {
             match self.nic.poll(now) {
-                nic::Output::Transmit(transmission) => {
+                nic::Output::Line(event) => {
                     if let Some((_, to)) = self.cables {
-                        directions[to].carry(now, to, transmission, context);
+                        directions[to].carry(now, to, event, context);
                         streams.lose(directions[to].cable.dropped().take());
                     }
                 }

@@ -31,6 +31,6 @@ fn of(port: &Port, now: Instant) -> QueueStats {
         offered: counters.offered,
         frame_ps: port.occupancy_at(now),
         left: port.queued_frames() as u64,
-        dropped: counters.full.iter().sum::<u64>() + counters.never_fits,
+        dropped: counters.dropped(),
     }
 }

@@ -65,11 +65,11 @@ impl Tree {
         2 * (self.network.cables.len() - 1)
     }
 
-    /// The port of a bridge that sends in a direction of a cable; `None`: a station sends there.
-    pub fn port(&mut self, direction: usize) -> Option<&mut port::Config> {
+    /// The port that sends in a direction of a cable.
+    pub fn port(&mut self, direction: usize) -> &mut port::Config {
         match self.network.sender(direction) {
-            CableEnd::Station(_) => None,
-            CableEnd::Bridge(bridge, port) => Some(&mut self.network.bridges[bridge].ports[port]),
+            CableEnd::Station(station) => &mut self.network.stations[station].port,
+            CableEnd::Bridge(bridge, port) => &mut self.network.bridges[bridge].ports[port],
         }
     }
 

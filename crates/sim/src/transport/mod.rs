@@ -82,7 +82,7 @@ pub enum End {
 }
 
 /// Largest number of stages of a transport.
-const STEPS: usize = 7;
+const STEPS: usize = 1 + FrameStage::COUNT;
 
 /// Received bytes, with the stages of the last of them and the end of each.
 #[derive(Debug)]
@@ -117,6 +117,8 @@ const fn of_frame(stage: FrameStage) -> Stage {
         FrameStage::Nic => Stage::Nic,
         FrameStage::Queue => Stage::EgressQueue,
         FrameStage::Gate => Stage::GateWait,
+        FrameStage::Shaper => Stage::ShaperWait,
+        FrameStage::Preempted => Stage::Preempted,
         FrameStage::Serialisation => Stage::Serialisation,
         FrameStage::Propagation => Stage::Propagation,
         FrameStage::Bridge => Stage::Bridge,

@@ -42,13 +42,19 @@ fn arriving(
     };
     frame.latency.book(FrameStage::Queue, start);
     frame.latency.book(FrameStage::Serialisation, at);
-    (at, Input::Frame { port, transmission: Transmission { frame, start, end, rate } })
+    (
+        at,
+        Input::Frame {
+            port,
+            transmission: Transmission { frame, start, end, rate, preemptable: false },
+        },
+    )
 }
 
 /// Hands over what arrives in time and returns what leaves.
 fn run(bridge: &mut Bridge, arriving: Vec<(Instant, Input)>) -> Vec<(usize, Transmission)> {
     super::run(bridge, arriving, Bridge::handle, |bridge, now| match bridge.poll(now) {
-        Output::Transmit { port, transmission } => Ok((port, transmission)),
+        Output::Line { port, event } => Ok((port, transmitted(event))),
         Output::Timeout(wake) => Err(wake),
     })
 }
@@ -200,7 +206,7 @@ fn strict_priority_under_overload() {
     assert!((200..300).contains(&high_frames.len()), "{}", high_frames.len());
     inputs.extend(high_frames);
     let mut config = bridge(Mode::StoreAndForward, &[Rate::G1; 3]);
-    config.ports[2].queue_bytes = 20_000;
+    config.ports[2] = config.ports[2].clone().with_depth(1024, 20_000);
     let mut bridge = Bridge::new(config);
     let left = run(&mut bridge, inputs);
     let (mut frames, mut bytes, mut longest) = ([0; 2], 0, Duration::ZERO);

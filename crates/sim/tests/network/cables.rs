@@ -1,7 +1,7 @@
 //! Cables and interfaces.
 
 use super::*;
-use sim::ethernet::cable::{Config, Counters, Delivery, Faults, Input, Output};
+use sim::ethernet::cable::{Config, Counters, Delivery, Faults, Output};
 
 fn frame(id: u64, now: Instant) -> Frame {
     let mut bytes = vec![0; 60];
@@ -13,7 +13,7 @@ fn transmission(id: u64, at_ns: u64) -> Transmission {
     let start = Instant::from_ns(at_ns);
     let frame = frame(id, start);
     let end = start + frame.duration(Rate::G1);
-    Transmission { frame, start, end, rate: Rate::G1 }
+    Transmission { frame, start, end, rate: Rate::G1, preemptable: false }
 }
 
 /// Sends frames a microsecond apart; what arrives, and when.
@@ -31,7 +31,7 @@ fn carry(config: Config, count: u64) -> (Vec<(Instant, Transmission)>, Counters)
     for id in 0..count {
         let transmission = transmission(id, id * 1_000);
         poll(&mut cable, transmission.start);
-        cable.handle(transmission.start, Input::Transmission(transmission));
+        cable.handle(transmission.start, LineEvent::Transmit(transmission));
     }
     poll(&mut cable, Instant::from_ns(u64::MAX / 1_000));
     assert_eq!(cable.on_the_way(), 0);
@@ -109,7 +109,7 @@ fn an_interface_delays_and_tags() {
     assert_eq!(nic.room(), 1);
     let at = Instant::from_ns(300);
     assert_eq!(nic.poll(Instant::ZERO), nic::Output::Timeout(Some(at)));
-    let nic::Output::Transmit(transmission) = nic.poll(at) else { panic!("due") };
+    let nic::Output::Line(LineEvent::Transmit(transmission)) = nic.poll(at) else { panic!("due") };
     assert_eq!(transmission.frame.tag, Some(Tag { pcp: 6, vid: 7 }));
     assert_eq!(transmission.end, at + Duration::from_ns((8 + 68) * 8));
     assert_eq!(transmission.frame.latency.spent(FrameStage::Nic), Duration::from_ns(300));
@@ -133,11 +133,15 @@ fn rings_are_by_queue() {
     }
     assert_eq!((nic.room_for(0), nic.room_for(6), nic.room_for(3)), (0, 1, 2));
     assert_eq!(nic.room(), 0);
-    let nic::Output::Transmit(first) = nic.poll(Instant::ZERO) else { panic!("its gate is open") };
+    let nic::Output::Line(LineEvent::Transmit(first)) = nic.poll(Instant::ZERO) else {
+        panic!("its gate is open")
+    };
     assert_eq!((first.frame.id, nic.room_for(6), nic.room_for(0)), (2, 2, 0));
     let opens = Instant::from_ns(100_000);
     assert_eq!(nic.poll(first.end + Duration::from_ns(96)), nic::Output::Timeout(Some(opens)));
-    let nic::Output::Transmit(second) = nic.poll(opens) else { panic!("its gate is open") };
+    let nic::Output::Line(LineEvent::Transmit(second)) = nic.poll(opens) else {
+        panic!("its gate is open")
+    };
     assert_eq!((second.frame.id, nic.room_for(0)), (0, 1));
 }
 

@@ -5,18 +5,26 @@ mod cables;
 mod frames;
 mod hosts;
 mod ports;
+mod preemption;
 mod tcp;
 mod world;
 
 use crate::gates_of;
 use bytes::Bytes;
 use sim::ethernet::{
-    Bridge, Cable, Frame, FrameLatency, FrameStage, Mac, Nic, Port, Rate, Tag, Transmission,
-    bridge, cable, frame, nic, port,
+    Bridge, Cable, Frame, FrameLatency, FrameStage, LineEvent, Mac, Nic, Port, Rate, Tag,
+    Transmission, bridge, cable, frame, nic, port,
 };
 use stats::random::{Probability, Random};
+use tsn::gates::Operation;
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
+
+/// The transmission of a port that interrupts none.
+fn transmitted(event: LineEvent) -> Transmission {
+    let LineEvent::Transmit(transmission) = event else { panic!("interrupted: {event:?}") };
+    transmission
+}
 
 /// Hands `inputs` over to a machine at their times, until nothing happens any more; what it puts
 /// out. `poll` yields an output, or when to poll again.

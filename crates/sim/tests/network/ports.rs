@@ -11,11 +11,17 @@ fn frame(id: u64, pcp: u8, length: usize, now: Instant) -> Frame {
     frame
 }
 
+/// Admits a frame and hands it over at once.
+fn offer(port: &mut Port, now: Instant, frame: Frame) {
+    if let Some(admission) = port.admit(0, now, &frame) {
+        port.handle(now, Input::Frame(frame, admission));
+    }
+}
+
 /// Offers frames at their times and returns what was sent.
 fn run(port: &mut Port, offers: Vec<(Instant, Frame)>) -> Vec<Transmission> {
-    let handle = |port: &mut Port, now, frame| port.handle(now, Input::Frame(frame));
-    super::run(port, offers, handle, |port, now| match port.poll(now) {
-        Output::Transmit(transmission) => Ok(transmission),
+    super::run(port, offers, offer, |port, now| match port.poll(now) {
+        Output::Line(event) => Ok(transmitted(event)),
         Output::Timeout(wake) => Err(wake),
     })
 }
@@ -55,11 +61,11 @@ fn a_lower_frame_on_the_line_is_finished_first() {
 
 #[test]
 fn full_queues_drop_and_count() {
-    let mut port = Port::new(Config { queue_frames: 4, ..Config::new(Rate::G1) });
+    let mut port = Port::new(Config::new(Rate::G1).with_depth(4, usize::MAX));
     for id in 0..6 {
-        port.handle(Instant::ZERO, Input::Frame(frame(id, 3, 64, Instant::ZERO)));
+        offer(&mut port, Instant::ZERO, frame(id, 3, 64, Instant::ZERO));
     }
-    port.handle(Instant::ZERO, Input::Frame(frame(6, 4, 64, Instant::ZERO)));
+    offer(&mut port, Instant::ZERO, frame(6, 4, 64, Instant::ZERO));
     assert_eq!(port.counters().full, [0, 0, 0, 2, 0, 0, 0, 0]);
     assert_eq!((port.queued_frames(), port.queued_bytes(3)), (5, 4 * 64));
 }
@@ -106,10 +112,8 @@ fn any_gates() -> impl Strategy<Value = Gates> {
     let entries = prop::collection::vec((any::<u8>(), 1u64..40_000), 1..6);
     let clock = (-1_000_000_000i64..1_000_000_000, -200_000i32..200_000);
     (entries, 0u64..1_000_000, clock).prop_map(|(entries, base, (offset, drift))| {
-        let entry = |&(states, ns): &(u8, u64)| Entry {
-            states: GateStates(states),
-            interval: Duration::from_ns(ns),
-        };
+        let entry =
+            |&(states, ns): &(u8, u64)| Entry::set(GateStates(states), Duration::from_ns(ns));
         let entries: Vec<_> = entries.iter().map(entry).collect();
         let list = GateControlList::of_entries(Instant::from_ns(base), &entries).unwrap();
         Gates::new(list, Clock::new(offset, drift).unwrap())
@@ -138,7 +142,7 @@ proptest! {
         frames in 1usize..20,
     ) {
         let gated = Some(gates.clone());
-        let config = Config { gates: gated, queue_frames: frames, ..Config::new(rate) };
+        let config = Config { gates: gated, ..Config::new(rate).with_depth(frames, usize::MAX) };
         let mut port = Port::new(config);
         let offer = |(id, &(at, pcp, length))| {
             let at = Instant::from_ns(at);
@@ -147,7 +151,7 @@ proptest! {
         let offers: Vec<_> = (0..).zip(&offers).map(offer).collect();
         let sent = run(&mut port, offers.clone());
         let counters = port.counters();
-        let dropped = counters.never_fits + counters.full.iter().sum::<u64>();
+        let dropped = counters.dropped();
         prop_assert_eq!(counters.offered, offers.len() as u64);
         prop_assert_eq!(counters.sent + dropped, counters.offered);
         prop_assert_eq!(counters.sent, sent.len() as u64);

@@ -211,10 +211,10 @@ impl World {
         loop {
             match bridge.poll(self.now) {
                 bridge::Output::Timeout(at) => return at,
-                bridge::Output::Transmit { port, transmission } => {
+                bridge::Output::Line { port, event } => {
                     self.moved += 1;
                     let cable = &mut self.cables[2 + port];
-                    cable.handle(self.now, cable::Input::Transmission(transmission));
+                    cable.handle(self.now, event);
                 }
             }
         }
@@ -229,12 +229,13 @@ impl World {
                     assert_eq!(frame.latency.until(), self.now);
                     self.hosts[node].handle(self.now, tcp::Input::Frame(frame));
                 }
-                nic::Output::Transmit(transmission) => {
+                nic::Output::Line(event) => {
+                    let transmission = transmitted(event);
                     self.moved += 1;
                     let (start, end) = (transmission.start.as_ps(), transmission.end.as_ps());
                     let (id, length) = (transmission.frame.id, transmission.frame.length());
                     self.log.line.push((node, start, end, id, length));
-                    self.cables[node].handle(self.now, cable::Input::Transmission(transmission));
+                    self.cables[node].handle(self.now, LineEvent::Transmit(transmission));
                 }
             }
         }

@@ -88,7 +88,7 @@ pub fn bridged(
     mode: bridge::Mode,
     gates: Option<Gates>,
 ) -> NetworkConfig {
-    let rate = stations[0].rate;
+    let rate = stations[0].port.rate;
     let far = stations.len() - 1;
     let mut cables = Vec::new();
     let mut made = Vec::new();

@@ -99,7 +99,10 @@ fn enters(run: &Run, sent: &Transmission, bridge: usize) -> Instant {
 pub fn ports(run: &Run, report: &Report, seen: &Seen) -> Result<Vec<PortLog>, TestCaseError> {
     let network = &run.config.network;
     let mut logs: Vec<PortLog> = (0..2 * run.links.len())
-        .map(|way| PortLog { config: port_config(run, way), frames: Vec::new() })
+        .map(|way| PortLog {
+            config: network.port(network.sender(way)).clone(),
+            frames: Vec::new(),
+        })
         .collect();
     // Where each frame is expected next: the direction, and since when.
     let mut expected = BTreeMap::<u64, (usize, Instant)>::new();
@@ -130,13 +133,6 @@ pub fn ports(run: &Run, report: &Report, seen: &Seen) -> Result<Vec<PortLog>, Te
         prop_assert_eq!(queue.offered, sent + unsent);
     }
     Ok(logs)
-}
-
-fn port_config(run: &Run, way: usize) -> port::Config {
-    match run.config.network.sender(way) {
-        CableEnd::Station(station) => port::Config::new(run.config.network.stations[station].rate),
-        CableEnd::Bridge(bridge, port) => run.config.network.bridges[bridge].ports[port].clone(),
-    }
 }
 
 /// The stages of each frame that arrived sum to its latency, and each is what its hops took.

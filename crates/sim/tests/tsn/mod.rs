@@ -5,7 +5,7 @@ mod random;
 mod streams;
 
 use sim::ethernet::traffic::{Pattern, StreamId};
-use sim::ethernet::{Frame, Rate, Transmission, bridge};
+use sim::ethernet::{Frame, LineEvent, Rate, Transmission, bridge};
 use sim::measure::{Observer, Point};
 use sim::network::{Place, TrafficConfig, Tree};
 use sim::world::{Error, Report};
@@ -31,9 +31,11 @@ struct Seen {
 struct Watch(Rc<RefCell<Seen>>);
 
 impl Observer for Watch {
-    fn transmission(&mut self, point: Point, transmission: &Transmission) {
+    fn line(&mut self, _: Instant, point: Point, event: &LineEvent) {
         let Point::Wire(wire) = point else { panic!("{point:?} sends no frames") };
-        self.0.borrow_mut().sent.push((usize::from(wire), transmission.clone()));
+        if let LineEvent::Transmit(transmission) = event {
+            self.0.borrow_mut().sent.push((usize::from(wire), transmission.clone()));
+        }
     }
 
     fn arrival(&mut self, at: Instant, frame: &Frame) {

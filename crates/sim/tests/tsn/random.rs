@@ -69,10 +69,8 @@ prop_compose! {
 
 impl AnyGates {
     fn gates(&self) -> Gates {
-        let entry = |&(states, ns): &(u8, u64)| Entry {
-            states: GateStates(states),
-            interval: Duration::from_ns(ns),
-        };
+        let entry =
+            |&(states, ns): &(u8, u64)| Entry::set(GateStates(states), Duration::from_ns(ns));
         let entries: Vec<_> = self.entries.iter().map(entry).collect();
         let base = Instant::from_ns(self.base_ns);
         let list = GateControlList::of_entries(base, &entries).expect("a valid list");
@@ -82,7 +80,7 @@ impl AnyGates {
 
 impl AnyPort {
     fn configure(&self, port: &mut port::Config) {
-        port.queue_frames = self.queue_frames;
+        port.classes.iter_mut().for_each(|class| class.queue_frames = self.queue_frames);
         port.gates = self.gates.as_ref().map(AnyGates::gates);
     }
 }
@@ -133,9 +131,7 @@ prop_compose! {
             tree.link(*a, *b);
         }
         for (direction, any) in (0..2 * links.len()).zip(ports.iter().cycle()) {
-            if let Some(port) = tree.port(direction) {
-                any.configure(port);
-            }
+            any.configure(tree.port(direction));
         }
         for (stream, number) in streams.iter().zip(0..) {
             stream.add(&mut tree, &stations, seed.wrapping_add(number));

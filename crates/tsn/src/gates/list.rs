@@ -20,13 +20,45 @@ impl GateStates {
     }
 }
 
-/// An entry of a list: SetGateStates, and for how long (IEEE 802.1Q-2022, table 8-7).
+/// What an entry does beside setting the gates (IEEE 802.1Q-2022, table 8-7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Nothing.
+    #[default]
+    SetGateStates,
+    /// It holds preemptable frames back, from here to the next entry that releases them.
+    SetAndHoldMac,
+    /// It releases preemptable frames.
+    SetAndReleaseMac,
+}
+
+impl Operation {
+    /// Its letter in the commands of Linux (tc-taprio(8)).
+    pub const fn letter(self) -> char {
+        match self {
+            Self::SetGateStates => 'S',
+            Self::SetAndHoldMac => 'H',
+            Self::SetAndReleaseMac => 'R',
+        }
+    }
+}
+
+/// An entry of a list: an operation, and for how long (IEEE 802.1Q-2022, table 8-7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
+    /// What it does when it begins.
+    pub operation: Operation,
     /// The gates during the interval.
     pub states: GateStates,
     /// How long; a whole number of nanoseconds, as TimeInterval (12.29.1.2.3).
     pub interval: Duration,
+}
+
+impl Entry {
+    /// An entry that sets the gates and leaves preemption alone.
+    pub const fn set(states: GateStates, interval: Duration) -> Self {
+        Self { operation: Operation::SetGateStates, states, interval }
+    }
 }
 
 /// An error in a list. Entries are counted from 1.
@@ -35,9 +67,14 @@ pub enum ListError {
     /// The list has no entries.
     #[error("a gate control list needs at least one entry")]
     NoEntries,
-    /// More than [`GateControlList::MAX_ENTRIES`].
-    #[error("{0} entries, at most {max} are possible", max = GateControlList::MAX_ENTRIES)]
-    TooManyEntries(usize),
+    /// More than [`GateControlList::MAX_ENTRIES`], or than hardware has.
+    #[error("{entries} entries, at most {max} are possible")]
+    TooManyEntries {
+        /// How many.
+        entries: usize,
+        /// How many are possible.
+        max: usize,
+    },
     /// An interval of zero.
     #[error("entry {0}: the interval is zero")]
     EmptyInterval(usize),
@@ -69,6 +106,16 @@ pub enum ListError {
         /// The cycle time.
         ps: u64,
     },
+    /// A time that hardware cannot keep.
+    #[error("{what} of {ps} ps is no multiple of {grain_ps} ps")]
+    Grain {
+        /// Which time: of which entry, the cycle time or the base time.
+        what: String,
+        /// The time.
+        ps: u64,
+        /// The hardware's grain.
+        grain_ps: u64,
+    },
     /// The base time is no whole number of nanoseconds.
     #[error("base time of {ps} ps is no whole number of nanoseconds")]
     Base {
@@ -93,6 +140,7 @@ pub struct GateControlList {
     base: Instant,
     cycle: Duration,
     windows: [Windows; QUEUES],
+    hold: Windows,
 }
 
 impl GateControlList {
@@ -111,7 +159,10 @@ impl GateControlList {
             return Err(ListError::NoEntries);
         }
         if entries.len() > Self::MAX_ENTRIES {
-            return Err(ListError::TooManyEntries(entries.len()));
+            return Err(ListError::TooManyEntries {
+                entries: entries.len(),
+                max: Self::MAX_ENTRIES,
+            });
         }
         if !whole(cycle) || cycle == Duration::ZERO || cycle > Self::MAX_CYCLE {
             return Err(ListError::Cycle { ps: cycle.as_ps() });
@@ -120,8 +171,12 @@ impl GateControlList {
             return Err(ListError::Base { ps: base.as_ps() });
         }
         check_entries(cycle, entries)?;
-        let windows = std::array::from_fn(|queue| Windows::new(queue, base, cycle, entries));
-        Ok(Self { entries: entries.to_vec(), base, cycle, windows })
+        let windows = std::array::from_fn(|queue| {
+            Windows::new(base, cycle, entries, |_, entry| entry.states.is_open(queue))
+        });
+        let held = holds(entries);
+        let hold = Windows::new(base, cycle, entries, |index, _| held[index]);
+        Ok(Self { entries: entries.to_vec(), base, cycle, windows, hold })
     }
 
     /// A list whose cycle is the sum of its intervals.
@@ -155,12 +210,8 @@ impl GateControlList {
     /// # Panics
     /// If a frame and its gap take no time.
     pub fn open_share(&self, queues: GateStates, frame: Duration, gap: Duration) -> OpenShare {
-        let any = |entry: &Entry| Entry {
-            states: GateStates(u8::from(entry.states.0 & queues.0 != 0)),
-            ..*entry
-        };
-        let entries: Vec<Entry> = self.entries.iter().map(any).collect();
-        let windows = Windows::new(0, self.base, self.cycle, &entries);
+        let any = |_, entry: &Entry| entry.states.0 & queues.0 != 0;
+        let windows = Windows::new(self.base, self.cycle, &self.entries, any);
         let cycle = self.cycle.as_ps() as f64;
         if windows.always_open() {
             return OpenShare { time: 1.0, whole_frames: 1.0 };
@@ -175,6 +226,34 @@ impl GateControlList {
     pub(super) fn windows(&self, queue: usize) -> &Windows {
         &self.windows[queue]
     }
+
+    /// The last operation of a cycle that concerns preemption, if any.
+    pub(super) fn last_operation(&self) -> Operation {
+        last_operation(&self.entries)
+    }
+
+    /// When preemptable frames are held.
+    pub(super) fn hold(&self) -> &Windows {
+        &self.hold
+    }
+}
+
+/// Whether preemptable frames are held during each entry. The first ones continue what the last
+/// operation of the cycle before began.
+fn holds(entries: &[Entry]) -> Vec<bool> {
+    let mut operation = last_operation(entries);
+    let next = |entry: &Entry| {
+        if entry.operation != Operation::SetGateStates {
+            operation = entry.operation;
+        }
+        operation == Operation::SetAndHoldMac
+    };
+    entries.iter().map(next).collect()
+}
+
+fn last_operation(entries: &[Entry]) -> Operation {
+    let mut operations = entries.iter().rev().map(|entry| entry.operation);
+    operations.find(|operation| *operation != Operation::SetGateStates).unwrap_or_default()
 }
 
 fn check_intervals(entries: &[Entry]) -> Result<(), ListError> {

@@ -4,29 +4,52 @@
 //! A list repeats forever, also before its base time, which is the start of one cycle. If its
 //! entries end before the cycle does, the last one lasts until then (8.6.9.2). Entries beyond the
 //! cycle are an error here; the standard truncates them silently.
+//!
+//! Other lists of the port can take over one after the other ([`Gates::then`]), and classes can
+//! have a list of their own ([`Gates::with_class_list`]).
 
+mod change;
+mod cycles;
+mod hardware;
+mod hold;
 mod list;
+mod open_time;
+mod track;
 mod windows;
 
-pub use list::{Entry, GateControlList, GateStates, ListError, OpenShare};
+pub use cycles::{cycles_divide, hyperperiod};
+pub use hardware::Hardware;
+pub use hold::{Hold, HoldAdvance};
+pub use list::{Entry, GateControlList, GateStates, ListError, OpenShare, Operation};
+use track::Phase;
+use windows::Windows;
 use wire::{Duration, Instant};
 
 use crate::{Clock, LocalTime};
 
-/// A list that runs by a node's clock; arguments and results are in true time.
+/// The lists of a port, which run by a node's clock; arguments and results are in true time.
 #[derive(Clone, Debug)]
 pub struct Gates {
     list: GateControlList,
     clock: Clock,
+    later: Vec<Phase>,
+    classes: Vec<(GateStates, GateControlList)>,
 }
 
 impl Gates {
     /// A list and the clock it runs by.
     pub fn new(list: GateControlList, clock: Clock) -> Self {
-        Self { list, clock }
+        Self { list, clock, later: Vec::new(), classes: Vec::new() }
     }
 
-    /// The list.
+    /// The gates of a port without a list: all are open. Their cycle of 1 ns divides all others.
+    pub fn open(clock: Clock) -> Self {
+        let entry = Entry::set(GateStates::ALL, Duration::from_ns(1));
+        let list = GateControlList::of_entries(Instant::ZERO, &[entry]);
+        Self::new(list.expect("a valid list"), clock)
+    }
+
+    /// The list of the port that runs first.
     pub fn list(&self) -> &GateControlList {
         &self.list
     }
@@ -38,13 +61,16 @@ impl Gates {
 
     /// Whether the gate of `queue` is open at `now`.
     pub fn is_open(&self, queue: usize, now: Instant) -> bool {
-        self.list.is_open(queue, self.clock.local(now))
+        let now = self.clock.local(now);
+        self.track(queue).next(now).is_some_and(|(opens, _)| opens <= now)
     }
 
     /// When the gate of `queue` opens or closes next, later than `now`.
     pub fn next_change(&self, queue: usize, now: Instant) -> Option<Instant> {
-        let change = self.list.next_change(queue, self.clock.local(now))?;
-        Some(self.clock.global(change))
+        let now = self.clock.local(now);
+        let (opens, closes) = self.track(queue).next(now)?;
+        let change = if opens > now { opens } else { closes };
+        (change < track::END).then(|| self.clock.global(change))
     }
 
     /// The first instant, not before `now`, at which a transmission of `duration` may start so that
@@ -57,28 +83,41 @@ impl Gates {
         now: Instant,
         duration: Duration,
     ) -> Option<Instant> {
-        let windows = self.list.windows(queue);
-        if windows.always_open() {
+        let track = self.track(queue);
+        if track.only().is_some_and(Windows::always_open) {
             return Some(now);
         }
         let mut local = self.clock.local(now);
-        // One window more than a cycle has, since the first may be partly over; another one, since
-        // a drifting clock makes windows a picosecond longer or shorter.
-        for _ in 0..windows.len() + 2 {
-            let (opens, closes) = windows.next(local)?;
+        // One window more than a cycle has, since the first may be partly over.
+        for _ in 0..track.windows_at(local).len() + 1 {
+            let (opens, closes) = track.next(local)?;
             let start = now.max(self.clock.global(opens));
             if start + duration <= self.clock.global(closes) {
                 return Some(start);
             }
             local = closes;
         }
-        None
+        // It may still fit into a window of another list, or into one that a drifting clock makes a
+        // picosecond longer: the first with an open picosecond before a margin of the rest.
+        let ps = Duration::from_ps(1);
+        let after = self.after_open_time(queue, now, ps, duration - ps)?;
+        Some(Instant::from_ps(after.as_ps() - 1))
     }
 
-    /// The longest time for which `queue` stays closed; see
-    /// [`GateControlList::longest_closed`].
+    /// The longest time for which `queue` stays closed; see [`Self::longest_wait`].
     pub fn longest_closed(&self, queue: usize) -> Option<Duration> {
-        self.list.longest_closed(queue)
+        self.longest_wait(queue, Duration::ZERO)
+    }
+
+    /// The longest time, on the node's clock, that a transmission of `duration` has to wait for the
+    /// gate of `queue`, through all lists and changes; see [`GateControlList::longest_wait`].
+    /// `None`: it does not fit into any window of the last list.
+    pub fn longest_wait(&self, queue: usize, duration: Duration) -> Option<Duration> {
+        let track = self.track(queue);
+        match track.only() {
+            Some(windows) => windows.longest_wait(duration),
+            None => track.longest_wait(self.clock.local(Instant::ZERO), duration),
+        }
     }
 }
 

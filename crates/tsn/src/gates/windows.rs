@@ -1,4 +1,4 @@
-//! The open windows of one queue within a cycle.
+//! The open windows of one queue within a cycle, or the spans of a hold.
 
 use wire::{Duration, Instant};
 
@@ -17,7 +17,13 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub fn new(queue: usize, base: Instant, cycle: Duration, entries: &[Entry]) -> Self {
+    /// The windows of the entries for which `is_open`, of which it gets the number from zero.
+    pub fn new(
+        base: Instant,
+        cycle: Duration,
+        entries: &[Entry],
+        is_open: impl Fn(usize, &Entry) -> bool,
+    ) -> Self {
         let cycle = cycle.as_ps() as i64;
         // Only its offset within a cycle matters.
         let base = (base.as_ps() % cycle as u64) as i64;
@@ -28,7 +34,7 @@ impl Windows {
             if index + 1 == entries.len() {
                 end = cycle;
             }
-            if entry.states.is_open(queue) {
+            if is_open(index, entry) {
                 match open.last_mut() {
                     Some(last) if last.1 == start => last.1 = end,
                     _ => open.push((start, end)),
@@ -43,9 +49,23 @@ impl Windows {
         self.open.len()
     }
 
+    /// How long a cycle lasts, in picoseconds.
+    pub fn cycle(&self) -> i64 {
+        self.cycle
+    }
+
     /// How long each window is, in picoseconds.
     pub fn lengths(&self) -> impl Iterator<Item = u64> {
         self.open.iter().map(|(start, end)| (end - start) as u64)
+    }
+
+    /// The windows of the cycle that begins at `at`, where the gate is closed, in picoseconds.
+    pub fn within_cycle(&self, at: LocalTime) -> impl Iterator<Item = (i64, i64)> {
+        let at = at.as_ps();
+        self.open.iter().map(move |&(start, end)| {
+            let opens = at + (self.base + start - at).rem_euclid(self.cycle);
+            (opens, opens + (end - start))
+        })
     }
 
     pub fn always_open(&self) -> bool {
@@ -67,17 +87,18 @@ impl Windows {
         let phase = (at.as_ps() - self.base).rem_euclid(self.cycle);
         let cycle_start = at.as_ps() - phase;
         let window = |(start, end): (i64, i64), cycle_start: i64| {
-            (LocalTime::from_ps(cycle_start + start), LocalTime::from_ps(cycle_start + end))
+            let at = |offset| LocalTime::from_ps(cycle_start.saturating_add(offset));
+            (at(start), at(end))
         };
         // The last window may have begun in the cycle before.
         let last = self.open[self.open.len() - 1];
         if phase < last.1 - self.cycle {
-            return Some(window(last, cycle_start - self.cycle));
+            return Some(window(last, cycle_start.saturating_sub(self.cycle)));
         }
         let index = self.open.partition_point(|&(_, end)| end <= phase);
         Some(match self.open.get(index) {
             Some(&found) => window(found, cycle_start),
-            None => window(self.open[0], cycle_start + self.cycle),
+            None => window(self.open[0], cycle_start.saturating_add(self.cycle)),
         })
     }
 

@@ -1,11 +1,17 @@
 //! Gate control lists against a reference that steps through nanoseconds.
 
+mod golden;
+mod model;
+mod queries;
+
 use proptest::prelude::*;
-use tsn::{Clock, Entry, GateControlList, GateStates, Gates, ListError, LocalTime, taprio};
+use tsn::{
+    Clock, Entry, GateControlList, GateStates, Gates, ListError, LocalTime, Operation, taprio,
+};
 use wire::{Duration, Instant};
 
 fn entry(states: u8, ns: u64) -> Entry {
-    Entry { states: GateStates(states), interval: Duration::from_ns(ns) }
+    Entry::set(GateStates(states), Duration::from_ns(ns))
 }
 
 fn local(ns: u64) -> LocalTime {
@@ -21,7 +27,7 @@ fn errors_name_the_entry() {
     };
     assert_eq!(new(1_000, &[]), "a gate control list needs at least one entry");
     assert_eq!(new(9_000, &[entry(1, 5), entry(2, 0)]), "entry 2: the interval is zero");
-    let fraction = Entry { states: GateStates(1), interval: Duration::from_ps(1_500) };
+    let fraction = Entry::set(GateStates(1), Duration::from_ps(1_500));
     assert_eq!(
         new(9_000, &[fraction]),
         "entry 1: the interval of 1500 ps is no whole number of nanoseconds"
@@ -115,6 +121,11 @@ fn taprio_commands() {
     );
     let command = taprio::command(&list, &taprio::Options { device: "sw0p2", offload: true });
     assert!(command.ends_with("cycle-time 1000000 flags 0x2"), "{command}");
+    let operations = [Operation::SetAndHoldMac, Operation::SetAndReleaseMac];
+    let entries = operations.map(|operation| Entry { operation, ..entry(0x80, 100) });
+    let list = GateControlList::of_entries(Instant::ZERO, &entries).unwrap();
+    let command = taprio::command(&list, &options);
+    assert!(command.contains("sched-entry H 80 100 sched-entry R 80 100 "), "{command}");
 }
 
 /// A cycle of up to some 60 ns, of which the last entry may fill a part.

@@ -32,9 +32,6 @@ pub fn tcp(iodepth: usize) -> Config {
 pub fn gated(work: Workload, open: Duration, cycle: Duration) -> Config {
     let mut config = Config::nvme_tsn_tsn(work, Rate::G1);
     let gates = gates(open, cycle);
-    let stations = config.network.stations.iter().cloned();
-    let stations =
-        stations.map(|one| sim::network::StationConfig { gates: Some(gates.clone()), ..one });
     let port = sim::ethernet::port::Config {
         gates: Some(gates.clone()),
         ..sim::ethernet::port::Config::new(Rate::G1)
@@ -53,7 +50,9 @@ pub fn gated(work: Workload, open: Duration, cycle: Duration) -> Config {
         )
     };
     let cables = vec![cable(0, 0), cable(1, 1)];
-    config.network = NetworkConfig { stations: stations.collect(), bridges: vec![bridge], cables };
+    let mut stations = config.network.stations.clone();
+    stations.iter_mut().for_each(|station| station.port.gates = Some(gates.clone()));
+    config.network = NetworkConfig { stations, bridges: vec![bridge], cables };
     if let Attached::Switch(switch) = &mut config.hosts[0].attached
         && let sim::transport::TransportConfig::Tcp(tcp) = &mut switch.ports[0].transport
     {
@@ -67,10 +66,7 @@ pub const PRIORITY: u8 = 3;
 
 fn gates(open: Duration, cycle: Duration) -> Gates {
     let ours = GateStates(1 << PRIORITY);
-    let entries = [
-        Entry { states: ours, interval: open },
-        Entry { states: GateStates(!ours.0), interval: cycle - open },
-    ];
+    let entries = [Entry::set(ours, open), Entry::set(GateStates(!ours.0), cycle - open)];
     let list = GateControlList::of_entries(Instant::ZERO, &entries).unwrap();
     Gates::new(list, Clock::default())
 }

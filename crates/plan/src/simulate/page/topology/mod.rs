@@ -80,11 +80,11 @@ impl Picture {
             }
         }
         for (number, (station, level)) in network.stations.iter().zip(level_of).enumerate() {
-            let mut more = rate(station.rate);
+            let mut more = rate(station.port.rate);
             if let Some(tag) = station.tagging {
                 more += &format!(", VLAN {}", tag.vid);
             }
-            if station.gates.is_some() {
+            if station.port.gates.is_some() {
                 more += ", gates";
             }
             let name = named(&format!("station {number}"));

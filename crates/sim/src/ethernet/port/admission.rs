@@ -1,0 +1,110 @@
+//! Into which queue a frame goes, and from when on it may leave: at its reception.
+
+use std::collections::BTreeMap;
+
+use tsn::{Gates, ats};
+use wire::Instant;
+
+use super::super::frame::{Frame, GAP, HEADER, Mac, PREAMBLE, Tag};
+use super::super::traffic::StreamId;
+use super::config::{Algorithm, Ats, Committed, Config, Counted};
+use super::counters::Counters;
+
+/// Where a frame waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// Its class.
+    pub class: usize,
+    /// It is not selected before this time.
+    pub eligible: Instant,
+}
+
+/// Whose rate a scheduler holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Flow {
+    Stream(StreamId),
+    Addresses(Mac, Mac),
+}
+
+/// The schedulers of the classes with asynchronous traffic shaping.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Admissions {
+    schedulers: BTreeMap<(usize, usize, Flow), ats::Scheduler>,
+    groups: BTreeMap<(usize, usize), ats::Group>,
+}
+
+/// The class of frames with this tag.
+pub(super) fn class_of(config: &Config, tag: Option<Tag>) -> usize {
+    let priority = tag.map_or(0, |tag| tag.pcp);
+    usize::from(config.queue_of_priority[usize::from(priority)])
+}
+
+impl Admissions {
+    /// Admits a frame that the reception port `from` has received at `received`; `None` if it is
+    /// dropped.
+    pub fn admit(
+        &mut self,
+        config: &Config,
+        from: usize,
+        received: Instant,
+        frame: &Frame,
+        counters: &mut Counters,
+    ) -> Option<Admission> {
+        let class = filled(config, class_of(config, frame.tag), received);
+        if config.classes[class].max_sdu.is_some_and(|most| frame.bytes.len() - HEADER > most) {
+            counters.oversize += 1;
+            return None;
+        }
+        let eligible = match &config.classes[class].algorithm {
+            Algorithm::Ats(shaper) => {
+                let eligible = self.eligible(shaper, (from, class), received, frame);
+                counters.late_eligible += u64::from(eligible.is_none());
+                eligible?
+            }
+            _ => received,
+        };
+        Some(Admission { class, eligible })
+    }
+
+    fn eligible(
+        &mut self,
+        shaper: &Ats,
+        (from, class): (usize, usize),
+        received: Instant,
+        frame: &Frame,
+    ) -> Option<Instant> {
+        let flow = match StreamId::of_frame(frame.id) {
+            Some(stream) => Flow::Stream(stream),
+            None => Flow::Addresses(frame.source(), frame.destination()),
+        };
+        let scheduler = self
+            .schedulers
+            .entry((from, class, flow))
+            .or_insert_with(|| scheduler(committed(shaper, flow)));
+        let group = self.groups.entry((from, class)).or_default();
+        let bytes = match shaper.counted {
+            Counted::WithGap => PREAMBLE + frame.length() + GAP,
+            Counted::FrameOnly => frame.length(),
+        };
+        scheduler.admit(group, received, bytes as u64 * 8, shaper.max_residence)
+    }
+}
+
+fn committed(shaper: &Ats, flow: Flow) -> Committed {
+    let own = shaper.streams.iter().find(|(stream, _)| flow == Flow::Stream(*stream));
+    own.map_or(shaper.committed, |(_, committed)| *committed)
+}
+
+fn scheduler(committed: Committed) -> ats::Scheduler {
+    ats::Scheduler::new(committed.rate, committed.burst).expect("checked before")
+}
+
+/// The class that is filled at `received`, where `class` belongs to a pair with cyclic queuing and
+/// forwarding.
+fn filled(config: &Config, class: usize, received: Instant) -> usize {
+    let pair = config.cqf.iter().find(|pair| pair.classes.contains(&(class as u8)));
+    pair.map_or(class, |pair| {
+        let clock = config.gates.as_ref().map(Gates::clock).unwrap_or_default();
+        usize::from(pair.queue_at(&clock, received))
+    })
+}

@@ -1,0 +1,42 @@
+//! What a port counts.
+
+use tsn::QUEUES;
+use wire::Duration;
+
+/// Counters of a port. Frames in = `sent` + `merged` + all drops + those still
+/// queued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames given to the port.
+    pub offered: u64,
+    /// Transmissions begun.
+    pub sent: u64,
+    /// Bytes from preamble to FCS of these, and what their interruptions add.
+    pub sent_bytes: u64,
+    /// Frames dropped because their queue was full.
+    pub full: [u64; QUEUES],
+    /// Frames dropped because no window of their queue is long enough.
+    pub never_fits: u64,
+    /// Frames dropped because they are longer than their class permits.
+    pub oversize: u64,
+    /// Frames dropped because asynchronous traffic shaping would have kept them for too long.
+    pub late_eligible: u64,
+    /// How long the line was busy with preamble to FCS.
+    pub busy: Duration,
+    /// Frames merged into the one before them; not in `sent`.
+    pub merged: u64,
+    /// Verify and respond packets sent; not in `sent`.
+    pub control: u64,
+    /// How often a frame was interrupted.
+    pub suspended: u64,
+    /// Frames that were still on the line when their gate closed (TransmissionOverrun, IEEE
+    /// 802.1Q-2022, 12.29.1.1.2): they were interrupted.
+    pub overrun: u64,
+}
+
+impl Counters {
+    /// Frames dropped, whatever the reason.
+    pub fn dropped(&self) -> u64 {
+        self.full.iter().sum::<u64>() + self.never_fits + self.oversize + self.late_eligible
+    }
+}

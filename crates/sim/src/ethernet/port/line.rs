@@ -1,0 +1,144 @@
+//! The line of a port: when it is free, and how a frame on it is interrupted and resumed
+//! (IEEE 802.3-2022, clause 99).
+
+use tsn::preemption::{self, CONTINUATION_PREAMBLE, FragmentSize, MCRC};
+use wire::{Duration, Instant};
+
+use super::super::Rate;
+use super::super::frame::{GAP, PREAMBLE};
+
+/// A preemptable frame on the line.
+#[derive(Clone, Copy, Debug)]
+struct OnLine {
+    class: usize,
+    /// Destination address to FCS.
+    length: usize,
+    /// Bytes of it in earlier fragments.
+    sent: usize,
+    /// The first bit of this fragment's preamble, and the last of its FCS if nothing interrupts it.
+    start: Instant,
+    end: Instant,
+}
+
+/// A frame of which a part has gone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Suspended {
+    pub class: usize,
+    length: usize,
+    sent: usize,
+}
+
+/// The line stops in the middle of a preemptable frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suspend {
+    /// The last bit of the fragment's mCRC has passed.
+    pub end: Instant,
+    /// Bytes of the frame, from the destination address, in this fragment.
+    pub bytes: usize,
+    /// When the frame would have ended.
+    pub planned: Instant,
+}
+
+/// The line goes on with the interrupted frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resume {
+    /// The first bit of the fragment's preamble.
+    pub start: Instant,
+    /// The last bit of the FCS, if nothing interrupts the frame again.
+    pub end: Instant,
+}
+
+/// A line.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    rate: Rate,
+    free_at: Instant,
+    on_line: Option<OnLine>,
+    suspended: Option<Suspended>,
+}
+
+impl Line {
+    pub fn new(rate: Rate) -> Self {
+        Self { rate, free_at: Instant::ZERO, on_line: None, suspended: None }
+    }
+
+    /// When the next frame or fragment may start, unless the one on the line is interrupted.
+    pub fn free_at(&self) -> Instant {
+        self.free_at
+    }
+
+    /// Nothing starts before `at`.
+    pub fn delay(&mut self, at: Instant) {
+        self.free_at = self.free_at.max(at);
+    }
+
+    /// The frame that is interrupted.
+    pub fn suspended(&self) -> Option<Suspended> {
+        self.suspended
+    }
+
+    /// A frame of `length` bytes from destination address to FCS starts; yields its end.
+    pub fn begin(
+        &mut self,
+        now: Instant,
+        class: usize,
+        length: usize,
+        preemptable: bool,
+    ) -> Instant {
+        let end = now + self.rate.duration(PREAMBLE + length);
+        self.on_line = preemptable.then_some(OnLine { class, length, sent: 0, start: now, end });
+        self.free_at = end + self.rate.duration(GAP);
+        end
+    }
+
+    /// The first moment from `now` on at which the frame on the line can be interrupted; `None` if
+    /// none is on it or what is left of it is too short.
+    pub fn next_cut(&self, now: Instant, fragment: FragmentSize) -> Option<Instant> {
+        let on_line = self.on_line.filter(|on_line| now < on_line.end)?;
+        let passed = now.since(on_line.start).as_ps().div_ceil(self.rate.ps_per_byte()) as usize;
+        let passed = passed.saturating_sub(PREAMBLE);
+        let bytes = preemption::split(fragment, on_line.length, on_line.sent, passed)?;
+        Some(on_line.start + self.rate.duration(PREAMBLE + bytes))
+    }
+
+    /// When an express frame can start after a cut.
+    pub fn free_after_cut(&self, cut: Instant) -> Instant {
+        cut + self.rate.duration(MCRC + GAP)
+    }
+
+    /// Interrupts the frame on the line, at a time that [`Self::next_cut`] has named.
+    ///
+    /// # Panics
+    /// If no preemptable frame is on the line.
+    pub fn suspend(&mut self, now: Instant) -> (usize, Suspend) {
+        let OnLine { class, length, sent, start, end } =
+            self.on_line.take().expect("a preemptable frame is on the line");
+        let passed = (now.since(start).as_ps() / self.rate.ps_per_byte()) as usize;
+        let bytes = passed - PREAMBLE;
+        self.suspended = Some(Suspended { class, length, sent: sent + bytes });
+        self.free_at = self.free_after_cut(now);
+        (class, Suspend { end: now + self.rate.duration(MCRC), bytes, planned: end })
+    }
+
+    /// Goes on with the interrupted frame.
+    ///
+    /// # Panics
+    /// If none is interrupted.
+    pub fn resume(&mut self, now: Instant) -> (usize, Resume) {
+        let Suspended { class, length, sent } = self.suspended.take().expect("one is interrupted");
+        let end = now + self.rate.duration(CONTINUATION_PREAMBLE + length - sent);
+        self.on_line = Some(OnLine { class, length, sent, start: now, end });
+        self.free_at = end + self.rate.duration(GAP);
+        (class, Resume { start: now, end })
+    }
+
+    /// What is left of a frame is given up.
+    pub fn clear(&mut self) {
+        (self.on_line, self.suspended) = (None, None);
+    }
+
+    /// How long the line is busy with `bytes`.
+    pub fn duration(&self, bytes: usize) -> Duration {
+        self.rate.duration(bytes)
+    }
+}

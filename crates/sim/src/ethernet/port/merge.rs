@@ -1,0 +1,51 @@
+//! Merging of frames that wait: aggregation in the bridge before the bottleneck (J. Suzuki et al.,
+//! Hot Interconnects 2014, related work, method 2).
+
+use bytes::BytesMut;
+use wire::Instant;
+
+use super::super::frame::{Frame, HEADER};
+use super::queues::Queues;
+
+/// Merges frames that wait behind `frame` with the same source and destination into it, up to a
+/// payload of `most` bytes; yields how many. The bridge does not interpret the payloads: it
+/// concatenates them, each with its own header, which has its length.
+pub(super) fn merge(
+    queues: &mut Queues,
+    class: usize,
+    now: Instant,
+    frame: &mut Frame,
+    most: usize,
+) -> u64 {
+    if !is_raw(frame) {
+        return 0;
+    }
+    let mut bytes = BytesMut::new();
+    let mut merged = 0;
+    let fits = |next: &Frame, length: usize| {
+        is_raw(next)
+            && next.bytes[..HEADER] == frame.bytes[..HEADER]
+            && (next.tag, next.corrupt) == (frame.tag, frame.corrupt)
+            && length + next.bytes.len() <= 2 * HEADER + most
+    };
+    while queues
+        .head(class)
+        .is_some_and(|next| fits(&next.frame, bytes.len().max(frame.bytes.len())))
+        && let Some(next) = queues.take(class, now)
+    {
+        if bytes.is_empty() {
+            bytes.extend_from_slice(&frame.bytes);
+        }
+        bytes.extend_from_slice(&next.frame.bytes[HEADER..]);
+        merged += 1;
+    }
+    if merged > 0 {
+        frame.bytes = bytes.freeze();
+    }
+    merged
+}
+
+/// Whether a frame carries our raw transport.
+fn is_raw(frame: &Frame) -> bool {
+    frame.bytes[HEADER - 2..HEADER] == wire::raw::ETHERTYPE.to_be_bytes()
+}

@@ -1,0 +1,426 @@
+//! The transmitter of a line: eight queues, and which of them sends next.
+//!
+//! - [`config`]: the parameters;
+//! - `admission`: into which queue a frame goes, and from when on it may leave;
+//! - `queues`: the frames that wait;
+//! - `selection`: which frame may go: gates, credit, eligibility, weights, hold;
+//! - `line`: begins, suspends, resumes and ends transmissions;
+//! - `limit`, `merge`: a rate limit, and merging of frames that wait.
+//!
+//! A frame starts when the line is free, its gate is open for its whole duration, its shaper permits
+//! it and no higher class has a frame that may start (IEEE 802.1Q-2022, 8.6.8). The line is free one
+//! gap after the last bit of the previous frame. A gate must stay open from preamble to FCS, not
+//! during the gap.
+//!
+//! With active preemption, an express frame that may start, or a hold request, interrupts a
+//! preemptable frame as soon as the fragments on both sides are long enough. The rest follows when
+//! no express frame may start and hold is released; its gate is not asked again.
+
+mod admission;
+pub mod config;
+mod counters;
+mod credit;
+mod limit;
+mod line;
+mod merge;
+mod queues;
+mod selection;
+
+pub use admission::Admission;
+pub use config::{
+    Algorithm, Ats, Class, Committed, Config, Counted, CreditBased, Guard, Preemption, RateStep,
+};
+pub use counters::Counters;
+pub use line::{Resume, Suspend};
+
+use tsn::QUEUES;
+use tsn::gates::Hold;
+use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC, Verification, verification};
+use wire::{Duration, Instant};
+
+use super::frame::{Control, FCS, Frame, GAP, HEADER, MINIMUM, PREAMBLE, Tag, Transmission};
+use super::{Dropped, FrameStage, LineEvent, Rate};
+use admission::Admissions;
+use line::Line;
+use queues::{Queued, Queues};
+use selection::Selection;
+
+/// Input of a port.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A frame to send, with what [`Port::admit`] has said of it.
+    Frame(Frame, Admission),
+    /// The partner's MAC has sent this.
+    Control(Control),
+}
+
+/// Output of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Something begins or stops on the line now.
+    Line(LineEvent),
+    /// Nothing before this time.
+    Timeout(Option<Instant>),
+}
+
+/// A port.
+#[derive(Clone, Debug)]
+pub struct Port {
+    config: Config,
+    admissions: Admissions,
+    queues: Queues,
+    selection: Selection,
+    line: Line,
+    /// Of a port that supports preemption.
+    verification: Option<Verification>,
+    counters: Counters,
+    /// How long the frame that started last had waited here.
+    waited: Duration,
+    dropped: Dropped,
+}
+
+impl Port {
+    /// A port with empty queues.
+    ///
+    /// # Panics
+    /// If the configuration names a queue that does not exist.
+    pub fn new(config: Config) -> Self {
+        assert!(config.queue_of_priority.iter().all(|&queue| usize::from(queue) < QUEUES));
+        Self {
+            selection: Selection::new(&config),
+            line: Line::new(config.rate),
+            verification: config.preemption.map(|preemption| Verification::new(preemption.verify)),
+            config,
+            admissions: Admissions::default(),
+            queues: Queues::default(),
+            counters: Counters::default(),
+            waited: Duration::ZERO,
+            dropped: Dropped::default(),
+        }
+    }
+
+    /// The line's rate.
+    pub fn rate(&self) -> Rate {
+        self.config.rate
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Frames queued.
+    pub fn queued_frames(&self) -> usize {
+        self.queues.frames()
+    }
+
+    /// Frames queued in `queue`.
+    pub fn queued_frames_in(&self, queue: usize) -> usize {
+        self.queues.frames_of(queue)
+    }
+
+    /// The queues of frames with this tag: one, or the two that take turns.
+    pub fn queues_of(&self, tag: Option<Tag>) -> [usize; 2] {
+        let class = admission::class_of(&self.config, tag);
+        let pair = self.config.cqf.iter().find(|pair| pair.classes.contains(&(class as u8)));
+        pair.map_or([class; 2], |pair| pair.classes.map(usize::from))
+    }
+
+    /// Frames queued, integrated over time until the last change, in frame
+    /// picoseconds. Divided by the time it is the mean length of the queues,
+    /// and by Little's law the frames' rate times their mean wait.
+    pub fn occupancy(&self) -> u128 {
+        self.queues.occupancy_so_far()
+    }
+
+    /// The same until `now`.
+    pub fn occupancy_at(&self, now: Instant) -> u128 {
+        self.queues.occupancy(now)
+    }
+
+    /// Bytes queued in `queue`, header to FCS.
+    pub fn queued_bytes(&self, queue: usize) -> usize {
+        self.queues.bytes_of(queue)
+    }
+
+    /// How long the frame that started last had waited here, gates included.
+    pub fn last_wait(&self) -> Duration {
+        self.waited
+    }
+
+    /// Frames of streams that it dropped.
+    pub fn dropped(&mut self) -> &mut Dropped {
+        &mut self.dropped
+    }
+
+    /// The lowest and the highest credit of a class so far, in picobits; `None` without credit.
+    pub fn credit_extremes(&self, class: usize) -> Option<[i128; 2]> {
+        self.selection.credit_extremes(class)
+    }
+
+    /// The credit of a class, bits; `None` without credit.
+    pub fn credit(&mut self, class: usize, now: Instant) -> Option<f64> {
+        self.selection.advance(&self.config, &self.queues, class, now);
+        self.selection.credit(class)
+    }
+
+    /// Drops all frames that wait, and the rest of one that is interrupted.
+    pub(super) fn clear(&mut self, now: Instant) {
+        for class in 0..QUEUES {
+            while let Some(queued) = self.queues.take(class, now) {
+                self.dropped.note(&queued.frame);
+            }
+        }
+        self.line.clear();
+    }
+
+    /// Says into which queue a frame goes that the reception port `from` (of a bridge, else 0) has
+    /// received at `received`, and from when on it may leave; `None` if it is dropped.
+    pub fn admit(&mut self, from: usize, received: Instant, frame: &Frame) -> Option<Admission> {
+        let admission =
+            self.admissions.admit(&self.config, from, received, frame, &mut self.counters);
+        if admission.is_none() {
+            self.counters.offered += 1;
+            self.dropped.note(frame);
+        }
+        admission
+    }
+
+    /// Takes a frame.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Frame(frame, admission) => self.enqueue(now, frame, admission),
+            Input::Control(control) => self.hear(control),
+        }
+    }
+
+    /// The partner has asked or answered. A MAC without preemption understands neither.
+    fn hear(&mut self, control: Control) {
+        let Some(verification) = &mut self.verification else { return };
+        match control {
+            Control::Verify => verification.handle_verify(),
+            Control::Respond => verification.handle_respond(),
+        }
+        self.selection.preempts = verification.is_active();
+    }
+
+    fn enqueue(&mut self, now: Instant, frame: Frame, Admission { class, eligible }: Admission) {
+        self.counters.offered += 1;
+        let duration = frame.duration(self.config.rate);
+        let Some(gate_until) = selection::gate_permits(&self.config, class, now, duration) else {
+            self.counters.never_fits += 1;
+            self.dropped.note(&frame);
+            return;
+        };
+        if !self.queues.has_room(class, frame.length(), &self.config.classes[class]) {
+            self.counters.full[class] += 1;
+            self.dropped.note(&frame);
+            return;
+        }
+        self.selection.advance(&self.config, &self.queues, class, now);
+        self.queues.put(class, now, Queued { frame, duration, gate_until, eligible });
+    }
+
+    /// What happens on the line next, or when to poll again.
+    pub fn poll(&mut self, now: Instant) -> Output {
+        if now < self.line.free_at() {
+            return self.poll_busy(now);
+        }
+        self.poll_free(now)
+    }
+
+    /// While a frame or its gap occupies the line: should it be interrupted?
+    fn poll_busy(&mut self, now: Instant) -> Output {
+        let free_at = self.line.free_at();
+        let waits = self.queues.waiting() != 0
+            || self.line.suspended().is_some()
+            || self.verification.as_ref().is_some_and(Verification::is_pending);
+        let at_end = waits.then_some(free_at);
+        let Some(preemption) = self.selection.active_preemption(&self.config) else {
+            return Output::Timeout(at_end);
+        };
+        let Some(cut) = self.line.next_cut(now, preemption.fragment) else {
+            return Output::Timeout(at_end);
+        };
+        let hold = self.selection.hold(&self.config, now);
+        let start = self.line.free_after_cut(cut);
+        let change = hold.until().filter(|change| *change < free_at);
+        let mut wake = [at_end, change].into_iter().flatten().min();
+        if matches!(hold, Hold::Held { .. }) || self.express_may_start(now, start, &mut wake) {
+            if cut > now {
+                return Output::Timeout(Some(cut));
+            }
+            return Output::Line(LineEvent::Suspend(self.suspend(now)));
+        }
+        Output::Timeout(wake)
+    }
+
+    /// Whether an express frame may go now and, after the cut, still at `start`. Else `wake`
+    /// becomes the time when that may change.
+    fn express_may_start(
+        &mut self,
+        now: Instant,
+        start: Instant,
+        wake: &mut Option<Instant>,
+    ) -> bool {
+        let express = self.selection.express(&self.config) & self.queues.waiting();
+        for class in classes(express) {
+            let Some(available) = self.head_start(class, now) else { continue };
+            if available > now {
+                *wake = Some(wake.map_or(available, |wake| wake.min(available)));
+            } else if self.queues.head(class).is_some_and(|head| {
+                selection::gate_permits(&self.config, class, start, head.duration) == Some(start)
+            }) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn poll_free(&mut self, now: Instant) -> Output {
+        let suspended = self.line.suspended();
+        let waiting = self.queues.waiting();
+        if waiting == 0 && suspended.is_none() {
+            return self.send_control(now);
+        }
+        let hold = self.selection.hold(&self.config, now);
+        let held = matches!(hold, Hold::Held { .. });
+        let asks = suspended.is_none()
+            && self.verification.as_ref().is_some_and(|verification| verification.is_due(now));
+        let candidates = match &self.config.preemption {
+            Some(preemption) if held || asks || suspended.is_some() => waiting & preemption.express,
+            _ => waiting,
+        };
+        let mut wake = None;
+        let mut turns = [None; QUEUES];
+        for class in classes(candidates) {
+            let Some(start) = self.head_start(class, now) else { continue };
+            if start > now {
+                wake = Some(wake.map_or(start, |wake: Instant| wake.min(start)));
+            } else if matches!(self.config.classes[class].algorithm, Algorithm::Ets { .. }) {
+                turns[class] = self.queues.head(class).map(|head| head.frame.line_length() + GAP);
+            } else {
+                return self.start(class, now);
+            }
+        }
+        if let Some(class) = self.selection.turn(turns) {
+            return self.start(class, now);
+        }
+        if asks {
+            return self.send_control(now);
+        }
+        if suspended.is_some() && !held {
+            return Output::Line(LineEvent::Resume(self.resume(now)));
+        }
+        // Released, preemptable frames may go.
+        let released = if held { hold.until() } else { None };
+        Output::Timeout([wake, released].into_iter().flatten().min())
+    }
+
+    /// Asks or answers the partner's MAC, if that is due.
+    fn send_control(&mut self, now: Instant) -> Output {
+        let Some(verification) = &mut self.verification else { return Output::Timeout(None) };
+        let control = match verification.poll(now) {
+            verification::Output::SendVerify => Control::Verify,
+            verification::Output::SendRespond => Control::Respond,
+            verification::Output::Timeout(at) => return Output::Timeout(at),
+        };
+        let frame = Frame::control(control, now);
+        let rate = self.config.rate;
+        let end = self.line.begin(now, 0, frame.length(), false);
+        self.counters.control += 1;
+        self.counters.busy = self.counters.busy + (end - now);
+        Output::Line(LineEvent::Transmit(Transmission {
+            frame,
+            start: now,
+            end,
+            rate,
+            preemptable: false,
+        }))
+    }
+
+    /// When the first frame of a class may start. Windows of a drifting clock, or of another list,
+    /// may be shorter than the one that was checked first: a frame that no longer fits is dropped,
+    /// since it would block the queue.
+    fn head_start(&mut self, class: usize, now: Instant) -> Option<Instant> {
+        loop {
+            self.queues.head(class)?;
+            if let Some(start) = self.selection.start(&self.config, &self.queues, class, now) {
+                return Some(start);
+            }
+            self.selection.advance(&self.config, &self.queues, class, now);
+            let queued = self.queues.take(class, now)?;
+            self.dropped.note(&queued.frame);
+            self.counters.never_fits += 1;
+        }
+    }
+
+    fn start(&mut self, class: usize, now: Instant) -> Output {
+        self.selection.advance(&self.config, &self.queues, class, now);
+        let queued = self.queues.take(class, now).expect("a frame waits");
+        let Queued { mut frame, gate_until, .. } = queued;
+        if self.config.merge > 0 && self.config.gates.is_none() {
+            self.counters.merged +=
+                merge::merge(&mut self.queues, class, now, &mut frame, self.config.merge);
+        }
+        self.waited = now.since(frame.latency.until());
+        frame.latency.book(FrameStage::Gate, gate_until.min(now));
+        if let Some((from, until)) = self.selection.shaped(class) {
+            let from = from.max(frame.latency.until()).min(now);
+            frame.latency.book(FrameStage::Queue, from);
+            frame.latency.book(FrameStage::Shaper, until.min(now).max(from));
+        }
+        frame.latency.book(FrameStage::Queue, now);
+        let preemptable = !self.selection.is_express(&self.config, class);
+        let end = self.line.begin(now, class, frame.length(), preemptable);
+        self.line.delay(limit::next_start(&self.config.rate_steps, now, frame.line_length() + GAP));
+        self.selection.begins(&self.config, class, now, end, frame.line_length() + GAP);
+        self.counters.sent += 1;
+        self.counters.sent_bytes += frame.line_length() as u64;
+        self.counters.busy = self.counters.busy + (end - now);
+        let rate = self.config.rate;
+        Output::Line(LineEvent::Transmit(Transmission {
+            frame,
+            start: now,
+            end,
+            rate,
+            preemptable,
+        }))
+    }
+
+    fn suspend(&mut self, now: Instant) -> Suspend {
+        let (class, suspend) = self.line.suspend(now);
+        self.selection.advance(&self.config, &self.queues, class, now);
+        self.selection.stops(class, now);
+        self.counters.suspended += 1;
+        self.counters.sent_bytes += MCRC as u64;
+        self.counters.busy = self.counters.busy - (suspend.planned - suspend.end);
+        suspend
+    }
+
+    fn resume(&mut self, now: Instant) -> Resume {
+        let (class, resume) = self.line.resume(now);
+        self.selection.advance(&self.config, &self.queues, class, now);
+        let own = now + self.line.duration(CONTINUATION_PREAMBLE);
+        self.selection.goes_on(&self.config, class, own, resume.end);
+        self.counters.sent_bytes += CONTINUATION_PREAMBLE as u64;
+        self.counters.busy = self.counters.busy + (resume.end - resume.start);
+        let closes = self.config.gates.as_ref().and_then(|gates| {
+            if gates.is_open(class, now) { gates.next_change(class, now) } else { Some(now) }
+        });
+        self.counters.overrun += u64::from(closes.is_some_and(|closes| closes < resume.end));
+        resume
+    }
+}
+
+/// The classes of a mask, the highest first.
+fn classes(mask: u8) -> impl Iterator<Item = usize> {
+    (0..QUEUES).rev().filter(move |class| mask >> class & 1 != 0)
+}
+
+/// Largest rate, in bytes a second, of `useful` bytes in each frame of `payload`
+/// bytes (IP packet): without headers, FCS, preamble and gap.
+pub fn goodput(rate: Rate, payload: usize, useful: usize) -> u64 {
+    let line = PREAMBLE + (HEADER + payload + FCS).max(MINIMUM) + GAP;
+    (u128::from(rate.bits_per_second()) / 8 * useful as u128 / line as u128) as u64
+}

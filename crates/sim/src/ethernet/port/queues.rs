@@ -1,0 +1,123 @@
+//! The frames that wait at a port, by traffic class.
+
+use std::collections::VecDeque;
+
+use tsn::QUEUES;
+use wire::{Duration, Instant};
+
+use super::super::Frame;
+use super::config::Class;
+
+/// A frame that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Queued {
+    pub frame: Frame,
+    /// From preamble to FCS.
+    pub duration: Duration,
+    /// When it could have started if only its gate mattered.
+    pub gate_until: Instant,
+    /// Not before this time; frames of a class wait in this order.
+    pub eligible: Instant,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    frames: VecDeque<Queued>,
+    bytes: usize,
+}
+
+/// The queueing time of all frames in sum.
+#[derive(Clone, Copy, Debug, Default)]
+struct Occupancy {
+    frames: u64,
+    since: Instant,
+    frame_ps: u128,
+}
+
+impl Occupancy {
+    fn change(&mut self, now: Instant, change: i64) {
+        self.frame_ps += u128::from(self.frames) * u128::from(now.since(self.since).as_ps());
+        self.since = now;
+        self.frames = self.frames.checked_add_signed(change).expect("frames are counted");
+    }
+}
+
+/// The queues of a port.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queues {
+    queues: [Queue; QUEUES],
+    /// Bit n: queue n is not empty.
+    waiting: u8,
+    occupancy: Occupancy,
+}
+
+impl Queues {
+    /// Bit n: queue n is not empty.
+    pub fn waiting(&self) -> u8 {
+        self.waiting
+    }
+
+    /// Frames in all queues.
+    pub fn frames(&self) -> usize {
+        self.occupancy.frames as usize
+    }
+
+    pub fn frames_of(&self, class: usize) -> usize {
+        self.queues[class].frames.len()
+    }
+
+    /// Header to FCS.
+    pub fn bytes_of(&self, class: usize) -> usize {
+        self.queues[class].bytes
+    }
+
+    /// Frames integrated over time until `now`, in frame picoseconds.
+    pub fn occupancy(&self, now: Instant) -> u128 {
+        let mut occupancy = self.occupancy;
+        occupancy.change(now, 0);
+        occupancy.frame_ps
+    }
+
+    /// The same until the last change.
+    pub fn occupancy_so_far(&self) -> u128 {
+        self.occupancy.frame_ps
+    }
+
+    /// Whether a queue of `limits` has room for one more frame of `length`.
+    pub fn has_room(&self, class: usize, length: usize, limits: &Class) -> bool {
+        let queue = &self.queues[class];
+        queue.frames.len() < limits.queue_frames && queue.bytes + length <= limits.queue_bytes
+    }
+
+    /// Adds a frame behind those that are eligible as early as it.
+    pub fn put(&mut self, class: usize, now: Instant, queued: Queued) {
+        let queue = &mut self.queues[class];
+        queue.bytes += queued.frame.length();
+        match queue.frames.back() {
+            Some(last) if last.eligible > queued.eligible => {
+                let at = queue.frames.partition_point(|other| other.eligible <= queued.eligible);
+                queue.frames.insert(at, queued);
+            }
+            _ => queue.frames.push_back(queued),
+        }
+        self.occupancy.change(now, 1);
+        self.waiting |= 1 << class;
+    }
+
+    /// The next frame of a class.
+    pub fn head(&self, class: usize) -> Option<&Queued> {
+        self.queues[class].frames.front()
+    }
+
+    /// Takes the next frame of a class.
+    pub fn take(&mut self, class: usize, now: Instant) -> Option<Queued> {
+        let queue = &mut self.queues[class];
+        let queued = queue.frames.pop_front()?;
+        queue.bytes -= queued.frame.length();
+        if queue.frames.is_empty() {
+            self.waiting &= !(1 << class);
+        }
+        self.occupancy.change(now, -1);
+        Some(queued)
+    }
+}

@@ -1,0 +1,161 @@
+//! Which frame may go: gates, credit, eligibility, weights, hold.
+
+use tsn::QUEUES;
+use tsn::ets::Ets;
+use tsn::gates::Hold;
+use wire::{Duration, Instant};
+
+use super::super::frame::{self, GAP, HEADER, PREAMBLE};
+use super::config::{Algorithm, Config, Guard, Preemption};
+use super::credit::ClassCredit;
+use super::queues::Queues;
+
+/// What selection remembers of its classes.
+#[derive(Clone, Debug)]
+pub(super) struct Selection {
+    /// Whether any class has credit or eligibility times.
+    shapes: bool,
+    credits: [Option<ClassCredit>; QUEUES],
+    ets: Option<Ets>,
+    /// By class: from when until when its shaper kept its first frame.
+    shaped: [Option<(Instant, Instant)>; QUEUES],
+    /// Whether the partner takes fragments.
+    pub preempts: bool,
+}
+
+/// When the gate of `class` permits a transmission.
+pub(super) fn gate_permits(
+    config: &Config,
+    class: usize,
+    now: Instant,
+    duration: Duration,
+) -> Option<Instant> {
+    let Some(gates) = &config.gates else { return Some(now) };
+    let needed = match config.guard {
+        Guard::FrameLength => duration,
+        Guard::MaximumFrame(payload) => {
+            let longest = PREAMBLE + frame::length(HEADER + payload, true);
+            duration.max(config.rate.duration(longest))
+        }
+    };
+    gates.earliest_start(class, now, needed)
+}
+
+impl Selection {
+    pub fn new(config: &Config) -> Self {
+        let shapes = config
+            .classes
+            .iter()
+            .any(|class| matches!(class.algorithm, Algorithm::CreditBased(_) | Algorithm::Ats(_)));
+        Self {
+            shapes,
+            credits: ClassCredit::of(config),
+            ets: config.ets().expect("checked before"),
+            shaped: [None; QUEUES],
+            preempts: config.preemption.is_some_and(|preemption| !preemption.verify.enabled),
+        }
+    }
+
+    /// Preemption, if it is active.
+    pub fn active_preemption<'a>(&self, config: &'a Config) -> Option<&'a Preemption> {
+        config.preemption.as_ref().filter(|_| self.preempts)
+    }
+
+    /// The classes whose frames nothing interrupts.
+    pub fn express(&self, config: &Config) -> u8 {
+        self.active_preemption(config).map_or(0xff, |preemption| preemption.express)
+    }
+
+    pub fn is_express(&self, config: &Config, class: usize) -> bool {
+        self.express(config) >> class & 1 != 0
+    }
+
+    /// Whether preemptable frames must stay off the line at `now`.
+    pub fn hold(&self, config: &Config, now: Instant) -> Hold {
+        match (self.active_preemption(config), &config.gates) {
+            (Some(preemption), Some(gates)) => gates.hold_until(now, &preemption.advance),
+            _ => Hold::Released { until: None },
+        }
+    }
+
+    /// Brings the credit of a class up to `now`: before its queue, or what is on the line, changes.
+    pub fn advance(&mut self, config: &Config, queues: &Queues, class: usize, now: Instant) {
+        if let Some(credit) = &mut self.credits[class] {
+            let head = queues.head(class).map(|head| head.duration);
+            credit.advance(class, now, head, config.gates.as_ref());
+        }
+    }
+
+    /// When the first frame of a class may start, from `now` on; `None`: never.
+    pub fn start(
+        &mut self,
+        config: &Config,
+        queues: &Queues,
+        class: usize,
+        now: Instant,
+    ) -> Option<Instant> {
+        let duration = queues.head(class)?.duration;
+        if !self.shapes {
+            return gate_permits(config, class, now, duration);
+        }
+        self.advance(config, queues, class, now);
+        let ready = match &self.credits[class] {
+            Some(credit) => credit.ready(class, now, duration, config.gates.as_ref())?,
+            None => queues.head(class)?.eligible.max(now),
+        };
+        if ready > now {
+            let from = self.shaped[class].map_or(now, |(from, _)| from);
+            self.shaped[class] = Some((from, ready));
+        }
+        gate_permits(config, class, ready, duration)
+    }
+
+    /// The next class of those that share the rest of the line.
+    pub fn turn(&mut self, heads: [Option<usize>; QUEUES]) -> Option<usize> {
+        self.ets.as_mut()?.select(heads)
+    }
+
+    /// From when until when the shaper of a class kept the frame that starts now.
+    pub fn shaped(&mut self, class: usize) -> Option<(Instant, Instant)> {
+        self.shaped[class].take()
+    }
+
+    /// A frame of `class`, which takes `bytes` of the line, starts now and ends at `end`.
+    pub fn begins(
+        &mut self,
+        config: &Config,
+        class: usize,
+        now: Instant,
+        end: Instant,
+        bytes: usize,
+    ) {
+        if let Some(credit) = &mut self.credits[class] {
+            credit.spend(now, end, config.rate.duration(GAP), config.rate.duration(PREAMBLE));
+        }
+        if let Some(ets) = &mut self.ets {
+            ets.sent(class, bytes);
+        }
+    }
+
+    /// The frame of `class` on the line is interrupted.
+    pub fn stops(&mut self, class: usize, now: Instant) {
+        if let Some(credit) = &mut self.credits[class] {
+            credit.stop(now);
+        }
+    }
+
+    /// Bits of the frame of `class` pass again from `from` until `end`.
+    pub fn goes_on(&mut self, config: &Config, class: usize, from: Instant, end: Instant) {
+        if let Some(credit) = &mut self.credits[class] {
+            credit.spend(from, end, config.rate.duration(GAP), Duration::ZERO);
+        }
+    }
+
+    pub fn credit(&self, class: usize) -> Option<f64> {
+        self.credits[class].as_ref().map(ClassCredit::bits)
+    }
+
+    pub fn credit_extremes(&self, class: usize) -> Option<[i128; 2]> {
+        self.credits[class].as_ref().map(ClassCredit::extremes)
+    }
+}

@@ -1,0 +1,83 @@
+//! Asynchronous traffic shaping: when a frame becomes eligible (IEEE 802.1Q-2022, 8.6.5.6 and
+//! 8.6.11; formerly 802.1Qcr).
+//!
+//! A scheduler is a token bucket for the frames of a stream or of several streams. The schedulers
+//! of frames that came in at one port in one traffic class are a group, whose frames keep their
+//! order. A frame may leave at its eligibility time and after it; the queue is sorted by that.
+//!
+//! All times are those of the bridge's own clock.
+
+use thiserror::Error;
+use wire::{Duration, Instant};
+
+/// Picoseconds in a second.
+const SECOND: i128 = 1_000_000_000_000;
+
+/// A committed information rate of zero, which would hold frames for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the committed information rate is 0 bit/s, it must be at least 1")]
+pub struct NoRate;
+
+/// A scheduler: committed information rate and committed burst size, and how full its bucket is.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    /// bit/s.
+    rate: i128,
+    /// bits.
+    burst: i128,
+    /// BucketEmptyTime in picoseconds times the rate, so that divisions lose nothing. The bucket is
+    /// full at the beginning, therefore it was empty before.
+    empty: i128,
+}
+
+/// What the schedulers of a group share (GroupEligibilityTime).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Group {
+    eligible: Instant,
+}
+
+impl Scheduler {
+    /// A scheduler with `rate` bit/s (CIR) and `burst` bits (CBS), which must be at least those of
+    /// the largest frame. Its bucket is full.
+    ///
+    /// # Errors
+    /// If the rate is zero.
+    pub fn new(rate: u64, burst: u64) -> Result<Self, NoRate> {
+        if rate == 0 {
+            return Err(NoRate);
+        }
+        let burst = i128::from(burst);
+        Ok(Self { rate: rate.into(), burst, empty: -burst * SECOND })
+    }
+
+    /// The eligibility time of a frame of `bits` that came at `arrival` (8.6.11.3,
+    /// ProcessFrame). `bits` count what the rate counts, as the caller decides.
+    ///
+    /// `None`: it would stay longer than `max_residence` (MaximumResidenceTime). The caller drops
+    /// and counts it; scheduler and group are as before.
+    pub fn admit(
+        &mut self,
+        group: &mut Group,
+        arrival: Instant,
+        bits: u64,
+        max_residence: Option<Duration>,
+    ) -> Option<Instant> {
+        // SchedulerEligibilityTime and BucketFullTime, both times the rate.
+        let own = self.empty + i128::from(bits) * SECOND;
+        let full = self.empty + self.burst * SECOND;
+        let eligible = arrival.max(group.eligible).max(self.instant(own));
+        if max_residence.is_some_and(|most| eligible > arrival + most) {
+            return None;
+        }
+        group.eligible = eligible;
+        let time = i128::from(eligible.as_ps()).saturating_mul(self.rate);
+        self.empty = own + time.saturating_sub(full).max(0);
+        Some(eligible)
+    }
+
+    /// The first picosecond at or after a time that was multiplied by the rate.
+    fn instant(&self, time: i128) -> Instant {
+        let ps = time.max(0).unsigned_abs().div_ceil(self.rate.unsigned_abs());
+        Instant::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
+    }
+}

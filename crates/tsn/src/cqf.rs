@@ -1,0 +1,88 @@
+//! Cyclic queuing and forwarding: two classes take turns, one is filled while the other is sent
+//! (IEEE 802.1Q-2022, annex T; formerly 802.1Qch).
+
+use thiserror::Error;
+use wire::{Duration, Instant};
+
+use crate::{Clock, Entry, GateControlList, GateStates, Gates, ListError, QUEUES};
+
+/// Two classes and their common cycle, the same at all bridges of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cqf {
+    /// The class that is filled during the cycle that begins at `base` and every second one after
+    /// and before it, and the class of the others.
+    pub classes: [u8; 2],
+    /// How long a cycle lasts, T in annex T.
+    pub cycle: Duration,
+    /// The start of a cycle, on the clocks of the bridges.
+    pub base: Instant,
+}
+
+/// An error in these values.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CqfError {
+    /// The classes are equal.
+    #[error("class {0} twice: cyclic queuing needs two classes")]
+    SameClass(u8),
+    /// There is no such class.
+    #[error("class {0}: classes are 0 to {most}", most = QUEUES - 1)]
+    NoClass(u8),
+    /// The times are not possible; the list has a cycle of 2 T.
+    #[error("the gates of cyclic queuing: {0}")]
+    Times(#[from] ListError),
+}
+
+impl Cqf {
+    /// Checks that the values are possible: the other functions panic if they are not.
+    ///
+    /// # Errors
+    /// Equal or unknown classes; a cycle of zero, of a fraction of a nanosecond or above half of
+    /// [`GateControlList::MAX_CYCLE`]; a base time that is no whole number of nanoseconds.
+    pub fn check(&self) -> Result<(), CqfError> {
+        let [first, second] = self.classes;
+        if let Some(&class) = self.classes.iter().find(|class| usize::from(**class) >= QUEUES) {
+            return Err(CqfError::NoClass(class));
+        }
+        if first == second {
+            return Err(CqfError::SameClass(first));
+        }
+        self.list()?;
+        Ok(())
+    }
+
+    /// The class that a frame enters which is received at `received`: the internal priority value
+    /// of the stream gate (8.6.5.4; T.3.1).
+    pub fn queue_at(&self, clock: &Clock, received: Instant) -> u8 {
+        let since = i128::from(clock.local(received).as_ps()) - i128::from(self.base.as_ps());
+        let cycle = since.div_euclid(i128::from(self.cycle.as_ps()));
+        self.classes[cycle.rem_euclid(2) as usize]
+    }
+
+    /// `gates` with those of the two classes at an egress port: during each cycle the class is open
+    /// that is not being filled (T.3.2).
+    ///
+    /// # Panics
+    /// If [`Self::check`] finds an error.
+    pub fn gates(&self, gates: Gates) -> Gates {
+        let list = self.list().expect("values that were checked");
+        let [first, second] = self.classes.map(|class| self.states(class));
+        gates.with_class_list(GateStates(first.0 | second.0), list)
+    }
+
+    /// The shortest and the longest time from a talker's transmission to the reception over `hops`
+    /// bridges: (hops - 1) T and (hops + 1) T (T.1).
+    pub fn delay_bounds(&self, hops: u32) -> (Duration, Duration) {
+        let cycles = |count: u64| Duration::from_ps(self.cycle.as_ps().saturating_mul(count));
+        (cycles(u64::from(hops.saturating_sub(1))), cycles(u64::from(hops) + 1))
+    }
+
+    fn list(&self) -> Result<GateControlList, ListError> {
+        let open = |class| Entry::set(self.states(class), self.cycle);
+        let [first, second] = self.classes;
+        GateControlList::of_entries(self.base, &[open(second), open(first)])
+    }
+
+    fn states(&self, class: u8) -> GateStates {
+        GateStates(1 << class)
+    }
+}

@@ -1,0 +1,48 @@
+//! The range of a credit (IEEE 802.1Q-2022, annex L).
+
+use super::Slopes;
+
+/// A class with a credit-based shaper and more priority than another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Higher {
+    /// Its idleSlope, bit/s.
+    pub idle: u64,
+    /// Its largest frame, bits.
+    pub max_frame: u64,
+}
+
+/// The highest credit of a class, in bits, rounded up (hiCredit).
+///
+/// `interference` is the largest frame, in bits, of all classes of less priority, and `higher` are
+/// the classes of more priority, all with credit-based shapers. Sizes count the same bytes of a
+/// frame as the owner's [`super::Credit::spend`].
+///
+/// - Class A, nothing higher: `interference * idleSlope / rate` (equations L-3, L-10 and L-12).
+/// - Class B below class A: `idleSlope * (interference / (rate - idleSlope_A) + frame_A / rate)`
+///   (L-3 with L-16).
+/// - Others in general: `idleSlope / (rate - Σ idleSlope_j) * (interference - Σ loCredit_j)`, which
+///   is the same below one class (Zhao, Pop, Zheng, Daigmorte, Boyer, "Latency Analysis of Multiple
+///   Classes of AVB Traffic in TSN with Standard Credit Behavior Using Network Calculus").
+///
+/// `None` if the higher classes may take the whole rate, so that nothing limits the credit.
+pub fn hi_credit(slopes: Slopes, interference: u64, higher: &[Higher]) -> Option<u64> {
+    let rate = u128::from(slopes.rate);
+    let reserved: u128 = higher.iter().map(|class| u128::from(class.idle)).sum();
+    let left = rate.checked_sub(reserved).filter(|&left| left > 0)?;
+    // Both sides of the fraction times `rate`: - loCredit_j = frame_j * (rate - idleSlope_j) / rate.
+    let mut size = u128::from(interference).checked_mul(rate)?;
+    for class in higher {
+        let debt = u128::from(class.max_frame).checked_mul(rate - u128::from(class.idle))?;
+        size = size.checked_add(debt)?;
+    }
+    let bits = size.checked_mul(slopes.idle.into())?.div_ceil(rate.checked_mul(left)?);
+    u64::try_from(bits).ok()
+}
+
+/// The lowest credit of a class, in bits, rounded down (loCredit): `max_frame * sendSlope / rate`
+/// with its largest frame in bits (equation L-2).
+pub fn lo_credit(slopes: Slopes, max_frame: u64) -> i64 {
+    let spent = u128::from(max_frame) * u128::from(slopes.rate - slopes.idle);
+    let bits = spent.div_ceil(slopes.rate.into());
+    -i64::try_from(bits).unwrap_or(i64::MAX)
+}

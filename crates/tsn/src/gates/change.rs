@@ -1,0 +1,104 @@
+//! From one list of a port to the next.
+
+use wire::{Duration, Instant};
+
+use super::track::{Phase, Row, Track};
+use super::{Entry, GateControlList, GateStates, Gates};
+use crate::LocalTime;
+
+impl Gates {
+    /// Adds a list that takes over from the one before at its base time: ConfigChangeTime of IEEE
+    /// 802.1Q-2022, 8.6.9.3.1. If the list before takes over then or later, it is the first start
+    /// of a cycle of the added list after that.
+    ///
+    /// The cycles of the list before repeat until then. The first of them from whose end at most
+    /// `extension` (OperCycleTimeExtension of the list before) is left until then is its last one:
+    /// its last entry lasts until the change. A cycle at whose end nothing would be left is cut
+    /// (SetCycleStartTime, 8.6.9.1.1). A change within the first cycle after the base time of the
+    /// list before cuts this one.
+    pub fn then(mut self, list: GateControlList, extension: Duration) -> Self {
+        let (since, before) = match self.later.last() {
+            Some(phase) => (phase.from.as_ps(), &phase.list),
+            None => (local_base(&self.list), &self.list),
+        };
+        let base = local_base(&list);
+        let cycle = list.cycle_time().as_ps() as i64;
+        let late = since.saturating_sub(base);
+        let at = match late {
+            ..0 => base,
+            _ => base.saturating_add((late / cycle + 1) * cycle),
+        };
+        // The first cycle after which at most the extension is left ends here.
+        let before_cycle = before.cycle_time().as_ps() as i64;
+        let extension = i64::try_from(extension.as_ps()).unwrap_or(i64::MAX);
+        let whole = at.saturating_sub(since).saturating_sub(before_cycle);
+        let cycles = whole.saturating_sub(extension).max(0) as u64;
+        let cycles = cycles.div_ceil(before_cycle as u64) as i64;
+        let end = since.saturating_add((cycles + 1).saturating_mul(before_cycle));
+        if end < at {
+            let list = before.last_entry();
+            self.later.push(Phase { from: LocalTime::from_ps(end), list, extends: true });
+        }
+        self.later.push(Phase { from: LocalTime::from_ps(at), list, extends: false });
+        self
+    }
+
+    /// For the queues `classes`, `list` holds instead of the lists of the port, always. If several
+    /// lists are added for a queue, the last one holds. Operations of preemption in `list` count
+    /// for nothing: they belong to the port.
+    pub fn with_class_list(mut self, classes: GateStates, list: GateControlList) -> Self {
+        self.classes.push((classes, list));
+        self
+    }
+
+    /// When the next list of the port takes over, later than `now`.
+    pub fn next_list(&self, now: Instant) -> Option<Instant> {
+        let now = self.clock.local(now);
+        let next = self.later.iter().find(|phase| !phase.extends && phase.from > now)?;
+        Some(self.clock.global(next.from))
+    }
+
+    /// The list that governs `queue` at `now`.
+    pub fn list_at(&self, queue: usize, now: Instant) -> &GateControlList {
+        if let Some(list) = self.class_list(queue) {
+            return list;
+        }
+        let now = self.clock.local(now);
+        let started = |phase: &&Phase| !phase.extends && phase.from <= now;
+        self.later.iter().rev().find(started).map_or(&self.list, |phase| &phase.list)
+    }
+
+    /// For how long the gate of `queue` is open in a cycle (GateOpenTime) of the list that governs
+    /// it at `now`, and how long this cycle is (OperCycleTime), on the node's clock. A
+    /// credit-based shaper multiplies its slope by cycle / open (IEEE 802.1Q-2022, 8.6.8.2 d).
+    pub fn open_share_of(&self, queue: usize, now: Instant) -> (Duration, Duration) {
+        let list = self.list_at(queue, now);
+        (Duration::from_ps(list.windows(queue).lengths().sum()), list.cycle_time())
+    }
+
+    pub(super) fn track(&self, queue: usize) -> Track<'_> {
+        let row = Row::Queue(queue);
+        match self.class_list(queue) {
+            Some(list) => Track { first: list.windows(queue), later: &[], row },
+            None => Track { first: self.list.windows(queue), later: &self.later, row },
+        }
+    }
+
+    fn class_list(&self, queue: usize) -> Option<&GateControlList> {
+        let of_queue = |(classes, _): &&(GateStates, GateControlList)| classes.is_open(queue);
+        self.classes.iter().rev().find(of_queue).map(|(_, list)| list)
+    }
+}
+
+impl GateControlList {
+    /// The state at the end of a cycle, for ever.
+    fn last_entry(&self) -> Self {
+        let last = self.entries()[self.entries().len() - 1];
+        let entry = Entry { operation: self.last_operation(), ..last };
+        Self::of_entries(self.base_time(), &[entry]).expect("an entry of a valid list")
+    }
+}
+
+fn local_base(list: &GateControlList) -> i64 {
+    i64::try_from(list.base_time().as_ps()).unwrap_or(i64::MAX)
+}

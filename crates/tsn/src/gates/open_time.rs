@@ -1,0 +1,154 @@
+//! How long a gate is open within a span of time, in true time and to the picosecond.
+
+use wire::{Duration, Instant};
+
+use super::Gates;
+use super::track::{END, Track};
+use crate::{Clock, LocalTime};
+
+impl Gates {
+    /// How long within [`from`, `to`) the gate of `queue` is open. The last `margin` of each
+    /// window, before the gate closes, does not count: a guard band.
+    pub fn open_time(
+        &self,
+        queue: usize,
+        from: Instant,
+        to: Instant,
+        margin: Duration,
+    ) -> Duration {
+        let mut spans = Spans::new(self, queue, from, margin);
+        let mut open = 0;
+        while let Some((start, end)) = spans.next() {
+            if start >= to {
+                break;
+            }
+            open += end.min(to).since(start).as_ps();
+            if spans.walked_a_cycle() {
+                let cycles = spans.cycles(self.clock.local(to));
+                open += spans.pass(cycles);
+            }
+        }
+        Duration::from_ps(open)
+    }
+
+    /// The first instant by which the gate of `queue` has been open for `needed` since `from`, as
+    /// [`Self::open_time`] counts. `None`: never, or only beyond the range of the clock (106 days).
+    pub fn after_open_time(
+        &self,
+        queue: usize,
+        from: Instant,
+        needed: Duration,
+        margin: Duration,
+    ) -> Option<Instant> {
+        if needed == Duration::ZERO {
+            return Some(from);
+        }
+        let mut spans = Spans::new(self, queue, from, margin);
+        let mut needed = needed;
+        while let Some((start, end)) = spans.next() {
+            let open = end.since(start);
+            if needed <= open {
+                return Some(start + needed);
+            }
+            needed = needed - open;
+            if spans.walked_a_cycle() {
+                let most = spans.cycles(END);
+                let cycles = spans.cycles_below(needed, most);
+                if cycles == most && spans.track.is_last(spans.at) {
+                    return None;
+                }
+                needed = needed - Duration::from_ps(spans.pass(cycles));
+            }
+        }
+        None
+    }
+}
+
+/// The open spans of a queue from an instant on, without the margin.
+struct Spans<'a> {
+    track: Track<'a>,
+    clock: Clock,
+    margin: Duration,
+    from: Instant,
+    /// The end of the last window.
+    at: LocalTime,
+    /// The windows since whole cycles were last passed over.
+    walked: usize,
+}
+
+impl<'a> Spans<'a> {
+    fn new(gates: &'a Gates, queue: usize, from: Instant, margin: Duration) -> Self {
+        let (track, clock) = (gates.track(queue), gates.clock);
+        Self { track, clock, margin, from, at: clock.local(from), walked: 0 }
+    }
+
+    /// The next span; one without length if the margin is longer.
+    fn next(&mut self) -> Option<(Instant, Instant)> {
+        if self.at == END {
+            return None;
+        }
+        let (opens, closes) = self.track.next(self.at)?;
+        (self.at, self.walked) = (closes, self.walked + 1);
+        let start = self.clock.global(opens).max(self.from);
+        if closes == END {
+            return Some((start, Instant::from_ps(u64::MAX)));
+        }
+        let end = self.clock.global(closes).as_ps().saturating_sub(self.margin.as_ps());
+        Some((start, Instant::from_ps(end).max(start)))
+    }
+
+    fn walked_a_cycle(&self) -> bool {
+        self.at != END && self.walked > self.track.windows_at(self.at).len()
+    }
+
+    /// How many cycles repeat from here without a change of the list, and end before `before`.
+    fn cycles(&self, before: LocalTime) -> u64 {
+        self.track.cycles(self.at, before)
+    }
+
+    /// Passes over cycles; how long the gate is open within them, in picoseconds.
+    fn pass(&mut self, cycles: u64) -> u64 {
+        self.walked = 0;
+        if cycles == 0 {
+            return 0;
+        }
+        let open = self.open_in(cycles);
+        let cycle = self.track.windows_at(self.at).cycle();
+        self.at = LocalTime::from_ps(self.at.as_ps() + cycles as i64 * cycle);
+        open as u64
+    }
+
+    /// The open time within the next `cycles` cycles, in picoseconds.
+    fn open_in(&self, cycles: u64) -> u128 {
+        let windows = self.track.windows_at(self.at);
+        let margin = u128::from(self.margin.as_ps());
+        let open = |(opens, closes)| {
+            // Rounding makes a window a picosecond longer in some cycles: if the margin is as long
+            // as the others, this picosecond is open.
+            let shortest = self.clock.shortest(closes - opens);
+            if margin > shortest {
+                return 0;
+            }
+            let sum = |first| self.clock.sum_of_globals(first, windows.cycle(), cycles);
+            sum(closes) - sum(opens) - margin * u128::from(cycles)
+        };
+        windows.within_cycle(self.at).map(open).sum()
+    }
+
+    /// The most cycles, up to `most`, within which the gate is open for less than `needed`.
+    fn cycles_below(&self, needed: Duration, most: u64) -> u64 {
+        let needed = u128::from(needed.as_ps());
+        if self.open_in(most) < needed {
+            return most;
+        }
+        let (mut below, mut enough) = (0, most);
+        while enough - below > 1 {
+            let middle = below + (enough - below) / 2;
+            match self.open_in(middle) < needed {
+                true => below = middle,
+                false => enough = middle,
+            }
+        }
+        below
+    }
+}

@@ -1,0 +1,173 @@
+//! The windows of one queue through all lists of a port.
+
+use wire::Duration;
+
+use super::GateControlList;
+use super::windows::Windows;
+use crate::LocalTime;
+
+/// No window ends later: the range of a node's clock.
+pub(super) const END: LocalTime = LocalTime::from_ps(i64::MAX);
+
+/// A list that runs from a time on, after another one.
+#[derive(Clone, Debug)]
+pub(super) struct Phase {
+    pub from: LocalTime,
+    pub list: GateControlList,
+    /// It is only the last entry of the list before, which lasts longer.
+    pub extends: bool,
+}
+
+/// Whose windows.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Row {
+    Queue(usize),
+    Hold,
+}
+
+impl Row {
+    pub fn of(self, list: &GateControlList) -> &Windows {
+        match self {
+            Self::Queue(queue) => list.windows(queue),
+            Self::Hold => list.hold(),
+        }
+    }
+}
+
+/// The windows of a row, first those of one list, then those of the later phases.
+#[derive(Clone, Copy)]
+pub(super) struct Track<'a> {
+    pub first: &'a Windows,
+    pub later: &'a [Phase],
+    pub row: Row,
+}
+
+impl<'a> Track<'a> {
+    /// The windows, if there is only one list.
+    pub fn only(&self) -> Option<&'a Windows> {
+        self.later.is_empty().then_some(self.first)
+    }
+
+    /// The window that `at` lies in, else the next one. A window that continues in the next list
+    /// is one; its start is not before that of the list in which it was found.
+    pub fn next(&self, at: LocalTime) -> Option<(LocalTime, LocalTime)> {
+        match self.only() {
+            Some(windows) => windows.next(at),
+            None => self.next_through(at),
+        }
+    }
+
+    fn next_through(&self, at: LocalTime) -> Option<(LocalTime, LocalTime)> {
+        let (mut index, mut from) = (self.index(at), at);
+        loop {
+            let end = self.end(index);
+            match self.windows(index).next(from) {
+                Some((opens, closes)) if opens < end => {
+                    return Some((opens.max(from), self.close(index, closes)));
+                }
+                _ if index == self.later.len() => return None,
+                _ => (index, from) = (index + 1, end),
+            }
+        }
+    }
+
+    /// When a window of phase `index` closes that would close at `closes` if the phase lasted.
+    fn close(&self, mut index: usize, mut closes: LocalTime) -> LocalTime {
+        while index < self.later.len() && closes >= self.end(index) {
+            let end = self.end(index);
+            index += 1;
+            match self.windows(index).next(end) {
+                Some((opens, next)) if opens <= end => closes = next,
+                _ => return end,
+            }
+        }
+        closes
+    }
+
+    /// The windows of the list that runs at `at`.
+    pub fn windows_at(&self, at: LocalTime) -> &'a Windows {
+        self.windows(self.index(at))
+    }
+
+    /// Whether the list that runs at `at` is the last one.
+    pub fn is_last(&self, at: LocalTime) -> bool {
+        self.index(at) == self.later.len()
+    }
+
+    /// If a walk from `from` to `at`, where a window closed, has seen a whole cycle of the list that
+    /// runs then: this cycle, and how long the cycles last that repeat it before the next list.
+    pub fn repeated(&self, at: LocalTime, from: LocalTime) -> Option<(i64, i64)> {
+        let index = self.index(at);
+        let since = index.checked_sub(1).map_or(from, |before| self.later[before].from.max(from));
+        let cycle = self.windows(index).cycle();
+        let seen = at.as_ps().saturating_sub(since.as_ps());
+        (seen >= cycle).then(|| (cycle, self.cycles(at, END) as i64 * cycle))
+    }
+
+    /// How many whole cycles of the list that runs at `at`, where a gate is closed, end before
+    /// `before` and before the next list takes over.
+    pub fn cycles(&self, at: LocalTime, before: LocalTime) -> u64 {
+        let cycle = self.windows_at(at).cycle();
+        // Room for the window in which the last cycle ends.
+        let range = LocalTime::from_ps(i64::MAX - 2 * cycle);
+        let end = self.end(self.index(at)).min(before).min(range);
+        let span = end.as_ps().saturating_sub(at.as_ps()).saturating_sub(1);
+        (span.max(0) / cycle) as u64
+    }
+
+    /// The longest wait of a transmission that needs `needed` and comes at `from` or later; see
+    /// [`GateControlList::longest_wait`].
+    pub fn longest_wait(&self, from: LocalTime, needed: Duration) -> Option<Duration> {
+        let needed = i64::try_from(needed.as_ps()).ok()?;
+        let forever = self.windows(self.later.len()).longest_wait(Duration::from_ps(needed as u64));
+        let (mut at, mut longest) = (from.as_ps(), 0);
+        // When the last window closed into which it fits, and the windows left to see of the last
+        // list.
+        let (mut closed, mut left) = (None, self.last_windows() + 2);
+        loop {
+            let (opens, closes) = self.next(LocalTime::from_ps(at))?;
+            if closes.as_ps().saturating_sub(opens.as_ps()) >= needed {
+                // The last moment at which it could still start.
+                let since = closed.map_or(from.as_ps(), |closed: i64| closed - needed);
+                longest = longest.max(opens.as_ps() - since);
+                closed = Some(closes.as_ps());
+            }
+            if closes == END {
+                break;
+            }
+            at = closes.as_ps();
+            if self.is_last(closes) {
+                left -= 1;
+                if left == 0 {
+                    break;
+                }
+                continue;
+            }
+            if let Some((cycle, passed)) = self.repeated(closes, from) {
+                closed = closed.map(|last| if last > at - cycle { last + passed } else { last });
+                at += passed;
+            }
+        }
+        Some(forever?.max(Duration::from_ps(longest as u64)))
+    }
+
+    /// How many windows a cycle of the last list has.
+    pub fn last_windows(&self) -> usize {
+        self.windows(self.later.len()).len()
+    }
+
+    fn index(&self, at: LocalTime) -> usize {
+        self.later.partition_point(|phase| phase.from <= at)
+    }
+
+    fn windows(&self, index: usize) -> &'a Windows {
+        match index.checked_sub(1) {
+            Some(later) => self.row.of(&self.later[later].list),
+            None => self.first,
+        }
+    }
+
+    fn end(&self, index: usize) -> LocalTime {
+        self.later.get(index).map_or(END, |next| next.from)
+    }
+}

@@ -1,0 +1,70 @@
+//! Frame preemption (IEEE 802.1Q-2022, 6.7.2; IEEE 802.3-2022, clause 99).
+//!
+//! - here: where a frame may be cut (99.4.4, 99.4.7.3).
+//! - [`mpacket`]: the bytes of frames and fragments on the line.
+//! - [`reassembler`]: the receiver's frames and errors.
+//! - [`verification`]: whether the neighbour can put fragments together.
+//!
+//! Lengths are in bytes. A frame reaches from its destination address to its FCS.
+
+pub mod mpacket;
+pub mod reassembler;
+pub mod verification;
+
+pub use mpacket::{Fragmenter, Kind, Mpacket};
+pub use reassembler::{Reassembler, Received};
+pub use verification::Verification;
+
+/// The checksum that ends a fragment which is not the last one (802.3-2022, 99.3.6).
+pub const MCRC: usize = 4;
+
+/// What comes before the data of a continuation: 6 bytes of preamble, SMD-C and frag_count
+/// (802.3-2022, figure 99-4). It is as long as preamble and SFD of a whole frame.
+pub const CONTINUATION_PREAMBLE: usize = 8;
+
+/// The least that must be left of a frame, FCS included, where it is cut: minFrag octets
+/// (802.3-2022, 99.4.7.3, MIN_REMAIN).
+pub const MIN_REST: usize = 64;
+
+/// What each further step of addFragSize adds to a fragment: minFrag octets (99.4.4).
+const STEP: usize = 64;
+
+/// addFragSize: how much longer than the least the fragments must be which are not the last one.
+/// The receiver asks for it (802.3-2022, 79.3.7, field addFragSize of the Additional Ethernet
+/// Capabilities TLV). The default is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FragmentSize(u8);
+
+impl FragmentSize {
+    /// addFragSize of 0 to 3; `None` if it is larger.
+    pub const fn new(add: u8) -> Option<Self> {
+        if add > 3 { None } else { Some(Self(add)) }
+    }
+
+    /// Bytes of a fragment that must have been sent before a cut, without its mCRC: 60, 124, 188
+    /// or 252. It holds for the first fragment and for every continuation but the last, because
+    /// each one counts from zero (802.3-2022, 99.4.7.3, preemptableFragSize, and figure 99-5).
+    pub const fn min_sent(self) -> usize {
+        STEP * (1 + self.0 as usize) - MCRC
+    }
+
+    /// The longest frame, FCS included, that cannot be cut: 123, 187, 251 or 315.
+    pub const fn longest_unsplittable(self) -> usize {
+        self.min_sent() + MIN_REST - 1
+    }
+}
+
+/// Where a frame of `length` bytes can be cut first, as bytes of the current fragment;
+/// `sent_before` bytes of the frame went in earlier fragments, and `sent_now` bytes (whole ones,
+/// rounded up) of the current one have passed. The result is at least `sent_now`. `None`: the
+/// frame goes to its end without a cut.
+pub fn split(
+    fragment: FragmentSize,
+    length: usize,
+    sent_before: usize,
+    sent_now: usize,
+) -> Option<usize> {
+    let left = length.checked_sub(sent_before)?;
+    let cut = sent_now.max(fragment.min_sent());
+    (cut + MIN_REST <= left).then_some(cut)
+}

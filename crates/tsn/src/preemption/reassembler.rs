@@ -1,0 +1,155 @@
+//! The receiver: frames out of mPackets (IEEE 802.3-2022, 99.4.5, figures 99-6 and 99-7).
+
+use super::mpacket::{DecodeError, Kind, Mpacket, fcs, mcrc};
+use thiserror::Error;
+
+/// What came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A whole frame, without its FCS.
+    Frame {
+        /// From the destination address to the last byte before the FCS.
+        bytes: Vec<u8>,
+        /// Whether it came as an express frame.
+        is_express: bool,
+    },
+    /// A fragment of a frame, and others will follow.
+    Fragment,
+    /// A verify packet: [`super::Verification::handle_verify`].
+    Verify,
+    /// A respond packet: [`super::Verification::handle_respond`].
+    Respond,
+}
+
+/// Why an mPacket, and the frame to which it belongs, was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Error {
+    /// It is no mPacket. A frame under way stays (aMACMergeFrameSmdErrorCount, 30.14.1.9) unless
+    /// the fragment count is wrong.
+    #[error("an mPacket: {0}")]
+    Decode(#[from] DecodeError),
+    /// A continuation of a frame that has not begun (also aMACMergeFrameSmdErrorCount).
+    #[error("a continuation without its first fragment")]
+    NoStart,
+    /// A first fragment although the last frame is not complete; both are dropped
+    /// (aMACMergeFrameAssErrorCount, 30.14.1.8, as the next two).
+    #[error("a frame begins although the last one is not complete")]
+    Incomplete,
+    /// A continuation of another frame.
+    #[error("frame count {found} in a continuation of frame {expected}")]
+    FrameCount {
+        /// That of the frame under way.
+        expected: u8,
+        /// That of the continuation.
+        found: u8,
+    },
+    /// A fragment is missing.
+    #[error("fragment count {found} instead of {expected}")]
+    FragmentCount {
+        /// The next one.
+        expected: u8,
+        /// That of the continuation.
+        found: u8,
+    },
+    /// The CRC is neither the FCS of the frame nor the mCRC of its bytes so far.
+    #[error("the CRC is neither FCS nor mCRC")]
+    Crc,
+    /// The frame is longer than the receiver takes.
+    #[error("a frame longer than {0} bytes")]
+    TooLong(usize),
+}
+
+/// A frame under way.
+#[derive(Clone, Debug)]
+struct Pending {
+    frame: u8,
+    next_fragment: u8,
+    bytes: Vec<u8>,
+}
+
+/// Puts frames together.
+#[derive(Clone, Debug)]
+pub struct Reassembler {
+    longest: usize,
+    pending: Option<Pending>,
+}
+
+impl Reassembler {
+    /// A receiver of frames of up to `longest` bytes, FCS not counted.
+    pub fn new(longest: usize) -> Self {
+        Self { longest, pending: None }
+    }
+
+    /// Whether a frame has begun and is not complete.
+    pub fn is_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// Takes the bytes of an mPacket, preamble to CRC. Express, verify and respond packets leave a
+    /// frame under way as it is.
+    ///
+    /// # Errors
+    /// Why it was dropped.
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<Received, Error> {
+        let packet = Mpacket::decode(bytes).inspect_err(|why| {
+            if matches!(why, DecodeError::FragmentCount(_)) {
+                self.pending = None;
+            }
+        })?;
+        match packet.kind {
+            Kind::Express => self.express(packet),
+            Kind::Verify => question(packet, Received::Verify),
+            Kind::Respond => question(packet, Received::Respond),
+            Kind::Start { frame } => {
+                // The standard allows to keep this packet (keepSafterD) or to drop it as well.
+                if self.pending.take().is_some() {
+                    return Err(Error::Incomplete);
+                }
+                self.append(Pending { frame, next_fragment: 0, bytes: Vec::new() }, packet)
+            }
+            Kind::Continuation { frame, fragment } => {
+                let mut pending = self.pending.take().ok_or(Error::NoStart)?;
+                let (expected, found) = (pending.frame, frame);
+                if found != expected {
+                    return Err(Error::FrameCount { expected, found });
+                }
+                let (expected, found) = (pending.next_fragment, fragment);
+                if found != expected {
+                    return Err(Error::FragmentCount { expected, found });
+                }
+                pending.next_fragment = (fragment + 1) % 4;
+                self.append(pending, packet)
+            }
+        }
+    }
+
+    fn express(&self, packet: Mpacket<'_>) -> Result<Received, Error> {
+        if packet.data.len() > self.longest {
+            return Err(Error::TooLong(self.longest));
+        }
+        if packet.crc != fcs(packet.data) {
+            return Err(Error::Crc);
+        }
+        Ok(Received::Frame { bytes: packet.data.to_vec(), is_express: true })
+    }
+
+    /// The fragment's bytes behind those of the frame; a mCRC says that others follow.
+    fn append(&mut self, mut pending: Pending, packet: Mpacket<'_>) -> Result<Received, Error> {
+        if pending.bytes.len() + packet.data.len() > self.longest {
+            return Err(Error::TooLong(self.longest));
+        }
+        pending.bytes.extend(packet.data);
+        if packet.crc == mcrc(&pending.bytes) {
+            self.pending = Some(pending);
+            return Ok(Received::Fragment);
+        }
+        if packet.crc != fcs(&pending.bytes) {
+            return Err(Error::Crc);
+        }
+        Ok(Received::Frame { bytes: pending.bytes, is_express: false })
+    }
+}
+
+fn question(packet: Mpacket<'_>, received: Received) -> Result<Received, Error> {
+    if packet.crc == mcrc(packet.data) { Ok(received) } else { Err(Error::Crc) }
+}

@@ -1,0 +1,170 @@
+//! Verification: does the neighbour understand fragments (IEEE 802.3-2022, 99.4.3, figure 99-8)?
+//!
+//! The port sends a verify packet and waits for a respond packet, up to `attempts` times. Until
+//! then it preempts nothing.
+
+use std::ops::RangeInclusive;
+use wire::{Duration, Instant};
+
+/// How a port verifies that its neighbour understands fragments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Whether the port asks its neighbour at all (not disableVerify, 99.4.7.3). If not, it
+    /// preempts without having asked.
+    pub enabled: bool,
+    /// How long it waits for a respond packet: one of [`Config::TIMES`] (30.14.1.6,
+    /// aMACMergeVerifyTime).
+    pub time: Duration,
+    /// How many verify packets it sends at most; at least 1 (verifyLimit, 99.4.7.3).
+    pub attempts: u32,
+}
+
+impl Config {
+    /// Times that a port can wait: 1 to 128 ms (30.14.1.6).
+    pub const TIMES: RangeInclusive<Duration> = Duration::from_ms(1)..=Duration::from_ms(128);
+}
+
+impl Default for Config {
+    /// With verification, three attempts of 10 ms.
+    fn default() -> Self {
+        Self { enabled: true, time: Duration::from_ms(10), attempts: 3 }
+    }
+}
+
+/// How far verification is (30.14.1.2, aMACMergeStatusVerify).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It has not asked yet.
+    Initial,
+    /// It waits for the answer, or is about to ask again.
+    Verifying,
+    /// The neighbour has answered.
+    Succeeded,
+    /// The neighbour has not answered; only a link that goes down and comes up starts again.
+    Failed,
+    /// The port does not ask.
+    Disabled,
+}
+
+/// What the port shall do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send a verify packet now.
+    SendVerify,
+    /// Send a respond packet now.
+    SendRespond,
+    /// Nothing until then, or until an input.
+    Timeout(Option<Instant>),
+}
+
+/// The verification of a port at which preemption is enabled (pEnable). A port without preemption
+/// has no such machine.
+///
+/// Verify and respond packets go after express frames and before preemptable ones. The port polls
+/// when it can send one: the waiting time starts with the packet (figure 99-8, WAIT_FOR_RESPONSE).
+#[derive(Clone, Debug)]
+pub struct Verification {
+    config: Config,
+    is_up: bool,
+    /// A verify packet came that has no answer yet (send_r).
+    owes_respond: bool,
+    sent: u32,
+    /// When the last attempt ends.
+    until: Option<Instant>,
+    status: Status,
+}
+
+impl Verification {
+    /// The machine of a port whose link is up.
+    ///
+    /// # Panics
+    /// If the time is none of [`Config::TIMES`] or there are no attempts.
+    pub fn new(config: Config) -> Self {
+        assert!(Config::TIMES.contains(&config.time), "verify time of {}", config.time);
+        assert!(config.attempts > 0, "verification without attempts");
+        let status = Status::Disabled;
+        let mut new =
+            Self { config, is_up: true, owes_respond: false, sent: 0, until: None, status };
+        new.reset();
+        new
+    }
+
+    /// How far it is.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Whether the port may preempt (pActive, 99.4.7.3).
+    pub fn is_active(&self) -> bool {
+        matches!(self.status, Status::Succeeded | Status::Disabled)
+    }
+
+    /// The link is down: what was found out about the neighbour no longer holds.
+    pub fn link_down(&mut self) {
+        self.is_up = false;
+        self.reset();
+    }
+
+    /// The link is up: verification starts.
+    pub fn link_up(&mut self) {
+        self.is_up = true;
+    }
+
+    /// A verify packet came: the port owes one respond packet, however many came meanwhile.
+    pub fn handle_verify(&mut self) {
+        self.owes_respond = self.is_up;
+    }
+
+    /// A respond packet came. It counts while the machine waits for one.
+    pub fn handle_respond(&mut self) {
+        if self.status == Status::Verifying {
+            self.status = Status::Succeeded;
+            self.until = None;
+        }
+    }
+
+    /// Whether it will send packets, now or later, unless the neighbour answers.
+    pub fn is_pending(&self) -> bool {
+        let asks = matches!(self.status, Status::Initial | Status::Verifying);
+        self.is_up && (self.owes_respond || asks)
+    }
+
+    /// Whether a packet is due at `now`.
+    pub fn is_due(&self, now: Instant) -> bool {
+        let waits =
+            self.sent == self.config.attempts || self.until.is_some_and(|until| now < until);
+        self.is_pending() && (self.owes_respond || !waits)
+    }
+
+    /// What to do at `now`; an answer goes before a question (figure 99-5).
+    pub fn poll(&mut self, now: Instant) -> Output {
+        if !self.is_up {
+            return Output::Timeout(None);
+        }
+        if std::mem::take(&mut self.owes_respond) {
+            return Output::SendRespond;
+        }
+        if let Some(until) = self.until.filter(|&until| now < until) {
+            return Output::Timeout(Some(until));
+        }
+        if !matches!(self.status, Status::Initial | Status::Verifying) {
+            return Output::Timeout(None);
+        }
+        if self.sent == self.config.attempts {
+            self.status = Status::Failed;
+            self.until = None;
+            return Output::Timeout(None);
+        }
+        self.sent += 1;
+        self.until = Some(now + self.config.time);
+        self.status = Status::Verifying;
+        Output::SendVerify
+    }
+
+    fn reset(&mut self) {
+        self.owes_respond = false;
+        self.sent = 0;
+        self.until = None;
+        self.status = if self.config.enabled { Status::Initial } else { Status::Disabled };
+    }
+}

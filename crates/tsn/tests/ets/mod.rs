@@ -1,0 +1,124 @@
+//! Shares of the line.
+
+use proptest::prelude::*;
+use tsn::QUEUES;
+use tsn::ets::{Ets, EtsError};
+
+const LARGEST: usize = 1542;
+
+/// Weights of classes from 0 on.
+fn weights<const N: usize>(of: [u8; N]) -> [Option<u8>; QUEUES] {
+    std::array::from_fn(|class| of.get(class).copied())
+}
+
+fn heads<const N: usize>(of: [Option<usize>; N]) -> [Option<usize>; QUEUES] {
+    std::array::from_fn(|class| of.get(class).copied().flatten())
+}
+
+/// The classes that send `count` frames.
+fn run(ets: &mut Ets, waiting: [Option<usize>; QUEUES], count: usize) -> Vec<usize> {
+    let mut next = || {
+        let class = ets.select(waiting).unwrap();
+        assert_eq!(ets.select(waiting), Some(class), "asked again");
+        ets.sent(class, waiting[class].unwrap());
+        class
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+#[test]
+fn weights_are_100_together() {
+    let error = |of| Ets::new(of, LARGEST).map(drop).unwrap_err();
+    assert_eq!(error(weights([50, 49])), EtsError::Sum(99));
+    assert_eq!(error(weights([255, 101])), EtsError::Sum(356));
+    assert_eq!(error(weights([])), EtsError::Sum(0));
+    assert_eq!(error(weights([50, 0, 50])), EtsError::Zero(1));
+    let text = EtsError::Sum(99).to_string();
+    assert_eq!(text, "the weights are 99 % together, they must be 100 %");
+}
+
+#[test]
+fn a_round_by_hand() {
+    // Least weight 25: quanta of 1000 and 3000 bytes. Class 0 sends one frame of 900 (100 stay),
+    // class 1 two of 1400 (200 stay); then 1100 and 3200; 200 and 400; 1200 and 3400; 300 and 600;
+    // 1300 and 3600; 400 and 800; 1400 and 3800; 500 and 1000; 1500 and 4000; 600 and 1200;
+    // 1600 and 4200: three frames of 1400 at last.
+    let mut ets = Ets::new(weights([25, 75]), 1000).unwrap();
+    let sent = run(&mut ets, heads([Some(900), Some(1400)]), 22);
+    let round = [0, 1, 1];
+    assert_eq!(sent[..18], round.repeat(6));
+    assert_eq!(sent[18..], [0, 1, 1, 1]);
+}
+
+#[test]
+fn a_class_alone_gets_everything() {
+    let mut ets = Ets::new(weights([1, 99]), LARGEST).unwrap();
+    assert_eq!(run(&mut ets, heads([Some(LARGEST)]), 1000), [0; 1000]);
+    assert_eq!(ets.select(heads([])), None);
+    // Classes without a weight are none of its business.
+    assert_eq!(ets.select(heads([None, None, Some(64)])), None);
+    ets.sent(2, 64);
+}
+
+#[test]
+fn a_closed_gate_saves_nothing_up() {
+    let mut ets = Ets::new(weights([50, 50]), LARGEST).unwrap();
+    let both = heads([Some(64), Some(LARGEST)]);
+    for _ in 0..1000 {
+        run(&mut ets, heads([None, Some(LARGEST)]), 1);
+    }
+    // With its gate open again, class 0 has one quantum: 1542 / 64 = 24 frames.
+    let sent = run(&mut ets, both, 1000);
+    let longest = sent.chunk_by(|a, b| a == b).map(<[_]>::len).max();
+    assert_eq!(longest, Some(25), "1542 and what was left of it");
+}
+
+#[test]
+fn a_frame_beyond_the_largest_waits_for_more_rounds() {
+    let mut ets = Ets::new(weights([50, 50]), 100).unwrap();
+    assert_eq!(run(&mut ets, heads([Some(250), Some(100)]), 5), [1, 1, 0, 1, 1]);
+}
+
+/// Weights of 2 to 8 classes, 100 together.
+fn any_weights() -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec(1u8..=99, 1..QUEUES).prop_map(|cuts| {
+        let mut cuts = [vec![0], cuts, vec![100]].concat();
+        cuts.sort_unstable();
+        cuts.dedup();
+        cuts.windows(2).map(|pair| pair[1] - pair[0]).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn each_class_gets_its_share_within_10_per_cent(
+        of in any_weights(),
+        smallest in proptest::collection::vec(64usize..=LARGEST, QUEUES),
+        seed: u64,
+    ) {
+        // Frames between the smallest of the class and the largest of all, in no order.
+        let weights = std::array::from_fn(|class| of.get(class).copied());
+        let mut ets = Ets::new(weights, LARGEST).unwrap();
+        let mut random = seed | 1;
+        let mut frame = |class: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            smallest[class] + (random >> 33) as usize % (LARGEST - smallest[class] + 1)
+        };
+        let mut waiting = std::array::from_fn(|class| Some(frame(class)));
+        let mut sent = [0usize; QUEUES];
+        // 20 rounds of the class with the least weight, each a largest frame.
+        let least = usize::from(*of.iter().min().unwrap());
+        while sent.iter().sum::<usize>() < 20 * LARGEST * 100 / least {
+            let class = ets.select(waiting).unwrap();
+            let bytes = waiting[class].unwrap();
+            ets.sent(class, bytes);
+            sent[class] += bytes;
+            waiting[class] = Some(frame(class));
+        }
+        let total: usize = sent.iter().sum();
+        for (class, &weight) in of.iter().enumerate() {
+            let share = sent[class] as f64 / total as f64 * 100.0 / f64::from(weight);
+            prop_assert!((0.9..=1.1).contains(&share), "class {class}: {share}");
+        }
+    }
+}
