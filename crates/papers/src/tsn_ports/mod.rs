@@ -5,7 +5,10 @@
 //! farlane's stations add no time here and its bridges only what a case says; a frame waits for the
 //! line one gap after the frame before it, and its latency ends with the last bit of its FCS.
 
+mod credit;
 mod cut_through;
+mod eligibility;
+mod medium;
 mod observed;
 mod priority;
 mod published;
@@ -37,6 +40,8 @@ wire::named! {
         Priority "priority",
         /// Gates.
         Gates "gates",
+        /// Credit-based and asynchronous shapers.
+        Shapers "shapers",
     }
 }
 
@@ -46,6 +51,10 @@ const CASES: &[(Part, &str, Simulate)] = &[
     (Part::Priority, "strict_priority", priority::simulate),
     (Part::Gates, "time_aware", time_aware::simulate),
     (Part::Gates, "scheduled", scheduled::simulate),
+    (Part::Shapers, "credit_example", credit::simulate),
+    (Part::Shapers, "medium_credit", medium::credit_based),
+    (Part::Shapers, "medium_asynchronous", medium::asynchronous),
+    (Part::Shapers, "ns3_spacing", credit::ns3),
 ];
 
 /// An expected figure beside the simulated one.

@@ -1,20 +1,13 @@
 //! Strict priority at one port, by hand.
 
-use super::star::{Star, at, gates};
+use super::star::{Star, at, gates, once};
 use super::{Figures, run};
 use report::Failure;
-use sim::ethernet::traffic::{Pattern, StreamId};
-use sim::network::TrafficConfig;
+use sim::ethernet::traffic::StreamId;
 use wire::{Duration, Instant};
 
 /// Bytes without tag of the longest frame, which has 1522 with it.
 const LONGEST: usize = 1518;
-
-/// One frame at `start`.
-fn once(length: usize, priority: u8, start: Instant) -> TrafficConfig {
-    let never_again = Pattern::Periodic(Duration::from_ms(1000));
-    TrafficConfig { start, ..TrafficConfig::new(0, length, priority, never_again) }
-}
 
 pub(super) fn simulate() -> Result<Figures, Failure> {
     let [highest, middle, lowest] = behind_the_longest()?;

@@ -1,8 +1,9 @@
 //! Senders around one bridge, and one receiver: the port to it is the bottleneck.
 
 use sim::ethernet::bridge::Mode;
+use sim::ethernet::traffic::Pattern;
 use sim::ethernet::{Rate, port};
-use sim::network::{Place, Tree};
+use sim::network::{Place, TrafficConfig, Tree};
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
 
@@ -46,6 +47,12 @@ pub(super) fn gates(entries: &[(u8, f64)]) -> Gates {
     let entries: Vec<_> = entries.iter().map(entry).collect();
     let list = GateControlList::of_entries(Instant::ZERO, &entries).expect("a list of the program");
     Gates::new(list, Clock::default())
+}
+
+/// One frame to the receiver, of so many bytes without tag.
+pub(super) fn once(length: usize, priority: u8, start: Instant) -> TrafficConfig {
+    let never_again = Pattern::Periodic(Duration::from_ms(1000));
+    TrafficConfig { start, ..TrafficConfig::new(0, length, priority, never_again) }
 }
 
 /// A time in microseconds.

@@ -15,6 +15,8 @@ pub enum Part {
     Priority,
     /// Gates
     Gates,
+    /// Credit-based and asynchronous shapers
+    Shapers,
 }
 
 impl Part {
@@ -22,6 +24,7 @@ impl Part {
         match self {
             Self::Priority => tsn_ports::Part::Priority,
             Self::Gates => tsn_ports::Part::Gates,
+            Self::Shapers => tsn_ports::Part::Shapers,
         }
     }
 }
