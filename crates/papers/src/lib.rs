@@ -8,6 +8,7 @@ pub mod nvme_tsn;
 mod row;
 mod runs;
 mod section;
+pub mod tsn_ports;
 
 pub use row::Row;
 use row::{error_percent, percent};

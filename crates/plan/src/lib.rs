@@ -144,6 +144,7 @@ impl Plan {
             network: network.config.clone(),
             outages: network.outages.clone(),
             moves: owners.moves()?,
+            runtime: None,
         };
         let config = hop::merge(config, root, owners)?;
         check::gates(&config, network)?;

@@ -3,8 +3,9 @@
 mod congestion;
 mod network;
 mod simulation;
+mod tsn;
 
-use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
+use ::tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
 
 /// Gates that open these queues, as bits, for these times; the list begins at time zero.

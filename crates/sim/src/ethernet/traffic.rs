@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use wire::{Duration, Instant};
 
-use super::frame::{FCS, Frame, HEADER, MINIMUM, Mac};
+use super::frame::{FCS, Frame, HEADER, MINIMUM, Mac, TAG};
 use stats::random::Random;
 
 /// The EtherType of background frames: local experimental 1 (IEEE 802-2014,
@@ -104,9 +104,10 @@ impl Source {
     /// A source.
     ///
     /// # Panics
-    /// If the length is below the minimum frame, or the interval or the burst is zero.
+    /// If the length is below that of the shortest frame with a tag, or the interval or the burst
+    /// is zero.
     pub fn new(config: Config) -> Self {
-        assert!(config.length >= MINIMUM, "a frame of {} bytes", config.length);
+        assert!(config.length >= MINIMUM - TAG, "a frame of {} bytes", config.length);
         assert!(config.pattern.interval() > Duration::ZERO, "no interval");
         assert!(config.burst > 0, "a burst without frames");
         let mut bytes = vec![0; config.length - FCS];

@@ -1,6 +1,7 @@
 //! The hook for traces and captures.
 
 use super::Breakdown;
+use crate::ethernet::{Frame, LineEvent};
 use nvme::initiator::Op;
 use wire::Instant;
 use wire::frame::FrameReport;
@@ -68,4 +69,10 @@ pub trait Observer {
 
     /// An Ethernet frame, without its FCS, starts on a wire.
     fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {}
+
+    /// A frame or fragment begins on a wire, or is interrupted.
+    fn line(&mut self, at: Instant, point: Point, event: &LineEvent) {}
+
+    /// A frame of a stream has arrived at its station.
+    fn arrival(&mut self, at: Instant, frame: &Frame) {}
 }

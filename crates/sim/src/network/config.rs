@@ -87,6 +87,15 @@ impl TrafficConfig {
     }
 }
 
+impl NetworkConfig {
+    /// The end of a cable that sends in this direction: 2n leads from `a` to `b` of cable n, the
+    /// next one back.
+    pub fn sender(&self, direction: usize) -> CableEnd {
+        let cable = &self.cables[direction / 2];
+        if direction.is_multiple_of(2) { cable.a } else { cable.b }
+    }
+}
+
 /// Streams of a station at most, since their frames' ids have 8 bits for it.
 pub const MAX_STREAMS: usize = 256;
 

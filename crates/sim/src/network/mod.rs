@@ -9,6 +9,7 @@ mod queues;
 mod raw;
 mod routes;
 mod streams;
+mod tree;
 mod watch;
 
 pub use config::{
@@ -29,6 +30,7 @@ use ends::{ConnectionEnd, Protocol};
 use std::collections::VecDeque;
 pub use streams::StreamReport;
 use streams::Streams;
+pub use tree::{Place, Tree};
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 use watch::Watch;
 use wire::Instant;
@@ -224,12 +226,14 @@ impl Network {
 impl CableDirection {
     fn carry(&mut self, now: Instant, number: usize, event: LineEvent, context: &mut Context) {
         self.occupy(&event);
-        if let (Some(observer), LineEvent::Transmit(transmission)) =
-            (context.observer.as_mut(), &event)
-        {
-            self.observed.clear();
-            transmission.frame.capture(&mut self.observed);
-            observer.ethernet_frame(now, Point::Wire(number as u16), &self.observed);
+        if let Some(observer) = context.observer.as_mut() {
+            let point = Point::Wire(number as u16);
+            if let LineEvent::Transmit(transmission) = &event {
+                self.observed.clear();
+                transmission.frame.capture(&mut self.observed);
+                observer.ethernet_frame(now, point, &self.observed);
+            }
+            observer.line(now, point, &event);
         }
         self.cable.handle(now, event);
         context.kernel.arm_by_next(self.to, self.cable.next());
@@ -312,6 +316,9 @@ impl Station {
                 }
                 nic::Output::ToHost(frame) if StreamId::of_frame(frame.id).is_some() => {
                     streams.receive(&frame);
+                    if let Some(observer) = context.observer {
+                        observer.arrival(now, &frame);
+                    }
                 }
                 nic::Output::ToHost(frame) if raw::is_raw(&frame) => {
                     raw::RawScheduler::receive(now, &mut self.ends, frame);

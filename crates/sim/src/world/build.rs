@@ -12,8 +12,8 @@ use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::{Link, LinkConfig};
 use crate::transport::{Encapsulation, Pipe, Transport, TransportConfig};
 use switch::tunnel;
-use wire::Instant;
 use wire::frame::Role;
+use wire::{Duration, Instant};
 
 /// TCP port of the first link; the others follow.
 pub const FIRST_PORT: u16 = 4420;
@@ -24,6 +24,7 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
         kernel: Kernel::new(config.seed, config.limits),
         outages: config.outages.clone(),
         moves: config.moves.clone(),
+        until: Instant::ZERO + config.runtime.unwrap_or_default(),
         ..World::default()
     };
     let network = &config.network;
@@ -31,6 +32,10 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     let bridges: Vec<_> = (0..network.bridges.len()).map(|n| world.add(Kind::Bridge(n))).collect();
     world.network =
         Network::new(network, config.seed, stations, &bridges).map_err(Error::Config)?;
+    if config.hosts.is_empty() {
+        // Stations and bridges borrow the first one.
+        world.trackers.push(Tracker::default());
+    }
     for (number, host) in config.hosts.iter().enumerate() {
         world.add_host(number, host, &config.moves);
     }
@@ -41,12 +46,17 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
         world.prepare_move(planned, config.hosts[planned.to[0]].workload.nsid());
         world.add(Kind::Move(number));
     }
+    if config.runtime.is_some() {
+        world.add(Kind::End);
+    }
     Ok(world)
 }
 
 fn check(config: &Config) -> Result<(), Error> {
     let at = |place: String| move |what| Error::Config(format!("{place}: {what}"));
-    ensure(!config.hosts.is_empty(), Error::Config("no host".into()))?;
+    let lasts = config.runtime.is_none_or(|runtime| runtime > Duration::ZERO);
+    let ends = lasts && (config.runtime.is_some() || !config.hosts.is_empty());
+    ensure(ends, Error::Config("no host, and no runtime above zero".into()))?;
     for (number, host) in config.hosts.iter().enumerate() {
         for switch in host.switches() {
             let ports = switch.transports().count();

@@ -18,7 +18,7 @@ pub struct Config {
     pub seed: u64,
     /// Limits of events and virtual time.
     pub limits: Limits,
-    /// The hosts.
+    /// The hosts; a network with streams needs none.
     pub hosts: Vec<HostConfig>,
     /// The network between them and the device nodes; empty if no transport needs it.
     pub network: NetworkConfig,
@@ -26,6 +26,9 @@ pub struct Config {
     pub outages: Vec<Outage>,
     /// Device nodes that move from one host to another.
     pub moves: Vec<Move>,
+    /// How long the world runs at least; what happens at that very time is not part of it. Needed
+    /// without hosts, above zero; with hosts, all workloads must be done as well.
+    pub runtime: Option<Duration>,
 }
 
 /// A device node moves from one host to another, with its drive. Both hosts have

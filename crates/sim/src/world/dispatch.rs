@@ -62,6 +62,7 @@ impl World {
             Kind::Device(device) => self.run_device(device),
             Kind::Power(outage) => self.run_power(outage),
             Kind::Move(number) => self.run_move(number),
+            Kind::End => Some(self.until).filter(|until| *until > self.kernel.now()),
             Kind::Station(station) => {
                 let mut context = context!(self, 0);
                 self.network.run_station(station, &mut context)

@@ -81,6 +81,8 @@ enum Kind {
     Power(usize),
     /// A device node that moves to another host.
     Move(usize),
+    /// The end of the runtime.
+    End,
 }
 
 /// The components of a host.
@@ -138,6 +140,8 @@ pub struct World {
     baseline: Option<Baseline>,
     outages: Vec<Outage>,
     moves: Vec<Move>,
+    /// Not done before.
+    until: Instant,
 }
 
 impl World {
@@ -170,7 +174,7 @@ impl World {
         self.kernel.arm_by(self.host_components[host].host, self.kernel.now());
     }
 
-    /// Runs until every workload is done.
+    /// Runs until every workload is done and the runtime is over.
     ///
     /// # Errors
     /// If a limit is reached, a host does not come up, or no event is left.
@@ -226,7 +230,7 @@ impl World {
     }
 
     fn is_done(&self) -> bool {
-        self.hosts.iter().all(|host| host.software.is_done())
+        self.kernel.now() >= self.until && self.hosts.iter().all(|host| host.software.is_done())
     }
 
     /// Runs the next component.

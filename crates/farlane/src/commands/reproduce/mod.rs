@@ -2,6 +2,7 @@
 
 mod expether;
 mod nvme_tsn;
+mod tsn_ports;
 
 use super::{Outcome, WRITTEN_BY, json};
 use crate::output::assign_stdout;
@@ -34,6 +35,11 @@ enum Publication {
     #[command(after_help = "Examples:\n  farlane reproduce expether --only table --json\n  \
         farlane reproduce expether --html expether.html")]
     Expether(Options<expether::Part>),
+    /// Ports of TSN bridges: figures of other simulators and papers, and cases by hand
+    #[command(after_help = "Examples:\n  farlane reproduce tsn-ports --only gates\n  \
+        farlane reproduce tsn-ports --html tsn-ports.html\n\n\
+        Exit status 1 if a case is not as expected.")]
+    TsnPorts(Options<tsn_ports::Part>),
 }
 
 /// Which parts run, and where the results go.
@@ -55,6 +61,7 @@ pub fn run(args: &Args) -> Outcome {
     match &args.publication {
         Publication::NvmeTsn(options) => nvme_tsn::run(options),
         Publication::Expether(options) => expether::run(options),
+        Publication::TsnPorts(options) => tsn_ports::run(options),
     }
 }
 

@@ -84,7 +84,8 @@ impl ClassCredit {
     }
 
     fn gain(&mut self, class: usize, to: Instant, head: Option<Duration>, gates: Option<&Gates>) {
-        if to < self.at {
+        // No time, no change: the empty queue of a frame that passes takes no credit away.
+        if to <= self.at {
             return;
         }
         let open = match gates {

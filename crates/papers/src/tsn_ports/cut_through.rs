@@ -1,0 +1,35 @@
+//! INET's showcase of cut-through switching.
+
+use super::{Figures, run};
+use report::Failure;
+use sim::ethernet::Rate;
+use sim::ethernet::bridge::Mode;
+use sim::ethernet::traffic::Pattern;
+use sim::network::{TrafficConfig, Tree};
+use wire::Duration;
+
+/// Bytes of the frame, header to FCS: 1200 of the application, UDP, IP, header, FCS. No tag.
+const FRAME: usize = 1200 + 8 + 20 + 14 + 4;
+
+pub(super) fn simulate() -> Result<Figures, Failure> {
+    Ok(vec![
+        ("store_and_forward", latency(Mode::StoreAndForward)?),
+        ("cut_through", latency(Mode::CutThrough)?),
+    ])
+}
+
+fn latency(mode: Mode) -> Result<f64, Failure> {
+    let mut tree = Tree::new(Rate::G1, Duration::from_ns(50));
+    let (from, to) = (tree.station(), tree.station());
+    let bridges = [(); 2].map(|()| tree.bridge(mode, Duration::ZERO));
+    tree.link(from, bridges[0]);
+    tree.link(bridges[0], bridges[1]);
+    tree.link(bridges[1], to);
+    let every = Pattern::Periodic(Duration::from_us(200));
+    let stream = tree.stream(from, TrafficConfig::new(1, FRAME, 0, every));
+    tree.network().stations.iter_mut().for_each(|station| station.tagging = None);
+    let observed = run("cut-through", &mut tree, Duration::from_ms(10))?;
+    let latencies = observed.latencies(&[stream]);
+    assert_eq!(latencies.min, latencies.max, "nothing else is on the lines");
+    Ok(latencies.max)
+}

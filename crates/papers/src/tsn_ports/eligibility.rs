@@ -1,0 +1,13 @@
+//! Asynchronous traffic shaping.
+
+use sim::ethernet::port::{Algorithm, Ats, Committed, Counted};
+
+/// A shaper that counts the bits of frames, for streams that all have this rate and burst.
+pub(super) fn shaper(rate: u64, burst: u64) -> Algorithm {
+    Algorithm::Ats(Ats {
+        committed: Committed { rate, burst },
+        streams: Vec::new(),
+        max_residence: None,
+        counted: Counted::FrameOnly,
+    })
+}

@@ -1,0 +1,75 @@
+//! The medium network of CoRE4INET, which INET's validation compares its credit-based and its
+//! asynchronous shaper with.
+
+use super::star::Star;
+use super::{Figures, credit, eligibility, run};
+use report::Failure;
+use sim::ethernet::port::Algorithm;
+use sim::ethernet::traffic::Pattern;
+use sim::network::TrafficConfig;
+use wire::{Duration, Instant};
+
+/// Bytes without tag, interval, priority: best effort, medium, high, critical.
+const STREAMS: [(usize, u64, u8); 4] =
+    [(1518 - 4, 125, 0), (322 - 4, 250, 5), (322 - 4, 125, 6), (1522 - 4, 300, 7)];
+/// Frames that a queue holds.
+const ROOM: usize = 4;
+
+/// The shapers of the credit-based table.
+pub(super) fn credit_based() -> Result<Figures, Failure> {
+    simulate([credit::shaper(10_976_000), credit::shaper(21_952_000)])
+}
+
+/// Those of the asynchronous one: a frame each interval, and a burst of one.
+pub(super) fn asynchronous() -> Result<Figures, Failure> {
+    let shaper = |interval_us: u64| {
+        let bits = 322 * 8;
+        eligibility::shaper(bits * 1_000_000 / interval_us, bits)
+    };
+    simulate([shaper(250), shaper(125)])
+}
+
+fn simulate(shapers: [Algorithm; 2]) -> Result<Figures, Failure> {
+    let (observed, streams) = run_with(&shapers, ROOM)?;
+    let [medium, high, critical] = [1, 2, 3].map(|at: usize| observed.latencies(&[streams[at]]));
+    let (less, streams) = run_with(&shapers, ROOM - 1)?;
+    let lost = streams[1..].iter().map(|stream| less.lost(*stream)).sum::<u64>();
+    Ok(vec![
+        ("medium_min", medium.min),
+        ("medium_max", medium.max),
+        ("medium_mean", medium.mean),
+        ("medium_sigma", medium.deviation),
+        ("high_min", high.min),
+        ("high_max", high.max),
+        ("high_mean", high.mean),
+        ("high_sigma", high.deviation),
+        ("critical_min", critical.min),
+        ("critical_max", critical.max),
+        ("critical_mean", critical.mean),
+        ("critical_sigma", critical.deviation),
+        ("lost_with_room_for_3", lost as f64),
+    ])
+}
+
+fn run_with(
+    shapers: &[Algorithm; 2],
+    room: usize,
+) -> Result<(super::Observed, Vec<sim::ethernet::traffic::StreamId>), Failure> {
+    let mut star = Star::new(STREAMS.len(), Duration::from_us(8));
+    let port = star.port();
+    port.classes.iter_mut().for_each(|class| class.queue_frames = room);
+    for (class, shaper) in (5..).zip(shapers) {
+        port.classes[class].algorithm = shaper.clone();
+    }
+    let senders = star.senders.clone();
+    let streams = STREAMS.iter().zip(senders).map(|((length, interval, priority), sender)| {
+        // The medium stream is 1 ns behind, so that the higher one comes first.
+        let start = Instant::from_ns(u64::from(*priority == 5));
+        let pattern = Pattern::Periodic(Duration::from_us(*interval));
+        let stream = TrafficConfig::new(0, *length, *priority, pattern);
+        star.tree.stream(sender, TrafficConfig { start, ..stream })
+    });
+    let streams = streams.collect();
+    let observed = run("the medium network", &mut star.tree, Duration::from_ms(1000))?;
+    Ok((observed, streams))
+}

@@ -1,0 +1,173 @@
+//! Ports of TSN bridges: cases of other simulators, papers and standards with published figures,
+//! and cases by hand, each in a module of its own. `data/tsn-ports.json` has the figures with their
+//! sources, arithmetic and tolerances.
+//!
+//! farlane's stations add no time here and its bridges only what a case says; a frame waits for the
+//! line one gap after the frame before it, and its latency ends with the last bit of its FCS.
+
+mod credit;
+mod cut_through;
+mod eligibility;
+mod medium;
+mod observed;
+mod priority;
+mod published;
+mod scheduled;
+mod star;
+#[cfg(test)]
+mod tests;
+mod time_aware;
+
+pub use observed::{Arrival, Latencies, Observed};
+pub use published::{Basis, CaseData, Figure, Published, Rule, published};
+
+use crate::{Section, error_percent, percent};
+use observed::run;
+use report::Align::{Left, Right, Wrap};
+use report::{Column, Failure, Table};
+use serde::Serialize;
+
+/// Simulated figures of a case by their names.
+type Figures = Vec<(&'static str, f64)>;
+
+/// What simulates a case.
+type Simulate = fn() -> Result<Figures, Failure>;
+
+wire::named! {
+    /// A group of cases.
+    pub enum Part {
+        /// Strict priority, and cut-through.
+        Priority "priority",
+        /// Gates.
+        Gates "gates",
+        /// Credit-based and asynchronous shapers.
+        Shapers "shapers",
+    }
+}
+
+/// The cases by their names in the data.
+const CASES: &[(Part, &str, Simulate)] = &[
+    (Part::Priority, "cut_through", cut_through::simulate),
+    (Part::Priority, "strict_priority", priority::simulate),
+    (Part::Gates, "time_aware", time_aware::simulate),
+    (Part::Gates, "scheduled", scheduled::simulate),
+    (Part::Shapers, "credit_example", credit::simulate),
+    (Part::Shapers, "medium_credit", medium::credit_based),
+    (Part::Shapers, "medium_asynchronous", medium::asynchronous),
+    (Part::Shapers, "ns3_spacing", credit::ns3),
+];
+
+/// An expected figure beside the simulated one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Check {
+    /// The case.
+    pub case: String,
+    /// Its figure.
+    pub figure: String,
+    /// Such as `us` or `Mb/s`.
+    pub unit: String,
+    /// Who says so.
+    pub basis: Basis,
+    /// How the simulated figure has to compare.
+    pub rule: Rule,
+    /// The expected figure.
+    pub expected: f64,
+    /// How far the simulated one may be off, per cent.
+    pub percent: f64,
+    /// The simulated figure.
+    pub simulated: f64,
+    /// Whether it is as it has to be.
+    pub holds: bool,
+}
+
+/// A case with its comparison.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What is compared with what, and why.
+    pub data: CaseData,
+    /// A row a figure.
+    pub checks: Vec<Check>,
+}
+
+/// Simulates the cases of a group.
+///
+/// # Errors
+/// If one of them does not run.
+///
+/// # Panics
+/// If a case has no data, or has figures that the data do not know: both are part of the program.
+pub fn simulate(published: &Published, part: Part) -> Result<Vec<Case>, Failure> {
+    let of_part = CASES.iter().filter(|(of, ..)| *of == part);
+    let case = |(_, name, simulate): &(Part, &str, Simulate)| {
+        let data = published.cases.iter().find(|data| data.name == *name).expect("a case");
+        Ok(Case { data: data.clone(), checks: compare(data, &simulate()?) })
+    };
+    of_part.map(case).collect()
+}
+
+fn compare(data: &CaseData, simulated: &Figures) -> Vec<Check> {
+    assert_eq!(data.figures.len(), simulated.len(), "figures of {}", data.name);
+    let check = |figure: &Figure| {
+        let (_, simulated) =
+            simulated.iter().find(|(name, _)| *name == figure.name).expect("a figure of the data");
+        Check {
+            case: data.name.clone(),
+            figure: figure.name.clone(),
+            unit: figure.unit.clone(),
+            basis: figure.basis,
+            rule: figure.rule,
+            expected: figure.value,
+            percent: figure.percent,
+            simulated: *simulated,
+            holds: figure.holds(*simulated),
+        }
+    };
+    data.figures.iter().map(check).collect()
+}
+
+const COLUMNS: [Column<Check>; 8] = [
+    ("figure", Left, |check| check.figure.clone()),
+    ("unit", Left, |check| check.unit.clone()),
+    ("", Left, |check| check.basis.name().to_owned()),
+    ("expected", Right, |check| {
+        let sign = match check.rule {
+            Rule::Equal => "",
+            Rule::AtMost => "<= ",
+            Rule::AtLeast => ">= ",
+        };
+        format!("{sign}{}", number(check.expected))
+    }),
+    ("farlane", Right, |check| number(check.simulated)),
+    ("difference", Right, |check| percent(error_percent(check.expected, check.simulated))),
+    ("allowed", Right, |check| match check.percent {
+        0.0 => "none".to_owned(),
+        allowed => format!("{allowed} %"),
+    }),
+    ("", Left, |check| if check.holds { "holds" } else { "DOES NOT HOLD" }.to_owned()),
+];
+
+/// With the digits that it has, six at most.
+fn number(value: f64) -> String {
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A section for each case.
+pub fn sections(cases: &[Case]) -> Vec<Section> {
+    cases.iter().map(section).collect()
+}
+
+fn section(case: &Case) -> Section {
+    let Case { data, checks } = case;
+    let mut notes = vec![format!("Source: {}", data.source), format!("Set-up: {}", data.setup)];
+    notes.extend(data.differs.iter().map(|differs| format!("Differs: {differs}")));
+    let because: [Column<Figure>; 2] = [
+        ("figure", Left, |figure| figure.name.clone()),
+        ("why", Wrap, |figure| figure.how.clone()),
+    ];
+    let tables = vec![
+        (String::new(), Table::of(&COLUMNS, checks)),
+        (String::new(), Table::of(&because, &data.figures)),
+    ];
+    Section { title: data.title.clone(), tables, notes, ..Section::default() }
+}

@@ -1,0 +1,105 @@
+//! Worlds of streams, and what is seen of their frames.
+
+use report::Failure;
+use sim::ethernet::Frame;
+use sim::ethernet::traffic::StreamId;
+use sim::measure::Observer;
+use sim::network::Tree;
+use sim::world::Report;
+use sim::{Config, World};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use wire::{Duration, Instant};
+
+/// A frame from application to application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When it was created.
+    pub created: Instant,
+    /// When its last bit had arrived.
+    pub at: Instant,
+}
+
+/// What became of the streams of a world.
+#[derive(Debug)]
+pub struct Observed {
+    /// The simulator's own counts.
+    pub report: Report,
+    /// By stream, in their order.
+    pub arrivals: BTreeMap<StreamId, Vec<Arrival>>,
+}
+
+/// Statistics of the latencies of a stream in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Latencies {
+    /// The shortest.
+    pub min: f64,
+    /// The longest.
+    pub max: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub deviation: f64,
+}
+
+type Arrivals = Rc<RefCell<BTreeMap<StreamId, Vec<Arrival>>>>;
+
+struct Watch(Arrivals);
+
+impl Observer for Watch {
+    fn arrival(&mut self, at: Instant, frame: &Frame) {
+        let Some(stream) = StreamId::of_frame(frame.id) else { return };
+        let created = frame.latency.created();
+        self.0.borrow_mut().entry(stream).or_default().push(Arrival { created, at });
+    }
+}
+
+/// Runs the streams of a network for `runtime`.
+///
+/// # Errors
+/// If it contradicts itself, with the name of the case.
+pub fn run(name: &str, tree: &mut Tree, runtime: Duration) -> Result<Observed, Failure> {
+    let network = tree.network().clone();
+    let config = Config { network, runtime: Some(runtime), ..Config::default() };
+    let failure = |error| Failure(format!("simulation of {name}: {error}"));
+    let mut world = World::new(&config).map_err(failure)?;
+    let arrivals = Arrivals::default();
+    world.observe(Box::new(Watch(arrivals.clone())));
+    let report = world.run().map_err(failure)?;
+    let arrivals = arrivals.take();
+    Ok(Observed { report, arrivals })
+}
+
+impl Observed {
+    /// The frames of a stream that arrived.
+    pub fn of(&self, stream: StreamId) -> &[Arrival] {
+        self.arrivals.get(&stream).map_or(&[], Vec::as_slice)
+    }
+
+    /// Their latencies.
+    ///
+    /// # Panics
+    /// If none arrived.
+    pub fn latencies(&self, streams: &[StreamId]) -> Latencies {
+        let all = streams.iter().flat_map(|stream| self.of(*stream));
+        let all: Vec<f64> = all.map(|arrival| us(arrival.at.since(arrival.created))).collect();
+        assert!(!all.is_empty(), "no frame of {streams:?} arrived");
+        let n = all.len() as f64;
+        let mean = all.iter().sum::<f64>() / n;
+        let variance = all.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+        let min = all.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = all.iter().copied().fold(0.0, f64::max);
+        Latencies { min, max, mean, deviation: variance.sqrt() }
+    }
+
+    /// Frames of a stream that were lost.
+    pub fn lost(&self, stream: StreamId) -> u64 {
+        self.report.stream(stream).map_or(0, |of| of.lost)
+    }
+}
+
+/// Microseconds, to the picosecond.
+pub(super) fn us(time: Duration) -> f64 {
+    time.as_ps() as f64 / 1e6
+}

@@ -1,0 +1,91 @@
+//! Trees of stations and bridges, put together link by link.
+
+use super::config::{
+    BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationConfig, TrafficConfig,
+};
+use crate::ethernet::nic::Tagging;
+use crate::ethernet::traffic::StreamId;
+use crate::ethernet::{Rate, bridge, port};
+use wire::Duration;
+
+/// Frames that the transmit ring of each queue of a [`Tree`]'s station holds: more than a stream
+/// has waiting, so that nothing waits above the interface.
+const TX_RING: usize = 4096;
+
+/// A node of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The station with this number.
+    Station(usize),
+    /// The bridge with this number.
+    Bridge(usize),
+}
+
+/// A network of one rate whose stations add no time of their own and tag what they send with its
+/// priority. Bridges get a port for each link.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    rate: Rate,
+    propagation: Duration,
+    network: NetworkConfig,
+}
+
+impl Tree {
+    /// An empty network of this rate and propagation delay of each cable.
+    pub fn new(rate: Rate, propagation: Duration) -> Self {
+        Self { rate, propagation, network: NetworkConfig::default() }
+    }
+
+    /// Adds a station.
+    pub fn station(&mut self) -> Place {
+        let tagging = Some(Tagging::vlan(1));
+        let plain = StationConfig::new(self.rate, Duration::ZERO, TX_RING);
+        self.network.stations.push(StationConfig { tagging, ..plain });
+        Place::Station(self.network.stations.len() - 1)
+    }
+
+    /// Adds a bridge.
+    pub fn bridge(&mut self, mode: bridge::Mode, delay: Duration) -> Place {
+        let (ports, jitter) = (Vec::new(), Duration::ZERO);
+        self.network.bridges.push(BridgeConfig { ports, mode, delay, jitter });
+        Place::Bridge(self.network.bridges.len() - 1)
+    }
+
+    /// Adds a cable; yields the number of its direction from `a` to `b`, the way back is the next.
+    pub fn link(&mut self, a: Place, b: Place) -> usize {
+        let [a, b] = [a, b].map(|place| match place {
+            Place::Station(station) => CableEnd::Station(station),
+            Place::Bridge(bridge) => {
+                let ports = &mut self.network.bridges[bridge].ports;
+                ports.push(port::Config::new(self.rate));
+                CableEnd::Bridge(bridge, ports.len() - 1)
+            }
+        });
+        self.network.cables.push(CableConfig::new(a, b, self.propagation));
+        2 * (self.network.cables.len() - 1)
+    }
+
+    /// The port that sends in a direction of a cable.
+    pub fn port(&mut self, direction: usize) -> &mut port::Config {
+        match self.network.sender(direction) {
+            CableEnd::Station(station) => &mut self.network.stations[station].port,
+            CableEnd::Bridge(bridge, port) => &mut self.network.bridges[bridge].ports[port],
+        }
+    }
+
+    /// Adds a stream from a station.
+    ///
+    /// # Panics
+    /// If `from` is none.
+    pub fn stream(&mut self, from: Place, stream: TrafficConfig) -> StreamId {
+        let Place::Station(station) = from else { panic!("{from:?} sends no streams") };
+        let traffic = &mut self.network.stations[station].traffic;
+        traffic.push(stream);
+        StreamId { station: station as u16, number: traffic.len() as u8 - 1 }
+    }
+
+    /// The network.
+    pub fn network(&mut self) -> &mut NetworkConfig {
+        &mut self.network
+    }
+}

@@ -1,0 +1,161 @@
+//! Random trees of bridges with random streams and ports: laws that hold in every one.
+
+use super::laws::{self, Run};
+use super::*;
+use proptest::prelude::*;
+use sim::ethernet::port;
+use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
+
+/// A stream, its ends as numbers of stations modulo their count.
+#[derive(Clone, Debug)]
+struct AnyStream {
+    ends: (usize, usize),
+    length: usize,
+    priority: u8,
+    interval_us: u64,
+    poisson: bool,
+    burst: u32,
+    start_ns: u64,
+}
+
+/// The egress port of a bridge.
+#[derive(Clone, Debug)]
+struct AnyPort {
+    queue_frames: usize,
+    gates: Option<AnyGates>,
+}
+
+#[derive(Clone, Debug)]
+struct AnyGates {
+    entries: Vec<(u8, u64)>,
+    base_ns: u64,
+    offset_ps: i64,
+    drift_ppb: i32,
+}
+
+prop_compose! {
+    fn any_stream()(
+        ends in any::<(usize, usize)>(),
+        length in 64usize..=1518,
+        priority in 0u8..8,
+        interval_us in 5u64..200,
+        poisson in any::<bool>(),
+        burst in 1u32..4,
+        start_ns in 0u64..200_000,
+    ) -> AnyStream {
+        AnyStream { ends, length, priority, interval_us, poisson, burst, start_ns }
+    }
+}
+
+prop_compose! {
+    fn any_gates()(
+        entries in prop::collection::vec((any::<u8>(), 1_000u64..200_000), 1..5),
+        base_ns in 0u64..1_000_000,
+        offset_ps in -1_000_000_000i64..1_000_000_000,
+        drift_ppb in -100_000i32..100_000,
+    ) -> AnyGates {
+        AnyGates { entries, base_ns, offset_ps, drift_ppb }
+    }
+}
+
+prop_compose! {
+    fn any_port()(
+        queue_frames in prop::sample::select(vec![1usize, 4, 1024]),
+        gates in prop::option::of(any_gates()),
+    ) -> AnyPort {
+        AnyPort { queue_frames, gates }
+    }
+}
+
+impl AnyGates {
+    fn gates(&self) -> Gates {
+        let entry =
+            |&(states, ns): &(u8, u64)| Entry::set(GateStates(states), Duration::from_ns(ns));
+        let entries: Vec<_> = self.entries.iter().map(entry).collect();
+        let base = Instant::from_ns(self.base_ns);
+        let list = GateControlList::of_entries(base, &entries).expect("a valid list");
+        Gates::new(list, Clock::new(self.offset_ps, self.drift_ppb).expect("a small drift"))
+    }
+}
+
+impl AnyPort {
+    fn configure(&self, port: &mut port::Config) {
+        port.classes.iter_mut().for_each(|class| class.queue_frames = self.queue_frames);
+        port.gates = self.gates.as_ref().map(AnyGates::gates);
+    }
+}
+
+impl AnyStream {
+    fn add(&self, tree: &mut Tree, stations: &[Place], seed: u64) {
+        let from = self.ends.0 % stations.len();
+        let to = (from + 1 + self.ends.1 % (stations.len() - 1)) % stations.len();
+        let interval = Duration::from_us(self.interval_us);
+        let pattern = match self.poisson {
+            true => Pattern::Poisson(interval),
+            false => Pattern::Periodic(interval),
+        };
+        let stream = TrafficConfig {
+            burst: self.burst,
+            start: Instant::from_ns(self.start_ns),
+            seed,
+            ..TrafficConfig::new(to, self.length, self.priority, pattern)
+        };
+        tree.stream(stations[from], stream);
+    }
+}
+
+prop_compose! {
+    fn any_world()(
+        rate in prop::sample::select(vec![Rate::M100, Rate::G1, Rate::G10]),
+        above in prop::collection::vec(any::<usize>(), 1..8),
+        homes in prop::collection::vec(any::<usize>(), 2..7),
+        cut_through in any::<bool>(),
+        delay_ns in 0u64..5_000,
+        streams in prop::collection::vec(any_stream(), 1..9),
+        ports in prop::collection::vec(any_port(), 32),
+        seed in any::<u64>(),
+    ) -> Run {
+        let mode = match cut_through {
+            true => bridge::Mode::CutThrough,
+            false => bridge::Mode::StoreAndForward,
+        };
+        let mut tree = Tree::new(rate, Duration::from_ns(50));
+        let mut bridge = || tree.bridge(mode, Duration::from_ns(delay_ns));
+        let bridges: Vec<_> = (0..=above.len()).map(|_| bridge()).collect();
+        let stations: Vec<_> = homes.iter().map(|_| tree.station()).collect();
+        // Each bridge hangs below an earlier one.
+        let below = (1..bridges.len()).map(|n| (bridges[n], bridges[above[n - 1] % n]));
+        let at = stations.iter().zip(&homes).map(|(s, home)| (*s, bridges[home % bridges.len()]));
+        let links: Vec<_> = below.chain(at).collect();
+        for (a, b) in &links {
+            tree.link(*a, *b);
+        }
+        for (direction, any) in (0..2 * links.len()).zip(ports.iter().cycle()) {
+            any.configure(tree.port(direction));
+        }
+        for (stream, number) in streams.iter().zip(0..) {
+            stream.add(&mut tree, &stations, seed.wrapping_add(number));
+        }
+        let config = Config { seed, ..config(&mut tree, Duration::from_ms(2)) };
+        Run { config, links }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn every_network_of_streams_holds(run in any_world()) {
+        let (report, seen) = observed(&run.config);
+        laws::counted(&report, &seen)?;
+        laws::in_order(&seen)?;
+        laws::stages(&run, &seen)?;
+        for port in laws::ports(&run, &report, &seen)? {
+            port.one_frame_at_a_time()?;
+            port.windows()?;
+            port.strict_priority()?;
+        }
+        let mut again = World::new(&run.config).expect("the configuration is right");
+        prop_assert_eq!(again.run().expect("it runs").digest, report.digest, "no observer");
+    }
+}

@@ -1,0 +1,50 @@
+//! The world without hosts: how long it runs, what it counts.
+
+use super::*;
+
+/// Two stations and a bridge between them at 100 Mb/s, and a stream of 64-byte frames each 1 ms.
+fn line(start: Instant) -> (Tree, StreamId) {
+    let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
+    let (from, to) = (tree.station(), tree.station());
+    let bridge = tree.bridge(bridge::Mode::StoreAndForward, Duration::from_us(2));
+    tree.link(from, bridge);
+    tree.link(bridge, to);
+    let periodic = Pattern::Periodic(Duration::from_ms(1));
+    let stream = TrafficConfig { start, ..TrafficConfig::new(1, 64, 5, periodic) };
+    let stream = tree.stream(from, stream);
+    (tree, stream)
+}
+
+#[test]
+fn it_runs_for_its_time_and_counts_what_is_on_the_way() {
+    let (mut tree, stream) = line(Instant::ZERO);
+    // Frames at 0, 1 and 2 ms, none at the end.
+    let runtime = Duration::from_ms(3);
+    let (report, seen) = observed(&config(&mut tree, runtime));
+    assert_eq!(report.time, Instant::ZERO + runtime);
+    let of = report.stream(stream).expect("it is there");
+    assert_eq!((of.sent, of.arrived, of.lost), (3, 3, 0));
+    assert_eq!(seen.sent.len(), 6);
+    assert_eq!(seen.arrived.len(), 3);
+    // Two lines of 8 + 64 bytes and the tag's 4, two cables, the bridge.
+    let expected = Duration::from_ns(2 * 76 * 80 + 2 * 50 + 2_000);
+    assert!(seen.arrived.iter().all(|(_, frame)| frame.latency.total() == expected));
+    assert!(report.hosts.is_empty() && report.throughput() == 0);
+    // The line was busy for 76 bytes each millisecond: 6.08 us.
+    assert_eq!(report.links[0].utilisation_ppm, 6_080);
+    // 1 ns after the last frame left.
+    let (cut, _) = observed(&config(&mut tree, Duration::from_ns(2_000_001)));
+    let of = cut.stream(stream).expect("it is there");
+    assert_eq!((of.sent, of.arrived, of.lost), (3, 2, 0));
+}
+
+#[test]
+fn a_world_without_an_end_is_refused() {
+    let (mut tree, _) = line(Instant::ZERO);
+    let endless = Config { runtime: None, ..config(&mut tree, Duration::from_ms(1)) };
+    let none = config(&mut tree, Duration::ZERO);
+    for config in [endless, none] {
+        let error = World::new(&config).err().expect("it has no end");
+        assert_eq!(error, Error::Config("no host, and no runtime above zero".into()));
+    }
+}
