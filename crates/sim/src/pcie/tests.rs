@@ -52,10 +52,14 @@ fn a_tlp_takes_pipeline_wire_and_pipeline() {
     assert_eq!(link.down.next_arrival(), Some(arrives));
     link.down.arrive(arrives, &mut link.up);
     // The ACK takes 8 bytes of the way back.
-    assert_eq!(link.up.load.bytes, 8);
+    assert_eq!(link.up.load(Instant::from_ps(u64::MAX)).bytes, 8);
     let got = link.down.take(arrives, ::pcie::Ready::ALL, &mut link.up).unwrap();
     assert_eq!(got.started, Instant::from_ns(111));
-    assert_eq!(link.up.load.busy, Duration::from_ns(8), "and the UpdateFC as many");
+    assert_eq!(
+        link.up.load(Instant::from_ps(u64::MAX)).busy,
+        Duration::from_ns(8),
+        "and the UpdateFC as many"
+    );
 }
 
 #[test]

@@ -33,6 +33,9 @@ impl Host {
 
     /// Polls the connections in turn for one frame; whether there may be more.
     pub(super) fn run(&mut self, now: Instant) -> bool {
+        if self.connections.is_empty() {
+            return false;
+        }
         self.inject_arp_replies(now);
         for step in 0..self.connections.len() {
             let index = (self.next_turn + step) % self.connections.len();

@@ -34,6 +34,10 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     for (number, host) in config.hosts.iter().enumerate() {
         world.add_host(number, host, &config.moves);
     }
+    if config.hosts.is_empty() {
+        // Stations and bridges run with that of the first host.
+        world.trackers.push(Tracker::default());
+    }
     for number in 0..config.outages.len() {
         world.add(Kind::Power(number));
     }
@@ -46,7 +50,8 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
 
 fn check(config: &Config) -> Result<(), Error> {
     let at = |place: String| move |what| Error::Config(format!("{place}: {what}"));
-    ensure(!config.hosts.is_empty(), Error::Config("no host".into()))?;
+    let streams = config.network.stations.iter().any(|station| !station.traffic.is_empty());
+    ensure(streams || !config.hosts.is_empty(), Error::Config("no host, no stream".into()))?;
     for (number, host) in config.hosts.iter().enumerate() {
         for switch in host.switches() {
             let ports = switch.transports().count();

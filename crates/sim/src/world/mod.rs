@@ -3,6 +3,7 @@
 mod build;
 mod config;
 mod dispatch;
+mod line;
 mod moves;
 mod preset;
 mod report;
@@ -195,6 +196,24 @@ impl World {
         Ok(true)
     }
 
+    /// Runs everything that happens until `until`, whether or not workloads are done. A world
+    /// without hosts, of streams alone, runs only so.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_all_until(&mut self, until: Instant) -> Result<(), Error> {
+        while self.kernel.next_time().is_some_and(|at| at <= until) {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    /// Hosts, switches, device nodes, drives, stations, bridges and so on: each has at most one
+    /// wake-up.
+    pub fn components(&self) -> usize {
+        self.kinds.len()
+    }
+
     /// Runs everything that happens at the next instant; whether every workload is done.
     ///
     /// # Errors
@@ -295,12 +314,12 @@ impl World {
     }
 
     fn loads(&self) -> Vec<(String, Load)> {
-        let mut loads = Vec::new();
+        let (now, mut loads) = (self.kernel.now(), Vec::new());
         let links = [("host", "root", &self.root_links), ("link", "device", &self.device_links)];
         for (owner, port, links) in links {
             for (number, link) in links.iter().enumerate() {
-                loads.push((format!("{owner} {number} {port} port down"), link.down.load));
-                loads.push((format!("{owner} {number} {port} port up"), link.up.load));
+                loads.push((format!("{owner} {number} {port} port down"), link.down.load(now)));
+                loads.push((format!("{owner} {number} {port} port up"), link.up.load(now)));
             }
         }
         for (number, transport) in self.transports.iter().enumerate() {
