@@ -23,6 +23,8 @@ struct InFlight {
     started: Instant,
     /// When its sender chose it; after now if it was sent ahead.
     chosen: Instant,
+    /// [`Deferral::Writes`] accepts it.
+    plain: bool,
     tlp: Tlp,
 }
 
@@ -167,10 +169,11 @@ impl Direction {
         let start = begin + self.transmit;
         let started = start + self.propagation;
         let arrives = started + span + self.receive;
-        if !self.is_plain_write(&tlp) {
+        let plain = self.is_plain_write(&tlp);
+        if !plain {
             self.wake_ups.push_back(arrives);
         }
-        self.in_flight.push_back(InFlight { arrives, started, chosen: now, tlp });
+        self.in_flight.push_back(InFlight { arrives, started, chosen: now, plain, tlp });
         start
     }
 
@@ -198,7 +201,7 @@ impl Direction {
     /// Removes the next TLP from the wire.
     fn leave_wire(&mut self) -> InFlight {
         let next = self.in_flight.pop_front().expect("the caller looked");
-        if !self.is_plain_write(&next.tlp) {
+        if !next.plain {
             self.wake_ups.pop_front();
         }
         next
@@ -217,7 +220,7 @@ impl Direction {
         let next = self.in_flight.front().filter(|next| next.arrives <= now)?;
         let alone = match self.deferral {
             Deferral::Nothing => false,
-            Deferral::Writes { .. } => self.is_plain_write(&next.tlp),
+            Deferral::Writes { .. } => next.plain,
             Deferral::All => self.deferred.len() < Deferral::MOST,
         };
         if !alone {

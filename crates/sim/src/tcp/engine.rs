@@ -111,7 +111,7 @@ impl Host {
         }
         let id = self.config.first_frame + self.frames_made;
         self.frames_made += 1;
-        self.frames.push_back(Frame::new(id, bytes.into(), priority, now));
+        self.frames.push_back(Frame::new(id, bytes.freeze(), priority, now));
     }
 
     /// Records a sent segment, and corrects its sequence number.
