@@ -164,7 +164,8 @@ const PCIE: Table = &[&[
 const LINK: Table = &[
     WIRE,
     INTERFACE,
-    GATES,
+    PORT,
+    CLOCK,
     &[
         key("priority", PRIORITY),
         with(RAW, "mtu", SIZE),
@@ -186,7 +187,7 @@ const WIRE: &[Key] = &[
     key("rate_steps", List(&Form(RateStep::check))),
 ];
 
-const STATION: Table = &[INTERFACE, GATES];
+const STATION: Table = &[INTERFACE, PORT, CLOCK];
 
 const INTERFACE: &[Key] = &[
     key("tx_delay", Time(SHORT)),
@@ -195,15 +196,25 @@ const INTERFACE: &[Key] = &[
     with(TCP, "ack_delay", Time(SHORT)),
     key("vlan", NumberOrNone(0, 4094)),
 ];
-const GATES: &[Key] = &[
+/// Of every port: interfaces have one, bridges have values for all of theirs and for each one.
+const PORT: &[Key] = &[
     key("schedule", Text),
-    key("clock_offset", Form(Offset::check)),
-    key("clock_drift", Form(Drift::check)),
+    key("gate_grain", Time(INTERVAL)),
+    key("gate_entries", Number(1, tsn::GateControlList::MAX_ENTRIES as u64)),
 ];
+/// Of the ports of bridges: at interfaces the ring bounds the queues.
+const QUEUES: &[Key] = &[
+    key("queue_frames", Number(1, 65_536)),
+    // The longest frame of TCP with its tag, at least.
+    key("queue_bytes", Bytes(1522, 1 << 30)),
+];
+const CLOCK: &[Key] =
+    &[key("clock_offset", Form(Offset::check)), key("clock_drift", Form(Drift::check))];
 
 const NODE: Table = &[
     INTERFACE,
-    GATES,
+    PORT,
+    CLOCK,
     &[key("count", COPIES), key("outages", List(&Form(<(Instant, Option<Instant>)>::check)))],
 ];
 
@@ -214,9 +225,14 @@ const BRIDGE: Table = &[
         key("mode", Word(&["store-and-forward", "cut-through"])),
         key("delay", Time(SHORT)),
         key("jitter", Time(SHORT)),
+        key("ports", Named(BRIDGE_PORT)),
     ],
-    GATES,
+    PORT,
+    QUEUES,
+    CLOCK,
 ];
+
+const BRIDGE_PORT: Table = &[PORT, QUEUES];
 
 const SCHEDULE: Table = &[&[
     key("base", Time(LONG)),

@@ -12,6 +12,7 @@ mod network;
 mod overload;
 mod owners;
 mod phases;
+mod port;
 #[cfg(test)]
 mod ranges;
 mod recording;

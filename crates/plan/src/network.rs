@@ -2,6 +2,7 @@
 
 use super::error_text::unknown;
 use super::owners::{Owners, copies};
+use super::port;
 use super::schedule::Schedules;
 use super::section::{Defaults, Section, set_fields};
 use super::value::{Kind, Origin, PlanError};
@@ -9,8 +10,9 @@ use super::workload::any;
 use sim::Config;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::nic::Tagging;
+use sim::ethernet::port::RateStep;
 use sim::ethernet::traffic::{Pattern, StreamId};
-use sim::ethernet::{Rate, bridge, port};
+use sim::ethernet::{Rate, bridge};
 use sim::network::{
     BridgeConfig, CableConfig, CableEnd, MAX_STREAMS, NetworkConfig, StationConfig, TrafficConfig,
 };
@@ -26,6 +28,8 @@ pub struct Layout {
     pub names: Vec<String>,
     /// By name: where it got its schedule.
     pub places: Vec<Origin>,
+    /// The same by bridge and port.
+    pub port_places: Vec<Vec<Origin>>,
     /// By station: the node of the plan that it is, or a copy of; none of hosts.
     nodes: Vec<Option<String>>,
     /// When nodes are without power.
@@ -186,22 +190,29 @@ impl Layout {
     ) -> Result<(), PlanError> {
         let mut group: Vec<usize> = (0..self.names.len()).collect();
         let NetworkConfig { stations, bridges: made, cables } = &mut self.config;
+        let mut neighbours: Vec<Vec<&str>> = vec![Vec::new(); bridges.len()];
+        self.port_places = vec![Vec::new(); bridges.len()];
         for cable in named_cable {
             let [a, b] = cable.ends.map(|end| group[end]);
             if a == b {
                 return Err(cable.origin.fail("this cable closes a loop: a network has none"));
             }
             group.iter_mut().filter(|of| **of == b).for_each(|of| *of = a);
-            let mut place = |end: usize| {
+            let mut place = |end: usize, other: usize| {
                 let Some(at) = end.checked_sub(stations.len()) else {
                     return Ok(CableEnd::Station(end));
                 };
-                let gates = schedules.gates(&bridges[at].1)?;
-                made[at].ports.push(port::Config { gates, ..port::Config::new(cable.rate) });
+                let section = port::table(&bridges[at].1, &self.names[other]);
+                made[at].ports.push(port::config(&section, cable.rate, schedules)?);
+                neighbours[at].push(&self.names[other]);
+                self.port_places[at].push(section.place("schedule"));
                 Ok(CableEnd::Bridge(at, made[at].ports.len() - 1))
             };
             let [a, b] = cable.ends;
-            cables.push(CableConfig { a: place(a)?, b: place(b)?, ..cable.config });
+            cables.push(CableConfig { a: place(a, b)?, b: place(b, a)?, ..cable.config });
+        }
+        for ((_, bridge), neighbours) in bridges.iter().zip(&neighbours) {
+            port::check(bridge, neighbours)?;
         }
         if let Some(apart) = group.iter().position(|of| *of != group[0]) {
             let what = format!("no way leads from '{}' to '{}'", self.names[0], self.names[apart]);
@@ -297,7 +308,7 @@ fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, PlanEr
     let mut faults = Faults { cuts, ..Faults::default() };
     // Seeds are set with all others.
     set_fields!(faults, section, loss corruption delay delay_up_to);
-    let steps = section.list::<port::RateStep>("rate_steps");
+    let steps = section.list::<RateStep>("rate_steps");
     if let Some(pair) = steps.windows(2).find(|pair| pair[0].0.at >= pair[1].0.at) {
         return Err(pair[1].1.fail("rate_steps: each later than the one before"));
     }
@@ -326,7 +337,7 @@ fn station(
         Some(Kind::Text(_)) => station.tagging = None,
         Some(_) => station.tagging = section.get("vlan").map(Tagging::vlan),
     }
-    station.gates = schedules.gates(section)?;
+    station.gates = port::config(section, rate, schedules)?.gates;
     station.ack_delay = section.get("ack_delay").filter(|delay| *delay > Duration::ZERO);
     Ok(station)
 }

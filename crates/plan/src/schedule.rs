@@ -3,19 +3,29 @@
 use super::error_text::unknown;
 use super::section::Section;
 use super::units::{Drift, Offset};
-use super::value::PlanError;
+use super::value::{Origin, PlanError};
 use tsn::{Clock, Entry, GateControlList, Gates};
 use wire::{Duration, Instant};
 
-/// All schedules by name.
+/// All schedules.
 #[derive(Clone, Debug, Default)]
-pub struct Schedules(Vec<(String, GateControlList)>);
+pub struct Schedules(Vec<Schedule>);
+
+/// A schedule, with the places of its times.
+#[derive(Clone, Debug)]
+struct Schedule {
+    name: String,
+    list: GateControlList,
+    entries: Vec<Origin>,
+    base: Origin,
+    cycle: Origin,
+}
 
 impl Schedules {
     /// Reads `[schedules]`.
     pub fn read(root: &Section) -> Result<Self, PlanError> {
         let named = root.named("schedules").into_iter();
-        named.map(|(name, section)| Ok((name, list(&section)?))).collect::<Result<_, _>>().map(Self)
+        named.map(|(name, section)| schedule(name, &section)).collect::<Result<_, _>>().map(Self)
     }
 
     /// The gates of a station or bridge, by its own clock.
@@ -27,16 +37,57 @@ impl Schedules {
         if name == "none" {
             return Ok(None);
         }
-        let Some((_, list)) = self.0.iter().find(|(known, _)| known == name) else {
-            let mut names: Vec<&str> = self.0.iter().map(|(name, _)| name.as_str()).collect();
+        let Some(schedule) = self.0.iter().find(|known| known.name == name) else {
+            let mut names: Vec<&str> = self.0.iter().map(|known| known.name.as_str()).collect();
             names.push("none");
             return section.fail("schedule", unknown("schedule", name, &names));
         };
-        Ok(Some(Gates::new(list.clone(), clock)))
+        schedule.fits(section)?;
+        Ok(Some(Gates::new(schedule.list.clone(), clock)))
     }
 }
 
-fn list(section: &Section) -> Result<GateControlList, PlanError> {
+impl Schedule {
+    /// Checks that the hardware of a port can execute it (`gate_grain`, `gate_entries`).
+    ///
+    /// # Errors
+    /// The first of its times that is no multiple of the grain, or the first entry too many.
+    fn fits(&self, port: &Section) -> Result<(), PlanError> {
+        let most = port.get("gate_entries").unwrap_or(GateControlList::MAX_ENTRIES);
+        let entries = self.list.entries();
+        if let Some(origin) = self.entries.get(most) {
+            let what = format!(
+                "schedule '{}' has {} entries, more than the gate_entries {most} at {}",
+                self.name,
+                entries.len(),
+                port.place("gate_entries"),
+            );
+            return Err(origin.fail(what));
+        }
+        let Some(grain) = port.get::<Duration>("gate_grain") else { return Ok(()) };
+        let base = self.list.base_time().since(Instant::ZERO);
+        let intervals = self.entries.iter().zip(1..).zip(entries);
+        let times = intervals
+            .map(|((origin, number), entry)| (origin, format!("entry {number}"), entry.interval))
+            .chain([(&self.base, "its base".to_owned(), base)])
+            .chain([(&self.cycle, "its cycle".to_owned(), self.list.cycle_time())]);
+        for (origin, which, time) in times {
+            if !time.as_ps().is_multiple_of(grain.as_ps()) {
+                let what = format!(
+                    "schedule '{}': {which} of {} is no multiple of the gate_grain {} at {}",
+                    self.name,
+                    time.exact(),
+                    grain.exact(),
+                    port.place("gate_grain"),
+                );
+                return Err(origin.fail(what));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn schedule(name: String, section: &Section) -> Result<Schedule, PlanError> {
     if section.find("entries").is_none() {
         let what = format!("[{}] needs entries, such as [\"S 01 300us\"]", section.name);
         return Err(section.origin.fail(what));
@@ -47,7 +98,7 @@ fn list(section: &Section) -> Result<GateControlList, PlanError> {
         Some(cycle) => GateControlList::new(base, cycle, &plain),
         None => GateControlList::of_entries(base, &plain),
     };
-    made.map_err(|error| {
+    let list = made.map_err(|error| {
         use tsn::ListError::{BeyondCycle, EmptyInterval, Fraction};
         let origin = match &error {
             EmptyInterval(at) | Fraction { entry: at, .. } | BeyondCycle { entry: at, .. } => {
@@ -56,5 +107,7 @@ fn list(section: &Section) -> Result<GateControlList, PlanError> {
             _ => section.place("entries"),
         };
         origin.fail(error.to_string())
-    })
+    })?;
+    let [base, cycle] = ["base", "cycle"].map(|key| section.place(key));
+    Ok(Schedule { name, list, entries: origins, base, cycle })
 }
