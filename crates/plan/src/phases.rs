@@ -6,7 +6,7 @@ use super::schedule::Schedules;
 use super::section::{Defaults, Section};
 use super::units::Offset;
 use super::value::PlanError;
-use super::{Plan, Planned, workload};
+use super::{Plan, Planned, port, workload};
 use sim::ethernet::traffic::Pattern;
 use sim::workload::Workload;
 use stats::random::Random;
@@ -116,29 +116,33 @@ impl Shift {
 fn clocks(root: &Section, defaults: &Defaults) -> Result<Vec<Shift>, PlanError> {
     let schedules = Schedules::read(root)?;
     let mut shifts: Vec<Shift> = Vec::new();
-    let mut add = |key: String, section: &Section| -> Result<(), PlanError> {
-        let cycle = schedules.gates(section)?.map(|gates| gates.list().cycle_time());
+    let mut add = |key: String, section: &Section, ports: &[(String, Section)]| {
+        let mut cycle = None;
+        for section in std::iter::once(section).chain(ports.iter().map(|(_, port)| port)) {
+            let gates = schedules.gates(section)?;
+            cycle = cycle.max(gates.map(|gates| gates.list().cycle_time()));
+        }
         let Offset(written_ps) = section.get("clock_offset").unwrap_or(Offset(0));
         let known = shifts.iter().any(|shift| shift.key == key);
         if let (Some(within), false) = (cycle, known) {
             shifts.push(Shift { key, written_ps, within });
         }
-        Ok(())
+        Ok::<(), PlanError>(())
     };
     for (path, host) in host_sections(root, defaults) {
         if host.text("transport").or(root.text("transport")) == Some("direct") {
             continue;
         }
         let key = path.map_or("link.clock_offset".into(), |p| format!("{p}.link.clock_offset"));
-        add(key, &host.table("link").with_defaults(&defaults.link))?;
+        add(key, &host.table("link").with_defaults(&defaults.link), &[])?;
     }
     let named = !root.named("nodes").is_empty();
     for (name, section) in root.named_or("nodes", "device", &defaults.link) {
         let path = if named { format!("nodes.{name}") } else { "link".to_owned() };
-        add(format!("{path}.clock_offset"), &section)?;
+        add(format!("{path}.clock_offset"), &section, &[])?;
     }
     for (name, section) in root.named("bridges") {
-        add(format!("bridges.{name}.clock_offset"), &section)?;
+        add(format!("bridges.{name}.clock_offset"), &section, &port::tables(&section))?;
     }
     Ok(shifts)
 }

@@ -123,7 +123,7 @@ fn page() -> BTreeMap<(String, String), String> {
         } else if let Some((key, row)) = line.strip_prefix("| `").and_then(|l| l.split_once('`')) {
             for table in &tables {
                 let table = if *table == "plan.toml" { "" } else { table };
-                rows.insert((table.to_owned(), key.to_owned()), row.to_owned());
+                rows.insert((table.replace("PEER", "NAME"), key.to_owned()), row.to_owned());
             }
         }
     }
@@ -264,7 +264,7 @@ fn every_key_reaches_the_simulation() {
                 let tables =
                     ["hosts", "nodes", "bridges", "cables", "schedules", "traffic", "moves"];
                 let at = tables.iter().position(|table| *table == of).unwrap_or(7);
-                format!("{of}.{}{rest}", names[at])
+                format!("{of}.{}{}", names[at], rest.replace("NAME", "h"))
             }
             None => heading,
         };
@@ -283,7 +283,8 @@ fn every_key_reaches_the_simulation() {
             };
             right(allowed).iter().any(other)
         };
-        if !right(allowed).is_empty() && !plans.iter().any(differs) {
+        let only_refuses = ["gate_grain", "gate_entries"].contains(&name);
+        if !right(allowed).is_empty() && !only_refuses && !plans.iter().any(differs) {
             missing.push(path.to_owned());
         }
     }

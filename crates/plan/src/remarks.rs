@@ -1,5 +1,7 @@
-//! Periods on a network that do not divide one another: their phases change from one cycle to the
+//! Remarks on a plan before it runs. Here: periods on a network that do not divide one another: their phases change from one cycle to the
 //! next, and only a run as long as all of them together has seen every one.
+
+mod ports;
 
 use super::Planned;
 use sim::ethernet::traffic::Pattern;
@@ -7,19 +9,46 @@ use sim::network::NetworkConfig;
 use sim::workload::Workload;
 use sim::world::{Attached, HostConfig};
 use std::collections::BTreeMap;
-use tsn::Gates;
+use tsn::{Gates, hyperperiod};
 use wire::{Duration, Instant};
+
+/// What standards permit, and what a reader should know before believing a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// Periods that do not divide one another.
+    Periods(Periods),
+    /// A port does something else than its plan seems to say: the sentence.
+    Port(String),
+}
+
+impl Remark {
+    /// What it says before a run.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Periods(periods) => periods.sentence(),
+            Self::Port(sentence) => sentence.clone(),
+        }
+    }
+
+    /// What it says of a run that ended at `end`.
+    pub fn after(&self, end: Instant) -> String {
+        match self {
+            Self::Periods(periods) => periods.after(end),
+            Self::Port(sentence) => sentence.clone(),
+        }
+    }
+}
 
 /// Periods that do not divide one another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remark {
+pub struct Periods {
     /// Two or more, the shortest first, each with what has it.
     pub periods: Vec<(Duration, Vec<String>)>,
     /// After this they meet as they did at the beginning; none above 2^64 - 1 ps.
     pub hyperperiod: Option<Duration>,
 }
 
-impl Remark {
+impl Periods {
     /// Of these periods; none if each divides all longer ones.
     fn of(all: BTreeMap<Duration, Vec<String>>) -> Option<Self> {
         let divides = |a: Duration, b: Duration| {
@@ -64,22 +93,6 @@ impl Remark {
     }
 }
 
-/// The least common multiple.
-fn hyperperiod(mut periods: impl Iterator<Item = Duration>) -> Option<Duration> {
-    let common = |mut a: u64, mut b: u64| {
-        while b != 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    let first = periods.next()?.as_ps();
-    let next = |all: u64, period: Duration| {
-        let period = period.as_ps();
-        all.checked_mul(period / common(all, period))
-    };
-    periods.try_fold(first, next).map(Duration::from_ps)
-}
-
 /// Finds what divides nothing on the network of a plan.
 pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     let network = &planned.config.network;
@@ -101,7 +114,8 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
             add(period, format!("host {name}"));
         }
     }
-    Remark::of(all).into_iter().collect()
+    let periods = Periods::of(all).map(Remark::Periods);
+    periods.into_iter().chain(ports::find(planned)).collect()
 }
 
 /// Every list of gates, with the name of the station or bridge.

@@ -14,7 +14,7 @@ pub fn built(text: &str) -> Planned {
 }
 
 #[track_caller]
-fn fails(text: &str, requested: &str) {
+pub fn fails(text: &str, requested: &str) {
     let error = match Plan::parse("p.toml", text) {
         Ok(plan) => plan.build().err(),
         Err(error) => Some(error),
