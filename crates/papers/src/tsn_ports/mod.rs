@@ -8,11 +8,13 @@
 mod credit;
 mod cut_through;
 mod eligibility;
+mod icct;
 mod medium;
 mod observed;
 mod priority;
 mod published;
 mod scheduled;
+mod showcase_shapers;
 mod star;
 #[cfg(test)]
 mod tests;
@@ -55,6 +57,10 @@ const CASES: &[(Part, &str, Simulate)] = &[
     (Part::Shapers, "medium_credit", medium::credit_based),
     (Part::Shapers, "medium_asynchronous", medium::asynchronous),
     (Part::Shapers, "ns3_spacing", credit::ns3),
+    (Part::Shapers, "credit_showcase", showcase_shapers::credit_based),
+    (Part::Shapers, "credit_and_gates", showcase_shapers::credit_and_gates),
+    (Part::Shapers, "asynchronous_showcase", showcase_shapers::asynchronous),
+    (Part::Shapers, "asynchronous_bounds", icct::simulate),
 ];
 
 /// An expected figure beside the simulated one.
