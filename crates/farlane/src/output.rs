@@ -55,8 +55,18 @@ pub(crate) fn is_suppressed() -> bool {
 
 /// A text for standard error, red on a terminal.
 pub fn red(text: &str) -> String {
+    coloured(text, 31)
+}
+
+/// A text for standard error, yellow on a terminal.
+pub fn yellow(text: &str) -> String {
+    coloured(text, 33)
+}
+
+/// With a colour of ECMA-48, 8.3.117 (SGR).
+fn coloured(text: &str, colour: u8) -> String {
     match io::stderr().is_terminal() {
-        true => format!("\x1b[31m{text}\x1b[0m"),
+        true => format!("\x1b[{colour}m{text}\x1b[0m"),
         false => text.to_owned(),
     }
 }

@@ -204,7 +204,10 @@ pub fn set(
 ) -> Result<(), PlanError> {
     let origin = Origin::Option(format!("{option} {path}={text}"));
     let (mut value, mut allowed, mut name) = (plan, Allowed::Table(root), String::new());
-    for key in path.split('.') {
+    let mut rest = Some(path);
+    while let Some(path) = rest {
+        let key = first_key(value, allowed, path);
+        rest = path[key.len()..].strip_prefix('.');
         allowed = settable(value, allowed, &name, key).map_err(|what| origin.fail(what))?;
         name = below(&name, key);
         value = value.member(key, &origin)?;
@@ -212,6 +215,20 @@ pub fn set(
     let kind = text.parse().map_or_else(|_| Kind::Text(text.to_owned()), Kind::Integer);
     *value = Value { origin, kind };
     Ok(())
+}
+
+/// The first key of a dotted path in a table that holds `value`. Names that a plan chooses may
+/// have dots.
+fn first_key<'a>(value: &Value, allowed: Allowed, path: &'a str) -> &'a str {
+    let names = match allowed {
+        Allowed::Named(_) => value.entries().unwrap_or_default(),
+        _ => &[],
+    };
+    let begins = |name: &&str| {
+        path.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let known = names.iter().map(|entry| entry.key.as_str()).filter(begins).map(str::len).max();
+    known.or_else(|| path.find('.')).map_or(path, |end| &path[..end])
 }
 
 /// The allowed values of `key` in the table `name`, which holds `value`: options add

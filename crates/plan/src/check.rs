@@ -27,7 +27,7 @@ pub fn gates(config: &Config, layout: &Layout) -> Result<(), PlanError> {
         for egress in places::route(&config.network, flow.from, flow.to, flow.priority) {
             let Some(gates) = egress.gates else { continue };
             let frame: Duration = egress.rate.duration(PREAMBLE + flow.length + tag);
-            if gates.list().longest_wait(egress.queue, frame).is_none() {
+            if gates.longest_wait(egress.queue, frame).is_none() {
                 let at = match egress.place {
                     CableEnd::Station(at) => at,
                     CableEnd::Bridge(at, _) => config.network.stations.len() + at,

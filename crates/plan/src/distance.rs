@@ -65,6 +65,6 @@ fn route(
 
 /// The longest that a frame waits for its gate.
 fn gate(egress: &Egress<'_>, frame: Duration) -> Duration {
-    let gates = egress.gates.map(|gates| gates.list().longest_wait(egress.queue, frame));
+    let gates = egress.gates.map(|gates| gates.longest_wait(egress.queue, frame));
     gates.flatten().unwrap_or_default()
 }

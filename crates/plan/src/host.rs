@@ -40,8 +40,7 @@ impl HostBuilder<'_> {
         let (mut station, mut tunnelled) = (0, 0);
         let mut recordings = Vec::new();
         for host in &self.owners.hosts {
-            let own = host.section.table("workload");
-            let given = if own.is_present() { own } else { self.root.table("workload") };
+            let given = workload::of_host(&host.section, self.root);
             let (workload, recorded) = workload::read(&given, known)?;
             let mut drives = Vec::new();
             for drive in &host.drives {
@@ -73,7 +72,7 @@ impl HostBuilder<'_> {
             };
             made.push(HostConfig {
                 root: root_complex(&host.section, mps, pcie.rcb),
-                software: software(&host.section, mps, pcie.mrrs)?,
+                software: software(&host.section, &given, mps, pcie.mrrs)?,
                 workload,
                 link: pcie.below_root(host.is_direct()),
                 attached,
@@ -223,10 +222,16 @@ fn root_complex(section: &Section, mps: usize, rcb: usize) -> RootConfig {
     RootConfig { ecrc: section.text("ecrc") == Some("on"), ..root }
 }
 
-fn software(section: &Section, mps: usize, mrrs: usize) -> Result<SoftwareConfig, PlanError> {
+fn software(
+    section: &Section,
+    workload: &Section,
+    mps: usize,
+    mrrs: usize,
+) -> Result<SoftwareConfig, PlanError> {
     let mut software =
         SoftwareConfig { max_payload: mps, max_read_request: mrrs, ..SoftwareConfig::NVME_TSN };
     set_fields!(software, section, submit complete);
+    software.start_delay = workload.get("startdelay").unwrap_or_default();
     software.completions = match (section.get("interrupt"), section.get("polling")) {
         (Some(_), Some(_)) => {
             return section.fail("polling", "a host has interrupt or polling, not both");

@@ -4,13 +4,14 @@
 
 use super::allowed::Allowed::{self, *};
 use super::allowed::{Key, Table};
+use super::shapers::ClassShaper;
 use super::units::{self, Drift, Offset, PlanValue};
 use sim::drive::Timing;
 use sim::ethernet::port::RateStep;
 use stats::random::Probability;
 use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate as RateLimit};
-use units::{COMPLETION, INTERVAL, LONG, SHORT, SILENCE, SPAN};
+use units::{COMPLETION, CYCLE, INTERVAL, LONG, SHORT, SILENCE, SPAN, VERIFY};
 use wire::Instant;
 
 const fn key(name: &'static str, allowed: Allowed) -> Key {
@@ -68,6 +69,7 @@ pub const ROOT: Table = &[
         key("bridges", Named(BRIDGE)),
         key("cables", Named(CABLE)),
         key("schedules", Named(SCHEDULE)),
+        key("shapers", Named(SHAPER)),
         key("traffic", Named(TRAFFIC)),
         key("moves", Named(MOVE)),
     ],
@@ -83,15 +85,17 @@ const LIMITS: Table = &[&[key("events", Number(1, i64::MAX as u64)), key("time",
 
 const RECORD: Table = &[&[key("trace", File), key("pcapng", File), key("report", File)]];
 
-const WORKLOAD: Table = &[RW, BS, DEPTH, JOBS, DD, COUNT, READS, REPLAY];
+const WORKLOAD: Table = &[START, RW, BS, DEPTH, JOBS, DD, COUNT, READS, REPLAY];
 
 /// What hosts can do, by the key that says so, each with the keys it takes.
 pub const WORKLOADS: [(&str, Table); 4] = [
-    ("rw", &[RW, BS, DEPTH, JOBS]),
-    ("dd", &[DD, BS, COUNT]),
-    ("configreads", &[READS]),
-    ("replay", &[REPLAY, DEPTH]),
+    ("rw", &[RW, BS, DEPTH, JOBS, START]),
+    ("dd", &[DD, BS, COUNT, START]),
+    ("configreads", &[READS, START]),
+    ("replay", &[REPLAY, DEPTH, START]),
 ];
+
+const START: &[Key] = &[key("startdelay", Time(LONG))];
 
 const RW: &[Key] = &[
     key("rw", Word(&["read", "write", "randread", "randwrite", "randrw", "rw"])),
@@ -110,6 +114,8 @@ const JOBS: &[Key] = &[
     key("size", SIZE),
     key("runtime", Time(SPAN)),
     key("rate", Rate(1, MOST_RATE)),
+    key("thinktime", Time(LONG)),
+    key("thinktime_blocks", Number(1, 1 << 32)),
     key("stripe", Bytes(0, 1 << 30)),
     key("nsid", Number(1, MOST_NAMESPACES)),
 ];
@@ -161,6 +167,7 @@ const LINK: Table = &[
     WIRE,
     INTERFACE,
     GATES,
+    CLASSES,
     &[
         key("priority", PRIORITY),
         with(RAW, "mtu", SIZE),
@@ -182,7 +189,7 @@ const WIRE: &[Key] = &[
     key("rate_steps", List(&Form(RateStep::check))),
 ];
 
-const STATION: Table = &[INTERFACE, GATES];
+const STATION: Table = &[INTERFACE, GATES, CLASSES];
 
 const INTERFACE: &[Key] = &[
     key("tx_delay", Time(SHORT)),
@@ -200,6 +207,7 @@ const GATES: &[Key] = &[
 const NODE: Table = &[
     INTERFACE,
     GATES,
+    CLASSES,
     &[key("count", COPIES), key("outages", List(&Form(<(Instant, Option<Instant>)>::check)))],
 ];
 
@@ -212,12 +220,42 @@ const BRIDGE: Table = &[
         key("jitter", Time(SHORT)),
     ],
     GATES,
+    CLASSES,
+];
+
+/// What a port does with its classes.
+const CLASSES: &[Key] = &[
+    key("shapers", List(&Form(ClassShaper::check))),
+    key("express", List(&PRIORITY)),
+    key("add_frag_size", Number(0, 3)),
+    key("verify", Word(&["on", "off"])),
+    key("verify_time", Time(VERIFY)),
+    key("hold_advance", Time(SHORT)),
+    key("release_advance", Time(SHORT)),
 ];
 
 const SCHEDULE: Table = &[&[
     key("base", Time(LONG)),
     key("cycle", Time(SPAN)),
     key("entries", List(&Form(tsn::Entry::check))),
+    key("then", Text),
+    key("extension", Time(LONG)),
+]];
+
+const SHAPER: Table = &[&[
+    key("algorithm", Word(&["strict", "cbs", "ats", "ets", "cqf"])),
+    key("idle_slope", Rate(1, MOST_RATE)),
+    key("guard_band_credit", Word(&["rises", "frozen"])),
+    key("counted", Word(&["gap", "frame"])),
+    key("rate", Rate(1, MOST_RATE)),
+    key("burst", Bytes(64, 1 << 30)),
+    key("max_residence", Time(SPAN)),
+    key("weight", Number(1, 100)),
+    key("cycle", Time(CYCLE)),
+    key("base", Time(LONG)),
+    key("queue_frames", Number(1, 65_536)),
+    key("queue_bytes", Bytes(64, 1 << 30)),
+    key("max_sdu", Bytes(46, 9000)),
 ]];
 
 const TRAFFIC: Table = &[&[
@@ -232,6 +270,8 @@ const TRAFFIC: Table = &[&[
     key("priority", PRIORITY),
     key("deadline", Time(SPAN)),
     key("loss", SHARE),
+    key("committed_rate", Rate(1, MOST_RATE)),
+    key("committed_burst", Bytes(64, 1 << 30)),
 ]];
 
 const MOVE: Table = &[&[key("drive", Text), key("to", Text), key("at", Time(LONG))]];

@@ -11,12 +11,15 @@ mod keys;
 mod network;
 mod overload;
 mod owners;
+mod phases;
 #[cfg(test)]
 mod ranges;
 mod recording;
+mod remarks;
 mod requirements;
 mod schedule;
 mod section;
+mod shapers;
 pub mod simulate;
 #[cfg(test)]
 mod tests;
@@ -25,7 +28,9 @@ mod value;
 mod workload;
 
 pub use overload::Overload;
+pub use phases::{Shift, Trial};
 pub use recording::Recording;
+pub use remarks::Remark;
 pub use requirements::{Bound, Requirement, Subject};
 pub use value::{Origin, PlanError};
 
@@ -71,6 +76,8 @@ pub struct Planned {
     pub requirements: Vec<Requirement>,
     /// Where streams offer more than gates and lines let through.
     pub overloads: Vec<Overload>,
+    /// Which periods do not divide one another.
+    pub remarks: Vec<Remark>,
     /// What each host replays, if it does.
     pub recordings: Vec<Option<Arc<Recording>>>,
     /// What is to be kept of the first run.
@@ -118,12 +125,7 @@ impl Plan {
     pub fn build(&self) -> Result<Planned, PlanError> {
         allowed::check(ROOT, &self.value)?;
         let root = &Section::root(&self.value);
-        let defaults = &Defaults {
-            pcie: root.table("pcie"),
-            link: root.table("link"),
-            host: root.table("host"),
-            drive: root.table("drive"),
-        };
+        let defaults = &Defaults::read(root);
         let (limits, record) = (root.table("limits"), root.table("record"));
         let owners = &owners::Owners::new(root, defaults)?;
         owners.check(root, defaults)?;
@@ -160,6 +162,7 @@ impl Plan {
             streams: network.streams.iter().map(|of| (of.name.clone(), of.id)).collect(),
             requirements,
             overloads,
+            remarks: Vec::new(),
             recordings,
             record: OutputFiles {
                 trace: record.path("trace"),
@@ -168,6 +171,7 @@ impl Plan {
             },
             runs: root.get("runs").unwrap_or(1),
         };
+        let planned = Planned { remarks: remarks::find(&planned), ..planned };
         Ok(planned.with_seed(seed))
     }
 }

@@ -1,13 +1,14 @@
-//! Streams that offer more than their gates or their line let through: found by arithmetic,
+//! Streams that offer more than their gates, their shaper or their line let through: found by arithmetic,
 //! before the simulation runs.
 
 use crate::simulate::places::{self, Egress};
 use sim::ethernet::frame::{GAP, PREAMBLE, TAG};
+use sim::ethernet::port::{Algorithm, Counted};
 use sim::ethernet::traffic::StreamId;
 use sim::network::{CableEnd, NetworkConfig, TrafficConfig};
 use std::collections::BTreeMap;
 use tsn::{GateStates, QUEUES};
-use wire::Duration;
+use wire::{Duration, Instant};
 
 /// Classes of a port to which the streams offer more than it lets through.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,15 +88,57 @@ impl Offered {
     fn limit(&self, egress: &Egress<'_>, classes: &[usize]) -> f64 {
         /// Rates are rounded to a picosecond a frame.
         const ROUNDING: f64 = 1.0 + 1e-6;
-        let limit = egress.gates.map_or(1.0, |gates| {
-            let states = classes.iter().fold(0, |states, class| states | 1 << class);
-            let frame = self.frame[classes[0]];
-            let open =
-                gates.list().open_share(GateStates(states), frame, egress.rate.duration(GAP));
+        let shaped = classes.iter().map(|class| self.shaped(egress, *class)).sum::<f64>();
+        self.gated(egress, classes).min(shaped) * ROUNDING
+    }
+
+    /// What the windows of these classes hold, of the list that lets the least through.
+    fn gated(&self, egress: &Egress<'_>, classes: &[usize]) -> f64 {
+        let Some(gates) = egress.gates else { return 1.0 };
+        // Frames of cyclic queues take turns between two classes.
+        let pair = |class: &usize| {
+            let pairs = egress.port.cqf.iter().map(|pair| pair.classes.map(usize::from));
+            pairs.into_iter().find(|pair| pair.contains(class)).unwrap_or([*class; 2])
+        };
+        let both = classes.iter().flat_map(pair);
+        let states = GateStates(both.fold(0, |states, class| states | 1 << class));
+        let (frame, gap) = (self.frame[classes[0]], egress.rate.duration(GAP));
+        let mut least: f64 = 1.0;
+        let mut from = Some(Instant::ZERO);
+        while let Some(now) = from {
+            let open = gates.list_at(classes[0], now).open_share(states, frame, gap);
             // The last frame of a window ends in it. Frames of other classes may fill the rest.
-            if classes.len() == 1 { open.whole_frames } else { open.time }
-        });
-        limit * ROUNDING
+            let share = if classes.len() == 1 { open.whole_frames } else { open.time };
+            least = least.min(share);
+            from = gates.next_list(now);
+        }
+        least
+    }
+
+    /// What the shaper of a class lets through.
+    fn shaped(&self, egress: &Egress<'_>, class: usize) -> f64 {
+        let gap = egress.rate.duration(GAP);
+        let line = |rate: u64, counted: Counted| {
+            let frame = self.frame[class];
+            let overhead = egress.rate.duration(PREAMBLE) + gap;
+            let of_line = match counted {
+                Counted::FrameOnly if frame > Duration::ZERO => {
+                    let all = (frame + gap).as_ps() as f64;
+                    all / (all - overhead.as_ps() as f64)
+                }
+                _ => 1.0,
+            };
+            rate as f64 * of_line / egress.rate.bits_per_second() as f64
+        };
+        match &egress.port.classes[class].algorithm {
+            Algorithm::CreditBased(shaper) => line(shaper.idle_slope, shaper.counted),
+            Algorithm::Ats(shaper) => {
+                let own = |stream| shaper.streams.iter().find(|(of, _)| of == stream);
+                let rate = |stream| own(stream).map_or(shaper.committed, |(_, own)| *own).rate;
+                line(self.streams[class].iter().map(rate).sum(), shaper.counted)
+            }
+            Algorithm::StrictPriority | Algorithm::Ets { .. } => 1.0,
+        }
     }
 
     fn overload(&self, egress: &Egress<'_>, classes: &[usize], limit: f64) -> Overload {

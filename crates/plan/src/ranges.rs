@@ -228,9 +228,11 @@ fn right(allowed: Allowed) -> Vec<String> {
 }
 
 /// Keys that other tests show at work: they need other tables too.
-const ELSEWHERE: [&str; 10] = [
+const ELSEWHERE: [&str; 12] = [
+    "workload.thinktime_blocks",
     "workload.timing",
     "hosts.h.drives",
+    "hosts.h.workload.thinktime_blocks",
     "hosts.h.workload.timing",
     "hosts.h.count",
     "drive.count",

@@ -30,6 +30,15 @@ pub struct Defaults<'a> {
     pub drive: Section<'a>,
 }
 
+impl<'a> Defaults<'a> {
+    /// Those of a plan.
+    pub fn read(root: &Section<'a>) -> Self {
+        let [pcie, link, host, drive] =
+            ["pcie", "link", "host", "drive"].map(|key| root.table(key));
+        Self { pcie, link, host, drive }
+    }
+}
+
 /// Sets those fields of a structure for which there are keys of their names.
 macro_rules! set_fields {
     ($of:expr, $section:expr, $($field:ident)*) => {

@@ -8,7 +8,7 @@ use wire::Duration;
 
 const READS: &str = "[workload]\nconfigreads = 5\n";
 
-fn built(text: &str) -> Planned {
+pub fn built(text: &str) -> Planned {
     let plan = Plan::parse("p.toml", text).unwrap_or_else(|error| panic!("{error}"));
     plan.build().unwrap_or_else(|error| panic!("{error}"))
 }
@@ -109,7 +109,7 @@ fn mistakes_have_a_place_and_say_what_is_allowed() {
     );
     fails(
         "[workload]\nconfigreads = 5\nbs = \"4KiB\"\n",
-        "p.toml:3:1: bs means nothing with configreads, which takes configreads, gap",
+        "p.toml:3:1: bs means nothing with configreads, which takes configreads, gap, startdelay",
     );
     fails("[workload]\n", "p.toml:1:2: [workload] needs one of rw, dd, configreads, replay");
     fails("", "p.toml:1:1: [workload] needs one of rw, dd, configreads, replay");
@@ -117,6 +117,33 @@ fn mistakes_have_a_place_and_say_what_is_allowed() {
         "[workload]\nrw = \"read\"\nsize = \"1GiB\"\n",
         "p.toml:3:8: the workload needs 1073741824 bytes of each drive, the smallest has \
          67108864; drive.size sets it",
+    );
+}
+
+/// A host's own workload replaces the plan's, unless it says only when or how.
+#[test]
+fn hosts_share_a_workload_and_begin_at_their_own_time() {
+    let hosts = "[bridges.s]\n[drives.x]\n[drives.y]\n[hosts.a]\ndrives = [\"x\"]\n[hosts.b]\n\
+                 drives = [\"y\"]\n[workload]\nrw = \"read\"\nstartdelay = \"5us\"\n";
+    let own = |own: &str| built(&format!("{hosts}[hosts.b.workload]\n{own}\n")).config.hosts;
+    let delays = |hosts: &[sim::world::HostConfig]| {
+        hosts.iter().map(|host| host.software.start_delay.as_ns()).collect::<Vec<_>>()
+    };
+    let shared = own("startdelay = \"70us\"");
+    assert_eq!(
+        (shared[1].workload == shared[0].workload, delays(&shared)),
+        (true, vec![5_000, 70_000])
+    );
+    let paused = own("thinktime = \"1ms\"\nthinktime_blocks = 4");
+    let Workload::Fio(fio) = &paused[1].workload else { panic!("as the plan's") };
+    assert_eq!((fio.thinktime, fio.thinktime_blocks), (Duration::from_us(1_000), 4));
+    assert_eq!(delays(&paused), [5_000, 5_000]);
+    let whole = own("dd = \"read\"");
+    assert!(matches!(whole[1].workload, Workload::Dd { .. }));
+    assert_eq!(delays(&whole), [5_000, 0], "nothing of the plan's");
+    fails(
+        "[workload]\nrw = \"read\"\nthinktime_blocks = 4\n",
+        "p.toml:3:20: thinktime_blocks means nothing without thinktime",
     );
 }
 

@@ -1,11 +1,12 @@
 //! Parsers of the values of keys. Numbers need their unit: every unit is written out, none
 //! is guessed.
 
+use super::shapers::ClassShaper;
 use sim::ethernet::port::RateStep;
 use stats::random::Probability;
 use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate, SwiftConfig, Target};
-use tsn::{Entry, GateStates};
+use tsn::{Entry, GateStates, Operation};
 use wire::units::scaled;
 use wire::{Duration, Instant};
 
@@ -37,6 +38,10 @@ pub const LONG: Span = (Duration::ZERO, LONGEST);
 pub const SPAN: Span = (Duration::from_ns(1), LONGEST);
 /// PCIe's shortest and longest completion timeout.
 pub const COMPLETION: Span = (Duration::from_us(50), Duration::from_ms(64_000));
+/// How long a port waits for an answer to a verify packet.
+pub const VERIFY: Span = (Duration::from_ms(1), Duration::from_ms(128));
+/// Of gates.
+pub const CYCLE: Span = (Duration::from_ns(1), tsn::GateControlList::MAX_CYCLE);
 /// The idle and loss intervals of a tunnel.
 pub const SILENCE: Span = (Duration::from_us(1), Duration::from_ms(3_600_000));
 const LONGEST: Duration = Duration::from_ms(1_000_000_000);
@@ -231,20 +236,39 @@ impl PlanValue for (Instant, Option<Instant>) {
     }
 }
 
+/// `5 video`: a class and its shaper.
+impl PlanValue for ClassShaper {
+    fn parse(text: &str) -> Parsed<Self> {
+        let parts = text.trim().split_once(char::is_whitespace);
+        let read = parts.and_then(|(class, name)| {
+            let class = class.parse().ok().filter(|class| usize::from(*class) < tsn::QUEUES)?;
+            Some(Self { class, shaper: name.trim().to_owned() })
+        });
+        read.ok_or("a class, 0 to 7, and the name of its shaper such as \"5 video\"")
+    }
+}
+
 /// `S 01 300us`, with or without `sched-entry` before it, as `tc … taprio` has it.
 impl PlanValue for Entry {
     fn parse(text: &str) -> Parsed<Self> {
         let text = text.trim().strip_prefix("sched-entry").unwrap_or(text);
         let read = |words: &[&str]| {
-            let ["S", states, interval] = words else { return None };
+            let [operation, states, interval] = words else { return None };
+            let operation = match *operation {
+                "S" => Operation::SetGateStates,
+                "H" => Operation::SetAndHoldMac,
+                "R" => Operation::SetAndReleaseMac,
+                _ => return None,
+            };
             let states = states.strip_prefix("0x").unwrap_or(states);
             let interval = Duration::parse(interval).ok()?;
             let states = GateStates(u8::from_str_radix(states, 16).ok()?);
-            (SPAN.0..=SPAN.1).contains(&interval).then_some(Self::set(states, interval))
+            let inside = (SPAN.0..=SPAN.1).contains(&interval);
+            inside.then_some(Self { states, interval, operation })
         };
         read(&text.split_whitespace().collect::<Vec<_>>()).ok_or(
-            "an entry such as 'S 01 300us': S, the open gates in hexadecimal, a time with its \
-             unit, 1ns to 1000000s",
+            "an entry such as 'S 01 300us': S, H or R, the open gates in hexadecimal, a time with \
+             its unit, 1ns to 1000000s",
         )
     }
 }

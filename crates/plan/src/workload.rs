@@ -22,6 +22,18 @@ pub fn any() -> Workload {
     Workload::ConfigReads { count: 1, gap: Duration::ZERO }
 }
 
+/// The workload's table of a host: its own one, which replaces that of the plan unless it says
+/// only how the host does what that one says.
+pub fn of_host<'a>(host: &Section<'a>, root: &Section<'a>) -> Section<'a> {
+    let (own, shared) = (host.table("workload"), root.table("workload"));
+    let whole = WORKLOADS.iter().any(|(key, _)| own.find(key).is_some());
+    match (own.is_present(), whole) {
+        (false, _) => shared,
+        (true, true) => own,
+        (true, false) => own.with_defaults(&shared),
+    }
+}
+
 /// Reads `[workload]`; recordings are taken from `known` if they are there.
 pub fn read(section: &Section, known: &recording::Read) -> Result<ParsedWorkload, PlanError> {
     let given: Vec<_> =
@@ -110,7 +122,7 @@ fn fio(section: &Section, bs: usize) -> Result<Workload, PlanError> {
     fio.size = (1 << 20).max((bs * depth) as u64);
     fio.runtime = section.get("runtime");
     fio.rate = section.get("rate");
-    set_fields!(fio, section, rwmixread numjobs size stripe nsid);
+    set_fields!(fio, section, rwmixread numjobs size stripe nsid thinktime thinktime_blocks);
     if fio.size / (bs as u64) < depth as u64 {
         let what = format!("size: {} bytes are less than iodepth × bs", fio.size);
         return section.fail("size", what);
@@ -118,6 +130,10 @@ fn fio(section: &Section, bs: usize) -> Result<Workload, PlanError> {
     if !matches!(rw, Rw::Rw | Rw::RandRw) && section.find("rwmixread").is_some() {
         let what = "rwmixread means nothing with an rw that does not mix: it takes rw or randrw";
         return section.fail("rwmixread", what);
+    }
+    if fio.thinktime == Duration::ZERO && section.find("thinktime_blocks").is_some() {
+        return section
+            .fail("thinktime_blocks", "thinktime_blocks means nothing without thinktime");
     }
     if !fio.stripe.is_multiple_of(512) {
         return section.fail("stripe", "stripe: a multiple of 512B, up to 1GiB");

@@ -50,8 +50,8 @@ impl Scheduler {
         Ok(Self { rate: rate.into(), burst, empty: -burst * SECOND })
     }
 
-    /// The eligibility time of a frame of `bits` that came at `arrival` (8.6.11.3,
-    /// ProcessFrame). `bits` count what the rate counts, as the caller decides.
+    /// The eligibility time of a frame of `bits` that came at `arrival` (8.6.11, ProcessFrame),
+    /// rounded up to a picosecond. `bits` count what the rate counts, as the caller decides.
     ///
     /// `None`: it would stay longer than `max_residence` (MaximumResidenceTime). The caller drops
     /// and counts it; scheduler and group are as before.

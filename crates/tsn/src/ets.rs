@@ -15,7 +15,7 @@ pub enum EtsError {
     /// A class that would never send.
     #[error("class {0} has a weight of 0 %, it must be at least 1 %")]
     Zero(usize),
-    /// The weights are not 100 % together (37.3).
+    /// The weights are not 100 % together (clause 37).
     #[error("the weights are {0} % together, they must be 100 %")]
     Sum(u32),
 }

@@ -14,7 +14,7 @@
 //!   IEEE 802.3-2022, clause 99).
 //! - [`taprio`]: a list as a command for Linux.
 //!
-//! All of it is arithmetic and state machines on values, without waiting.
+//! All of it is arithmetic and state machines without I/O: time is an argument.
 //!
 //! Not implemented: replication (CB), the clock servo of 802.1AS.
 

@@ -8,6 +8,7 @@ mod mistakes;
 mod nodes;
 mod outputs;
 mod peers;
+mod phases;
 mod raw;
 mod record;
 mod replay;

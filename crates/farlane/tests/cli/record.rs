@@ -39,7 +39,9 @@ fn tell_of(document: &Value, trace: &Path, pcapng: &Path, report: &Path) {
     assert!(last <= document["time_ns"].as_u64().unwrap());
 
     let page = page(report);
-    for part in [document["digest"].as_str().unwrap(), "rw = &quot;randrw&quot;", "The worst"] {
+    for part in
+        [document["digest"].as_str().unwrap(), "rw = &quot;randrw&quot;", "The longest observed"]
+    {
         assert!(page.contains(part), "no {part}");
     }
 }

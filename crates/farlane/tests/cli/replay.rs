@@ -43,7 +43,10 @@ fn a_live_trace_is_replayed() {
     assert!(shown.contains("host recorded") && shown.contains("run.trace, seen at the root port"));
     let page = page(folder.join("r.html"));
     assert!(page.contains("<td class=\"l\">host: recorded</td>"));
-    assert!(page.contains("The median ") && page.contains("The worst "), "sequence diagrams");
+    assert!(
+        page.contains("The median ") && page.contains("The longest observed "),
+        "sequence diagrams"
+    );
     // A file of the device node tells the same commands.
     let both = "replay = [\"run.trace\", \"run.trace.device0\"]";
     let path = plan(&folder, "both.toml", &format!("[workload]\n{both}\ntiming = \"asap\"\n"));

@@ -1,5 +1,6 @@
 //! Requirements of plans: what the program prints, and its exit status.
 
+use super::json_document::every_key_is_described;
 use crate::support::program::{plan_of, run};
 use serde_json::Value;
 
@@ -51,16 +52,54 @@ fn a_requirement_that_is_missed_has_an_exit_status_of_its_own() {
     }
 }
 
-/// Sweeps try what may miss a requirement.
 #[test]
-fn a_sweep_lists_what_misses_its_requirements() {
+fn a_sweep_has_a_column_of_requirements_and_fails_with_one_of_them() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan(&folder, "100us");
+    let (plan, html) = (plan(&folder, "100us"), folder.path().join("p.html"));
+    let sweep = |values: &str| {
+        let values = format!("traffic.t.interval={values}");
+        run(&["sim", &plan, "--sweep", &values, "--html", &html.display().to_string()])
+    };
+    let met = sweep("100us,125us");
+    assert_eq!(met.status.code(), Some(0), "{met:?}");
+    let text = |output: std::process::Output| String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text(met).matches("  met by ").count(), 2);
+    let missed = sweep("100us,20us");
+    assert_eq!(missed.status.code(), Some(3), "{missed:?}");
+    let text = text(missed);
+    assert!(text.lines().next().unwrap().ends_with("  requirements"), "{text}");
+    assert!(text.lines().nth(1).unwrap().contains("  met by "), "{text}");
+    assert!(text.lines().nth(2).unwrap().contains("  missed by "), "{text}");
+    let page = std::fs::read_to_string(html).unwrap();
+    assert!(page.contains(">requirements<") && page.contains(">missed by "), "{page}");
+
     let output = run(&["sim", &plan, "--json", "--sweep", "traffic.t.interval=100us,20us"]);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
     let documents: Value = serde_json::from_slice(&output.stdout).unwrap();
     let holds = |at: usize| documents[at]["requirements"][1]["holds"].as_bool();
     assert_eq!([holds(0), holds(1)], [Some(true), Some(false)]);
+}
+
+/// A stream every 300 us through gates with a cycle of 500 us.
+#[test]
+fn periods_that_do_not_divide_one_another_are_a_remark() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = "periods that do not divide one another: 300us (stream t), 500us (gates of b); \
+                together they repeat every 1500us";
+    for (interval, there) in [("300us", true), ("100us", false)] {
+        let (plan, page) = (plan(&folder, interval), folder.path().join("p.html"));
+        let output = run(&["sim", &plan, "--report", &page.display().to_string()]);
+        let texts = [output.stdout, output.stderr, std::fs::read(&page).unwrap()];
+        for text in texts.map(|text| String::from_utf8(text).unwrap()) {
+            assert_eq!(text.contains(said), there, "{text}");
+        }
+        let output = run(&["sim", &plan, "--json"]);
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        every_key_is_described(&document);
+        let remark = document["remarks"][0].as_str();
+        assert_eq!(remark.is_some(), there);
+        assert!(remark.is_none_or(|text| text.starts_with(said) && text.ends_with("covers that")));
+    }
 }
 
 /// Plans without requirements stay as they were.

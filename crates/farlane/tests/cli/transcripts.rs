@@ -27,7 +27,9 @@ fn transcripts(page: &str) -> Vec<(String, Vec<String>)> {
 fn printed(command: &str) -> Vec<String> {
     let words: Vec<&str> = command.split_whitespace().skip(1).collect();
     let output = farlane(&words).current_dir(ROOT).output().expect("the program starts");
-    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    // 3: the output is complete, a requirement is missed.
+    let complete = matches!(output.status.code(), Some(0 | 3));
+    assert!(complete, "{command}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
@@ -90,7 +92,7 @@ fn check(name: &str, most: usize, parts: &[(&str, &str)]) {
 
 #[test]
 fn the_guide_to_simulations() {
-    check("docs/guide/simulate.md", 3, &[]);
+    check("docs/guide/simulate.md", 4, &[]);
 }
 
 #[test]

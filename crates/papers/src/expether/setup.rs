@@ -173,6 +173,7 @@ const ROOT: RootConfig = RootConfig {
 };
 
 const SOFTWARE: SoftwareConfig = SoftwareConfig {
+    start_delay: Duration::ZERO,
     submit: Duration::from_ns(1_500),
     completions: CompletionMode::Interrupt { latency: Duration::from_us(5) },
     complete: Duration::from_ns(1_500),

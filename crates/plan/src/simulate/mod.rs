@@ -16,5 +16,5 @@ pub mod trace;
 mod watch;
 
 pub use outputs::{OutputFiles, Outputs};
-pub use page::PageLabels;
+pub use page::{PageLabels, PagePhases};
 pub use watch::{Observers, Shared};

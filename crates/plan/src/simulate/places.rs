@@ -1,7 +1,7 @@
 //! Where things are in a configuration: links, ways through the network, names for people.
 
 use sim::Config;
-use sim::ethernet::Rate;
+use sim::ethernet::{Rate, port};
 use sim::network::{CableEnd, NetworkConfig};
 use sim::world::{Attached, PortConfig};
 use tsn::Gates;
@@ -28,6 +28,8 @@ pub struct Egress<'a> {
     pub queue: usize,
     /// Its gates, if it has some.
     pub gates: Option<&'a Gates>,
+    /// All of it.
+    pub port: &'a port::Config,
 }
 
 /// What frames of priority `priority` leave through on their way between two
@@ -39,7 +41,7 @@ pub fn route(network: &NetworkConfig, from: usize, to: usize, priority: u8) -> V
     let egress = |place| {
         let port = network.port(place);
         let queue = port.queue_of_priority[usize::from(pcp & 7)].into();
-        Egress { place, rate: port.rate, queue, gates: port.gates.as_ref() }
+        Egress { place, rate: port.rate, queue, gates: port.gates.as_ref(), port }
     };
     route.map(egress).collect()
 }

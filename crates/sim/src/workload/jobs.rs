@@ -22,7 +22,7 @@ enum Action {
     Reap { drive: usize, queue: usize },
     /// The application has its result.
     Complete { job: usize, slot: usize },
-    /// A rate allows the next command.
+    /// The next command may begin: by its rate, or after a pause.
     Issue { job: usize, slot: usize },
 }
 
@@ -75,8 +75,12 @@ struct Job {
     blocks: u64,
     next: u64,
     issued: u64,
-    /// When the rate allows the next command.
+    /// When the rate, the start or a pause allows the next command.
     next_issue: Instant,
+    /// Transfers that ended since the last pause.
+    since_pause: u64,
+    /// Slots that wait for the next pause to begin.
+    resting: Vec<usize>,
     versions: BTreeMap<u64, u32>,
     /// Blocks whose last write may or may not have been executed.
     uncertain: BTreeSet<u64>,
@@ -115,9 +119,9 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Jobs that are ready to start at `now`; `None` if memory is too small.
+    /// Jobs that begin at `start`; `None` if memory is too small.
     pub(super) fn new(
-        now: Instant,
+        start: Instant,
         fio: Fio,
         config: SoftwareConfig,
         drives: Vec<NvmeDrive>,
@@ -127,13 +131,13 @@ impl Jobs {
     ) -> Option<Self> {
         let mut jobs = Vec::new();
         for number in 0..fio.numjobs {
-            jobs.push(Job::new(number, &fio, drives.len(), &ram, rng.clone())?);
+            jobs.push(Job::new(number, start, &fio, drives.len(), &ram, rng.clone())?);
         }
         let queues = |drive: &NvmeDrive| (0..drive.driver.queues()).map(|_| Queue::default());
         let queues = drives.iter().map(|drive| queues(drive).collect()).collect();
         let drive_bytes = vec![0; drives.len()];
         Some(Self {
-            end: fio.runtime.map(|span| now + span),
+            end: fio.runtime.map(|span| start + span),
             fio,
             config,
             drives,
@@ -183,13 +187,24 @@ impl Jobs {
         if over || job.drives.iter().any(|drive| self.released[*drive]) {
             return;
         }
-        if let Some(rate) = self.fio.rate {
-            if job.next_issue > now {
-                let at = job.next_issue;
-                return self.agenda.schedule(at, Action::Issue { job: number, slot });
+        if job.since_pause >= self.fio.thinktime_blocks && self.fio.thinktime > Duration::ZERO {
+            job.resting.push(slot);
+            if job.slots.iter().any(|slot| slot.busy) {
+                return;
             }
-            let ps = self.fio.bs as u128 * 1_000_000_000_000 / u128::from(rate.max(1));
-            job.next_issue = job.next_issue.max(now) + Duration::from_ps(ps as u64);
+            job.since_pause = 0;
+            job.next_issue = job.next_issue.max(now + self.fio.thinktime);
+            for slot in std::mem::take(&mut job.resting) {
+                self.agenda.schedule(job.next_issue, Action::Issue { job: number, slot });
+            }
+            return;
+        }
+        if job.next_issue > now {
+            let at = job.next_issue;
+            return self.agenda.schedule(at, Action::Issue { job: number, slot });
+        }
+        if let Some(interval) = self.fio.interval() {
+            job.next_issue = job.next_issue.max(now) + interval;
         }
         job.choose(&self.fio, slot, now);
         let at = occupy(&mut job.cpu, now, self.config.submit);
@@ -256,6 +271,7 @@ impl Jobs {
         let job = &mut self.jobs[number];
         let place = &mut job.slots[slot];
         place.busy = false;
+        job.since_pause += 1;
         self.in_flight -= 1;
         if std::mem::take(&mut place.lost) {
             if place.write {
@@ -382,6 +398,7 @@ impl Work for Jobs {
 impl Job {
     fn new(
         number: usize,
+        start: Instant,
         fio: &Fio,
         drives: usize,
         ram: &Rc<RefCell<Ram>>,
@@ -409,7 +426,9 @@ impl Job {
             blocks: fio.size / fio.bs as u64,
             next: 0,
             issued: 0,
-            next_issue: Instant::ZERO,
+            next_issue: start,
+            since_pause: 0,
+            resting: Vec::new(),
             versions: BTreeMap::new(),
             uncertain: BTreeSet::new(),
         })

@@ -87,6 +87,11 @@ pub struct Fio {
     pub runtime: Option<Duration>,
     /// Bytes per second and job at most.
     pub rate: Option<u64>,
+    /// A job pauses for this long after each `thinktime_blocks` transfers, when those in flight
+    /// have ended; zero: never.
+    pub thinktime: Duration,
+    /// Completed transfers of a job between two pauses, at least 1.
+    pub thinktime_blocks: u64,
     /// Bytes on one drive before the next one's turn, if the host has several (RAID0); a multiple
     /// of 512. 0 gives each job one drive: job n drive n modulo the number of drives.
     pub stripe: usize,
@@ -105,6 +110,12 @@ impl Fio {
         self.iodepth * parts.max(1)
     }
 
+    /// From one transfer of a job to the next, if its rate is limited.
+    pub fn interval(&self) -> Option<Duration> {
+        let ps = |rate: u64| self.bs as u128 * 1_000_000_000_000 / u128::from(rate.max(1));
+        self.rate.map(|rate| Duration::from_ps(ps(rate) as u64))
+    }
+
     /// `rw` with blocks of `bs` bytes, `iodepth` of them, one job, 1 MiB.
     pub fn new(rw: Rw, bs: usize, iodepth: usize) -> Self {
         Self {
@@ -116,6 +127,8 @@ impl Fio {
             size: 1 << 20,
             runtime: None,
             rate: None,
+            thinktime: Duration::ZERO,
+            thinktime_blocks: 1,
             stripe: 0,
             nsid: 1,
         }
@@ -153,6 +166,8 @@ impl CompletionMode {
 /// CPU time and limits of host software.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SoftwareConfig {
+    /// From the moment when all drives are up to the beginning of the workload.
+    pub start_delay: Duration,
     /// From the application's call to the doorbell write, CPU time.
     pub submit: Duration,
     /// How completions are signalled.

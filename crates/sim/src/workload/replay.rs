@@ -170,9 +170,9 @@ pub(super) struct Replayer {
 }
 
 impl Replayer {
-    /// A replay that is ready to start at `now`; `None` if memory is too small.
+    /// A replay that begins at `start`; `None` if memory is too small.
     pub fn new(
-        now: Instant,
+        start: Instant,
         replay: Replay,
         config: SoftwareConfig,
         drives: Vec<NvmeDrive>,
@@ -186,12 +186,12 @@ impl Replayer {
         let drive_bytes = vec![0; drives.len()];
         Some(Self {
             queues: queues.collect(),
-            cpus: vec![now; replay.queues()],
+            cpus: vec![start; replay.queues()],
             left: replay.operations.len(),
             contents: patterns.iter().map(|seed| Contents::new(*seed)).collect(),
             replay,
             config,
-            began: now,
+            began: start,
             drives,
             ram,
             buffers,
@@ -207,8 +207,8 @@ impl Replayer {
     fn due(&mut self, now: Instant) {
         let asap = self.replay.timing == IssueTiming::Asap;
         while let Some(operation) = self.replay.operations.get(self.next) {
-            let at = self.began + operation.at;
-            if !asap && at > now {
+            let at = if asap { self.began } else { self.began + operation.at };
+            if at > now {
                 return self.agenda.schedule(at, Action::Due);
             }
             let Operation { drive, queue, .. } = *operation;

@@ -288,7 +288,7 @@ impl Software {
                     if !work.is_done() {
                         return work.next();
                     }
-                    self.ended = Some(now);
+                    self.ended = self.began.max(Some(now));
                     let Stage::Working(work) = std::mem::replace(&mut self.stage, Stage::Done)
                     else {
                         unreachable!("matched above")
@@ -319,7 +319,7 @@ impl Software {
     }
 
     fn begin(&mut self, now: Instant, drives: Vec<NvmeDrive>, tracker: &mut Tracker) {
-        self.began = Some(now);
+        self.began = Some(now + self.bring_up.config.start_delay);
         self.ports = drives.iter().map(|drive| drive.port.clone()).collect();
         self.nodes = drives.iter().map(|drive| drive.node.clone()).collect();
         for (number, drive) in (0..).zip(&drives) {
@@ -334,20 +334,21 @@ impl Software {
             return Err(BootError::Missing { found: drives.len(), wanted });
         }
         let BringUp { config, ram, .. } = self.bring_up.clone();
+        let start = now + config.start_delay;
         let mut work: Box<dyn Work> = match &self.workload {
-            &Workload::ConfigReads { count, .. } => return Ok(self.pause(now, count)),
+            &Workload::ConfigReads { count, .. } => return Ok(self.pause(start, count)),
             Workload::Idle => unreachable!("it does not boot"),
             Workload::Replay(replay) => {
                 replay.check(&drives).map_err(BootError::Workload)?;
                 let replay = replay.clone();
-                let work = Replayer::new(now, replay, config, drives, &self.patterns, ram);
+                let work = Replayer::new(start, replay, config, drives, &self.patterns, ram);
                 Box::new(work.ok_or(BootError::Memory)?)
             }
             Workload::Fio(_) | Workload::Dd { .. } => {
                 let fio = self.workload.fio().expect("fio's words");
                 check(&fio, &drives).map_err(BootError::Workload)?;
                 let patterns = self.patterns.clone();
-                let work = Jobs::new(now, fio, config, drives, patterns, ram, &self.rng);
+                let work = Jobs::new(start, fio, config, drives, patterns, ram, &self.rng);
                 let mut work = work.ok_or(BootError::Memory)?;
                 for (drive, KnownWrites { incarnation, written }) in &self.known_writes {
                     if self.has_contents(*drive, *incarnation) {
@@ -369,6 +370,7 @@ fn check(fio: &Fio, drives: &[NvmeDrive]) -> Result<(), &'static str> {
     ensure(fio.bs > 0 && fio.bs.is_multiple_of(512), "bs is not a multiple of 512")?;
     ensure(fio.stripe.is_multiple_of(512), "stripe is not a multiple of 512")?;
     ensure(fio.iodepth > 0 && fio.numjobs > 0, "iodepth and numjobs are at least 1")?;
+    ensure(fio.thinktime_blocks > 0, "thinktime_blocks is at least 1")?;
     let chunks = fio.size / fio.bs as u64;
     ensure(chunks >= fio.iodepth as u64, "size is smaller than iodepth blocks of bs")?;
     let enough = drives.iter().all(|drive| drive.driver.queues() >= fio.numjobs);

@@ -381,7 +381,7 @@ impl World {
             mismatches: tally.mismatches,
             failures: tally.failures,
             began,
-            span: ended - began,
+            span: ended.since(began),
         }
     }
 }

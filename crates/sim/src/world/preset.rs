@@ -73,6 +73,7 @@ impl RootConfig {
 impl SoftwareConfig {
     /// Linux with an otherwise idle CPU.
     pub const NVME_TSN: Self = Self {
+        start_delay: Duration::ZERO,
         submit: Duration::from_ns(1_500),
         completions: CompletionMode::Interrupt { latency: Duration::from_ns(40_130) },
         complete: Duration::from_ns(1_500),

@@ -6,6 +6,7 @@ mod frames;
 mod hosts;
 mod ports;
 mod preemption;
+mod shapers;
 mod tcp;
 mod world;
 

@@ -13,4 +13,5 @@ mod random;
 mod raw;
 mod replay;
 mod tlps;
+mod workloads;
 mod worlds;

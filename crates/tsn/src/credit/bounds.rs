@@ -29,7 +29,7 @@ pub fn hi_credit(slopes: Slopes, interference: u64, higher: &[Higher]) -> Option
     let rate = u128::from(slopes.rate);
     let reserved: u128 = higher.iter().map(|class| u128::from(class.idle)).sum();
     let left = rate.checked_sub(reserved).filter(|&left| left > 0)?;
-    // Both sides of the fraction times `rate`: - loCredit_j = frame_j * (rate - idleSlope_j) / rate.
+    // Times `rate` above and below: -loCredit_j * rate = frame_j * (rate - idleSlope_j).
     let mut size = u128::from(interference).checked_mul(rate)?;
     for class in higher {
         let debt = u128::from(class.max_frame).checked_mul(rate - u128::from(class.idle))?;

@@ -7,7 +7,7 @@
 //! | state | call |
 //! | --- | --- |
 //! | bits of a frame of the class are on the line (*transmit* is true) | [`Credit::spend`] |
-//! | they are not: another class sends, a gap, an interrupted frame, the overhead of preemption | [`Credit::gain`] |
+//! | they are not: other classes, gaps, interrupted frames, overhead of cuts | [`Credit::gain`] |
 //! | the gate of the class is closed | none: the credit stays |
 //!
 //! Whether preamble and gap count as the frame's bits is up to the owner, as it is up to the

@@ -94,14 +94,16 @@ impl<'a> Track<'a> {
         self.index(at) == self.later.len()
     }
 
-    /// If a walk from `from` to `at`, where a window closed, has seen a whole cycle of the list that
-    /// runs then: this cycle, and how long the cycles last that repeat it before the next list.
+    /// If a walk from `from` to `at`, where a window closed, has seen all windows and pauses of the
+    /// list that runs then: its cycle, and how long the cycles last that repeat it before the next
+    /// list.
     pub fn repeated(&self, at: LocalTime, from: LocalTime) -> Option<(i64, i64)> {
         let index = self.index(at);
         let since = index.checked_sub(1).map_or(from, |before| self.later[before].from.max(from));
         let cycle = self.windows(index).cycle();
         let seen = at.as_ps().saturating_sub(since.as_ps());
-        (seen >= cycle).then(|| (cycle, self.cycles(at, END) as i64 * cycle))
+        // The first cycle may begin within a window, and the third ends the pauses of the second.
+        (seen >= 3 * cycle).then(|| (cycle, self.cycles(at, END) as i64 * cycle))
     }
 
     /// How many whole cycles of the list that runs at `at`, where a gate is closed, end before

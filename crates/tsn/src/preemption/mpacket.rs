@@ -2,8 +2,8 @@
 //!
 //! | packet | before the data | data | after the data |
 //! | --- | --- | --- | --- |
-//! | express frame, or any frame without preemption | 7 x 55, D5 (SMD-E) | the frame | FCS |
-//! | first fragment, or a preemptable frame in one piece | 7 x 55, SMD-S | its bytes | mCRC or FCS |
+//! | express frame, or any without preemption | 7 x 55, D5 (SMD-E) | the frame | FCS |
+//! | preemptable frame, or its first fragment | 7 x 55, SMD-S | its bytes | FCS or mCRC |
 //! | continuation | 6 x 55, SMD-C, frag_count | its bytes | mCRC, or FCS in the last one |
 //! | verify, respond | 7 x 55, 07 or 19 | 60 zeros | mCRC |
 //!

@@ -57,8 +57,9 @@ pub enum Output {
     Timeout(Option<Instant>),
 }
 
-/// The verification of a port at which preemption is enabled (pEnable). A port without preemption
-/// has no such machine.
+/// The verification of a port at which preemption is enabled (pEnable). A port that puts fragments
+/// together but never cuts a frame still answers: it has a machine that does not ask
+/// ([`Config::enabled`]), and has no use for [`Verification::is_active`].
 ///
 /// Verify and respond packets go after express frames and before preemptable ones. The port polls
 /// when it can send one: the waiting time starts with the packet (figure 99-8, WAIT_FOR_RESPONSE).

@@ -151,7 +151,8 @@ proptest! {
                 let mut bits = 0;
                 for &(end, more) in &own[first..] {
                     bits += u128::from(more) * PICO;
-                    let most = u128::from(BURST) * PICO + u128::from(rate) * u128::from(end - begin);
+                    let gained = u128::from(rate) * u128::from(end - begin);
+                    let most = u128::from(BURST) * PICO + gained;
                     prop_assert!(bits <= most, "{bits} from {begin} to {end}");
                 }
             }
@@ -162,7 +163,8 @@ proptest! {
     fn conforming_frames_are_not_delayed(rate: u32, frames in frames()) {
         // What has passed one scheduler conforms to its bucket.
         let rate = u64::from(rate) + 1;
-        let times = run([rate; 3], &frames.iter().map(|&(_, after, bits)| (0, after, bits)).collect::<Vec<_>>());
+        let one: Vec<Frame> = frames.iter().map(|&(_, after, bits)| (0, after, bits)).collect();
+        let times = run([rate; 3], &one);
         let (mut next, mut group) = (Scheduler::new(rate, BURST).unwrap(), Group::default());
         for ((_, eligible), (.., bits)) in times.into_iter().zip(frames) {
             let arrival = Instant::from_ps(eligible);

@@ -101,6 +101,9 @@ fn streams_need_a_slope() {
     assert_eq!(FRAME_OVERHEAD, 42);
     assert_eq!(idle_slope(1470 + 30 + 42, 1, CLASS_A_INTERVAL), 98_688_000);
     assert_eq!(idle_slope(48 + 24 + 42, 1, CLASS_B_INTERVAL), 3_648_000);
+    // CoRE4INET's network: 322 bytes with tag and FCS, preamble and gap 20, and one byte to spare.
+    assert_eq!(idle_slope(322 + 20 + 1, 1, CLASS_A_INTERVAL), 21_952_000);
+    assert_eq!(idle_slope(322 + 20 + 1, 1, CLASS_B_INTERVAL), 10_976_000);
     assert_eq!(idle_slope(100, 3, Duration::from_us(7)), 342_857_143, "2400 bit / 7 us, up");
     assert_eq!(idle_slope(100, 3, Duration::ZERO), u64::MAX);
 }

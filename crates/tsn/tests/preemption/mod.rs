@@ -59,7 +59,10 @@ proptest! {
     }
 
     #[test]
-    fn only_the_longest_unsplittable_and_shorter_ones_go_whole(add in 0u8..4, length in 64usize..2000) {
+    fn only_the_longest_unsplittable_and_shorter_ones_go_whole(
+        add in 0u8..4,
+        length in 64usize..2000,
+    ) {
         let fragment = size(add);
         let is_whole = split(fragment, length, 0, 0).is_none();
         prop_assert_eq!(is_whole, length <= fragment.longest_unsplittable());

@@ -1,7 +1,8 @@
 //! The document of `--json`, from which the tables are printed as well.
 
 use super::super::rounded;
-use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns};
+use super::phases::Phases;
+use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns, remarks};
 use plan::simulate::limits::{self, Assumptions};
 use plan::simulate::requirements;
 use plan::{Planned, Recording};
@@ -35,6 +36,9 @@ pub struct Document {
     /// Classes to which streams offer more than a port lets through.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overloads: Vec<Overload>,
+    /// What is remarkable, and what it means for this run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     pub requirements: Vec<requirements::Row>,
     pub segments: Option<Segments>,
     pub links: Vec<Link>,
@@ -45,6 +49,9 @@ pub struct Document {
     /// The same as a table.
     #[serde(skip)]
     pub limits_text: String,
+    /// Other phases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phases: Option<Phases>,
     /// Further seeds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Run>,
@@ -324,20 +331,23 @@ impl Document {
             hosts,
             streams: streams(planned, report),
             overloads: overloads(planned),
+            remarks: remarks(planned, report),
             requirements: requirements.clone(),
             segments: segments(commands),
             links: links.collect(),
             tunnels: tunnels.collect(),
             limits: limits.iter().map(limits::Document::from).collect(),
             limits_text: planned.link_name(&limits::text(limits)),
+            phases: None,
             runs: Vec::new(),
         }
     }
 
-    /// Whether all requirements are met, in this run and in further ones.
+    /// Whether all requirements are met, in this run, in further ones and in other phases.
     pub fn meets_requirements(&self) -> bool {
         let further = self.runs.iter().flat_map(|run| &run.requirements);
         self.requirements.iter().chain(further).all(|row| row.holds)
+            && self.phases.as_ref().is_none_or(Phases::meets_requirements)
     }
 
     /// The same as one of several runs.

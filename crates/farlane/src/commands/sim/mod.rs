@@ -1,12 +1,13 @@
 //! `farlane sim`: a plan run in virtual time.
 
 mod document;
+mod phases;
 mod pool;
 mod print;
 mod simulate;
 mod sweep;
 
-use super::{Failure, Outcome, json};
+use super::{Failure, json};
 use crate::output::{assign_stdout, file_only};
 use document::{Document, FailedRun};
 use plan::simulate::OutputFiles;
@@ -52,6 +53,11 @@ pub struct Args {
     /// Simulations, each with the next seed, instead of the plan's number
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     runs: Option<u64>,
+    /// Try N phases: the plan as it is written, and others that shift starts of hosts and
+    /// periodic streams and the clocks of gates; what was largest, and in which trial
+    #[arg(long, value_name = "N", conflicts_with_all = ["sweep", "runs"],
+          value_parser = clap::value_parser!(u64).range(2..=10_000))]
+    phases: Option<u64>,
     /// Set a key of the plan, by its dotted path
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -64,8 +70,8 @@ pub struct Args {
     html: Option<Target>,
 }
 
-/// Runs the command; yields whether the plan's requirements are met. A sweep tries what may
-/// miss them, so they do not count there.
+/// Runs the command; yields whether the plan's requirements are met, in every run, trial and
+/// combination.
 pub fn run(args: &Args) -> Result<bool, Failure> {
     let outputs = [
         ("--pcapng", args.pcapng.as_ref()),
@@ -81,7 +87,7 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
         plan = plan.with(key, value, "--set").map_err(|error| Failure(error.to_string()))?;
     }
     if !args.sweep.is_empty() {
-        return sweep::run(args, &plan).map(|()| true);
+        return sweep::run(args, &plan);
     }
     let planned = built(args, &plan)?;
     let name = args.plan.display().to_string();
@@ -96,7 +102,11 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
     };
     let set = args.set.iter().map(|text| format!("\n# --set {text}"));
     let text = set.fold(plan.text.to_string(), |text, set| text + &set);
-    let requested = RunOptions { requested, assumed, text };
+    let requested = RunOptions { requested, assumed, text, phases: None };
+    if let Some(count) = args.phases {
+        let document = phases::run(args, &plan, count, requested)?;
+        return Ok(shown(args, &document));
+    }
     let plans = seeds(args, &planned);
     let mut documents = match pool::run_all(&name, &plans, Some(&requested)) {
         Ok(documents) => documents,
@@ -112,12 +122,17 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
     };
     let mut document = documents.remove(0);
     document.runs = documents.iter().map(Document::as_run).collect();
+    Ok(shown(args, &document))
+}
+
+/// Prints a document; yields whether all requirements are met.
+fn shown(args: &Args, document: &Document) -> bool {
     if args.json {
-        println!("{}", json(&document));
+        println!("{}", json(document));
     } else {
-        print!("{}", print::text(&document));
+        print!("{}", print::text(document));
     }
-    Ok(document.meets_requirements())
+    document.meets_requirements()
 }
 
 fn range(text: &str) -> Result<CompletionTimeout, String> {
@@ -126,11 +141,14 @@ fn range(text: &str) -> Result<CompletionTimeout, String> {
     CompletionTimeout::named(text).ok_or_else(unknown)
 }
 
-/// Warns of overloaded classes and of limits that closed gates exceed, before the simulation
+/// Warns of overloaded classes, of periods that do not divide one another, and of limits that closed gates exceed, before the simulation
 /// runs.
 fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
     for sentence in planned.overload_sentences() {
         eprintln!("farlane: {name}: {}", crate::output::red(&sentence));
+    }
+    for remark in &planned.remarks {
+        eprintln!("farlane: {name}: {}", crate::output::yellow(&remark.sentence()));
     }
     for row in limits::flagged(&limits::planned_rows(&planned.config, assumed)) {
         eprintln!("farlane: {name}: {}", planned.link_name(&row.sentence()));

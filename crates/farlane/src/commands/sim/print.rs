@@ -27,7 +27,13 @@ pub fn text(document: &Document) -> String {
         document.events,
         document.digest
     );
-    out += &requirements(document);
+    out += &match &document.phases {
+        Some(phases) => phases.text(),
+        None => requirements(document),
+    };
+    for remark in &document.remarks {
+        out += &format!("Remark: {remark}\n\n");
+    }
     out += &latencies(document);
     for host in &document.hosts {
         if host.bytes > 0 {

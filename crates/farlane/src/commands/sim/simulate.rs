@@ -3,7 +3,7 @@
 use plan::Planned;
 use plan::simulate::limits::{Assumptions, Row};
 use plan::simulate::requirements::{self, Deadlines};
-use plan::simulate::{Observers, OutputFiles, Outputs, PageLabels, Shared};
+use plan::simulate::{Observers, OutputFiles, Outputs, PageLabels, PagePhases, Shared};
 use report::Failure;
 use sim::measure::{Breakdown, CommandRecord, Observer, STAGES, Stage};
 use sim::world::Report;
@@ -132,6 +132,8 @@ pub struct RunOptions {
     pub assumed: Assumptions,
     /// The plan as it was written.
     pub text: String,
+    /// What other phases showed, for the page.
+    pub phases: Option<PagePhases>,
 }
 
 /// Why a simulation failed, or its outputs could not be written.
@@ -156,6 +158,11 @@ pub struct Results {
     /// Only if outputs are requested.
     pub limits: Vec<Row>,
     pub requirements: Vec<requirements::Row>,
+}
+
+/// What the plan's remarks say of a run.
+pub fn remarks(plan: &Planned, report: &Report) -> Vec<String> {
+    plan.remarks.iter().map(|remark| remark.after(report.time)).collect()
 }
 
 /// Runs a simulation and collects the durations of its commands; limits only if
@@ -195,6 +202,8 @@ pub fn simulate_plan(
                     recorded: &recorded,
                     streams: &plan.streams,
                     overloads: &plan.overload_sentences(),
+                    remarks: &remarks(plan, report),
+                    phases: options.phases.as_ref(),
                 };
                 outputs.report(config, report, &limits, &requirements(report), &words)?;
             }

@@ -2,9 +2,9 @@
 
 use super::document::Document;
 use super::print::us;
-use super::{Args, Failure, Outcome, built, json, pool};
+use super::{Args, Failure, built, json, pool};
 use crate::commands::finish;
-use plan::simulate::OutputFiles;
+use plan::simulate::{OutputFiles, requirements};
 use plan::{Plan, Planned};
 use report::{Align, Axis, Page, Plot, Scale, Series, Table, time};
 use std::collections::BTreeMap;
@@ -18,8 +18,8 @@ struct Sweep {
     values: Vec<String>,
 }
 
-/// Runs every combination.
-pub fn run(args: &Args, plan: &Plan) -> Outcome {
+/// Runs every combination; yields whether all of them meet the plan's requirements.
+pub fn run(args: &Args, plan: &Plan) -> Result<bool, Failure> {
     let sweeps = args.sweep.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
     let points = product(&sweeps);
     if points.len() > MOST {
@@ -58,7 +58,7 @@ pub fn run(args: &Args, plan: &Plan) -> Outcome {
     } else {
         print!("{}", text(&sweeps, &points, &documents));
     }
-    Ok(())
+    Ok(documents.iter().all(Document::meets_requirements))
 }
 
 fn parse(text: &str) -> Result<Sweep, Failure> {
@@ -87,7 +87,8 @@ fn product(sweeps: &[Sweep]) -> Vec<Vec<String>> {
 /// A column: its name, and its text for a simulation.
 type Column = (&'static str, fn(&Document) -> String);
 
-const COLUMNS: [Column; 9] = [
+/// Of all simulations; the last one only with requirements.
+const COLUMNS: [Column; 10] = [
     ("n", |document| document.latency_ns.n.to_string()),
     ("mean us", |document| us(document.latency_ns.mean)),
     ("p50 us", |document| us(document.latency_ns.p50)),
@@ -105,22 +106,30 @@ const COLUMNS: [Column; 9] = [
         let busiest = document.links.iter().map(|link| link.utilisation_ppm).max().unwrap_or(0);
         format!("{}.{} %", busiest / 10_000, busiest / 1000 % 10)
     }),
+    ("requirements", |document| {
+        requirements::verdict(&document.requirements).unwrap_or_else(|| "-".to_owned())
+    }),
 ];
 
-/// The keys and the columns.
-fn heads(sweeps: &[Sweep]) -> Vec<&str> {
-    let keys = sweeps.iter().map(|sweep| sweep.key.as_str());
-    keys.chain(COLUMNS.map(|(name, _)| name)).collect()
+/// Those that these simulations have.
+fn columns(documents: &[Document]) -> &'static [Column] {
+    let required = documents.iter().any(|document| !document.requirements.is_empty());
+    if required { &COLUMNS } else { &COLUMNS[..COLUMNS.len() - 1] }
 }
 
-/// The values of a combination and its results.
-fn row((point, document): (&Vec<String>, &Document)) -> Vec<String> {
-    point.iter().cloned().chain(COLUMNS.map(|(_, text)| text(document))).collect()
+/// The keys and the columns, and under them the values of each combination and its results.
+fn rows(sweeps: &[Sweep], points: &[Vec<String>], documents: &[Document]) -> Vec<Vec<String>> {
+    let columns = columns(documents);
+    let keys = sweeps.iter().map(|sweep| sweep.key.clone());
+    let heads = keys.chain(columns.iter().map(|(name, _)| (*name).to_owned())).collect();
+    let row = |(point, document): (&Vec<String>, &Document)| {
+        point.iter().cloned().chain(columns.iter().map(|(_, text)| text(document))).collect()
+    };
+    std::iter::once(heads).chain(points.iter().zip(documents).map(row)).collect()
 }
 
 fn text(sweeps: &[Sweep], points: &[Vec<String>], documents: &[Document]) -> String {
-    let mut rows = vec![heads(sweeps).into_iter().map(str::to_owned).collect()];
-    rows.extend(points.iter().zip(documents).map(row));
+    let rows = rows(sweeps, points, documents);
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..rows[0].len()).filter_map(width).collect();
     let line = |row: &Vec<String>| {
@@ -134,9 +143,11 @@ fn page(args: &Args, sweeps: &[Sweep], points: &[Vec<String>], documents: &[Docu
     let mut page = Page::new(&format!("farlane sim {}", args.plan.display()));
     let keys: Vec<&str> = sweeps.iter().map(|sweep| sweep.key.as_str()).collect();
     page.text(&format!("Every combination of {}, simulated.", keys.join(", ")));
-    let head = heads(sweeps).into_iter().map(|name| (name, Align::Right));
-    let mut table = Table::new(&head.collect::<Vec<_>>());
-    points.iter().zip(documents).map(row).for_each(|row| table.row(row));
+    let mut rows = rows(sweeps, points, documents).into_iter();
+    let heads = rows.next().unwrap_or_default();
+    let heads: Vec<_> = heads.iter().map(|name| (name.as_str(), Align::Right)).collect();
+    let mut table = Table::new(&heads);
+    rows.for_each(|row| table.row(row));
     page.table(&table);
     let first = &sweeps[0];
     let small = format!("{} from left to right: {}", first.key, first.values.join(", "));

@@ -55,7 +55,7 @@ fn longest_closed(egress: &Egress<'_>) -> (Option<Duration>, String) {
 /// The longest wait of the largest frame for its gate.
 fn longest_wait(egress: &Egress<'_>) -> Option<Duration> {
     match egress.gates {
-        Some(gates) => gates.list().longest_wait(egress.queue, largest(egress)),
+        Some(gates) => gates.longest_wait(egress.queue, largest(egress)),
         None => Some(Duration::ZERO),
     }
 }

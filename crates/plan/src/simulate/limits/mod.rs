@@ -195,7 +195,7 @@ impl Row {
 
     /// In a line.
     pub fn sentence(&self) -> String {
-        let [limit, worst, _, _, verdict, event] = cells(self);
+        let [limit, worst, _, _, verdict, event] = print::words(self);
         format!("{}: {worst} against {limit}: {verdict}; {event}", self.name)
     }
 

@@ -9,8 +9,17 @@ pub(in crate::simulate) fn signed_time(ps: i128) -> String {
     format!("{sign}{}", time(ps.unsigned_abs() as f64 / 1000.0))
 }
 
-/// What is printed of a row: limit, worst, margin, factor, verdict, event.
+/// What a table has of a row: limit, observed, margin, factor, verdict, event.
 pub(in crate::simulate) fn cells(row: &Row) -> [String; 6] {
+    let mut cells = words(row);
+    if row.planned {
+        cells[1] = format!("planned {}", cells[1]);
+    }
+    cells
+}
+
+/// The same, as a sentence may have it.
+pub(super) fn words(row: &Row) -> [String; 6] {
     let none = || "–".to_owned();
     let ns = |duration: wire::Duration| time(duration.as_ns() as f64);
     let limit = match row.latest {
@@ -43,11 +52,11 @@ pub(in crate::simulate) fn cells(row: &Row) -> [String; 6] {
 
 /// A table for a terminal, a line a limit.
 pub fn text(rows: &[Row]) -> String {
-    let head = ["limit", "at", "worst", "margin", "factor", "", "beyond the limit"];
+    let head = ["limit", "at", "observed", "margin", "factor", "", "beyond the limit"];
     let mut lines = vec![head.map(str::to_owned)];
     lines.extend(rows.iter().map(|row| {
-        let [limit, worst, margin, factor, verdict, event] = cells(row);
-        [row.name.clone(), limit, worst, margin, factor, verdict, event]
+        let [limit, observed, margin, factor, verdict, event] = cells(row);
+        [row.name.clone(), limit, observed, margin, factor, verdict, event]
     }));
     let width = |column: usize| lines.iter().map(|l| l[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..head.len()).map(width).collect();

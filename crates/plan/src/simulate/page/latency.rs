@@ -147,7 +147,7 @@ fn over_time(page: &mut Page, kinds: &[Named<'_>]) {
     let lines: Vec<(&str, Timeline)> =
         kinds.iter().take(MOST_LINES).map(|(name, kind)| (&name[..], kind.timeline())).collect();
     for (name, line) in lines.iter().take(MOST_PICTURES) {
-        let note = format!("mean and worst of each {}", time(line.width.as_ns() as f64));
+        let note = format!("mean and longest of each {}", time(line.width.as_ns() as f64));
         figures.push((format!("Latency of {name}"), note, latency_over_time(name, line).html()));
     }
     figures.push(("Throughput".to_owned(), String::new(), throughput_over_time(&lines).html()));
@@ -182,7 +182,7 @@ fn latency_over_time(name: &str, series: &Timeline) -> Plot {
     let mean = line(series, "mean", |bin| {
         bin.sum_ps.checked_div(u128::from(bin.count)).map(|ps| (ps / 1000) as f64)
     });
-    let worst = line(series, "worst", |bin| (bin.count > 0).then(|| bin.worst.as_ns() as f64));
+    let worst = line(series, "longest", |bin| (bin.count > 0).then(|| bin.worst.as_ns() as f64));
     let values = || mean.points.iter().chain(&worst.points).map(|(_, ns)| *ns);
     let (least, most) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
     let y = Axis::times("latency", least * 0.9, most * 1.1);

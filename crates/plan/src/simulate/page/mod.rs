@@ -33,6 +33,25 @@ pub struct PageLabels<'a> {
     pub streams: &'a [(String, StreamId)],
     /// What is overloaded: a sentence each.
     pub overloads: &'a [String],
+    /// What else is remarkable: a sentence each.
+    pub remarks: &'a [String],
+    /// What other phases showed, if they were tried.
+    pub phases: Option<&'a PagePhases>,
+}
+
+/// What trials of other phases showed.
+#[derive(Clone, Debug)]
+pub struct PagePhases {
+    /// How many there were.
+    pub text: String,
+    /// The largest latencies.
+    pub latencies: Table,
+    /// The requirements, each in its worst trial.
+    pub requirements: Option<Table>,
+    /// A line for each trial: how to repeat it.
+    pub trials: String,
+    /// Whether all requirements are met in all trials.
+    pub met: bool,
 }
 
 /// The simulation that a page shows.
@@ -63,6 +82,7 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
     let mut page = Page::new(&format!("Simulation of {}", subject.words.title));
     overview::tiles(&mut page, subject);
     streams::requirements(&mut page, subject);
+    streams::phases(&mut page, subject);
     page.section("Topology");
     page.wide("", "", &topology::svg(subject.config, subject.words.named));
     latency::sections(&mut page, subject);
@@ -121,13 +141,13 @@ fn links(page: &mut Page, subject: &Subject<'_>) {
     page.table(&table);
 }
 
-/// Of the median of the commands of which there are most, and of the worst of all.
+/// Of the median of the commands of which there are most, and of the longest of all.
 fn sequence_diagrams(page: &mut Page, subject: &Subject<'_>) -> Result<(), Failure> {
     let Subject { config, data, traces, .. } = subject;
     let (Some((main, many)), Some((other, slow))) = (data.main(), overview::worst(data)) else {
         return Ok(());
     };
-    let ranked = [("median", main, many.at(0.5)), ("worst", other, slow.worst)];
+    let ranked = [("median", main, many.at(0.5)), ("longest observed", other, slow.worst)];
     if ranked.iter().any(|(_, (host, _), _)| usize::from(*host) >= traces.len()) {
         return Ok(());
     }
@@ -169,7 +189,7 @@ fn limits(page: &mut Page, subject: &Subject<'_>) {
     let mut table = Table::new(&[
         ("limit", Wrap),
         ("at", Right),
-        ("worst case", Right),
+        ("observed", Right),
         ("margin", Right),
         ("factor", Right),
         ("", Left),

@@ -61,7 +61,10 @@ fn commands(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
     if let Some(((host, op), kind)) = worst(data) {
         let name = latency::name(subject, host, op);
         let name = if data.kinds.len() == 1 { name } else { format!("of all: {name}") };
-        tiles.push(tile(time(kind.latency.summary().max_ns as f64), &format!("worst {name}")));
+        tiles.push(tile(
+            time(kind.latency.summary().max_ns as f64),
+            &format!("longest observed {name}"),
+        ));
     }
     tiles.push(tile(rate(report.throughput() as f64), "throughput"));
 }
@@ -75,7 +78,7 @@ fn config_reads(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
     if let [only] = &summaries[..] {
         tiles.push(tile(time(only.p50_ns as f64), "median"));
     }
-    tiles.push(tile(time(worst as f64), "worst"));
+    tiles.push(tile(time(worst as f64), "longest observed"));
 }
 
 /// The kind of the command that took longest, with its name.

@@ -10,6 +10,9 @@ pub(super) fn requirements(page: &mut Page, subject: &Subject<'_>) {
     for sentence in subject.words.overloads {
         page.warning(sentence);
     }
+    for sentence in subject.words.remarks {
+        page.text(&format!("Remark: {sentence}."));
+    }
     if subject.requirements.is_empty() {
         return;
     }
@@ -19,6 +22,19 @@ pub(super) fn requirements(page: &mut Page, subject: &Subject<'_>) {
          is lost, or still on its way after its deadline, is late.",
     );
     page.table(&requirements::table(subject.requirements));
+}
+
+/// The largest values of other phases.
+pub(super) fn phases(page: &mut Page, subject: &Subject<'_>) {
+    let Some(phases) = subject.words.phases else { return };
+    page.section("Phases");
+    if !phases.met {
+        page.warning("A requirement is missed in one of the tried phases.");
+    }
+    page.text(&phases.text);
+    page.table(&phases.latencies);
+    phases.requirements.iter().for_each(|table| page.table(table));
+    page.preformatted(&phases.trials);
 }
 
 /// What became of each stream.

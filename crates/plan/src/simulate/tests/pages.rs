@@ -20,6 +20,8 @@ fn written(config: &Config, path: &Path) -> (Report, String) {
         recorded: &[],
         streams: &[],
         overloads: &[],
+        remarks: &[],
+        phases: None,
     };
     written_as(config, path, &words)
 }
@@ -59,7 +61,7 @@ fn everything_is_on_it() {
         "station 0 to bridge 0 port 0",
         "cycle 500 µs",
         "The median read",
-        "The worst",
+        "The longest observed",
         "class=\"closed\"",
         "Will the drive fall off the bus?",
         "I/O timeout of the driver",
@@ -105,6 +107,8 @@ fn the_port_that_starves_is_the_first() {
         recorded: &[],
         streams: &[],
         overloads: &[],
+        remarks: &[],
+        phases: None,
     };
     let (report, html) = written_as(&planned.config, &folder.path().join("r.html"), &words);
     let section = html.split("<h2>Gates</h2>").nth(1).unwrap().split("<h2>").next().unwrap();
@@ -220,9 +224,11 @@ fn pages_of_plans_can_be_looked_at() {
             recorded: &[],
             streams: &[],
             overloads: &[],
+            remarks: &[],
+            phases: None,
         };
         let (_, html) = written_as(&planned.config, &path, &words);
-        for words in ["worst of all", "class=\"plot own\"", "The worst"] {
+        for words in ["longest observed of all", "class=\"plot own\"", "The longest observed"] {
             assert!(html.contains(words), "{name}: no {words}");
         }
         look(&path, 4..=24);

@@ -15,7 +15,8 @@ use super::counters::Counters;
 pub struct Admission {
     /// Its class.
     pub class: usize,
-    /// It is not selected before this time.
+    /// It is not selected before this time, and behind frames of its class that may be selected
+    /// earlier.
     pub eligible: Instant,
 }
 
@@ -61,7 +62,8 @@ impl Admissions {
                 counters.late_eligible += u64::from(eligible.is_none());
                 eligible?
             }
-            _ => received,
+            // First come, first served, at the queue.
+            _ => Instant::ZERO,
         };
         Some(Admission { class, eligible })
     }

@@ -17,6 +17,7 @@
 //! no express frame may start and hold is released; its gate is not asked again.
 
 mod admission;
+mod check;
 pub mod config;
 mod counters;
 mod credit;

@@ -1,0 +1,104 @@
+//! `--phases`: the worst of several phases, and how to repeat it.
+
+use super::json_document::every_key_is_described;
+use crate::support::program::{document, fails, is_wrong_usage, parsed, plan_of, prints, run};
+use serde_json::Value;
+
+/// Two bridges with one schedule: reads pass both in one window, unless a clock is off.
+fn plan(folder: &tempfile::TempDir, deadline: &str) -> String {
+    let path = folder.path().join("p.toml");
+    let text = format!(
+        "transport = \"tsn\"\n[host]\ndeadline = \"{deadline}\"\n[link]\npriority = 3\n\
+         [bridges.one]\nschedule = \"s\"\n[bridges.two]\nschedule = \"s\"\n[schedules.s]\n\
+         entries = [\"S 08 250us\", \"S f7 250us\"]\n[cables.x]\na = \"host\"\nb = \"one\"\n\
+         [cables.y]\na = \"one\"\nb = \"two\"\n[cables.z]\na = \"two\"\nb = \"device\"\n\
+         [workload]\ndd = \"read\"\ncount = 50\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+fn json(arguments: &[&str]) -> (Option<i32>, Value) {
+    let output = run(&[arguments, &["--json"]].concat());
+    (output.status.code(), parsed(&String::from_utf8(output.stdout).unwrap()))
+}
+
+/// A clock that is half a cycle off makes 455 us into 1079 us: trials find it.
+#[test]
+fn other_phases_find_what_the_plan_as_written_hides() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(&folder, "600us");
+    let (status, alone) = json(&["sim", &plan]);
+    assert_eq!(status, Some(0), "as it is written it is in time");
+    let (status, all) = json(&["sim", &plan, "--phases", "8"]);
+    assert_eq!(status, Some(3), "not in every phase");
+    every_key_is_described(&all);
+    assert_eq!(all["digest"], alone["digest"], "the document is that of trial 0");
+    let phases = &all["phases"];
+    let host = &phases["observed"][0];
+    assert_eq!((&host["name"], &phases["tried"]), (&"host host".into(), &8.into()));
+    assert_eq!(host["as_written_ns"], alone["latency_ns"]["max"]);
+    let [written, largest] = ["as_written_ns", "largest_ns"].map(|key| host[key].as_u64().unwrap());
+    assert!(largest > 2 * written, "{largest} against {written}");
+    let required = &phases["requirements"][0];
+    assert_eq!((&required["worst_ns"], &required["trial"]), (&host["largest_ns"], &host["trial"]));
+
+    // The words repeat the trial.
+    let trials = phases["trials"].as_array().unwrap();
+    let trial = trials.iter().find(|trial| trial["trial"] == host["trial"]).unwrap();
+    let set = trial["set"].as_object().unwrap().iter();
+    let set: Vec<_> =
+        set.map(|(key, value)| format!("{key}={}", value.as_str().unwrap())).collect();
+    assert_eq!(set.len(), 3, "two clocks and the host");
+    let words: Vec<&str> = set.iter().flat_map(|word| ["--set", word]).collect();
+    let (status, again) = json(&[&["sim", &plan][..], &words].concat());
+    assert_eq!(status, Some(3));
+    assert_eq!(
+        (&again["digest"], &again["latency_ns"]["max"]),
+        (&trial["digest"], &host["largest_ns"])
+    );
+}
+
+#[test]
+fn text_and_page_say_what_was_tried() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("p.html").display().to_string();
+    for (deadline, status, verdict) in [("600us", 3, "FAIL"), ("10ms", 0, "pass")] {
+        let plan = plan(&folder, deadline);
+        let output = run(&["sim", &plan, "--phases", "4", "--report", &page]);
+        assert_eq!(output.status.code(), Some(status), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let title = "largest observed of 4 tried phases, not a bound";
+        assert!(text.contains(&format!("\nPhases: {title}\n")), "{text}");
+        let line =
+            text.lines().find(|line| line.starts_with("trial ")).expect("a trial").to_owned();
+        assert!(line.contains(" --set bridges.one.clock_offset="), "{line}");
+        assert!(text.lines().any(|line| line.ends_with(verdict)), "{text}");
+        let html = std::fs::read_to_string(&page).unwrap();
+        assert!(html.contains(&format!("The {title}")) && html.contains(&line));
+        assert_eq!(html.contains("missed in one of the tried phases"), status == 3);
+    }
+}
+
+#[test]
+fn the_seed_chooses_the_trials() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(&folder, "10ms");
+    let trials = |seed| {
+        document(&["sim", &plan, "--json", "--phases", "4", "--seed", seed])["phases"].clone()
+    };
+    assert_eq!(trials("5"), trials("5"));
+    assert_ne!(trials("5"), trials("6"));
+    assert!(prints(&["sim", &plan, "--phases", "2"]).contains("of 2 tried phases"));
+}
+
+#[test]
+fn what_cannot_be_tried_is_said() {
+    fails(
+        &["sim", &plan_of("tcp"), "--phases", "4"],
+        &["tcp.toml:1:1: nothing in this plan repeats"],
+    );
+    for more in [["--sweep", "link.rate=1G,10G"], ["--runs", "2"], ["--phases", "1"]] {
+        is_wrong_usage(&[&["sim", &plan_of("tsn"), "--phases", "4"][..], &more].concat());
+    }
+}

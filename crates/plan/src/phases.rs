@@ -1,0 +1,309 @@
+//! Phases between hosts, streams, gate cycles and clocks: what a plan leaves to chance, and
+//! trials that shift it.
+
+use super::allowed;
+use super::schedule::Schedules;
+use super::section::{Defaults, Section};
+use super::units::Offset;
+use super::value::PlanError;
+use super::{Plan, Planned, workload};
+use sim::ethernet::traffic::Pattern;
+use sim::workload::Workload;
+use stats::random::Random;
+use wire::Duration;
+
+/// Something that begins by chance: when a host or a stream starts, or how far a clock is ahead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shift {
+    /// Its key, by its dotted path.
+    pub key: String,
+    /// What the plan sets, in picoseconds; of clocks it may be negative.
+    pub written_ps: i64,
+    /// Trials add less than this.
+    pub within: Duration,
+}
+
+/// A plan with other phases.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Keys and values that turn the plan into this one; none of the plan as it is written.
+    pub set: Vec<(String, String)>,
+    /// What it comes to.
+    pub planned: Planned,
+}
+
+impl Plan {
+    /// `count` trials: the plan as it is written, and others that shift every start and clock.
+    /// Each of the others takes another of `count` - 1 equal parts of every range, in an order of
+    /// its own for each range (M. McKay, R. Beckman and W. Conover, "A Comparison of Three
+    /// Methods for Selecting Values of Input Variables", Technometrics 21(2), 1979: Latin
+    /// hypercube sampling). The same seed gives the same trials.
+    ///
+    /// # Errors
+    /// As [`Plan::build`], and if nothing in the plan repeats.
+    pub fn phases(&self, count: u64, seed: u64) -> Result<(Vec<Shift>, Vec<Trial>), PlanError> {
+        let planned = self.build()?;
+        let shifts = self.shifts(&planned)?;
+        let others = count.saturating_sub(1);
+        let drawn: Vec<Vec<Duration>> =
+            shifts.iter().map(|shift| shift.draws(others, seed)).collect();
+        let mut trials = vec![Trial { set: Vec::new(), planned }];
+        for trial in 0..others as usize {
+            let value = |(shift, drawn): (&Shift, &Vec<Duration>)| {
+                (shift.key.clone(), shift.value(drawn[trial]))
+            };
+            let set: Vec<_> = shifts.iter().zip(&drawn).map(value).collect();
+            let shifted = set
+                .iter()
+                .try_fold(self.clone(), |plan, (key, value)| plan.with(key, value, "--set"))?;
+            trials.push(Trial { set, planned: shifted.build()? });
+        }
+        Ok((shifts, trials))
+    }
+
+    /// Everything that begins by chance.
+    fn shifts(&self, planned: &Planned) -> Result<Vec<Shift>, PlanError> {
+        let root = &Section::root(&self.value);
+        let defaults = Defaults::read(root);
+        let mut shifts = clocks(root, &defaults)?;
+        shifts.extend(streams(root, planned));
+        let cycle = shifts.iter().filter(|shift| shift.key.ends_with("clock_offset"));
+        let cycle = cycle.map(|shift| shift.within).max().unwrap_or_default();
+        let longest = shifts.iter().map(|shift| shift.within).max().unwrap_or_default();
+        shifts.extend(hosts(root, &defaults, planned, cycle, longest));
+        if shifts.is_empty() {
+            let what = "nothing in this plan repeats: without gates, periodic streams, and hosts \
+                        with rate, thinktime or gap there are no phases to try";
+            return Err(root.origin.fail(what));
+        }
+        Ok(shifts)
+    }
+}
+
+impl Shift {
+    fn new(key: String, written: Duration, within: Duration) -> Self {
+        Self { key, written_ps: written.as_ps() as i64, within }
+    }
+
+    /// What trials add, each from another part of the range.
+    fn draws(&self, count: u64, seed: u64) -> Vec<Duration> {
+        /// Parts of a part.
+        const STEPS: u64 = 1 << 20;
+        let mut random = Random::for_component(seed, &format!("phase of {}", self.key));
+        let mut parts: Vec<u64> = (0..count).collect();
+        for at in (1..parts.len()).rev() {
+            parts.swap(at, random.below(at as u64 + 1) as usize);
+        }
+        let range = u128::from(self.within.as_ps());
+        let draw = |part: u64| {
+            let steps = u128::from(part * STEPS + random.below(STEPS));
+            let ps = (range * steps / u128::from(count * STEPS)) as u64;
+            // Whole nanoseconds are easier to read.
+            Duration::from_ps(if range > 1_000_000 { ps / 1_000 * 1_000 } else { ps })
+        };
+        parts.into_iter().map(draw).collect()
+    }
+
+    /// The value of the key when this is added.
+    fn value(&self, added: Duration) -> String {
+        let ps = self.written_ps + added.as_ps() as i64;
+        let sign = if ps < 0 { "-" } else { "" };
+        format!("{sign}{}", allowed::time(Duration::from_ps(ps.unsigned_abs())))
+    }
+}
+
+/// The clocks of stations and bridges with a schedule, each within its cycle. Copies share theirs.
+fn clocks(root: &Section, defaults: &Defaults) -> Result<Vec<Shift>, PlanError> {
+    let schedules = Schedules::read(root)?;
+    let mut shifts: Vec<Shift> = Vec::new();
+    let mut add = |key: String, section: &Section| -> Result<(), PlanError> {
+        let cycle = schedules.gates(section)?.map(|gates| gates.list().cycle_time());
+        let Offset(written_ps) = section.get("clock_offset").unwrap_or(Offset(0));
+        let known = shifts.iter().any(|shift| shift.key == key);
+        if let (Some(within), false) = (cycle, known) {
+            shifts.push(Shift { key, written_ps, within });
+        }
+        Ok(())
+    };
+    for (path, host) in host_sections(root, defaults) {
+        if host.text("transport").or(root.text("transport")) == Some("direct") {
+            continue;
+        }
+        let key = path.map_or("link.clock_offset".into(), |p| format!("{p}.link.clock_offset"));
+        add(key, &host.table("link").with_defaults(&defaults.link))?;
+    }
+    let named = !root.named("nodes").is_empty();
+    for (name, section) in root.named_or("nodes", "device", &defaults.link) {
+        let path = if named { format!("nodes.{name}") } else { "link".to_owned() };
+        add(format!("{path}.clock_offset"), &section)?;
+    }
+    for (name, section) in root.named("bridges") {
+        add(format!("bridges.{name}.clock_offset"), &section)?;
+    }
+    Ok(shifts)
+}
+
+/// The tables of hosts with their paths; none of the only host of a plan without `[hosts]`.
+fn host_sections<'a>(
+    root: &Section<'a>,
+    defaults: &Defaults<'a>,
+) -> Vec<(Option<String>, Section<'a>)> {
+    let named = !root.named("hosts").is_empty();
+    let of = |(name, section)| (named.then(|| format!("hosts.{name}")), section);
+    root.named_or("hosts", "host", &defaults.host).into_iter().map(of).collect()
+}
+
+/// Periodic streams, each within its interval.
+fn streams(root: &Section, planned: &Planned) -> Vec<Shift> {
+    let shift = |(name, section): (String, Section)| {
+        let (_, id) = planned.streams.iter().find(|(known, _)| *known == name)?;
+        let station = &planned.config.network.stations[usize::from(id.station)];
+        let traffic = &station.traffic[usize::from(id.number)];
+        let Pattern::Periodic(interval) = traffic.pattern else { return None };
+        // It stops after it has started.
+        let left = traffic.stop.map_or(interval, |stop| stop.since(traffic.start));
+        let written = section.get("start").unwrap_or_default();
+        Some(Shift::new(format!("traffic.{name}.start"), written, interval.min(left)))
+    };
+    root.named("traffic").into_iter().filter_map(shift).collect()
+}
+
+/// Hosts, each within its own period or the longest cycle of gates, whichever is longer; without
+/// either within the `longest` range of anything.
+fn hosts(
+    root: &Section,
+    defaults: &Defaults,
+    planned: &Planned,
+    cycle: Duration,
+    longest: Duration,
+) -> Vec<Shift> {
+    let sections = host_sections(root, defaults).into_iter();
+    let shifts = sections.filter_map(|(path, section)| {
+        let key = path
+            .as_ref()
+            .map_or("workload.startdelay".to_owned(), |path| format!("{path}.workload.startdelay"));
+        let workload = workload::of_host(&section, root);
+        let copy = |name: &String| match &path {
+            Some(path) => {
+                let name = format!("hosts.{name}");
+                name == *path || name.starts_with(&format!("{path}."))
+            }
+            None => true,
+        };
+        let at = planned.hosts.iter().position(copy)?;
+        let own = period(&planned.config.hosts[at].workload).unwrap_or_default().max(cycle);
+        let within = if own == Duration::ZERO { longest } else { own };
+        let written = workload.get("startdelay").unwrap_or_default();
+        (within > Duration::ZERO).then(|| Shift::new(key, written, within))
+    });
+    shifts.collect()
+}
+
+/// The time after which a host does the same again, if its workload says so.
+fn period(workload: &Workload) -> Option<Duration> {
+    let period = match workload {
+        Workload::Fio(fio) => fio.thinktime.max(fio.interval().unwrap_or_default()),
+        Workload::ConfigReads { gap, .. } => *gap,
+        Workload::Dd { .. } | Workload::Replay(_) | Workload::Idle => return None,
+    };
+    (period > Duration::ZERO).then_some(period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PLAN: &str = "transport = \"tsn\"\n[hosts.h]\n[nodes.n]\nschedule = \"s\"\n[bridges.b]\n\
+        schedule = \"s\"\nclock_offset = \"-3us\"\n[bridges.free]\n[schedules.s]\n\
+        entries = [\"S ff 500us\"]\n[cables.x]\na = \"h\"\nb = \"b\"\n[cables.y]\na = \"b\"\n\
+        b = \"free\"\n[cables.z]\na = \"free\"\nb = \"n\"\n[traffic.p]\nfrom = \"h\"\nto = \"n\"\n\
+        interval = \"100us\"\nstart = \"1ms\"\n[traffic.q]\nfrom = \"h\"\nto = \"n\"\n\
+        interval = \"100us\"\npattern = \"poisson\"\n[workload]\nrw = \"read\"\n";
+
+    fn shifts(text: &str) -> Vec<(String, i64, u64)> {
+        let (shifts, _) = Plan::parse("p.toml", text).unwrap().phases(2, 1).unwrap();
+        let of = |shift: Shift| (shift.key, shift.written_ps / 1_000, shift.within.as_ns());
+        shifts.into_iter().map(of).collect()
+    }
+
+    fn expected(rows: &[(&str, i64, u64)]) -> Vec<(String, i64, u64)> {
+        rows.iter().map(|(key, written, within)| ((*key).to_owned(), *written, *within)).collect()
+    }
+
+    /// Neither a clock without gates nor a Poisson process has a phase.
+    #[test]
+    fn everything_that_begins_by_chance_is_shifted() {
+        let common = [
+            ("nodes.n.clock_offset", 0, 500_000),
+            ("bridges.b.clock_offset", -3_000, 500_000),
+            ("traffic.p.start", 1_000_000, 100_000),
+        ];
+        let with = |host| expected(&[&common[..], &[host]].concat());
+        assert_eq!(shifts(PLAN), with(("hosts.h.workload.startdelay", 0, 500_000)));
+        // Its own period is longer than the cycle: 4096 bytes at 4 MB/s are 1024 us.
+        let rate = format!("{PLAN}rate = \"4MB/s\"\nstartdelay = \"7us\"\n");
+        assert_eq!(shifts(&rate), with(("hosts.h.workload.startdelay", 7_000, 1_024_000)));
+    }
+
+    #[test]
+    fn a_plan_without_tables_is_shifted_by_the_keys_that_it_can_have() {
+        let text = "transport = \"tsn\"\n[link]\nschedule = \"s\"\n[schedules.s]\n\
+                    entries = [\"S ff 1ms\"]\n[workload]\nrw = \"read\"\n";
+        let rows = [("link.clock_offset", 0, 1_000_000), ("workload.startdelay", 0, 1_000_000)];
+        assert_eq!(shifts(text), expected(&rows));
+        let stream = "[nodes.device]\n[nodes.n]\n[drive]\nnode = \"device\"\n[bridges.b]\n[traffic.t]\nfrom = \"n\"\nto = \"host\"\ninterval = \"1ms\"\n\
+                      start = \"1us\"\nstop = \"500us\"\n[workload]\nrw = \"read\"\n";
+        let rows = [("traffic.t.start", 1_000, 499_000), ("workload.startdelay", 0, 499_000)];
+        assert_eq!(shifts(stream), expected(&rows), "it stops after it has started");
+        let nothing = Plan::parse("p.toml", "[workload]\nrw = \"read\"\n").unwrap();
+        let error = nothing.phases(2, 1).unwrap_err().to_string();
+        assert!(error.starts_with("p.toml:1:1: nothing in this plan repeats"), "{error}");
+    }
+
+    #[test]
+    fn a_trial_is_the_plan_with_the_words_that_it_names() {
+        let plan = Plan::parse("p.toml", PLAN).unwrap();
+        let (shifts, trials) = plan.phases(5, 9).unwrap();
+        assert_eq!(trials.len(), 5);
+        assert_eq!(trials[0].set, []);
+        for trial in &trials[1..] {
+            assert_eq!(trial.set.len(), shifts.len());
+            let set = |plan: Plan, (key, value): &(String, String)| plan.with(key, value, "--set");
+            let again = trial.set.iter().try_fold(plan.clone(), set).unwrap().build().unwrap();
+            assert_eq!(format!("{again:?}"), format!("{:?}", trial.planned));
+        }
+        let sets = |seed| plan.phases(5, seed).unwrap().1.into_iter().map(|trial| trial.set);
+        assert!(sets(9).eq(sets(9)) && !sets(9).eq(sets(10)), "drawn from the seed alone");
+    }
+
+    proptest! {
+        /// Every part of a range is tried once, and nothing outside of it.
+        #[test]
+        fn trials_take_a_point_of_each_part(
+            count in 1_u64..200,
+            within in 1_u64..10_000_000_000_000,
+            seed: u64,
+        ) {
+            let shift = Shift::new("k".into(), Duration::ZERO, Duration::from_ps(within));
+            let mut draws = shift.draws(count, seed);
+            draws.sort_unstable();
+            // Rounded down to a nanosecond, or a picosecond.
+            let step = if within > 1_000_000 { 1_000 } else { 1 };
+            for (part, draw) in (0..count).zip(draws) {
+                let end = |part: u64| (u128::from(within) * u128::from(part) / u128::from(count)) as u64;
+                prop_assert!(draw.as_ps() + step > end(part), "{draw} in part {part}");
+                prop_assert!(draw.as_ps() <= end(part + 1) && draw.as_ps() < within);
+            }
+        }
+
+        /// A value reads back as what was written and what is added.
+        #[test]
+        fn values_are_exact(written in -2_000_000_i64..2_000_000, added in 0_u64..3_000_000) {
+            use super::super::units::PlanValue;
+            let shift = Shift { key: "k".into(), written_ps: written, within: Duration::ZERO };
+            let Offset(read) = Offset::parse(&shift.value(Duration::from_ps(added))).unwrap();
+            prop_assert_eq!(read, written + added as i64);
+        }
+    }
+}

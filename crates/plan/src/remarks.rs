@@ -1,0 +1,180 @@
+//! Periods on a network that do not divide one another: their phases change from one cycle to the
+//! next, and only a run as long as all of them together has seen every one.
+
+use super::Planned;
+use sim::ethernet::traffic::Pattern;
+use sim::network::NetworkConfig;
+use sim::workload::Workload;
+use sim::world::{Attached, HostConfig};
+use std::collections::BTreeMap;
+use tsn::Gates;
+use wire::{Duration, Instant};
+
+/// Periods that do not divide one another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// Two or more, the shortest first, each with what has it.
+    pub periods: Vec<(Duration, Vec<String>)>,
+    /// After this they meet as they did at the beginning; none above 2^64 - 1 ps.
+    pub hyperperiod: Option<Duration>,
+}
+
+impl Remark {
+    /// Of these periods; none if each divides all longer ones.
+    fn of(all: BTreeMap<Duration, Vec<String>>) -> Option<Self> {
+        let divides = |a: Duration, b: Duration| {
+            let (short, long) = (a.min(b), a.max(b));
+            long.as_ps().is_multiple_of(short.as_ps())
+        };
+        let keys: Vec<Duration> = all.keys().copied().collect();
+        let odd = |period: &Duration| keys.iter().any(|other| !divides(*period, *other));
+        let periods: Vec<_> = all.into_iter().filter(|(period, _)| odd(period)).collect();
+        let hyperperiod = hyperperiod(periods.iter().map(|(period, _)| *period));
+        (!periods.is_empty()).then_some(Self { periods, hyperperiod })
+    }
+
+    /// What it says before a run.
+    pub fn sentence(&self) -> String {
+        let period = |(period, names): &(Duration, Vec<String>)| {
+            /// More are counted.
+            const NAMED: usize = 4;
+            let named = names[..names.len().min(NAMED)].join(", ");
+            let more = match names.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("{} ({named}{more})", period.exact())
+        };
+        let periods: Vec<_> = self.periods.iter().map(period).collect();
+        let repeat = self.hyperperiod.map_or_else(
+            || "together they do not repeat in 200 days".to_owned(),
+            |all| format!("together they repeat every {}", all.exact()),
+        );
+        format!("periods that do not divide one another: {}; {repeat}", periods.join(", "))
+    }
+
+    /// What it says of a run that ended at `end`.
+    pub fn after(&self, end: Instant) -> String {
+        let run = end.since(Instant::ZERO);
+        let covers = match self.hyperperiod {
+            Some(all) if run >= all => "covers that",
+            _ => "does not cover that: it has not seen all of their phases",
+        };
+        format!("{}; the run of {run} {covers}", self.sentence())
+    }
+}
+
+/// The least common multiple.
+fn hyperperiod(mut periods: impl Iterator<Item = Duration>) -> Option<Duration> {
+    let common = |mut a: u64, mut b: u64| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let first = periods.next()?.as_ps();
+    let next = |all: u64, period: Duration| {
+        let period = period.as_ps();
+        all.checked_mul(period / common(all, period))
+    };
+    periods.try_fold(first, next).map(Duration::from_ps)
+}
+
+/// Finds what divides nothing on the network of a plan.
+pub(super) fn find(planned: &Planned) -> Vec<Remark> {
+    let network = &planned.config.network;
+    let mut all: BTreeMap<Duration, Vec<String>> = BTreeMap::new();
+    let mut add = |period: Duration, name: String| {
+        let names = all.entry(period).or_default();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    };
+    for (name, gates) in gates(planned) {
+        add(gates.list().cycle_time(), format!("gates of {name}"));
+    }
+    for (name, period) in streams(planned, network) {
+        add(period, format!("stream {name}"));
+    }
+    for (name, host) in planned.hosts.iter().zip(&planned.config.hosts) {
+        if let Some(period) = pace(host) {
+            add(period, format!("host {name}"));
+        }
+    }
+    Remark::of(all).into_iter().collect()
+}
+
+/// Every list of gates, with the name of the station or bridge.
+fn gates(planned: &Planned) -> Vec<(&String, &Gates)> {
+    let network = &planned.config.network;
+    let stations = planned.stations.iter().zip(&network.stations);
+    let stations =
+        stations.filter_map(|(name, station)| Some((name, station.port.gates.as_ref()?)));
+    let bridges = planned.bridges.iter().zip(&network.bridges).flat_map(|(name, bridge)| {
+        bridge.ports.iter().filter_map(move |port| Some((name, port.gates.as_ref()?)))
+    });
+    stations.chain(bridges).collect()
+}
+
+fn streams<'a>(planned: &'a Planned, network: &NetworkConfig) -> Vec<(&'a String, Duration)> {
+    let of = |(name, id): &'a (String, sim::ethernet::traffic::StreamId)| {
+        let station = &network.stations[usize::from(id.station)];
+        match station.traffic[usize::from(id.number)].pattern {
+            Pattern::Periodic(interval) => Some((name, interval)),
+            Pattern::Poisson(_) => None,
+        }
+    };
+    planned.streams.iter().filter_map(of).collect()
+}
+
+/// From one transfer of a job to the next, of a host whose rate is limited and that has a network.
+fn pace(host: &HostConfig) -> Option<Duration> {
+    let Attached::Switch(_) = &host.attached else { return None };
+    match &host.workload {
+        Workload::Fio(fio) => fio.interval(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::built;
+    use wire::Instant;
+
+    fn remarks(interval: &str, rate: &str) -> Vec<super::Remark> {
+        built(&format!(
+            "transport = \"tsn\"\n[nodes.device]\n[nodes.n]\n[drive]\nnode = \"device\"\n\
+             [bridges.b]\nschedule = \"s\"\n[schedules.s]\nentries = [\"S ff 500us\"]\n\
+             [traffic.t]\nfrom = \"n\"\nto = \"host\"\ninterval = \"{interval}\"\n[workload]\n\
+             rw = \"read\"\nbs = \"4KiB\"\n{rate}\n"
+        ))
+        .remarks
+    }
+
+    #[test]
+    fn periods_that_divide_one_another_are_no_remark() {
+        assert_eq!(remarks("100us", ""), []);
+        assert_eq!(remarks("1ms", ""), []);
+        // 4096 bytes at 40.96 MB/s: every 100 us.
+        assert_eq!(remarks("1ms", "rate = \"40.96MB/s\""), []);
+    }
+
+    #[test]
+    fn others_are_named_with_the_time_after_which_they_repeat() {
+        let found = remarks("300us", "");
+        let sentence = "periods that do not divide one another: 300us (stream t), 500us (gates of \
+                        b); together they repeat every 1500us";
+        assert_eq!(found[0].sentence(), sentence);
+        let after = |us: u64| found[0].after(Instant::from_ns(us * 1_000));
+        assert_eq!(after(1_500), format!("{sentence}; the run of 1500.000us covers that"));
+        assert!(after(1_499).ends_with(
+            "; the run of 1499.000us does not cover that: it has not seen all of their phases"
+        ));
+        // 4096 bytes at 16.384 MB/s: every 250 us, which divides the cycle and not the interval.
+        let found = remarks("300us", "rate = \"16.384MB/s\"");
+        assert!(found[0].sentence().contains("250us (host host), 300us (stream t), 500us (gates"));
+        // Two primes and the cycle: more picoseconds than there are.
+        let found = remarks("999999937ps", "rate = \"3.999999MB/s\"");
+        assert!(found[0].sentence().ends_with("; together they do not repeat in 200 days"));
+    }
+}

@@ -1,0 +1,75 @@
+//! What contradicts itself in the configuration of a port.
+
+use tsn::credit::Slopes;
+use tsn::preemption::verification;
+use wire::Instant;
+
+use super::config::{Algorithm, Committed, Config};
+use crate::ensure;
+
+impl Config {
+    /// Checks for contradictions.
+    ///
+    /// # Errors
+    /// The first one, with its class.
+    pub fn check(&self) -> Result<(), String> {
+        self.ets().map_err(|error| error.to_string())?;
+        let mut reserved = 0;
+        for (number, class) in self.classes.iter().enumerate() {
+            let at = |what: String| format!("class {number}: {what}");
+            ensure(class.queue_frames > 0, at("its queue holds no frame".to_owned()))?;
+            match &class.algorithm {
+                Algorithm::CreditBased(shaper) => {
+                    reserved += shaper.idle_slope;
+                    self.check_slopes(number, shaper.idle_slope).map_err(at)?;
+                }
+                Algorithm::Ats(shaper) => {
+                    let streams = shaper.streams.iter().map(|(_, committed)| committed);
+                    let right = |of: &Committed| of.rate > 0 && of.burst > 0;
+                    let right = streams.chain([&shaper.committed]).all(right);
+                    ensure(right, at("committed rate and burst are above 0".to_owned()))?;
+                }
+                Algorithm::StrictPriority | Algorithm::Ets { .. } => {}
+            }
+        }
+        let rate = self.rate.bits_per_second();
+        let what = format!("idle slopes of {reserved} b/s together, its rate is {rate} b/s");
+        ensure(reserved <= rate, what)?;
+        self.check_pairs()?;
+        self.check_verification()
+    }
+
+    /// The slopes of a class, also in the time that its gates leave it.
+    fn check_slopes(&self, class: usize, idle_slope: u64) -> Result<(), String> {
+        let slopes = Slopes::new(idle_slope, self.rate.bits_per_second());
+        let slopes = slopes.map_err(|error| error.to_string())?;
+        let Some(gates) = &self.gates else { return Ok(()) };
+        let mut list = Some(Instant::ZERO);
+        while let Some(from) = list {
+            let (open, cycle) = gates.open_share_of(class, from);
+            slopes.scaled(open, cycle).map_err(|error| error.to_string())?;
+            list = gates.next_list(from);
+        }
+        Ok(())
+    }
+
+    fn check_pairs(&self) -> Result<(), String> {
+        let mut classes = Vec::new();
+        for pair in &self.cqf {
+            pair.check().map_err(|error| error.to_string())?;
+            classes.extend(pair.classes);
+        }
+        let count = classes.len();
+        classes.sort_unstable();
+        classes.dedup();
+        let what = "a class belongs to two pairs of cyclic queues";
+        ensure(classes.len() == count, what.to_owned())
+    }
+
+    fn check_verification(&self) -> Result<(), String> {
+        let Some(preemption) = self.preemption else { return Ok(()) };
+        let time = preemption.verify.time;
+        let right = verification::Config::TIMES.contains(&time) && preemption.verify.attempts > 0;
+        ensure(right, format!("a verify time of {time}: 1 to 128 ms, one attempt at least"))
+    }
+}

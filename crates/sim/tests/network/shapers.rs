@@ -1,0 +1,220 @@
+//! Shapers at a port: credit, eligibility times, weights, cyclic queues, together with gates.
+
+use super::*;
+use proptest::prelude::*;
+use sim::ethernet::port::{
+    Algorithm, Ats, Committed, Config, Counted, CreditBased, Input, Output, Preemption,
+};
+use tsn::Cqf;
+use tsn::gates::HoldAdvance;
+use tsn::preemption::{FragmentSize, verification};
+
+fn frame(id: u64, pcp: u8, length: usize, now: Instant) -> Frame {
+    let mut frame = Frame::new(id, Bytes::from(vec![0; length - 8]), pcp, now);
+    frame.tag = Some(Tag { pcp, vid: 0 });
+    frame
+}
+
+/// The times at which frames start, by id.
+fn starts(port: &mut Port, offers: &[(Instant, u8, usize)]) -> Vec<(u64, u64)> {
+    let offers = (0..).zip(offers).map(|(id, &(at, pcp, length))| (at, frame(id, pcp, length, at)));
+    let offer = |port: &mut Port, now, frame| {
+        if let Some(admission) = port.admit(0, now, &frame) {
+            port.handle(now, Input::Frame(frame, admission));
+        }
+    };
+    let sent = super::run(port, offers.collect(), offer, |port, now| match port.poll(now) {
+        Output::Line(event) => Ok(event),
+        Output::Timeout(wake) => Err(wake),
+    });
+    let start = |event| match event {
+        LineEvent::Transmit(sent) => Some((sent.frame.id, sent.start.as_ns())),
+        LineEvent::Suspend(_) | LineEvent::Resume(_) => None,
+    };
+    sent.into_iter().filter_map(start).collect()
+}
+
+fn with(class: usize, algorithm: Algorithm) -> Config {
+    let mut config = Config::new(Rate::M100);
+    config.classes[class].algorithm = algorithm;
+    config
+}
+
+fn credit(idle_slope: u64) -> Algorithm {
+    let counted = Counted::WithGap;
+    Algorithm::CreditBased(CreditBased { idle_slope, counted, rises_in_guard_band: true })
+}
+
+/// 100 Mb/s, an idle slope of 20 Mb/s. A frame of 1542 bytes of line (preamble and gap counted)
+/// starts at 0, two of class 5 with 1000 bytes of line come 1 ns later. The first of these starts
+/// behind it at 123.36 us with a credit of 20 * 123.359 = 2467.18 bit and ends 80 us later with
+/// 2467.18 - 80 * 80 = -3932.82. That takes 196.641 us to come back to zero: the second starts at
+/// 400.001 us. With the gate of class 5 closed from 220 to 320 us it starts 100 us later.
+#[test]
+fn credit_by_hand() {
+    let at = Instant::from_ns;
+    let offers = [(at(0), 0, 1522), (at(1), 5, 980), (at(1), 5, 980)];
+    let mut port = Port::new(with(5, credit(20_000_000)));
+    assert_eq!(starts(&mut port, &offers), [(0, 0), (1, 123_360), (2, 400_001)]);
+    assert_eq!(port.credit(5, at(480_001)), Some(-6400.0));
+    assert_eq!(port.credit_extremes(5), Some([-6_400_000_000_000_000, 2_467_180_000_000_000]));
+    assert_eq!(port.credit(5, at(640_001)), Some(-3200.0));
+    assert_eq!(port.credit(5, at(900_000)), Some(0.0), "an empty queue gathers no credit");
+
+    let us = Duration::from_us;
+    let gates = gates_of(&[(0xff, us(220)), (0xdf, us(100)), (0xff, us(99_680))]);
+    // The gate is open for 99.9 of 100 ms: operIdleSlope is as much lower.
+    let mut config = with(5, credit(19_980_000));
+    config.gates = Some(gates);
+    let mut port = Port::new(config);
+    assert_eq!(starts(&mut port, &offers), [(0, 0), (1, 123_360), (2, 500_001)]);
+}
+
+/// Credit falls while the frame's own bits pass, not for what the interruption adds.
+#[test]
+fn an_interruption_costs_no_credit() {
+    let spent = |express: bool| {
+        let preemption = Preemption {
+            express: 0x80,
+            fragment: FragmentSize::new(0).unwrap(),
+            advance: HoldAdvance::default(),
+            verify: verification::Config { enabled: false, ..Default::default() },
+        };
+        let mut port =
+            Port::new(Config { preemption: Some(preemption), ..with(5, credit(20_000_000)) });
+        let mut offers = vec![(Instant::ZERO, 5, 980)];
+        if express {
+            offers.push((Instant::from_ns(20_000), 7, 64));
+        }
+        starts(&mut port, &offers);
+        assert_eq!(port.credit(5, Instant::from_ns(1_000_000)), Some(0.0));
+        (port.counters().suspended, port.credit_extremes(5).unwrap()[0])
+    };
+    assert_eq!(spent(false), (0, -6_400_000_000_000_000));
+    // Interrupted at 20 us with -1600 bit. The rest begins 24 + 84 bytes later behind the
+    // continuation's preamble, and credit rises meanwhile: 108 * 0.08 us * 20 = 172.8 bit.
+    assert_eq!(spent(true), (1, -6_227_200_000_000_000));
+}
+
+fn ats(rate: u64, burst: u64, max_residence: Option<Duration>) -> Algorithm {
+    let (committed, counted) = (Committed { rate, burst }, Counted::FrameOnly);
+    Algorithm::Ats(Ats { committed, streams: Vec::new(), max_residence, counted })
+}
+
+/// 1 Mb/s, a bucket of two frames of 1000 bits: two go at once, the others each 1 ms later.
+#[test]
+fn frames_leave_at_their_eligibility_times() {
+    let four = [(Instant::ZERO, 6, 125); 4];
+    let mut port = Port::new(with(6, ats(1_000_000, 2_000, None)));
+    let starts_at = starts(&mut port, &four);
+    // 8 + 125 + 12 bytes of line.
+    assert_eq!(starts_at, [(0, 0), (1, 145 * 80), (2, 1_000_000), (3, 2_000_000)]);
+    // The fourth would stay for 2 ms.
+    let most = Some(Duration::from_us(1_500));
+    let mut port = Port::new(with(6, ats(1_000_000, 2_000, most)));
+    assert_eq!(starts(&mut port, &four).len(), 3);
+    let counters = port.counters();
+    assert_eq!((counters.late_eligible, counters.offered, counters.sent), (1, 4, 3));
+}
+
+/// Classes 1 and 2 share by weight what class 7 leaves; frames of very different sizes.
+#[test]
+fn weights_share_what_strict_priority_leaves() {
+    let mut config = with(1, Algorithm::Ets { weight: 25 });
+    config.classes[2].algorithm = Algorithm::Ets { weight: 75 };
+    let mut offers = vec![(Instant::ZERO, 1, 1522); 400];
+    offers.extend(vec![(Instant::ZERO, 2, 200); 2_000]);
+    offers.extend((0..50).map(|n| (Instant::from_ns(n * 400_000), 7, 1_000)));
+    let mut port = Port::new(config.with_depth(10_000, usize::MAX));
+    let until = 20_000_000;
+    let starts: Vec<_> =
+        starts(&mut port, &offers).into_iter().filter(|(_, at)| *at < until).collect();
+    let bytes = |from: u64, to: u64, each: u64| {
+        starts.iter().filter(|(id, _)| (from..to).contains(id)).count() as u64 * (each + 20)
+    };
+    let (low, high) = (bytes(0, 400, 1522), bytes(400, 2_400, 200));
+    let share = high as f64 / (low + high) as f64;
+    assert!((0.72..0.78).contains(&share), "{share}");
+    // Class 7 waits for one frame at most.
+    let late = |(id, at): &&(u64, u64)| *id >= 2_400 && at - (id - 2_400) * 400_000 > 1542 * 80;
+    assert_eq!(starts.iter().find(late), None);
+}
+
+/// With cyclic queues a frame that came in one cycle leaves in the next one.
+#[test]
+fn cyclic_queues_take_turns() {
+    let pair = Cqf { classes: [2, 3], cycle: Duration::from_us(100), base: Instant::ZERO };
+    let config = Config::new(Rate::M100).with_cqf(pair, Clock::default());
+    let mut port = Port::new(config);
+    let at = |us: u64| Instant::from_ns(us * 1_000);
+    let offers = [(at(10), 2, 125), (at(99), 3, 125), (at(100), 2, 125), (at(350), 2, 125)];
+    let next = 145 * 80;
+    assert_eq!(
+        starts(&mut port, &offers),
+        [(0, 100_000), (1, 100_000 + next), (2, 200_000), (3, 400_000)]
+    );
+}
+
+#[test]
+fn a_class_has_a_longest_frame() {
+    let mut config = Config::new(Rate::M100);
+    config.classes[4].max_sdu = Some(500);
+    let mut port = Port::new(config);
+    // 500 bytes of payload with header, tag and FCS; one more is dropped; other classes are free.
+    let offers = [(Instant::ZERO, 4, 522), (Instant::ZERO, 4, 523), (Instant::ZERO, 5, 1522)];
+    assert_eq!(starts(&mut port, &offers).len(), 2);
+    assert_eq!(port.counters().oversize, 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Any shapers, gates and preemption on one port: every frame is sent, dropped with a cause or
+    /// waits for a window that never comes; a class with credit never starts below zero and never
+    /// falls below its lowest credit; no frame leaves before it is eligible.
+    #[test]
+    fn any_of_them_together(
+        algorithms in prop::array::uniform8(0u8..4),
+        slope in 1_000_000u64..12_000_000,
+        gates in prop::option::of(prop::collection::vec((any::<u8>(), 130u64..500), 1..5)),
+        express in prop::option::of(any::<u8>()),
+        offers in prop::collection::vec((0u64..2_000_000, 0u8..8, 64usize..1522), 1..80),
+    ) {
+        let mut config = Config::new(Rate::M100);
+        for (class, algorithm) in config.classes.iter_mut().zip(algorithms) {
+            class.algorithm = match algorithm {
+                0 => credit(slope),
+                1 => ats(slope, 20_000, None),
+                _ => Algorithm::StrictPriority,
+            };
+        }
+        config.gates = gates.map(|entries| {
+            // Everything is open for a while, so that nothing waits for ever.
+            let entry = |&(states, us): &(u8, u64)| (states, Duration::from_us(us));
+            let mut entries: Vec<_> = entries.iter().map(entry).collect();
+            entries.push((0xff, Duration::from_us(2_000)));
+            gates_of(&entries)
+        });
+        config.preemption = express.map(|express| Preemption {
+            express,
+            fragment: FragmentSize::new(0).unwrap(),
+            advance: HoldAdvance::default(),
+            verify: verification::Config { enabled: false, ..Default::default() },
+        });
+        let mut port = Port::new(config);
+        let offers: Vec<_> =
+            offers.iter().map(|&(ns, pcp, length)| (Instant::from_ns(ns), pcp, length)).collect();
+        let starts = starts(&mut port, &offers);
+        prop_assert_eq!(starts.len(), offers.len());
+        prop_assert!(starts.iter().all(|&(id, at)| at >= offers[id as usize].0.as_ns()));
+        prop_assert_eq!(port.counters().dropped(), 0);
+        for class in 0..8 {
+            port.credit(class, Instant::from_ns(1_000_000_000));
+            if let Some([lowest, _]) = port.credit_extremes(class) {
+                // The longest frame at the steepest slope; credit is zero or more when it starts.
+                let longest = i128::from((1522 + 20) * 8 * 1_000_000_000_000u64);
+                prop_assert!(lowest >= -longest, "class {class}: {lowest}");
+            }
+        }
+    }
+}
