@@ -7,13 +7,16 @@
 
 mod credit;
 mod cut_through;
+mod cyclic;
 mod eligibility;
 mod icct;
 mod medium;
 mod observed;
+mod preemption;
 mod priority;
 mod published;
 mod scheduled;
+mod shares;
 mod showcase_shapers;
 mod star;
 #[cfg(test)]
@@ -42,8 +45,12 @@ wire::named! {
         Priority "priority",
         /// Gates.
         Gates "gates",
-        /// Credit-based and asynchronous shapers.
+        /// Credit-based and asynchronous shapers, weights.
         Shapers "shapers",
+        /// Frame preemption.
+        Preemption "preemption",
+        /// Cyclic queuing and forwarding.
+        Cyclic "cyclic",
     }
 }
 
@@ -61,6 +68,11 @@ const CASES: &[(Part, &str, Simulate)] = &[
     (Part::Shapers, "credit_and_gates", showcase_shapers::credit_and_gates),
     (Part::Shapers, "asynchronous_showcase", showcase_shapers::asynchronous),
     (Part::Shapers, "asynchronous_bounds", icct::simulate),
+    (Part::Shapers, "weights", shares::simulate),
+    (Part::Preemption, "preemption_showcase", preemption::showcase),
+    (Part::Preemption, "preemption_edges", preemption::edges),
+    (Part::Preemption, "preemption_and_gates", preemption::hold),
+    (Part::Cyclic, "cyclic", cyclic::simulate),
 ];
 
 /// An expected figure beside the simulated one.
