@@ -7,12 +7,17 @@
 
 mod credit;
 mod cut_through;
+mod cyclic;
 mod eligibility;
+mod icct;
 mod medium;
 mod observed;
+mod preemption;
 mod priority;
 mod published;
 mod scheduled;
+mod shares;
+mod showcase_shapers;
 mod star;
 #[cfg(test)]
 mod tests;
@@ -40,8 +45,12 @@ wire::named! {
         Priority "priority",
         /// Gates.
         Gates "gates",
-        /// Credit-based and asynchronous shapers.
+        /// Credit-based and asynchronous shapers, weights.
         Shapers "shapers",
+        /// Frame preemption.
+        Preemption "preemption",
+        /// Cyclic queuing and forwarding.
+        Cyclic "cyclic",
     }
 }
 
@@ -55,6 +64,15 @@ const CASES: &[(Part, &str, Simulate)] = &[
     (Part::Shapers, "medium_credit", medium::credit_based),
     (Part::Shapers, "medium_asynchronous", medium::asynchronous),
     (Part::Shapers, "ns3_spacing", credit::ns3),
+    (Part::Shapers, "credit_showcase", showcase_shapers::credit_based),
+    (Part::Shapers, "credit_and_gates", showcase_shapers::credit_and_gates),
+    (Part::Shapers, "asynchronous_showcase", showcase_shapers::asynchronous),
+    (Part::Shapers, "asynchronous_bounds", icct::simulate),
+    (Part::Shapers, "weights", shares::simulate),
+    (Part::Preemption, "preemption_showcase", preemption::showcase),
+    (Part::Preemption, "preemption_edges", preemption::edges),
+    (Part::Preemption, "preemption_and_gates", preemption::hold),
+    (Part::Cyclic, "cyclic", cyclic::simulate),
 ];
 
 /// An expected figure beside the simulated one.

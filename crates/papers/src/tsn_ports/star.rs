@@ -16,7 +16,7 @@ pub(super) struct Star {
     /// The receiver is station 0.
     pub senders: Vec<Place>,
     /// The direction from the bridge to the receiver.
-    bottleneck: usize,
+    pub bottleneck: usize,
 }
 
 impl Star {

@@ -17,13 +17,22 @@ pub enum Pattern {
     Periodic(Duration),
     /// Bursts as a Poisson process with this mean interval.
     Poisson(Duration),
+    /// Intervals from a normal distribution, drawn again if they are not above zero.
+    Normal {
+        /// Its mean.
+        mean: Duration,
+        /// Its standard deviation.
+        deviation: Duration,
+    },
 }
 
 impl Pattern {
-    /// The mean time from one burst to the next.
+    /// The mean time from one burst to the next; of [`Self::Normal`] before any is drawn again.
     pub fn interval(self) -> Duration {
-        let (Self::Periodic(interval) | Self::Poisson(interval)) = self;
-        interval
+        match self {
+            Self::Periodic(interval) | Self::Poisson(interval) => interval,
+            Self::Normal { mean, .. } => mean,
+        }
     }
 }
 
@@ -125,7 +134,7 @@ impl Source {
         let start = source.config.start;
         let first = match source.config.pattern {
             Pattern::Periodic(_) => start,
-            Pattern::Poisson(_) => start + source.interval(),
+            Pattern::Poisson(_) | Pattern::Normal { .. } => start + source.interval(),
         };
         source.next = source.within(first);
         source
@@ -158,6 +167,13 @@ impl Source {
         match self.config.pattern {
             Pattern::Periodic(interval) => interval,
             Pattern::Poisson(mean) => Duration::from_ps(self.random.exponential(mean.as_ps())),
+            Pattern::Normal { mean, deviation } => loop {
+                let step = self.random.normal(deviation.as_ps());
+                match mean.as_ps().checked_add_signed(step) {
+                    Some(ps) if ps > 0 => break Duration::from_ps(ps),
+                    _ => {}
+                }
+            },
         }
     }
 

@@ -15,8 +15,12 @@ pub enum Part {
     Priority,
     /// Gates
     Gates,
-    /// Credit-based and asynchronous shapers
+    /// Credit-based and asynchronous shapers, weights
     Shapers,
+    /// Frame preemption
+    Preemption,
+    /// Cyclic queuing and forwarding
+    Cyclic,
 }
 
 impl Part {
@@ -25,6 +29,8 @@ impl Part {
             Self::Priority => tsn_ports::Part::Priority,
             Self::Gates => tsn_ports::Part::Gates,
             Self::Shapers => tsn_ports::Part::Shapers,
+            Self::Preemption => tsn_ports::Part::Preemption,
+            Self::Cyclic => tsn_ports::Part::Cyclic,
         }
     }
 }

@@ -1,0 +1,38 @@
+//! Enhanced transmission selection: what classes get of a line that they fill.
+
+use super::star::Star;
+use super::{Figures, run};
+use report::Failure;
+use sim::ethernet::port::Algorithm;
+use sim::ethernet::traffic::Pattern;
+use sim::network::TrafficConfig;
+use wire::Duration;
+
+/// Class, its weight in per cent, bytes of its frames with tag and FCS, and how often they come:
+/// more than its share.
+const CLASSES: [(usize, u8, usize, u64); 3] =
+    [(0, 20, 1522, 300), (1, 30, 300, 50), (2, 50, 1000, 100)];
+
+pub(super) fn simulate() -> Result<Figures, Failure> {
+    let mut star = Star::new(CLASSES.len(), Duration::ZERO);
+    for (class, weight, ..) in CLASSES {
+        star.port().classes[class].algorithm = Algorithm::Ets { weight };
+    }
+    let senders = star.senders.clone();
+    let streams = CLASSES.iter().zip(senders).map(|((class, _, bytes, interval), sender)| {
+        let every = Pattern::Periodic(Duration::from_us(*interval));
+        star.tree.stream(sender, TrafficConfig::new(0, bytes - 4, *class as u8, every))
+    });
+    let streams: Vec<_> = streams.collect();
+    let observed = run("weights", &mut star.tree, Duration::from_ms(1000))?;
+    let line = |at: usize| observed.of(streams[at]).len() * (CLASSES[at].2 + 8 + 12);
+    let all: usize = (0..CLASSES.len()).map(line).sum();
+    let share = |at: usize| 100.0 * line(at) as f64 / all as f64;
+    let busy = 8.0 * all as f64 / 1e6;
+    Ok(vec![
+        ("weight_20", share(0)),
+        ("weight_30", share(1)),
+        ("weight_50", share(2)),
+        ("line", busy),
+    ])
+}
