@@ -47,8 +47,28 @@ pub struct QueueStats {
     pub frame_ps: u128,
     /// Frames that still waited at the end.
     pub left: u64,
-    /// Frames dropped: their queue was full, or no window of their gate is long enough.
+    /// Frames dropped: their queue was full, no window of their gate is long enough, or their class
+    /// does not take them.
     pub dropped: u64,
+    /// How often a frame was interrupted by express frames.
+    pub suspended: u64,
+    /// Frames that were still on the line when their gate closed, since they were interrupted.
+    pub overrun: u64,
+    /// By traffic class.
+    pub classes: [ClassStats; tsn::QUEUES],
+}
+
+/// Statistics of the queue of one class of a port over the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassStats {
+    /// The most frames that waited at once.
+    pub most_frames: usize,
+    /// The most bytes (header to FCS) that waited at once.
+    pub most_bytes: usize,
+    /// Frames dropped because the queue was full.
+    pub full: u64,
+    /// The lowest and the highest credit, 10^-12 bit; none without a credit-based shaper.
+    pub credit: Option<[i128; 2]>,
 }
 
 impl QueueStats {

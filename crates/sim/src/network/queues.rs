@@ -2,7 +2,7 @@
 
 use super::Network;
 use crate::ethernet::port::Port;
-use crate::measure::QueueStats;
+use crate::measure::{ClassStats, QueueStats};
 use wire::Instant;
 
 impl Network {
@@ -32,5 +32,12 @@ fn of(port: &Port, now: Instant) -> QueueStats {
         frame_ps: port.occupancy_at(now),
         left: port.queued_frames() as u64,
         dropped: counters.dropped(),
+        suspended: counters.suspended,
+        overrun: counters.overrun,
+        classes: std::array::from_fn(|class| {
+            let (most_frames, most_bytes) = port.most_queued(class);
+            let credit = port.credit_extremes(class);
+            ClassStats { most_frames, most_bytes, full: counters.full[class], credit }
+        }),
     }
 }

@@ -6,6 +6,7 @@ use sim::ethernet::port::{
     Algorithm, Ats, Committed, Config, Counted, CreditBased, Input, Output, Preemption,
 };
 use tsn::Cqf;
+use tsn::credit::{Higher, Slopes, hi_credit, lo_credit};
 use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
 
@@ -215,6 +216,39 @@ proptest! {
                 let longest = i128::from((1522 + 20) * 8 * 1_000_000_000_000u64);
                 prop_assert!(lowest >= -longest, "class {class}: {lowest}");
             }
+        }
+    }
+
+    /// Without gates and preemption, and with credit-based shapers only at the top, annex L bounds
+    /// the credit of every class (IEEE 802.1Q-2022, L-2 and L-3).
+    #[test]
+    fn credit_stays_within_annex_l(
+        slopes in (5_000_000u64..50_000_000, 5_000_000u64..25_000_000),
+        offers in prop::collection::vec((0u64..3_000_000, 4u8..8, 64usize..1522), 1..120),
+    ) {
+        let mut config = with(7, credit(slopes.0));
+        config.classes[6].algorithm = credit(slopes.1);
+        let mut port = Port::new(config);
+        let offers: Vec<_> =
+            offers.iter().map(|&(ns, pcp, length)| (Instant::from_ns(ns), pcp, length)).collect();
+        prop_assert_eq!(starts(&mut port, &offers).len(), offers.len());
+        let longest = |classes: &[u8]| {
+            let of = offers.iter().filter(|(_, pcp, _)| classes.contains(pcp));
+            of.map(|(_, _, length)| (length + 20) as u64 * 8).max().unwrap_or(0)
+        };
+        let [top, below] = [slopes.0, slopes.1].map(|idle| Slopes::new(idle, 100_000_000).unwrap());
+        let higher = [Higher { idle: top.idle, max_frame: longest(&[7]) }];
+        let high = [
+            (7, hi_credit(top, longest(&[4, 5, 6]), &[]), lo_credit(top, longest(&[7]))),
+            (6, hi_credit(below, longest(&[4, 5]), &higher), lo_credit(below, longest(&[6]))),
+        ];
+        for (class, high, low) in high {
+            port.credit(class, Instant::from_ns(1_000_000_000));
+            let [lowest, highest] = port.credit_extremes(class).unwrap();
+            let bits = |bits: i64| i128::from(bits) * 1_000_000_000_000;
+            prop_assert!(lowest >= bits(low), "class {class}: {lowest} below {low}");
+            let high = high.unwrap() as i64;
+            prop_assert!(highest <= bits(high), "class {class}: {highest} above {high}");
         }
     }
 }

@@ -4,11 +4,11 @@ use super::super::rounded;
 use super::phases::Phases;
 use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns, remarks};
 use plan::simulate::limits::{self, Assumptions};
-use plan::simulate::requirements;
+use plan::simulate::{places, requirements};
 use plan::{Planned, Recording};
 use serde::Serialize;
 use sim::ethernet::traffic::StreamId;
-use sim::measure::{STAGES, Stage};
+use sim::measure::{ClassStats, QueueStats, STAGES, Stage};
 use sim::world::Report;
 use std::collections::BTreeMap;
 
@@ -33,6 +33,9 @@ pub struct Document {
     pub fairness: Option<f64>,
     pub hosts: Vec<Host>,
     pub streams: Vec<Stream>,
+    /// Ports that frames passed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<Port>,
     /// Classes to which streams offer more than a port lets through.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overloads: Vec<Overload>,
@@ -118,6 +121,35 @@ pub struct Overload {
     pub offered_bits_per_s: u64,
     pub limit_bits_per_s: u64,
     pub streams: Vec<String>,
+}
+
+/// A port of a station or bridge.
+#[derive(Clone, Debug, Serialize)]
+pub struct Port {
+    pub name: String,
+    pub offered: u64,
+    pub dropped: u64,
+    pub interrupted: u64,
+    pub overrun: u64,
+    pub classes: Vec<Class>,
+}
+
+/// A class of a port that frames waited in.
+#[derive(Clone, Debug, Serialize)]
+pub struct Class {
+    pub class: usize,
+    pub most_frames: usize,
+    pub most_bytes: usize,
+    pub full: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credit_bits: Option<Credit>,
+}
+
+/// The extremes of a credit.
+#[derive(Clone, Debug, Serialize)]
+pub struct Credit {
+    pub lowest: f64,
+    pub highest: f64,
 }
 
 /// A host.
@@ -330,6 +362,7 @@ impl Document {
             fairness: fairness(report),
             hosts,
             streams: streams(planned, report),
+            ports: ports(planned, report),
             overloads: overloads(planned),
             remarks: remarks(planned, report),
             requirements: requirements.clone(),
@@ -378,6 +411,37 @@ fn streams(planned: &Planned, report: &Report) -> Vec<Stream> {
         })
     };
     planned.streams.iter().filter_map(of).collect()
+}
+
+fn ports(planned: &Planned, report: &Report) -> Vec<Port> {
+    let network = &planned.config.network;
+    let used = report.queues.iter().enumerate().filter(|(_, queue)| queue.offered > 0);
+    let port = |(wire, queue): (usize, &QueueStats)| {
+        let classes = queue.classes.iter().enumerate().filter(|(_, class)| class.most_frames > 0);
+        let (from, _) = places::wire(network, wire)?;
+        Some(Port {
+            name: planned.port_name(from),
+            offered: queue.offered,
+            dropped: queue.dropped,
+            interrupted: queue.suspended,
+            overrun: queue.overrun,
+            classes: classes.map(class).collect(),
+        })
+    };
+    used.filter_map(port).collect()
+}
+
+fn class((class, stats): (usize, &ClassStats)) -> Class {
+    let bits = |picobits: i128| picobits as f64 / 1e12;
+    let credit =
+        |[lowest, highest]: [i128; 2]| Credit { lowest: bits(lowest), highest: bits(highest) };
+    Class {
+        class,
+        most_frames: stats.most_frames,
+        most_bytes: stats.most_bytes,
+        full: stats.full,
+        credit_bits: stats.credit.map(credit),
+    }
 }
 
 fn overloads(planned: &Planned) -> Vec<Overload> {

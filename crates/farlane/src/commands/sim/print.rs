@@ -1,6 +1,8 @@
 //! Results for people.
 
-use super::document::{Document, Latency, Link, Part, Recorded, Stream, Tunnel};
+use super::document::{
+    Class, Credit, Document, Latency, Link, Part, Port, Recorded, Stream, Tunnel,
+};
 use plan::simulate::requirements;
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -60,6 +62,7 @@ pub fn text(document: &Document) -> String {
     }
     out += "\n";
     out += &streams(document);
+    out += &ports(document);
     out += &segments(document);
     out += &links(document);
     if !document.limits.is_empty() {
@@ -103,6 +106,34 @@ fn streams(document: &Document) -> String {
         return String::new();
     }
     format!("\n{}", Table::of(&COLUMNS, &document.streams).text())
+}
+
+/// The queues of ports that shape, interrupt or drop frames.
+fn ports(document: &Document) -> String {
+    type Row<'a> = (&'a Port, &'a Class);
+    let columns: [Column<Row<'_>>; 7] = [
+        ("port", Left, |(port, _)| port.name.clone()),
+        ("class", Right, |(_, class)| class.class.to_string()),
+        ("most queued", Right, |(_, class)| class.most_frames.to_string()),
+        ("bytes", Right, |(_, class)| class.most_bytes.to_string()),
+        ("full", Right, |(_, class)| class.full.to_string()),
+        ("credit, bits", Right, |(_, class)| {
+            let extremes = |of: &Credit| format!("{:.0} to {:.0}", of.lowest, of.highest);
+            class.credit_bits.as_ref().map_or("-".to_owned(), extremes)
+        }),
+        ("interrupted", Right, |(port, _)| port.interrupted.to_string()),
+    ];
+    let tells = |port: &&Port| {
+        let shaped = port.classes.iter().any(|class| class.credit_bits.is_some());
+        port.dropped > 0 || port.interrupted > 0 || shaped
+    };
+    let ports = document.ports.iter().filter(tells);
+    let rows: Vec<Row<'_>> =
+        ports.flat_map(|port| port.classes.iter().map(move |class| (port, class))).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", Table::of(&columns, &rows).text())
 }
 
 /// What was replayed, and what was not.

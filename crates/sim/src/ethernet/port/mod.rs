@@ -144,6 +144,11 @@ impl Port {
         self.queues.bytes_of(queue)
     }
 
+    /// The most frames, and the most bytes, that were queued at once in `queue`.
+    pub fn most_queued(&self, queue: usize) -> (usize, usize) {
+        self.queues.most_of(queue)
+    }
+
     /// How long the frame that started last had waited here, gates included.
     pub fn last_wait(&self) -> Duration {
         self.waited

@@ -24,6 +24,8 @@ pub(super) struct Queued {
 struct Queue {
     frames: VecDeque<Queued>,
     bytes: usize,
+    /// The most frames and bytes at once.
+    most: (usize, usize),
 }
 
 /// The queueing time of all frames in sum.
@@ -71,6 +73,11 @@ impl Queues {
         self.queues[class].bytes
     }
 
+    /// The most frames and bytes that a class had at once.
+    pub fn most_of(&self, class: usize) -> (usize, usize) {
+        self.queues[class].most
+    }
+
     /// Frames integrated over time until `now`, in frame picoseconds.
     pub fn occupancy(&self, now: Instant) -> u128 {
         let mut occupancy = self.occupancy;
@@ -100,6 +107,7 @@ impl Queues {
             }
             _ => queue.frames.push_back(queued),
         }
+        queue.most = (queue.most.0.max(queue.frames.len()), queue.most.1.max(queue.bytes));
         self.occupancy.change(now, 1);
         self.waiting |= 1 << class;
     }
