@@ -121,7 +121,7 @@ fn streams<'a>(planned: &'a Planned, network: &NetworkConfig) -> Vec<(&'a String
         let station = &network.stations[usize::from(id.station)];
         match station.traffic[usize::from(id.number)].pattern {
             Pattern::Periodic(interval) => Some((name, interval)),
-            Pattern::Poisson(_) => None,
+            Pattern::Poisson(_) | Pattern::Normal { .. } => None,
         }
     };
     planned.streams.iter().filter_map(of).collect()
