@@ -9,11 +9,22 @@ use wire::tlp::{Class, Mark, Tlp};
 /// PCIe Base 4.0, table 2-40: nothing passes an earlier posted request, but for completions with
 /// relaxed ordering; posted requests pass blocked non-posted ones and completions; completions pass
 /// blocked non-posted requests and the other way round.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct OrderedQueue {
     classes: [VecDeque<(u64, Tlp)>; 3],
+    /// Sequence number of the first packet of each class, or [`NONE`].
+    heads: [u64; 3],
     payload: [usize; 3],
     next: u64,
+}
+
+/// No packet: behind every sequence number.
+const NONE: u64 = u64::MAX;
+
+impl Default for OrderedQueue {
+    fn default() -> Self {
+        Self { classes: Default::default(), heads: [NONE; 3], payload: [0; 3], next: 0 }
+    }
 }
 
 impl OrderedQueue {
@@ -26,6 +37,7 @@ impl OrderedQueue {
     pub(crate) fn push_with_order(&mut self, order: u64, tlp: Tlp) {
         let class = tlp.class().index();
         self.payload[class] += tlp.data.len();
+        self.heads[class] = self.heads[class].min(order);
         self.classes[class].push_back((order, tlp));
         self.next = order + 1;
     }
@@ -44,7 +56,9 @@ impl OrderedQueue {
 
     /// Takes the first packet of a class, regardless of ordering.
     pub fn take(&mut self, class: Class) -> Option<Tlp> {
-        let (_, tlp) = self.classes[class.index()].pop_front()?;
+        let packets = &mut self.classes[class.index()];
+        let (_, tlp) = packets.pop_front()?;
+        self.heads[class.index()] = packets.front().map_or(NONE, |(order, _)| *order);
         self.payload[class.index()] -= tlp.data.len();
         Some(tlp)
     }
@@ -59,25 +73,25 @@ impl OrderedQueue {
 
     /// The number and class of the packet that [`pop`](Self::pop) would take.
     pub fn first(&self, ready: Ready) -> Option<(u64, Class)> {
-        let head = |class: Class| self.classes[class.index()].front();
-        let order = |class: Class| head(class).map_or(u64::MAX, |(order, _)| *order);
-        let posted = order(Class::Posted);
+        let head = |class: Class| self.heads[class.index()];
+        let posted = head(Class::Posted);
         let mut first = (posted, Class::Posted);
         if !ready.has(Class::Posted) {
-            first.0 = u64::MAX;
+            first.0 = NONE;
         }
-        let other = order(Class::NonPosted);
+        let other = head(Class::NonPosted);
         if other < posted.min(first.0) && ready.has(Class::NonPosted) {
             first = (other, Class::NonPosted);
         }
-        if let Some((order, tlp)) = head(Class::Completion)
+        let completion = head(Class::Completion);
+        let relaxed = || self.front(Class::Completion).is_some_and(|tlp| tlp.attributes.relaxed);
+        if completion < first.0
             && ready.has(Class::Completion)
-            && *order < first.0
-            && (*order < posted || tlp.attributes.relaxed)
+            && (completion < posted || relaxed())
         {
-            first = (*order, Class::Completion);
+            first = (completion, Class::Completion);
         }
-        (first.0 != u64::MAX).then_some(first)
+        (first.0 != NONE).then_some(first)
     }
 
     /// The first packet of a class, regardless of ordering.
@@ -97,7 +111,7 @@ impl OrderedQueue {
 
     /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
-        self.classes.iter().all(VecDeque::is_empty)
+        self.heads == [NONE; 3]
     }
 
     /// Appends packets.

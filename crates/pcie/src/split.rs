@@ -27,35 +27,30 @@ pub fn pieces(address: u64, length: usize, max: usize) -> impl Iterator<Item = (
 }
 
 /// The runs of enabled bytes of a write, as (offset from the first double word, bytes).
-pub fn enabled_runs(request: &MemoryRequest, data: &Bytes) -> Vec<(usize, Bytes)> {
+pub fn enabled_runs(request: &MemoryRequest, data: &Bytes) -> impl Iterator<Item = (usize, Bytes)> {
+    let (first_be, last_be) = (request.first_be, request.last_be);
     let length = request.length().min(data.len());
     let last = length.saturating_sub(4);
-    let enabled = |i: usize| {
+    let enabled = move |i: usize| {
         if i < 4 {
-            request.first_be >> i & 1 != 0
+            first_be >> i & 1 != 0
         } else if i >= last {
-            request.last_be >> (i - last) & 1 != 0
+            last_be >> (i - last) & 1 != 0
         } else {
             true
         }
     };
-    let solid = |be: u8| be == 0xf;
-    if solid(request.first_be) && (request.length_dw == 1 || solid(request.last_be)) {
-        return vec![(0, data.slice(..length))];
-    }
-    let mut runs = Vec::new();
-    let mut start = None;
-    for i in 0..=length {
-        match (start, i < length && enabled(i)) {
-            (None, true) => start = Some(i),
-            (Some(from), false) => {
-                runs.push((from, data.slice(from..i)));
-                start = None;
-            }
-            _ => {}
-        }
-    }
-    runs
+    let solid = first_be == 0xf && (request.length_dw == 1 || last_be == 0xf);
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let start = (next..length).find(|i| enabled(*i))?;
+        let end = match solid {
+            true => length,
+            false => (start..length).find(|i| !enabled(*i)).unwrap_or(length),
+        };
+        next = end;
+        Some((start, data.slice(start..end)))
+    })
 }
 
 #[cfg(test)]

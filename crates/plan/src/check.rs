@@ -28,11 +28,13 @@ pub fn gates(config: &Config, layout: &Layout) -> Result<(), PlanError> {
             let Some(gates) = egress.gates else { continue };
             let frame: Duration = egress.rate.duration(PREAMBLE + flow.length + tag);
             if gates.longest_wait(egress.queue, frame).is_none() {
-                let at = match egress.place {
-                    CableEnd::Station(at) => at,
-                    CableEnd::Bridge(at, _) => config.network.stations.len() + at,
+                let (origin, at) = match egress.place {
+                    CableEnd::Station(at) => (&layout.places[at], at),
+                    CableEnd::Bridge(at, port) => {
+                        (&layout.port_places[at][port], config.network.stations.len() + at)
+                    }
                 };
-                let (origin, place) = (&layout.places[at], &layout.names[at]);
+                let place = &layout.names[at];
                 let what = format!(
                     "the schedule at '{place}' never opens the gate of priority {} for {frame}, \
                      which a frame of {} takes there",

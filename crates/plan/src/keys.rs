@@ -166,8 +166,8 @@ const PCIE: Table = &[&[
 const LINK: Table = &[
     WIRE,
     INTERFACE,
-    GATES,
-    CLASSES,
+    PORT,
+    CLOCK,
     &[
         key("priority", PRIORITY),
         with(RAW, "mtu", SIZE),
@@ -189,7 +189,7 @@ const WIRE: &[Key] = &[
     key("rate_steps", List(&Form(RateStep::check))),
 ];
 
-const STATION: Table = &[INTERFACE, GATES, CLASSES];
+const STATION: Table = &[INTERFACE, PORT, CLOCK];
 
 const INTERFACE: &[Key] = &[
     key("tx_delay", Time(SHORT)),
@@ -198,16 +198,32 @@ const INTERFACE: &[Key] = &[
     with(TCP, "ack_delay", Time(SHORT)),
     key("vlan", NumberOrNone(0, 4094)),
 ];
-const GATES: &[Key] = &[
+/// Of every port: interfaces have one, bridges have values for all of theirs and for each one.
+const PORT: &[Key] = &[
     key("schedule", Text),
-    key("clock_offset", Form(Offset::check)),
-    key("clock_drift", Form(Drift::check)),
+    key("gate_grain", Time(INTERVAL)),
+    key("gate_entries", Number(1, tsn::GateControlList::MAX_ENTRIES as u64)),
+    key("shapers", List(&Form(ClassShaper::check))),
+    key("express", List(&PRIORITY)),
+    key("add_frag_size", Number(0, 3)),
+    key("verify", Word(&["on", "off"])),
+    key("verify_time", Time(VERIFY)),
+    key("hold_advance", Time(SHORT)),
+    key("release_advance", Time(SHORT)),
 ];
+/// Of the ports of bridges: at interfaces the ring bounds the queues.
+const QUEUES: &[Key] = &[
+    key("queue_frames", Number(1, 65_536)),
+    // The longest frame of TCP with its tag, at least.
+    key("queue_bytes", Bytes(1522, 1 << 30)),
+];
+const CLOCK: &[Key] =
+    &[key("clock_offset", Form(Offset::check)), key("clock_drift", Form(Drift::check))];
 
 const NODE: Table = &[
     INTERFACE,
-    GATES,
-    CLASSES,
+    PORT,
+    CLOCK,
     &[key("count", COPIES), key("outages", List(&Form(<(Instant, Option<Instant>)>::check)))],
 ];
 
@@ -218,21 +234,14 @@ const BRIDGE: Table = &[
         key("mode", Word(&["store-and-forward", "cut-through"])),
         key("delay", Time(SHORT)),
         key("jitter", Time(SHORT)),
+        key("ports", Named(BRIDGE_PORT)),
     ],
-    GATES,
-    CLASSES,
+    PORT,
+    QUEUES,
+    CLOCK,
 ];
 
-/// What a port does with its classes.
-const CLASSES: &[Key] = &[
-    key("shapers", List(&Form(ClassShaper::check))),
-    key("express", List(&PRIORITY)),
-    key("add_frag_size", Number(0, 3)),
-    key("verify", Word(&["on", "off"])),
-    key("verify_time", Time(VERIFY)),
-    key("hold_advance", Time(SHORT)),
-    key("release_advance", Time(SHORT)),
-];
+const BRIDGE_PORT: Table = &[PORT, QUEUES];
 
 const SCHEDULE: Table = &[&[
     key("base", Time(LONG)),

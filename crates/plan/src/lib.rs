@@ -12,6 +12,7 @@ mod network;
 mod overload;
 mod owners;
 mod phases;
+mod port;
 #[cfg(test)]
 mod ranges;
 mod recording;
@@ -42,6 +43,7 @@ use sim::Config;
 use sim::ethernet::traffic::StreamId;
 use sim::kernel::Limits;
 use sim::measure::Summary;
+use sim::network::CableEnd;
 use std::path::Path;
 use std::sync::Arc;
 use value::Value;
@@ -205,10 +207,9 @@ impl Planned {
         named.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The port that is overloaded, by the names of the plan.
-    pub fn overload_port(&self, overload: &Overload) -> String {
-        let port = simulate::places::way(&self.config.network, overload.place);
-        self.link_name(&port)
+    /// A port by the names of the plan.
+    pub fn port_name(&self, place: CableEnd) -> String {
+        self.link_name(&simulate::places::way(&self.config.network, place))
     }
 
     /// What is overloaded: a sentence for each class of a port.
@@ -217,10 +218,10 @@ impl Planned {
         let sentence = |overload: &Overload| {
             let others = if overload.classes.len() > 1 { " and the classes above" } else { "" };
             format!(
-                "class {} is overloaded from {}: {}{others} offer {}, gates and line let {} \
-                 through",
+                "class {} is overloaded from {}: {}{others} offer {}, gates, shaper and line let \
+                 {} through",
                 overload.classes[0],
-                self.overload_port(overload),
+                self.port_name(overload.place),
                 self.stream_names(&overload.streams).join(", "),
                 rate(overload.offered),
                 rate(overload.limit),

@@ -2,15 +2,17 @@
 
 use super::error_text::unknown;
 use super::owners::{Owners, copies};
-use super::schedule::Schedules;
+use super::port::{self, Parts};
 use super::section::{Defaults, Section, set_fields};
+use super::shapers;
 use super::value::{Kind, Origin, PlanError};
 use super::workload::any;
 use sim::Config;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::nic::Tagging;
+use sim::ethernet::port::RateStep;
 use sim::ethernet::traffic::{Pattern, StreamId};
-use sim::ethernet::{Rate, bridge, port};
+use sim::ethernet::{Rate, bridge};
 use sim::network::{
     BridgeConfig, CableConfig, CableEnd, MAX_STREAMS, NetworkConfig, StationConfig, TrafficConfig,
 };
@@ -26,6 +28,8 @@ pub struct Layout {
     pub names: Vec<String>,
     /// By name: where it got its schedule.
     pub places: Vec<Origin>,
+    /// The same by bridge and port.
+    pub port_places: Vec<Vec<Origin>>,
     /// By station: the node of the plan that it is, or a copy of; none of hosts.
     nodes: Vec<Option<String>>,
     /// When nodes are without power.
@@ -69,10 +73,10 @@ impl Layout {
             }
             // It may stay where only the transport changes, but not be wrong.
             named_cable(&defaults.link, [0; 2])?;
-            station(&defaults.link, false, Rate::G1, &Schedules::default())?;
+            station(&defaults.link, false, Rate::G1, &Parts::default())?;
             return Ok(layout);
         }
-        let schedules = Schedules::read(root)?;
+        let parts = Parts::read(root)?;
         let sections = layout.name_stations(root, defaults, owners)?;
         let bridges = root.named("bridges");
         for (name, section) in &bridges {
@@ -94,7 +98,7 @@ impl Layout {
                 return Err(more.origin.fail(what));
             }
             section.check_used(&owners.transports(), |_| true)?;
-            let station = station(section, *tsn, cable.rate, &schedules)?;
+            let station = station(section, *tsn, cable.rate, &parts)?;
             let spans = section.list::<(Instant, Option<Instant>)>("outages").into_iter();
             let outage = |((from, until), _)| Outage { station: number, from, until };
             layout.outages.extend(spans.map(outage));
@@ -105,7 +109,7 @@ impl Layout {
             layout.places.push(section.place("schedule"));
             layout.config.bridges.push(bridge(section));
         }
-        layout.connect(named_cable, &bridges, &schedules)?;
+        layout.connect(named_cable, &bridges, &parts)?;
         layout.traffic(root)?;
         Ok(layout)
     }
@@ -182,26 +186,33 @@ impl Layout {
         &mut self,
         named_cable: Vec<NamedCable>,
         bridges: &[(String, Section)],
-        schedules: &Schedules,
+        parts: &Parts,
     ) -> Result<(), PlanError> {
         let mut group: Vec<usize> = (0..self.names.len()).collect();
         let NetworkConfig { stations, bridges: made, cables } = &mut self.config;
+        let mut neighbours: Vec<Vec<&str>> = vec![Vec::new(); bridges.len()];
+        self.port_places = vec![Vec::new(); bridges.len()];
         for cable in named_cable {
             let [a, b] = cable.ends.map(|end| group[end]);
             if a == b {
                 return Err(cable.origin.fail("this cable closes a loop: a network has none"));
             }
             group.iter_mut().filter(|of| **of == b).for_each(|of| *of = a);
-            let mut place = |end: usize| {
+            let mut place = |end: usize, other: usize| {
                 let Some(at) = end.checked_sub(stations.len()) else {
                     return Ok(CableEnd::Station(end));
                 };
-                let gates = schedules.gates(&bridges[at].1)?;
-                made[at].ports.push(port::Config { gates, ..port::Config::new(cable.rate) });
+                let section = port::table(&bridges[at].1, &self.names[other]);
+                made[at].ports.push(port::config(&section, cable.rate, parts)?);
+                neighbours[at].push(&self.names[other]);
+                self.port_places[at].push(section.place("schedule"));
                 Ok(CableEnd::Bridge(at, made[at].ports.len() - 1))
             };
             let [a, b] = cable.ends;
-            cables.push(CableConfig { a: place(a)?, b: place(b)?, ..cable.config });
+            cables.push(CableConfig { a: place(a, b)?, b: place(b, a)?, ..cable.config });
+        }
+        for ((_, bridge), neighbours) in bridges.iter().zip(&neighbours) {
+            port::check(bridge, neighbours)?;
         }
         if let Some(apart) = group.iter().position(|of| *of != group[0]) {
             let what = format!("no way leads from '{}' to '{}'", self.names[0], self.names[apart]);
@@ -245,6 +256,7 @@ impl Layout {
                 ..TrafficConfig::new(to, length, priority, pattern)
             });
             let id = StreamId { station, number };
+            shapers::commit_everywhere(&section, id, &mut self.config)?;
             self.streams.push(Stream { name, id, deadline, loss: section.get("loss") });
         }
         Ok(())
@@ -297,7 +309,7 @@ fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, PlanEr
     let mut faults = Faults { cuts, ..Faults::default() };
     // Seeds are set with all others.
     set_fields!(faults, section, loss corruption delay delay_up_to);
-    let steps = section.list::<port::RateStep>("rate_steps");
+    let steps = section.list::<RateStep>("rate_steps");
     if let Some(pair) = steps.windows(2).find(|pair| pair[0].0.at >= pair[1].0.at) {
         return Err(pair[1].1.fail("rate_steps: each later than the one before"));
     }
@@ -315,7 +327,7 @@ fn station(
     section: &Section,
     tsn: bool,
     rate: Rate,
-    schedules: &Schedules,
+    parts: &Parts,
 ) -> Result<StationConfig, PlanError> {
     let preset = if tsn { Config::nvme_tsn_tsn } else { Config::nvme_tsn_tcp };
     let mut station = preset(any(), rate).network.stations.swap_remove(0);
@@ -325,7 +337,7 @@ fn station(
         Some(Kind::Text(_)) => station.tagging = None,
         Some(_) => station.tagging = section.get("vlan").map(Tagging::vlan),
     }
-    station.port.gates = schedules.gates(section)?;
+    station.port = port::config(section, rate, parts)?;
     station.ack_delay = section.get("ack_delay").filter(|delay| *delay > Duration::ZERO);
     Ok(station)
 }

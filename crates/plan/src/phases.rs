@@ -6,7 +6,7 @@ use super::schedule::Schedules;
 use super::section::{Defaults, Section};
 use super::units::Offset;
 use super::value::PlanError;
-use super::{Plan, Planned, workload};
+use super::{Plan, Planned, port, workload};
 use sim::ethernet::traffic::Pattern;
 use sim::workload::Workload;
 use stats::random::Random;
@@ -33,7 +33,11 @@ pub struct Trial {
 }
 
 impl Plan {
-    /// `count` trials: the plan as it is written, and others that shift every start and clock.
+    /// Keys that trials can shift: of hosts, periodic streams and clocks.
+    pub const SHIFTED: [&str; 3] = ["startdelay", "start", "clock_offset"];
+
+    /// `count` trials: the plan as it is written, and others that shift the starts and clocks whose
+    /// `keys` (of [`SHIFTED`](Self::SHIFTED)) are named.
     /// Each of the others takes another of `count` - 1 equal parts of every range, in an order of
     /// its own for each range (M. McKay, R. Beckman and W. Conover, "A Comparison of Three
     /// Methods for Selecting Values of Input Variables", Technometrics 21(2), 1979: Latin
@@ -41,9 +45,14 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::build`], and if nothing in the plan repeats.
-    pub fn phases(&self, count: u64, seed: u64) -> Result<(Vec<Shift>, Vec<Trial>), PlanError> {
+    pub fn phases(
+        &self,
+        count: u64,
+        seed: u64,
+        keys: &[String],
+    ) -> Result<(Vec<Shift>, Vec<Trial>), PlanError> {
         let planned = self.build()?;
-        let shifts = self.shifts(&planned)?;
+        let shifts = self.shifts(&planned, keys)?;
         let others = count.saturating_sub(1);
         let drawn: Vec<Vec<Duration>> =
             shifts.iter().map(|shift| shift.draws(others, seed)).collect();
@@ -61,8 +70,8 @@ impl Plan {
         Ok((shifts, trials))
     }
 
-    /// Everything that begins by chance.
-    fn shifts(&self, planned: &Planned) -> Result<Vec<Shift>, PlanError> {
+    /// Everything that begins by chance, with one of these keys.
+    fn shifts(&self, planned: &Planned, keys: &[String]) -> Result<Vec<Shift>, PlanError> {
         let root = &Section::root(&self.value);
         let defaults = Defaults::read(root);
         let mut shifts = clocks(root, &defaults)?;
@@ -74,6 +83,12 @@ impl Plan {
         if shifts.is_empty() {
             let what = "nothing in this plan repeats: without gates, periodic streams, and hosts \
                         with rate, thinktime or gap there are no phases to try";
+            return Err(root.origin.fail(what));
+        }
+        let last = |shift: &Shift| shift.key.rsplit('.').next().map(str::to_owned);
+        shifts.retain(|shift| last(shift).is_some_and(|key| keys.contains(&key)));
+        if shifts.is_empty() {
+            let what = format!("this plan has no phases of {} to try", keys.join(", "));
             return Err(root.origin.fail(what));
         }
         Ok(shifts)
@@ -116,29 +131,33 @@ impl Shift {
 fn clocks(root: &Section, defaults: &Defaults) -> Result<Vec<Shift>, PlanError> {
     let schedules = Schedules::read(root)?;
     let mut shifts: Vec<Shift> = Vec::new();
-    let mut add = |key: String, section: &Section| -> Result<(), PlanError> {
-        let cycle = schedules.gates(section)?.map(|gates| gates.list().cycle_time());
+    let mut add = |key: String, section: &Section, ports: &[(String, Section)]| {
+        let mut cycle = None;
+        for section in std::iter::once(section).chain(ports.iter().map(|(_, port)| port)) {
+            let gates = schedules.gates(section)?;
+            cycle = cycle.max(gates.map(|gates| gates.list().cycle_time()));
+        }
         let Offset(written_ps) = section.get("clock_offset").unwrap_or(Offset(0));
         let known = shifts.iter().any(|shift| shift.key == key);
         if let (Some(within), false) = (cycle, known) {
             shifts.push(Shift { key, written_ps, within });
         }
-        Ok(())
+        Ok::<(), PlanError>(())
     };
     for (path, host) in host_sections(root, defaults) {
         if host.text("transport").or(root.text("transport")) == Some("direct") {
             continue;
         }
         let key = path.map_or("link.clock_offset".into(), |p| format!("{p}.link.clock_offset"));
-        add(key, &host.table("link").with_defaults(&defaults.link))?;
+        add(key, &host.table("link").with_defaults(&defaults.link), &[])?;
     }
     let named = !root.named("nodes").is_empty();
     for (name, section) in root.named_or("nodes", "device", &defaults.link) {
         let path = if named { format!("nodes.{name}") } else { "link".to_owned() };
-        add(format!("{path}.clock_offset"), &section)?;
+        add(format!("{path}.clock_offset"), &section, &[])?;
     }
     for (name, section) in root.named("bridges") {
-        add(format!("bridges.{name}.clock_offset"), &section)?;
+        add(format!("bridges.{name}.clock_offset"), &section, &port::tables(&section))?;
     }
     Ok(shifts)
 }
@@ -221,8 +240,12 @@ mod tests {
         interval = \"100us\"\nstart = \"1ms\"\n[traffic.q]\nfrom = \"h\"\nto = \"n\"\n\
         interval = \"100us\"\npattern = \"poisson\"\n[workload]\nrw = \"read\"\n";
 
+    fn all() -> Vec<String> {
+        Plan::SHIFTED.map(str::to_owned).into()
+    }
+
     fn shifts(text: &str) -> Vec<(String, i64, u64)> {
-        let (shifts, _) = Plan::parse("p.toml", text).unwrap().phases(2, 1).unwrap();
+        let (shifts, _) = Plan::parse("p.toml", text).unwrap().phases(2, 1, &all()).unwrap();
         let of = |shift: Shift| (shift.key, shift.written_ps / 1_000, shift.within.as_ns());
         shifts.into_iter().map(of).collect()
     }
@@ -257,14 +280,14 @@ mod tests {
         let rows = [("traffic.t.start", 1_000, 499_000), ("workload.startdelay", 0, 499_000)];
         assert_eq!(shifts(stream), expected(&rows), "it stops after it has started");
         let nothing = Plan::parse("p.toml", "[workload]\nrw = \"read\"\n").unwrap();
-        let error = nothing.phases(2, 1).unwrap_err().to_string();
+        let error = nothing.phases(2, 1, &all()).unwrap_err().to_string();
         assert!(error.starts_with("p.toml:1:1: nothing in this plan repeats"), "{error}");
     }
 
     #[test]
     fn a_trial_is_the_plan_with_the_words_that_it_names() {
         let plan = Plan::parse("p.toml", PLAN).unwrap();
-        let (shifts, trials) = plan.phases(5, 9).unwrap();
+        let (shifts, trials) = plan.phases(5, 9, &all()).unwrap();
         assert_eq!(trials.len(), 5);
         assert_eq!(trials[0].set, []);
         for trial in &trials[1..] {
@@ -273,8 +296,24 @@ mod tests {
             let again = trial.set.iter().try_fold(plan.clone(), set).unwrap().build().unwrap();
             assert_eq!(format!("{again:?}"), format!("{:?}", trial.planned));
         }
-        let sets = |seed| plan.phases(5, seed).unwrap().1.into_iter().map(|trial| trial.set);
+        let sets =
+            |seed| plan.phases(5, seed, &all()).unwrap().1.into_iter().map(|trial| trial.set);
         assert!(sets(9).eq(sets(9)) && !sets(9).eq(sets(10)), "drawn from the seed alone");
+    }
+
+    /// The clocks of a synchronised network stay; the others are drawn as with them.
+    #[test]
+    fn trials_shift_what_is_named() {
+        let plan = Plan::parse("p.toml", PLAN).unwrap();
+        let (shifts, some) = plan.phases(3, 1, &all()[..2]).unwrap();
+        let keys: Vec<_> = shifts.into_iter().map(|shift| shift.key).collect();
+        assert_eq!(keys, ["traffic.p.start", "hosts.h.workload.startdelay"]);
+        let (_, every) = plan.phases(3, 1, &all()).unwrap();
+        assert!(some[2].set.iter().all(|pair| every[2].set.contains(pair)));
+        let reads = "[hosts.h]\n[workload]\nconfigreads = 1\n";
+        let reads = Plan::parse("p.toml", reads).unwrap();
+        let error = reads.phases(2, 1, &all()[1..]).unwrap_err().to_string();
+        assert_eq!(error, "p.toml:1:1: this plan has no phases of start, clock_offset to try");
     }
 
     proptest! {

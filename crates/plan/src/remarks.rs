@@ -1,25 +1,55 @@
-//! Periods on a network that do not divide one another: their phases change from one cycle to the
-//! next, and only a run as long as all of them together has seen every one.
+//! Remarks on a plan before it runs. Here: periods on a network that do not divide one another.
+//! Their phases change from one cycle to the next, and only a run as long as all of them together
+//! has seen every one.
+
+mod ports;
 
 use super::Planned;
 use sim::ethernet::traffic::Pattern;
-use sim::network::NetworkConfig;
+use sim::network::{CableEnd, NetworkConfig};
 use sim::workload::Workload;
 use sim::world::{Attached, HostConfig};
 use std::collections::BTreeMap;
-use tsn::Gates;
+use tsn::{Gates, hyperperiod};
 use wire::{Duration, Instant};
+
+/// What standards permit, and what a reader should know before believing a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// Periods that do not divide one another.
+    Periods(Periods),
+    /// A port does something else than its plan seems to say: the sentence.
+    Port(String),
+}
+
+impl Remark {
+    /// What it says before a run.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Periods(periods) => periods.sentence(),
+            Self::Port(sentence) => sentence.clone(),
+        }
+    }
+
+    /// What it says of a run that ended at `end`.
+    pub fn after(&self, end: Instant) -> String {
+        match self {
+            Self::Periods(periods) => periods.after(end),
+            Self::Port(sentence) => sentence.clone(),
+        }
+    }
+}
 
 /// Periods that do not divide one another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remark {
+pub struct Periods {
     /// Two or more, the shortest first, each with what has it.
     pub periods: Vec<(Duration, Vec<String>)>,
     /// After this they meet as they did at the beginning; none above 2^64 - 1 ps.
     pub hyperperiod: Option<Duration>,
 }
 
-impl Remark {
+impl Periods {
     /// Of these periods; none if each divides all longer ones.
     fn of(all: BTreeMap<Duration, Vec<String>>) -> Option<Self> {
         let divides = |a: Duration, b: Duration| {
@@ -64,22 +94,6 @@ impl Remark {
     }
 }
 
-/// The least common multiple.
-fn hyperperiod(mut periods: impl Iterator<Item = Duration>) -> Option<Duration> {
-    let common = |mut a: u64, mut b: u64| {
-        while b != 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    let first = periods.next()?.as_ps();
-    let next = |all: u64, period: Duration| {
-        let period = period.as_ps();
-        all.checked_mul(period / common(all, period))
-    };
-    periods.try_fold(first, next).map(Duration::from_ps)
-}
-
 /// Finds what divides nothing on the network of a plan.
 pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     let network = &planned.config.network;
@@ -90,8 +104,8 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
             names.push(name);
         }
     };
-    for (name, gates) in gates(planned) {
-        add(gates.list().cycle_time(), format!("gates of {name}"));
+    for (name, cycle) in cycles(planned) {
+        add(cycle, format!("gates of {name}"));
     }
     for (name, period) in streams(planned, network) {
         add(period, format!("stream {name}"));
@@ -101,17 +115,27 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
             add(period, format!("host {name}"));
         }
     }
-    Remark::of(all).into_iter().collect()
+    let periods = Periods::of(all).map(Remark::Periods);
+    periods.into_iter().chain(ports::find(planned)).collect()
 }
 
-/// Every list of gates, with the name of the station or bridge.
-fn gates(planned: &Planned) -> Vec<(&String, &Gates)> {
+/// The cycles of all gates, with the name of the station or bridge; of the port, if those of a
+/// bridge differ.
+fn cycles(planned: &Planned) -> Vec<(String, Duration)> {
     let network = &planned.config.network;
+    let cycle = |gates: &Gates| gates.list().cycle_time();
     let stations = planned.stations.iter().zip(&network.stations);
     let stations =
-        stations.filter_map(|(name, station)| Some((name, station.port.gates.as_ref()?)));
-    let bridges = planned.bridges.iter().zip(&network.bridges).flat_map(|(name, bridge)| {
-        bridge.ports.iter().filter_map(move |port| Some((name, port.gates.as_ref()?)))
+        stations.filter_map(|(name, of)| Some((name.clone(), of.port.gates.as_ref().map(cycle)?)));
+    let bridges = planned.bridges.iter().zip(&network.bridges).enumerate();
+    let bridges = bridges.flat_map(|(number, (name, bridge))| {
+        let ports = bridge.ports.iter().enumerate();
+        let all: Vec<_> =
+            ports.filter_map(|(at, port)| Some((at, port.gates.as_ref().map(cycle)?))).collect();
+        let same = all.windows(2).all(|pair| pair[0].1 == pair[1].1);
+        let way = |port| planned.port_name(CableEnd::Bridge(number, port));
+        let of = move |(port, cycle)| (if same { name.clone() } else { way(port) }, cycle);
+        all.into_iter().map(of).collect::<Vec<_>>()
     });
     stations.chain(bridges).collect()
 }
@@ -157,6 +181,18 @@ mod tests {
         assert_eq!(remarks("1ms", ""), []);
         // 4096 bytes at 40.96 MB/s: every 100 us.
         assert_eq!(remarks("1ms", "rate = \"40.96MB/s\""), []);
+    }
+
+    /// Ports of a bridge with other gates are named each.
+    #[test]
+    fn ports_with_cycles_of_their_own_are_named() {
+        let text = "transport = \"tsn\"\n[nodes.n]\n[bridges.b]\nschedule = \"s\"\n\
+                    [bridges.b.ports.n]\nschedule = \"t\"\n[schedules.s]\n\
+                    entries = [\"S ff 3us\"]\n[schedules.t]\nentries = [\"S ff 2us\"]\n\
+                    [workload]\nconfigreads = 1\n";
+        let sentence = built(text).remarks[0].sentence();
+        let said = "2us (gates of b port 1 to n), 3us (gates of b port 0 to host); together";
+        assert!(sentence.contains(said), "{sentence}");
     }
 
     #[test]

@@ -3,40 +3,38 @@
 use super::error_text::unknown;
 use super::section::Section;
 use super::units::{Drift, Offset};
-use super::value::PlanError;
+use super::value::{Origin, PlanError};
 use tsn::{Clock, Entry, GateControlList, Gates};
 use wire::{Duration, Instant};
 
-/// All schedules by name.
+/// All schedules.
 #[derive(Clone, Debug, Default)]
 pub struct Schedules(Vec<Schedule>);
 
+/// A schedule, with the places of its times.
 #[derive(Clone, Debug)]
 struct Schedule {
     name: String,
     list: GateControlList,
     /// The one that takes over, and the longest extension of this one's last cycle.
     then: Option<(String, Duration)>,
+    entries: Vec<Origin>,
+    base: Origin,
+    cycle: Origin,
 }
 
 impl Schedules {
     /// Reads `[schedules]`.
     pub fn read(root: &Section) -> Result<Self, PlanError> {
-        let mut all = Self::default();
-        for (name, section) in root.named("schedules") {
-            let extension = section.get("extension").unwrap_or(Duration::ZERO);
-            let then = section.text("then").map(|next| (next.to_owned(), extension));
-            all.0.push(Schedule { name, list: list(&section)?, then });
-        }
-        for (name, section) in root.named("schedules") {
-            all.check_order(&name, &section)?;
-        }
+        let named = root.named("schedules");
+        let made = named.iter().map(|(name, section)| schedule(name.clone(), section));
+        let all = Self(made.collect::<Result<_, _>>()?);
+        all.0.iter().zip(&named).try_for_each(|(this, (_, of))| all.check_order(this, of))?;
         Ok(all)
     }
 
     /// The list that takes over begins later than this one.
-    fn check_order(&self, name: &str, section: &Section) -> Result<(), PlanError> {
-        let this = self.find(name).expect("it was read");
+    fn check_order(&self, this: &Schedule, section: &Section) -> Result<(), PlanError> {
         let Some((next, _)) = &this.then else { return Ok(()) };
         let Some(next) = self.find(next) else {
             return section.fail("then", unknown("schedule", next, &self.names()));
@@ -44,7 +42,7 @@ impl Schedules {
         if next.list.base_time() > this.list.base_time() {
             return Ok(());
         }
-        let what = format!("then: schedule '{}' has a base that is not later", next.name);
+        let what = format!("then: the base of schedule '{}' is not later", next.name);
         section.fail("then", what)
     }
 
@@ -67,10 +65,12 @@ impl Schedules {
             names.push("none");
             return section.fail("schedule", unknown("schedule", name, &names));
         };
+        first.fits(section)?;
         let mut gates = Gates::new(first.list.clone(), clock(section));
         let mut last = first;
         while let Some((next, extension)) = &last.then {
             last = self.find(next).expect("it was checked");
+            last.fits(section)?;
             gates = gates.then(last.list.clone(), *extension);
         }
         Ok(Some(gates))
@@ -84,7 +84,47 @@ pub fn clock(section: &Section) -> Clock {
     Clock::new(offset, drift).expect("its drift was checked")
 }
 
-fn list(section: &Section) -> Result<GateControlList, PlanError> {
+impl Schedule {
+    /// Checks that the hardware of a port can execute it (`gate_grain`, `gate_entries`).
+    ///
+    /// # Errors
+    /// The first of its times that is no multiple of the grain, or the first entry too many.
+    fn fits(&self, port: &Section) -> Result<(), PlanError> {
+        let most = port.get("gate_entries").unwrap_or(GateControlList::MAX_ENTRIES);
+        let entries = self.list.entries();
+        if let Some(origin) = self.entries.get(most) {
+            let what = format!(
+                "schedule '{}' has {} entries, more than the gate_entries {most} at {}",
+                self.name,
+                entries.len(),
+                port.place("gate_entries"),
+            );
+            return Err(origin.fail(what));
+        }
+        let Some(grain) = port.get::<Duration>("gate_grain") else { return Ok(()) };
+        let base = self.list.base_time().since(Instant::ZERO);
+        let intervals = self.entries.iter().zip(1..).zip(entries);
+        let times = intervals
+            .map(|((origin, number), entry)| (origin, format!("entry {number}"), entry.interval))
+            .chain([(&self.base, "its base".to_owned(), base)])
+            .chain([(&self.cycle, "its cycle".to_owned(), self.list.cycle_time())]);
+        for (origin, which, time) in times {
+            if !time.as_ps().is_multiple_of(grain.as_ps()) {
+                let what = format!(
+                    "schedule '{}': {which} of {} is no multiple of the gate_grain {} at {}",
+                    self.name,
+                    time.exact(),
+                    grain.exact(),
+                    port.place("gate_grain"),
+                );
+                return Err(origin.fail(what));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn schedule(name: String, section: &Section) -> Result<Schedule, PlanError> {
     if section.find("entries").is_none() {
         let what = format!("[{}] needs entries, such as [\"S 01 300us\"]", section.name);
         return Err(section.origin.fail(what));
@@ -95,7 +135,7 @@ fn list(section: &Section) -> Result<GateControlList, PlanError> {
         Some(cycle) => GateControlList::new(base, cycle, &plain),
         None => GateControlList::of_entries(base, &plain),
     };
-    made.map_err(|error| {
+    let list = made.map_err(|error| {
         use tsn::ListError::{BeyondCycle, EmptyInterval, Fraction};
         let origin = match &error {
             EmptyInterval(at) | Fraction { entry: at, .. } | BeyondCycle { entry: at, .. } => {
@@ -104,5 +144,9 @@ fn list(section: &Section) -> Result<GateControlList, PlanError> {
             _ => section.place("entries"),
         };
         origin.fail(error.to_string())
-    })
+    })?;
+    let [base, cycle] = ["base", "cycle"].map(|key| section.place(key));
+    let extension = section.get("extension").unwrap_or(Duration::ZERO);
+    let then = section.text("then").map(|next| (next.to_owned(), extension));
+    Ok(Schedule { name, list, then, entries: origins, base, cycle })
 }

@@ -87,7 +87,8 @@ impl<'a> Section<'a> {
     pub fn named(&self, key: &str) -> Vec<(String, Self)> {
         let of = self.table(key);
         let table = |entry: &'a Entry| {
-            let (name, layers) = (format!("{key}.{}", entry.key), vec![entries(&entry.value)]);
+            let name = format!("{}.{}", of.name, entry.key);
+            let layers = vec![entries(&entry.value)];
             (entry.key.clone(), Self { name, origin: entry.origin.clone(), layers, ..of })
         };
         of.layers.iter().copied().flatten().map(table).collect()

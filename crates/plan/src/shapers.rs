@@ -1,12 +1,13 @@
 //! Shapers of traffic classes, and what else a port does with its frames.
 
 use super::error_text::unknown;
-use super::section::{Section, set_fields};
+use super::section::Section;
 use super::value::{Origin, PlanError};
 use sim::ethernet::port::{
     Algorithm, Ats, Class, Committed, Config, Counted, CreditBased, Preemption,
 };
 use sim::ethernet::traffic::StreamId;
+use sim::network::NetworkConfig;
 use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
 use tsn::{Clock, Cqf, QUEUES};
@@ -26,13 +27,12 @@ pub struct ClassShaper {
     pub shaper: String,
 }
 
-/// What a shaper does with its class.
+/// How a shaper selects the frames of its class.
 #[derive(Clone, Debug)]
 enum Kind {
-    Class(Class),
+    Class(Algorithm),
     /// Two classes that take turns.
     Cyclic {
-        class: Class,
         cycle: Duration,
         base: Instant,
     },
@@ -41,8 +41,29 @@ enum Kind {
 #[derive(Clone, Debug)]
 struct Shaper {
     name: String,
-    origin: Origin,
     kind: Kind,
+    max_sdu: Option<usize>,
+    /// Else the port's.
+    queue_frames: Option<usize>,
+    queue_bytes: Option<usize>,
+}
+
+impl Shaper {
+    fn read(name: String, section: &Section) -> Result<Self, PlanError> {
+        let [max_sdu, queue_frames, queue_bytes] =
+            ["max_sdu", "queue_frames", "queue_bytes"].map(|key| section.get(key));
+        Ok(Self { name, kind: kind(section)?, max_sdu, queue_frames, queue_bytes })
+    }
+
+    fn set_up(&self, class: &mut Class) {
+        class.max_sdu = self.max_sdu;
+        class.queue_frames = self.queue_frames.unwrap_or(class.queue_frames);
+        class.queue_bytes = self.queue_bytes.unwrap_or(class.queue_bytes);
+        class.algorithm = match &self.kind {
+            Kind::Class(algorithm) => algorithm.clone(),
+            Kind::Cyclic { .. } => Algorithm::StrictPriority,
+        };
+    }
 }
 
 /// All shapers by name.
@@ -55,11 +76,11 @@ impl Shapers {
     /// # Errors
     /// A shaper without what its kind needs.
     pub fn read(root: &Section) -> Result<Self, PlanError> {
-        let shaper = |(name, section): (String, Section)| {
-            let (kind, origin) = (kind(&section)?, section.origin.clone());
-            Ok(Shaper { name, origin, kind })
-        };
-        root.named("shapers").into_iter().map(shaper).collect::<Result<_, _>>().map(Self)
+        let named = root.named("shapers").into_iter();
+        named
+            .map(|(name, section)| Shaper::read(name, &section))
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// Sets up the classes and the preemption of a port as its section says. Gates come before.
@@ -78,8 +99,7 @@ impl Shapers {
                 let names: Vec<&str> = self.0.iter().map(|shaper| shaper.name.as_str()).collect();
                 return Err(origin.fail(unknown("shaper", &name, &names)));
             };
-            let (Kind::Class(of) | Kind::Cyclic { class: of, .. }) = &shaper.kind;
-            port.classes[usize::from(class)] = of.clone();
+            shaper.set_up(&mut port.classes[usize::from(class)]);
             if matches!(shaper.kind, Kind::Cyclic { .. }) {
                 match pairs.iter_mut().find(|(other, _)| other.name == name) {
                     Some((_, classes)) => classes.push(class),
@@ -107,7 +127,7 @@ fn cyclic(shaper: &Shaper, classes: &[u8], port: Config, clock: Clock) -> Result
 
 fn kind(section: &Section) -> Result<Kind, PlanError> {
     let needs = |key: &str| {
-        let what = format!("[{}] needs {key}, as it is {}", section.name, algorithm(section));
+        let what = format!("[{}] needs {key}, as it is {}", section.name, kind_of(section));
         section.find(key).map(|_| ()).ok_or_else(|| section.origin.fail(what))
     };
     let bits = |key| section.get(key).map_or(0, |bytes: u64| bytes * BITS);
@@ -115,7 +135,7 @@ fn kind(section: &Section) -> Result<Kind, PlanError> {
         Some("frame") => Counted::FrameOnly,
         _ => Counted::WithGap,
     };
-    let used: &[&str] = match algorithm(section) {
+    let used: &[&str] = match kind_of(section) {
         "cbs" => &["idle_slope", "guard_band_credit", "counted"],
         "ats" => &["rate", "burst", "max_residence", "counted"],
         "ets" => &["weight"],
@@ -124,14 +144,11 @@ fn kind(section: &Section) -> Result<Kind, PlanError> {
     };
     for key in SPECIAL.iter().filter(|key| !used.contains(key)) {
         if section.find(key).is_some() {
-            let what = format!("{key} means nothing to {}", algorithm(section));
+            let what = format!("{key} means nothing to {}", kind_of(section));
             return section.fail(key, what);
         }
     }
-    let mut class = Class::default();
-    set_fields!(class, section, queue_frames queue_bytes);
-    class.max_sdu = section.get("max_sdu");
-    class.algorithm = match algorithm(section) {
+    let algorithm = match kind_of(section) {
         "cbs" => {
             needs("idle_slope")?;
             let rises_in_guard_band = section.text("guard_band_credit") != Some("frozen");
@@ -152,11 +169,11 @@ fn kind(section: &Section) -> Result<Kind, PlanError> {
             needs("cycle")?;
             let cycle = section.get("cycle").unwrap_or_default();
             let base = Instant::ZERO + section.get("base").unwrap_or(Duration::ZERO);
-            return Ok(Kind::Cyclic { class, cycle, base });
+            return Ok(Kind::Cyclic { cycle, base });
         }
         _ => Algorithm::StrictPriority,
     };
-    Ok(Kind::Class(class))
+    Ok(Kind::Class(algorithm))
 }
 
 /// Keys of shapers that only some algorithms have.
@@ -172,7 +189,7 @@ const SPECIAL: [&str; 9] = [
     "base",
 ];
 
-fn algorithm<'a>(section: &Section<'a>) -> &'a str {
+fn kind_of<'a>(section: &Section<'a>) -> &'a str {
     section.text("algorithm").unwrap_or("strict")
 }
 
@@ -204,8 +221,34 @@ fn preemption(section: &Section, port: &Config) -> Result<Option<Preemption>, Pl
     }))
 }
 
+/// Reads a stream's own committed rate and burst, for every port of the network.
+///
+/// # Errors
+/// If it has only one of them.
+pub fn commit_everywhere(
+    section: &Section,
+    stream: StreamId,
+    network: &mut NetworkConfig,
+) -> Result<(), PlanError> {
+    let [rate, burst] = ["committed_rate", "committed_burst"].map(|key| section.get::<u64>(key));
+    let (Some(rate), Some(burst)) = (rate, burst) else {
+        let Some(key) = [(rate, "committed_rate"), (burst, "committed_burst")]
+            .into_iter()
+            .find_map(|(value, key)| value.map(|_| key))
+        else {
+            return Ok(());
+        };
+        return section.fail(key, "committed_rate and committed_burst go together");
+    };
+    let committed = Committed { rate: rate * BITS, burst: burst * BITS };
+    let stations = network.stations.iter_mut().map(|station| &mut station.port);
+    let bridges = network.bridges.iter_mut().flat_map(|bridge| &mut bridge.ports);
+    stations.chain(bridges).for_each(|port| commit(port, stream, committed));
+    Ok(())
+}
+
 /// Gives a stream its own committed rate and burst wherever its class is shaped asynchronously.
-pub fn commit(port: &mut Config, stream: StreamId, committed: Committed) {
+fn commit(port: &mut Config, stream: StreamId, committed: Committed) {
     for class in 0..QUEUES {
         if let Algorithm::Ats(shaper) = &mut port.classes[class].algorithm {
             shaper.streams.push((stream, committed));

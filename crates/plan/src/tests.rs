@@ -14,7 +14,7 @@ pub fn built(text: &str) -> Planned {
 }
 
 #[track_caller]
-fn fails(text: &str, requested: &str) {
+pub fn fails(text: &str, requested: &str) {
     let error = match Plan::parse("p.toml", text) {
         Ok(plan) => plan.build().err(),
         Err(error) => Some(error),
@@ -198,8 +198,8 @@ fn schedules_are_checked_against_their_cycle_and_their_use() {
     );
     fails(
         &plan("\"S 08\"", ""),
-        "p.toml:8:12: entries: expected an entry such as 'S 01 300us': S, the open gates in \
-         hexadecimal, a time with its unit, 1ns to 1000000s; found 'S 08'",
+        "p.toml:8:12: entries: expected an entry such as 'S 01 300us': S, H or R, the open \
+         gates in hexadecimal, a time with its unit, 1ns to 1000000s; found 'S 08'",
     );
     fails(
         &plan("\"S f7 250us\"", ""),

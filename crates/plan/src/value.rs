@@ -46,14 +46,18 @@ pub struct PlanError {
     pub message: String,
 }
 
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { file, line, column } => write!(f, "{file}:{line}:{column}"),
+            Self::Option(option) => f.write_str(option),
+        }
+    }
+}
+
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.origin {
-            Origin::File { file, line, column } => {
-                write!(f, "{file}:{line}:{column}: {}", self.message)
-            }
-            Origin::Option(option) => write!(f, "{option}: {}", self.message),
-        }
+        write!(f, "{}: {}", self.origin, self.message)
     }
 }
 

@@ -6,6 +6,7 @@ pub mod ethernet;
 pub mod flows;
 pub mod kernel;
 pub mod measure;
+mod memory;
 pub mod network;
 pub mod node;
 pub mod pcie;

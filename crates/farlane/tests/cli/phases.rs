@@ -43,6 +43,11 @@ fn other_phases_find_what_the_plan_as_written_hides() {
     let required = &phases["requirements"][0];
     assert_eq!((&required["worst_ns"], &required["trial"]), (&host["largest_ns"], &host["trial"]));
 
+    // With clocks that agree it is in time in every phase of the host.
+    let (status, synchronised) = json(&["sim", &plan, "--phases", "8", "--shift", "startdelay"]);
+    assert_eq!(status, Some(0), "{}", synchronised["phases"]);
+    assert_eq!(synchronised["phases"]["shifts"].as_array().map(Vec::len), Some(1));
+
     // The words repeat the trial.
     let trials = phases["trials"].as_array().unwrap();
     let trial = trials.iter().find(|trial| trial["trial"] == host["trial"]).unwrap();
@@ -98,7 +103,21 @@ fn what_cannot_be_tried_is_said() {
         &["sim", &plan_of("tcp"), "--phases", "4"],
         &["tcp.toml:1:1: nothing in this plan repeats"],
     );
-    for more in [["--sweep", "link.rate=1G,10G"], ["--runs", "2"], ["--phases", "1"]] {
+    for more in [["--sweep", "link.rate=1G,10G"], ["--runs", "2"], ["--shift", "rate"]] {
         is_wrong_usage(&[&["sim", &plan_of("tsn"), "--phases", "4"][..], &more].concat());
     }
+}
+
+/// As it is written the plan ends after 22 ms, with clocks that are apart much later.
+#[test]
+fn a_trial_that_fails_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(&folder, "10ms");
+    let arguments = ["sim", &plan, "--set", "limits.time=25ms"];
+    assert_eq!(run(&arguments).status.code(), Some(0));
+    let arguments = [&arguments[..], &["--phases", "4"]].concat();
+    fails(&arguments, &["the limit of 25000.000us", "; trial ", "--set bridges.one.clock_offset="]);
+    let (status, document) = json(&arguments);
+    assert_eq!(status, Some(1));
+    assert!(document["failed"].as_str().unwrap().contains("the limit of 25000.000us"));
 }

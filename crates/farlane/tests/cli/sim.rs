@@ -151,3 +151,36 @@ fn rates_of_several_hosts_are_of_their_common_time() {
     let span = hosts[0]["span_ns"].as_u64().unwrap();
     assert!(hosts[0]["bytes_per_s"].as_u64().unwrap().abs_diff(alone / span) < 1_000);
 }
+
+/// The port to the sink has gates and a depth of its own: four frames come while its gate is
+/// closed, and none of those on the other port waits.
+#[test]
+fn gates_and_depth_of_one_port_can_be_swept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.toml");
+    let text = "transport = \"tsn\"\n[nodes.device]\n[nodes.sink]\n[drive]\nnode = \"device\"\n\
+                [bridges.b]\n[bridges.b.ports.sink]\nschedule = \"s\"\n[schedules.s]\n\
+                entries = [\"S 7f 250us\", \"S 80 250us\"]\n[schedules.open]\n\
+                entries = [\"S ff 500us\"]\n[workload]\ndd = \"read\"\ncount = 20\n[traffic.t]\n\
+                from = \"device\"\nto = \"sink\"\ninterval = \"62.5us\"\npriority = 7\n\
+                [traffic.other]\nfrom = \"sink\"\nto = \"device\"\ninterval = \"62.5us\"\n\
+                priority = 7\n";
+    std::fs::write(&path, text).unwrap();
+    let plan = path.display().to_string();
+    let sweep = |values: &str| {
+        let key = format!("bridges.b.ports.sink.{values}");
+        let rows = document(&["sim", &plan, "--json", "--sweep", &key]);
+        let stream = |row: &Value, at: usize, key: &str| row["streams"][at][key].clone();
+        let max = |row, at| stream(row, at, "latency_ns")["max"].as_u64().unwrap();
+        let rows = rows.as_array().unwrap().iter();
+        rows.map(|row| (stream(row, 0, "lost").as_u64().unwrap(), max(row, 0), max(row, 1)))
+            .collect::<Vec<_>>()
+    };
+    let [(few, ..), (enough, ..)] = sweep("queue_frames=2,4")[..] else { panic!("two rows") };
+    assert!(few > 0 && enough == 0, "{few} and {enough} lost");
+    let [(few, ..), (enough, ..)] = sweep("queue_bytes=3044B,6088B")[..] else { panic!("two") };
+    assert!(few > 0 && enough == 0, "two and four frames of 1518 bytes: {few}, {enough} lost");
+    let [closed, open] = sweep("schedule=s,open")[..] else { panic!("two rows") };
+    assert!(closed.1 > 250_000 && open.1 < 100_000, "{closed:?} {open:?}");
+    assert!(closed.2 < 100_000, "no gates on the way back: {closed:?}");
+}

@@ -1,6 +1,7 @@
 //! The bytes of a drive, sparse: unwritten bytes are computed.
 
 use super::pattern::fill;
+use crate::memory::take_memory;
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 
@@ -12,12 +13,14 @@ const PAGE: usize = 4096;
 pub(crate) struct Store {
     seed: u64,
     pub(super) pages: BTreeMap<u64, Box<[u8; PAGE]>>,
+    /// Memory for the next reads.
+    memory: BytesMut,
 }
 
 impl Store {
     /// A drive that holds version 0 of the pattern of `seed`.
     pub fn new(seed: u64) -> Self {
-        Self { seed, pages: BTreeMap::new() }
+        Self { seed, pages: BTreeMap::new(), memory: BytesMut::new() }
     }
 
     pub fn seed(&self) -> u64 {
@@ -25,8 +28,8 @@ impl Store {
     }
 
     /// Reads `length` bytes; offset and length are multiples of 8.
-    pub fn read(&self, offset: u64, length: usize) -> Bytes {
-        let mut out = BytesMut::zeroed(length);
+    pub fn read(&mut self, offset: u64, length: usize) -> Bytes {
+        let mut out = take_memory(&mut self.memory, length);
         for (page, inside, range) in pieces(offset, length) {
             let place = &mut out[range.clone()];
             match self.pages.get(&page) {

@@ -4,15 +4,17 @@
 /// Not armed: behind everything.
 const NEVER: u128 = u128::MAX;
 
+/// Bits of a key that number the component; 40 are left for the sequence.
+const COMPONENT: u32 = 24;
+
 /// The armed wake-ups of all components.
 #[derive(Debug, Default)]
 pub(super) struct Wakes {
     components: u32,
-    /// Time and sequence of each component's wake-up, in one number; a power of two of them.
+    /// A binary tree of keys: the first of all is at 1, those of the pairs below n at 2n and
+    /// 2n + 1, the components themselves in its second half. A key is time, sequence of arming
+    /// and component in one number.
     keys: Vec<u128>,
-    /// A binary tree: the winner of all is at 1, those of the pairs below n at
-    /// 2n and 2n + 1, the components themselves in its second half.
-    winners: Vec<u32>,
     sequence: u64,
 }
 
@@ -24,24 +26,32 @@ impl Wakes {
     pub fn add(&mut self) -> u32 {
         let component = self.components;
         self.components += 1;
-        if component as usize == self.keys.len() {
-            let places = self.keys.len().max(1) * 2;
-            self.keys.resize(places, NEVER);
-            let themselves = 0..places as u32;
-            self.winners = vec![0; places].into_iter().chain(themselves).collect();
-            (1..places).rev().for_each(|pair| self.play(pair));
+        assert!(component < 1 << COMPONENT, "more components than a key can number");
+        let half = self.keys.len() / 2;
+        if component as usize == half {
+            let places = half.max(1) * 2;
+            let armed = self.keys.split_off(half);
+            self.keys = vec![NEVER; 2 * places];
+            for (component, key) in armed.into_iter().enumerate() {
+                self.set(component as u32, key);
+            }
         }
         component
     }
 
+    /// Where the component's own key is.
+    fn leaf(&self, component: u32) -> usize {
+        self.keys.len() / 2 + component as usize
+    }
+
     pub fn armed(&self, component: u32) -> Option<u64> {
-        let key = self.keys[component as usize];
+        let key = self.keys[self.leaf(component)];
         (key != NEVER).then_some(time(key))
     }
 
     pub fn first(&self) -> Option<(u64, u32)> {
-        let component = *self.winners.get(1)?;
-        Some((self.armed(component)?, component))
+        let key = self.keys.get(1).copied().filter(|key| *key != NEVER)?;
+        Some((time(key), key as u32 & ((1 << COMPONENT) - 1)))
     }
 
     /// Arms or moves. Arming for the same time again changes nothing.
@@ -54,28 +64,26 @@ impl Wakes {
     /// Arms or moves one, behind all others of that time.
     pub fn move_to(&mut self, component: u32, at: u64) {
         self.sequence += 1;
-        self.set(component, u128::from(at) << 64 | u128::from(self.sequence));
+        let order = self.sequence << COMPONENT | u64::from(component);
+        self.set(component, u128::from(at) << 64 | u128::from(order));
     }
 
     pub fn disarm(&mut self, component: u32) {
-        if self.keys[component as usize] != NEVER {
+        if self.keys[self.leaf(component)] != NEVER {
             self.set(component, NEVER);
         }
     }
 
-    fn set(&mut self, component: u32, key: u128) {
-        self.keys[component as usize] = key;
-        let mut pair = (self.keys.len() + component as usize) / 2;
-        while pair > 0 {
-            self.play(pair);
-            pair /= 2;
+    fn set(&mut self, component: u32, mut key: u128) {
+        let mut place = self.leaf(component);
+        while self.keys[place] != key {
+            self.keys[place] = key;
+            if place == 1 {
+                return;
+            }
+            key = key.min(self.keys[place ^ 1]);
+            place /= 2;
         }
-    }
-
-    fn play(&mut self, pair: usize) {
-        let (left, right) = (self.winners[2 * pair], self.winners[2 * pair + 1]);
-        let wins = self.keys[left as usize] <= self.keys[right as usize];
-        self.winners[pair] = if wins { left } else { right };
     }
 }
 

@@ -184,11 +184,11 @@ impl Tracker {
 
     /// The command whose completion entry is written to `address`.
     fn completed(&mut self, address: u64, tlp: &Tlp) -> Option<&mut Command> {
+        let entry = <&[u8; COMPLETION_ENTRY]>::try_from(&tlp.data[..]).ok()?;
         let Region { drive, queue, contents: Contents::Completions, .. } = self.region(address)?.1
         else {
             return None;
         };
-        let entry: &[u8; COMPLETION_ENTRY] = tlp.data.first_chunk()?;
         self.command(CommandKey { drive, queue, id: Completion::decode(entry).cid })
     }
 

@@ -50,9 +50,9 @@ impl Context<'_> {
     }
 
     /// Starts a journey for a TLP without a mark: it originates in the switch.
-    pub fn start_journey(&mut self, tlp: &mut Tlp) {
+    pub fn start_journey(&mut self, at: Instant, tlp: &mut Tlp) {
         if tlp.mark == Mark::NONE {
-            tlp.mark = self.journeys.insert(Journey::new(self.now));
+            tlp.mark = self.journeys.insert(Journey::new(at));
         }
     }
 

@@ -130,7 +130,7 @@ impl DeviceNode {
         env.link.up.set_deferred(Deferral::Nothing);
         let port = self.node.function_mut();
         port.handle(now, pcie::Input::HotReset);
-        port.pass_reset(env.link, context.journeys);
+        port.pass_reset(now, env.link, context.journeys);
         self.settings.instance += INSTANCES;
         self.node = power_on(self.settings, self.limit, self.group);
         for link in self.links() {
@@ -228,7 +228,7 @@ impl DeviceNode {
         }
         let timer = self.act(&mut env, context);
         let Env { transports, link, below, .. } = env;
-        self.reset |= self.node.function_mut().pass_reset(link, context.journeys);
+        self.reset |= self.node.function_mut().pass_reset(now, link, context.journeys);
         link.up.set_deferred(self.deferral(now, &transports[self.link()]));
         let next = earliest([link.down.next_arrival(), link.up.next_credits()]);
         context.kernel.arm_by_next(below, next);
@@ -366,7 +366,7 @@ impl DeviceNode {
             let ready = link.down.ready(now, usize::from(self.settings.max_payload));
             let tlp = self.node.function_mut().down.pop(ready);
             let Some(mut tlp) = tlp else { return moved };
-            context.start_journey(&mut tlp);
+            context.start_journey(now, &mut tlp);
             let start = link.down.send(now, tlp.clone());
             context.observe(start, Point::DevicePort(self.number()), false, &tlp);
             moved = true;

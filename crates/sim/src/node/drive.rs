@@ -9,7 +9,7 @@ use bytes::Bytes;
 use node::drive::media_of;
 use nvme::block::{Operation, Request};
 use nvme::{Config, Controller, NamespaceConfig};
-use pcie::{Function, Input, Output};
+use pcie::{Function, Input, Output, Wait};
 use stats::random::Random;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
@@ -159,32 +159,54 @@ impl DriveNode {
             let journey = context.end_journey(now, &mut received.tlp);
             context.tracker.reaches_drive(self.number, &received.tlp, journey);
             self.controller.handle(now, Input::Tlp(received.tlp));
-            self.start_media(context);
+            self.start_media(now, context);
         }
         self.media_done(context);
-        let wait = loop {
-            let ready = self.pace.ready(now, link.up.ready(now, self.settings.max_payload));
-            match self.controller.poll(now, ready) {
-                Output::Tlp(mut tlp) => {
-                    let journey = context.tracker.leaves_drive(now, self.number, &tlp);
-                    tlp.mark = context.journeys.insert(journey);
-                    self.pace.sent(now, &tlp);
-                    link.up.send(now, tlp);
-                }
-                Output::Wait(wait) => break wait,
-            }
-        };
-        self.start_media(context);
+        let wait = self.send(link, context);
         let next = earliest([link.up.next_arrival(), link.down.next_credits()]);
         context.kernel.arm_by_next(above, next);
-        let media = self.pending.first_key_value().map(|((at, _), _)| *at);
+        let media = self.next_media();
         // A free wire matters only if a TLP waits for it.
         let wire = link.up.next_ready(now).filter(|_| wait.receiver);
         earliest([wait.until, media, link.down.next_arrival(), wire, self.pace.next(now)])
     }
 
-    fn start_media(&mut self, context: &mut Context) {
-        let now = context.now;
+    /// Sends TLPs, also those of later times that nothing can change any more; yields what the
+    /// controller waits for.
+    fn send(&mut self, link: &mut Link, context: &mut Context) -> Wait {
+        let (mut at, max_payload) = (context.now, self.settings.max_payload);
+        loop {
+            let ready = self.pace.ready(at, link.up.ready(at, max_payload));
+            match self.controller.poll(at, ready) {
+                Output::Tlp(mut tlp) => {
+                    let journey = context.tracker.leaves_drive(at, self.number, &tlp);
+                    tlp.mark = context.journeys.insert(journey);
+                    self.pace.sent(at, &tlp);
+                    link.up.send(at, tlp);
+                }
+                Output::Wait(wait) => {
+                    self.start_media(at, context);
+                    if !wait.receiver {
+                        return wait;
+                    }
+                    let known = link.known_below(context.kernel.next_time());
+                    let until =
+                        earliest([wait.until, self.next_media(), self.pace.next(at), known]);
+                    match link.up.takes_ahead(at, until, max_payload) {
+                        Some(next) => at = next,
+                        None => return wait,
+                    }
+                }
+            }
+        }
+    }
+
+    /// When the next request is done.
+    fn next_media(&self) -> Option<Instant> {
+        self.pending.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    fn start_media(&mut self, now: Instant, context: &mut Context) {
         while let Some(request) = self.controller.poll_block() {
             let first = match media_of(&mut self.namespaces, &request) {
                 Ok(namespace) => namespace.first,
@@ -235,7 +257,7 @@ impl DriveNode {
             };
             context.happened(0x1000 + u64::from(self.number), &data);
             self.controller.complete_block(now, request.id, Ok(data));
-            self.start_media(context);
+            self.start_media(now, context);
         }
     }
 }

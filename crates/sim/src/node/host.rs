@@ -309,7 +309,7 @@ impl HostNode {
                     self.interrupted = true;
                 }
                 Output::Wait(wait) => {
-                    self.reset |= self.node.below_mut().pass_reset(link, context.journeys);
+                    self.reset |= self.node.below_mut().pass_reset(now, link, context.journeys);
                     moved |= self.take_up(link, context);
                     if !moved {
                         return wait;

@@ -39,10 +39,10 @@ impl Port {
     }
 
     /// Resets the link below after a hot reset from above; whether there was one.
-    pub fn pass_reset(&mut self, link: &mut Link, journeys: &mut Journeys) -> bool {
+    pub fn pass_reset(&mut self, now: Instant, link: &mut Link, journeys: &mut Journeys) -> bool {
         let reset = std::mem::take(&mut self.reset);
         if reset {
-            link.reset(|mark| journeys.end(mark));
+            link.reset(now, |mark| journeys.end(mark));
             self.discarded.drain(..).for_each(|mark| journeys.end(mark));
         }
         reset

@@ -10,7 +10,7 @@ use crate::transport::{End, Stream, Transport};
 use node::LinkEvent;
 use node::path::Input;
 use node::switch::Output;
-use pcie::{Function, Wait};
+use pcie::{Function, Ready, Wait};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use switch::congestion::Rate;
@@ -30,6 +30,12 @@ pub(crate) struct SwitchNode {
     pub changes: VecDeque<(usize, bool, RangeInclusive<u8>)>,
     /// Links that are up.
     pub up: usize,
+    /// When the node wants to be polled for its links.
+    timer: Option<Instant>,
+    /// Room of each path as the node knows it.
+    rooms: Vec<usize>,
+    /// The node got input since it was polled for its links.
+    touched: bool,
 }
 
 /// The path of a link, as the node knows it.
@@ -58,8 +64,17 @@ impl SwitchNode {
         let (max_payload, ports) = (settings.max_payload, usize::from(settings.ports));
         let mut node = node::SwitchNode::new(settings, limit);
         (0..ports).for_each(|port| node.report_frames(port, true));
-        let paths = vec![Path::None; ports];
-        Self { node, max_payload, first, paths, changes: VecDeque::new(), up: 0 }
+        Self {
+            node,
+            max_payload,
+            first,
+            paths: vec![Path::None; ports],
+            changes: VecDeque::new(),
+            up: 0,
+            timer: Some(Instant::ZERO),
+            rooms: vec![0; ports],
+            touched: true,
+        }
     }
 
     /// Its links.
@@ -74,6 +89,7 @@ impl SwitchNode {
 
     /// Handles a reset of the link above.
     pub fn hot_reset(&mut self, now: Instant) {
+        self.touched = true;
         self.node.handle(now, pcie::Input::HotReset);
     }
 
@@ -89,15 +105,19 @@ impl SwitchNode {
         (0..self.paths.len()).for_each(|port| self.connection(port, env, now));
         self.receive_network(env, context);
         self.receive_above(env, context);
-        // Removing TLPs from tunnels returns credits, which are sent; a link
-        // that came up or went down may cause TLPs upwards.
-        self.send_above(env, context);
-        let (mut timers, waits) = loop {
-            let timers = self.serve_links(env, context);
-            if let (false, wait) = self.send_above(env, context) {
-                break (timers, wait.receiver);
-            }
-        };
+        // Removing TLPs from tunnels returns credits, which are sent.
+        let mut work = self.touched | self.has_received() | self.timer.is_some_and(|at| at <= now);
+        let (_, mut wait) = self.send_above(env, context);
+        work |= self.update_room(env, now);
+        // It was polled until it had nothing to do: without input it still has nothing.
+        while work {
+            self.timer = self.serve_links(env, context);
+            // A link that came up or went down may cause TLPs upwards.
+            (work, wait) = self.send_above(env, context);
+        }
+        self.touched = false;
+        let waits = self.send_ahead(env, context, wait.receiver);
+        let mut timers = self.timer;
         let link = &env.link;
         let next = earliest([link.up.next_arrival(), link.down.next_credits()]);
         context.kernel.arm_by_next(env.above, next);
@@ -109,13 +129,19 @@ impl SwitchNode {
         earliest([timers, link.down.next_arrival(), wire])
     }
 
+    /// Whether TLPs of a link wait to be sent upwards.
+    fn has_received(&self) -> bool {
+        let upstream = self.node.upstream();
+        (0..self.paths.len()).any(|port| upstream.tunnel(port).has_received())
+    }
+
     /// Reports an opened or closed connection to the node.
     fn connection(&mut self, port: usize, env: &Env, now: Instant) {
         let transport = &env.transports[port];
         let closed = transport.is_closed(now, End::Host, env.network);
         let input = match self.paths[port] {
             Path::Connecting if transport.is_connected(now, End::Host, env.network) => {
-                self.paths[port] = Path::Open;
+                (self.paths[port], self.rooms[port]) = (Path::Open, 0);
                 Input::Connected
             }
             Path::Connecting | Path::Open if closed => {
@@ -124,6 +150,7 @@ impl SwitchNode {
             }
             _ => return,
         };
+        self.touched = true;
         self.node.handle_link(now, port, input);
     }
 
@@ -153,6 +180,7 @@ impl SwitchNode {
                 while let Some(mark) = stream.arrived(now, &arrived.stages, context.journeys) {
                     self.node.handle_link(now, port, Input::Mark(mark));
                 }
+                self.touched = true;
                 self.node.handle_link(now, port, Input::Received(arrived.bytes));
                 self.account(port, env.streams, context);
             }
@@ -167,16 +195,22 @@ impl SwitchNode {
         while let Some(received) = down.take(now, self.node.ready(), up) {
             context.delivered(&received.tlp);
             context.journeys.advance(received.tlp.mark, now, Stage::Pcie);
+            self.touched = true;
             self.node.handle(now, pcie::Input::Tlp(received.tlp));
         }
     }
 
-    /// Reports the room of the open paths to the node.
-    fn update_room(&mut self, env: &mut Env, now: Instant) {
+    /// Reports the room of the open paths to the node, where it changed; whether it did.
+    fn update_room(&mut self, env: &mut Env, now: Instant) -> bool {
+        let mut any = false;
         for port in (0..self.paths.len()).filter(|port| self.paths[*port] == Path::Open) {
             let room = env.transports[port].room(now, End::Host, env.network);
-            self.node.handle_link(now, port, Input::Room(room));
+            if std::mem::replace(&mut self.rooms[port], room) != room {
+                self.node.handle_link(now, port, Input::Room(room));
+                any = true;
+            }
         }
+        any
     }
 
     /// Carries out the node's outputs for its links; yields its timeout.
@@ -194,6 +228,7 @@ impl SwitchNode {
                 Output::Transmit { link, bytes } => {
                     let tlps = self.account(link, env.streams, context);
                     context.observe_stream(self.point(link), true, &bytes);
+                    self.rooms[link] -= bytes.len();
                     let (transport, carried) = (&mut env.transports[link], (bytes, tlps));
                     transport.send(now, End::Host, carried, env.network, context.kernel);
                     self.update_room(env, now);
@@ -233,9 +268,31 @@ impl SwitchNode {
                 pcie::Output::Tlp(tlp) => tlp,
                 pcie::Output::Wait(wait) => return (moved, wait),
             };
-            context.start_journey(&mut tlp);
+            context.start_journey(now, &mut tlp);
             env.link.up.send(now, tlp);
             moved = true;
         }
+    }
+
+    /// Sends TLPs of later times that nothing can change any more: they leave in the order in which
+    /// they came, and no link waits for their room. Yields whether more wait; `waits`: some do.
+    fn send_ahead(&mut self, env: &mut Env, context: &mut Context, mut waits: bool) -> bool {
+        if !waits || self.has_received() {
+            return waits;
+        }
+        let known = env.link.known_below(context.kernel.next_time());
+        let (mut at, until) = (context.now, earliest([self.timer, known]));
+        while waits && let Some(next) = env.link.up.takes_ahead(at, until, self.max_payload) {
+            at = next;
+            if let pcie::Output::Tlp(mut tlp) = self.node.poll(at, Ready::ALL) {
+                context.start_journey(at, &mut tlp);
+                env.link.up.send(at, tlp);
+            }
+            waits = match self.node.poll(at, Ready::NONE) {
+                pcie::Output::Wait(wait) => wait.receiver,
+                pcie::Output::Tlp(_) => unreachable!("the link takes none"),
+            };
+        }
+        waits
     }
 }

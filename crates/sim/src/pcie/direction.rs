@@ -21,6 +21,10 @@ struct InFlight {
     /// When it is in the receiver's transaction layer.
     arrives: Instant,
     started: Instant,
+    /// When its sender chose it; after now if it was sent ahead.
+    chosen: Instant,
+    /// [`Deferral::Writes`] accepts it.
+    plain: bool,
     tlp: Tlp,
 }
 
@@ -52,8 +56,7 @@ pub(crate) struct Direction {
     full: [Credits; 3],
     /// Credits that are being returned: when, class, data credits.
     returns: VecDeque<(Instant, Class, u32)>,
-    /// Time and bytes include DLLPs.
-    pub load: Load,
+    load: Load,
     deferral: Deferral,
     /// Deferred TLPs, and when they arrived.
     deferred: VecDeque<(Instant, Received)>,
@@ -74,8 +77,26 @@ impl Direction {
         Self { rate, transmit, propagation, receive, left: full, full, ..Self::default() }
     }
 
+    /// What has passed until `now`; time and bytes include DLLPs.
+    pub fn load(&self, now: Instant) -> Load {
+        self.ahead(now).fold(self.load, |all, next| {
+            let bytes = Self::wire_bytes(&next.tlp);
+            all - Load { busy: self.rate.duration(bytes), packets: 1, bytes: bytes as u64 }
+        })
+    }
+
+    /// TLPs that were sent ahead and are chosen only after `now`, the last one first.
+    fn ahead(&self, now: Instant) -> impl Iterator<Item = &InFlight> {
+        self.in_flight.iter().rev().take_while(move |next| next.chosen > now)
+    }
+
     /// Its part of [`Link::reset`](super::Link::reset).
-    pub(super) fn reset(&mut self, mut dropped: impl FnMut(Mark)) {
+    pub(super) fn reset(&mut self, now: Instant, mut dropped: impl FnMut(Mark)) {
+        self.load = self.load(now);
+        if let Some(first) = self.ahead(now).last() {
+            let begin = first.started.since(Instant::ZERO) - self.propagation - self.transmit;
+            (self.free, self.wire_free) = (first.chosen, Instant::ZERO + begin);
+        }
         self.in_flight.drain(..).for_each(|in_flight| dropped(in_flight.tlp.mark));
         self.deferred.drain(..).for_each(|(_, received)| dropped(received.tlp.mark));
         while let Some(tlp) = self.received.pop(Ready::ALL) {
@@ -114,6 +135,25 @@ impl Direction {
         ready
     }
 
+    /// When the sender may choose the next TLP ahead of that time, because nothing can make it
+    /// choose otherwise: it has credits for all classes, and what it knows of the receiver is
+    /// complete `until` then.
+    pub fn takes_ahead(
+        &mut self,
+        now: Instant,
+        until: Option<Instant>,
+        max_payload: usize,
+    ) -> Option<Instant> {
+        let at = self.free;
+        if self.lacks_credits || at <= now || until.is_some_and(|until| at >= until) {
+            return None;
+        }
+        let all = self.ready(at, max_payload) == Ready::ALL;
+        // Its time will tell.
+        self.lacks_credits = false;
+        all.then_some(at)
+    }
+
     /// Sends a TLP of a class that is ready. Yields when its first bit is on the wire.
     pub fn send(&mut self, now: Instant, tlp: Tlp) -> Instant {
         debug_assert!(now >= self.free, "the transmitter is busy");
@@ -129,10 +169,11 @@ impl Direction {
         let start = begin + self.transmit;
         let started = start + self.propagation;
         let arrives = started + span + self.receive;
-        if !self.is_plain_write(&tlp) {
+        let plain = self.is_plain_write(&tlp);
+        if !plain {
             self.wake_ups.push_back(arrives);
         }
-        self.in_flight.push_back(InFlight { arrives, started, tlp });
+        self.in_flight.push_back(InFlight { arrives, started, chosen: now, plain, tlp });
         start
     }
 
@@ -160,7 +201,7 @@ impl Direction {
     /// Removes the next TLP from the wire.
     fn leave_wire(&mut self) -> InFlight {
         let next = self.in_flight.pop_front().expect("the caller looked");
-        if !self.is_plain_write(&next.tlp) {
+        if !next.plain {
             self.wake_ups.pop_front();
         }
         next
@@ -179,13 +220,13 @@ impl Direction {
         let next = self.in_flight.front().filter(|next| next.arrives <= now)?;
         let alone = match self.deferral {
             Deferral::Nothing => false,
-            Deferral::Writes { .. } => self.is_plain_write(&next.tlp),
+            Deferral::Writes { .. } => next.plain,
             Deferral::All => self.deferred.len() < Deferral::MOST,
         };
         if !alone {
             return None;
         }
-        let InFlight { arrives, started, tlp } = self.leave_wire();
+        let InFlight { arrives, started, tlp, .. } = self.leave_wire();
         let credits = (arrives, tlp.class(), tlp.data_credits());
         self.deferred.push_back((arrives, Received { tlp, started }));
         Some(credits)

@@ -9,6 +9,7 @@ mod tests;
 pub(crate) use direction::{Direction, Received};
 pub use rate::{Generation, Rate};
 
+use crate::node::earliest;
 use wire::tlp::Mark;
 use wire::{Duration, Instant};
 
@@ -113,9 +114,17 @@ impl Link {
 
     /// Resets the link: restores all credits and drops the TLPs in flight. Calls
     /// `dropped` with the mark of each.
-    pub(crate) fn reset(&mut self, mut dropped: impl FnMut(Mark)) {
-        self.down.reset(&mut dropped);
-        self.up.reset(dropped);
+    pub(crate) fn reset(&mut self, now: Instant, mut dropped: impl FnMut(Mark)) {
+        self.down.reset(now, &mut dropped);
+        self.up.reset(now, dropped);
+    }
+
+    /// Until when the upstream port or endpoint knows everything that reaches it over the link, if
+    /// nothing happens anywhere else before `first`: what the other end sends then arrives later.
+    pub(crate) fn known_below(&self, first: Option<Instant>) -> Option<Instant> {
+        let elsewhere = earliest([first, self.up.next_arrival()]);
+        let later = elsewhere.map(|at| at + self.down.latency());
+        earliest([later, self.down.next_arrival()])
     }
 
     /// Accepts the deferred TLPs that arrived upwards by `now`. Call it before any

@@ -53,15 +53,22 @@ impl Rate {
     pub fn new(generation: Generation, width: u8) -> Self {
         assert!(matches!(width, 1 | 2 | 4 | 8 | 16), "a link has 1, 2, 4, 8 or 16 lanes");
         let (encoded, data) = generation.encoding();
-        Self {
-            // 8 bits; a transfer lasts 10^6 / megatransfers picoseconds.
-            numerator: 8 * encoded * 1_000_000,
-            denominator: data * generation.transfers() * u64::from(width),
-        }
+        // 8 bits; a transfer lasts 10^6 / megatransfers picoseconds.
+        let numerator = 8 * encoded * 1_000_000;
+        let denominator = data * generation.transfers() * u64::from(width);
+        let divisor = gcd(numerator, denominator);
+        Self { numerator: numerator / divisor, denominator: denominator / divisor }
     }
 
     /// How long `bytes` take.
     pub const fn duration(self, bytes: usize) -> Duration {
-        Duration::from_ps((bytes as u64 * self.numerator).div_ceil(self.denominator))
+        let ps = bytes as u64 * self.numerator;
+        // A division costs more than all the rest.
+        Duration::from_ps(if self.denominator == 1 { ps } else { ps.div_ceil(self.denominator) })
     }
+}
+
+/// The greatest common divisor of two numbers above 0 (Euclid).
+const fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }

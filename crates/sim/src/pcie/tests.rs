@@ -52,10 +52,14 @@ fn a_tlp_takes_pipeline_wire_and_pipeline() {
     assert_eq!(link.down.next_arrival(), Some(arrives));
     link.down.arrive(arrives, &mut link.up);
     // The ACK takes 8 bytes of the way back.
-    assert_eq!(link.up.load.bytes, 8);
+    assert_eq!(link.up.load(Instant::from_ps(u64::MAX)).bytes, 8);
     let got = link.down.take(arrives, ::pcie::Ready::ALL, &mut link.up).unwrap();
     assert_eq!(got.started, Instant::from_ns(111));
-    assert_eq!(link.up.load.busy, Duration::from_ns(8), "and the UpdateFC as many");
+    assert_eq!(
+        link.up.load(Instant::from_ps(u64::MAX)).busy,
+        Duration::from_ns(8),
+        "and the UpdateFC as many"
+    );
 }
 
 #[test]
@@ -78,4 +82,70 @@ fn credits_hold_back_and_return() {
     assert_eq!(back, arrives + Duration::from_ns(8 + 1050));
     assert!(!link.down.ready(arrives, 256).has(Class::Posted));
     assert!(link.down.ready(back, 256).has(Class::Posted));
+}
+
+/// Sends writes of these lengths up, each when the transmitter is free, until `end`.
+fn step_by_step(link: &mut Link, lengths: &[usize], end: Instant) -> Vec<Instant> {
+    let mut times = vec![Instant::ZERO];
+    for bytes in lengths {
+        let now = *times.last().unwrap();
+        if now > end {
+            break;
+        }
+        link.up.ready(now, 256);
+        link.up.send(now, write(*bytes));
+        times.push(link.up.next_ready(now).unwrap());
+    }
+    times
+}
+
+#[test]
+fn what_is_sent_ahead_leaves_as_if_chosen_at_its_time() {
+    let buffer = Buffer { headers: [8; 3], data: [128; 3] };
+    let new = || Link::new(&LinkConfig { buffer, ..GEN2_X4 });
+    let lengths = [256, 4, 100, 256, 256];
+    let times = step_by_step(&mut new(), &lengths, Instant::from_ns(1000));
+    // 276, 24, 120 and 276 bytes of 0.5 ns.
+    assert_eq!(times[..5], [0, 138, 150, 210, 348].map(Instant::from_ns));
+    let sent_ahead = || {
+        let mut link = new();
+        assert_eq!(link.up.ready(Instant::ZERO, 256), ::pcie::Ready::ALL);
+        link.up.send(Instant::ZERO, write(lengths[0]));
+        // The first TLP arrives at 30 + 1 + 138 + 20 ns, and an answer 10 + 1 + 40 ns later.
+        let known = link.known_below(Some(Instant::from_ns(400)));
+        assert_eq!(known, Some(Instant::from_ns(240)));
+        let mut now = Instant::ZERO;
+        for (bytes, at) in lengths[1..4].iter().zip(&times[1..]) {
+            now = link.up.takes_ahead(now, known, 256).unwrap();
+            assert_eq!(now, *at);
+            link.up.send(now, write(*bytes));
+        }
+        assert_eq!(link.up.takes_ahead(now, known, 256), None, "an answer may come first");
+        link
+    };
+    // At any time, counters and what a reset leaves are as if nothing had been sent ahead.
+    for ns in [0, 137, 138, 149, 150, 200, 210, 347] {
+        let (now, later) = (Instant::from_ns(ns), Instant::from_ns(500));
+        let (mut ahead, mut other) = (sent_ahead(), new());
+        step_by_step(&mut other, &lengths[..4], now);
+        assert_eq!(ahead.up.load(now), other.up.load(now), "{ns} ns");
+        ahead.reset(now, |_| ());
+        other.reset(now, |_| ());
+        assert_eq!(ahead.up.load(later), other.up.load(later), "{ns} ns");
+        for at in [now, later] {
+            assert_eq!(ahead.up.next_start(at), other.up.next_start(at), "{ns} ns");
+            assert_eq!(ahead.up.next_ready(at), other.up.next_ready(at), "{ns} ns");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_sent_ahead_without_credits_for_all() {
+    let mut link = Link::new(&GEN2_X4);
+    link.up.ready(Instant::ZERO, 256);
+    link.up.send(Instant::ZERO, write(256));
+    let second = link.up.takes_ahead(Instant::ZERO, None, 256).unwrap();
+    link.up.send(second, write(256));
+    assert_eq!(link.up.takes_ahead(second, None, 256), None, "no header credits");
+    assert_eq!(link.up.next_credits(), None, "and nobody waits for them yet");
 }

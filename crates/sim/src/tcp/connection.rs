@@ -1,6 +1,6 @@
 //! One socket of smoltcp, with the state that a host adds.
 
-use bytes::Bytes;
+use bytes::BytesMut;
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
 use wire::Instant;
@@ -9,6 +9,7 @@ use super::clock;
 use super::segment::Segment;
 use super::{Config, Output, SocketId};
 use crate::ethernet::FrameLatency;
+use crate::memory::take_memory;
 
 /// The state of a connection that its owner knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub(super) struct Connection {
     pub dirty: bool,
     /// When to poll the stack next.
     pub wake: Option<Instant>,
+    /// Memory for the next bytes received.
+    memory: BytesMut,
 }
 
 impl Connection {
@@ -66,6 +69,7 @@ impl Connection {
             starved: false,
             dirty: true,
             wake: None,
+            memory: BytesMut::new(),
         }
     }
 
@@ -173,11 +177,17 @@ impl Connection {
             return Some(Output::Connected(socket));
         }
         if self.socket().can_recv() {
-            let read = |bytes: &mut [u8]| (bytes.len(), Bytes::copy_from_slice(bytes));
-            let data = self.socket_mut().recv(read).expect("there is data");
+            let memory = &mut self.memory;
+            let read = |bytes: &mut [u8]| {
+                let mut data = take_memory(memory, bytes.len());
+                data.copy_from_slice(bytes);
+                (bytes.len(), data.freeze())
+            };
+            let socket = self.set.get_mut::<tcp::Socket>(self.handle);
+            let data = socket.recv(read).expect("there is data");
             self.dirty = true;
             let latency = latency.expect("data come with a frame");
-            return Some(Output::Received { socket, data, latency });
+            return Some(Output::Received { socket: self.id, data, latency });
         }
         if self.phase != Phase::Closed && matches!(state, CloseWait | Closed | TimeWait) {
             // Complete the close that the peer began: no owner sends on a half-closed connection.

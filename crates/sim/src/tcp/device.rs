@@ -1,11 +1,12 @@
 //! The network device of the TCP stack.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use smoltcp::phy;
 use smoltcp::phy::{Checksum, ChecksumCapabilities, DeviceCapabilities, Medium};
 use smoltcp::time;
 
 use crate::ethernet::frame::HEADER;
+use crate::memory::take_memory;
 
 /// Answers (resets, ARP replies) that may wait while the network takes nothing;
 /// further ones are dropped.
@@ -18,14 +19,16 @@ pub(super) struct Device {
     /// The next frame for the stack.
     pub received: Option<Bytes>,
     /// The frame that the stack sent.
-    pub frame: Option<Vec<u8>>,
+    pub frame: Option<BytesMut>,
+    /// Memory for the next frames.
+    memory: BytesMut,
     /// Frames that wait for the network to take them.
     pub waiting: usize,
 }
 
 impl Device {
     pub fn new(mtu: usize) -> Self {
-        Self { mtu, received: None, frame: None, waiting: 0 }
+        Self { mtu, received: None, frame: None, memory: BytesMut::new(), waiting: 0 }
     }
 }
 
@@ -36,14 +39,15 @@ impl phy::Device for Device {
     fn receive(&mut self, _: time::Instant) -> Option<(RxToken, TxToken<'_>)> {
         let bytes = self.received.take()?;
         let fits = self.waiting < ANSWERS;
-        Some((RxToken(bytes), TxToken { frame: &mut self.frame, fits }))
+        let (frame, memory) = (&mut self.frame, &mut self.memory);
+        Some((RxToken(bytes), TxToken { frame, memory, fits }))
     }
 
     fn transmit(&mut self, _: time::Instant) -> Option<TxToken<'_>> {
         if self.frame.is_some() {
             return None;
         }
-        Some(TxToken { frame: &mut self.frame, fits: true })
+        Some(TxToken { frame: &mut self.frame, memory: &mut self.memory, fits: true })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -69,13 +73,14 @@ impl phy::RxToken for RxToken {
 }
 
 pub(super) struct TxToken<'a> {
-    frame: &'a mut Option<Vec<u8>>,
+    frame: &'a mut Option<BytesMut>,
+    memory: &'a mut BytesMut,
     fits: bool,
 }
 
 impl phy::TxToken for TxToken<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {
-        let mut bytes = vec![0; length];
+        let mut bytes = take_memory(self.memory, length);
         let result = f(&mut bytes);
         if self.fits {
             *self.frame = Some(bytes);

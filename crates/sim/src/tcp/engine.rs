@@ -33,6 +33,9 @@ impl Host {
 
     /// Polls the connections in turn for one frame; whether there may be more.
     pub(super) fn run(&mut self, now: Instant) -> bool {
+        if self.connections.is_empty() {
+            return false;
+        }
         self.inject_arp_replies(now);
         for step in 0..self.connections.len() {
             let index = (self.next_turn + step) % self.connections.len();
@@ -108,7 +111,7 @@ impl Host {
         }
         let id = self.config.first_frame + self.frames_made;
         self.frames_made += 1;
-        self.frames.push_back(Frame::new(id, bytes.into(), priority, now));
+        self.frames.push_back(Frame::new(id, bytes.freeze(), priority, now));
     }
 
     /// Records a sent segment, and corrects its sequence number.

@@ -3,6 +3,7 @@
 mod build;
 mod config;
 mod dispatch;
+mod line;
 mod moves;
 mod preset;
 mod report;
@@ -199,6 +200,12 @@ impl World {
         Ok(true)
     }
 
+    /// Hosts, switches, device nodes, drives, stations, bridges and so on: each has at most one
+    /// wake-up.
+    pub fn components(&self) -> usize {
+        self.kinds.len()
+    }
+
     /// Runs everything that happens at the next instant; whether every workload is done.
     ///
     /// # Errors
@@ -299,12 +306,12 @@ impl World {
     }
 
     fn loads(&self) -> Vec<(String, Load)> {
-        let mut loads = Vec::new();
+        let (now, mut loads) = (self.kernel.now(), Vec::new());
         let links = [("host", "root", &self.root_links), ("link", "device", &self.device_links)];
         for (owner, port, links) in links {
             for (number, link) in links.iter().enumerate() {
-                loads.push((format!("{owner} {number} {port} port down"), link.down.load));
-                loads.push((format!("{owner} {number} {port} port up"), link.up.load));
+                loads.push((format!("{owner} {number} {port} port down"), link.down.load(now)));
+                loads.push((format!("{owner} {number} {port} port up"), link.up.load(now)));
             }
         }
         for (number, transport) in self.transports.iter().enumerate() {

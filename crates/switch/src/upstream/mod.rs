@@ -148,16 +148,16 @@ impl Upstream {
     /// Moves TLPs from the links towards the root complex while there is room,
     /// round robin over the ports.
     fn collect(&mut self) {
-        let count = self.ports.len();
+        let (count, first) = (self.ports.len(), self.next_port);
         for turn in 0..count {
-            let index = (self.next_port + turn) % count;
+            let index = (first + turn) % count;
             while self.ports[index].tunnel.has_received() {
                 let ready = self.room(index);
                 let Some(tlp) = self.ports[index].tunnel.pop(ready) else { break };
                 self.route_upstream(index, tlp);
+                self.next_port = (first + 1) % count;
             }
         }
-        self.next_port = (self.next_port + 1) % count;
     }
 
     /// The classes to take from link `index`: those with room at the target of

@@ -8,6 +8,9 @@ use crate::trace::{HEAD, MAX_HEADS};
 /// later entries of a greeting.
 const MAX_CONTROL: usize = 64;
 
+/// TLPs of a frame for which memory is taken at first.
+const USUAL: usize = 16;
+
 /// A frame that was sent or completely received. One that violates the protocol
 /// is reported up to the violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +41,10 @@ impl FrameReport {
     /// Adds the next TLP.
     pub fn add_tlp(&mut self, mark: Mark, bytes: &[u8]) {
         let start = self.marks.last().map_or(self.begin + HEADER as u64, |(_, end)| *end);
+        if self.marks.is_empty() {
+            self.marks.reserve(USUAL);
+            self.heads.reserve(USUAL * HEAD);
+        }
         self.marks.push((mark, start + bytes.len() as u64));
         if self.marks.len() <= MAX_HEADS {
             self.heads.extend_from_slice(&bytes[..bytes.len().min(HEAD)]);

@@ -382,7 +382,7 @@ fn streams(planned: &Planned, report: &Report) -> Vec<Stream> {
 
 fn overloads(planned: &Planned) -> Vec<Overload> {
     let of = |overload: &plan::Overload| Overload {
-        port: planned.overload_port(overload),
+        port: planned.port_name(overload.place),
         classes: overload.classes.clone(),
         offered_bits_per_s: overload.offered,
         limit_bits_per_s: overload.limit,

@@ -58,6 +58,10 @@ pub struct Args {
     #[arg(long, value_name = "N", conflicts_with_all = ["sweep", "runs"],
           value_parser = clap::value_parser!(u64).range(2..=10_000))]
     phases: Option<u64>,
+    /// What trials shift, of these: without clock_offset the clocks stay as the plan has them
+    #[arg(long, value_name = "KEYS", requires = "phases", value_delimiter = ',',
+          default_values = Plan::SHIFTED, value_parser = Plan::SHIFTED)]
+    shift: Vec<String>,
     /// Set a key of the plan, by its dotted path
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,

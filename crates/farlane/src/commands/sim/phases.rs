@@ -62,7 +62,8 @@ pub struct Named {
 /// Runs all trials: the document of the plan as it is written, with what they showed.
 pub fn run(args: &Args, plan: &Plan, count: u64, options: RunOptions) -> Result<Document, Failure> {
     let (name, seed) = (args.plan.display().to_string(), super::built(args, plan)?.config.seed);
-    let (shifts, trials) = plan.phases(count, seed).map_err(|error| Failure(error.to_string()))?;
+    let (shifts, trials) =
+        plan.phases(count, seed, &args.shift).map_err(|error| Failure(error.to_string()))?;
     let plans: Vec<_> = trials.iter().map(|trial| trial.planned.clone().with_seed(seed)).collect();
     let failed = |at: usize, failed: Failed| {
         let words = words(trials[at].set.iter().map(|(key, value)| (key, value)));

@@ -72,7 +72,7 @@ fn a_stream_that_starves_misses_its_deadline() {
     let [overload] = &planned.overload_sentences()[..] else { panic!("one overload") };
     assert_eq!(
         overload,
-        "class 7 is overloaded from x port 3 to b: t offer 25.9 Mb/s, gates and line let 5.2 Mb/s \
+        "class 7 is overloaded from x port 3 to b: t offer 25.9 Mb/s, gates, shaper and line let 5.2 Mb/s \
          through"
     );
     let (report, rows) = run(&planned);

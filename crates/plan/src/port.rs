@@ -1,0 +1,210 @@
+//! Ports: what a station's interface and each port of a bridge have. A key of every port is a line
+//! of `PORT` in keys.rs and a line of [`config`] here; a bridge has it for all its ports, and
+//! `[bridges.NAME.ports.PEER]` for one.
+
+use super::error_text::unknown;
+use super::schedule::{Schedules, clock};
+use super::section::{Section, set_fields};
+use super::shapers::Shapers;
+use super::value::PlanError;
+use sim::ethernet::{Rate, port};
+
+/// What ports of the plan refer to by name.
+#[derive(Clone, Debug, Default)]
+pub struct Parts {
+    schedules: Schedules,
+    shapers: Shapers,
+}
+
+impl Parts {
+    /// Reads `[schedules]` and `[shapers]`.
+    pub fn read(root: &Section) -> Result<Self, PlanError> {
+        Ok(Self { schedules: Schedules::read(root)?, shapers: Shapers::read(root)? })
+    }
+}
+
+/// The port that a table describes, with the schedule and the clock there.
+pub fn config(section: &Section, rate: Rate, parts: &Parts) -> Result<port::Config, PlanError> {
+    let mut port = port::Config::new(rate);
+    for class in &mut port.classes {
+        set_fields!(class, section, queue_frames queue_bytes);
+    }
+    port.gates = parts.schedules.gates(section)?;
+    parts.shapers.set_up(section, &mut port, clock(section))?;
+    Ok(port)
+}
+
+/// The tables of a bridge's ports, by their neighbours' names, with the bridge's own as default.
+pub fn tables<'a>(bridge: &Section<'a>) -> Vec<(String, Section<'a>)> {
+    let named = bridge.named("ports").into_iter();
+    named.map(|(name, own)| (name, own.with_defaults(bridge))).collect()
+}
+
+/// The table of a bridge's port to `neighbour`: its own, then that of all its copies, then the
+/// bridge's.
+pub fn table<'a>(bridge: &Section<'a>, neighbour: &str) -> Section<'a> {
+    let named = bridge.named("ports");
+    let of = |exact: bool| {
+        let found = |(name, _): &&(String, Section<'a>)| (name == neighbour) == exact;
+        let mut matching = named.iter().filter(|(name, _)| is(name, neighbour));
+        matching.find(found).map(|(_, section)| section.clone())
+    };
+    match (of(true), of(false)) {
+        (Some(own), Some(all)) => own.with_defaults(&all).with_defaults(bridge),
+        (Some(own), None) | (None, Some(own)) => own.with_defaults(bridge),
+        (None, None) => bridge.clone(),
+    }
+}
+
+/// Checks that a bridge has a port for each table of one.
+///
+/// # Errors
+/// The first table with the name of nobody at the other end of a cable.
+pub fn check(bridge: &Section, neighbours: &[&str]) -> Result<(), PlanError> {
+    for (name, section) in bridge.named("ports") {
+        if !neighbours.iter().any(|neighbour| is(&name, neighbour)) {
+            let what = format!("neighbour of [{}]", bridge.name);
+            return Err(section.origin.fail(unknown(&what, &name, neighbours)));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is that of `neighbour`, or of all copies of which it is one.
+fn is(name: &str, neighbour: &str) -> bool {
+    neighbour.strip_prefix(name).is_some_and(|rest| {
+        let copy = rest.strip_prefix('.').map(str::parse::<usize>);
+        rest.is_empty() || matches!(copy, Some(Ok(_)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Plan;
+    use crate::tests::{built, fails};
+    use sim::network::CableEnd;
+
+    /// Two bridges, two copies of a host on the first, and a device on the second.
+    fn plan(ports: &str) -> String {
+        format!(
+            "transport = \"tsn\"\n[link]\nvlan = 1\n[hosts.h]\ncount = 2\n[nodes.n]\n[bridges.b]\n\
+             schedule = \"slow\"\nqueue_frames = 100\n[bridges.c]\n[cables.p]\na = \"h.0\"\n\
+             b = \"b\"\n[cables.q]\na = \"h.1\"\nb = \"b\"\n[cables.r]\na = \"b\"\nb = \"c\"\n\
+             [cables.s]\na = \"c\"\nb = \"n\"\n[schedules.slow]\nentries = [\"S ff 1ms\"]\n\
+             [schedules.fast]\nentries = [\"S ff 50us\", \"S ff 150us\"]\n[workload]\n\
+             configreads = 1\n{ports}"
+        )
+    }
+
+    /// Cycle in microseconds, frames and bytes of each port of the first bridge: to h.0, h.1, c.
+    fn ports(text: &str) -> Vec<(Option<u64>, usize, usize)> {
+        let network = built(&plan(text)).config.network;
+        assert_eq!(network.cables[2].a, CableEnd::Bridge(0, 2), "the port to the other bridge");
+        let of = |port: &sim::ethernet::port::Config| {
+            let cycle = port.gates.as_ref().map(|gates| gates.list().cycle_time().as_ps());
+            (
+                cycle.map(|ps| ps / 1_000_000),
+                port.classes[0].queue_frames,
+                port.classes[0].queue_bytes,
+            )
+        };
+        network.bridges[0].ports.iter().map(of).collect()
+    }
+
+    #[test]
+    fn a_port_goes_before_all_copies_and_they_before_the_bridge() {
+        const BYTES: usize = 512 << 10;
+        let all = (Some(1_000), 100, BYTES);
+        assert_eq!(ports(""), [all; 3]);
+        let c = "[bridges.b.ports.c]\nschedule = \"fast\"\nqueue_bytes = \"4KiB\"\n";
+        assert_eq!(ports(c), [all, all, (Some(200), 100, 4096)]);
+        let copies = "[bridges.b.ports.h]\nschedule = \"none\"\nqueue_frames = 7\n";
+        assert_eq!(ports(copies), [(None, 7, BYTES), (None, 7, BYTES), all]);
+        let one = format!("{copies}[bridges.b.ports.\"h.1\"]\nqueue_frames = 3\n");
+        assert_eq!(ports(&one), [(None, 7, BYTES), (None, 3, BYTES), all]);
+        let reversed = format!("[bridges.b.ports.\"h.1\"]\nqueue_frames = 3\n{copies}");
+        assert_eq!(ports(&reversed), ports(&one), "whatever their order");
+    }
+
+    #[test]
+    fn options_reach_ports_by_name() {
+        let text = plan("[bridges.b.ports.\"h.1\"]\nqueue_frames = 3\n[bridges.b.ports.c]\n");
+        let plan = Plan::parse("p.toml", &text).unwrap();
+        let set = |key: &str| {
+            let plan = plan.with(key, "9", "--set").unwrap().build().unwrap();
+            let ports = plan.config.network.bridges[0].ports.iter();
+            ports.map(|port| port.classes[7].queue_frames).collect::<Vec<_>>()
+        };
+        assert_eq!(set("bridges.b.ports.c.queue_frames"), [100, 3, 9]);
+        assert_eq!(set("bridges.b.ports.h.1.queue_frames"), [100, 9, 100]);
+        assert_eq!(set("bridges.b.queue_frames"), [9, 3, 9]);
+    }
+
+    #[test]
+    fn a_port_without_a_cable_is_an_error() {
+        fails(
+            &plan("[bridges.b.ports.n]\n"),
+            "p.toml:29:18: unknown neighbour of [bridges.b] 'n'; did you mean 'c'? There are: \
+             h.0, h.1, c",
+        );
+        fails(
+            &plan("[bridges.b.ports.c]\nschedule = \"x\"\n"),
+            "p.toml:30:12: unknown schedule 'x'. There are: slow, fast, none",
+        );
+    }
+
+    /// What the hardware of a port cannot execute is refused where it stands.
+    #[test]
+    fn schedules_fit_the_hardware_of_each_port() {
+        let port = "[bridges.b.ports.c]\nschedule = \"fast\"\n";
+        built(&plan(&format!("{port}gate_entries = 2\ngate_grain = \"50us\"\n")));
+        let other = "[bridges.c]\ngate_entries = 1\ngate_grain = \"1s\"\n";
+        let without = plan(port).replace("[bridges.c]\n", other);
+        built(&without);
+        fails(
+            &plan(&format!("{port}gate_entries = 1\n")),
+            "p.toml:26:25: schedule 'fast' has 2 entries, more than the gate_entries 1 \
+             at p.toml:31:16",
+        );
+        fails(
+            &plan(&format!("{port}gate_grain = \"100us\"\n")),
+            "p.toml:26:12: schedule 'fast': entry 1 of 50us is no multiple of the \
+             gate_grain 100us at p.toml:31:14",
+        );
+        // The bridge's own grain holds for all its ports.
+        let coarse = plan(port).replace("queue_frames = 100", "gate_grain = \"200us\"");
+        fails(
+            &coarse,
+            "p.toml:26:12: schedule 'fast': entry 1 of 50us is no multiple of the \
+             gate_grain 200us at p.toml:9:14",
+        );
+        let fast = "entries = [\"S ff 50us\", \"S ff 150us\"]";
+        for (times, grain, said) in [
+            (
+                format!("base = \"10us\"\n{fast}"),
+                "50us",
+                "p.toml:26:8: schedule 'fast': its base of 10us",
+            ),
+            (
+                format!("cycle = \"225us\"\n{fast}"),
+                "50us",
+                "p.toml:26:9: schedule 'fast': its cycle of 225us",
+            ),
+        ] {
+            let text = plan(&format!("{port}gate_grain = \"{grain}\"\n")).replace(fast, &times);
+            let error = Plan::parse("p.toml", &text).unwrap().build().unwrap_err().to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn interfaces_have_hardware_too() {
+        let text = "transport = \"tsn\"\n[link]\nschedule = \"s\"\ngate_grain = \"1us\"\n\
+                    [schedules.s]\nentries = [\"S ff 1500ns\"]\n[workload]\nconfigreads = 1\n";
+        fails(
+            text,
+            "p.toml:6:12: schedule 's': entry 1 of 1500ns is no multiple of the gate_grain 1us \
+             at p.toml:4:14",
+        );
+    }
+}

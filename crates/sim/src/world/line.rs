@@ -1,0 +1,111 @@
+//! A line of bridges with gates at every port and streams over several hops: the load of a TSN
+//! network without drives.
+
+use super::Config;
+use crate::ethernet::nic::Tagging;
+use crate::ethernet::traffic::Pattern;
+use crate::ethernet::{Rate, bridge, port};
+use crate::network::{
+    BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationConfig, TrafficConfig,
+};
+use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
+use wire::{Duration, Instant};
+
+/// Pipelines of a station, and those of a bridge.
+const STATION: Duration = Duration::from_ns(500);
+const BRIDGE: Duration = Duration::from_ns(1_500);
+/// Ten metres.
+const CABLE: Duration = Duration::from_ns(50);
+/// The gates' cycle, and the windows of its queues: 7 alone, then 6 and 5, then the others.
+const WINDOWS: [(u8, u64); 3] = [(0x80, 100), (0x60, 150), (0x1f, 250)];
+/// Each station's streams: priority, bytes a frame (header to FCS, without tag), interval in
+/// microseconds, cables from its bridge to the receiver's.
+const STREAMS: [(u8, usize, u64, usize); 4] =
+    [(7, 128, 500, 3), (6, 256, 1_000, 5), (5, 512, 2_000, 8), (0, 1_518, 4_000, 13)];
+
+impl Config {
+    /// A line of `bridges`, 26 to 64 of them, at 1 Gb/s, each with a station that sends four
+    /// streams of priorities 7, 6, 5 (periodic) and 0 (Poisson) over 4, 6, 9 and 14 bridges. Every
+    /// port has gates. The world ends after `runtime`.
+    ///
+    /// # Panics
+    /// With another number of bridges.
+    pub fn tsn_line(bridges: usize, runtime: Duration) -> Self {
+        assert!((26..=64).contains(&bridges), "26 to 64 bridges");
+        let station = |number| StationConfig {
+            port: port(),
+            tagging: Some(Tagging::vlan(1)),
+            traffic: STREAMS.iter().map(|stream| traffic(number, bridges, *stream)).collect(),
+            ..StationConfig::new(Rate::G1, STATION, 4)
+        };
+        let bridge = BridgeConfig {
+            ports: vec![port(); 3],
+            mode: bridge::Mode::StoreAndForward,
+            delay: BRIDGE,
+            jitter: Duration::ZERO,
+        };
+        // Port 0 is the station's, 1 the next bridge's, 2 that of the bridge before.
+        let own = (0..bridges).map(|at| (CableEnd::Station(at), CableEnd::Bridge(at, 0)));
+        let line = (1..bridges).map(|at| (CableEnd::Bridge(at - 1, 1), CableEnd::Bridge(at, 2)));
+        let network = NetworkConfig {
+            stations: (0..bridges).map(station).collect(),
+            bridges: vec![bridge; bridges],
+            cables: own.chain(line).map(|(a, b)| CableConfig::new(a, b, CABLE)).collect(),
+        };
+        Self { network, runtime: Some(runtime), ..Self::default() }
+    }
+}
+
+/// A stream of station `number`: to the right, or to the left if the line ends before. Stations
+/// begin 7 us apart.
+fn traffic(
+    number: usize,
+    bridges: usize,
+    (priority, length, us, hops): (u8, usize, u64, usize),
+) -> TrafficConfig {
+    let to = if number + hops < bridges { number + hops } else { number - hops };
+    let interval = Duration::from_us(us);
+    let pattern = match priority {
+        0 => Pattern::Poisson(interval),
+        _ => Pattern::Periodic(interval),
+    };
+    TrafficConfig {
+        start: Instant::ZERO + Duration::from_us(7 * number as u64),
+        seed: number as u64,
+        ..TrafficConfig::new(to, length, priority, pattern)
+    }
+}
+
+fn port() -> port::Config {
+    let entry = |(states, us)| Entry::set(GateStates(states), Duration::from_us(us));
+    let list = GateControlList::of_entries(Instant::ZERO, &WINDOWS.map(entry));
+    let gates = Gates::new(list.expect("three windows of whole microseconds"), Clock::default());
+    port::Config { gates: Some(gates), ..port::Config::new(Rate::G1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::World;
+
+    #[test]
+    fn every_stream_arrives_and_a_window_of_its_own_bounds_its_wait() {
+        let config = Config::tsn_line(26, Duration::from_ms(50));
+        let report = World::new(&config).unwrap().run().unwrap();
+        assert_eq!(report.streams.len(), 26 * STREAMS.len());
+        for (number, stream) in report.streams.iter().enumerate() {
+            let (priority, length, us, hops) = STREAMS[number % STREAMS.len()];
+            assert!(stream.lost == 0 && stream.sent - stream.arrived <= 8, "{stream:?}");
+            if priority != 0 {
+                // One more for the frame at time 0 of the first station.
+                assert!(stream.sent.abs_diff(50_000 / us) <= 1, "{stream:?}");
+            }
+            // Nothing is faster than wires (12 bytes of preamble and tag), cables and pipelines.
+            let (wire, hops) = (Rate::G1.duration(length + 12), hops as u64);
+            let least = (wire + CABLE).as_ps() * (hops + 2)
+                + BRIDGE.as_ps() * (hops + 1)
+                + STATION.as_ps() * 2;
+            assert!(stream.latency.quantile_ns(0.0) >= least / 1000, "{stream:?}");
+        }
+    }
+}
