@@ -114,6 +114,7 @@ fn paragraphs(command: &str, name: &str) {
 fn parts_of_the_reproductions() {
     paragraphs("farlane reproduce nvme-tsn --only table,speeds", "docs/experiments/nvme-tsn.md");
     paragraphs("farlane reproduce expether --only ablation", "docs/experiments/expether.md");
+    paragraphs("farlane reproduce tsn-ports", "docs/experiments/tsn-ports.md");
 }
 
 /// What takes minutes: `./test long`.

@@ -15,6 +15,12 @@ const STREAMS: [(usize, u64, u8); 4] =
 /// Frames that a queue holds.
 const ROOM: usize = 4;
 
+/// Strict priority alone.
+#[cfg(test)]
+pub(super) fn unshaped() -> Result<Figures, Failure> {
+    simulate([Algorithm::StrictPriority, Algorithm::StrictPriority])
+}
+
 /// The shapers of the credit-based table.
 pub(super) fn credit_based() -> Result<Figures, Failure> {
     simulate([credit::shaper(10_976_000), credit::shaper(21_952_000)])

@@ -156,7 +156,10 @@ const COLUMNS: [Column<Check>; 8] = [
         format!("{sign}{}", number(check.expected))
     }),
     ("farlane", Right, |check| number(check.simulated)),
-    ("difference", Right, |check| percent(error_percent(check.expected, check.simulated))),
+    ("difference", Right, |check| match error_percent(check.expected, check.simulated) {
+        error if error.abs() < 1000.0 => percent(error),
+        _ => String::new(),
+    }),
     ("allowed", Right, |check| match check.percent {
         0.0 => "none".to_owned(),
         allowed => format!("{allowed} %"),

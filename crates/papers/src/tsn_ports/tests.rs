@@ -3,16 +3,31 @@
 use super::*;
 use crate::described::every_key_is_described;
 
+const DOCUMENT: &str = include_str!("../../../../docs/experiments/tsn-ports.md");
+
 #[test]
 fn every_case_is_as_expected() {
     let published = published();
     let mut failed = Vec::new();
     for part in Part::ALL {
-        for case in simulate(&published, part).expect("it runs") {
-            failed.extend(case.checks.into_iter().filter(|check| !check.holds));
+        let cases = simulate(&published, part).expect("it runs");
+        let checks = cases.iter().flat_map(|case| case.checks.iter());
+        failed.extend(checks.filter(|check| !check.holds).cloned());
+        for section in sections(&cases) {
+            let text = section.text();
+            let text = text.trim_end();
+            assert!(DOCUMENT.contains(text), "docs/experiments/tsn-ports.md has not\n{text}");
         }
     }
     assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// The document says so: its shapers are wider than the traffic.
+#[test]
+fn strict_priority_alone_gives_the_table_of_the_medium_network() {
+    let plain = medium::unshaped().expect("it runs");
+    assert_eq!(medium::credit_based().expect("it runs"), plain);
+    assert_eq!(medium::asynchronous().expect("it runs"), plain);
 }
 
 #[test]

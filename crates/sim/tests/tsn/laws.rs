@@ -1,11 +1,14 @@
 //! What holds in every network of streams, from what an observer saw.
 
+use super::shapers::{CreditModel, EligibilityModel};
 use super::*;
 use proptest::prelude::*;
 use sim::ethernet::frame::{GAP, HEADER, PREAMBLE, TAG};
+use sim::ethernet::port::Algorithm;
 use sim::ethernet::{FrameStage, Mac, port};
 use sim::network::CableEnd;
 use std::collections::{BTreeMap, BTreeSet};
+use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 
 /// A world, and the places that its cables join.
 #[derive(Clone, Debug)]
@@ -14,11 +17,14 @@ pub struct Run {
     pub links: Vec<(Place, Place)>,
 }
 
-/// A frame at a port: when it entered its queue and what became of it.
+/// A frame at a port: when it was received by the node and entered its queue, and what became of
+/// it.
 #[derive(Clone, Debug)]
 pub struct Passed {
+    received: Instant,
     entered: Instant,
     sent: Transmission,
+    fragments: Vec<usize>,
 }
 
 /// The frames that a port sent, in their order.
@@ -26,6 +32,8 @@ pub struct Passed {
 pub struct PortLog {
     config: port::Config,
     frames: Vec<Passed>,
+    /// When the line was busy.
+    busy: Vec<(Instant, Instant)>,
 }
 
 /// Each frame of a stream arrived once, or was lost, or is on its way.
@@ -47,10 +55,15 @@ pub fn counted(report: &Report, seen: &Seen) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The frames of a stream, whose ids rise, arrive in their order.
-pub fn in_order(seen: &Seen) -> Result<(), TestCaseError> {
+/// The frames of a stream, whose ids rise, arrive in their order. (Not those of cyclic queues: a
+/// frame that finds no room in its cycle, since no one has counted, comes behind the next cycle's.)
+pub fn in_order(run: &Run, seen: &Seen) -> Result<(), TestCaseError> {
+    let network = &run.config.network;
+    let ways = 0..2 * run.links.len();
+    let pairs = ways.flat_map(|way| network.port(network.sender(way)).cqf.clone());
+    let cyclic: BTreeSet<u8> = pairs.flat_map(|pair| pair.classes).collect();
     let mut last = BTreeMap::<StreamId, u64>::new();
-    for (_, frame) in &seen.arrived {
+    for (_, frame) in seen.arrived.iter().filter(|(_, f)| !cyclic.contains(&f.priority)) {
         let stream = StreamId::of_frame(frame.id).expect("of a stream");
         let before = last.insert(stream, frame.id);
         prop_assert!(before.is_none_or(|before| before < frame.id), "{stream:?} is out of order");
@@ -81,15 +94,18 @@ fn station_of(mac: Mac) -> usize {
     usize::from(u16::from_be_bytes([a, b])) - 1
 }
 
-/// When a frame that was sent to a bridge enters the queue of its next port.
-fn enters(run: &Run, sent: &Transmission, bridge: usize) -> Instant {
+/// When a frame that was sent to a bridge is received and enters the queue of its next port.
+fn enters(run: &Run, sent: &Transmission, bridge: usize) -> [Instant; 2] {
     let bridge = &run.config.network.bridges[bridge];
     let known = match bridge.mode {
-        bridge::Mode::StoreAndForward => sent.end,
-        // Preamble, header and tag have passed.
-        bridge::Mode::CutThrough => sent.start + sent.rate.duration(PREAMBLE + HEADER + TAG),
+        // Preamble, header and tag have passed; what may be interrupted is stored.
+        bridge::Mode::CutThrough if !sent.preemptable => {
+            sent.start + sent.rate.duration(PREAMBLE + HEADER + TAG)
+        }
+        _ => sent.end,
     };
-    known + run.config.network.cables[0].propagation + bridge.delay
+    let received = known + run.config.network.cables[0].propagation;
+    [received, received + bridge.delay]
 }
 
 /// By direction of the cables: what each port was given and sent.
@@ -102,16 +118,20 @@ pub fn ports(run: &Run, report: &Report, seen: &Seen) -> Result<Vec<PortLog>, Te
         .map(|way| PortLog {
             config: network.port(network.sender(way)).clone(),
             frames: Vec::new(),
+            busy: Vec::new(),
         })
         .collect();
-    // Where each frame is expected next: the direction, and since when.
-    let mut expected = BTreeMap::<u64, (usize, Instant)>::new();
-    for (wire, sent) in &seen.sent {
+    for (wire, from, until) in &seen.busy {
+        logs[*wire].busy.push((*from, *until));
+    }
+    // Where each frame is expected next: the direction, since when received and in the queue.
+    let mut expected = BTreeMap::<u64, (usize, [Instant; 2])>::new();
+    for Sent { wire, frame: sent, fragments } in &seen.sent {
         let frame = &sent.frame;
         let to = station_of(frame.destination());
-        let (way, entered) = expected.remove(&frame.id).unwrap_or_else(|| {
+        let (way, [received, entered]) = expected.remove(&frame.id).unwrap_or_else(|| {
             let from = Place::Station(station_of(frame.source()));
-            (way(run, from, to, None).expect("a tree joins all"), frame.latency.created())
+            (way(run, from, to, None).expect("a tree joins all"), [frame.latency.created(); 2])
         });
         prop_assert_eq!(*wire, way, "frame {} took another way", frame.id);
         if let Place::Bridge(bridge) = ends(run, *wire).1 {
@@ -119,14 +139,16 @@ pub fn ports(run: &Run, report: &Report, seen: &Seen) -> Result<Vec<PortLog>, Te
             let next = next.expect("a tree joins all");
             expected.insert(frame.id, (next, enters(run, sent, bridge)));
         }
-        logs[*wire].frames.push(Passed { entered, sent: sent.clone() });
+        let fragments = fragments.clone();
+        logs[*wire].frames.push(Passed { received, entered, sent: sent.clone(), fragments });
     }
     // What entered a bridge's port and was not sent waits there or was dropped there.
     for (way, queue) in report.queues.iter().enumerate() {
         if matches!(network.sender(way), CableEnd::Station(_)) {
             continue;
         }
-        let here = |(at, entered): &&(usize, Instant)| *at == way && *entered < report.time;
+        let here =
+            |(at, [_, entered]): &&(usize, [Instant; 2])| *at == way && *entered < report.time;
         let unsent = expected.values().filter(here).count() as u64;
         prop_assert_eq!(unsent, queue.left + queue.dropped, "at direction {}", way);
         let sent = logs[way].frames.len() as u64;
@@ -139,7 +161,7 @@ pub fn ports(run: &Run, report: &Report, seen: &Seen) -> Result<Vec<PortLog>, Te
 pub fn stages(run: &Run, seen: &Seen) -> Result<(), TestCaseError> {
     let network = &run.config.network;
     let mut hops = BTreeMap::<u64, Vec<(usize, &Transmission)>>::new();
-    for (wire, sent) in &seen.sent {
+    for Sent { wire, frame: sent, .. } in &seen.sent {
         hops.entry(sent.frame.id).or_default().push((*wire, sent));
     }
     for (at, frame) in &seen.arrived {
@@ -156,11 +178,13 @@ pub fn stages(run: &Run, seen: &Seen) -> Result<(), TestCaseError> {
             cabled = cabled + propagation;
             if let Place::Bridge(bridge) = ends(run, *wire).1 {
                 inside = inside + network.bridges[bridge].delay;
-                entered = enters(run, sent, bridge);
+                entered = enters(run, sent, bridge)[1];
             }
         }
         let spent = |stage| latency.spent(stage);
-        prop_assert_eq!(spent(FrameStage::Queue) + spent(FrameStage::Gate), waited);
+        let in_queues = [FrameStage::Queue, FrameStage::Gate, FrameStage::Shaper];
+        let in_queues = in_queues.map(spent).into_iter().fold(Duration::ZERO, |sum, s| sum + s);
+        prop_assert_eq!(in_queues, waited);
         prop_assert_eq!(spent(FrameStage::Propagation), cabled);
         prop_assert_eq!(spent(FrameStage::Bridge), inside);
         let last = hops.last().expect("it was sent").1;
@@ -170,28 +194,52 @@ pub fn stages(run: &Run, seen: &Seen) -> Result<(), TestCaseError> {
 }
 
 impl PortLog {
+    /// The class of a frame here: of a pair of cyclic queues the one that was filled.
     fn class(&self, passed: &Passed) -> usize {
         let tag = passed.sent.frame.tag.expect("stations tag");
-        usize::from(self.config.queue_of_priority[usize::from(tag.pcp)])
+        let class = usize::from(self.config.queue_of_priority[usize::from(tag.pcp)]);
+        let pair = self.config.cqf.iter().find(|pair| pair.classes.contains(&(class as u8)));
+        let clock = self.config.gates.as_ref().map(|gates| gates.clock()).unwrap_or_default();
+        pair.map_or(class, |pair| usize::from(pair.queue_at(&clock, passed.received)))
     }
 
-    /// Frames follow each other with a gap, none before it has entered, each for its own length.
-    pub fn one_frame_at_a_time(&self) -> Result<(), TestCaseError> {
-        for pair in self.frames.windows(2) {
-            let free = pair[0].sent.end + self.config.rate.duration(GAP);
-            prop_assert!(pair[1].sent.start >= free, "{pair:?}");
+    fn algorithm(&self, class: usize) -> &Algorithm {
+        &self.config.classes[class].algorithm
+    }
+
+    /// Frames and fragments follow each other with a gap, none before its frame has entered; each
+    /// frame takes its own length, and what its interruptions cost.
+    pub fn one_at_a_time(&self) -> Result<(), TestCaseError> {
+        let rate = self.config.rate;
+        for pair in self.busy.windows(2) {
+            prop_assert!(pair[1].0 >= pair[0].1 + rate.duration(GAP), "{pair:?}");
         }
-        for Passed { entered, sent } in &self.frames {
+        let mut busy = self.busy.iter().filter(|(_, until)| *until != UNFINISHED);
+        let total = busy.by_ref().fold(0, |sum, (from, until)| sum + until.since(*from).as_ps());
+        let mut expected = 0;
+        for Passed { entered, sent, fragments, .. } in &self.frames {
             prop_assert!(sent.start >= *entered);
-            prop_assert_eq!(sent.end, sent.start + sent.frame.duration(self.config.rate));
+            let extra = rate.duration(fragments.len() * (MCRC + CONTINUATION_PREAMBLE));
+            expected += (sent.frame.duration(rate) + extra).as_ps();
+            if fragments.is_empty() {
+                prop_assert_eq!(sent.end, sent.start + sent.frame.duration(rate));
+            }
+            // 60 bytes and an mCRC, and 64 with the FCS are left (802.3-2022, 99.4.4).
+            prop_assert!(fragments.iter().all(|bytes| *bytes >= 60), "{fragments:?}");
+            let rest = sent.frame.length() - fragments.iter().sum::<usize>();
+            prop_assert!(rest >= 64, "{rest} bytes are left after {fragments:?}");
+        }
+        if self.frames.iter().all(|passed| passed.sent.end != UNFINISHED) {
+            prop_assert_eq!(total, expected);
         }
         Ok(())
     }
 
-    /// No frame is on the line outside its window, which its node's clock measures.
+    /// No frame that is not interrupted is on the line outside its window, which its node's clock
+    /// measures.
     pub fn windows(&self) -> Result<(), TestCaseError> {
         let Some(gates) = &self.config.gates else { return Ok(()) };
-        for passed in &self.frames {
+        for passed in self.frames.iter().filter(|passed| passed.fragments.is_empty()) {
             let (class, sent) = (self.class(passed), &passed.sent);
             let last = Instant::from_ps(sent.end.as_ps() - 1);
             prop_assert!(gates.is_open(class, sent.start) && gates.is_open(class, last));
@@ -201,38 +249,103 @@ impl PortLog {
         Ok(())
     }
 
-    /// The port sends the first frame of a class as soon as line, gate and higher classes permit:
-    /// nobody waits while the line is free, and nobody overtakes a higher class.
-    pub fn strict_priority(&self) -> Result<(), TestCaseError> {
+    /// The port sends the first frame of a class as soon as line, gate, shaper and higher classes
+    /// permit: nobody waits while the line is free, and nobody overtakes a higher class. Classes
+    /// with weights are below all others.
+    pub fn selection(&self) -> Result<(), TestCaseError> {
         let gap = self.config.rate.duration(GAP);
         let mut queues: [Vec<&Passed>; 8] = Default::default();
         for passed in self.frames.iter().rev() {
             queues[self.class(passed)].push(passed);
         }
+        let mut credits = [CreditModel::default(); 8];
         let mut free = Instant::ZERO;
         for passed in &self.frames {
             let (class, start) = (self.class(passed), passed.sent.start);
             for (other, queue) in queues.iter().enumerate() {
                 let Some(head) = queue.last() else { continue };
-                let earliest = self.earliest(other, head, head.entered.max(free));
+                let Some(earliest) = self.earliest(other, head, free, &mut credits) else {
+                    continue;
+                };
                 if other == class {
-                    prop_assert_eq!(start, earliest.expect("it was sent"), "late or too early");
-                } else if let Some(earliest) = earliest {
+                    prop_assert_eq!(start, earliest, "class {} late or too early", class);
+                } else {
                     prop_assert!(earliest >= start, "class {other} could send at {earliest}");
                     // What enters at the very instant of the decision may miss it.
-                    let missed = other < class || earliest > start || head.entered == start;
-                    prop_assert!(missed, "class {class} before {other} at {start}");
+                    let missed = self.below(other, class) || head.entered == start;
+                    prop_assert!(missed || earliest > start, "{class} before {other} at {start}");
                 }
             }
             let taken = queues[class].pop().expect("one was sent");
-            prop_assert!(queues[class].last().is_none_or(|next| next.entered >= taken.entered));
+            if let Algorithm::CreditBased(shaper) = self.algorithm(class) {
+                credits[class].spend(shaper, &passed.sent);
+            }
+            if !matches!(self.algorithm(class), Algorithm::Ats(_)) {
+                let next = queues[class].last();
+                prop_assert!(next.is_none_or(|next| next.entered >= taken.entered));
+            }
             free = passed.sent.end + gap;
         }
         Ok(())
     }
 
-    fn earliest(&self, class: usize, passed: &Passed, from: Instant) -> Option<Instant> {
-        let Some(gates) = &self.config.gates else { return Some(from) };
-        gates.earliest_start(class, from, passed.sent.frame.duration(self.config.rate))
+    /// Whether `class` need not be sent before `than`.
+    fn below(&self, class: usize, than: usize) -> bool {
+        let [weights, of_other] =
+            [class, than].map(|class| matches!(self.algorithm(class), Algorithm::Ets { .. }));
+        if weights == of_other { weights || class < than } else { weights }
+    }
+
+    /// When the first frame of a class could start behind `free`; `None`: never, or unknown.
+    fn earliest(
+        &self,
+        class: usize,
+        head: &Passed,
+        free: Instant,
+        credits: &mut [CreditModel; 8],
+    ) -> Option<Instant> {
+        let from = head.entered.max(free);
+        let duration = head.sent.frame.duration(self.config.rate);
+        match (self.algorithm(class), &self.config.gates) {
+            (Algorithm::Ats(_), _) | (Algorithm::CreditBased(_), Some(_)) => None,
+            (Algorithm::CreditBased(shaper), None) => {
+                Some(credits[class].ready(shaper, head.entered).max(from))
+            }
+            (_, None) => Some(from),
+            (_, Some(gates)) => gates.earliest_start(class, from, duration),
+        }
+    }
+
+    /// No frame is sent before the scheduler of its stream alone would let it go.
+    pub fn eligibility(&self) -> Result<(), TestCaseError> {
+        let mut schedulers = BTreeMap::<_, EligibilityModel>::new();
+        let mut frames: Vec<_> = self.frames.iter().collect();
+        frames.sort_by_key(|passed| passed.received);
+        for passed in frames {
+            let Algorithm::Ats(shaper) = self.algorithm(self.class(passed)) else { continue };
+            let frame = &passed.sent.frame;
+            let scheduler = schedulers
+                .entry(StreamId::of_frame(frame.id))
+                .or_insert_with(|| EligibilityModel::new(shaper));
+            let eligible = scheduler.admit(shaper, passed.received, frame);
+            prop_assert!(i128::from(passed.sent.start.as_ps()) >= eligible, "{passed:?}");
+        }
+        Ok(())
+    }
+
+    /// With preemption, the first express frame of the highest class waits for 143 bytes at most.
+    pub fn express(&self) -> Result<(), TestCaseError> {
+        let highest = |passed: &&Passed| self.class(passed) == 7;
+        let mut free = Instant::ZERO;
+        for passed in self.frames.iter().filter(highest) {
+            let waited = passed.sent.start.since(passed.entered.max(free));
+            prop_assert!(waited <= self.config.rate.duration(143), "it waits {waited}");
+            free = passed.sent.end + self.config.rate.duration(GAP);
+        }
+        Ok(())
+    }
+
+    pub fn config(&self) -> &port::Config {
+        &self.config
     }
 }

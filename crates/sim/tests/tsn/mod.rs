@@ -2,6 +2,7 @@
 
 mod laws;
 mod random;
+mod shapers;
 mod streams;
 
 use sim::ethernet::traffic::{Pattern, StreamId};
@@ -11,6 +12,7 @@ use sim::network::{Place, TrafficConfig, Tree};
 use sim::world::{Error, Report};
 use sim::{Config, World};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use wire::{Duration, Instant};
 
@@ -22,24 +24,64 @@ fn config(tree: &mut Tree, runtime: Duration) -> Config {
 /// What an observer saw, in order.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Frames on wires, by number of the direction.
-    sent: Vec<(usize, Transmission)>,
+    /// Frames on wires.
+    sent: Vec<Sent>,
+    /// When wires were busy: number, from, until. An interrupted frame has several.
+    busy: Vec<(usize, Instant, Instant)>,
     /// Frames that arrived at their stations.
     arrived: Vec<(Instant, Frame)>,
 }
 
-struct Watch(Rc<RefCell<Seen>>);
+/// A frame on a wire.
+#[derive(Clone, Debug)]
+struct Sent {
+    /// Number of the direction.
+    wire: usize,
+    /// From its beginning to its end, after all interruptions; [`UNFINISHED`] without the end.
+    frame: Transmission,
+    /// Bytes of its fragments, destination address onwards, but the last one.
+    fragments: Vec<usize>,
+}
+
+/// The end of a frame whose rest did not come.
+const UNFINISHED: Instant = Instant::from_ps(u64::MAX / 2);
+
+struct Watch {
+    seen: Rc<RefCell<Seen>>,
+    /// By wire: the last preemptable frame, and the last time when it was busy.
+    last: BTreeMap<usize, [usize; 2]>,
+}
 
 impl Observer for Watch {
     fn line(&mut self, _: Instant, point: Point, event: &LineEvent) {
         let Point::Wire(wire) = point else { panic!("{point:?} sends no frames") };
-        if let LineEvent::Transmit(transmission) = event {
-            self.0.borrow_mut().sent.push((usize::from(wire), transmission.clone()));
+        let wire = usize::from(wire);
+        let Seen { sent, busy, .. } = &mut *self.seen.borrow_mut();
+        let [frame, piece] = self.last.entry(wire).or_default();
+        match event {
+            LineEvent::Transmit(started) => {
+                if started.preemptable {
+                    *frame = sent.len();
+                }
+                *piece = busy.len();
+                busy.push((wire, started.start, started.end));
+                sent.push(Sent { wire, frame: started.clone(), fragments: Vec::new() });
+            }
+            LineEvent::Suspend(suspend) => {
+                busy[*piece].2 = suspend.end;
+                sent[*frame].frame.end = UNFINISHED;
+                sent[*frame].fragments.push(suspend.bytes);
+            }
+            LineEvent::Resume(resume) => {
+                *piece = busy.len();
+                busy.push((wire, resume.start, resume.end));
+                sent[*frame].frame.end = resume.end;
+            }
         }
     }
 
     fn arrival(&mut self, at: Instant, frame: &Frame) {
-        self.0.borrow_mut().arrived.push((at, frame.clone()));
+        self.seen.borrow_mut().arrived.push((at, frame.clone()));
     }
 }
 
@@ -47,7 +89,7 @@ impl Observer for Watch {
 fn observed(config: &Config) -> (Report, Seen) {
     let seen = Rc::new(RefCell::new(Seen::default()));
     let mut world = World::new(config).expect("the configuration is right");
-    world.observe(Box::new(Watch(seen.clone())));
+    world.observe(Box::new(Watch { seen: seen.clone(), last: BTreeMap::new() }));
     let report = world.run().expect("it runs");
     drop(world);
     (report, Rc::into_inner(seen).expect("the world is gone").into_inner())

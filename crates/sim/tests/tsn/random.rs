@@ -3,8 +3,10 @@
 use super::laws::{self, Run};
 use super::*;
 use proptest::prelude::*;
-use sim::ethernet::port;
-use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
+use sim::ethernet::port::{self, Algorithm, Ats, Committed, Counted, CreditBased, Preemption};
+use tsn::gates::HoldAdvance;
+use tsn::preemption::{FragmentSize, verification};
+use tsn::{Clock, Cqf, Entry, GateControlList, GateStates, Gates};
 
 /// A stream, its ends as numbers of stations modulo their count.
 #[derive(Clone, Debug)]
@@ -18,11 +20,19 @@ struct AnyStream {
     start_ns: u64,
 }
 
-/// The egress port of a bridge.
+/// A port: how its classes are selected, class 7 always by strict priority.
 #[derive(Clone, Debug)]
 struct AnyPort {
     queue_frames: usize,
     gates: Option<AnyGates>,
+    /// Of classes 6 and 5: share of the rate, per cent.
+    credit: Option<(u64, u64)>,
+    /// Of class 4: share of the rate in thousandths, frames of the burst.
+    eligibility: Option<(u64, u64)>,
+    /// Of classes 3 and 2: microseconds.
+    cycle: Option<u64>,
+    /// Of class 1; class 0 has the rest: per cent.
+    weight: Option<u8>,
 }
 
 #[derive(Clone, Debug)]
@@ -61,9 +71,13 @@ prop_compose! {
 prop_compose! {
     fn any_port()(
         queue_frames in prop::sample::select(vec![1usize, 4, 1024]),
-        gates in prop::option::of(any_gates()),
+        gates in prop::option::weighted(0.3, any_gates()),
+        credit in prop::option::of((1u64..40, 1u64..40)),
+        eligibility in prop::option::of((1u64..200, 1u64..4)),
+        cycle in prop::option::weighted(0.2, 130u64..300),
+        weight in prop::option::of(1u8..100),
     ) -> AnyPort {
-        AnyPort { queue_frames, gates }
+        AnyPort { queue_frames, gates, credit, eligibility, cycle, weight }
     }
 }
 
@@ -82,6 +96,57 @@ impl AnyPort {
     fn configure(&self, port: &mut port::Config) {
         port.classes.iter_mut().for_each(|class| class.queue_frames = self.queue_frames);
         port.gates = self.gates.as_ref().map(AnyGates::gates);
+        if let Some(us) = self.cycle {
+            let (cycle, base) = (Duration::from_us(us), Instant::ZERO);
+            let pair = Cqf { classes: [3, 2], cycle, base };
+            *port = port.clone().with_cqf(pair, Clock::default());
+        }
+        for (class, share) in
+            [6, 5].into_iter().zip(self.credit.map(<[u64; 2]>::from).into_iter().flatten())
+        {
+            // In the time that its gate leaves it; none for a class that is always closed.
+            let (open, cycle) = match &port.gates {
+                None => (1, 1),
+                Some(gates) => {
+                    let (open, cycle) = gates.open_share_of(class, Instant::ZERO);
+                    (open.as_ns(), cycle.as_ns())
+                }
+            };
+            let slope = u128::from(port.rate.bits_per_second()) * u128::from(share * open);
+            let idle_slope = (slope / u128::from(100 * cycle)) as u64;
+            if idle_slope > 0 {
+                let (counted, rises_in_guard_band) = (Counted::WithGap, share % 2 == 0);
+                port.classes[class].algorithm = Algorithm::CreditBased(CreditBased {
+                    idle_slope,
+                    counted,
+                    rises_in_guard_band,
+                });
+            }
+        }
+        if let Some((share, frames)) = self.eligibility {
+            let rate = port.rate.bits_per_second() / 1000 * share;
+            let counted = if share % 2 == 0 { Counted::WithGap } else { Counted::FrameOnly };
+            let committed = Committed { rate, burst: frames * 8 * 1542 };
+            let (streams, max_residence) = (Vec::new(), None);
+            port.classes[4].algorithm =
+                Algorithm::Ats(Ats { committed, streams, max_residence, counted });
+        }
+        if let Some(weight) = self.weight {
+            port.classes[1].algorithm = Algorithm::Ets { weight };
+            port.classes[0].algorithm = Algorithm::Ets { weight: 100 - weight };
+        }
+    }
+}
+
+/// Both ends of a cable take fragments; class 7 is express.
+fn preempting(tree: &mut Tree, cable: usize) {
+    for way in [2 * cable, 2 * cable + 1] {
+        tree.port(way).preemption = Some(Preemption {
+            express: 1 << 7,
+            fragment: FragmentSize::new(0).expect("the shortest"),
+            advance: HoldAdvance::default(),
+            verify: verification::Config { enabled: false, ..verification::Config::default() },
+        });
     }
 }
 
@@ -113,6 +178,7 @@ prop_compose! {
         delay_ns in 0u64..5_000,
         streams in prop::collection::vec(any_stream(), 1..9),
         ports in prop::collection::vec(any_port(), 32),
+        preempt in any::<u16>(),
         seed in any::<u64>(),
     ) -> Run {
         let mode = match cut_through {
@@ -133,6 +199,9 @@ prop_compose! {
         for (direction, any) in (0..2 * links.len()).zip(ports.iter().cycle()) {
             any.configure(tree.port(direction));
         }
+        for cable in (0..links.len()).filter(|cable| preempt >> cable & 1 != 0) {
+            preempting(&mut tree, cable);
+        }
         for (stream, number) in streams.iter().zip(0..) {
             stream.add(&mut tree, &stations, seed.wrapping_add(number));
         }
@@ -148,12 +217,17 @@ proptest! {
     fn every_network_of_streams_holds(run in any_world()) {
         let (report, seen) = observed(&run.config);
         laws::counted(&report, &seen)?;
-        laws::in_order(&seen)?;
+        laws::in_order(&run, &seen)?;
         laws::stages(&run, &seen)?;
         for port in laws::ports(&run, &report, &seen)? {
-            port.one_frame_at_a_time()?;
+            port.one_at_a_time()?;
             port.windows()?;
-            port.strict_priority()?;
+            port.eligibility()?;
+            match (&port.config().preemption, &port.config().gates) {
+                (None, _) => port.selection()?,
+                (Some(_), None) => port.express()?,
+                (Some(_), Some(_)) => {}
+            }
         }
         let mut again = World::new(&run.config).expect("the configuration is right");
         prop_assert_eq!(again.run().expect("it runs").digest, report.digest, "no observer");
