@@ -64,10 +64,23 @@ fn unknown_publications_and_parts_are_wrong_usage() {
 /// Ten times as long, the same memory.
 #[test]
 fn the_simulator_is_measured_and_its_memory_does_not_grow_with_time() {
-    let document = document(&["bench", "sim", "--json", "--rounds", "1", "--time", "200"]);
-    for key in ["events_per_s", "wall_s_per_sim_s", "cpu_s_per_sim_s", "bytes_per_sim_s"] {
+    let document = document(&["bench", "sim", "--json", "--rounds", "1", "--quick"]);
+    for key in [
+        "events_per_sim_s",
+        "events_per_s",
+        "heap_events_per_s",
+        "share_of_heap",
+        "wall_s_per_sim_s",
+        "cpu_s_per_sim_s",
+        "bytes_per_sim_s",
+    ] {
         assert!(document[key].as_f64().unwrap() > 0.0, "{key}");
     }
+    let network = &document["network"];
+    assert_eq!((&network["bridges"], &network["streams"]), (&50.into(), &200.into()));
+    // 50 stations with 2000 + 1000 + 500 + 250 frames a second; a few are still on the way.
+    let frames = network["frames"].as_u64().unwrap();
+    assert!((180_000..195_000).contains(&frames) && network["lost"] == 0, "{network}");
     assert!(document["ns3_wall_s_per_sim_s"].is_null(), "it was not asked for");
     let bytes = |key: &str| document[key].as_u64().unwrap();
     // The line is full: the load is the one that the figure is about.
@@ -79,5 +92,5 @@ fn the_simulator_is_measured_and_its_memory_does_not_grow_with_time() {
 #[test]
 fn bench_takes_its_options_or_a_subcommand() {
     is_wrong_usage(&["bench", "--quick", "sim"]);
-    is_wrong_usage(&["bench", "sim", "--quick"]);
+    is_wrong_usage(&["bench", "sim", "--quick", "--time", "100"]);
 }

@@ -146,9 +146,9 @@ impl Upstream {
     }
 
     /// Moves TLPs from the links towards the root complex while there is room,
-    /// round robin over the ports.
-    fn collect(&mut self) {
-        let (count, first) = (self.ports.len(), self.next_port);
+    /// round robin over the ports; whether there was any.
+    fn collect(&mut self) -> bool {
+        let (count, first, mut any) = (self.ports.len(), self.next_port, false);
         for turn in 0..count {
             let index = (first + turn) % count;
             while self.ports[index].tunnel.has_received() {
@@ -156,8 +156,10 @@ impl Upstream {
                 let Some(tlp) = self.ports[index].tunnel.pop(ready) else { break };
                 self.route_upstream(index, tlp);
                 self.next_port = (first + 1) % count;
+                any = true;
             }
         }
+        any
     }
 
     /// The classes to take from link `index`: those with room at the target of
@@ -210,11 +212,10 @@ impl Function for Upstream {
 
     fn poll(&mut self, _now: Instant, ready: Ready) -> Output {
         // Collected TLPs go first.
-        if let tlp @ Output::Tlp(_) = self.up.poll(ready) {
-            return tlp;
+        match self.up.poll(ready) {
+            Output::Wait(_) if self.collect() => self.up.poll(ready),
+            output => output,
         }
-        self.collect();
-        self.up.poll(ready)
     }
 
     fn ready(&self) -> Ready {

@@ -1,5 +1,8 @@
 //! `farlane bench sim`: how fast the simulator is.
 
+mod heap;
+mod memory;
+mod network;
 mod ns3;
 
 use super::cpu::CpuTime;
@@ -19,7 +22,8 @@ use wire::Duration;
 #[command(
     after_help = "1 Gb/s of tunnelled NVMe: 4 KiB reads of the NVMe/TSN paper's drive, 32 in flight, \
     over TCP\nover two links of 1 Gb/s with a store-and-forward bridge between. The round of\n\
-    median speed counts.\n\nExamples:\n  farlane bench sim\n  farlane bench sim --json --rounds 5\n  \
+    median speed counts. Then ten times as long a TSN network: 50 bridges, 200 streams.\n\n\
+    Examples:\n  farlane bench sim\n  farlane bench sim --json --rounds 5\n  \
     farlane bench sim --ns3"
 )]
 pub struct Args {
@@ -29,10 +33,13 @@ pub struct Args {
     /// Also build and run a TCP transfer over the same links on ns-3
     #[arg(long)]
     ns3: bool,
-    /// Simulated time of a round
-    #[arg(long, value_name = "MILLISECONDS", default_value_t = 1000,
+    /// Simulated time of a round; ten times as much for the TSN network
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = USUAL,
           value_parser = clap::value_parser!(u64).range(10..=100_000))]
     time: u64,
+    /// A tenth of the usual simulated time
+    #[arg(long, conflicts_with = "time")]
+    quick: bool,
     /// Rounds; fewer if they take longer than 15 s
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
@@ -40,6 +47,8 @@ pub struct Args {
 
 /// Version of the document.
 const SCHEMA: u32 = 1;
+/// Simulated milliseconds of a round.
+const USUAL: u64 = 1000;
 /// Reads in flight.
 const IODEPTH: usize = 32;
 /// No further round is begun after this much wall time, in seconds.
@@ -51,13 +60,17 @@ const SIZE: u64 = 16 << 20;
 #[derive(Serialize)]
 struct Document {
     schema: u32,
+    events_per_sim_s: f64,
     events_per_s: f64,
+    heap_events_per_s: f64,
+    share_of_heap: f64,
     wall_s_per_sim_s: f64,
     cpu_s_per_sim_s: f64,
     bytes_per_sim_s: u64,
     digest: String,
     max_rss_tenth_bytes: u64,
     max_rss_bytes: u64,
+    network: network::Figures,
     ns3_wall_s_per_sim_s: Option<f64>,
     ns3_cpu_s_per_sim_s: Option<f64>,
     ns3_events_per_s: Option<f64>,
@@ -72,6 +85,7 @@ struct Round {
     simulated: f64,
     bytes: u64,
     digest: u64,
+    components: usize,
 }
 
 /// The NVMe/TSN paper's tunnel with a bridge between its nodes.
@@ -108,6 +122,7 @@ fn round(span: Duration) -> Result<Round, Failure> {
         simulated: report.time.as_ps() as f64 / 1e12,
         bytes: host.bytes,
         digest: report.digest,
+        components: world.components(),
     })
 }
 
@@ -117,10 +132,11 @@ pub fn run(args: &Args) -> Outcome {
         ns3::check()?;
     }
     let mut progress = Progress::new();
-    let span = Duration::from_ms(args.time);
+    let time = if args.quick { USUAL / 10 } else { args.time };
+    let span = Duration::from_ms(time);
     progress.show("a tenth of a round");
-    round(Duration::from_us(args.time * 100))?;
-    let tenth = peak_memory()?;
+    round(Duration::from_us(time * 100))?;
+    let tenth = memory::peak()?;
     let mut rounds = Vec::new();
     let began = Instant::now();
     for number in 1..=args.rounds {
@@ -130,37 +146,50 @@ pub fn run(args: &Args) -> Outcome {
         progress.show(&format!("round {number} of {}", args.rounds));
         rounds.push(round(span)?);
     }
-    let peak = peak_memory()?;
+    let peak = memory::peak()?;
     rounds.sort_by(|a, b| a.wall.total_cmp(&b.wall));
     let median = &rounds[rounds.len() / 2];
+    let heap = heap::events_per_s(median.components);
+    progress.show("a TSN network");
+    let network = network::run(Duration::from_ms(10 * time))?;
     let reference = match args.ns3 {
         true => {
             progress.show("building and running ns-3");
-            Some(ns3::run(args.time as f64 / 1e3)?)
+            Some(ns3::run(time as f64 / 1e3)?)
         }
         false => None,
     };
     progress.done();
-    let document = document(median, tenth, peak, reference.as_ref());
+    let document = document(median, heap, [tenth, peak], network, reference.as_ref());
     if args.json {
         println!("{}", json(&document));
     } else {
-        print(args, &document, median);
+        print(time, &document, median);
     }
     Ok(())
 }
 
-fn document(round: &Round, tenth: u64, peak: u64, reference: Option<&ns3::Run>) -> Document {
+fn document(
+    round: &Round,
+    heap: f64,
+    [tenth, peak]: [u64; 2],
+    network: network::Figures,
+    reference: Option<&ns3::Run>,
+) -> Document {
     let three = |value| rounded(value, 3);
     Document {
         schema: SCHEMA,
+        events_per_sim_s: (round.events as f64 / round.simulated).round(),
         events_per_s: (round.events as f64 / round.wall).round(),
+        heap_events_per_s: heap.round(),
+        share_of_heap: three(round.events as f64 / round.cpu / heap),
         wall_s_per_sim_s: three(round.wall / round.simulated),
         cpu_s_per_sim_s: three(round.cpu / round.simulated),
         bytes_per_sim_s: (round.bytes as f64 / round.simulated) as u64,
         digest: format!("{:016x}", round.digest),
         max_rss_tenth_bytes: tenth,
         max_rss_bytes: peak,
+        network,
         ns3_wall_s_per_sim_s: reference.map(|run| three(run.wall / run.simulated)),
         ns3_cpu_s_per_sim_s: reference.map(|run| three(run.cpu / run.simulated)),
         ns3_events_per_s: reference.map(|run| (run.events / run.wall).round()),
@@ -168,23 +197,30 @@ fn document(round: &Round, tenth: u64, peak: u64, reference: Option<&ns3::Run>) 
     }
 }
 
-fn print(args: &Args, document: &Document, round: &Round) {
+fn print(time: u64, document: &Document, round: &Round) {
     println!(
         "{:.3} simulated s of 4 KiB reads, {IODEPTH} in flight, over TCP over two links of 1 Gb/s:",
         round.simulated
     );
     println!("  {:>12.1} MB per simulated s", document.bytes_per_sim_s as f64 / 1e6);
     println!("  {:>12} events, digest {}", round.events, document.digest);
-    println!("  {:>12.0} events per s", document.events_per_s);
+    println!("  {:>12.0} events per simulated s", document.events_per_sim_s);
+    println!(
+        "  {:>12.0} events per s, {:.1} % of a bare binary heap's {:.0}",
+        document.events_per_s,
+        document.share_of_heap * 100.0,
+        document.heap_events_per_s
+    );
     println!("  {:>12.3} wall s per simulated s", document.wall_s_per_sim_s);
     println!("  {:>12.3} CPU s per simulated s", document.cpu_s_per_sim_s);
     println!(
         "  {:>12.1} MiB largest resident set after {} ms simulated, {:.1} MiB after {} ms",
         document.max_rss_tenth_bytes as f64 / 1048576.0,
-        args.time as f64 / 10.0,
+        time as f64 / 10.0,
         document.max_rss_bytes as f64 / 1048576.0,
-        args.time
+        time
     );
+    network::print(&document.network);
     let Some(reference) = document.ns3_wall_s_per_sim_s else { return };
     println!("ns-3, a TCP transfer over the same links:");
     println!("  {:>12.1} MB per simulated s", document.ns3_bytes_per_sim_s.unwrap_or(0.0) / 1e6);
@@ -197,15 +233,4 @@ fn print(args: &Args, document: &Document, round: &Round) {
         reference / document.wall_s_per_sim_s,
         cpu / document.cpu_s_per_sim_s
     );
-}
-
-/// Bytes of the largest resident set of this process: `VmHWM` in `/proc/self/status`
-/// (proc_pid_status(5)).
-fn peak_memory() -> Result<u64, Failure> {
-    let text = std::fs::read_to_string("/proc/self/status")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().strip_suffix("kB"))
-        .and_then(|number| number.trim().parse::<u64>().ok())
-        .map(|kib| kib * 1024)
-        .ok_or_else(|| Failure("/proc/self/status has no VmHWM".into()))
 }

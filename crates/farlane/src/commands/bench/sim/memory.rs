@@ -1,0 +1,21 @@
+//! The memory of this process.
+
+use report::Failure;
+
+/// Lets [`peak`] begin anew, where Linux allows it: `/proc/self/clear_refs`, 5
+/// (proc_pid_clear_refs(5)).
+pub fn forget_peak() {
+    // Without it, the peak is that of the whole process, which is no less.
+    _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// Bytes of the largest resident set of this process: `VmHWM` in `/proc/self/status`
+/// (proc_pid_status(5)).
+pub fn peak() -> Result<u64, Failure> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().strip_suffix("kB"))
+        .and_then(|number| number.trim().parse::<u64>().ok())
+        .map(|kib| kib * 1024)
+        .ok_or_else(|| Failure("/proc/self/status has no VmHWM".into()))
+}

@@ -1,0 +1,75 @@
+//! A TSN network without drives: bridges in a line, gates at every port, streams over several hops.
+
+use super::heap;
+use crate::commands::bench::cpu::CpuTime;
+use crate::commands::rounded;
+use report::Failure;
+use serde::Serialize;
+use sim::world::Error;
+use sim::{Config, World};
+use std::time::Instant as Clock;
+use wire::{Duration, Instant};
+
+/// Bridges, as many as stations.
+const BRIDGES: usize = 50;
+
+/// What was measured.
+#[derive(Serialize)]
+pub struct Figures {
+    pub bridges: usize,
+    pub streams: usize,
+    pub sim_s: f64,
+    pub frames: u64,
+    pub lost: u64,
+    pub events: u64,
+    pub digest: String,
+    pub wall_s: f64,
+    pub cpu_s: f64,
+    pub events_per_s: f64,
+    pub share_of_heap: f64,
+    pub max_rss_bytes: u64,
+}
+
+/// Simulates it for `span`.
+pub fn run(span: Duration) -> Result<Figures, Failure> {
+    let failure = |error: Error| Failure(error.to_string());
+    super::memory::forget_peak();
+    let mut world = World::new(&Config::tsn_line(BRIDGES)).map_err(failure)?;
+    let (began, cpu) = (Clock::now(), CpuTime::now());
+    world.run_all_until(Instant::ZERO + span).map_err(failure)?;
+    let (wall, cpu) = (began.elapsed().as_secs_f64(), CpuTime::now().since(cpu).0 as f64 / 1e9);
+    let report = world.report();
+    let heap = heap::events_per_s(world.components());
+    Ok(Figures {
+        bridges: BRIDGES,
+        streams: report.streams.len(),
+        sim_s: span.as_ps() as f64 / 1e12,
+        frames: report.streams.iter().map(|stream| stream.arrived).sum(),
+        lost: report.streams.iter().map(|stream| stream.lost).sum(),
+        events: report.events,
+        digest: format!("{:016x}", report.digest),
+        wall_s: rounded(wall, 3),
+        cpu_s: rounded(cpu, 3),
+        events_per_s: (report.events as f64 / wall).round(),
+        share_of_heap: rounded(report.events as f64 / cpu / heap, 3),
+        max_rss_bytes: super::memory::peak()?,
+    })
+}
+
+/// Prints it.
+pub fn print(figures: &Figures) {
+    println!(
+        "{:.3} simulated s of a TSN network, {} bridges in a line with gates at every port, {} \
+         streams:",
+        figures.sim_s, figures.bridges, figures.streams
+    );
+    println!("  {:>12} frames arrived, {} lost", figures.frames, figures.lost);
+    println!("  {:>12} events, digest {}", figures.events, figures.digest);
+    println!(
+        "  {:>12.0} events per s, {:.1} % of a bare binary heap",
+        figures.events_per_s,
+        figures.share_of_heap * 100.0
+    );
+    println!("  {:>12.3} wall s, {:.3} CPU s", figures.wall_s, figures.cpu_s);
+    println!("  {:>12.1} MiB largest resident set", figures.max_rss_bytes as f64 / 1048576.0);
+}
