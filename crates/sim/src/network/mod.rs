@@ -7,6 +7,7 @@ mod ends;
 mod power;
 mod queues;
 mod raw;
+mod record;
 mod routes;
 mod streams;
 mod watch;
@@ -26,6 +27,7 @@ use crate::tcp::{self, Host};
 use crate::transport::Arrived;
 pub(crate) use ends::EndId;
 use ends::{ConnectionEnd, Protocol};
+use record::Recorder;
 use std::collections::VecDeque;
 pub use streams::StreamReport;
 use streams::Streams;
@@ -61,7 +63,7 @@ struct CableDirection {
     to: Component,
     name: String,
     load: Load,
-    observed: Vec<u8>,
+    recorder: Recorder,
 }
 
 struct BridgeNode {
@@ -158,7 +160,7 @@ impl Network {
         let mut wake = None;
         if let Some((from, _)) = station.cables {
             loop {
-                match self.directions[from].cable.poll(now) {
+                match self.directions[from].poll(from, context) {
                     cable::Output::Deliver(transmission) => {
                         if station.powered_off {
                             self.streams.lose(std::iter::once(transmission.frame.id));
@@ -192,7 +194,7 @@ impl Network {
         for (port, cable) in cables.iter().enumerate() {
             let Some((from, _)) = cable else { continue };
             loop {
-                match self.directions[*from].cable.poll(now) {
+                match self.directions[*from].poll(*from, context) {
                     cable::Output::Deliver(transmission) => {
                         context.happened(0x5000 + number as u64, &transmission.frame.bytes);
                         bridge.handle(now, bridge::Input::Frame { port, transmission });
@@ -222,14 +224,18 @@ impl Network {
 }
 
 impl CableDirection {
+    fn poll(&mut self, number: usize, context: &mut Context) -> cable::Output {
+        let output = self.cable.poll(context.now);
+        if let (Some(observer), cable::Output::Deliver(sent)) = (&mut *context.observer, &output) {
+            self.recorder.delivered(Point::Wire(number as u16), sent.frame.id, observer.as_mut());
+        }
+        output
+    }
+
     fn carry(&mut self, now: Instant, number: usize, event: LineEvent, context: &mut Context) {
         self.occupy(&event);
-        if let (Some(observer), LineEvent::Transmit(transmission)) =
-            (context.observer.as_mut(), &event)
-        {
-            self.observed.clear();
-            transmission.frame.capture(&mut self.observed);
-            observer.ethernet_frame(now, Point::Wire(number as u16), &self.observed);
+        if let Some(observer) = context.observer {
+            self.recorder.handle(Point::Wire(number as u16), &event, observer.as_mut());
         }
         self.cable.handle(now, event);
         context.kernel.arm_by_next(self.to, self.cable.next());
