@@ -252,6 +252,8 @@ pub(super) fn directions(
         to: component(to),
         name: format!("{} to {}", name(from), name(to)),
         load: Load::default(),
+        is_dark: false,
+        preempts: config.port(from).preemption.is_some(),
         recorder: Recorder::new(config.port(from).preemption.is_some()),
     };
     config

@@ -4,6 +4,7 @@
 mod check;
 mod config;
 mod ends;
+mod links;
 mod power;
 mod queues;
 mod raw;
@@ -63,6 +64,10 @@ struct CableDirection {
     to: Component,
     name: String,
     load: Load,
+    /// Whether its sender supports preemption.
+    preempts: bool,
+    /// Its sender has no power.
+    is_dark: bool,
     recorder: Recorder,
 }
 
@@ -177,6 +182,12 @@ impl Network {
         if station.powered_off {
             return wake;
         }
+        if let Some(cables) = station.cables
+            && let Some((is_up, change)) = links::state(&self.directions, cables, now)
+        {
+            station.nic.set_link(is_up);
+            wake = earliest([wake, change]);
+        }
         loop {
             let (moved, at) = station.turn(now, &mut self.directions, &mut self.streams, context);
             if !moved {
@@ -192,7 +203,12 @@ impl Network {
         let BridgeNode { bridge, cables } = &mut self.bridges[number];
         let mut wake = None;
         for (port, cable) in cables.iter().enumerate() {
-            let Some((from, _)) = cable else { continue };
+            let Some((from, to)) = cable else { continue };
+            let cables = (*from, *to);
+            if let Some((is_up, change)) = links::state(&self.directions, cables, now) {
+                bridge.set_link(now, port, is_up);
+                wake = earliest([wake, change]);
+            }
             loop {
                 match self.directions[*from].poll(*from, context) {
                     cable::Output::Deliver(transmission) => {
@@ -227,7 +243,7 @@ impl CableDirection {
     fn poll(&mut self, number: usize, context: &mut Context) -> cable::Output {
         let output = self.cable.poll(context.now);
         if let (Some(observer), cable::Output::Deliver(sent)) = (&mut *context.observer, &output) {
-            self.recorder.delivered(Point::Wire(number as u16), sent.frame.id, observer.as_mut());
+            self.recorder.delivered(Point::Wire(number as u16), sent, observer.as_mut());
         }
         output
     }

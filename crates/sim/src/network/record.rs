@@ -54,10 +54,11 @@ impl Recorder {
         }
     }
 
-    /// The frame `id` has arrived at the end of the cable.
-    pub fn delivered(&mut self, at: Point, id: u64, observer: &mut dyn Observer) {
+    /// This has arrived at the end of the cable.
+    pub fn delivered(&mut self, at: Point, sent: &Transmission, observer: &mut dyn Observer) {
+        let is_it = |frame: &Preemptable| sent.preemptable && frame.id == sent.frame.id;
         if let Some(mpackets) = &mut self.mpackets
-            && mpackets.frame.as_ref().is_some_and(|frame| frame.id == id)
+            && mpackets.frame.as_ref().is_some_and(is_it)
         {
             mpackets.fragment(usize::MAX, at, observer);
         }

@@ -7,6 +7,7 @@ mod hosts;
 mod ports;
 mod preemption;
 mod tcp;
+mod verification;
 mod world;
 
 use crate::gates_of;

@@ -56,7 +56,7 @@ impl Line {
         let mut now = Instant::ZERO;
         loop {
             while let cable::Output::Deliver(sent) = self.cable.poll(now) {
-                self.recorder.delivered(WIRE, sent.frame.id, &mut self.seen);
+                self.recorder.delivered(WIRE, &sent, &mut self.seen);
                 self.delivered.push(sent);
             }
             while let Some((_, offer)) = inputs.next_if(|(at, _)| *at <= now) {
@@ -188,19 +188,26 @@ fn a_wire_without_preemption_has_frames_alone() {
 fn a_frame_given_up_leaves_a_fragment() {
     let mut recorder = Recorder::new(true);
     let mut seen = Seen::default();
-    let transmit = |id, at, preemptable| {
+    let transmit = |id, at| {
         let frame = Frame::new(id, Bytes::from(vec![id as u8; 196]), 0, ns(at));
         let end = ns(at) + frame.duration(RATE);
-        LineEvent::Transmit(Transmission { frame, start: ns(at), end, rate: RATE, preemptable })
+        Transmission { frame, start: ns(at), end, rate: RATE, preemptable: true }
     };
+    let [first, second] = [transmit(0, 0), transmit(1, 20_000)];
     let suspend = crate::ethernet::port::Suspend { end: ns(0), bytes: 100, planned: ns(0) };
-    let events = [transmit(0, 0, true), LineEvent::Suspend(suspend), transmit(1, 20_000, true)];
+    let events = [
+        LineEvent::Transmit(first.clone()),
+        LineEvent::Suspend(suspend),
+        LineEvent::Transmit(second.clone()),
+    ];
     events.iter().for_each(|event| recorder.handle(WIRE, event, &mut seen));
     assert_eq!(delimiters(&seen), [(0, 112, [0x55, 0xe6])], "the other one is on the line");
-    recorder.delivered(WIRE, 0, &mut seen);
-    assert_eq!(seen.mpackets.len(), 1, "it is another frame");
-    recorder.delivered(WIRE, 1, &mut seen);
-    recorder.delivered(WIRE, 1, &mut seen);
+    recorder.delivered(WIRE, &first, &mut seen);
+    // A packet between the MACs may have any id.
+    recorder.delivered(WIRE, &Transmission { preemptable: false, ..second.clone() }, &mut seen);
+    assert_eq!(seen.mpackets.len(), 1, "the second one has not arrived");
+    recorder.delivered(WIRE, &second, &mut seen);
+    recorder.delivered(WIRE, &second, &mut seen);
     assert_eq!(delimiters(&seen)[1..], [(20_000, 208, [0x55, 0x4c])]);
 }
 
