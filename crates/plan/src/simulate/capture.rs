@@ -1,8 +1,8 @@
-//! The simulated wires as a capture: Ethernet frames as they start on each
-//! wire, with 802.1Q tags, without FCS.
+//! The simulated wires as a capture: Ethernet frames as they start on each wire, with 802.1Q tags,
+//! without FCS; where the sender supports frame preemption, mPackets instead, when they have ended.
 
 use super::places;
-use analysis::export::pcapng::WireFile;
+use analysis::export::pcapng::{WireFile, WireInterface};
 use report::Failure;
 use report::target::{Sink, Target};
 use sim::Config;
@@ -14,6 +14,8 @@ use wire::Instant;
 pub struct Capture {
     target: Target,
     file: Option<WireFile<Sink>>,
+    /// By wire: whether it has mPackets.
+    mpackets: Vec<bool>,
     failed: Option<io::Error>,
 }
 
@@ -32,11 +34,17 @@ impl Capture {
         if wires.is_empty() {
             return Err(Failure(format!("{target}: the plan has no Ethernet to capture")));
         }
-        let describe = |(name, rate): &(String, _)| (named(name), format!("{rate}b/s Ethernet"));
-        let interfaces: Vec<(String, String)> = wires.iter().map(describe).collect();
+        let describe = |(number, (name, rate)): (usize, &(String, _))| {
+            let (from, _) = places::wire(&config.network, number).expect("each wire has ends");
+            let has_mpackets = config.network.port(from).preemption.is_some();
+            let description = format!("{rate}b/s Ethernet");
+            WireInterface { name: named(name), description, has_mpackets }
+        };
+        let interfaces: Vec<WireInterface> = wires.iter().enumerate().map(describe).collect();
         let file = WireFile::begin(target.create_binary()?, &interfaces);
         let file = file.map_err(|error| target.failed(&error))?;
-        Ok(Self { target: target.clone(), file: Some(file), failed: None })
+        let mpackets = interfaces.iter().map(|wire| wire.has_mpackets).collect();
+        Ok(Self { target: target.clone(), file: Some(file), mpackets, failed: None })
     }
 
     /// Closes the file.
@@ -50,13 +58,24 @@ impl Capture {
             None => Ok(()),
         }
     }
+
+    fn packet(&mut self, at: Instant, point: Point, is_mpacket: bool, bytes: &[u8]) {
+        let Point::Wire(wire) = point else { return };
+        if self.mpackets[usize::from(wire)] != is_mpacket || self.failed.is_some() {
+            return;
+        }
+        if let Some(file) = &mut self.file {
+            self.failed = file.packet(at, u32::from(wire), bytes).err();
+        }
+    }
 }
 
 impl Observer for Capture {
     fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
-        let Point::Wire(wire) = point else { return };
-        if let Some(file) = self.file.as_mut().filter(|_| self.failed.is_none()) {
-            self.failed = file.frame(at, u32::from(wire), bytes).err();
-        }
+        self.packet(at, point, false, bytes);
+    }
+
+    fn mpacket(&mut self, at: Instant, point: Point, bytes: &[u8]) {
+        self.packet(at, point, true, bytes);
     }
 }

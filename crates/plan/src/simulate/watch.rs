@@ -52,4 +52,5 @@ pass_on! {
     link(at: Instant, point: Point, up: bool);
     command(record: &CommandRecord);
     ethernet_frame(at: Instant, point: Point, bytes: &[u8]);
+    mpacket(at: Instant, point: Point, bytes: &[u8]);
 }

@@ -206,6 +206,14 @@ impl Bridge {
         }
     }
 
+    /// Whether the link at a port is up; see [`Port::set_link`].
+    pub fn set_link(&mut self, now: Instant, port: usize, is_up: bool) {
+        let output = &mut self.outputs[port];
+        if output.port.set_link(is_up) {
+            output.wake = Some(now);
+        }
+    }
+
     /// The next transmission, or when to poll again.
     pub fn poll(&mut self, now: Instant) -> Output {
         self.move_ready(now);

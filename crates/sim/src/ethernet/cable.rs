@@ -143,6 +143,14 @@ impl Cable {
         self.on_the_way.len() + usize::from(matches!(self.preemptable, Preemptable::Suspended(_)))
     }
 
+    /// Whether it is cut at `now`, and when that changes next.
+    pub fn cut(&self, now: Instant) -> (bool, Option<Instant>) {
+        let cuts = &self.config.faults.cuts;
+        let is_cut = cuts.iter().any(|(from, until)| *from <= now && now < *until);
+        let changes = cuts.iter().flat_map(|(from, until)| [*from, *until]);
+        (is_cut, changes.filter(|change| *change > now).min())
+    }
+
     /// When the next frame arrives.
     pub fn next(&self) -> Option<Instant> {
         self.on_the_way.front().map(|front| front.due)

@@ -159,6 +159,11 @@ impl Nic {
         self.counters
     }
 
+    /// Whether its link is up; see [`Port::set_link`].
+    pub fn set_link(&mut self, is_up: bool) {
+        self.port.set_link(is_up);
+    }
+
     /// Its port, for the counters.
     pub fn port(&self) -> &Port {
         &self.port

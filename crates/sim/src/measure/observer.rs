@@ -67,7 +67,8 @@ pub trait Observer {
     /// A command has finished; commands of a host are reported in that order.
     fn command(&mut self, record: &CommandRecord) {}
 
-    /// An Ethernet frame, without its FCS, starts on a wire.
+    /// An Ethernet frame, without its FCS, starts on a wire. Each frame on every wire, also if
+    /// [`Self::mpacket`] reports it too.
     fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {}
 
     /// A frame or fragment begins on a wire, or is interrupted.
@@ -75,4 +76,9 @@ pub trait Observer {
 
     /// A frame of a stream has arrived at its station.
     fn arrival(&mut self, at: Instant, frame: &Frame) {}
+
+    /// An mPacket (IEEE 802.3-2022, 99.3), preamble to FCS or mCRC, whose first bit passed at
+    /// `at`: each packet on a wire whose sender supports preemption. A preemptable frame or
+    /// fragment is reported when it has ended; times of one wire never decrease.
+    fn mpacket(&mut self, at: Instant, point: Point, bytes: &[u8]) {}
 }

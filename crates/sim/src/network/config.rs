@@ -1,6 +1,7 @@
 //! The configuration of a network.
 
 use super::CableDirection;
+use super::record::Recorder;
 use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::Tagging;
 use crate::ethernet::traffic::{self, Pattern, StreamId};
@@ -260,7 +261,9 @@ pub(super) fn directions(
         to: component(to),
         name: format!("{} to {}", name(from), name(to)),
         load: Load::default(),
-        observed: Vec::new(),
+        is_dark: false,
+        preempts: config.port(from).preemption.is_some(),
+        recorder: Recorder::new(config.port(from).preemption.is_some()),
     };
     config
         .cables

@@ -4,9 +4,11 @@
 mod check;
 mod config;
 mod ends;
+mod links;
 mod power;
 mod queues;
 mod raw;
+mod record;
 mod routes;
 mod streams;
 mod tree;
@@ -27,6 +29,7 @@ use crate::tcp::{self, Host};
 use crate::transport::Arrived;
 pub(crate) use ends::EndId;
 use ends::{ConnectionEnd, Protocol};
+use record::Recorder;
 use std::collections::VecDeque;
 pub use streams::StreamReport;
 use streams::Streams;
@@ -63,7 +66,11 @@ struct CableDirection {
     to: Component,
     name: String,
     load: Load,
-    observed: Vec<u8>,
+    /// Whether its sender supports preemption.
+    preempts: bool,
+    /// Its sender has no power.
+    is_dark: bool,
+    recorder: Recorder,
 }
 
 struct BridgeNode {
@@ -160,7 +167,7 @@ impl Network {
         let mut wake = None;
         if let Some((from, _)) = station.cables {
             loop {
-                match self.directions[from].cable.poll(now) {
+                match self.directions[from].poll(from, context) {
                     cable::Output::Deliver(transmission) => {
                         if station.powered_off {
                             self.streams.lose(std::iter::once(transmission.frame.id));
@@ -177,6 +184,12 @@ impl Network {
         if station.powered_off {
             return wake;
         }
+        if let Some(cables) = station.cables
+            && let Some((is_up, change)) = links::state(&self.directions, cables, now)
+        {
+            station.nic.set_link(is_up);
+            wake = earliest([wake, change]);
+        }
         loop {
             let (moved, at) = station.turn(now, &mut self.directions, &mut self.streams, context);
             if !moved {
@@ -192,9 +205,14 @@ impl Network {
         let BridgeNode { bridge, cables } = &mut self.bridges[number];
         let mut wake = None;
         for (port, cable) in cables.iter().enumerate() {
-            let Some((from, _)) = cable else { continue };
+            let Some((from, to)) = cable else { continue };
+            let cables = (*from, *to);
+            if let Some((is_up, change)) = links::state(&self.directions, cables, now) {
+                bridge.set_link(now, port, is_up);
+                wake = earliest([wake, change]);
+            }
             loop {
-                match self.directions[*from].cable.poll(now) {
+                match self.directions[*from].poll(*from, context) {
                     cable::Output::Deliver(transmission) => {
                         context.happened(0x5000 + number as u64, &transmission.frame.bytes);
                         bridge.handle(now, bridge::Input::Frame { port, transmission });
@@ -224,15 +242,19 @@ impl Network {
 }
 
 impl CableDirection {
+    fn poll(&mut self, number: usize, context: &mut Context) -> cable::Output {
+        let output = self.cable.poll(context.now);
+        if let (Some(observer), cable::Output::Deliver(sent)) = (&mut *context.observer, &output) {
+            self.recorder.delivered(Point::Wire(number as u16), sent, observer.as_mut());
+        }
+        output
+    }
+
     fn carry(&mut self, now: Instant, number: usize, event: LineEvent, context: &mut Context) {
         self.occupy(&event);
-        if let Some(observer) = context.observer.as_mut() {
+        if let Some(observer) = context.observer {
             let point = Point::Wire(number as u16);
-            if let LineEvent::Transmit(transmission) = &event {
-                self.observed.clear();
-                transmission.frame.capture(&mut self.observed);
-                observer.ethernet_frame(now, point, &self.observed);
-            }
+            self.recorder.handle(point, &event, observer.as_mut());
             observer.line(now, point, &event);
         }
         self.cable.handle(now, event);

@@ -3,29 +3,44 @@
 use super::ends::ConnectionEnd;
 use super::{Network, config};
 use crate::kernel::Component;
+use std::iter;
 use wire::Instant;
 
 impl Network {
-    /// Powers a station off: it loses all its state.
-    pub fn power_off(&mut self, now: Instant, number: usize) {
+    /// Powers a station off: it loses all its state. Yields its neighbour, whose link goes down.
+    pub fn power_off(&mut self, now: Instant, number: usize) -> Option<Component> {
         let station = &mut self.stations[number];
         station.powered_off = true;
+        station.cables.iter().for_each(|(_, to)| self.directions[*to].is_dark = true);
         station.nic.reset(now);
         self.streams.lose(station.nic.dropped().take());
         let waiting = station.waiting.iter_mut().flat_map(|waiting| waiting.drain(..));
         self.streams.lose(waiting.map(|frame| frame.id));
         station.ends.iter_mut().for_each(ConnectionEnd::forget);
+        self.neighbour(number)
     }
 
-    /// Powers a station on: it listens and connects again.
-    pub fn power_on(&mut self, now: Instant, number: usize) -> Component {
+    /// Powers a station on: it listens and connects again. Yields it, and its neighbour, whose link
+    /// comes up.
+    pub fn power_on(
+        &mut self,
+        now: Instant,
+        number: usize,
+    ) -> impl Iterator<Item = Component> + use<> {
         let others = (0..self.stations.len()).filter(|other| *other != number);
         let others: Vec<_> = others.map(|at| (config::mac(at), config::ip(at))).collect();
         let station = &mut self.stations[number];
         station.powered_off = false;
+        station.cables.iter().for_each(|(_, to)| self.directions[*to].is_dark = false);
         station.host = station.host.restarted();
         others.into_iter().for_each(|(mac, ip)| station.host.add_neighbour(mac, ip));
         (0..station.ends.len()).for_each(|end| station.reopen(now, end));
-        self.station_components[number]
+        iter::once(self.station_components[number]).chain(self.neighbour(number))
+    }
+
+    /// What is at the other end of a station's cable, if it takes notice of links.
+    fn neighbour(&self, number: usize) -> Option<Component> {
+        let (from, to) = self.stations[number].cables?;
+        self.directions[from].preempts.then_some(self.directions[to].to)
     }
 }

@@ -117,11 +117,12 @@ impl World {
             return Some(from);
         }
         if until.is_some_and(|until| now >= until) {
-            let component = self.network.power_on(now, station);
-            self.kernel.arm_by(component, now);
+            let on = self.network.power_on(now, station);
+            on.for_each(|component| self.kernel.arm_by(component, now));
             return None;
         }
-        self.network.power_off(now, station);
+        let neighbour = self.network.power_off(now, station);
+        neighbour.into_iter().for_each(|component| self.kernel.arm_by(component, now));
         for device in 0..self.devices.len() {
             let home = self.device_homes[device];
             if self.transports[home].device_station() == Some(station) {

@@ -8,6 +8,7 @@ mod ports;
 mod preemption;
 mod shapers;
 mod tcp;
+mod verification;
 mod world;
 
 use crate::gates_of;

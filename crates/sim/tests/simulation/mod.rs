@@ -9,6 +9,7 @@ mod limits;
 mod moves;
 mod outages;
 mod plans;
+mod preemption;
 mod random;
 mod raw;
 mod replay;

@@ -13,6 +13,8 @@
 use super::{CONTINUATION_PREAMBLE, MCRC};
 use thiserror::Error;
 
+/// The frame check sequence, bytes (802.3-2022, 3.2.9).
+const FCS: usize = 4;
 /// A byte of the preamble (802.3-2022, 3.2.1).
 const PREAMBLE: u8 = 0x55;
 /// SMD-E, which is the SFD (802.3-2022, table 99-1, as all SMDs below).
@@ -172,32 +174,31 @@ fn number(codes: [u8; 4], byte: u8) -> Option<u8> {
 
 /// Cuts a preemptable frame into mPackets. [`super::split`] says where it may be cut.
 #[derive(Clone, Debug)]
-pub struct Fragmenter<'a> {
-    /// Without its FCS.
-    frame: &'a [u8],
-    fcs: [u8; 4],
+pub struct Fragmenter<B> {
+    /// With its FCS.
+    frame: B,
     number: u8,
     sent: usize,
     next: Kind,
 }
 
-impl<'a> Fragmenter<'a> {
+impl<B: AsRef<[u8]>> Fragmenter<B> {
     /// Of the `number`-th preemptable frame of the port (counted modulo 4 since its start);
     /// `frame` ends with its FCS.
     ///
     /// # Panics
     /// If `frame` is no longer than an FCS.
-    pub fn new(number: u8, frame: &'a [u8]) -> Self {
-        let (frame, fcs) = frame.split_last_chunk().expect("a frame ends with its FCS");
-        assert!(!frame.is_empty(), "a frame has bytes before its FCS");
+    pub fn new(number: u8, frame: B) -> Self {
+        assert!(frame.as_ref().len() > FCS, "a frame has bytes before its FCS");
         let number = number % 4;
-        Self { frame, fcs: *fcs, number, sent: 0, next: Kind::Start { frame: number } }
+        Self { frame, number, sent: 0, next: Kind::Start { frame: number } }
     }
 
     /// The mPacket of the next `bytes` bytes, or of all that is left if it is not more than that;
     /// `None` if the frame has gone.
-    pub fn next(&mut self, bytes: usize) -> Option<Mpacket<'a>> {
-        let left = &self.frame[self.sent..];
+    pub fn next(&mut self, bytes: usize) -> Option<Mpacket<'_>> {
+        let (frame, fcs) = self.frame.as_ref().split_last_chunk::<FCS>()?;
+        let left = &frame[self.sent..];
         if left.is_empty() {
             return None;
         }
@@ -209,8 +210,8 @@ impl<'a> Fragmenter<'a> {
         self.next = Kind::Continuation { frame: self.number, fragment };
         let data = &left[..bytes.min(left.len())];
         self.sent += data.len();
-        let is_last = self.sent == self.frame.len();
-        let crc = if is_last { self.fcs } else { mcrc(&self.frame[..self.sent]) };
+        let is_last = self.sent == frame.len();
+        let crc = if is_last { *fcs } else { mcrc(&frame[..self.sent]) };
         Some(Mpacket { kind, data, crc })
     }
 }

@@ -100,6 +100,11 @@ impl Verification {
         matches!(self.status, Status::Succeeded | Status::Disabled)
     }
 
+    /// Whether the link is up.
+    pub fn is_link_up(&self) -> bool {
+        self.is_up
+    }
+
     /// The link is down: what was found out about the neighbour no longer holds.
     pub fn link_down(&mut self) {
         self.is_up = false;

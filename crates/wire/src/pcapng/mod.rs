@@ -16,6 +16,9 @@ pub mod link_type {
     pub const ETHERNET: u16 = 1;
     /// LINKTYPE_USER0, for private use; tcpdump and libpcap call it DLT_USER0.
     pub const USER0: u16 = 147;
+    /// LINKTYPE_ETHERNET_MPACKET: mPackets of IEEE 802.3br (IEEE 802.3-2022, figure 99-4), from the
+    /// preamble to the CRC.
+    pub const ETHERNET_MPACKET: u16 = 274;
 }
 
 // Block types (section 4 of the draft).

@@ -30,6 +30,9 @@ fn interface_descriptions() {
              0900 0100 09000000
              0000 0000 28000000")
     );
+    // 274 in little-endian order.
+    let mpackets = Interface { link_type: link_type::ETHERNET_MPACKET, ..interface };
+    assert_eq!(encoded(|out| mpackets.encode(out))[8..10], hex("1201"));
 }
 
 #[test]

@@ -19,8 +19,8 @@
 //! show to programs that know only TCP, where nobody may capture; the
 //! segments are made up, their bytes, order and times are not.
 //!
-//! [`WireFile`]: the frames of a simulated network, of which nothing is made
-//! up.
+//! [`WireFile`]: the frames of a simulated network, of which nothing is made up. Wires whose sender
+//! supports frame preemption have mPackets (LINKTYPE_ETHERNET_MPACKET).
 
 mod ethernet;
 mod segment;
@@ -29,7 +29,7 @@ mod tcp;
 pub(crate) mod tests;
 mod tlp;
 
-pub use ethernet::WireFile;
+pub use ethernet::{WireFile, WireInterface};
 pub use tcp::{Connection, TcpFile};
 pub use tlp::{PSEUDO_HEADER, Tap, TlpFile};
 

@@ -1,14 +1,24 @@
 //! Captures of simulated wires; what tshark says of them is in
 //! `tests/wireshark`.
 
-use super::{PRIORITY, gated, mixed, observed};
+use super::{PRIORITY, gated, mixed, observed, run};
 use crate::Plan;
 use crate::simulate::limits::Assumptions;
-use crate::simulate::{OutputFiles, Outputs};
+use crate::simulate::{Observers, OutputFiles, Outputs, Shared};
 use report::target::Target;
 use sim::Config;
+use sim::ethernet::port::{self, Preemption};
+use sim::ethernet::traffic::Pattern;
+use sim::ethernet::{Rate, bridge};
+use sim::measure::{Observer, Point};
+use sim::network::{BridgeConfig, CableConfig, CableEnd, TrafficConfig};
 use sim::world::Report;
-use wire::Duration;
+use std::collections::BTreeMap;
+use std::path::Path;
+use tsn::gates::HoldAdvance;
+use tsn::preemption::verification::Config as Verify;
+use tsn::preemption::{FragmentSize, Reassembler, Received};
+use wire::{Duration, Instant};
 
 fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
@@ -20,14 +30,19 @@ fn captured(config: &Config, named: &dyn Fn(&str) -> String) -> (Report, Vec<(u3
     let path = folder.path().join("wires.pcapng");
     let files = OutputFiles { pcapng: Some(Target::File(path.clone())), ..OutputFiles::default() };
     let (report, ..) = observed(config, &files, named);
-    let bytes = std::fs::read(&path).unwrap();
+    (report.unwrap(), blocks(&path))
+}
+
+/// The blocks of a file, each with its type.
+fn blocks(path: &Path) -> Vec<(u32, Vec<u8>)> {
+    let bytes = std::fs::read(path).unwrap();
     let (mut rest, mut blocks) = (&bytes[..], Vec::new());
     while !rest.is_empty() {
         let (block, more) = rest.split_at(word(rest, 4) as usize);
         blocks.push((word(block, 0), block.to_vec()));
         rest = more;
     }
-    (report.unwrap(), blocks)
+    blocks
 }
 
 #[test]
@@ -89,4 +104,102 @@ fn without_ethernet_there_is_nothing_to_capture() {
     let failure =
         Outputs::begin(&config, &files, Assumptions::default(), &str::to_owned).err().unwrap();
     assert!(failure.0.contains("no Ethernet"), "{failure}");
+}
+
+/// Frames on a wire by priority, each in the order of the first bits.
+type Frames = BTreeMap<(u32, u8), Vec<Vec<u8>>>;
+
+fn note(frames: &mut Frames, wire: u32, frame: &[u8]) {
+    frames.entry((wire, frame[14] >> 5)).or_default().push(frame.to_vec());
+}
+
+#[derive(Default)]
+struct Started(Frames);
+
+impl Observer for Started {
+    fn ethernet_frame(&mut self, _: Instant, point: Point, bytes: &[u8]) {
+        if let Point::Wire(wire) = point {
+            note(&mut self.0, wire.into(), bytes);
+        }
+    }
+}
+
+/// The NVMe/TSN paper's stations at a bridge, and a third one whose stream interrupts the frames of
+/// the tunnel on their way to the host. It has no preemption itself.
+fn preempting() -> Config {
+    let mut config = Config::nvme_tsn_tsn(mixed(4), Rate::G1);
+    let verify = Verify { time: Duration::from_ms(1), ..Verify::default() };
+    let (express, fragment, advance) = (0x80, FragmentSize::default(), HoldAdvance::default());
+    let preemption = Some(Preemption { express, fragment, advance, verify });
+    let port = port::Config { preemption, ..port::Config::new(Rate::G1) };
+    let network = &mut config.network;
+    let mut third = network.stations[0].clone();
+    network.stations.iter_mut().for_each(|station| station.port = port.clone());
+    let pattern = Pattern::Periodic(Duration::from_us(5));
+    third.traffic = vec![TrafficConfig::new(0, 64, 7, pattern)];
+    network.stations.push(third);
+    let (ports, mode) = (vec![port; 3], bridge::Mode::StoreAndForward);
+    let (delay, jitter) = (Duration::from_ns(1_500), Duration::ZERO);
+    network.bridges = vec![BridgeConfig { ports, mode, delay, jitter }];
+    let cable =
+        |n| CableConfig::new(CableEnd::Station(n), CableEnd::Bridge(0, n), Duration::from_ns(50));
+    network.cables = (0..3).map(cable).collect();
+    config
+}
+
+/// A receiver gets out of the mPackets of each wire the frames that its sender began.
+#[test]
+fn mpackets_put_together_are_the_frames() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wires.pcapng");
+    let files = OutputFiles { pcapng: Some(Target::File(path.clone())), ..OutputFiles::default() };
+    let config = preempting();
+    let mut outputs =
+        Outputs::begin(&config, &files, Assumptions::default(), &str::to_owned).unwrap();
+    let started = Shared::new(Started::default());
+    run(&config, Box::new(Observers(vec![outputs.observer(), Box::new(started.clone())])));
+    outputs.close(&config, Instant::ZERO, true).unwrap();
+
+    let (mut links, mut receivers) = (Vec::new(), Vec::new());
+    let mut received = Frames::new();
+    let mut questions = [0; 6];
+    let mut fragments = [0; 6];
+    for (kind, block) in blocks(&path) {
+        match kind {
+            1 => {
+                links.push(u16::from_le_bytes([block[8], block[9]]));
+                receivers.push(Reassembler::new(2_000));
+            }
+            6 => {
+                let wire = word(&block, 8);
+                let data = &block[28..][..word(&block, 20) as usize];
+                let at = wire as usize;
+                if links[at] == 1 {
+                    note(&mut received, wire, data);
+                    continue;
+                }
+                match receivers[at].receive(data).unwrap() {
+                    Received::Frame { bytes, .. } => note(&mut received, wire, &bytes),
+                    Received::Fragment => fragments[at] += 1,
+                    Received::Verify | Received::Respond => questions[at] += 1,
+                }
+            }
+            _ => {}
+        }
+    }
+    // Only the third station has no preemption. Every other MAC asks, and the first four answer.
+    // The one at the third station asks three times, in vain.
+    assert_eq!(links, [274, 274, 274, 274, 1, 274]);
+    assert_eq!(questions, [2, 2, 2, 2, 0, 3]);
+    assert!(fragments[1] > 100, "{fragments:?}");
+    assert_eq!([0, 2, 3, 4, 5].map(|wire| fragments[wire]), [0; 5], "nothing else is express");
+    for (of, mut started) in std::mem::take(&mut started.0.borrow_mut().0) {
+        let received = received.remove(&of).unwrap_or_default();
+        // The last one may still be on the line at the end.
+        let open = started.len() - received.len();
+        assert!(open <= 1, "{open} frames of {of:?} are missing");
+        started.truncate(received.len());
+        assert!(received == started, "frames of {of:?}");
+    }
+    assert!(received.is_empty());
 }

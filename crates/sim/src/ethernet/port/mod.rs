@@ -192,6 +192,23 @@ impl Port {
         admission
     }
 
+    /// Whether its link is up at present; yields whether that is a change for a port with
+    /// preemption. A link that comes up again is verified again (IEEE 802.3-2022, figure 99-8,
+    /// link_fail). Frames go to a link that is down as well, and are lost.
+    pub fn set_link(&mut self, is_up: bool) -> bool {
+        let Some(verification) = &mut self.verification else { return false };
+        if verification.is_link_up() == is_up {
+            return false;
+        }
+        if is_up {
+            verification.link_up();
+        } else {
+            verification.link_down();
+        }
+        self.selection.preempts = verification.is_active();
+        true
+    }
+
     /// Takes a frame.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {

@@ -1,0 +1,22 @@
+//! Whether links are up: a link is down at both ends while one of its cables is cut or one of its
+//! stations has no power. Only ports with preemption take notice, since they verify it again.
+
+use super::CableDirection;
+use crate::node::earliest;
+use wire::Instant;
+
+/// Whether the link with these cables from and to a port is up, and when that may change; `None` if
+/// the port takes no notice.
+pub(super) fn state(
+    directions: &[CableDirection],
+    (from, to): (usize, usize),
+    now: Instant,
+) -> Option<(bool, Option<Instant>)> {
+    if !directions[to].preempts {
+        return None;
+    }
+    let [(from_cut, from_change), (to_cut, to_change)] =
+        [from, to].map(|way| directions[way].cable.cut(now));
+    let is_up = !from_cut && !to_cut && !directions[from].is_dark && !directions[to].is_dark;
+    Some((is_up, earliest([from_change, to_change])))
+}
