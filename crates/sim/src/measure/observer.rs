@@ -1,6 +1,6 @@
 //! The hook for traces and captures.
 
-use super::Breakdown;
+use super::{Breakdown, PortSample};
 use nvme::initiator::Op;
 use wire::Instant;
 use wire::frame::FrameReport;
@@ -68,4 +68,13 @@ pub trait Observer {
 
     /// An Ethernet frame, without its FCS, starts on a wire.
     fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {}
+
+    /// Whether [`Self::port`] shall see the port that sends onto this wire. It is asked once, when
+    /// the observer is set.
+    fn follows(&self, wire: Point) -> bool {
+        false
+    }
+
+    /// Something changes at the port that sends onto a wire. Times never decrease.
+    fn port(&mut self, at: Instant, wire: Point, sample: &PortSample<'_>) {}
 }

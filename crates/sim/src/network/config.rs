@@ -135,7 +135,7 @@ impl CableConfig {
 }
 
 /// The address of a station.
-pub(super) fn mac(station: usize) -> Mac {
+pub fn mac(station: usize) -> Mac {
     Mac::local(station as u32 + 1)
 }
 
@@ -252,6 +252,7 @@ pub(super) fn directions(
         name: format!("{} to {}", name(from), name(to)),
         load: Load::default(),
         observed: Vec::new(),
+        followed: None,
     };
     config
         .cables

@@ -9,15 +9,17 @@ mod queues;
 mod raw;
 mod routes;
 mod streams;
+mod timeline;
 mod watch;
 
 pub use config::{
     BridgeConfig, CableConfig, CableEnd, MAX_STREAMS, NetworkConfig, StationConfig, TrafficConfig,
+    mac,
 };
 
 use crate::ethernet::traffic::{Source, StreamId};
 use crate::ethernet::{
-    Bridge, Cable, Frame, FrameStage, LineEvent, Nic, bridge, cable, nic, traffic,
+    Bridge, Cable, Frame, FrameStage, LineEvent, Nic, Port, bridge, cable, nic, traffic,
 };
 use crate::kernel::Component;
 use crate::measure::{Load, Point, Stage};
@@ -29,6 +31,7 @@ use ends::{ConnectionEnd, Protocol};
 use std::collections::VecDeque;
 pub use streams::StreamReport;
 use streams::Streams;
+use timeline::Followed;
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 use watch::Watch;
 use wire::Instant;
@@ -62,6 +65,8 @@ struct CableDirection {
     name: String,
     load: Load,
     observed: Vec<u8>,
+    /// Of the port that sends, if an observer follows it.
+    followed: Option<Box<Followed>>,
 }
 
 struct BridgeNode {
@@ -208,7 +213,7 @@ impl Network {
                         watch.starts(number, port, bridge.port(port).last_wait());
                     }
                     if let Some((_, to)) = cables[port] {
-                        self.directions[to].carry(now, to, event, context);
+                        self.directions[to].carry(now, to, event, bridge.port(port), context);
                         self.streams.lose(self.directions[to].cable.dropped().take());
                     }
                 }
@@ -222,8 +227,16 @@ impl Network {
 }
 
 impl CableDirection {
-    fn carry(&mut self, now: Instant, number: usize, event: LineEvent, context: &mut Context) {
+    fn carry(
+        &mut self,
+        now: Instant,
+        number: usize,
+        event: LineEvent,
+        port: &Port,
+        context: &mut Context,
+    ) {
         self.occupy(&event);
+        self.show(now, number, &event, port, context);
         if let (Some(observer), LineEvent::Transmit(transmission)) =
             (context.observer.as_mut(), &event)
         {
@@ -306,7 +319,7 @@ impl Station {
             match self.nic.poll(now) {
                 nic::Output::Line(event) => {
                     if let Some((_, to)) = self.cables {
-                        directions[to].carry(now, to, event, context);
+                        directions[to].carry(now, to, event, self.nic.port(), context);
                         streams.lose(directions[to].cable.dropped().take());
                     }
                 }

@@ -64,11 +64,11 @@ impl World {
             Kind::Move(number) => self.run_move(number),
             Kind::Station(station) => {
                 let mut context = context!(self, 0);
-                self.network.run_station(station, &mut context)
+                self.network.show_station(station, &mut context)
             }
             Kind::Bridge(bridge) => {
                 let mut context = context!(self, 0);
-                self.network.run_bridge(bridge, &mut context)
+                self.network.show_bridge(bridge, &mut context)
             }
             Kind::Drive(drive) => {
                 let (host, above) = self.drive_above[drive];

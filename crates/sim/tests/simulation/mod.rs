@@ -12,5 +12,6 @@ mod plans;
 mod random;
 mod raw;
 mod replay;
+mod timelines;
 mod tlps;
 mod worlds;
