@@ -37,6 +37,7 @@ use sim::Config;
 use sim::ethernet::traffic::StreamId;
 use sim::kernel::Limits;
 use sim::measure::Summary;
+use sim::network::CableEnd;
 use std::path::Path;
 use std::sync::Arc;
 use value::Value;
@@ -164,6 +165,7 @@ impl Plan {
                 trace: record.path("trace"),
                 pcapng: record.path("pcapng").map(Target::File),
                 report: record.path("report").map(Target::File),
+                timeline: None,
             },
             runs: root.get("runs").unwrap_or(1),
         };
@@ -204,6 +206,30 @@ impl Planned {
     pub fn overload_port(&self, overload: &Overload) -> String {
         let port = simulate::places::way(&self.config.network, overload.place);
         self.link_name(&port)
+    }
+
+    /// The wire onto which the port `BRIDGE:PEER` sends, or that of a `STATION`, which has one
+    /// port; the names are the plan's.
+    ///
+    /// # Errors
+    /// The names that are allowed.
+    pub fn wire(&self, port: &str) -> Result<usize, String> {
+        let network = &self.config.network;
+        let name = |place: CableEnd| match place {
+            CableEnd::Station(station) => self.stations[station].as_str(),
+            CableEnd::Bridge(bridge, _) => self.bridges[bridge].as_str(),
+        };
+        let all = (0..2 * network.cables.len()).filter_map(|wire| {
+            let (from, to) = simulate::places::wire(network, wire)?;
+            let alone = matches!(from, CableEnd::Station(_)).then(|| name(from));
+            Some((wire, format!("{}:{}", name(from), name(to)), alone))
+        });
+        let all: Vec<_> = all.collect();
+        let found = all.iter().find(|(_, both, alone)| both == port || *alone == Some(port));
+        found.map(|(wire, ..)| *wire).ok_or_else(|| {
+            let names: Vec<_> = all.iter().map(|(_, both, _)| both.as_str()).collect();
+            format!("no port {port}: expected one of {}", names.join(", "))
+        })
     }
 
     /// What is overloaded: a sentence for each class of a port.
