@@ -227,8 +227,9 @@ impl Planned {
         let all: Vec<_> = all.collect();
         let found = all.iter().find(|(_, both, alone)| both == port || *alone == Some(port));
         found.map(|(wire, ..)| *wire).ok_or_else(|| {
-            let names: Vec<_> = all.iter().map(|(_, both, _)| both.as_str()).collect();
-            format!("no port {port}: expected one of {}", names.join(", "))
+            let names: Vec<_> = all.iter().map(|(_, both, _)| both.as_str()).take(24).collect();
+            let more = if all.len() > names.len() { " …" } else { "" };
+            format!("no port '{port}': expected one of {}{more}", names.join(", "))
         })
     }
 

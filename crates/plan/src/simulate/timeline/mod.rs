@@ -4,8 +4,9 @@
 mod ring;
 #[cfg(test)]
 mod tests;
+mod window;
 
-pub use ring::{Piece, Row, Timeline};
+pub use window::{Piece, Row, Timeline};
 
 use super::places;
 use ring::Ring;
@@ -52,7 +53,10 @@ pub struct PortTimeline {
     pub place: CableEnd,
     /// Its gate cycle, or a millisecond.
     pub period: Duration,
-    /// What it did; `None` if no frame started in the chosen time, or ever.
+    /// Whether it was asked for.
+    pub chosen: bool,
+    /// What it did; `None` if no frame ever started, or the simulation ended before the chosen
+    /// time.
     pub timeline: Option<Timeline>,
 }
 
@@ -93,15 +97,15 @@ impl Timelines {
                 wire: *wire,
                 place: port.place,
                 period: port.period,
+                chosen: self.chosen.is_some_and(|chosen| chosen.wire == *wire),
                 timeline: port.ring.finish(now),
             })
             .collect();
-        let chosen = |port: &PortTimeline| self.chosen.is_some_and(|of| of.wire == port.wire);
         all.sort_by(|a, b| {
             let share = |of: &PortTimeline, other: &PortTimeline| {
                 u128::from(of.wait().as_ps()) * u128::from(other.period.as_ps())
             };
-            (chosen(b), share(b, a)).cmp(&(chosen(a), share(a, b)))
+            (b.chosen, share(b, a)).cmp(&(a.chosen, share(a, b)))
         });
         all
     }

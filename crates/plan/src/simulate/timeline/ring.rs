@@ -1,6 +1,6 @@
-//! The last changes of a port, and a copy of those around one frame.
+//! The last changes of a port, of which a part is copied.
 
-use sim::ethernet::Mac;
+use super::window::{Piece, Row, Timeline};
 use sim::ethernet::port::{Algorithm, Config};
 use sim::measure::{PortChange, PortSample};
 use std::collections::VecDeque;
@@ -10,73 +10,21 @@ use wire::{Duration, Instant};
 /// Changes that a ring keeps; a copy has as many at most.
 pub(super) const MOST: usize = 2000;
 
-/// A frame or a fragment on the line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// The frame's class.
-    pub class: usize,
-    /// The frame's id.
-    pub id: u64,
-    /// Its sender and receiver.
-    pub addresses: [Mac; 2],
-    /// Bytes of the frame, destination address to FCS.
-    pub length: usize,
-    /// Bytes of it in this piece.
-    pub bytes: usize,
-    /// The first bit of the preamble.
-    pub start: Instant,
-    /// The last bit of FCS or mCRC has passed.
-    pub end: Instant,
-    /// How long the frame had waited here when it started.
-    pub waited: Duration,
-    /// Whether express frames may interrupt it.
-    pub preemptable: bool,
-    /// The frame begins with it.
-    pub first: bool,
-    /// The frame ends with it.
-    pub last: bool,
-}
-
 /// A change.
 #[derive(Clone, Debug)]
-enum Change {
+pub(super) enum Change {
     Piece(Piece),
     Queue { frames: usize, bytes: usize },
     Credit(i128),
     Dropped(u64),
 }
 
+/// A change of a class.
 #[derive(Clone, Debug)]
-struct Record {
-    class: usize,
-    at: Instant,
-    change: Change,
-}
-
-/// A class within a window.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
-    /// What was on the line, in the order of time.
-    pub pieces: Vec<Piece>,
-    /// Frames and bytes in the queue from a time on; the first is that of the window's beginning.
-    pub queue: Vec<(Instant, usize, usize)>,
-    /// Picobits; linear in between. The first is that of the window's beginning, if it is known.
-    pub credit: Vec<(Instant, i128)>,
-    /// Frames that were dropped since the queue was full.
-    pub dropped: Vec<(Instant, u64)>,
-}
-
-/// A port within a window.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Timeline {
-    /// The beginning.
-    pub from: Instant,
-    /// The end.
-    pub to: Instant,
-    /// The frame that waited longest, unless the window was chosen: its first piece.
-    pub frame: Option<Piece>,
-    /// By class.
-    pub rows: [Row; QUEUES],
+pub(super) struct Record {
+    pub class: usize,
+    pub at: Instant,
+    pub change: Change,
 }
 
 /// A window that is to be copied.
@@ -90,9 +38,9 @@ struct Wanted {
 
 /// What was the case before the first record that is kept.
 #[derive(Clone, Copy, Debug, Default)]
-struct Before {
-    queue: (usize, usize),
-    credit: Option<(Instant, i128)>,
+pub(super) struct Before {
+    pub queue: (usize, usize),
+    pub credit: Option<(Instant, i128)>,
 }
 
 /// The last changes of a port.
@@ -277,7 +225,10 @@ impl Ring {
             return;
         }
         let to = to.min(now);
-        let rows = std::array::from_fn(|class| self.row(class, from, to));
+        let rows = std::array::from_fn(|class| {
+            let records = self.records.iter().filter(|record| record.class == class);
+            Row::of(records, self.before[class], from, to)
+        });
         let frame = frame.and_then(|frame| {
             self.records.iter().rev().find_map(|record| match &record.change {
                 Change::Piece(piece) => {
@@ -288,44 +239,4 @@ impl Ring {
         });
         self.copy = Some(Timeline { from, to, frame, rows });
     }
-
-    fn row(&self, class: usize, from: Instant, to: Instant) -> Row {
-        let mut row = Row::default();
-        let Before { mut queue, credit } = self.before[class];
-        row.credit.extend(credit);
-        for Record { at, change, .. } in self.records.iter().filter(|record| record.class == class)
-        {
-            match change {
-                Change::Piece(piece) if piece.end > from && piece.start < to => {
-                    row.pieces.push(piece.clone());
-                }
-                Change::Queue { frames, bytes } if *at <= from => queue = (*frames, *bytes),
-                Change::Queue { frames, bytes } if *at < to => {
-                    row.queue.push((*at, *frames, *bytes));
-                }
-                Change::Dropped(frames) if (from..to).contains(at) => {
-                    row.dropped.push((*at, *frames));
-                }
-                Change::Credit(picobits) => row.credit.push((*at, *picobits)),
-                _ => {}
-            }
-        }
-        row.queue.insert(0, (from, queue.0, queue.1));
-        row.credit = within(&row.credit, from, to);
-        row
-    }
-}
-
-/// The part of a line between two times, with a point at both if the line reaches there.
-fn within(line: &[(Instant, i128)], from: Instant, to: Instant) -> Vec<(Instant, i128)> {
-    let cut = |at: Instant| {
-        let behind = line.partition_point(|point| point.0 <= at);
-        let (a, b) = (line.get(behind.checked_sub(1)?)?, line.get(behind)?);
-        let (span, part) = ((b.0 - a.0).as_ps(), (at - a.0).as_ps());
-        Some((at, a.1 + (b.1 - a.1) * i128::from(part) / i128::from(span.max(1))))
-    };
-    let inside = line.iter().filter(|point| (from..=to).contains(&point.0)).copied();
-    let start = cut(from).filter(|start| line.iter().all(|point| point.0 != start.0));
-    let end = cut(to).filter(|end| line.iter().all(|point| point.0 != end.0));
-    start.into_iter().chain(inside).chain(end).collect()
 }

@@ -1,85 +1,34 @@
-//! Ports along time: gates, frames and fragments, queues and credit around the longest wait.
+//! The part of a port's timeline that is drawn, as lanes.
 
-use super::Subject;
-use crate::simulate::places;
+use super::named;
+use super::words::{WORDS, arrived, span};
+use crate::simulate::page::Subject;
 use crate::simulate::timeline::{Piece, PortTimeline, Row, Timeline};
-use report::lanes::{Band, Course, Kind, Lane, Lanes, Occupied, Words};
-use report::{Page, round_time, time};
-use sim::ethernet::Mac;
+use report::lanes::{Band, Course, Kind, Lane, Lanes, Occupied};
+use report::time;
 use sim::ethernet::frame::PREAMBLE;
-use sim::ethernet::port::{Algorithm, Config};
-use sim::ethernet::traffic::StreamId;
+use sim::ethernet::port::Config;
 use tsn::preemption::MCRC;
 use tsn::{Hold, QUEUES};
 use wire::{Duration, Instant};
 
-/// Ports that are drawn at most.
-const MOST: usize = 6;
 /// Changes of a gate, or of hold, that are drawn at most.
 const CHANGES: usize = 2000;
 
-const WORDS: Words = Words {
-    bands: ["gate open", "gate closed", "preemptable frames held"],
-    kinds: ["frame", "preemptable frame", "the frame that waited longest"],
-    overhead: "preamble and mCRC",
-    joined: "interrupted",
-    crosses: "dropped, the queue was full",
-};
-
-/// The ports with the longest waits.
-pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
-    let drawn = |port: &&PortTimeline| {
-        port.timeline.as_ref().is_some_and(|of| of.frame.is_none() || port.wait() > Duration::ZERO)
-    };
-    let (shown, rest): (Vec<_>, Vec<_>) = subject.ports.iter().partition(drawn);
-    let (shown, more) = shown.split_at(shown.len().min(MOST));
-    if shown.is_empty() {
-        return;
-    }
-    page.section("Ports along time");
-    page.text(
-        "What each port did around the frame that waited there longest, from its arrival in the \
-         queue to its last bit: by class, the highest first, the gate, what was on the line, how \
-         many frames the queue held, and the credit in bits of a credit-based shaper. The ports \
-         come in the order of that wait as a share of their gate cycle.",
-    );
-    for port in shown {
-        let Some(timeline) = &port.timeline else { continue };
-        let view = View::of(subject, port, timeline);
-        page.lanes(&view.caption(), &view.words(), &view.lanes());
-    }
-    let names = |ports: &[&PortTimeline]| {
-        let names = ports.iter().map(|port| named(subject, port));
-        names.collect::<Vec<_>>().join(", ")
-    };
-    for (what, ports) in [
-        ("Not shown, for their longest waits are shorter", more),
-        ("Not shown, for no frame waited there", &rest[..]),
-    ] {
-        if !ports.is_empty() {
-            page.note(&format!("{what}: {}.", names(ports)));
-        }
-    }
-}
-
-fn named(subject: &Subject<'_>, port: &PortTimeline) -> String {
-    (subject.words.named)(&places::way(&subject.config.network, port.place))
-}
-
 /// The part of a timeline that is drawn.
-struct View<'a> {
-    subject: &'a Subject<'a>,
-    port: &'a PortTimeline,
-    config: &'a Config,
-    timeline: &'a Timeline,
-    from: Instant,
+pub(super) struct View<'a> {
+    pub subject: &'a Subject<'a>,
+    pub port: &'a PortTimeline,
+    pub config: &'a Config,
+    pub timeline: &'a Timeline,
+    pub from: Instant,
     to: Instant,
     /// Whether hold is in force: the partner takes fragments.
     preempts: bool,
 }
 
 impl<'a> View<'a> {
-    fn of(subject: &'a Subject<'_>, port: &'a PortTimeline, timeline: &'a Timeline) -> Self {
+    pub fn of(subject: &'a Subject<'_>, port: &'a PortTimeline, timeline: &'a Timeline) -> Self {
         let config = subject.config.network.port(port.place);
         let (from, to) = match &timeline.frame {
             Some(frame) => around(timeline, frame),
@@ -92,33 +41,7 @@ impl<'a> View<'a> {
         Self { subject, port, config, timeline, from, to, preempts }
     }
 
-    fn caption(&self) -> String {
-        named(self.subject, self.port)
-    }
-
-    /// Which frame it is of.
-    fn words(&self) -> String {
-        let begins = format!("The picture begins at {}", moment(self.from));
-        let cycle = match self.config.gates {
-            Some(_) => format!("; the gate cycle is {}", span(self.port.period)),
-            None => String::new(),
-        };
-        let Some(frame) = &self.timeline.frame else { return begins + &cycle + "." };
-        let early = match arrived(frame) < self.from {
-            true => format!(", {} after the frame came", span(self.from - arrived(frame))),
-            false => String::new(),
-        };
-        format!(
-            "The longest wait: {} of {} B in class {} waited {} until {}. {begins}{early}{cycle}.",
-            self.owner(frame),
-            frame.length,
-            frame.class,
-            span(frame.waited),
-            moment(frame.start),
-        )
-    }
-
-    fn lanes(&self) -> Lanes {
+    pub fn lanes(&self) -> Lanes {
         let lanes = (0..QUEUES).rev().filter_map(|class| {
             let row = &self.timeline.rows[class];
             self.uses(row).then(|| self.lane(class, row))
@@ -128,7 +51,7 @@ impl<'a> View<'a> {
             words.kinds[0] = "express frame";
         }
         Lanes {
-            title: format!("{} along time", self.caption()),
+            title: format!("{} along time", named(self.subject, self.port)),
             length: self.ns(self.to),
             lanes: lanes.collect(),
             words,
@@ -181,28 +104,8 @@ impl<'a> View<'a> {
         }
     }
 
-    fn express(&self, class: usize) -> bool {
+    pub fn express(&self, class: usize) -> bool {
         self.config.preemption.is_none_or(|preemption| preemption.express >> class & 1 != 0)
-    }
-
-    fn heading(&self, class: usize) -> String {
-        let mut words = format!("class {class}");
-        if self.config.preemption.is_some() {
-            words += if self.express(class) { ", express" } else { ", preemptable" };
-        }
-        let rate = |bits: u64| format!("{} Mb/s", bits as f64 / 1e6);
-        words += &match &self.config.classes[class].algorithm {
-            Algorithm::StrictPriority => String::new(),
-            Algorithm::CreditBased(of) => {
-                format!(", credit-based, idle slope {}", rate(of.idle_slope))
-            }
-            Algorithm::Ats(of) => format!(", asynchronous shaping at {}", rate(of.committed.rate)),
-            Algorithm::Ets { weight } => format!(", weight {weight} %"),
-        };
-        if self.config.cqf.iter().any(|pair| pair.classes.contains(&(class as u8))) {
-            words += ", cyclic queuing";
-        }
-        words
     }
 
     /// When the gate of a class is open and closed.
@@ -309,47 +212,6 @@ impl<'a> View<'a> {
             since: before.filter(|_| !piece.first).map(|before| self.ns(before.end)),
         }
     }
-
-    /// The stream, or `tunnel`.
-    fn short(&self, piece: &Piece) -> String {
-        let stream = StreamId::of_frame(piece.id);
-        let found = self.subject.words.streams.iter().find(|(_, id)| stream == Some(*id));
-        match (found, stream) {
-            (Some((name, _)), _) => name.clone(),
-            (None, Some(StreamId { station, number })) => format!("stream {station}.{number}"),
-            (None, None) => "tunnel".into(),
-        }
-    }
-
-    /// The stream, or whose tunnel.
-    fn owner(&self, piece: &Piece) -> String {
-        if StreamId::of_frame(piece.id).is_some() {
-            return format!("a frame of {}", self.short(piece));
-        }
-        let [Some(from), Some(to)] = piece.addresses.map(|mac| self.station(mac)) else {
-            return "a frame of a tunnel".into();
-        };
-        let way = (self.subject.words.named)(&format!("station {from} to station {to}"));
-        format!("a frame of the tunnel from {way}")
-    }
-
-    fn station(&self, mac: Mac) -> Option<usize> {
-        let stations = 0..self.subject.config.network.stations.len();
-        stations.into_iter().find(|station| sim::network::mac(*station) == mac)
-    }
-}
-
-fn span(span: Duration) -> String {
-    time(span.as_ns() as f64)
-}
-
-/// To 10 ns.
-fn moment(at: Instant) -> String {
-    round_time((at.as_ps() / 10_000) as f64 * 10.0)
-}
-
-fn arrived(frame: &Piece) -> Instant {
-    Instant::from_ps(frame.start.as_ps().saturating_sub(frame.waited.as_ps()))
 }
 
 /// From before a frame's arrival to behind its end: as much on both sides as shows what was there.
