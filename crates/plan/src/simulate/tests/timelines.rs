@@ -85,6 +85,8 @@ fn page(planned: &Planned, name: &str) -> (String, PathBuf) {
         recorded: &[],
         streams: &planned.streams,
         overloads: &[],
+        remarks: &[],
+        phases: None,
     };
     let path = artefacts().join(format!("{name}.html"));
     let (_, html) = written_as(&planned.config, &path, &words);
