@@ -2,37 +2,19 @@
 
 use super::*;
 use proptest::prelude::*;
-use sim::ethernet::port::{
-    Algorithm, Ats, Committed, Config, Counted, CreditBased, Input, Output, Preemption,
-};
+use sim::ethernet::port::{Algorithm, Ats, Committed, Config, Counted, CreditBased, Preemption};
 use tsn::Cqf;
 use tsn::credit::{Higher, Slopes, hi_credit, lo_credit};
 use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
 
-fn frame(id: u64, pcp: u8, length: usize, now: Instant) -> Frame {
-    let mut frame = Frame::new(id, Bytes::from(vec![0; length - 8]), pcp, now);
-    frame.tag = Some(Tag { pcp, vid: 0 });
-    frame
-}
-
 /// The times at which frames start, by id.
 fn starts(port: &mut Port, offers: &[(Instant, u8, usize)]) -> Vec<(u64, u64)> {
-    let offers = (0..).zip(offers).map(|(id, &(at, pcp, length))| (at, frame(id, pcp, length, at)));
-    let offer = |port: &mut Port, now, frame| {
-        if let Some(admission) = port.admit(0, now, &frame) {
-            port.handle(now, Input::Frame(frame, admission));
-        }
-    };
-    let sent = super::run(port, offers.collect(), offer, |port, now| match port.poll(now) {
-        Output::Line(event) => Ok(event),
-        Output::Timeout(wake) => Err(wake),
-    });
-    let start = |event| match event {
-        LineEvent::Transmit(sent) => Some((sent.frame.id, sent.start.as_ns())),
+    let start = |(at, event): (Instant, LineEvent)| match event {
+        LineEvent::Transmit(sent) => Some((sent.frame.id, at.as_ns())),
         LineEvent::Suspend(_) | LineEvent::Resume(_) => None,
     };
-    sent.into_iter().filter_map(start).collect()
+    line_of(port, offers).into_iter().filter_map(start).collect()
 }
 
 fn with(class: usize, algorithm: Algorithm) -> Config {
