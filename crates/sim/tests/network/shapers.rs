@@ -53,6 +53,22 @@ fn credit_by_hand() {
     assert_eq!(starts(&mut port, &offers), [(0, 0), (1, 123_360), (2, 500_001)]);
 }
 
+/// A frame that leaves its queue empty keeps the credit that it has while it is sent: *transmit* is
+/// true (IEEE 802.1Q-2022, 8.6.8.2), also in its preamble where that does not count. Class 5 waits
+/// 122.36 us behind 1522 bytes and gains 6118 bits at 50 Mb/s; its first frame costs less than
+/// 3000. So the second one follows at once.
+#[test]
+fn the_last_frame_of_a_queue_keeps_its_credit() {
+    for counted in [Counted::WithGap, Counted::FrameOnly] {
+        let shaper = CreditBased { idle_slope: 50_000_000, counted, rises_in_guard_band: false };
+        let mut port = Port::new(with(5, Algorithm::CreditBased(shaper)));
+        let at = Instant::from_ns;
+        let offers = [(at(0), 0, 1522), (at(1_000), 5, 700), (at(130_000), 5, 700)];
+        let next = 123_360 + (8 + 700 + 12) * 80;
+        assert_eq!(starts(&mut port, &offers), [(0, 0), (1, 123_360), (2, next)], "{counted:?}");
+    }
+}
+
 /// Credit falls while the frame's own bits pass, not for what the interruption adds.
 #[test]
 fn an_interruption_costs_no_credit() {
