@@ -26,8 +26,9 @@ fn config(tree: &mut Tree, runtime: Duration) -> Config {
 struct Seen {
     /// Frames on wires.
     sent: Vec<Sent>,
-    /// When wires were busy: number, from, until. An interrupted frame has several.
-    busy: Vec<(usize, Instant, Instant)>,
+    /// When wires were busy: number, from, until, and whether with a preemptable frame. An
+    /// interrupted frame has several.
+    busy: Vec<(usize, Instant, Instant, bool)>,
     /// Frames that arrived at their stations.
     arrived: Vec<(Instant, Frame)>,
 }
@@ -64,7 +65,7 @@ impl Observer for Watch {
                     *frame = sent.len();
                 }
                 *piece = busy.len();
-                busy.push((wire, started.start, started.end));
+                busy.push((wire, started.start, started.end, started.preemptable));
                 sent.push(Sent { wire, frame: started.clone(), fragments: Vec::new() });
             }
             LineEvent::Suspend(suspend) => {
@@ -74,7 +75,7 @@ impl Observer for Watch {
             }
             LineEvent::Resume(resume) => {
                 *piece = busy.len();
-                busy.push((wire, resume.start, resume.end));
+                busy.push((wire, resume.start, resume.end, true));
                 sent[*frame].frame.end = resume.end;
             }
         }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use sim::ethernet::port::{self, Algorithm, Ats, Committed, Counted, CreditBased, Preemption};
 use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
-use tsn::{Clock, Cqf, Entry, GateControlList, GateStates, Gates};
+use tsn::{Clock, Cqf, Entry, GateControlList, GateStates, Gates, Operation};
 
 /// A stream, its ends as numbers of stations modulo their count.
 #[derive(Clone, Debug)]
@@ -37,7 +37,8 @@ struct AnyPort {
 
 #[derive(Clone, Debug)]
 struct AnyGates {
-    entries: Vec<(u8, u64)>,
+    /// Open queues, nanoseconds, operation.
+    entries: Vec<(u8, u64, Operation)>,
     base_ns: u64,
     offset_ps: i64,
     drift_ppb: i32,
@@ -57,9 +58,17 @@ prop_compose! {
     }
 }
 
+fn any_operation() -> impl Strategy<Value = Operation> {
+    use Operation::{SetAndHoldMac, SetAndReleaseMac, SetGateStates};
+    prop::sample::select(vec![SetGateStates, SetAndHoldMac, SetAndReleaseMac])
+}
+
 prop_compose! {
     fn any_gates()(
-        entries in prop::collection::vec((any::<u8>(), 1_000u64..200_000), 1..5),
+        entries in prop::collection::vec(
+            (any::<u8>(), 1_000u64..200_000, any_operation()),
+            1..5,
+        ),
         base_ns in 0u64..1_000_000,
         offset_ps in -1_000_000_000i64..1_000_000_000,
         drift_ppb in -100_000i32..100_000,
@@ -83,8 +92,10 @@ prop_compose! {
 
 impl AnyGates {
     fn gates(&self) -> Gates {
-        let entry =
-            |&(states, ns): &(u8, u64)| Entry::set(GateStates(states), Duration::from_ns(ns));
+        let entry = |&(states, ns, operation): &(u8, u64, Operation)| Entry {
+            operation,
+            ..Entry::set(GateStates(states), Duration::from_ns(ns))
+        };
         let entries: Vec<_> = self.entries.iter().map(entry).collect();
         let base = Instant::from_ns(self.base_ns);
         let list = GateControlList::of_entries(base, &entries).expect("a valid list");
@@ -139,12 +150,15 @@ impl AnyPort {
 }
 
 /// Both ends of a cable take fragments; class 7 is express.
-fn preempting(tree: &mut Tree, cable: usize) {
+fn preempting(tree: &mut Tree, cable: usize, hold_ns: u64) {
     for way in [2 * cable, 2 * cable + 1] {
         tree.port(way).preemption = Some(Preemption {
             express: 1 << 7,
             fragment: FragmentSize::new(0).expect("the shortest"),
-            advance: HoldAdvance::default(),
+            advance: HoldAdvance {
+                hold: Duration::from_ns(hold_ns),
+                release: Duration::from_ns(hold_ns / 2),
+            },
             verify: verification::Config { enabled: false, ..verification::Config::default() },
         });
     }
@@ -178,7 +192,7 @@ prop_compose! {
         delay_ns in 0u64..5_000,
         streams in prop::collection::vec(any_stream(), 1..9),
         ports in prop::collection::vec(any_port(), 32),
-        preempt in any::<u16>(),
+        (preempt, hold_ns) in (any::<u16>(), 0u64..3_000),
         seed in any::<u64>(),
     ) -> Run {
         let mode = match cut_through {
@@ -200,7 +214,7 @@ prop_compose! {
             any.configure(tree.port(direction));
         }
         for cable in (0..links.len()).filter(|cable| preempt >> cable & 1 != 0) {
-            preempting(&mut tree, cable);
+            preempting(&mut tree, cable, hold_ns);
         }
         for (stream, number) in streams.iter().zip(0..) {
             stream.add(&mut tree, &stations, seed.wrapping_add(number));
@@ -223,10 +237,11 @@ proptest! {
             port.one_at_a_time()?;
             port.windows()?;
             port.eligibility()?;
+            port.idle_line()?;
             match (&port.config().preemption, &port.config().gates) {
                 (None, _) => port.selection()?,
                 (Some(_), None) => port.express()?,
-                (Some(_), Some(_)) => {}
+                (Some(_), Some(_)) => port.hold(report.time)?,
             }
         }
         let mut again = World::new(&run.config).expect("the configuration is right");
