@@ -170,6 +170,7 @@ impl Plan {
                 trace: record.path("trace"),
                 pcapng: record.path("pcapng").map(Target::File),
                 report: record.path("report").map(Target::File),
+                timeline: None,
             },
             runs: root.get("runs").unwrap_or(1),
         };
@@ -210,6 +211,31 @@ impl Planned {
     /// A port by the names of the plan.
     pub fn port_name(&self, place: CableEnd) -> String {
         self.link_name(&simulate::places::way(&self.config.network, place))
+    }
+
+    /// The wire onto which the port `BRIDGE:PEER` sends, or that of a `STATION`, which has one
+    /// port; the names are the plan's.
+    ///
+    /// # Errors
+    /// The names that are allowed.
+    pub fn wire(&self, port: &str) -> Result<usize, String> {
+        let network = &self.config.network;
+        let name = |place: CableEnd| match place {
+            CableEnd::Station(station) => self.stations[station].as_str(),
+            CableEnd::Bridge(bridge, _) => self.bridges[bridge].as_str(),
+        };
+        let all = (0..2 * network.cables.len()).filter_map(|wire| {
+            let (from, to) = simulate::places::wire(network, wire)?;
+            let alone = matches!(from, CableEnd::Station(_)).then(|| name(from));
+            Some((wire, format!("{}:{}", name(from), name(to)), alone))
+        });
+        let all: Vec<_> = all.collect();
+        let found = all.iter().find(|(_, both, alone)| both == port || *alone == Some(port));
+        found.map(|(wire, ..)| *wire).ok_or_else(|| {
+            let names: Vec<_> = all.iter().map(|(_, both, _)| both.as_str()).take(24).collect();
+            let more = if all.len() > names.len() { " …" } else { "" };
+            format!("no port '{port}': expected one of {}{more}", names.join(", "))
+        })
     }
 
     /// What is overloaded: a sentence for each class of a port.

@@ -4,6 +4,7 @@
 
 mod bars;
 mod failure;
+pub mod lanes;
 pub mod latency;
 mod page;
 mod plot;

@@ -1,5 +1,6 @@
 //! The skeleton of a page.
 
+use super::lanes::Lanes;
 use super::{Stack, Table, escape};
 
 const STYLE: &str = "\
@@ -26,19 +27,21 @@ td.l:first-child,th.l:first-child{padding-left:0}tbody tr:last-child td{border-b
 td.wrap{white-space:normal;min-width:16rem}.parts td.l{white-space:normal}\
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr));gap:1.6rem 2.2rem}\
 figure{margin:0;min-width:0;break-inside:avoid}figcaption{font-weight:600;margin-bottom:.35rem}\
+.along{margin:0 0 2rem}\
 figcaption small{display:block;font-weight:400;font-size:.85rem}\
 svg.plot{display:block;width:100%;height:auto;max-width:34rem}\
 svg.plot text{font:11px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fill:#5b6875}\
-svg.plot .mark{fill:#1c2733;stroke:#fff;stroke-width:3px;paint-order:stroke}\
+svg.lanes text{font:11px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fill:#46525e}\
+svg.lanes .mark{font-weight:600}svg.plot .mark,svg.lanes .mark{fill:#1c2733;stroke:#fff;stroke-width:3px;paint-order:stroke}\
 .key{list-style:none;display:flex;flex-wrap:wrap;gap:.15rem 1.1rem;padding:0;margin:.3rem 0 0;font-size:.85rem}\
 .swatch{display:inline-block;width:.8em;height:.8em;border-radius:.15em;margin-right:.45em;\
 vertical-align:-.05em;print-color-adjust:exact;-webkit-print-color-adjust:exact}\
-.wide svg{max-width:100%;height:auto;min-width:54rem}.wide svg.sequence>rect:first-of-type{fill:none}\
+.wide svg{max-width:100%;height:auto;min-width:54rem}.wide svg.lanes{min-width:56rem}.wide svg.sequence>rect:first-of-type{fill:none}\
 svg.plot.own{max-width:var(--own);min-width:min(var(--least),var(--own))}\
 code,pre{font:.85em/1.45 ui-monospace,'Liberation Mono',Menlo,monospace}\
 pre{overflow-x:auto;background:var(--ground);padding:.8rem;border-radius:.5rem}\
 footer{margin-top:3em;color:var(--soft);font-size:.85rem}\
-@media(max-width:56rem){.wide:has(.sequence)::before{content:'scrolls sideways \\2192';display:block;\
+@media(max-width:56rem){.wide:has(.sequence,.lanes)::before{content:'scrolls sideways \\2192';display:block;\
 position:sticky;left:0;width:max-content;color:var(--soft);font-size:.85rem}}\
 @media(max-width:34rem){body{font-size:15px;padding:1rem .9rem 2rem}th,td{padding:.28rem .5rem}\
 .scroll th:first-child,.scroll td:first-child{position:sticky;left:0;background:#fff;max-width:45vw;white-space:normal}\
@@ -143,6 +146,14 @@ impl Page {
     pub fn wide(&mut self, caption: &str, small: &str, svg: &str) {
         let head = title(caption, small);
         self.out += &format!("<figure>{head}<div class=\"wide\">{svg}</div></figure>\n");
+    }
+
+    /// Lanes, which scroll where they are too wide, and their key.
+    pub fn lanes(&mut self, caption: &str, small: &str, lanes: &Lanes) {
+        let (head, svg, key) = (title(caption, small), lanes.svg(), lanes.key());
+        self.out += &format!(
+            "<figure class=\"along\">{head}<div class=\"wide\">{svg}</div>{key}</figure>\n"
+        );
     }
 
     /// Text folded behind its summary, such as data for programs; not printed.

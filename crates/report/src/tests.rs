@@ -10,7 +10,7 @@ fn samples() -> Latency {
 }
 
 /// Every tag that is opened is closed, in order.
-fn nests(html: &str) {
+pub fn nests(html: &str) {
     const VOID: [&str; 2] = ["meta", "!doctype"];
     let mut open = Vec::new();
     for part in html.split('<').skip(1) {

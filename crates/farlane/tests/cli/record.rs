@@ -107,3 +107,30 @@ fn files_that_cannot_be_written_are_named() {
     let path = plan(&folder, "q.toml", &format!("{PLAN}[record]\ntraec = \"x\"\n"));
     fails(&["sim", &path], &["q.toml:7:1: unknown key of [record] 'traec'"]);
 }
+
+/// A port and a time of one's own choice in the report.
+#[test]
+fn a_port_is_shown_along_time() {
+    let cell = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/industrial-cell.toml");
+    let report = scratch("timeline").join("cell.html");
+    let page = |port: &str| {
+        let runtime = ["--set", "workload.size=64KiB", "--timeline", port];
+        run(&[&["sim", cell, "--report", &text(&report)][..], &runtime].concat());
+        std::fs::read_to_string(&report).unwrap()
+    };
+    let chosen = page("b1:controller@1ms");
+    let first = chosen.split("class=\"along\"").nth(1).expect("a picture");
+    let begins = "<figcaption>b1 port 0 to controller<small>The picture begins at 1 ms; the gate";
+    assert!(first.contains(begins), "{}", &first[..300]);
+    assert!(page("b1:controller@1s").contains("b1 port 0 to controller: no frame at the chosen"));
+    // A station has no gates in this plan.
+    let first = page("cabinet");
+    assert!(first.contains("<figcaption>cabinet to b3 port 2<small>The longest wait: "));
+    let refused =
+        |options: &[&str], parts: &[&str]| fails(&[&["sim", cell], options].concat(), parts);
+    refused(&["--timeline", "b1:controller"], &["--timeline", "--report"]);
+    let report = text(&report);
+    let named = ["--report", &report, "--timeline"];
+    refused(&[&named[..], &["b9"]].concat(), &["--timeline b9", "no port 'b9'", "b1:controller"]);
+    refused(&[&named[..], &["b1:b2@soon"]].concat(), &["--timeline b1:b2@soon", "300us"]);
+}

@@ -12,6 +12,7 @@ pub mod report_data;
 pub mod requirements;
 #[cfg(test)]
 mod tests;
+pub mod timeline;
 pub mod trace;
 mod watch;
 

@@ -5,6 +5,7 @@ use super::limits::{self, Assumptions, Row, Waits};
 use super::page::{PageLabels, Subject, page};
 use super::report_data::ReportData;
 use super::requirements;
+use super::timeline::{Chosen, PortTimeline, Timelines};
 use super::trace::TraceFiles;
 use super::{Observers, Shared};
 use report::target::Target;
@@ -25,6 +26,8 @@ pub struct OutputFiles {
     pub pcapng: Option<Target>,
     /// The report.
     pub report: Option<Target>,
+    /// The port, and the time, that the report shows first along time.
+    pub timeline: Option<Chosen>,
 }
 
 /// All outputs: [`begin`](Self::begin), give [`observer`](Self::observer)
@@ -36,6 +39,8 @@ pub struct Outputs {
     trace: Option<Shared<TraceFiles>>,
     capture: Option<Shared<Capture>>,
     data: Option<Shared<ReportData>>,
+    timelines: Option<Shared<Timelines>>,
+    ports: Vec<PortTimeline>,
     page: Option<Target>,
     /// Holds the traces that only the report needs.
     _folder: Option<TempDir>,
@@ -61,7 +66,10 @@ impl Outputs {
         let trace = trace.map(|path| TraceFiles::create(config, &path)).transpose()?;
         let capture = files.pcapng.as_ref().map(|path| Capture::create(config, path, named));
         let data = files.report.as_ref().map(|_| Shared::new(ReportData::new(config)));
+        let timelines = || Shared::new(Timelines::new(config, files.timeline));
         Ok(Self {
+            timelines: files.report.as_ref().map(|_| timelines()),
+            ports: Vec::new(),
             assumed,
             waits: Shared::new(Waits::new(config, &assumed)),
             trace: trace.map(Shared::new),
@@ -78,6 +86,7 @@ impl Outputs {
         all.extend(self.trace.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
         all.extend(self.capture.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
         all.extend(self.data.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
+        all.extend(self.timelines.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
         Box::new(Observers(all))
     }
 
@@ -93,6 +102,9 @@ impl Outputs {
         done: bool,
     ) -> Result<Vec<Row>, Failure> {
         self.waits.0.borrow_mut().finish(now, done);
+        if let Some(timelines) = &self.timelines {
+            self.ports = timelines.0.borrow_mut().finish(now);
+        }
         if let Some(trace) = &self.trace {
             trace.0.borrow_mut().finish()?;
         }
@@ -125,6 +137,7 @@ impl Outputs {
             config,
             report,
             data: &data.0.borrow(),
+            ports: &self.ports,
             waits: &self.waits.0.borrow(),
             limits,
             requirements,

@@ -1,6 +1,6 @@
 //! Everything that watches a simulation, in one observer.
 
-use sim::measure::{CommandRecord, Observer, Point};
+use sim::measure::{CommandRecord, Observer, Point, PortSample};
 use std::cell::RefCell;
 use std::rc::Rc;
 use wire::Instant;
@@ -32,12 +32,20 @@ pub struct Observers(pub Vec<Box<dyn Observer>>);
 macro_rules! pass_on {
     ($($seen:ident($($name:ident: $kind:ty),*);)*) => {
         impl<T: Observer> Observer for Shared<T> {
+            fn follows(&self, wire: Point) -> bool {
+                self.0.borrow().follows(wire)
+            }
+
             $(fn $seen(&mut self, $($name: $kind),*) {
                 self.0.borrow_mut().$seen($($name),*);
             })*
         }
 
         impl Observer for Observers {
+            fn follows(&self, wire: Point) -> bool {
+                self.0.iter().any(|one| one.follows(wire))
+            }
+
             $(fn $seen(&mut self, $($name: $kind),*) {
                 self.0.iter_mut().for_each(|one| one.$seen($($name),*));
             })*
@@ -53,4 +61,5 @@ pass_on! {
     command(record: &CommandRecord);
     ethernet_frame(at: Instant, point: Point, bytes: &[u8]);
     mpacket(at: Instant, point: Point, bytes: &[u8]);
+    port(at: Instant, wire: Point, sample: &PortSample<'_>);
 }

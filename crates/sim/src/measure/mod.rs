@@ -1,11 +1,13 @@
 //! Measurement: latencies and their stages, the load of links, and the hook for observers.
 
 mod observer;
+mod port;
 mod stages;
 mod track;
 
 pub use nvme::initiator::Op;
 pub use observer::{CommandRecord, Observer, Point};
+pub use port::{PortChange, PortSample};
 pub use stages::{Breakdown, STAGES, Stage};
 pub(crate) use stages::{Journey, Journeys};
 pub use stats::{Latency, Summary};

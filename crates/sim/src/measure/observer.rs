@@ -1,6 +1,6 @@
 //! The hook for traces and captures.
 
-use super::Breakdown;
+use super::{Breakdown, PortSample};
 use crate::ethernet::{Frame, LineEvent};
 use nvme::initiator::Op;
 use wire::Instant;
@@ -81,4 +81,13 @@ pub trait Observer {
     /// `at`: each packet on a wire whose sender supports preemption. A preemptable frame or
     /// fragment is reported when it has ended; times of one wire never decrease.
     fn mpacket(&mut self, at: Instant, point: Point, bytes: &[u8]) {}
+
+    /// Whether [`Self::port`] shall see the port that sends onto this wire. It is asked once, when
+    /// the observer is set.
+    fn follows(&self, wire: Point) -> bool {
+        false
+    }
+
+    /// Something changes at the port that sends onto a wire. Times never decrease.
+    fn port(&mut self, at: Instant, wire: Point, sample: &PortSample<'_>) {}
 }

@@ -145,7 +145,7 @@ impl CableConfig {
 }
 
 /// The address of a station.
-pub(super) fn mac(station: usize) -> Mac {
+pub fn mac(station: usize) -> Mac {
     Mac::local(station as u32 + 1)
 }
 
@@ -264,6 +264,7 @@ pub(super) fn directions(
         is_dark: false,
         preempts: config.port(from).preemption.is_some(),
         recorder: Recorder::new(config.port(from).preemption.is_some()),
+        followed: None,
     };
     config
         .cables

@@ -11,16 +11,18 @@ mod raw;
 mod record;
 mod routes;
 mod streams;
+mod timeline;
 mod tree;
 mod watch;
 
 pub use config::{
     BridgeConfig, CableConfig, CableEnd, MAX_STREAMS, NetworkConfig, StationConfig, TrafficConfig,
+    mac,
 };
 
 use crate::ethernet::traffic::{Source, StreamId};
 use crate::ethernet::{
-    Bridge, Cable, Frame, FrameStage, LineEvent, Nic, bridge, cable, nic, traffic,
+    Bridge, Cable, Frame, FrameStage, LineEvent, Nic, Port, bridge, cable, nic, traffic,
 };
 use crate::kernel::Component;
 use crate::measure::{Load, Point, Stage};
@@ -33,6 +35,7 @@ use record::Recorder;
 use std::collections::VecDeque;
 pub use streams::StreamReport;
 use streams::Streams;
+use timeline::Followed;
 pub use tree::{Place, Tree};
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 use watch::Watch;
@@ -71,6 +74,8 @@ struct CableDirection {
     /// Its sender has no power.
     is_dark: bool,
     recorder: Recorder,
+    /// Of the port that sends, if an observer follows it.
+    followed: Option<Box<Followed>>,
 }
 
 struct BridgeNode {
@@ -228,7 +233,7 @@ impl Network {
                         watch.starts(number, port, bridge.port(port).last_wait());
                     }
                     if let Some((_, to)) = cables[port] {
-                        self.directions[to].carry(now, to, event, context);
+                        self.directions[to].carry(now, to, event, bridge.port(port), context);
                         self.streams.lose(self.directions[to].cable.dropped().take());
                     }
                 }
@@ -250,8 +255,16 @@ impl CableDirection {
         output
     }
 
-    fn carry(&mut self, now: Instant, number: usize, event: LineEvent, context: &mut Context) {
+    fn carry(
+        &mut self,
+        now: Instant,
+        number: usize,
+        event: LineEvent,
+        port: &Port,
+        context: &mut Context,
+    ) {
         self.occupy(&event);
+        self.show(now, number, &event, port, context);
         if let Some(observer) = context.observer {
             let point = Point::Wire(number as u16);
             self.recorder.handle(point, &event, observer.as_mut());
@@ -332,7 +345,7 @@ impl Station {
             match self.nic.poll(now) {
                 nic::Output::Line(event) => {
                     if let Some((_, to)) = self.cables {
-                        directions[to].carry(now, to, event, context);
+                        directions[to].carry(now, to, event, self.nic.port(), context);
                         streams.lose(directions[to].cable.dropped().take());
                     }
                 }

@@ -65,11 +65,11 @@ impl World {
             Kind::End => Some(self.until).filter(|until| *until > self.kernel.now()),
             Kind::Station(station) => {
                 let mut context = context!(self, 0);
-                self.network.run_station(station, &mut context)
+                self.network.show_station(station, &mut context)
             }
             Kind::Bridge(bridge) => {
                 let mut context = context!(self, 0);
-                self.network.run_bridge(bridge, &mut context)
+                self.network.show_bridge(bridge, &mut context)
             }
             Kind::Drive(drive) => {
                 let (host, above) = self.drive_above[drive];

@@ -156,6 +156,7 @@ impl World {
 
     /// Sets the observer.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.network.follow(&*observer);
         self.observer = Some(observer);
     }
 

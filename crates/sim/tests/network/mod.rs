@@ -2,6 +2,7 @@
 
 mod bridges;
 mod cables;
+mod courses;
 mod frames;
 mod hosts;
 mod ports;

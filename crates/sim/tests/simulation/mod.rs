@@ -13,6 +13,7 @@ mod preemption;
 mod random;
 mod raw;
 mod replay;
+mod timelines;
 mod tlps;
 mod workloads;
 mod worlds;

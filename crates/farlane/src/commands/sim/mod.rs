@@ -12,10 +12,13 @@ use crate::output::{assign_stdout, file_only};
 use document::{Document, FailedRun};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
+use plan::simulate::timeline::Chosen;
 use plan::{Plan, Planned};
+use report::span;
 use report::target::Target;
 use simulate::RunOptions;
 use std::path::PathBuf;
+use wire::Instant;
 
 /// Run a plan in virtual time: latencies, links, where the time goes
 #[derive(clap::Args, Debug)]
@@ -40,9 +43,14 @@ pub struct Args {
     #[arg(long, value_name = "OUT.PCAPNG", conflicts_with = "sweep")]
     pcapng: Option<Target>,
     /// Also write a report: one page with topology, distributions, stages,
-    /// links, gates, sequence diagrams and limits
+    /// links, gates, ports along time, sequence diagrams and limits
     #[arg(long, value_name = "OUT.HTML", conflicts_with = "sweep")]
     report: Option<Target>,
+    /// The port that the report shows first along time, for two of its gate cycles from FROM on,
+    /// such as 1.5ms; without FROM around its longest wait. BRIDGE:PEER by the plan's names, or a
+    /// STATION
+    #[arg(long, value_name = "PORT[@FROM]", conflicts_with = "sweep")]
+    timeline: Option<String>,
     /// Completion timeout of the drive, a range of Device Control 2: 50us-50ms, 50us-100us,
     /// 1ms-10ms, 16ms-55ms, 65ms-210ms, 260ms-900ms, 1s-3.5s, 4s-13s, 17s-64s
     #[arg(long, value_name = "RANGE", default_value = "50us-50ms", value_parser = range)]
@@ -103,7 +111,11 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
         trace: args.trace.clone().or(record.trace),
         pcapng: args.pcapng.clone().or(record.pcapng),
         report: args.report.clone().or(record.report),
+        timeline: chosen(args, &planned)?,
     };
+    if requested.timeline.is_some() && requested.report.is_none() {
+        return Err(Failure("--timeline: the report shows it, so add --report OUT.HTML".into()));
+    }
     let set = args.set.iter().map(|text| format!("\n# --set {text}"));
     let text = set.fold(plan.text.to_string(), |text, set| text + &set);
     let requested = RunOptions { requested, assumed, text, phases: None };
@@ -145,7 +157,21 @@ fn range(text: &str) -> Result<CompletionTimeout, String> {
     CompletionTimeout::named(text).ok_or_else(unknown)
 }
 
-/// Warns of overloaded classes, of periods that do not divide one another, and of limits that closed gates exceed, before the simulation
+/// The port of `--timeline`, and from when on.
+fn chosen(args: &Args, planned: &Planned) -> Result<Option<Chosen>, Failure> {
+    let Some(text) = &args.timeline else { return Ok(None) };
+    let (port, from) = match text.split_once('@') {
+        Some((port, from)) => (port, Some(span::time(from))),
+        None => (text.as_str(), None),
+    };
+    let failed = |why: String| Failure(format!("--timeline {text}: {why}"));
+    let from = from.transpose().map_err(failed)?.map(|from| Instant::ZERO + from);
+    let wire = planned.wire(port).map_err(failed)?;
+    Ok(Some(Chosen { wire, from }))
+}
+
+/// Warns of overloaded classes, of what the plan's remarks say, and of limits that closed gates
+/// exceed, before the simulation
 /// runs.
 fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
     for sentence in planned.overload_sentences() {

@@ -5,11 +5,13 @@ mod latency;
 mod overview;
 pub(super) mod sequences;
 mod streams;
+mod timeline;
 mod topology;
 
 use super::limits::{Row, Waits};
 use super::report_data::ReportData;
 use super::requirements;
+use super::timeline::PortTimeline;
 use report::Failure;
 use report::{Align, Page, Table, shares, time};
 use sim::Config;
@@ -64,6 +66,8 @@ pub struct Subject<'a> {
     pub report: &'a Report,
     /// What the observers saw.
     pub data: &'a ReportData,
+    /// The ports along time, in the order of importance.
+    pub ports: &'a [PortTimeline],
     /// See `data`.
     pub waits: &'a Waits,
     /// Every limit.
@@ -89,6 +93,7 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
     streams::section(&mut page, subject);
     links(&mut page, subject);
     gates::section(&mut page, subject);
+    timeline::section(&mut page, subject);
     sequence_diagrams(&mut page, subject)?;
     limits(&mut page, subject);
     if !subject.words.plan.is_empty() {

@@ -5,6 +5,7 @@ mod connections;
 mod limits;
 mod pages;
 mod streams;
+mod timelines;
 mod traces;
 
 use super::limits::{Assumptions, Row};

@@ -26,7 +26,7 @@ fn written(config: &Config, path: &Path) -> (Report, String) {
     written_as(config, path, &words)
 }
 
-fn written_as(config: &Config, path: &Path, words: &PageLabels<'_>) -> (Report, String) {
+pub fn written_as(config: &Config, path: &Path, words: &PageLabels<'_>) -> (Report, String) {
     let files =
         OutputFiles { report: Some(Target::File(path.to_owned())), ..OutputFiles::default() };
     let (report, limits, outputs) = observed(config, &files, words.named);
@@ -164,7 +164,7 @@ fn on_a_phone(page: &Path, height: u32) -> PathBuf {
 
 /// Pictures of a page on a desktop, on a phone, and in print, beside it;
 /// whether there is a browser.
-fn look(path: &Path, pages: std::ops::RangeInclusive<usize>) -> bool {
+pub fn look(path: &Path, pages: std::ops::RangeInclusive<usize>) -> bool {
     let beside = |ending: &str| path.with_extension(ending);
     let phone = on_a_phone(path, 14_000);
     for (page, ending, size) in [(path, "1000.png", "1000,9000"), (&phone, "400.png", "500,14000")]
@@ -191,7 +191,7 @@ fn look(path: &Path, pages: std::ops::RangeInclusive<usize>) -> bool {
 }
 
 /// Where pictures are kept.
-fn artefacts() -> PathBuf {
+pub fn artefacts() -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/reports");
     std::fs::create_dir_all(&folder).unwrap();
     folder.canonicalize().unwrap()

@@ -104,6 +104,33 @@ impl ClassCredit {
         }
     }
 
+    /// When, after the time that it is up to date for, the slope of the credit may change next, if
+    /// nothing but time does. `None`: the credit stays what it is.
+    fn bend(&self, class: usize, head: Option<Duration>, gates: Option<&Gates>) -> Option<Instant> {
+        let (from, until) = self.spends;
+        if (from..until).contains(&self.at) {
+            return Some(self.next_list.map_or(until, |next| next.min(until)));
+        }
+        let begins = Some(from).filter(|from| *from > self.at);
+        let moves = head.is_some() || self.credit.picobits() < 0;
+        if !moves {
+            return begins;
+        }
+        let needed = self.credit.until_ready();
+        let zero = match gates {
+            _ if needed == Duration::ZERO => None,
+            None => Some(self.at + needed),
+            Some(gates) => gates.after_open_time(class, self.at, needed, self.guard_band(head)),
+        };
+        let change = gates.and_then(|gates| gates.next_change(class, self.at));
+        let guard = change.map(|change| {
+            let guard = change.as_ps().saturating_sub(self.guard_band(head).as_ps());
+            Instant::from_ps(guard)
+        });
+        let all = [begins, zero, change, guard, self.next_list];
+        all.into_iter().flatten().filter(|bend| *bend > self.at).min()
+    }
+
     /// The first moment from `now` on at which the credit lets `head` start; it is up to date.
     pub fn ready(
         &self,
@@ -143,5 +170,64 @@ impl ClassCredit {
     /// The lowest and highest credit so far, in picobits.
     pub fn extremes(&self) -> [i128; 2] {
         [self.credit.lowest(), self.credit.highest()]
+    }
+}
+
+/// The credit of a class from a moment on, as long as nothing but time changes at its port.
+#[derive(Clone, Debug)]
+pub struct CreditCourse {
+    class: usize,
+    credit: ClassCredit,
+    /// The duration of the next frame if one waits.
+    head: Option<Duration>,
+}
+
+/// Points of a course that are kept at most, if there are more the last ones.
+const POINTS: usize = 1024;
+
+impl CreditCourse {
+    pub(super) fn new(class: usize, credit: &ClassCredit, head: Option<Duration>) -> Self {
+        Self { class, credit: credit.clone(), head }
+    }
+
+    /// The credit at `at` in picobits.
+    pub fn at(mut self, at: Instant, gates: Option<&Gates>) -> i128 {
+        self.advance(at, gates)
+    }
+
+    /// Appends time and credit (picobits) where its slope changes between `from` and `to`, and at
+    /// `to`; the credit is linear in between. Before a jump there is a point one picosecond
+    /// earlier.
+    pub fn points(
+        mut self,
+        from: Instant,
+        to: Instant,
+        gates: Option<&Gates>,
+        out: &mut Vec<(Instant, i128)>,
+    ) {
+        self.advance(from, gates);
+        while let Some(bend) = self.credit.bend(self.class, self.head, gates).filter(|at| *at < to)
+        {
+            self.point(bend, gates, out);
+            if out.len() > POINTS {
+                out.drain(..POINTS / 2);
+            }
+        }
+        self.point(to, gates, out);
+    }
+
+    fn point(&mut self, at: Instant, gates: Option<&Gates>, out: &mut Vec<(Instant, i128)>) {
+        let before = Instant::from_ps(at.as_ps().saturating_sub(1));
+        let left = (before > self.credit.at).then(|| self.advance(before, gates));
+        let value = self.advance(at, gates);
+        // No slope is steeper than the port's rate.
+        let jumps = |left: &i128| left.abs_diff(value) > self.credit.slopes.rate.into();
+        out.extend(left.filter(jumps).map(|left| (before, left)));
+        out.push((at, value));
+    }
+
+    fn advance(&mut self, to: Instant, gates: Option<&Gates>) -> i128 {
+        self.credit.advance(self.class, to, self.head, gates);
+        self.credit.credit.picobits()
     }
 }

@@ -32,6 +32,7 @@ pub use config::{
     Algorithm, Ats, Class, Committed, Config, Counted, CreditBased, Guard, Preemption, RateStep,
 };
 pub use counters::Counters;
+pub use credit::CreditCourse;
 pub use line::{Resume, Suspend};
 
 use tsn::QUEUES;
@@ -77,6 +78,8 @@ pub struct Port {
     counters: Counters,
     /// How long the frame that started last had waited here.
     waited: Duration,
+    /// Its class.
+    started: usize,
     dropped: Dropped,
 }
 
@@ -96,8 +99,14 @@ impl Port {
             queues: Queues::default(),
             counters: Counters::default(),
             waited: Duration::ZERO,
+            started: 0,
             dropped: Dropped::default(),
         }
+    }
+
+    /// Its parameters.
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// The line's rate.
@@ -154,6 +163,11 @@ impl Port {
         self.waited
     }
 
+    /// The class of the frame that started last.
+    pub fn last_class(&self) -> usize {
+        self.started
+    }
+
     /// Frames of streams that it dropped.
     pub fn dropped(&mut self) -> &mut Dropped {
         &mut self.dropped
@@ -168,6 +182,12 @@ impl Port {
     pub fn credit(&mut self, class: usize, now: Instant) -> Option<f64> {
         self.selection.advance(&self.config, &self.queues, class, now);
         self.selection.credit(class)
+    }
+
+    /// The credit of a class from its last change on, as long as no frame of the class comes,
+    /// starts or stops; `None` without credit.
+    pub fn credit_course(&self, class: usize) -> Option<CreditCourse> {
+        self.selection.credit_course(&self.queues, class)
     }
 
     /// Drops all frames that wait, and the rest of one that is interrupted.
@@ -386,7 +406,7 @@ impl Port {
             self.counters.merged +=
                 merge::merge(&mut self.queues, class, now, &mut frame, self.config.merge);
         }
-        self.waited = now.since(frame.latency.until());
+        (self.waited, self.started) = (now.since(frame.latency.until()), class);
         frame.latency.book(FrameStage::Gate, gate_until.min(now));
         if let Some((from, until)) = self.selection.shaped(class) {
             let from = from.max(frame.latency.until()).min(now);

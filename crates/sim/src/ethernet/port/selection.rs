@@ -7,7 +7,7 @@ use wire::{Duration, Instant};
 
 use super::super::frame::{self, GAP, HEADER, PREAMBLE};
 use super::config::{Algorithm, Config, Guard, Preemption};
-use super::credit::ClassCredit;
+use super::credit::{ClassCredit, CreditCourse};
 use super::queues::Queues;
 
 /// What selection remembers of its classes.
@@ -153,6 +153,11 @@ impl Selection {
 
     pub fn credit(&self, class: usize) -> Option<f64> {
         self.credits[class].as_ref().map(ClassCredit::bits)
+    }
+
+    pub fn credit_course(&self, queues: &Queues, class: usize) -> Option<CreditCourse> {
+        let head = queues.head(class).map(|head| head.duration);
+        self.credits[class].as_ref().map(|credit| CreditCourse::new(class, credit, head))
     }
 
     pub fn credit_extremes(&self, class: usize) -> Option<[i128; 2]> {

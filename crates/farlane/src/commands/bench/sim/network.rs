@@ -8,7 +8,7 @@ use serde::Serialize;
 use sim::world::Error;
 use sim::{Config, World};
 use std::time::Instant as Clock;
-use wire::{Duration, Instant};
+use wire::Duration;
 
 /// Bridges, as many as stations.
 const BRIDGES: usize = 50;
@@ -34,11 +34,10 @@ pub struct Figures {
 pub fn run(span: Duration) -> Result<Figures, Failure> {
     let failure = |error: Error| Failure(error.to_string());
     super::memory::forget_peak();
-    let mut world = World::new(&Config::tsn_line(BRIDGES)).map_err(failure)?;
+    let mut world = World::new(&Config::tsn_line(BRIDGES, span)).map_err(failure)?;
     let (began, cpu) = (Clock::now(), CpuTime::now());
-    world.run_all_until(Instant::ZERO + span).map_err(failure)?;
+    let report = world.run().map_err(failure)?;
     let (wall, cpu) = (began.elapsed().as_secs_f64(), CpuTime::now().since(cpu).0 as f64 / 1e9);
-    let report = world.report();
     let heap = heap::events_per_s(world.components());
     Ok(Figures {
         bridges: BRIDGES,

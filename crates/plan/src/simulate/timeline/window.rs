@@ -1,0 +1,106 @@
+//! What a port did within a window, as others read it.
+
+use super::ring::{Before, Change, Record};
+use sim::ethernet::Mac;
+use tsn::QUEUES;
+use wire::{Duration, Instant};
+
+/// A frame or a fragment on the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The frame's class.
+    pub class: usize,
+    /// The frame's id.
+    pub id: u64,
+    /// Its sender and receiver.
+    pub addresses: [Mac; 2],
+    /// Bytes of the frame, destination address to FCS.
+    pub length: usize,
+    /// Bytes of it in this piece.
+    pub bytes: usize,
+    /// The first bit of the preamble.
+    pub start: Instant,
+    /// The last bit of FCS or mCRC has passed.
+    pub end: Instant,
+    /// How long the frame had waited here when it started.
+    pub waited: Duration,
+    /// Whether express frames may interrupt it.
+    pub preemptable: bool,
+    /// The frame begins with it.
+    pub first: bool,
+    /// The frame ends with it.
+    pub last: bool,
+}
+
+/// A class within a window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// What was on the line, in the order of time.
+    pub pieces: Vec<Piece>,
+    /// Frames and bytes in the queue from a time on; the first is that of the window's beginning.
+    pub queue: Vec<(Instant, usize, usize)>,
+    /// Picobits; linear in between. The first is that of the window's beginning, if it is known.
+    pub credit: Vec<(Instant, i128)>,
+    /// Frames that were dropped since the queue was full.
+    pub dropped: Vec<(Instant, u64)>,
+}
+
+/// A port within a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeline {
+    /// The beginning.
+    pub from: Instant,
+    /// The end.
+    pub to: Instant,
+    /// The frame that waited longest, unless the window was chosen: its first piece.
+    pub frame: Option<Piece>,
+    /// By class.
+    pub rows: [Row; QUEUES],
+}
+
+impl Row {
+    /// The part between two times of the records of one class.
+    pub(super) fn of<'a>(
+        records: impl Iterator<Item = &'a Record>,
+        before: Before,
+        from: Instant,
+        to: Instant,
+    ) -> Self {
+        let mut row = Self::default();
+        let Before { mut queue, credit } = before;
+        row.credit.extend(credit);
+        for Record { at, change, .. } in records {
+            match change {
+                Change::Piece(piece) if piece.end > from && piece.start < to => {
+                    row.pieces.push(piece.clone());
+                }
+                Change::Queue { frames, bytes } if *at <= from => queue = (*frames, *bytes),
+                Change::Queue { frames, bytes } if *at < to => {
+                    row.queue.push((*at, *frames, *bytes));
+                }
+                Change::Dropped(frames) if (from..to).contains(at) => {
+                    row.dropped.push((*at, *frames));
+                }
+                Change::Credit(picobits) => row.credit.push((*at, *picobits)),
+                _ => {}
+            }
+        }
+        row.queue.insert(0, (from, queue.0, queue.1));
+        row.credit = within(&row.credit, from, to);
+        row
+    }
+}
+
+/// The part of a line between two times, with a point at both if the line reaches there.
+fn within(line: &[(Instant, i128)], from: Instant, to: Instant) -> Vec<(Instant, i128)> {
+    let cut = |at: Instant| {
+        let behind = line.partition_point(|point| point.0 <= at);
+        let (a, b) = (line.get(behind.checked_sub(1)?)?, line.get(behind)?);
+        let (span, part) = ((b.0 - a.0).as_ps(), (at - a.0).as_ps());
+        Some((at, a.1 + (b.1 - a.1) * i128::from(part) / i128::from(span.max(1))))
+    };
+    let inside = line.iter().filter(|point| (from..=to).contains(&point.0)).copied();
+    let start = cut(from).filter(|start| line.iter().all(|point| point.0 != start.0));
+    let end = cut(to).filter(|end| line.iter().all(|point| point.0 != end.0));
+    start.into_iter().chain(inside).chain(end).collect()
+}
