@@ -33,8 +33,8 @@ pub struct Passed {
 pub struct PortLog {
     config: port::Config,
     frames: Vec<Passed>,
-    /// When the line was busy, and whether with a preemptable frame.
-    busy: Vec<(Instant, Instant, bool)>,
+    /// When the line was busy, and with what.
+    busy: Vec<(Instant, Instant, Carried)>,
 }
 
 /// Each frame of a stream arrived once, or was lost, or is on its way.
@@ -122,8 +122,8 @@ pub fn ports(run: &Run, report: &Report, seen: &Seen) -> Result<Vec<PortLog>, Te
             busy: Vec::new(),
         })
         .collect();
-    for (wire, from, until, preemptable) in &seen.busy {
-        logs[*wire].busy.push((*from, *until, *preemptable));
+    for (wire, from, until, carried) in &seen.busy {
+        logs[*wire].busy.push((*from, *until, *carried));
     }
     // Where each frame is expected next: the direction, since when received and in the queue.
     let mut expected = BTreeMap::<u64, (usize, [Instant; 2])>::new();
@@ -215,7 +215,7 @@ impl PortLog {
         for pair in self.busy.windows(2) {
             prop_assert!(pair[1].0 >= pair[0].1 + rate.duration(GAP), "{pair:?}");
         }
-        let busy = self.busy.iter();
+        let busy = self.busy.iter().filter(|(.., carried)| *carried != Carried::Control);
         let total = busy.fold(0, |sum, (from, until, _)| sum + until.since(*from).as_ps());
         let mut expected = 0;
         for Passed { entered, sent, fragments, .. } in &self.frames {
@@ -353,7 +353,9 @@ impl PortLog {
             return Ok(());
         };
         let longest = self.config.rate.duration(143 - GAP);
-        for (from, until, _) in self.busy.iter().filter(|(.., preemptable)| *preemptable) {
+        for (from, until, _) in
+            self.busy.iter().filter(|(.., carried)| *carried == Carried::Preemptable)
+        {
             let begins = match gates.hold_until(*from, &preemption.advance) {
                 Hold::Held { .. } => {
                     return Err(TestCaseError::fail(format!("it begins at {from} although held")));
