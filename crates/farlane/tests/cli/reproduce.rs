@@ -51,6 +51,22 @@ fn the_policies_of_the_paper_side_by_side() {
 }
 
 #[test]
+fn cases_of_ports_have_their_figures() {
+    let document = document(&["reproduce", "tsn-ports", "--only", "priority,gates", "--json"]);
+    let checks = document["checks"].as_array().unwrap();
+    let of = |case: &str| checks.iter().filter(|check| check["case"] == case).count();
+    assert_eq!(
+        ["cut_through", "time_aware", "cyclic"].map(of),
+        [2, 4, 0],
+        "only what was asked for"
+    );
+    for check in checks {
+        assert!(check["expected"].is_number() && check["simulated"].is_number(), "{check}");
+        assert_eq!(check["holds"], true, "{check}");
+    }
+}
+
+#[test]
 fn unknown_publications_and_parts_are_wrong_usage() {
     let part = ["reproduce", "nvme-tsn", "--only", "x"];
     let other = ["reproduce", "expether", "--only", "mrrs"];

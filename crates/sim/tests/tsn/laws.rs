@@ -8,6 +8,7 @@ use sim::ethernet::port::Algorithm;
 use sim::ethernet::{FrameStage, Mac, port};
 use sim::network::CableEnd;
 use std::collections::{BTreeMap, BTreeSet};
+use tsn::gates::Hold;
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 
 /// A world, and the places that its cables join.
@@ -32,8 +33,8 @@ pub struct Passed {
 pub struct PortLog {
     config: port::Config,
     frames: Vec<Passed>,
-    /// When the line was busy.
-    busy: Vec<(Instant, Instant)>,
+    /// When the line was busy, and with what.
+    busy: Vec<(Instant, Instant, Carried)>,
 }
 
 /// Each frame of a stream arrived once, or was lost, or is on its way.
@@ -121,8 +122,8 @@ pub fn ports(run: &Run, report: &Report, seen: &Seen) -> Result<Vec<PortLog>, Te
             busy: Vec::new(),
         })
         .collect();
-    for (wire, from, until) in &seen.busy {
-        logs[*wire].busy.push((*from, *until));
+    for (wire, from, until, carried) in &seen.busy {
+        logs[*wire].busy.push((*from, *until, *carried));
     }
     // Where each frame is expected next: the direction, since when received and in the queue.
     let mut expected = BTreeMap::<u64, (usize, [Instant; 2])>::new();
@@ -214,8 +215,8 @@ impl PortLog {
         for pair in self.busy.windows(2) {
             prop_assert!(pair[1].0 >= pair[0].1 + rate.duration(GAP), "{pair:?}");
         }
-        let mut busy = self.busy.iter().filter(|(_, until)| *until != UNFINISHED);
-        let total = busy.by_ref().fold(0, |sum, (from, until)| sum + until.since(*from).as_ps());
+        let busy = self.busy.iter().filter(|(.., carried)| *carried != Carried::Control);
+        let total = busy.fold(0, |sum, (from, until, _)| sum + until.since(*from).as_ps());
         let mut expected = 0;
         for Passed { entered, sent, fragments, .. } in &self.frames {
             prop_assert!(sent.start >= *entered);
@@ -341,6 +342,56 @@ impl PortLog {
             let waited = passed.sent.start.since(passed.entered.max(free));
             prop_assert!(waited <= self.config.rate.duration(143), "it waits {waited}");
             free = passed.sent.end + self.config.rate.duration(GAP);
+        }
+        Ok(())
+    }
+
+    /// Held, the port begins no preemptable frame and no rest of one, and what is on the line when
+    /// hold begins is off it within 143 bytes, the gap included. The world ended at `end`.
+    pub fn hold(&self, end: Instant) -> Result<(), TestCaseError> {
+        let (Some(preemption), Some(gates)) = (&self.config.preemption, &self.config.gates) else {
+            return Ok(());
+        };
+        let longest = self.config.rate.duration(143 - GAP);
+        for (from, until, _) in
+            self.busy.iter().filter(|(.., carried)| *carried == Carried::Preemptable)
+        {
+            let begins = match gates.hold_until(*from, &preemption.advance) {
+                Hold::Held { .. } => {
+                    return Err(TestCaseError::fail(format!("it begins at {from} although held")));
+                }
+                Hold::Released { until: Some(begins) } if begins < *until => begins,
+                Hold::Released { .. } => continue,
+            };
+            let last = begins + longest;
+            let held = gates.hold_until(begins, &preemption.advance);
+            let lasts = held.until().is_none_or(|released| released > last);
+            prop_assert!(
+                !lasts || last > end || *until <= last,
+                "until {until} although held from {begins}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Without gates and shapers, the line is idle only if no frame, and no rest of one, waits.
+    pub fn idle_line(&self) -> Result<(), TestCaseError> {
+        let shaped = |class: &port::Class| {
+            matches!(class.algorithm, Algorithm::CreditBased(_) | Algorithm::Ats(_))
+        };
+        if self.config.gates.is_some() || self.config.classes.iter().any(shaped) {
+            return Ok(());
+        }
+        let mut free = Instant::ZERO;
+        for (from, until, _) in &self.busy {
+            if *from > free {
+                let waits = |passed: &Passed| {
+                    let whole = passed.entered < *from && passed.sent.start >= *from;
+                    whole || passed.sent.start < *from && passed.sent.end > *from
+                };
+                prop_assert!(!self.frames.iter().any(waits), "idle before {from}");
+            }
+            free = *until + self.config.rate.duration(GAP);
         }
         Ok(())
     }

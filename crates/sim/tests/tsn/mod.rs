@@ -26,10 +26,19 @@ fn config(tree: &mut Tree, runtime: Duration) -> Config {
 struct Seen {
     /// Frames on wires.
     sent: Vec<Sent>,
-    /// When wires were busy: number, from, until. An interrupted frame has several.
-    busy: Vec<(usize, Instant, Instant)>,
+    /// When wires were busy, and with what. An interrupted frame has several of these times.
+    busy: Vec<(usize, Instant, Instant, Carried)>,
     /// Frames that arrived at their stations.
     arrived: Vec<(Instant, Frame)>,
+}
+
+/// What a wire carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carried {
+    Express,
+    Preemptable,
+    /// A verify or respond packet.
+    Control,
 }
 
 /// A frame on a wire.
@@ -64,8 +73,15 @@ impl Observer for Watch {
                     *frame = sent.len();
                 }
                 *piece = busy.len();
-                busy.push((wire, started.start, started.end));
-                sent.push(Sent { wire, frame: started.clone(), fragments: Vec::new() });
+                let carried = match (started.frame.control, started.preemptable) {
+                    (Some(_), _) => Carried::Control,
+                    (None, true) => Carried::Preemptable,
+                    (None, false) => Carried::Express,
+                };
+                busy.push((wire, started.start, started.end, carried));
+                if carried != Carried::Control {
+                    sent.push(Sent { wire, frame: started.clone(), fragments: Vec::new() });
+                }
             }
             LineEvent::Suspend(suspend) => {
                 busy[*piece].2 = suspend.end;
@@ -74,7 +90,7 @@ impl Observer for Watch {
             }
             LineEvent::Resume(resume) => {
                 *piece = busy.len();
-                busy.push((wire, resume.start, resume.end));
+                busy.push((wire, resume.start, resume.end, Carried::Preemptable));
                 sent[*frame].frame.end = resume.end;
             }
         }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use sim::ethernet::port::{self, Algorithm, Ats, Committed, Counted, CreditBased, Preemption};
 use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
-use tsn::{Clock, Cqf, Entry, GateControlList, GateStates, Gates};
+use tsn::{Clock, Cqf, Entry, GateControlList, GateStates, Gates, Operation};
 
 /// A stream, its ends as numbers of stations modulo their count.
 #[derive(Clone, Debug)]
@@ -37,10 +37,18 @@ struct AnyPort {
 
 #[derive(Clone, Debug)]
 struct AnyGates {
-    entries: Vec<(u8, u64)>,
-    base_ns: u64,
+    list: AnyList,
+    /// The list that takes over, and the extension of the first one's last cycle, nanoseconds.
+    next: Option<(AnyList, u64)>,
     offset_ps: i64,
     drift_ppb: i32,
+}
+
+#[derive(Clone, Debug)]
+struct AnyList {
+    /// Open queues, nanoseconds, operation.
+    entries: Vec<(u8, u64, Operation)>,
+    base_ns: u64,
 }
 
 prop_compose! {
@@ -57,14 +65,31 @@ prop_compose! {
     }
 }
 
+fn any_operation() -> impl Strategy<Value = Operation> {
+    use Operation::{SetAndHoldMac, SetAndReleaseMac, SetGateStates};
+    prop::sample::select(vec![SetGateStates, SetAndHoldMac, SetAndReleaseMac])
+}
+
+prop_compose! {
+    fn any_list()(
+        entries in prop::collection::vec(
+            (any::<u8>(), 1_000u64..200_000, any_operation()),
+            1..5,
+        ),
+        base_ns in 0u64..2_000_000,
+    ) -> AnyList {
+        AnyList { entries, base_ns }
+    }
+}
+
 prop_compose! {
     fn any_gates()(
-        entries in prop::collection::vec((any::<u8>(), 1_000u64..200_000), 1..5),
-        base_ns in 0u64..1_000_000,
+        list in any_list(),
+        next in prop::option::of((any_list(), 0u64..100_000)),
         offset_ps in -1_000_000_000i64..1_000_000_000,
         drift_ppb in -100_000i32..100_000,
     ) -> AnyGates {
-        AnyGates { entries, base_ns, offset_ps, drift_ppb }
+        AnyGates { list, next, offset_ps, drift_ppb }
     }
 }
 
@@ -81,21 +106,38 @@ prop_compose! {
     }
 }
 
-impl AnyGates {
-    fn gates(&self) -> Gates {
-        let entry =
-            |&(states, ns): &(u8, u64)| Entry::set(GateStates(states), Duration::from_ns(ns));
+impl AnyList {
+    fn list(&self) -> GateControlList {
+        let entry = |&(states, ns, operation): &(u8, u64, Operation)| Entry {
+            operation,
+            ..Entry::set(GateStates(states), Duration::from_ns(ns))
+        };
         let entries: Vec<_> = self.entries.iter().map(entry).collect();
         let base = Instant::from_ns(self.base_ns);
-        let list = GateControlList::of_entries(base, &entries).expect("a valid list");
-        Gates::new(list, Clock::new(self.offset_ps, self.drift_ppb).expect("a small drift"))
+        GateControlList::of_entries(base, &entries).expect("a valid list")
+    }
+}
+
+impl AnyGates {
+    /// `changes`: with the next list.
+    fn gates(&self, changes: bool) -> Gates {
+        let clock = Clock::new(self.offset_ps, self.drift_ppb).expect("a small drift");
+        let gates = Gates::new(self.list.list(), clock);
+        match &self.next {
+            Some((next, extension)) if changes => {
+                gates.then(next.list(), Duration::from_ns(*extension))
+            }
+            _ => gates,
+        }
     }
 }
 
 impl AnyPort {
     fn configure(&self, port: &mut port::Config) {
         port.classes.iter_mut().for_each(|class| class.queue_frames = self.queue_frames);
-        port.gates = self.gates.as_ref().map(AnyGates::gates);
+        // Idle slopes are made for one list.
+        let changes = self.credit.is_none();
+        port.gates = self.gates.as_ref().map(|gates| gates.gates(changes));
         if let Some(us) = self.cycle {
             let (cycle, base) = (Duration::from_us(us), Instant::ZERO);
             let pair = Cqf { classes: [3, 2], cycle, base };
@@ -139,13 +181,16 @@ impl AnyPort {
 }
 
 /// Both ends of a cable take fragments; class 7 is express.
-fn preempting(tree: &mut Tree, cable: usize) {
+fn preempting(tree: &mut Tree, cable: usize, hold_ns: u64, enabled: bool) {
     for way in [2 * cable, 2 * cable + 1] {
         tree.port(way).preemption = Some(Preemption {
             express: 1 << 7,
             fragment: FragmentSize::new(0).expect("the shortest"),
-            advance: HoldAdvance::default(),
-            verify: verification::Config { enabled: false, ..verification::Config::default() },
+            advance: HoldAdvance {
+                hold: Duration::from_ns(hold_ns),
+                release: Duration::from_ns(hold_ns / 2),
+            },
+            verify: verification::Config { enabled, time: Duration::from_ms(1), attempts: 3 },
         });
     }
 }
@@ -178,7 +223,8 @@ prop_compose! {
         delay_ns in 0u64..5_000,
         streams in prop::collection::vec(any_stream(), 1..9),
         ports in prop::collection::vec(any_port(), 32),
-        preempt in any::<u16>(),
+        (preempt, verify) in any::<(u16, u16)>(),
+        hold_ns in 0u64..3_000,
         seed in any::<u64>(),
     ) -> Run {
         let mode = match cut_through {
@@ -200,7 +246,7 @@ prop_compose! {
             any.configure(tree.port(direction));
         }
         for cable in (0..links.len()).filter(|cable| preempt >> cable & 1 != 0) {
-            preempting(&mut tree, cable);
+            preempting(&mut tree, cable, hold_ns, verify >> cable & 1 != 0);
         }
         for (stream, number) in streams.iter().zip(0..) {
             stream.add(&mut tree, &stations, seed.wrapping_add(number));
@@ -223,10 +269,13 @@ proptest! {
             port.one_at_a_time()?;
             port.windows()?;
             port.eligibility()?;
+            port.idle_line()?;
             match (&port.config().preemption, &port.config().gates) {
                 (None, _) => port.selection()?,
+                // Whose preemption is active from the beginning.
+                (Some(preemption), _) if preemption.verify.enabled => {}
                 (Some(_), None) => port.express()?,
-                (Some(_), Some(_)) => {}
+                (Some(_), Some(_)) => port.hold(report.time)?,
             }
         }
         let mut again = World::new(&run.config).expect("the configuration is right");
