@@ -105,7 +105,6 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
     let name = args.plan.display().to_string();
     let assumed =
         Assumptions { completion_timeout: args.completion_timeout, ..Assumptions::default() };
-    warn(&name, &planned, &assumed);
     let record = planned.record.clone();
     let requested = OutputFiles {
         trace: args.trace.clone().or(record.trace),
@@ -116,6 +115,7 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
     if requested.timeline.is_some() && requested.report.is_none() {
         return Err(Failure("--timeline: the report shows it, so add --report OUT.HTML".into()));
     }
+    warn(&name, &planned, &assumed);
     let set = args.set.iter().map(|text| format!("\n# --set {text}"));
     let text = set.fold(plan.text.to_string(), |text, set| text + &set);
     let requested = RunOptions { requested, assumed, text, phases: None };
