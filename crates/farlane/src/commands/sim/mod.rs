@@ -104,6 +104,11 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
         pcapng: args.pcapng.clone().or(record.pcapng),
         report: args.report.clone().or(record.report),
     };
+    if requested.trace.is_some() && planned.hosts.is_empty() {
+        let what = "a trace is of the nodes of hosts, and this plan has no host; --pcapng captures \
+                    the frames of all wires";
+        return Err(Failure(format!("{name}: {what}")));
+    }
     let set = args.set.iter().map(|text| format!("\n# --set {text}"));
     let text = set.fold(plan.text.to_string(), |text, set| text + &set);
     let requested = RunOptions { requested, assumed, text, phases: None };
@@ -145,8 +150,8 @@ fn range(text: &str) -> Result<CompletionTimeout, String> {
     CompletionTimeout::named(text).ok_or_else(unknown)
 }
 
-/// Warns of overloaded classes, of periods that do not divide one another, and of limits that closed gates exceed, before the simulation
-/// runs.
+/// Warns before the simulation runs: of overloaded classes, of what the plan's remarks say, and of
+/// limits that closed gates exceed.
 fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
     for sentence in planned.overload_sentences() {
         eprintln!("farlane: {name}: {}", crate::output::red(&sentence));
