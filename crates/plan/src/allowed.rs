@@ -2,7 +2,7 @@
 
 use super::error_text::unknown;
 use super::units::{self, Parsed, PlanValue, Span};
-use super::value::{Kind, Origin, PlanError, Value};
+use super::value::{self, Kind, Origin, PlanError, Value};
 use wire::Duration;
 use wire::units::exact;
 
@@ -212,9 +212,25 @@ pub fn set(
         name = below(&name, key);
         value = value.member(key, &origin)?;
     }
-    let kind = text.parse().map_or_else(|_| Kind::Text(text.to_owned()), Kind::Integer);
+    let kind = match text.parse() {
+        Ok(number) => Kind::Integer(number),
+        Err(_) if text.starts_with('[') => array(text, &origin)?,
+        Err(_) => Kind::Text(text.to_owned()),
+    };
     *value = Value { origin, kind };
     Ok(())
+}
+
+/// An array as TOML has it, from an option.
+fn array(text: &str, origin: &Origin) -> Result<Kind, PlanError> {
+    let read = value::parse("", &format!("x = {text}"));
+    let read = read.map_err(|error| origin.fail(error.message))?;
+    let first = read.entries().ok().and_then(|entries| entries.first());
+    let mut kind = first.map(|of| of.value.kind.clone());
+    if let Some(Kind::List(items)) = &mut kind {
+        items.iter_mut().for_each(|item| item.origin = origin.clone());
+    }
+    kind.ok_or_else(|| origin.fail("expected an array, such as [1, 2]"))
 }
 
 /// The first key of a dotted path in a table that holds `value`. Names that a plan chooses may

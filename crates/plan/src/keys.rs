@@ -56,6 +56,7 @@ pub const ROOT: Table = &[
     &[
         key("seed", Number(0, i64::MAX as u64)),
         key("runs", Number(1, 10_000)),
+        key("runtime", Time(SPAN)),
         key("limits", Table(LIMITS)),
         key("record", Table(RECORD)),
         key("workload", Table(WORKLOAD)),
@@ -169,12 +170,12 @@ const LINK: Table = &[
     PORT,
     CLOCK,
     &[
-        key("priority", PRIORITY),
+        with(TUNNEL, "priority", PRIORITY),
         with(RAW, "mtu", SIZE),
         with(TCP, "burst", SIZE),
-        key("keepalive", Time(SILENCE)),
-        key("loss_limit", Time(SILENCE)),
-        key("max_frame", SIZE),
+        with(TUNNEL, "keepalive", Time(SILENCE)),
+        with(TUNNEL, "loss_limit", Time(SILENCE)),
+        with(TUNNEL, "max_frame", SIZE),
     ],
 ];
 
@@ -224,7 +225,10 @@ const NODE: Table = &[
     INTERFACE,
     PORT,
     CLOCK,
-    &[key("count", COPIES), key("outages", List(&Form(<(Instant, Option<Instant>)>::check)))],
+    &[
+        key("count", COPIES),
+        with(TUNNEL, "outages", List(&Form(<(Instant, Option<Instant>)>::check))),
+    ],
 ];
 
 const CABLE: Table = &[&[key("a", Text), key("b", Text)], WIRE];

@@ -128,25 +128,20 @@ impl Plan {
         allowed::check(ROOT, &self.value)?;
         let root = &Section::root(&self.value);
         let defaults = &Defaults::read(root);
-        let (limits, record) = (root.table("limits"), root.table("record"));
+        let record = root.table("record");
         let owners = &owners::Owners::new(root, defaults)?;
         owners.check(root, defaults)?;
         let network = &network::Layout::read(root, defaults, owners)?;
         let parts = host::HostBuilder { root, defaults, owners, network };
         let (hosts, recordings) = parts.hosts(&self.recordings)?;
-        let standard = Limits::default();
-        let time = limits.get("time").map(|time: Duration| Instant::ZERO + time);
         let config = Config {
             seed: root.get("seed").unwrap_or(1),
-            limits: Limits {
-                events: limits.get("events").unwrap_or(standard.events),
-                time: time.unwrap_or(standard.time),
-            },
+            limits: run_limits(root)?,
             hosts,
             network: network.config.clone(),
             outages: network.outages.clone(),
             moves: owners.moves()?,
-            runtime: None,
+            runtime: root.get("runtime"),
         };
         let config = hop::merge(config, root, owners)?;
         check::gates(&config, network)?;
@@ -177,6 +172,20 @@ impl Plan {
         let planned = Planned { remarks: remarks::find(&planned), ..planned };
         Ok(planned.with_seed(seed))
     }
+}
+
+/// When a simulation is given up; the runtime lies before that.
+fn run_limits(root: &Section) -> Result<Limits, PlanError> {
+    let (limits, mut all) = (root.table("limits"), Limits::default());
+    let time = limits.get("time").map(|time: Duration| Instant::ZERO + time);
+    all.time = time.unwrap_or(all.time);
+    all.events = limits.get("events").unwrap_or(all.events);
+    let runtime = root.get("runtime").unwrap_or(Duration::ZERO);
+    if Instant::ZERO + runtime > all.time {
+        let most = allowed::time(all.time.since(Instant::ZERO));
+        return root.fail("runtime", format!("runtime: at most limits.time, {most} here"));
+    }
+    Ok(all)
 }
 
 impl Planned {

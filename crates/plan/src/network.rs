@@ -65,7 +65,7 @@ impl Layout {
         owners: &Owners<'a>,
     ) -> Result<Self, PlanError> {
         let mut layout = Self::default();
-        if owners.hosts.iter().all(|host| host.is_direct()) {
+        if !owners.hosts.is_empty() && owners.hosts.iter().all(|host| host.is_direct()) {
             let tables = ["nodes", "cables", "bridges", "schedules", "traffic"];
             if let Some(entry) = tables.iter().find_map(|table| root.find(table)) {
                 let what = format!("[{}] means nothing with transport direct", entry.key);
@@ -109,7 +109,7 @@ impl Layout {
             layout.places.push(section.place("schedule"));
             layout.config.bridges.push(bridge(section));
         }
-        layout.connect(named_cable, &bridges, &parts)?;
+        layout.connect(named_cable, &sections, &bridges, &parts)?;
         layout.traffic(root)?;
         Ok(layout)
     }
@@ -128,8 +128,15 @@ impl Layout {
             let own = host.section.table("link").with_defaults(&defaults.link);
             sections.push((own, host.transport == "tsn"));
         }
-        let tsn = sections.iter().any(|(_, tsn)| *tsn);
-        for (name, section) in root.named_or("nodes", "device", &defaults.link) {
+        let alone = owners.hosts.is_empty();
+        // Streams alone are between stations of TSN, whose frames have tags.
+        let tsn = alone || sections.iter().any(|(_, tsn)| *tsn);
+        let nodes = root.named_or("nodes", "device", &defaults.link);
+        if alone && root.named("nodes").is_empty() {
+            let what = "a plan without hosts needs [nodes.NAME]: stations that send and receive";
+            return root.fail("runtime", what);
+        }
+        for (name, section) in nodes {
             for station in copies(&name, section.get("count").unwrap_or(1)) {
                 if self.names.contains(&station) {
                     let what = format!("'{station}' is a host and cannot be a node too");
@@ -185,6 +192,7 @@ impl Layout {
     fn connect(
         &mut self,
         named_cable: Vec<NamedCable>,
+        sections: &[(Section, bool)],
         bridges: &[(String, Section)],
         parts: &Parts,
     ) -> Result<(), PlanError> {
@@ -209,7 +217,14 @@ impl Layout {
                 Ok(CableEnd::Bridge(at, made[at].ports.len() - 1))
             };
             let [a, b] = cable.ends;
-            cables.push(CableConfig { a: place(a, b)?, b: place(b, a)?, ..cable.config });
+            let ends = [place(a, b)?, place(b, a)?];
+            let section = |end: usize, other: usize| match end.checked_sub(stations.len()) {
+                Some(at) => port::table(&bridges[at].1, &self.names[other]),
+                None => sections[end].0.clone(),
+            };
+            let ports = [(a, b), (b, a)].map(|(end, other)| section(end, other));
+            check_verified(&ports, [&self.names[a], &self.names[b]])?;
+            cables.push(CableConfig { a: ends[0], b: ends[1], ..cable.config });
         }
         for ((_, bridge), neighbours) in bridges.iter().zip(&neighbours) {
             port::check(bridge, neighbours)?;
@@ -286,6 +301,23 @@ impl Layout {
             self.nodes.iter().enumerate().filter(same).map(|(station, _)| station).collect();
         Ok(copies[number % copies.len()])
     }
+}
+
+/// Checks the ports at both ends of a cable: without verification each of them may send fragments
+/// at once, and its partner has to take them.
+fn check_verified(ports: &[Section; 2], names: [&str; 2]) -> Result<(), PlanError> {
+    let preempts = |port: &Section| !port.list::<u8>("express").is_empty();
+    for (port, partner, name) in
+        [(&ports[0], &ports[1], names[1]), (&ports[1], &ports[0], names[0])]
+    {
+        if preempts(port) && port.text("verify") == Some("off") && !preempts(partner) {
+            let what = format!(
+                "verify: \"on\", or express at the partner '{name}', which else takes no fragments"
+            );
+            return port.fail("verify", what);
+        }
+    }
+    Ok(())
 }
 
 /// Where `name`, the value of a key, is among `names`.

@@ -58,6 +58,34 @@ pub struct Owners<'a> {
     moves: Vec<MovePlan<'a>>,
 }
 
+/// Whether a plan has streams alone: it says how long they run, and has neither hosts nor what they
+/// do.
+pub fn is_without_hosts(root: &Section) -> bool {
+    let none = |keys: &[&str]| keys.iter().all(|key| root.find(key).is_none());
+    root.find("runtime").is_some() && none(&["hosts", "host", "workload"])
+}
+
+/// Nothing of what only hosts need.
+///
+/// # Errors
+/// The first key that means nothing.
+fn check_without_hosts(root: &Section) -> Result<(), PlanError> {
+    for key in ["transport", "pcie", "drive", "drives", "moves"] {
+        if let Some(entry) = root.find(key) {
+            let what = format!(
+                "{key} means nothing without hosts: streams alone run for the runtime; [workload] \
+                 or [hosts] makes hosts"
+            );
+            return Err(entry.origin.fail(what));
+        }
+    }
+    if root.named("traffic").is_empty() {
+        let what = "runtime without hosts needs [traffic.NAME]: streams that run so long";
+        return root.fail("runtime", what);
+    }
+    Ok(())
+}
+
 impl<'a> Owners<'a> {
     /// Hosts and drives, copies made of those with a count.
     pub fn new(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
@@ -88,6 +116,10 @@ impl<'a> Owners<'a> {
     }
 
     fn read(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
+        if is_without_hosts(root) {
+            check_without_hosts(root)?;
+            return Ok(Self { hosts: Vec::new(), drives: Vec::new(), moves: Vec::new() });
+        }
         let drive = |(name, section): (String, Section<'a>)| {
             if !name.is_ascii() || name.is_empty() {
                 return Err(section.origin.fail("a drive's name has ASCII letters only"));
@@ -158,7 +190,7 @@ impl<'a> Owners<'a> {
         let all = self.transports();
         root.check_used(&all, |_| true)?;
         // A link that nobody uses may stay where only the transport changes.
-        let tunnelled = all.iter().any(|transport| TUNNEL.contains(transport));
+        let tunnelled = all.is_empty() || all.iter().any(|transport| TUNNEL.contains(transport));
         defaults.link.check_used(&all, |Key { with, .. }| tunnelled || *with == RAW)?;
         for host in &self.hosts {
             host.section.check_used(&[host.transport], |_| true)?;

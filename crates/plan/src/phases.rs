@@ -2,7 +2,8 @@
 //! trials that shift it.
 
 use super::allowed;
-use super::schedule::Schedules;
+use super::owners::is_without_hosts;
+use super::port::Parts;
 use super::section::{Defaults, Section};
 use super::units::Offset;
 use super::value::PlanError;
@@ -127,15 +128,14 @@ impl Shift {
     }
 }
 
-/// The clocks of stations and bridges with a schedule, each within its cycle. Copies share theirs.
+/// The clocks of stations and bridges with gates, each within its cycle. Copies share theirs.
 fn clocks(root: &Section, defaults: &Defaults) -> Result<Vec<Shift>, PlanError> {
-    let schedules = Schedules::read(root)?;
+    let parts = Parts::read(root)?;
     let mut shifts: Vec<Shift> = Vec::new();
     let mut add = |key: String, section: &Section, ports: &[(String, Section)]| {
         let mut cycle = None;
         for section in std::iter::once(section).chain(ports.iter().map(|(_, port)| port)) {
-            let gates = schedules.gates(section)?;
-            cycle = cycle.max(gates.map(|gates| gates.list().cycle_time()));
+            cycle = cycle.max(parts.cycle(section)?);
         }
         let Offset(written_ps) = section.get("clock_offset").unwrap_or(Offset(0));
         let known = shifts.iter().any(|shift| shift.key == key);
@@ -167,6 +167,9 @@ fn host_sections<'a>(
     root: &Section<'a>,
     defaults: &Defaults<'a>,
 ) -> Vec<(Option<String>, Section<'a>)> {
+    if is_without_hosts(root) {
+        return Vec::new();
+    }
     let named = !root.named("hosts").is_empty();
     let of = |(name, section)| (named.then(|| format!("hosts.{name}")), section);
     root.named_or("hosts", "host", &defaults.host).into_iter().map(of).collect()

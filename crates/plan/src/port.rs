@@ -8,6 +8,7 @@ use super::section::{Section, set_fields};
 use super::shapers::Shapers;
 use super::value::PlanError;
 use sim::ethernet::{Rate, port};
+use wire::Duration;
 
 /// What ports of the plan refer to by name.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,14 @@ impl Parts {
     /// Reads `[schedules]` and `[shapers]`.
     pub fn read(root: &Section) -> Result<Self, PlanError> {
         Ok(Self { schedules: Schedules::read(root)?, shapers: Shapers::read(root)? })
+    }
+
+    /// The longest cycle of the gates of the port that a table describes: of its schedule, and of
+    /// cyclic queues. None without gates.
+    pub fn cycle(&self, section: &Section) -> Result<Option<Duration>, PlanError> {
+        let gates = self.schedules.gates(section)?;
+        let listed = gates.map(|gates| gates.list().cycle_time());
+        Ok(listed.max(self.shapers.cycle(section)))
     }
 }
 

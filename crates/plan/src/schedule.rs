@@ -35,14 +35,25 @@ impl Schedules {
 
     /// The list that takes over begins later than this one.
     fn check_order(&self, this: &Schedule, section: &Section) -> Result<(), PlanError> {
-        let Some((next, _)) = &this.then else { return Ok(()) };
+        let Some((next, _)) = &this.then else {
+            return match section.find("extension") {
+                Some(_) => section.fail("extension", "extension means nothing without then"),
+                None => Ok(()),
+            };
+        };
         let Some(next) = self.find(next) else {
             return section.fail("then", unknown("schedule", next, &self.names()));
         };
         if next.list.base_time() > this.list.base_time() {
             return Ok(());
         }
-        let what = format!("then: the base of schedule '{}' is not later", next.name);
+        let of = |schedule: &Schedule| schedule.list.base_time().since(Instant::ZERO).exact();
+        let what = format!(
+            "then: schedule '{}' needs a base later than {}; it has {}",
+            next.name,
+            of(this),
+            of(next)
+        );
         section.fail("then", what)
     }
 

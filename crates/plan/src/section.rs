@@ -2,7 +2,7 @@
 //! or else from the one that holds the defaults.
 
 use super::allowed::{Allowed, Key, Table};
-use super::keys::ROOT;
+use super::keys::{ROOT, TRANSPORTS};
 use super::units::PlanValue;
 use super::value::{Entry, Kind, Origin, PlanError, Value};
 use std::path::PathBuf;
@@ -158,7 +158,7 @@ impl<'a> Section<'a> {
     }
 
     /// Checks that every key that is set is used by one of the transports that
-    /// are `there`: a key without effect is a mistake.
+    /// are `there`, of which a plan without hosts has none: a key without effect is a mistake.
     ///
     /// # Errors
     /// The first unused key, of those that `which` selects.
@@ -168,11 +168,17 @@ impl<'a> Section<'a> {
         which: impl Fn(&Key) -> bool,
     ) -> Result<(), PlanError> {
         for Key { name, with, .. } in self.keys().filter(|key| which(key)) {
-            if self.find(name).is_some() && !there.iter().any(|used| with.contains(used)) {
+            let of_all = *with == TRANSPORTS.as_slice();
+            let used = of_all || there.iter().any(|used| with.contains(used));
+            if self.find(name).is_some() && !used {
                 let mut names = there.to_vec();
                 names.dedup();
                 let (names, with) = (names.join(" and "), with.join(", "));
-                let what = format!("{name} means nothing with transport {names}: it is of {with}");
+                let where_not = match there {
+                    [] => "without hosts".to_owned(),
+                    _ => format!("with transport {names}"),
+                };
+                let what = format!("{name} means nothing {where_not}: it is of {with}");
                 return self.fail(name, what);
             }
         }

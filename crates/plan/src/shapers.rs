@@ -10,7 +10,7 @@ use sim::ethernet::traffic::StreamId;
 use sim::network::NetworkConfig;
 use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
-use tsn::{Clock, Cqf, QUEUES};
+use tsn::{Clock, Cqf};
 use wire::{Duration, Instant};
 
 /// Bits a second of a rate in bytes.
@@ -83,6 +83,18 @@ impl Shapers {
             .map(Self)
     }
 
+    /// How long the gates of cyclic queues take until they repeat, of the shapers that a port has:
+    /// two of its cycles.
+    pub fn cycle(&self, section: &Section) -> Option<Duration> {
+        let named = section.list::<ClassShaper>("shapers").into_iter();
+        let found = named.filter_map(|(of, _)| self.0.iter().find(|all| all.name == of.shaper));
+        let cycle = |shaper: &Shaper| match shaper.kind {
+            Kind::Cyclic { cycle, .. } => Some(cycle + cycle),
+            Kind::Class(_) => None,
+        };
+        found.filter_map(cycle).max()
+    }
+
     /// Sets up the classes and the preemption of a port as its section says. Gates come before.
     ///
     /// # Errors
@@ -94,7 +106,14 @@ impl Shapers {
         clock: Clock,
     ) -> Result<(), PlanError> {
         let mut pairs: Vec<(&Shaper, Vec<u8>)> = Vec::new();
+        let mut shaped: Vec<u8> = Vec::new();
         for (ClassShaper { class, shaper: name }, origin) in section.list("shapers") {
+            if shaped.contains(&class) {
+                return Err(
+                    origin.fail(format!("class {class} has a shaper already: it takes one"))
+                );
+            }
+            shaped.push(class);
             let Some(shaper) = self.0.iter().find(|shaper| shaper.name == name) else {
                 let names: Vec<&str> = self.0.iter().map(|shaper| shaper.name.as_str()).collect();
                 return Err(origin.fail(unknown("shaper", &name, &names)));
@@ -118,7 +137,10 @@ impl Shapers {
 
 fn cyclic(shaper: &Shaper, classes: &[u8], port: Config, clock: Clock) -> Result<Config, String> {
     let (Kind::Cyclic { cycle, base, .. }, &[first, second]) = (&shaper.kind, classes) else {
-        return Err(format!("shaper '{}' is cyclic: two classes take turns", shaper.name));
+        let (name, count) = (&shaper.name, classes.len());
+        return Err(format!(
+            "shaper '{name}' is cyclic: exactly two classes take turns, here are {count}"
+        ));
     };
     let pair = Cqf { classes: [first, second], cycle: *cycle, base: *base };
     pair.check().map_err(|error| format!("shaper '{}': {error}", shaper.name))?;
@@ -221,10 +243,11 @@ fn preemption(section: &Section, port: &Config) -> Result<Option<Preemption>, Pl
     }))
 }
 
-/// Reads a stream's own committed rate and burst, for every port of the network.
+/// Reads a stream's own committed rate and burst, for every port that shapes its class
+/// asynchronously.
 ///
 /// # Errors
-/// If it has only one of them.
+/// If it has only one of them, or no such port is there.
 pub fn commit_everywhere(
     section: &Section,
     stream: StreamId,
@@ -241,17 +264,25 @@ pub fn commit_everywhere(
         return section.fail(key, "committed_rate and committed_burst go together");
     };
     let committed = Committed { rate: rate * BITS, burst: burst * BITS };
+    let sender = &network.stations[usize::from(stream.station)];
+    let traffic = &sender.traffic[usize::from(stream.number)];
+    let priority = if sender.tagging.is_some() { traffic.priority } else { 0 };
     let stations = network.stations.iter_mut().map(|station| &mut station.port);
     let bridges = network.bridges.iter_mut().flat_map(|bridge| &mut bridge.ports);
-    stations.chain(bridges).for_each(|port| commit(port, stream, committed));
-    Ok(())
+    let shaped = stations.chain(bridges).filter_map(|port| ats(port, priority));
+    if shaped.map(|shaper| shaper.streams.push((stream, committed))).count() > 0 {
+        return Ok(());
+    }
+    let what =
+        format!("committed_rate means nothing: no port has a shaper ats of class {priority}");
+    section.fail("committed_rate", what)
 }
 
-/// Gives a stream its own committed rate and burst wherever its class is shaped asynchronously.
-fn commit(port: &mut Config, stream: StreamId, committed: Committed) {
-    for class in 0..QUEUES {
-        if let Algorithm::Ats(shaper) = &mut port.classes[class].algorithm {
-            shaper.streams.push((stream, committed));
-        }
+/// The asynchronous shaper of a port for frames of this priority.
+fn ats(port: &mut Config, priority: u8) -> Option<&mut Ats> {
+    let class = usize::from(port.queue_of_priority[usize::from(priority)]);
+    match &mut port.classes[class].algorithm {
+        Algorithm::Ats(shaper) => Some(shaper),
+        _ => None,
     }
 }

@@ -1,5 +1,7 @@
 //! Plans: what they come to, and what is wrong with them.
 
+mod shapers;
+
 use super::*;
 use sim::ethernet::Rate;
 use sim::workload::Workload;

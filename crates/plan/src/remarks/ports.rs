@@ -2,7 +2,10 @@
 
 use super::super::Planned;
 use super::Remark;
-use sim::ethernet::port::{Algorithm, Config};
+use crate::simulate::places;
+use sim::ethernet::frame::{FCS, GAP, HEADER, PREAMBLE, TAG};
+use sim::ethernet::port::{Algorithm, Config, Counted};
+use sim::ethernet::traffic::StreamId;
 use tsn::{Entry, Gates, Operation, QUEUES};
 use wire::Instant;
 
@@ -10,22 +13,69 @@ use wire::Instant;
 /// (IEEE 802.1Q-2022, 34.3.1, deltaBandwidth: 75 % are for streams by default).
 const UNRESERVED: u64 = 25;
 
-/// Remarks on every port, each once.
+/// Remarks on ports and on the streams that pass them, each once with all its ports.
 pub(super) fn find(planned: &Planned) -> Vec<Remark> {
-    let mut found: Vec<Remark> = Vec::new();
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    let mut add = |what: String, port: String| match found.iter_mut().find(|(of, _)| *of == what) {
+        Some((_, ports)) => ports.push(port),
+        None => found.push((what, vec![port])),
+    };
     for cable in &planned.config.network.cables {
         for (place, partner) in [(cable.a, cable.b), (cable.b, cable.a)] {
             let [port, partner] = [place, partner].map(|end| planned.config.network.port(end));
-            let name = planned.port_name(place);
-            let remarks = of_port(port, partner).into_iter();
-            for remark in remarks.map(|what| Remark::Port(format!("{name}: {what}"))) {
-                if !found.contains(&remark) {
-                    found.push(remark);
-                }
+            for what in of_port(port, partner) {
+                add(what, planned.port_name(place));
             }
         }
     }
-    found
+    for (name, id) in &planned.streams {
+        of_stream(planned, name, *id, &mut add);
+    }
+    let sentence = |(what, ports): (String, Vec<String>)| format!("{}: {what}", ports.join(", "));
+    found.into_iter().map(|remark| Remark::Port(sentence(remark))).collect()
+}
+
+/// What becomes of a stream otherwise than its table seems to say.
+fn of_stream(planned: &Planned, name: &str, id: StreamId, add: &mut impl FnMut(String, String)) {
+    let network = &planned.config.network;
+    let sender = usize::from(id.station);
+    let station = &network.stations[sender];
+    let traffic = &station.traffic[usize::from(id.number)];
+    if traffic.priority > 0 && station.tagging.is_none() {
+        let what = "its frames have no tag, so their priority is lost and they are of class 0 \
+                    (802.1Q-2022, 6.9.3); vlan adds one";
+        add(what.to_owned(), format!("stream {name}"));
+    }
+    let payload = traffic.length - HEADER - FCS;
+    let priority = if station.tagging.is_some() { traffic.priority } else { 0 };
+    for egress in places::route(network, sender, traffic.to, priority) {
+        let class = &egress.port.classes[egress.queue];
+        let port = || planned.port_name(egress.place);
+        if let Some(most) = class.max_sdu.filter(|most| payload > *most) {
+            let what = format!(
+                "stream {name} has frames of {payload} bytes behind the EtherType, more than the \
+                 max_sdu {most}: all are dropped (802.1Q-2022, 8.6.8.4)"
+            );
+            add(what, port());
+        }
+        if let Algorithm::Ats(shaper) = &class.algorithm {
+            let tag = if station.tagging.is_some() { TAG } else { 0 };
+            let counted = match shaper.counted {
+                Counted::WithGap => PREAMBLE + GAP,
+                Counted::FrameOnly => 0,
+            };
+            let bytes = (traffic.length + tag + counted) as u64;
+            let own = shaper.streams.iter().find(|(of, _)| *of == id);
+            let burst = own.map_or(shaper.committed, |(_, own)| *own).burst / 8;
+            if burst < bytes {
+                let what = format!(
+                    "stream {name} has frames of {bytes} bytes, more than its burst of {burst} \
+                     bytes: it gets less than its rate (802.1Q-2022, 8.6.11)"
+                );
+                add(what, port());
+            }
+        }
+    }
 }
 
 fn of_port(port: &Config, partner: &Config) -> Vec<String> {

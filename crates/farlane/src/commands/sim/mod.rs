@@ -115,6 +115,11 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
     if requested.timeline.is_some() && requested.report.is_none() {
         return Err(Failure("--timeline: the report shows it, so add --report OUT.HTML".into()));
     }
+    if requested.trace.is_some() && planned.hosts.is_empty() {
+        let what = "a trace is of the nodes of hosts, and this plan has no host; --pcapng captures \
+                    the frames of all wires";
+        return Err(Failure(format!("{name}: {what}")));
+    }
     warn(&name, &planned, &assumed);
     let set = args.set.iter().map(|text| format!("\n# --set {text}"));
     let text = set.fold(plan.text.to_string(), |text, set| text + &set);
@@ -170,9 +175,8 @@ fn chosen(args: &Args, planned: &Planned) -> Result<Option<Chosen>, Failure> {
     Ok(Some(Chosen { wire, from }))
 }
 
-/// Warns of overloaded classes, of what the plan's remarks say, and of limits that closed gates
-/// exceed, before the simulation
-/// runs.
+/// Warns before the simulation runs: of overloaded classes, of what the plan's remarks say, and of
+/// limits that closed gates exceed.
 fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
     for sentence in planned.overload_sentences() {
         eprintln!("farlane: {name}: {}", crate::output::red(&sentence));

@@ -75,7 +75,8 @@ fn state<T>(paces: &[Arc<RunProgress>], requested: Option<u64>, done: &[Option<T
         Some(requested) if requested > 0 => {
             format!(", {} % of the commands", (commands * 100 / requested).min(100))
         }
-        _ => format!(", {commands} commands"),
+        _ if commands > 0 => format!(", {commands} commands"),
+        _ => String::new(),
     };
     if done.len() > 1 {
         let over = done.iter().flatten().count();

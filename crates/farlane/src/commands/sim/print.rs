@@ -36,7 +36,29 @@ pub fn text(document: &Document) -> String {
     for remark in &document.remarks {
         out += &format!("Remark: {remark}\n\n");
     }
-    out += &latencies(document);
+    if document.hosts.is_empty() {
+        out += streams(document).trim_start_matches('\n');
+        out += &ports(document);
+    } else {
+        out += &hosts(document);
+        out += &streams(document);
+        out += &ports(document);
+        out += &segments(document);
+    }
+    out += &links(document);
+    if !document.limits.is_empty() {
+        out += "\nWill the drive fall off the bus?\n";
+        out += &document.limits_text;
+    }
+    if !document.runs.is_empty() {
+        out += &runs(document);
+    }
+    out
+}
+
+/// Latencies of hosts, and what they moved.
+fn hosts(document: &Document) -> String {
+    let mut out = latencies(document);
     for host in &document.hosts {
         if host.bytes > 0 {
             out += &format!(
@@ -60,19 +82,7 @@ pub fn text(document: &Document) -> String {
     for host in &document.hosts {
         out += &host.recorded.as_ref().map_or_else(String::new, |it| recorded(&host.host, it));
     }
-    out += "\n";
-    out += &streams(document);
-    out += &ports(document);
-    out += &segments(document);
-    out += &links(document);
-    if !document.limits.is_empty() {
-        out += "\nWill the drive fall off the bus?\n";
-        out += &document.limits_text;
-    }
-    if !document.runs.is_empty() {
-        out += &runs(document);
-    }
-    out
+    out + "\n"
 }
 
 /// Whether the plan's requirements are met.
@@ -228,6 +238,15 @@ fn links(document: &Document) -> String {
 }
 
 fn runs(document: &Document) -> String {
+    if document.hosts.is_empty() {
+        let mut out = format!("\n{:>8} {:>16}  requirements\n", "seed", "digest");
+        for run in std::iter::once(&document.as_run()).chain(&document.runs) {
+            let verdict = requirements::verdict(&run.requirements);
+            let verdict = verdict.unwrap_or_else(|| "-".to_owned());
+            out += &format!("{:>8} {:>16}  {verdict}\n", run.seed, run.digest);
+        }
+        return out;
+    }
     let heads = ["mean", "p50", "p99", "max"];
     let cells: String = heads.iter().map(|head| format!(" {head:>10}")).collect();
     let mut out = format!("\n{:>8}{cells} {:>10} {:>16}\n", "seed", "MB/s", "digest");

@@ -1,6 +1,6 @@
 //! `--sweep`: every combination of several values of several keys.
 
-use super::document::Document;
+use super::document::{Document, Stream};
 use super::print::us;
 use super::{Args, Failure, built, json, pool};
 use crate::commands::finish;
@@ -111,10 +111,30 @@ const COLUMNS: [Column; 10] = [
     }),
 ];
 
+/// The same of simulations without hosts.
+const OF_STREAMS: [Column; 5] = [
+    ("sent", |document| sum(document, |stream| stream.sent)),
+    ("lost", |document| sum(document, |stream| stream.lost)),
+    ("longest us", |document| us(longest(document))),
+    COLUMNS[8],
+    COLUMNS[9],
+];
+
+fn sum(document: &Document, of: fn(&Stream) -> u64) -> String {
+    document.streams.iter().map(of).sum::<u64>().to_string()
+}
+
+/// The longest latency of any stream in nanoseconds.
+fn longest(document: &Document) -> u64 {
+    document.streams.iter().map(|stream| stream.latency_ns.max).max().unwrap_or(0)
+}
+
 /// Those that these simulations have.
 fn columns(documents: &[Document]) -> &'static [Column] {
+    let hosts = documents.iter().any(|document| !document.hosts.is_empty());
+    let all: &[Column] = if hosts { &COLUMNS } else { &OF_STREAMS };
     let required = documents.iter().any(|document| !document.requirements.is_empty());
-    if required { &COLUMNS } else { &COLUMNS[..COLUMNS.len() - 1] }
+    if required { all } else { &all[..all.len() - 1] }
 }
 
 /// The keys and the columns, and under them the values of each combination and its results.
@@ -166,7 +186,7 @@ fn page(args: &Args, sweeps: &[Sweep], points: &[Vec<String>], documents: &[Docu
 /// What is plotted: name, value, and text of a value.
 type Figure = (&'static str, fn(&Document) -> Option<f64>, fn(f64) -> String);
 
-const FIGURES: [Figure; 4] = [
+const FIGURES: [Figure; 5] = [
     ("Mean latency", |document| Some(document.latency_ns.mean as f64), time),
     ("99th percentile of the latency", |document| Some(document.latency_ns.p99 as f64), time),
     (
@@ -175,6 +195,11 @@ const FIGURES: [Figure; 4] = [
         |rate| format!("{:.0} MB/s", rate / 1e6),
     ),
     ("Fairness", |document| document.fairness, |index| format!("{index:.2}")),
+    (
+        "Longest latency of a stream",
+        |document| document.hosts.is_empty().then(|| longest(document) as f64),
+        time,
+    ),
 ];
 
 /// The first key from left to right, a line for each combination of the others.

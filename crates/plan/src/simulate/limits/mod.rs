@@ -210,15 +210,21 @@ impl Row {
     }
 }
 
-/// The limits that follow from the configuration, without a run.
+/// The limits that follow from the configuration, without a run; none without hosts.
 pub fn planned_rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
+    if config.hosts.is_empty() {
+        return Vec::new();
+    }
     let mut rows = bounds::rows(config, assumed);
     rows.extend(least::rows(config, assumed));
     rows
 }
 
-/// Every limit, with the measured waits.
+/// Every limit, with the measured waits; none without hosts.
 pub fn all_rows(config: &Config, assumed: &Assumptions, waits: &Waits) -> Vec<Row> {
+    if config.hosts.is_empty() {
+        return Vec::new();
+    }
     let mut rows = waits.rows();
     rows.extend(planned_rows(config, assumed));
     rows

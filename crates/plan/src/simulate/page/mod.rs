@@ -89,13 +89,17 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
     streams::phases(&mut page, subject);
     page.section("Topology");
     page.wide("", "", &topology::svg(subject.config, subject.words.named));
-    latency::sections(&mut page, subject);
+    if !subject.report.hosts.is_empty() {
+        latency::sections(&mut page, subject);
+    }
     streams::section(&mut page, subject);
     links(&mut page, subject);
     gates::section(&mut page, subject);
     timeline::section(&mut page, subject);
     sequence_diagrams(&mut page, subject)?;
-    limits(&mut page, subject);
+    if !subject.limits.is_empty() {
+        limits(&mut page, subject);
+    }
     if !subject.words.plan.is_empty() {
         page.section("The plan");
         page.preformatted(subject.words.plan);
@@ -111,7 +115,8 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
 fn links(page: &mut Page, subject: &Subject<'_>) {
     let Subject { report, words, .. } = subject;
     page.section("Links");
-    page.text("How much of the time each direction was busy while the workloads ran.");
+    let when = if report.hosts.is_empty() { "" } else { " while the workloads ran" };
+    page.text(&format!("How much of the time each direction was busy{when}."));
     let busy = report.links.iter().filter(|link| link.load.packets > 0);
     let bars: Vec<(String, String, f64)> = busy
         .map(|link| {

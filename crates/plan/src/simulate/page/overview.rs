@@ -6,6 +6,7 @@ use crate::simulate::report_data::{Kind, ReportData};
 use report::latency::Latency;
 use report::{Page, Tile, time};
 use sim::measure::Op;
+use sim::network::StreamReport;
 
 /// Of all commands, or of all configuration reads.
 pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
@@ -23,10 +24,10 @@ pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
         let name = "frames of streams lost".to_owned();
         tiles.push(Tile { value: lost.to_string(), name, bad: true });
     }
-    if subject.data.kinds.is_empty() {
-        config_reads(&mut tiles, subject);
-    } else {
-        commands(&mut tiles, subject);
+    match (report.hosts.is_empty(), subject.data.kinds.is_empty()) {
+        (true, _) => streams(&mut tiles, subject),
+        (_, true) => config_reads(&mut tiles, subject),
+        _ => commands(&mut tiles, subject),
     }
     let bad = report.hosts.iter().map(|host| host.mismatches + host.failures).sum::<u64>();
     let verified: u64 = report.hosts.iter().map(|host| host.verified).sum();
@@ -36,15 +37,30 @@ pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
     } else if verified > 0 {
         tiles.push(tile(verified.to_string(), "blocks compared, all right"));
     }
-    let flagged = limits.iter().filter(|row| row.verdict() != Verdict::Holds).count();
-    let value = format!("{} of {}", limits.len() - flagged, limits.len());
-    tiles.push(Tile { value, name: "limits hold, see below".into(), bad: flagged > 0 });
+    if !limits.is_empty() {
+        let flagged = limits.iter().filter(|row| row.verdict() != Verdict::Holds).count();
+        let value = format!("{} of {}", limits.len() - flagged, limits.len());
+        tiles.push(Tile { value, name: "limits hold, see below".into(), bad: flagged > 0 });
+    }
     page.tiles(&tiles);
     page.note(&format!("Seed {}, digest {:016x}.", subject.config.seed, report.digest));
 }
 
 fn tile(value: String, name: &str) -> Tile {
     Tile { value, name: name.to_owned(), bad: false }
+}
+
+/// Of a network without hosts.
+fn streams(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
+    let Subject { report, words, .. } = subject;
+    let arrived: u64 = report.streams.iter().map(|stream| stream.arrived).sum();
+    tiles.push(tile(arrived.to_string(), "frames of streams arrived"));
+    let max = |stream: &StreamReport| stream.latency.summary().max_ns;
+    let named = words.streams.iter().filter_map(|(name, id)| Some((name, report.stream(*id)?)));
+    if let Some((name, stream)) = named.max_by_key(|(_, stream)| max(stream)) {
+        let name = format!("longest observed: stream {name}");
+        tiles.push(tile(time(max(stream) as f64), &name));
+    }
 }
 
 fn commands(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
