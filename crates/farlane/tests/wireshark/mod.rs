@@ -5,6 +5,7 @@
 mod dumpcap;
 mod hostile;
 mod plans;
+mod preemption;
 mod session;
 mod sharkd;
 mod simulated;

@@ -10,10 +10,10 @@ use sim::{Config, World};
 use std::path::Path;
 
 /// 4 KiB blocks.
-const READS: u64 = 20;
+pub const READS: u64 = 20;
 
 /// Runs it and captures its wires.
-fn run(config: &Config, capture: &Path) {
+pub fn run(config: &Config, capture: &Path) {
     let files =
         OutputFiles { pcapng: Some(Target::File(capture.to_owned())), ..OutputFiles::default() };
     let mut outputs =
@@ -25,7 +25,7 @@ fn run(config: &Config, capture: &Path) {
 }
 
 /// How many of these opcodes are reads.
-fn reads(commands: &[Vec<Vec<String>>]) -> u64 {
+pub fn reads(commands: &[Vec<Vec<String>>]) -> u64 {
     commands.iter().flat_map(|row| &row[0]).filter(|op| op.ends_with('2')).count() as u64
 }
 

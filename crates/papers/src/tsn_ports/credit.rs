@@ -29,7 +29,7 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
     let open = [(0xff, 10_000.0)];
     // Closed for 100 us of 10 ms from 220 us behind the beginning on.
     let from = BEGIN_US + 220.0;
-    let others = !(1 << CLASS);
+    let others: u8 = !(1 << CLASS);
     let closed = [(0xff, from), (others, 100.0), (0xff, 9_900.0 - from)];
     let [first, second] = example(20_000_000, true, &open, 80.0)?;
     // It enters while the first one, alone in its queue until then, is on the line.

@@ -1,5 +1,6 @@
-//! Whether links are up: a link is down at both ends while one of its cables is cut or one of its
-//! stations has no power. Only ports with preemption take notice, since they verify it again.
+//! Whether Ethernet links are up: a link is down at both ends while a direction of its cable is cut
+//! or a station at one end has no power. Only ports with preemption take notice: they verify it
+//! again.
 
 use super::CableDirection;
 use crate::node::earliest;

@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use sim::ethernet::port::{Algorithm, Config, Counted, CreditBased, Input, Output};
+use sim::ethernet::port::{Algorithm, Config, Counted, CreditBased, Output};
 
 const CLASS: usize = 5;
 
@@ -31,9 +31,7 @@ fn frames(offers: &[(u64, u8, usize)]) -> Vec<(Instant, Frame)> {
     offers.sort_unstable();
     let frame = |(id, (ns, pcp, length)): (u64, (u64, u8, usize))| {
         let at = Instant::from_ns(ns);
-        let mut frame = Frame::new(id, Bytes::from(vec![0; length - 8]), pcp, at);
-        frame.tag = Some(Tag { pcp, vid: 0 });
-        (at, frame)
+        (at, tagged(id, pcp, length, at))
     };
     (0..).zip(offers).map(frame).collect()
 }
@@ -46,8 +44,7 @@ fn compare(config: Config, frames: Vec<(Instant, Frame)>, probes: &[Instant], en
     let (mut now, mut frames) = (Instant::ZERO, frames.into_iter().peekable());
     while now < end {
         while let Some((_, frame)) = frames.next_if(|frame| frame.0 <= now) {
-            let admission = port.admit(0, now, &frame).expect("no limit");
-            port.handle(now, Input::Frame(frame, admission));
+            offer(&mut port, now, frame);
         }
         let wake = loop {
             if let Output::Timeout(wake) = port.poll(now) {

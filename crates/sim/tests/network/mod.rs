@@ -57,3 +57,29 @@ fn run<M, I, O>(
         }
     }
 }
+
+/// A tagged frame of `length` bytes, header to FCS.
+fn tagged(id: u64, pcp: u8, length: usize, now: Instant) -> Frame {
+    let mut frame = Frame::new(id, Bytes::from(vec![0; length - 8]), pcp, now);
+    frame.tag = Some(Tag { pcp, vid: 0 });
+    assert_eq!(frame.length(), length);
+    frame
+}
+
+/// Admits a frame to a port and hands it over at once.
+fn offer(port: &mut Port, now: Instant, frame: Frame) {
+    if let Some(admission) = port.admit(0, now, &frame) {
+        port.handle(now, port::Input::Frame(frame, admission));
+    }
+}
+
+/// What a port puts on its line, and when, if frames are offered: time, priority, length; their ids
+/// are their places in the list.
+fn line_of(port: &mut Port, offers: &[(Instant, u8, usize)]) -> Vec<(Instant, LineEvent)> {
+    let offers =
+        (0..).zip(offers).map(|(id, &(at, pcp, length))| (at, tagged(id, pcp, length, at)));
+    run(port, offers.collect(), offer, |port, now| match port.poll(now) {
+        port::Output::Line(event) => Ok((now, event)),
+        port::Output::Timeout(wake) => Err(wake),
+    })
+}

@@ -2,21 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use sim::ethernet::port::{Config, Guard, Input, Output};
-
-fn frame(id: u64, pcp: u8, length: usize, now: Instant) -> Frame {
-    let mut frame = Frame::new(id, Bytes::from(vec![0; length - 8]), pcp, now);
-    frame.tag = Some(Tag { pcp, vid: 0 });
-    assert_eq!(frame.length(), length);
-    frame
-}
-
-/// Admits a frame and hands it over at once.
-fn offer(port: &mut Port, now: Instant, frame: Frame) {
-    if let Some(admission) = port.admit(0, now, &frame) {
-        port.handle(now, Input::Frame(frame, admission));
-    }
-}
+use sim::ethernet::port::{Config, Guard, Output};
 
 /// Offers frames at their times and returns what was sent.
 fn run(port: &mut Port, offers: Vec<(Instant, Frame)>) -> Vec<Transmission> {
@@ -29,7 +15,7 @@ fn run(port: &mut Port, offers: Vec<(Instant, Frame)>) -> Vec<Transmission> {
 #[test]
 fn back_to_back_frames_pay_the_gap() {
     let mut port = Port::new(Config::new(Rate::G1));
-    let offers = (0..3).map(|id| (Instant::ZERO, frame(id, 0, 64, Instant::ZERO))).collect();
+    let offers = (0..3).map(|id| (Instant::ZERO, tagged(id, 0, 64, Instant::ZERO))).collect();
     let sent = run(&mut port, offers);
     let times: Vec<_> = sent.iter().map(|sent| (sent.start.as_ns(), sent.end.as_ns())).collect();
     // 8 + 64 bytes of 8 ns, then 12 of silence.
@@ -42,7 +28,8 @@ fn back_to_back_frames_pay_the_gap() {
 fn higher_queues_first() {
     let mut port = Port::new(Config::new(Rate::G1));
     let order = [2u8, 7, 0, 5, 7, 1];
-    let offers = (0..6).map(|id| (Instant::ZERO, frame(id, order[id as usize], 64, Instant::ZERO)));
+    let offers =
+        (0..6).map(|id| (Instant::ZERO, tagged(id, order[id as usize], 64, Instant::ZERO)));
     let sent = run(&mut port, offers.collect());
     let ids: Vec<_> = sent.iter().map(|sent| sent.frame.id).collect();
     assert_eq!(ids, [1, 4, 3, 0, 5, 2]);
@@ -54,7 +41,7 @@ fn a_lower_frame_on_the_line_is_finished_first() {
     let mut port = Port::new(Config::new(Rate::G1));
     let later = Instant::from_ns(1);
     let offers =
-        vec![(Instant::ZERO, frame(0, 0, 1522, Instant::ZERO)), (later, frame(1, 7, 64, later))];
+        vec![(Instant::ZERO, tagged(0, 0, 1522, Instant::ZERO)), (later, tagged(1, 7, 64, later))];
     let sent = run(&mut port, offers);
     assert_eq!(sent[1].start, sent[0].end + Duration::from_ns(96));
 }
@@ -63,9 +50,9 @@ fn a_lower_frame_on_the_line_is_finished_first() {
 fn full_queues_drop_and_count() {
     let mut port = Port::new(Config::new(Rate::G1).with_depth(4, usize::MAX));
     for id in 0..6 {
-        offer(&mut port, Instant::ZERO, frame(id, 3, 64, Instant::ZERO));
+        offer(&mut port, Instant::ZERO, tagged(id, 3, 64, Instant::ZERO));
     }
-    offer(&mut port, Instant::ZERO, frame(6, 4, 64, Instant::ZERO));
+    offer(&mut port, Instant::ZERO, tagged(6, 4, 64, Instant::ZERO));
     assert_eq!(port.counters().full, [0, 0, 0, 2, 0, 0, 0, 0]);
     assert_eq!((port.queued_frames(), port.queued_bytes(3)), (5, 4 * 64));
 }
@@ -81,7 +68,7 @@ fn guard_by_length_or_by_the_largest_frame() {
     // At 99 us, 576 ns fit before the gate closes, a full frame would not.
     let at = Instant::from_ns(99_000);
     for (guard, start) in [(Guard::FrameLength, 99_000), (Guard::MaximumFrame(1500), 120_000)] {
-        let sent = run(&mut Port::new(gated(guard)), vec![(at, frame(0, 1, 64, at))]);
+        let sent = run(&mut Port::new(gated(guard)), vec![(at, tagged(0, 1, 64, at))]);
         assert_eq!(sent[0].start, Instant::from_ns(start), "{guard:?}");
         let gate = sent[0].frame.latency.spent(FrameStage::Gate);
         assert_eq!(gate, Duration::from_ns(start - 99_000));
@@ -90,7 +77,7 @@ fn guard_by_length_or_by_the_largest_frame() {
     for (ps, start) in [(87_760_000, 87_760_000), (87_760_001, 120_000_000)] {
         let at = Instant::from_ps(ps);
         let mut port = Port::new(gated(Guard::FrameLength));
-        let sent = run(&mut port, vec![(at, frame(0, 1, 1522, at))]);
+        let sent = run(&mut port, vec![(at, tagged(0, 1, 1522, at))]);
         assert_eq!(sent[0].start, Instant::from_ps(start));
     }
 }
@@ -100,9 +87,9 @@ fn a_frame_that_never_fits_is_dropped() {
     let gates = gates_of(&[(1, Duration::from_us(12)), (2, Duration::from_us(88))]);
     let mut port = Port::new(Config { gates: Some(gates), ..Config::new(Rate::G1) });
     let offers = vec![
-        (Instant::ZERO, frame(0, 0, 1522, Instant::ZERO)),
-        (Instant::ZERO, frame(1, 0, 1000, Instant::ZERO)),
-        (Instant::ZERO, frame(2, 5, 64, Instant::ZERO)),
+        (Instant::ZERO, tagged(0, 0, 1522, Instant::ZERO)),
+        (Instant::ZERO, tagged(1, 0, 1000, Instant::ZERO)),
+        (Instant::ZERO, tagged(2, 5, 64, Instant::ZERO)),
     ];
     assert_eq!(run(&mut port, offers).len(), 1);
     assert_eq!(port.counters().never_fits, 2);
@@ -146,7 +133,7 @@ proptest! {
         let mut port = Port::new(config);
         let offer = |(id, &(at, pcp, length))| {
             let at = Instant::from_ns(at);
-            (at, frame(id, pcp, length, at))
+            (at, tagged(id, pcp, length, at))
         };
         let offers: Vec<_> = (0..).zip(&offers).map(offer).collect();
         let sent = run(&mut port, offers.clone());

@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use sim::ethernet::port::{Config, Input, Output, Preemption};
+use sim::ethernet::port::{Config, Preemption};
 use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
 
@@ -25,25 +25,6 @@ fn preemption(add: u8) -> Preemption {
 
 fn preempting(add: u8) -> Config {
     Config { preemption: Some(preemption(add)), ..Config::new(Rate::M100) }
-}
-
-fn frame(id: u64, pcp: u8, length: usize, now: Instant) -> Frame {
-    let mut frame = Frame::new(id, Bytes::from(vec![0; length - 8]), pcp, now);
-    frame.tag = Some(Tag { pcp, vid: 0 });
-    frame
-}
-
-/// What a port puts on its line, and when.
-fn run(port: &mut Port, offers: &[(Instant, u8, usize)]) -> Vec<(Instant, LineEvent)> {
-    let offers = (0..).zip(offers).map(|(id, &(at, pcp, length))| (at, frame(id, pcp, length, at)));
-    let offer = |port: &mut Port, now, frame| {
-        let admission = port.admit(0, now, &frame).expect("no limit");
-        port.handle(now, Input::Frame(frame, admission));
-    };
-    super::run(port, offers.collect(), offer, |port, now| match port.poll(now) {
-        Output::Line(event) => Ok((now, event)),
-        Output::Timeout(wake) => Err(wake),
-    })
 }
 
 /// Start and end on the line of each frame and each fragment, in nanoseconds, with the frame's id.
@@ -70,7 +51,7 @@ fn an_express_frame_interrupts_a_preemptable_one() {
     let mut port = Port::new(preempting(0));
     // At 20 us, 250 bytes have passed: preamble and 242 bytes of the frame.
     let offers = [(Instant::ZERO, 0, 1522), (Instant::from_ns(20_000), 7, 64)];
-    let pieces = pieces(&run(&mut port, &offers));
+    let pieces = pieces(&line_of(&mut port, &offers));
     let expected = [
         // Four bytes of mCRC behind the cut.
         (0, 0, 20_320),
@@ -95,7 +76,7 @@ fn the_shortest_fragments() {
         for (length, cuts) in [(shortest - 1, 0), (shortest, 1)] {
             let mut port = Port::new(preempting(add));
             let offers = [(Instant::ZERO, 0, length), (Instant::from_ns(1), 7, 64)];
-            let pieces = pieces(&run(&mut port, &offers));
+            let pieces = pieces(&line_of(&mut port, &offers));
             assert_eq!(port.counters().suspended, cuts, "{length} bytes, addFragSize {add}");
             let first = if cuts == 0 { 8 + length } else { 8 + 64 * (1 + usize::from(add)) };
             assert_eq!(pieces[0], (0, 0, first as u64 * 80));
@@ -112,7 +93,7 @@ fn the_longest_wait_of_an_express_frame() {
         let wait = |ns: u64| {
             let mut port = Port::new(preempting(0));
             let offers = [(Instant::ZERO, 0, length), (Instant::from_ns(ns), 7, 64)];
-            let events = run(&mut port, &offers);
+            let events = line_of(&mut port, &offers);
             let pieces = pieces(&events);
             let express = pieces.iter().find(|(id, ..)| *id == 1).unwrap();
             express.1 - ns
@@ -131,7 +112,7 @@ fn every_interruption_costs_24_bytes() {
         let mut port = Port::new(preempting(0));
         let express = (0..count).map(|n| (Instant::from_ns(10_000 + n * 20_000), 7, 64));
         let offers: Vec<_> = [(Instant::ZERO, 3, 1518)].into_iter().chain(express).collect();
-        let pieces = pieces(&run(&mut port, &offers));
+        let pieces = pieces(&line_of(&mut port, &offers));
         assert_eq!(port.counters().suspended, count);
         let end = pieces.iter().map(|piece| piece.2).max().unwrap();
         assert_eq!(end, (1_526 + count * (84 + 24)) * 80);
@@ -146,12 +127,12 @@ fn express_is_no_priority() {
     let mut port = Port::new(preempting(0));
     let at = Instant::from_ns;
     let offers = [(at(0), 0, 1000), (at(10_000), 6, 500), (at(20_000), 7, 64)];
-    let order: Vec<_> = pieces(&run(&mut port, &offers)).iter().map(|piece| piece.0).collect();
+    let order: Vec<_> = pieces(&line_of(&mut port, &offers)).iter().map(|piece| piece.0).collect();
     assert_eq!(order, [0, 2, 0, 1]);
     let express = Preemption { express: 0x01, ..preemption(0) };
     let mut port = Port::new(Config { preemption: Some(express), ..preempting(0) });
     let offers = [(at(0), 6, 1000), (at(10_000), 0, 500), (at(11_000), 7, 500)];
-    let order: Vec<_> = pieces(&run(&mut port, &offers)).iter().map(|piece| piece.0).collect();
+    let order: Vec<_> = pieces(&line_of(&mut port, &offers)).iter().map(|piece| piece.0).collect();
     assert_eq!(order, [0, 1, 0, 2]);
 }
 
@@ -189,7 +170,7 @@ fn hold_keeps_the_edge_of_the_window() {
         };
         let mut port = Port::new(config);
         let offers = [(Instant::ZERO, 7, 300), (Instant::from_ns(50_000), 0, 1522)];
-        let pieces = pieces(&run(&mut port, &offers));
+        let pieces = pieces(&line_of(&mut port, &offers));
         let express = pieces.iter().find(|piece| piece.0 == 0).unwrap();
         assert_eq!(express.1, starts, "hold: {held}");
         // The rest goes behind the express frame, or when hold is released.
@@ -214,7 +195,7 @@ proptest! {
         let mut port = Port::new(Config { preemption: Some(preemption), ..preempting(add) });
         let offers: Vec<_> =
             offers.iter().map(|&(ns, pcp, length)| (Instant::from_ns(ns), pcp, length)).collect();
-        let events = run(&mut port, &offers);
+        let events = line_of(&mut port, &offers);
         let pieces = pieces(&events);
         for pair in pieces.windows(2) {
             prop_assert!(pair[1].1 >= pair[0].2 + 960, "{pair:?}");

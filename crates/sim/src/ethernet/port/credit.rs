@@ -74,25 +74,33 @@ impl ClassCredit {
         gates: Option<&Gates>,
     ) {
         let (from, until) = self.spends;
-        self.gain(class, now.min(from), head, gates);
+        // Its preamble, if that does not count: *transmit* is true, so no credit is lost.
+        if self.at < from {
+            self.gain(class, now.min(from), head, true, gates);
+        }
         if self.at < until && self.at < now {
             let to = now.min(until);
             self.credit.spend(to.since(self.at));
             self.at = to;
         }
-        self.gain(class, now, head, gates);
+        if self.at < now || (self.at == now && until <= now) {
+            self.gain(class, now, head, head.is_some(), gates);
+        }
     }
 
-    fn gain(&mut self, class: usize, to: Instant, head: Option<Duration>, gates: Option<&Gates>) {
-        // No time, no change: the empty queue of a frame that passes takes no credit away.
-        if to <= self.at {
-            return;
-        }
+    fn gain(
+        &mut self,
+        class: usize,
+        to: Instant,
+        head: Option<Duration>,
+        keeps: bool,
+        gates: Option<&Gates>,
+    ) {
         let open = match gates {
             None => to.since(self.at),
             Some(gates) => gates.open_time(class, self.at, to, self.guard_band(head)),
         };
-        self.credit.gain(open, head.is_some());
+        self.credit.gain(open, keeps);
         self.at = to;
     }
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use stats::random::Probability;
 use tsn::gates::HoldAdvance;
+use tsn::preemption::reassembler::Error;
 use tsn::preemption::{FragmentSize, Reassembler, Received, verification};
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates, gates::Operation};
 use wire::Duration;
@@ -209,6 +210,23 @@ fn a_frame_given_up_leaves_a_fragment() {
     recorder.delivered(WIRE, &second, &mut seen);
     recorder.delivered(WIRE, &second, &mut seen);
     assert_eq!(delimiters(&seen)[1..], [(20_000, 208, [0x55, 0x4c])]);
+}
+
+/// A cut-through bridge passes on what it has received with a wrong FCS.
+#[test]
+fn a_corrupt_frame_has_a_wrong_fcs() {
+    for preemptable in [false, true] {
+        let (mut recorder, mut seen) = (Recorder::new(true), Seen::default());
+        let frame = Frame::new(1, Bytes::from(vec![7; 196]), 0, ns(0));
+        let frame = Frame { corrupt: true, ..frame };
+        let end = ns(0) + frame.duration(RATE);
+        let sent = Transmission { frame, start: ns(0), end, rate: RATE, preemptable };
+        recorder.handle(WIRE, &LineEvent::Transmit(sent.clone()), &mut seen);
+        recorder.delivered(WIRE, &sent, &mut seen);
+        let [(_, bytes)] = &seen.mpackets[..] else { panic!("{:?}", seen.mpackets) };
+        // Nor is it the mCRC of a fragment.
+        assert_eq!(Reassembler::new(2_000).receive(bytes), Err(Error::Crc));
+    }
 }
 
 /// Express frames but those of class 0 have a window of 60 us of their own.

@@ -90,7 +90,7 @@ impl<'a> View<'a> {
             bands,
             boxes: self.boxes(row),
             wait: self.wait(class),
-            steps: (queued || !crosses.is_empty()).then(|| Course {
+            steps: (queued || !crosses.is_empty()).then_some(Course {
                 name: "queue",
                 unit: "queued",
                 points: levels,
@@ -99,7 +99,7 @@ impl<'a> View<'a> {
             line: (!credit.is_empty()).then(|| Course {
                 name: "credit",
                 unit: "bit",
-                points: self.within(&credit),
+                points: clip(&credit, self.ns(self.to)),
             }),
         }
     }
@@ -149,25 +149,6 @@ impl<'a> View<'a> {
         first.into_iter().chain(inside.map(|level| (self.ns(level.0), level.1 as f64))).collect()
     }
 
-    /// The part of a line that is in the picture.
-    fn within(&self, line: &[(f64, f64)]) -> Vec<(f64, f64)> {
-        let right = self.ns(self.to);
-        let mut points: Vec<(f64, f64)> = Vec::new();
-        for pair in line.windows(2) {
-            let ((x, y), (next, end)) = (pair[0], pair[1]);
-            if next < 0.0 || x > right {
-                continue;
-            }
-            let at = |place: f64| y + (end - y) * (place - x) / (next - x).max(1e-3);
-            if points.is_empty() {
-                let left = x.max(0.0);
-                points.push((left, at(left)));
-            }
-            points.push((next.min(right), at(next.min(right))));
-        }
-        points
-    }
-
     fn wait(&self, class: usize) -> Option<(f64, f64, String)> {
         let frame = self.timeline.frame.as_ref().filter(|frame| frame.class == class)?;
         let start = self.ns(frame.start);
@@ -190,8 +171,12 @@ impl<'a> View<'a> {
             (false, true) => Kind::Interruptible,
             (false, false) => Kind::Whole,
         };
-        let overhead = |bytes| self.config.rate.duration(bytes).as_ps() as f64 / 1e3;
-        let mcrc = if piece.last { 0.0 } else { overhead(MCRC) };
+        let overhead = |there: bool, bytes| match there {
+            true => self.config.rate.duration(bytes).as_ps() as f64 / 1e3,
+            false => 0.0,
+        };
+        let preamble = overhead(piece.start >= self.from, PREAMBLE);
+        let mcrc = overhead(!piece.last && piece.end <= self.to, MCRC);
         let part = match piece.first && piece.last {
             true => format!("{} B", piece.length),
             false => format!("{} of {} B", piece.bytes, piece.length),
@@ -199,7 +184,7 @@ impl<'a> View<'a> {
         let at = |instant: Instant| time(self.ns(instant).max(0.0));
         Occupied {
             span: (self.ns(piece.start), self.ns(piece.end)),
-            overhead: (overhead(PREAMBLE), mcrc),
+            overhead: (preamble, mcrc),
             kind,
             name: self.short(piece),
             title: format!(
@@ -224,4 +209,32 @@ fn around(timeline: &Timeline, frame: &Piece) -> (Instant, Instant) {
     let margin = (end.since(arrived).as_ps() / 4).max(4 * own);
     let from = Instant::from_ps(arrived.as_ps().saturating_sub(margin));
     (from.max(timeline.from), (end + Duration::from_ps(margin)).min(timeline.to))
+}
+
+/// The part of a line from 0 to `right`.
+fn clip(line: &[(f64, f64)], right: f64) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    for pair in line.windows(2) {
+        let ((x, y), (next, end)) = (pair[0], pair[1]);
+        if next < 0.0 || x > right {
+            continue;
+        }
+        let at = |place: f64| y + (end - y) * (place - x) / (next - x).max(f64::MIN_POSITIVE);
+        if points.is_empty() {
+            let left = x.max(0.0);
+            points.push((left, at(left)));
+        }
+        // Where it jumps, two points have one time.
+        points.push(if next > right { (right, at(right)) } else { (next, end) });
+    }
+    points
+}
+
+#[test]
+fn a_line_is_clipped_and_keeps_its_jumps() {
+    let line = [(-10.0, 0.0), (10.0, 20.0), (10.0, 0.0), (30.0, -40.0), (50.0, 0.0)];
+    let clipped = [(0.0, 10.0), (10.0, 20.0), (10.0, 0.0), (30.0, -40.0), (40.0, -20.0)];
+    assert_eq!(clip(&line, 40.0), clipped);
+    assert_eq!(clip(&line, 5.0), [(0.0, 10.0), (5.0, 15.0)]);
+    assert_eq!(clip(&[(-5.0, 1.0), (-1.0, 2.0)], 5.0), []);
 }
