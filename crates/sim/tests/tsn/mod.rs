@@ -1,6 +1,7 @@
 //! Worlds of streams alone: bridges and stations, no host.
 
 mod laws;
+mod ports;
 mod random;
 mod shapers;
 mod streams;

@@ -270,7 +270,7 @@ proptest! {
             port.windows()?;
             port.eligibility()?;
             port.idle_line()?;
-            match (&port.config().preemption, &port.config().gates) {
+            match (&port.config.preemption, &port.config.gates) {
                 (None, _) => port.selection()?,
                 // Whose preemption is active from the beginning.
                 (Some(preemption), _) if preemption.verify.enabled => {}

@@ -13,9 +13,9 @@ pub struct CreditModel {
 
 impl CreditModel {
     /// When the head of the queue, which entered at `entered`, may start by credit. Until then the
-    /// queue was empty: no credit above zero stays, none below rises above it.
+    /// queue was empty, be it for no time: no credit above zero stays, none below rises above it.
     pub fn ready(&mut self, shaper: &CreditBased, entered: Instant) -> Instant {
-        if entered > self.at {
+        if entered >= self.at {
             let risen = self.credit + self.gain(shaper, entered);
             self.credit = risen.min(0);
             self.at = entered;
