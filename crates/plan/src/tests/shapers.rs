@@ -336,4 +336,7 @@ fn cyclic_queues_have_phases() {
     let found: Vec<_> = shifts.iter().map(|of| (of.key.as_str(), of.within)).collect();
     let cycles = ("bridges.s.clock_offset", Duration::from_us(500));
     assert_eq!(found, [cycles, ("traffic.t.start", Duration::from_ms(1))]);
+    let odd = built(&text.replace("250us", "300us")).remarks[0].sentence();
+    let said = "600us (gates of s), 1ms (stream t); together they repeat every 3ms";
+    assert!(odd.ends_with(said), "{odd}");
 }
