@@ -52,7 +52,8 @@ fn mistakes_of_shapers_have_a_place_and_say_what_is_allowed() {
         // Open for a tenth of the cycle: the slope there is ten times as high.
         (
             format!("{video}{gates}{CBS}\"20Mb/s\"\n"),
-            "16:11: class 5: idleSlope of 200000000 bit/s is above the port's 100000000 bit/s",
+            "16:11: class 5: its gates are open for 100us of 1ms, so idleSlope of 200000000 bit/s is \
+             above the port's 100000000 bit/s",
         ),
         (
             format!(
