@@ -198,6 +198,29 @@ fn shapers_that_let_too_little_through_are_named() {
     }
 }
 
+/// Two streams of 12336 bits each 130 us: 94.9 Mb/s each, of 100 Mb/s.
+#[test]
+fn classes_with_weights_starve_by_their_share() {
+    let named = |second: &str| {
+        let more = format!(
+            "[bridges.s]\nshapers = [\"5 v\", \"1 w\"]\n[shapers.v]\nalgorithm = \"ets\"\n\
+             weight = 75\n[shapers.w]\nalgorithm = \"ets\"\nweight = 25\n[traffic.u]\n\
+             from = \"c\"\nto = \"b\"\ninterval = \"{second}\"\npriority = 1\n"
+        );
+        built(&plan(&more).replace("\"1ms\"", "\"130us\"")).overload_sentences()
+    };
+    let said = |class, stream, offered, limit| {
+        format!(
+            "class {class} is overloaded from s port 1 to b: {stream} offer {offered} Mb/s, gates, \
+             shaper and line let {limit} Mb/s through"
+        )
+    };
+    assert_eq!(named("130us"), [said(5, "t", "94.9", "75.0"), said(1, "u", "94.9", "25.0")]);
+    // 12336 bits a millisecond are less than a quarter: the other class has the rest, 87.7.
+    assert_eq!(named("999us"), [said(5, "t", "94.9", "87.7")]);
+    assert_eq!(named("2500us"), [""; 0]);
+}
+
 #[test]
 fn ports_and_streams_that_will_hurt_are_remarked() {
     let remarks = |more: &str| {
