@@ -166,8 +166,8 @@ fn shapers_reach_the_port() {
 fn preemption_reaches_the_port() {
     let more = "[bridges.s]\nexpress = [7, 6]\nadd_frag_size = 2\nverify_time = \"20ms\"\n\
                 release_advance = \"3us\"\n[schedules.x]\nentries = [\"S ff 1ms\"]\n";
-    let mut verify = verification::Config::default();
-    verify.time = Duration::from_ms(20);
+    let verify =
+        verification::Config { time: Duration::from_ms(20), ..verification::Config::default() };
     let fragment = FragmentSize::new(2).unwrap();
     // The first part has 64 * 3 bytes with its mCRC of 4, the rest has 64: frames of less are not
     // cut. With 8 of the preamble and 12 of the gap, 80 ns each.
