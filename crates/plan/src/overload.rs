@@ -66,7 +66,10 @@ impl Offered {
     fn overloads(mut self, egress: &Egress<'_>) -> Vec<Overload> {
         let mut found = Vec::new();
         let mut classes = Vec::new();
-        for queue in (0..QUEUES).rev().filter(|queue| !self.streams[*queue].is_empty()) {
+        let used = |queue: &usize| !self.streams[*queue].is_empty();
+        let (weighted, strict): (Vec<usize>, Vec<usize>) =
+            (0..QUEUES).rev().filter(used).partition(|queue| weight(egress, *queue).is_some());
+        for queue in strict {
             classes.insert(0, queue);
             let limit = self.limit(egress, &[queue]);
             if self.share[queue] > limit {
@@ -81,7 +84,32 @@ impl Offered {
                 self.share[queue] = (all - above).max(0.0);
             }
         }
+        found.extend(self.weighted(egress, &classes, weighted));
         found
+    }
+
+    /// Classes with weights that get less than their streams offer. They come behind all others
+    /// (`above`) and share what is left; what one does not need is for the others.
+    fn weighted(&self, egress: &Egress<'_>, above: &[usize], mut of: Vec<usize>) -> Vec<Overload> {
+        if of.is_empty() {
+            return Vec::new();
+        }
+        let all = self.limit(egress, &[&of[..], above].concat());
+        let mut left = all - above.iter().map(|class| self.share[*class]).sum::<f64>();
+        loop {
+            let weights: f64 = of.iter().filter_map(|class| weight(egress, *class)).sum();
+            let part = |class: &usize| {
+                let own = weight(egress, *class).unwrap_or(0.0) * left.max(0.0) / weights;
+                own.min(self.limit(egress, &[*class]))
+            };
+            let Some(at) = of.iter().position(|class| self.share[*class] <= part(class)) else {
+                return of
+                    .iter()
+                    .map(|class| self.overload(egress, &[*class], part(class)))
+                    .collect();
+            };
+            left -= self.share[of.swap_remove(at)];
+        }
     }
 
     /// The share of the line's time that the port lets through for these classes.
@@ -150,5 +178,13 @@ impl Offered {
             limit: bits(limit),
             streams: self.streams[classes[0]].clone(),
         }
+    }
+}
+
+/// The weight of a class with one.
+fn weight(egress: &Egress<'_>, class: usize) -> Option<f64> {
+    match egress.port.classes[class].algorithm {
+        Algorithm::Ets { weight } => Some(f64::from(weight)),
+        _ => None,
     }
 }

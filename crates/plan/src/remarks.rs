@@ -10,7 +10,7 @@ use sim::network::{CableEnd, NetworkConfig};
 use sim::workload::Workload;
 use sim::world::{Attached, HostConfig};
 use std::collections::BTreeMap;
-use tsn::{Gates, hyperperiod};
+use tsn::{Gates, QUEUES, hyperperiod};
 use wire::{Duration, Instant};
 
 /// What standards permit, and what a reader should know before believing a result.
@@ -123,7 +123,11 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
 /// bridge differ.
 fn cycles(planned: &Planned) -> Vec<(String, Duration)> {
     let network = &planned.config.network;
-    let cycle = |gates: &Gates| gates.list().cycle_time();
+    // Cyclic queues have lists of their own.
+    let cycle = |gates: &Gates| {
+        let of = |class| gates.list_at(class, Instant::ZERO).cycle_time();
+        (0..QUEUES).map(of).max().unwrap_or_default()
+    };
     let stations = planned.stations.iter().zip(&network.stations);
     let stations =
         stations.filter_map(|(name, of)| Some((name.clone(), of.port.gates.as_ref().map(cycle)?)));

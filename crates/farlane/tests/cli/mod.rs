@@ -15,5 +15,6 @@ mod replay;
 mod reproduce;
 mod requirements;
 mod sim;
+mod streams;
 mod trace;
 mod transcripts;

@@ -96,6 +96,11 @@ fn the_guide_to_simulations() {
 }
 
 #[test]
+fn the_guide_to_tsn() {
+    check("docs/guide/tsn.md", 6, &[]);
+}
+
+#[test]
 fn parts_of_many_nodes() {
     check("docs/experiments/many-nodes.md", 4, &PARTS);
 }

@@ -163,6 +163,11 @@ impl ReportData {
             let (place, _) = places::wire(network, wire)?;
             let port = network.port(place);
             let (gates, queues) = (port.gates.clone()?, port.queue_of_priority);
+            // That of cyclic queues alone is 1 ns: their classes have lists of their own.
+            let longer = gates.list().cycle_time() > port.rate.duration(PREAMBLE);
+            if !longer {
+                return None;
+            }
             let busy = vec![[Duration::ZERO; PARTS]; QUEUES];
             Some((wire, Cycle { place, gates, rate: port.rate, queues, busy, frames: 0 }))
         });

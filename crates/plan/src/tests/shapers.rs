@@ -52,7 +52,8 @@ fn mistakes_of_shapers_have_a_place_and_say_what_is_allowed() {
         // Open for a tenth of the cycle: the slope there is ten times as high.
         (
             format!("{video}{gates}{CBS}\"20Mb/s\"\n"),
-            "16:11: class 5: idleSlope of 200000000 bit/s is above the port's 100000000 bit/s",
+            "16:11: class 5: its gates are open for 100us of 1ms, so idleSlope of 200000000 bit/s is \
+             above the port's 100000000 bit/s",
         ),
         (
             format!(
@@ -165,8 +166,8 @@ fn shapers_reach_the_port() {
 fn preemption_reaches_the_port() {
     let more = "[bridges.s]\nexpress = [7, 6]\nadd_frag_size = 2\nverify_time = \"20ms\"\n\
                 release_advance = \"3us\"\n[schedules.x]\nentries = [\"S ff 1ms\"]\n";
-    let mut verify = verification::Config::default();
-    verify.time = Duration::from_ms(20);
+    let verify =
+        verification::Config { time: Duration::from_ms(20), ..verification::Config::default() };
     let fragment = FragmentSize::new(2).unwrap();
     // The first part has 64 * 3 bytes with its mCRC of 4, the rest has 64: frames of less are not
     // cut. With 8 of the preamble and 12 of the gap, 80 ns each.
@@ -195,6 +196,29 @@ fn shapers_that_let_too_little_through_are_named() {
         assert_eq!(named(&shaper("12336kb/s")), [""; 0]);
         assert_eq!(named(&shaper("12328kb/s")), [said]);
     }
+}
+
+/// Two streams of 12336 bits each 130 us: 94.9 Mb/s each, of 100 Mb/s.
+#[test]
+fn classes_with_weights_starve_by_their_share() {
+    let named = |second: &str| {
+        let more = format!(
+            "[bridges.s]\nshapers = [\"5 v\", \"1 w\"]\n[shapers.v]\nalgorithm = \"ets\"\n\
+             weight = 75\n[shapers.w]\nalgorithm = \"ets\"\nweight = 25\n[traffic.u]\n\
+             from = \"c\"\nto = \"b\"\ninterval = \"{second}\"\npriority = 1\n"
+        );
+        built(&plan(&more).replace("\"1ms\"", "\"130us\"")).overload_sentences()
+    };
+    let said = |class, stream, offered, limit| {
+        format!(
+            "class {class} is overloaded from s port 1 to b: {stream} offer {offered} Mb/s, gates, \
+             shaper and line let {limit} Mb/s through"
+        )
+    };
+    assert_eq!(named("130us"), [said(5, "t", "94.9", "75.0"), said(1, "u", "94.9", "25.0")]);
+    // 12336 bits a millisecond are less than a quarter: the other class has the rest, 87.7.
+    assert_eq!(named("999us"), [said(5, "t", "94.9", "87.7")]);
+    assert_eq!(named("2500us"), [""; 0]);
 }
 
 #[test]
@@ -336,4 +360,7 @@ fn cyclic_queues_have_phases() {
     let found: Vec<_> = shifts.iter().map(|of| (of.key.as_str(), of.within)).collect();
     let cycles = ("bridges.s.clock_offset", Duration::from_us(500));
     assert_eq!(found, [cycles, ("traffic.t.start", Duration::from_ms(1))]);
+    let odd = built(&text.replace("250us", "300us")).remarks[0].sentence();
+    let said = "600us (gates of s), 1ms (stream t); together they repeat every 3ms";
+    assert!(odd.ends_with(said), "{odd}");
 }

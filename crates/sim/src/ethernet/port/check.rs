@@ -47,7 +47,10 @@ impl Config {
         let mut list = Some(Instant::ZERO);
         while let Some(from) = list {
             let (open, cycle) = gates.open_share_of(class, from);
-            slopes.scaled(open, cycle).map_err(|error| error.to_string())?;
+            slopes.scaled(open, cycle).map_err(|error| {
+                let (open, cycle) = (open.exact(), cycle.exact());
+                format!("its gates are open for {open} of {cycle}, so {error}")
+            })?;
             list = gates.next_list(from);
         }
         Ok(())

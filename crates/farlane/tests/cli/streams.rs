@@ -1,0 +1,57 @@
+//! Networks without hosts: what the program prints, and what it refuses.
+
+use super::json_document::every_key_is_described;
+use crate::support::program::{document, plan_of, run};
+
+fn network() -> String {
+    plan_of("tsn-network")
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    String::from_utf8(run(arguments).stdout).unwrap()
+}
+
+#[test]
+fn text_document_and_page_have_streams_and_no_tables_of_nvme() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("p.html").display().to_string();
+    let text = stdout(&["sim", &network(), "--report", &page]);
+    assert!(text.contains("\n6 of 6 requirements are met\n"), "{text}");
+    let [streams, links] = ["stream, times in us", "\nlink "].map(|head| text.find(head).unwrap());
+    assert!(streams < links, "{text}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(">longest observed: stream picture<"), "{page}");
+    for absent in ["latency in us", "NVMe", "fall off the bus", "NaN", "the application's call"] {
+        assert!(!text.contains(absent) && !page.contains(absent), "{absent}");
+    }
+    let [first, second] = [(); 2].map(|()| document(&["sim", &network(), "--json"]));
+    assert_eq!(first, second);
+    every_key_is_described(&first);
+    assert_eq!(first["hosts"].as_array().map(Vec::len), Some(0));
+    assert!(first["limits"].is_null() && first["segments"].is_null());
+    assert_eq!(first["time_ns"], 100_000_000);
+}
+
+#[test]
+fn runs_and_sweeps_show_streams() {
+    let text = stdout(&["sim", &network(), "--runs", "2", "--set", "runtime=20ms"]);
+    let rows: Vec<&str> = text.lines().rev().take(3).collect();
+    assert!(rows[2].ends_with("digest  requirements"), "{text}");
+    assert!(rows.iter().take(2).all(|row| row.contains("met by ")), "{text}");
+    let sweep = "bridges.front.ports.rear.queue_frames=1,64";
+    let output = run(&["sim", &network(), "--set", "runtime=20ms", "--sweep", sweep]);
+    assert_eq!(output.status.code(), Some(3), "a queue of one frame loses some: {output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let cells =
+        |line: usize| text.lines().nth(line).unwrap().split_whitespace().collect::<Vec<_>>();
+    assert_eq!(cells(0)[1..5], ["sent", "lost", "longest", "us"], "{text}");
+    assert!(cells(1)[2] != "0" && cells(2)[2] == "0", "{text}");
+}
+
+#[test]
+fn there_are_no_traces_without_hosts() {
+    let output = run(&["sim", &network(), "--trace", "x.trace"]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("this plan has no host; --pcapng captures"), "{error}");
+}
