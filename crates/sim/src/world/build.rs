@@ -39,10 +39,6 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     for (number, host) in config.hosts.iter().enumerate() {
         world.add_host(number, host, &config.moves);
     }
-    if config.hosts.is_empty() {
-        // Stations and bridges run with that of the first host.
-        world.trackers.push(Tracker::default());
-    }
     for number in 0..config.outages.len() {
         world.add(Kind::Power(number));
     }
