@@ -6,14 +6,14 @@
 //! output, or to a closed gate, queues there. Frames to a faster output are
 //! stored, since the line would run empty; so are preemptable ones, which may stop on their way.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, VecDeque};
 
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Transmission};
 use super::port::Admission;
 use super::{Dropped, FrameStage, LineEvent, Port, port};
+use crate::kernel::pop_if;
 use stats::random::Random;
 
 /// When a frame is forwarded.
@@ -106,7 +106,6 @@ struct Egress {
 #[derive(Clone, Debug)]
 struct Ready {
     at: Instant,
-    sequence: u64,
     port: usize,
     frame: Frame,
     admission: Admission,
@@ -119,8 +118,8 @@ pub struct Bridge {
     outputs: Vec<Egress>,
     addresses: BTreeMap<Mac, usize>,
     random: Random,
-    pipeline: BinaryHeap<Reverse<Ready>>,
-    sequence: u64,
+    /// In the order of their times, and of their arrival.
+    pipeline: VecDeque<Ready>,
     /// When the last frame was ready, for each pair of ports.
     last: Vec<Instant>,
     counters: Counters,
@@ -143,8 +142,7 @@ impl Bridge {
             outputs: config.ports.iter().map(output).collect(),
             addresses: config.addresses.iter().copied().collect(),
             random: Random::new(config.seed),
-            pipeline: BinaryHeap::new(),
-            sequence: 0,
+            pipeline: VecDeque::new(),
             last: vec![Instant::ZERO; ports * ports],
             counters: Counters::default(),
             dropped: Dropped::default(),
@@ -164,9 +162,6 @@ impl Bridge {
 
     /// Frames of streams that it or one of its ports dropped.
     pub fn dropped(&mut self) -> &mut Dropped {
-        for output in &mut self.outputs {
-            self.dropped.append(output.port.dropped());
-        }
         &mut self.dropped
     }
 
@@ -217,10 +212,12 @@ impl Bridge {
     /// The next transmission, or when to poll again.
     pub fn poll(&mut self, now: Instant) -> Output {
         self.move_ready(now);
-        let mut wake = self.pipeline.peek().map(|Reverse(ready)| ready.at);
+        let mut wake = self.pipeline.front().map(|ready| ready.at);
         for (index, output) in self.outputs.iter_mut().enumerate() {
             if output.wake.is_some_and(|at| at <= now) {
-                match output.port.poll(now) {
+                let happens = output.port.poll(now);
+                self.dropped.append(output.port.dropped());
+                match happens {
                     port::Output::Line(event) => return Output::Line { port: index, event },
                     port::Output::Timeout(at) => output.wake = at,
                 }
@@ -249,26 +246,33 @@ impl Bridge {
             // The rest of the frame still has to arrive.
             frame.latency.book(FrameStage::Serialisation, known);
         }
-        let Some(admission) = self.outputs[to].port.admit(from, known, &frame) else { return };
+        let output = &mut self.outputs[to].port;
+        let Some(admission) = output.admit(from, known, &frame) else {
+            self.dropped.append(output.dropped());
+            return;
+        };
         let last = &mut self.last[from * self.outputs.len() + to];
         let at = (known + jittered(&mut self.random, &self.config)).max(*last);
         *last = at;
-        self.sequence += 1;
-        let sequence = self.sequence;
-        self.pipeline.push(Reverse(Ready { at, sequence, port: to, frame, admission }));
+        let ready = Ready { at, port: to, frame, admission };
+        match self.pipeline.back() {
+            Some(last) if last.at > at => {
+                let place = self.pipeline.partition_point(|other| other.at <= at);
+                self.pipeline.insert(place, ready);
+            }
+            _ => self.pipeline.push_back(ready),
+        }
     }
 
     /// Moves frames that are through the pipeline to their queues.
     fn move_ready(&mut self, now: Instant) {
-        while let Some(Reverse(ready)) = self.pipeline.peek()
-            && ready.at <= now
-        {
-            let Some(Reverse(ready)) = self.pipeline.pop() else { break };
-            let Ready { at, port, mut frame, admission, .. } = ready;
+        while let Some(ready) = pop_if(&mut self.pipeline, |ready| ready.at <= now) {
+            let Ready { at, port, mut frame, admission } = ready;
             frame.latency.book(FrameStage::Bridge, at);
             self.counters.forwarded += 1;
             let output = &mut self.outputs[port];
             output.port.handle(now, port::Input::Frame(frame, admission));
+            self.dropped.append(output.port.dropped());
             output.wake = Some(now);
         }
     }
@@ -282,23 +286,3 @@ fn jittered(random: &mut Random, config: &Config) -> Duration {
     let jitter = random.normal(config.jitter.as_ps());
     Duration::from_ps(config.delay.as_ps().saturating_add_signed(jitter))
 }
-
-impl Ord for Ready {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.sequence).cmp(&(other.at, other.sequence))
-    }
-}
-
-impl PartialOrd for Ready {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Ready {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Ready {}

@@ -22,6 +22,8 @@ impl Dropped {
 
     /// Notes all that `other` has noted.
     pub(super) fn append(&mut self, other: &mut Self) {
-        self.0.append(&mut other.0);
+        if !other.0.is_empty() {
+            self.0.append(&mut other.0);
+        }
     }
 }

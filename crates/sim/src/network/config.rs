@@ -252,6 +252,16 @@ pub(super) fn directions(
         }
         _ => Delivery::Whole,
     };
+    // Ports that preempt hear control packets, which nothing delays.
+    let lag = |from, to| match to {
+        _ if config.port(from).preemption.is_some() => Duration::ZERO,
+        CableEnd::Station(station) => config.stations[station].rx_delay,
+        // Jitter may leave nothing of the delay.
+        CableEnd::Bridge(bridge, _) if config.bridges[bridge].jitter > Duration::ZERO => {
+            Duration::ZERO
+        }
+        CableEnd::Bridge(bridge, _) => config.bridges[bridge].delay,
+    };
     let way = |cable: &CableConfig, from: CableEnd, to: CableEnd, faults: &Faults| CableDirection {
         cable: Cable::new(cable::Config {
             propagation: cable.propagation,
@@ -261,6 +271,7 @@ pub(super) fn directions(
         to: component(to),
         name: format!("{} to {}", name(from), name(to)),
         load: Load::default(),
+        lag: lag(from, to),
         is_dark: false,
         preempts: config.port(from).preemption.is_some(),
         recorder: Recorder::new(config.port(from).preemption.is_some()),

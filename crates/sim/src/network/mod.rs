@@ -22,7 +22,8 @@ pub use config::{
 
 use crate::ethernet::traffic::{Source, StreamId};
 use crate::ethernet::{
-    Bridge, Cable, Frame, FrameStage, LineEvent, Nic, Port, bridge, cable, nic, traffic,
+    Bridge, Cable, Frame, FrameStage, LineEvent, Nic, Port, Transmission, bridge, cable, nic,
+    traffic,
 };
 use crate::kernel::Component;
 use crate::measure::{Load, Point, Stage};
@@ -39,7 +40,7 @@ use timeline::Followed;
 pub use tree::{Place, Tree};
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 use watch::Watch;
-use wire::Instant;
+use wire::{Duration, Instant};
 
 /// Frames of a stream that wait for room in their interface; more are dropped. The usual
 /// `txqueuelen` of an Ethernet interface in Linux.
@@ -69,6 +70,8 @@ struct CableDirection {
     to: Component,
     name: String,
     load: Load,
+    /// How long nobody notices that a frame has arrived: it passes the receiver's pipeline.
+    lag: Duration,
     /// Whether its sender supports preemption.
     preempts: bool,
     /// Its sender has no power.
@@ -171,19 +174,16 @@ impl Network {
         let station = &mut self.stations[number];
         let mut wake = None;
         if let Some((from, _)) = station.cables {
-            loop {
-                match self.directions[from].poll(from, context) {
-                    cable::Output::Deliver(transmission) => {
-                        if station.powered_off {
-                            self.streams.lose(std::iter::once(transmission.frame.id));
-                            continue;
-                        }
-                        context.happened(0x4000 + number as u64, &transmission.frame.bytes);
-                        station.nic.handle(now, nic::Input::FromLine(transmission));
-                    }
-                    cable::Output::Timeout(at) => break wake = earliest([wake, at]),
+            let direction = &mut self.directions[from];
+            while let Some((due, transmission)) = direction.arrival(from, context) {
+                if station.powered_off {
+                    self.streams.lose(std::iter::once(transmission.frame.id));
+                    continue;
                 }
+                context.happened(0x4000 + number as u64, &transmission.frame.bytes);
+                station.nic.handle(due, nic::Input::FromLine(transmission));
             }
+            wake = direction.wake();
         }
         wake = earliest([wake, station.send_streams(now, &mut self.streams)]);
         if station.powered_off {
@@ -210,21 +210,25 @@ impl Network {
         let BridgeNode { bridge, cables } = &mut self.bridges[number];
         let mut wake = None;
         for (port, cable) in cables.iter().enumerate() {
-            let Some((from, to)) = cable else { continue };
-            let cables = (*from, *to);
+            let Some(cables) = *cable else { continue };
             if let Some((is_up, change)) = links::state(&self.directions, cables, now) {
                 bridge.set_link(now, port, is_up);
                 wake = earliest([wake, change]);
             }
-            loop {
-                match self.directions[*from].poll(*from, context) {
-                    cable::Output::Deliver(transmission) => {
-                        context.happened(0x5000 + number as u64, &transmission.frame.bytes);
-                        bridge.handle(now, bridge::Input::Frame { port, transmission });
-                    }
-                    cable::Output::Timeout(at) => break wake = earliest([wake, at]),
-                }
-            }
+        }
+        loop {
+            let (first, at) = next_arrival(&self.directions, cables, now);
+            let Some((port, from)) = first else {
+                wake = earliest([wake, at]);
+                break;
+            };
+            let arrival = self.directions[from].arrival(from, context);
+            let (due, transmission) = arrival.expect("it is due");
+            // Its bytes count where it arrives.
+            let digest = context.kernel.digest_mut();
+            digest.word(0x5000 + number as u64);
+            digest.word(transmission.frame.id);
+            bridge.handle(due, bridge::Input::Frame { port, transmission });
         }
         loop {
             match bridge.poll(now) {
@@ -246,13 +250,40 @@ impl Network {
     }
 }
 
-impl CableDirection {
-    fn poll(&mut self, number: usize, context: &mut Context) -> cable::Output {
-        let output = self.cable.poll(context.now);
-        if let (Some(observer), cable::Output::Deliver(sent)) = (&mut *context.observer, &output) {
-            self.recorder.delivered(Point::Wire(number as u16), sent, observer.as_mut());
+/// The port and the cable of the frame that has arrived first at a bridge by `now`, and when the
+/// bridge has to run for what is on its cables.
+fn next_arrival(
+    directions: &[CableDirection],
+    cables: &[Option<(usize, usize)>],
+    now: Instant,
+) -> (Option<(usize, usize)>, Option<Instant>) {
+    let (mut first, mut wake) = (None, None);
+    let mut earliest_due = None;
+    for (port, cable) in cables.iter().enumerate() {
+        let Some((from, _)) = *cable else { continue };
+        let Some(due) = directions[from].cable.next() else { continue };
+        if due <= now && earliest_due.is_none_or(|earliest| due < earliest) {
+            (first, earliest_due) = (Some((port, from)), Some(due));
         }
-        output
+        wake = earliest([wake, Some(due + directions[from].lag)]);
+    }
+    (first, wake)
+}
+
+impl CableDirection {
+    /// The next frame that has arrived, and when it has.
+    fn arrival(&mut self, number: usize, context: &mut Context) -> Option<(Instant, Transmission)> {
+        let due = self.cable.next().filter(|due| *due <= context.now)?;
+        let cable::Output::Deliver(sent) = self.cable.poll(context.now) else { return None };
+        if let Some(observer) = &mut *context.observer {
+            self.recorder.delivered(Point::Wire(number as u16), &sent, observer.as_mut());
+        }
+        Some((due, sent))
+    }
+
+    /// When its receiver has to run for what is on the way.
+    fn wake(&self) -> Option<Instant> {
+        self.cable.next().map(|due| due + self.lag)
     }
 
     fn carry(
@@ -271,7 +302,7 @@ impl CableDirection {
             observer.line(now, point, &event);
         }
         self.cable.handle(now, event);
-        context.kernel.arm_by_next(self.to, self.cable.next());
+        context.kernel.arm_by_next(self.to, self.wake());
     }
 
     /// Adds to the load what `event` takes from the line, or gives back.

@@ -2,6 +2,7 @@
 
 use super::ends::ConnectionEnd;
 use super::{Network, config};
+use crate::ethernet::cable;
 use crate::kernel::Component;
 use std::iter;
 use wire::Instant;
@@ -30,6 +31,14 @@ impl Network {
         let others = (0..self.stations.len()).filter(|other| *other != number);
         let others: Vec<_> = others.map(|at| (config::mac(at), config::ip(at))).collect();
         let station = &mut self.stations[number];
+        if let Some((from, _)) = station.cables {
+            let cable = &mut self.directions[from].cable;
+            while cable.next().is_some_and(|due| due < now)
+                && let cable::Output::Deliver(missed) = cable.poll(now)
+            {
+                self.streams.lose(iter::once(missed.frame.id));
+            }
+        }
         station.powered_off = false;
         station.cables.iter().for_each(|(_, to)| self.directions[*to].is_dark = false);
         station.host = station.host.restarted();

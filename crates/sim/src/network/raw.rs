@@ -158,6 +158,9 @@ impl RawScheduler {
         nic: &mut Nic,
         context: &mut Context,
     ) -> (bool, Option<Instant>) {
+        if ends.iter().all(|end| matches!(end.protocol, Protocol::Tcp(_))) {
+            return (false, None);
+        }
         let mut moved = false;
         let mut wake = None;
         let (count, first) = (ends.len(), self.first);

@@ -166,6 +166,8 @@ pub struct Host {
     frames: VecDeque<Frame>,
     /// Frames that the network interface takes now.
     room: usize,
+    /// No connection has anything to do before this time, unless there is input.
+    rests: Option<Option<Instant>>,
     /// Events not reported yet.
     events: VecDeque<Output>,
     next_socket: u32,
@@ -196,6 +198,7 @@ impl Host {
             next_turn: 0,
             frames: VecDeque::new(),
             room: 0,
+            rests: None,
             events: VecDeque::new(),
             next_socket: 0,
             next_port: EPHEMERAL,
@@ -257,6 +260,7 @@ impl Host {
         let mut connection = Connection::new(id, priority, &self.config);
         open(connection.socket_mut(), self.interface.context());
         self.connections.push(connection);
+        self.rests = None;
         id
     }
 
@@ -284,9 +288,14 @@ impl Host {
 
     /// Takes an input.
     pub fn handle(&mut self, now: Instant, input: Input) {
+        if let Input::CanTransmit { frames } = input {
+            self.room = frames;
+            return;
+        }
+        self.rests = None;
         match input {
             Input::Frame(frame) => self.receive(now, frame),
-            Input::CanTransmit { frames } => self.room = frames,
+            Input::CanTransmit { .. } => {}
             Input::Send { socket, data } => {
                 if let Some(connection) = self.find_mut(socket) {
                     connection.send(&data);
@@ -312,9 +321,16 @@ impl Host {
                 self.counters.sent += 1;
                 return Output::Transmit(frame);
             }
+            if let Some(wake) = self.rests
+                && wake.is_none_or(|at| at > now)
+            {
+                return Output::Timeout(wake);
+            }
             if !self.run(now) {
                 let wakes = self.connections.iter().filter_map(|connection| connection.wake);
-                return Output::Timeout(wakes.min());
+                let wake = wakes.min();
+                self.rests = Some(wake);
+                return Output::Timeout(wake);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Bridges: latency, learning, order; background traffic through them.
 
 use super::*;
+use proptest::prelude::*;
 use sim::ethernet::bridge::{Config, Input, Mode, Output};
 use sim::ethernet::traffic::{self, Pattern, Source};
 
@@ -98,6 +99,46 @@ fn a_busy_output_queues_what_would_be_cut_through() {
     });
     let left = run(&mut Bridge::new(config), inputs.to_vec());
     assert_eq!(left[1].1.start, left[0].1.end + Duration::from_ns(96));
+}
+
+proptest! {
+    /// Frames that are handed over late, but with the times of their reception and before they
+    /// are through the bridge, leave as if they had been handed over at once.
+    #[test]
+    fn the_time_of_reception_counts(
+        frames in prop::collection::vec((0usize..3, 1u32..3, 64usize..400, 0u64..3_000), 1..40),
+        lags in prop::collection::vec(0..=DELAY.as_ps(), 40),
+        cuts_through: bool,
+    ) {
+        let mode = if cuts_through { Mode::CutThrough } else { Mode::StoreAndForward };
+        let mut free = [Instant::ZERO; 3];
+        let mut inputs = Vec::new();
+        for (id, (port, other, length, gap)) in (0u64..).zip(frames) {
+            let to = (port as u32 + other) % 3;
+            let start = free[port] + Duration::from_ns(gap);
+            free[port] = start + Rate::G1.duration(8 + length + 12);
+            let frame = frame(id, port as u32, to, 0, length);
+            inputs.push(arriving(port, frame, start, Rate::G1, mode));
+        }
+        inputs.sort_by_key(|(at, _)| *at);
+        let config = bridge(mode, &[Rate::G1; 3]);
+        let expected = run(&mut Bridge::new(config.clone()), inputs.clone());
+        // Whatever is handed over, all that came before it is.
+        let mut latest = Instant::from_ns(u64::MAX / 1_000);
+        let mut late: Vec<_> = inputs.into_iter().zip(lags).rev().map(|((at, input), lag)| {
+            latest = latest.min(at + Duration::from_ps(lag));
+            (latest, (at, input))
+        }).collect();
+        late.reverse();
+        let handle = |bridge: &mut Bridge, _: Instant, (at, input)| bridge.handle(at, input);
+        let left = super::run(&mut Bridge::new(config), late, handle, |bridge, now| {
+            match bridge.poll(now) {
+                Output::Line { port, event } => Ok((port, transmitted(event))),
+                Output::Timeout(wake) => Err(wake),
+            }
+        });
+        prop_assert_eq!(left, expected);
+    }
 }
 
 /// Wrong frames are dropped where their FCS is seen, and pass where not.

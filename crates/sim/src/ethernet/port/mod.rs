@@ -335,18 +335,19 @@ impl Port {
             _ => waiting,
         };
         let mut wake = None;
-        let mut turns = [None; QUEUES];
+        let mut turns = self.selection.takes_turns().then_some([None; QUEUES]);
         for class in classes(candidates) {
             let Some(start) = self.head_start(class, now) else { continue };
             if start > now {
                 wake = Some(wake.map_or(start, |wake: Instant| wake.min(start)));
             } else if matches!(self.config.classes[class].algorithm, Algorithm::Ets { .. }) {
-                turns[class] = self.queues.head(class).map(|head| head.frame.line_length() + GAP);
+                let length = self.queues.head(class).map(|head| head.frame.line_length() + GAP);
+                turns.iter_mut().for_each(|turns| turns[class] = length);
             } else {
                 return self.start(class, now);
             }
         }
-        if let Some(class) = self.selection.turn(turns) {
+        if let Some(class) = turns.and_then(|turns| self.selection.turn(turns)) {
             return self.start(class, now);
         }
         if asks {

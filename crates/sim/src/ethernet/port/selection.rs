@@ -110,6 +110,11 @@ impl Selection {
         gate_permits(config, class, ready, duration)
     }
 
+    /// Whether any classes share the rest of the line.
+    pub fn takes_turns(&self) -> bool {
+        self.ets.is_some()
+    }
+
     /// The next class of those that share the rest of the line.
     pub fn turn(&mut self, heads: [Option<usize>; QUEUES]) -> Option<usize> {
         self.ets.as_mut()?.select(heads)
