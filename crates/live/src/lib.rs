@@ -19,6 +19,7 @@ pub mod mapping;
 pub mod media;
 pub mod net;
 pub mod poller;
+pub mod storage;
 pub mod trace;
 pub mod vfio_user;
 

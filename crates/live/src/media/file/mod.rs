@@ -10,17 +10,15 @@ mod tests;
 use super::record::{ImageFolder, RecordKeeper, boot_id};
 use super::{Media, done, status_of};
 use crate::about;
+use crate::storage::File;
 use bytes::Bytes;
 use grow::grow;
 use nvme::block::{Completion, Error, Operation, Request};
 use open::{Opened, Undo};
 use opened_record::OpenedRecord;
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{FallocateFlags, fallocate};
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -59,7 +57,7 @@ pub struct FileMedia {
 /// What the workers have in common.
 #[derive(Debug)]
 struct Shared {
-    file: File,
+    file: Box<dyn File>,
     /// The file's name for messages.
     name: String,
     /// The record needs no change before a write.
@@ -94,7 +92,7 @@ impl FileMedia {
             let _ = notices.send(format!("{name}: {note}"));
         });
         let shared = Shared {
-            file: opened.file,
+            file: Box::new(opened.file),
             name,
             marked: AtomicBool::new(record.keeper.is_none()),
             keeper: record.keeper.map(Mutex::new),
@@ -169,7 +167,7 @@ impl Shared {
             self.mark().map_err(|error| status_of(&error))?;
         }
         let flush = operation == Operation::Flush;
-        let outcome = execute(&self.file, operation);
+        let outcome = execute(&*self.file, operation);
         if flush && outcome.is_err() {
             // Linux reports pages that could not be written only once: the final sync would not
             // report them again.
@@ -220,41 +218,26 @@ impl Shared {
     }
 }
 
-fn execute(file: &File, operation: Operation) -> Completion {
+/// Carries out one operation, whatever the file is.
+fn execute(file: &dyn File, operation: Operation) -> Completion {
     let outcome = match operation {
         Operation::Read { offset, length } => {
             let mut data = vec![0; length];
-            file.read_exact_at(&mut data, offset).map(|()| Bytes::from(data))
+            file.read_at(&mut data, offset).map(|()| Bytes::from(data))
         }
-        Operation::Write { offset, data } => {
-            file.write_all_at(&data, offset).map(|()| Bytes::new())
-        }
+        Operation::Write { offset, data } => file.write_at(&data, offset).map(|()| Bytes::new()),
         Operation::Flush => file.sync_data().map(|()| Bytes::new()),
-        Operation::WriteZeroes { offset, length } => zero(file, offset, length),
+        Operation::WriteZeroes { offset, length } => {
+            file.zero_range(offset, length).map(|()| Bytes::new())
+        }
         // A hole reads as zeroes; a file system without holes keeps the data, which a discard
         // allows.
         Operation::Discard { offset, length } => {
-            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            let _ = fallocate(file, hole, offset, length);
+            let _ = file.punch_hole(offset, length);
             Ok(Bytes::new())
         }
     };
     outcome.map_err(|error| status_of(&error))
-}
-
-fn zero(file: &File, offset: u64, length: u64) -> io::Result<Bytes> {
-    let flags = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
-    if fallocate(file, flags, offset, length).is_ok() {
-        return Ok(Bytes::new());
-    }
-    let zeroes = vec![0; 1 << 20];
-    let (mut at, end) = (offset, offset + length);
-    while at < end {
-        let bytes = zeroes.len().min((end - at) as usize);
-        file.write_all_at(&zeroes[..bytes], at)?;
-        at += bytes as u64;
-    }
-    Ok(Bytes::new())
 }
 
 impl Media for FileMedia {
@@ -318,7 +301,7 @@ impl Media for FileMedia {
         if self.read_only {
             return Ok(());
         }
-        let synced = self.shared.file.sync_all();
+        let synced = self.shared.file.sync_data();
         let recorded = self.shared.with_record(|keeper| match &synced {
             Ok(()) => keeper.mark_clean(),
             Err(_) => keeper.discard().map(|()| None),

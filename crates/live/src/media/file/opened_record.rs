@@ -3,6 +3,7 @@
 use super::open::Opened;
 use crate::media::new_incarnation;
 use crate::media::record::{Found, ImageFolder, RecordKeeper};
+use crate::storage::File;
 use std::fs::Metadata;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -48,7 +49,7 @@ impl OpenedRecord {
         let mut notes = Vec::from_iter(comparison.note);
         if comparison.same && keeper.is_dirty() && !read_only {
             // Writes of a killed process may not have reached the medium.
-            if let Err(error) = opened.file.sync_all() {
+            if let Err(error) = opened.file.sync_data() {
                 keeper.renew();
                 comparison.same = false;
                 notes.push(format!("cannot be synced: {error}: its contents count as new"));
