@@ -1,6 +1,8 @@
 //! Files and folders as media and drives use them, apart from the machine's: a test replaces
 //! them by a model that loses what was not synced.
 
+#[cfg(test)]
+pub(crate) mod crash;
 mod system;
 #[cfg(test)]
 mod tests;

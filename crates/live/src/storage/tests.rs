@@ -70,6 +70,11 @@ fn the_machine_keeps_the_promises() {
 }
 
 #[test]
+fn the_model_keeps_the_promises() {
+    keeps_the_promises(&crash::Disk::new().root());
+}
+
+#[test]
 fn a_folder_that_is_moved_while_it_is_open_stays_itself() {
     let scratch = Scratch::new();
     let (from, to) = (scratch.join("from"), scratch.join("to"));
