@@ -3,10 +3,12 @@
 
 #[cfg(test)]
 pub(crate) mod crash;
+mod grow;
 mod system;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use grow::grow;
 pub use system::{SystemFile, SystemFolder};
 
 use std::fmt::Debug;
@@ -42,6 +44,9 @@ pub trait File: Debug + Send + Sync {
     /// Error: `Unsupported` where the file system has no holes.
     fn punch_hole(&self, offset: u64, length: u64) -> io::Result<()>;
 
+    /// The free bytes of its file system; `None` if it does not say.
+    fn free_space(&self) -> Option<u64>;
+
     /// Reserves the space of a range; the file grows as needed.
     /// Error: `Unsupported` where the file system cannot reserve.
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()>;
@@ -76,6 +81,9 @@ pub trait Folder: Debug + Send + Sync {
 
     /// Creates a folder in it.
     fn create_folder(&self, name: &str) -> io::Result<()>;
+
+    /// Removes an empty folder.
+    fn remove_folder(&self, name: &str) -> io::Result<()>;
 
     /// The names of everything in it, sorted.
     fn list(&self) -> io::Result<Vec<String>>;

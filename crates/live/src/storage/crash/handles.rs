@@ -78,6 +78,10 @@ impl File for CrashFile {
         self.zero_range(offset, length)
     }
 
+    fn free_space(&self) -> Option<u64> {
+        None
+    }
+
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         self.change(|content| content.grow(offset + length))
     }
@@ -188,6 +192,13 @@ impl Folder for CrashFolder {
         }
         let node = self.disk.state().add(Node::folder());
         self.change(&[(name, Some(node))])
+    }
+
+    fn remove_folder(&self, name: &str) -> io::Result<()> {
+        match self.folder(name)?.list()?.is_empty() {
+            true => self.change(&[(name, None)]),
+            false => Err(ErrorKind::DirectoryNotEmpty.into()),
+        }
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
