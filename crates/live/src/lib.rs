@@ -7,7 +7,9 @@
 
 pub mod attached;
 pub mod clock;
+mod completions;
 pub mod device;
+pub mod drive;
 #[cfg(test)]
 mod folder;
 mod guest;
@@ -19,6 +21,7 @@ pub mod mapping;
 pub mod media;
 pub mod net;
 pub mod poller;
+pub mod storage;
 pub mod trace;
 pub mod vfio_user;
 

@@ -3,7 +3,7 @@
 mod file;
 mod memory;
 mod ram;
-mod record;
+pub(crate) mod record;
 
 pub use file::{FileMedia, FileOptions};
 pub use memory::check_memory;

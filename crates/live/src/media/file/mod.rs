@@ -1,26 +1,22 @@
 //! A namespace in a file. Threads carry requests out with `pread` and `pwrite`; an eventfd
 //! signals completions.
 
-mod grow;
 mod open;
 mod opened_record;
 #[cfg(test)]
 mod tests;
 
-use super::record::{ImageFolder, RecordKeeper, boot_id};
+use super::record::{RecordKeeper, RecordStore, boot_id};
 use super::{Media, done, status_of};
 use crate::about;
+use crate::completions::{Completions, completions};
+use crate::storage::{File, grow};
 use bytes::Bytes;
-use grow::grow;
 use nvme::block::{Completion, Error, Operation, Request};
 use open::{Opened, Undo};
 use opened_record::OpenedRecord;
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{FallocateFlags, fallocate};
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -50,22 +46,24 @@ pub struct FileMedia {
     incarnation: u64,
     undo: Option<Undo>,
     requests: Option<Sender<Request>>,
-    done: Receiver<(u64, Completion)>,
+    done: Completions<(u64, Completion)>,
     notices: Receiver<String>,
-    signal: Arc<OwnedFd>,
     workers: Vec<JoinHandle<()>>,
 }
+
+/// The keeper of any record.
+type Keeper = RecordKeeper<Box<dyn RecordStore>>;
 
 /// What the workers have in common.
 #[derive(Debug)]
 struct Shared {
-    file: File,
+    file: Box<dyn File>,
     /// The file's name for messages.
     name: String,
     /// The record needs no change before a write.
     marked: AtomicBool,
     /// The record's keeper; without one the contents count as new at each start.
-    keeper: Option<Mutex<RecordKeeper<ImageFolder>>>,
+    keeper: Option<Mutex<Keeper>>,
     notices: Sender<String>,
 }
 
@@ -89,20 +87,40 @@ impl FileMedia {
             opened.undo.length = Some(length);
             grow(&opened.file, length, size, options.sparse)?;
         }
+        let mut media = Self::of(Box::new(opened.file), name, size, options.read_only, record)?;
+        media.undo = Some(opened.undo);
+        Ok(media)
+    }
+
+    /// Serves contents of a drive, whose record is there. `name` is for messages; errors do not
+    /// name it. `boot` is the identity of this boot of the machine.
+    pub(crate) fn in_drive(
+        file: Box<dyn File>,
+        name: String,
+        record: Box<dyn RecordStore>,
+        boot: &str,
+    ) -> io::Result<Self> {
+        let record = OpenedRecord::in_drive(record, &*file, boot)?;
+        let size = record.size;
+        Self::of(file, name, size, false, record)
+    }
+
+    /// Serves the first `size` bytes of a file, whose name is for messages.
+    fn of(
+        file: Box<dyn File>,
+        name: String,
+        size: u64,
+        read_only: bool,
+        record: OpenedRecord,
+    ) -> io::Result<Self> {
         let (notices, received) = channel();
         record.notes.into_iter().for_each(|note| {
             let _ = notices.send(format!("{name}: {note}"));
         });
-        let shared = Shared {
-            file: opened.file,
-            name,
-            marked: AtomicBool::new(record.keeper.is_none()),
-            keeper: record.keeper.map(Mutex::new),
-            notices,
-        };
-        let mut media = Self::start(shared, received, size, options.read_only, record.incarnation)?;
-        media.undo = Some(opened.undo);
-        Ok(media)
+        let marked = AtomicBool::new(record.keeper.is_none());
+        let keeper = record.keeper.map(Mutex::new);
+        let shared = Shared { file, name, marked, keeper, notices };
+        Self::start(shared, received, size, read_only, record.incarnation)
     }
 
     fn start(
@@ -113,38 +131,24 @@ impl FileMedia {
         incarnation: u64,
     ) -> io::Result<Self> {
         let shared = Arc::new(shared);
-        let signal = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
         let (requests, queue) = channel::<Request>();
-        let (finished, done) = channel();
+        let (finished, done) = completions()?;
         let queue = Arc::new(Mutex::new(queue));
         let workers = (0..WORKERS)
             .map(|_| {
-                let (shared, queue) = (shared.clone(), queue.clone());
-                let (finished, signal) = (finished.clone(), signal.clone());
+                let (shared, queue, finished) = (shared.clone(), queue.clone(), finished.clone());
                 std::thread::spawn(move || {
                     loop {
                         let next = queue.lock().expect("no worker panics with the lock").recv();
                         let Ok(request) = next else { return };
                         let outcome = shared.execute(request.operation);
-                        let _ = finished.send((request.id, outcome));
-                        let _ = rustix::io::write(&*signal, &1u64.to_ne_bytes());
+                        finished.send([(request.id, outcome)]);
                     }
                 })
             })
             .collect();
         let (undo, requests) = (None, Some(requests));
-        Ok(Self {
-            shared,
-            size,
-            read_only,
-            incarnation,
-            undo,
-            requests,
-            done,
-            notices,
-            signal,
-            workers,
-        })
+        Ok(Self { shared, size, read_only, incarnation, undo, requests, done, notices, workers })
     }
 }
 
@@ -169,7 +173,7 @@ impl Shared {
             self.mark().map_err(|error| status_of(&error))?;
         }
         let flush = operation == Operation::Flush;
-        let outcome = execute(&self.file, operation);
+        let outcome = execute(&*self.file, operation);
         if flush && outcome.is_err() {
             // Linux reports pages that could not be written only once: the final sync would not
             // report them again.
@@ -192,12 +196,12 @@ impl Shared {
     /// Changes the record; notifies the user if it had to be removed instead.
     fn with_record(
         &self,
-        change: impl FnOnce(&mut RecordKeeper<ImageFolder>) -> io::Result<Option<io::Error>>,
+        change: impl FnOnce(&mut Keeper) -> io::Result<Option<io::Error>>,
     ) -> io::Result<()> {
         let Some(keeper) = &self.keeper else { return Ok(()) };
         let mut keeper = keeper.lock().expect("no worker panics with the lock");
         let changed = change(&mut keeper);
-        let record = keeper.folder.record.display();
+        let record = keeper.store.name();
         match changed {
             Ok(None) => Ok(()),
             Ok(Some(error)) => {
@@ -220,41 +224,26 @@ impl Shared {
     }
 }
 
-fn execute(file: &File, operation: Operation) -> Completion {
+/// Carries out one operation, whatever the file is.
+fn execute(file: &dyn File, operation: Operation) -> Completion {
     let outcome = match operation {
         Operation::Read { offset, length } => {
             let mut data = vec![0; length];
-            file.read_exact_at(&mut data, offset).map(|()| Bytes::from(data))
+            file.read_at(&mut data, offset).map(|()| Bytes::from(data))
         }
-        Operation::Write { offset, data } => {
-            file.write_all_at(&data, offset).map(|()| Bytes::new())
-        }
+        Operation::Write { offset, data } => file.write_at(&data, offset).map(|()| Bytes::new()),
         Operation::Flush => file.sync_data().map(|()| Bytes::new()),
-        Operation::WriteZeroes { offset, length } => zero(file, offset, length),
+        Operation::WriteZeroes { offset, length } => {
+            file.zero_range(offset, length).map(|()| Bytes::new())
+        }
         // A hole reads as zeroes; a file system without holes keeps the data, which a discard
         // allows.
         Operation::Discard { offset, length } => {
-            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            let _ = fallocate(file, hole, offset, length);
+            let _ = file.punch_hole(offset, length);
             Ok(Bytes::new())
         }
     };
     outcome.map_err(|error| status_of(&error))
-}
-
-fn zero(file: &File, offset: u64, length: u64) -> io::Result<Bytes> {
-    let flags = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
-    if fallocate(file, flags, offset, length).is_ok() {
-        return Ok(Bytes::new());
-    }
-    let zeroes = vec![0; 1 << 20];
-    let (mut at, end) = (offset, offset + length);
-    while at < end {
-        let bytes = zeroes.len().min((end - at) as usize);
-        file.write_all_at(&zeroes[..bytes], at)?;
-        at += bytes as u64;
-    }
-    Ok(Bytes::new())
 }
 
 impl Media for FileMedia {
@@ -272,15 +261,15 @@ impl Media for FileMedia {
     }
 
     fn poll_completion(&mut self) -> Option<(u64, Completion)> {
-        self.done.try_recv().ok()
+        self.done.poll()
     }
 
     fn clear_signal(&mut self) {
-        let _ = rustix::io::read(&*self.signal, &mut [0u8; 8]);
+        self.done.clear_signal();
     }
 
     fn signal(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.signal.as_fd())
+        Some(self.done.signal())
     }
 
     fn size(&self) -> u64 {
@@ -318,7 +307,7 @@ impl Media for FileMedia {
         if self.read_only {
             return Ok(());
         }
-        let synced = self.shared.file.sync_all();
+        let synced = self.shared.file.sync_data();
         let recorded = self.shared.with_record(|keeper| match &synced {
             Ok(()) => keeper.mark_clean(),
             Err(_) => keeper.discard().map(|()| None),

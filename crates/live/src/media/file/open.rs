@@ -2,17 +2,18 @@
 
 use crate::about;
 use crate::media::leads_to;
+use crate::storage::{File as _, SystemFile};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Seek, SeekFrom};
+use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// A locked image.
 #[derive(Debug)]
 pub(super) struct Opened {
-    pub file: File,
+    pub file: SystemFile,
     pub metadata: Metadata,
     /// Its length in bytes.
     pub length: u64,
@@ -28,7 +29,7 @@ impl Opened {
         let mut options = OpenOptions::new();
         // Opening must not wait for the far end of a pipe.
         options.read(true).write(!read_only).custom_flags(OFlags::NONBLOCK.bits() as i32);
-        let (mut file, created) = match options.open(path) {
+        let (file, created) = match options.open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
                 // Only the process that creates a file may remove it again.
                 let file = options.create_new(true).open(path);
@@ -50,9 +51,8 @@ impl Opened {
         if !metadata.is_file() && !metadata.file_type().is_block_device() {
             return Err(io::Error::other("neither a regular file nor a block device"));
         }
-        // A block device's length is where it ends.
-        let length =
-            file.seek(SeekFrom::End(0)).map_err(|error| about("cannot find its end", error))?;
+        let file = SystemFile::from(file);
+        let length = file.len().map_err(|error| about("cannot find its end", error))?;
         Ok(Self { file, metadata, length, created, undo })
     }
 }

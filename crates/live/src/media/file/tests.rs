@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::folder::Folder;
+use crate::storage::SystemFile;
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
@@ -121,13 +122,14 @@ fn faults_of_the_file_are_statuses_of_commands() {
 }
 
 /// Writes to it fail with ENOSPC, and it cannot be synced.
-fn full_file() -> File {
-    OpenOptions::new().read(true).write(true).open("/dev/full").unwrap()
+fn full_file() -> SystemFile {
+    OpenOptions::new().read(true).write(true).open("/dev/full").unwrap().into()
 }
 
-fn full(keeper: Option<RecordKeeper<ImageFolder>>) -> (Shared, Receiver<String>) {
+fn full(keeper: Option<Keeper>) -> (Shared, Receiver<String>) {
     let (notices, received) = channel();
-    let (file, name, keeper) = (full_file(), "full".into(), keeper.map(Mutex::new));
+    let (file, name, keeper): (Box<dyn File>, _, _) =
+        (Box::new(full_file()), "full".into(), keeper.map(Mutex::new));
     (Shared { file, name, marked: true.into(), keeper, notices }, received)
 }
 

@@ -1,16 +1,15 @@
 //! Makes a file longer.
 
+use super::File;
 use crate::about;
-use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::process::{Resource, getrlimit};
-use std::fs::File;
 use std::io;
 
 /// Makes a file of `length` bytes `size` bytes long, durably. The new part is reserved, so that
 /// a full disk is an error now and not a failed write of the guest later; with `sparse` it is
 /// allocated as it is written.
 /// Error: a sentence without the file's name. The file may be longer than before.
-pub(super) fn grow(file: &File, length: u64, size: u64, sparse: bool) -> io::Result<()> {
+pub(crate) fn grow(file: &dyn File, length: u64, size: u64, sparse: bool) -> io::Result<()> {
     let more = size - length;
     // Beyond the limit the kernel would end this process with SIGXFSZ.
     if getrlimit(Resource::Fsize).current.is_some_and(|most| size > most) {
@@ -24,18 +23,13 @@ pub(super) fn grow(file: &File, length: u64, size: u64, sparse: bool) -> io::Res
             about(format!("cannot reserve {more} bytes ('sparse' reserves none)"), error)
         })?;
     }
-    file.sync_all().map_err(|error| about("cannot make its length durable", error))
+    file.sync_data().map_err(|error| about("cannot make its length durable", error))
 }
 
 /// Refuses a reservation that cannot succeed: it would fill the file system for a moment. The
 /// reservation itself decides.
-fn check_space(file: &File, more: u64) -> io::Result<()> {
-    let Ok(system) = fstatvfs(file) else { return Ok(()) };
-    let free = system.f_bfree.saturating_mul(system.f_frsize);
-    // Some file systems report nothing.
-    if system.f_blocks == 0 || more <= free {
-        return Ok(());
-    }
+fn check_space(file: &dyn File, more: u64) -> io::Result<()> {
+    let Some(free) = file.free_space().filter(|free| more > *free) else { return Ok(()) };
     let why = format!(
         "cannot reserve {more} bytes: the file system has {free} free ('sparse' reserves none)"
     );
@@ -43,9 +37,9 @@ fn check_space(file: &File, more: u64) -> io::Result<()> {
 }
 
 /// Reserves the space if the file system can: network file systems often cannot.
-fn reserve(file: &File, length: u64, more: u64) -> io::Result<()> {
-    match fallocate(file, FallocateFlags::empty(), length, more) {
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(length + more),
-        result => Ok(result?),
+fn reserve(file: &dyn File, length: u64, more: u64) -> io::Result<()> {
+    match file.allocate(length, more) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => file.set_len(length + more),
+        result => result,
     }
 }
