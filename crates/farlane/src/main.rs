@@ -6,6 +6,7 @@ mod output;
 
 mod commands;
 mod floor;
+mod folder_drive;
 mod link_end;
 mod link_wait;
 mod local;
@@ -17,7 +18,7 @@ mod signals;
 mod trace_args;
 
 use clap::{Parser, Subcommand};
-use commands::{bench, demo, device, host, move_to, ping, reproduce, sim, switch, trace};
+use commands::{bench, demo, device, drive, host, move_to, ping, reproduce, sim, switch, trace};
 use std::process::ExitCode;
 
 /// A PCIe endpoint, first of all an NVMe drive, on the far side of an Ethernet network.
@@ -44,6 +45,7 @@ enum Command {
     Demo(demo::Args),
     Bench(bench::Args),
     Device(device::Args),
+    Drive(drive::Args),
     Host(host::Args),
     Switch(switch::Args),
     Move(move_to::Args),
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Device(args) => device::run(&args),
+        Command::Drive(args) => drive::run(&args),
         Command::Host(args) => host::run(&args),
         Command::Switch(args) => switch::run(&args),
         Command::Move(args) => move_to::run(&args),

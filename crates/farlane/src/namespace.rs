@@ -32,7 +32,7 @@ impl FromStr for Namespace {
                 "file" if !value.is_empty() => file = Some(PathBuf::from(value)),
                 "ram" => ram = Some(parse_size(value)?),
                 "size" => size = Some(parse_size(value)?),
-                "block" => block = parse_size(value)?,
+                "block" => block = parse_block(value)?,
                 "sparse" if matches!(value, "" | "on") => sparse = true,
                 "ro" | "readonly" if matches!(value, "" | "on") => read_only = true,
                 _ => {
@@ -42,9 +42,6 @@ impl FromStr for Namespace {
                     ));
                 }
             }
-        }
-        if block != 512 && block != 4096 {
-            return Err(format!("block={block}: a block has 512 or 4096 bytes"));
         }
         let backing = match (file, ram) {
             (Some(path), None) if sparse && (size.is_none() || read_only) => {
@@ -107,6 +104,14 @@ impl Namespace {
             }
             Backing::Ram { .. } => None,
         }
+    }
+}
+
+/// Bytes of a block: 512 or 4096. The error is one line.
+pub fn parse_block(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        block @ (512 | 4096) => Ok(block),
+        block => Err(format!("block={block}: a block has 512 or 4096 bytes")),
     }
 }
 

@@ -1,16 +1,17 @@
 //! What can be attached below a port of a live node: a function together with the I/O it needs.
 
+use crate::drive::Committer;
 use crate::links::Links;
-use crate::media::Media;
+use crate::media::{Media, status_of};
 use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use node::drive::media_of;
 use node::{LinkEvent, SwitchNode};
-use nvme::Subsystem;
+use nvme::{Commit, Subsystem};
 use nvme::block::Completion;
 use pcie::dma_test::DmaTest;
 use pcie::{Function, Input, Output, Ready, Target};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use switch::Upstream;
 use switch::upstream::Settings;
@@ -84,13 +85,23 @@ const CONTROLLER: u16 = 1;
 pub struct NvmeDrive {
     subsystem: Subsystem,
     media: BTreeMap<u32, Box<dyn Media>>,
+    store: Option<Committer>,
+    notices: VecDeque<String>,
+    /// When something happened last.
+    now: Instant,
     tracer: Tracer,
 }
 
 impl NvmeDrive {
     /// A drive with a label; `media` by NSID.
     pub fn new(subsystem: Subsystem, media: BTreeMap<u32, Box<dyn Media>>) -> Self {
-        Self { subsystem: subsystem.with_label(), media, tracer: Tracer::off() }
+        Self { subsystem: subsystem.with_label(), media, store: None, notices: VecDeque::new(), now: Instant::ZERO, tracer: Tracer::off() }
+    }
+
+    /// The same, with what stores its records.
+    #[must_use]
+    pub fn kept_by(self, store: Committer) -> Self {
+        Self { store: Some(store), ..self }
     }
 
     /// The same, recorded by `tracer`.
@@ -104,6 +115,51 @@ impl NvmeDrive {
     /// Records the controller's events since the last call.
     fn record(&mut self) {
         self.tracer.events(None, || self.subsystem.poll_event());
+    }
+
+    /// Passes changes of records to the store.
+    fn start_commits(&mut self) {
+        let Some(store) = &self.store else { return };
+        while let Some(Commit { id, changes }) = self.subsystem.poll_store() {
+            store.start(id, changes);
+        }
+    }
+
+    /// Takes the changes that are stored; returns whether there was any.
+    fn end_commits(&mut self, now: Instant, poller: &Poller) -> bool {
+        let Some(store) = &self.store else { return false };
+        if poller.take_ready(store.signal()) {
+            store.clear_signal();
+        }
+        let mut moved = false;
+        while let Some((id, outcome)) = store.poll_completion() {
+            if let Err(error) = &outcome {
+                self.notices.push_back(format!("cannot store a change of the drive: {error}"));
+            }
+            let outcome = outcome.map_err(|error| status_of(&error));
+            self.subsystem.complete_store(now, id, outcome);
+            moved = true;
+        }
+        moved
+    }
+
+    /// Stores what is left to store.
+    fn close_store(&mut self) -> io::Result<()> {
+        let Some(store) = self.store.take() else { return Ok(()) };
+        self.subsystem.stop_fetching();
+        let mut result = Ok(());
+        loop {
+            while let Some(Commit { id, changes }) = self.subsystem.poll_store() {
+                store.start(id, changes);
+            }
+            if self.subsystem.is_stored() {
+                return result;
+            }
+            let Some((id, outcome)) = store.wait() else { return result };
+            let stored = outcome.as_ref().map(|()| ()).map_err(status_of);
+            result = result.and(outcome);
+            self.subsystem.complete_store(self.now, id, stored);
+        }
     }
 
     /// Passes block requests to the media; returns whether any completed at once.
@@ -141,6 +197,7 @@ fn complete(
 
 impl Function for NvmeDrive {
     fn handle(&mut self, now: Instant, input: Input) {
+        self.now = now;
         self.subsystem.port(CONTROLLER).handle(now, input);
         self.record();
     }
@@ -151,6 +208,7 @@ impl Function for NvmeDrive {
         if matches!(output, Output::Wait(_)) && self.start_blocks(now) {
             output = self.subsystem.port(CONTROLLER).poll(now, ready);
         }
+        self.start_commits();
         self.record();
         output
     }
@@ -162,7 +220,8 @@ impl Function for NvmeDrive {
 
 impl Attached for NvmeDrive {
     fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
-        let mut moved = self.start_blocks(now);
+        let mut moved = self.start_blocks(now) | self.end_commits(now, poller);
+        self.start_commits();
         for media in self.media.values_mut() {
             if media.signal().is_some_and(|fd| poller.take_ready(fd)) {
                 media.clear_signal();
@@ -179,6 +238,7 @@ impl Attached for NvmeDrive {
         self.media
             .values()
             .filter_map(|media| media.signal())
+            .chain(self.store.as_ref().map(Committer::signal))
             .try_for_each(|fd| poller.add_without_spin(fd))
     }
 
@@ -188,11 +248,13 @@ impl Attached for NvmeDrive {
 
     fn drain(&mut self) -> bool {
         self.subsystem.stop_fetching();
+        self.start_commits();
         self.subsystem.is_drained()
     }
 
     fn take_notice(&mut self) -> Option<String> {
-        self.media.values_mut().find_map(|media| media.take_notice())
+        let notice = self.notices.pop_front();
+        notice.or_else(|| self.media.values_mut().find_map(|media| media.take_notice()))
     }
 
     fn report(&self) -> Report {
@@ -204,7 +266,8 @@ impl Attached for NvmeDrive {
 
     fn close(&mut self) -> io::Result<()> {
         // Close all, also if one fails.
-        let ended: Vec<_> = self.media.values_mut().map(|media| media.close()).collect();
+        let mut ended: Vec<_> = self.media.values_mut().map(|media| media.close()).collect();
+        ended.push(self.close_store());
         ended.into_iter().collect()
     }
 

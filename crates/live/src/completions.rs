@@ -47,6 +47,11 @@ impl<T> Completions<T> {
         self.results.try_recv().ok()
     }
 
+    /// Waits for the next result; `None` if no thread is left that could hand one over.
+    pub fn wait(&self) -> Option<T> {
+        self.results.recv().ok()
+    }
+
     /// Makes [`signal`](Self::signal) unreadable again. Call it before [`poll`](Self::poll), so
     /// that no result in between is missed.
     pub fn clear_signal(&self) {

@@ -1,6 +1,7 @@
 //! `farlane device`: serves a drive.
 
 use super::{Failure, Outcome};
+use crate::folder_drive;
 use crate::namespace::Namespace;
 use crate::node::{NodeArgs, drive, group_name, instance, print_report};
 use crate::signals::Stop;
@@ -8,6 +9,7 @@ use crate::trace_args::TraceArgs;
 use live::device::DeviceEvent;
 use live::net::{Address, CarrierListener};
 use live::{Clock, DeviceNode};
+use std::path::PathBuf;
 use wire::frame::{MoveStatus, Moved, Role};
 use wire::trace::NodeRole;
 
@@ -17,6 +19,7 @@ use wire::trace::NodeRole;
     farlane device --namespace ram=256M\n  \
     farlane device --listen 0.0.0.0 --insecure --namespace file=disk.img,size=10G\n  \
     farlane device --namespace file=huge.img,size=1T,sparse\n  \
+    farlane drive create drive --capacity 10G && farlane device --drive drive\n  \
     farlane device --namespace ram=256M --aggregation wait=1us --rate-limit 1G\n  \
     farlane device --listen raw:eth0 --insecure --namespace ram=256M\n\n\
     Ctrl-C finishes what is under way, makes the data durable and ends; a second\n\
@@ -31,8 +34,12 @@ pub struct Args {
     /// namespaces. size= creates the file or makes it longer and reserves what it adds, or with
     /// sparse takes space as it is written; it never cuts. Beside each file that is written,
     /// PATH.farlane records which contents it has
-    #[arg(long = "namespace", value_name = "NAMESPACE", required = true)]
+    #[arg(long = "namespace", value_name = "NAMESPACE", required_unless_present = "drive")]
     namespaces: Vec<Namespace>,
+    /// A drive that `farlane drive create` has made in a folder: it keeps its namespaces, names,
+    /// saved features and counters
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["namespaces", "serial"])]
+    drive: Option<PathBuf>,
     /// Serial number; without one it is derived from the first file, or the address
     #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
     serial: Option<String>,
@@ -47,7 +54,7 @@ pub struct Args {
     trace: TraceArgs,
 }
 
-fn parse_serial(text: &str) -> Result<String, String> {
+pub(crate) fn parse_serial(text: &str) -> Result<String, String> {
     let printable = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
     if printable && (1..=20).contains(&text.len()) {
         Ok(text.to_owned())
@@ -62,7 +69,10 @@ pub fn run(args: &Args) -> Outcome {
     let options = args.node.with_fitting_payload([&address])?;
     let stop = Stop::on_signals()?;
     let mps = usize::from(options.mps);
-    let drive = drive(&args.namespaces, args.serial.as_deref(), &address.to_string(), mps)?;
+    let drive = match &args.drive {
+        Some(folder) => folder_drive::open(folder, mps)?,
+        None => drive(&args.namespaces, args.serial.as_deref(), &address.to_string(), mps)?,
+    };
     let listener = CarrierListener::bind(&address, options.raw())?;
     let settings = options.tunnel(Role::Device);
     let clock = Clock::start();

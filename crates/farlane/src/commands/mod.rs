@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod demo;
 pub mod device;
+pub mod drive;
 pub mod host;
 pub mod move_to;
 pub mod ping;

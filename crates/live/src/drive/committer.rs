@@ -49,6 +49,11 @@ impl Committer {
         self.done.poll()
     }
 
+    /// Waits for a commit that was started and not polled for yet.
+    pub fn wait(&self) -> Option<(u64, io::Result<()>)> {
+        self.done.wait()
+    }
+
     /// Makes [`signal`](Self::signal) unreadable again. Call it before
     /// [`poll_completion`](Self::poll_completion), so that no completion in between is missed.
     pub fn clear_signal(&self) {

@@ -85,7 +85,7 @@ fn done() -> Completion {
 }
 
 /// The error status of an I/O error.
-fn status_of(error: &io::Error) -> Error {
+pub(crate) fn status_of(error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::NoSpace,
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Error::ReadOnly,

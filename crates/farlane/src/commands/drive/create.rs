@@ -1,0 +1,114 @@
+//! `farlane drive create`.
+
+use super::namespace::NewNamespace;
+use crate::commands::device::parse_serial;
+use crate::namespace::parse_size;
+use live::drive::{DriveFolder, NewContents};
+use live::random_number;
+use nvme::state::{Drive, Namespace, State};
+use report::{Failure, Outcome, span};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// NN, the largest NSID, of a drive: what no host finds unusual.
+const MAX_NAMESPACES: u32 = 128;
+/// The controller that namespaces are attached to: the one that a device node's host sees.
+const CONTROLLER: u16 = 1;
+
+/// Make a drive in a folder that does not exist yet or is empty
+///
+/// Serial number, NGUID, EUI-64 and UUID are random. They move with the folder.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    farlane drive create drive --capacity 10G\n  \
+    farlane drive create drive --capacity 1T --namespace size=100G,sparse\n  \
+    farlane drive create drive --capacity 2G --namespace size=1G --namespace size=1G,block=4096\n\n\
+    Serve it with: farlane device --drive drive")]
+pub struct Args {
+    /// The folder
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Bytes for all namespaces together, such as 10G
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    capacity: u64,
+    /// size=SIZE[,block=512|4096][,sparse]; repeat for more. Space is reserved at once, or with
+    /// sparse taken as it is written. Without this option one namespace takes the whole capacity
+    #[arg(long = "namespace", value_name = "NAMESPACE", conflicts_with = "no_namespaces")]
+    namespaces: Vec<NewNamespace>,
+    /// Make no namespace
+    #[arg(long)]
+    no_namespaces: bool,
+    /// Serial number; a random one by default
+    #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
+    serial: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    let new = args.namespaces()?;
+    let mut state = State::new(Drive {
+        serial: args.serial.clone().unwrap_or_else(|| format!("FL{:016X}", random_number())),
+        model: nvme::MODEL.into(),
+        uuid: uuid(),
+        incarnation: random_number(),
+        capacity: args.capacity,
+        max_namespaces: MAX_NAMESPACES,
+    });
+    let mut contents = Vec::new();
+    for (nsid, NewNamespace { size, block, sparse }) in (1..).zip(new) {
+        let namespace = random_namespace(size / block, block.ilog2() as u8);
+        contents.push(NewContents { name: namespace.contents.clone(), size, sparse });
+        state.namespaces.insert(nsid, namespace);
+        state.attachments.insert(nsid, BTreeSet::from([CONTROLLER]));
+    }
+    DriveFolder::create(&args.folder, state.encode(), &contents)?;
+    let (folder, serial) = (args.folder.display(), &state.drive.serial);
+    println!("{folder}: drive {serial}, {}", span::size(args.capacity));
+    Ok(())
+}
+
+impl Args {
+    fn namespaces(&self) -> Result<Vec<NewNamespace>, Failure> {
+        if self.no_namespaces {
+            return Ok(Vec::new());
+        }
+        if self.namespaces.is_empty() {
+            let whole = NewNamespace { size: self.capacity, block: 512, sparse: false };
+            return Ok(vec![whole.checked().map_err(|why| Failure(format!("--capacity: {why}")))?]);
+        }
+        if self.namespaces.len() > MAX_NAMESPACES as usize {
+            return Err(Failure(format!("a drive has at most {MAX_NAMESPACES} namespaces")));
+        }
+        let sum = self.namespaces.iter().map(|one| one.size).fold(0, u64::saturating_add);
+        if sum > self.capacity {
+            let capacity = self.capacity;
+            return Err(Failure(format!(
+                "the namespaces have {sum} bytes together, more than --capacity, {capacity}"
+            )));
+        }
+        Ok(self.namespaces.clone())
+    }
+}
+
+/// A namespace with names that no other one has.
+fn random_namespace(blocks: u64, block_shift: u8) -> Namespace {
+    let nguid = random_bytes();
+    let mut eui64 = random_number().to_be_bytes();
+    // Locally administered, of one device (IEEE 802-2014, section 8.2).
+    eui64[0] = eui64[0] & !1 | 2;
+    let contents = nguid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let write_protected = false;
+    Namespace { blocks, block_shift, nguid, eui64, uuid: uuid(), contents, write_protected }
+}
+
+fn random_bytes() -> [u8; 16] {
+    (u128::from(random_number()) << 64 | u128::from(random_number())).to_be_bytes()
+}
+
+/// A random UUID: version 4 (RFC 9562, section 5.4).
+fn uuid() -> [u8; 16] {
+    let mut uuid = random_bytes();
+    uuid[6] = uuid[6] & 0x0f | 0x40;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    uuid
+}

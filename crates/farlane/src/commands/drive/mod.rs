@@ -1,0 +1,29 @@
+//! `farlane drive`: drives that live in folders.
+
+mod create;
+mod namespace;
+mod show;
+
+use super::Outcome;
+use clap::Subcommand;
+
+/// Make a drive that lives in a folder, or show one
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Create(create::Args),
+    Show(show::Args),
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    match &args.command {
+        Command::Create(args) => create::run(args),
+        Command::Show(args) => show::run(args),
+    }
+}

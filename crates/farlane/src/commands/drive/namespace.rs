@@ -1,0 +1,60 @@
+//! `--namespace` of `farlane drive create`, in QEMU's option style.
+
+use crate::namespace::{parse_block, parse_size};
+use std::str::FromStr;
+
+/// One namespace of a drive to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewNamespace {
+    /// Bytes.
+    pub size: u64,
+    /// Bytes of a block.
+    pub block: u64,
+    /// Space is taken as it is written.
+    pub sparse: bool,
+}
+
+impl FromStr for NewNamespace {
+    type Err = String;
+
+    /// `size=SIZE[,block=512|4096][,sparse]`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (mut size, mut block, mut sparse) = (None, 512, false);
+        for part in text.split(',') {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            match key {
+                "size" => size = Some(parse_size(value)?),
+                "block" => block = parse_block(value)?,
+                "sparse" if matches!(value, "" | "on") => sparse = true,
+                _ => return Err(format!("'{part}' is not size=SIZE, block=512|4096 or sparse")),
+            }
+        }
+        let size = size.ok_or("size=SIZE is missing")?;
+        Self { size, block, sparse }.checked()
+    }
+}
+
+impl NewNamespace {
+    /// Itself, if it is whole blocks; otherwise what it is.
+    pub fn checked(self) -> Result<Self, String> {
+        let Self { size, block, .. } = self;
+        if size == 0 || !size.is_multiple_of(block) {
+            return Err(format!("{size} bytes are not a whole number of blocks of {block} bytes"));
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_checked() {
+        let small = NewNamespace { size: 1 << 20, block: 4096, sparse: true };
+        assert_eq!("size=1M,block=4096,sparse".parse(), Ok(small));
+        for wrong in ["", "1M", "size=1000", "size=1M,block=1000", "size=1M,colour=red", "sparse"] {
+            assert!(wrong.parse::<NewNamespace>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! A drive that lives in a folder, as a device node serves it.
+
+use live::attached::NvmeDrive;
+use live::drive::{Committer, DriveFolder};
+use live::media::Media;
+use live::random_number;
+use nvme::state::State;
+use nvme::{Settings, Subsystem};
+use report::Failure;
+use std::collections::BTreeMap;
+use std::path::Path;
+use wire::Instant;
+
+/// Opens the drive in `folder` for this process alone, with payloads of `max_payload` bytes at
+/// most. The error is one line that names the folder.
+pub fn open(folder: &Path, max_payload: usize) -> Result<NvmeDrive, Failure> {
+    let fail = |why: &dyn std::fmt::Display| Failure(format!("{}: {why}", folder.display()));
+    let (drive, notices) = DriveFolder::open(folder)?;
+    notices.iter().for_each(|notice| eprintln!("{}: {notice}", folder.display()));
+    let mut state = State::decode(&drive.records()).map_err(|why| fail(&why))?;
+    let known: BTreeMap<String, u64> =
+        drive.contents()?.into_iter().map(|one| (one.name, one.incarnation)).collect();
+    let mut media: BTreeMap<u32, Box<dyn Media>> = BTreeMap::new();
+    let mut lost = false;
+    for (nsid, namespace) in &state.namespaces {
+        let contents = drive.open_contents(&namespace.contents)?;
+        if contents.size() < namespace.bytes() {
+            let (name, size) = (&namespace.contents, contents.size());
+            let why = format!(
+                "namespace {nsid} has {} bytes, its contents {name} have {size}",
+                namespace.bytes()
+            );
+            return Err(fail(&why));
+        }
+        lost |= known.get(&namespace.contents) != Some(&contents.incarnation());
+        media.insert(*nsid, Box::new(contents));
+    }
+    if lost {
+        // Before the contents' own records say so: a host that knew the drive must hear of it.
+        state.drive.incarnation = random_number();
+        let changed = state.encode().remove_entry("drive").expect("every drive has it");
+        drive.commit(&[(changed.0, Some(changed.1))])?;
+    }
+    let settings = Settings { max_payload, ..Settings::default() };
+    let subsystem = Subsystem::open(Instant::ZERO, settings, &state.encode());
+    let subsystem = subsystem.map_err(|why| fail(&why))?;
+    Ok(NvmeDrive::new(subsystem, media).kept_by(Committer::new(drive)?))
+}
