@@ -39,3 +39,36 @@ die() {
 
 # sum FILE COUNT: the checksum of its first COUNT MiB.
 sum() { dd if="$1" bs=1M count="$2" 2>/dev/null | sha256sum; }
+
+# attribute NAMESPACE NAME: an attribute of its block device.
+attribute() { cat "/sys/block/${1##*/}/$2"; }
+# namespace CONTROLLER NSID: the device of a namespace. Linux looks for
+# namespaces in parallel, so the number in the name need not be the namespace's.
+namespace() {
+    for name in /sys/block/"$1"n*; do
+        if [ "$(cat "$name/nsid")" = "$2" ]; then echo "/dev/${name##*/}"; fi
+    done
+}
+
+# refused STATUS COMMAND…: the command fails and names the status.
+refused() {
+    status=$1
+    shift
+    if "$@" >/tmp/out 2>&1; then
+        cat /tmp/out
+        die "went through: $*"
+    fi
+    cat /tmp/out
+    grep -qi "$status" /tmp/out || die "not because of $status"
+}
+
+# holds NAMESPACE OFFSET BYTES CHARACTER: these bytes are all that one.
+holds() {
+    test "$(dd if="$1" bs=4096 skip=$(($2 / 4096)) count=$(($3 / 4096)) iflag=direct 2>/dev/null |
+        tr -c -d "$4" | wc -c)" = "$3"
+}
+# fill NAMESPACE: the first 64 KiB with the character x.
+fill() {
+    head -c 65536 /dev/zero | tr '\0' x | dd of="$1" bs=65536 count=1 iflag=fullblock oflag=direct
+    holds "$1" 0 65536 x
+}

@@ -3,39 +3,9 @@
 # Argument: the controller (nvme0).
 drive=/dev/$1
 
-attribute() { cat "/sys/block/${1##*/}/$2"; }
-# The device of a namespace: Linux looks for namespaces in parallel, so the
-# number in the name need not be the namespace's.
-namespace() {
-    for name in /sys/block/"$1"n*; do
-        if [ "$(cat "$name/nsid")" = "$2" ]; then echo "/dev/${name##*/}"; fi
-    done
-}
 there() { test "$(ls -d /sys/block/"$1"n* 2>/dev/null | wc -l)" = 3; }
 
 blocks() { echo $(($(attribute "$1" size) * 512 / $(attribute "$1" queue/logical_block_size))); }
-
-# refused STATUS COMMAND…: the command fails and names the status.
-refused() {
-    status=$1
-    shift
-    if "$@" >/tmp/out 2>&1; then
-        cat /tmp/out
-        die "went through: $*"
-    fi
-    cat /tmp/out
-    grep -qi "$status" /tmp/out || die "not because of $status"
-}
-
-# holds NAMESPACE OFFSET BYTES CHARACTER: these bytes are all that one.
-holds() {
-    dd if="$1" bs=4096 skip=$(($2 / 4096)) count=$(($3 / 4096)) iflag=direct 2>/dev/null |
-        tr -d "$4" | wc -c | grep -qx 0
-}
-fill() {
-    head -c 65536 /dev/zero | tr '\0' x | dd of="$1" bs=65536 count=1 iflag=fullblock oflag=direct
-    holds "$1" 0 65536 x
-}
 
 geometry() {
     test -b "$first" -a -b "$second" -a -b "$third"

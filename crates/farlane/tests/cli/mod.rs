@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+pub mod drive;
 pub mod json_document;
 mod media;
 mod mistakes;

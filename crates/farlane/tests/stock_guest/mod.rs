@@ -4,6 +4,7 @@
 //! runs in the guest is in `tests/guest/scripts`.
 
 mod capture;
+mod drive;
 mod guest;
 mod long;
 mod lost;

@@ -77,6 +77,12 @@ pub fn tools(drive: u32) -> Script {
     script!("tools").argument(format!("nvme{drive}"))
 }
 
+/// A drive as `drive.sh` has it; further arguments: power cycles, unsafe shutdowns, when.
+pub fn folder_drive(drive: u32, serial: &str, nguids: &[String]) -> Script {
+    let script = script!("drive").argument(format!("nvme{drive}")).argument(serial);
+    nguids.iter().fold(script, |script, nguid| script.argument(nguid))
+}
+
 /// Fills a drive of that many MiB.
 pub fn fill(drive: u32, mebibytes: u32) -> Script {
     script!("fill").argument(namespace(drive)).argument(mebibytes)

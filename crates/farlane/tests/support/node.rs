@@ -48,6 +48,12 @@ impl Node {
         Self::listening(start(folder, name, &arguments))
     }
 
+    /// Starts a device node with the drive in the folder `drive`.
+    pub fn drive_at(address: impl Display, folder: &Path, name: &str, drive: &Path) -> Self {
+        let drive = drive.to_str().expect("a plain name");
+        Self::device_at(address, folder, name, &[], &["--drive", drive])
+    }
+
     /// Starts a switch node in front of `device` and waits until it listens.
     pub fn switch(folder: &Path, name: &str, device: SocketAddr) -> Self {
         let device = device.to_string();

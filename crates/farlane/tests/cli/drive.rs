@@ -1,0 +1,100 @@
+//! Drives that live in folders: making, showing and serving them.
+
+use crate::support::program::{fails, json, prints, scratch, run, succeeds};
+use crate::support::{ANY, Node};
+use serde_json::Value;
+use std::path::Path;
+
+/// Makes a drive with these namespaces.
+#[track_caller]
+pub fn create(place: &Path, capacity: &str, namespaces: &[&str]) -> String {
+    let mut arguments = vec!["drive", "create", name(place), "--capacity", capacity];
+    namespaces.iter().for_each(|namespace| arguments.extend(["--namespace", namespace]));
+    prints(&arguments)
+}
+
+fn name(place: &Path) -> &str {
+    place.to_str().expect("a plain name")
+}
+
+fn show(place: &Path) -> Value {
+    json(&["drive", "show", name(place), "--json"])
+}
+
+#[test]
+fn a_drive_is_made_and_shown() {
+    let place = scratch("drive-shown").join("drive");
+    create(&place, "64M", &["size=16M", "size=32M,block=4096,sparse"]);
+    let shown = show(&place);
+    assert_eq!((&shown["in_use"], &shown["format"]), (&false.into(), &1.into()));
+    assert_eq!(shown["unallocated_bytes"], 16 << 20);
+    let namespaces = shown["namespaces"].as_array().unwrap();
+    let of = |key: &str| namespaces.iter().map(|one| one[key].clone()).collect::<Vec<_>>();
+    assert_eq!(of("nsid"), [1, 2]);
+    assert_eq!(of("bytes"), [16 << 20, 32 << 20]);
+    assert_eq!(of("block_bytes"), [512, 4096]);
+    for key in ["nguid", "eui64", "uuid", "contents"] {
+        assert_ne!(of(key)[0], of(key)[1], "{key}");
+    }
+    let text = prints(&["drive", "show", name(&place)]);
+    assert!(text.contains(shown["serial"].as_str().unwrap()), "{text}");
+    assert!(text.contains("capacity 64 MiB, 16 MiB in no namespace"), "{text}");
+    // Another one has other names.
+    let other = place.with_file_name("other");
+    create(&other, "1M", &[]);
+    let other = show(&other);
+    assert_eq!(other["namespaces"][0]["bytes"], 1 << 20, "the whole capacity by default");
+    assert_ne!(other["serial"], shown["serial"]);
+}
+
+#[test]
+fn what_cannot_be_made_leaves_nothing() {
+    let folder = scratch("drive-bad");
+    let place = folder.join("drive");
+    let create = ["drive", "create", name(&place), "--capacity"];
+    let large = ["64M", "--namespace", "size=128M"];
+    fails(&[&create[..], &large].concat(), &["134217728 bytes", "--capacity, 67108864"]);
+    fails(&[&create[..], &["1000"]].concat(), &["--capacity", "whole number of blocks"]);
+    assert!(!place.exists());
+    fails(&["drive", "show", name(&place)], &[name(&place)]);
+    fails(&["drive", "show", name(&folder)], &[name(&folder), "no drive"]);
+    // It is not made a second time, and not into somebody's folder.
+    succeeds(&[&create[..], &["1M"]].concat());
+    let before = show(&place);
+    fails(&[&create[..], &["1M"]].concat(), &[name(&place)]);
+    assert_eq!(show(&place), before);
+}
+
+#[test]
+fn a_drive_has_one_user() {
+    let folder = scratch("drive-lock");
+    let place = folder.join("drive");
+    create(&place, "1M", &[]);
+    let device = Node::drive_at(ANY, &folder, "first", &place);
+    fails(&["device", "--listen", ANY, "--drive", name(&place)], &[name(&place), "another process"]);
+    assert_eq!(show(&place)["in_use"], true);
+    device.stop();
+    let shown = show(&place);
+    assert_eq!((&shown["in_use"], &shown["health"]["power_cycles"]), (&false.into(), &1.into()));
+}
+
+/// No host ever came: nothing was in use.
+#[test]
+fn power_cycles_count_and_unsafe_shutdowns_do_not_without_a_host() {
+    let folder = scratch("drive-cycles");
+    let place = folder.join("drive");
+    create(&place, "1M", &[]);
+    for _ in 0..2 {
+        let mut device = Node::drive_at(ANY, &folder, "device", &place);
+        device.process.kill();
+    }
+    Node::drive_at(ANY, &folder, "device", &place).stop();
+    let health = show(&place)["health"].clone();
+    assert_eq!((&health["power_cycles"], &health["unsafe_shutdowns"]), (&3.into(), &0.into()));
+}
+
+#[test]
+fn a_drive_and_namespaces_are_one_or_the_other() {
+    let output = run(&["device", "--drive", "x", "--namespace", "ram=1M"]);
+    assert_eq!(output.status.code(), Some(2));
+}

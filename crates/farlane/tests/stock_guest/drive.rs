@@ -1,0 +1,53 @@
+//! A drive that lives in a folder: used, killed, used again, moved to another folder.
+
+use crate::cli::drive::create;
+use crate::stock_guest::guest::Guest;
+use crate::stock_guest::workload;
+use crate::support::program::json;
+use crate::support::{ANY, HostNode, Node, folder};
+
+#[test]
+fn a_drive_is_killed_and_moved() {
+    let folder = folder::kept("folder-drive");
+    let [place, moved] = ["drive", "moved"].map(|name| folder.join(name));
+    create(&place, "128M", &["size=64M", "size=64M,block=4096"]);
+    let shown = json(&["drive", "show", place.to_str().unwrap(), "--json"]);
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let nguids = [0, 1].map(|index| text(&shown["namespaces"][index]["nguid"]));
+    let look = |cycles, shutdowns, when| {
+        workload::folder_drive(0, &text(&shown["serial"]), &nguids)
+            .argument(cycles)
+            .argument(shutdowns)
+            .argument(when)
+    };
+
+    let mut device = Node::drive_at(ANY, &folder, "first-device", &place);
+    let address = device.address();
+    let mut host = HostNode::start(&folder, "host", &[address], &[]);
+    let mut guest =
+        Guest::builder("folder-drive/guest").kernel("nvme_core.io_timeout=5").drive(&host, 0).start();
+    guest.run(&look(1, 0, "first"));
+
+    // The page cache outlives the process: this is no loss of power.
+    device.process.kill();
+    host.process.line("link down");
+    let device = Node::drive_at(address, &folder, "killed-device", &place);
+    host.process.line("attached again\n".trim_end());
+    guest.run(&look(2, 1, "again"));
+
+    // In good order, but the guest's driver has not shut the controller down.
+    device.stop();
+    host.process.line("link down");
+    std::fs::rename(&place, &moved).unwrap();
+    let device = Node::drive_at(address, &folder, "moved-device", &moved);
+    host.process.line("attached again");
+    guest.run(&look(3, 2, "again"));
+    guest.power_off();
+    host.stop();
+    device.stop();
+    // Linux shuts a controller down when it ends.
+    let shown = json(&["drive", "show", moved.to_str().unwrap(), "--json"]);
+    assert_eq!(shown["health"]["running"], false);
+    assert_eq!(shown["health"]["unsafe_shutdowns"], 2);
+    assert!(shown["health"]["bytes_written"].as_u64().unwrap() >= 2 * 65536, "{shown}");
+}
