@@ -143,20 +143,16 @@ impl NvmeDrive {
         moved
     }
 
-    /// Stores what is left to store.
-    fn close_store(&mut self) -> io::Result<()> {
-        let Some(store) = self.store.take() else { return Ok(()) };
-        self.subsystem.stop_fetching();
+    /// Stores all that is to be stored, and waits for it.
+    fn store_all(&mut self) -> io::Result<()> {
         let mut result = Ok(());
         loop {
-            while let Some(Commit { id, changes }) = self.subsystem.poll_store() {
-                store.start(id, changes);
-            }
-            if self.subsystem.is_stored() {
+            self.start_commits();
+            let Some(store) = self.store.as_ref().filter(|_| !self.subsystem.is_stored()) else {
                 return result;
-            }
+            };
             let Some((id, outcome)) = store.wait() else { return result };
-            let stored = outcome.as_ref().map(|()| ()).map_err(status_of);
+            let stored = outcome.as_ref().map(|()| ()).map_err(|error| status_of(error));
             result = result.and(outcome);
             self.subsystem.complete_store(self.now, id, stored);
         }
@@ -244,6 +240,10 @@ impl Attached for NvmeDrive {
 
     fn begin(&mut self) {
         self.media.values_mut().for_each(|media| media.begin());
+        // That it has power, before anybody uses it.
+        if let Err(error) = self.store_all() {
+            self.notices.push_back(format!("cannot store that the drive has power: {error}"));
+        }
     }
 
     fn drain(&mut self) -> bool {
@@ -267,7 +267,8 @@ impl Attached for NvmeDrive {
     fn close(&mut self) -> io::Result<()> {
         // Close all, also if one fails.
         let mut ended: Vec<_> = self.media.values_mut().map(|media| media.close()).collect();
-        ended.push(self.close_store());
+        self.subsystem.stop_fetching();
+        ended.push(self.store_all());
         ended.into_iter().collect()
     }
 
