@@ -7,8 +7,8 @@ use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use node::drive::media_of;
 use node::{LinkEvent, SwitchNode};
-use nvme::{Commit, Subsystem};
 use nvme::block::Completion;
+use nvme::{Commit, Subsystem};
 use pcie::dma_test::DmaTest;
 use pcie::{Function, Input, Output, Ready, Target};
 use std::collections::{BTreeMap, VecDeque};
@@ -95,7 +95,14 @@ pub struct NvmeDrive {
 impl NvmeDrive {
     /// A drive with a label; `media` by NSID.
     pub fn new(subsystem: Subsystem, media: BTreeMap<u32, Box<dyn Media>>) -> Self {
-        Self { subsystem: subsystem.with_label(), media, store: None, notices: VecDeque::new(), now: Instant::ZERO, tracer: Tracer::off() }
+        Self {
+            subsystem: subsystem.with_label(),
+            media,
+            store: None,
+            notices: VecDeque::new(),
+            now: Instant::ZERO,
+            tracer: Tracer::off(),
+        }
     }
 
     /// The same, with what stores its records.

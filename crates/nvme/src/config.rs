@@ -4,6 +4,8 @@ use crate::identity::derived_uuid;
 use crate::state::{Attachments, Drive, Namespace, State};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The model number of drives, unless their owner says otherwise.
+pub const MODEL: &str = "farlane NVMe drive";
 /// The most I/O queue pairs a controller offers.
 pub(crate) const MAX_QUEUES: u16 = 64;
 /// The most entries of a queue (NVMe 1.4, section 4.1.3 allows 65536).
@@ -126,7 +128,7 @@ impl Config {
         Self {
             serial: serial.into(),
             incarnation: 0,
-            model: "farlane NVMe drive".into(),
+            model: MODEL.into(),
             namespaces,
             settings: Settings::default(),
         }

@@ -36,6 +36,6 @@ mod subsystem;
 #[doc(hidden)]
 pub mod testing;
 
-pub use config::{Config, NamespaceConfig, Settings};
+pub use config::{Config, MODEL, NamespaceConfig, Settings};
 pub use controller::Controller;
 pub use subsystem::{Commit, NamespaceError, Port, Subsystem};

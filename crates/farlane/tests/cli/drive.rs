@@ -1,6 +1,6 @@
 //! Drives that live in folders: making, showing and serving them.
 
-use crate::support::program::{fails, json, prints, scratch, run, succeeds};
+use crate::support::program::{fails, json, prints, run, scratch, succeeds};
 use crate::support::{ANY, Node};
 use serde_json::Value;
 use std::path::Path;
@@ -71,7 +71,10 @@ fn a_drive_has_one_user() {
     let place = folder.join("drive");
     create(&place, "1M", &[]);
     let device = Node::drive_at(ANY, &folder, "first", &place);
-    fails(&["device", "--listen", ANY, "--drive", name(&place)], &[name(&place), "another process"]);
+    fails(
+        &["device", "--listen", ANY, "--drive", name(&place)],
+        &[name(&place), "another process"],
+    );
     assert_eq!(show(&place)["in_use"], true);
     device.stop();
     let shown = show(&place);

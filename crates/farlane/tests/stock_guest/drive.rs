@@ -23,16 +23,18 @@ fn a_drive_is_killed_and_moved() {
 
     let mut device = Node::drive_at(ANY, &folder, "first-device", &place);
     let address = device.address();
-    let mut host = HostNode::start(&folder, "host", &[address], &[]);
-    let mut guest =
-        Guest::builder("folder-drive/guest").kernel("nvme_core.io_timeout=5").drive(&host, 0).start();
+    let host = HostNode::start(&folder, "host", &[address], &[]);
+    let mut guest = Guest::builder("folder-drive/guest")
+        .kernel("nvme_core.io_timeout=5")
+        .drive(&host, 0)
+        .start();
     guest.run(&look(1, 0, "first"));
 
     // The page cache outlives the process: this is no loss of power.
     device.process.kill();
     host.process.line("link down");
     let device = Node::drive_at(address, &folder, "killed-device", &place);
-    host.process.line("attached again\n".trim_end());
+    host.process.line("attached again");
     guest.run(&look(2, 1, "again"));
 
     // In good order, but the guest's driver has not shut the controller down.

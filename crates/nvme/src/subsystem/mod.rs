@@ -141,6 +141,11 @@ impl Subsystem {
         }
     }
 
+    /// Whether nothing is left to store.
+    pub fn is_stored(&self) -> bool {
+        self.shared.is_stored()
+    }
+
     /// What the drive keeps: as it is stored, and the counters so far.
     pub fn state(&self) -> State {
         self.shared.state()

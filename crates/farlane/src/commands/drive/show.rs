@@ -117,7 +117,8 @@ impl Document {
         let Self { serial, model, health, .. } = self;
         let state = if self.in_use { ", in use" } else { "" };
         println!("{model}, serial number {serial}{state}");
-        let (capacity, left) = (span::size(self.capacity_bytes), span::size(self.unallocated_bytes));
+        let (capacity, left) =
+            (span::size(self.capacity_bytes), span::size(self.unallocated_bytes));
         println!("capacity {capacity}, {left} in no namespace; incarnation {}", self.incarnation);
         let table = Table::of(&COLUMNS, &self.namespaces);
         print!("{}", table.text());
