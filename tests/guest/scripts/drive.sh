@@ -25,7 +25,7 @@ identity() {
 # smart FIELD VALUE
 smart() {
     nvme smart-log "$drive" >/tmp/out
-    grep "^$1 *: $2\$" /tmp/out || { cat /tmp/out; die "$1 is not $2"; }
+    grep "^$1[[:space:]]*: $2\$" /tmp/out || { cat /tmp/out; die "$1 is not $2"; }
 }
 
 write() {
