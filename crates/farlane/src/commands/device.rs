@@ -27,12 +27,16 @@ pub struct Args {
     /// is 61420 without one; port 0 takes any free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
     listen: String,
-    /// file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro] or ram=SIZE[,block=…]; repeat for more
-    /// namespaces. size= creates the file or makes it longer and reserves what it adds, or with
+    /// file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro][,use-existing-data] or
+    /// ram=SIZE[,block=…]; repeat for more namespaces. PATH may be a block device. size= creates the file or makes it longer and reserves what it adds, or with
     /// sparse takes space as it is written; it never cuts. Beside each file that is written,
     /// PATH.farlane records which contents it has
     #[arg(long = "namespace", value_name = "NAMESPACE", required = true)]
     namespaces: Vec<Namespace>,
+    /// Serve block devices that carry a file system, a partition table or the
+    /// like; use-existing-data in a NAMESPACE is for that one alone
+    #[arg(long)]
+    use_existing_data: bool,
     /// Serial number; without one it is derived from the first file, or the address
     #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
     serial: Option<String>,
@@ -62,7 +66,12 @@ pub fn run(args: &Args) -> Outcome {
     let options = args.node.with_fitting_payload([&address])?;
     let stop = Stop::on_signals()?;
     let mps = usize::from(options.mps);
-    let drive = drive(&args.namespaces, args.serial.as_deref(), &address.to_string(), mps)?;
+    let namespaces: Vec<_> = args
+        .namespaces
+        .iter()
+        .map(|namespace| namespace.clone().with_existing_data(args.use_existing_data))
+        .collect();
+    let drive = drive(&namespaces, args.serial.as_deref(), &address.to_string(), mps)?;
     let listener = CarrierListener::bind(&address, options.raw())?;
     let settings = options.tunnel(Role::Device);
     let clock = Clock::start();

@@ -1,5 +1,6 @@
-//! The media of namespaces: RAM or a file.
+//! The media of namespaces: RAM, a file or a block device.
 
+mod device;
 mod file;
 mod memory;
 mod ram;

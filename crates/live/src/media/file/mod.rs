@@ -29,14 +29,33 @@ use std::thread::JoinHandle;
 const WORKERS: usize = 2;
 
 /// How a file is opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOptions {
-    /// Creates the file or grows it to this many bytes; a longer file is never truncated.
+    /// Creates the file or grows it to this many bytes; a longer file is never truncated, and a
+    /// block device never changed.
     pub size: Option<u64>,
     /// The part that `size` adds is allocated as it is written, not reserved.
     pub sparse: bool,
     /// Writes are refused, and no record is written.
     pub read_only: bool,
+    /// A block device is served though it carries a known signature: a file system, a partition
+    /// table and the like.
+    pub use_existing_data: bool,
+    /// Bytes of a block of the namespace: a block device with larger ones is refused.
+    pub block: u32,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        Self { size: None, sparse: false, read_only: false, use_existing_data: false, block: 512 }
+    }
+}
+
+impl FileOptions {
+    /// Whether the file is created if it does not exist.
+    fn creates(&self) -> bool {
+        self.size.is_some() && !self.read_only
+    }
 }
 
 /// A file as a block store.
@@ -78,16 +97,19 @@ impl FileMedia {
     /// file.
     fn open_in_boot(path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {
         let name = path.display().to_string();
-        let create = options.size.is_some() && !options.read_only;
-        let mut opened = Opened::new(path, options.read_only, create)?;
-        let record = OpenedRecord::open(path, &opened, options.read_only, boot)?;
+        let mut opened = Opened::new(path, options)?;
+        let read_only = opened.read_only;
+        let record = OpenedRecord::open(path, &opened, boot)?;
         let length = opened.length;
-        let size = served_size(record.size, length, options)?;
+        let size = served_size(record.size, &opened, options.size)?;
         if size > length {
             opened.undo.length = Some(length);
             grow(&opened.file, length, size, options.sparse)?;
         }
         let (notices, received) = channel();
+        if read_only && !options.read_only {
+            let _ = notices.send(format!("{name}: cannot be written: served read-only"));
+        }
         record.notes.into_iter().for_each(|note| {
             let _ = notices.send(format!("{name}: {note}"));
         });
@@ -98,7 +120,7 @@ impl FileMedia {
             keeper: record.keeper.map(Mutex::new),
             notices,
         };
-        let mut media = Self::start(shared, received, size, options.read_only, record.incarnation)?;
+        let mut media = Self::start(shared, received, size, read_only, record.incarnation)?;
         media.undo = Some(opened.undo);
         Ok(media)
     }
@@ -146,19 +168,22 @@ impl FileMedia {
     }
 }
 
-/// How many bytes of a file of `length` bytes are served; `have` were served before.
-fn served_size(have: u64, length: u64, options: FileOptions) -> io::Result<u64> {
-    let FileOptions { size, read_only, .. } = options;
-    match size {
-        Some(size) if size < have => Err(io::Error::other(format!(
+/// How many bytes of an opened file are served; `have` were served before.
+fn served_size(have: u64, opened: &Opened, size: Option<u64>) -> io::Result<u64> {
+    let (length, fixed) = (opened.length, !opened.metadata.is_file());
+    let Some(size) = size else { return Ok(have) };
+    if size < have {
+        return Err(io::Error::other(format!(
             "is {have} bytes long, more than size={size}: refusing to cut it"
-        ))),
-        Some(size) if size > length && read_only => Err(io::Error::other(format!(
-            "is {length} bytes long and read-only, size={size} asks for more"
-        ))),
-        Some(size) => Ok(size),
-        None => Ok(have),
+        )));
     }
+    if size > length && (fixed || opened.read_only) {
+        let what = if fixed { "a block device" } else { "read-only" };
+        return Err(io::Error::other(format!(
+            "is {length} bytes long and {what}, size={size} asks for more"
+        )));
+    }
+    Ok(size)
 }
 
 impl Shared {

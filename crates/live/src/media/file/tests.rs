@@ -8,8 +8,14 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 const MIB: u64 = 1 << 20;
-const READ_ONLY: FileOptions = FileOptions { size: None, sparse: false, read_only: true };
-const AS_IT_IS: FileOptions = FileOptions { read_only: false, ..READ_ONLY };
+const AS_IT_IS: FileOptions = FileOptions {
+    size: None,
+    sparse: false,
+    read_only: false,
+    use_existing_data: false,
+    block: 512,
+};
+const READ_ONLY: FileOptions = FileOptions { read_only: true, ..AS_IT_IS };
 const NEW: FileOptions = FileOptions { size: Some(MIB), ..AS_IT_IS };
 
 /// A folder with an image.
@@ -149,8 +155,8 @@ fn a_full_disk_is_capacity_exceeded() {
 fn a_flush_that_failed_makes_the_contents_new() {
     let scratch = Scratch::new();
     drop(scratch.open(NEW, "A"));
-    let opened = || Opened::new(&scratch.image(), false, false).unwrap();
-    let kept = |opened: &Opened| OpenedRecord::open(&scratch.image(), opened, false, "A").unwrap();
+    let opened = || Opened::new(&scratch.image(), AS_IT_IS).unwrap();
+    let kept = |opened: &Opened| OpenedRecord::open(&scratch.image(), opened, "A").unwrap();
     let dirty = scratch.text().replace("clean", "dirty");
     std::fs::write(scratch.record(), &dirty).unwrap();
     // It can be neither synced nor written to.
@@ -192,8 +198,9 @@ fn mistakes_name_the_file() {
         assert!(error.contains(path) && error.contains("neither a regular file"), "{error}");
     }
     // The far end of a pipe is not waited for.
-    let made = std::process::Command::new("mkfifo").arg(scratch.image()).status();
-    assert!(made.unwrap().success());
+    // No process is started for it: that would keep the locks of other tests for a moment.
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+    rustix::fs::mknodat(rustix::fs::CWD, scratch.image(), kind, mode, 0).unwrap();
     scratch.fails(READ_ONLY, &["neither a regular file"]);
 }
 
