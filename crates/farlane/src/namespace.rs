@@ -1,6 +1,6 @@
 //! `--namespace`: the backing of a namespace, in QEMU's option style.
 
-use live::media::{FileMedia, FileOptions, Media, RamMedia};
+use live::media::{Aio, FileMedia, FileOptions, Media, RamMedia};
 use nvme::NamespaceConfig;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,6 +12,7 @@ pub struct Namespace {
     block: u32,
     read_only: bool,
     use_existing_data: bool,
+    aio: Aio,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,11 +24,12 @@ enum Backing {
 impl FromStr for Namespace {
     type Err = String;
 
-    /// `file=PATH[,size=N[,sparse]][,block=512|4096][,ro][,use-existing-data]` or
-    /// `ram=N[,block=…]`.
+    /// `file=PATH[,size=N[,sparse]][,block=512|4096][,ro][,use-existing-data]
+    /// [,aio=threads|io_uring][,cache.direct=on|off]` or `ram=N[,block=…]`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (mut file, mut ram, mut size, mut block) = (None, None, None, 512);
         let (mut read_only, mut sparse, mut use_existing_data) = (false, false, false);
+        let (mut threads, mut direct) = (None, None);
         for part in text.split(',') {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             match key {
@@ -38,10 +40,14 @@ impl FromStr for Namespace {
                 "sparse" if matches!(value, "" | "on") => sparse = true,
                 "ro" | "readonly" if matches!(value, "" | "on") => read_only = true,
                 "use-existing-data" if matches!(value, "" | "on") => use_existing_data = true,
+                "aio" if matches!(value, "threads" | "io_uring") => {
+                    threads = Some(value == "threads");
+                }
+                "cache.direct" if matches!(value, "on" | "off") => direct = Some(value == "on"),
                 _ => {
                     return Err(format!(
                         "'{part}' is not file=PATH, ram=SIZE, size=SIZE, sparse, block=512|4096, \
-                         ro or use-existing-data"
+                         ro, use-existing-data, aio=threads|io_uring or cache.direct=on|off"
                     ));
                 }
             }
@@ -51,20 +57,26 @@ impl FromStr for Namespace {
             4096 => 4096,
             _ => return Err(format!("block={block}: a block has 512 or 4096 bytes")),
         };
+        let aio = match (threads.unwrap_or(false), direct.unwrap_or(false)) {
+            (true, true) => return Err("cache.direct=on needs aio=io_uring".into()),
+            (true, false) => Aio::Threads,
+            (false, true) => Aio::IoUringDirect,
+            (false, false) => Aio::IoUring,
+        };
         let backing = match (file, ram) {
             (Some(path), None) if sparse && (size.is_none() || read_only) => {
                 let path = path.display();
                 return Err(format!("file={path},sparse: size=SIZE is missing, or ro is too much"));
             }
             (Some(path), None) => Backing::File { path, size, sparse },
-            (None, Some(_)) if use_existing_data => {
-                return Err("use-existing-data is for file=/dev/…".into());
+            (None, Some(_)) if use_existing_data || threads.or(direct).is_some() => {
+                return Err("use-existing-data, aio and cache.direct are for file=PATH".into());
             }
             (None, Some(_)) if sparse => return Err("sparse is for file=PATH,size=SIZE".into()),
             (None, Some(size)) => Backing::Ram { size },
             _ => return Err("a namespace is either file=PATH or ram=SIZE".into()),
         };
-        Ok(Self { backing, block, read_only, use_existing_data })
+        Ok(Self { backing, block, read_only, use_existing_data, aio })
     }
 }
 
@@ -76,6 +88,7 @@ impl Namespace {
             block: 512,
             read_only: false,
             use_existing_data: false,
+            aio: Aio::default(),
         }
     }
 
@@ -97,6 +110,7 @@ impl Namespace {
                     read_only: self.read_only,
                     use_existing_data: self.use_existing_data,
                     block: self.block,
+                    aio: self.aio,
                 };
                 let media = FileMedia::open(path, options);
                 (path.display().to_string(), Box::new(media.map_err(|error| error.to_string())?))
@@ -175,7 +189,17 @@ mod tests {
         let disk: Namespace = "file=/dev/sdx,use-existing-data".parse().unwrap();
         assert!(disk.use_existing_data && !file.use_existing_data);
         assert_eq!(disk, "file=/dev/sdx".parse::<Namespace>().unwrap().with_existing_data(true));
+        let aio = |text: &str| format!("file=x{text}").parse::<Namespace>().unwrap().aio;
+        assert_eq!((aio(""), aio(",cache.direct=off")), (Aio::IoUring, Aio::IoUring));
+        assert_eq!(
+            (aio(",aio=threads"), aio(",cache.direct=on")),
+            (Aio::Threads, Aio::IoUringDirect)
+        );
         for wrong in [
+            "file=x,aio=native",
+            "file=x,aio=threads,cache.direct=on",
+            "file=x,cache.direct=maybe",
+            "ram=1M,aio=threads",
             "",
             "size=1M",
             "ram=1M,use-existing-data",

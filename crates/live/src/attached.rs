@@ -112,7 +112,7 @@ impl NvmeDrive {
 
     /// Passes block requests to the media; returns whether any completed at once.
     fn start_blocks(&mut self, now: Instant) -> bool {
-        let mut ended = false;
+        let (mut ended, mut under_way) = (false, false);
         while let Some(request) = self.controller.poll_block() {
             self.record();
             let id = request.id;
@@ -120,10 +120,30 @@ impl NvmeDrive {
                 Ok(media) => media.start(request),
                 Err(error) => Some(Err(error)),
             };
-            if let Some(outcome) = outcome {
-                self.complete(now, id, outcome);
-                ended = true;
+            match outcome {
+                Some(outcome) => {
+                    self.complete(now, id, outcome);
+                    ended = true;
+                }
+                None => under_way = true,
             }
+        }
+        if under_way {
+            for index in 0..self.media.len() {
+                if self.media[index].submit() {
+                    ended |= self.end_blocks(now, index);
+                }
+            }
+        }
+        ended
+    }
+
+    /// Takes the completed requests of a medium; returns whether there were any.
+    fn end_blocks(&mut self, now: Instant, index: usize) -> bool {
+        let mut ended = false;
+        while let Some((id, outcome)) = self.media[index].poll_completion() {
+            self.complete(now, id, outcome);
+            ended = true;
         }
         ended
     }
@@ -137,7 +157,7 @@ impl Function for NvmeDrive {
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
         let mut output = self.controller.poll(now, ready);
-        // RAM completes at once: a command then needs one pass, not two.
+        // RAM and what is in the page cache complete at once: a command then needs one pass, not two.
         if matches!(output, Output::Wait(_)) && self.start_blocks(now) {
             output = self.controller.poll(now, ready);
         }
@@ -157,10 +177,7 @@ impl Attached for NvmeDrive {
             if self.media[index].signal().is_some_and(|fd| poller.take_ready(fd)) {
                 self.media[index].clear_signal();
             }
-            while let Some((id, outcome)) = self.media[index].poll_completion() {
-                self.complete(now, id, outcome);
-                moved = true;
-            }
+            moved |= self.end_blocks(now, index);
         }
         Ok(Activity { moved, timer: None })
     }

@@ -27,8 +27,8 @@ pub struct Args {
     /// is 61420 without one; port 0 takes any free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
     listen: String,
-    /// file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro][,use-existing-data] or
-    /// ram=SIZE[,block=…]; repeat for more namespaces. PATH may be a block device. size= creates the file or makes it longer and reserves what it adds, or with
+    /// file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro][,use-existing-data]
+    /// [,aio=io_uring|threads][,cache.direct=on|off] or ram=SIZE[,block=…]; repeat for more namespaces. PATH may be a block device. size= creates the file or makes it longer and reserves what it adds, or with
     /// sparse takes space as it is written; it never cuts. Beside each file that is written,
     /// PATH.farlane records which contents it has
     #[arg(long = "namespace", value_name = "NAMESPACE", required = true)]

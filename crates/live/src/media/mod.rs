@@ -6,7 +6,7 @@ mod memory;
 mod ram;
 mod record;
 
-pub use file::{FileMedia, FileOptions};
+pub use file::{Aio, FileMedia, FileOptions};
 pub use memory::check_memory;
 pub use ram::RamMedia;
 
@@ -22,8 +22,14 @@ use std::path::Path;
 /// The block store of one namespace; by default every request completes at once and is durable.
 pub trait Media: Send {
     /// Starts a request. Some complete at once and return the result; the others come out of
-    /// [`poll_completion`](Self::poll_completion).
+    /// [`poll_completion`](Self::poll_completion), once they were [submitted](Self::submit).
     fn start(&mut self, request: Request) -> Option<Completion>;
+
+    /// Carries out what was started since the last call, if starting did not. Returns whether
+    /// something may have completed at once.
+    fn submit(&mut self) -> bool {
+        false
+    }
 
     /// The next completed request: its ID and result.
     fn poll_completion(&mut self) -> Option<(u64, Completion)> {

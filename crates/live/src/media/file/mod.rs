@@ -1,11 +1,14 @@
-//! A namespace in a file. Threads carry requests out with `pread` and `pwrite`; an eventfd
-//! signals completions.
+//! A namespace in a file. Threads carry requests out with `pread` and `pwrite`, or io_uring the
+//! reads and writes; an eventfd signals completions.
 
 mod grow;
 mod open;
 mod opened_record;
 #[cfg(test)]
+mod speed;
+#[cfg(test)]
 mod tests;
+mod transfers;
 
 use super::record::{ImageFolder, RecordKeeper, boot_id};
 use super::{Media, done, status_of};
@@ -24,9 +27,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use transfers::{Target, Transfers};
 
 /// Threads per file: enough to keep the page cache busy.
 const WORKERS: usize = 2;
+
+/// What carries out reads and writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Aio {
+    /// Threads with `pread` and `pwrite`.
+    Threads,
+    /// io_uring(7), or threads where the kernel has or allows none. By default, because it is the
+    /// fastest (docs/performance.md, "Media in files").
+    #[default]
+    IoUring,
+    /// io_uring past the page cache (`O_DIRECT`, open(2)), or threads where the file system has no
+    /// direct I/O either.
+    IoUringDirect,
+}
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +61,20 @@ pub struct FileOptions {
     pub use_existing_data: bool,
     /// Bytes of a block of the namespace: a block device with larger ones is refused.
     pub block: u32,
+    /// What carries out reads and writes.
+    pub aio: Aio,
 }
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { size: None, sparse: false, read_only: false, use_existing_data: false, block: 512 }
+        Self {
+            size: None,
+            sparse: false,
+            read_only: false,
+            use_existing_data: false,
+            block: 512,
+            aio: Aio::default(),
+        }
     }
 }
 
@@ -67,6 +94,8 @@ pub struct FileMedia {
     incarnation: u64,
     undo: Option<Undo>,
     requests: Option<Sender<Request>>,
+    /// Reads and writes that the threads need not do.
+    transfers: Option<Transfers>,
     done: Receiver<(u64, Completion)>,
     notices: Receiver<String>,
     signal: Arc<OwnedFd>,
@@ -113,6 +142,11 @@ impl FileMedia {
         record.notes.into_iter().for_each(|note| {
             let _ = notices.send(format!("{name}: {note}"));
         });
+        let target = match options.aio {
+            Aio::Threads => None,
+            Aio::IoUring => Some(Target::of(&opened.file, false)),
+            Aio::IoUringDirect => Some(Target::of(&opened.file, true)),
+        };
         let shared = Shared {
             file: Box::new(opened.file),
             name,
@@ -122,6 +156,11 @@ impl FileMedia {
         };
         let mut media = Self::start(shared, received, size, read_only, record.incarnation)?;
         media.undo = Some(opened.undo);
+        let transfers = target.map(|target| Transfers::new(target, media.signal.as_fd()));
+        match transfers.transpose() {
+            Ok(transfers) => media.transfers = transfers,
+            Err(error) => media.shared.notify(format!("no io_uring: {error}: threads instead")),
+        }
         Ok(media)
     }
 
@@ -152,7 +191,7 @@ impl FileMedia {
                 })
             })
             .collect();
-        let (undo, requests) = (None, Some(requests));
+        let (undo, requests, transfers) = (None, Some(requests), None);
         Ok(Self {
             shared,
             size,
@@ -160,11 +199,22 @@ impl FileMedia {
             incarnation,
             undo,
             requests,
+            transfers,
             done,
             notices,
             signal,
             workers,
         })
+    }
+}
+
+impl FileMedia {
+    /// Gives a request to the threads; the outcome if there are none any more.
+    fn hand_over(&mut self, request: Request) -> Option<Completion> {
+        match &self.requests {
+            Some(requests) if requests.send(request).is_ok() => None,
+            _ => Some(Err(Error::Internal)),
+        }
     }
 }
 
@@ -200,6 +250,11 @@ impl Shared {
             self.marked.fetch_and(forgotten.is_ok(), Ordering::AcqRel);
         }
         outcome
+    }
+
+    /// Whether an operation needs nothing but to be carried out.
+    fn may(&self, operation: &Operation) -> bool {
+        matches!(operation, Operation::Read { .. }) || self.marked.load(Ordering::Acquire)
     }
 
     /// Before the first write, marks the record durably as dirty.
@@ -273,13 +328,36 @@ impl Media for FileMedia {
             _ if self.read_only => return Some(Err(Error::ReadOnly)),
             _ => {}
         }
-        match &self.requests {
-            Some(requests) if requests.send(request).is_ok() => None,
-            _ => Some(Err(Error::Internal)),
+        let request = match &mut self.transfers {
+            // The record is the threads' business.
+            Some(transfers) if self.shared.may(&request.operation) => transfers.start(request)?,
+            _ => request,
+        };
+        self.hand_over(request)
+    }
+
+    fn submit(&mut self) -> bool {
+        let Some(transfers) = &mut self.transfers else { return false };
+        if transfers.submit().is_err() {
+            // The kernel lacks memory at the moment: the node comes back.
+            let _ = rustix::io::write(&*self.signal, &1u64.to_ne_bytes());
         }
+        true
     }
 
     fn poll_completion(&mut self) -> Option<(u64, Completion)> {
+        // What the kernel did not take the last time.
+        self.submit();
+        while let Some(ended) = self.transfers.as_mut().and_then(Transfers::ended) {
+            let request = match ended {
+                Ok(completed) => return Some(completed),
+                Err(request) => request,
+            };
+            let id = request.id;
+            if let Some(outcome) = self.hand_over(request) {
+                return Some((id, outcome));
+            }
+        }
         self.done.try_recv().ok()
     }
 
@@ -320,6 +398,8 @@ impl Media for FileMedia {
         if self.requests.take().is_none() {
             return Ok(());
         }
+        // Waits for those under way.
+        self.transfers = None;
         for worker in self.workers.drain(..) {
             worker.join().map_err(|_| io::Error::other("a media thread panicked"))?;
         }
