@@ -7,7 +7,9 @@
 
 pub mod attached;
 pub mod clock;
+mod completions;
 pub mod device;
+pub mod drive;
 #[cfg(test)]
 mod folder;
 mod guest;

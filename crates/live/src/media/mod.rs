@@ -4,7 +4,7 @@ mod device;
 mod file;
 mod memory;
 mod ram;
-mod record;
+pub(crate) mod record;
 
 pub use file::{Aio, FileMedia, FileOptions};
 pub use memory::check_memory;

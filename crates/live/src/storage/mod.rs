@@ -1,14 +1,19 @@
 //! Files and folders as media and drives use them, apart from the machine's: a test replaces
 //! them by a model that loses what was not synced.
 
+#[cfg(test)]
+pub(crate) mod crash;
+mod grow;
 mod system;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use grow::grow;
 pub use system::{SystemFile, SystemFolder};
 
 use std::fmt::Debug;
 use std::io;
+use std::os::fd::BorrowedFd;
 
 /// An open file. Several threads may use it at once. Offsets and lengths are in bytes.
 ///
@@ -40,9 +45,18 @@ pub trait File: Debug + Send + Sync {
     /// Error: `Unsupported` where the file system has no holes.
     fn punch_hole(&self, offset: u64, length: u64) -> io::Result<()>;
 
+    /// The free bytes of its file system; `None` if it does not say.
+    fn free_space(&self) -> Option<u64>;
+
     /// Reserves the space of a range; the file grows as needed.
     /// Error: `Unsupported` where the file system cannot reserve.
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()>;
+
+    /// The file's descriptor, if the machine itself keeps it: what is read and written by it is
+    /// as if by [`read_at`](Self::read_at) and [`write_at`](Self::write_at).
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// How [`Folder::open`] opens a file.
@@ -74,6 +88,9 @@ pub trait Folder: Debug + Send + Sync {
 
     /// Creates a folder in it.
     fn create_folder(&self, name: &str) -> io::Result<()>;
+
+    /// Removes an empty folder.
+    fn remove_folder(&self, name: &str) -> io::Result<()>;
 
     /// The names of everything in it, sorted.
     fn list(&self) -> io::Result<Vec<String>>;

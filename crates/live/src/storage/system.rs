@@ -77,8 +77,18 @@ impl File for SystemFile {
         self.allocate_with(flags, offset, length)
     }
 
+    fn free_space(&self) -> Option<u64> {
+        let system = fs::fstatvfs(&self.0).ok()?;
+        // Some file systems report nothing.
+        (system.f_blocks > 0).then(|| system.f_bfree.saturating_mul(system.f_frsize))
+    }
+
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         self.allocate_with(FallocateFlags::empty(), offset, length)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
     }
 }
 
@@ -140,6 +150,10 @@ impl Folder for SystemFolder {
 
     fn create_folder(&self, name: &str) -> io::Result<()> {
         Ok(fs::mkdirat(&self.0, name, Mode::from_raw_mode(0o777))?)
+    }
+
+    fn remove_folder(&self, name: &str) -> io::Result<()> {
+        Ok(fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
     }
 
     fn list(&self) -> io::Result<Vec<String>> {

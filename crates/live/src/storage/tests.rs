@@ -46,8 +46,11 @@ fn keeps_the_promises(root: &dyn Folder) {
         (root.list().unwrap(), sub.list().unwrap()),
         (vec!["b".into(), "sub".into()], vec!["x".into()])
     );
+    assert_eq!(root.remove_folder("sub").unwrap_err().kind(), ErrorKind::DirectoryNotEmpty);
     sub.remove("x").unwrap();
     assert_eq!(sub.remove("x").unwrap_err().kind(), ErrorKind::NotFound);
+    root.remove_folder("sub").unwrap();
+    assert_eq!(root.list().unwrap(), ["b"]);
     assert_eq!(root.folder("none").unwrap_err().kind(), ErrorKind::NotFound);
     // Locks are dropped with their values.
     assert_eq!(root.lock("lock", true).unwrap_err().kind(), ErrorKind::NotFound);
@@ -67,6 +70,11 @@ fn keeps_the_promises(root: &dyn Folder) {
 fn the_machine_keeps_the_promises() {
     let scratch = Scratch::new();
     keeps_the_promises(&SystemFolder::open(&scratch).unwrap());
+}
+
+#[test]
+fn the_model_keeps_the_promises() {
+    keeps_the_promises(&crash::Disk::new().root());
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! A namespace in a file. Threads carry requests out with `pread` and `pwrite`, or io_uring the
 //! reads and writes; an eventfd signals completions.
 
-mod grow;
 mod open;
 mod opened_record;
 #[cfg(test)]
@@ -10,24 +9,23 @@ mod speed;
 mod tests;
 mod transfers;
 
-use super::record::{ImageFolder, RecordKeeper, boot_id};
+use super::record::{RecordKeeper, RecordStore, boot_id};
 use super::{Media, done, status_of};
 use crate::about;
-use crate::storage::File;
+use crate::completions::{Completions, completions};
+use crate::storage::{File, grow};
 use bytes::Bytes;
-use grow::grow;
 use nvme::block::{Completion, Error, Operation, Request};
 use open::{Opened, Undo};
 use opened_record::OpenedRecord;
-use rustix::event::{EventfdFlags, eventfd};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use transfers::{Target, Transfers};
+use transfers::Transfers;
 
 /// Threads per file: enough to keep the page cache busy.
 const WORKERS: usize = 2;
@@ -96,11 +94,13 @@ pub struct FileMedia {
     requests: Option<Sender<Request>>,
     /// Reads and writes that the threads need not do.
     transfers: Option<Transfers>,
-    done: Receiver<(u64, Completion)>,
+    done: Completions<(u64, Completion)>,
     notices: Receiver<String>,
-    signal: Arc<OwnedFd>,
     workers: Vec<JoinHandle<()>>,
 }
+
+/// The keeper of any record.
+type Keeper = RecordKeeper<Box<dyn RecordStore>>;
 
 /// What the workers have in common.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ struct Shared {
     /// The record needs no change before a write.
     marked: AtomicBool,
     /// The record's keeper; without one the contents count as new at each start.
-    keeper: Option<Mutex<RecordKeeper<ImageFolder>>>,
+    keeper: Option<Mutex<Keeper>>,
     notices: Sender<String>,
 }
 
@@ -135,32 +135,50 @@ impl FileMedia {
             opened.undo.length = Some(length);
             grow(&opened.file, length, size, options.sparse)?;
         }
-        let (notices, received) = channel();
+        let file = Box::new(opened.file);
+        let mut media = Self::of(file, name, size, read_only, options.aio, record)?;
         if read_only && !options.read_only {
-            let _ = notices.send(format!("{name}: cannot be written: served read-only"));
+            media.shared.notify("cannot be written: served read-only".into());
         }
+        media.undo = Some(opened.undo);
+        Ok(media)
+    }
+
+    /// Serves contents of a drive, whose record is there. `name` is for messages; errors do not
+    /// name it. `boot` is the identity of this boot of the machine.
+    pub(crate) fn in_drive(
+        file: Box<dyn File>,
+        name: String,
+        record: Box<dyn RecordStore>,
+        boot: &str,
+    ) -> io::Result<Self> {
+        let record = OpenedRecord::in_drive(record, &*file, boot)?;
+        let size = record.size;
+        Self::of(file, name, size, false, Aio::default(), record)
+    }
+
+    /// Serves the first `size` bytes of a file, whose name is for messages.
+    fn of(
+        file: Box<dyn File>,
+        name: String,
+        size: u64,
+        read_only: bool,
+        aio: Aio,
+        record: OpenedRecord,
+    ) -> io::Result<Self> {
+        let (notices, received) = channel();
         record.notes.into_iter().for_each(|note| {
             let _ = notices.send(format!("{name}: {note}"));
         });
-        let target = match options.aio {
-            Aio::Threads => None,
-            Aio::IoUring => Some(Target::of(&opened.file, false)),
-            Aio::IoUringDirect => Some(Target::of(&opened.file, true)),
-        };
-        let shared = Shared {
-            file: Box::new(opened.file),
-            name,
-            marked: AtomicBool::new(record.keeper.is_none()),
-            keeper: record.keeper.map(Mutex::new),
-            notices,
-        };
+        let marked = AtomicBool::new(record.keeper.is_none());
+        let keeper = record.keeper.map(Mutex::new);
+        let shared = Shared { file, name, marked, keeper, notices };
         let mut media = Self::start(shared, received, size, read_only, record.incarnation)?;
-        media.undo = Some(opened.undo);
-        let transfers = target.map(|target| Transfers::new(target, media.signal.as_fd()));
-        match transfers.transpose() {
-            Ok(transfers) => media.transfers = transfers,
-            Err(error) => media.shared.notify(format!("no io_uring: {error}: threads instead")),
-        }
+        media.transfers = Transfers::of(&*media.shared.file, aio, media.done.signal())
+            .unwrap_or_else(|error| {
+                media.shared.notify(format!("no io_uring: {error}: threads instead"));
+                None
+            });
         Ok(media)
     }
 
@@ -172,37 +190,32 @@ impl FileMedia {
         incarnation: u64,
     ) -> io::Result<Self> {
         let shared = Arc::new(shared);
-        let signal = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
         let (requests, queue) = channel::<Request>();
-        let (finished, done) = channel();
+        let (finished, done) = completions()?;
         let queue = Arc::new(Mutex::new(queue));
         let workers = (0..WORKERS)
             .map(|_| {
-                let (shared, queue) = (shared.clone(), queue.clone());
-                let (finished, signal) = (finished.clone(), signal.clone());
+                let (shared, queue, finished) = (shared.clone(), queue.clone(), finished.clone());
                 std::thread::spawn(move || {
                     loop {
                         let next = queue.lock().expect("no worker panics with the lock").recv();
                         let Ok(request) = next else { return };
                         let outcome = shared.execute(request.operation);
-                        let _ = finished.send((request.id, outcome));
-                        let _ = rustix::io::write(&*signal, &1u64.to_ne_bytes());
+                        finished.send([(request.id, outcome)]);
                     }
                 })
             })
             .collect();
-        let (undo, requests, transfers) = (None, Some(requests), None);
         Ok(Self {
             shared,
             size,
             read_only,
             incarnation,
-            undo,
-            requests,
-            transfers,
+            undo: None,
+            requests: Some(requests),
+            transfers: None,
             done,
             notices,
-            signal,
             workers,
         })
     }
@@ -270,12 +283,12 @@ impl Shared {
     /// Changes the record; notifies the user if it had to be removed instead.
     fn with_record(
         &self,
-        change: impl FnOnce(&mut RecordKeeper<ImageFolder>) -> io::Result<Option<io::Error>>,
+        change: impl FnOnce(&mut Keeper) -> io::Result<Option<io::Error>>,
     ) -> io::Result<()> {
         let Some(keeper) = &self.keeper else { return Ok(()) };
         let mut keeper = keeper.lock().expect("no worker panics with the lock");
         let changed = change(&mut keeper);
-        let record = keeper.folder.record.display();
+        let record = keeper.store.name();
         match changed {
             Ok(None) => Ok(()),
             Ok(Some(error)) => {
@@ -340,7 +353,7 @@ impl Media for FileMedia {
         let Some(transfers) = &mut self.transfers else { return false };
         if transfers.submit().is_err() {
             // The kernel lacks memory at the moment: the node comes back.
-            let _ = rustix::io::write(&*self.signal, &1u64.to_ne_bytes());
+            let _ = rustix::io::write(self.done.signal(), &1u64.to_ne_bytes());
         }
         true
     }
@@ -358,15 +371,15 @@ impl Media for FileMedia {
                 return Some((id, outcome));
             }
         }
-        self.done.try_recv().ok()
+        self.done.poll()
     }
 
     fn clear_signal(&mut self) {
-        let _ = rustix::io::read(&*self.signal, &mut [0u8; 8]);
+        self.done.clear_signal();
     }
 
     fn signal(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.signal.as_fd())
+        Some(self.done.signal())
     }
 
     fn size(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use super::open::Opened;
 use crate::media::new_incarnation;
-use crate::media::record::{Found, ImageFolder, RecordKeeper};
+use crate::media::record::{Found, ImageFolder, RecordKeeper, RecordStore};
 use crate::storage::File;
 use std::fs::Metadata;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// The record of an opened file, and the keeper that updates it.
 pub(super) struct OpenedRecord {
-    pub keeper: Option<RecordKeeper<ImageFolder>>,
+    pub keeper: Option<RecordKeeper<Box<dyn RecordStore>>>,
     pub incarnation: u64,
     /// Bytes of the file that were served before.
     pub size: u64,
@@ -21,6 +21,20 @@ pub(super) struct OpenedRecord {
 }
 
 impl OpenedRecord {
+    /// Reads the record of contents in a drive, which must be there; writes nothing.
+    /// Error: a sentence without the file's name.
+    pub fn in_drive(store: Box<dyn RecordStore>, file: &dyn File, boot: &str) -> io::Result<Self> {
+        let (record, found) = (store.name(), Found::in_drive(file.len()?));
+        let (mut keeper, comparison) =
+            RecordKeeper::open(store, &found, boot, false).map_err(|error| {
+                io::Error::new(error.kind(), format!("its record {record} {error}"))
+            })?;
+        let mut notes = Vec::from_iter(comparison.note);
+        notes.extend(keeper.sync_dirty(file).map(unsynced));
+        let (incarnation, size) = (keeper.incarnation(), comparison.size);
+        Ok(Self { keeper: Some(keeper), incarnation, size, notes })
+    }
+
     /// Reads the record; writes nothing. Error: a sentence without the file's name.
     pub fn open(path: &Path, opened: &Opened, boot: &str) -> io::Result<Self> {
         let read_only = opened.read_only;
@@ -35,8 +49,9 @@ impl OpenedRecord {
         };
         let record = folder.record.display().to_string();
         let (writable, fresh) = (folder.is_writable(), opened.created);
-        let (mut keeper, mut comparison) = RecordKeeper::open(folder, &found, boot, fresh)
-            .map_err(|error| {
+        let store: Box<dyn RecordStore> = Box::new(folder);
+        let (mut keeper, mut comparison) =
+            RecordKeeper::open(store, &found, boot, fresh).map_err(|error| {
                 let help = "remove the record to have the contents accepted as new";
                 io::Error::new(error.kind(), format!("its record {record} {error}; {help}"))
             })?;
@@ -48,13 +63,12 @@ impl OpenedRecord {
             )));
         }
         let mut notes = Vec::from_iter(comparison.note);
-        if comparison.same && keeper.is_dirty() && !read_only {
-            // Writes of a killed process may not have reached the medium.
-            if let Err(error) = opened.file.sync_data() {
-                keeper.renew();
-                comparison.same = false;
-                notes.push(format!("cannot be synced: {error}: its contents count as new"));
-            }
+        if comparison.same
+            && !read_only
+            && let Some(error) = keeper.sync_dirty(&opened.file)
+        {
+            comparison.same = false;
+            notes.push(unsynced(error));
         }
         let incarnation = match (comparison.same, read_only, writable) {
             (true, true, _) => keeper.incarnation(),
@@ -70,6 +84,11 @@ impl OpenedRecord {
         let keeper = (writable && !read_only).then_some(keeper);
         Ok(Self { keeper, incarnation, size: comparison.size, notes })
     }
+}
+
+/// The message about contents of a killed process that could not be made durable.
+fn unsynced(error: io::Error) -> String {
+    format!("cannot be synced: {error}: its contents count as new")
 }
 
 /// The number of contents without a record that this node never writes.

@@ -81,7 +81,7 @@ fn run(media: &mut FileMedia, load: Load) -> f64 {
             (ended, waited) = (ended + 1, false);
         }
         if waited {
-            poll(&mut [PollFd::new(&*media.signal, PollFlags::IN)], None).unwrap();
+            poll(&mut [PollFd::new(&media.done.signal(), PollFlags::IN)], None).unwrap();
             media.clear_signal();
         }
     }

@@ -218,7 +218,7 @@ fn full_file() -> SystemFile {
     OpenOptions::new().read(true).write(true).open("/dev/full").unwrap().into()
 }
 
-fn full(keeper: Option<RecordKeeper<ImageFolder>>) -> (Shared, Receiver<String>) {
+fn full(keeper: Option<Keeper>) -> (Shared, Receiver<String>) {
     let (notices, received) = channel();
     let (file, name, keeper): (Box<dyn File>, _, _) =
         (Box::new(full_file()), "full".into(), keeper.map(Mutex::new));

@@ -2,14 +2,15 @@
 //! succeed at once and in full, the threads do: so they alone continue short transfers and judge
 //! errors.
 
+use super::Aio;
 use crate::mapping::{Ended, Ring};
 use crate::media::done;
-use crate::storage::SystemFile;
+use crate::storage::File;
 use bytes::{Buf, Bytes, BytesMut};
 use nvme::block::{Completion, Operation, Request};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, ioctl_blksszget, statx};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// Transfers under way: as many as the controller has I/O commands (docs/nvme.md, "Limits").
 const MOST: u32 = 256;
@@ -33,37 +34,20 @@ pub(super) struct Transfers {
     alignment: Alignment,
 }
 
-/// The file of transfers.
-pub(super) struct Target {
-    file: OwnedFd,
-    alignment: Alignment,
-}
-
-impl Target {
-    /// `file`; with `direct`, past the page cache (`O_DIRECT`, open(2)).
-    ///
-    /// # Errors
-    /// As open(2) where the file system has no direct I/O.
-    pub fn of(file: &SystemFile, direct: bool) -> io::Result<Self> {
-        Ok(match direct {
-            true => Self { file: reopened(file)?, alignment: alignment(file) },
-            false => {
-                let alignment = Alignment { memory: 1, range: 1 };
-                Self { file: file.as_fd().try_clone_to_owned()?, alignment }
-            }
-        })
-    }
-}
-
 impl Transfers {
-    /// Transfers with a file. [`ended`](Self::ended) may have some when the eventfd `signal` is
-    /// readable.
+    /// Transfers with a file, if `aio` and the file permit them. [`ended`](Self::ended) may have
+    /// some when the eventfd `signal` is readable.
     ///
     /// # Errors
-    /// As [`Ring::new`].
-    pub fn new(target: io::Result<Target>, signal: BorrowedFd<'_>) -> io::Result<Self> {
-        let Target { file, alignment } = target?;
-        Ok(Self { ring: Ring::new(file, signal, MOST)?, alignment })
+    /// As [`Ring::new`]; as open(2) where the file system has no direct I/O.
+    pub fn of(file: &dyn File, aio: Aio, signal: BorrowedFd<'_>) -> io::Result<Option<Self>> {
+        let Some(file) = file.descriptor() else { return Ok(None) };
+        let (file, alignment) = match aio {
+            Aio::Threads => return Ok(None),
+            Aio::IoUring => (file.try_clone_to_owned()?, Alignment { memory: 1, range: 1 }),
+            Aio::IoUringDirect => (reopened(file)?, alignment(file)),
+        };
+        Ok(Some(Self { ring: Ring::new(file, signal, MOST)?, alignment }))
     }
 
     /// Starts a read or a write; returns the request if it is for the threads.
@@ -127,15 +111,15 @@ impl Transfers {
 }
 
 /// Another descriptor of the same file, for direct I/O.
-fn reopened(file: &SystemFile) -> io::Result<OwnedFd> {
+fn reopened(file: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let access = rustix::fs::fcntl_getfl(file)? & OFlags::RWMODE;
     let flags = access | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
 /// What direct I/O with the file asks for (`STATX_DIOALIGN`, statx(2)).
-fn alignment(file: &SystemFile) -> Alignment {
+fn alignment(file: BorrowedFd<'_>) -> Alignment {
     let told = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
     let told = told.filter(|stat| stat.stx_dio_mem_align != 0 && stat.stx_dio_offset_align != 0);
     let (memory, range) = match (told, ioctl_blksszget(file)) {

@@ -1,6 +1,7 @@
 //! The location of a record, and its atomic replacement: a crash leaves the old record or the
 //! new one.
 
+use super::RecordStore;
 use crate::media::leads_to;
 use rustix::fs::{Access, Gid, Mode, OFlags, Uid, access, fchmod, fchown};
 use std::fmt::Debug;
@@ -12,9 +13,11 @@ use std::path::{Path, PathBuf};
 /// The longest record in bytes.
 const MAX_BYTES: u64 = 4096;
 
-/// The steps of replacing a record. Nothing is durable before
+/// The steps of replacing a record that is a file. Nothing is durable before
 /// [`sync`](Self::sync), and the new bytes not before [`sync_new`](Self::sync_new).
 pub(in crate::media) trait Folder: Debug + Send {
+    /// The record's path.
+    fn name(&self) -> String;
     /// The record's bytes, if there is one.
     fn read(&self) -> io::Result<Option<Vec<u8>>>;
     /// Writes a new file in the same folder.
@@ -27,6 +30,28 @@ pub(in crate::media) trait Folder: Debug + Send {
     fn remove(&mut self) -> io::Result<()>;
     /// Makes renames and removals durable.
     fn sync(&mut self) -> io::Result<()>;
+}
+
+impl<F: Folder> RecordStore for F {
+    fn name(&self) -> String {
+        Folder::name(self)
+    }
+
+    fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        Folder::read(self)
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_new(bytes)?;
+        self.sync_new()?;
+        self.rename_new()?;
+        self.sync()
+    }
+
+    fn remove(&mut self) -> io::Result<()> {
+        Folder::remove(self)?;
+        self.sync()
+    }
 }
 
 /// The folder of an image: the record `disk.img.farlane` is next to `disk.img`.
@@ -71,6 +96,10 @@ impl ImageFolder {
 }
 
 impl Folder for ImageFolder {
+    fn name(&self) -> String {
+        self.record.display().to_string()
+    }
+
     fn read(&self) -> io::Result<Option<Vec<u8>>> {
         // Opening must not wait for the far end of a pipe.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;

@@ -1,10 +1,41 @@
 //! Keeps the record of one file up to date while it is served.
 
-use super::folder::Folder;
 use super::{Comparison, Found, Record, compare};
 use crate::about;
 use crate::media::new_incarnation;
+use crate::storage::File;
+use std::fmt::Debug;
 use std::io;
+
+/// Where a record is.
+pub(crate) trait RecordStore: Debug + Send {
+    /// What it is called in messages.
+    fn name(&self) -> String;
+    /// The record's bytes, if there is one.
+    fn read(&self) -> io::Result<Option<Vec<u8>>>;
+    /// Replaces the record, durably and as a whole: a crash leaves the old one or the other.
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Makes the contents durably count as new at the next start.
+    fn remove(&mut self) -> io::Result<()>;
+}
+
+impl RecordStore for Box<dyn RecordStore> {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+
+    fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        (**self).read()
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        (**self).replace(bytes)
+    }
+
+    fn remove(&mut self) -> io::Result<()> {
+        (**self).remove()
+    }
+}
 
 /// The state of the stored record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,23 +50,23 @@ enum Stored {
 
 /// The record of a file that is served.
 #[derive(Debug)]
-pub(in crate::media) struct RecordKeeper<F> {
-    pub folder: F,
+pub(crate) struct RecordKeeper<S> {
+    pub store: S,
     record: Record,
     boot: String,
     stored: Stored,
 }
 
-impl<F: Folder> RecordKeeper<F> {
-    /// Reads the record in `folder` of the file `found`; with `fresh`, for a file just created,
-    /// there is none. Writes nothing. Error: a sentence without the record's name.
+impl<S: RecordStore> RecordKeeper<S> {
+    /// Reads the record of the file `found`; with `fresh`, for a file just created, there is none.
+    /// Writes nothing. Error: a sentence without the record's name.
     pub fn open(
-        folder: F,
+        store: S,
         found: &Found,
         boot: &str,
         fresh: bool,
     ) -> io::Result<(Self, Comparison)> {
-        let read = || folder.read().map_err(|error| about("cannot be read", error));
+        let read = || store.read().map_err(|error| about("cannot be read", error));
         let text = if fresh { None } else { read()? };
         let record = text.map(|text| Record::parse(&text)).transpose().map_err(io::Error::other)?;
         let comparison = compare(record.as_ref(), found, boot).map_err(io::Error::other)?;
@@ -45,15 +76,14 @@ impl<F: Folder> RecordKeeper<F> {
                 let record = Record {
                     incarnation: new_incarnation(),
                     size: comparison.size,
-                    inode: found.inode,
-                    birth: found.birth.clone(),
+                    file: found.file.clone(),
                     dirty: false,
                     boot: boot.to_owned(),
                 };
                 (record, Stored::Old)
             }
         };
-        Ok((Self { folder, record, boot: boot.to_owned(), stored }, comparison))
+        Ok((Self { store, record, boot: boot.to_owned(), stored }, comparison))
     }
 
     /// The incarnation of the contents.
@@ -103,15 +133,25 @@ impl<F: Folder> RecordKeeper<F> {
         self.remove()
     }
 
+    /// Makes the writes of a killed process durable, which may not have reached the medium. If
+    /// that fails the contents are new, and the error is the value.
+    pub fn sync_dirty(&mut self, file: &dyn File) -> Option<io::Error> {
+        if !self.is_dirty() {
+            return None;
+        }
+        let error = file.sync_data().err()?;
+        self.renew();
+        Some(error)
+    }
+
     /// Gives the contents a new number, stored with the next change.
-    pub fn renew(&mut self) {
+    fn renew(&mut self) {
         self.record.incarnation = new_incarnation();
         self.stored = Stored::Old;
     }
 
     fn remove(&mut self) -> io::Result<()> {
-        self.folder.remove()?;
-        self.folder.sync()?;
+        self.store.remove()?;
         self.stored = Stored::Removed;
         Ok(())
     }
@@ -135,9 +175,6 @@ impl<F: Folder> RecordKeeper<F> {
     }
 
     fn replace(&mut self) -> io::Result<()> {
-        self.folder.write_new(self.record.to_string().as_bytes())?;
-        self.folder.sync_new()?;
-        self.folder.rename_new()?;
-        self.folder.sync()
+        self.store.replace(self.record.to_string().as_bytes())
     }
 }

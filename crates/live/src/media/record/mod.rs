@@ -1,6 +1,6 @@
-//! The record of a file's contents: a small text file next to the image that identifies the
-//! contents over restarts, killed processes and crashes of the machine. `docs/nvme.md`,
-//! "Contents of a file", has the rules.
+//! The record of a file's contents identifies them over restarts, killed processes and crashes of
+//! the machine. It is a small text: next to an image a file (`docs/nvme.md`, "Contents of a
+//! file"), in a drive one of its records (`docs/drive.md`, "Crashes").
 
 mod folder;
 mod keeper;
@@ -10,8 +10,9 @@ mod model;
 mod tests;
 
 pub(super) use folder::ImageFolder;
-pub(super) use keeper::RecordKeeper;
+pub(crate) use keeper::{RecordKeeper, RecordStore};
 
+use super::new_incarnation;
 use std::fmt;
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -24,39 +25,65 @@ const UNKNOWN: &str = "-";
 
 /// The last known state of a file's contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(crate) struct Record {
     /// Changes when data may have been lost.
     pub incarnation: u64,
     /// Bytes of the file that are served.
     pub size: u64,
-    /// The inode number. The device number is not stored: it may change with a restart of the
-    /// machine.
-    pub inode: u64,
-    /// When the inode was created: inode numbers are reused.
-    pub birth: String,
+    /// The file that it is for; `None` in a drive, which may be copied.
+    pub file: Option<Identity>,
     /// Written to since the last orderly shutdown.
     pub dirty: bool,
     /// The boot in which it was last written to (boot_id in random(4)).
     pub boot: String,
 }
 
+/// What tells a file from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// The inode number. The device number is not stored: it may change with a restart of the
+    /// machine.
+    pub inode: u64,
+    /// When the inode was created: inode numbers are reused. For a block device the disk's number.
+    pub birth: String,
+}
+
+impl Identity {
+    fn is(&self, other: &Self) -> bool {
+        let unknown = self.birth == UNKNOWN || other.birth == UNKNOWN;
+        self.inode == other.inode && (unknown || self.birth == other.birth)
+    }
+}
+
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.dirty { "dirty" } else { "clean" };
-        writeln!(f, "# Which contents the file beside this one has: written by farlane device.")?;
-        writeln!(f, "# Without it the contents count as new.")?;
+        if self.file.is_some() {
+            writeln!(
+                f,
+                "# Which contents the file beside this one has: written by farlane device."
+            )?;
+            writeln!(f, "# Without it the contents count as new.")?;
+        }
         writeln!(f, "version = {VERSION}")?;
         writeln!(f, "incarnation = {:016x}", self.incarnation)?;
         writeln!(f, "size = {}", self.size)?;
-        writeln!(f, "inode = {}", self.inode)?;
-        writeln!(f, "birth = {}", self.birth)?;
+        if let Some(Identity { inode, birth }) = &self.file {
+            writeln!(f, "inode = {inode}\nbirth = {birth}")?;
+        }
         writeln!(f, "state = {state}")?;
         writeln!(f, "boot = {}", self.boot)
     }
 }
 
 impl Record {
-    /// Parses the text: every key once, in any order.
+    /// A record of contents of `size` bytes that are new in a drive.
+    pub fn new(size: u64) -> Self {
+        let (incarnation, boot) = (new_incarnation(), UNKNOWN.into());
+        Self { incarnation, size, file: None, dirty: false, boot }
+    }
+
+    /// Parses the text: every key once, in any order; that of a drive lacks inode and birth.
     /// Error: what is wrong with it, to follow the record's name.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         const KEYS: [&str; 7] =
@@ -84,11 +111,14 @@ impl Record {
             u64::from_str_radix(get(index)?, radix)
                 .map_err(|_| bad(KEYS[index], values[index].unwrap_or_default()))
         };
+        let file = match (values[3], values[4]) {
+            (None, None) => None,
+            _ => Some(Identity { inode: number(3, 10)?, birth: get(4)?.to_owned() }),
+        };
         Ok(Self {
             incarnation: number(1, 16)?,
             size: number(2, 10)?,
-            inode: number(3, 10)?,
-            birth: get(4)?.to_owned(),
+            file,
             dirty: match get(5)? {
                 "clean" => false,
                 "dirty" => true,
@@ -107,11 +137,9 @@ fn bad(what: &str, value: &str) -> String {
 
 /// The file as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    /// Inode number.
-    pub inode: u64,
+pub(crate) struct Found {
     /// As in [`Record`].
-    pub birth: String,
+    pub file: Option<Identity>,
     /// Its length in bytes.
     pub length: u64,
     /// A block device: after a restart of the machine its node may stand for another disk.
@@ -123,12 +151,20 @@ impl Found {
     pub fn new(metadata: &Metadata, length: u64) -> Self {
         let device = metadata.file_type().is_block_device();
         let birth = if device { disk_sequence(metadata.rdev()) } else { birth(metadata) };
-        Self { inode: metadata.ino(), birth: birth.unwrap_or(UNKNOWN.into()), length, device }
+        let birth = birth.unwrap_or(UNKNOWN.into());
+        Self { file: Some(Identity { inode: metadata.ino(), birth }), length, device }
+    }
+
+    /// Contents of a drive in a file of `length` bytes.
+    pub fn in_drive(length: u64) -> Self {
+        Self { file: None, length, device: false }
     }
 
     fn is_of(&self, record: &Record) -> bool {
-        let unknown = self.birth == UNKNOWN || record.birth == UNKNOWN;
-        self.inode == record.inode && (unknown || self.birth == record.birth)
+        match (&self.file, &record.file) {
+            (Some(found), Some(recorded)) => found.is(recorded),
+            (found, recorded) => found == recorded,
+        }
     }
 }
 
@@ -151,7 +187,7 @@ fn disk_sequence(device: u64) -> Option<String> {
 
 /// The result of comparing a file with its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Comparison {
+pub(crate) struct Comparison {
     /// The contents are those of the record; otherwise they are new.
     pub same: bool,
     /// Bytes to serve.
@@ -162,11 +198,7 @@ pub(super) struct Comparison {
 
 /// Compares a file with its record, in the boot `boot`.
 /// Error: if the file is shorter than it was, most likely an incomplete copy.
-pub(super) fn compare(
-    record: Option<&Record>,
-    found: &Found,
-    boot: &str,
-) -> Result<Comparison, String> {
+fn compare(record: Option<&Record>, found: &Found, boot: &str) -> Result<Comparison, String> {
     let fresh = |note: Option<&str>| Comparison {
         same: false,
         size: found.length,
@@ -197,7 +229,7 @@ pub(super) fn compare(
 
 /// The identity of this boot of the machine; [`UNKNOWN`], which matches no other, if the kernel
 /// does not report it.
-pub(super) fn boot_id() -> String {
+pub(crate) fn boot_id() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     Some(text.trim()).filter(|id| !id.is_empty()).unwrap_or(UNKNOWN).to_owned()
 }

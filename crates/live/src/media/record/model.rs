@@ -2,7 +2,7 @@
 //! loses nothing, or by a crash of the machine, which loses any part of what is not durable.
 
 use super::folder::Folder;
-use super::{Found, RecordKeeper};
+use super::{Found, Identity, RecordKeeper};
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -73,6 +73,10 @@ impl Model {
 }
 
 impl Folder for Model {
+    fn name(&self) -> String {
+        "model".into()
+    }
+
     fn read(&self) -> io::Result<Option<Vec<u8>>> {
         Ok(self.0.lock().unwrap().record.clone().map(|(bytes, _)| bytes))
     }
@@ -114,7 +118,8 @@ enum Phase {
 }
 
 fn open(disk: Arc<Mutex<Disk>>, boot: &str) -> RecordKeeper<Model> {
-    let found = Found { inode: 7, birth: "1.000000002".into(), length: SIZE, device: false };
+    let file = Some(Identity { inode: 7, birth: "1.000000002".into() });
+    let found = Found { file, length: SIZE, device: false };
     RecordKeeper::open(Model(disk), &found, boot, false).expect("a usable record").0
 }
 

@@ -7,16 +7,15 @@ fn record() -> Record {
     Record {
         incarnation: 0x1234_5678_9abc_def0,
         size: 1 << 20,
-        inode: 42,
-        birth: "1700000000.000000001".into(),
+        file: Some(Identity { inode: 42, birth: "1700000000.000000001".into() }),
         dirty: true,
         boot: "b0077000-0000-4000-8000-000000000001".into(),
     }
 }
 
 fn found() -> Found {
-    let Record { inode, birth, size, .. } = record();
-    Found { inode, birth, length: size, device: false }
+    let Record { file, size, .. } = record();
+    Found { file, length: size, device: false }
 }
 
 const GOLDEN: &str = "\
@@ -43,6 +42,7 @@ fn other_texts_are_refused() {
     for (from, to, says) in [
         ("version = 1", "version = 2", "version 2, this program reads 1"),
         ("version = 1\n", "", "lacks 'version'"),
+        ("inode = 42\n", "", "lacks 'inode'"),
         ("boot =", "boots =", "bad key 'boots'"),
         ("state = dirty", "state = wet", "bad state 'wet'"),
         ("size = 1048576", "size = -1", "bad size '-1'"),
@@ -77,17 +77,27 @@ fn every_row_of_the_table() {
     // Nobody knows which boot it is.
     assert_eq!(same(|record, _| record.boot = UNKNOWN.into(), "same"), Ok((false, SIZE)));
     // Another file, also one that got the inode number of the one before.
-    assert_eq!(same(|_, found| found.inode = 43, "same"), Ok((false, SIZE)));
-    assert_eq!(same(|_, found| found.birth = "9.0".into(), "same"), Ok((false, SIZE)));
-    assert_eq!(same(|_, found| found.birth = UNKNOWN.into(), "same"), Ok((true, SIZE)));
+    let file = |inode, birth: &str| Some(Identity { inode, birth: birth.into() });
+    let birth = "1700000000.000000001";
+    assert_eq!(same(|_, found| found.file = file(43, birth), "same"), Ok((false, SIZE)));
+    assert_eq!(same(|_, found| found.file = file(42, "9.0"), "same"), Ok((false, SIZE)));
+    assert_eq!(same(|_, found| found.file = file(42, UNKNOWN), "same"), Ok((true, SIZE)));
+    // In a drive no file is another one; a record of an image is not one of a drive.
+    let in_drive =
+        |record: &mut Record, found: &mut Found| (record.file, found.file) = (None, None);
+    assert_eq!(same(in_drive, "same"), Ok((true, SIZE)));
+    assert_eq!(same(in_drive, "other"), Ok((false, SIZE)));
+    assert_eq!(same(|_, found| found.file = None, "same"), Ok((false, SIZE)));
     // Longer: the rest is not used; unless it is another file.
     assert_eq!(same(|_, found| found.length = 2 * SIZE, "same"), Ok((true, SIZE)));
-    let other = |_: &mut Record, found: &mut Found| (found.inode, found.length) = (43, 2 * SIZE);
+    let other = |_: &mut Record, found: &mut Found| {
+        (found.file, found.length) = (file(43, birth), 2 * SIZE);
+    };
     assert_eq!(same(other, "same"), Ok((false, 2 * SIZE)));
     // Shorter: refused, whichever file it is.
     let error = same(|_, found| found.length = 512, "same").unwrap_err();
     assert!(error.contains("says 1048576 bytes, the file has 512"), "{error}");
-    assert!(same(|_, found| (found.inode, found.length) = (43, 512), "same").is_err());
+    assert!(same(|_, found| (found.file, found.length) = (file(43, birth), 512), "same").is_err());
     // A block device's node says nothing after a restart of the machine.
     let device = |record: &mut Record, found: &mut Found| {
         (record.dirty, found.device) = (false, true);
@@ -106,9 +116,10 @@ proptest! {
     #[test]
     fn a_text_gives_its_record_back(
         incarnation: u64, size: u64, inode: u64, dirty: bool,
-        birth in "[0-9]{1,10}\\.[0-9]{9}|-", boot in "[0-9a-f-]{36}|-",
+        birth in "[0-9]{1,10}\\.[0-9]{9}|-", boot in "[0-9a-f-]{36}|-", in_drive: bool,
     ) {
-        let record = Record { incarnation, size, inode, birth, dirty, boot };
+        let file = (!in_drive).then_some(Identity { inode, birth });
+        let record = Record { incarnation, size, file, dirty, boot };
         prop_assert_eq!(Record::parse(record.to_string().as_bytes()), Ok(record));
     }
 

@@ -1,8 +1,7 @@
 //! Makes a file longer.
 
+use super::File;
 use crate::about;
-use crate::storage::{File, SystemFile};
-use rustix::fs::fstatvfs;
 use rustix::process::{Resource, getrlimit};
 use std::io;
 
@@ -10,7 +9,7 @@ use std::io;
 /// a full disk is an error now and not a failed write of the guest later; with `sparse` it is
 /// allocated as it is written.
 /// Error: a sentence without the file's name. The file may be longer than before.
-pub(super) fn grow(file: &SystemFile, length: u64, size: u64, sparse: bool) -> io::Result<()> {
+pub(crate) fn grow(file: &dyn File, length: u64, size: u64, sparse: bool) -> io::Result<()> {
     let more = size - length;
     // Beyond the limit the kernel would end this process with SIGXFSZ.
     if getrlimit(Resource::Fsize).current.is_some_and(|most| size > most) {
@@ -29,13 +28,8 @@ pub(super) fn grow(file: &SystemFile, length: u64, size: u64, sparse: bool) -> i
 
 /// Refuses a reservation that cannot succeed: it would fill the file system for a moment. The
 /// reservation itself decides.
-fn check_space(file: &SystemFile, more: u64) -> io::Result<()> {
-    let Ok(system) = fstatvfs(file) else { return Ok(()) };
-    let free = system.f_bfree.saturating_mul(system.f_frsize);
-    // Some file systems report nothing.
-    if system.f_blocks == 0 || more <= free {
-        return Ok(());
-    }
+fn check_space(file: &dyn File, more: u64) -> io::Result<()> {
+    let Some(free) = file.free_space().filter(|free| more > *free) else { return Ok(()) };
     let why = format!(
         "cannot reserve {more} bytes: the file system has {free} free ('sparse' reserves none)"
     );
@@ -43,7 +37,7 @@ fn check_space(file: &SystemFile, more: u64) -> io::Result<()> {
 }
 
 /// Reserves the space if the file system can: network file systems often cannot.
-fn reserve(file: &SystemFile, length: u64, more: u64) -> io::Result<()> {
+fn reserve(file: &dyn File, length: u64, more: u64) -> io::Result<()> {
     match file.allocate(length, more) {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => file.set_len(length + more),
         result => result,

@@ -1,0 +1,67 @@
+//! Results that other threads hand to the loop of a node, with an eventfd that wakes it.
+
+use rustix::event::{EventfdFlags, eventfd};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// The threads' end.
+#[derive(Debug)]
+pub(crate) struct Finished<T> {
+    results: Sender<T>,
+    signal: Arc<OwnedFd>,
+}
+
+impl<T> Clone for Finished<T> {
+    fn clone(&self) -> Self {
+        Self { results: self.results.clone(), signal: self.signal.clone() }
+    }
+}
+
+impl<T> Finished<T> {
+    /// Hands results over, then wakes the loop once.
+    pub fn send(&self, results: impl IntoIterator<Item = T>) {
+        // Neither fails: an owner that is gone needs no result, and a counter never fills up.
+        results.into_iter().for_each(|result| drop(self.results.send(result)));
+        let _ = rustix::io::write(&*self.signal, &1u64.to_ne_bytes());
+    }
+}
+
+/// The loop's end.
+pub(crate) struct Completions<T> {
+    results: Receiver<T>,
+    signal: Arc<OwnedFd>,
+}
+
+impl<T> fmt::Debug for Completions<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Completions").finish_non_exhaustive()
+    }
+}
+
+impl<T> Completions<T> {
+    /// The next result.
+    pub fn poll(&self) -> Option<T> {
+        self.results.try_recv().ok()
+    }
+
+    /// Makes [`signal`](Self::signal) unreadable again. Call it before [`poll`](Self::poll), so
+    /// that no result in between is missed.
+    pub fn clear_signal(&self) {
+        let _ = rustix::io::read(&*self.signal, &mut [0u8; 8]);
+    }
+
+    /// A descriptor that is readable when there may be a result.
+    pub fn signal(&self) -> BorrowedFd<'_> {
+        self.signal.as_fd()
+    }
+}
+
+/// Both ends. Error: as eventfd(2).
+pub(crate) fn completions<T>() -> io::Result<(Finished<T>, Completions<T>)> {
+    let signal = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+    let (sender, results) = channel();
+    Ok((Finished { results: sender, signal: signal.clone() }, Completions { results, signal }))
+}

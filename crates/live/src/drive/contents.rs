@@ -1,0 +1,137 @@
+//! Contents of namespaces: a file each, and a record that says which contents they are.
+
+use super::Change;
+use super::store::Store;
+use super::{CONTENTS, Records};
+use crate::about;
+use crate::media::FileMedia;
+use crate::media::record::{Record, RecordStore};
+use crate::storage::{Access, Folder, grow};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The longest name of contents, in bytes.
+const NAME: usize = 64;
+
+/// Contents to create.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewContents {
+    /// The file's name: 1 to 64 ASCII letters, digits and hyphens. Never reuse one in a drive.
+    pub name: String,
+    /// In bytes.
+    pub size: u64,
+    /// Space is taken as it is written, not reserved: writes may fail on a full disk.
+    pub sparse: bool,
+}
+
+/// What a drive knows of contents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContentsInfo {
+    /// The file's name.
+    pub name: String,
+    /// In bytes.
+    pub size: u64,
+    /// As [`Media::incarnation`](crate::media::Media::incarnation), unless the machine has crashed
+    /// since they were written.
+    pub incarnation: u64,
+    /// They were not closed in order.
+    pub dirty: bool,
+}
+
+/// The name of the record of contents.
+pub(super) fn key(name: &str) -> io::Result<String> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    if (1..=NAME).contains(&name.len()) && name.bytes().all(good) {
+        return Ok(format!("{CONTENTS}/{name}"));
+    }
+    let shown = name.escape_debug();
+    let why = format!("'{shown}': contents have 1 to {NAME} letters, digits and hyphens as a name");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+}
+
+/// All contents that records name.
+pub(super) fn list(records: &Records) -> io::Result<Vec<ContentsInfo>> {
+    let prefix = format!("{CONTENTS}/");
+    let named =
+        records.iter().filter_map(|(key, bytes)| Some((key, key.strip_prefix(&prefix)?, bytes)));
+    named
+        .map(|(key, name, bytes)| {
+            let record = Record::parse(bytes).map_err(|error| {
+                io::Error::new(io::ErrorKind::InvalidData, format!("the record {key} {error}"))
+            })?;
+            let Record { incarnation, size, dirty, .. } = record;
+            Ok(ContentsInfo { name: name.to_owned(), size, incarnation, dirty })
+        })
+        .collect()
+}
+
+/// Creates contents in their folder, durably; returns the change that makes them part of the
+/// drive. A file of that name is one that no record names.
+pub(super) fn create(folder: &dyn Folder, new: &NewContents) -> io::Result<Change> {
+    let NewContents { name, size, sparse } = new;
+    let key = key(name)?;
+    let make = || {
+        if folder.list()?.contains(name) {
+            folder.remove(name)?;
+        }
+        let file = folder.open(name, Access::CreateNew)?;
+        grow(&*file, 0, *size, *sparse)?;
+        folder.sync()
+    };
+    if let Err(error) = make() {
+        let _ = folder.remove(name);
+        return Err(about(format!("{CONTENTS}/{name}"), error));
+    }
+    Ok((key, Some(Record::new(*size).to_string().into())))
+}
+
+/// Opens contents, whose file is at `path` for messages.
+pub(super) fn open(
+    store: &Arc<Store>,
+    name: &str,
+    path: PathBuf,
+    boot: &str,
+) -> io::Result<FileMedia> {
+    let key = key(name)?;
+    if store.record(&key).is_none() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "no record names these contents"));
+    }
+    let file = store.contents().open(name, Access::Write)?;
+    let record = Box::new(ContentsRecord { store: store.clone(), key });
+    FileMedia::in_drive(file, path.display().to_string(), record, boot)
+}
+
+/// Removes contents that no record names.
+pub(super) fn remove(folder: &dyn Folder, name: &str) -> io::Result<()> {
+    folder.remove(name)?;
+    folder.sync()
+}
+
+/// The record of open contents. It is not changed once the drive has forgotten it.
+#[derive(Debug)]
+struct ContentsRecord {
+    store: Arc<Store>,
+    key: String,
+}
+
+impl RecordStore for ContentsRecord {
+    fn name(&self) -> String {
+        self.key.clone()
+    }
+
+    fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.store.record(&self.key))
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.store.replace(&self.key, bytes)
+    }
+
+    fn remove(&mut self) -> io::Result<()> {
+        // Without a record they would be removed.
+        let Some(bytes) = self.store.record(&self.key) else { return Ok(()) };
+        let size = Record::parse(&bytes).map_err(io::Error::other)?.size;
+        self.replace(Record::new(size).to_string().as_bytes())
+    }
+}

@@ -1,0 +1,99 @@
+//! Records in an embedded database (redb).
+
+use super::{Change, Records};
+use redb::{Builder, Database, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
+use std::io;
+
+/// Records by name.
+const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");
+/// The format's version, under [`FORMAT_VERSION`].
+const FORMAT: TableDefinition<'_, &str, u64> = TableDefinition::new("format");
+const FORMAT_VERSION: &str = "version";
+
+/// Memory for pages of the database, in bytes: more than the records of a drive take.
+const CACHE: usize = 1 << 20;
+
+/// An open database.
+#[derive(Debug)]
+pub(super) struct Metadata(Database);
+
+impl Metadata {
+    /// Makes a database with these records in empty storage, durably.
+    pub fn create(
+        storage: impl StorageBackend,
+        version: u64,
+        records: &Records,
+    ) -> io::Result<Self> {
+        let create = || -> Result<_, redb::Error> {
+            let metadata = Self(builder().create_with_backend(storage)?);
+            let transaction = metadata.0.begin_write()?;
+            transaction.open_table(FORMAT)?.insert(FORMAT_VERSION, version)?;
+            let mut table = transaction.open_table(RECORDS)?;
+            for (name, bytes) in records {
+                table.insert(name.as_str(), bytes.as_slice())?;
+            }
+            drop(table);
+            transaction.commit()?;
+            Ok(metadata)
+        };
+        create().map_err(io_error)
+    }
+
+    /// Opens a database, with the format's version and all records. After a crash this repairs
+    /// it.
+    pub fn open(storage: impl StorageBackend) -> io::Result<(Self, u64, Records)> {
+        if storage.len()? == 0 {
+            // redb would make a new one.
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "is empty"));
+        }
+        let open = || -> Result<_, redb::Error> {
+            let metadata = Self(builder().create_with_backend(storage)?);
+            let transaction = metadata.0.begin_read()?;
+            let version = transaction.open_table(FORMAT)?.get(FORMAT_VERSION)?;
+            let version = version.map(|version| version.value());
+            let mut records = Records::new();
+            for entry in transaction.open_table(RECORDS)?.iter()? {
+                let (name, bytes) = entry?;
+                records.insert(name.value().to_owned(), bytes.value().to_vec());
+            }
+            Ok((metadata, version, records))
+        };
+        let (metadata, version, records) = open().map_err(io_error)?;
+        let version = version.ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, "has no version of its format")
+        })?;
+        Ok((metadata, version, records))
+    }
+
+    /// Makes all changes durable, or none. After an error the database is of no more use: what it
+    /// has is known when it is opened again.
+    pub fn commit(&self, changes: &[Change]) -> io::Result<()> {
+        let commit = || -> Result<_, redb::Error> {
+            let transaction = self.0.begin_write()?;
+            let mut table = transaction.open_table(RECORDS)?;
+            for (name, bytes) in changes {
+                match bytes {
+                    Some(bytes) => drop(table.insert(name.as_str(), bytes.as_slice())?),
+                    None => drop(table.remove(name.as_str())?),
+                }
+            }
+            drop(table);
+            Ok(transaction.commit()?)
+        };
+        commit().map_err(io_error)
+    }
+}
+
+fn builder() -> Builder {
+    let mut builder = Builder::new();
+    builder.set_cache_size(CACHE);
+    builder
+}
+
+/// The error of the storage below, if it was one.
+fn io_error(error: redb::Error) -> io::Error {
+    match error {
+        redb::Error::Io(error) => error,
+        error => io::Error::other(error.to_string()),
+    }
+}

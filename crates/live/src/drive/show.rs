@@ -1,0 +1,91 @@
+//! Looks at a drive without changing it.
+
+use super::metadata::Metadata;
+use super::store::check_drive;
+use super::{ContentsInfo, DriveFolder, LOCK, METADATA, Records, contents};
+use crate::about;
+use crate::storage::{Access, Folder, SystemFolder};
+use redb::StorageBackend;
+use redb::backends::InMemoryBackend;
+use std::io;
+use std::path::Path;
+
+/// How often a database is read that another process may be changing.
+const ATTEMPTS: usize = 5;
+
+/// The longest database that is read, in bytes: it is copied to memory.
+const LONGEST: u64 = 1 << 30;
+
+/// A drive as it was at some moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Another process has it.
+    pub in_use: bool,
+    /// The version of its format; see [`VERSION`](super::VERSION). Records of another version may
+    /// mean something else.
+    pub version: u64,
+    /// Its records, as some commit left them; if nobody uses the drive, as the last one did.
+    pub records: Records,
+}
+
+impl Shown {
+    /// As [`DriveFolder::contents`].
+    ///
+    /// # Errors
+    /// If a record of contents is damaged; the sentence names it.
+    pub fn contents(&self) -> io::Result<Vec<ContentsInfo>> {
+        contents::list(&self.records)
+    }
+}
+
+impl DriveFolder {
+    /// Looks at a drive: also one that another process uses, on a read-only file system, or of
+    /// another version. Changes nothing; what a crash left is repaired in memory.
+    ///
+    /// # Errors
+    /// A sentence that names the folder.
+    pub fn show(path: &Path) -> io::Result<Shown> {
+        let show = || show(&SystemFolder::open(path)?);
+        show().map_err(|error| about(path.display(), error))
+    }
+}
+
+/// The same in any folder. Errors do not name it.
+pub(super) fn show(folder: &dyn Folder) -> io::Result<Shown> {
+    check_drive(&folder.list()?)?;
+    let mut attempt = 0;
+    loop {
+        // Held while the database is read: nobody starts to change it.
+        let lock = match folder.lock(LOCK, true) {
+            // A copy may lack it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            result => Some(result.map_err(|error| about("cannot lock it", error))?),
+        };
+        let in_use = matches!(lock, Some(None));
+        attempt += 1;
+        match read(folder) {
+            Ok((version, records)) => return Ok(Shown { in_use, version, records }),
+            // It was read while it changed: checksums tell.
+            Err(_) if in_use && attempt < ATTEMPTS => {}
+            Err(error) if in_use => {
+                return Err(about("in use by another process, and changes too fast", error));
+            }
+            Err(error) => return Err(about(METADATA, error)),
+        }
+    }
+}
+
+fn read(folder: &dyn Folder) -> io::Result<(u64, Records)> {
+    let file = folder.open(METADATA, Access::Read)?;
+    let length = file.len()?;
+    if length > LONGEST {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("has {length} bytes")));
+    }
+    let mut bytes = vec![0; length as usize];
+    file.read_at(&mut bytes, 0)?;
+    let memory = InMemoryBackend::new();
+    memory.set_len(length)?;
+    memory.write(0, &bytes)?;
+    let (_, version, records) = Metadata::open(memory)?;
+    Ok((version, records))
+}

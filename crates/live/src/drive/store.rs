@@ -1,0 +1,224 @@
+//! The records of an open drive.
+
+use super::backend::Backend;
+use super::metadata::Metadata;
+use super::version::Formats;
+use super::{CONTENTS, Change, LOCK, METADATA, METADATA_NEW, Records, contents};
+use crate::about;
+use crate::storage::{Access, File, Folder};
+use std::fmt::Debug;
+use std::io;
+use std::sync::{Mutex, MutexGuard};
+
+/// What is copied at once, in bytes.
+const COPY: usize = 1 << 20;
+
+/// A drive's folder, locked, and its records.
+#[derive(Debug)]
+pub(super) struct Store {
+    folder: Box<dyn Folder>,
+    contents: Box<dyn Folder>,
+    version: u64,
+    state: Mutex<State>,
+    /// Dropped last: who gets it next finds a database that was closed.
+    _lock: Lock,
+}
+
+/// A lock of the folder.
+pub(super) type Lock = Box<dyn Debug + Send + Sync>;
+
+#[derive(Debug)]
+struct State {
+    /// As of the last commit that succeeded.
+    records: Records,
+    /// `None` after an error.
+    metadata: Option<Metadata>,
+}
+
+impl Store {
+    /// The drive in a locked folder, as [`write_records`] left it.
+    pub fn new(
+        folder: Box<dyn Folder>,
+        lock: Lock,
+        version: u64,
+        metadata: Metadata,
+        records: Records,
+    ) -> io::Result<Self> {
+        // A copy of the folder may lack an empty one.
+        let contents = match folder.folder(CONTENTS) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                folder.create_folder(CONTENTS)?;
+                folder.folder(CONTENTS)?
+            }
+            result => result.map_err(|error| about(CONTENTS, error))?,
+        };
+        let state = Mutex::new(State { records, metadata: Some(metadata) });
+        Ok(Self { folder, contents, version, state, _lock: lock })
+    }
+
+    /// Opens a drive, with messages for the user.
+    pub fn open(folder: Box<dyn Folder>, formats: &Formats) -> io::Result<(Self, Vec<String>)> {
+        let names = folder.list()?;
+        check_drive(&names)?;
+        let lock = lock(&*folder)?;
+        let of_metadata = |error| about(METADATA, error);
+        let file = Backend(folder.open(METADATA, Access::Write).map_err(of_metadata)?);
+        let (mut metadata, version, mut records) = Metadata::open(file).map_err(of_metadata)?;
+        formats.check(version)?;
+        let mut notices = Vec::new();
+        if version < formats.newest {
+            // Closed, so that the copy needs no repair.
+            drop(metadata);
+            let copy = keep_copy(&*folder, version)?;
+            records = formats.migrate(version, records)?;
+            metadata = write_records(&*folder, formats.newest, &records)?;
+            let newest = formats.newest;
+            notices
+                .push(format!("migrated from version {version} to {newest}; {copy} is as before"));
+        }
+        let store = Self::new(folder, lock, formats.newest, metadata, records)?;
+        notices.extend(store.remove_leftovers()?);
+        Ok((store, notices))
+    }
+
+    /// Removes what an interrupted change left; returns messages for the user.
+    fn remove_leftovers(&self) -> io::Result<Vec<String>> {
+        for name in self.folder.list()? {
+            if name.starts_with(METADATA) && name.ends_with(".new") {
+                self.folder.remove(&name)?;
+            }
+        }
+        let (records, names) = (self.records(), self.contents.list()?);
+        let unnamed = names.iter().filter(|name| {
+            // Other names are none of ours.
+            contents::key(name).is_ok_and(|key| !records.contains_key(&key))
+        });
+        let remove = |name: &String| match self.contents.remove(name) {
+            Ok(()) => format!("removed {CONTENTS}/{name}, which no record names"),
+            Err(error) => format!("no record names {CONTENTS}/{name}: cannot remove it: {error}"),
+        };
+        Ok(unnamed.map(remove).collect())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no committer panics with the lock")
+    }
+
+    /// The folder of the contents.
+    pub fn contents(&self) -> &dyn Folder {
+        &*self.contents
+    }
+
+    pub fn records(&self) -> Records {
+        self.state().records.clone()
+    }
+
+    pub fn record(&self, name: &str) -> Option<Vec<u8>> {
+        self.state().records.get(name).cloned()
+    }
+
+    /// Makes all changes durable, or none. Error: as
+    /// [`DriveFolder::commit`](super::DriveFolder::commit).
+    pub fn commit(&self, changes: &[Change]) -> io::Result<()> {
+        self.commit_to(&mut self.state(), changes)
+    }
+
+    /// Replaces a record if it is there.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.state();
+        match state.records.contains_key(name) {
+            true => self.commit_to(&mut state, &[(name.to_owned(), Some(bytes.to_vec()))]),
+            false => Ok(()),
+        }
+    }
+
+    fn commit_to(&self, state: &mut State, changes: &[Change]) -> io::Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let metadata = match state.metadata.take() {
+            Some(metadata) => metadata,
+            None => self.write_again(&state.records)?,
+        };
+        if let Err(error) = metadata.commit(changes) {
+            drop(metadata);
+            // What the disk has is not known: above all, Linux reports pages that could not be
+            // written only once. So the records before the change go to another file.
+            state.metadata = self.write_again(&state.records).ok();
+            return Err(error);
+        }
+        state.metadata = Some(metadata);
+        for (name, bytes) in changes {
+            match bytes {
+                Some(bytes) => drop(state.records.insert(name.clone(), bytes.clone())),
+                None => drop(state.records.remove(name)),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_again(&self, records: &Records) -> io::Result<Metadata> {
+        write_records(&*self.folder, self.version, records)
+    }
+}
+
+/// Refuses a folder with these names that is no drive.
+pub(super) fn check_drive(names: &[String]) -> io::Result<()> {
+    let has = |name: &str| names.iter().any(|known| known == name);
+    if has(METADATA) {
+        return Ok(());
+    }
+    let why = match has(LOCK) {
+        true => "is no drive: its creation was interrupted",
+        false => "is no drive: it has no drive.redb",
+    };
+    Err(io::Error::new(io::ErrorKind::NotFound, why))
+}
+
+/// Locks a folder for this process alone.
+pub(super) fn lock(folder: &dyn Folder) -> io::Result<Lock> {
+    let lock = folder.lock(LOCK, false).map_err(|error| about("cannot lock it", error))?;
+    lock.ok_or_else(|| io::Error::new(io::ErrorKind::ResourceBusy, "in use by another process"))
+}
+
+/// Writes all records to another file and replaces the database by it: a crash leaves the old one
+/// or the other.
+pub(super) fn write_records(
+    folder: &dyn Folder,
+    version: u64,
+    records: &Records,
+) -> io::Result<Metadata> {
+    let file = folder.open(METADATA_NEW, Access::Create)?;
+    // What an interrupted attempt left.
+    file.set_len(0)?;
+    let metadata = Metadata::create(Backend(file), version, records)?;
+    folder.rename(METADATA_NEW, METADATA)?;
+    folder.sync()?;
+    Ok(metadata)
+}
+
+/// Keeps a durable copy of the database in its old version; returns the copy's name.
+fn keep_copy(folder: &dyn Folder, version: u64) -> io::Result<String> {
+    let name = format!("{METADATA}.v{version}");
+    let new = format!("{name}.new");
+    let from = folder.open(METADATA, Access::Read)?;
+    let to = folder.open(&new, Access::Create)?;
+    to.set_len(0)?;
+    copy(&*from, &*to)?;
+    to.sync_data()?;
+    folder.rename(&new, &name)?;
+    folder.sync()?;
+    Ok(name)
+}
+
+fn copy(from: &dyn File, to: &dyn File) -> io::Result<()> {
+    let (mut at, end) = (0, from.len()?);
+    let mut bytes = vec![0; COPY];
+    while at < end {
+        let part = bytes.len().min((end - at) as usize);
+        from.read_at(&mut bytes[..part], at)?;
+        to.write_at(&bytes[..part], at)?;
+        at += part as u64;
+    }
+    Ok(())
+}

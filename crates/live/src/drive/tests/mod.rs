@@ -1,0 +1,7 @@
+//! Drives in folders of the machine, and on disks that crash.
+
+mod crash;
+mod folder;
+mod world;
+
+use world::{End, Op, World};

@@ -1,0 +1,53 @@
+//! Versions of the records' format, and the ways from old ones to this one.
+
+use super::Records;
+use std::io;
+
+/// The version that this program writes, and the newest that it reads: the meaning of records,
+/// and the layout of the folder.
+pub const VERSION: u64 = 1;
+
+/// Makes records of the next version. Error: what is wrong with them.
+type Migration = fn(Records) -> Result<Records, String>;
+
+/// The versions that are read.
+#[derive(Debug)]
+pub(super) struct Formats {
+    pub newest: u64,
+    /// The step from the version named to the next one.
+    pub migrations: &'static [(u64, Migration)],
+}
+
+impl Formats {
+    /// Those of this program. Version 1 is the first.
+    pub const KNOWN: Self = Self { newest: VERSION, migrations: &[] };
+
+    /// Refuses a version that cannot be read.
+    pub fn check(&self, version: u64) -> io::Result<()> {
+        let newest = self.newest;
+        if version > newest {
+            return Err(io::Error::other(format!(
+                "has format version {version}, this program reads up to {newest}"
+            )));
+        }
+        (version..newest).try_for_each(|version| self.step(version).map(|_| ()))
+    }
+
+    /// The records in the newest version.
+    pub fn migrate(&self, version: u64, records: Records) -> io::Result<Records> {
+        (version..self.newest).try_fold(records, |records, version| {
+            self.step(version)?(records).map_err(|error| {
+                io::Error::other(format!("cannot be migrated from version {version}: {error}"))
+            })
+        })
+    }
+
+    fn step(&self, version: u64) -> io::Result<Migration> {
+        let step = self.migrations.iter().find(|(from, _)| *from == version);
+        let (_, migration) = step.ok_or_else(|| {
+            let newest = self.newest;
+            io::Error::other(format!("has format version {version}, this program reads {newest}"))
+        })?;
+        Ok(*migration)
+    }
+}

@@ -1,0 +1,164 @@
+//! The disk: files, folders, and the steps at which a process ends.
+
+use super::content::{Content, Fate};
+use super::handles::CrashFolder;
+use stats::random::Random;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, ErrorKind};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Names, and the numbers of their files or folders.
+type Entries = BTreeMap<String, usize>;
+/// One change of a folder: what each name stands for afterwards.
+type Change = Vec<(String, Option<usize>)>;
+
+/// A file or folder.
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    File(Content),
+    Folder { durable: Entries, changes: Vec<Change>, current: Entries },
+}
+
+impl Node {
+    pub fn folder() -> Self {
+        Self::Folder { durable: Entries::new(), changes: Vec::new(), current: Entries::new() }
+    }
+
+    fn crash(&self, random: &mut Random) -> Self {
+        match self {
+            Self::File(content) => Self::File(content.crash(random)),
+            Self::Folder { durable, changes, .. } => {
+                let (mut entries, fate) = (durable.clone(), Fate::draw(random));
+                for change in changes {
+                    if fate == Fate::Kept || (fate == Fate::Torn && random.below(2) == 0) {
+                        apply(&mut entries, change);
+                    }
+                }
+                Self::Folder { durable: entries.clone(), changes: Vec::new(), current: entries }
+            }
+        }
+    }
+}
+
+pub(super) fn apply(entries: &mut Entries, change: &Change) {
+    for (name, node) in change {
+        match node {
+            Some(node) => drop(entries.insert(name.clone(), *node)),
+            None => drop(entries.remove(name)),
+        }
+    }
+}
+
+/// What the handles of a disk share.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    /// By number; 0 is the root folder.
+    pub nodes: Vec<Node>,
+    /// Locks of files: exclusive, or how many share it.
+    pub locks: BTreeMap<usize, Option<usize>>,
+    steps: usize,
+    stop: Option<usize>,
+    failures: BTreeSet<usize>,
+    error: ErrorKind,
+}
+
+/// Whether a step happens.
+pub(super) enum Step {
+    Done,
+    /// It fails, and may have happened in part.
+    Fails(io::Error),
+}
+
+impl State {
+    /// The process makes a step. Error: it has ended.
+    pub fn step(&mut self) -> io::Result<Step> {
+        let step = self.steps;
+        self.steps += 1;
+        if self.stop.is_some_and(|stop| step >= stop) {
+            return Err(io::Error::new(ErrorKind::Interrupted, "the process has ended"));
+        }
+        match self.failures.contains(&step) {
+            true => Ok(Step::Fails(self.error.into())),
+            false => Ok(Step::Done),
+        }
+    }
+
+    /// A step that fails as a whole.
+    pub fn whole_step(&mut self) -> io::Result<()> {
+        match self.step()? {
+            Step::Done => Ok(()),
+            Step::Fails(error) => Err(error),
+        }
+    }
+
+    pub fn content(&mut self, file: usize) -> &mut Content {
+        match &mut self.nodes[file] {
+            Node::File(content) => content,
+            Node::Folder { .. } => unreachable!("only files are opened as files"),
+        }
+    }
+
+    pub fn add(&mut self, node: Node) -> usize {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+}
+
+/// A disk. Clones are the same disk.
+#[derive(Clone, Debug)]
+pub struct Disk(Arc<Mutex<State>>);
+
+impl Disk {
+    /// A disk with an empty root folder.
+    pub fn new() -> Self {
+        Self::of(vec![Node::folder()])
+    }
+
+    fn of(nodes: Vec<Node>) -> Self {
+        let (locks, failures) = (BTreeMap::new(), BTreeSet::new());
+        let error = ErrorKind::StorageFull;
+        let state = State { nodes, locks, steps: 0, stop: None, failures, error };
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("no test panics with the lock")
+    }
+
+    /// Its root folder.
+    pub fn root(&self) -> CrashFolder {
+        CrashFolder::new(self.clone(), 0)
+    }
+
+    /// The process ends before step `step`, counted from 0: that one and all later ones fail.
+    pub fn stopping_at(self, step: usize) -> Self {
+        self.state().stop = Some(step);
+        self
+    }
+
+    /// These steps fail with this error, counted from 0. Half of a write that fails happens. After
+    /// a sync that failed, a later one succeeds without having made the same changes durable.
+    pub fn failing_at(self, steps: &[usize], error: ErrorKind) -> Self {
+        let mut state = self.state();
+        (state.failures, state.error) = (steps.iter().copied().collect(), error);
+        drop(state);
+        self
+    }
+
+    /// Steps so far.
+    pub fn steps(&self) -> usize {
+        self.state().steps
+    }
+
+    /// The disk after the process was killed: it loses nothing, but unsynced changes stay unsynced.
+    pub fn after_kill(&self) -> Self {
+        Self::of(self.state().nodes.clone())
+    }
+
+    /// The disk after the machine crashed.
+    pub fn after_crash(&self, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let state = self.state();
+        Self::of(state.nodes.iter().map(|node| node.crash(&mut random)).collect())
+    }
+}
