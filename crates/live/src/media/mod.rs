@@ -48,7 +48,7 @@ pub trait Media: Send {
     /// Its size in bytes.
     fn size(&self) -> u64;
 
-    /// Whether writes are refused.
+    /// Whether writes are refused; that may become so at any time.
     fn read_only(&self) -> bool {
         false
     }
@@ -94,7 +94,9 @@ fn done() -> Completion {
 /// The error status of an I/O error.
 fn status_of(error: &io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::NoSpace,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            Error::NoSpace
+        }
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Error::ReadOnly,
         _ => Error::Media,
     }

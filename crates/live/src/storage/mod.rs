@@ -8,7 +8,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use grow::grow;
+pub(crate) use grow::{check_limit, grow};
 pub use system::{SystemFile, SystemFolder};
 
 use std::fmt::Debug;

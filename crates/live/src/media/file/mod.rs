@@ -1,6 +1,9 @@
 //! A namespace in a file. Threads carry requests out with `pread` and `pwrite`, or io_uring the
 //! reads and writes; an eventfd signals completions.
 
+mod failure;
+#[cfg(test)]
+mod failure_tests;
 mod open;
 mod opened_record;
 #[cfg(test)]
@@ -13,8 +16,9 @@ use super::record::{RecordKeeper, RecordStore, boot_id};
 use super::{Media, done, status_of};
 use crate::about;
 use crate::completions::{Completions, completions};
-use crate::storage::{File, grow};
+use crate::storage::{File, check_limit, grow};
 use bytes::Bytes;
+use failure::Failures;
 use nvme::block::{Completion, Error, Operation, Request};
 use open::{Opened, Undo};
 use opened_record::OpenedRecord;
@@ -112,6 +116,7 @@ struct Shared {
     marked: AtomicBool,
     /// The record's keeper; without one the contents count as new at each start.
     keeper: Option<Mutex<Keeper>>,
+    failures: Failures,
     notices: Sender<String>,
 }
 
@@ -131,6 +136,9 @@ impl FileMedia {
         let record = OpenedRecord::open(path, &opened, boot)?;
         let length = opened.length;
         let size = served_size(record.size, &opened, options.size)?;
+        if !read_only && opened.metadata.is_file() {
+            check_limit(size)?;
+        }
         if size > length {
             opened.undo.length = Some(length);
             grow(&opened.file, length, size, options.sparse)?;
@@ -172,7 +180,8 @@ impl FileMedia {
         });
         let marked = AtomicBool::new(record.keeper.is_none());
         let keeper = record.keeper.map(Mutex::new);
-        let shared = Shared { file, name, marked, keeper, notices };
+        let failures = Failures::default();
+        let shared = Shared { file, name, marked, keeper, failures, notices };
         let mut media = Self::start(shared, received, size, read_only, record.incarnation)?;
         media.transfers = Transfers::of(&*media.shared.file, aio, media.done.signal())
             .unwrap_or_else(|error| {
@@ -251,23 +260,19 @@ fn served_size(have: u64, opened: &Opened, size: Option<u64>) -> io::Result<u64>
 
 impl Shared {
     fn execute(&self, operation: Operation) -> Completion {
-        if !matches!(operation, Operation::Read { .. } | Operation::Flush) {
-            self.mark().map_err(|error| status_of(&error))?;
+        match operation {
+            Operation::Flush => return self.flush(),
+            Operation::Read { .. } => {}
+            _ if self.failures.read_only() => return Err(Error::ReadOnly),
+            _ => self.mark().map_err(|error| status_of(&error))?,
         }
-        let flush = operation == Operation::Flush;
-        let outcome = execute(&*self.file, operation);
-        if flush && outcome.is_err() {
-            // Linux reports pages that could not be written only once: the final sync would not
-            // report them again.
-            let forgotten = self.with_record(|keeper| keeper.discard().map(|()| None));
-            self.marked.fetch_and(forgotten.is_ok(), Ordering::AcqRel);
-        }
-        outcome
+        execute(&*self.file, &operation).map_err(|error| self.failed(&operation, &error))
     }
 
     /// Whether an operation needs nothing but to be carried out.
     fn may(&self, operation: &Operation) -> bool {
-        matches!(operation, Operation::Read { .. }) || self.marked.load(Ordering::Acquire)
+        let marked = || self.marked.load(Ordering::Acquire) && !self.failures.read_only();
+        matches!(operation, Operation::Read { .. }) || marked()
     }
 
     /// Before the first write, marks the record durably as dirty.
@@ -312,25 +317,21 @@ impl Shared {
 }
 
 /// Carries out one operation, whatever the file is.
-fn execute(file: &dyn File, operation: Operation) -> Completion {
-    let outcome = match operation {
+fn execute(file: &dyn File, operation: &Operation) -> io::Result<Bytes> {
+    match operation {
         Operation::Read { offset, length } => {
-            let mut data = vec![0; length];
-            file.read_at(&mut data, offset).map(|()| Bytes::from(data))
+            let mut data = vec![0; *length];
+            file.read_at(&mut data, *offset)?;
+            return Ok(data.into());
         }
-        Operation::Write { offset, data } => file.write_at(&data, offset).map(|()| Bytes::new()),
-        Operation::Flush => file.sync_data().map(|()| Bytes::new()),
-        Operation::WriteZeroes { offset, length } => {
-            file.zero_range(offset, length).map(|()| Bytes::new())
-        }
+        Operation::Write { offset, data } => file.write_at(data, *offset)?,
+        Operation::Flush => file.sync_data()?,
+        Operation::WriteZeroes { offset, length } => file.zero_range(*offset, *length)?,
         // A hole reads as zeroes; a file system without holes keeps the data, which a discard
         // allows.
-        Operation::Discard { offset, length } => {
-            let _ = file.punch_hole(offset, length);
-            Ok(Bytes::new())
-        }
-    };
-    outcome.map_err(|error| status_of(&error))
+        Operation::Discard { offset, length } => drop(file.punch_hole(*offset, *length)),
+    }
+    Ok(Bytes::new())
 }
 
 impl Media for FileMedia {
@@ -387,7 +388,7 @@ impl Media for FileMedia {
     }
 
     fn read_only(&self) -> bool {
-        self.read_only
+        self.read_only || self.shared.failures.read_only()
     }
 
     fn incarnation(&self) -> u64 {
@@ -419,7 +420,10 @@ impl Media for FileMedia {
         if self.read_only {
             return Ok(());
         }
-        let synced = self.shared.file.sync_data();
+        let synced = match self.shared.failures.lost_data() {
+            true => Err(io::Error::other(format!("{}: a flush has failed", self.shared.name))),
+            false => self.shared.file.sync_data(),
+        };
         let recorded = self.shared.with_record(|keeper| match &synced {
             Ok(()) => keeper.mark_clean(),
             Err(_) => keeper.discard().map(|()| None),

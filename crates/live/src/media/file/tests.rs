@@ -70,7 +70,7 @@ impl Scratch {
     }
 }
 
-fn run(media: &mut FileMedia, operation: Operation) -> Completion {
+pub(super) fn run(media: &mut FileMedia, operation: Operation) -> Completion {
     if let Some(outcome) = media.start(Request { id: 7, command: None, nsid: 1, operation }) {
         return outcome;
     }
@@ -222,7 +222,8 @@ fn full(keeper: Option<Keeper>) -> (Shared, Receiver<String>) {
     let (notices, received) = channel();
     let (file, name, keeper): (Box<dyn File>, _, _) =
         (Box::new(full_file()), "full".into(), keeper.map(Mutex::new));
-    (Shared { file, name, marked: true.into(), keeper, notices }, received)
+    let failures = Failures::default();
+    (Shared { file, name, marked: true.into(), keeper, failures, notices }, received)
 }
 
 #[test]
