@@ -8,7 +8,7 @@ use live::media::Media;
 use live::net::{Address, Peer, RawSettings, Station, largest_payload, mtu};
 pub use live::random_number as instance;
 use live::{NvmeDrive, Poller, Report, Waiting};
-use nvme::{Config, Controller};
+use nvme::{Config, NamespaceConfig, Subsystem};
 use report::Failure;
 use report::span;
 use std::io;
@@ -197,18 +197,23 @@ pub fn drive(
     let serial =
         serial.map_or_else(|| format!("FL{:016X}", fnv1a(identity.as_bytes())), str::to_owned);
     let mut config = Config::new(serial, configs);
-    config.max_payload = max_payload;
-    config.incarnation = incarnation_of(&media);
-    Ok(NvmeDrive::new(Controller::new(wire::Instant::ZERO, config), media))
+    config.settings.max_payload = max_payload;
+    config.incarnation = incarnation_of(&config.namespaces, &media);
+    let media = (1..).zip(media).collect();
+    Ok(NvmeDrive::new(Subsystem::new(wire::Instant::ZERO, &config), media))
 }
 
-/// The incarnation of a drive: FNV-1a over those of its namespaces in order, each after its NSID,
-/// little endian. One namespace with new contents makes those of the drive new.
-fn incarnation_of(media: &[Box<dyn Media>]) -> u64 {
-    let numbered = (1u32..).zip(media);
-    let bytes = numbered.flat_map(|(nsid, media)| {
+/// The incarnation of a drive: FNV-1a over its namespaces in order, each with its NSID, the
+/// incarnation of its media, the block shift and whether it is read-only (1 or 0), little endian.
+/// One namespace with new contents makes those of the drive new; so do other block sizes or
+/// another order, which a host that knew the drive would not notice. A size does not count: a
+/// drive may grow.
+fn incarnation_of(namespaces: &[NamespaceConfig], media: &[Box<dyn Media>]) -> u64 {
+    let numbered = (1u32..).zip(namespaces.iter().zip(media));
+    let bytes = numbered.flat_map(|(nsid, (namespace, media))| {
         let incarnation = media.incarnation().to_le_bytes();
-        nsid.to_le_bytes().into_iter().chain(incarnation)
+        let format = [namespace.block_shift, u8::from(namespace.read_only)];
+        nsid.to_le_bytes().into_iter().chain(incarnation).chain(format)
     });
     fnv1a(&bytes.collect::<Vec<u8>>())
 }
@@ -226,15 +231,24 @@ mod tests {
     use live::media::RamMedia;
 
     #[test]
-    fn one_namespace_with_new_contents_makes_those_of_the_drive_new() {
+    fn the_contents_of_a_drive_are_new_if_those_of_one_namespace_are() {
         let ram = || -> Box<dyn Media> { Box::new(RamMedia::new(4096)) };
         let mut media = [ram(), ram()];
-        let before = incarnation_of(&media);
-        assert_eq!(incarnation_of(&media), before, "the same as long as it runs");
+        let mut namespaces = [NamespaceConfig::new(8), NamespaceConfig::new(8)];
+        let before = incarnation_of(&namespaces, &media);
+        assert_eq!(incarnation_of(&namespaces, &media), before, "the same as long as it runs");
+        namespaces[0].blocks = 16;
+        assert_eq!(incarnation_of(&namespaces, &media), before, "a drive may grow");
+        namespaces[0].block_shift = 12;
+        assert_ne!(incarnation_of(&namespaces, &media), before, "other blocks");
+        namespaces[0].block_shift = 9;
+        namespaces[1].read_only = true;
+        assert_ne!(incarnation_of(&namespaces, &media), before, "read-only");
+        namespaces[1].read_only = false;
         media.swap(0, 1);
-        assert_ne!(incarnation_of(&media), before, "each namespace has its own");
+        assert_ne!(incarnation_of(&namespaces, &media), before, "each namespace has its own");
         media.swap(0, 1);
         media[1] = ram();
-        assert_ne!(incarnation_of(&media), before, "RAM starts empty");
+        assert_ne!(incarnation_of(&namespaces, &media), before, "RAM starts empty");
     }
 }

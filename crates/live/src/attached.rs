@@ -6,10 +6,11 @@ use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use node::drive::media_of;
 use node::{LinkEvent, SwitchNode};
-use nvme::Controller;
-use nvme::block::Completion;
+use nvme::Subsystem;
+use nvme::block::{Completion, Error};
 use pcie::dma_test::DmaTest;
 use pcie::{Function, Input, Output, Ready, Target};
+use std::collections::BTreeMap;
 use std::io;
 use switch::Upstream;
 use switch::upstream::Settings;
@@ -76,139 +77,162 @@ impl Attached for DmaTest {
 /// Counters for the user: name and text.
 pub type Report = Vec<(String, String)>;
 
-/// An NVMe controller with the media of its namespaces.
+/// CNTLID of the controller that the node's link leads to.
+const CONTROLLER: u16 = 1;
+
+/// An NVMe subsystem with the media of its namespaces.
 pub struct NvmeDrive {
-    controller: Controller,
-    media: Vec<Box<dyn Media>>,
+    subsystem: Subsystem,
+    media: BTreeMap<u32, Box<dyn Media>>,
     tracer: Tracer,
 }
 
 impl NvmeDrive {
-    /// A drive with a label; `media` are namespaces 1, 2, ….
-    pub fn new(controller: Controller, media: Vec<Box<dyn Media>>) -> Self {
-        Self { controller: controller.with_label(), media, tracer: Tracer::off() }
+    /// A drive with a label; `media` by NSID.
+    pub fn new(subsystem: Subsystem, media: BTreeMap<u32, Box<dyn Media>>) -> Self {
+        Self { subsystem: subsystem.with_label(), media, tracer: Tracer::off() }
     }
 
     /// The same, recorded by `tracer`.
     #[must_use]
     pub fn traced(mut self, tracer: Tracer) -> Self {
-        self.controller.set_events(tracer.is_on());
+        self.subsystem.set_events(tracer.is_on());
         self.tracer = tracer;
         self
     }
 
     /// Records the controller's events since the last call.
     fn record(&mut self) {
-        self.tracer.events(None, || self.controller.poll_event());
-    }
-
-    /// Completes a block request.
-    fn complete(&mut self, now: Instant, id: u64, outcome: Completion) {
-        // The media finished before the controller continues.
-        let ended = self.tracer.time();
-        self.controller.complete_block(now, id, outcome);
-        self.tracer.events(ended, || self.controller.poll_event());
+        self.tracer.events(None, || self.subsystem.poll_event());
     }
 
     /// Passes block requests to the media; returns whether any completed at once.
     fn start_blocks(&mut self, now: Instant) -> bool {
         let (mut ended, mut under_way) = (false, false);
-        while let Some(request) = self.controller.poll_block() {
+        while let Some(request) = self.subsystem.poll_block() {
             self.record();
-            let id = request.id;
+            let (id, nsid) = (request.id, request.nsid);
             let outcome = match media_of(&mut self.media, &request) {
                 Ok(media) => media.start(request),
                 Err(error) => Some(Err(error)),
             };
             match outcome {
                 Some(outcome) => {
-                    self.complete(now, id, outcome);
+                    complete(&mut self.subsystem, &self.tracer, now, (nsid, id), outcome);
                     ended = true;
                 }
                 None => under_way = true,
             }
         }
         if under_way {
-            for index in 0..self.media.len() {
-                if self.media[index].submit() {
-                    ended |= self.end_blocks(now, index);
+            for (nsid, media) in &mut self.media {
+                if media.submit() {
+                    ended |=
+                        end_blocks(&mut self.subsystem, &self.tracer, now, *nsid, &mut **media);
                 }
             }
         }
         ended
     }
+}
 
-    /// Takes the completed requests of a medium; returns whether there were any.
-    fn end_blocks(&mut self, now: Instant, index: usize) -> bool {
-        let mut ended = false;
-        while let Some((id, outcome)) = self.media[index].poll_completion() {
-            self.complete(now, id, outcome);
-            ended = true;
-        }
-        ended
+/// Completes what a medium has done; returns whether that was anything.
+fn end_blocks(
+    subsystem: &mut Subsystem,
+    tracer: &Tracer,
+    now: Instant,
+    nsid: u32,
+    media: &mut dyn Media,
+) -> bool {
+    let mut ended = false;
+    while let Some((id, outcome)) = media.poll_completion() {
+        complete(subsystem, tracer, now, (nsid, id), outcome);
+        ended = true;
     }
+    ended
+}
+
+/// Completes a block request, by its namespace and its ID.
+fn complete(
+    subsystem: &mut Subsystem,
+    tracer: &Tracer,
+    now: Instant,
+    (nsid, id): (u32, u64),
+    outcome: Completion,
+) {
+    if outcome == Err(Error::ReadOnly) {
+        // The media have become so: every host hears of it (SMART, an event).
+        subsystem.set_read_only(now, nsid, true);
+    }
+    // The media finished before the controller continues.
+    let ended = tracer.time();
+    subsystem.complete_block(now, id, outcome);
+    tracer.events(ended, || subsystem.poll_event());
 }
 
 impl Function for NvmeDrive {
     fn handle(&mut self, now: Instant, input: Input) {
-        self.controller.handle(now, input);
+        self.subsystem.port(CONTROLLER).handle(now, input);
         self.record();
     }
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        let mut output = self.controller.poll(now, ready);
-        // RAM and what is in the page cache complete at once: a command then needs one pass, not two.
+        let mut output = self.subsystem.port(CONTROLLER).poll(now, ready);
+        // RAM and the page cache complete at once: a command then needs one pass, not two.
         if matches!(output, Output::Wait(_)) && self.start_blocks(now) {
-            output = self.controller.poll(now, ready);
+            output = self.subsystem.port(CONTROLLER).poll(now, ready);
         }
         self.record();
         output
     }
 
     fn ready(&self) -> Ready {
-        self.controller.ready()
+        self.subsystem.controller(CONTROLLER).ready()
     }
 }
 
 impl Attached for NvmeDrive {
     fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
         let mut moved = self.start_blocks(now);
-        for index in 0..self.media.len() {
-            if self.media[index].signal().is_some_and(|fd| poller.take_ready(fd)) {
-                self.media[index].clear_signal();
+        for (nsid, media) in &mut self.media {
+            if media.signal().is_some_and(|fd| poller.take_ready(fd)) {
+                media.clear_signal();
             }
-            moved |= self.end_blocks(now, index);
+            moved |= end_blocks(&mut self.subsystem, &self.tracer, now, *nsid, &mut **media);
         }
         Ok(Activity { moved, timer: None })
     }
 
     fn watch(&self, poller: &Poller) -> io::Result<()> {
         self.media
-            .iter()
+            .values()
             .filter_map(|media| media.signal())
             .try_for_each(|fd| poller.add_without_spin(fd))
     }
 
     fn begin(&mut self) {
-        self.media.iter_mut().for_each(|media| media.begin());
+        self.media.values_mut().for_each(|media| media.begin());
     }
 
     fn drain(&mut self) -> bool {
-        self.controller.stop_fetching();
-        self.controller.is_drained()
+        self.subsystem.stop_fetching();
+        self.subsystem.is_drained()
     }
 
     fn take_notice(&mut self) -> Option<String> {
-        self.media.iter_mut().find_map(|media| media.take_notice())
+        self.media.values_mut().find_map(|media| media.take_notice())
     }
 
     fn report(&self) -> Report {
-        vec![("endpoint".into(), format!("errors: {}", self.controller.errors()))]
+        vec![(
+            "endpoint".into(),
+            format!("errors: {}", self.subsystem.controller(CONTROLLER).errors()),
+        )]
     }
 
     fn close(&mut self) -> io::Result<()> {
         // Close all, also if one fails.
-        let ended: Vec<_> = self.media.iter_mut().map(|media| media.close()).collect();
+        let ended: Vec<_> = self.media.values_mut().map(|media| media.close()).collect();
         ended.into_iter().collect()
     }
 

@@ -1,13 +1,67 @@
 //! The values of features (NVMe 1.4, section 5.21.1).
 
-use crate::config::Config;
+use crate::config::Settings;
+use crate::failure::Failure;
 use crate::log::WARNING_TEMPERATURE;
+use std::collections::BTreeMap;
+use wire::nvme::feature;
 
 /// Arbitration Burst that stands for no limit.
 const NO_LIMIT: u32 = 7;
+/// THSEL of Temperature Threshold: over or under.
+const UNDER: u32 = 1 << 20;
+/// TMPSEL of Temperature Threshold: the composite temperature.
+const COMPOSITE: u32 = 0;
+/// TMPSEL: all sensors, for Set Features only.
+const ALL_SENSORS: u32 = 15;
+/// Asynchronous Event Configuration: the critical warnings that exist; no
+/// notices are offered by OAES.
+const EVENTS: u32 = 0x1f;
+
+/// Whether hosts may save the feature: not what only counts until queues and vectors are gone.
+pub(crate) fn is_saveable(id: u8) -> bool {
+    matches!(
+        id,
+        feature::ARBITRATION
+            | feature::POWER_MANAGEMENT
+            | feature::TEMPERATURE_THRESHOLD
+            | feature::ERROR_RECOVERY
+            | feature::VOLATILE_WRITE_CACHE
+            | feature::INTERRUPT_COALESCING
+            | feature::WRITE_ATOMICITY
+            | feature::ASYNC_EVENT_CONFIG
+    )
+}
+
+/// Whether each namespace has its own value.
+pub(crate) fn is_of_namespaces(id: u8) -> bool {
+    id == feature::ERROR_RECOVERY
+}
+
+/// What of command dword 11 says which value of the feature is meant.
+pub(crate) fn selector(id: u8, value: u32) -> u32 {
+    if id == feature::TEMPERATURE_THRESHOLD { value & UNDER } else { 0 }
+}
+
+/// Whether a value (command dword 11 of Set Features) is allowed, whatever the controller is.
+pub(crate) fn check(id: u8, value: u32) -> Result<(), Failure> {
+    let (allowed, bit) = match id {
+        // There is one power state.
+        feature::POWER_MANAGEMENT => (value & 0x1f == 0, 0),
+        feature::TEMPERATURE_THRESHOLD if !matches!(value >> 16 & 15, COMPOSITE | ALL_SENSORS) => {
+            (false, 16)
+        }
+        feature::TEMPERATURE_THRESHOLD => (value >> 20 & 3 <= 1, 20),
+        // DULBE is not supported (NSFEAT bit 2).
+        feature::ERROR_RECOVERY => (value & 1 << 16 == 0, 16),
+        feature::ASYNC_EVENT_CONFIG => (value & !EVENTS == 0, 8),
+        _ => (true, 0),
+    };
+    if allowed { Ok(()) } else { Err(Failure::cdw(11, bit)) }
+}
 
 /// The values of features that belong to nothing else. All are the controller's
-/// but Error Recovery, and none is saved.
+/// but Error Recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Features {
     /// Arbitration: HPW 31:24, MPW 23:16, LPW 15:8, AB 2:0.
@@ -18,12 +72,14 @@ pub(crate) struct Features {
     pub over_temperature: u16,
     /// Temperature Threshold, under temperature, in kelvin.
     pub under_temperature: u16,
-    /// Error Recovery of each namespace: TLER 15:0.
-    pub error_recovery: Vec<u32>,
+    /// Error Recovery by NSID: TLER 15:0; 0 where there is none.
+    pub error_recovery: BTreeMap<u32, u32>,
     /// Volatile Write Cache: WCE.
     pub write_cache: bool,
     /// Number of Queues: submission and completion queues allocated.
     pub queues: (u16, u16),
+    /// Interrupt Coalescing: TIME 15:8, THR 7:0.
+    pub coalescing: u32,
     /// Write Atomicity Normal: DN.
     pub write_atomicity: u32,
     /// Asynchronous Event Configuration.
@@ -31,19 +87,67 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// After a reset.
-    pub fn new(config: &Config) -> Self {
+    /// The defaults.
+    pub fn new(settings: &Settings) -> Self {
         Self {
             arbitration: 4,
             power: 0,
             over_temperature: WARNING_TEMPERATURE,
             under_temperature: 0,
-            error_recovery: vec![0; config.namespaces.len()],
-            write_cache: config.volatile_write_cache,
-            queues: (config.io_queues, config.io_queues),
+            error_recovery: BTreeMap::new(),
+            write_cache: settings.volatile_write_cache,
+            queues: (settings.io_queues, settings.io_queues),
+            coalescing: 0,
             write_atomicity: 0,
             async_events: 0,
         }
+    }
+
+    /// Sets a feature that can be saved to a value that [`check`] allows.
+    pub fn set(&mut self, id: u8, nsid: u32, value: u32) {
+        match id {
+            feature::ARBITRATION => self.arbitration = value & 0xffff_ff07,
+            feature::POWER_MANAGEMENT => self.power = value & 0xe0,
+            feature::TEMPERATURE_THRESHOLD if value & UNDER != 0 => {
+                self.under_temperature = value as u16;
+            }
+            feature::TEMPERATURE_THRESHOLD => self.over_temperature = value as u16,
+            // TLER is kept.
+            feature::ERROR_RECOVERY => {
+                self.error_recovery.insert(nsid, value & 0xffff);
+            }
+            feature::VOLATILE_WRITE_CACHE => self.write_cache = value & 1 != 0,
+            feature::INTERRUPT_COALESCING => self.coalescing = value & 0xffff,
+            feature::WRITE_ATOMICITY => self.write_atomicity = value & 1,
+            feature::ASYNC_EVENT_CONFIG => self.async_events = value,
+            _ => unreachable!("only what can be saved"),
+        }
+    }
+
+    /// The value of a feature that does not belong to interrupts; `selector` is command dword 11
+    /// of Get Features.
+    pub fn get(&self, id: u8, nsid: u32, selector: u32) -> Result<u32, Failure> {
+        Ok(match id {
+            feature::ARBITRATION => self.arbitration,
+            feature::POWER_MANAGEMENT => self.power,
+            feature::TEMPERATURE_THRESHOLD => {
+                if selector >> 16 & 15 != COMPOSITE {
+                    return Err(Failure::cdw(11, 16));
+                }
+                match selector >> 20 & 3 {
+                    0 => u32::from(self.over_temperature),
+                    1 => u32::from(self.under_temperature),
+                    _ => return Err(Failure::cdw(11, 20)),
+                }
+            }
+            feature::ERROR_RECOVERY => self.error_recovery.get(&nsid).copied().unwrap_or(0),
+            feature::VOLATILE_WRITE_CACHE => u32::from(self.write_cache),
+            feature::NUMBER_OF_QUEUES => self.allocated(),
+            feature::INTERRUPT_COALESCING => self.coalescing,
+            feature::WRITE_ATOMICITY => self.write_atomicity,
+            feature::ASYNC_EVENT_CONFIG => self.async_events,
+            _ => unreachable!("it does not exist, or belongs to interrupts"),
+        })
     }
 
     /// Commands that one queue may have fetched in one turn.

@@ -38,10 +38,6 @@ impl Interrupts {
     }
 
     /// Interrupt Coalescing (section 5.21.1.8): TIME in 15:8, THR in 7:0.
-    pub fn coalescing(&self) -> u32 {
-        u32::from(self.time) << 8 | u32::from(self.threshold)
-    }
-
     pub fn set_coalescing(&mut self, bits: u32) {
         (self.threshold, self.time) = (bits as u8, (bits >> 8) as u8);
     }

@@ -20,6 +20,7 @@ mod controller;
 mod events;
 mod failure;
 mod features;
+mod identity;
 pub mod initiator;
 mod interrupt;
 mod io;
@@ -30,8 +31,11 @@ mod prp;
 mod queue;
 mod registers;
 mod slots;
+pub mod state;
+mod subsystem;
 #[doc(hidden)]
 pub mod testing;
 
-pub use config::{Config, NamespaceConfig, same_serial};
+pub use config::{Config, NamespaceConfig, Settings};
 pub use controller::Controller;
+pub use subsystem::{Port, Subsystem};

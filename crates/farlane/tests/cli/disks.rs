@@ -1,5 +1,7 @@
 //! Block devices of the device node, here loop devices. They need root and `losetup`.
 
+use crate::support::drive::Drive;
+use crate::support::node::{HostNode, Node};
 use crate::support::process::cannot;
 use crate::support::program::{device, fails, scratch};
 use bytes::Bytes;
@@ -158,6 +160,27 @@ fn large_blocks_need_a_namespace_with_large_blocks() {
     let Some(disk) = Disk::new("4kn", &["--sector-size", "4096"]) else { return };
     disk.is_refused("", &["4096 bytes", "512", "block=4096"]);
     disk.is_served(",block=4096", &[]);
+}
+
+#[test]
+fn a_disk_that_becomes_read_only_is_told_to_the_host() {
+    let Some(disk) = Disk::new("becomes-read-only", &[]) else { return };
+    let folder = scratch("disks-nodes");
+    let node = Node::device(&folder, "device", &[&format!("file={}", disk.node)]);
+    let host = HostNode::start(&folder, "host", &[node.address()], &[]);
+    let mut drive = Drive::attach_to(&host.socket(0), false);
+    drive.write(0, &[7; 512]);
+    assert_eq!(drive.critical_warning(), 0);
+    let set = Command::new("blockdev").args(["--setro", &disk.node]).status();
+    assert!(set.unwrap().success());
+    // Attempted Write to Read Only Range (NVMe 1.4, figure 129), also of a namespace that is known
+    // to be so.
+    assert_eq!(drive.try_write(0, &[8; 512]), 0x182);
+    node.process.line("read-only until the node is restarted");
+    assert_eq!(drive.try_write(8, &[8; 512]), 0x182);
+    // The media are read-only (figure 196, bit 3).
+    assert_eq!(drive.critical_warning(), 1 << 3);
+    assert_eq!(drive.read(0, 1), [7; 512]);
 }
 
 #[test]

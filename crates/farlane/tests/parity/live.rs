@@ -11,7 +11,7 @@ use live::net::{Address, CarrierListener, RawSettings, Script};
 use live::trace::Settings;
 use live::{Attached, Clock, DeviceNode, Machine, NvmeDrive, Poller, Tracer, Waiting};
 use nvme::block::{Completion, Operation, Request};
-use nvme::{Config, Controller, NamespaceConfig};
+use nvme::{Config, NamespaceConfig, Settings as DriveSettings, Subsystem};
 use pcie::root::ReadToken;
 use pcie::software::Task;
 use pcie::{Bus, Ram};
@@ -120,17 +120,18 @@ impl Media for SlowMedia {
 }
 
 /// The drive, as the simulator makes its own.
-pub fn controller() -> Controller {
+pub fn subsystem() -> Subsystem {
     let namespace = NamespaceConfig { block_shift: 9, ..NamespaceConfig::new(script::SIZE >> 9) };
-    let config = Config {
+    let settings = DriveSettings {
         io_queues: 1,
         max_transfer_shift: 5,
         max_payload: script::MAX_PAYLOAD,
         read_request: script::MAX_PAYLOAD,
         reads_in_flight: script::READS_IN_FLIGHT,
-        ..Config::new(script::SERIAL, vec![namespace])
+        ..DriveSettings::default()
     };
-    Controller::new(Instant::ZERO, config)
+    let config = Config { settings, ..Config::new(script::SERIAL, vec![namespace]) };
+    Subsystem::new(Instant::ZERO, &config)
 }
 
 fn path(folder: &Path, role: NodeRole) -> PathBuf {
@@ -197,7 +198,8 @@ impl Nodes {
             pending: pending.clone(),
             signal: eventfd(1, EventfdFlags::NONBLOCK)?,
         };
-        let drive = NvmeDrive::new(controller(), vec![Box::new(media)]).traced(tracer(
+        let media: Box<dyn Media> = Box::new(media);
+        let drive = NvmeDrive::new(subsystem(), BTreeMap::from([(1, media)])).traced(tracer(
             folder,
             NodeRole::Device,
             clock,

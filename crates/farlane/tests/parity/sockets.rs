@@ -1,14 +1,15 @@
 //! The live shell over loopback TCP, each node in a thread.
 
-use super::live::{controller, machine, run_of, tracer};
+use super::live::{machine, run_of, subsystem, tracer};
 use super::{Run, script};
 use live::host::RamMemory;
 use live::links::{LinkEvent, Links};
-use live::media::RamMedia;
+use live::media::{Media, RamMedia};
 use live::net::{Address, Listener};
 use live::{Clock, Control, DeviceNode, NvmeDrive, Poller, Waiting};
 use pcie::{Bus, Ram, root};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -29,8 +30,8 @@ fn device(
 ) -> io::Result<()> {
     let clock = Clock::start();
     let tracer = tracer(folder, NodeRole::Device, clock)?;
-    let media = RamMedia::new(script::SIZE);
-    let drive = NvmeDrive::new(controller(), vec![Box::new(media)]).traced(tracer.clone());
+    let media: Box<dyn Media> = Box::new(RamMedia::new(script::SIZE));
+    let drive = NvmeDrive::new(subsystem(), BTreeMap::from([(1, media)])).traced(tracer.clone());
     let poller = Poller::new(Waiting::Block)?;
     let settings = script::tunnel(Role::Device);
     let mut node = DeviceNode::new(clock, poller, listener, settings, drive)?;

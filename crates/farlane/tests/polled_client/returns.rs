@@ -6,7 +6,7 @@ use super::give;
 use crate::support::{ANY, BLOCK, Drive, HostNode, Node, folder, pattern};
 
 /// Of drives whose contents come and go, and that stay the same drive.
-const SERIAL: [&str; 2] = ["--serial", "MORTAL"];
+const SERIAL: &str = "MORTAL";
 const RAM: &str = "ram=16M";
 /// Where the test data lie, in blocks.
 const PLACE: u64 = 1000;
@@ -22,12 +22,14 @@ struct Mortal<'a> {
     node: Node,
     folder: &'a Path,
     namespace: String,
+    serial: &'static str,
 }
 
 impl<'a> Mortal<'a> {
     fn start(folder: &'a Path, namespace: &str) -> Self {
-        let node = Node::device_at(ANY, folder, "device", &[namespace], &SERIAL);
-        Self { node, folder, namespace: namespace.to_owned() }
+        let options = ["--serial", SERIAL];
+        let node = Node::device_at(ANY, folder, "device", &[namespace], &options);
+        Self { node, folder, namespace: namespace.to_owned(), serial: SERIAL }
     }
 
     fn kill(&mut self) {
@@ -43,7 +45,8 @@ impl<'a> Mortal<'a> {
 
     fn revive(&mut self) {
         let address = self.node.address();
-        self.node = Node::device_at(address, self.folder, "device", &[&self.namespace], &SERIAL);
+        let options = ["--serial", self.serial];
+        self.node = Node::device_at(address, self.folder, "device", &[&self.namespace], &options);
     }
 }
 
@@ -158,7 +161,7 @@ fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
     drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == vec![0; data.len()], "the new ones");
     // Another drive in its place stays away from the driver of the first.
-    device.namespace = "ram=32M".into();
+    device.serial = "ANOTHER";
     device.restart(&drive);
     switch.process.line("link up");
     drive.reset_device();
@@ -167,7 +170,7 @@ fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
     assert!(drive.is_gone());
     // The first one is back, with new contents again.
     device.kill();
-    device.namespace = RAM.into();
+    device.serial = SERIAL;
     device.revive();
     switch.process.line("link up");
     drive.reset_device();
@@ -191,12 +194,12 @@ fn a_reset_outlives_another_loss_of_the_link() {
     drive.wait_until_gone();
     drive.reset_device();
     // Another drive is in its place for a while.
-    device.namespace = "ram=32M".into();
+    device.serial = "ANOTHER";
     device.revive();
     host.process.line(CHANGED);
     device.kill();
     host.process.line("link down");
-    device.namespace = RAM.into();
+    device.serial = SERIAL;
     device.revive();
     let line = host.process.line("endpoint 0: ");
     assert!(line.contains(BACK_NEW), "{line}");

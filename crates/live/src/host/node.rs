@@ -448,9 +448,10 @@ impl HostNode {
 fn same_serial(node: &Node, endpoints: &[Endpoint]) -> Option<usize> {
     let serial = |node: &Node| node.device().and_then(|device| device.serial);
     let own = serial(node)?;
-    endpoints.iter().map(|endpoint| &endpoint.node).position(|other| {
-        serial(other).is_some_and(|serial| nvme::same_serial([other.id, node.id], [serial, own]))
-    })
+    endpoints
+        .iter()
+        .map(|endpoint| &endpoint.node)
+        .position(|other| other.id == node.id && serial(other) == Some(own))
 }
 
 /// The endpoints in a subtree, each with the wire of the root port (0 for INTA) that its INTA

@@ -2,184 +2,152 @@
 
 use crate::controller::Controller;
 use crate::failure::Failure;
-use crate::features::Features;
+use crate::features::{self, Features};
 use crate::plan::Plan;
+use crate::slots::Key;
+use crate::state::SavedFeature;
+use crate::subsystem::Shared;
 use wire::nvme::feature::{self, Select};
 use wire::nvme::{BROADCAST_NSID, Command, StatusCode};
 
 /// SV, save: bit 31 of command dword 10 of Set Features.
 const SAVE: u32 = 1 << 31;
-/// Capabilities: the feature can be changed (figure 180).
-const CHANGEABLE: u32 = 1 << 2;
+/// Capabilities: the feature can be saved (figure 180).
+const SAVEABLE: u32 = 1;
 /// Capabilities: the feature is a namespace's (figure 180).
 const NAMESPACE_SPECIFIC: u32 = 1 << 1;
-/// THSEL of Temperature Threshold: over or under.
-const UNDER: u32 = 1 << 20;
-/// TMPSEL of Temperature Threshold: the composite temperature.
-const COMPOSITE: u32 = 0;
-/// TMPSEL: all sensors, for Set Features only.
-const ALL_SENSORS: u32 = 15;
-/// Asynchronous Event Configuration: the critical warnings that exist; no
-/// notices are offered by OAES.
-const EVENTS: u32 = 0x1f;
+/// Capabilities: the feature can be changed (figure 180).
+const CHANGEABLE: u32 = 1 << 2;
 
 impl Controller {
-    pub(super) fn get_features(&mut self, command: &Command) -> Result<Plan, Failure> {
-        let id = command.cdw10 as u8;
+    pub(super) fn get_features(
+        &mut self,
+        shared: &Shared,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
+        let (id, value) = (command.cdw10 as u8, command.cdw11);
         self.check_exists(id)?;
-        let value = match Select::from_number(command.cdw10 >> 8 & 7) {
-            Some(Select::Current) => self.current(id, command)?,
-            // Nothing is saved: what was saved is the default.
-            Some(Select::Default | Select::Saved) => self.default_value(id, command)?,
-            Some(Select::Capabilities) if id == feature::ERROR_RECOVERY => {
-                CHANGEABLE | NAMESPACE_SPECIFIC
-            }
-            Some(Select::Capabilities) => CHANGEABLE,
-            None => return Err(Failure::cdw(10, 8)),
-        };
-        Ok(Plan::Done(value))
+        let select = Select::from_number(command.cdw10 >> 8 & 7).ok_or(Failure::cdw(10, 8))?;
+        let of_namespaces = features::is_of_namespaces(id);
+        if select == Select::Capabilities {
+            let saveable = shared.saves() && features::is_saveable(id);
+            let namespaces = if of_namespaces { NAMESPACE_SPECIFIC } else { 0 };
+            return Ok(Plan::Done(CHANGEABLE | namespaces | if saveable { SAVEABLE } else { 0 }));
+        }
+        if id == feature::INTERRUPT_VECTOR {
+            return self.interrupt_vector(value, select).map(Plan::Done);
+        }
+        // NSID 0 is that of no namespace (section 6.1), so such a feature has no value for it,
+        // mandatory or not.
+        if of_namespaces {
+            shared.namespace(self.id, command.nsid)?;
+        }
+        let of = |features: &Features| features.get(id, command.nsid, value);
+        Ok(Plan::Done(match select {
+            Select::Current => of(&self.features)?,
+            // What was not saved has its default.
+            Select::Saved => of(&self.saved_features(shared))?,
+            _ => of(&Features::new(&self.settings))?,
+        }))
     }
 
     fn check_exists(&self, id: u8) -> Result<(), Failure> {
-        match id {
-            feature::VOLATILE_WRITE_CACHE if !self.config.volatile_write_cache => {}
-            feature::ARBITRATION
-            | feature::POWER_MANAGEMENT
-            | feature::TEMPERATURE_THRESHOLD
-            | feature::ERROR_RECOVERY
-            | feature::VOLATILE_WRITE_CACHE
-            | feature::NUMBER_OF_QUEUES
-            | feature::INTERRUPT_COALESCING
-            | feature::INTERRUPT_VECTOR
-            | feature::WRITE_ATOMICITY
-            | feature::ASYNC_EVENT_CONFIG => return Ok(()),
-            _ => {}
+        let exists = match id {
+            feature::VOLATILE_WRITE_CACHE => self.settings.volatile_write_cache,
+            feature::NUMBER_OF_QUEUES | feature::INTERRUPT_VECTOR => true,
+            id => features::is_saveable(id),
+        };
+        if exists { Ok(()) } else { Err(Failure::cdw(10, 0)) }
+    }
+
+    /// Interrupt Vector Configuration; the default lets each vector coalesce.
+    fn interrupt_vector(&self, value: u32, select: Select) -> Result<u32, Failure> {
+        let vector = value as u16;
+        if select != Select::Current {
+            return Ok(vector.into());
         }
-        Err(Failure::cdw(10, 0))
+        let disabled = self.interrupts.coalescing_disabled(vector).ok_or(Failure::cdw(11, 0))?;
+        Ok(u32::from(vector) | u32::from(disabled) << 16)
     }
 
-    fn current(&self, id: u8, command: &Command) -> Result<u32, Failure> {
-        match id {
-            feature::INTERRUPT_COALESCING => Ok(self.interrupts.coalescing()),
-            feature::INTERRUPT_VECTOR => {
-                let vector = command.cdw11 as u16;
-                let disabled =
-                    self.interrupts.coalescing_disabled(vector).ok_or(Failure::cdw(11, 0))?;
-                Ok(u32::from(vector) | u32::from(disabled) << 16)
-            }
-            _ => self.stored(&self.features, id, command),
+    /// The defaults, and what was saved instead of them.
+    pub(crate) fn saved_features(&self, shared: &Shared) -> Features {
+        let mut features = Features::new(&self.settings);
+        for saved in shared.saved.iter().filter(|saved| saved.controller == self.id) {
+            features.set(saved.feature, saved.nsid, saved.value);
         }
+        features.write_cache &= self.settings.volatile_write_cache;
+        features
     }
 
-    fn default_value(&self, id: u8, command: &Command) -> Result<u32, Failure> {
-        match id {
-            feature::INTERRUPT_COALESCING => Ok(0),
-            feature::INTERRUPT_VECTOR => Ok(command.cdw11 & 0xffff),
-            _ => self.stored(&Features::new(&self.config), id, command),
-        }
-    }
-
-    /// A value out of a set of features.
-    fn stored(&self, features: &Features, id: u8, command: &Command) -> Result<u32, Failure> {
-        Ok(match id {
-            feature::ARBITRATION => features.arbitration,
-            feature::POWER_MANAGEMENT => features.power,
-            feature::TEMPERATURE_THRESHOLD => {
-                if command.cdw11 >> 16 & 15 != COMPOSITE {
-                    return Err(Failure::cdw(11, 16));
-                }
-                match command.cdw11 >> 20 & 3 {
-                    0 => u32::from(features.over_temperature),
-                    1 => u32::from(features.under_temperature),
-                    _ => return Err(Failure::cdw(11, 20)),
-                }
-            }
-            // NSID 0 is that of no namespace (section 6.1), so this feature has
-            // no value for it, mandatory or not.
-            feature::ERROR_RECOVERY => {
-                let namespace = self.namespace(command.nsid)?;
-                features.error_recovery[namespace.nsid as usize - 1]
-            }
-            feature::VOLATILE_WRITE_CACHE => u32::from(features.write_cache),
-            feature::NUMBER_OF_QUEUES => features.allocated(),
-            feature::WRITE_ATOMICITY => features.write_atomicity,
-            feature::ASYNC_EVENT_CONFIG => features.async_events,
-            _ => unreachable!("checked before"),
-        })
-    }
-
-    pub(super) fn set_features(&mut self, command: &Command) -> Result<Plan, Failure> {
+    pub(super) fn set_features(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
         let (id, value) = (command.cdw10 as u8, command.cdw11);
         self.check_exists(id)?;
-        if command.cdw10 & SAVE != 0 {
+        let save = command.cdw10 & SAVE != 0;
+        if save && !(shared.saves() && features::is_saveable(id)) {
             return Err(Failure::at_cdw(StatusCode::FEATURE_NOT_SAVEABLE, 10, 31));
         }
-        let own = command.nsid != 0 && command.nsid != BROADCAST_NSID;
-        if own && id != feature::ERROR_RECOVERY {
-            let code = StatusCode::FEATURE_NOT_NAMESPACE_SPECIFIC;
-            return Err(Failure::field(code, 4, 0));
-        }
+        let nsids = self.nsids_of(shared, id, command.nsid)?;
+        features::check(id, value)?;
         match id {
-            feature::ARBITRATION => self.features.arbitration = value & 0xffff_ff07,
-            feature::POWER_MANAGEMENT => self.set_power(value)?,
-            feature::TEMPERATURE_THRESHOLD => self.set_threshold(value)?,
-            feature::ERROR_RECOVERY => self.set_error_recovery(command.nsid, value)?,
-            feature::VOLATILE_WRITE_CACHE => self.features.write_cache = value & 1 != 0,
             feature::NUMBER_OF_QUEUES => return self.set_queues(value).map(Plan::Done),
-            feature::INTERRUPT_COALESCING => self.interrupts.set_coalescing(value),
             feature::INTERRUPT_VECTOR => self.set_vector(value)?,
-            feature::WRITE_ATOMICITY => self.features.write_atomicity = value & 1,
-            feature::ASYNC_EVENT_CONFIG => {
-                if value & !EVENTS != 0 {
-                    return Err(Failure::cdw(11, 8));
+            _ => {
+                let saved = |nsid| SavedFeature { controller: self.id, feature: id, nsid, value };
+                let values: Vec<SavedFeature> = nsids.into_iter().map(saved).collect();
+                if save {
+                    shared.save_features(self.id, key, values);
+                    return Ok(Plan::Wait);
                 }
-                self.features.async_events = value;
+                self.apply_features(shared, &values);
             }
-            _ => unreachable!("checked before"),
         }
         Ok(Plan::Done(0))
     }
 
-    /// There is one power state.
-    fn set_power(&mut self, value: u32) -> Result<(), Failure> {
-        if value & 0x1f != 0 {
-            return Err(Failure::cdw(11, 0));
+    /// The namespaces whose feature a command sets: 0 for a feature of the controller.
+    fn nsids_of(&self, shared: &Shared, id: u8, nsid: u32) -> Result<Vec<u32>, Failure> {
+        match (features::is_of_namespaces(id), nsid) {
+            (true, BROADCAST_NSID) => Ok(shared.attached(self.id).map(|(nsid, _)| nsid).collect()),
+            (true, nsid) => shared.namespace(self.id, nsid).map(|_| vec![nsid]),
+            (false, 0 | BROADCAST_NSID) => Ok(vec![0]),
+            (false, _) => Err(Failure::field(StatusCode::FEATURE_NOT_NAMESPACE_SPECIFIC, 4, 0)),
         }
-        self.features.power = value & 0xe0;
-        Ok(())
     }
 
-    fn set_threshold(&mut self, value: u32) -> Result<(), Failure> {
-        if !matches!(value >> 16 & 15, COMPOSITE | ALL_SENSORS) {
-            return Err(Failure::cdw(11, 16));
+    /// Sets features to values that were checked.
+    fn apply_features(&mut self, shared: &Shared, values: &[SavedFeature]) {
+        let before = self.warning(shared);
+        for value in values {
+            self.features.set(value.feature, value.nsid, value.value);
         }
-        if value >> 20 & 3 > 1 {
-            return Err(Failure::cdw(11, 20));
-        }
-        self.with_warnings(|controller| {
-            let features = &mut controller.features;
-            if value & UNDER != 0 {
-                features.under_temperature = value as u16;
-            } else {
-                features.over_temperature = value as u16;
-            }
-        });
-        Ok(())
+        self.interrupts.set_coalescing(self.features.coalescing);
+        self.warn(shared, before);
     }
 
-    /// TLER is kept; DULBE is not supported (NSFEAT bit 2).
-    fn set_error_recovery(&mut self, nsid: u32, value: u32) -> Result<(), Failure> {
-        if value & 1 << 16 != 0 {
-            return Err(Failure::cdw(11, 16));
+    /// The values that a command saves are stored, or could not be: then they do not change.
+    pub(crate) fn features_stored(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        values: &[SavedFeature],
+        stored: bool,
+    ) {
+        // A reset may have dropped the command.
+        if !self.is_under_way(key) {
+            return;
         }
-        let value = value & 0xffff;
-        if nsid == BROADCAST_NSID {
-            self.features.error_recovery.fill(value);
+        if stored {
+            self.apply_features(shared, values);
+            self.resume(shared, key);
         } else {
-            let index = self.namespace(nsid)?.nsid as usize - 1;
-            self.features.error_recovery[index] = value;
+            self.fail(shared, key, Failure::transient(StatusCode::INTERNAL_ERROR));
         }
-        Ok(())
     }
 
     /// NSQR and NCQR, 0's based (section 5.21.1.7). May only be asked before
@@ -192,7 +160,7 @@ impl Controller {
         if submission == u16::MAX || completion == u16::MAX {
             return Err(Failure::cdw(11, if submission == u16::MAX { 0 } else { 16 }));
         }
-        let most = self.config.io_queues;
+        let most = self.settings.io_queues;
         self.features.queues = ((submission + 1).min(most), (completion + 1).min(most));
         Ok(self.features.allocated())
     }

@@ -1,71 +1,80 @@
 //! Identify (NVMe 1.4, section 5.15).
 
-use crate::config::{VENDOR, fingerprint};
 use crate::controller::Controller;
 use crate::events::EVENT_REQUESTS;
 use crate::failure::Failure;
+use crate::identity::VENDOR;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
-use crate::namespace::custom_uuid;
 use crate::plan::Plan;
+use crate::subsystem::Shared;
 use bytes::Bytes;
 use wire::nvme::{
-    Command, IDENTIFY, IdentifyController, IdentifyNamespace, NamespaceDescriptor, PowerState,
-    ascii, cns, controller_list, namespace_list, register,
+    Command, IDENTIFY, IdentifyController, NamespaceDescriptor, PowerState, ascii, cns,
+    controller_list, namespace_list, register,
 };
 
-/// CNTLID: the only controller of its subsystem.
-const CONTROLLER_ID: u16 = 1;
+/// CMIC bit 1: the subsystem may have several controllers.
+const SEVERAL_CONTROLLERS: u8 = 1 << 1;
 /// The largest NSIDs, which are not those of a namespace (section 6.1.2).
 const LAST_NSID: u32 = 0xffff_fffd;
 
 impl Controller {
-    pub(super) fn identify(&mut self, command: &Command) -> Result<Plan, Failure> {
+    pub(super) fn identify(&mut self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
         let data = match command.cdw10 as u8 {
-            cns::CONTROLLER => self.identify_controller().encode(),
-            // Every namespace is allocated and attached.
-            cns::ACTIVE_NAMESPACES | cns::ALLOCATED_NAMESPACES => self.list(command.nsid)?,
+            cns::CONTROLLER => self.identify_controller(shared).encode(),
+            cns::ACTIVE_NAMESPACES => {
+                list(command.nsid, shared.attached(self.id).map(|(nsid, _)| nsid))?
+            }
+            cns::ALLOCATED_NAMESPACES => list(command.nsid, shared.namespaces.keys().copied())?,
             cns::DESCRIPTORS => {
-                let uuid = self.namespace(command.nsid)?.uuid;
-                let nguid = NamespaceDescriptor::Nguid(uuid);
-                NamespaceDescriptor::list(&[nguid, NamespaceDescriptor::Uuid(uuid)])
+                let namespace = shared.namespace(self.id, command.nsid)?;
+                NamespaceDescriptor::list(&namespace.descriptors())
             }
-            // Every namespace is allocated. Of the broadcast NSID, what all have in common is only
-            // told to hosts that manage namespaces (section 5.15.2.1).
-            cns::NAMESPACE | cns::ALLOCATED_NAMESPACE => {
-                self.namespace(command.nsid)?.identify().encode()
-            }
-            cns::ATTACHED_CONTROLLERS => {
-                self.namespace(command.nsid)?;
-                controllers(command)
-            }
-            cns::CONTROLLERS => controllers(command),
+            cns::NAMESPACE => self.identify_namespace(shared, command.nsid, true)?,
+            cns::ALLOCATED_NAMESPACE => self.identify_namespace(shared, command.nsid, false)?,
+            cns::ATTACHED_CONTROLLERS => match shared.namespaces.get(&command.nsid) {
+                Some(namespace) => controllers(command, namespace.attached.iter().copied()),
+                None => return Err(shared.absent(command.nsid)),
+            },
+            cns::CONTROLLERS => controllers(command, 1..=shared.controllers),
             // Drivers ask at every start: an answer, no error to be logged.
             _ => return Err(Failure::cdw(10, 0).of_probe()),
         };
         Ok(Plan::Send(Bytes::copy_from_slice(&data)))
     }
 
-    /// Namespace IDs above `after`, ascending.
-    fn list(&self, after: u32) -> Result<[u8; IDENTIFY], Failure> {
-        if after > LAST_NSID {
-            return Err(Failure::namespace());
+    /// The Identify Namespace data structure; zeroes for an NSID that is valid but inactive, or
+    /// with any of the subsystem's, not allocated (sections 5.15.2.1 and 5.15.2.6). Of the broadcast
+    /// NSID, what all have in common is only told to hosts that manage namespaces.
+    fn identify_namespace(
+        &self,
+        shared: &Shared,
+        nsid: u32,
+        active: bool,
+    ) -> Result<[u8; IDENTIFY], Failure> {
+        let namespace = match active {
+            true => shared.namespace(self.id, nsid).ok(),
+            false => shared.namespaces.get(&nsid),
+        };
+        match namespace {
+            Some(namespace) => Ok(namespace.identify(shared.controllers > 1).encode()),
+            None if (1..=shared.drive.max_namespaces).contains(&nsid) => Ok([0; IDENTIFY]),
+            None => Err(Failure::namespace()),
         }
-        let ids = self.namespaces.iter().map(|namespace| namespace.nsid);
-        Ok(namespace_list(ids.filter(|nsid| *nsid > after)))
     }
 
-    fn identify_controller(&self) -> IdentifyController {
-        let config = &self.config;
-        let bytes = |namespace: IdentifyNamespace| namespace.media_capacity;
+    fn identify_controller(&self, shared: &Shared) -> IdentifyController {
+        let (drive, settings) = (&shared.drive, &self.settings);
         IdentifyController {
             vendor: VENDOR,
             subsystem_vendor: VENDOR,
-            serial: ascii(&config.serial),
-            model: ascii(&config.model),
-            firmware: ascii(&config.firmware),
+            serial: ascii(&drive.serial),
+            model: ascii(&drive.model),
+            firmware: ascii(&settings.firmware),
             arbitration_burst: 4,
-            max_transfer: config.max_transfer_shift,
-            controller_id: CONTROLLER_ID,
+            max_transfer: settings.max_transfer_shift,
+            multi_path: if shared.controllers > 1 { SEVERAL_CONTROLLERS } else { 0 },
+            controller_id: self.id,
             version: register::VERSION_1_4,
             controller_type: 1,
             abort_limit: 3,
@@ -77,42 +86,50 @@ impl Controller {
             error_log_entries: ErrorLog::ENTRIES as u8 - 1,
             warning_temperature: WARNING_TEMPERATURE,
             critical_temperature: CRITICAL_TEMPERATURE,
-            total_capacity: self.namespaces.iter().map(|ns| bytes(ns.identify())).sum(),
+            total_capacity: drive.capacity.into(),
+            unallocated_capacity: drive.capacity.saturating_sub(shared.allocated()).into(),
             sq_entry_size: 0x66,
             cq_entry_size: 0x44,
-            namespaces: self.namespaces.len() as u32,
+            namespaces: drive.max_namespaces,
             // Dataset Management, Write Zeroes, save and select.
             nvm_commands: 1 << 2 | 1 << 3 | 1 << 4,
-            write_cache: if config.volatile_write_cache { 0b111 } else { 0b110 },
-            subsystem_nqn: self.subsystem_nqn(),
+            write_cache: if settings.volatile_write_cache { 0b111 } else { 0b110 },
+            subsystem_nqn: subsystem_nqn(drive.uuid),
             // One power state, 25 W, without latency.
             power_state: PowerState { max_power: 2500, ..PowerState::default() },
             ..IdentifyController::default()
         }
     }
-
-    /// A name of the second form of section 7.9, with a UUID. Model and serial
-    /// number themselves are padded with spaces, which no name may contain.
-    fn subsystem_nqn(&self) -> [u8; 256] {
-        let name = format!("{}\0{}", self.config.model, self.config.serial);
-        let uuid = u128::from_be_bytes(custom_uuid(fingerprint(name.as_bytes())));
-        let part = |from: u32, digits: u32| uuid >> from & ((1 << (4 * digits)) - 1);
-        let name = format!(
-            "nqn.2014-08.org.nvmexpress:uuid:{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            part(96, 8),
-            part(80, 4),
-            part(64, 4),
-            part(48, 4),
-            part(0, 12)
-        );
-        let mut nqn = [0; 256];
-        nqn[..name.len()].copy_from_slice(name.as_bytes());
-        nqn
-    }
 }
 
-/// Controllers from CNTID on: the one there is.
-fn controllers(command: &Command) -> [u8; IDENTIFY] {
+/// A name of the second form of section 7.9, with a UUID. Model and serial
+/// number themselves are padded with spaces, which no name may contain.
+fn subsystem_nqn(uuid: [u8; 16]) -> [u8; 256] {
+    let uuid = u128::from_be_bytes(uuid);
+    let part = |from: u32, digits: u32| uuid >> from & ((1 << (4 * digits)) - 1);
+    let name = format!(
+        "nqn.2014-08.org.nvmexpress:uuid:{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        part(96, 8),
+        part(80, 4),
+        part(64, 4),
+        part(48, 4),
+        part(0, 12)
+    );
+    let mut nqn = [0; 256];
+    nqn[..name.len()].copy_from_slice(name.as_bytes());
+    nqn
+}
+
+/// Those of ascending namespace IDs that are above `after`.
+fn list(after: u32, ids: impl Iterator<Item = u32>) -> Result<[u8; IDENTIFY], Failure> {
+    if after > LAST_NSID {
+        return Err(Failure::namespace());
+    }
+    Ok(namespace_list(ids.filter(|nsid| *nsid > after)))
+}
+
+/// Those of ascending controller IDs that are CNTID or above.
+fn controllers(command: &Command, ids: impl IntoIterator<Item = u16>) -> [u8; IDENTIFY] {
     let from = (command.cdw10 >> 16) as u16;
-    controller_list((from <= CONTROLLER_ID).then_some(CONTROLLER_ID))
+    controller_list(ids.into_iter().filter(|id| *id >= from))
 }

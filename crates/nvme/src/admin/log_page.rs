@@ -5,6 +5,7 @@ use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::io;
 use crate::plan::Plan;
+use crate::subsystem::Shared;
 use bytes::Bytes;
 use wire::nvme::{
     BROADCAST_NSID, Command, CommandEffects, CommandsSupported, FirmwareSlots, StatusCode, ascii,
@@ -15,10 +16,14 @@ use wire::nvme::{
 const RETAIN: u32 = 1 << 15;
 
 impl Controller {
-    pub(super) fn get_log_page(&mut self, command: &Command) -> Result<Plan, Failure> {
+    pub(super) fn get_log_page(
+        &mut self,
+        shared: &mut Shared,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
         let id = command.cdw10 as u8;
         let (offset, length) = self.window(command)?;
-        let page = self.log_page(id, command.nsid)?;
+        let page = self.log_page(shared, id, command.nsid)?;
         if offset > page.len() as u64 {
             return Err(Failure::cdw(12, 0));
         }
@@ -35,7 +40,7 @@ impl Controller {
     fn window(&self, command: &Command) -> Result<(u64, usize), Failure> {
         let dwords = u64::from(command.cdw11 as u16) << 16 | u64::from(command.cdw10 >> 16);
         let length = (dwords + 1) * 4;
-        if length > self.config.max_transfer() as u64 {
+        if length > self.settings.max_transfer() as u64 {
             return Err(Failure::cdw(10, 16));
         }
         let offset = u64::from(command.cdw13) << 32 | u64::from(command.cdw12);
@@ -45,7 +50,7 @@ impl Controller {
         Ok((offset, length as usize))
     }
 
-    fn log_page(&mut self, id: u8, nsid: u32) -> Result<Vec<u8>, Failure> {
+    fn log_page(&mut self, shared: &mut Shared, id: u8, nsid: u32) -> Result<Vec<u8>, Failure> {
         match id {
             log_page::ERROR => Ok(self.error_log.page()),
             log_page::SMART => {
@@ -53,12 +58,12 @@ impl Controller {
                 if nsid != 0 && nsid != BROADCAST_NSID {
                     return Err(Failure::field(StatusCode::INVALID_FIELD, 4, 0));
                 }
-                let (warning, errors) = (self.warning(), self.error_log.count);
-                Ok(self.health.page(self.now, warning, errors).encode().to_vec())
+                let warning = self.warning(shared);
+                Ok(shared.health.page(self.now, warning).encode().to_vec())
             }
             log_page::FIRMWARE => {
                 let mut slots = FirmwareSlots { active: 1, ..FirmwareSlots::default() };
-                slots.revisions[0] = ascii(&self.config.firmware);
+                slots.revisions[0] = ascii(&self.settings.firmware);
                 Ok(slots.encode().to_vec())
             }
             log_page::EFFECTS => Ok(effects().encode().to_vec()),

@@ -11,6 +11,7 @@ use crate::events::EVENT_REQUESTS;
 use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::slots::Key;
+use crate::subsystem::Shared;
 use wire::nvme::opcode::admin;
 use wire::nvme::{Command, StatusCode};
 
@@ -30,27 +31,37 @@ const SUPPORTED: [u8; 10] = [
 
 impl Controller {
     /// Checks an admin command and says what is to be done.
-    pub(crate) fn plan_admin(&mut self, key: Key, command: &Command) -> Result<Plan, Failure> {
+    pub(crate) fn plan_admin(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
         match command.opcode {
-            admin::DELETE_SQ => self.delete_sq(key, command),
+            admin::DELETE_SQ => self.delete_sq(shared, key, command),
             admin::CREATE_SQ => self.create_sq(command),
-            admin::GET_LOG_PAGE => self.get_log_page(command),
+            admin::GET_LOG_PAGE => self.get_log_page(shared, command),
             admin::DELETE_CQ => self.delete_cq(command),
             admin::CREATE_CQ => self.create_cq(command),
-            admin::IDENTIFY => self.identify(command),
-            admin::ABORT => Ok(self.abort(command)),
-            admin::SET_FEATURES => self.set_features(command),
-            admin::GET_FEATURES => self.get_features(command),
-            admin::ASYNC_EVENT_REQUEST => self.async_event_request(key, command),
+            admin::IDENTIFY => self.identify(shared, command),
+            admin::ABORT => Ok(self.abort(shared, command)),
+            admin::SET_FEATURES => self.set_features(shared, key, command),
+            admin::GET_FEATURES => self.get_features(shared, command),
+            admin::ASYNC_EVENT_REQUEST => self.async_event_request(shared, key, command),
             _ => Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0)),
         }
     }
 
-    fn async_event_request(&mut self, key: Key, command: &Command) -> Result<Plan, Failure> {
+    fn async_event_request(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
         if self.events.requests() >= EVENT_REQUESTS {
             return Err(Failure::permanent(StatusCode::ASYNC_EVENT_LIMIT_EXCEEDED));
         }
-        self.remove_event_request(key);
+        self.remove_event_request(shared, key);
         self.events.request(command.cid);
         Ok(Plan::Wait)
     }

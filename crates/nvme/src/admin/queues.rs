@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::queue::{CompletionQueue, SubmissionQueue};
 use crate::slots::Key;
+use crate::subsystem::Shared;
 use wire::nvme::{COMPLETION_ENTRY, Command, SUBMISSION_ENTRY, StatusCode};
 
 /// PC, physically contiguous: bit 0 of command dword 11.
@@ -96,14 +97,19 @@ impl Controller {
 
     /// Nothing more is fetched; commands that were not begun are aborted,
     /// those under way finish, then this one does.
-    pub(super) fn delete_sq(&mut self, key: Key, command: &Command) -> Result<Plan, Failure> {
+    pub(super) fn delete_sq(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
         let id = command.cdw10 as u16;
         let queue = self.queues.sq(id).filter(|_| id != 0).ok_or(invalid_id())?;
         if queue.deleting.is_some() {
             return Err(invalid_id());
         }
         self.queues.pending &= !(1 << id);
-        self.abort_waiting(id);
+        self.abort_waiting(shared, id);
         let queue = self.queues.sq_mut(id).expect("looked at above");
         if queue.is_drained() {
             self.queues.remove_sq(id);

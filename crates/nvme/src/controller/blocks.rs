@@ -4,27 +4,28 @@ use super::{BlockOwner, Controller};
 use crate::block::{Completion, Error};
 use crate::failure::Failure;
 use crate::slots::Key;
+use crate::subsystem::Shared;
 use wire::nvme::StatusCode;
 use wire::nvme::opcode::nvm;
 
 impl Controller {
-    pub(super) fn block_done(&mut self, id: Key, result: Completion) {
+    pub(super) fn block_done(&mut self, shared: &mut Shared, id: Key, result: Completion) {
         let Some(owner) = self.blocks.remove(id) else { return };
         match owner {
             BlockOwner::Shutdown(nsid) => {
                 self.report_media_ended(None, nsid, result.is_ok());
-                self.shutdown_flushed(result.is_err());
+                self.shutdown_flushed(shared, result.is_err());
             }
             BlockOwner::Command(key, nsid) => {
                 self.report_media_ended(self.command_id(key), nsid, result.is_ok());
                 let opcode = self.commands.get(key).map(|execution| execution.command.opcode);
                 let result = result.map_err(|error| {
                     if error == Error::Media {
-                        self.health.count(self.now).media_errors += 1;
+                        shared.health.count(self.now).media_errors += 1;
                     }
                     failure(error, opcode == Some(nvm::READ))
                 });
-                self.step_done(key, result);
+                self.step_done(shared, key, result);
             }
         }
     }
@@ -35,7 +36,7 @@ fn failure(error: Error, read: bool) -> Failure {
     match error {
         Error::Media if read => Failure::transient(StatusCode::UNRECOVERED_READ_ERROR),
         Error::Media => Failure::transient(StatusCode::WRITE_FAULT),
-        Error::ReadOnly => Failure::permanent(StatusCode::NAMESPACE_WRITE_PROTECTED),
+        Error::ReadOnly => Failure::permanent(StatusCode::WRITE_TO_READ_ONLY_RANGE),
         Error::NoSpace => Failure::permanent(StatusCode::CAPACITY_EXCEEDED),
         Error::NotReady => Failure::transient(StatusCode::NAMESPACE_NOT_READY),
         Error::Internal => Failure::transient(StatusCode::INTERNAL_ERROR),

@@ -3,6 +3,7 @@
 
 use super::Controller;
 use crate::failure::Failure;
+use crate::subsystem::Shared;
 use bytes::Bytes;
 use wire::nvme::opcode::nvm;
 use wire::nvme::{Command, Completion, ErrorLogEntry, Status};
@@ -12,29 +13,30 @@ impl Controller {
     /// Posts the completion of a command, whose entry was reserved.
     pub(super) fn complete(
         &mut self,
+        shared: &mut Shared,
         sq: u16,
         command: &Command,
         result: u32,
         failure: Option<Failure>,
     ) {
         if sq != 0 {
-            self.count_smart(command, failure.is_none());
+            self.count_smart(shared, command, failure.is_none());
         }
         let status = match failure {
             None => Status::SUCCESS,
-            Some(failure) => self.log_failure(sq, command, failure),
+            Some(failure) => self.log_failure(shared, sq, command, failure),
         };
-        self.count_in_flight(sq, |in_flight| in_flight - 1);
+        self.count_in_flight(shared, sq, |in_flight| in_flight - 1);
         self.post(sq, command.cid, result, status);
-        self.finish_deletion(sq);
+        self.finish_deletion(shared, sq);
     }
 
-    fn count_smart(&mut self, command: &Command, success: bool) {
-        let units = match self.namespace(command.nsid) {
+    fn count_smart(&mut self, shared: &mut Shared, command: &Command, success: bool) {
+        let units = match shared.namespace(self.id, command.nsid) {
             Ok(namespace) if success => namespace.bytes(u64::from(command.blocks())) >> 9,
             _ => 0,
         };
-        let history = self.health.count(self.now);
+        let history = shared.health.count(self.now);
         match command.opcode {
             nvm::READ => {
                 history.reads += 1;
@@ -49,22 +51,32 @@ impl Controller {
     }
 
     /// Adds a failure to the error log and sets More in the status.
-    fn log_failure(&mut self, sq: u16, command: &Command, failure: Failure) -> Status {
+    fn log_failure(
+        &mut self,
+        shared: &mut Shared,
+        sq: u16,
+        command: &Command,
+        failure: Failure,
+    ) -> Status {
         if !failure.is_logged() {
             return failure.status;
         }
         let status = Status { more: true, ..failure.status };
         let cq = self.queues.sq(sq).and_then(|queue| self.queues.cq(queue.cq));
-        self.error_log.add(ErrorLogEntry {
-            sq_id: sq,
-            cid: command.cid,
-            status,
-            phase: cq.is_some_and(|cq| cq.phase),
-            parameter: failure.parameter,
-            lba: if sq == 0 { 0 } else { command.slba() },
-            nsid: command.nsid,
-            ..ErrorLogEntry::default()
-        });
+        let count = shared.health.add_error(self.now);
+        self.error_log.add(
+            count,
+            ErrorLogEntry {
+                sq_id: sq,
+                cid: command.cid,
+                status,
+                phase: cq.is_some_and(|cq| cq.phase),
+                parameter: failure.parameter,
+                lba: if sq == 0 { 0 } else { command.slba() },
+                nsid: command.nsid,
+                ..ErrorLogEntry::default()
+            },
+        );
         status
     }
 
@@ -83,11 +95,11 @@ impl Controller {
     }
 
     /// Completes a queue deletion when the queue has drained.
-    pub(super) fn finish_deletion(&mut self, sq: u16) {
+    pub(super) fn finish_deletion(&mut self, shared: &mut Shared, sq: u16) {
         let Some(queue) = self.queues.sq(sq) else { return };
         if let Some(key) = queue.deleting.filter(|_| queue.is_drained()) {
             self.queues.remove_sq(sq);
-            self.resume(key);
+            self.resume(shared, key);
         }
     }
 

@@ -32,20 +32,16 @@ impl EventQueue {
 }
 
 impl Controller {
-    /// Enables or disables [`poll_event`](Self::poll_event), which is initially
-    /// disabled. Drops queued events.
-    pub fn set_events(&mut self, enabled: bool) {
+    /// Enables or disables events. Drops queued ones.
+    pub(crate) fn set_events(&mut self, enabled: bool) {
         self.reported = EventQueue { enabled, ..EventQueue::default() };
         if enabled {
             self.reported.events.reserve(INITIAL_EVENTS);
         }
     }
 
-    /// The next event, oldest first. Poll after each call that may cause events:
-    /// they carry no time, and beyond 4096 queued events new ones are lost.
-    ///
-    /// A media request begins when [`poll_block`](Self::poll_block) returns it.
-    pub fn poll_event(&mut self) -> Option<NvmeEvent> {
+    /// The next event, oldest first.
+    pub(crate) fn poll_event(&mut self) -> Option<NvmeEvent> {
         self.reported.events.pop_front()
     }
 

@@ -1,11 +1,12 @@
 //! Executes commands, from the submission entry to the completion.
 
 use super::transfer::Transfer;
-use super::{BlockOwner, Controller};
+use super::{BlockOwner, Controller, block_id};
 use crate::block::{self, Operation};
 use crate::failure::Failure;
 use crate::plan::{Plan, Step};
 use crate::slots::Key;
+use crate::subsystem::Shared;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::nvme::{Command, StatusCode};
@@ -32,7 +33,7 @@ pub(super) struct Execution {
 
 impl Controller {
     /// Begins the command of a fetched entry; its completion entry is reserved.
-    pub(super) fn begin(&mut self, sq: u16, command: Command) {
+    pub(super) fn begin(&mut self, shared: &mut Shared, sq: u16, command: Command) {
         let Command { cid, opcode, nsid, .. } = command;
         self.reported.add(NvmeEvent::Fetched { id: CommandId { queue: sq, cid }, opcode, nsid });
         let queue = self.queues.sq_mut(sq).expect("it was just fetched from");
@@ -40,30 +41,39 @@ impl Controller {
         let deleting = queue.deleting.is_some();
         let key = self.commands.insert(Execution { sq, command, ..Execution::default() });
         if deleting {
-            return self.fail(key, Failure::permanent(StatusCode::ABORTED_SQ_DELETION));
+            return self.fail(shared, key, Failure::permanent(StatusCode::ABORTED_SQ_DELETION));
         }
         if !unique {
-            return self.fail(key, Failure::field(StatusCode::COMMAND_ID_CONFLICT, 2, 0));
+            return self.fail(shared, key, Failure::field(StatusCode::COMMAND_ID_CONFLICT, 2, 0));
         }
-        match self.plan(key, sq, &command).and_then(|plan| self.apply_plan(key, &command, plan)) {
-            Ok(()) => self.admit(key),
-            Err(failure) => self.fail(key, failure),
+        match self
+            .plan(shared, key, sq, &command)
+            .and_then(|plan| self.apply_plan(key, &command, plan))
+        {
+            Ok(()) => self.admit(shared, key),
+            Err(failure) => self.fail(shared, key, failure),
         }
     }
 
-    fn plan(&mut self, key: Key, sq: u16, command: &Command) -> Result<Plan, Failure> {
+    fn plan(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        sq: u16,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
         if command.fuse != 0 {
             return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 0));
         }
         if command.psdt != 0 {
             return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 6));
         }
-        if sq == 0 { self.plan_admin(key, command) } else { self.plan_io(command) }
+        if sq == 0 { self.plan_admin(shared, key, command) } else { self.plan_io(shared, command) }
     }
 
     fn apply_plan(&mut self, key: Key, command: &Command, plan: Plan) -> Result<(), Failure> {
         let page = self.page();
-        let max = self.config.max_transfer();
+        let max = self.settings.max_transfer();
         let Some(execution) = self.commands.get_mut(key) else {
             return Ok(()); // removed: an Asynchronous Event Request
         };
@@ -91,7 +101,7 @@ impl Controller {
     }
 
     /// Reserves a command's share of the buffer, or queues the command for it.
-    fn admit(&mut self, key: Key) {
+    fn admit(&mut self, shared: &mut Shared, key: Key) {
         let Some(execution) = self.commands.get(key) else { return };
         let buffer = execution.buffer;
         if buffer > 0 && (!self.waiting.is_empty() || !self.has_room(buffer)) {
@@ -99,15 +109,15 @@ impl Controller {
             return;
         }
         self.buffered += buffer;
-        self.proceed(key);
+        self.proceed(shared, key);
     }
 
     fn has_room(&self, buffer: usize) -> bool {
-        self.buffered + buffer <= self.config.buffer
+        self.buffered + buffer <= self.settings.buffer
     }
 
     /// Admits queued commands in order while there is room.
-    pub(super) fn admit_waiting(&mut self) {
+    pub(super) fn admit_waiting(&mut self, shared: &mut Shared) {
         while let Some(key) = self.waiting.front().copied() {
             let execution = self.commands.get(key).expect("waiting commands are under way");
             let buffer = execution.buffer;
@@ -116,19 +126,19 @@ impl Controller {
             }
             self.waiting.pop_front();
             self.buffered += buffer;
-            self.proceed(key);
+            self.proceed(shared, key);
         }
     }
 
     /// Fails a command that waits for the buffer; `false` if it does not wait.
-    pub(crate) fn fail_waiting(&mut self, key: Key, failure: Failure) -> bool {
+    pub(crate) fn fail_waiting(&mut self, shared: &mut Shared, key: Key, failure: Failure) -> bool {
         let Some(at) = self.waiting.iter().position(|waiting| *waiting == key) else {
             return false;
         };
         self.waiting.remove(at);
         let execution = self.commands.get_mut(key).expect("waiting commands are under way");
         execution.buffer = 0;
-        self.fail(key, failure);
+        self.fail(shared, key, failure);
         true
     }
 
@@ -143,29 +153,34 @@ impl Controller {
 
     /// Removes an Asynchronous Event Request from the commands under way. It may
     /// stay outstanding forever, so it reserves no completion entry.
-    pub(crate) fn remove_event_request(&mut self, key: Key) {
+    pub(crate) fn remove_event_request(&mut self, shared: &mut Shared, key: Key) {
         let execution = self.commands.remove(key).expect("it is being carried out");
-        self.count_in_flight(execution.sq, |in_flight| in_flight - 1);
+        self.count_in_flight(shared, execution.sq, |in_flight| in_flight - 1);
         self.queues.cq_mut(0).expect("admin commands have a queue").release();
     }
 
+    /// Whether a reset has not dropped the command.
+    pub(crate) fn is_under_way(&self, key: Key) -> bool {
+        self.commands.contains_key(key)
+    }
+
     /// Resumes a command after [`Plan::Wait`].
-    pub(super) fn resume(&mut self, key: Key) {
+    pub(crate) fn resume(&mut self, shared: &mut Shared, key: Key) {
         if let Some(execution) = self.commands.get_mut(key) {
             execution.waiting = false;
-            self.proceed(key);
+            self.proceed(shared, key);
         }
     }
 
     /// Executes a command as far as possible now.
-    pub(super) fn proceed(&mut self, key: Key) {
+    pub(super) fn proceed(&mut self, shared: &mut Shared, key: Key) {
         loop {
             let Some(execution) = self.commands.get_mut(key) else { return };
             if execution.failure.is_some() {
                 // Nothing of a finished command may be in flight.
                 let idle = execution.reads == 0 && !execution.block;
                 return if idle {
-                    self.finish(key)
+                    self.finish(shared, key)
                 };
             }
             if execution.waiting {
@@ -178,40 +193,40 @@ impl Controller {
                 self.fetch_data(key);
             } else if transfer.is_receiving() {
                 let Some(data) = transfer.take_received() else { return };
-                self.data_received(key, data);
+                self.data_received(shared, key, data);
             } else if execution.block {
                 return;
             } else if let Some(step) = execution.steps.pop_front() {
                 self.request_block(key, step);
             } else if transfer.can_send() {
-                return self.send_or_queue(key);
+                return self.send_or_queue(shared, key);
             } else {
                 return if matches!(transfer, Transfer::None) {
-                    self.finish(key)
+                    self.finish(shared, key)
                 };
             }
         }
     }
 
     /// Fails a command once nothing of it is in flight.
-    pub(super) fn fail(&mut self, key: Key, failure: Failure) {
+    pub(crate) fn fail(&mut self, shared: &mut Shared, key: Key, failure: Failure) {
         if let Some(execution) = self.commands.get_mut(key) {
             execution.failure.get_or_insert(failure);
-            self.proceed(key);
+            self.proceed(shared, key);
         }
     }
 
     /// All data have arrived from the host: calls the handler.
-    fn data_received(&mut self, key: Key, data: Bytes) {
+    fn data_received(&mut self, shared: &mut Shared, key: Key, data: Bytes) {
         let execution = self.commands.get_mut(key).expect("it is being carried out");
         execution.transfer = Transfer::None;
         let command = execution.command;
-        match self.plan_received(&command, data) {
+        match self.plan_received(shared, &command, data) {
             Ok(steps) => {
                 let execution = self.commands.get_mut(key).expect("it is being carried out");
                 execution.steps = steps;
             }
-            Err(failure) => self.fail(key, failure),
+            Err(failure) => self.fail(shared, key, failure),
         }
     }
 
@@ -231,12 +246,17 @@ impl Controller {
         nsid: u32,
         operation: Operation,
     ) {
-        let id = self.blocks.insert(owner).as_u64();
+        let id = block_id(self.id, self.blocks.insert(owner));
         self.block_requests.push_back(block::Request { id, command, nsid, operation });
     }
 
     /// A block request of a command has ended; `Ok` brings the bytes of a read.
-    pub(super) fn step_done(&mut self, key: Key, result: Result<Bytes, Failure>) {
+    pub(super) fn step_done(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        result: Result<Bytes, Failure>,
+    ) {
         // A reset may have dropped the command.
         let Some(execution) = self.commands.get_mut(key) else { return };
         execution.block = false;
@@ -245,16 +265,22 @@ impl Controller {
                 if execution.steps.is_empty() && execution.failure.is_none() {
                     execution.transfer.supply(data);
                 }
-                self.proceed(key);
+                self.proceed(shared, key);
             }
-            Err(failure) => self.fail(key, failure),
+            Err(failure) => self.fail(shared, key, failure),
         }
     }
 
-    pub(super) fn finish(&mut self, key: Key) {
+    pub(super) fn finish(&mut self, shared: &mut Shared, key: Key) {
         let execution = self.commands.remove(key).expect("it is being carried out");
         assert!(execution.reads == 0 && !execution.block, "something is still in flight");
         self.buffered -= execution.buffer;
-        self.complete(execution.sq, &execution.command, execution.result, execution.failure);
+        self.complete(
+            shared,
+            execution.sq,
+            &execution.command,
+            execution.result,
+            execution.failure,
+        );
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{ADMIN_COMMANDS, Controller, Read};
 use crate::slots::Key;
+use crate::subsystem::Shared;
 use bytes::Bytes;
 use pcie::endpoint::DmaError;
 use wire::nvme::{Command, SUBMISSION_ENTRY};
@@ -14,25 +15,25 @@ pub(super) fn class(sq: u16) -> usize {
 
 impl Controller {
     /// Fetches entries while there are entries and resources for their commands.
-    pub(super) fn fetch(&mut self) {
+    pub(super) fn fetch(&mut self, shared: &mut Shared) {
         if !self.accepts_commands() {
             return;
         }
         let mut idle = 0;
-        while self.queues.pending != 0 && idle <= self.config.io_queues {
+        while self.queues.pending != 0 && idle <= self.settings.io_queues {
             let id = self.queues.turn;
-            self.queues.turn = if id >= self.config.io_queues { 0 } else { id + 1 };
-            let turned = self.queues.pending >> id & 1 != 0 && self.fetch_turn(id);
+            self.queues.turn = if id >= self.settings.io_queues { 0 } else { id + 1 };
+            let turned = self.queues.pending >> id & 1 != 0 && self.fetch_turn(shared, id);
             idle = if turned { 0 } else { idle + 1 };
         }
     }
 
     /// One queue's turn; `false` if nothing could be fetched.
-    fn fetch_turn(&mut self, id: u16) -> bool {
+    fn fetch_turn(&mut self, shared: &mut Shared, id: u16) -> bool {
         let mut left = self.features.burst();
         let mut any = false;
         while left > 0 {
-            let count = self.fetch_batch(id, left);
+            let count = self.fetch_batch(shared, id, left);
             if count == 0 {
                 break;
             }
@@ -43,17 +44,17 @@ impl Controller {
     }
 
     /// Fetches up to `limit` entries in one read. Returns how many.
-    fn fetch_batch(&mut self, id: u16, limit: u16) -> u16 {
-        let max = [ADMIN_COMMANDS, self.config.commands][class(id)];
+    fn fetch_batch(&mut self, shared: &mut Shared, id: u16, limit: u16) -> u16 {
+        let max = [ADMIN_COMMANDS, self.settings.commands][class(id)];
         let slots = max - self.in_flight[class(id)];
         let queue = self.queues.sq(id).expect("pending queues exist");
-        if queue.fetches() >= self.config.fetches {
+        if queue.fetches() >= self.settings.fetches {
             return 0;
         }
         let cq = queue.cq;
         let room = self.queues.cq(cq).expect("outlives its submission queues").room();
         let slots = slots.min(usize::from(u16::MAX)) as u16;
-        let limit = limit.min(self.config.fetch_batch).min(room).min(slots);
+        let limit = limit.min(self.settings.fetch_batch).min(room).min(slots);
         let (address, count) = queue.next_batch(limit);
         if count == 0 {
             return 0;
@@ -65,30 +66,49 @@ impl Controller {
             self.queues.pending &= !(1 << id);
         }
         self.queues.cq_mut(cq).expect("looked at above").reserve(count);
-        self.count_in_flight(id, |in_flight| in_flight + usize::from(count));
+        self.count_in_flight(shared, id, |in_flight| in_flight + usize::from(count));
         self.endpoint.dma_read(read.as_u64(), address, usize::from(count) * SUBMISSION_ENTRY);
         count
     }
 
     /// A fetch has ended. If it failed, sets CSTS.CFS: the controller has no other
     /// way to report it (section 9.5).
-    pub(super) fn entries_arrived(&mut self, sq: u16, read: Key, result: Result<Bytes, DmaError>) {
+    pub(super) fn entries_arrived(
+        &mut self,
+        shared: &mut Shared,
+        sq: u16,
+        read: Key,
+        result: Result<Bytes, DmaError>,
+    ) {
         let Some(queue) = self.queues.sq_mut(sq) else { return };
         let Ok(data) = result else { return self.fatal() };
         queue.arrived(read, data);
         while let Some(data) = self.queues.sq_mut(sq).and_then(|queue| queue.take_arrived()) {
             for entry in data.as_chunks::<SUBMISSION_ENTRY>().0 {
-                self.begin(sq, Command::decode(entry));
+                self.begin(shared, sq, Command::decode(entry));
             }
         }
     }
 
     /// Changes the count of commands under way, and the busy state of SMART.
-    pub(super) fn count_in_flight(&mut self, sq: u16, change: impl FnOnce(usize) -> usize) {
+    pub(super) fn count_in_flight(
+        &mut self,
+        shared: &mut Shared,
+        sq: u16,
+        change: impl FnOnce(usize) -> usize,
+    ) {
         let class = class(sq);
         self.in_flight[class] = change(self.in_flight[class]);
         if class == 1 {
-            self.health.set_busy(self.now, self.in_flight[1] > 0);
+            self.set_busy(shared, self.in_flight[1] > 0);
+        }
+    }
+
+    /// Whether I/O commands are under way, for SMART.
+    pub(super) fn set_busy(&mut self, shared: &mut Shared, busy: bool) {
+        if busy != self.busy {
+            self.busy = busy;
+            shared.health.set_busy(self.now, busy);
         }
     }
 }

@@ -2,19 +2,19 @@
 
 use super::{ADMIN_COMMANDS, Controller};
 use crate::events::EVENT_REQUESTS;
+use crate::subsystem::Shared;
 
 impl Controller {
     /// # Panics
     /// If a bound is exceeded or the counters contradict each other.
-    #[doc(hidden)]
-    pub fn check_invariants(&self) {
-        assert!(self.buffered <= self.config.buffer, "more buffered than there is room");
+    pub(crate) fn check_invariants(&self, shared: &Shared) {
+        assert!(self.buffered <= self.settings.buffer, "more buffered than there is room");
         assert!(self.in_flight[0] <= ADMIN_COMMANDS);
-        assert!(self.in_flight[1] <= self.config.commands);
+        assert!(self.in_flight[1] <= self.settings.commands);
         assert!(self.commands.len() <= self.in_flight[0] + self.in_flight[1]);
         assert!(self.events.requests() <= EVENT_REQUESTS);
         // Before a reset and after it; the second half waits for the first.
-        let max = self.config.commands + self.namespaces.len();
+        let max = self.settings.commands + shared.namespaces.len();
         assert!(self.blocks.len() <= max, "too many block requests");
         assert!(self.block_requests.len() <= self.blocks.len());
         assert!(self.waiting_to_send.len() + self.waiting.len() <= self.commands.len());

@@ -1,12 +1,11 @@
 //! Enabling, disabling and resetting (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3 and 7.6.1).
 
 use super::shutdown::Shutdown;
-use super::{Controller, capabilities, supported};
-use crate::features::Features;
+use super::{Controller, block_key, capabilities, supported};
 use crate::interrupt::Interrupts;
 use crate::queue::{CompletionQueue, Queues, SubmissionQueue};
 use crate::registers::Registers;
-use crate::slots::Key;
+use crate::subsystem::Shared;
 use pcie::Reset;
 use wire::nvme::register::{Configuration, ControllerStatus, ShutdownNotice};
 use wire::trace::ControllerState;
@@ -27,12 +26,12 @@ pub(super) enum Phase {
 
 impl Controller {
     /// Takes a write to CC.
-    pub(super) fn configure(&mut self, value: u32) {
+    pub(super) fn configure(&mut self, shared: &mut Shared, value: u32) {
         let new = Configuration::from_bits(value);
         let old = self.registers.configuration;
         match (old.enable, new.enable) {
             (false, true) => self.enable(new),
-            (true, false) => self.disable(new),
+            (true, false) => self.disable(shared, new),
             (false, false) => self.registers.configuration = new,
             // Queue parameters may not change while enabled.
             (true, true) => {
@@ -62,25 +61,25 @@ impl Controller {
 
     /// A controller reset: clears queues, commands and most state, but not the
     /// admin queue registers (section 7.3.2).
-    fn disable(&mut self, configuration: Configuration) {
+    fn disable(&mut self, shared: &mut Shared, configuration: Configuration) {
         self.report_state(ControllerState::ControllerReset);
-        self.drop_commands();
+        self.drop_commands(shared);
         self.registers.configuration = configuration;
         self.phase = Phase::Resetting;
     }
 
     /// A function level, hot or conventional reset: clears everything. The endpoint
     /// has dropped its reads and writes already.
-    pub(super) fn function_reset(&mut self, reset: Reset) {
+    pub(super) fn function_reset(&mut self, shared: &mut Shared, reset: Reset) {
         self.report_state(match reset {
             Reset::FunctionLevel => ControllerState::FunctionReset,
             Reset::Hot => ControllerState::HotReset,
         });
-        self.drop_commands();
+        self.drop_commands(shared);
         self.reads.clear();
         self.phase = Phase::Disabled;
-        self.registers = Registers::new(capabilities(&self.config));
-        self.interrupts = Interrupts::new(self.config.io_queues + 1);
+        self.registers = Registers::new(capabilities(&self.settings));
+        self.reset_interrupts();
         self.intx = false;
     }
 
@@ -92,7 +91,7 @@ impl Controller {
         self.registers.status.fatal = true;
     }
 
-    fn drop_commands(&mut self) {
+    fn drop_commands(&mut self, shared: &mut Shared) {
         self.commands.clear();
         self.in_flight = [0; 2];
         self.waiting.clear();
@@ -101,16 +100,16 @@ impl Controller {
         self.queues = Queues::default();
         self.events = Default::default();
         for request in self.block_requests.drain(..) {
-            self.blocks.remove(Key::from_u64(request.id));
+            self.blocks.remove(block_key(request.id));
         }
         // A reset ends a shutdown.
         self.shutdown = Shutdown::Idle;
-        self.health.set_busy(self.now, false);
-        self.features = Features::new(&self.config);
+        self.set_busy(shared, false);
+        self.features = self.saved_features(shared);
     }
 
     /// Advances to the next phase when its condition holds.
-    pub(super) fn advance_lifecycle(&mut self) {
+    pub(super) fn advance_lifecycle(&mut self, shared: &mut Shared) {
         if self.phase == Phase::Resetting && self.reads.is_empty() && self.blocks.is_empty() {
             self.finish_reset();
         }
@@ -118,13 +117,18 @@ impl Controller {
         if self.phase == Phase::Enabling && self.blocks.is_empty() && !fatal {
             self.start();
         }
-        self.advance_shutdown();
+        self.advance_shutdown(shared);
+    }
+
+    fn reset_interrupts(&mut self) {
+        self.interrupts = Interrupts::new(self.settings.io_queues + 1);
+        self.interrupts.set_coalescing(self.features.coalescing);
     }
 
     fn finish_reset(&mut self) {
         self.registers.status =
             ControllerStatus { shutdown: self.shutdown.status(), ..ControllerStatus::default() };
-        self.interrupts = Interrupts::new(self.config.io_queues + 1);
+        self.reset_interrupts();
         self.phase =
             if self.registers.configuration.enable { Phase::Enabling } else { Phase::Disabled };
     }

@@ -3,29 +3,30 @@
 use super::Controller;
 use super::lifecycle::Phase;
 use crate::failure::NO_PARAMETER;
+use crate::subsystem::Shared;
 use wire::nvme::register::{CC, DOORBELLS, Doorbell, INTMC, INTMS};
 use wire::nvme::{AsyncEvent, ErrorLogEntry, Status, StatusCode};
 
 impl Controller {
     /// Handles a write of whole double words. Drops narrower writes: the
     /// specification demands whole registers (section 3.1).
-    pub(super) fn write_registers(&mut self, offset: u64, data: &[u8]) {
+    pub(super) fn write_registers(&mut self, shared: &mut Shared, offset: u64, data: &[u8]) {
         let (words, rest) = data.as_chunks::<4>();
         if !offset.is_multiple_of(4) || !rest.is_empty() {
             self.partial_accesses += 1;
             return;
         }
         for (index, word) in (0..).zip(words) {
-            self.write_register(offset + index * 4, u32::from_le_bytes(*word));
+            self.write_register(shared, offset + index * 4, u32::from_le_bytes(*word));
         }
     }
 
-    fn write_register(&mut self, offset: u64, value: u32) {
+    fn write_register(&mut self, shared: &mut Shared, offset: u64, value: u32) {
         match offset {
             INTMS => self.interrupts.mask |= value,
             INTMC => self.interrupts.mask &= !value,
-            CC => self.configure(value),
-            _ if offset >= DOORBELLS => self.doorbell(offset, value),
+            CC => self.configure(shared, value),
+            _ if offset >= DOORBELLS => self.doorbell(shared, offset, value),
             // Their values count when the controller is enabled, and may not
             // change while it is (sections 3.1.9 to 3.1.11).
             _ if self.phase == Phase::Disabled => self.registers.write_admin(offset, value),
@@ -33,7 +34,7 @@ impl Controller {
         }
     }
 
-    fn doorbell(&mut self, offset: u64, value: u32) {
+    fn doorbell(&mut self, shared: &mut Shared, offset: u64, value: u32) {
         // Before RDY the effect is undefined: here it is none.
         if self.phase != Phase::Ready {
             return;
@@ -52,20 +53,24 @@ impl Controller {
         };
         match valid {
             Some(true) => {}
-            Some(false) => self.doorbell_error(AsyncEvent::INVALID_DOORBELL_VALUE, id),
-            None => self.doorbell_error(AsyncEvent::INVALID_DOORBELL_REGISTER, id),
+            Some(false) => self.doorbell_error(shared, AsyncEvent::INVALID_DOORBELL_VALUE, id),
+            None => self.doorbell_error(shared, AsyncEvent::INVALID_DOORBELL_REGISTER, id),
         }
     }
 
     /// Figure 147: the doorbell has no effect; raises an event.
-    fn doorbell_error(&mut self, event: AsyncEvent, queue: u16) {
-        self.error_log.add(ErrorLogEntry {
-            sq_id: queue,
-            cid: 0xffff,
-            status: Status::fail(StatusCode::INVALID_FIELD),
-            parameter: NO_PARAMETER,
-            ..ErrorLogEntry::default()
-        });
+    fn doorbell_error(&mut self, shared: &mut Shared, event: AsyncEvent, queue: u16) {
+        let count = shared.health.add_error(self.now);
+        self.error_log.add(
+            count,
+            ErrorLogEntry {
+                sq_id: queue,
+                cid: 0xffff,
+                status: Status::fail(StatusCode::INVALID_FIELD),
+                parameter: NO_PARAMETER,
+                ..ErrorLogEntry::default()
+            },
+        );
         self.events.raise(event);
     }
 }

@@ -16,23 +16,25 @@ mod mmio;
 mod shutdown;
 mod transfer;
 
-use crate::config::{Config, MAX_ENTRIES, NamespaceConfig};
+use crate::block;
+use crate::config::{MAX_ENTRIES, Settings};
 use crate::events::AsyncEvents;
 use crate::features::Features;
+use crate::identity::endpoint;
 use crate::interrupt::Interrupts;
-use crate::log::{ErrorLog, Health};
-use crate::namespace::Namespace;
+use crate::log::ErrorLog;
 use crate::queue::Queues;
 use crate::registers::Registers;
 use crate::slots::{Key, Slots};
-use crate::{block, failure::Failure};
+use crate::state::Drive;
+use crate::subsystem::Shared;
 use bytes::Bytes;
 use events::EventQueue;
 use execute::Execution;
 use lifecycle::Phase;
 use pcie::config::label::Label;
 use pcie::endpoint::{DmaError, Event};
-use pcie::{Endpoint, Errors, Function, Input, Output, Ready};
+use pcie::{Endpoint, Errors, Input, Output, Ready};
 use shutdown::Shutdown;
 use std::collections::VecDeque;
 use wire::Instant;
@@ -67,23 +69,19 @@ enum BlockOwner {
     Shutdown(u32),
 }
 
-/// An NVMe controller.
-///
-/// A [`Function`]. After every call with input, also call
-/// [`poll_block`](Self::poll_block) until it returns `None`, and pass results to
-/// [`complete_block`](Self::complete_block). With
-/// [`set_events`](Self::set_events), [`poll_event`](Self::poll_event) reports
-/// the controller's events.
+/// An NVMe controller of a [`Subsystem`](crate::Subsystem), for questions. Its
+/// [`Port`](crate::Port) is what it does.
 #[derive(Debug)]
 pub struct Controller {
-    pub(crate) config: Config,
+    /// CNTLID, from 1.
+    pub(crate) id: u16,
+    pub(crate) settings: Settings,
     pub(crate) endpoint: Endpoint,
     /// The time of the call under way.
     pub(crate) now: Instant,
     pub(crate) registers: Registers,
     phase: Phase,
     shutdown: Shutdown,
-    pub(crate) namespaces: Vec<Namespace>,
     pub(crate) queues: Queues,
     pub(crate) interrupts: Interrupts,
     /// Completions, masks or queue heads have changed since the last interrupt check.
@@ -92,10 +90,11 @@ pub struct Controller {
     pub(crate) features: Features,
     pub(crate) events: AsyncEvents,
     pub(crate) error_log: ErrorLog,
-    pub(crate) health: Health,
     commands: Slots<Execution>,
     /// Admin and I/O commands fetched or under way.
     in_flight: [usize; 2],
+    /// I/O commands are under way.
+    busy: bool,
     /// Commands that wait for room in the buffer, in order.
     waiting: VecDeque<Key>,
     /// Bytes of the buffer in use.
@@ -114,29 +113,25 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A drive that is powered on at `now`.
-    ///
-    /// # Panics
-    /// If the configuration is out of the ranges its fields name.
-    pub fn new(now: Instant, config: Config) -> Self {
-        config.check();
+    /// Controller `id` of a drive, powered on at `now`.
+    pub(crate) fn new(now: Instant, id: u16, drive: &Drive, settings: Settings) -> Self {
         Self {
-            endpoint: Endpoint::new(config.endpoint()),
+            id,
+            endpoint: Endpoint::new(endpoint(drive, &settings)),
             now,
-            registers: Registers::new(capabilities(&config)),
+            registers: Registers::new(capabilities(&settings)),
             phase: Phase::Disabled,
             shutdown: Shutdown::default(),
             queues: Queues::default(),
-            interrupts: Interrupts::new(config.io_queues + 1),
+            interrupts: Interrupts::new(settings.io_queues + 1),
             signal: false,
             intx: false,
-            features: Features::new(&config),
-            namespaces: Namespace::all(&config),
+            features: Features::new(&settings),
             events: AsyncEvents::default(),
             error_log: ErrorLog::default(),
-            health: Health::new(now, config.temperature),
             commands: Slots::default(),
             in_flight: [0; 2],
+            busy: false,
             waiting: VecDeque::new(),
             buffered: 0,
             waiting_to_send: VecDeque::new(),
@@ -146,23 +141,18 @@ impl Controller {
             partial_accesses: 0,
             stopped: false,
             reported: EventQueue::default(),
-            config,
+            settings,
         }
     }
 
-    /// Adds a label capability with serial number and capacity; call it before use.
-    #[must_use]
-    pub fn with_label(mut self) -> Self {
-        let bytes = |one: &NamespaceConfig| one.blocks << one.block_shift;
-        let capacity = self.config.namespaces.iter().map(bytes).sum();
-        let label = Label { serial: self.config.serial.clone(), capacity };
+    /// Adds a label capability; call it before use.
+    pub(crate) fn with_label(mut self, label: Label) -> Self {
         self.endpoint = self.endpoint.with_label(label);
         self
     }
 
-    /// The next request for the media; they are bounded by
-    /// [`Config::commands`].
-    pub fn poll_block(&mut self) -> Option<block::Request> {
+    /// The next request for the media.
+    pub(crate) fn poll_block(&mut self) -> Option<block::Request> {
         let request = self.block_requests.pop_front()?;
         let (command, nsid, operation) = (request.command, request.nsid, &request.operation);
         let (offset, length) = operation.range();
@@ -171,24 +161,26 @@ impl Controller {
         Some(request)
     }
 
-    /// Completes a block request. The data of one from before a reset are dropped.
-    ///
-    /// # Panics
-    /// If a read returns another number of bytes than requested.
-    pub fn complete_block(&mut self, now: Instant, id: u64, result: block::Completion) {
+    /// Completes a block request of this controller.
+    pub(crate) fn complete_block(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        id: u64,
+        result: block::Completion,
+    ) {
         self.now = now;
-        self.block_done(Key::from_u64(id), result);
-        self.advance();
+        self.block_done(shared, block_key(id), result);
+        self.advance(shared);
     }
 
-    /// Stops fetching commands, for an orderly end of the node. Commands under way are finished.
-    pub fn stop_fetching(&mut self) {
+    /// Fetches no more commands.
+    pub(crate) fn stop_fetching(&mut self) {
         self.stopped = true;
     }
 
-    /// Whether every command that was fetched has been completed, and the
-    /// link has taken what that wrote.
-    pub fn is_drained(&self) -> bool {
+    /// Whether nothing is left to do of what was fetched.
+    pub(crate) fn is_drained(&self) -> bool {
         let written = !self.signal && self.posted_backlog() == 0;
         self.in_flight == [0; 2] && self.blocks.is_empty() && written
     }
@@ -213,44 +205,16 @@ impl Controller {
         self.partial_accesses
     }
 
-    /// Sets the composite temperature in kelvin from `now` on.
-    pub fn set_temperature(&mut self, now: Instant, kelvin: u16) {
-        self.now = now;
-        self.with_warnings(|controller| controller.health.set_temperature(now, kelvin));
-        self.advance();
-    }
-
-    /// Sets a namespace read-only or writable.
-    ///
-    /// # Panics
-    /// If there is no such namespace.
-    pub fn set_read_only(&mut self, now: Instant, nsid: u32, read_only: bool) {
-        self.now = now;
-        self.with_warnings(|controller| {
-            let index = nsid.checked_sub(1).expect("namespaces count from 1") as usize;
-            controller.namespaces[index].read_only = read_only;
-        });
-        self.advance();
-    }
-
-    /// The namespace `nsid`, if there is one.
-    pub(crate) fn namespace(&self, nsid: u32) -> Result<&Namespace, Failure> {
-        let index = (nsid as usize).wrapping_sub(1);
-        self.namespaces.get(index).ok_or(Failure::namespace())
-    }
-
     /// The critical warning byte.
-    pub(crate) fn warning(&self) -> u8 {
-        let read_only = self.namespaces.iter().all(|namespace| namespace.read_only);
+    pub(crate) fn warning(&self, shared: &Shared) -> u8 {
         let features = &self.features;
-        self.health.warning(features.over_temperature, features.under_temperature, read_only)
+        let (over, under) = (features.over_temperature, features.under_temperature);
+        shared.health.warning(over, under, shared.is_read_only())
     }
 
-    /// Makes a change, and reports new critical warnings.
-    pub(crate) fn with_warnings(&mut self, change: impl FnOnce(&mut Self)) {
-        let before = self.warning();
-        change(self);
-        let new = self.warning() & !before & self.features.async_events as u8;
+    /// Reports critical warnings that were not there `before`.
+    pub(crate) fn warn(&mut self, shared: &Shared, before: u8) {
+        let new = self.warning(shared) & !before & self.features.async_events as u8;
         if new & wire::nvme::critical_warning::TEMPERATURE != 0 {
             self.events.raise(AsyncEvent::TEMPERATURE_THRESHOLD);
         }
@@ -259,13 +223,20 @@ impl Controller {
         }
     }
 
+    /// What the controller shares has changed.
+    pub(crate) fn shared_changed(&mut self, shared: &mut Shared, now: Instant, before: u8) {
+        self.now = now;
+        self.warn(shared, before);
+        self.advance(shared);
+    }
+
     /// Bytes of a memory page: CC.MPS.
     pub(crate) fn page(&self) -> usize {
         4096 << self.registers.configuration.page
     }
 
     /// Handles all endpoint events. Returns whether there were any.
-    fn take_events(&mut self) -> bool {
+    fn take_events(&mut self, shared: &mut Shared) -> bool {
         let mut any = false;
         while let Some(event) = self.endpoint.poll_event() {
             any = true;
@@ -275,50 +246,51 @@ impl Controller {
                     self.registers.read(offset, self.interrupts.mask, &mut data);
                     self.endpoint.complete_read(token, &data);
                 }
-                Event::Write { offset, data } => self.write_registers(offset, &data),
-                Event::ReadDone { id, result } => self.read_done(Key::from_u64(id), result),
-                Event::Reset(reset) => self.function_reset(reset),
+                Event::Write { offset, data } => self.write_registers(shared, offset, &data),
+                Event::ReadDone { id, result } => self.read_done(shared, Key::from_u64(id), result),
+                Event::Reset(reset) => self.function_reset(shared, reset),
             }
         }
         any
     }
 
-    fn read_done(&mut self, key: Key, result: Result<Bytes, DmaError>) {
+    fn read_done(&mut self, shared: &mut Shared, key: Key, result: Result<Bytes, DmaError>) {
         // A reset drops reads; late data match no read.
         match self.reads.remove(key) {
             None => {}
-            Some(Read::Entries(sq)) => self.entries_arrived(sq, key, result),
-            Some(Read::List(command)) => self.list_arrived(command, result),
-            Some(Read::Data(command, offset)) => self.data_arrived(command, offset, result),
+            Some(Read::Entries(sq)) => self.entries_arrived(shared, sq, key, result),
+            Some(Read::List(command)) => self.list_arrived(shared, command, result),
+            Some(Read::Data(command, offset)) => self.data_arrived(shared, command, offset, result),
         }
     }
 
     /// Does whatever can be done now.
-    fn advance(&mut self) {
-        self.advance_lifecycle();
-        self.admit_waiting();
-        self.send_waiting();
+    fn advance(&mut self, shared: &mut Shared) {
+        self.advance_lifecycle(shared);
+        self.admit_waiting(shared);
+        self.send_waiting(shared);
         self.report_events();
-        self.fetch();
+        self.fetch(shared);
         self.signal = true;
     }
 }
 
-impl Function for Controller {
-    fn handle(&mut self, now: Instant, input: Input) {
+/// The port's side: what [`pcie::Function`] says.
+impl Controller {
+    pub(crate) fn handle(&mut self, shared: &mut Shared, now: Instant, input: Input) {
         self.now = now;
         self.endpoint.handle(now, input);
-        self.take_events();
-        self.advance();
+        self.take_events(shared);
+        self.advance(shared);
     }
 
-    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+    pub(crate) fn poll(&mut self, shared: &mut Shared, now: Instant, ready: Ready) -> Output {
         self.now = now;
         // Other work was done with its input.
         if !self.waiting_to_send.is_empty()
             || self.interrupts.deadline().is_some_and(|at| at <= now)
         {
-            self.advance();
+            self.advance(shared);
         }
         loop {
             // Once for all completions that were posted since the last call.
@@ -328,28 +300,46 @@ impl Function for Controller {
             match self.endpoint.poll(now, ready) {
                 Output::Wait(mut wait) => {
                     // Completion timeouts make events.
-                    if !self.take_events() {
+                    if !self.take_events(shared) {
                         let mine = self.interrupts.deadline();
                         wait.until = wait.until.into_iter().chain(mine).min();
                         wait.receiver |= !self.waiting_to_send.is_empty();
                         return Output::Wait(wait);
                     }
-                    self.advance();
+                    self.advance(shared);
                 }
                 tlp => return tlp,
             }
         }
     }
 
-    fn ready(&self) -> Ready {
+    /// As [`pcie::Function::ready`].
+    pub fn ready(&self) -> Ready {
         self.endpoint.ready()
     }
 }
 
-fn capabilities(config: &Config) -> Capabilities {
-    debug_assert!(u32::from(config.queue_entries) <= MAX_ENTRIES);
+/// Bits 31:16 of a key as a number are 0: a table has less than 2^16 entries. In the ID of a block
+/// request they are the CNTLID.
+const CONTROLLER: u32 = 16;
+
+fn block_id(controller: u16, key: Key) -> u64 {
+    key.as_u64() | u64::from(controller) << CONTROLLER
+}
+
+fn block_key(id: u64) -> Key {
+    Key::from_u64(id & !(0xffff << CONTROLLER))
+}
+
+/// The CNTLID of the controller that a block request belongs to.
+pub(crate) fn controller_of(id: u64) -> u16 {
+    (id >> CONTROLLER) as u16
+}
+
+fn capabilities(settings: &Settings) -> Capabilities {
+    debug_assert!(u32::from(settings.queue_entries) <= MAX_ENTRIES);
     Capabilities {
-        max_queue_entries: config.queue_entries - 1,
+        max_queue_entries: settings.queue_entries - 1,
         contiguous_queues: true,
         arbitration: 0,
         timeout: TIMEOUT,

@@ -3,6 +3,7 @@
 
 use super::{BlockOwner, Controller};
 use crate::block::Operation;
+use crate::subsystem::Shared;
 use wire::nvme::register::ShutdownStatus;
 use wire::trace::ControllerState;
 
@@ -39,29 +40,34 @@ impl Controller {
         }
     }
 
-    pub(super) fn advance_shutdown(&mut self) {
+    pub(super) fn advance_shutdown(&mut self, shared: &mut Shared) {
         // Also waits for block requests from before a reset. After a fatal error
         // commands do not end.
         let ended = self.in_flight == [0; 2] || self.registers.status.fatal;
         let drained = ended && self.blocks.is_empty();
         if self.shutdown == Shutdown::Draining && drained {
-            self.shutdown = Shutdown::Flushing(self.namespaces.len());
-            for index in 0..self.namespaces.len() {
-                let nsid = self.namespaces[index].nsid;
+            self.shutdown = Shutdown::Flushing(shared.namespaces.len());
+            for nsid in shared.namespaces.keys().copied() {
                 self.request_media(BlockOwner::Shutdown(nsid), None, nsid, Operation::Flush);
             }
+            self.flushed_all();
         }
     }
 
     /// The flush of a namespace has ended; a failure is only counted.
-    pub(super) fn shutdown_flushed(&mut self, failed: bool) {
+    pub(super) fn shutdown_flushed(&mut self, shared: &mut Shared, failed: bool) {
         // A reset has ended the shutdown it belonged to.
         let Shutdown::Flushing(left) = self.shutdown else { return };
         if failed {
-            self.health.count(self.now).media_errors += 1;
+            shared.health.count(self.now).media_errors += 1;
         }
         self.shutdown = Shutdown::Flushing(left - 1);
-        if left == 1 {
+        self.flushed_all();
+    }
+
+    /// Completes the shutdown when every namespace is flushed.
+    fn flushed_all(&mut self) {
+        if self.shutdown == Shutdown::Flushing(0) {
             self.shutdown = Shutdown::Complete;
             self.registers.status.shutdown = self.shutdown.status();
             self.report_state(ControllerState::ShutdownComplete);

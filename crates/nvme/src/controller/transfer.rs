@@ -4,6 +4,7 @@ use super::{Controller, Read};
 use crate::failure::Failure;
 use crate::prp::Walk;
 use crate::slots::Key;
+use crate::subsystem::Shared;
 use bytes::{Bytes, BytesMut};
 use pcie::endpoint::DmaError;
 use wire::nvme::{Command, StatusCode};
@@ -93,7 +94,12 @@ impl Controller {
         self.endpoint.dma_read(read.as_u64(), address, length);
     }
 
-    pub(super) fn list_arrived(&mut self, key: Key, result: Result<Bytes, DmaError>) {
+    pub(super) fn list_arrived(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        result: Result<Bytes, DmaError>,
+    ) {
         let Some(execution) = self.commands.get_mut(key) else { return };
         execution.reads -= 1;
         let supplied =
@@ -102,8 +108,8 @@ impl Controller {
                 _ => unreachable!("only walks ask for lists"),
             });
         match supplied {
-            Ok(()) => self.proceed(key),
-            Err(failure) => self.fail(key, failure),
+            Ok(()) => self.proceed(shared, key),
+            Err(failure) => self.fail(shared, key, failure),
         }
     }
 
@@ -129,6 +135,7 @@ impl Controller {
 
     pub(super) fn data_arrived(
         &mut self,
+        shared: &mut Shared,
         key: Key,
         offset: usize,
         result: Result<Bytes, DmaError>,
@@ -138,32 +145,32 @@ impl Controller {
         match result {
             Ok(data) => {
                 execution.transfer.store(offset, data);
-                self.proceed(key);
+                self.proceed(shared, key);
             }
-            Err(_) => self.fail(key, transfer_error()),
+            Err(_) => self.fail(shared, key, transfer_error()),
         }
     }
 
     /// Sends the data of a command, or queues it while the posted backlog is full.
-    pub(super) fn send_or_queue(&mut self, key: Key) {
+    pub(super) fn send_or_queue(&mut self, shared: &mut Shared, key: Key) {
         if !self.waiting_to_send.is_empty()
-            || self.endpoint.posted_backlog() > self.config.posted_backlog
+            || self.endpoint.posted_backlog() > self.settings.posted_backlog
         {
             self.waiting_to_send.push_back(key);
         } else {
-            self.send(key);
+            self.send(shared, key);
         }
     }
 
     /// Sends queued data in order while the posted backlog has room.
-    pub(super) fn send_waiting(&mut self) {
-        while self.endpoint.posted_backlog() <= self.config.posted_backlog {
+    pub(super) fn send_waiting(&mut self, shared: &mut Shared) {
+        while self.endpoint.posted_backlog() <= self.settings.posted_backlog {
             let Some(key) = self.waiting_to_send.pop_front() else { return };
-            self.send(key);
+            self.send(shared, key);
         }
     }
 
-    fn send(&mut self, key: Key) {
+    fn send(&mut self, shared: &mut Shared, key: Key) {
         let execution = self.commands.get_mut(key).expect("it is being carried out");
         let Transfer::ToHost { walk, data: Some(data), .. } = &execution.transfer else {
             unreachable!("can_send was true")
@@ -174,7 +181,7 @@ impl Controller {
             self.endpoint.dma_write(range.address, piece);
             offset += range.length;
         }
-        self.finish(key);
+        self.finish(shared, key);
     }
 }
 

@@ -4,6 +4,7 @@ use crate::block::Operation;
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::plan::{Plan, Step, steps};
+use crate::subsystem::Shared;
 use std::collections::VecDeque;
 use wire::nvme::{Command, DsmRange};
 
@@ -11,8 +12,12 @@ use wire::nvme::{Command, DsmRange};
 const DEALLOCATE: u32 = 1 << 2;
 
 impl Controller {
-    pub(super) fn dataset_management(&mut self, command: &Command) -> Result<Plan, Failure> {
-        let namespace = self.namespace(command.nsid)?;
+    pub(super) fn dataset_management(
+        &mut self,
+        shared: &Shared,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
+        let namespace = shared.namespace(self.id, command.nsid)?;
         if command.cdw11 & DEALLOCATE == 0 {
             return Ok(Plan::Done(0));
         }
@@ -25,10 +30,11 @@ impl Controller {
     /// Nothing is deallocated if one range is bad.
     pub(super) fn ranges_received(
         &self,
+        shared: &Shared,
         command: &Command,
         data: &[u8],
     ) -> Result<VecDeque<Step>, Failure> {
-        let namespace = self.namespace(command.nsid)?;
+        let namespace = shared.namespace(self.id, command.nsid)?;
         let mut operations = Vec::new();
         for range in data.as_chunks::<{ DsmRange::LENGTH }>().0 {
             let range = DsmRange::decode(range);

@@ -6,6 +6,7 @@ mod read_write;
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::plan::{Plan, Step};
+use crate::subsystem::Shared;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::nvme::opcode::nvm;
@@ -22,13 +23,13 @@ pub(crate) const SUPPORTED: [(u8, CommandEffects); 5] = [
 
 impl Controller {
     /// Checks an I/O command and says what is to be done.
-    pub(crate) fn plan_io(&mut self, command: &Command) -> Result<Plan, Failure> {
+    pub(crate) fn plan_io(&mut self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
         match command.opcode {
-            nvm::FLUSH => self.flush(command),
-            nvm::WRITE => self.write(command),
-            nvm::READ => self.read(command),
-            nvm::WRITE_ZEROES => self.write_zeroes(command),
-            nvm::DATASET_MANAGEMENT => self.dataset_management(command),
+            nvm::FLUSH => self.flush(shared, command),
+            nvm::WRITE => self.write(shared, command),
+            nvm::READ => self.read(shared, command),
+            nvm::WRITE_ZEROES => self.write_zeroes(shared, command),
+            nvm::DATASET_MANAGEMENT => self.dataset_management(shared, command),
             _ => Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0)),
         }
     }
@@ -36,12 +37,13 @@ impl Controller {
     /// The data of a command have come.
     pub(crate) fn plan_received(
         &self,
+        shared: &Shared,
         command: &Command,
         data: Bytes,
     ) -> Result<VecDeque<Step>, Failure> {
         match command.opcode {
-            nvm::WRITE => self.write_received(command, data),
-            nvm::DATASET_MANAGEMENT => self.ranges_received(command, &data),
+            nvm::WRITE => self.write_received(shared, command, data),
+            nvm::DATASET_MANAGEMENT => self.ranges_received(shared, command, &data),
             _ => unreachable!("no other command receives data"),
         }
     }

@@ -4,33 +4,34 @@ use crate::block::Operation;
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::plan::{Plan, Step, steps};
+use crate::subsystem::Shared;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::nvme::{BROADCAST_NSID, Command};
 
 impl Controller {
-    pub(super) fn flush(&mut self, command: &Command) -> Result<Plan, Failure> {
+    pub(super) fn flush(&mut self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
         if command.nsid != BROADCAST_NSID {
-            self.namespace(command.nsid)?;
+            shared.namespace(self.id, command.nsid)?;
             return Ok(Plan::Steps(steps(command.nsid, [Operation::Flush])));
         }
         // VWC says that the broadcast flushes every namespace (figure 247).
         let flush = |nsid| Step { nsid, operation: Operation::Flush };
-        Ok(Plan::Steps(self.namespaces.iter().map(|namespace| flush(namespace.nsid)).collect()))
+        Ok(Plan::Steps(shared.attached(self.id).map(|(nsid, _)| flush(nsid)).collect()))
     }
 
-    pub(super) fn read(&mut self, command: &Command) -> Result<Plan, Failure> {
-        let (offset, length) = self.namespace(command.nsid)?.range(command)?;
+    pub(super) fn read(&mut self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
+        let (offset, length) = shared.namespace(self.id, command.nsid)?.range(command)?;
         let length = self.within_limit(length)?;
         let read = Operation::Read { offset, length };
         // Forced access reads what is on the media, not what is in the cache.
-        let flush = command.force_unit_access() && self.config.volatile_write_cache;
+        let flush = command.force_unit_access() && self.settings.volatile_write_cache;
         let operations = flush.then_some(Operation::Flush).into_iter().chain([read]);
         Ok(Plan::Read(length, steps(command.nsid, operations)))
     }
 
-    pub(super) fn write(&mut self, command: &Command) -> Result<Plan, Failure> {
-        let namespace = self.namespace(command.nsid)?;
+    pub(super) fn write(&mut self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
+        let namespace = shared.namespace(self.id, command.nsid)?;
         let (_, length) = namespace.range(command)?;
         let length = self.within_limit(length)?;
         namespace.writable()?;
@@ -39,16 +40,21 @@ impl Controller {
 
     pub(super) fn write_received(
         &self,
+        shared: &Shared,
         command: &Command,
         data: Bytes,
     ) -> Result<VecDeque<Step>, Failure> {
-        let (offset, _) = self.namespace(command.nsid)?.range(command)?;
+        let (offset, _) = shared.namespace(self.id, command.nsid)?.range(command)?;
         Ok(self.through_cache(command, Operation::Write { offset, data }))
     }
 
     /// DEAC is only a hint and not taken: DLFEAT does not offer it.
-    pub(super) fn write_zeroes(&mut self, command: &Command) -> Result<Plan, Failure> {
-        let namespace = self.namespace(command.nsid)?;
+    pub(super) fn write_zeroes(
+        &mut self,
+        shared: &Shared,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
+        let namespace = shared.namespace(self.id, command.nsid)?;
         let (offset, length) = namespace.range(command)?;
         namespace.writable()?;
         let zero = Operation::WriteZeroes { offset, length };
@@ -59,14 +65,14 @@ impl Controller {
     /// cache: FUA is set, or the cache is disabled (section 5.21.1.6).
     fn through_cache(&self, command: &Command, change: Operation) -> VecDeque<Step> {
         let through = command.force_unit_access() || !self.features.write_cache;
-        let flush = self.config.volatile_write_cache && through;
+        let flush = self.settings.volatile_write_cache && through;
         let operations = [change].into_iter().chain(flush.then_some(Operation::Flush));
         steps(command.nsid, operations)
     }
 
     /// MDTS (figure 247).
     fn within_limit(&self, length: u64) -> Result<usize, Failure> {
-        let most = self.config.max_transfer();
+        let most = self.settings.max_transfer();
         usize::try_from(length).ok().filter(|length| *length <= most).ok_or(Failure::cdw(12, 0))
     }
 }

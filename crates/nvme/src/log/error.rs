@@ -8,19 +8,16 @@ use wire::nvme::ErrorLogEntry;
 pub(crate) struct ErrorLog {
     /// Newest first.
     entries: VecDeque<ErrorLogEntry>,
-    /// Errors since power-on.
-    pub count: u64,
 }
 
 impl ErrorLog {
     /// Entries kept.
     pub const ENTRIES: usize = 64;
 
-    /// Adds an error; its count is given here.
-    pub fn add(&mut self, entry: ErrorLogEntry) {
-        self.count += 1;
+    /// Adds an error, the `count`th of the drive's life.
+    pub fn add(&mut self, count: u64, entry: ErrorLogEntry) {
         self.entries.truncate(Self::ENTRIES - 1);
-        self.entries.push_front(ErrorLogEntry { count: self.count, ..entry });
+        self.entries.push_front(ErrorLogEntry { count, ..entry });
     }
 
     /// The page: newest entry first.
@@ -39,7 +36,7 @@ mod tests {
     fn the_newest_entry_comes_first_and_old_ones_go() {
         let mut log = ErrorLog::default();
         for cid in 0..100 {
-            log.add(ErrorLogEntry { cid, ..ErrorLogEntry::default() });
+            log.add(u64::from(cid) + 1, ErrorLogEntry { cid, ..ErrorLogEntry::default() });
         }
         let page = log.page();
         assert_eq!(page.len(), 4096);

@@ -1,5 +1,6 @@
 //! The SMART / Health Information log (NVMe 1.4, section 5.14.1.2).
 
+use crate::state::History;
 use wire::Instant;
 use wire::nvme::{SmartLog, critical_warning};
 
@@ -11,52 +12,53 @@ pub(crate) const CRITICAL_TEMPERATURE: u16 = 353;
 const MINUTE: u64 = 60_000_000_000_000;
 const HOUR: u64 = 60 * MINUTE;
 
-/// What a drive has been through since power-on: it remembers nothing of before.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct History {
-    /// 512-byte units read.
-    pub units_read: u128,
-    /// 512-byte units written.
-    pub units_written: u128,
-    /// Read commands completed.
-    pub reads: u128,
-    /// Write commands completed.
-    pub writes: u128,
-    /// Picoseconds with an I/O command outstanding.
-    pub busy_ps: u128,
-    /// Picoseconds of power.
-    pub power_on_ps: u128,
-    /// Media and data integrity errors.
-    pub media_errors: u128,
-    /// Picoseconds between the warning and the critical temperature.
-    pub warning_ps: u128,
-    /// Picoseconds at or above the critical temperature.
-    pub critical_ps: u128,
-}
-
 /// The counters of a drive that has power.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
     history: History,
+    /// Since when something but time has been counted that is not stored.
+    changed: Option<Instant>,
     /// Up to when the time counters count.
     counted: Instant,
-    busy: bool,
+    /// Controllers with I/O commands outstanding.
+    busy: u16,
     temperature: u16,
 }
 
 impl Health {
-    /// After power-on.
-    pub fn new(now: Instant, temperature: u16) -> Self {
-        Self { history: History::default(), counted: now, busy: false, temperature }
+    /// Power comes on, after `history`.
+    pub fn new(now: Instant, mut history: History, temperature: u16) -> Self {
+        history.power_cycles += 1;
+        // Power was lost without a shutdown (section 5.14.1.2).
+        history.unsafe_shutdowns += u128::from(history.running);
+        history.running = false;
+        Self { history, changed: None, counted: now, busy: 0, temperature }
+    }
+
+    /// The counters for a change of one, time included up to `now`.
+    pub fn count(&mut self, now: Instant) -> &mut History {
+        self.changed.get_or_insert(now);
+        self.pass(now)
+    }
+
+    /// The counters as they are to be stored now.
+    pub fn to_store(&mut self, now: Instant) -> History {
+        self.changed = None;
+        self.pass(now).clone()
+    }
+
+    /// Since when something but time has been counted that is not stored.
+    pub fn changed(&self) -> Option<Instant> {
+        self.changed
     }
 
     /// The counters, time included up to `now`.
-    pub fn count(&mut self, now: Instant) -> &mut History {
+    fn pass(&mut self, now: Instant) -> &mut History {
         let span = u128::from(now.since(self.counted).as_ps());
         self.counted = now.max(self.counted);
         let history = &mut self.history;
         history.power_on_ps += span;
-        history.busy_ps += if self.busy { span } else { 0 };
+        history.busy_ps += if self.busy > 0 { span } else { 0 };
         if self.temperature >= CRITICAL_TEMPERATURE {
             history.critical_ps += span;
         } else if self.temperature >= WARNING_TEMPERATURE {
@@ -65,24 +67,29 @@ impl Health {
         history
     }
 
-    /// Whether I/O commands are outstanding from `now` on.
+    /// A controller has I/O commands outstanding from `now` on, or no longer.
     pub fn set_busy(&mut self, now: Instant, busy: bool) {
-        if busy != self.busy {
-            self.count(now);
-            self.busy = busy;
-        }
+        self.pass(now);
+        self.busy = if busy { self.busy + 1 } else { self.busy - 1 };
+    }
+
+    /// Counts an entry of an error log; returns its number.
+    pub fn add_error(&mut self, now: Instant) -> u64 {
+        let history = self.count(now);
+        history.errors += 1;
+        history.errors
     }
 
     /// The composite temperature in kelvin from `now` on.
     pub fn set_temperature(&mut self, now: Instant, kelvin: u16) {
-        self.count(now);
+        self.pass(now);
         self.temperature = kelvin;
     }
 
     /// The page.
-    pub fn page(&mut self, now: Instant, warning: u8, errors: u64) -> SmartLog {
+    pub fn page(&mut self, now: Instant, warning: u8) -> SmartLog {
         let temperature = self.temperature;
-        let history = self.count(now);
+        let history = self.pass(now);
         let minutes = |ps: u128| ps / u128::from(MINUTE);
         SmartLog {
             critical_warning: warning,
@@ -95,13 +102,13 @@ impl Health {
             host_reads: history.reads,
             host_writes: history.writes,
             busy_minutes: minutes(history.busy_ps),
-            power_cycles: 1,
+            power_cycles: history.power_cycles,
             power_on_hours: history.power_on_ps / u128::from(HOUR),
-            unsafe_shutdowns: 0,
+            unsafe_shutdowns: history.unsafe_shutdowns,
             media_errors: history.media_errors,
-            error_log_entries: u128::from(errors),
-            warning_minutes: minutes(history.warning_ps) as u32,
-            critical_minutes: minutes(history.critical_ps) as u32,
+            error_log_entries: history.errors.into(),
+            warning_minutes: u32::try_from(minutes(history.warning_ps)).unwrap_or(u32::MAX),
+            critical_minutes: u32::try_from(minutes(history.critical_ps)).unwrap_or(u32::MAX),
         }
     }
 
@@ -130,20 +137,21 @@ mod tests {
 
     #[test]
     fn time_is_counted_while_it_passes() {
-        let mut health = Health::new(Instant::ZERO, 300);
+        let mut health = Health::new(Instant::ZERO, History::default(), 300);
         health.set_busy(Instant::ZERO + minutes(10), true);
         health.set_temperature(Instant::ZERO + minutes(20), 345);
         health.set_busy(Instant::ZERO + minutes(25), false);
         health.count(Instant::ZERO).units_read = 1001;
-        let page = health.page(Instant::ZERO + minutes(120), 0, 4);
+        health.add_error(Instant::ZERO);
+        let page = health.page(Instant::ZERO + minutes(120), 0);
         assert_eq!((page.busy_minutes, page.power_on_hours, page.warning_minutes), (15, 2, 100));
-        assert_eq!((page.data_units_read, page.error_log_entries), (2, 4));
+        assert_eq!((page.data_units_read, page.error_log_entries), (2, 1));
         assert_eq!(page.power_cycles, 1);
     }
 
     #[test]
     fn thresholds_make_warnings() {
-        let health = Health::new(Instant::ZERO, 300);
+        let health = Health::new(Instant::ZERO, History::default(), 300);
         assert_eq!(health.warning(343, 0, false), 0);
         assert_eq!(health.warning(300, 0, false), critical_warning::TEMPERATURE);
         assert_eq!(health.warning(343, 300, true), 0b1010);

@@ -3,12 +3,13 @@
 use crate::Config;
 use crate::block::{Completion, Error, Operation, Request};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 
 /// The namespaces' bytes, and a log of what was asked.
 #[derive(Debug)]
 pub struct Media {
-    /// The bytes of each namespace.
-    pub namespaces: Vec<Vec<u8>>,
+    /// The bytes of each namespace, by NSID.
+    pub namespaces: BTreeMap<u32, Vec<u8>>,
     /// Fails every request with this.
     pub failure: Option<Error>,
     /// Every operation so far, data left out.
@@ -19,7 +20,7 @@ impl Media {
     /// Zeroes, as large as `config` says.
     pub fn new(config: &Config) -> Self {
         let bytes = |ns: &crate::NamespaceConfig| vec![0; (ns.blocks << ns.block_shift) as usize];
-        let namespaces = config.namespaces.iter().map(bytes).collect();
+        let namespaces = (1..).zip(config.namespaces.iter().map(bytes)).collect();
         Self { namespaces, failure: None, log: Vec::new() }
     }
 
@@ -28,7 +29,7 @@ impl Media {
     /// # Panics
     /// If it lies outside of its namespace.
     pub fn execute(&mut self, request: Request) -> Completion {
-        let bytes = &mut self.namespaces[request.nsid as usize - 1];
+        let bytes = self.namespaces.get_mut(&request.nsid).expect("a namespace");
         let range = |offset: u64, length: u64| offset as usize..(offset + length) as usize;
         let (name, result) = match request.operation {
             Operation::Read { offset, length } => {

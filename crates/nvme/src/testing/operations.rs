@@ -37,16 +37,17 @@ pub fn run_operations(bytes: &[u8]) {
 fn config(choice: u8) -> Config {
     let second = NamespaceConfig { block_shift: 12, ..NamespaceConfig::new(64) };
     let mut config = Config::new("FUZZ", vec![NamespaceConfig::new(2048), second]);
-    config.io_queues = 4;
+    let settings = &mut config.settings;
+    settings.io_queues = 4;
     let bit = |bit: u8| choice >> bit & 1 != 0;
-    config.buffer = if bit(0) { 128 << 10 } else { 1 << 20 };
-    config.commands = if bit(1) { 2 } else { 64 };
-    config.fetch_batch = if bit(2) { 2 } else { 16 };
-    config.fetches = if bit(3) { 1 } else { 4 };
-    config.posted_backlog = if bit(4) { 0 } else { 64 << 10 };
-    config.volatile_write_cache = bit(5);
-    config.reads_in_flight = if bit(6) { 1 } else { 16 };
-    config.max_transfer_shift = if bit(7) { 2 } else { 5 };
+    settings.buffer = if bit(0) { 128 << 10 } else { 1 << 20 };
+    settings.commands = if bit(1) { 2 } else { 64 };
+    settings.fetch_batch = if bit(2) { 2 } else { 16 };
+    settings.fetches = if bit(3) { 1 } else { 4 };
+    settings.posted_backlog = if bit(4) { 0 } else { 64 << 10 };
+    settings.volatile_write_cache = bit(5);
+    settings.reads_in_flight = if bit(6) { 1 } else { 16 };
+    settings.max_transfer_shift = if bit(7) { 2 } else { 5 };
     config
 }
 
@@ -99,11 +100,11 @@ fn random_event(testbed: &mut Testbed, operation: u8, input: &mut Input) {
         9 => testbed.pass(Duration::from_us(input.u16().into())),
         10 => {
             let now = testbed.now;
-            testbed.controller.set_temperature(now, input.u16() % 512);
+            testbed.subsystem.set_temperature(now, input.u16() % 512);
         }
         _ => {
             let (now, nsid) = (testbed.now, 1 + u32::from(input.byte() & 1));
-            testbed.controller.set_read_only(now, nsid, input.byte() < 16);
+            testbed.subsystem.set_read_only(now, nsid, input.byte() < 16);
         }
     }
 }
@@ -140,14 +141,14 @@ impl ConformingHost {
                 break;
             }
             self.step(&mut input);
-            self.tracker.host.testbed.controller.check_invariants();
-            if self.tracker.host.testbed.controller.is_fatal() {
+            self.tracker.host.testbed.subsystem.check_invariants();
+            if self.tracker.host.testbed.controller().is_fatal() {
                 self.reset(0);
             }
         }
         self.tracker.finish();
         let testbed = &mut self.tracker.host.testbed;
-        testbed.controller.check_invariants();
+        testbed.subsystem.check_invariants();
         // As long as coalescing may take (NVMe 1.4, section 5.21.1.8).
         testbed.pass(Duration::from_us(25_500));
         let silent = &testbed.unsignalled;
@@ -227,10 +228,10 @@ fn run_arbitrary(config: Config, msix: bool, mut input: Input) {
             break;
         }
         arbitrary_step(&mut host, &mut input);
-        host.testbed.controller.check_invariants();
+        host.testbed.subsystem.check_invariants();
     }
     host.testbed.settle();
-    host.testbed.controller.check_invariants();
+    host.testbed.subsystem.check_invariants();
 }
 
 fn arbitrary_step(host: &mut Host, input: &mut Input) {

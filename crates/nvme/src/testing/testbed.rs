@@ -3,7 +3,7 @@
 
 use super::Media;
 use crate::block::Request;
-use crate::{Config, Controller};
+use crate::{Config, Controller, Port, Subsystem};
 use bytes::Bytes;
 use pcie::software::{self, Task};
 use pcie::{Bus, Function, Input, Output, Ram, Ready};
@@ -37,7 +37,9 @@ const LOST_AFTER: Duration = Duration::from_ms(90);
 /// The machine around a controller.
 pub struct Testbed {
     /// The drive.
-    pub controller: Controller,
+    pub subsystem: Subsystem,
+    /// CNTLID of the controller that the machine uses.
+    pub cntlid: u16,
     /// Its media.
     pub media: Media,
     /// Host memory, ranges that do not overlap.
@@ -68,7 +70,8 @@ impl Testbed {
         let ram = |base, length| Rc::new(RefCell::new(Ram::new(base, length)));
         Self {
             media: Media::new(&config),
-            controller: Controller::new(Instant::ZERO, config),
+            subsystem: Subsystem::new(Instant::ZERO, &config),
+            cntlid: 1,
             memory: vec![ram(DATA, 4 << 20), ram(QUEUES, 65 * 0x1_0000)],
             now: Instant::ZERO,
             interrupts: Vec::new(),
@@ -113,6 +116,16 @@ impl Testbed {
         self.config_write(capability, control | 1 << 31);
     }
 
+    /// The function.
+    pub fn port(&mut self) -> Port<'_> {
+        self.subsystem.port(self.cntlid)
+    }
+
+    /// The controller.
+    pub fn controller(&self) -> &Controller {
+        self.subsystem.controller(self.cntlid)
+    }
+
     /// Finds a capability by its ID.
     pub fn capability(&mut self, id: u8) -> u16 {
         let mut at = self.config_read(0x34) as u16 & 0xfc;
@@ -154,7 +167,8 @@ impl Testbed {
     }
 
     fn request(&mut self, tlp: Tlp) {
-        self.controller.handle(self.now, Input::Tlp(tlp));
+        let now = self.now;
+        self.port().handle(now, Input::Tlp(tlp));
         self.take_tlps(Ready::ALL);
     }
 
@@ -171,7 +185,8 @@ impl Testbed {
 
     /// Resets the link: the function forgets everything, its configuration too.
     pub fn hot_reset(&mut self) {
-        self.controller.handle(self.now, Input::HotReset);
+        let now = self.now;
+        self.port().handle(now, Input::HotReset);
         self.forget();
     }
 
@@ -190,10 +205,11 @@ impl Testbed {
 
     /// Takes the TLPs that the drive sends now, and its block requests.
     pub fn take_tlps(&mut self, ready: Ready) {
-        while let Output::Tlp(tlp) = self.controller.poll(self.now, ready) {
+        let now = self.now;
+        while let Output::Tlp(tlp) = self.port().poll(now, ready) {
             self.receive(tlp);
         }
-        while let Some(request) = self.controller.poll_block() {
+        while let Some(request) = self.subsystem.poll_block() {
             self.blocks.push_back(request);
         }
     }
@@ -287,14 +303,15 @@ impl Testbed {
 
     fn complete(&mut self, completion: Completion, data: Bytes) {
         let tlp = Tlp::new(Packet::Completion(completion), data);
-        self.controller.handle(self.now, Input::Tlp(tlp));
+        let now = self.now;
+        self.port().handle(now, Input::Tlp(tlp));
     }
 
     /// Carries out the oldest block request; `false` if there is none.
     pub fn serve_block(&mut self) -> bool {
         let Some(request) = self.blocks.pop_front() else { return false };
         let (id, result) = (request.id, self.media.execute(request));
-        self.controller.complete_block(self.now, id, result);
+        self.subsystem.complete_block(self.now, id, result);
         true
     }
 

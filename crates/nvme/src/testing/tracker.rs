@@ -154,7 +154,7 @@ impl Tracker {
     pub fn finish(&mut self) {
         loop {
             self.host.testbed.settle_lost();
-            if self.host.testbed.controller.is_fatal() {
+            if self.host.testbed.controller().is_fatal() {
                 return;
             }
             if (0..4).map(|queue| self.reap(queue)).sum::<usize>() == 0 {

@@ -116,7 +116,7 @@ fn a_deleted_queue_finishes_what_the_media_work_on() {
 #[test]
 fn a_deleted_queue_aborts_what_was_not_begun() {
     // Room for one transfer in the buffer: the second write waits.
-    let mut host = Host::with_queue(Config { buffer: 128 << 10, ..config() });
+    let mut host = Host::with_queue(configured(|settings| settings.buffer = 128 << 10));
     for _ in 0..2 {
         host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
     }
@@ -151,7 +151,7 @@ fn a_queue_is_deleted_while_a_batch_is_on_its_way() {
 
 #[test]
 fn abort_ends_what_waits_and_nothing_else() {
-    let mut host = Host::with_queue(Config { buffer: 128 << 10, ..config() });
+    let mut host = Host::with_queue(configured(|settings| settings.buffer = 128 << 10));
     host.testbed.put_list(DATA + 0x10_0000, (1..32).map(page));
     let first = host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
     let second = host.put(1, write(0, 256, DATA, DATA + 0x10_0000));

@@ -68,7 +68,7 @@ fn an_event_waits_once_and_masks_those_of_its_log_page_alone() {
     }
     host.doorbell(Doorbell::CompletionHead(0), 31);
     let now = host.testbed.now;
-    host.testbed.controller.set_temperature(now, 351);
+    host.testbed.subsystem.set_temperature(now, 351);
     let cids = [(); 4].map(|()| arm(&mut host));
     let expected = [AsyncEvent::INVALID_DOORBELL_REGISTER, AsyncEvent::TEMPERATURE_THRESHOLD];
     let expected: Vec<_> = cids.into_iter().zip(expected).collect();
@@ -117,13 +117,13 @@ fn temperatures_cross_thresholds() {
     host.admin(set_feature(feature::TEMPERATURE_THRESHOLD, 350)).expect_success();
     host.admin(set_feature(event, 0x02)).expect_success();
     let now = host.testbed.now;
-    host.testbed.controller.set_temperature(now, 351);
+    host.testbed.subsystem.set_temperature(now, 351);
     assert_eq!(events(&mut host)[0].1, AsyncEvent::TEMPERATURE_THRESHOLD);
     read_log(&mut host, log_page::SMART, false);
     arm(&mut host);
-    host.testbed.controller.set_temperature(now, 352);
+    host.testbed.subsystem.set_temperature(now, 352);
     assert_eq!(events(&mut host), [], "it was too hot before");
-    host.testbed.controller.set_temperature(now, 310);
+    host.testbed.subsystem.set_temperature(now, 310);
     let under = set_feature(feature::TEMPERATURE_THRESHOLD, 1 << 20 | 312);
     host.admin(under).expect_success();
     let done = host.done.pop_front().or_else(|| host.reap(0).pop()).unwrap();
@@ -136,8 +136,8 @@ fn media_that_become_read_only_are_reported() {
     arm(&mut host);
     host.admin(set_feature(feature::ASYNC_EVENT_CONFIG, 0x08)).expect_success();
     let now = host.testbed.now;
-    host.testbed.controller.set_read_only(now, 1, true);
+    host.testbed.subsystem.set_read_only(now, 1, true);
     assert_eq!(events(&mut host), []);
-    host.testbed.controller.set_read_only(now, 2, true);
+    host.testbed.subsystem.set_read_only(now, 2, true);
     assert_eq!(events(&mut host)[0].1, AsyncEvent::RELIABILITY);
 }

@@ -5,12 +5,12 @@ use wire::nvme::register::{Configuration, ShutdownNotice};
 use wire::trace::{CommandId, ControllerState, MediaOperation, NvmeEvent};
 
 fn reported(host: &mut Host) -> Vec<NvmeEvent> {
-    std::iter::from_fn(|| host.testbed.controller.poll_event()).collect()
+    std::iter::from_fn(|| host.testbed.subsystem.poll_event()).collect()
 }
 
 fn listening() -> Host {
     let mut host = Host::with_queue(config());
-    host.testbed.controller.set_events(true);
+    host.testbed.subsystem.set_events(true);
     host
 }
 
@@ -31,9 +31,9 @@ fn nothing_is_told_unasked() {
     let mut host = Host::with_queue(config());
     host.io(read(0, 8, DATA, 0)).expect_success();
     assert_eq!(reported(&mut host), []);
-    host.testbed.controller.set_events(true);
+    host.testbed.subsystem.set_events(true);
     host.io(read(0, 8, DATA, 0)).expect_success();
-    host.testbed.controller.set_events(false);
+    host.testbed.subsystem.set_events(false);
     assert_eq!(reported(&mut host), []);
 }
 
@@ -59,7 +59,7 @@ fn commands_are_told_step_by_step() {
         expected.push(NvmeEvent::Completed { id, status: Status::SUCCESS });
         assert_eq!(reported(&mut host), expected);
     }
-    assert_eq!(host.testbed.controller.lost_events(), 0);
+    assert_eq!(host.testbed.controller().lost_events(), 0);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn the_life_of_a_controller_is_told() {
     host.testbed.hot_reset();
     assert_eq!(states(&reported(&mut host)), [FunctionReset, HotReset]);
     let mut host = Host::over(Testbed::enumerated(config(), true));
-    host.testbed.controller.set_events(true);
+    host.testbed.subsystem.set_events(true);
     host.enable(1);
     assert_eq!(states(&reported(&mut host)), [Enabled, Fatal]);
 }
@@ -111,5 +111,5 @@ fn events_that_nobody_takes_are_bounded() {
         host.io(flush(1)).expect_success();
     }
     assert_eq!(reported(&mut host).len(), 4096);
-    assert_eq!(host.testbed.controller.lost_events(), 1500 * 4 - 4096);
+    assert_eq!(host.testbed.controller().lost_events(), 1500 * 4 - 4096);
 }

@@ -128,7 +128,7 @@ fn the_number_of_queues_binds() {
 
 #[test]
 fn a_drive_without_a_cache_has_no_such_feature() {
-    let mut host = Host::new(Config { volatile_write_cache: false, ..config() });
+    let mut host = Host::new(configured(|settings| settings.volatile_write_cache = false));
     host.admin(get_feature(feature::VOLATILE_WRITE_CACHE, 0))
         .expect_failure(StatusCode::INVALID_FIELD);
 }

@@ -95,7 +95,7 @@ fn the_deadline_of_coalescing_is_told_to_the_world() {
     let mut host = Host::with_queue(config());
     host.admin(set_feature(feature::INTERRUPT_COALESCING, 0x0303)).expect_success();
     host.io(flush(1)).expect_success();
-    let output = host.testbed.controller.poll(host.testbed.now, Ready::ALL);
+    let output = host.testbed.subsystem.port(1).poll(host.testbed.now, Ready::ALL);
     let until = Some(host.testbed.now + Duration::from_us(300));
     assert_eq!(output, Output::Wait(Wait::until(until)));
 }

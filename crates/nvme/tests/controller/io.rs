@@ -15,7 +15,7 @@ fn what_is_written_is_read() {
     let data = pattern(4096, 1);
     host.testbed.put(DATA, &data);
     host.io(write(100, 8, DATA, 0)).expect_success();
-    assert_eq!(host.testbed.media.namespaces[0][51200..][..4096], data);
+    assert_eq!(host.testbed.media.namespaces[&1][51200..][..4096], data);
     host.io(read(100, 8, DATA + 0x8000, 0)).expect_success();
     assert_eq!(host.testbed.load(DATA + 0x8000, 4096).unwrap(), data);
     assert_eq!(log(&mut host), [(1, "write"), (1, "read")]);
@@ -27,7 +27,7 @@ fn namespaces_are_apart_and_have_their_own_block_size() {
     let data = pattern(8192, 2);
     host.testbed.put(DATA, &data);
     host.io(Command { nsid: 2, ..write(254, 2, DATA, DATA + 4096) }).expect_success();
-    assert_eq!(host.testbed.media.namespaces[1][254 * 4096..], data);
+    assert_eq!(host.testbed.media.namespaces[&2][254 * 4096..], data);
     let beyond = Command { nsid: 2, ..write(255, 2, DATA, DATA + 4096) };
     host.io(beyond).expect_failure(StatusCode::LBA_OUT_OF_RANGE);
     for nsid in [0, 3, u32::MAX] {
@@ -57,10 +57,10 @@ fn ranges_and_sizes_are_checked() {
 #[test]
 fn write_zeroes_has_no_transfer_limit() {
     let mut host = Host::with_queue(config());
-    host.testbed.media.namespaces[0].fill(7);
+    host.testbed.media.namespaces.get_mut(&1).unwrap().fill(7);
     let zeroes = Command { opcode: opcode::nvm::WRITE_ZEROES, ..write(1, 8191, 0, 0) };
     host.io(zeroes).expect_success();
-    let media = &host.testbed.media.namespaces[0];
+    let media = &host.testbed.media.namespaces[&1];
     assert!(media[..512].iter().all(|byte| *byte == 7));
     assert!(media[512..].iter().all(|byte| *byte == 0));
 }
@@ -79,7 +79,7 @@ fn forced_unit_access_and_a_disabled_cache_flush() {
     host.io(zeroes).expect_success();
     let through = [(1, "write"), (1, "flush"), (1, "write zeroes"), (1, "flush")];
     assert_eq!(log(&mut host), through);
-    let mut host = Host::with_queue(Config { volatile_write_cache: false, ..config() });
+    let mut host = Host::with_queue(configured(|settings| settings.volatile_write_cache = false));
     host.io(forced(write(0, 1, DATA, 0))).expect_success();
     assert_eq!(log(&mut host), [(1, "write")]);
 }
@@ -113,10 +113,10 @@ fn deallocate(host: &mut Host, ranges: &[(u64, u32)], cdw11: u32) -> Completion 
 #[test]
 fn deallocate_discards_every_range_or_none() {
     let mut host = Host::with_queue(config());
-    host.testbed.media.namespaces[0].fill(7);
+    host.testbed.media.namespaces.get_mut(&1).unwrap().fill(7);
     deallocate(&mut host, &[(0, 2), (9, 0), (8191, 1)], 4).expect_success();
     assert_eq!(log(&mut host), [(1, "discard"), (1, "discard")]);
-    assert_eq!(host.testbed.media.namespaces[0][..1024], [0; 1024]);
+    assert_eq!(host.testbed.media.namespaces[&1][..1024], [0; 1024]);
     deallocate(&mut host, &[(0, 2), (8191, 2)], 4).expect_failure(StatusCode::LBA_OUT_OF_RANGE);
     deallocate(&mut host, &[(0, 2); 256], 4).expect_success();
     assert_eq!(log(&mut host).len(), 256);
@@ -140,6 +140,20 @@ fn write_protected_namespaces_refuse_changes() {
 }
 
 #[test]
+fn media_that_became_read_only_refuse_writes_and_are_read() {
+    let mut host = Host::with_queue(config());
+    let now = host.testbed.now;
+    host.testbed.subsystem.set_read_only(now, 1, true);
+    host.io(write(0, 1, DATA, 0)).expect_failure(StatusCode::WRITE_TO_READ_ONLY_RANGE);
+    deallocate(&mut host, &[(0, 1)], 4).expect_failure(StatusCode::WRITE_TO_READ_ONLY_RANGE);
+    assert_eq!(log(&mut host), [], "the media are not asked");
+    host.io(read(0, 1, DATA, 0)).expect_success();
+    let now = host.testbed.now;
+    host.testbed.subsystem.set_read_only(now, 1, false);
+    host.io(write(0, 1, DATA, 0)).expect_success();
+}
+
+#[test]
 fn failed_media_have_their_status() {
     use block::Error;
     let mut host = Host::with_queue(config());
@@ -147,8 +161,8 @@ fn failed_media_have_their_status() {
         (Error::Media, StatusCode::UNRECOVERED_READ_ERROR, StatusCode::WRITE_FAULT, true),
         (
             Error::ReadOnly,
-            StatusCode::NAMESPACE_WRITE_PROTECTED,
-            StatusCode::NAMESPACE_WRITE_PROTECTED,
+            StatusCode::WRITE_TO_READ_ONLY_RANGE,
+            StatusCode::WRITE_TO_READ_ONLY_RANGE,
             false,
         ),
         (Error::NoSpace, StatusCode::CAPACITY_EXCEEDED, StatusCode::CAPACITY_EXCEEDED, false),

@@ -19,7 +19,7 @@ fn registers_after_power_on() {
         assert_eq!(testbed.read(register, 4), 0);
     }
     testbed.write(CC, 2, 1);
-    assert_eq!((testbed.read(CC, 4), testbed.controller.partial_accesses()), (0, 1));
+    assert_eq!((testbed.read(CC, 4), testbed.controller().partial_accesses()), (0, 1));
 }
 
 #[test]
@@ -201,11 +201,11 @@ fn a_node_that_ends_finishes_what_it_has_begun_and_begins_nothing() {
     let begun = host.put(1, write(0, 8, DATA, 0));
     host.ring(1);
     host.testbed.take_tlps(pcie::Ready::ALL);
-    assert!(!host.testbed.controller.is_drained(), "the entry is being fetched");
-    host.testbed.controller.stop_fetching();
+    assert!(!host.testbed.subsystem.is_drained(), "the entry is being fetched");
+    host.testbed.subsystem.stop_fetching();
     host.put(1, write(8, 8, DATA, 0));
     host.carry_out(1);
-    assert!(host.testbed.controller.is_drained());
+    assert!(host.testbed.subsystem.is_drained());
     let done = host.reap(1);
     assert_eq!(done.iter().map(|done| done.cid).collect::<Vec<_>>(), [begun]);
     assert_eq!(host.testbed.media.log, [(1, "write")]);
@@ -218,7 +218,7 @@ fn without_bus_master_nothing_is_fetched() {
     host.put(0, get_feature(feature::ARBITRATION, 0));
     host.carry_out(0);
     assert!(host.status().fatal);
-    assert!(host.testbed.controller.errors().bus_master_off > 0);
+    assert!(host.testbed.controller().errors().bus_master_off > 0);
 }
 
 #[test]
@@ -234,5 +234,5 @@ fn large_memory_pages() {
     let data = pattern(64 << 10, 5);
     host.testbed.put(DATA, &data);
     host.io(write(0, 128, DATA, DATA + 0x8000)).expect_success();
-    assert!(host.testbed.media.namespaces[0][..64 << 10] == data);
+    assert!(host.testbed.media.namespaces[&1][..64 << 10] == data);
 }

@@ -13,13 +13,20 @@ mod logs;
 mod transfer;
 
 use nvme::testing::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};
-use nvme::{Config, NamespaceConfig, block};
+use nvme::{Config, NamespaceConfig, Settings, block};
 use wire::nvme::{Command, Completion, Status, StatusCode, feature, opcode};
 
 /// Two namespaces of 4 MiB and 1 MiB, the second with blocks of 4 KiB.
 fn config() -> Config {
     let second = NamespaceConfig { block_shift: 12, ..NamespaceConfig::new(256) };
     Config::new("SN0001", vec![NamespaceConfig::new(8192), second])
+}
+
+/// The same, run otherwise.
+fn configured(change: impl FnOnce(&mut Settings)) -> Config {
+    let mut config = config();
+    change(&mut config.settings);
+    config
 }
 
 fn read(slba: u64, blocks: u32, prp1: u64, prp2: u64) -> Command {

@@ -27,7 +27,7 @@ fn lists_plain_and_chained_both_ways() {
             host.testbed.put(*page, bytes);
         }
         host.io(write(256, 256, first, list)).expect_success();
-        assert!(host.testbed.media.namespaces[0][128 << 10..][..128 << 10] == data);
+        assert!(host.testbed.media.namespaces[&1][128 << 10..][..128 << 10] == data);
         host.testbed.put(first, &[0; 0xe00]);
         for page in &pages {
             host.testbed.put(*page, &[0; 4096]);
@@ -141,7 +141,7 @@ fn memory_that_does_not_answer_fails_the_command_only() {
     }
     host.io(read(0, 8, nowhere, 0)).expect_success();
     assert!(host.testbed.stray_writes > 0, "writes are posted: nobody knows");
-    assert!(!host.testbed.controller.is_fatal());
+    assert!(!host.testbed.controller().is_fatal());
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn entries_are_fetched_in_batches_that_respect_the_ring() {
 #[test]
 fn queues_take_turns() {
     // Held up by the limit of one command, they alternate.
-    let mut host = Host::with_queue(Config { commands: 1, ..config() });
+    let mut host = Host::with_queue(configured(|settings| settings.commands = 1));
     host.create(2, 16);
     for _ in 0..3 {
         host.put(1, flush(1));
@@ -215,7 +215,7 @@ fn a_full_completion_queue_holds_up_its_own_commands_only() {
 
 #[test]
 fn read_data_wait_for_the_link() {
-    let mut host = Host::with_queue(Config { posted_backlog: 8192, ..config() });
+    let mut host = Host::with_queue(configured(|settings| settings.posted_backlog = 8192));
     let list = DATA + 0x20_0000;
     host.testbed.put_list(list, (1..32).map(page));
     for slba in 0..8 {
@@ -230,7 +230,7 @@ fn read_data_wait_for_the_link() {
         reads.into_iter().for_each(|request| host.testbed.answer_read(request, false));
         while host.testbed.serve_block() {}
     }
-    let backlog = host.testbed.controller.posted_backlog();
+    let backlog = host.testbed.controller().posted_backlog();
     assert!(backlog <= 8192 + (128 << 10) + 8 * 16, "{backlog} bytes wait for the link");
     host.testbed.settle();
     assert_eq!(host.reap(1).len(), 8);
@@ -238,7 +238,7 @@ fn read_data_wait_for_the_link() {
 
 #[test]
 fn the_buffer_bounds_what_is_read_from_the_media() {
-    let mut host = Host::with_queue(Config { buffer: 256 << 10, ..config() });
+    let mut host = Host::with_queue(configured(|settings| settings.buffer = 256 << 10));
     for _ in 0..10 {
         host.put(1, read(0, 256, DATA, DATA + 0x20_0000));
     }

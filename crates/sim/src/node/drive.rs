@@ -1,4 +1,4 @@
-//! A drive: the unchanged NVMe controller, with timed media.
+//! A drive: the unchanged NVMe subsystem, with timed media.
 
 use super::{Context, earliest};
 use crate::drive::{DriveConfig, MAX_TRANSFER_SHIFT, Media, Pace, Store};
@@ -8,7 +8,7 @@ use crate::pcie::Link;
 use bytes::Bytes;
 use node::drive::media_of;
 use nvme::block::{Operation, Request};
-use nvme::{Config, Controller, NamespaceConfig};
+use nvme::{Config, NamespaceConfig, Settings, Subsystem};
 use pcie::{Function, Input, Output, Wait};
 use stats::random::Random;
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ use wire::{Duration, Instant};
 
 /// Block size as a power of two: 512 bytes.
 const BLOCK_SHIFT: u8 = 9;
+/// CNTLID of the controller that the link leads to.
+const CONTROLLER: u16 = 1;
 
 /// The contents of a namespace, and its offset on the media.
 #[derive(Debug)]
@@ -25,16 +27,16 @@ struct Namespace {
 }
 
 impl Namespace {
-    /// All namespaces of a drive; `seed` is that of the pattern of namespace 1.
-    fn all(config: &DriveConfig, seed: u64) -> Vec<Self> {
+    /// All namespaces of a drive, by NSID; `seed` is that of the pattern of namespace 1.
+    fn all(config: &DriveConfig, seed: u64) -> BTreeMap<u32, Self> {
         let mut first = 0;
-        let next = |(number, size)| {
-            let store = Store::new(seed.wrapping_add(number));
+        let next = |(nsid, size)| {
+            let store = Store::new(seed.wrapping_add(u64::from(nsid) - 1));
             let namespace = Self { first, store };
             first += size;
-            namespace
+            (nsid, namespace)
         };
-        (0..).zip(config.sizes()).map(next).collect()
+        (1..).zip(config.sizes()).map(next).collect()
     }
 }
 
@@ -50,11 +52,11 @@ struct Pending {
 pub(crate) struct DriveNode {
     /// Number among the drives of its host.
     pub number: u16,
-    controller: Controller,
-    settings: Config,
+    subsystem: Subsystem,
+    config: Config,
     media: Media,
     pace: Pace,
-    namespaces: Vec<Namespace>,
+    namespaces: BTreeMap<u32, Namespace>,
     /// Whether the media lose their contents without power.
     pub volatile: bool,
     /// Requests under way, by their completion time at the media.
@@ -69,20 +71,20 @@ impl DriveNode {
             ..NamespaceConfig::new(size >> BLOCK_SHIFT)
         };
         let namespaces = config.sizes().map(namespace).collect();
-        let settings = Config {
+        let settings = Settings {
             io_queues: queues,
             max_transfer_shift: MAX_TRANSFER_SHIFT,
             max_payload: config.max_payload,
             read_request: config.read_request,
             reads_in_flight: config.reads_in_flight,
-            incarnation: seed,
-            ..Config::new(config.serial.clone(), namespaces)
+            ..Settings::default()
         };
-        let controller = Controller::new(Instant::ZERO, settings.clone());
+        let identity = Config::new(config.serial.clone(), namespaces);
+        let drive = Config { incarnation: seed, settings, ..identity };
         Self {
             number,
-            controller,
-            settings,
+            subsystem: Subsystem::new(Instant::ZERO, &drive),
+            config: drive,
             media: Media::new(config.timing, rng),
             pace: Pace::new(config.timing.stream_rate),
             namespaces: Namespace::all(config, seed),
@@ -94,7 +96,7 @@ impl DriveNode {
 
     /// Identifies its contents: changes when the drive loses them.
     pub fn incarnation(&self) -> u64 {
-        self.settings.incarnation
+        self.config.incarnation
     }
 
     /// The seed of a namespace's initial contents.
@@ -102,46 +104,46 @@ impl DriveNode {
     /// # Panics
     /// If there is no such namespace.
     pub fn pattern(&self, nsid: u32) -> u64 {
-        self.namespaces[nsid as usize - 1].store.seed()
+        self.namespaces[&nsid].store.seed()
     }
 
     /// Handles a reset of the link above.
     pub fn hot_reset(&mut self, now: Instant) {
-        self.controller.handle(now, Input::HotReset);
+        self.subsystem.port(CONTROLLER).handle(now, Input::HotReset);
     }
 
     /// Cycles its power. Non-volatile media keep their contents; requests under way are lost.
     pub fn power_cycle(&mut self, now: Instant) {
         if self.volatile {
-            for namespace in &mut self.namespaces {
+            for namespace in self.namespaces.values_mut() {
                 namespace.store = Store::new(namespace.store.seed());
             }
-            self.settings.incarnation = self.settings.incarnation.wrapping_add(1);
+            self.config.incarnation = self.config.incarnation.wrapping_add(1);
         }
         self.restart(now);
     }
 
     fn restart(&mut self, now: Instant) {
-        self.controller = Controller::new(now, self.settings.clone());
+        self.subsystem = Subsystem::new(now, &self.config);
         self.pending.clear();
     }
 
     /// Number of its I/O queues.
     pub fn queues(&self) -> u16 {
-        self.settings.io_queues
+        self.config.settings.io_queues
     }
 
     /// Hands it to another host as drive `number`, in the state after power-on
     /// with as many queues as that host uses.
     pub fn taken_by(&mut self, now: Instant, number: u16, queues: u16) {
         self.number = number;
-        self.settings.io_queues = queues;
+        self.config.settings.io_queues = queues;
         self.restart(now);
     }
 
     /// Errors that the drive counted on PCIe.
     pub fn errors(&self) -> &pcie::Errors {
-        self.controller.errors()
+        self.subsystem.controller(CONTROLLER).errors()
     }
 
     /// Runs until nothing is left to do now; yields the next wake-up.
@@ -154,11 +156,13 @@ impl DriveNode {
         let now = context.now;
         link.take_deferred_up(now);
         link.down.arrive(now, &mut link.up);
-        while let Some(mut received) = link.down.take(now, self.controller.ready(), &mut link.up) {
+        while let Some(mut received) =
+            link.down.take(now, self.subsystem.controller(CONTROLLER).ready(), &mut link.up)
+        {
             context.delivered(&received.tlp);
             let journey = context.end_journey(now, &mut received.tlp);
             context.tracker.reaches_drive(self.number, &received.tlp, journey);
-            self.controller.handle(now, Input::Tlp(received.tlp));
+            self.subsystem.port(CONTROLLER).handle(now, Input::Tlp(received.tlp));
             self.start_media(now, context);
         }
         self.media_done(context);
@@ -174,10 +178,10 @@ impl DriveNode {
     /// Sends TLPs, also those of later times that nothing can change any more; yields what the
     /// controller waits for.
     fn send(&mut self, link: &mut Link, context: &mut Context) -> Wait {
-        let (mut at, max_payload) = (context.now, self.settings.max_payload);
+        let (mut at, max_payload) = (context.now, self.config.settings.max_payload);
         loop {
             let ready = self.pace.ready(at, link.up.ready(at, max_payload));
-            match self.controller.poll(at, ready) {
+            match self.subsystem.port(CONTROLLER).poll(at, ready) {
                 Output::Tlp(mut tlp) => {
                     let journey = context.tracker.leaves_drive(at, self.number, &tlp);
                     tlp.mark = context.journeys.insert(journey);
@@ -207,11 +211,11 @@ impl DriveNode {
     }
 
     fn start_media(&mut self, now: Instant, context: &mut Context) {
-        while let Some(request) = self.controller.poll_block() {
+        while let Some(request) = self.subsystem.poll_block() {
             let first = match media_of(&mut self.namespaces, &request) {
                 Ok(namespace) => namespace.first,
                 Err(error) => {
-                    self.controller.complete_block(now, request.id, Err(error));
+                    self.subsystem.complete_block(now, request.id, Err(error));
                     continue;
                 }
             };
@@ -256,7 +260,7 @@ impl DriveNode {
                 Operation::Flush | Operation::Discard { .. } => Bytes::new(),
             };
             context.happened(0x1000 + u64::from(self.number), &data);
-            self.controller.complete_block(now, request.id, Ok(data));
+            self.subsystem.complete_block(now, request.id, Ok(data));
             self.start_media(now, context);
         }
     }

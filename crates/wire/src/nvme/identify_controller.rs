@@ -33,6 +33,8 @@ layout! {
         arbitration_burst: u8 = 72,
         /// IEEE OUI.
         ieee: [u8; 3] = 73,
+        /// CMIC, multi-path: bit 1, the subsystem may have several controllers.
+        multi_path: u8 = 76,
         /// MDTS, largest transfer: 2^MDTS smallest pages; 0 for no limit.
         max_transfer: u8 = 77,
         /// CNTLID, controller ID.

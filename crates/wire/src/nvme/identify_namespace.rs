@@ -49,6 +49,8 @@ layout! {
         lba_formats: u8 = 25,
         /// FLBAS, the format in use.
         formatted: u8 = 26,
+        /// NMIC: bit 0, it may be attached to several controllers.
+        sharing: u8 = 30,
         /// DLFEAT, what deallocated blocks read as and how Write Zeroes does it.
         deallocate_features: u8 = 33,
         /// NVMCAP, bytes of media behind it.

@@ -6,11 +6,11 @@ use crate::commands::stream::StreamRange;
 use bytes::{Bytes, BytesMut};
 use nvme::initiator::{self, Driver, Io, Op};
 use nvme::testing::Media;
-use nvme::{Config, Controller, NamespaceConfig, block};
+use nvme::{Config, NamespaceConfig, Subsystem, block};
 use pcie::enumerate::{self, Hierarchy};
 use pcie::root::{self, HostOutput, RootComplex};
 use pcie::software::{Request, Task};
-use pcie::{Bus, Function, Input, Output, Ram};
+use pcie::{Bus, Function, Input, Output, Ram, Ready};
 use stats::random::Random;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,11 +23,28 @@ use wire::{Bdf, Duration, Instant};
 
 const RAM: u64 = 0x1_0000_0000;
 
+/// A drive with one controller.
+struct Drive(Subsystem);
+
+impl Function for Drive {
+    fn handle(&mut self, now: Instant, input: Input) {
+        self.0.port(1).handle(now, input);
+    }
+
+    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+        self.0.port(1).poll(now, ready)
+    }
+
+    fn ready(&self) -> Ready {
+        self.0.controller(1).ready()
+    }
+}
+
 pub struct Machine {
     pub now: Instant,
     root: RootComplex,
     top: Upstream,
-    node: Downstream<Controller>,
+    node: Downstream<Drive>,
     media: Media,
     /// Block requests are answered in a shuffled order.
     blocks: Vec<(u64, block::Completion)>,
@@ -47,7 +64,7 @@ impl Machine {
     /// Everything is plugged in and the link is up.
     pub fn new(max_payload: u16, blocks: u64) -> Self {
         let mut config = Config::new("ANALYSED", vec![NamespaceConfig::new(blocks)]);
-        config.max_payload = usize::from(max_payload);
+        config.settings.max_payload = usize::from(max_payload);
         let media = Media::new(&config);
         let tunnel = |role| Settings { max_payload, ..Settings::new(role, 7) };
         let top = Upstream::new(upstream::Settings {
@@ -56,12 +73,12 @@ impl Machine {
             p2p: false,
             tunnel: tunnel(Role::Host),
         });
-        let controller = Controller::new(Instant::ZERO, config);
+        let drive = Drive(Subsystem::new(Instant::ZERO, &config));
         let mut machine = Self {
             now: Instant::ZERO,
             root: RootComplex::new(root::Settings::default()),
             top,
-            node: Downstream::new(tunnel(Role::Device), controller),
+            node: Downstream::new(tunnel(Role::Device), drive),
             media,
             blocks: Vec::new(),
             bus: Bus::new(),
@@ -186,7 +203,7 @@ impl Machine {
     }
 
     fn storage(&mut self) -> bool {
-        while let Some(request) = self.node.function_mut().poll_block() {
+        while let Some(request) = self.node.function_mut().0.poll_block() {
             let id = request.id;
             let result = self.media.execute(request);
             self.blocks.push((id, result));
@@ -197,7 +214,7 @@ impl Machine {
         let index = self.random(self.blocks.len() as u64) as usize;
         let (id, result) = self.blocks.swap_remove(index);
         self.tick();
-        self.node.function_mut().complete_block(self.now, id, result);
+        self.node.function_mut().0.complete_block(self.now, id, result);
         true
     }
 
@@ -269,7 +286,7 @@ impl Machine {
     }
 
     pub fn media(&self) -> &[u8] {
-        &self.media.namespaces[0]
+        &self.media.namespaces[&1]
     }
 }
 

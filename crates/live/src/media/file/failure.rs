@@ -51,7 +51,11 @@ impl Shared {
     /// The status of a failed operation. The user is told of the first failure of each kind; the
     /// host counts them (SMART).
     pub(super) fn failed(&self, operation: &Operation, error: &io::Error) -> Error {
-        let status = status_of(error);
+        let status = match operation {
+            // Whatever the reason, the bytes cannot be had.
+            Operation::Read { .. } => Error::Media,
+            _ => status_of(error),
+        };
         if status == Error::ReadOnly {
             self.failures.read_only.store(true, Ordering::Release);
         }

@@ -1,0 +1,80 @@
+//! What tells drives and namespaces apart: names derived from a serial number, and what a drive
+//! says of itself on PCIe.
+
+use crate::config::Settings;
+use crate::state::Drive;
+use pcie::EndpointConfig;
+
+/// PCI vendor ID. In no list of assigned vendors, nor in the quirk table of Linux's nvme driver
+/// (`nvme_id_table`), so that the driver binds by class code and works around nothing. 1b36:0010,
+/// QEMU's own drive, would lose its namespace identifiers (NVME_QUIRK_BOGUS_NID).
+pub(crate) const VENDOR: u16 = pcie::config::contents::VENDOR;
+/// PCI device ID.
+const DEVICE: u16 = 0x0001;
+/// Class code: mass storage, non-volatile memory, NVM Express I/O controller.
+const CLASS: [u8; 3] = [0x01, 0x08, 0x02];
+/// Registers, doorbells, and the MSI-X structures in the upper half.
+const BAR0: u64 = 64 << 10;
+
+/// The PCIe device serial number: that of a drive with this serial number, whatever its
+/// namespaces. Two drives share one by chance once in 2^64 pairs.
+fn device_serial(serial: &str) -> u64 {
+    let hash = fingerprint(serial.as_bytes());
+    u64::from(hash as u32) << 32 | u64::from((hash >> 32) as u32)
+}
+
+/// The PCIe function of a controller of the drive.
+pub(crate) fn endpoint(drive: &Drive, settings: &Settings) -> EndpointConfig {
+    EndpointConfig {
+        vendor: VENDOR,
+        device: DEVICE,
+        subsystem: (VENDOR, DEVICE),
+        class: CLASS,
+        revision: 1,
+        serial: device_serial(&drive.serial),
+        incarnation: Some(drive.incarnation),
+        bar0_size: BAR0,
+        vectors: settings.io_queues + 1,
+        max_payload: settings.max_payload,
+        read_request: settings.read_request,
+        reads_in_flight: settings.reads_in_flight,
+    }
+}
+
+/// The UUID that follows from a name.
+pub(crate) fn derived_uuid(name: &str) -> [u8; 16] {
+    custom_uuid(fingerprint(name.as_bytes()))
+}
+
+/// A UUID of version 8, whose other bits are the maker's (RFC 9562, 5.8).
+fn custom_uuid(bits: u128) -> [u8; 16] {
+    let mut uuid = bits.to_be_bytes();
+    uuid[6] = uuid[6] & 0x0f | 0x80;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    uuid
+}
+
+/// 128-bit FNV-1a: spreads names, hides nothing.
+fn fingerprint(bytes: &[u8]) -> u128 {
+    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fingerprint_is_fnv_1a() {
+        // The published test value for "a".
+        assert_eq!(fingerprint(b"a"), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
+    }
+
+    #[test]
+    fn the_device_serial_number_is_that_of_the_serial_number() {
+        // Bits 31:0 of the value above, then bits 63:32.
+        assert_eq!(device_serial("a"), 0x4e4a_8964_7891_2b70);
+        assert_ne!(device_serial("A"), device_serial("B"));
+    }
+}

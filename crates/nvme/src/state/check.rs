@@ -1,0 +1,78 @@
+//! Encoding, decoding and checking of records.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Display;
+
+/// A record that is not as documented.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("record {record}: {problem}")]
+pub struct RecordError {
+    /// Its key.
+    pub record: String,
+    /// The field, what it is and what is allowed.
+    pub problem: String,
+}
+
+impl RecordError {
+    pub(crate) fn new(record: &str, problem: impl Into<String>) -> Self {
+        Self { record: record.to_owned(), problem: problem.into() }
+    }
+}
+
+/// A field that is out of its range, and what is allowed.
+pub(crate) type Problem = String;
+
+/// Checks the ranges of all fields.
+pub(crate) trait Check {
+    fn check(&self) -> Result<(), Problem>;
+}
+
+impl<T: Check> Check for Vec<T> {
+    fn check(&self) -> Result<(), Problem> {
+        self.iter().try_for_each(Check::check)
+    }
+}
+
+/// Whether a field is in its range.
+pub(crate) fn range<T: PartialOrd + Display>(
+    field: &str,
+    value: T,
+    least: T,
+    most: T,
+) -> Result<(), Problem> {
+    if value < least || value > most {
+        return Err(format!("{field}: {value} is not {least} to {most}"));
+    }
+    Ok(())
+}
+
+/// Whether a field is text of 1 to `most` characters, each of them `allowed`.
+pub(crate) fn text(
+    field: &str,
+    value: &str,
+    most: usize,
+    allowed: (fn(u8) -> bool, &str),
+) -> Result<(), Problem> {
+    let (is_allowed, characters) = allowed;
+    if !(1..=most).contains(&value.len()) || !value.bytes().all(is_allowed) {
+        return Err(format!("{field}: {value:?} is not 1 to {most} {characters}"));
+    }
+    Ok(())
+}
+
+/// The bytes of a record.
+pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
+    serde_json::to_vec(value).expect("records have only text keys and no cycles")
+}
+
+/// What a record says.
+pub(crate) fn decode<T: DeserializeOwned + Check>(
+    key: &str,
+    bytes: &[u8],
+) -> Result<T, RecordError> {
+    let value: T =
+        serde_json::from_slice(bytes).map_err(|error| RecordError::new(key, error.to_string()))?;
+    value.check().map_err(|problem| RecordError::new(key, problem))?;
+    Ok(value)
+}

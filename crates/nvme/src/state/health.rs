@@ -1,0 +1,59 @@
+//! The record `health`: what a drive has been through.
+
+use super::check::{self, Check, Problem};
+use serde::{Deserialize, Serialize};
+
+/// What a drive has been through (NVMe 1.4, section 5.14.1.2).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct History {
+    /// 512-byte units read.
+    pub units_read: u128,
+    /// 512-byte units written.
+    pub units_written: u128,
+    /// Read commands completed.
+    pub reads: u128,
+    /// Write commands completed.
+    pub writes: u128,
+    /// Picoseconds with an I/O command outstanding.
+    pub busy_ps: u128,
+    /// Picoseconds of power.
+    pub power_on_ps: u128,
+    /// How often power came.
+    pub power_cycles: u128,
+    /// How often power went without a shutdown of every controller that was in use.
+    pub unsafe_shutdowns: u128,
+    /// Media and data integrity errors.
+    pub media_errors: u128,
+    /// Error log entries.
+    pub errors: u64,
+    /// Picoseconds between the warning and the critical temperature.
+    pub warning_ps: u128,
+    /// Picoseconds at or above the critical temperature.
+    pub critical_ps: u128,
+    /// A controller is in use: if the next power-on finds this, the shutdown was unsafe.
+    pub running: bool,
+}
+
+/// So that nothing overflows that is counted from here.
+const MOST: u128 = u128::MAX >> 1;
+
+impl Check for History {
+    fn check(&self) -> Result<(), Problem> {
+        let counters = [
+            ("units_read", self.units_read),
+            ("units_written", self.units_written),
+            ("reads", self.reads),
+            ("writes", self.writes),
+            ("busy_ps", self.busy_ps),
+            ("power_on_ps", self.power_on_ps),
+            ("power_cycles", self.power_cycles),
+            ("unsafe_shutdowns", self.unsafe_shutdowns),
+            ("media_errors", self.media_errors),
+            ("warning_ps", self.warning_ps),
+            ("critical_ps", self.critical_ps),
+        ];
+        counters.into_iter().try_for_each(|(field, value)| check::range(field, value, 0, MOST))?;
+        check::range("errors", self.errors, 0, u64::MAX >> 1)
+    }
+}

@@ -1,0 +1,193 @@
+//! What a drive keeps while it has no power: records, each one JSON value.
+//!
+//! A store keeps [`Records`] and changes several at once, or none. [`State`] is what they say.
+//! `docs/drive.md` documents them; whatever is not as it says there is a [`RecordError`].
+
+mod check;
+mod drive;
+mod features;
+mod health;
+mod hex;
+mod namespace;
+#[cfg(test)]
+mod tests;
+
+pub use check::RecordError;
+pub use drive::Drive;
+pub use features::SavedFeature;
+pub use health::History;
+pub use namespace::Namespace;
+
+use check::{Check, Problem, decode, encode};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most namespaces of a drive, and the largest NSID.
+pub const MAX_NAMESPACES: u32 = 1024;
+/// The largest CNTLID; those above are reserved (NVMe 2.0, section 4.6.1).
+pub const MAX_CONTROLLER: u16 = 0xffef;
+
+/// The records of a drive: their bytes by key.
+pub type Records = BTreeMap<String, Vec<u8>>;
+
+/// The controllers that a namespace is attached to, by NSID; none for a namespace that is absent.
+pub type Attachments = BTreeMap<u32, BTreeSet<u16>>;
+
+/// The records of the store about the files of contents begin so; here they mean nothing.
+const CONTENTS: &str = "contents/";
+const DRIVE: &str = "drive";
+const NAMESPACE: &str = "namespace/";
+const ATTACHMENTS: &str = "attachments";
+const FEATURES: &str = "features";
+const HEALTH: &str = "health";
+
+/// What the records of a drive say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// What the drive is.
+    pub drive: Drive,
+    /// By NSID.
+    pub namespaces: BTreeMap<u32, Namespace>,
+    /// What is attached to what.
+    pub attachments: Attachments,
+    /// Saved values of features.
+    pub features: Vec<SavedFeature>,
+    /// What the drive has been through.
+    pub health: History,
+}
+
+impl State {
+    /// A drive without namespaces that has never been used.
+    pub fn new(drive: Drive) -> Self {
+        Self {
+            drive,
+            namespaces: BTreeMap::new(),
+            attachments: BTreeMap::new(),
+            features: Vec::new(),
+            health: History::default(),
+        }
+    }
+
+    /// Bytes of all namespaces together.
+    pub fn allocated(&self) -> u64 {
+        self.namespaces.values().map(Namespace::bytes).fold(0, u64::saturating_add)
+    }
+
+    /// What records say. Only `drive` must be there.
+    ///
+    /// # Errors
+    /// If a record is missing, unknown, or says what cannot be.
+    pub fn decode(records: &Records) -> Result<Self, RecordError> {
+        let missing = || RecordError::new(DRIVE, "missing");
+        let mut state = Self::new(decode(DRIVE, records.get(DRIVE).ok_or_else(missing)?)?);
+        for (key, bytes) in records {
+            match key.as_str() {
+                DRIVE => {}
+                ATTACHMENTS => state.attachments = decode(key, bytes)?,
+                FEATURES => state.features = decode(key, bytes)?,
+                HEALTH => state.health = decode(key, bytes)?,
+                // Of the store itself.
+                _ if key.starts_with(CONTENTS) => {}
+                _ => {
+                    let nsid = nsid_of(key).ok_or_else(|| unknown(key))?;
+                    state.namespaces.insert(nsid, decode(key, bytes)?);
+                }
+            }
+        }
+        state.check()?;
+        Ok(state)
+    }
+
+    /// The records that say so.
+    pub fn encode(&self) -> Records {
+        let mut records = Records::from([
+            (DRIVE.to_owned(), encode(&self.drive)),
+            attachments_record(&self.attachments),
+            features_record(&self.features),
+            health_record(&self.health),
+        ]);
+        let namespace = |(nsid, one): (&u32, &Namespace)| (namespace_key(*nsid), encode(one));
+        records.extend(self.namespaces.iter().map(namespace));
+        records
+    }
+
+    /// Checks what no record can know alone.
+    fn check(&self) -> Result<(), RecordError> {
+        let capacity = self.drive.capacity;
+        if self.allocated() > capacity {
+            let allocated = self.allocated();
+            let problem = format!("capacity: {capacity}, less than the namespaces' {allocated}");
+            return Err(RecordError::new(DRIVE, problem));
+        }
+        let max = self.drive.max_namespaces;
+        if let Some((nsid, _)) = self.namespaces.range(max + 1..).next() {
+            let problem = format!("NSID: {nsid} is not 1 to {max}, the drive's max_namespaces");
+            return Err(RecordError::new(&namespace_key(*nsid), problem));
+        }
+        let mut seen = BTreeSet::new();
+        for (nsid, namespace) in &self.namespaces {
+            for (field, name) in namespace.names() {
+                if !seen.insert((field, name)) {
+                    let problem = format!("{field}: another namespace has the same");
+                    return Err(RecordError::new(&namespace_key(*nsid), problem));
+                }
+            }
+        }
+        let attached = self.attachments.keys().map(|nsid| (ATTACHMENTS, *nsid));
+        let saved = self.features.iter().filter(|saved| saved.nsid != 0);
+        for (record, nsid) in attached.chain(saved.map(|saved| (FEATURES, saved.nsid))) {
+            if !self.namespaces.contains_key(&nsid) {
+                return Err(RecordError::new(
+                    record,
+                    format!("NSID: there is no namespace {nsid}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Check for Attachments {
+    fn check(&self) -> Result<(), Problem> {
+        for controller in self.values().flatten() {
+            check::range("CNTLID", *controller, 1, MAX_CONTROLLER)?;
+        }
+        Ok(())
+    }
+}
+
+/// A key and the bytes of its record.
+pub(crate) type Record = (String, Vec<u8>);
+
+pub(crate) fn attachments_record(attachments: &Attachments) -> Record {
+    (ATTACHMENTS.to_owned(), encode(attachments))
+}
+
+pub(crate) fn features_record(features: &[SavedFeature]) -> Record {
+    (FEATURES.to_owned(), encode(features))
+}
+
+pub(crate) fn health_record(health: &History) -> Record {
+    (HEALTH.to_owned(), encode(health))
+}
+
+pub(crate) fn namespace_record(namespace: &Namespace) -> Vec<u8> {
+    encode(namespace)
+}
+
+/// The key of a namespace's record.
+pub(crate) fn namespace_key(nsid: u32) -> String {
+    format!("{NAMESPACE}{nsid}")
+}
+
+/// The NSID in a key, in the one way to write it.
+fn nsid_of(key: &str) -> Option<u32> {
+    let nsid = key.strip_prefix(NAMESPACE)?.parse().ok().filter(|nsid| *nsid != 0)?;
+    (namespace_key(nsid) == key).then_some(nsid)
+}
+
+fn unknown(key: &str) -> RecordError {
+    let known = format!(
+        "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES} and {HEALTH}"
+    );
+    RecordError::new(key, known)
+}

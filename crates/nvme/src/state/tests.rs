@@ -1,0 +1,156 @@
+//! Records there and back, and records that lie.
+
+use super::*;
+use proptest::prelude::*;
+
+fn drive() -> Drive {
+    Drive {
+        serial: "FL0123456789ABCDEF".into(),
+        model: "farlane NVMe drive".into(),
+        uuid: *b"0123456789abcdef",
+        incarnation: 0x1234_5678_9abc_def0,
+        capacity: 1 << 30,
+        max_namespaces: 16,
+    }
+}
+
+fn namespace(number: u8) -> Namespace {
+    Namespace {
+        blocks: 2048,
+        block_shift: 12,
+        nguid: [number; 16],
+        eui64: [number; 8],
+        uuid: [0xf0 | number; 16],
+        contents: format!("namespace-{number}"),
+        write_protected: false,
+    }
+}
+
+/// A drive with two namespaces.
+fn state() -> State {
+    let saved = SavedFeature { controller: 1, feature: 4, nsid: 0, value: 350 };
+    State {
+        namespaces: BTreeMap::from([(1, namespace(1)), (7, namespace(7))]),
+        attachments: BTreeMap::from([(1, BTreeSet::from([1, 2]))]),
+        features: vec![saved],
+        health: History { reads: 3, errors: 2, running: true, ..History::default() },
+        ..State::new(drive())
+    }
+}
+
+#[test]
+fn records_are_what_is_documented() {
+    let text = |key: &str| String::from_utf8(state().encode()[key].clone()).unwrap();
+    assert_eq!(
+        text("drive"),
+        "{\"serial\":\"FL0123456789ABCDEF\",\"model\":\"farlane NVMe drive\",\
+         \"uuid\":\"30313233343536373839616263646566\",\"incarnation\":\"123456789abcdef0\",\
+         \"capacity\":1073741824,\"max_namespaces\":16}"
+    );
+    assert_eq!(
+        text("namespace/7"),
+        "{\"blocks\":2048,\"block_shift\":12,\"nguid\":\"07070707070707070707070707070707\",\
+         \"eui64\":\"0707070707070707\",\"uuid\":\"f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7\",\
+         \"contents\":\"namespace-7\",\"write_protected\":false}"
+    );
+    assert_eq!(text("attachments"), "{\"1\":[1,2]}");
+    assert_eq!(text("features"), "[{\"controller\":1,\"feature\":4,\"nsid\":0,\"value\":350}]");
+    assert_eq!(
+        text("health"),
+        "{\"units_read\":0,\"units_written\":0,\"reads\":3,\"writes\":0,\"busy_ps\":0,\
+         \"power_on_ps\":0,\"power_cycles\":0,\"unsafe_shutdowns\":0,\"media_errors\":0,\
+         \"errors\":2,\"warning_ps\":0,\"critical_ps\":0,\"running\":true}"
+    );
+    assert_eq!(state().encode().len(), 6);
+    assert_eq!(State::decode(&state().encode()), Ok(state()));
+}
+
+/// The error of the records with one replaced.
+fn error(key: &str, value: &str) -> String {
+    let mut records = state().encode();
+    records.insert(key.into(), value.into());
+    State::decode(&records).expect_err(value).to_string()
+}
+
+#[test]
+fn a_record_that_lies_is_named_with_its_field() {
+    let changed = |key: &str, from: &str, to: &str| {
+        let text = String::from_utf8(state().encode()[key].clone()).unwrap();
+        assert!(text.contains(from), "{text}");
+        error(key, &text.replace(from, to))
+    };
+    let cases = [
+        (changed("drive", "FL0123456789ABCDEF", ""), "drive: serial: \"\" is not 1 to 20"),
+        (changed("drive", "farlane NVMe", "f\u{e4}rlane"), "drive: model: "),
+        (changed("drive", "\"max_namespaces\":16", "\"max_namespaces\":1025"), "is not 1 to 1024"),
+        (changed("drive", "\"capacity\":1073741824", "\"capacity\":9"), "drive: capacity: 9, less"),
+        (changed("drive", "123456789abcdef0", "123456789abcdeF0"), "is not 16 hexadecimal digits"),
+        (changed("drive", "\"model\"", "\"modell\""), "unknown field `modell`"),
+        (changed("namespace/1", "\"block_shift\":12", "\"block_shift\":8"), "8 is not 9 to 16"),
+        (
+            changed("namespace/1", "\"blocks\":2048", "\"blocks\":0"),
+            "namespace/1: blocks: 0 is not",
+        ),
+        (changed("namespace/1", "namespace-1", "../x"), "namespace/1: contents: "),
+        (changed("namespace/1", "namespace-1", ".x"), "contents: \".x\" begins with '.'"),
+        (changed("namespace/7", "namespace-7", "namespace-1"), "contents: another namespace has"),
+        (changed("attachments", "1,2", "1,65520"), "attachments: CNTLID: 65520 is not 1 to 65519"),
+        (changed("attachments", "\"1\"", "\"2\""), "attachments: NSID: there is no namespace 2"),
+        (changed("features", "\"feature\":4", "\"feature\":7"), "feature: 7 cannot be saved"),
+        (changed("features", "\"nsid\":0", "\"nsid\":1"), "features: nsid: 1 is not 0 to 0"),
+        (changed("features", "350", "2097152"), "value: feature 4 has no value 2097152"),
+        (changed("health", "\"errors\":2", "\"errors\":-2"), "record health: "),
+        (
+            changed("health", "\"reads\":3", "\"reads\":340282366920938463463374607431768211455"),
+            "health: reads: ",
+        ),
+        (error("namespace/17", "{}"), "record namespace/17: missing field"),
+        (error("namespace/01", "{}"), "record namespace/01: unknown"),
+        (error("firmware", "{}"), "record firmware: unknown: the records are drive"),
+    ];
+    for (error, expected) in cases {
+        assert!(error.contains(expected), "{error}\nexpected {expected}");
+    }
+    assert_eq!(
+        State::decode(&Records::new()).expect_err("no drive").to_string(),
+        "record drive: missing"
+    );
+}
+
+#[test]
+fn what_the_store_keeps_for_itself_is_not_looked_at() {
+    let mut records = state().encode();
+    records.insert("contents/1".into(), vec![0xff]);
+    assert_eq!(State::decode(&records), Ok(state()));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(
+        at in 0..6usize, start in 0..400usize, length in 0..8usize,
+        bytes in proptest::collection::vec(any::<u8>(), 0..8),
+    ) {
+        let mut records = state().encode();
+        let record = records.values_mut().nth(at).unwrap();
+        let start = start % record.len();
+        let end = (start + length).min(record.len());
+        record.splice(start..end, bytes);
+        let _ = State::decode(&records);
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded(
+        blocks in 1..1_000_000u64, shift in 9..=16u8, names: ([u8; 16], [u8; 8], [u8; 16]),
+        counters: (u64, u64, u64),
+    ) {
+        let mut state = state();
+        let (nguid, eui64, uuid) = names;
+        let other = Namespace { blocks, block_shift: shift, nguid, eui64, uuid, ..namespace(3) };
+        state.drive.capacity = u64::MAX;
+        state.namespaces.insert(3, other);
+        state.health.units_read = u128::from(counters.0) << 60;
+        state.health.busy_ps = counters.1.into();
+        state.health.errors = counters.2 >> 1;
+        prop_assert_eq!(State::decode(&state.encode()), Ok(state));
+    }
+}

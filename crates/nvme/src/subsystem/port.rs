@@ -1,0 +1,28 @@
+//! The port of a controller: its PCIe function.
+
+use super::Shared;
+use crate::controller::Controller;
+use pcie::{Function, Input, Output, Ready};
+use wire::Instant;
+
+/// A controller with what it shares: a [`Function`], lent by
+/// [`Subsystem::port`](crate::Subsystem::port) for a call.
+#[derive(Debug)]
+pub struct Port<'a> {
+    pub(super) shared: &'a mut Shared,
+    pub(super) controller: &'a mut Controller,
+}
+
+impl Function for Port<'_> {
+    fn handle(&mut self, now: Instant, input: Input) {
+        self.controller.handle(self.shared, now, input);
+    }
+
+    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+        self.controller.poll(self.shared, now, ready)
+    }
+
+    fn ready(&self) -> Ready {
+        self.controller.ready()
+    }
+}
