@@ -94,3 +94,51 @@ fn copy(outcome: &io::Result<()>) -> io::Result<()> {
         Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::Records;
+    use crate::storage::crash::Disk;
+    use std::path::Path;
+
+    /// Commits `count` changes that all wait when the thread starts; returns the outcomes.
+    fn commit(drive: &DriveFolder, count: u64) -> Vec<Outcome> {
+        let (finished, done) = completions().unwrap();
+        let (requests, queue) = channel();
+        for id in 0..count {
+            requests.send((id, vec![("last".into(), Some(id.to_le_bytes().to_vec()))])).unwrap();
+        }
+        drop(requests);
+        run(drive, &queue, &finished);
+        std::iter::from_fn(|| done.poll()).collect()
+    }
+
+    #[test]
+    fn those_that_wait_are_one_commit_in_their_order() {
+        let disk = Disk::new();
+        let path = Path::new("drive");
+        let create = || DriveFolder::create_in(&disk.root(), "drive", path, Records::new(), &[]);
+        let drive = create().unwrap();
+        let steps = |count| {
+            let before = disk.steps();
+            let outcomes = commit(&drive, count);
+            assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()));
+            assert!(outcomes.iter().map(|(id, _)| *id).eq(0..count));
+            disk.steps() - before
+        };
+        // The first commit makes the file longer.
+        steps(1);
+        assert_eq!(steps(1), steps(20));
+        assert_eq!(drive.records()["last"], 19_u64.to_le_bytes());
+        // Clones are the same disk.
+        let _ = disk.clone().stopping_at(disk.steps());
+        let outcomes = commit(&drive, 3);
+        let errors = outcomes.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
+        assert_eq!(
+            errors.filter(|error| error.to_string().contains("drive: the process")).count(),
+            3
+        );
+        assert_eq!(drive.records()["last"], 19_u64.to_le_bytes());
+    }
+}

@@ -86,7 +86,8 @@ impl Metadata {
 
 fn builder() -> Builder {
     let mut builder = Builder::new();
-    builder.set_cache_size(CACHE);
+    // Without the check, redb trusts the pages of a database that was closed in order.
+    builder.set_cache_size(CACHE).set_check_integrity_on_open(true);
     builder
 }
 

@@ -1,14 +1,23 @@
 //! Stops at every step, crashes there, and looks at what is left.
 
 use super::super::*;
+use super::world::request;
 use super::{End, Op, World};
+use crate::media::Media;
 use crate::storage::crash::Disk;
 use crate::storage::{Access, Folder};
+use nvme::block::Operation;
 use proptest::prelude::*;
 use std::io::ErrorKind;
 
-/// What is lost at each step, by seed.
-const SEEDS: u64 = 4;
+/// Crashes at each step.
+const CRASHES: u64 = 4;
+
+/// Their seeds: other ones at each step.
+fn seeds(step: usize, crashes: u64) -> std::ops::Range<u64> {
+    let first = step as u64 * crashes;
+    first..first + crashes
+}
 
 /// Stops `ops` at every step; then the process was killed, or the machine crashed.
 fn at_every_step(what: &str, ops: &[Op]) {
@@ -18,13 +27,13 @@ fn at_every_step(what: &str, ops: &[Op]) {
         world.stop_at(step);
         let result = world.run(ops);
         world.check(End::Kill);
-        (0..SEEDS).for_each(|seed| world.check(End::Crash(seed)));
+        seeds(step, CRASHES).for_each(|seed| world.check(End::Crash(seed)));
         if result.is_ok() {
             break;
         }
         step += 1;
     }
-    println!("{what}: {step} failpoints, at each 1 kill and {SEEDS} crashes");
+    println!("{what}: {step} failpoints, at each 1 kill and {CRASHES} crashes");
     assert!(step > ops.len(), "every operation has some");
 }
 
@@ -141,13 +150,16 @@ fn check_created(drive: &DriveFolder) {
     assert_eq!((&records["a"], &records["b"], records.len()), (&vec![1; 9000], &vec![2], 4));
 }
 
+/// Crashes at each step where only few steps lose something.
+const MANY: u64 = 16;
+
 #[test]
 fn a_drive_is_created_or_not() {
     let mut step = 0;
     loop {
         let disk = Disk::new().stopping_at(step);
         let created = create(&disk).map(drop);
-        let after = (0..SEEDS).map(|seed| disk.after_crash(seed)).chain([disk.after_kill()]);
+        let after = seeds(step, MANY).map(|seed| disk.after_crash(seed)).chain([disk.after_kill()]);
         for left in after {
             match open(&left, &Formats::KNOWN) {
                 Ok(drive) => check_created(&drive),
@@ -163,7 +175,7 @@ fn a_drive_is_created_or_not() {
         }
         step += 1;
     }
-    println!("creation: {step} failpoints, at each 1 kill and {SEEDS} crashes");
+    println!("creation: {step} failpoints, at each 1 kill and {MANY} crashes");
     assert!(step > 10);
 }
 
@@ -192,7 +204,7 @@ fn a_migration_happens_after_a_copy() {
     loop {
         let disk = version_0().after_kill().stopping_at(step);
         let opened = open(&disk, &FROM_0).map(drop);
-        for seed in 0..SEEDS {
+        for seed in seeds(step, MANY) {
             let left = disk.after_crash(seed);
             let folder = left.root().folder("drive").unwrap();
             let shown = show::show(&*folder).unwrap();
@@ -213,7 +225,7 @@ fn a_migration_happens_after_a_copy() {
         }
         step += 1;
     }
-    println!("migration: {step} failpoints, at each {SEEDS} crashes");
+    println!("migration: {step} failpoints, at each {MANY} crashes");
     assert!(step > 10);
 }
 
@@ -251,10 +263,33 @@ fn a_commit_that_fails_changes_nothing_and_the_next_one_works() {
         assert!(failed <= 1 + usize::from(second > first), "the next one works");
         failures += failed;
         world.check(End::Kill);
-        (0..SEEDS).for_each(|seed| world.check(End::Crash(seed)));
+        seeds(first, CRASHES).for_each(|seed| world.check(End::Crash(seed)));
     }
     println!("{failures} commits failed");
     assert!(failures > 20);
+}
+
+#[test]
+fn contents_that_cannot_be_synced_after_a_kill_are_new() {
+    let open = |disk: &Disk| {
+        let mut media = open(disk, &Formats::KNOWN).unwrap().open_contents("c1").unwrap();
+        media.begin();
+        media
+    };
+    let disk = Disk::new();
+    drop(create(&disk).unwrap());
+    let mut media = open(&disk);
+    let incarnation = media.incarnation();
+    request(&mut media, Operation::WriteZeroes { offset: 0, length: 512 }).unwrap();
+    let killed = disk.after_kill();
+    let counted = killed.after_kill();
+    let drive = self::open(&counted, &Formats::KNOWN).unwrap();
+    let before = counted.steps();
+    assert_eq!(drive.open_contents("c1").unwrap().incarnation(), incarnation);
+    let failing = killed.failing_at(&[before], ErrorKind::Other);
+    let mut media = open(&failing);
+    assert_ne!(media.incarnation(), incarnation);
+    assert!(media.take_notice().unwrap().contains("cannot be synced"));
 }
 
 fn ops() -> impl Strategy<Value = Op> {
@@ -288,6 +323,36 @@ proptest! {
             world.stop_at(step);
             let _ = world.run(&ops);
             world.end(end);
+        }
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error_or_change_nothing(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let disk = Disk::new();
+        let drive = create(&disk).unwrap();
+        drive.commit(&[("c".into(), Some(vec![3; 100]))]).unwrap();
+        drive.commit(&[("c".into(), Some(vec![4; 100]))]).unwrap();
+        let records = drive.records();
+        drop(drive);
+        let folder = disk.root().folder("drive").unwrap();
+        let file = folder.open(METADATA, Access::Write).unwrap();
+        let length = file.len().unwrap() as usize;
+        for (place, byte) in damage {
+            // No checksum has the byte that says which of two commits is the last (redb's design
+            // document, "Database header").
+            let place = place.index(length) as u64;
+            if place != 9 {
+                file.write_at(&[byte], place).unwrap();
+            }
+        }
+        if let Some(cut) = cut {
+            file.set_len(cut.index(length) as u64).unwrap();
+        }
+        if let Ok(shown) = show::show(&*folder) {
+            prop_assert_eq!(shown.records, records);
         }
     }
 }
