@@ -1,5 +1,9 @@
 //! What a drive without records is, and how any drive is run.
 
+use crate::identity::derived_uuid;
+use crate::state::{Attachments, Drive, Namespace, State};
+use std::collections::{BTreeMap, BTreeSet};
+
 /// The most I/O queue pairs a controller offers.
 pub(crate) const MAX_QUEUES: u16 = 64;
 /// The most entries of a queue (NVMe 1.4, section 4.1.3 allows 65536).
@@ -128,9 +132,43 @@ impl Config {
         }
     }
 
+    /// What such a drive would keep: the names follow from model, serial number and NSID, and
+    /// every namespace is attached to controller 1.
+    ///
     /// # Panics
     /// If a field is out of the range its documentation names.
-    pub(crate) fn check(&self) {
+    pub fn state(&self) -> State {
+        self.check();
+        let name = format!("{}\0{}", self.model, self.serial);
+        let namespace = |(nsid, namespace): (u32, &NamespaceConfig)| {
+            let uuid = derived_uuid(&format!("{name}\0{nsid}"));
+            let namespace = Namespace {
+                blocks: namespace.blocks,
+                block_shift: namespace.block_shift,
+                nguid: uuid,
+                eui64: [0; 8],
+                uuid,
+                contents: format!("namespace-{nsid}"),
+                write_protected: namespace.read_only,
+            };
+            (nsid, namespace)
+        };
+        let namespaces: BTreeMap<_, _> = (1..).zip(&self.namespaces).map(namespace).collect();
+        let sizes = namespaces.values().map(Namespace::bytes);
+        let drive = Drive {
+            serial: self.serial.clone(),
+            model: self.model.clone(),
+            uuid: derived_uuid(&name),
+            incarnation: self.incarnation,
+            capacity: sizes.fold(0, u64::saturating_add),
+            max_namespaces: namespaces.len() as u32,
+        };
+        let attached = |nsid: &u32| (*nsid, BTreeSet::from([1]));
+        let attachments: Attachments = namespaces.keys().map(attached).collect();
+        State { namespaces, attachments, ..State::new(drive) }
+    }
+
+    fn check(&self) {
         assert!((1..=1024).contains(&self.namespaces.len()), "1 to 1024 namespaces");
         for namespace in &self.namespaces {
             assert!((9..=16).contains(&namespace.block_shift), "blocks of 512 bytes to 64 KiB");

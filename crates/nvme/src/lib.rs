@@ -38,4 +38,4 @@ pub mod testing;
 
 pub use config::{Config, NamespaceConfig, Settings};
 pub use controller::Controller;
-pub use subsystem::{Port, Subsystem};
+pub use subsystem::{Commit, NamespaceError, Port, Subsystem};

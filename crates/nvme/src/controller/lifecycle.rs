@@ -5,8 +5,9 @@ use super::{Controller, block_key, capabilities, supported};
 use crate::interrupt::Interrupts;
 use crate::queue::{CompletionQueue, Queues, SubmissionQueue};
 use crate::registers::Registers;
-use crate::subsystem::Shared;
+use crate::subsystem::{Change, Shared};
 use pcie::Reset;
+use wire::Instant;
 use wire::nvme::register::{Configuration, ControllerStatus, ShutdownNotice};
 use wire::trace::ControllerState;
 
@@ -16,7 +17,7 @@ pub(super) enum Phase {
     /// EN and RDY are clear.
     Disabled,
     /// EN is set; RDY follows when media requests from before a reset are done, so
-    /// that no old write overtakes a new one.
+    /// that no old write overtakes a new one, and when the drive's records say that it is in use.
     Enabling,
     /// EN and RDY are set.
     Ready,
@@ -93,6 +94,7 @@ impl Controller {
 
     fn drop_commands(&mut self, shared: &mut Shared) {
         self.commands.clear();
+        shared.forget_commands(self.id);
         self.in_flight = [0; 2];
         self.waiting.clear();
         self.waiting_to_send.clear();
@@ -114,13 +116,17 @@ impl Controller {
             self.finish_reset();
         }
         let fatal = self.registers.status.fatal;
-        if self.phase == Phase::Enabling && self.blocks.is_empty() && !fatal {
+        if self.phase == Phase::Enabling
+            && self.blocks.is_empty()
+            && !fatal
+            && shared.starts(self.id)
+        {
             self.start();
         }
         self.advance_shutdown(shared);
     }
 
-    fn reset_interrupts(&mut self) {
+    pub(super) fn reset_interrupts(&mut self) {
         self.interrupts = Interrupts::new(self.settings.io_queues + 1);
         self.interrupts.set_coalescing(self.features.coalescing);
     }
@@ -152,6 +158,30 @@ impl Controller {
         self.phase = Phase::Ready;
         self.shutdown = Shutdown::Idle;
         self.report_state(ControllerState::Ready);
+    }
+
+    /// A change of records is stored, or could not be.
+    pub(crate) fn stored(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        change: &Change,
+        stored: bool,
+    ) {
+        self.now = now;
+        match change {
+            Change::Features { controller, command, values } if *controller == self.id => {
+                self.features_stored(shared, *command, values, stored);
+            }
+            // Without the record a loss of power would not be noticed.
+            Change::Health(Some(_)) if !stored && self.phase == Phase::Enabling => self.fatal(),
+            Change::Health(Some(_)) => self.shutdown_stored(),
+            Change::Delete(nsid) | Change::Attach { nsid, attach: false, .. } if stored => {
+                self.features.error_recovery.remove(nsid);
+            }
+            _ => {}
+        }
+        self.advance(shared);
     }
 
     /// Whether commands may be fetched.

@@ -26,7 +26,6 @@ use crate::log::ErrorLog;
 use crate::queue::Queues;
 use crate::registers::Registers;
 use crate::slots::{Key, Slots};
-use crate::state::Drive;
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use events::EventQueue;
@@ -47,7 +46,7 @@ const TIMEOUT: u8 = 20;
 /// CAP.MPSMAX: memory pages of up to 64 KiB.
 const MAX_PAGE: u8 = 4;
 /// The most admin commands under way, without Asynchronous Event Requests.
-const ADMIN_COMMANDS: usize = 16;
+pub(crate) const ADMIN_COMMANDS: usize = 16;
 
 /// What a DMA read is for.
 #[derive(Clone, Copy, Debug)]
@@ -114,16 +113,16 @@ pub struct Controller {
 
 impl Controller {
     /// Controller `id` of a drive, powered on at `now`.
-    pub(crate) fn new(now: Instant, id: u16, drive: &Drive, settings: Settings) -> Self {
-        Self {
+    pub(crate) fn new(now: Instant, id: u16, shared: &Shared, settings: Settings) -> Self {
+        let mut controller = Self {
             id,
-            endpoint: Endpoint::new(endpoint(drive, &settings)),
+            endpoint: Endpoint::new(endpoint(&shared.drive, &settings)),
             now,
             registers: Registers::new(capabilities(&settings)),
             phase: Phase::Disabled,
             shutdown: Shutdown::default(),
             queues: Queues::default(),
-            interrupts: Interrupts::new(settings.io_queues + 1),
+            interrupts: Interrupts::default(),
             signal: false,
             intx: false,
             features: Features::new(&settings),
@@ -142,7 +141,10 @@ impl Controller {
             stopped: false,
             reported: EventQueue::default(),
             settings,
-        }
+        };
+        controller.features = controller.saved_features(shared);
+        controller.reset_interrupts();
+        controller
     }
 
     /// Adds a label capability; call it before use.

@@ -16,6 +16,8 @@ pub(super) enum Shutdown {
     Draining,
     /// This many namespaces are being flushed.
     Flushing(usize),
+    /// That no controller is in use is being stored.
+    Storing,
     Complete,
 }
 
@@ -24,7 +26,7 @@ impl Shutdown {
     pub fn status(&self) -> ShutdownStatus {
         match self {
             Self::Idle => ShutdownStatus::Normal,
-            Self::Draining | Self::Flushing(_) => ShutdownStatus::Occurring,
+            Self::Draining | Self::Flushing(_) | Self::Storing => ShutdownStatus::Occurring,
             Self::Complete => ShutdownStatus::Complete,
         }
     }
@@ -50,7 +52,7 @@ impl Controller {
             for nsid in shared.namespaces.keys().copied() {
                 self.request_media(BlockOwner::Shutdown(nsid), None, nsid, Operation::Flush);
             }
-            self.flushed_all();
+            self.flushed_all(shared);
         }
     }
 
@@ -62,12 +64,23 @@ impl Controller {
             shared.health.count(self.now).media_errors += 1;
         }
         self.shutdown = Shutdown::Flushing(left - 1);
-        self.flushed_all();
+        self.flushed_all(shared);
     }
 
-    /// Completes the shutdown when every namespace is flushed.
-    fn flushed_all(&mut self) {
+    /// Goes on with the shutdown when every namespace is flushed.
+    fn flushed_all(&mut self, shared: &mut Shared) {
         if self.shutdown == Shutdown::Flushing(0) {
+            self.shutdown = Shutdown::Storing;
+            if shared.stops(self.id) {
+                self.shutdown_stored();
+            }
+        }
+    }
+
+    /// Completes a shutdown that waits for the records, or for nothing. If they could not be
+    /// stored, the next power-on counts an unsafe shutdown.
+    pub(super) fn shutdown_stored(&mut self) {
+        if self.shutdown == Shutdown::Storing {
             self.shutdown = Shutdown::Complete;
             self.registers.status.shutdown = self.shutdown.status();
             self.report_state(ControllerState::ShutdownComplete);

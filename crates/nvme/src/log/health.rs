@@ -47,6 +47,11 @@ impl Health {
         self.pass(now).clone()
     }
 
+    /// The counters up to the last time that they were counted.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
     /// Since when something but time has been counted that is not stored.
     pub fn changed(&self) -> Option<Instant> {
         self.changed

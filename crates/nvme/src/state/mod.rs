@@ -111,7 +111,7 @@ impl State {
     }
 
     /// Checks what no record can know alone.
-    fn check(&self) -> Result<(), RecordError> {
+    pub(crate) fn check(&self) -> Result<(), RecordError> {
         let capacity = self.drive.capacity;
         if self.allocated() > capacity {
             let allocated = self.allocated();

@@ -1,7 +1,7 @@
 //! The records `namespace/NSID`.
 
 use super::check::{self, Check, Problem};
-use super::hex;
+use super::{RecordError, hex, namespace_key};
 use serde::{Deserialize, Serialize};
 
 /// One namespace.
@@ -32,6 +32,11 @@ impl Namespace {
     /// Its size in bytes.
     pub fn bytes(&self) -> u64 {
         self.blocks << self.block_shift
+    }
+
+    /// Whether its fields are in their ranges.
+    pub(crate) fn checked(&self, nsid: u32) -> Result<(), RecordError> {
+        self.check().map_err(|problem| RecordError::new(&namespace_key(nsid), problem))
     }
 
     /// What no other namespace of a drive may have too, with the field.

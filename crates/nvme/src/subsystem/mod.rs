@@ -1,15 +1,22 @@
 //! The NVM subsystem: namespaces, what controllers share, and the controllers (NVMe 1.4,
 //! section 1.6.29).
 
+mod namespaces;
 mod port;
 mod shared;
+mod store;
 
+pub use namespaces::NamespaceError;
 pub use port::Port;
 pub(crate) use shared::Shared;
+pub(crate) use store::Change;
+pub use store::Commit;
 
 use crate::block;
 use crate::config::{Config, Settings};
-use crate::controller::{Controller, controller_of};
+use crate::controller::{ADMIN_COMMANDS, Controller, controller_of};
+use crate::state::{RecordError, Records, State};
+use store::Store;
 use wire::Instant;
 use wire::trace::NvmeEvent;
 
@@ -18,7 +25,8 @@ use wire::trace::NvmeEvent;
 /// Each controller is reached through a [`Port`], a PCIe function. Whoever owns the subsystem
 /// gives the ports what arrives, and after every call polls every port, then
 /// [`poll_block`](Self::poll_block) until it returns `None`, and passes results to
-/// [`complete_block`](Self::complete_block). With [`set_events`](Self::set_events),
+/// [`complete_block`](Self::complete_block), and the same for [`poll_store`](Self::poll_store) and
+/// [`complete_store`](Self::complete_store) if the drive keeps records. With [`set_events`](Self::set_events),
 /// [`poll_event`](Self::poll_event) reports what the controllers do.
 #[derive(Debug)]
 pub struct Subsystem {
@@ -26,6 +34,8 @@ pub struct Subsystem {
     settings: Settings,
     /// In the order of their CNTLID, which counts from 1.
     controllers: Vec<Controller>,
+    /// The node is ending.
+    stopping: bool,
 }
 
 impl Subsystem {
@@ -34,13 +44,26 @@ impl Subsystem {
     /// # Panics
     /// If the configuration is out of the ranges its fields name.
     pub fn new(now: Instant, config: &Config) -> Self {
-        config.check();
-        Self::start(now, Shared::of(now, config), config.settings.clone())
+        Self::start(now, config.state(), config.settings.clone(), None)
     }
 
-    fn start(now: Instant, shared: Shared, settings: Settings) -> Self {
+    /// A drive that keeps records is powered on at `now`, with one controller: CNTLID 1. Its owner
+    /// stores what [`poll_store`](Self::poll_store) returns.
+    ///
+    /// # Errors
+    /// If the records say what cannot be.
+    ///
+    /// # Panics
+    /// If the settings are out of the ranges their fields name.
+    pub fn open(now: Instant, settings: Settings, records: &Records) -> Result<Self, RecordError> {
+        let state = State::decode(records)?;
+        Ok(Self::start(now, state, settings, Some(Store::new(now))))
+    }
+
+    fn start(now: Instant, state: State, settings: Settings, store: Option<Store>) -> Self {
         settings.check();
-        let mut subsystem = Self { shared, settings, controllers: Vec::new() };
+        let shared = Shared::new(now, state, settings.temperature, store);
+        let mut subsystem = Self { shared, settings, controllers: Vec::new(), stopping: false };
         subsystem.add_controller(now);
         subsystem
     }
@@ -55,7 +78,7 @@ impl Subsystem {
         assert!(id < 0xfff0, "a subsystem has 65519 controllers at most");
         let id = id as u16;
         self.shared.add_controller(id);
-        self.controllers.push(Controller::new(now, id, &self.shared.drive, self.settings.clone()));
+        self.controllers.push(Controller::new(now, id, &self.shared, self.settings.clone()));
         id
     }
 
@@ -103,15 +126,40 @@ impl Subsystem {
         }
     }
 
-    /// Stops fetching commands, for an orderly end of the node. Commands under way are finished.
+    /// The next change of records to store; there is at most one at a time. Without records there
+    /// is none.
+    pub fn poll_store(&mut self) -> Option<Commit> {
+        self.shared.next_commit()
+    }
+
+    /// A change of records is stored, or could not be. What waits for it goes on.
+    pub fn complete_store(&mut self, now: Instant, id: u64, result: Result<(), block::Error>) {
+        let stored = result.is_ok();
+        let Some(change) = self.shared.stored(id, stored) else { return };
+        for controller in &mut self.controllers {
+            controller.stored(&mut self.shared, now, &change, stored);
+        }
+    }
+
+    /// What the drive keeps: as it is stored, and the counters so far.
+    pub fn state(&self) -> State {
+        self.shared.state()
+    }
+
+    /// Stops fetching commands, for an orderly end of the node. Commands under way are finished,
+    /// and counters stored.
     pub fn stop_fetching(&mut self) {
+        if !self.stopping {
+            self.stopping = true;
+            self.shared.store_counters();
+        }
         self.controllers.iter_mut().for_each(Controller::stop_fetching);
     }
 
-    /// Whether every command that was fetched has been completed, and the
-    /// links have taken what that wrote.
+    /// Whether every command that was fetched has been completed, the links have taken what that
+    /// wrote, and nothing is left to store.
     pub fn is_drained(&self) -> bool {
-        self.controllers.iter().all(Controller::is_drained)
+        self.controllers.iter().all(Controller::is_drained) && self.shared.is_stored()
     }
 
     /// Sets the composite temperature in kelvin from `now` on.
@@ -160,5 +208,7 @@ impl Subsystem {
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.controllers.iter().for_each(|controller| controller.check_invariants(&self.shared));
+        let most = self.controllers.len() * ADMIN_COMMANDS + 3;
+        assert!(self.shared.unstored() <= most, "too much to store");
     }
 }

@@ -19,7 +19,14 @@ impl Function for Port<'_> {
     }
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        self.controller.poll(self.shared, now, ready)
+        self.shared.tick(now);
+        match self.controller.poll(self.shared, now, ready) {
+            Output::Wait(mut wait) => {
+                wait.until = wait.until.into_iter().chain(self.shared.counters_due()).min();
+                Output::Wait(wait)
+            }
+            tlp => tlp,
+        }
     }
 
     fn ready(&self) -> Ready {

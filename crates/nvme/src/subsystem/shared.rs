@@ -1,12 +1,10 @@
 //! What the controllers of a subsystem share.
 
-use crate::config::Config;
+use super::store::Store;
 use crate::failure::Failure;
-use crate::identity::derived_uuid;
 use crate::log::Health;
 use crate::namespace::Namespace;
-use crate::slots::Key;
-use crate::state::{self, History, SavedFeature};
+use crate::state::{self, SavedFeature, State};
 use pcie::config::label::Label;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Instant;
@@ -23,46 +21,44 @@ pub(crate) struct Shared {
     pub saved: Vec<SavedFeature>,
     /// Controllers so far: their CNTLIDs count from 1.
     pub controllers: u16,
+    /// What is to be stored, if the drive keeps records.
+    pub store: Option<Store>,
 }
 
 impl Shared {
-    /// Those of a drive without records.
-    pub fn of(now: Instant, config: &Config) -> Self {
-        let name = format!("{}\0{}", config.model, config.serial);
-        let namespace = |(nsid, namespace): (u32, &crate::NamespaceConfig)| {
-            let uuid = derived_uuid(&format!("{name}\0{nsid}"));
-            let record = state::Namespace {
-                blocks: namespace.blocks,
-                block_shift: namespace.block_shift,
-                nguid: uuid,
-                eui64: [0; 8],
-                uuid,
-                contents: String::new(),
-                write_protected: namespace.read_only,
-            };
-            (nsid, Namespace { record, read_only: namespace.read_only, attached: BTreeSet::new() })
+    /// Those of a drive that gets power now.
+    pub fn new(now: Instant, state: State, temperature: u16, store: Option<Store>) -> Self {
+        let mut shared = Self {
+            drive: state.drive,
+            namespaces: BTreeMap::new(),
+            health: Health::new(now, state.health, temperature),
+            saved: state.features,
+            controllers: 0,
+            store,
         };
-        let namespaces: BTreeMap<_, _> = (1..).zip(&config.namespaces).map(namespace).collect();
-        let drive = state::Drive {
-            serial: config.serial.clone(),
-            model: config.model.clone(),
-            uuid: derived_uuid(&name),
-            incarnation: config.incarnation,
-            capacity: namespaces
-                .values()
-                .map(|one| one.record.bytes())
-                .fold(0, u64::saturating_add),
-            max_namespaces: namespaces.len() as u32,
-        };
-        let health = Health::new(now, History::default(), config.settings.temperature);
-        Self { drive, namespaces, health, saved: Vec::new(), controllers: 0 }
+        for (nsid, record) in state.namespaces {
+            shared.insert(nsid, record);
+        }
+        for (nsid, attached) in state.attachments {
+            let namespace = shared.namespaces.get_mut(&nsid);
+            namespace.expect("a state knows what is attached").attached = attached;
+        }
+        shared
     }
 
-    /// There is another controller.
+    /// There is another namespace, attached to no controller.
+    pub fn insert(&mut self, nsid: u32, record: state::Namespace) {
+        let read_only = record.write_protected;
+        self.namespaces.insert(nsid, Namespace { record, read_only, attached: BTreeSet::new() });
+    }
+
+    /// There is another controller. Without records every namespace is attached to it.
     pub fn add_controller(&mut self, id: u16) {
         self.controllers = id;
-        for namespace in self.namespaces.values_mut() {
-            namespace.attached.insert(id);
+        if self.store.is_none() {
+            for namespace in self.namespaces.values_mut() {
+                namespace.attached.insert(id);
+            }
         }
     }
 
@@ -105,15 +101,4 @@ impl Shared {
     pub fn is_read_only(&self) -> bool {
         !self.namespaces.is_empty() && self.namespaces.values().all(|one| one.read_only)
     }
-}
-
-/// What of it persists.
-impl Shared {
-    /// Whether hosts may save features.
-    pub fn saves(&self) -> bool {
-        false
-    }
-
-    /// Stores values of features for a command of a controller.
-    pub fn save_features(&mut self, _controller: u16, _key: Key, _values: Vec<SavedFeature>) {}
 }

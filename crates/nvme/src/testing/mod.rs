@@ -6,10 +6,12 @@ mod host;
 mod input;
 mod media;
 mod operations;
+mod store;
 mod testbed;
 mod tracker;
 
 pub use host::{Expect, Host, Pair, create_commands, delete, entry_sizes};
 pub use media::Media;
 pub use operations::run_operations;
+pub use store::RecordStore;
 pub use testbed::{DATA, QUEUES, Testbed};

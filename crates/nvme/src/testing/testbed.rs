@@ -1,9 +1,10 @@
 //! The machine around a controller: configuration and register accesses as
 //! TLPs, host memory that answers DMA, interrupts that are counted.
 
-use super::Media;
+use super::{Media, RecordStore};
 use crate::block::Request;
-use crate::{Config, Controller, Port, Subsystem};
+use crate::state::Records;
+use crate::{Config, Controller, Port, Settings, Subsystem};
 use bytes::Bytes;
 use pcie::software::{self, Task};
 use pcie::{Bus, Function, Input, Output, Ram, Ready};
@@ -42,6 +43,8 @@ pub struct Testbed {
     pub cntlid: u16,
     /// Its media.
     pub media: Media,
+    /// Its records, if it keeps any.
+    pub store: RecordStore,
     /// Host memory, ranges that do not overlap.
     pub memory: Vec<Rc<RefCell<Ram>>>,
     /// The time.
@@ -70,6 +73,7 @@ impl Testbed {
         let ram = |base, length| Rc::new(RefCell::new(Ram::new(base, length)));
         Self {
             media: Media::new(&config),
+            store: RecordStore::default(),
             subsystem: Subsystem::new(Instant::ZERO, &config),
             cntlid: 1,
             memory: vec![ram(DATA, 4 << 20), ram(QUEUES, 65 * 0x1_0000)],
@@ -83,6 +87,53 @@ impl Testbed {
             stray_writes: 0,
             answer: None,
         }
+    }
+
+    /// The same drive, which keeps records.
+    pub fn with_records(config: &Config) -> Self {
+        Self::from_records(config, config.state().encode())
+    }
+
+    /// A drive with these records, run as `config` says.
+    ///
+    /// # Panics
+    /// If they say what cannot be.
+    pub fn from_records(config: &Config, records: Records) -> Self {
+        let mut testbed = Self::new(config.clone());
+        testbed.store.records = records;
+        testbed.power_cycle(&config.settings);
+        testbed
+    }
+
+    /// The drive loses its power and gets it back: of what it has to store, only what is stored
+    /// already is left.
+    ///
+    /// # Panics
+    /// If the records say what cannot be.
+    pub fn power_cycle(&mut self, settings: &Settings) {
+        let drive = Subsystem::open(self.now, settings.clone(), &self.store.records);
+        self.subsystem = drive.expect("what the drive wrote");
+        self.blocks.clear();
+        self.store.commits.clear();
+        self.forget();
+    }
+
+    /// The machine at another controller of the drive, which gets it here. Only one of the two
+    /// machines has the drive: this one, until [`swap_drive`](Self::swap_drive).
+    pub fn beside(&mut self) -> Self {
+        let cntlid = self.subsystem.add_controller(self.now);
+        let nothing = Config::new("NONE", vec![crate::NamespaceConfig::new(1)]);
+        Self { cntlid, ..Self::new(nothing) }
+    }
+
+    /// Exchanges the drives of two machines, and with them the time.
+    pub fn swap_drive(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.subsystem, &mut other.subsystem);
+        std::mem::swap(&mut self.media, &mut other.media);
+        std::mem::swap(&mut self.store, &mut other.store);
+        std::mem::swap(&mut self.blocks, &mut other.blocks);
+        let now = self.now.max(other.now);
+        (self.now, other.now) = (now, now);
     }
 
     /// The same, with BAR, memory space and bus master set up, and MSI-X if `msix`.
@@ -212,6 +263,7 @@ impl Testbed {
         while let Some(request) = self.subsystem.poll_block() {
             self.blocks.push_back(request);
         }
+        self.store.commits.extend(self.subsystem.poll_store());
     }
 
     fn receive(&mut self, tlp: Tlp) {
@@ -315,13 +367,21 @@ impl Testbed {
         true
     }
 
+    /// Stores the oldest change of records; `false` if there is none.
+    pub fn serve_store(&mut self) -> bool {
+        let Some(commit) = self.store.commits.pop_front() else { return false };
+        let (id, result) = (commit.id, self.store.store(commit));
+        self.subsystem.complete_store(self.now, id, result);
+        true
+    }
+
     /// Lets everything happen that happens without time passing.
     pub fn settle(&mut self) {
         loop {
             self.take_tlps(Ready::ALL);
             if let Some(request) = self.reads.pop_front() {
                 self.answer_read(request, false);
-            } else if !self.serve_block() {
+            } else if !self.serve_block() && !self.serve_store() {
                 return;
             }
         }

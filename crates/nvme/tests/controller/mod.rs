@@ -2,6 +2,7 @@
 
 mod admin_queues;
 mod async_events;
+mod controllers;
 mod events;
 mod features;
 mod identify;
@@ -10,6 +11,7 @@ mod interrupts;
 mod io;
 mod lifecycle;
 mod logs;
+mod records;
 mod transfer;
 
 use nvme::testing::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};

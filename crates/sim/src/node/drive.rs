@@ -8,6 +8,7 @@ use crate::pcie::Link;
 use bytes::Bytes;
 use node::drive::media_of;
 use nvme::block::{Operation, Request};
+use nvme::state::{History, Records};
 use nvme::{Config, NamespaceConfig, Settings, Subsystem};
 use pcie::{Function, Input, Output, Wait};
 use stats::random::Random;
@@ -47,6 +48,13 @@ struct Pending {
     key: Option<CommandKey>,
 }
 
+/// A drive that gets power, with what it kept.
+fn power_on(now: Instant, config: &Config, records: Option<&Records>) -> Subsystem {
+    let Some(records) = records else { return Subsystem::new(now, config) };
+    let drive = Subsystem::open(now, config.settings.clone(), records);
+    drive.expect("the drive wrote the records itself")
+}
+
 /// The component of a drive.
 #[derive(Debug)]
 pub(crate) struct DriveNode {
@@ -54,6 +62,8 @@ pub(crate) struct DriveNode {
     pub number: u16,
     subsystem: Subsystem,
     config: Config,
+    /// What it keeps without power; nothing if it is volatile.
+    records: Option<Records>,
     media: Media,
     pace: Pace,
     namespaces: BTreeMap<u32, Namespace>,
@@ -81,10 +91,12 @@ impl DriveNode {
         };
         let identity = Config::new(config.serial.clone(), namespaces);
         let drive = Config { incarnation: seed, settings, ..identity };
+        let records = (!config.volatile).then(|| drive.state().encode());
         Self {
             number,
-            subsystem: Subsystem::new(Instant::ZERO, &drive),
+            subsystem: power_on(Instant::ZERO, &drive, records.as_ref()),
             config: drive,
+            records,
             media: Media::new(config.timing, rng),
             pace: Pace::new(config.timing.stream_rate),
             namespaces: Namespace::all(config, seed),
@@ -124,7 +136,7 @@ impl DriveNode {
     }
 
     fn restart(&mut self, now: Instant) {
-        self.subsystem = Subsystem::new(now, &self.config);
+        self.subsystem = power_on(now, &self.config, self.records.as_ref());
         self.pending.clear();
     }
 
@@ -144,6 +156,11 @@ impl DriveNode {
     /// Errors that the drive counted on PCIe.
     pub fn errors(&self) -> &pcie::Errors {
         self.subsystem.controller(CONTROLLER).errors()
+    }
+
+    /// What it has been through.
+    pub fn counters(&self) -> History {
+        self.subsystem.state().health
     }
 
     /// Runs until nothing is left to do now; yields the next wake-up.
@@ -210,7 +227,22 @@ impl DriveNode {
         self.pending.first_key_value().map(|((at, _), _)| *at)
     }
 
+    /// Stores what the drive keeps, at once.
+    fn store_records(&mut self, now: Instant) {
+        let Some(records) = &mut self.records else { return };
+        while let Some(commit) = self.subsystem.poll_store() {
+            for (key, bytes) in commit.changes {
+                match bytes {
+                    Some(bytes) => records.insert(key, bytes),
+                    None => records.remove(&key),
+                };
+            }
+            self.subsystem.complete_store(now, commit.id, Ok(()));
+        }
+    }
+
     fn start_media(&mut self, now: Instant, context: &mut Context) {
+        self.store_records(now);
         while let Some(request) = self.subsystem.poll_block() {
             let first = match media_of(&mut self.namespaces, &request) {
                 Ok(namespace) => namespace.first,

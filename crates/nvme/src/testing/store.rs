@@ -1,0 +1,36 @@
+//! A store of records in memory.
+
+use crate::Commit;
+use crate::block::Error;
+use crate::state::Records;
+use std::collections::VecDeque;
+
+/// Records, and changes that are not stored yet.
+#[derive(Debug, Default)]
+pub struct RecordStore {
+    /// What is stored.
+    pub records: Records,
+    /// Changes to store, oldest first.
+    pub commits: VecDeque<Commit>,
+    /// Fails every change with this.
+    pub failure: Option<Error>,
+    /// The keys of each change so far.
+    pub log: Vec<Vec<String>>,
+}
+
+impl RecordStore {
+    /// Stores a change, or fails.
+    pub(super) fn store(&mut self, commit: Commit) -> Result<(), Error> {
+        self.log.push(commit.changes.iter().map(|(key, _)| key.clone()).collect());
+        if let Some(error) = self.failure {
+            return Err(error);
+        }
+        for (key, bytes) in commit.changes {
+            match bytes {
+                Some(bytes) => self.records.insert(key, bytes),
+                None => self.records.remove(&key),
+            };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,188 @@
+//! Two controllers of one subsystem.
+
+use super::*;
+use nvme::NamespaceError;
+use wire::nvme::{
+    ErrorLogEntry, IDENTIFY, IdentifyController, IdentifyNamespace, SmartLog, cns, controller_list,
+    log_page, namespace_list, opcode::admin,
+};
+
+/// A host for each controller of a drive.
+struct Two {
+    hosts: [Host; 2],
+    /// Whose testbed has the drive.
+    at: usize,
+}
+
+impl Two {
+    /// Of two namespaces, of which the second is attached to controller 1 only; each host has I/O
+    /// queue pair 1.
+    fn new() -> Self {
+        let mut testbed = Testbed::with_records(&config());
+        let second = testbed.beside();
+        testbed.subsystem.attach(1, 2).unwrap();
+        testbed.settle();
+        testbed.enumerate(true);
+        let mut two = Self { hosts: [Host::over(testbed), Host::over(second)], at: 0 };
+        two.at(1).testbed.enumerate(true);
+        for number in 0..2 {
+            let host = two.at(number);
+            host.enable(32);
+            host.testbed.settle();
+            assert!(host.status().ready);
+            host.create(1, 16);
+        }
+        two
+    }
+
+    fn at(&mut self, number: usize) -> &mut Host {
+        if number != self.at {
+            let [one, other] = &mut self.hosts;
+            one.testbed.swap_drive(&mut other.testbed);
+            self.at = number;
+        }
+        &mut self.hosts[number]
+    }
+
+    fn data(&mut self, number: usize, opcode: u8, nsid: u32, cdw10: u32) -> Vec<u8> {
+        let command = Command { opcode, nsid, prp1: DATA, cdw10, ..Command::default() };
+        self.at(number).admin(command).expect_success();
+        self.at(number).testbed.load(DATA, IDENTIFY).unwrap()
+    }
+
+    fn identify(&mut self, number: usize, cns: u8, nsid: u32) -> [u8; IDENTIFY] {
+        self.data(number, admin::IDENTIFY, nsid, cns.into()).try_into().unwrap()
+    }
+
+    fn log<const N: usize>(&mut self, number: usize, page: u8) -> [u8; N] {
+        let dwords = N as u32 / 4 - 1;
+        let data = self.data(number, admin::GET_LOG_PAGE, 0, u32::from(page) | dwords << 16);
+        data[..N].try_into().unwrap()
+    }
+}
+
+#[test]
+fn each_has_its_own_number_and_they_share_the_rest() {
+    let mut two = Two::new();
+    let [one, other] =
+        [0, 1].map(|number| IdentifyController::decode(&two.identify(number, cns::CONTROLLER, 0)));
+    assert_eq!((one.controller_id, other.controller_id), (1, 2));
+    // CMIC: the subsystem may have two or more controllers (figure 247).
+    assert_eq!((one.multi_path, other.multi_path), (2, 2));
+    assert_eq!(IdentifyController { controller_id: 1, ..other }, one);
+    for number in 0..2 {
+        assert_eq!(two.identify(number, cns::CONTROLLERS, 0), controller_list([1, 2]));
+        assert_eq!(two.identify(number, cns::ATTACHED_CONTROLLERS, 1), controller_list([1, 2]));
+        assert_eq!(two.identify(number, cns::ATTACHED_CONTROLLERS, 2), controller_list([1]));
+        assert_eq!(two.identify(number, cns::ALLOCATED_NAMESPACES, 0), namespace_list([1, 2]));
+        let shared = IdentifyNamespace::decode(&two.identify(number, cns::NAMESPACE, 1));
+        assert_eq!((shared.size, shared.sharing), (8192, 1));
+    }
+}
+
+#[test]
+fn both_read_what_one_has_written() {
+    let mut two = Two::new();
+    let data = pattern(4096, 1);
+    two.at(0).testbed.put(DATA, &data);
+    two.at(0).io(write(8, 8, DATA, 0)).expect_success();
+    two.at(1).io(read(8, 8, DATA, 0)).expect_success();
+    assert_eq!(two.at(1).testbed.load(DATA, 4096).unwrap(), data);
+}
+
+#[test]
+fn a_namespace_of_one_controller_does_not_exist_for_the_other() {
+    let mut two = Two::new();
+    assert_eq!(two.identify(0, cns::ACTIVE_NAMESPACES, 0), namespace_list([1, 2]));
+    assert_eq!(two.identify(1, cns::ACTIVE_NAMESPACES, 0), namespace_list([1]));
+    // Inactive, not invalid (section 6.1.4): zeroes, and Invalid Field in Command.
+    assert_eq!(two.identify(1, cns::NAMESPACE, 2), [0; IDENTIFY]);
+    let allocated = two.identify(1, cns::ALLOCATED_NAMESPACE, 2);
+    assert_eq!(IdentifyNamespace::decode(&allocated).size, 256);
+    for command in [read(0, 1, DATA, 0), write(0, 1, DATA, 0), flush(2)] {
+        let command = Command { nsid: 2, ..command };
+        two.at(1).io(command).expect_failure(StatusCode::INVALID_FIELD);
+        two.at(0).io(command).expect_success();
+        let invalid = Command { nsid: 3, ..command };
+        two.at(1).io(invalid).expect_failure(StatusCode::INVALID_NAMESPACE);
+    }
+    let recovery = Command { nsid: 2, ..set_feature(feature::ERROR_RECOVERY, 1) };
+    two.at(1).admin(recovery).expect_failure(StatusCode::INVALID_FIELD);
+    // The broadcast means what is attached.
+    two.at(1).testbed.media.log.clear();
+    two.at(1).io(flush(u32::MAX)).expect_success();
+    assert_eq!(two.at(1).testbed.media.log, [(1, "flush")]);
+    // Attached, it is there.
+    assert_eq!(two.at(0).testbed.subsystem.attach(2, 2), Ok(()));
+    let busy = two.at(0).testbed.subsystem.detach(1, 1);
+    assert_eq!(busy, Err(NamespaceError::Busy), "the first change is not stored yet");
+    two.at(0).testbed.settle();
+    two.at(1).io(Command { nsid: 2, ..read(0, 1, DATA, 0) }).expect_success();
+}
+
+#[test]
+fn a_reset_of_one_does_not_disturb_the_other() {
+    let mut two = Two::new();
+    for number in 0..2 {
+        let host = two.at(number);
+        host.put(1, read(0, 8, DATA, 0));
+        host.fetch(1, false);
+        assert_eq!(host.testbed.blocks.len(), number + 1, "it is read from the media");
+    }
+    let ids: Vec<u64> = two.at(0).testbed.blocks.iter().map(|request| request.id).collect();
+    assert_eq!([ids[0] >> 16 & 0xffff, ids[1] >> 16 & 0xffff], [1, 2], "whose request it is");
+    // Before the media answer.
+    two.at(0).configure(entry_sizes());
+    two.at(0).testbed.settle();
+    assert!(!two.at(0).status().ready);
+    two.at(1).testbed.settle();
+    let done = two.at(1).reap(1);
+    assert_eq!(done.len(), 1);
+    done[0].expect_success();
+    two.at(1).testbed.hot_reset();
+    let host = two.at(0);
+    host.enable(32);
+    host.testbed.settle();
+    assert!(host.status().ready);
+    host.create(1, 16);
+    host.io(read(0, 8, DATA, 0)).expect_success();
+    host.testbed.subsystem.check_invariants();
+}
+
+#[test]
+fn counters_are_of_both_and_error_logs_of_each() {
+    let mut two = Two::new();
+    for number in 0..2 {
+        two.at(number).io(read(0, 8, DATA, 0)).expect_success();
+        two.at(number).io(write(0, 8, DATA, 0)).expect_success();
+        two.at(number).io(read(8192, 1, DATA, 0)).expect_failure(StatusCode::LBA_OUT_OF_RANGE);
+    }
+    for number in 0..2 {
+        let smart = SmartLog::decode(&two.log(number, log_page::SMART));
+        assert_eq!((smart.host_reads, smart.host_writes), (4, 2));
+        assert_eq!(smart.error_log_entries, 2);
+        // Each has its own entry, and the drive numbers them.
+        let log: [u8; 128] = two.log(number, log_page::ERROR);
+        let count = |at: usize| ErrorLogEntry::decode(log[at..at + 64].try_into().unwrap()).count;
+        assert_eq!((count(0), count(64)), (number as u64 + 1, 0));
+    }
+}
+
+#[test]
+fn both_learn_that_the_media_cannot_be_written() {
+    let mut two = Two::new();
+    for number in 0..2 {
+        let host = two.at(number);
+        host.admin(set_feature(feature::ASYNC_EVENT_CONFIG, 0x08)).expect_success();
+        host.put(0, Command { opcode: admin::ASYNC_EVENT_REQUEST, ..Command::default() });
+        host.carry_out(0);
+    }
+    let subsystem = &mut two.at(0).testbed.subsystem;
+    for nsid in 1..=2 {
+        subsystem.set_read_only(wire::Instant::ZERO, nsid, true);
+    }
+    for number in 0..2 {
+        two.at(number).testbed.settle();
+        assert_eq!(two.at(number).reap(0).len(), 1, "an event for host {number}");
+    }
+}
