@@ -42,11 +42,11 @@ impl<T> Ring<T> {
     ///
     /// # Errors
     /// As io_uring_setup(2): `EPERM` or `ENOSYS` where io_uring is not allowed or not built in,
-    /// `ENOMEM` where it may lock no memory.
+    /// `ENOMEM` where it may lock no memory; `Unsupported` before Linux 5.6.
     pub fn new(file: OwnedFd, signal: BorrowedFd<'_>, most: u32) -> io::Result<Self> {
         let ring = IoUring::new(most)?;
-        // Before Linux 5.5 the kernel drops completions that the queue has no room for.
-        if !ring.params().is_feature_nodrop() {
+        // Linux 5.6, the first with reads and writes into plain memory (io_uring_enter(2)), has it.
+        if !ring.params().is_feature_rw_cur_pos() {
             return Err(io::ErrorKind::Unsupported.into());
         }
         ring.submitter().register_eventfd(signal.as_raw_fd())?;

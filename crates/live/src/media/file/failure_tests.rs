@@ -3,6 +3,7 @@
 use super::*;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
+use std::os::fd::{AsFd, OwnedFd};
 
 const SIZE: u64 = 1 << 20;
 
@@ -12,6 +13,7 @@ struct Faulty {
     bytes: Mutex<Vec<u8>>,
     writes: Mutex<VecDeque<Fault>>,
     syncs: Mutex<VecDeque<ErrorKind>>,
+    descriptor: Option<OwnedFd>,
 }
 
 /// Writes this many bytes, then fails.
@@ -59,6 +61,10 @@ impl File for Arc<Faulty> {
 
     fn free_space(&self) -> Option<u64> {
         None
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.descriptor.as_ref().map(AsFd::as_fd)
     }
 }
 
@@ -172,4 +178,20 @@ fn after_a_flush_that_failed_no_flush_succeeds() {
     run(&mut media, write(0, 2)).unwrap();
     assert_eq!(run(&mut media, Operation::Flush), Err(Error::Media), "data of before are lost");
     assert!(media.close().unwrap_err().to_string().contains("disk: a flush has failed"));
+}
+
+#[test]
+fn threads_do_what_the_kernel_refuses_to_io_uring() {
+    // A socket cannot be opened again for direct I/O (open(2), ENXIO).
+    let (socket, _) = std::os::unix::net::UnixStream::pair().unwrap();
+    let file = Arc::new(Faulty { descriptor: Some(socket.into()), ..Faulty::default() });
+    file.set_len(SIZE).unwrap();
+    let record = OpenedRecord { keeper: None, incarnation: 1, size: SIZE, notes: Vec::new() };
+    let (name, aio) = ("disk".to_owned(), Aio::IoUringDirect);
+    let mut media = FileMedia::of(Box::new(file), name, SIZE, false, aio, record).unwrap();
+    let notice = media.take_notice().unwrap();
+    assert!(notice.starts_with("disk: no io_uring: ") && notice.ends_with("threads instead"));
+    run(&mut media, write(0, 1)).unwrap();
+    assert_eq!(run(&mut media, read(0)), Ok(vec![1; 4096].into()));
+    assert_eq!(media.take_notice(), None, "told once");
 }
