@@ -1,6 +1,6 @@
 //! `--namespace`: the backing of a namespace, in QEMU's option style.
 
-use live::media::{FileMedia, FileOptions, Media, RamMedia};
+use live::media::{Aio, FileMedia, FileOptions, Media, RamMedia};
 use nvme::NamespaceConfig;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,8 +9,10 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
     backing: Backing,
-    block: u64,
+    block: u32,
     read_only: bool,
+    use_existing_data: bool,
+    aio: Aio,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,10 +24,12 @@ enum Backing {
 impl FromStr for Namespace {
     type Err = String;
 
-    /// `file=PATH[,size=N[,sparse]][,block=512|4096][,ro]` or `ram=N[,block=…]`.
+    /// `file=PATH[,size=N[,sparse]][,block=512|4096][,ro][,use-existing-data]
+    /// [,aio=threads|io_uring][,cache.direct=on|off]` or `ram=N[,block=…]`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (mut file, mut ram, mut size, mut block) = (None, None, None, 512);
-        let (mut read_only, mut sparse) = (false, false);
+        let (mut read_only, mut sparse, mut use_existing_data) = (false, false, false);
+        let (mut threads, mut direct) = (None, None);
         for part in text.split(',') {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             match key {
@@ -35,32 +39,59 @@ impl FromStr for Namespace {
                 "block" => block = parse_block(value)?,
                 "sparse" if matches!(value, "" | "on") => sparse = true,
                 "ro" | "readonly" if matches!(value, "" | "on") => read_only = true,
+                "use-existing-data" if matches!(value, "" | "on") => use_existing_data = true,
+                "aio" if matches!(value, "threads" | "io_uring") => {
+                    threads = Some(value == "threads");
+                }
+                "cache.direct" if matches!(value, "on" | "off") => direct = Some(value == "on"),
                 _ => {
                     return Err(format!(
-                        "'{part}' is not file=PATH, ram=SIZE, size=SIZE, sparse, block=512|4096 \
-                         or ro"
+                        "'{part}' is not file=PATH, ram=SIZE, size=SIZE, sparse, block=512|4096, \
+                         ro, use-existing-data, aio=threads|io_uring or cache.direct=on|off"
                     ));
                 }
             }
         }
+        let aio = match (threads.unwrap_or(false), direct.unwrap_or(false)) {
+            (true, true) => return Err("cache.direct=on needs aio=io_uring".into()),
+            (true, false) => Aio::Threads,
+            (false, true) => Aio::IoUringDirect,
+            (false, false) => Aio::IoUring,
+        };
         let backing = match (file, ram) {
             (Some(path), None) if sparse && (size.is_none() || read_only) => {
                 let path = path.display();
                 return Err(format!("file={path},sparse: size=SIZE is missing, or ro is too much"));
             }
             (Some(path), None) => Backing::File { path, size, sparse },
+            (None, Some(_)) if use_existing_data || threads.or(direct).is_some() => {
+                return Err("use-existing-data, aio and cache.direct are for file=PATH".into());
+            }
             (None, Some(_)) if sparse => return Err("sparse is for file=PATH,size=SIZE".into()),
             (None, Some(size)) => Backing::Ram { size },
             _ => return Err("a namespace is either file=PATH or ram=SIZE".into()),
         };
-        Ok(Self { backing, block, read_only })
+        Ok(Self { backing, block, read_only, use_existing_data, aio })
     }
 }
 
 impl Namespace {
     /// A namespace of `size` bytes of memory.
     pub fn ram(size: u64) -> Self {
-        Self { backing: Backing::Ram { size }, block: 512, read_only: false }
+        Self {
+            backing: Backing::Ram { size },
+            block: 512,
+            read_only: false,
+            use_existing_data: false,
+            aio: Aio::default(),
+        }
+    }
+
+    /// The same; a block device is served with the data that it has.
+    #[must_use]
+    pub fn with_existing_data(mut self, allowed: bool) -> Self {
+        self.use_existing_data |= allowed;
+        self
     }
 
     /// Opens its backing. The error is one line that names the file or the number.
@@ -68,20 +99,26 @@ impl Namespace {
         let (name, media): (String, Box<dyn Media>) = match &self.backing {
             Backing::Ram { size } => (format!("ram={size}"), Box::new(RamMedia::new(*size))),
             Backing::File { path, size, sparse } => {
-                let (size, sparse, read_only) = (*size, *sparse, self.read_only);
-                let media = FileMedia::open(path, FileOptions { size, sparse, read_only });
+                let options = FileOptions {
+                    size: *size,
+                    sparse: *sparse,
+                    read_only: self.read_only,
+                    use_existing_data: self.use_existing_data,
+                    block: self.block,
+                    aio: self.aio,
+                };
+                let media = FileMedia::open(path, options);
                 (path.display().to_string(), Box::new(media.map_err(|error| error.to_string())?))
             }
         };
-        let size = media.size();
-        if size == 0 || !size.is_multiple_of(self.block) {
-            let block = self.block;
+        let (size, block) = (media.size(), u64::from(self.block));
+        if size == 0 || !size.is_multiple_of(block) {
             return Err(format!(
                 "{name}: {size} bytes are not a whole number of blocks of {block} bytes, \
                  at least one"
             ));
         }
-        let mut config = NamespaceConfig::new(size / self.block);
+        let mut config = NamespaceConfig::new(size / block);
         config.block_shift = self.block.ilog2() as u8;
         config.read_only = self.read_only || media.read_only();
         Ok((config, media))
@@ -108,9 +145,10 @@ impl Namespace {
 }
 
 /// Bytes of a block: 512 or 4096. The error is one line.
-pub fn parse_block(text: &str) -> Result<u64, String> {
+pub fn parse_block(text: &str) -> Result<u32, String> {
     match parse_size(text)? {
-        block @ (512 | 4096) => Ok(block),
+        512 => Ok(512),
+        4096 => Ok(4096),
         block => Err(format!("block={block}: a block has 512 or 4096 bytes")),
     }
 }
@@ -152,9 +190,24 @@ mod tests {
         assert_eq!("ram=1M".parse(), Ok(Namespace::ram(1 << 20)));
         let sparse: Namespace = "file=/a,size=1T,sparse".parse().unwrap();
         assert!(matches!(sparse.backing, Backing::File { sparse: true, .. }));
+        let disk: Namespace = "file=/dev/sdx,use-existing-data".parse().unwrap();
+        assert!(disk.use_existing_data && !file.use_existing_data);
+        assert_eq!(disk, "file=/dev/sdx".parse::<Namespace>().unwrap().with_existing_data(true));
+        let aio = |text: &str| format!("file=x{text}").parse::<Namespace>().unwrap().aio;
+        assert_eq!((aio(""), aio(",cache.direct=off")), (Aio::IoUring, Aio::IoUring));
+        assert_eq!(
+            (aio(",aio=threads"), aio(",cache.direct=on")),
+            (Aio::Threads, Aio::IoUringDirect)
+        );
         for wrong in [
+            "file=x,aio=native",
+            "file=x,aio=threads,cache.direct=on",
+            "file=x,cache.direct=maybe",
+            "ram=1M,aio=threads",
             "",
             "size=1M",
+            "ram=1M,use-existing-data",
+            "file=x,use-existing-data=off",
             "ram=1M,file=x",
             "ram=1M,block=1000",
             "ram=1M,colour=red",

@@ -7,7 +7,7 @@ use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use node::drive::media_of;
 use node::{LinkEvent, SwitchNode};
-use nvme::block::Completion;
+use nvme::block::{Completion, Error};
 use nvme::{Commit, Subsystem};
 use pcie::dma_test::DmaTest;
 use pcie::{Function, Input, Output, Ready, Target};
@@ -167,31 +167,62 @@ impl NvmeDrive {
 
     /// Passes block requests to the media; returns whether any completed at once.
     fn start_blocks(&mut self, now: Instant) -> bool {
-        let mut ended = false;
+        let (mut ended, mut under_way) = (false, false);
         while let Some(request) = self.subsystem.poll_block() {
             self.record();
-            let id = request.id;
+            let (id, nsid) = (request.id, request.nsid);
             let outcome = match media_of(&mut self.media, &request) {
                 Ok(media) => media.start(request),
                 Err(error) => Some(Err(error)),
             };
-            if let Some(outcome) = outcome {
-                complete(&mut self.subsystem, &self.tracer, now, id, outcome);
-                ended = true;
+            match outcome {
+                Some(outcome) => {
+                    complete(&mut self.subsystem, &self.tracer, now, (nsid, id), outcome);
+                    ended = true;
+                }
+                None => under_way = true,
+            }
+        }
+        if under_way {
+            for (nsid, media) in &mut self.media {
+                if media.submit() {
+                    ended |=
+                        end_blocks(&mut self.subsystem, &self.tracer, now, *nsid, &mut **media);
+                }
             }
         }
         ended
     }
 }
 
-/// Completes a block request.
+/// Completes what a medium has done; returns whether that was anything.
+fn end_blocks(
+    subsystem: &mut Subsystem,
+    tracer: &Tracer,
+    now: Instant,
+    nsid: u32,
+    media: &mut dyn Media,
+) -> bool {
+    let mut ended = false;
+    while let Some((id, outcome)) = media.poll_completion() {
+        complete(subsystem, tracer, now, (nsid, id), outcome);
+        ended = true;
+    }
+    ended
+}
+
+/// Completes a block request, by its namespace and its ID.
 fn complete(
     subsystem: &mut Subsystem,
     tracer: &Tracer,
     now: Instant,
-    id: u64,
+    (nsid, id): (u32, u64),
     outcome: Completion,
 ) {
+    if outcome == Err(Error::ReadOnly) {
+        // The media have become so: every host hears of it (SMART, an event).
+        subsystem.set_read_only(now, nsid, true);
+    }
     // The media finished before the controller continues.
     let ended = tracer.time();
     subsystem.complete_block(now, id, outcome);
@@ -207,7 +238,7 @@ impl Function for NvmeDrive {
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
         let mut output = self.subsystem.port(CONTROLLER).poll(now, ready);
-        // RAM completes at once: a command then needs one pass, not two.
+        // RAM and the page cache complete at once: a command then needs one pass, not two.
         if matches!(output, Output::Wait(_)) && self.start_blocks(now) {
             output = self.subsystem.port(CONTROLLER).poll(now, ready);
         }
@@ -225,14 +256,11 @@ impl Attached for NvmeDrive {
     fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
         let mut moved = self.start_blocks(now) | self.end_commits(now, poller);
         self.start_commits();
-        for media in self.media.values_mut() {
+        for (nsid, media) in &mut self.media {
             if media.signal().is_some_and(|fd| poller.take_ready(fd)) {
                 media.clear_signal();
             }
-            while let Some((id, outcome)) = media.poll_completion() {
-                complete(&mut self.subsystem, &self.tracer, now, id, outcome);
-                moved = true;
-            }
+            moved |= end_blocks(&mut self.subsystem, &self.tracer, now, *nsid, &mut **media);
         }
         Ok(Activity { moved, timer: None })
     }

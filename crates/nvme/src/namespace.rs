@@ -36,10 +36,14 @@ impl Namespace {
         }
     }
 
-    /// Whether it may be written.
+    /// Whether it may be written. Media that became read-only have a status of their own (NVMe 1.4,
+    /// figures 128 and 129).
     pub fn writable(&self) -> Result<(), Failure> {
-        if self.read_only {
+        if self.record.write_protected {
             return Err(Failure::permanent(StatusCode::NAMESPACE_WRITE_PROTECTED));
+        }
+        if self.read_only {
+            return Err(Failure::permanent(StatusCode::WRITE_TO_READ_ONLY_RANGE));
         }
         Ok(())
     }

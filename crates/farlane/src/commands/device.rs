@@ -30,9 +30,10 @@ pub struct Args {
     /// is 61420 without one; port 0 takes any free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
     listen: String,
-    /// file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro] or ram=SIZE[,block=…]; repeat for more
-    /// namespaces. size= creates the file or makes it longer and reserves what it adds, or with
-    /// sparse takes space as it is written; it never cuts. Beside each file that is written,
+    /// file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro][,use-existing-data]
+    /// [,aio=io_uring|threads][,cache.direct=on|off] or ram=SIZE[,block=…]; repeat
+    /// for more namespaces. PATH may be a block device. size= creates the file or makes it longer
+    /// and reserves what it adds, or with sparse takes space as it is written; it never cuts. Beside each file that is written,
     /// PATH.farlane records which contents it has
     #[arg(long = "namespace", value_name = "NAMESPACE", required_unless_present = "drive")]
     namespaces: Vec<Namespace>,
@@ -40,6 +41,10 @@ pub struct Args {
     /// saved features and counters
     #[arg(long, value_name = "DIR", conflicts_with_all = ["namespaces", "serial"])]
     drive: Option<PathBuf>,
+    /// Serve block devices that carry a file system, a partition table or the
+    /// like; use-existing-data in a NAMESPACE is for that one alone
+    #[arg(long, conflicts_with = "drive")]
+    use_existing_data: bool,
     /// Serial number; without one it is derived from the first file, or the address
     #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
     serial: Option<String>,
@@ -71,7 +76,11 @@ pub fn run(args: &Args) -> Outcome {
     let mps = usize::from(options.mps);
     let drive = match &args.drive {
         Some(folder) => folder_drive::open(folder, mps)?,
-        None => drive(&args.namespaces, args.serial.as_deref(), &address.to_string(), mps)?,
+        None => {
+            let existing = |one: &Namespace| one.clone().with_existing_data(args.use_existing_data);
+            let namespaces: Vec<_> = args.namespaces.iter().map(existing).collect();
+            drive(&namespaces, args.serial.as_deref(), &address.to_string(), mps)?
+        }
     };
     let listener = CarrierListener::bind(&address, options.raw())?;
     let settings = options.tunnel(Role::Device);

@@ -1,5 +1,8 @@
 //! What a start that fails leaves, and what memory and space it asks for.
 
+use crate::support::drive::{Drive, pattern};
+use crate::support::node::HostNode;
+use crate::support::process::Process;
 use crate::support::program::{device, fails, node, one_line, prints, scratch};
 use std::process::{Command, Output};
 
@@ -39,6 +42,37 @@ fn a_file_system_that_is_too_small_is_left_as_it_was() {
     let (log, left) = on_a_small_file_system("grown", true, "size=16M");
     assert!(log.contains("cannot reserve 15728640 bytes"), "{log}");
     assert_eq!(left, "disk.img 1048576\n", "an old file has its old length");
+}
+
+/// A sparse file of 8 MiB on a file system of 4 MiB: a guest's write finds no space.
+#[test]
+fn a_disk_that_is_full_half_way_through_a_write_says_so_and_keeps_what_it_had() {
+    let script = r#"
+        mount -t tmpfs -o size=4M none "$1" && cd "$1" || exit 90
+        exec "$2" device --listen 127.0.0.1:0 --namespace file=disk.img,size=8M,sparse"#;
+    let folder = scratch("media-full");
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+    command.arg(scratch("media-full-mount")).arg(env!("CARGO_BIN_EXE_farlane"));
+    let mut node = Process::start(&mut command, "device", &folder);
+    let address = node.listens().parse().unwrap();
+    let host = HostNode::start(&folder, "host", &[address], &[]);
+    let mut drive = Drive::attach_to(&host.socket(0), false);
+    let data = pattern(1, 128 << 10);
+    // Capacity Exceeded (NVMe 1.4, figure 127), after at most 32 writes of 128 KiB.
+    let full = (0..64).find(|n| match drive.try_write(n * 256, &data) {
+        0 => false,
+        status => {
+            assert_eq!(status, 0x081);
+            true
+        }
+    });
+    let full = full.expect("8 MiB do not fit");
+    assert!((16..32).contains(&full), "{full}");
+    assert!(node.line("cannot write").contains("disk.img"));
+    assert!((0..full).all(|n| drive.read(n * 256, 256) == data));
+    drop(host);
+    assert!(node.interrupt().success(), "all that was acknowledged is durable");
 }
 
 #[test]

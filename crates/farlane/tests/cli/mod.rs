@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod disks;
 pub mod drive;
 pub mod json_document;
 mod media;

@@ -71,6 +71,13 @@ impl Queue {
 
     /// Carries one command out; what it returns in dword 0.
     fn run(&mut self, place: Place<'_>, command: Command) -> u32 {
+        let (result, status) = self.try_run(place, command);
+        assert_eq!(status, 0, "status of {:#x}", command.opcode);
+        result
+    }
+
+    /// The same for one that may fail: with its status code and type (NVMe 1.4, figure 124).
+    fn try_run(&mut self, place: Place<'_>, command: Command) -> (u32, u16) {
         let number = self.submit(place, command);
         self.complete(place, command, number)
     }
@@ -98,13 +105,13 @@ impl Queue {
         (entry[14] & 1 == 1) == self.phase
     }
 
-    /// Waits for the oldest command; what it returns in dword 0.
+    /// Waits for the oldest command; what it returns in dword 0, and its status.
     fn complete(
         &mut self,
         (client, memory, doorbells): Place<'_>,
         command: Command,
         number: u16,
-    ) -> u32 {
+    ) -> (u32, u16) {
         let opcode = command.opcode;
         wait_until(&format!("no completion of {opcode:#x}"), || self.has_completed(memory));
         let completion = memory.load(self.cq + u64::from(self.head) * 16, 16);
@@ -113,8 +120,8 @@ impl Queue {
         doorbells.store(client, u64::from(self.id) * 2 + 1, self.head.into());
         assert_eq!(completion[12..14], number.to_le_bytes(), "command identifier");
         let status = u16::from_le_bytes([completion[14], completion[15]]) >> 1;
-        assert_eq!(status, 0, "status of {opcode:#x}");
-        u32::from_le_bytes(completion[..4].try_into().unwrap())
+        // Without Do Not Retry, More and the retry delay.
+        (u32::from_le_bytes(completion[..4].try_into().unwrap()), status & 0x7ff)
     }
 }
 
@@ -306,6 +313,10 @@ impl Drive {
     }
 
     fn transfer(&mut self, opcode: u8, block: u64, bytes: usize) {
+        assert_eq!(self.try_transfer(opcode, block, bytes), 0, "status of {opcode:#x}");
+    }
+
+    fn try_transfer(&mut self, opcode: u8, block: u64, bytes: usize) -> u16 {
         let blocks = (bytes / BLOCK) as u32;
         let command = Command {
             opcode,
@@ -313,13 +324,27 @@ impl Drive {
             prp: self.pointers(bytes),
             cdw10: [block as u32, (block >> 32) as u32, blocks - 1],
         };
-        self.io.run((&self.client, &self.memory, &self.doorbells), command);
+        self.io.try_run((&self.client, &self.memory, &self.doorbells), command).1
     }
 
     /// Writes whole blocks.
     pub fn write(&mut self, block: u64, data: &[u8]) {
+        assert_eq!(self.try_write(block, data), 0, "status of a write");
+    }
+
+    /// Writes whole blocks; the status code and its type.
+    pub fn try_write(&mut self, block: u64, data: &[u8]) -> u16 {
         self.memory.store(DATA, data);
-        self.transfer(WRITE, block, data.len());
+        self.try_transfer(WRITE, block, data.len())
+    }
+
+    /// The critical warnings of the SMART log (NVMe 1.4, figure 196).
+    pub fn critical_warning(&mut self) -> u8 {
+        // Get Log Page 02h of 512 bytes.
+        let (prp, cdw10) = ([ADDRESS + DATA, 0], [127 << 16 | 2, 0, 0]);
+        let command = Command { opcode: 0x02, namespace: u32::MAX, prp, cdw10 };
+        self.administer(command);
+        self.memory.load(DATA, 1)[0]
     }
 
     /// Reads whole blocks.

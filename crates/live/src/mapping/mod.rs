@@ -8,10 +8,12 @@
 mod fault;
 mod mtu;
 mod receive;
+mod ring;
 mod signaller;
 
 pub(crate) use mtu::mtu;
 pub use receive::receive;
+pub use ring::{Ended, Ring};
 pub use signaller::Signaller;
 
 use fault::Guard;

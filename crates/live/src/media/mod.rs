@@ -1,11 +1,12 @@
-//! The media of namespaces: RAM or a file.
+//! The media of namespaces: RAM, a file or a block device.
 
+mod device;
 mod file;
 mod memory;
 mod ram;
 pub(crate) mod record;
 
-pub use file::{FileMedia, FileOptions};
+pub use file::{Aio, FileMedia, FileOptions};
 pub use memory::check_memory;
 pub use ram::RamMedia;
 
@@ -21,8 +22,14 @@ use std::path::Path;
 /// The block store of one namespace; by default every request completes at once and is durable.
 pub trait Media: Send {
     /// Starts a request. Some complete at once and return the result; the others come out of
-    /// [`poll_completion`](Self::poll_completion).
+    /// [`poll_completion`](Self::poll_completion), once they were [submitted](Self::submit).
     fn start(&mut self, request: Request) -> Option<Completion>;
+
+    /// Carries out what was started since the last call, if starting did not. Returns whether
+    /// something may have completed at once.
+    fn submit(&mut self) -> bool {
+        false
+    }
 
     /// The next completed request: its ID and result.
     fn poll_completion(&mut self) -> Option<(u64, Completion)> {
@@ -41,7 +48,7 @@ pub trait Media: Send {
     /// Its size in bytes.
     fn size(&self) -> u64;
 
-    /// Whether writes are refused.
+    /// Whether writes are refused; that may become so at any time.
     fn read_only(&self) -> bool {
         false
     }
@@ -87,7 +94,9 @@ fn done() -> Completion {
 /// The error status of an I/O error.
 pub(crate) fn status_of(error: &io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::NoSpace,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            Error::NoSpace
+        }
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Error::ReadOnly,
         _ => Error::Media,
     }

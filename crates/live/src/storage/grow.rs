@@ -11,10 +11,7 @@ use std::io;
 /// Error: a sentence without the file's name. The file may be longer than before.
 pub(crate) fn grow(file: &dyn File, length: u64, size: u64, sparse: bool) -> io::Result<()> {
     let more = size - length;
-    // Beyond the limit the kernel would end this process with SIGXFSZ.
-    if getrlimit(Resource::Fsize).current.is_some_and(|most| size > most) {
-        return Err(io::Error::other(format!("{size} bytes are more than `ulimit -f` allows")));
-    }
+    check_limit(size)?;
     if sparse {
         file.set_len(size).map_err(|error| about(format!("cannot grow to {size} bytes"), error))?;
     } else {
@@ -24,6 +21,15 @@ pub(crate) fn grow(file: &dyn File, length: u64, size: u64, sparse: bool) -> io:
         })?;
     }
     file.sync_data().map_err(|error| about("cannot make its length durable", error))
+}
+
+/// Refuses to write to a file of `size` bytes if this process may not (RLIMIT_FSIZE, getrlimit(2)):
+/// beyond the limit the kernel would end it with SIGXFSZ.
+pub(crate) fn check_limit(size: u64) -> io::Result<()> {
+    if getrlimit(Resource::Fsize).current.is_some_and(|most| size > most) {
+        return Err(io::Error::other(format!("{size} bytes are more than `ulimit -f` allows")));
+    }
+    Ok(())
 }
 
 /// Refuses a reservation that cannot succeed: it would fill the file system for a moment. The

@@ -8,11 +8,12 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use grow::grow;
+pub(crate) use grow::{check_limit, grow};
 pub use system::{SystemFile, SystemFolder};
 
 use std::fmt::Debug;
 use std::io;
+use std::os::fd::BorrowedFd;
 
 /// An open file. Several threads may use it at once. Offsets and lengths are in bytes.
 ///
@@ -50,6 +51,12 @@ pub trait File: Debug + Send + Sync {
     /// Reserves the space of a range; the file grows as needed.
     /// Error: `Unsupported` where the file system cannot reserve.
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()>;
+
+    /// The file's descriptor, if the machine itself keeps it: what is read and written by it is
+    /// as if by [`read_at`](Self::read_at) and [`write_at`](Self::write_at).
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// How [`Folder::open`] opens a file.

@@ -86,6 +86,10 @@ impl File for SystemFile {
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         self.allocate_with(FallocateFlags::empty(), offset, length)
     }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
+    }
 }
 
 /// A folder of the machine. It stays the same folder when it is moved while it is open.

@@ -36,7 +36,7 @@ fn failure(error: Error, read: bool) -> Failure {
     match error {
         Error::Media if read => Failure::transient(StatusCode::UNRECOVERED_READ_ERROR),
         Error::Media => Failure::transient(StatusCode::WRITE_FAULT),
-        Error::ReadOnly => Failure::permanent(StatusCode::NAMESPACE_WRITE_PROTECTED),
+        Error::ReadOnly => Failure::permanent(StatusCode::WRITE_TO_READ_ONLY_RANGE),
         Error::NoSpace => Failure::permanent(StatusCode::CAPACITY_EXCEEDED),
         Error::NotReady => Failure::transient(StatusCode::NAMESPACE_NOT_READY),
         Error::Internal => Failure::transient(StatusCode::INTERNAL_ERROR),

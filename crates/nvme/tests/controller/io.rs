@@ -140,6 +140,20 @@ fn write_protected_namespaces_refuse_changes() {
 }
 
 #[test]
+fn media_that_became_read_only_refuse_writes_and_are_read() {
+    let mut host = Host::with_queue(config());
+    let now = host.testbed.now;
+    host.testbed.subsystem.set_read_only(now, 1, true);
+    host.io(write(0, 1, DATA, 0)).expect_failure(StatusCode::WRITE_TO_READ_ONLY_RANGE);
+    deallocate(&mut host, &[(0, 1)], 4).expect_failure(StatusCode::WRITE_TO_READ_ONLY_RANGE);
+    assert_eq!(log(&mut host), [], "the media are not asked");
+    host.io(read(0, 1, DATA, 0)).expect_success();
+    let now = host.testbed.now;
+    host.testbed.subsystem.set_read_only(now, 1, false);
+    host.io(write(0, 1, DATA, 0)).expect_success();
+}
+
+#[test]
 fn failed_media_have_their_status() {
     use block::Error;
     let mut host = Host::with_queue(config());
@@ -147,8 +161,8 @@ fn failed_media_have_their_status() {
         (Error::Media, StatusCode::UNRECOVERED_READ_ERROR, StatusCode::WRITE_FAULT, true),
         (
             Error::ReadOnly,
-            StatusCode::NAMESPACE_WRITE_PROTECTED,
-            StatusCode::NAMESPACE_WRITE_PROTECTED,
+            StatusCode::WRITE_TO_READ_ONLY_RANGE,
+            StatusCode::WRITE_TO_READ_ONLY_RANGE,
             false,
         ),
         (Error::NoSpace, StatusCode::CAPACITY_EXCEEDED, StatusCode::CAPACITY_EXCEEDED, false),

@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Outcome {
     });
     let mut contents = Vec::new();
     for (nsid, NewNamespace { size, block, sparse }) in (1..).zip(new) {
-        let namespace = random_namespace(size / block, block.ilog2() as u8);
+        let namespace = random_namespace(size / u64::from(block), block.ilog2() as u8);
         contents.push(NewContents { name: namespace.contents.clone(), size, sparse });
         state.namespaces.insert(nsid, namespace);
         state.attachments.insert(nsid, BTreeSet::from([CONTROLLER]));

@@ -9,7 +9,7 @@ pub struct NewNamespace {
     /// Bytes.
     pub size: u64,
     /// Bytes of a block.
-    pub block: u64,
+    pub block: u32,
     /// Space is taken as it is written.
     pub sparse: bool,
 }
@@ -38,7 +38,7 @@ impl NewNamespace {
     /// Itself, if it is whole blocks; otherwise what it is.
     pub fn checked(self) -> Result<Self, String> {
         let Self { size, block, .. } = self;
-        if size == 0 || !size.is_multiple_of(block) {
+        if size == 0 || !size.is_multiple_of(block.into()) {
             return Err(format!("{size} bytes are not a whole number of blocks of {block} bytes"));
         }
         Ok(self)

@@ -1,20 +1,30 @@
-//! A namespace in a file. Threads carry requests out with `pread` and `pwrite`; an eventfd
-//! signals completions.
+//! A namespace in a file. Threads carry requests out with `pread` and `pwrite`, or io_uring the
+//! reads and writes; an eventfd signals completions.
 
+mod failure;
+#[cfg(test)]
+mod failure_tests;
 mod open;
 mod opened_record;
+mod options;
+#[cfg(test)]
+mod speed;
 #[cfg(test)]
 mod tests;
+mod transfers;
 
 use super::record::{RecordKeeper, RecordStore, boot_id};
 use super::{Media, done, status_of};
 use crate::about;
 use crate::completions::{Completions, completions};
-use crate::storage::{File, grow};
+use crate::storage::{File, check_limit, grow};
 use bytes::Bytes;
+use failure::Failures;
 use nvme::block::{Completion, Error, Operation, Request};
 use open::{Opened, Undo};
 use opened_record::OpenedRecord;
+use options::served_size;
+pub use options::{Aio, FileOptions};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -22,20 +32,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use transfers::Transfers;
 
 /// Threads per file: enough to keep the page cache busy.
 const WORKERS: usize = 2;
-
-/// How a file is opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FileOptions {
-    /// Creates the file or grows it to this many bytes; a longer file is never truncated.
-    pub size: Option<u64>,
-    /// The part that `size` adds is allocated as it is written, not reserved.
-    pub sparse: bool,
-    /// Writes are refused, and no record is written.
-    pub read_only: bool,
-}
 
 /// A file as a block store.
 #[derive(Debug)]
@@ -46,6 +46,8 @@ pub struct FileMedia {
     incarnation: u64,
     undo: Option<Undo>,
     requests: Option<Sender<Request>>,
+    /// Reads and writes that the threads need not do.
+    transfers: Option<Transfers>,
     done: Completions<(u64, Completion)>,
     notices: Receiver<String>,
     workers: Vec<JoinHandle<()>>,
@@ -64,6 +66,7 @@ struct Shared {
     marked: AtomicBool,
     /// The record's keeper; without one the contents count as new at each start.
     keeper: Option<Mutex<Keeper>>,
+    failures: Failures,
     notices: Sender<String>,
 }
 
@@ -78,16 +81,23 @@ impl FileMedia {
     /// file.
     fn open_in_boot(path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {
         let name = path.display().to_string();
-        let create = options.size.is_some() && !options.read_only;
-        let mut opened = Opened::new(path, options.read_only, create)?;
-        let record = OpenedRecord::open(path, &opened, options.read_only, boot)?;
+        let mut opened = Opened::new(path, options)?;
+        let read_only = opened.read_only;
+        let record = OpenedRecord::open(path, &opened, boot)?;
         let length = opened.length;
-        let size = served_size(record.size, length, options)?;
+        let size = served_size(record.size, &opened, options.size)?;
+        if !read_only && opened.metadata.is_file() {
+            check_limit(size)?;
+        }
         if size > length {
             opened.undo.length = Some(length);
             grow(&opened.file, length, size, options.sparse)?;
         }
-        let mut media = Self::of(Box::new(opened.file), name, size, options.read_only, record)?;
+        let file = Box::new(opened.file);
+        let mut media = Self::of(file, name, size, read_only, options.aio, record)?;
+        if read_only && !options.read_only {
+            media.shared.notify("cannot be written: served read-only".into());
+        }
         media.undo = Some(opened.undo);
         Ok(media)
     }
@@ -102,7 +112,7 @@ impl FileMedia {
     ) -> io::Result<Self> {
         let record = OpenedRecord::in_drive(record, &*file, boot)?;
         let size = record.size;
-        Self::of(file, name, size, false, record)
+        Self::of(file, name, size, false, Aio::default(), record)
     }
 
     /// Serves the first `size` bytes of a file, whose name is for messages.
@@ -111,6 +121,7 @@ impl FileMedia {
         name: String,
         size: u64,
         read_only: bool,
+        aio: Aio,
         record: OpenedRecord,
     ) -> io::Result<Self> {
         let (notices, received) = channel();
@@ -119,8 +130,15 @@ impl FileMedia {
         });
         let marked = AtomicBool::new(record.keeper.is_none());
         let keeper = record.keeper.map(Mutex::new);
-        let shared = Shared { file, name, marked, keeper, notices };
-        Self::start(shared, received, size, read_only, record.incarnation)
+        let failures = Failures::default();
+        let shared = Shared { file, name, marked, keeper, failures, notices };
+        let mut media = Self::start(shared, received, size, read_only, record.incarnation)?;
+        media.transfers = Transfers::of(&*media.shared.file, aio, media.done.signal())
+            .unwrap_or_else(|error| {
+                media.shared.notify(format!("no io_uring: {error}: threads instead"));
+                None
+            });
+        Ok(media)
     }
 
     fn start(
@@ -147,40 +165,46 @@ impl FileMedia {
                 })
             })
             .collect();
-        let (undo, requests) = (None, Some(requests));
-        Ok(Self { shared, size, read_only, incarnation, undo, requests, done, notices, workers })
+        Ok(Self {
+            shared,
+            size,
+            read_only,
+            incarnation,
+            undo: None,
+            requests: Some(requests),
+            transfers: None,
+            done,
+            notices,
+            workers,
+        })
     }
 }
 
-/// How many bytes of a file of `length` bytes are served; `have` were served before.
-fn served_size(have: u64, length: u64, options: FileOptions) -> io::Result<u64> {
-    let FileOptions { size, read_only, .. } = options;
-    match size {
-        Some(size) if size < have => Err(io::Error::other(format!(
-            "is {have} bytes long, more than size={size}: refusing to cut it"
-        ))),
-        Some(size) if size > length && read_only => Err(io::Error::other(format!(
-            "is {length} bytes long and read-only, size={size} asks for more"
-        ))),
-        Some(size) => Ok(size),
-        None => Ok(have),
+impl FileMedia {
+    /// Gives a request to the threads; the outcome if there are none any more.
+    fn hand_over(&mut self, request: Request) -> Option<Completion> {
+        match &self.requests {
+            Some(requests) if requests.send(request).is_ok() => None,
+            _ => Some(Err(Error::Internal)),
+        }
     }
 }
 
 impl Shared {
     fn execute(&self, operation: Operation) -> Completion {
-        if !matches!(operation, Operation::Read { .. } | Operation::Flush) {
-            self.mark().map_err(|error| status_of(&error))?;
+        match operation {
+            Operation::Flush => return self.flush(),
+            Operation::Read { .. } => {}
+            _ if self.failures.read_only() => return Err(Error::ReadOnly),
+            _ => self.mark().map_err(|error| status_of(&error))?,
         }
-        let flush = operation == Operation::Flush;
-        let outcome = execute(&*self.file, operation);
-        if flush && outcome.is_err() {
-            // Linux reports pages that could not be written only once: the final sync would not
-            // report them again.
-            let forgotten = self.with_record(|keeper| keeper.discard().map(|()| None));
-            self.marked.fetch_and(forgotten.is_ok(), Ordering::AcqRel);
-        }
-        outcome
+        execute(&*self.file, &operation).map_err(|error| self.failed(&operation, &error))
+    }
+
+    /// Whether an operation needs nothing but to be carried out.
+    fn may(&self, operation: &Operation) -> bool {
+        let marked = || self.marked.load(Ordering::Acquire) && !self.failures.read_only();
+        matches!(operation, Operation::Read { .. }) || marked()
     }
 
     /// Before the first write, marks the record durably as dirty.
@@ -225,25 +249,21 @@ impl Shared {
 }
 
 /// Carries out one operation, whatever the file is.
-fn execute(file: &dyn File, operation: Operation) -> Completion {
-    let outcome = match operation {
+fn execute(file: &dyn File, operation: &Operation) -> io::Result<Bytes> {
+    match operation {
         Operation::Read { offset, length } => {
-            let mut data = vec![0; length];
-            file.read_at(&mut data, offset).map(|()| Bytes::from(data))
+            let mut data = vec![0; *length];
+            file.read_at(&mut data, *offset)?;
+            return Ok(data.into());
         }
-        Operation::Write { offset, data } => file.write_at(&data, offset).map(|()| Bytes::new()),
-        Operation::Flush => file.sync_data().map(|()| Bytes::new()),
-        Operation::WriteZeroes { offset, length } => {
-            file.zero_range(offset, length).map(|()| Bytes::new())
-        }
+        Operation::Write { offset, data } => file.write_at(data, *offset)?,
+        Operation::Flush => file.sync_data()?,
+        Operation::WriteZeroes { offset, length } => file.zero_range(*offset, *length)?,
         // A hole reads as zeroes; a file system without holes keeps the data, which a discard
         // allows.
-        Operation::Discard { offset, length } => {
-            let _ = file.punch_hole(offset, length);
-            Ok(Bytes::new())
-        }
-    };
-    outcome.map_err(|error| status_of(&error))
+        Operation::Discard { offset, length } => drop(file.punch_hole(*offset, *length)),
+    }
+    Ok(Bytes::new())
 }
 
 impl Media for FileMedia {
@@ -254,13 +274,36 @@ impl Media for FileMedia {
             _ if self.read_only => return Some(Err(Error::ReadOnly)),
             _ => {}
         }
-        match &self.requests {
-            Some(requests) if requests.send(request).is_ok() => None,
-            _ => Some(Err(Error::Internal)),
+        let request = match &mut self.transfers {
+            // The record is the threads' business.
+            Some(transfers) if self.shared.may(&request.operation) => transfers.start(request)?,
+            _ => request,
+        };
+        self.hand_over(request)
+    }
+
+    fn submit(&mut self) -> bool {
+        let Some(transfers) = &mut self.transfers else { return false };
+        if transfers.submit().is_err() {
+            // The kernel lacks memory at the moment: the node comes back.
+            let _ = rustix::io::write(self.done.signal(), &1u64.to_ne_bytes());
         }
+        true
     }
 
     fn poll_completion(&mut self) -> Option<(u64, Completion)> {
+        // What the kernel did not take the last time.
+        self.submit();
+        while let Some(ended) = self.transfers.as_mut().and_then(Transfers::ended) {
+            let request = match ended {
+                Ok(completed) => return Some(completed),
+                Err(request) => request,
+            };
+            let id = request.id;
+            if let Some(outcome) = self.hand_over(request) {
+                return Some((id, outcome));
+            }
+        }
         self.done.poll()
     }
 
@@ -277,7 +320,7 @@ impl Media for FileMedia {
     }
 
     fn read_only(&self) -> bool {
-        self.read_only
+        self.read_only || self.shared.failures.read_only()
     }
 
     fn incarnation(&self) -> u64 {
@@ -301,13 +344,18 @@ impl Media for FileMedia {
         if self.requests.take().is_none() {
             return Ok(());
         }
+        // Waits for those under way.
+        self.transfers = None;
         for worker in self.workers.drain(..) {
             worker.join().map_err(|_| io::Error::other("a media thread panicked"))?;
         }
         if self.read_only {
             return Ok(());
         }
-        let synced = self.shared.file.sync_data();
+        let synced = match self.shared.failures.lost_data() {
+            true => Err(io::Error::other(format!("{}: a flush has failed", self.shared.name))),
+            false => self.shared.file.sync_data(),
+        };
         let recorded = self.shared.with_record(|keeper| match &synced {
             Ok(()) => keeper.mark_clean(),
             Err(_) => keeper.discard().map(|()| None),

@@ -1,13 +1,15 @@
 //! Opens an image: locks it, checks its type, and leaves nothing behind if the start fails.
 
+use super::FileOptions;
 use crate::about;
+use crate::media::device::BlockDevice;
 use crate::media::leads_to;
 use crate::storage::{File as _, SystemFile};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// A locked image.
@@ -17,25 +19,35 @@ pub(super) struct Opened {
     pub metadata: Metadata,
     /// Its length in bytes.
     pub length: u64,
+    /// It is served read-only: as asked for, or because it is a device that cannot be written.
+    pub read_only: bool,
     /// This start created it.
     pub created: bool,
     pub undo: Undo,
 }
 
 impl Opened {
-    /// Opens and locks `path`; with `create`, creates it if it does not exist.
+    /// Opens and locks `path`; with a size, creates it if it does not exist. A block device is
+    /// opened exclusively (`O_EXCL`, open(2)) and checked.
     /// Error: a sentence without the path.
-    pub fn new(path: &Path, read_only: bool, create: bool) -> io::Result<Self> {
+    pub fn new(path: &Path, wanted: FileOptions) -> io::Result<Self> {
+        let device = std::fs::metadata(path).ok().and_then(|found| BlockDevice::of(&found));
+        let read_only = wanted.read_only || device.as_ref().is_some_and(BlockDevice::is_read_only);
         let mut options = OpenOptions::new();
         // Opening must not wait for the far end of a pipe.
-        options.read(true).write(!read_only).custom_flags(OFlags::NONBLOCK.bits() as i32);
-        let (file, created) = match options.open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
+        let mut flags = OFlags::NONBLOCK;
+        flags.set(OFlags::EXCL, device.is_some());
+        options.read(true).write(!read_only).custom_flags(flags.bits() as i32);
+        let (file, created) = match (options.open(path), &device) {
+            (Err(error), None) if error.kind() == io::ErrorKind::NotFound && wanted.creates() => {
                 // Only the process that creates a file may remove it again.
                 let file = options.create_new(true).open(path);
                 (file.map_err(|error| about("cannot create it", error))?, true)
             }
-            opened => (opened.map_err(|error| about("cannot open", error))?, false),
+            (Err(error), Some(device)) if error.kind() == io::ErrorKind::ResourceBusy => {
+                return Err(device.in_use());
+            }
+            (opened, _) => (opened.map_err(|error| about("cannot open", error))?, false),
         };
         let metadata = file.metadata().map_err(|error| about("cannot stat", error))?;
         let path = path.to_owned();
@@ -45,15 +57,22 @@ impl Opened {
             undo.created &= error != Errno::WOULDBLOCK;
             return Err(about("in use by another process", error.into()));
         }
-        if !undo.is_at_path() {
+        if !undo.is_at_path() || BlockDevice::of(&metadata) != device {
             return Err(io::Error::other("was removed or replaced while it was opened"));
         }
-        if !metadata.is_file() && !metadata.file_type().is_block_device() {
+        if !metadata.is_file() && device.is_none() {
             return Err(io::Error::other("neither a regular file nor a block device"));
         }
         let file = SystemFile::from(file);
         let length = file.len().map_err(|error| about("cannot find its end", error))?;
-        Ok(Self { file, metadata, length, created, undo })
+        if let Some(device) = device {
+            device.check_block(&file, wanted.block)?;
+            // Without writes nothing is lost.
+            if !read_only && !wanted.use_existing_data {
+                device.check_empty(&file, length)?;
+            }
+        }
+        Ok(Self { file, metadata, length, read_only, created, undo })
     }
 }
 

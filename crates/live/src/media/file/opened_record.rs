@@ -36,7 +36,8 @@ impl OpenedRecord {
     }
 
     /// Reads the record; writes nothing. Error: a sentence without the file's name.
-    pub fn open(path: &Path, opened: &Opened, read_only: bool, boot: &str) -> io::Result<Self> {
+    pub fn open(path: &Path, opened: &Opened, boot: &str) -> io::Result<Self> {
+        let read_only = opened.read_only;
         let found = Found::new(&opened.metadata, opened.length);
         let Some(folder) = ImageFolder::image(path, &opened.metadata) else {
             let note = "has no place for a record: its contents count as new at each start";

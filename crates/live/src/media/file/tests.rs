@@ -3,13 +3,22 @@
 use super::*;
 use crate::folder::Folder;
 use crate::storage::SystemFile;
+use proptest::prelude::*;
+use rustix::event::PollFd;
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 const MIB: u64 = 1 << 20;
-const READ_ONLY: FileOptions = FileOptions { size: None, sparse: false, read_only: true };
-const AS_IT_IS: FileOptions = FileOptions { read_only: false, ..READ_ONLY };
+const AS_IT_IS: FileOptions = FileOptions {
+    size: None,
+    sparse: false,
+    read_only: false,
+    use_existing_data: false,
+    block: 512,
+    aio: Aio::Threads,
+};
+const READ_ONLY: FileOptions = FileOptions { read_only: true, ..AS_IT_IS };
 const NEW: FileOptions = FileOptions { size: Some(MIB), ..AS_IT_IS };
 
 /// A folder with an image.
@@ -61,10 +70,11 @@ impl Scratch {
     }
 }
 
-fn run(media: &mut FileMedia, operation: Operation) -> Completion {
+pub(super) fn run(media: &mut FileMedia, operation: Operation) -> Completion {
     if let Some(outcome) = media.start(Request { id: 7, command: None, nsid: 1, operation }) {
         return outcome;
     }
+    media.submit();
     loop {
         if let Some((7, outcome)) = media.poll_completion() {
             return outcome;
@@ -103,8 +113,14 @@ fn data_survives_reopening() {
 
 #[test]
 fn faults_of_the_file_are_statuses_of_commands() {
+    for aio in [Aio::Threads, Aio::IoUring, Aio::IoUringDirect] {
+        faults_are_statuses(aio);
+    }
+}
+
+fn faults_are_statuses(aio: Aio) {
     let scratch = Scratch::new();
-    let mut media = scratch.open(NEW, "A");
+    let mut media = scratch.open(FileOptions { aio, ..NEW }, "A");
     // The file is truncated while it is served.
     OpenOptions::new().write(true).open(scratch.image()).unwrap().set_len(6144).unwrap();
     let read = |offset| Operation::Read { offset, length: 4096 };
@@ -121,6 +137,82 @@ fn faults_of_the_file_are_statuses_of_commands() {
     assert_eq!(media.start(flush), Some(Err(Error::Internal)), "closed");
 }
 
+proptest! {
+    // Each case makes three files durable.
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    /// Writes, zeroes and reads that follow one another, whoever carries them out.
+    #[test]
+    fn every_way_reads_what_was_written(
+        steps in prop::collection::vec((0u8..3, 0u64..MIB / 512, 1u64..64), 1..40),
+    ) {
+        for aio in [Aio::Threads, Aio::IoUring, Aio::IoUringDirect] {
+            let scratch = Scratch::new();
+            let mut media = scratch.open(FileOptions { aio, ..NEW }, "A");
+            let mut model = vec![0; MIB as usize];
+            for (step, (kind, block, blocks)) in steps.iter().enumerate() {
+                let (offset, end) = (block * 512, ((block + blocks) * 512).min(MIB));
+                let range = &mut model[offset as usize..end as usize];
+                let length = range.len();
+                match kind {
+                    0 => {
+                        // The data lie anywhere in memory.
+                        let data = Bytes::from(vec![step as u8 + 1; length + 3]).slice(3..);
+                        range.copy_from_slice(&data);
+                        run(&mut media, Operation::Write { offset, data }).unwrap();
+                    }
+                    1 => {
+                        range.fill(0);
+                        let length = length as u64;
+                        run(&mut media, Operation::WriteZeroes { offset, length }).unwrap();
+                    }
+                    _ => {
+                        let read = run(&mut media, Operation::Read { offset, length }).unwrap();
+                        prop_assert_eq!(&read[..], &*range);
+                    }
+                }
+            }
+            media.close().unwrap();
+            prop_assert!(std::fs::read(scratch.image()).unwrap() == model);
+        }
+    }
+}
+
+#[test]
+fn many_requests_at_once_all_complete_whoever_carries_them_out() {
+    for aio in [Aio::Threads, Aio::IoUring, Aio::IoUringDirect] {
+        let scratch = Scratch::new();
+        let mut media = scratch.open(FileOptions { aio, ..NEW }, "A");
+        // More than the ring has room for, and blocks that direct I/O may not take.
+        let mut left: Vec<u64> = (0..1000).collect();
+        for id in &left {
+            let (offset, length) = (id * 512, 512);
+            let operation = match id % 2 {
+                0 => Operation::Read { offset, length },
+                _ => Operation::Write { offset, data: vec![*id as u8; length].into() },
+            };
+            let request = Request { id: *id, command: None, nsid: 1, operation };
+            assert_eq!(media.start(request), None);
+        }
+        media.submit();
+        while !left.is_empty() {
+            while let Some((id, outcome)) = media.poll_completion() {
+                outcome.unwrap();
+                left.retain(|other| *other != id);
+            }
+            let none = rustix::event::Timespec { tv_sec: 20, tv_nsec: 0 };
+            let flags = rustix::event::PollFlags::IN;
+            let signal = media.signal().unwrap();
+            if !left.is_empty() {
+                let ready =
+                    rustix::event::poll(&mut [PollFd::new(&signal, flags)], Some(&none)).unwrap();
+                assert_eq!(ready, 1, "{aio:?}: {} requests are lost", left.len());
+                media.clear_signal();
+            }
+        }
+    }
+}
+
 /// Writes to it fail with ENOSPC, and it cannot be synced.
 fn full_file() -> SystemFile {
     OpenOptions::new().read(true).write(true).open("/dev/full").unwrap().into()
@@ -130,7 +222,8 @@ fn full(keeper: Option<Keeper>) -> (Shared, Receiver<String>) {
     let (notices, received) = channel();
     let (file, name, keeper): (Box<dyn File>, _, _) =
         (Box::new(full_file()), "full".into(), keeper.map(Mutex::new));
-    (Shared { file, name, marked: true.into(), keeper, notices }, received)
+    let failures = Failures::default();
+    (Shared { file, name, marked: true.into(), keeper, failures, notices }, received)
 }
 
 #[test]
@@ -149,8 +242,8 @@ fn a_full_disk_is_capacity_exceeded() {
 fn a_flush_that_failed_makes_the_contents_new() {
     let scratch = Scratch::new();
     drop(scratch.open(NEW, "A"));
-    let opened = || Opened::new(&scratch.image(), false, false).unwrap();
-    let kept = |opened: &Opened| OpenedRecord::open(&scratch.image(), opened, false, "A").unwrap();
+    let opened = || Opened::new(&scratch.image(), AS_IT_IS).unwrap();
+    let kept = |opened: &Opened| OpenedRecord::open(&scratch.image(), opened, "A").unwrap();
     let dirty = scratch.text().replace("clean", "dirty");
     std::fs::write(scratch.record(), &dirty).unwrap();
     // It can be neither synced nor written to.
@@ -192,8 +285,9 @@ fn mistakes_name_the_file() {
         assert!(error.contains(path) && error.contains("neither a regular file"), "{error}");
     }
     // The far end of a pipe is not waited for.
-    let made = std::process::Command::new("mkfifo").arg(scratch.image()).status();
-    assert!(made.unwrap().success());
+    // No process is started for it: that would keep the locks of other tests for a moment.
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+    rustix::fs::mknodat(rustix::fs::CWD, scratch.image(), kind, mode, 0).unwrap();
     scratch.fails(READ_ONLY, &["neither a regular file"]);
 }
 

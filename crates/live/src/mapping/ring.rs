@@ -1,0 +1,220 @@
+//! Reads and writes of a file without a thread: io_uring(7).
+
+use bytes::{Bytes, BytesMut};
+use io_uring::types::Fd;
+use io_uring::{IoUring, opcode, squeue};
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::{fmt, io};
+
+/// Reads and writes of one file under way. Every transfer carries a value that comes back with its
+/// result.
+pub struct Ring<T> {
+    ring: IoUring,
+    file: OwnedFd,
+    /// The transfers under way, by the number that the kernel knows them by.
+    transfers: Vec<Option<(T, Buffer)>>,
+    free: Vec<usize>,
+    /// The kernel was not told of all transfers yet.
+    queued: bool,
+}
+
+/// The memory of a transfer. The kernel uses it until the transfer ends: so the ring owns it.
+enum Buffer {
+    Read(BytesMut),
+    #[expect(dead_code, reason = "kept for the kernel")]
+    Write(Bytes),
+}
+
+/// A transfer that has ended.
+#[derive(Debug)]
+pub struct Ended<T> {
+    /// What it carried.
+    pub value: T,
+    /// The memory of a read.
+    pub read: Option<BytesMut>,
+    /// How many bytes were transferred, fewer than asked for too.
+    pub result: io::Result<usize>,
+}
+
+impl<T> Ring<T> {
+    /// A ring for up to `most` transfers with `file`, that adds to the eventfd `signal` when one
+    /// ends.
+    ///
+    /// # Errors
+    /// As io_uring_setup(2): `EPERM` or `ENOSYS` where io_uring is not allowed or not built in,
+    /// `ENOMEM` where it may lock no memory; `Unsupported` before Linux 5.6.
+    pub fn new(file: OwnedFd, signal: BorrowedFd<'_>, most: u32) -> io::Result<Self> {
+        let ring = IoUring::new(most)?;
+        // Linux 5.6, the first with reads and writes into plain memory (io_uring_enter(2)), has it.
+        if !ring.params().is_feature_rw_cur_pos() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        ring.submitter().register_eventfd(signal.as_raw_fd())?;
+        let most = most as usize;
+        let transfers = std::iter::repeat_with(|| None).take(most).collect();
+        Ok(Self { ring, file, transfers, free: (0..most).collect(), queued: false })
+    }
+
+    /// Whether another transfer has room.
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Starts to fill `buffer` from `offset` of the file. [`submit`](Self::submit) tells the
+    /// kernel.
+    ///
+    /// # Panics
+    /// If there is no [room](Self::has_room).
+    pub fn read(&mut self, offset: u64, mut buffer: BytesMut, value: T) {
+        let (address, length) = (buffer.as_mut_ptr(), length(&buffer));
+        let read = opcode::Read::new(Fd(self.file.as_raw_fd()), address, length);
+        self.push(read.offset(offset).build(), value, Buffer::Read(buffer));
+    }
+
+    /// Starts to write `data` at `offset` of the file. [`submit`](Self::submit) tells the kernel.
+    ///
+    /// # Panics
+    /// If there is no [room](Self::has_room).
+    pub fn write(&mut self, offset: u64, data: Bytes, value: T) {
+        let (address, length) = (data.as_ptr(), length(&data));
+        let write = opcode::Write::new(Fd(self.file.as_raw_fd()), address, length);
+        self.push(write.offset(offset).build(), value, Buffer::Write(data));
+    }
+
+    fn push(&mut self, entry: squeue::Entry, value: T, buffer: Buffer) {
+        let number = self.free.pop().expect("the caller has asked for room");
+        // The kernel uses the heap memory, which stays in place when its owner moves.
+        self.transfers[number] = Some((value, buffer));
+        let entry = entry.user_data(number as u64);
+        // SAFETY: the buffer is owned by `transfers` until the kernel has completed the entry, and
+        // is not touched before; the file is owned by `self` and outlives the entry, since `drop`
+        // waits for all.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.expect("as many entries as transfers");
+        self.queued = true;
+    }
+
+    /// Tells the kernel of the transfers started since the last call. Some may end at once.
+    ///
+    /// # Errors
+    /// As io_uring_enter(2), if the kernel took not all of them: call it again.
+    pub fn submit(&mut self) -> io::Result<()> {
+        if self.queued {
+            self.ring.submit()?;
+            self.queued = !self.ring.submission().is_empty();
+        }
+        Ok(())
+    }
+
+    /// The next transfer that has ended.
+    pub fn ended(&mut self) -> Option<Ended<T>> {
+        let entry = self.ring.completion().next()?;
+        let number = entry.user_data() as usize;
+        let (value, buffer) = self.transfers[number].take().expect("completed once");
+        self.free.push(number);
+        let read = match buffer {
+            Buffer::Read(buffer) => Some(buffer),
+            Buffer::Write(_) => None,
+        };
+        let result = match entry.result() {
+            error if error < 0 => Err(io::Error::from_raw_os_error(-error)),
+            bytes => Ok(bytes as usize),
+        };
+        Some(Ended { value, read, result })
+    }
+
+    /// Whether no transfer is under way.
+    pub fn is_idle(&self) -> bool {
+        self.free.len() == self.transfers.len()
+    }
+}
+
+impl<T> fmt::Debug for Ring<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+impl<T> Drop for Ring<T> {
+    /// Waits for the kernel to be done with the memory of all transfers.
+    fn drop(&mut self) {
+        while !self.is_idle() {
+            match self.ring.submit_and_wait(1) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    // The kernel may go on to use the memory: nobody else may then.
+                    std::mem::take(&mut self.transfers).into_iter().for_each(std::mem::forget);
+                    return;
+                }
+                _ => while self.ended().is_some() {},
+            }
+        }
+    }
+}
+
+/// The bytes of one transfer; a drive's commands are far smaller.
+fn length(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).expect("below 4 GiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+    use rustix::fd::AsFd;
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    fn ring(most: u32) -> Option<(Ring<u32>, OwnedFd)> {
+        let file = memfd_create("ring", MemfdFlags::CLOEXEC).unwrap();
+        let signal = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        // Containers often forbid it.
+        let ring = Ring::new(file, signal.as_fd(), most).ok()?;
+        Some((ring, signal))
+    }
+
+    fn wait(ring: &mut Ring<u32>, signal: &OwnedFd) -> Ended<u32> {
+        ring.submit().unwrap();
+        loop {
+            if let Some(ended) = ring.ended() {
+                return ended;
+            }
+            poll(&mut [PollFd::new(signal, PollFlags::IN)], None).unwrap();
+            rustix::io::read(signal, &mut [0; 8]).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_the_end_of_the_file_is_told() {
+        let Some((mut ring, signal)) = ring(4) else { return };
+        ring.write(4096, Bytes::from(vec![7; 512]), 1);
+        let ended = wait(&mut ring, &signal);
+        assert_eq!((ended.value, ended.result.unwrap(), ended.read), (1, 512, None));
+        ring.read(4096, BytesMut::zeroed(1024), 2);
+        let ended = wait(&mut ring, &signal);
+        assert_eq!((ended.value, ended.result.unwrap()), (2, 512), "half of it is there");
+        assert_eq!(ended.read.unwrap()[..512], [7; 512]);
+    }
+
+    #[test]
+    fn an_error_of_the_file_is_that_of_the_transfer() {
+        let Some((mut ring, signal)) = ring(1) else { return };
+        let pipe = rustix::pipe::pipe().unwrap();
+        ring.file = pipe.0;
+        ring.write(0, Bytes::from_static(b"x"), 9);
+        assert!(!ring.has_room());
+        let ended = wait(&mut ring, &signal);
+        assert_eq!(ended.result.unwrap_err().raw_os_error(), Some(9), "EBADF: not for writing");
+        assert!(ring.has_room() && ring.is_idle());
+    }
+
+    #[test]
+    fn transfers_under_way_outlive_the_ring() {
+        let Some((mut ring, _signal)) = ring(8) else { return };
+        for number in 0..8 {
+            ring.write(u64::from(number) << 20, Bytes::from(vec![1; 1 << 20]), number);
+        }
+        let file = ring.file.try_clone().unwrap();
+        // Not even submitted.
+        drop(ring);
+        assert_eq!(rustix::fs::fstat(&file).unwrap().st_size, 8 << 20);
+    }
+}

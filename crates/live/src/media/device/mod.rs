@@ -1,0 +1,73 @@
+//! Block devices of this machine: whether one may be served, and how.
+
+mod signatures;
+mod users;
+
+use crate::about;
+use crate::storage::File;
+use rustix::fs::{ioctl_blksszget, major, minor};
+use std::fs::Metadata;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+/// A block device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BlockDevice {
+    /// `major:minor`, as sysfs names it.
+    number: String,
+}
+
+impl BlockDevice {
+    /// The block device that `metadata` is of, if it is one.
+    pub fn of(metadata: &Metadata) -> Option<Self> {
+        let device = metadata.rdev();
+        let number = format!("{}:{}", major(device), minor(device));
+        metadata.file_type().is_block_device().then_some(Self { number })
+    }
+
+    /// Whether the kernel refuses writes to it: a write-protected medium, `blockdev --setro`
+    /// (`disk_ro_show` in linux/block/genhd.c).
+    pub fn is_read_only(&self) -> bool {
+        let ro = std::fs::read_to_string(format!("/sys/dev/block/{}/ro", self.number));
+        ro.is_ok_and(|text| text.trim() != "0")
+    }
+
+    /// The sentence, without the device's name, for a device that cannot be opened because it is
+    /// in use.
+    pub fn in_use(&self) -> io::Error {
+        let user = users::user_of(Path::new("/"), &self.number);
+        let user = user.unwrap_or_else(|| "in use by another program or by the kernel".into());
+        io::Error::new(io::ErrorKind::ResourceBusy, user)
+    }
+
+    /// Refuses a device whose blocks are larger than the namespace's, of `block` bytes.
+    ///
+    /// # Errors
+    /// A sentence without the device's name.
+    pub fn check_block(&self, file: impl AsFd, block: u32) -> io::Result<()> {
+        let logical = ioctl_blksszget(file);
+        let logical = logical.map_err(|error| about("cannot get its block size", error.into()))?;
+        if logical <= block {
+            return Ok(());
+        }
+        Err(io::Error::other(format!(
+            "its blocks have {logical} bytes, those of the namespace {block}: use block={logical}"
+        )))
+    }
+
+    /// Refuses a device of `size` bytes that carries a known signature.
+    ///
+    /// # Errors
+    /// A sentence without the device's name.
+    pub fn check_empty(&self, file: &dyn File, size: u64) -> io::Result<()> {
+        let found = signatures::find(size, |offset, buffer| file.read_at(buffer, offset));
+        let found = found.map_err(|error| about("cannot look for existing data", error))?;
+        let Some((what, offset)) = found else { return Ok(()) };
+        Err(io::Error::other(format!(
+            "has {what} (signature at byte {offset}): to serve the disk with what it has, say \
+             use-existing-data"
+        )))
+    }
+}

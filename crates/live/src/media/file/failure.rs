@@ -1,0 +1,93 @@
+//! What goes wrong with the file behind a namespace.
+
+use super::{Shared, status_of};
+use crate::media::done;
+use nvme::block::{Completion, Error, Operation};
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+/// What has failed since the file was opened.
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    /// The first failure of a flush.
+    flush: Mutex<Option<Error>>,
+    /// The file refuses writes since it was opened.
+    read_only: AtomicBool,
+    /// The kinds of errors that the user was told of, a bit each.
+    told: AtomicU8,
+}
+
+impl Failures {
+    /// Whether the file has become read-only.
+    pub fn read_only(&self) -> bool {
+        self.read_only.load(Ordering::Acquire)
+    }
+
+    /// Whether a flush has failed: what was written before may be lost.
+    pub fn lost_data(&self) -> bool {
+        self.flush.lock().expect("no worker panics with the lock").is_some()
+    }
+}
+
+impl Shared {
+    /// Makes everything written so far durable. After a failure every later flush fails too: Linux
+    /// drops pages that it could not write and reports them to one call only (fsync(2), "Errors"),
+    /// so a later success would vouch for data that are lost. One at a time, for the same reason.
+    pub(super) fn flush(&self) -> Completion {
+        let mut failed = self.failures.flush.lock().expect("no worker panics with the lock");
+        if let Some(error) = *failed {
+            return Err(error);
+        }
+        let Err(error) = self.file.sync_data() else { return done() };
+        let error = self.failed(&Operation::Flush, &error);
+        *failed = Some(error);
+        // The record says from now on that the contents are not those of before.
+        let forgotten = self.with_record(|keeper| keeper.discard().map(|()| None));
+        self.marked.fetch_and(forgotten.is_ok(), Ordering::AcqRel);
+        Err(error)
+    }
+
+    /// The status of a failed operation. The user is told of the first failure of each kind; the
+    /// host counts them (SMART).
+    pub(super) fn failed(&self, operation: &Operation, error: &io::Error) -> Error {
+        let status = match operation {
+            // Whatever the reason, the bytes cannot be had.
+            Operation::Read { .. } => Error::Media,
+            _ => status_of(error),
+        };
+        if status == Error::ReadOnly {
+            self.failures.read_only.store(true, Ordering::Release);
+        }
+        let kind = 1 << status as u8;
+        if self.failures.told.fetch_or(kind, Ordering::AcqRel) & kind == 0 {
+            self.notify(format!(
+                "{}: {error}; {}",
+                what(operation),
+                consequence(operation, status)
+            ));
+        }
+        status
+    }
+}
+
+/// What was tried.
+fn what(operation: &Operation) -> String {
+    let (offset, bytes) = operation.range();
+    let verb = match operation {
+        Operation::Read { .. } => "read",
+        Operation::Write { .. } => "write",
+        Operation::WriteZeroes { .. } => "zero",
+        Operation::Discard { .. } => "discard",
+        Operation::Flush => return "cannot make its data durable".into(),
+    };
+    format!("cannot {verb} {bytes} bytes at byte {offset}")
+}
+
+fn consequence(operation: &Operation, status: Error) -> &'static str {
+    match (operation, status) {
+        (Operation::Flush, _) => "every flush fails until the node is restarted",
+        (_, Error::ReadOnly) => "read-only until the node is restarted",
+        _ => "further errors like this are reported to the host only",
+    }
+}

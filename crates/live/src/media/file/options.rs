@@ -1,0 +1,75 @@
+//! How a file is opened and used.
+
+use super::open::Opened;
+use std::io;
+
+/// What carries out reads and writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Aio {
+    /// Threads with `pread` and `pwrite`.
+    Threads,
+    /// io_uring(7), or threads where the kernel has or allows none. By default, because it is the
+    /// fastest (docs/performance.md, "Media in files").
+    #[default]
+    IoUring,
+    /// io_uring past the page cache (`O_DIRECT`, open(2)), or threads where the file system has no
+    /// direct I/O either.
+    IoUringDirect,
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileOptions {
+    /// Creates the file or grows it to this many bytes; a longer file is never truncated, and a
+    /// block device never changed.
+    pub size: Option<u64>,
+    /// The part that `size` adds is allocated as it is written, not reserved.
+    pub sparse: bool,
+    /// Writes are refused, and no record is written.
+    pub read_only: bool,
+    /// A block device is served though it carries a known signature: a file system, a partition
+    /// table and the like.
+    pub use_existing_data: bool,
+    /// Bytes of a block of the namespace: a block device with larger ones is refused.
+    pub block: u32,
+    /// What carries out reads and writes.
+    pub aio: Aio,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        Self {
+            size: None,
+            sparse: false,
+            read_only: false,
+            use_existing_data: false,
+            block: 512,
+            aio: Aio::default(),
+        }
+    }
+}
+
+impl FileOptions {
+    /// Whether the file is created if it does not exist.
+    pub(super) fn creates(&self) -> bool {
+        self.size.is_some() && !self.read_only
+    }
+}
+
+/// How many bytes of an opened file are served; `have` were served before.
+pub(super) fn served_size(have: u64, opened: &Opened, size: Option<u64>) -> io::Result<u64> {
+    let (length, fixed) = (opened.length, !opened.metadata.is_file());
+    let Some(size) = size else { return Ok(have) };
+    if size < have {
+        return Err(io::Error::other(format!(
+            "is {have} bytes long, more than size={size}: refusing to cut it"
+        )));
+    }
+    if size > length && (fixed || opened.read_only) {
+        let what = if fixed { "a block device" } else { "read-only" };
+        return Err(io::Error::other(format!(
+            "is {length} bytes long and {what}, size={size} asks for more"
+        )));
+    }
+    Ok(size)
+}

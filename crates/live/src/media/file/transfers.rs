@@ -1,0 +1,131 @@
+//! Reads and writes of a file by io_uring, buffered or direct. What it cannot do, or what does not
+//! succeed at once and in full, the threads do: so they alone continue short transfers and judge
+//! errors.
+
+use super::Aio;
+use crate::mapping::{Ended, Ring};
+use crate::media::done;
+use crate::storage::File;
+use bytes::{Buf, Bytes, BytesMut};
+use nvme::block::{Completion, Operation, Request};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, ioctl_blksszget, statx};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+/// Transfers under way: as many as the controller has I/O commands (docs/nvme.md, "Limits").
+const MOST: u32 = 256;
+
+/// What direct I/O asks for where the kernel does not say it (before Linux 6.1): what every
+/// file system and every disk of blocks up to this many bytes accepts.
+const SAFE_ALIGNMENT: u32 = 4096;
+
+/// Multiples of so many bytes, powers of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Alignment {
+    memory: usize,
+    /// Of offsets and lengths.
+    range: u64,
+}
+
+/// Reads and writes under way.
+#[derive(Debug)]
+pub(super) struct Transfers {
+    ring: Ring<Request>,
+    alignment: Alignment,
+}
+
+impl Transfers {
+    /// Transfers with a file, if `aio` and the file permit them. [`ended`](Self::ended) may have
+    /// some when the eventfd `signal` is readable.
+    ///
+    /// # Errors
+    /// As [`Ring::new`]; as open(2) where the file system has no direct I/O.
+    pub fn of(file: &dyn File, aio: Aio, signal: BorrowedFd<'_>) -> io::Result<Option<Self>> {
+        let Some(file) = file.descriptor() else { return Ok(None) };
+        let (file, alignment) = match aio {
+            Aio::Threads => return Ok(None),
+            Aio::IoUring => (file.try_clone_to_owned()?, Alignment { memory: 1, range: 1 }),
+            Aio::IoUringDirect => (reopened(file)?, alignment(file)),
+        };
+        Ok(Some(Self { ring: Ring::new(file, signal, MOST)?, alignment }))
+    }
+
+    /// Starts a read or a write; returns the request if it is for the threads.
+    pub fn start(&mut self, request: Request) -> Option<Request> {
+        let (offset, bytes) = request.operation.range();
+        let aligned = (offset | bytes) & (self.alignment.range - 1) == 0;
+        if !aligned || !self.ring.has_room() {
+            return Some(request);
+        }
+        match &request.operation {
+            Operation::Read { offset, length } => {
+                let (offset, buffer) = (*offset, self.buffer(*length));
+                self.ring.read(offset, buffer, request);
+            }
+            Operation::Write { offset, data } => {
+                let (offset, data) = (*offset, self.aligned(data));
+                self.ring.write(offset, data, request);
+            }
+            _ => return Some(request),
+        }
+        None
+    }
+
+    /// Tells the kernel of the transfers started since the last call.
+    ///
+    /// # Errors
+    /// If the kernel did not take all: call it again.
+    pub fn submit(&mut self) -> io::Result<()> {
+        self.ring.submit()
+    }
+
+    /// The next transfer that has ended; as the error, a request that the threads have to do.
+    pub fn ended(&mut self) -> Option<Result<(u64, Completion), Request>> {
+        let Ended { value: request, read, result } = self.ring.ended()?;
+        let (_, bytes) = request.operation.range();
+        Some(match result {
+            Ok(count) if count as u64 == bytes => {
+                Ok((request.id, read.map_or_else(done, |read| Ok(read.freeze()))))
+            }
+            _ => Err(request),
+        })
+    }
+
+    /// Zeroes at an aligned address.
+    fn buffer(&self, length: usize) -> BytesMut {
+        let mut buffer = BytesMut::zeroed(length + self.alignment.memory - 1);
+        buffer.advance(buffer.as_ptr().align_offset(self.alignment.memory));
+        buffer.truncate(length);
+        buffer
+    }
+
+    /// The same bytes at an aligned address.
+    fn aligned(&self, data: &Bytes) -> Bytes {
+        if data.as_ptr().align_offset(self.alignment.memory) == 0 {
+            return data.clone();
+        }
+        let mut buffer = self.buffer(data.len());
+        buffer.copy_from_slice(data);
+        buffer.freeze()
+    }
+}
+
+/// Another descriptor of the same file, for direct I/O.
+fn reopened(file: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let access = rustix::fs::fcntl_getfl(file)? & OFlags::RWMODE;
+    let flags = access | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// What direct I/O with the file asks for (`STATX_DIOALIGN`, statx(2)).
+fn alignment(file: BorrowedFd<'_>) -> Alignment {
+    let told = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
+    let told = told.filter(|stat| stat.stx_dio_mem_align != 0 && stat.stx_dio_offset_align != 0);
+    let (memory, range) = match (told, ioctl_blksszget(file)) {
+        (Some(stat), _) => (stat.stx_dio_mem_align, stat.stx_dio_offset_align),
+        (None, Ok(block)) => (SAFE_ALIGNMENT, block),
+        (None, Err(_)) => (SAFE_ALIGNMENT, SAFE_ALIGNMENT),
+    };
+    Alignment { memory: memory as usize, range: range.into() }
+}
