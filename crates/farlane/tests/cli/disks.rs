@@ -66,6 +66,8 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
+        // The next file behind the same node would be read-only too.
+        let _ = Command::new("blockdev").args(["--setrw", &self.node]).status();
         let _ = Command::new("losetup").args(["--detach", &self.node]).status();
         // A file beside the device file.
         let _ = std::fs::remove_file(format!("{}.farlane", self.node));
