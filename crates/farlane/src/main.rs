@@ -17,7 +17,7 @@ mod signals;
 mod trace_args;
 
 use clap::{Parser, Subcommand};
-use commands::{bench, demo, device, host, move_to, ping, reproduce, sim, switch, trace};
+use commands::{bench, demo, device, host, io, move_to, ping, reproduce, sim, switch, trace};
 use std::process::ExitCode;
 
 /// A PCIe endpoint, first of all an NVMe drive, on the far side of an Ethernet network.
@@ -45,6 +45,7 @@ enum Command {
     Bench(bench::Args),
     Device(device::Args),
     Host(host::Args),
+    Io(io::Args),
     Switch(switch::Args),
     Move(move_to::Args),
     Ping(ping::Args),
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Device(args) => device::run(&args),
         Command::Host(args) => host::run(&args),
+        Command::Io(args) => io::run(&args),
         Command::Switch(args) => switch::run(&args),
         Command::Move(args) => move_to::run(&args),
         Command::Ping(args) => ping::run(&args),

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod demo;
 pub mod device;
 pub mod host;
+pub mod io;
 pub mod move_to;
 pub mod ping;
 pub mod reproduce;
