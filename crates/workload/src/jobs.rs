@@ -141,6 +141,13 @@ impl Jobs {
         }
     }
 
+    /// A drive lost its contents. Reads of what was written before are not compared.
+    pub fn forget(&mut self, drive: usize) {
+        if self.settings.verification.is_some() {
+            self.jobs.iter_mut().for_each(|job| job.forget(drive));
+        }
+    }
+
     /// Begins no more transfers. [`Work::is_done`] holds when those under way have ended.
     pub fn stop(&mut self) {
         self.stopped = true;
@@ -441,8 +448,8 @@ impl Work for Jobs {
     fn drive_restored(&mut self, now: Instant, drive: usize, driver: Driver, new_contents: bool) {
         self.drives[drive] = driver;
         self.missing[drive] = false;
-        if new_contents && self.settings.verification.is_some() {
-            self.jobs.iter_mut().for_each(|job| job.forget(drive));
+        if new_contents {
+            self.forget(drive);
         }
         for (job, slot) in std::mem::take(&mut self.parked) {
             let parts = &self.jobs[job].slots[slot].parts;

@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod io;
 pub mod json_document;
 mod media;
 mod mistakes;

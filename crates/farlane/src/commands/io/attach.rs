@@ -44,7 +44,11 @@ impl Session {
             return Ok(Err(format!("the drive that came back is another: {why}")));
         }
         self.node = node;
-        jobs.drive_restored(self.rig.machine.clock().now(), 0, driver, new_contents);
+        if new_contents {
+            jobs.forget(0);
+        }
+        // What waited for the drive was never submitted, and is no worse for new contents.
+        jobs.drive_restored(self.rig.machine.clock().now(), 0, driver, false);
         Ok(Ok(match new_contents {
             true => "the drive is attached again with new contents",
             false => "the drive is attached again",

@@ -7,7 +7,6 @@ use crate::commands::rounded;
 use report::span::size;
 use serde::Serialize;
 use stats::Latency;
-use std::collections::BTreeMap;
 use std::fmt;
 use wire::Duration;
 use workload::Mismatch;
@@ -47,7 +46,7 @@ pub struct SectionResult {
     pub elapsed_ns: u64,
     pub jobs: Vec<RowResult>,
     pub all: RowResult,
-    pub errors: BTreeMap<String, u64>,
+    pub errors: Vec<Cause>,
     pub verified_bytes: u64,
     pub mismatches: u64,
     pub wrong: Vec<Wrong>,
@@ -93,6 +92,13 @@ pub struct RowResult {
     pub p99_9_ns: u64,
     pub p99_99_ns: u64,
     pub max_ns: u64,
+}
+
+/// Transfers that failed.
+#[derive(Serialize)]
+pub struct Cause {
+    pub cause: String,
+    pub n: u64,
 }
 
 /// Wrong data.
@@ -155,7 +161,7 @@ impl Document {
             elapsed_ns: recorder.worked.as_ns(),
             jobs: rows.map(|row| of_row(row, Some(row.job), recorder.span(row.op))).collect(),
             all: of_row(&recorder.all(), None, recorder.worked),
-            errors: recorder.errors.clone(),
+            errors: recorder.errors.iter().map(of_error).collect(),
             verified_bytes: recorder.verified,
             mismatches: recorder.mismatches,
             wrong: recorder.wrong.iter().map(|mismatch| of_mismatch(mismatch, block)).collect(),
@@ -166,7 +172,7 @@ impl Document {
 
     /// Transfers that failed.
     pub fn failed(&self) -> u64 {
-        self.sections.iter().flat_map(|section| section.errors.values()).sum()
+        self.sections.iter().flat_map(|section| &section.errors).map(|error| error.n).sum()
     }
 
     /// Reads with wrong data.
@@ -213,6 +219,10 @@ fn of_bin(bin: &Bin, span: Duration) -> Interval {
         mean_ns: bin.sum_ns / bin.transfers.max(1),
         max_ns: bin.max_ns,
     }
+}
+
+fn of_error((cause, n): (&String, &u64)) -> Cause {
+    Cause { cause: cause.clone(), n: *n }
 }
 
 fn of_mismatch(mismatch: &Mismatch, block: u64) -> Wrong {

@@ -3,6 +3,7 @@
 mod attach;
 mod consent;
 mod document;
+mod html;
 mod job_file;
 mod options;
 mod print;
@@ -19,6 +20,7 @@ use crate::trace_args::TraceArgs;
 use document::Document;
 use options::{Request, WorkArgs};
 use record::Recorder;
+use report::latency::Latency;
 use report::span;
 use report::target::Target;
 use run::{End, Runner};
@@ -70,6 +72,10 @@ pub struct Args {
     /// Also write a line of CSV a transfer; with - to standard output, in place of the text
     #[arg(long, value_name = "FILE")]
     csv: Option<Target>,
+    /// Also write a self-contained page with the distributions and the course along time; with - to
+    /// standard output, in place of the text
+    #[arg(long, value_name = "FILE")]
+    html: Option<Target>,
     #[command(flatten)]
     work: WorkArgs,
     #[command(flatten)]
@@ -87,21 +93,31 @@ enum OnError {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    assign_stdout(args.json, &[("--csv", args.csv.as_ref())])?;
+    let documents = [("--csv", args.csv.as_ref()), ("--html", args.html.as_ref())];
+    assign_stdout(args.json, &documents)?;
     let request = request(args)?;
     consent::check(args, &request)?;
     let samples = args.csv.as_ref().map(Samples::create).transpose()?;
     let mut session = Session::start(args, &request)?;
-    consent::ask(args, &session, &request)?;
+    let fits = request.sections.iter().try_for_each(|section| session.check(section));
+    if let Err(refused) = fits.and_then(|()| consent::ask(args, &session, &request)) {
+        session.close(args)?;
+        return Err(refused);
+    }
     let mut document = Document::new(&session, request.randseed.unwrap_or_else(instance));
-    let end = work(args, &request, &mut session, samples, &mut document);
+    let mut latencies = Vec::new();
+    let end = work(args, &request, &mut session, samples, (&mut document, &mut latencies));
     let closed = session.close(args);
     if args.json {
         println!("{}", json(&document));
     } else {
         print::text(&document);
     }
-    end.and(closed)?;
+    let html = args
+        .html
+        .as_ref()
+        .map_or(Ok(()), |target| target.write(&html::page(&document, &latencies)));
+    end.and(closed).and(html)?;
     verdict(args, &document)
 }
 
@@ -117,13 +133,13 @@ fn request(args: &Args) -> Result<Request, Failure> {
     }
 }
 
-/// Runs all sections into the document. Fails if a section cannot begin or the machine breaks down.
+/// Runs all sections into the document, and the latencies of each. Fails if a section cannot begin or the machine breaks down.
 fn work(
     args: &Args,
     request: &Request,
     session: &mut Session,
     mut samples: Option<Samples>,
-    document: &mut Document,
+    (document, latencies): (&mut Document, &mut Vec<Latency>),
 ) -> Outcome {
     let epoch = session.rig.machine.clock().now();
     let seed = document.randseed;
@@ -135,6 +151,7 @@ fn work(
         let mut recorder = Recorder::new(epoch, start, &section.name, samples.take());
         let end = runner.run(section, &mut recorder);
         document.add(section, &recorder);
+        latencies.push(recorder.all().latency);
         samples = recorder.samples.take();
         match end {
             Ok(End::Done) => continue,

@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_verified_is_refused() {
-        let of = |rw: &str, verify_only| {
+        let of = |rw: &str, verify_only: bool| {
             let rw = Some(rw.to_owned());
             let verify = !verify_only;
             let args = WorkArgs { rw, verify, verify_only, ..WorkArgs::default() };

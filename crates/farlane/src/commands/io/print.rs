@@ -1,6 +1,6 @@
 //! The results as text.
 
-use super::document::{Document, RowResult, SectionResult, Wrong};
+use super::document::{Cause, Document, RowResult, SectionResult, Wrong};
 use report::Align::{Left, Right};
 use report::span::{micros, size};
 use report::{Column, Table};
@@ -12,8 +12,8 @@ pub fn text(document: &Document) {
     for section in &document.sections {
         println!("\n{}", title(section));
         print!("{}", table(section).text());
-        for (cause, count) in &section.errors {
-            println!("  failed: {count} ({cause})");
+        for Cause { cause, n } in &section.errors {
+            println!("  failed: {n} ({cause})");
         }
         if section.verified_bytes > 0 {
             let verified = size(section.verified_bytes);

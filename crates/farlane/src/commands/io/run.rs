@@ -48,16 +48,16 @@ impl Runner<'_> {
         }
         let namespace = self.session.namespace(section)?;
         let fio = section.fio(namespace.blocks << namespace.block_shift).expect("blocks");
-        let refused = |what: &str| Failure(section.origin.fail(what).to_string());
-        fio.check([self.session.driver()]).map_err(refused)?;
         let mut jobs = self.jobs(section, fio).ok_or_else(|| {
-            refused("host memory is too small for the buffers: iodepth × bs × numjobs")
+            let what = "host memory is too small for the buffers: iodepth × bs × numjobs";
+            Failure(section.origin.fail(what).to_string())
         })?;
         let start = self.now();
         jobs.start(start);
         let mut end = self.drive(&mut jobs, recorder)?;
         recorder.worked = self.now() - start;
-        if end == End::Done && section.verify == Verify::Written && jobs.read_back() {
+        let read_back = section.verify == Verify::Written && section.writes();
+        if end == End::Done && read_back && jobs.read_back() {
             let start = self.now();
             jobs.start(start);
             end = self.drive(&mut jobs, recorder)?;

@@ -102,6 +102,14 @@ impl Session {
         })
     }
 
+    /// Checks that the drive can do what a section asks. The error names the section's place.
+    pub fn check(&self, section: &Section) -> Outcome {
+        let namespace = self.namespace(section)?;
+        let fio = section.fio(namespace.blocks << namespace.block_shift);
+        let checked = fio.map_or(Ok(()), |fio| fio.check([self.driver()]));
+        checked.map_err(|what| Failure(section.origin.fail(what).to_string()))
+    }
+
     /// Shuts the drive down in order and says Goodbye. The trace is closed in any case.
     pub fn close(mut self, args: &Args) -> Outcome {
         let down = match self.driver.take() {
