@@ -5,6 +5,7 @@
 mod output;
 
 mod commands;
+mod cpu;
 mod floor;
 mod link_end;
 mod link_wait;

@@ -1,5 +1,6 @@
 //! One job: its part of the drives, and what each of its transfers is.
 
+use crate::pattern::fill;
 use crate::versions::Versions;
 use crate::{Fio, Outcome, Rw, Written};
 use pcie::Ram;
@@ -87,6 +88,10 @@ impl Job {
         let mut slots = Vec::new();
         for _ in 0..fio.iodepth {
             let buffer = ram.allocate(fio.bs, 4096)?;
+            if fio.rw.writes() && !verify {
+                // Zeroes are easier than other data for some media.
+                fill(buffer, 0, 0, ram.get_mut(buffer, fio.bs)?);
+            }
             slots.push(Slot {
                 buffer,
                 since: start,

@@ -46,7 +46,7 @@ pub struct Settings {
     /// submit in batches; otherwise a doorbell a command.
     pub batch: bool,
     /// Whether writes have data by which reads are checked; otherwise what is in the buffers is
-    /// written, and nothing is compared.
+    /// written (not only zeroes), and nothing is compared.
     pub verification: Option<Verification>,
     /// Seeds the order of blocks and of reads and writes.
     pub random: Random,

@@ -1,9 +1,11 @@
 //! `farlane io`: load on a device node in a process of its own.
 
+use super::transcripts::transcripts;
 use crate::support::Process;
 use crate::support::process::{LIMIT, wait_until};
 use crate::support::program::{
-    device, document, fails, is_wrong_usage, node, parsed, run, scratch, succeeds, text,
+    device, document, fails, farlane, is_wrong_usage, node, page, parsed, run, scratch, succeeds,
+    text,
 };
 use serde_json::Value;
 use std::os::unix::fs::FileExt;
@@ -252,4 +254,63 @@ fn one_of_several_drives_is_chosen() {
     let found = measured(&address, "--rw read --size 64k --drive 1");
     assert_eq!(found["drive"]["serial_number"], "TWO");
     fails(&words(&io(&address, "--rw read --drive 2")), &["--drive 2: the drives behind"]);
+}
+
+/// Lines without spaces and numbers, which differ from run to run.
+fn shape(text: &str) -> Vec<String> {
+    let word = |word: &str| {
+        let digits = |c: char| c.is_ascii_digit() || c == '.';
+        let mut out = String::new();
+        for c in word.chars().map(|c| if digits(c) { '0' } else { c }) {
+            if c != '0' || !out.ends_with('0') {
+                out.push(c);
+            }
+        }
+        out
+    };
+    let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
+    text.trim_end().lines().map(line).collect()
+}
+
+#[test]
+fn the_page_shows_what_is_printed() {
+    let folder = scratch("io-page");
+    let page = include_str!("../../../../docs/io.md");
+    let file = page.split("```").find(|block| block.starts_with("\n[global]"));
+    job_file(&folder, file.expect("a job file"));
+    let (_device, address) = device("ram=64M", &["--serial", "FL-EXAMPLE"]);
+    let mut commands = 0;
+    for (command, shown) in transcripts(page) {
+        let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
+        let of = |word: &&str| if *word == "localhost" { address.clone() } else { (*word).into() };
+        let arguments: Vec<String> = arguments.iter().map(of).collect();
+        let output = farlane(&words(&arguments)).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{command}");
+        let printed = [output.stderr, output.stdout].concat();
+        let printed = String::from_utf8(printed).unwrap();
+        assert_eq!(shape(&shown.join("\n")), shape(&printed), "{command}:\n{printed}");
+        commands += 1;
+    }
+    assert_eq!(commands, 3);
+}
+
+#[test]
+fn a_run_has_a_page_and_a_trace() {
+    let folder = scratch("io-html");
+    let (_device, address) = device("ram=1M", &[]);
+    let [html, trace] = ["io.html", "io.trace"].map(|name| text(&folder.join(name)));
+    let more = format!("--rw randread --runtime 300ms --html {html} --trace {trace}");
+    succeeds(&words(&io(&address, &more)));
+    let page = page(&html);
+    for part in ["farlane io", "p99.99", "IOPS", "Latency along time", "serial number"] {
+        assert!(page.contains(part), "no '{part}'");
+    }
+    let commands = document(&["trace", &trace, "--opcode", "read", "--limit", "1", "--json"]);
+    assert_eq!(commands["schema"], 1);
+    // Goodbye and an orderly shutdown: the drive's node has no complaint.
+    let full = format!("--rw read --trace {}", "/dev/full");
+    let output = run(&words(&io(&address, &full)));
+    assert_eq!(output.status.code(), Some(1));
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(log.contains("/dev/full"), "{log}");
 }

@@ -44,6 +44,7 @@ pub struct SectionResult {
     pub name: String,
     pub workload: Option<Parameters>,
     pub elapsed_ns: u64,
+    pub host_cpu_ns_per_io: f64,
     pub jobs: Vec<RowResult>,
     pub all: RowResult,
     pub errors: Vec<Cause>,
@@ -70,8 +71,10 @@ impl fmt::Display for Parameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rw, bs, iodepth, numjobs, nsid, .. } = self;
         let (bs, part) = (size(*bs as u64), size(self.size));
-        write!(f, "{rw}, bs {bs}, iodepth {iodepth}, ")?;
-        write!(f, "{numjobs} job(s) with {part} of namespace {nsid} each, ")
+        write!(
+            f,
+            "rw {rw}, bs {bs}, iodepth {iodepth}, numjobs {numjobs}, size {part}, nsid {nsid}; "
+        )
     }
 }
 
@@ -143,6 +146,7 @@ impl Document {
         let nsid = section.workload.nsid();
         let namespace = self.drive.namespaces.iter().find(|namespace| namespace.nsid == nsid);
         let (bytes, block) = namespace.map_or((0, 512), |of| (of.bytes, of.block_bytes));
+        let all = of_row(&recorder.all(), None, recorder.worked);
         let rows = recorder.rows();
         let timeline = &recorder.timeline;
         let span = |at: usize| interval(recorder.worked, timeline.interval, at);
@@ -159,8 +163,9 @@ impl Document {
                 nsid,
             }),
             elapsed_ns: recorder.worked.as_ns(),
+            host_cpu_ns_per_io: rounded(recorder.cpu.as_ns() as f64 / all.n.max(1) as f64, 1),
             jobs: rows.map(|row| of_row(row, Some(row.job), recorder.span(row.op))).collect(),
-            all: of_row(&recorder.all(), None, recorder.worked),
+            all,
             errors: recorder.errors.iter().map(of_error).collect(),
             verified_bytes: recorder.verified,
             mismatches: recorder.mismatches,

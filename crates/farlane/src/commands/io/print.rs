@@ -2,7 +2,7 @@
 
 use super::document::{Cause, Document, RowResult, SectionResult, Wrong};
 use report::Align::{Left, Right};
-use report::span::{micros, size};
+use report::span::micros;
 use report::{Column, Table};
 
 /// Prints the results of every section.
@@ -16,8 +16,8 @@ pub fn text(document: &Document) {
             println!("  failed: {n} ({cause})");
         }
         if section.verified_bytes > 0 {
-            let verified = size(section.verified_bytes);
-            println!("  verified: {verified}, {} reads with wrong data", section.mismatches);
+            let SectionResult { verified_bytes, mismatches, .. } = section;
+            println!("  verified: {verified_bytes} bytes, {mismatches} reads with wrong data");
         }
         for wrong in &section.wrong {
             println!("  {}", sentence(wrong));
@@ -33,7 +33,11 @@ pub fn text(document: &Document) {
 pub fn title(section: &SectionResult) -> String {
     let seconds = section.elapsed_ns as f64 / 1e9;
     let what = section.workload.as_ref().map(ToString::to_string).unwrap_or_default();
-    format!("{}: {what}{seconds:.3} s", section.name)
+    let cpu = match section.host_cpu_ns_per_io {
+        0.0 => String::new(),
+        ns => format!(", {:.2} us of CPU time a transfer", ns / 1e3),
+    };
+    format!("{}: {what}{seconds:.3} s{cpu}", section.name)
 }
 
 /// Where wrong data are.

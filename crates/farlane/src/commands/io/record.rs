@@ -40,8 +40,13 @@ pub struct Recorder {
     /// The section's name.
     pub name: String,
     rows: Vec<Option<Box<Row>>>,
+    /// Transfers that succeeded, and their bytes.
+    transfers: u64,
+    bytes: u64,
     /// How long the workload took, without reading back.
     pub worked: Duration,
+    /// CPU time of this node meanwhile.
+    pub cpu: Duration,
     /// How long reading back took.
     pub read_back: Duration,
     /// Transfers that failed, by cause.
@@ -68,7 +73,10 @@ impl Recorder {
             start,
             name: name.to_owned(),
             rows: Vec::new(),
+            transfers: 0,
+            bytes: 0,
             worked: Duration::ZERO,
+            cpu: Duration::ZERO,
             read_back: Duration::ZERO,
             errors: BTreeMap::new(),
             failed: 0,
@@ -100,18 +108,19 @@ impl Recorder {
         if op == KINDS[VERIFY] { self.read_back } else { self.worked }
     }
 
-    /// What a line on a terminal tells at this time.
+    /// What a line on a terminal tells at this time: in constant time, because no command is served
+    /// meanwhile.
     pub fn progress(&self, now: Instant) -> String {
-        let (elapsed, all) = (now.since(self.start), self.all());
-        let per_second = 1e9 / elapsed.as_ns().max(1) as f64;
+        let per_second = 1e9 / now.since(self.start).as_ns().max(1) as f64;
+        let last = self.timeline.bins.last().copied().unwrap_or_default();
         format!(
-            "{}: {:.1} s, {:.0} IOPS, {:.0} MB/s, p50 {} us, p99 {} us, errors {}",
+            "{}: {:.1} s, {:.0} IOPS, {:.0} MB/s; of late mean {} us, max {} us; errors {}",
             self.name,
-            elapsed.as_ns() as f64 / 1e9,
-            all.latency.count() as f64 * per_second,
-            all.bytes as f64 * per_second / 1e6,
-            micros(all.latency.quantile_ns(0.5)),
-            micros(all.latency.quantile_ns(0.99)),
+            1.0 / per_second,
+            self.transfers as f64 * per_second,
+            self.bytes as f64 * per_second / 1e6,
+            micros(last.sum_ns / last.transfers.max(1)),
+            micros(last.max_ns),
             self.failed,
         )
     }
@@ -126,6 +135,8 @@ impl Recorder {
         let row = self.rows[at].get_or_insert_with(new);
         row.latency.record(latency);
         row.bytes += bytes;
+        self.transfers += 1;
+        self.bytes += bytes;
     }
 
     /// Something failed.

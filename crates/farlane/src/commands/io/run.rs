@@ -4,6 +4,7 @@ use super::options::{Section, Verify};
 use super::record::{CONFIG_READ, Recorder};
 use super::session::Session;
 use super::{Args, OnError};
+use crate::cpu::CpuTime;
 use crate::progress::Progress;
 use live::links::LinkEvent;
 use report::{Failure, Outcome};
@@ -52,10 +53,11 @@ impl Runner<'_> {
             let what = "host memory is too small for the buffers: iodepth × bs × numjobs";
             Failure(section.origin.fail(what).to_string())
         })?;
-        let start = self.now();
+        let (start, cpu) = (self.now(), CpuTime::now());
         jobs.start(start);
         let mut end = self.drive(&mut jobs, recorder)?;
         recorder.worked = self.now() - start;
+        recorder.cpu = Duration::from_ns(CpuTime::now().since(cpu).0);
         let read_back = section.verify == Verify::Written && section.writes();
         if end == End::Done && read_back && jobs.read_back() {
             let start = self.now();

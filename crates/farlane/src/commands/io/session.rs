@@ -18,8 +18,8 @@ use report::{Failure, Outcome};
 use wire::trace::NodeRole;
 use workload::{MOST_ENTRIES, nvme_functions};
 
-/// Bytes of the largest transfer of the built-in initiator: queues are made for commands of this
-/// size, and what the drive moves at once is checked then.
+/// Queues are made for commands of this size, the largest of our own drives (MDTS); whether
+/// those of a drive that moves less at once hold enough of them is checked then.
 const SMALLEST_TRANSFER: usize = 128 << 10;
 /// Host memory for everything but queues and buffers.
 const BASE_MEMORY: u64 = 16 << 20;
@@ -78,10 +78,21 @@ impl Session {
         };
         let switch = switch.traced(tracer.clone());
         let mut rig = Rig::power_on(clock, options.poller()?, hardware, switch, ready)?;
-        let node = choose(&rig, args)?;
-        let port = port_above(&rig, &node);
-        let driver = Some(rig.bring_up(&node, settings)?);
-        Ok(Self { rig, node, port, driver, settings, stop, tracer })
+        let found = choose(&rig, args).and_then(|node| {
+            let driver = rig.bring_up(&node, settings)?;
+            Ok((node, driver))
+        });
+        match found {
+            Ok((node, driver)) => {
+                let port = port_above(&rig, &node);
+                Ok(Self { rig, node, port, driver: Some(driver), settings, stop, tracer })
+            }
+            Err(failure) => {
+                rig.machine.close()?;
+                args.trace.close(&tracer)?;
+                Err(failure)
+            }
+        }
     }
 
     /// The drive that no job has.
