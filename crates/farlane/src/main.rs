@@ -46,7 +46,7 @@ enum Command {
     Bench(bench::Args),
     Device(device::Args),
     Host(host::Args),
-    Io(io::Args),
+    Io(Box<io::Args>),
     Switch(switch::Args),
     Move(move_to::Args),
     Ping(ping::Args),

@@ -45,7 +45,7 @@ impl Versions {
     /// A write of the block begins: its version.
     pub fn next(&mut self, block: u64) -> u32 {
         let entry = self.get_mut(block);
-        *entry = *entry & UNCERTAIN | (*entry & !UNCERTAIN) + 1;
+        *entry += 1;
         *entry & !UNCERTAIN
     }
 

@@ -154,6 +154,14 @@ fn job_files_run_section_after_section() {
     assert_eq!(names, ["fill", "check"]);
     // What the first section wrote, the second one compares.
     assert_eq!(sections[1]["verified_bytes"], 256 << 10);
+    // What was overwritten without a pattern is not compared.
+    let file = job_file(
+        &folder,
+        "[global]\nsize=64k\n[fill]\nrw=write\nverify=1\n[over]\nstonewall\nrw=write\nverify=0\n\
+         size=16k\n[check]\nstonewall\nrw=read\nverify=1\nsize=64k\n",
+    );
+    let found = measured(&address, &format!("{file} --destructive --yes"));
+    assert_eq!(found["sections"][2]["verified_bytes"], 48 << 10);
     let wrong = job_file(&folder, "[a]\nrw=read\niodepht=2\n");
     let line = format!("{wrong}:3:1: unknown key 'iodepht'; did you mean 'iodepth'?");
     fails(&words(&io(&address, &wrong)), &[&line]);

@@ -49,6 +49,7 @@ impl Runner<'_> {
         }
         let namespace = self.session.namespace(section)?;
         let fio = section.fio(namespace.blocks << namespace.block_shift).expect("blocks");
+        let range = (fio.offset, fio.part() * fio.numjobs as u64);
         let mut jobs = self.jobs(section, fio).ok_or_else(|| {
             let what = "host memory is too small for the buffers: iodepth × bs × numjobs";
             Failure(section.origin.fail(what).to_string())
@@ -65,9 +66,16 @@ impl Runner<'_> {
             end = self.drive(&mut jobs, recorder)?;
             recorder.read_back = self.now() - start;
         }
-        if section.verify == Verify::Written {
-            self.written.push((namespace.nsid, jobs.written(0)));
-        }
+        let written = match section.verify {
+            Verify::Written => jobs.written(0),
+            // Nobody knows what others left in these blocks.
+            _ if section.writes() => {
+                let (offset, length) = range;
+                vec![Written { offset, length, version: None }]
+            }
+            _ => Vec::new(),
+        };
+        self.written.push((namespace.nsid, written));
         // A drive whose link is down cannot be shut down either.
         self.session.driver = jobs.into_drives().pop().filter(|_| self.session.is_up());
         Ok(end)
