@@ -189,15 +189,20 @@ fn a_busy_drive_and_a_full_disk_are_told_of() {
     assert!(printed.contains("p99.99"), "what was measured is printed: {printed}");
 }
 
-/// A run that has begun to read, and its drive.
-fn loaded(name: &str, more: &str) -> (Process, Process, String) {
+/// A run on this namespace that has begun, and its drive.
+fn loaded_on(namespace: &str, name: &str, more: &str) -> (Process, Process, String) {
     let csv = scratch(name).join("samples.csv");
-    let (device, address) = device("ram=1M", &["--serial", "GONE"]);
-    let more = format!("--rw randread --iodepth 4 --json --csv {} {more}", csv.display());
+    let (device, address) = device(namespace, &["--serial", "GONE"]);
+    let more = format!("--iodepth 4 --json --csv {} {more}", csv.display());
     let load = node(&words(&io(&address, &more)));
     let length = || std::fs::metadata(&csv).map_or(0, |file| file.len());
     wait_until("samples come", || length() > 0);
     (device, load, address)
+}
+
+/// A run that has begun to read from RAM.
+fn loaded(name: &str, more: &str) -> (Process, Process, String) {
+    loaded_on("ram=1M", name, &format!("--rw randread {more}"))
 }
 
 /// What a run has printed that has ended.
@@ -240,6 +245,27 @@ fn a_drive_that_comes_back_goes_on() {
     assert_eq!(found["ended"], "interrupted");
     let lost = lost(&found["sections"][0]);
     assert!((1..=4).contains(&lost), "those under way: {lost}");
+}
+
+#[test]
+fn data_of_before_an_outage_are_compared_after_it() {
+    let namespace = format!("file={},size=1M", scratch("io-data").join("disk.img").display());
+    let work = "--rw randrw --size 64k --runtime 60 --verify --destructive --yes";
+    let more = format!("{work} --on-error continue");
+    let (mut device, mut load, address) = loaded_on(&namespace, "io-outage", &more);
+    device.kill();
+    load.line("link down");
+    let options = ["--namespace", &namespace, "--serial", "GONE"];
+    let _again = node(&[&["device", "--listen", &address], &options[..]].concat());
+    assert_eq!(load.line("link up"), "link up: the drive is attached again");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(load.interrupt().success());
+    let section = &printed(&load)["sections"][0];
+    assert_eq!(
+        (&section["mismatches"], section["wrong"].as_array().unwrap().len()),
+        (&0.into(), 0)
+    );
+    assert!(section["verified_bytes"].as_u64().unwrap() > 0 && (1..=4).contains(&lost(section)));
 }
 
 #[test]
