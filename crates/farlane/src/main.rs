@@ -5,6 +5,7 @@
 mod output;
 
 mod commands;
+mod cpu;
 mod floor;
 mod folder_drive;
 mod link_end;
@@ -18,7 +19,9 @@ mod signals;
 mod trace_args;
 
 use clap::{Parser, Subcommand};
-use commands::{bench, demo, device, drive, host, move_to, ping, reproduce, sim, switch, trace};
+use commands::{
+    bench, demo, device, drive, host, io, move_to, ping, reproduce, sim, switch, trace,
+};
 use std::process::ExitCode;
 
 /// A PCIe endpoint, first of all an NVMe drive, on the far side of an Ethernet network.
@@ -47,6 +50,7 @@ enum Command {
     Device(device::Args),
     Drive(drive::Args),
     Host(host::Args),
+    Io(Box<io::Args>),
     Switch(switch::Args),
     Move(move_to::Args),
     Ping(ping::Args),
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         Command::Device(args) => device::run(&args),
         Command::Drive(args) => drive::run(&args),
         Command::Host(args) => host::run(&args),
+        Command::Io(args) => io::run(&args),
         Command::Switch(args) => switch::run(&args),
         Command::Move(args) => move_to::run(&args),
         Command::Ping(args) => ping::run(&args),

@@ -1,5 +1,5 @@
 //! A host node with the built-in initiator: enumerates, brings drives up,
-//! moves blocks. What `demo` and `bench` run.
+//! moves blocks. What `demo`, `bench` and `io` run.
 
 use analysis::commands::{self, Analyser, Direction, Event};
 use live::host::RamMemory;
@@ -12,6 +12,7 @@ use std::cell::RefCell;
 use std::fmt::Display;
 use std::rc::Rc;
 use wire::nvme::StatusCode;
+use workload::{BringUp, nvme_functions};
 
 /// Where host memory lies on the bus: above 4 GiB, so that TLPs of both header sizes are at work.
 const RAM_BASE: u64 = 0x1_0000_0000;
@@ -19,8 +20,6 @@ const RAM_BASE: u64 = 0x1_0000_0000;
 const RAM_SIZE: usize = 64 << 20;
 /// Packets that the recorder holds.
 const PACKETS: usize = 1 << 18;
-/// Class code of an NVMe I/O controller.
-const NVME: [u8; 3] = [0x01, 0x08, 0x02];
 
 /// A drive that was brought up.
 pub struct Drive {
@@ -28,6 +27,31 @@ pub struct Drive {
     pub node: Node,
     /// Its driver.
     pub driver: Driver,
+}
+
+/// The machine that is powered on.
+#[derive(Clone, Debug)]
+pub struct Hardware {
+    /// The root complex.
+    pub root: root::Settings,
+    /// How it is enumerated.
+    pub enumeration: enumerate::Settings,
+    /// Bytes of host memory.
+    pub ram: usize,
+    /// Packets that the recorder at the root port holds; 0 records nothing.
+    pub packets: usize,
+}
+
+impl Default for Hardware {
+    /// 64 MiB, recorded.
+    fn default() -> Self {
+        Self {
+            root: root::Settings::default(),
+            enumeration: enumerate::Settings::default(),
+            ram: RAM_SIZE,
+            packets: PACKETS,
+        }
+    }
 }
 
 /// A host node with enumerated, running drives.
@@ -42,7 +66,9 @@ pub struct Rig<A> {
     pub analyser: Analyser,
     /// The enumerated hierarchy.
     pub hierarchy: Hierarchy,
-    /// Every NVMe drive found, in the order of their functions.
+    /// How it was enumerated.
+    enumeration: enumerate::Settings,
+    /// Every drive that was brought up, in the order of their functions.
     pub drives: Vec<Drive>,
 }
 
@@ -54,54 +80,67 @@ impl<A: Attached> Rig<A> {
         poller: Poller,
         driver: initiator::Settings,
         attached: A,
+        ready: impl FnMut(&mut A) -> Result<bool, Failure>,
+    ) -> Result<Self, Failure> {
+        let mut rig = Self::power_on(clock, poller, Hardware::default(), attached, ready)?;
+        for (node, _) in nvme_functions(&rig.hierarchy) {
+            let driver = rig.bring_up(&node, driver)?;
+            rig.drives.push(Drive { node, driver });
+        }
+        Ok(rig)
+    }
+
+    /// The same without bringing drives up.
+    pub fn power_on(
+        clock: Clock,
+        poller: Poller,
+        hardware: Hardware,
+        attached: A,
         mut ready: impl FnMut(&mut A) -> Result<bool, Failure>,
     ) -> Result<Self, Failure> {
-        let mut machine = Machine::new(clock, poller, root::Settings::default(), attached)?;
+        let Hardware { root, enumeration, ram, packets } = hardware;
+        let mut machine = Machine::new(clock, poller, root, attached)?;
         let bus = machine.new_bus();
-        let ram = Rc::new(RefCell::new(Ram::new(RAM_BASE, RAM_SIZE)));
+        let ram = Rc::new(RefCell::new(Ram::new(RAM_BASE, ram)));
         let mut memory = RamMemory::new(ram);
         while !ready(machine.attached_mut())? {
             let (moved, timer) = machine.pump(&mut memory)?;
             machine.wait(moved, timer)?;
         }
-        machine.probe_mut().arm(PACKETS);
-        let enumeration = enumerate::enumerate(bus.clone(), enumerate::Settings::default());
+        if packets > 0 {
+            machine.probe_mut().arm(packets);
+        }
+        let look = enumerate::enumerate(bus.clone(), enumeration.clone());
         let hierarchy = machine
-            .run(&mut memory, &bus, enumeration)?
+            .run(&mut memory, &bus, look)?
             .map_err(|error| Failure(format!("enumeration failed: {error}")))?;
-        let mut rig = Self {
+        Ok(Self {
             machine,
             memory,
             bus,
             analyser: Analyser::new(commands::Settings::default()),
             hierarchy,
+            enumeration,
             drives: Vec::new(),
-        };
-        for node in rig.hierarchy.endpoints().into_iter().cloned().collect::<Vec<_>>() {
-            if node.class == NVME {
-                rig.bring_up(node, driver)?;
-            }
-        }
-        Ok(rig)
+        })
     }
 
-    fn bring_up(&mut self, node: Node, settings: initiator::Settings) -> Outcome {
-        let bar0 = node.bar(0).ok_or_else(|| Failure(format!("{} has no BAR 0", node.bdf)))?;
-        let (bus, function) = (self.bus.clone(), node.clone());
-        self.run(async move {
-            enumerate::enable_bus_master(&bus, function.bdf, true).await;
-            let queues = settings.io_queues;
-            for vector in 0..=queues {
-                enumerate::write_msix_entry(&bus, &function, vector, u32::from(vector), false);
-            }
-            enumerate::set_msix(&bus, &function, true).await;
-        })?;
+    /// How drives of this machine are brought up.
+    pub fn bring_up_with(&self, driver: initiator::Settings) -> BringUp {
         let (bus, ram) = (self.bus.clone(), self.memory.ram.clone());
-        let driver = self
-            .run(initiator::attach(bus, ram, bar0.address, settings))?
-            .map_err(|error| Failure(format!("{}: {error}", node.bdf)))?;
-        self.drives.push(Drive { node, driver });
-        Ok(())
+        BringUp { bus, ram, enumeration: self.enumeration.clone(), driver }
+    }
+
+    /// Brings a drive up. The error names its function.
+    pub fn bring_up(
+        &mut self,
+        node: &Node,
+        settings: initiator::Settings,
+    ) -> Result<Driver, Failure> {
+        let (bring_up, function) = (self.bring_up_with(settings), node.clone());
+        let attached = self.run(async move { bring_up.attach(&function).await })?;
+        let (_, driver) = attached.map_err(|error| Failure(format!("{}: {error}", node.bdf)))?;
+        Ok(driver)
     }
 
     /// Runs a piece of host software to its end. Fails as [`Machine::run`].

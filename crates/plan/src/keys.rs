@@ -113,6 +113,7 @@ const DEPTH: &[Key] = &[key("iodepth", Number(1, 1023))];
 const JOBS: &[Key] = &[
     key("numjobs", Number(1, 64)),
     key("size", SIZE),
+    key("offset", Bytes(0, MOST_BYTES)),
     key("runtime", Time(SPAN)),
     key("rate", Rate(1, MOST_RATE)),
     key("thinktime", Time(LONG)),

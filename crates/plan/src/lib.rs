@@ -9,6 +9,7 @@ mod hop;
 mod host;
 mod keys;
 mod network;
+mod options;
 mod overload;
 mod owners;
 mod phases;
@@ -28,6 +29,8 @@ mod units;
 mod value;
 mod workload;
 
+pub use error_text::unknown;
+pub use options::workload_of;
 pub use overload::Overload;
 pub use phases::{Shift, Trial};
 pub use recording::Recording;

@@ -122,7 +122,7 @@ fn fio(section: &Section, bs: usize) -> Result<Workload, PlanError> {
     fio.size = (1 << 20).max((bs * depth) as u64);
     fio.runtime = section.get("runtime");
     fio.rate = section.get("rate");
-    set_fields!(fio, section, rwmixread numjobs size stripe nsid thinktime thinktime_blocks);
+    set_fields!(fio, section, rwmixread numjobs size offset stripe nsid thinktime thinktime_blocks);
     if fio.size / (bs as u64) < depth as u64 {
         let what = format!("size: {} bytes are less than iodepth × bs", fio.size);
         return section.fail("size", what);
@@ -134,6 +134,9 @@ fn fio(section: &Section, bs: usize) -> Result<Workload, PlanError> {
     if fio.thinktime == Duration::ZERO && section.find("thinktime_blocks").is_some() {
         return section
             .fail("thinktime_blocks", "thinktime_blocks means nothing without thinktime");
+    }
+    if !fio.offset.is_multiple_of(512) {
+        return section.fail("offset", "offset: a multiple of 512B, up to 65536GiB");
     }
     if !fio.stripe.is_multiple_of(512) {
         return section.fail("stripe", "stripe: a multiple of 512B, up to 1GiB");

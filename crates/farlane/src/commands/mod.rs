@@ -5,6 +5,7 @@ pub mod demo;
 pub mod device;
 pub mod drive;
 pub mod host;
+pub mod io;
 pub mod move_to;
 pub mod ping;
 pub mod reproduce;

@@ -4,6 +4,7 @@ mod bench;
 mod demo;
 mod disks;
 pub mod drive;
+mod io;
 pub mod json_document;
 mod media;
 mod mistakes;

@@ -7,7 +7,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const LEFT_OUT: &str = "...";
 
 /// Commands of a page in fenced blocks, each with what is printed below it.
-fn transcripts(page: &str) -> Vec<(String, Vec<String>)> {
+pub fn transcripts(page: &str) -> Vec<(String, Vec<String>)> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     let blocks = page.split("\n```").skip(1).step_by(2);
     for block in blocks {

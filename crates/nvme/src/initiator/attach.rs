@@ -48,7 +48,8 @@ pub async fn attach(
     };
     let namespaces = admin.namespaces().await?;
     let queues = admin.create_queues(max_transfer).await?;
-    Ok(Driver { admin, namespaces, max_transfer, queues })
+    let serial = String::from_utf8_lossy(&identify.serial).trim().to_owned();
+    Ok(Driver { admin, serial, namespaces, max_transfer, queues })
 }
 
 impl Admin {

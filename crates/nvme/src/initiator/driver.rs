@@ -47,12 +47,18 @@ pub(super) struct IoQueue {
 #[derive(Debug)]
 pub struct Driver {
     pub(super) admin: Admin,
+    pub(super) serial: String,
     pub(super) namespaces: Vec<NamespaceInfo>,
     pub(super) max_transfer: usize,
     pub(super) queues: Vec<IoQueue>,
 }
 
 impl Driver {
+    /// The serial number (Identify Controller, SN) without the spaces around it.
+    pub fn serial(&self) -> &str {
+        &self.serial
+    }
+
     /// The active namespaces, ascending.
     pub fn namespaces(&self) -> &[NamespaceInfo] {
         &self.namespaces

@@ -2,7 +2,6 @@
 
 mod media;
 mod pace;
-mod pattern;
 mod preset;
 mod store;
 #[cfg(test)]
@@ -10,7 +9,6 @@ mod tests;
 
 pub(crate) use media::Media;
 pub(crate) use pace::Pace;
-pub(crate) use pattern::{fill, matches};
 pub(crate) use store::Store;
 
 use wire::Duration;

@@ -1,9 +1,9 @@
 //! The bytes of a drive, sparse: unwritten bytes are computed.
 
-use super::pattern::fill;
 use crate::memory::take_memory;
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
+use workload::pattern::fill;
 
 /// Bytes of a stored page.
 const PAGE: usize = 4096;

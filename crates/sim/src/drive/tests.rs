@@ -1,5 +1,6 @@
 use super::media::Access;
 use super::*;
+use ::workload::pattern::{fill, matches};
 use stats::random::Random;
 use wire::Instant;
 

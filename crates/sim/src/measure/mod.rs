@@ -11,7 +11,7 @@ pub use port::{PortChange, PortSample};
 pub use stages::{Breakdown, STAGES, Stage};
 pub(crate) use stages::{Journey, Journeys};
 pub use stats::{Latency, Summary};
-pub(crate) use track::{CommandKey, Submission, Tracker};
+pub(crate) use track::Tracker;
 
 use wire::Duration;
 

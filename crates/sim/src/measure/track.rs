@@ -1,40 +1,12 @@
 //! Tracks the latency of every command by the TLPs that serve it.
 
 use super::{Breakdown, CommandRecord, Journey, Latency, Stage};
-use nvme::initiator::{Op, QueueMemory};
+use nvme::initiator::QueueMemory;
 use std::collections::{BTreeMap, VecDeque};
 use wire::nvme::{COMPLETION_ENTRY, Completion, SUBMISSION_ENTRY};
 use wire::tlp::{Packet, Tlp};
 use wire::{Bdf, Duration, Instant};
-
-/// Identifies a command: drive of the host, queue (1 is the first I/O queue), command identifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct CommandKey {
-    pub drive: u16,
-    pub queue: u16,
-    pub id: u16,
-}
-
-impl CommandKey {
-    /// Of a command in the I/O queue `queue`, counted from 0.
-    pub fn new(drive: usize, queue: usize, id: u16) -> Self {
-        Self { drive: drive as u16, queue: queue as u16 + 1, id }
-    }
-}
-
-/// A command as its host submits it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Submission {
-    pub key: CommandKey,
-    /// When the application submitted it.
-    pub since: Instant,
-    pub op: Op,
-    /// First byte on the drive.
-    pub offset: u64,
-    /// Bus address of the data, if it moves any.
-    pub buffer: u64,
-    pub length: u64,
-}
+use workload::{CommandKey, Observer, Submission};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Command {
@@ -125,6 +97,20 @@ pub(crate) struct Tracker {
 }
 
 const NO_COMMAND: u16 = u16::MAX;
+
+impl Observer for Tracker {
+    fn submit(&mut self, now: Instant, submission: Submission) {
+        Self::submit(self, now, submission);
+    }
+
+    fn finish(&mut self, at: Instant, key: CommandKey) {
+        Self::finish(self, at, key);
+    }
+
+    fn discard(&mut self, key: CommandKey) {
+        Self::discard(self, key);
+    }
+}
 
 impl Tracker {
     /// Sets the function, BAR 0 and queues of a drive. If it was there before, its TLPs in flight

@@ -3,7 +3,6 @@
 use super::{Context, earliest};
 use crate::drive::{DriveConfig, MAX_TRANSFER_SHIFT, Media, Pace, Store};
 use crate::kernel::Component;
-use crate::measure::CommandKey;
 use crate::pcie::Link;
 use bytes::Bytes;
 use node::drive::media_of;
@@ -14,6 +13,7 @@ use pcie::{Function, Input, Output, Wait};
 use stats::random::Random;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
+use workload::CommandKey;
 
 /// Block size as a power of two: 512 bytes.
 const BLOCK_SHIFT: u8 = 9;

@@ -8,6 +8,8 @@ use crate::pcie::{Deferral, Link, Received};
 use crate::workload::{BringUp, Software, SoftwareConfig, Workload};
 use bytes::Bytes;
 use node::host::{Buses, Input, Output};
+use nvme::initiator;
+use pcie::enumerate;
 use pcie::root::{self, HostOutput, ReadToken};
 use pcie::software::{Request, RequestId, Task};
 use pcie::{Bus, Ram, Ready, Wait};
@@ -98,13 +100,19 @@ impl HostNode {
         let bring_up = BringUp {
             bus: bus.clone(),
             ram: ram.clone(),
-            config: software,
-            contents: false,
-            ecrc: config.ecrc,
-            queues: workload.queues(),
-            entries: workload.entries(),
+            enumeration: enumerate::Settings {
+                max_payload: software.max_payload,
+                max_read_request: software.max_read_request,
+                ecrc: config.ecrc,
+                ..enumerate::Settings::default()
+            },
+            driver: initiator::Settings {
+                io_queues: workload.queues(),
+                entries: workload.entries(),
+                ..initiator::Settings::default()
+            },
         };
-        let software = Software::new(bring_up, workload, rng, patterns);
+        let software = Software::new(bring_up, (software, workload), rng, patterns);
         let settings = root::Settings {
             max_payload: config.max_payload,
             completion_size: config.completion_size,

@@ -2,7 +2,7 @@
 //! undefined contents are not compared.
 
 use super::LBA_SIZE;
-use crate::drive::{fill, matches};
+use ::workload::pattern::{fill, matches};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -2,12 +2,13 @@
 
 mod buffers;
 
-use super::boot::NvmeDrive;
 use super::contents::{Content, Contents, Known};
-use super::work::{Agenda, Tally, Work, Written, occupy};
 use super::{LBA_SIZE, SoftwareConfig};
 use crate::ensure;
-use crate::measure::{CommandKey, Op, Submission, Tracker};
+use crate::measure::Op;
+use ::workload::{
+    Agenda, CommandKey, NvmeDrive, Observer, Submission, Tally, Work, Written, occupy,
+};
 use buffers::Buffers;
 use nvme::initiator::{Driver, Io};
 use pcie::Ram;
@@ -85,7 +86,7 @@ impl Replay {
         ensure(whole, "operations are for whole blocks of 512 bytes")?;
         for (number, drive) in drives.iter().enumerate() {
             let ends = |o: &Operation| o.offset.checked_add(o.length);
-            let inside = |o: &Operation| ends(o).is_some_and(|end| end <= drive.room());
+            let inside = |o: &Operation| ends(o).is_some_and(|end| end <= room(drive));
             let fits = all(&|o| o.drive != number || inside(o));
             ensure(fits, "an operation goes beyond its drive's end")?;
             let queues = drive.driver.queues();
@@ -98,6 +99,12 @@ impl Replay {
         let blocks = all(&|o| o.op == Op::Flush || (1..=65536).contains(&(o.length / LBA_SIZE)));
         ensure(blocks, "an operation is for 1 to 65536 blocks")
     }
+}
+
+/// Bytes of the first namespace.
+fn room(drive: &NvmeDrive) -> u64 {
+    let namespace = drive.driver.namespaces()[0];
+    namespace.blocks << namespace.block_shift
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -197,7 +204,7 @@ impl Replayer {
             buffers,
             next: 0,
             running: BTreeMap::new(),
-            agenda: Agenda::new(),
+            agenda: Agenda::default(),
             starved: false,
             tally: Tally { drive_bytes, ..Tally::default() },
         })
@@ -245,7 +252,7 @@ impl Replayer {
         }
     }
 
-    fn submit(&mut self, now: Instant, number: u64, tracker: &mut Tracker) {
+    fn submit(&mut self, now: Instant, number: u64, observer: &mut dyn Observer) {
         let running = self.running.get_mut(&number).expect("it was issued");
         let Operation { drive, queue, op, offset, length, .. } = running.operation;
         let replayed = &mut self.queues[drive][queue];
@@ -276,11 +283,11 @@ impl Replayer {
         let id = prepared.expect("a queue has room for what it lets in").get();
         self.queues[drive][queue].owners.insert(id, number);
         let key = CommandKey::new(drive, queue, id);
-        tracker.submit(now, Submission { key, since, op, offset, buffer, length });
+        observer.submit(now, Submission { key, since, op, offset, buffer, length });
         driver.ring(queue);
     }
 
-    fn reap(&mut self, now: Instant, drive: usize, queue: usize, tracker: &mut Tracker) {
+    fn reap(&mut self, now: Instant, drive: usize, queue: usize, observer: &mut dyn Observer) {
         let cpu = self.cpus[queue];
         if cpu > now {
             return self.agenda.schedule(cpu, Action::Reap { drive, queue });
@@ -294,7 +301,7 @@ impl Replayer {
             let id = done.id.get();
             let number = self.queues[drive][queue].owners.remove(&id).expect("it was submitted");
             let at = occupy(&mut self.cpus[queue], now, self.config.complete);
-            tracker.finish(at, CommandKey::new(drive, queue, id));
+            observer.finish(at, CommandKey::new(drive, queue, id));
             let running = self.running.get_mut(&number).expect("it was submitted");
             running.ok = done.status.is_success();
             self.agenda.schedule(at, Action::Complete(number));
@@ -368,12 +375,12 @@ impl Work for Replayer {
         }
     }
 
-    fn run(&mut self, now: Instant, tracker: &mut Tracker) {
+    fn run(&mut self, now: Instant, observer: &mut dyn Observer) {
         while let Some(action) = self.agenda.due(now) {
             match action {
                 Action::Due => self.due(now),
-                Action::Submit(number) => self.submit(now, number, tracker),
-                Action::Reap { drive, queue } => self.reap(now, drive, queue, tracker),
+                Action::Submit(number) => self.submit(now, number, observer),
+                Action::Reap { drive, queue } => self.reap(now, drive, queue, observer),
                 Action::Complete(number) => self.complete(now, number),
             }
         }
@@ -392,12 +399,12 @@ impl Work for Replayer {
         &self.tally
     }
 
-    fn drive_lost(&mut self, now: Instant, drive: usize, tracker: &mut Tracker) {
+    fn drive_lost(&mut self, now: Instant, drive: usize, observer: &mut dyn Observer) {
         for queue in 0..self.queues.get(drive).map_or(0, Vec::len) {
             let replayed = &mut self.queues[drive][queue];
             (replayed.missing, replayed.signalled) = (true, false);
             for (id, number) in std::mem::take(&mut replayed.owners) {
-                tracker.discard(CommandKey::new(drive, queue, id));
+                observer.discard(CommandKey::new(drive, queue, id));
                 self.lose(now, number);
             }
         }

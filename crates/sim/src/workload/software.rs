@@ -1,13 +1,12 @@
 //! The software of a host, from boot to the end of its workload.
 
-use super::boot::{BootError, BringUp, NvmeDrive};
-use super::jobs::Jobs;
 use super::replay::Replayer;
-use super::work::{Tally, Work, Written};
-use super::{Fio, MOST_ENTRIES, Workload};
-use crate::ensure;
+use super::{SoftwareConfig, Workload};
 use crate::measure::Tracker;
 use crate::node::earliest;
+use ::workload::{
+    BootError, BringUp, Jobs, NvmeDrive, Settings, Tally, Verification, Work, Written,
+};
 use nvme::initiator::{Driver, QueueMemory};
 use pcie::enumerate::Node;
 use pcie::software::Task;
@@ -37,6 +36,7 @@ enum Stage {
 pub(crate) struct Software {
     /// How drives are brought up.
     bring_up: BringUp,
+    config: SoftwareConfig,
     workload: Workload,
     rng: Random,
     /// Seeds of the drives' initial contents.
@@ -79,9 +79,15 @@ fn places(driver: &Driver) -> Vec<QueueMemory> {
 }
 
 impl Software {
-    pub fn new(bring_up: BringUp, workload: Workload, rng: Random, patterns: Vec<u64>) -> Self {
+    pub fn new(
+        bring_up: BringUp,
+        (config, workload): (SoftwareConfig, Workload),
+        rng: Random,
+        patterns: Vec<u64>,
+    ) -> Self {
         Self {
             bring_up,
+            config,
             workload,
             rng,
             patterns,
@@ -102,7 +108,7 @@ impl Software {
 
     /// Reads the identity of the drives' contents: needed only where drives can lose them.
     pub fn identify_contents(&mut self) {
-        self.bring_up.contents = true;
+        self.bring_up.enumeration.contents = true;
     }
 
     /// Boots: all links are up.
@@ -319,7 +325,7 @@ impl Software {
     }
 
     fn begin(&mut self, now: Instant, drives: Vec<NvmeDrive>, tracker: &mut Tracker) {
-        self.began = Some(now + self.bring_up.config.start_delay);
+        self.began = Some(now + self.config.start_delay);
         self.ports = drives.iter().map(|drive| drive.port.clone()).collect();
         self.nodes = drives.iter().map(|drive| drive.node.clone()).collect();
         for (number, drive) in (0..).zip(&drives) {
@@ -333,7 +339,7 @@ impl Software {
         if drives.len() != wanted {
             return Err(BootError::Missing { found: drives.len(), wanted });
         }
-        let BringUp { config, ram, .. } = self.bring_up.clone();
+        let (config, ram) = (self.config, self.bring_up.ram.clone());
         let start = now + config.start_delay;
         let mut work: Box<dyn Work> = match &self.workload {
             &Workload::ConfigReads { count, .. } => return Ok(self.pause(start, count)),
@@ -346,9 +352,18 @@ impl Software {
             }
             Workload::Fio(_) | Workload::Dd { .. } => {
                 let fio = self.workload.fio().expect("fio's words");
-                check(&fio, &drives).map_err(BootError::Workload)?;
-                let patterns = self.patterns.clone();
-                let work = Jobs::new(start, fio, config, drives, patterns, ram, &self.rng);
+                let drives: Vec<_> = drives.into_iter().map(|drive| drive.driver).collect();
+                fio.check(&drives).map_err(BootError::Workload)?;
+                let settings = Settings {
+                    costs: config.costs(),
+                    batch: false,
+                    verification: Some(Verification {
+                        patterns: self.patterns.clone(),
+                        initial: Some(0),
+                    }),
+                    random: self.rng.clone(),
+                };
+                let work = Jobs::new(start, fio, settings, drives, ram);
                 let mut work = work.ok_or(BootError::Memory)?;
                 for (drive, KnownWrites { incarnation, written }) in &self.known_writes {
                     if self.has_contents(*drive, *incarnation) {
@@ -365,23 +380,3 @@ impl Software {
 
 /// An asserted wire interrupts again after this time.
 const INTX_POLL: Duration = Duration::from_us(1);
-
-fn check(fio: &Fio, drives: &[NvmeDrive]) -> Result<(), &'static str> {
-    ensure(fio.bs > 0 && fio.bs.is_multiple_of(512), "bs is not a multiple of 512")?;
-    ensure(fio.stripe.is_multiple_of(512), "stripe is not a multiple of 512")?;
-    ensure(fio.iodepth > 0 && fio.numjobs > 0, "iodepth and numjobs are at least 1")?;
-    ensure(fio.thinktime_blocks > 0, "thinktime_blocks is at least 1")?;
-    let chunks = fio.size / fio.bs as u64;
-    ensure(chunks >= fio.iodepth as u64, "size is smaller than iodepth blocks of bs")?;
-    let enough = drives.iter().all(|drive| drive.driver.queues() >= fio.numjobs);
-    ensure(enough, "numjobs is more than the queues of a drive")?;
-    let fits = fio.commands() < MOST_ENTRIES;
-    ensure(fits, "iodepth blocks of bs are more commands than a queue holds")?;
-    let used = chunks * fio.bs as u64 * fio.numjobs as u64;
-    let share = match fio.stripe {
-        0 => used,
-        stripe => used.div_ceil(stripe as u64 * drives.len() as u64) * stripe as u64,
-    };
-    let holds = drives.iter().all(|drive| drive.room() >= share);
-    ensure(holds, "size times numjobs is more than a drive holds")
-}

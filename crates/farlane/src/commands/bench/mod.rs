@@ -3,7 +3,6 @@
 mod ablation;
 mod case;
 mod congestion;
-mod cpu;
 mod html;
 mod print;
 mod recording;

@@ -2,7 +2,7 @@
 
 use super::Floor;
 use super::case::{Case, FILL, Path};
-use super::cpu::CpuTime;
+use crate::cpu::CpuTime;
 use crate::local::{self, LocalLink, Node};
 use crate::rig::Rig;
 use crate::trace_args::TraceArgs;

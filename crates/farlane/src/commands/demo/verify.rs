@@ -5,9 +5,12 @@ use crate::rig::Rig;
 use live::Attached;
 use nvme::initiator::{Io, Op};
 use report::Failure;
+use workload::pattern::{fill, first_difference};
 
 /// Bytes of the largest transfer.
 const LARGEST: usize = 128 << 10;
+/// Of every block: each is written once.
+const VERSION: u32 = 1;
 /// Transfers in flight.
 const DEPTH: usize = 8;
 /// Sizes in KiB, in turn: single pages, pairs, PRP lists, odd numbers.
@@ -54,7 +57,7 @@ fn run<A: Attached>(
         let mut ram = ram.borrow_mut();
         let bytes = ram.get_mut(*buffer, *length).expect("a buffer of this rig");
         match op {
-            Op::Write => fill(bytes, *at, drive),
+            Op::Write => fill(drive as u64, *at as u64, VERSION, bytes),
             _ => bytes.fill(0xee),
         }
     }
@@ -72,22 +75,11 @@ fn run<A: Attached>(
     Ok(())
 }
 
-/// The byte at `at` of the pattern of drive `drive`: no two blocks, no two drives alike.
-fn pattern(at: usize, drive: usize) -> u8 {
-    let word = (at / 8) as u64 ^ (drive as u64) << 56;
-    let mixed = (word ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    (mixed ^ mixed >> 31).to_le_bytes()[at % 8]
-}
-
-fn fill(bytes: &mut [u8], at: usize, drive: usize) {
-    bytes.iter_mut().enumerate().for_each(|(i, byte)| *byte = pattern(at + i, drive));
-}
-
 fn compare(bytes: &[u8], at: usize, drive: usize) -> Result<(), Failure> {
-    match bytes.iter().enumerate().find(|(i, byte)| **byte != pattern(at + i, drive)) {
+    match first_difference(drive as u64, at as u64, VERSION, bytes) {
         None => Ok(()),
-        Some((i, byte)) => {
-            let (at, want) = (at + i, pattern(at + i, drive));
+        Some((i, want)) => {
+            let (at, byte) = (at + i, bytes[i]);
             Err(Failure(format!("byte {at:#x} reads {byte:#04x}, {want:#04x} was written")))
         }
     }

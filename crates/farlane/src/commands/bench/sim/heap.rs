@@ -1,6 +1,6 @@
 //! A bare binary heap of wake-ups: what a kernel could do that did nothing else.
 
-use crate::commands::bench::cpu::CpuTime;
+use crate::cpu::CpuTime;
 use stats::random::Random;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -5,8 +5,8 @@ mod memory;
 mod network;
 mod ns3;
 
-use super::cpu::CpuTime;
 use crate::commands::{json, rounded};
+use crate::cpu::CpuTime;
 use crate::progress::Progress;
 use report::{Failure, Outcome};
 use serde::Serialize;

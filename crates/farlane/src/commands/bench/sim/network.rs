@@ -1,8 +1,8 @@
 //! A TSN network without drives: bridges in a line, gates at every port, streams over several hops.
 
 use super::heap;
-use crate::commands::bench::cpu::CpuTime;
 use crate::commands::rounded;
+use crate::cpu::CpuTime;
 use report::Failure;
 use serde::Serialize;
 use sim::world::Error;

@@ -33,3 +33,11 @@ pub fn matches(seed: u64, offset: u64, version: u32, bytes: &[u8]) -> bool {
         .map(|(chunk, word)| u64::from_le_bytes(*chunk) ^ word);
     differences.fold(0, |all, difference| all | difference) == 0
 }
+
+/// The first byte of `bytes` that differs from the pattern of [`fill`]: its index, and what should
+/// stand there.
+pub fn first_difference(seed: u64, offset: u64, version: u32, bytes: &[u8]) -> Option<(usize, u8)> {
+    let expected = words(seed, offset, version).flat_map(u64::to_le_bytes);
+    let mut pairs = bytes.iter().zip(expected).enumerate();
+    pairs.find_map(|(at, (byte, expected))| (*byte != expected).then_some((at, expected)))
+}

@@ -1,12 +1,12 @@
 //! Enumeration and initialisation of drives, as by an operating system.
 
-use super::SoftwareConfig;
 use nvme::initiator::{self, Driver};
-use pcie::enumerate::{self, Comparison, Node};
+use pcie::enumerate::{self, Comparison, Hierarchy, Node};
 use pcie::{Bus, Ram};
 use std::cell::RefCell;
 use std::rc::Rc;
 use thiserror::Error;
+use wire::Bdf;
 
 /// Class code of NVMe controllers.
 const NVME: [u8; 3] = [0x01, 0x08, 0x02];
@@ -38,80 +38,62 @@ pub enum BootError {
 
 /// An initialised drive.
 #[derive(Debug)]
-pub(crate) struct NvmeDrive {
+pub struct NvmeDrive {
+    /// Its function.
     pub node: Node,
     /// The port directly above it.
     pub port: Option<Node>,
+    /// Where its registers are.
     pub bar0: u64,
+    /// Its driver.
     pub driver: Driver,
     /// It is the same drive as before, with new contents.
     pub new_contents: bool,
 }
 
-impl NvmeDrive {
-    /// Bytes of the first namespace.
-    pub fn room(&self) -> u64 {
-        let namespace = self.driver.namespaces()[0];
-        namespace.blocks << namespace.block_shift
-    }
-}
-
 /// The parameters of enumeration and initialisation.
 #[derive(Clone, Debug)]
-pub(crate) struct BringUp {
+pub struct BringUp {
+    /// The bus of the host software.
     pub bus: Bus,
+    /// Host memory, for queues.
     pub ram: Rc<RefCell<Ram>>,
-    pub config: SoftwareConfig,
-    /// Whether to read the identity of the drives' contents.
-    pub contents: bool,
-    /// Whether drives use ECRC.
-    pub ecrc: bool,
-    /// I/O queues of a drive, and entries of each.
-    pub queues: u16,
-    pub entries: u16,
+    /// Of enumeration.
+    pub enumeration: enumerate::Settings,
+    /// Of drivers.
+    pub driver: initiator::Settings,
 }
 
 impl BringUp {
-    fn settings(&self) -> enumerate::Settings {
-        enumerate::Settings {
-            max_payload: self.config.max_payload,
-            max_read_request: self.config.max_read_request,
-            contents: self.contents,
-            ecrc: self.ecrc,
-            ..enumerate::Settings::default()
-        }
-    }
-
-    async fn drive(&self, node: &Node) -> Result<(u64, Driver), initiator::Error> {
+    /// Brings up the drive of an enumerated function; MSI-X vector n interrupts with data n.
+    ///
+    /// # Errors
+    /// As [`initiator::attach`].
+    pub async fn attach(&self, node: &Node) -> Result<(u64, Driver), initiator::Error> {
         enumerate::enable_bus_master(&self.bus, node.bdf, true).await;
-        for vector in 0..=self.queues {
+        for vector in 0..=self.driver.io_queues {
             enumerate::write_msix_entry(&self.bus, node, vector, u32::from(vector), false);
         }
         enumerate::set_msix(&self.bus, node, true).await;
         let bar0 = node.bar(0).ok_or(initiator::Error::Gone)?.address;
-        let settings = initiator::Settings {
-            io_queues: self.queues,
-            entries: self.entries,
-            ..initiator::Settings::default()
-        };
-        let driver = initiator::attach(self.bus.clone(), self.ram.clone(), bar0, settings).await?;
-        Ok((bar0, driver))
+        let (bus, ram) = (self.bus.clone(), self.ram.clone());
+        Ok((bar0, initiator::attach(bus, ram, bar0, self.driver).await?))
     }
 
     /// Enumerates, and brings up every drive.
+    ///
+    /// # Errors
+    /// [`BootError::Enumeration`], [`BootError::Drive`].
     pub async fn boot(self) -> Result<Vec<NvmeDrive>, BootError> {
-        let hierarchy = enumerate::enumerate(self.bus.clone(), self.settings())
+        let hierarchy = enumerate::enumerate(self.bus.clone(), self.enumeration.clone())
             .await
             .map_err(|error| BootError::Enumeration(error.to_string()))?;
-        let nodes = hierarchy.nodes();
         let mut drives = Vec::new();
-        for node in hierarchy.endpoints().into_iter().filter(|node| node.class == NVME) {
+        for (node, port) in nvme_functions(&hierarchy) {
             let number = drives.len();
             let (bar0, driver) =
-                self.drive(node).await.map_err(|error| BootError::Drive(number, error))?;
-            let above = |port: &&&Node| port.children().iter().any(|child| child.bdf == node.bdf);
-            let port = nodes.iter().find(above).map(|port| (*port).clone());
-            drives.push(NvmeDrive { node: node.clone(), port, bar0, driver, new_contents: false });
+                self.attach(&node).await.map_err(|error| BootError::Drive(number, error))?;
+            drives.push(NvmeDrive { node, port, bar0, driver, new_contents: false });
         }
         Ok(drives)
     }
@@ -119,27 +101,26 @@ impl BringUp {
     /// Enumerates below a port whose link came up again, and initialises the drive
     /// there if it is the one of `before`. A drive with new contents is reset
     /// first, as an administrator would do who accepts the loss.
+    ///
+    /// # Errors
+    /// As [`boot`](Self::boot); [`initiator::Error::Gone`] if another device is there, or none.
     pub async fn bring_up_again(
         self,
         drive: usize,
         port: Node,
         before: Node,
     ) -> Result<NvmeDrive, BootError> {
+        let (bus, settings) = (self.bus.clone(), self.enumeration.clone());
         let max_payload = port.max_payload;
-        let look = enumerate::enumerate_below(
-            self.bus.clone(),
-            port.clone(),
-            self.settings(),
-            max_payload,
-        );
+        let look = enumerate::enumerate_below(bus, port.clone(), settings, max_payload);
         let found = look.await.map_err(|error| BootError::Enumeration(error.to_string()))?;
-        let node = found.into_iter().find(|node| node.class == NVME);
+        let node = nvme_below(&found, before.bdf);
         let node = node.ok_or(BootError::Drive(drive, initiator::Error::Gone))?;
-        // Simulated hosts do not mark their drives: plans move drives.
+        // Nobody writes an owner into these drives.
         let new_contents = match before.compare(&node, 0) {
             Comparison::Same => false,
             Comparison::NewContents(_) => {
-                enumerate::reset_function(&self.bus, &node, &self.settings()).await;
+                enumerate::reset_function(&self.bus, &node, &self.enumeration).await;
                 true
             }
             Comparison::Another(_) => {
@@ -147,7 +128,30 @@ impl BringUp {
             }
         };
         let (bar0, driver) =
-            self.drive(&node).await.map_err(|error| BootError::Drive(drive, error))?;
+            self.attach(&node).await.map_err(|error| BootError::Drive(drive, error))?;
         Ok(NvmeDrive { node, port: Some(port), bar0, driver, new_contents })
     }
+}
+
+/// The NVMe function at `bdf` among functions and what is below them, else the first one.
+fn nvme_below(functions: &[Node], bdf: Bdf) -> Option<Node> {
+    let mut all: Vec<&Node> = Vec::new();
+    let mut left: Vec<&Node> = functions.iter().rev().collect();
+    while let Some(node) = left.pop() {
+        left.extend(node.children().iter().rev());
+        all.push(node);
+    }
+    all.retain(|node| node.class == NVME);
+    all.iter().find(|node| node.bdf == bdf).or(all.first()).map(|node| (*node).clone())
+}
+
+/// Every NVMe function of a hierarchy, in order, with the port directly above it.
+pub fn nvme_functions(hierarchy: &Hierarchy) -> Vec<(Node, Option<Node>)> {
+    let nodes = hierarchy.nodes();
+    let drives = hierarchy.endpoints().into_iter().filter(|node| node.class == NVME);
+    let with_port = drives.map(|node| {
+        let above = |port: &&&Node| port.children().iter().any(|child| child.bdf == node.bdf);
+        (node.clone(), nodes.iter().find(above).map(|port| (*port).clone()))
+    });
+    with_port.collect()
 }

@@ -1,0 +1,63 @@
+//! `--destructive`: nothing is overwritten unless somebody said so.
+
+use super::Args;
+use super::options::{Request, Section};
+use super::session::Session;
+use nvme::initiator::NamespaceInfo;
+use report::span::size;
+use report::{Failure, Outcome};
+use std::io::{IsTerminal, stdin};
+
+/// Refuses sections that write, unless `--destructive` is set. The error names the section.
+pub fn check(args: &Args, request: &Request) -> Outcome {
+    let Some(section) = request.sections.iter().find(|section| section.writes()) else {
+        return Ok(());
+    };
+    if !args.destructive {
+        let what = format!("{} overwrites data of the drive: it needs --destructive", section.name);
+        return Err(Failure(section.origin.fail(what).to_string()));
+    }
+    if !args.yes && !stdin().is_terminal() {
+        let what = "--destructive asks for a yes, and standard input is no terminal: add --yes";
+        return Err(Failure(what.into()));
+    }
+    Ok(())
+}
+
+/// Says what will be overwritten, and asks for a yes. Fails without one.
+pub fn ask(args: &Args, session: &Session, request: &Request) -> Outcome {
+    let mut any = false;
+    for section in request.sections.iter().filter(|section| section.writes()) {
+        any = true;
+        eprintln!("{}", sentence(session, section, session.namespace(section)?));
+    }
+    if !any || args.yes {
+        return Ok(());
+    }
+    eprint!("Type yes to go on: ");
+    let mut answer = String::new();
+    stdin().read_line(&mut answer)?;
+    match answer.trim() {
+        "yes" => Ok(()),
+        _ => Err(Failure("nothing was written: the answer was not yes".into())),
+    }
+}
+
+fn sentence(session: &Session, section: &Section, namespace: NamespaceInfo) -> String {
+    let shift = namespace.block_shift;
+    let fio = section.fio(namespace.blocks << shift).expect("it writes");
+    let (first, bytes) = (fio.offset, fio.part() * fio.numjobs as u64);
+    let end = first + bytes;
+    format!(
+        "{} overwrites data: drive {}, serial number {}, namespace {}, {} from byte {first} to \
+         {}, LBA {} to {}",
+        section.name,
+        session.node.bdf,
+        session.driver().serial(),
+        namespace.nsid,
+        size(bytes),
+        end.saturating_sub(1),
+        first >> shift,
+        (end >> shift).saturating_sub(1),
+    )
+}

@@ -1,0 +1,71 @@
+//! The results as one self-contained page: tables, distributions, the course along time, data.
+
+use super::document::{Document, SectionResult};
+use super::print::{sentence, table, title};
+use crate::commands::finish;
+use report::latency::Latency;
+use report::{Axis, Page, Plot, Scale, distribution, time};
+
+/// The page; `latencies` are those of all transfers of each section.
+pub fn page(document: &Document, latencies: &[Latency]) -> String {
+    let mut page = Page::new("farlane io");
+    let drive = &document.drive;
+    page.text(&format!("Drive {}, serial number {}.", drive.function, drive.serial_number));
+    if let Some(why) = &document.why {
+        page.warning(&format!("The run stopped: {why}."));
+    }
+    for (section, latency) in document.sections.iter().zip(latencies) {
+        page.section(&title(section));
+        section.errors.iter().for_each(|error| {
+            page.warning(&format!("Failed: {} ({}).", error.n, error.cause));
+        });
+        section.wrong.iter().for_each(|wrong| page.warning(&sentence(wrong)));
+        page.table(&table(section));
+        let name = format!("latency distribution of {}", section.name);
+        let lines = [(section.name.clone(), latency)];
+        let mut figures =
+            vec![("Latency".to_owned(), String::new(), distribution(&name, &lines).html())];
+        if section.timeline.len() > 1 {
+            figures.push(("IOPS".to_owned(), each(section), iops(section).html()));
+            figures.push(("Latency along time".to_owned(), each(section), course(section).html()));
+        }
+        page.figures(&figures);
+    }
+    finish(page, "JSON, with percentiles", document)
+}
+
+fn each(section: &SectionResult) -> String {
+    format!("A point every {}.", time(section.interval_ns as f64))
+}
+
+/// The middle of each interval in nanoseconds.
+fn middles(section: &SectionResult) -> impl Iterator<Item = f64> {
+    let interval = section.interval_ns as f64;
+    (0..section.timeline.len()).map(move |at| (at as f64 + 0.5) * interval)
+}
+
+fn along(section: &SectionResult) -> Axis {
+    let end = section.interval_ns as f64 * section.timeline.len() as f64;
+    Axis::new("time", Scale::Linear, time, (0.0, end))
+}
+
+fn iops(section: &SectionResult) -> Plot {
+    let most = section.timeline.iter().map(|bin| bin.iops).fold(1.0, f64::max);
+    let whole = |value: f64| format!("{value:.0}");
+    let axis = Axis::new("IOPS", Scale::Linear, whole, (0.0, most));
+    let mut plot = Plot::new(&format!("IOPS of {} along time", section.name), along(section), axis);
+    plot.line("IOPS", middles(section).zip(section.timeline.iter().map(|bin| bin.iops)));
+    plot
+}
+
+fn course(section: &SectionResult) -> Plot {
+    let filled = || section.timeline.iter().zip(middles(section)).filter(|(bin, _)| bin.max_ns > 0);
+    let least = filled().map(|(bin, _)| bin.mean_ns).min().unwrap_or(1);
+    let most = filled().map(|(bin, _)| bin.max_ns).max().unwrap_or(2);
+    let axis = Axis::new("latency", Scale::Log, time, (least as f64, (most + 1) as f64));
+    let name = format!("latency of {} along time", section.name);
+    let mut plot = Plot::new(&name, along(section), axis);
+    plot.line("mean", filled().map(|(bin, at)| (at, bin.mean_ns as f64)));
+    plot.line("longest", filled().map(|(bin, at)| (at, bin.max_ns as f64)));
+    plot
+}

@@ -1,0 +1,317 @@
+//! What to do, in fio's words: options of the command line, or sections of a job file. The keys,
+//! ranges and messages are those of `[workload]` in plans; numbers may also have fio's forms.
+
+use plan::{Origin, workload_of};
+use report::Failure;
+use sim::workload::Workload;
+use workload::Fio;
+
+/// The workload; docs/io.md has the units.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Workload, in fio's words")]
+pub struct WorkArgs {
+    /// read, write, randread, randwrite, rw or randrw
+    #[arg(long, value_name = "KIND")]
+    rw: Option<String>,
+    /// Reads of 100 transfers, with rw and randrw: 50
+    #[arg(long, value_name = "PERCENT")]
+    rwmixread: Option<String>,
+    /// Bytes a transfer, such as 4k: 4k
+    #[arg(long, value_name = "SIZE")]
+    bs: Option<String>,
+    /// Transfers in flight a job: 1
+    #[arg(long, value_name = "N")]
+    iodepth: Option<String>,
+    /// Jobs, each with a queue pair and a part of the namespace of its own: 1
+    #[arg(long, value_name = "N")]
+    numjobs: Option<String>,
+    /// Bytes of a job's part, and how much it moves: an equal share of all behind --offset
+    #[arg(long, value_name = "SIZE")]
+    size: Option<String>,
+    /// First byte of the first job's part: 0
+    #[arg(long, value_name = "SIZE")]
+    offset: Option<String>,
+    /// Run for this long instead of moving SIZE; a number alone is seconds
+    #[arg(long, value_name = "TIME")]
+    runtime: Option<String>,
+    /// Bytes a second and job at most, such as 100m
+    #[arg(long, value_name = "RATE")]
+    rate: Option<String>,
+    /// Pause of a job after so many transfers; a number alone is microseconds
+    #[arg(long, value_name = "TIME")]
+    thinktime: Option<String>,
+    /// Transfers between two pauses: 1
+    #[arg(long = "thinktime_blocks", value_name = "N")]
+    thinktime_blocks: Option<String>,
+    /// The namespace: 1
+    #[arg(long, value_name = "N")]
+    nsid: Option<String>,
+    /// Instead of --rw: read or write --count blocks of --bs in order, one at a time
+    #[arg(long, value_name = "KIND")]
+    dd: Option<String>,
+    /// Blocks of --dd: 100
+    #[arg(long, value_name = "N")]
+    count: Option<String>,
+    /// Instead of --rw: so many reads of the drive's vendor ID
+    #[arg(long, value_name = "N")]
+    configreads: Option<String>,
+    /// Pause between two of --configreads: 10us
+    #[arg(long, value_name = "TIME")]
+    gap: Option<String>,
+    /// Compare what is read with what this run wrote there, and read everything back at the end
+    #[arg(long)]
+    verify: bool,
+    /// Read what an earlier --rw write --verify with the same --randseed, --bs, --offset, --size and
+    /// --numjobs wrote, and compare it; nothing is written
+    #[arg(long = "verify_only", conflicts_with = "verify", requires = "randseed")]
+    verify_only: bool,
+    /// Seed of the order of blocks and of the data of --verify; a random one if it is missing
+    #[arg(long, value_name = "N")]
+    randseed: Option<u64>,
+}
+
+/// Whether data are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// Never.
+    #[default]
+    No,
+    /// What this run wrote.
+    Written,
+    /// All, as if it were written already; writes are left out.
+    Only,
+}
+
+/// Something to do: the options, or a section of a job file.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// The section's name, or the kind of work.
+    pub name: String,
+    /// The place, for errors.
+    pub origin: Origin,
+    /// What to do.
+    pub workload: Workload,
+    /// Whether a size was given; else it is all there is.
+    pub sized: bool,
+    /// Whether data are compared.
+    pub verify: Verify,
+}
+
+/// Everything that was asked for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// One after the other.
+    pub sections: Vec<Section>,
+    /// The seed, if it was given.
+    pub randseed: Option<u64>,
+}
+
+/// A key with its value and place.
+pub type Setting = (&'static str, String, Origin);
+
+/// Keys of a workload that `farlane io` takes.
+pub const KEYS: [&str; 16] = [
+    "rw",
+    "rwmixread",
+    "bs",
+    "iodepth",
+    "numjobs",
+    "size",
+    "offset",
+    "runtime",
+    "rate",
+    "thinktime",
+    "thinktime_blocks",
+    "nsid",
+    "dd",
+    "count",
+    "configreads",
+    "gap",
+];
+
+impl WorkArgs {
+    fn values(&self) -> [&Option<String>; KEYS.len()] {
+        [
+            &self.rw,
+            &self.rwmixread,
+            &self.bs,
+            &self.iodepth,
+            &self.numjobs,
+            &self.size,
+            &self.offset,
+            &self.runtime,
+            &self.rate,
+            &self.thinktime,
+            &self.thinktime_blocks,
+            &self.nsid,
+            &self.dd,
+            &self.count,
+            &self.configreads,
+            &self.gap,
+        ]
+    }
+
+    /// The name of an option that was given, if any was.
+    pub fn any(&self) -> Option<&'static str> {
+        let given = KEYS.into_iter().zip(self.values()).find(|(_, value)| value.is_some());
+        let flags = [("verify", self.verify), ("verify_only", self.verify_only)];
+        let flag = flags.into_iter().find(|(_, set)| *set).map(|(name, _)| name);
+        given.map(|(key, _)| key).or(flag).or(self.randseed.map(|_| "randseed"))
+    }
+
+    /// What the options ask for. The error names the option.
+    pub fn request(&self) -> Result<Request, Failure> {
+        let given = KEYS.into_iter().zip(self.values());
+        let setting = |(key, value): (&'static str, &Option<String>)| {
+            let text = value.as_ref()?;
+            Some((key, text.clone(), Origin::Option(format!("--{key} {text}"))))
+        };
+        let settings: Vec<Setting> = given.filter_map(setting).collect();
+        let verify = match (self.verify, self.verify_only) {
+            (_, true) => Verify::Only,
+            (true, _) => Verify::Written,
+            _ => Verify::No,
+        };
+        let origin = Origin::Option("the options".to_owned());
+        let section = section(None, &settings, origin, verify)?;
+        Ok(Request { sections: vec![section], randseed: self.randseed })
+    }
+}
+
+/// A number in fio's form in that of plans: `4k` is `4KiB`, and a number alone has the unit of its
+/// key (fio, HOWTO, "Parameter types").
+fn plain_units(key: &str, text: &str) -> String {
+    let text = text.trim();
+    let number = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+    };
+    let (unit, per) = match key {
+        "bs" | "size" | "offset" => ("B", ""),
+        "rate" => ("B", "/s"),
+        "runtime" => ("s", ""),
+        "thinktime" | "gap" => ("us", ""),
+        _ => return text.to_owned(),
+    };
+    if number(text) {
+        return format!("{text}{unit}{per}");
+    }
+    let last = text.char_indices().next_back();
+    match last.filter(|(at, _)| unit == "B" && number(&text[..*at])) {
+        Some((at, letter)) if "kKmMgG".contains(letter) => {
+            format!("{}{}iB{per}", &text[..at], letter.to_ascii_uppercase())
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// A section of these settings. The error names the place of the key.
+pub fn section(
+    name: Option<&str>,
+    settings: &[Setting],
+    origin: Origin,
+    verify: Verify,
+) -> Result<Section, Failure> {
+    let fail = |origin: &Origin, what: &str| Failure(origin.fail(what).to_string());
+    let plain = |(key, text, origin): &Setting| (*key, plain_units(key, text), origin.clone());
+    let settings: Vec<_> = settings.iter().map(plain).collect();
+    let kinds = ["rw", "dd", "configreads"];
+    if !settings.iter().any(|(key, ..)| kinds.contains(key)) {
+        return Err(fail(&origin, "one of rw, dd and configreads is missing"));
+    }
+    let workload = workload_of(&settings, &origin).map_err(|error| Failure(error.to_string()))?;
+    let place = |key| settings.iter().find(|(known, ..)| *known == key).map(|(.., origin)| origin);
+    let sized = place("size").is_some() || place("dd").is_some();
+    let own_name = match &workload {
+        Workload::Fio(fio) => fio.rw.name(),
+        Workload::Dd { .. } => "dd",
+        _ => "configreads",
+    };
+    match (&workload, verify) {
+        (Workload::Fio(_) | Workload::Dd { .. }, _) | (_, Verify::No) => {}
+        _ => return Err(fail(&origin, "configuration reads have no data to verify")),
+    }
+    if verify == Verify::Only {
+        let whole = workload.fio().filter(|fio| fio.runtime.is_none());
+        if whole.is_none_or(|fio| fio.rw != workload::Rw::Write) {
+            let what = "verify_only is for rw=write without runtime: each block was written once";
+            return Err(fail(&origin, what));
+        }
+    }
+    Ok(Section { name: name.unwrap_or(own_name).to_owned(), origin, workload, sized, verify })
+}
+
+impl Section {
+    /// The parameters of its jobs, in a namespace of so many bytes; nothing for configuration
+    /// reads.
+    pub fn fio(&self, namespace: u64) -> Option<Fio> {
+        let mut fio = self.workload.fio()?;
+        if !self.sized {
+            let room = namespace.saturating_sub(fio.offset) / fio.numjobs as u64;
+            fio.size = room / fio.bs as u64 * fio.bs as u64;
+        }
+        if self.verify == Verify::Only {
+            fio.rw = workload::Rw::Read;
+        }
+        Some(fio)
+    }
+
+    /// Whether it writes.
+    pub fn writes(&self) -> bool {
+        self.verify != Verify::Only && self.workload.fio().is_some_and(|fio| fio.rw.writes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_fios_forms_or_those_of_plans() {
+        for (key, text, plain) in [
+            ("bs", "4k", "4KiB"),
+            ("bs", "4096", "4096B"),
+            ("size", "1.5G", "1.5GiB"),
+            ("size", "2MB", "2MB"),
+            ("offset", "8m", "8MiB"),
+            ("rate", "100m", "100MiB/s"),
+            ("rate", "5000", "5000B/s"),
+            ("rate", "6.4Gb/s", "6.4Gb/s"),
+            ("runtime", "30", "30s"),
+            ("runtime", "250ms", "250ms"),
+            ("thinktime", "20", "20us"),
+            ("iodepth", "4k", "4k"),
+            ("bs", "k", "k"),
+            ("bs", "", ""),
+        ] {
+            assert_eq!(plain_units(key, text), plain, "{key}={text}");
+        }
+    }
+
+    #[test]
+    fn a_part_without_a_size_is_an_equal_share_of_what_is_there() {
+        let args = WorkArgs {
+            rw: Some("randread".into()),
+            numjobs: Some("3".into()),
+            offset: Some("4k".into()),
+            ..WorkArgs::default()
+        };
+        let section = args.request().unwrap().sections.remove(0);
+        let fio = section.fio(1 << 20).unwrap();
+        // (1 MiB - 4 KiB) / 3 is 85 blocks of 4 KiB.
+        assert_eq!((fio.size, fio.offset, fio.numjobs), (85 * 4096, 4096, 3));
+        assert!(!section.writes());
+    }
+
+    #[test]
+    fn what_cannot_be_verified_is_refused() {
+        let of = |rw: &str, verify_only: bool| {
+            let rw = Some(rw.to_owned());
+            let verify = !verify_only;
+            let args = WorkArgs { rw, verify, verify_only, ..WorkArgs::default() };
+            args.request().map(|request| request.sections[0].writes())
+        };
+        assert_eq!(of("write", true).ok(), Some(false), "it reads");
+        assert_eq!(of("write", false).ok(), Some(true));
+        assert!(of("randwrite", true).unwrap_err().to_string().contains("rw=write"));
+    }
+}

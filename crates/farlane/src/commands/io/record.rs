@@ -1,0 +1,261 @@
+//! What a section's transfers came to: latencies by job and kind, errors, wrong data, and the
+//! course along time.
+
+use super::samples::Samples;
+use report::span::micros;
+use stats::Latency;
+use std::collections::BTreeMap;
+use wire::{Duration, Instant};
+use workload::{Mismatch, Observer, Outcome, Transfer};
+
+/// Wrong bytes that are kept, of all that are counted.
+const KEPT: usize = 16;
+/// Kinds of transfers, in the order of rows.
+const KINDS: [&str; 4] = ["read", "write", "verify", "configread"];
+/// The kind of reading back.
+const VERIFY: usize = 2;
+/// The kind of configuration reads.
+pub const CONFIG_READ: usize = 3;
+
+/// The transfers of a job of one kind.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// The job's number.
+    pub job: usize,
+    /// `read`, `write`, `configread`; `verify`: read back after the end.
+    pub op: &'static str,
+    /// Of those that succeeded.
+    pub latency: Latency,
+    /// Bytes of those.
+    pub bytes: u64,
+}
+
+/// Observes the jobs of a section.
+#[derive(Debug)]
+pub struct Recorder {
+    /// When the first section began: samples count from there.
+    pub epoch: Instant,
+    /// When this section began.
+    start: Instant,
+    /// The section's name.
+    pub name: String,
+    rows: Vec<Option<Box<Row>>>,
+    /// Transfers that succeeded, and their bytes.
+    transfers: u64,
+    bytes: u64,
+    /// How long the workload took, without reading back.
+    pub worked: Duration,
+    /// CPU time of this node meanwhile.
+    pub cpu: Duration,
+    /// How long reading back took.
+    pub read_back: Duration,
+    /// Transfers that failed, by cause.
+    pub errors: BTreeMap<String, u64>,
+    /// All of them.
+    pub failed: u64,
+    /// Bytes compared.
+    pub verified: u64,
+    /// Commands that read other data than were written.
+    pub mismatches: u64,
+    /// The first of them.
+    pub wrong: Vec<Mismatch>,
+    /// The course of the workload.
+    pub timeline: Timeline,
+    /// Every transfer, if wanted.
+    pub samples: Option<Samples>,
+}
+
+impl Recorder {
+    /// Of a section that begins at `start`.
+    pub fn new(epoch: Instant, start: Instant, name: &str, samples: Option<Samples>) -> Self {
+        Self {
+            epoch,
+            start,
+            name: name.to_owned(),
+            rows: Vec::new(),
+            transfers: 0,
+            bytes: 0,
+            worked: Duration::ZERO,
+            cpu: Duration::ZERO,
+            read_back: Duration::ZERO,
+            errors: BTreeMap::new(),
+            failed: 0,
+            verified: 0,
+            mismatches: 0,
+            wrong: Vec::new(),
+            timeline: Timeline::default(),
+            samples,
+        }
+    }
+
+    /// The rows, by job and kind.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().flatten().map(|row| &**row)
+    }
+
+    /// Reads and writes of all jobs together.
+    pub fn all(&self) -> Row {
+        let mut all = Row { op: "all", ..Row::default() };
+        for row in self.rows().filter(|row| row.op != KINDS[VERIFY]) {
+            all.latency.merge(&row.latency);
+            all.bytes += row.bytes;
+        }
+        all
+    }
+
+    /// How long transfers of this kind went on.
+    pub fn span(&self, op: &str) -> Duration {
+        if op == KINDS[VERIFY] { self.read_back } else { self.worked }
+    }
+
+    /// What a line on a terminal tells at this time: in constant time, because no command is served
+    /// meanwhile.
+    pub fn progress(&self, now: Instant) -> String {
+        let per_second = 1e9 / now.since(self.start).as_ns().max(1) as f64;
+        let last = self.timeline.bins.last().copied().unwrap_or_default();
+        format!(
+            "{}: {:.1} s, {:.0} IOPS, {:.0} MB/s; of late mean {} us, max {} us; errors {}",
+            self.name,
+            1.0 / per_second,
+            self.transfers as f64 * per_second,
+            self.bytes as f64 * per_second / 1e6,
+            micros(last.sum_ns / last.transfers.max(1)),
+            micros(last.max_ns),
+            self.failed,
+        )
+    }
+
+    /// A transfer of this kind succeeded.
+    pub fn succeed(&mut self, job: usize, kind: usize, latency: Duration, bytes: u64) {
+        let at = job * KINDS.len() + kind;
+        if self.rows.len() <= at {
+            self.rows.resize(at + 1, None);
+        }
+        let new = || Box::new(Row { job, op: KINDS[kind], ..Row::default() });
+        let row = self.rows[at].get_or_insert_with(new);
+        row.latency.record(latency);
+        row.bytes += bytes;
+        self.transfers += 1;
+        self.bytes += bytes;
+    }
+
+    /// Something failed.
+    pub fn fail(&mut self, cause: String) {
+        self.failed += 1;
+        *self.errors.entry(cause).or_default() += 1;
+    }
+}
+
+impl Observer for Recorder {
+    fn transfer(&mut self, now: Instant, transfer: &Transfer) {
+        let Transfer { job, op, length, since, outcome, .. } = *transfer;
+        let latency = now - since;
+        let kind = match transfer.reads_back {
+            true => VERIFY,
+            false => usize::from(op == nvme::initiator::Op::Write),
+        };
+        self.verified += transfer.compared;
+        if let Some(samples) = &mut self.samples {
+            samples.write(&self.name, KINDS[kind], since - self.epoch, latency, transfer);
+        }
+        match outcome {
+            Outcome::Done => {
+                self.succeed(job, kind, latency, length);
+                if kind != VERIFY {
+                    self.timeline.add(now - self.start, latency, length);
+                }
+            }
+            Outcome::Failed(status) => self.fail(status.code.to_string()),
+            Outcome::Lost => self.fail("lost with its drive".to_owned()),
+        }
+    }
+
+    fn mismatch(&mut self, mismatch: &Mismatch) {
+        self.mismatches += 1;
+        if self.wrong.len() < KEPT {
+            self.wrong.push(*mismatch);
+        }
+    }
+}
+
+/// Transfers that ended in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bin {
+    /// How many.
+    pub transfers: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The sum of their latencies in nanoseconds.
+    pub sum_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+/// Throughput and latency along time, in bounded memory.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    /// The length of an interval: 100 ms, and twice as long each time that the bins are used up.
+    pub interval: Duration,
+    /// The intervals.
+    pub bins: Vec<Bin>,
+}
+
+/// Intervals at most.
+const MOST_BINS: usize = 4096;
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Self { interval: Duration::from_ms(100), bins: Vec::new() }
+    }
+}
+
+impl Timeline {
+    /// A transfer ended at this time.
+    fn add(&mut self, at: Duration, latency: Duration, bytes: u64) {
+        let mut bin = (at.as_ps() / self.interval.as_ps()) as usize;
+        while bin >= MOST_BINS {
+            let merge = |pair: &[Bin]| {
+                pair.iter().fold(Bin::default(), |all, bin| Bin {
+                    transfers: all.transfers + bin.transfers,
+                    bytes: all.bytes + bin.bytes,
+                    sum_ns: all.sum_ns + bin.sum_ns,
+                    max_ns: all.max_ns.max(bin.max_ns),
+                })
+            };
+            self.bins = self.bins.chunks(2).map(merge).collect();
+            self.interval = Duration::from_ps(self.interval.as_ps() * 2);
+            bin /= 2;
+        }
+        if self.bins.len() <= bin {
+            self.bins.resize(bin + 1, Bin::default());
+        }
+        let place = &mut self.bins[bin];
+        place.transfers += 1;
+        place.bytes += bytes;
+        place.sum_ns += latency.as_ns();
+        place.max_ns = place.max_ns.max(latency.as_ns());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_grow_twice_as_long_instead_of_more() {
+        let mut timeline = Timeline::default();
+        for ms in [0, 99, 100, 250] {
+            timeline.add(Duration::from_ms(ms), Duration::from_us(ms + 1), 10);
+        }
+        let counts = |timeline: &Timeline| -> Vec<u64> {
+            timeline.bins.iter().map(|bin| bin.transfers).collect()
+        };
+        assert_eq!(counts(&timeline), [2, 1, 1]);
+        assert_eq!((timeline.bins[0].sum_ns, timeline.bins[0].max_ns), (101_000, 100_000));
+        // 4096 × 100 ms is one interval too late.
+        timeline.add(Duration::from_ms(409_600), Duration::ZERO, 10);
+        assert_eq!(timeline.interval, Duration::from_ms(200));
+        assert_eq!((counts(&timeline)[..2].to_vec(), timeline.bins.len()), (vec![3, 1], 2049));
+        assert_eq!(timeline.bins.iter().map(|bin| bin.bytes).sum::<u64>(), 50);
+    }
+}

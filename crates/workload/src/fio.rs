@@ -1,0 +1,178 @@
+//! The parameters of jobs, in fio's words (fio 3, HOWTO, "Job file parameters").
+
+use nvme::initiator::{Driver, NamespaceInfo};
+use wire::Duration;
+
+/// Entries of the largest queue.
+pub const MOST_ENTRIES: usize = 4096;
+
+/// The kind of I/O, as fio's `rw`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rw {
+    /// Sequential reads.
+    Read,
+    /// Sequential writes.
+    Write,
+    /// Random reads.
+    RandRead,
+    /// Random writes.
+    RandWrite,
+    /// Random reads and writes.
+    RandRw,
+    /// Sequential reads and writes.
+    Rw,
+}
+
+impl Rw {
+    /// Whether blocks are chosen at random.
+    pub fn is_random(self) -> bool {
+        matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw)
+    }
+
+    /// Whether it writes.
+    pub fn writes(self) -> bool {
+        !matches!(self, Self::Read | Self::RandRead)
+    }
+
+    /// fio's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::RandRead => "randread",
+            Self::RandWrite => "randwrite",
+            Self::RandRw => "randrw",
+            Self::Rw => "rw",
+        }
+    }
+}
+
+/// The parameters of a fio job file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fio {
+    /// Kind of I/O.
+    pub rw: Rw,
+    /// Reads of 100 commands, where both occur.
+    pub rwmixread: u8,
+    /// Bytes a transfer: a multiple of the drive's blocks. One above the drive's largest transfer
+    /// is several commands, and is done when all are.
+    pub bs: usize,
+    /// Transfers in flight a job.
+    pub iodepth: usize,
+    /// Jobs; each has a queue pair, a CPU and a part of the drive of its own.
+    pub numjobs: usize,
+    /// First byte of the first job's part; a multiple of the drive's blocks.
+    pub offset: u64,
+    /// Bytes of the part of the drive that a job works in, and, without `runtime`, how much it
+    /// moves. Bytes beyond the last whole block of `bs` are left.
+    pub size: u64,
+    /// Runs for this long instead.
+    pub runtime: Option<Duration>,
+    /// Bytes per second and job at most.
+    pub rate: Option<u64>,
+    /// A job pauses for this long after each `thinktime_blocks` transfers, when those in flight
+    /// have ended; zero: never.
+    pub thinktime: Duration,
+    /// Completed transfers of a job between two pauses, at least 1.
+    pub thinktime_blocks: u64,
+    /// Bytes on one drive before the next one's turn, if the host has several (RAID0); a multiple
+    /// of 512. 0 gives each job one drive: job n drive n modulo the number of drives.
+    pub stripe: usize,
+    /// The namespace of each drive that is worked on.
+    pub nsid: u32,
+}
+
+/// An error unless a condition holds.
+fn ensure<E>(holds: bool, error: E) -> Result<(), E> {
+    if holds { Ok(()) } else { Err(error) }
+}
+
+impl Fio {
+    /// `rw` with blocks of `bs` bytes, `iodepth` of them, one job, 1 MiB.
+    pub fn new(rw: Rw, bs: usize, iodepth: usize) -> Self {
+        Self {
+            rw,
+            rwmixread: 50,
+            bs,
+            iodepth,
+            numjobs: 1,
+            offset: 0,
+            size: 1 << 20,
+            runtime: None,
+            rate: None,
+            thinktime: Duration::ZERO,
+            thinktime_blocks: 1,
+            stripe: 0,
+            nsid: 1,
+        }
+    }
+
+    /// Most commands in flight of a job on drives that move `max_transfer` bytes at once: striped
+    /// transfers, and larger ones, are several commands.
+    pub fn commands(&self, max_transfer: usize) -> usize {
+        let parts = match self.stripe {
+            0 => self.bs.div_ceil(max_transfer),
+            stripe => (self.bs / stripe + 2) * stripe.div_ceil(max_transfer),
+        };
+        self.iodepth * parts.max(1)
+    }
+
+    /// From one transfer of a job to the next, if its rate is limited.
+    pub fn interval(&self) -> Option<Duration> {
+        let ps = |rate: u64| self.bs as u128 * 1_000_000_000_000 / u128::from(rate.max(1));
+        self.rate.map(|rate| Duration::from_ps(ps(rate) as u64))
+    }
+
+    /// Bytes of a job's part in whole blocks of `bs`.
+    pub fn part(&self) -> u64 {
+        self.size / self.bs as u64 * self.bs as u64
+    }
+
+    /// The namespace that is worked on, of one of the drives.
+    pub fn namespace<'a>(&self, drive: &'a Driver) -> Option<&'a NamespaceInfo> {
+        drive.namespaces().iter().find(|namespace| namespace.nsid == self.nsid)
+    }
+
+    /// Checks that `drives` can do it.
+    ///
+    /// # Errors
+    /// The first parameter that does not fit, and why.
+    pub fn check<'a>(
+        &self,
+        drives: impl IntoIterator<Item = &'a Driver> + Clone,
+    ) -> Result<(), &'static str> {
+        ensure(self.bs > 0, "bs is at least a block")?;
+        ensure(self.iodepth > 0 && self.numjobs > 0, "iodepth and numjobs are at least 1")?;
+        ensure(self.thinktime_blocks > 0, "thinktime_blocks is at least 1")?;
+        let chunks = self.size / self.bs as u64;
+        ensure(chunks >= self.iodepth as u64, "size is smaller than iodepth blocks of bs")?;
+        let used = chunks.checked_mul(self.bs as u64 * self.numjobs as u64);
+        let used = used.and_then(|used| used.checked_add(self.offset)).unwrap_or(u64::MAX);
+        let share = match self.stripe {
+            0 => used,
+            stripe => {
+                let count = drives.clone().into_iter().count() as u64;
+                used.div_ceil(stripe as u64 * count).saturating_mul(stripe as u64)
+            }
+        };
+        drives.into_iter().try_for_each(|drive| self.check_drive(drive, share))
+    }
+
+    /// Checks that a drive can do its share of so many bytes.
+    fn check_drive(&self, drive: &Driver, share: u64) -> Result<(), &'static str> {
+        let namespace = self.namespace(drive).ok_or("nsid is none of a drive's namespaces")?;
+        let block = 1u64 << namespace.block_shift;
+        let whole = |bytes: u64| bytes.is_multiple_of(block);
+        ensure(whole(self.bs as u64), "bs is not a multiple of a drive's blocks")?;
+        ensure(whole(self.offset), "offset is not a multiple of a drive's blocks")?;
+        ensure(whole(self.stripe as u64), "stripe is not a multiple of a drive's blocks")?;
+        ensure(drive.queues() >= self.numjobs, "numjobs is more than the queues of a drive")?;
+        let most = (0..drive.queues()).map(|queue| drive.queue_memory(queue).entries).min();
+        let fits = self.commands(drive.max_transfer()) < usize::from(most.unwrap_or(0));
+        ensure(fits, "iodepth blocks of bs are more commands than a queue holds")?;
+        let room = namespace.blocks << namespace.block_shift;
+        ensure(room >= share, "size times numjobs is more than a drive holds")?;
+        let protected = namespace.read_only && self.rw.writes();
+        ensure(!protected, "rw writes, and the namespace is write-protected")
+    }
+}

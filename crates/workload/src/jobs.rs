@@ -1,0 +1,289 @@
+//! Jobs as of fio: commands in flight, CPU time, verification of data. A block
+//! here has `bs` bytes, as in fio.
+
+mod steps;
+
+use crate::job::Job;
+use crate::{Agenda, CommandKey, Costs, Fio, Observer, Outcome, Tally, Work, Written};
+use nvme::initiator::Driver;
+use pcie::Ram;
+use stats::random::Random;
+use std::cell::RefCell;
+use std::rc::Rc;
+use wire::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Action {
+    /// The CPU has prepared the command of a slot.
+    Submit { job: usize, slot: usize },
+    /// The handler of a queue starts.
+    Reap { drive: usize, queue: usize },
+    /// The application has its result.
+    Complete { job: usize, slot: usize },
+    /// The next command may begin: by its rate, or after a pause.
+    Issue { job: usize, slot: usize },
+}
+
+/// A queue of a drive.
+#[derive(Debug, Default)]
+struct Queue {
+    /// Its completions were signalled and are not handled yet.
+    signalled: bool,
+    /// It has commands whose doorbell follows at the end of the turn.
+    unannounced: bool,
+    /// Job and slot by command identifier.
+    owners: Vec<Option<(usize, usize)>>,
+}
+
+/// How jobs are carried out.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// CPU time of a command.
+    pub costs: Costs,
+    /// One doorbell for all commands of a queue that one [`Work::run`] submits, as drivers do that
+    /// submit in batches; otherwise a doorbell a command.
+    pub batch: bool,
+    /// Whether writes have data by which reads are checked; otherwise what is in the buffers is
+    /// written (not only zeroes), and nothing is compared.
+    pub verification: Option<Verification>,
+    /// Seeds the order of blocks and of reads and writes.
+    pub random: Random,
+}
+
+/// What drives hold: the pattern of a seed after so many writes ([`crate::pattern`]).
+#[derive(Clone, Debug)]
+pub struct Verification {
+    /// The seed of each drive.
+    pub patterns: Vec<u64>,
+    /// The version of blocks that these jobs have not written; `None`: they hold anything, and are
+    /// not compared.
+    pub initial: Option<u32>,
+}
+
+/// The jobs of a host.
+#[derive(Debug)]
+pub struct Jobs {
+    fio: Fio,
+    settings: Settings,
+    end: Option<Instant>,
+    drives: Vec<Driver>,
+    /// By drive: log2 of the bytes of a logical block.
+    block_shifts: Vec<u8>,
+    /// Bytes of the largest command.
+    most: u64,
+    ram: Rc<RefCell<Ram>>,
+    jobs: Vec<Job>,
+    agenda: Agenda<Action>,
+    /// By drive and queue.
+    queues: Vec<Vec<Queue>>,
+    /// Queues with commands whose doorbells follow.
+    unannounced: Vec<(usize, usize)>,
+    in_flight: usize,
+    /// Drives whose link is down, and slots that wait for them.
+    missing: Vec<bool>,
+    /// Drives that are being released.
+    released: Vec<bool>,
+    /// No transfer begins any more.
+    stopped: bool,
+    parked: Vec<(usize, usize)>,
+    tally: Tally,
+}
+
+impl Jobs {
+    /// Jobs that begin at `start` on drives that [`Fio::check`] has found fit; `None` if memory is
+    /// too small for iodepth × bs × numjobs.
+    pub fn new(
+        start: Instant,
+        fio: Fio,
+        settings: Settings,
+        drives: Vec<Driver>,
+        ram: Rc<RefCell<Ram>>,
+    ) -> Option<Self> {
+        let (count, verify) = (drives.len(), settings.verification.is_some());
+        let random = &settings.random;
+        let job = |number| {
+            let ram = &mut ram.borrow_mut();
+            Job::new(number, start, &fio, count, verify, ram, random.clone())
+        };
+        let jobs = (0..fio.numjobs).map(job).collect::<Option<_>>()?;
+        let queues = |drive: &Driver| (0..drive.queues()).map(|_| Queue::default());
+        let queues = drives.iter().map(|drive| queues(drive).collect()).collect();
+        let shift = |drive| fio.namespace(drive).map_or(9, |namespace| namespace.block_shift);
+        let most = drives.iter().map(Driver::max_transfer).min().unwrap_or(0) as u64;
+        Some(Self {
+            end: fio.runtime.map(|span| start + span),
+            block_shifts: drives.iter().map(shift).collect(),
+            most,
+            fio,
+            settings,
+            ram,
+            jobs,
+            agenda: Agenda::default(),
+            queues,
+            unannounced: Vec::new(),
+            in_flight: 0,
+            missing: vec![false; count],
+            released: vec![false; count],
+            stopped: false,
+            parked: Vec::new(),
+            tally: Tally { drive_bytes: vec![0; count], ..Tally::default() },
+            drives,
+        })
+    }
+
+    /// Adds what was written to a drive before, to compare reads with it.
+    pub fn add_known_writes(&mut self, drive: usize, written: &[Written]) {
+        let bs = self.fio.bs as u64;
+        for job in self.jobs.iter_mut().filter(|job| job.drives.contains(&drive)) {
+            job.add_known_writes(bs, written);
+        }
+    }
+
+    /// A drive lost its contents. Reads of what was written before are not compared.
+    pub fn forget(&mut self, drive: usize) {
+        if self.settings.verification.is_some() {
+            self.jobs.iter_mut().for_each(|job| job.forget(drive));
+        }
+    }
+
+    /// Begins no more transfers. [`Work::is_done`] holds when those under way have ended.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+        self.agenda.retain(|action| !matches!(action, Action::Issue { .. }));
+    }
+
+    /// Once all is done: reads every block back that was written and is certain, once. To be
+    /// [started](Work::start) again. Whether there is any.
+    pub fn read_back(&mut self) -> bool {
+        (self.end, self.fio.rate, self.fio.thinktime) = (None, None, Duration::ZERO);
+        for job in &mut self.jobs {
+            let certain = job.versions.written().filter(|(.., certain)| *certain);
+            job.read_back = Some(certain.map(|(block, ..)| block).collect());
+            job.issued = 0;
+            job.resting.clear();
+        }
+        !self.stopped && self.jobs.iter().any(|job| !job.is_exhausted())
+    }
+
+    /// [`nvme::initiator::Error::Timeout`] if a command should have been done before `now`.
+    ///
+    /// # Errors
+    /// As [`Driver::check_timeouts`].
+    pub fn check_timeouts(&mut self, now: Instant) -> Result<(), nvme::initiator::Error> {
+        self.drives.iter_mut().try_for_each(|drive| drive.check_timeouts(now))
+    }
+
+    /// Checks that a drive that comes back can do what the one before did.
+    ///
+    /// # Errors
+    /// As [`Fio::check`].
+    pub fn check(&self, drive: &Driver) -> Result<(), &'static str> {
+        self.fio.check([drive])
+    }
+
+    /// The drives, for whoever works on them next.
+    pub fn into_drives(self) -> Vec<Driver> {
+        self.drives
+    }
+}
+
+impl Queue {
+    fn own(&mut self, id: u16, owner: (usize, usize)) {
+        let id = usize::from(id);
+        if self.owners.len() <= id {
+            self.owners.resize(id + 1, None);
+        }
+        self.owners[id] = Some(owner);
+    }
+}
+
+impl Work for Jobs {
+    fn start(&mut self, now: Instant) {
+        for job in 0..self.jobs.len() {
+            for slot in 0..self.jobs[job].slots.len() {
+                self.issue(now, job, slot);
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.in_flight == 0 && self.agenda.next().is_none()
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.agenda.next()
+    }
+
+    fn signal(&mut self, now: Instant, drive: usize, queue: usize) {
+        let known = self.queues.get_mut(drive).and_then(|queues| queues.get_mut(queue));
+        if known.is_some_and(|queue| !std::mem::replace(&mut queue.signalled, true)) {
+            let at = self.settings.costs.completions.after(now);
+            self.agenda.schedule(at, Action::Reap { drive, queue });
+        }
+    }
+
+    fn run(&mut self, now: Instant, observer: &mut dyn Observer) {
+        while let Some(action) = self.agenda.due(now) {
+            match action {
+                Action::Issue { job, slot } => self.issue(now, job, slot),
+                Action::Submit { job, slot } => self.submit(now, job, slot, observer),
+                Action::Reap { drive, queue } => self.reap(now, drive, queue, observer),
+                Action::Complete { job, slot } => self.complete(now, job, slot, observer),
+            }
+        }
+        for (drive, queue) in self.unannounced.drain(..) {
+            self.queues[drive][queue].unannounced = false;
+            self.drives[drive].ring(queue);
+        }
+    }
+
+    fn release(&mut self, drive: usize) -> bool {
+        self.released[drive] = true;
+        let uses = |job: &&Job| job.drives.contains(&drive);
+        !self.jobs.iter().filter(uses).any(|job| job.slots.iter().any(|slot| slot.busy))
+    }
+
+    fn written(&self, drive: usize) -> Vec<Written> {
+        let length = self.fio.bs as u64;
+        let jobs = self.jobs.iter().filter(|job| job.drives.contains(&drive));
+        jobs.flat_map(|job| job.written(length)).collect()
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    fn drive_lost(&mut self, now: Instant, drive: usize, observer: &mut dyn Observer) {
+        self.missing[drive] = true;
+        for queue in 0..self.queues[drive].len() {
+            let owners = std::mem::take(&mut self.queues[drive][queue].owners);
+            for (id, owner) in (0..).zip(owners) {
+                let Some((number, slot)) = owner else { continue };
+                observer.discard(CommandKey::new(drive, queue, id));
+                let place = &mut self.jobs[number].slots[slot];
+                place.outcome = Outcome::Lost;
+                place.left -= 1;
+                self.tally.failures += 1;
+                if place.left == 0 {
+                    self.agenda.schedule(now, Action::Complete { job: number, slot });
+                }
+            }
+        }
+    }
+
+    fn drive_restored(&mut self, now: Instant, drive: usize, driver: Driver, new_contents: bool) {
+        self.drives[drive] = driver;
+        self.missing[drive] = false;
+        if new_contents {
+            self.forget(drive);
+        }
+        for (job, slot) in std::mem::take(&mut self.parked) {
+            let parts = &self.jobs[job].slots[slot].parts;
+            if new_contents && parts.iter().any(|part| part.drive == drive) {
+                self.lose(now, job, slot);
+            } else {
+                self.agenda.schedule(now, Action::Submit { job, slot });
+            }
+        }
+    }
+}

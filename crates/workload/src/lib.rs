@@ -1,0 +1,76 @@
+//! Workloads in fio's words over [`nvme::initiator::Driver`]s and [`pcie::Ram`]: which blocks are
+//! read and written when, what they should hold, and what came of it.
+//!
+//! State machines: time is an argument, and whoever owns a workload passes interrupts in
+//! ([`Work::signal`]) and runs it at the times it names ([`Work::run`], [`Work::next`]). The
+//! simulator runs it in virtual time with the costs of modelled CPUs, the live side in real time
+//! with none.
+
+mod agenda;
+mod bring_up;
+mod fio;
+mod job;
+mod jobs;
+mod observer;
+pub mod pattern;
+#[cfg(test)]
+mod tests;
+mod versions;
+mod work;
+
+pub use agenda::{Agenda, occupy};
+pub use bring_up::{BootError, BringUp, NvmeDrive, nvme_functions};
+pub use fio::{Fio, MOST_ENTRIES, Rw};
+pub use jobs::{Jobs, Settings, Verification};
+pub use observer::{CommandKey, Mismatch, Observer, Outcome, Submission, Transfer};
+pub use work::{Tally, Work, Written};
+
+use wire::{Duration, Instant};
+
+/// How host software learns of completions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompletionMode {
+    /// By an interrupt: from the MSI-X write to the handler's first instruction.
+    Interrupt {
+        /// That time: waking an idle CPU included.
+        latency: Duration,
+    },
+    /// By polling at multiples of this time.
+    Polling {
+        /// Time between two polls.
+        interval: Duration,
+    },
+}
+
+impl CompletionMode {
+    /// When the host handles a completion entry that arrives at `now`.
+    pub fn after(self, now: Instant) -> Instant {
+        match self {
+            Self::Interrupt { latency } => now + latency,
+            Self::Polling { interval } => {
+                let step = interval.as_ps().max(1);
+                Instant::from_ps(now.as_ps().div_ceil(step) * step)
+            }
+        }
+    }
+}
+
+/// CPU time that host software takes for each command, as a model has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// From the application's call to the doorbell write.
+    pub submit: Duration,
+    /// How completions are signalled.
+    pub completions: CompletionMode,
+    /// From taking a completion entry to the application.
+    pub complete: Duration,
+}
+
+impl Costs {
+    /// None: real software takes its time by itself.
+    pub const NONE: Self = Self {
+        submit: Duration::ZERO,
+        completions: CompletionMode::Interrupt { latency: Duration::ZERO },
+        complete: Duration::ZERO,
+    };
+}

@@ -1,0 +1,108 @@
+//! What a workload tells of its commands while it runs.
+
+use nvme::initiator::Op;
+use wire::Instant;
+use wire::nvme::Status;
+
+/// Identifies a command: drive of the host, queue (1 is the first I/O queue), command identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CommandKey {
+    /// Number of the drive.
+    pub drive: u16,
+    /// Number of the queue, from 1.
+    pub queue: u16,
+    /// Command identifier.
+    pub id: u16,
+}
+
+impl CommandKey {
+    /// Of a command in the I/O queue `queue`, counted from 0.
+    pub fn new(drive: usize, queue: usize, id: u16) -> Self {
+        Self { drive: drive as u16, queue: queue as u16 + 1, id }
+    }
+}
+
+/// A command as its host submits it.
+#[derive(Clone, Copy, Debug)]
+pub struct Submission {
+    /// Which.
+    pub key: CommandKey,
+    /// When the application submitted it.
+    pub since: Instant,
+    /// What to do.
+    pub op: Op,
+    /// First byte on the drive.
+    pub offset: u64,
+    /// Bus address of the data, if it moves any.
+    pub buffer: u64,
+    /// Bytes.
+    pub length: u64,
+}
+
+/// How a transfer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All its commands succeeded.
+    Done,
+    /// A command ended with this status, the first one that did.
+    Failed(Status),
+    /// Its drive was lost with a command of it.
+    Lost,
+}
+
+/// A transfer of `bs` bytes that ended: one command, or several if the drive takes no more at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    /// Number of the job, from 0.
+    pub job: usize,
+    /// [`Op::Read`] or [`Op::Write`].
+    pub op: Op,
+    /// First byte of the drives' volume.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// When the application submitted it.
+    pub since: Instant,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Bytes that were compared with what was written.
+    pub compared: u64,
+    /// It reads back what the workload wrote, after its end ([`Jobs::read_back`](crate::Jobs)).
+    pub reads_back: bool,
+}
+
+/// Data that a read returned and that were not written there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Number of the job, from 0.
+    pub job: usize,
+    /// Number of the drive.
+    pub drive: usize,
+    /// The first wrong byte on the drive.
+    pub offset: u64,
+    /// What was written there.
+    pub expected: u8,
+    /// What was read.
+    pub found: u8,
+}
+
+/// Learns what a workload does. Every method does nothing by default.
+pub trait Observer {
+    /// A command is in its queue; its doorbell follows.
+    fn submit(&mut self, _now: Instant, _submission: Submission) {}
+
+    /// The application has the result of a command.
+    fn finish(&mut self, _at: Instant, _key: CommandKey) {}
+
+    /// A command is lost with its drive.
+    fn discard(&mut self, _key: CommandKey) {}
+
+    /// A transfer ended.
+    fn transfer(&mut self, _now: Instant, _transfer: &Transfer) {}
+
+    /// A command read other data than were written. One call a command: the first wrong byte.
+    fn mismatch(&mut self, _mismatch: &Mismatch) {}
+}
+
+/// Nobody looks.
+impl Observer for () {}

@@ -1,0 +1,115 @@
+//! How often each block of a job was written.
+
+use std::collections::BTreeMap;
+
+/// Parts of so many blocks have an array; the pages of one that nobody writes take no memory.
+const DENSE: u64 = 1 << 26;
+/// The last write of the block may or may not have been executed.
+const UNCERTAIN: u32 = 1 << 31;
+
+/// The number of writes of each block, and whether its contents are certain.
+#[derive(Debug)]
+pub(crate) enum Versions {
+    Dense(Vec<u32>),
+    Sparse(BTreeMap<u64, u32>),
+}
+
+impl Versions {
+    /// `blocks` that were not written, or none that are ever asked for.
+    pub fn new(blocks: u64) -> Self {
+        match blocks {
+            0..=DENSE => Self::Dense(vec![0; blocks as usize]),
+            _ => Self::Sparse(BTreeMap::new()),
+        }
+    }
+
+    fn get(&self, block: u64) -> u32 {
+        match self {
+            Self::Dense(all) => all[block as usize],
+            Self::Sparse(all) => all.get(&block).copied().unwrap_or(0),
+        }
+    }
+
+    fn get_mut(&mut self, block: u64) -> &mut u32 {
+        match self {
+            Self::Dense(all) => &mut all[block as usize],
+            Self::Sparse(all) => all.entry(block).or_default(),
+        }
+    }
+
+    /// Writes of the block so far.
+    pub fn version(&self, block: u64) -> u32 {
+        self.get(block) & !UNCERTAIN
+    }
+
+    /// A write of the block begins: its version.
+    pub fn next(&mut self, block: u64) -> u32 {
+        let entry = self.get_mut(block);
+        *entry += 1;
+        *entry & !UNCERTAIN
+    }
+
+    /// The block was written so often, by somebody else.
+    pub fn set(&mut self, block: u64, version: u32) {
+        let entry = self.get_mut(block);
+        *entry = *entry & UNCERTAIN | version;
+    }
+
+    pub fn is_certain(&self, block: u64) -> bool {
+        self.get(block) & UNCERTAIN == 0
+    }
+
+    /// The block has its latest version.
+    pub fn confirm(&mut self, block: u64) {
+        *self.get_mut(block) &= !UNCERTAIN;
+    }
+
+    /// Nobody knows what the block has.
+    pub fn doubt(&mut self, block: u64) {
+        *self.get_mut(block) |= UNCERTAIN;
+    }
+
+    /// No block was written, all are certain.
+    pub fn clear(&mut self) {
+        match self {
+            Self::Dense(all) => all.fill(0),
+            Self::Sparse(all) => all.clear(),
+        }
+    }
+
+    /// Every block that was written, ascending: its version and whether it is certain.
+    pub fn written(&self) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
+        let (dense, sparse): (&[u32], _) = match self {
+            Self::Dense(all) => (all, None),
+            Self::Sparse(all) => (&[], Some(all)),
+        };
+        let dense = (0..).zip(dense.iter().copied());
+        let sparse = sparse.into_iter().flatten().map(|(block, entry)| (*block, *entry));
+        dense
+            .chain(sparse)
+            .filter(|(_, entry)| entry & !UNCERTAIN != 0)
+            .map(|(block, entry)| (block, entry & !UNCERTAIN, entry & UNCERTAIN == 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_and_maps_are_the_same() {
+        for mut versions in [Versions::new(8), Versions::new(DENSE + 1)] {
+            assert_eq!((versions.version(3), versions.is_certain(3)), (0, true));
+            assert_eq!((versions.next(3), versions.next(3)), (1, 2));
+            versions.doubt(3);
+            versions.doubt(5);
+            assert_eq!((versions.next(3), versions.is_certain(3)), (3, false));
+            versions.set(7, 9);
+            assert_eq!(versions.written().collect::<Vec<_>>(), [(3, 3, false), (7, 9, true)]);
+            versions.confirm(3);
+            assert!(versions.is_certain(3) && !versions.is_certain(5));
+            versions.clear();
+            assert!(versions.is_certain(5) && versions.written().next().is_none());
+        }
+    }
+}
