@@ -149,8 +149,7 @@ impl Document {
         let all = of_row(&recorder.all(), None, recorder.worked);
         let rows = recorder.rows();
         let timeline = &recorder.timeline;
-        let span = |at: usize| interval(recorder.worked, timeline.interval, at);
-        let bins = timeline.bins.iter().enumerate();
+        let bins = timeline.closed(recorder.worked);
         self.sections.push(SectionResult {
             name: section.name.clone(),
             workload: section.fio(bytes).map(|fio| Parameters {
@@ -171,7 +170,7 @@ impl Document {
             mismatches: recorder.mismatches,
             wrong: recorder.wrong.iter().map(|mismatch| of_mismatch(mismatch, block)).collect(),
             interval_ns: timeline.interval.as_ns(),
-            timeline: bins.map(|(at, bin)| of_bin(bin, span(at))).collect(),
+            timeline: bins.iter().map(of_bin).collect(),
         });
     }
 
@@ -184,12 +183,6 @@ impl Document {
     pub fn mismatches(&self) -> u64 {
         self.sections.iter().map(|section| section.mismatches).sum()
     }
-}
-
-/// How long the interval `at` was: the last one ends with the work.
-fn interval(worked: Duration, interval: Duration, at: usize) -> Duration {
-    let begun = Duration::from_ps(interval.as_ps() * at as u64);
-    (worked - begun).clamp(Duration::from_ns(1), interval)
 }
 
 fn per_second(count: u64, span: Duration) -> f64 {
@@ -217,10 +210,10 @@ fn of_row(row: &Row, job: Option<usize>, span: Duration) -> RowResult {
     }
 }
 
-fn of_bin(bin: &Bin, span: Duration) -> Interval {
+fn of_bin((bin, length): &(Bin, Duration)) -> Interval {
     Interval {
-        iops: per_second(bin.transfers, span),
-        bytes_per_s: per_second(bin.bytes, span),
+        iops: per_second(bin.transfers, *length),
+        bytes_per_s: per_second(bin.bytes, *length),
         mean_ns: bin.sum_ns / bin.transfers.max(1),
         max_ns: bin.max_ns,
     }

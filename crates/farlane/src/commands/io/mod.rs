@@ -77,11 +77,12 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<Target>,
     #[command(flatten)]
-    work: WorkArgs,
-    #[command(flatten)]
     node: NodeArgs,
     #[command(flatten)]
     trace: TraceArgs,
+    // Last: its heading in the help is that of all options behind.
+    #[command(flatten)]
+    work: WorkArgs,
 }
 
 /// What to do after an error.
@@ -147,8 +148,7 @@ fn work(
     let mut runner = Runner { args, session, seed, written, progress };
     let mut failed = Ok(());
     for section in &request.sections {
-        let start = runner.session.rig.machine.clock().now();
-        let mut recorder = Recorder::new(epoch, start, &section.name, samples.take());
+        let mut recorder = Recorder::new(epoch, &section.name, samples.take());
         let end = runner.run(section, &mut recorder);
         document.add(section, &recorder);
         latencies.push(recorder.all().latency);

@@ -35,8 +35,8 @@ pub struct Row {
 pub struct Recorder {
     /// When the first section began: samples count from there.
     pub epoch: Instant,
-    /// When this section began.
-    start: Instant,
+    /// When the work of this section began.
+    pub start: Instant,
     /// The section's name.
     pub name: String,
     rows: Vec<Option<Box<Row>>>,
@@ -66,11 +66,11 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Of a section that begins at `start`.
-    pub fn new(epoch: Instant, start: Instant, name: &str, samples: Option<Samples>) -> Self {
+    /// Of a section of a run that began at `epoch`.
+    pub fn new(epoch: Instant, name: &str, samples: Option<Samples>) -> Self {
         Self {
             epoch,
-            start,
+            start: epoch,
             name: name.to_owned(),
             rows: Vec::new(),
             transfers: 0,
@@ -191,6 +191,18 @@ pub struct Bin {
     pub max_ns: u64,
 }
 
+impl Bin {
+    /// Both together.
+    fn and(self, other: Self) -> Self {
+        Self {
+            transfers: self.transfers + other.transfers,
+            bytes: self.bytes + other.bytes,
+            sum_ns: self.sum_ns + other.sum_ns,
+            max_ns: self.max_ns.max(other.max_ns),
+        }
+    }
+}
+
 /// Throughput and latency along time, in bounded memory.
 #[derive(Clone, Debug)]
 pub struct Timeline {
@@ -210,18 +222,27 @@ impl Default for Timeline {
 }
 
 impl Timeline {
+    /// The intervals of work that took so long, each with its length. The last one goes on to the
+    /// end of the work: rates of a short rest would mean nothing.
+    pub fn closed(&self, worked: Duration) -> Vec<(Bin, Duration)> {
+        let whole = (worked.as_ps() / self.interval.as_ps()).max(1) as usize;
+        let (bins, rest) = self.bins.split_at(self.bins.len().min(whole));
+        let mut closed: Vec<_> = bins.iter().map(|bin| (*bin, self.interval)).collect();
+        let before = Duration::from_ps(self.interval.as_ps() * (whole as u64 - 1));
+        if let Some((last, length)) = closed.last_mut()
+            && bins.len() == whole
+        {
+            *last = rest.iter().copied().fold(*last, Bin::and);
+            *length = worked - before;
+        }
+        closed
+    }
+
     /// A transfer ended at this time.
     fn add(&mut self, at: Duration, latency: Duration, bytes: u64) {
         let mut bin = (at.as_ps() / self.interval.as_ps()) as usize;
         while bin >= MOST_BINS {
-            let merge = |pair: &[Bin]| {
-                pair.iter().fold(Bin::default(), |all, bin| Bin {
-                    transfers: all.transfers + bin.transfers,
-                    bytes: all.bytes + bin.bytes,
-                    sum_ns: all.sum_ns + bin.sum_ns,
-                    max_ns: all.max_ns.max(bin.max_ns),
-                })
-            };
+            let merge = |pair: &[Bin]| pair.iter().copied().fold(Bin::default(), Bin::and);
             self.bins = self.bins.chunks(2).map(merge).collect();
             self.interval = Duration::from_ps(self.interval.as_ps() * 2);
             bin /= 2;
@@ -257,5 +278,21 @@ mod tests {
         assert_eq!(timeline.interval, Duration::from_ms(200));
         assert_eq!((counts(&timeline)[..2].to_vec(), timeline.bins.len()), (vec![3, 1], 2049));
         assert_eq!(timeline.bins.iter().map(|bin| bin.bytes).sum::<u64>(), 50);
+    }
+
+    #[test]
+    fn the_last_interval_goes_on_to_the_end() {
+        let ms = Duration::from_ms;
+        let closed = |times: &[u64], worked| {
+            let mut timeline = Timeline::default();
+            times.iter().for_each(|at| timeline.add(ms(*at), Duration::from_us(1), 1));
+            let closed = timeline.closed(ms(worked)).into_iter();
+            closed.map(|(bin, length)| (bin.transfers, length)).collect::<Vec<_>>()
+        };
+        assert_eq!(closed(&[10, 150, 230], 230), [(1, ms(100)), (2, ms(130))]);
+        assert_eq!(closed(&[10, 20], 20), [(2, ms(20))], "shorter than an interval");
+        assert_eq!(closed(&[10, 200], 200), [(1, ms(100)), (1, ms(100))]);
+        assert_eq!(closed(&[10], 500), [(1, ms(100))], "nothing ended in the others");
+        assert_eq!(closed(&[], 500), []);
     }
 }

@@ -55,6 +55,7 @@ impl Runner<'_> {
             Failure(section.origin.fail(what).to_string())
         })?;
         let (start, cpu) = (self.now(), CpuTime::now());
+        recorder.start = start;
         jobs.start(start);
         let mut end = self.drive(&mut jobs, recorder)?;
         recorder.worked = self.now() - start;
@@ -193,6 +194,7 @@ impl Runner<'_> {
         recorder: &mut Recorder,
     ) -> Result<End, Failure> {
         let (begun, function) = (self.now(), self.session.node.bdf);
+        recorder.start = begun;
         let mut end = End::Done;
         let mut look = begun;
         for _ in 0..count {
