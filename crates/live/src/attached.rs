@@ -1,14 +1,14 @@
 //! What can be attached below a port of a live node: a function together with the I/O it needs.
 
-use crate::drive::Committer;
+use crate::drive::{Changes, Committed, Committer, NewContents};
 use crate::links::Links;
-use crate::media::{Media, status_of};
+use crate::media::{FileMedia, Media, status_of};
 use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use node::drive::media_of;
 use node::{LinkEvent, SwitchNode};
 use nvme::block::{Completion, Error};
-use nvme::{Commit, Subsystem};
+use nvme::{Commit, Contents, Subsystem};
 use pcie::dma_test::DmaTest;
 use pcie::{Function, Input, Output, Ready, Target};
 use std::collections::{BTreeMap, VecDeque};
@@ -86,6 +86,8 @@ pub struct NvmeDrive {
     subsystem: Subsystem,
     media: BTreeMap<u32, Box<dyn Media>>,
     store: Option<Committer>,
+    /// Namespaces that the change being stored creates and deletes.
+    changing: (Option<u32>, Vec<u32>),
     notices: VecDeque<String>,
     /// When something happened last.
     now: Instant,
@@ -99,6 +101,7 @@ impl NvmeDrive {
             subsystem: subsystem.with_label(),
             media,
             store: None,
+            changing: Default::default(),
             notices: VecDeque::new(),
             now: Instant::ZERO,
             tracer: Tracer::off(),
@@ -127,27 +130,81 @@ impl NvmeDrive {
     /// Passes changes of records to the store.
     fn start_commits(&mut self) {
         let Some(store) = &self.store else { return };
-        while let Some(Commit { id, changes }) = self.subsystem.poll_store() {
-            store.start(id, changes);
+        while let Some(Commit { id, create, changes, remove }) = self.subsystem.poll_store() {
+            let created = create.as_ref().map(|one| one.nsid);
+            self.changing = (created, remove.iter().map(|one| one.nsid).collect());
+            // Sparse, as the space of an SSD is.
+            let new = |one: Contents| NewContents { name: one.name, size: one.bytes, sparse: true };
+            let remove = remove.into_iter().map(|one| one.name).collect();
+            store.start(id, Changes { create: create.map(new), records: changes, remove });
         }
     }
 
     /// Takes the changes that are stored; returns whether there was any.
-    fn end_commits(&mut self, now: Instant, poller: &Poller) -> bool {
-        let Some(store) = &self.store else { return false };
+    fn end_commits(&mut self, now: Instant, poller: &Poller) -> io::Result<bool> {
+        let Some(store) = &self.store else { return Ok(false) };
         if poller.take_ready(store.signal()) {
             store.clear_signal();
         }
-        let mut moved = false;
-        while let Some((id, outcome)) = store.poll_completion() {
-            if let Err(error) = &outcome {
-                self.notices.push_back(format!("cannot store a change of the drive: {error}"));
+        let Some((id, outcome)) = store.poll_completion() else { return Ok(false) };
+        self.end_commit(now, id, outcome, Some(poller))?;
+        Ok(true)
+    }
+
+    /// A change is stored, or could not be. Whether it is.
+    fn end_commit(
+        &mut self,
+        now: Instant,
+        id: u64,
+        outcome: Committed,
+        poller: Option<&Poller>,
+    ) -> io::Result<bool> {
+        let (created, removed) = std::mem::take(&mut self.changing);
+        let stored = match outcome {
+            Ok(media) => {
+                for nsid in removed {
+                    self.remove_media(nsid, poller);
+                }
+                if let Some(nsid) = created {
+                    self.add_media(nsid, media, poller)?;
+                }
+                Ok(())
             }
-            let outcome = outcome.map_err(|error| status_of(&error));
-            self.subsystem.complete_store(now, id, outcome);
-            moved = true;
+            Err(error) => {
+                self.notices.push_back(format!("cannot store a change of the drive: {error}"));
+                Err(status_of(&error))
+            }
+        };
+        self.subsystem.complete_store(now, id, stored);
+        Ok(stored.is_ok())
+    }
+
+    fn add_media(
+        &mut self,
+        nsid: u32,
+        media: Option<FileMedia>,
+        poller: Option<&Poller>,
+    ) -> io::Result<()> {
+        let Some(mut media) = media else {
+            self.notices.push_back(format!("the contents of namespace {nsid} cannot be opened"));
+            return Ok(());
+        };
+        media.begin();
+        if let (Some(poller), Some(fd)) = (poller, media.signal()) {
+            poller.add_without_spin(fd)?;
         }
-        moved
+        self.media.insert(nsid, Box::new(media));
+        Ok(())
+    }
+
+    fn remove_media(&mut self, nsid: u32, poller: Option<&Poller>) {
+        let Some(media) = self.media.remove(&nsid) else { return };
+        if let (Some(poller), Some(fd)) = (poller, media.signal()) {
+            poller.remove(fd);
+        }
+        if let Some(store) = &self.store {
+            store.close_media(media);
+        }
     }
 
     /// Stores all that is to be stored, and waits for it.
@@ -159,9 +216,10 @@ impl NvmeDrive {
                 return result;
             };
             let Some((id, outcome)) = store.wait() else { return result };
-            let stored = outcome.as_ref().map(|()| ()).map_err(|error| status_of(error));
-            result = result.and(outcome);
-            self.subsystem.complete_store(self.now, id, stored);
+            let stored = self.end_commit(self.now, id, outcome, None)?;
+            if !stored {
+                result = Err(io::Error::other("a change of the drive could not be stored"));
+            }
         }
     }
 
@@ -254,7 +312,7 @@ impl Function for NvmeDrive {
 
 impl Attached for NvmeDrive {
     fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
-        let mut moved = self.start_blocks(now) | self.end_commits(now, poller);
+        let mut moved = self.start_blocks(now) | self.end_commits(now, poller)?;
         self.start_commits();
         for (nsid, media) in &mut self.media {
             if media.signal().is_some_and(|fd| poller.take_ready(fd)) {

@@ -1,15 +1,41 @@
 //! Commits in a thread of their own, so that the loop of a node never waits for the disk.
 
-use super::{Change, DriveFolder};
+use super::{Change, DriveFolder, NewContents};
 use crate::completions::{Completions, Finished, completions};
+use crate::media::{FileMedia, Media};
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// A commit: its ID, and its changes.
-type Request = (u64, Vec<Change>);
-type Outcome = (u64, io::Result<()>);
+/// What a commit changes: all of it, or nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Contents to create.
+    pub create: Option<NewContents>,
+    /// Records, without those of contents.
+    pub records: Vec<Change>,
+    /// Names of contents to remove.
+    pub remove: Vec<String>,
+}
+
+impl Changes {
+    fn are_records_alone(&self) -> bool {
+        self.create.is_none() && self.remove.is_empty()
+    }
+}
+
+/// Whether a commit is durable, and the media of contents that it created unless they cannot be
+/// opened; if it is not durable, nothing of it has changed (see [`DriveFolder::commit`]).
+pub type Committed = io::Result<Option<FileMedia>>;
+
+enum Request {
+    Commit(u64, Changes),
+    /// Media that nobody uses any more.
+    Close(Box<dyn Media>),
+}
+type Outcome = (u64, Committed);
 
 /// Commits changes of a drive in the order in which they are started. Those that wait while the
 /// disk is busy are committed together. Its owner bounds how many wait.
@@ -38,19 +64,30 @@ impl Committer {
     ///
     /// # Panics
     /// After [`close`](Self::close).
-    pub fn start(&self, id: u64, changes: Vec<Change>) {
-        let requests = self.requests.as_ref().expect("it is not closed");
-        requests.send((id, changes)).expect("the thread lives as long as the sender");
+    pub fn start(&self, id: u64, changes: Changes) {
+        self.send(Request::Commit(id, changes));
     }
 
-    /// The next commit that has ended: its ID, and whether it is durable; if not, nothing of it has
-    /// changed (see [`DriveFolder::commit`]).
-    pub fn poll_completion(&self) -> Option<(u64, io::Result<()>)> {
+    /// Closes media of contents that were removed, which may take long.
+    ///
+    /// # Panics
+    /// After [`close`](Self::close).
+    pub fn close_media(&self, media: Box<dyn Media>) {
+        self.send(Request::Close(media));
+    }
+
+    fn send(&self, request: Request) {
+        let requests = self.requests.as_ref().expect("it is not closed");
+        requests.send(request).expect("the thread lives as long as the sender");
+    }
+
+    /// The next commit that has ended, by its ID.
+    pub fn poll_completion(&self) -> Option<(u64, Committed)> {
         self.done.poll()
     }
 
     /// Waits for a commit that was started and not polled for yet.
-    pub fn wait(&self) -> Option<(u64, io::Result<()>)> {
+    pub fn wait(&self) -> Option<(u64, Committed)> {
         self.done.wait()
     }
 
@@ -84,12 +121,47 @@ impl Drop for Committer {
 }
 
 fn run(drive: &DriveFolder, queue: &Receiver<Request>, finished: &Finished<Outcome>) {
-    while let Ok(first) = queue.recv() {
-        let waiting: Vec<Request> = [first].into_iter().chain(queue.try_iter()).collect();
-        let (ids, changes): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
-        let outcome = drive.commit(&changes.concat());
-        finished.send(ids.into_iter().map(|id| (id, copy(&outcome))));
+    let mut waiting = VecDeque::new();
+    loop {
+        if waiting.is_empty() {
+            let Ok(first) = queue.recv() else { return };
+            waiting.push_back(first);
+        }
+        waiting.extend(queue.try_iter());
+        match waiting.pop_front().expect("there is one") {
+            Request::Close(media) => drop(media),
+            Request::Commit(id, changes) if changes.are_records_alone() => {
+                let (mut ids, mut records) = (vec![id], changes.records);
+                while let Some(Request::Commit(id, changes)) = waiting.front_mut()
+                    && changes.are_records_alone()
+                {
+                    ids.push(*id);
+                    records.append(&mut changes.records);
+                    waiting.pop_front();
+                }
+                let outcome = drive.commit(&records);
+                finished.send(ids.into_iter().map(|id| (id, copy(&outcome).map(|()| None))));
+            }
+            Request::Commit(id, changes) => finished.send([(id, commit(drive, changes))]),
+        }
     }
+}
+
+/// Commits changes that concern contents.
+fn commit(drive: &DriveFolder, changes: Changes) -> Committed {
+    let Changes { create, mut records, remove } = changes;
+    if let Some(new) = &create {
+        records.push(drive.create_contents(new)?);
+    }
+    for name in &remove {
+        records.push(DriveFolder::forget_contents(name)?);
+    }
+    drive.commit(&records)?;
+    for name in &remove {
+        // If it fails, the next opening of the drive removes them.
+        let _ = drive.remove_contents(name);
+    }
+    Ok(create.and_then(|new| drive.open_contents(&new.name).ok()))
 }
 
 /// The same outcome once more.
@@ -97,53 +169,5 @@ fn copy(outcome: &io::Result<()>) -> io::Result<()> {
     match outcome {
         Ok(()) => Ok(()),
         Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::drive::Records;
-    use crate::storage::crash::Disk;
-    use std::path::Path;
-
-    /// Commits `count` changes that all wait when the thread starts; returns the outcomes.
-    fn commit(drive: &DriveFolder, count: u64) -> Vec<Outcome> {
-        let (finished, done) = completions().unwrap();
-        let (requests, queue) = channel();
-        for id in 0..count {
-            requests.send((id, vec![("last".into(), Some(id.to_le_bytes().to_vec()))])).unwrap();
-        }
-        drop(requests);
-        run(drive, &queue, &finished);
-        std::iter::from_fn(|| done.poll()).collect()
-    }
-
-    #[test]
-    fn those_that_wait_are_one_commit_in_their_order() {
-        let disk = Disk::new();
-        let path = Path::new("drive");
-        let create = || DriveFolder::create_in(&disk.root(), "drive", path, Records::new(), &[]);
-        let drive = create().unwrap();
-        let steps = |count| {
-            let before = disk.steps();
-            let outcomes = commit(&drive, count);
-            assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()));
-            assert!(outcomes.iter().map(|(id, _)| *id).eq(0..count));
-            disk.steps() - before
-        };
-        // The first commit makes the file longer.
-        steps(1);
-        assert_eq!(steps(1), steps(20));
-        assert_eq!(drive.records()["last"], 19_u64.to_le_bytes());
-        // Clones are the same disk.
-        let _ = disk.clone().stopping_at(disk.steps());
-        let outcomes = commit(&drive, 3);
-        let errors = outcomes.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
-        assert_eq!(
-            errors.filter(|error| error.to_string().contains("drive: the process")).count(),
-            3
-        );
-        assert_eq!(drive.records()["last"], 19_u64.to_le_bytes());
     }
 }

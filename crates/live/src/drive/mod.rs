@@ -15,7 +15,7 @@ mod store;
 mod tests;
 mod version;
 
-pub use committer::Committer;
+pub use committer::{Changes, Committed, Committer};
 pub use contents::{ContentsInfo, NewContents};
 pub use show::Shown;
 pub use version::VERSION;

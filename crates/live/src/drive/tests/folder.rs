@@ -234,7 +234,8 @@ fn commits_of_a_thread_end_in_order_and_together() {
     };
     assert!(!readable(&committer, 0));
     for id in 0..100 {
-        committer.start(id, vec![("count".into(), Some(id.to_le_bytes().to_vec()))]);
+        let records = vec![("count".into(), Some(id.to_le_bytes().to_vec()))];
+        committer.start(id, Changes { records, ..Changes::default() });
     }
     assert!(readable(&committer, 10));
     committer.close();
@@ -249,13 +250,42 @@ fn commits_of_a_thread_end_in_order_and_together() {
 }
 
 #[test]
+fn a_commit_creates_and_removes_contents() {
+    let scratch = Scratch::new();
+    let (path, drive) = created(&scratch);
+    let mut committer = Committer::new(drive.clone()).unwrap();
+    let two = NewContents { name: "two".into(), size: 8192, sparse: false };
+    let create = Changes {
+        create: Some(two.clone()),
+        records: vec![("a".into(), Some(b"2".into()))],
+        ..Changes::default()
+    };
+    committer.start(1, create.clone());
+    let (id, media) = committer.wait().unwrap();
+    let media = media.unwrap().expect("its media");
+    assert_eq!((id, media.size()), (1, 8192));
+    // Contents of that name are there already: nothing changes.
+    let records = vec![("a".into(), Some(b"3".into()))];
+    committer.start(2, Changes { records, ..create });
+    assert!(matches!(committer.wait(), Some((2, Err(_)))));
+    assert_eq!(drive.records()["a"], b"2");
+    let remove = Changes { remove: vec!["two".into()], ..Changes::default() };
+    committer.start(3, remove);
+    assert!(matches!(committer.wait(), Some((3, Ok(None)))));
+    assert!(!path.join("contents/two").exists());
+    committer.close_media(Box::new(media));
+    committer.close();
+}
+
+#[test]
 fn showing_a_drive_that_is_being_changed_shows_some_commit() {
     let scratch = Scratch::new();
     let (path, drive) = created(&scratch);
     let mut committer = Committer::new(drive.clone()).unwrap();
     for id in 0..200_u64 {
         let value = vec![id as u8; 5000];
-        committer.start(id, vec![("a".into(), Some(value.clone())), ("b".into(), Some(value))]);
+        let records = vec![("a".into(), Some(value.clone())), ("b".into(), Some(value))];
+        committer.start(id, Changes { records, ..Changes::default() });
     }
     let mut seen = 0;
     while committer.poll_completion().is_none_or(|(id, _)| id < 199) {
