@@ -4,12 +4,12 @@
 //! it as [`block::Request`]s and come back as completions. [`initiator`] is
 //! the other side: enough of a driver to bring a drive up and to move blocks.
 //!
-//! What the controller does: the ten mandatory admin commands, Read, Write,
+//! What the controller does: the ten mandatory admin commands, namespace management, Read, Write,
 //! Flush, Write Zeroes and Dataset Management; up to 64 I/O queue pairs of up
 //! to 4096 entries, round robin; PRPs; MSI-X with coalescing, or INTx.
 //!
 //! Not implemented, and reported as absent: SGLs, metadata and protection
-//! information, fused commands, namespace management, firmware update, Format
+//! information, fused commands, firmware update, Format
 //! NVM, reservations, saved features, weighted round robin, the controller
 //! memory buffer, subsystem reset, queues that are not contiguous.
 
@@ -38,4 +38,4 @@ pub mod testing;
 
 pub use config::{Config, NamespaceConfig, Settings};
 pub use controller::Controller;
-pub use subsystem::{Commit, NamespaceError, Port, Subsystem};
+pub use subsystem::{Commit, Contents, NamespaceError, Port, Subsystem};
