@@ -7,14 +7,7 @@
 //! [`Commit`]s. [`initiator`] is the other side: enough of a driver to bring a drive up and to
 //! move blocks.
 //!
-//! What a controller does: the ten mandatory admin commands, Read, Write,
-//! Flush, Write Zeroes and Dataset Management; up to 64 I/O queue pairs of up
-//! to 4096 entries, round robin; PRPs; MSI-X with coalescing, or INTx.
-//!
-//! Not implemented, and reported as absent: SGLs, metadata and protection
-//! information, fused commands, namespace management by commands, firmware update, Format
-//! NVM, reservations, weighted round robin, the controller
-//! memory buffer, subsystem reset, queues that are not contiguous.
+//! `docs/nvme.md` says what a controller does, and what it does not.
 
 mod admin;
 pub mod block;
@@ -41,4 +34,4 @@ pub mod testing;
 
 pub use config::{Config, MODEL, NamespaceConfig, Settings};
 pub use controller::Controller;
-pub use subsystem::{Commit, NamespaceError, Port, Subsystem};
+pub use subsystem::{Commit, Contents, NamespaceError, Port, Subsystem};

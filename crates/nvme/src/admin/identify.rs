@@ -5,16 +5,20 @@ use crate::events::EVENT_REQUESTS;
 use crate::failure::Failure;
 use crate::identity::VENDOR;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
+use crate::namespace::Namespace;
 use crate::plan::Plan;
 use crate::subsystem::Shared;
 use bytes::Bytes;
+use wire::nvme::feature::NAMESPACE_NOTICES;
 use wire::nvme::{
-    Command, IDENTIFY, IdentifyController, NamespaceDescriptor, PowerState, ascii, cns,
-    controller_list, namespace_list, register,
+    BROADCAST_NSID, Command, IDENTIFY, IdentifyController, NamespaceDescriptor, PowerState, ascii,
+    cns, controller_list, namespace_list, register,
 };
 
 /// CMIC bit 1: the subsystem may have several controllers.
 const SEVERAL_CONTROLLERS: u8 = 1 << 1;
+/// OACS bit 3: Namespace Management and Namespace Attachment.
+const NAMESPACE_MANAGEMENT: u16 = 1 << 3;
 /// The largest NSIDs, which are not those of a namespace (section 6.1.2).
 const LAST_NSID: u32 = 0xffff_fffd;
 
@@ -44,8 +48,7 @@ impl Controller {
     }
 
     /// The Identify Namespace data structure; zeroes for an NSID that is valid but inactive, or
-    /// with any of the subsystem's, not allocated (sections 5.15.2.1 and 5.15.2.6). Of the broadcast
-    /// NSID, what all have in common is only told to hosts that manage namespaces.
+    /// with any of the subsystem's, not allocated (sections 5.15.2.1 and 5.15.2.6).
     fn identify_namespace(
         &self,
         shared: &Shared,
@@ -57,7 +60,9 @@ impl Controller {
             false => shared.namespaces.get(&nsid),
         };
         match namespace {
-            Some(namespace) => Ok(namespace.identify(shared.controllers > 1).encode()),
+            Some(namespace) => Ok(namespace.identify(shared)),
+            // What every namespace that can be created has in common (section 8.12).
+            None if nsid == BROADCAST_NSID && shared.saves() => Ok(Namespace::common()),
             None if (1..=shared.drive.max_namespaces).contains(&nsid) => Ok([0; IDENTIFY]),
             None => Err(Failure::namespace()),
         }
@@ -78,6 +83,8 @@ impl Controller {
             version: register::VERSION_1_4,
             controller_type: 1,
             abort_limit: 3,
+            async_events: NAMESPACE_NOTICES,
+            admin_commands: if shared.saves() { NAMESPACE_MANAGEMENT } else { 0 },
             async_event_limit: EVENT_REQUESTS as u8 - 1,
             // One slot, which is read only.
             firmware_slots: 1 | 1 << 1,

@@ -11,6 +11,7 @@ mod interrupts;
 mod io;
 mod lifecycle;
 mod logs;
+mod namespaces;
 mod records;
 mod transfer;
 

@@ -25,7 +25,8 @@ pub use error_log::ErrorLogEntry;
 pub use field::ascii;
 pub use identify_controller::{IdentifyController, PowerState};
 pub use identify_namespace::{
-    IdentifyNamespace, LbaFormat, NamespaceDescriptor, controller_list, namespace_list,
+    IdentifyNamespace, LbaFormat, NamespaceDescriptor, controller_list, decode_controller_list,
+    namespace_list,
 };
 pub use log::{CommandEffects, CommandsSupported, FirmwareSlots, log_page};
 pub use smart::{SmartLog, critical_warning};

@@ -233,7 +233,7 @@ fn commits_of_a_thread_end_in_order_and_together() {
         rustix::event::poll(&mut fds, Some(&limit)).unwrap() == 1
     };
     assert!(!readable(&committer, 0));
-    for id in 0..100 {
+    for id in 0..100_u64 {
         let records = vec![("count".into(), Some(id.to_le_bytes().to_vec()))];
         committer.start(id, Changes { records, ..Changes::default() });
     }
