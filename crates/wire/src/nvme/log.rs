@@ -14,6 +14,8 @@ pub mod log_page {
     pub const CHANGED_NAMESPACES: u8 = 0x04;
     /// Commands Supported and Effects.
     pub const EFFECTS: u8 = 0x05;
+    /// Sanitize Status.
+    pub const SANITIZE: u8 = 0x81;
 }
 
 layout! {
@@ -56,6 +58,9 @@ impl CommandEffects {
 
     /// CSUPP and NIC: supported, changes which namespaces there are.
     pub const CHANGES_NAMESPACES: Self = Self(1 | 1 << 3);
+
+    /// CSUPP, LBCC and CSE 010b: supported, changes all namespaces; no other command meanwhile.
+    pub const CHANGES_ALL_BLOCKS: Self = Self(3 | 2 << 16);
 
     /// From the 32 bits of an entry.
     pub const fn from_bits(bits: u32) -> Self {

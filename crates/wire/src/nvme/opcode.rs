@@ -41,7 +41,7 @@ opcodes! {
     "Format NVM" = 0x80,
     "Security Send" = 0x81,
     "Security Receive" = 0x82,
-    "Sanitize" = 0x84,
+    "Sanitize" = 0x84 SANITIZE,
 }
 
 opcodes! {
