@@ -251,7 +251,7 @@ impl Shared {
                 let store = self.store.as_mut().expect("it has a change");
                 store.counters_stored = store.now;
                 let running = running.unwrap_or(store.running);
-                let history = self.health.to_store(store.now);
+                let history = self.health.record(store.now);
                 vec![set(health_record(&History { running, ..history }))]
             }
             Change::Features { values, .. } => vec![set(features_record(&self.saved_with(values)))],
