@@ -183,14 +183,12 @@ impl Subsystem {
         self.change(now, |shared| shared.health.set_temperature(now, kelvin));
     }
 
-    /// Sets a namespace read-only or writable.
-    ///
-    /// # Panics
-    /// If there is no such namespace.
+    /// The media of a namespace have become read-only, or writable. A host may have deleted it.
     pub fn set_read_only(&mut self, now: Instant, nsid: u32, read_only: bool) {
         self.change(now, |shared| {
-            let namespace = shared.namespaces.get_mut(&nsid);
-            namespace.expect("the namespace exists").read_only = read_only;
+            if let Some(namespace) = shared.namespaces.get_mut(&nsid) {
+                namespace.read_only = read_only;
+            }
         });
     }
 
