@@ -7,7 +7,7 @@
 //! [`Commit`]s. [`initiator`] is the other side: enough of a driver to bring a drive up and to
 //! move blocks.
 //!
-//! `docs/nvme.md` says what a controller does, and what it does not.
+//! `docs/nvme.md` and `docs/nvme-support.md` say what a controller does, and what it does not.
 
 mod admin;
 pub mod block;

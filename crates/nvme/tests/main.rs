@@ -2,3 +2,4 @@
 
 mod controller;
 mod operations;
+mod support;

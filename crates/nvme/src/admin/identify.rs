@@ -19,6 +19,9 @@ use wire::nvme::{
 const SEVERAL_CONTROLLERS: u8 = 1 << 1;
 /// OACS bit 3: Namespace Management and Namespace Attachment.
 const NAMESPACE_MANAGEMENT: u16 = 1 << 3;
+/// SANICAP: block erase and overwrite; media are not modified once more where they are not
+/// deallocated.
+const SANITIZE: u32 = 1 << 1 | 1 << 2 | 1 << 30;
 /// The largest NSIDs, which are not those of a namespace (section 6.1.2).
 const LAST_NSID: u32 = 0xffff_fffd;
 
@@ -95,6 +98,7 @@ impl Controller {
             critical_temperature: CRITICAL_TEMPERATURE,
             total_capacity: drive.capacity.into(),
             unallocated_capacity: drive.capacity.saturating_sub(shared.allocated()).into(),
+            sanitize: if shared.saves() { SANITIZE } else { 0 },
             sq_entry_size: 0x66,
             cq_entry_size: 0x44,
             namespaces: drive.max_namespaces,

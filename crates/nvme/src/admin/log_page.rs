@@ -73,6 +73,7 @@ impl Controller {
             log_page::CHANGED_NAMESPACES => {
                 Ok(namespace_list(self.changed_namespaces.iter().copied()).to_vec())
             }
+            log_page::SANITIZE if shared.saves() => Ok(shared.sanitize_log().encode().to_vec()),
             log_page::EFFECTS => Ok(effects(shared).encode().to_vec()),
             _ => Err(Failure::at_cdw(StatusCode::INVALID_LOG_PAGE, 10, 0)),
         }
@@ -82,8 +83,8 @@ impl Controller {
 fn effects(shared: &Shared) -> CommandsSupported {
     let mut log = CommandsSupported::default();
     for (opcode, effects) in SUPPORTED {
-        if is_supported(shared, opcode) {
-            log.admin[usize::from(opcode)] = effects;
+        if is_supported(shared, *opcode) {
+            log.admin[usize::from(*opcode)] = *effects;
         }
     }
     for (opcode, effects) in io::SUPPORTED {

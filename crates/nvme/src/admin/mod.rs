@@ -6,6 +6,9 @@ mod identify;
 mod log_page;
 mod namespaces;
 mod queues;
+mod sanitize;
+
+pub(crate) use sanitize::{SanitizePlan, check_sanitize, is_sanitize};
 
 use crate::controller::Controller;
 use crate::events::EVENT_REQUESTS;
@@ -17,7 +20,7 @@ use wire::nvme::opcode::admin;
 use wire::nvme::{Command, CommandEffects, StatusCode};
 
 /// What is supported, for the Commands Supported and Effects log.
-const SUPPORTED: [(u8, CommandEffects); 12] = [
+const SUPPORTED: &[(u8, CommandEffects)] = &[
     (admin::DELETE_SQ, CommandEffects::SUPPORTED),
     (admin::CREATE_SQ, CommandEffects::SUPPORTED),
     (admin::GET_LOG_PAGE, CommandEffects::SUPPORTED),
@@ -30,11 +33,15 @@ const SUPPORTED: [(u8, CommandEffects); 12] = [
     (admin::ASYNC_EVENT_REQUEST, CommandEffects::SUPPORTED),
     (admin::NAMESPACE_MANAGEMENT, CommandEffects::CHANGES_NAMESPACES),
     (admin::NAMESPACE_ATTACHMENT, CommandEffects::CHANGES_NAMESPACES),
+    (admin::SANITIZE, CommandEffects::CHANGES_ALL_BLOCKS),
 ];
 
 /// Whether a drive has the command: some need records.
 fn is_supported(shared: &Shared, opcode: u8) -> bool {
-    let needs_records = matches!(opcode, admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT);
+    let needs_records = matches!(
+        opcode,
+        admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT | admin::SANITIZE
+    );
     SUPPORTED.iter().any(|(supported, _)| *supported == opcode)
         && (!needs_records || shared.saves())
 }
@@ -50,6 +57,7 @@ impl Controller {
         if !is_supported(shared, command.opcode) {
             return Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0));
         }
+        sanitize::check_admin(shared, command)?;
         match command.opcode {
             admin::DELETE_SQ => self.delete_sq(shared, key, command),
             admin::CREATE_SQ => self.create_sq(command),
@@ -63,12 +71,13 @@ impl Controller {
             admin::ASYNC_EVENT_REQUEST => self.async_event_request(shared, key, command),
             admin::NAMESPACE_MANAGEMENT => self.namespace_management(shared, key, command),
             admin::NAMESPACE_ATTACHMENT => namespaces::attachment(shared, command),
+            admin::SANITIZE => self.sanitize(shared, key, command),
             _ => unreachable!("every supported command is here"),
         }
     }
 
     /// The data of an admin command have come.
-    pub(crate) fn plan_admin_received(
+    pub(crate) fn admin_received(
         &mut self,
         shared: &mut Shared,
         key: Key,

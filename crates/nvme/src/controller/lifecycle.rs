@@ -179,6 +179,9 @@ impl Controller {
             // Without the record a loss of power would not be noticed.
             Change::Health(Some(_)) if !stored && self.phase == Phase::Enabling => self.fatal(),
             Change::Health(Some(_)) => self.shutdown_stored(),
+            Change::Sanitize { command, sanitize } => {
+                self.sanitize_stored(shared, *command, *sanitize, stored);
+            }
             Change::Namespaces { command: Some((id, key)), change } if *id == self.id => {
                 self.namespaces_stored(shared, *key, change, result);
             }

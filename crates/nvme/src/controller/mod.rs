@@ -191,6 +191,11 @@ impl Controller {
         self.in_flight == [0; 2] && self.blocks.is_empty() && written
     }
 
+    /// Whether the media work on nothing of the controller.
+    pub(crate) fn is_media_idle(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
     /// Whether CSTS.CFS is set.
     pub fn is_fatal(&self) -> bool {
         self.registers.status.fatal

@@ -1,11 +1,15 @@
 //! Namespaces that a controller gets or loses while it runs.
 
 use super::{Controller, block_key};
+use crate::admin::check_sanitize;
 use crate::block::Error;
+use crate::failure::Failure;
+use crate::slots::Key;
+use crate::state::{Sanitize, SanitizePhase};
 use crate::subsystem::Shared;
 use std::collections::BTreeSet;
 use wire::Instant;
-use wire::nvme::AsyncEvent;
+use wire::nvme::{AsyncEvent, StatusCode};
 
 impl Controller {
     /// These namespaces were attached to the controller, or are no longer: commands for those
@@ -20,7 +24,7 @@ impl Controller {
         for nsid in nsids {
             if shared.namespace(self.id, *nsid).is_err() {
                 self.features.error_recovery.remove(nsid);
-                self.fail_commands_of(shared, *nsid);
+                self.fail_commands_of(shared, *nsid, shared.absent(*nsid));
             }
         }
         self.changed_namespaces.extend(nsids);
@@ -29,13 +33,41 @@ impl Controller {
         }
     }
 
+    /// A sanitize operation has begun, ended or been left; or that could not be stored.
+    pub(super) fn sanitize_stored(
+        &mut self,
+        shared: &mut Shared,
+        command: Option<(u16, Key)>,
+        sanitize: Sanitize,
+        stored: bool,
+    ) {
+        if let Err(failure) = check_sanitize(shared) {
+            let nsids: Vec<u32> = shared.namespaces.keys().copied().collect();
+            for nsid in nsids {
+                self.fail_commands_of(shared, nsid, failure);
+            }
+        }
+        match command {
+            Some((id, key)) if id == self.id && self.is_under_way(key) => match stored {
+                true => self.resume(shared, key),
+                false => self.fail(shared, key, Failure::transient(StatusCode::INTERNAL_ERROR)),
+            },
+            Some(_) => {}
+            // It has ended, successfully or not (section 5.24).
+            None => {
+                debug_assert_ne!(sanitize.phase, SanitizePhase::Running);
+                self.events.raise(AsyncEvent::SANITIZE_COMPLETED);
+            }
+        }
+    }
+
     /// Fails the I/O commands for a namespace. Media may have requests of them: those end first.
-    fn fail_commands_of(&mut self, shared: &mut Shared, nsid: u32) {
+    fn fail_commands_of(&mut self, shared: &mut Shared, nsid: u32, failure: Failure) {
         let of_it = |request: &&crate::block::Request| request.nsid == nsid;
         let unsent: Vec<u64> = self.block_requests.iter().filter(of_it).map(|one| one.id).collect();
         self.block_requests.retain(|request| request.nsid != nsid);
         for key in self.io_commands_of(nsid) {
-            self.fail(shared, key, shared.absent(nsid));
+            self.fail(shared, key, failure);
         }
         for id in unsent {
             self.block_done(shared, block_key(id), Err(Error::Internal));

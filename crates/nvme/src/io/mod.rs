@@ -3,6 +3,7 @@
 mod dataset;
 mod read_write;
 
+use crate::admin::check_sanitize;
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::plan::{Plan, Step};
@@ -24,6 +25,7 @@ pub(crate) const SUPPORTED: [(u8, CommandEffects); 5] = [
 impl Controller {
     /// Checks an I/O command and says what is to be done.
     pub(crate) fn plan_io(&mut self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
+        check_sanitize(shared)?;
         match command.opcode {
             nvm::FLUSH => self.flush(shared, command),
             nvm::WRITE => self.write(shared, command),

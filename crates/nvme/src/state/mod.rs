@@ -9,6 +9,7 @@ mod features;
 mod health;
 mod hex;
 mod namespace;
+mod sanitize;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ pub use drive::Drive;
 pub use features::SavedFeature;
 pub use health::History;
 pub use namespace::Namespace;
+pub use sanitize::{Sanitize, SanitizePhase};
 
 use check::{Check, Problem, decode, encode};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +42,7 @@ const ATTACHMENTS: &str = "attachments";
 const FEATURES: &str = "features";
 const CREATED: &str = "created";
 const HEALTH: &str = "health";
+const SANITIZE: &str = "sanitize";
 
 /// What the records of a drive say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +59,8 @@ pub struct State {
     pub created: u64,
     /// What the drive has been through.
     pub health: History,
+    /// The most recent sanitize operation.
+    pub sanitize: Option<Sanitize>,
 }
 
 impl State {
@@ -68,6 +73,7 @@ impl State {
             features: Vec::new(),
             created: 0,
             health: History::default(),
+            sanitize: None,
         }
     }
 
@@ -90,6 +96,7 @@ impl State {
                 FEATURES => state.features = decode(key, bytes)?,
                 CREATED => state.created = decode(key, bytes)?,
                 HEALTH => state.health = decode(key, bytes)?,
+                SANITIZE => state.sanitize = Some(decode(key, bytes)?),
                 // Of the store itself.
                 _ if key.starts_with(CONTENTS) => {}
                 _ => {
@@ -113,6 +120,7 @@ impl State {
         if self.created > 0 {
             records.extend([created_record(self.created)]);
         }
+        records.extend(self.sanitize.iter().map(sanitize_record));
         let namespace = |(nsid, one): (&u32, &Namespace)| (namespace_key(*nsid), encode(one));
         records.extend(self.namespaces.iter().map(namespace));
         records
@@ -189,6 +197,10 @@ pub(crate) fn health_record(health: &History) -> Record {
     (HEALTH.to_owned(), encode(health))
 }
 
+pub(crate) fn sanitize_record(sanitize: &Sanitize) -> Record {
+    (SANITIZE.to_owned(), encode(sanitize))
+}
+
 pub(crate) fn namespace_record(namespace: &Namespace) -> Vec<u8> {
     encode(namespace)
 }
@@ -206,8 +218,8 @@ fn nsid_of(key: &str) -> Option<u32> {
 
 fn unknown(key: &str) -> RecordError {
     let known = format!(
-        "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES}, {CREATED} \
-         and {HEALTH}"
+        "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES}, {CREATED}, \
+         {HEALTH} and {SANITIZE}"
     );
     RecordError::new(key, known)
 }

@@ -76,8 +76,11 @@ fn records_are_what_is_documented() {
     );
     assert_eq!(state().encode().len(), 6);
     assert_eq!(State::decode(&state().encode()), Ok(state()));
-    let created = State { created: 3, ..state() };
+    let sanitize = Sanitize { command: 0x23, pattern: 1, phase: SanitizePhase::Running };
+    let created = State { created: 3, sanitize: Some(sanitize), ..state() };
     assert_eq!(created.encode()["created"], b"3");
+    let text = "{\"command\":35,\"pattern\":1,\"phase\":\"running\"}";
+    assert_eq!(created.encode()["sanitize"], text.as_bytes());
     assert_eq!(State::decode(&created.encode()), Ok(created));
 }
 
@@ -119,6 +122,10 @@ fn a_record_that_lies_is_named_with_its_field() {
         (
             changed("health", "\"reads\":3", "\"reads\":340282366920938463463374607431768211455"),
             "health: reads: ",
+        ),
+        (
+            error("sanitize", "{\"command\":4,\"pattern\":1,\"phase\":\"running\"}"),
+            "sanitize: command: 4 begins no sanitize operation",
         ),
         (error("namespace/17", "{}"), "record namespace/17: missing field"),
         (error("namespace/01", "{}"), "record namespace/01: unknown"),

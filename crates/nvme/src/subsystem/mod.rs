@@ -3,6 +3,7 @@
 
 mod namespaces;
 mod port;
+mod sanitize;
 mod shared;
 mod store;
 
@@ -113,7 +114,13 @@ impl Subsystem {
     /// The next request for the media; those of a controller are bounded by
     /// [`Settings::commands`].
     pub fn poll_block(&mut self) -> Option<block::Request> {
-        self.controllers.iter_mut().find_map(Controller::poll_block)
+        let request = self.controllers.iter_mut().find_map(Controller::poll_block);
+        if request.is_some() || self.shared.erase.is_none() || self.stopping {
+            return request;
+        }
+        // Nothing older may overtake it.
+        let idle = self.controllers.iter().all(Controller::is_media_idle);
+        if idle { self.shared.next_erase() } else { None }
     }
 
     /// Completes a block request. The data of one from before a reset are dropped.
@@ -121,6 +128,9 @@ impl Subsystem {
     /// # Panics
     /// If a read returns another number of bytes than requested.
     pub fn complete_block(&mut self, now: Instant, id: u64, result: block::Completion) {
+        if controller_of(id) == 0 {
+            return self.shared.erased(id, &result);
+        }
         let index = usize::from(controller_of(id)).wrapping_sub(1);
         if let Some(controller) = self.controllers.get_mut(index) {
             controller.complete_block(&mut self.shared, now, id, result);
@@ -169,7 +179,8 @@ impl Subsystem {
     /// Whether every command that was fetched has been completed, the links have taken what that
     /// wrote, and nothing is left to store.
     pub fn is_drained(&self) -> bool {
-        self.controllers.iter().all(Controller::is_drained) && self.shared.is_stored()
+        let drained = self.controllers.iter().all(Controller::is_drained);
+        drained && self.shared.is_stored() && !self.shared.is_erasing()
     }
 
     /// Sets the composite temperature in kelvin from `now` on.
@@ -177,7 +188,7 @@ impl Subsystem {
         self.change(now, |shared| shared.health.set_temperature(now, kelvin));
     }
 
-    /// Sets a namespace read-only or writable; one that was deleted meanwhile is of no interest.
+    /// The media of a namespace have become read-only, or writable. A host may have deleted it.
     pub fn set_read_only(&mut self, now: Instant, nsid: u32, read_only: bool) {
         self.change(now, |shared| {
             if let Some(namespace) = shared.namespaces.get_mut(&nsid) {

@@ -12,8 +12,8 @@ pub enum NamespaceError {
     /// The drive keeps no records.
     #[error("the drive keeps no records")]
     NoRecords,
-    /// Another change of namespaces is not stored yet.
-    #[error("another change of namespaces is not stored yet")]
+    /// Another change of namespaces is not stored yet, or a sanitize operation is under way.
+    #[error("another change of namespaces is not stored yet, or the drive is being sanitized")]
     Busy,
     /// There is not so much capacity left.
     #[error("the namespace needs {needed} bytes, and {left} are left")]
@@ -179,7 +179,8 @@ impl Shared {
     /// Whether namespaces can be changed now.
     fn check_change(&self) -> Result<(), NamespaceError> {
         let store = self.store.as_ref().ok_or(NamespaceError::NoRecords)?;
-        if store.waiting().any(|change| matches!(change, Change::Namespaces { .. })) {
+        let changes = store.waiting().any(|change| matches!(change, Change::Namespaces { .. }));
+        if changes || self.erase.is_some() || self.stores_sanitize() {
             return Err(NamespaceError::Busy);
         }
         Ok(())

@@ -1,10 +1,11 @@
 //! What the controllers of a subsystem share.
 
+use super::sanitize::Erase;
 use super::store::Store;
 use crate::failure::Failure;
 use crate::log::Health;
 use crate::namespace::Namespace;
-use crate::state::{self, SavedFeature, State};
+use crate::state::{self, Sanitize, SavedFeature, State};
 use pcie::config::label::Label;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Instant;
@@ -23,6 +24,10 @@ pub(crate) struct Shared {
     pub created: u64,
     /// Controllers so far: their CNTLIDs count from 1.
     pub controllers: u16,
+    /// The most recent sanitize operation, as stored.
+    pub sanitize: Option<Sanitize>,
+    /// That operation while it is under way.
+    pub erase: Option<Erase>,
     /// What is to be stored, if the drive keeps records.
     pub store: Option<Store>,
 }
@@ -37,6 +42,8 @@ impl Shared {
             saved: state.features,
             created: state.created,
             controllers: 0,
+            sanitize: state.sanitize,
+            erase: None,
             store,
         };
         for (nsid, record) in state.namespaces {
@@ -46,6 +53,7 @@ impl Shared {
             let namespace = shared.namespaces.get_mut(&nsid);
             namespace.expect("a state knows what is attached").attached = attached;
         }
+        shared.resume_sanitize();
         shared
     }
 

@@ -3,8 +3,9 @@
 use super::Shared;
 use crate::slots::Key;
 use crate::state::{
-    self, Attachments, History, SavedFeature, State, attachments_record, created_record,
-    features_record, health_record, namespace_key, namespace_record,
+    self, Attachments, History, Sanitize, SanitizePhase, SavedFeature, State, attachments_record,
+    created_record, features_record, health_record, namespace_key, namespace_record,
+    sanitize_record,
 };
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Duration, Instant};
@@ -59,6 +60,8 @@ pub(crate) enum Change {
     Features { controller: u16, command: Key, values: Vec<SavedFeature> },
     /// Namespaces change; by a command of a controller, or by the owner of the subsystem.
     Namespaces { command: Option<(u16, Key)>, change: NamespaceChange },
+    /// A sanitize operation begins, by a command, or ends; or a failed one is left, by a command.
+    Sanitize { command: Option<(u16, Key)>, sanitize: Sanitize },
 }
 
 /// How namespaces change.
@@ -78,7 +81,9 @@ impl Change {
         match self {
             Self::Health(_) => None,
             Self::Features { controller, .. } => Some(*controller),
-            Self::Namespaces { command, .. } => command.map(|(controller, _)| controller),
+            Self::Namespaces { command, .. } | Self::Sanitize { command, .. } => {
+                command.map(|(controller, _)| controller)
+            }
         }
     }
 }
@@ -251,6 +256,7 @@ impl Shared {
             }
             Change::Features { values, .. } => vec![set(features_record(&self.saved_with(values)))],
             Change::Namespaces { change, .. } => self.records_of_namespaces(change),
+            Change::Sanitize { sanitize, .. } => vec![set(sanitize_record(sanitize))],
         }
     }
 
@@ -286,9 +292,17 @@ impl Shared {
             Change::Health(_) => {
                 self.health.count(store.now);
             }
+            // Without its record it counts as failed, and begins again after a loss of power.
+            Change::Sanitize { command: None, sanitize } if !stored => {
+                self.sanitize = Some(Sanitize { phase: SanitizePhase::Failed, ..*sanitize });
+            }
             _ if !stored => {}
             Change::Features { values, .. } => self.saved = self.saved_with(values),
             Change::Namespaces { change, .. } => self.namespaces_stored(change),
+            Change::Sanitize { sanitize, .. } => {
+                self.sanitize = Some(*sanitize);
+                self.resume_sanitize();
+            }
         }
         Some(change)
     }
@@ -338,6 +352,7 @@ impl Shared {
             attachments: self.attachments(),
             features: self.saved.clone(),
             created: self.created,
+            sanitize: self.sanitize,
             health: History { running, ..self.health.history().clone() },
         }
     }

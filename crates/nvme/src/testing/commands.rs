@@ -11,6 +11,11 @@ const ABSENT: u8 = 0x44;
 /// Where PRP lists with good entries lie.
 pub(super) const LISTS: u64 = DATA + 0x20_0000;
 
+/// Where a list of controller 1 lies.
+pub(super) const CONTROLLER: u64 = LISTS + 0x1_0000;
+/// Where what a host says of a namespace to create lies.
+pub(super) const NAMESPACE: u64 = CONTROLLER + 0x1000;
+
 /// An I/O command on one of two namespaces.
 pub(super) fn io(input: &mut Input) -> Command {
     const OPCODES: [u8; 8] = [
@@ -78,7 +83,7 @@ fn prp2(input: &mut Input) -> u64 {
     }
 }
 
-/// An admin command that creates and deletes nothing.
+/// An admin command that neither creates nor deletes queues.
 pub(super) fn admin(input: &mut Input) -> Command {
     let opcode = input.pick(&[
         admin::IDENTIFY,
@@ -87,6 +92,9 @@ pub(super) fn admin(input: &mut Input) -> Command {
         admin::GET_FEATURES,
         admin::ABORT,
         admin::ASYNC_EVENT_REQUEST,
+        admin::NAMESPACE_MANAGEMENT,
+        admin::NAMESPACE_ATTACHMENT,
+        admin::SANITIZE,
         0x80,
     ]);
     let cdw10 = match opcode {
@@ -110,6 +118,13 @@ pub(super) fn admin(input: &mut Input) -> Command {
         }
         _ => u32::from(input.byte() % 4) | u32::from(input.byte()) << 16,
     };
+    let managed = matches!(opcode, admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT);
+    if managed && input.byte() < 200 {
+        // The list of controllers and the namespace to create that lie there.
+        let prp1 = if opcode == admin::NAMESPACE_ATTACHMENT { CONTROLLER } else { NAMESPACE };
+        let (nsid, cdw10) = (u32::from(input.byte() % 5), cdw10 & 1);
+        return Command { opcode, nsid, prp1, cdw10, ..Command::default() };
+    }
     Command {
         opcode,
         nsid: input.pick(&[0, 1, 2, 3, u32::MAX]),
@@ -135,6 +150,8 @@ fn feature_value(input: &mut Input) -> u32 {
 pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
     let length = match (queue, command.opcode) {
         (0, admin::IDENTIFY) => 4096,
+        (0, admin::NAMESPACE_ATTACHMENT) => 4096,
+        (0, admin::NAMESPACE_MANAGEMENT) if command.cdw10 & 15 == 0 => 4096,
         (0, admin::GET_LOG_PAGE) => ((command.cdw10 >> 16) as usize + 1) * 4,
         (0, _) => 0,
         (_, nvm::READ | nvm::WRITE) => {

@@ -9,6 +9,7 @@ use crate::{Config, NamespaceConfig};
 use pcie::Ready;
 use wire::Duration;
 use wire::nvme::register::{Configuration, Doorbell, ShutdownNotice};
+use wire::nvme::{IdentifyNamespace, controller_list};
 use wire::tlp::Class;
 
 /// The longest list carried out.
@@ -64,6 +65,9 @@ fn testbed(config: &Config, msix: bool, records: bool) -> Testbed {
         };
         testbed.put_list(LISTS + list * 4096, (0..512).map(entry));
     }
+    testbed.put(commands::CONTROLLER, &controller_list([1]));
+    let new = IdentifyNamespace { size: 8, capacity: 8, formatted: 1, ..Default::default() };
+    testbed.put(commands::NAMESPACE, &new.encode());
     testbed
 }
 

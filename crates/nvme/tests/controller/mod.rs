@@ -13,6 +13,7 @@ mod lifecycle;
 mod logs;
 mod namespaces;
 mod records;
+mod sanitize;
 mod transfer;
 
 use nvme::testing::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};

@@ -66,6 +66,10 @@ impl AsyncEvent {
     pub const NAMESPACE_ATTRIBUTE_CHANGED: Self =
         Self { kind: AsyncEventKind::Notice, information: 0, log_page: 4 };
 
+    /// A sanitize operation has ended (figure 150).
+    pub const SANITIZE_COMPLETED: Self =
+        Self { kind: AsyncEventKind::Nvm, information: 1, log_page: 0x81 };
+
     const fn error(information: u8) -> Self {
         Self { kind: AsyncEventKind::Error, information, log_page: 1 }
     }

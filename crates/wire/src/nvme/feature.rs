@@ -37,3 +37,39 @@ numbers! {
         Capabilities = 3,
     }
 }
+
+/// The name of a feature (figures 275 and 276); `None` if it has none.
+pub const fn name(feature: u8) -> Option<&'static str> {
+    Some(match feature {
+        0x01 => "Arbitration",
+        0x02 => "Power Management",
+        0x03 => "LBA Range Type",
+        0x04 => "Temperature Threshold",
+        0x05 => "Error Recovery",
+        0x06 => "Volatile Write Cache",
+        0x07 => "Number of Queues",
+        0x08 => "Interrupt Coalescing",
+        0x09 => "Interrupt Vector Configuration",
+        0x0a => "Write Atomicity Normal",
+        0x0b => "Asynchronous Event Configuration",
+        0x0c => "Autonomous Power State Transition",
+        0x0d => "Host Memory Buffer",
+        0x0e => "Timestamp",
+        0x0f => "Keep Alive Timer",
+        0x10 => "Host Controlled Thermal Management",
+        0x11 => "Non-Operational Power State Config",
+        0x12 => "Read Recovery Level Config",
+        0x13 => "Predictable Latency Mode Config",
+        0x14 => "Predictable Latency Mode Window",
+        0x15 => "LBA Status Information Report Interval",
+        0x16 => "Host Behavior Support",
+        0x17 => "Sanitize Config",
+        0x18 => "Endurance Group Event Configuration",
+        0x80 => "Software Progress Marker",
+        0x81 => "Host Identifier",
+        0x82 => "Reservation Notification Mask",
+        0x83 => "Reservation Persistence",
+        0x84 => "Namespace Write Protection Config",
+        _ => return None,
+    })
+}

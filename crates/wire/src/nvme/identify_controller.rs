@@ -75,6 +75,9 @@ layout! {
         total_capacity: u128 = 280,
         /// UNVMCAP, unallocated capacity in bytes.
         unallocated_capacity: u128 = 296,
+        /// SANICAP: bit 0 crypto erase, bit 1 block erase, bit 2 overwrite; 31:30, whether media
+        /// are modified after an operation without deallocation (01b: no).
+        sanitize: u32 = 328,
         /// SQES: smallest entry in 3:0, largest in 7:4, as powers of two.
         sq_entry_size: u8 = 512,
         /// CQES: the same for completion entries.

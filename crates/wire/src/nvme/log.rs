@@ -14,6 +14,32 @@ pub mod log_page {
     pub const CHANGED_NAMESPACES: u8 = 0x04;
     /// Commands Supported and Effects.
     pub const EFFECTS: u8 = 0x05;
+    /// Sanitize Status.
+    pub const SANITIZE: u8 = 0x81;
+
+    /// The name of a log page (figure 191); `None` if it has none.
+    pub const fn name(page: u8) -> Option<&'static str> {
+        Some(match page {
+            0x01 => "Error Information",
+            0x02 => "SMART / Health Information",
+            0x03 => "Firmware Slot Information",
+            0x04 => "Changed Namespace List",
+            0x05 => "Commands Supported and Effects",
+            0x06 => "Device Self-test",
+            0x07 => "Telemetry Host-Initiated",
+            0x08 => "Telemetry Controller-Initiated",
+            0x09 => "Endurance Group Information",
+            0x0a => "Predictable Latency Per NVM Set",
+            0x0b => "Predictable Latency Event Aggregate",
+            0x0c => "Asymmetric Namespace Access",
+            0x0d => "Persistent Event Log",
+            0x0e => "LBA Status Information",
+            0x0f => "Endurance Group Event Aggregate",
+            0x80 => "Reservation Notification",
+            0x81 => "Sanitize Status",
+            _ => return None,
+        })
+    }
 }
 
 layout! {
@@ -56,6 +82,9 @@ impl CommandEffects {
 
     /// CSUPP and NIC: supported, changes which namespaces there are.
     pub const CHANGES_NAMESPACES: Self = Self(1 | 1 << 3);
+
+    /// CSUPP, LBCC and CSE 010b: supported, changes all namespaces; no other command meanwhile.
+    pub const CHANGES_ALL_BLOCKS: Self = Self(3 | 2 << 16);
 
     /// From the 32 bits of an entry.
     pub const fn from_bits(bits: u32) -> Self {

@@ -37,11 +37,17 @@ opcodes! {
     "Device Self-test" = 0x14,
     "Namespace Attachment" = 0x15 NAMESPACE_ATTACHMENT,
     "Keep Alive" = 0x18,
+    "Directive Send" = 0x19,
+    "Directive Receive" = 0x1a,
+    "Virtualization Management" = 0x1c,
+    "NVMe-MI Send" = 0x1d,
+    "NVMe-MI Receive" = 0x1e,
     "Doorbell Buffer Config" = 0x7c,
     "Format NVM" = 0x80,
     "Security Send" = 0x81,
     "Security Receive" = 0x82,
-    "Sanitize" = 0x84,
+    "Sanitize" = 0x84 SANITIZE,
+    "Get LBA Status" = 0x86,
 }
 
 opcodes! {
@@ -59,4 +65,5 @@ opcodes! {
     "Reservation Report" = 0x0e,
     "Reservation Acquire" = 0x11,
     "Reservation Release" = 0x15,
+    "Copy" = 0x19,
 }

@@ -77,6 +77,19 @@ fn the_firmware_log() {
 }
 
 #[test]
+fn the_sanitize_log() {
+    let log = SanitizeStatus {
+        progress: 0x8000,
+        status: sanitize_status::IN_PROGRESS,
+        passes: 3,
+        erased: true,
+        command: 0x43,
+        estimates: [[0xff; 4]; 6],
+    };
+    there_and_back!(SanitizeStatus, log, golden(&[(1, &[0x80, 0x1a, 1, 0x43]), (8, &[0xff; 24])]));
+}
+
+#[test]
 fn the_effects_log() {
     let mut log = CommandsSupported::default();
     log.admin[6] = CommandEffects::SUPPORTED;

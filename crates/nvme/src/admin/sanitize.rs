@@ -1,0 +1,133 @@
+//! Sanitize (NVMe 1.4, sections 5.24 and 8.15). It covers all namespaces of the drive, and goes on
+//! after resets and losses of power.
+
+use super::admin;
+use crate::controller::Controller;
+use crate::failure::Failure;
+use crate::plan::Plan;
+use crate::slots::Key;
+use crate::state::{Sanitize, SanitizePhase};
+use crate::subsystem::Shared;
+use wire::nvme::{Command, SanitizeAction, StatusCode, log_page};
+
+/// AUSE, bit 3: a failure may be left without another sanitize operation.
+const UNRESTRICTED: u32 = 1 << 3;
+/// OIPBP, bit 8: the pattern is inverted between passes.
+const INVERT: u32 = 1 << 8;
+/// NDAS, bit 9: nothing is deallocated afterwards.
+const NO_DEALLOCATE: u32 = 1 << 9;
+
+/// The admin commands that are allowed meanwhile (figure 287).
+const ALLOWED: [u8; 10] = [
+    admin::DELETE_SQ,
+    admin::CREATE_SQ,
+    admin::GET_LOG_PAGE,
+    admin::DELETE_CQ,
+    admin::CREATE_CQ,
+    admin::IDENTIFY,
+    admin::ABORT,
+    admin::SET_FEATURES,
+    admin::GET_FEATURES,
+    admin::ASYNC_EVENT_REQUEST,
+];
+/// The log pages that are allowed meanwhile (figure 287).
+const PAGES: [u8; 4] =
+    [log_page::ERROR, log_page::SMART, log_page::CHANGED_NAMESPACES, log_page::SANITIZE];
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SanitizePlan {
+    /// Passes of an overwrite, 1 to 16; 0 for a block erase.
+    pub overwrites: u8,
+    /// The pattern is inverted between passes.
+    pub inverts: bool,
+    /// Everything is deallocated at the end.
+    pub deallocates: bool,
+}
+
+impl SanitizePlan {
+    /// That of a command dword 10 that begins an operation.
+    pub fn of(command: u32) -> Self {
+        let passes = (command >> 4 & 15) as u8;
+        Self {
+            overwrites: match action(command) {
+                // OWPASS 0 stands for 16 (figure 329).
+                Some(SanitizeAction::Overwrite) if passes == 0 => 16,
+                Some(SanitizeAction::Overwrite) => passes,
+                _ => 0,
+            },
+            inverts: command & INVERT != 0,
+            deallocates: command & NO_DEALLOCATE == 0,
+        }
+    }
+}
+
+/// SANACT, bits 2:0.
+fn action(command: u32) -> Option<SanitizeAction> {
+    SanitizeAction::from_number(command & 7)
+}
+
+/// Whether a command dword 10 begins an operation.
+pub(crate) fn is_sanitize(command: u32) -> bool {
+    matches!(action(command), Some(SanitizeAction::BlockErase | SanitizeAction::Overwrite))
+}
+
+/// Whether I/O commands are allowed: not during a sanitize operation, nor after a failed one.
+pub(crate) fn check_sanitize(shared: &Shared) -> Result<(), Failure> {
+    match shared.sanitize.map(|sanitize| sanitize.phase) {
+        Some(SanitizePhase::Running) => Err(Failure::transient(StatusCode::SANITIZE_IN_PROGRESS)),
+        Some(SanitizePhase::Failed) => Err(Failure::permanent(StatusCode::SANITIZE_FAILED)),
+        None | Some(SanitizePhase::Completed | SanitizePhase::Left) => Ok(()),
+    }
+}
+
+/// Whether an admin command is allowed.
+pub(super) fn check_admin(shared: &Shared, command: &Command) -> Result<(), Failure> {
+    let allowed = match command.opcode {
+        admin::GET_LOG_PAGE => PAGES.contains(&(command.cdw10 as u8)),
+        // It looks for itself.
+        admin::SANITIZE => true,
+        opcode => ALLOWED.contains(&opcode),
+    };
+    if allowed { Ok(()) } else { check_sanitize(shared) }
+}
+
+impl Controller {
+    pub(super) fn sanitize(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
+        if shared.stores_sanitize() {
+            return Err(Failure::transient(StatusCode::SANITIZE_IN_PROGRESS));
+        }
+        let failed = shared.sanitize.filter(|last| last.phase == SanitizePhase::Failed);
+        if failed.is_none() {
+            check_sanitize(shared)?;
+        }
+        let unrestricted = command.cdw10 & UNRESTRICTED != 0;
+        let restricted = failed.filter(|last| last.command & UNRESTRICTED == 0);
+        let sanitize = match action(command.cdw10) {
+            Some(SanitizeAction::ExitFailureMode) => {
+                if restricted.is_some() {
+                    return Err(Failure::permanent(StatusCode::SANITIZE_FAILED));
+                }
+                let Some(failed) = failed else { return Ok(Plan::Done(0)) };
+                Sanitize { phase: SanitizePhase::Left, ..failed }
+            }
+            Some(SanitizeAction::BlockErase | SanitizeAction::Overwrite) => {
+                if restricted.is_some() && unrestricted {
+                    return Err(Failure::permanent(StatusCode::SANITIZE_FAILED));
+                }
+                shared.namespaces.values().try_for_each(|namespace| namespace.writable())?;
+                let (command, pattern) = (command.cdw10, command.cdw11);
+                Sanitize { command, pattern, phase: SanitizePhase::Running }
+            }
+            // There is no key to destroy.
+            Some(SanitizeAction::CryptoErase) | None => return Err(Failure::cdw(10, 0)),
+        };
+        shared.store_sanitize(Some((self.id, key)), sanitize);
+        Ok(Plan::Wait)
+    }
+}
