@@ -47,9 +47,14 @@ impl Namespace {
         }
     }
 
+    /// Whether the media or the host refuse writes.
+    fn is_read_only(&self) -> bool {
+        self.read_only || self.record.write_protected
+    }
+
     /// Whether it may be written.
     pub fn writable(&self) -> Result<(), Failure> {
-        if self.read_only {
+        if self.is_read_only() {
             return Err(Failure::permanent(StatusCode::NAMESPACE_WRITE_PROTECTED));
         }
         Ok(())
@@ -71,7 +76,7 @@ impl Namespace {
             lba_formats: formats.len() as u8 - 1,
             formatted: number.unwrap_or(0) as u8,
             sharing: if several && !private { IdentifyNamespace::SHARED } else { 0 },
-            attributes: if self.read_only { IdentifyNamespace::WRITE_PROTECTED } else { 0 },
+            attributes: if self.is_read_only() { IdentifyNamespace::WRITE_PROTECTED } else { 0 },
             nguid,
             eui64,
             lba_format: format,

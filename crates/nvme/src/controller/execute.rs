@@ -178,6 +178,14 @@ impl Controller {
         self.resume_with(shared, key, 0);
     }
 
+    /// The same, and the media do these steps before it completes.
+    pub(crate) fn resume_to(&mut self, shared: &mut Shared, key: Key, steps: VecDeque<Step>) {
+        if let Some(execution) = self.commands.get_mut(key) {
+            execution.steps = steps;
+            self.resume(shared, key);
+        }
+    }
+
     /// The same, with dword 0 of the completion.
     pub(crate) fn resume_with(&mut self, shared: &mut Shared, key: Key, result: u32) {
         if let Some(execution) = self.commands.get_mut(key) {
