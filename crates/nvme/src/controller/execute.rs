@@ -151,13 +151,15 @@ impl Controller {
         })
     }
 
-    /// The I/O commands for a namespace, or with requests for it.
+    /// The I/O commands for a namespace, or with requests for it, without those whose data only
+    /// wait for the link.
     pub(super) fn io_commands_of(&self, nsid: u32) -> Vec<Key> {
         let of_it = |execution: &Execution| {
             let has_step = execution.steps.iter().any(|step| step.nsid == nsid);
             execution.sq != 0 && (execution.command.nsid == nsid || has_step)
         };
-        self.commands.iter().filter(|(_, execution)| of_it(execution)).map(|(key, _)| key).collect()
+        let all = self.commands.iter().filter(|(_, execution)| of_it(execution));
+        all.map(|(key, _)| key).filter(|key| !self.waiting_to_send.contains(key)).collect()
     }
 
     /// Removes an Asynchronous Event Request from the commands under way. It may

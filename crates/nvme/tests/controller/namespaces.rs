@@ -324,6 +324,32 @@ fn commands_for_a_namespace_that_goes_end() {
 }
 
 #[test]
+fn commands_that_wait_for_the_buffer_end_too() {
+    let mut settings = config().settings;
+    (settings.max_transfer_shift, settings.buffer) = (1, 8192);
+    let mut host = host();
+    host.testbed.settle();
+    host.testbed.power_cycle(&settings);
+    host.testbed.enumerate(true);
+    host.enable(32);
+    host.testbed.settle();
+    host.create(1, 16);
+    for slba in 0..3 {
+        host.put(1, Command { nsid: 2, ..read(slba, 2, DATA, page(1)) });
+    }
+    host.fetch(1, false);
+    // The media work on the first; the others wait for room.
+    host.put(0, management(1, 2));
+    host.fetch(0, false);
+    assert!(host.testbed.serve_store());
+    host.testbed.settle();
+    let done = host.reap(1);
+    assert_eq!(done.len(), 3);
+    assert!(done.iter().all(|one| one.status.code == StatusCode::INVALID_FIELD));
+    host.testbed.subsystem.check_invariants();
+}
+
+#[test]
 fn one_change_at_a_time() {
     let mut host = host();
     host.testbed.put(DATA, &bytes(wanted(8)));
