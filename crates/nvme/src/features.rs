@@ -34,7 +34,7 @@ pub(crate) fn is_saveable(id: u8) -> bool {
 
 /// Whether each namespace has its own value.
 pub(crate) fn is_of_namespaces(id: u8) -> bool {
-    id == feature::ERROR_RECOVERY
+    matches!(id, feature::ERROR_RECOVERY | feature::WRITE_PROTECTION)
 }
 
 /// What of command dword 11 says which value of the feature is meant.

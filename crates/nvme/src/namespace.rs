@@ -47,6 +47,11 @@ impl Namespace {
         }
     }
 
+    /// Whether the media or the host refuse writes.
+    fn is_read_only(&self) -> bool {
+        self.read_only || self.record.write_protected
+    }
+
     /// Whether it may be written. Media that became read-only have a status of their own (NVMe 1.4,
     /// figures 128 and 129).
     pub fn writable(&self) -> Result<(), Failure> {
@@ -75,7 +80,7 @@ impl Namespace {
             lba_formats: formats.len() as u8 - 1,
             formatted: number.unwrap_or(0) as u8,
             sharing: if several && !private { IdentifyNamespace::SHARED } else { 0 },
-            attributes: if self.read_only { IdentifyNamespace::WRITE_PROTECTED } else { 0 },
+            attributes: if self.is_read_only() { IdentifyNamespace::WRITE_PROTECTED } else { 0 },
             nguid,
             eui64,
             lba_format: format,

@@ -26,7 +26,7 @@ impl Controller {
         command: &Command,
     ) -> Result<Plan, Failure> {
         let (id, value) = (command.cdw10 as u8, command.cdw11);
-        self.check_exists(id)?;
+        self.check_exists(shared, id)?;
         let select = Select::from_number(command.cdw10 >> 8 & 7).ok_or(Failure::cdw(10, 8))?;
         let of_namespaces = features::is_of_namespaces(id);
         if select == Select::Capabilities {
@@ -42,6 +42,12 @@ impl Controller {
         if of_namespaces {
             shared.namespace(self.id, command.nsid)?;
         }
+        if id == feature::WRITE_PROTECTION {
+            // Nobody can save it: it outlives power by itself.
+            let record = &shared.namespace(self.id, command.nsid)?.record;
+            let protected = select == Select::Current && record.write_protected;
+            return Ok(Plan::Done(protected.into()));
+        }
         let of = |features: &Features| features.get(id, command.nsid, value);
         Ok(Plan::Done(match select {
             Select::Current => of(&self.features)?,
@@ -51,9 +57,10 @@ impl Controller {
         }))
     }
 
-    fn check_exists(&self, id: u8) -> Result<(), Failure> {
+    fn check_exists(&self, shared: &Shared, id: u8) -> Result<(), Failure> {
         let exists = match id {
             feature::VOLATILE_WRITE_CACHE => self.settings.volatile_write_cache,
+            feature::WRITE_PROTECTION => shared.saves(),
             feature::NUMBER_OF_QUEUES | feature::INTERRUPT_VECTOR => true,
             id => features::is_saveable(id),
         };
@@ -87,10 +94,13 @@ impl Controller {
         command: &Command,
     ) -> Result<Plan, Failure> {
         let (id, value) = (command.cdw10 as u8, command.cdw11);
-        self.check_exists(id)?;
+        self.check_exists(shared, id)?;
         let save = command.cdw10 & SAVE != 0;
         if save && !(shared.saves() && features::is_saveable(id)) {
             return Err(Failure::at_cdw(StatusCode::FEATURE_NOT_SAVEABLE, 10, 31));
+        }
+        if id == feature::WRITE_PROTECTION {
+            return self.protect_namespace(shared, key, command);
         }
         let nsids = self.nsids_of(shared, id, command.nsid)?;
         features::check(id, value)?;

@@ -105,6 +105,7 @@ impl Controller {
             // Dataset Management, Write Zeroes, save and select.
             nvm_commands: 1 << 2 | 1 << 3 | 1 << 4,
             write_cache: if settings.volatile_write_cache { 0b111 } else { 0b110 },
+            write_protection: shared.saves().into(),
             subsystem_nqn: subsystem_nqn(drive.uuid),
             // One power state, 25 W, without latency.
             power_state: PowerState { max_power: 2500, ..PowerState::default() },

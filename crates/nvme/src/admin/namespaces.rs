@@ -1,10 +1,10 @@
 //! Namespace Attachment and Namespace Management (NVMe 1.4, sections 5.19, 5.20 and 8.12).
 
-use crate::block::Error;
+use crate::block::{Error, Operation};
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::namespace::FORMATS;
-use crate::plan::Plan;
+use crate::plan::{Plan, steps};
 use crate::slots::Key;
 use crate::subsystem::{NamespaceChange, NamespaceError, Shared};
 use wire::nvme::{
@@ -66,6 +66,24 @@ impl Controller {
             nsid => return Err(shared.absent(nsid)),
         };
         shared.delete_namespaces(Some((self.id, key)), nsids).map_err(failure)?;
+        Ok(Plan::Wait)
+    }
+
+    /// Namespace Write Protection Config (section 5.21.1.29): not or until the host says otherwise.
+    pub(super) fn protect_namespace(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
+        let protect = match command.cdw11 & 7 {
+            0 => false,
+            1 => true,
+            // Until the next power cycle, and for ever: NWPC does not offer them.
+            _ => return Err(Failure::cdw(11, 0)),
+        };
+        shared.namespace(self.id, command.nsid)?;
+        shared.protect_namespace((self.id, key), command.nsid, protect).map_err(failure)?;
         Ok(Plan::Wait)
     }
 
@@ -135,6 +153,10 @@ impl Controller {
         match (result, change) {
             // Dword 0 has the NSID (section 5.20.1).
             (Ok(()), NamespaceChange::Create(nsid, _)) => self.resume_with(shared, key, *nsid),
+            // What is in the volatile write cache is committed (section 8.19).
+            (Ok(()), NamespaceChange::Protect { nsid, protect: true }) => {
+                self.resume_to(shared, key, steps(*nsid, [Operation::Flush]));
+            }
             (Ok(()), _) => self.resume(shared, key),
             // The disk below is full.
             (Err(Error::NoSpace), NamespaceChange::Create(_, namespace)) => {

@@ -151,13 +151,15 @@ impl Controller {
         })
     }
 
-    /// The I/O commands for a namespace, or with requests for it.
+    /// The I/O commands for a namespace, or with requests for it, without those whose data only
+    /// wait for the link.
     pub(super) fn io_commands_of(&self, nsid: u32) -> Vec<Key> {
         let of_it = |execution: &Execution| {
             let has_step = execution.steps.iter().any(|step| step.nsid == nsid);
             execution.sq != 0 && (execution.command.nsid == nsid || has_step)
         };
-        self.commands.iter().filter(|(_, execution)| of_it(execution)).map(|(key, _)| key).collect()
+        let all = self.commands.iter().filter(|(_, execution)| of_it(execution));
+        all.map(|(key, _)| key).filter(|key| !self.waiting_to_send.contains(key)).collect()
     }
 
     /// Removes an Asynchronous Event Request from the commands under way. It may
@@ -176,6 +178,14 @@ impl Controller {
     /// Resumes a command after [`Plan::Wait`].
     pub(crate) fn resume(&mut self, shared: &mut Shared, key: Key) {
         self.resume_with(shared, key, 0);
+    }
+
+    /// The same, and the media do these steps before it completes.
+    pub(crate) fn resume_to(&mut self, shared: &mut Shared, key: Key, steps: VecDeque<Step>) {
+        if let Some(execution) = self.commands.get_mut(key) {
+            execution.steps = steps;
+            self.resume(shared, key);
+        }
     }
 
     /// The same, with dword 0 of the completion.

@@ -67,7 +67,9 @@ impl Controller {
         let unsent: Vec<u64> = self.block_requests.iter().filter(of_it).map(|one| one.id).collect();
         self.block_requests.retain(|request| request.nsid != nsid);
         for key in self.io_commands_of(nsid) {
-            self.fail(shared, key, failure);
+            if !self.fail_waiting(shared, key, failure) {
+                self.fail(shared, key, failure);
+            }
         }
         for id in unsent {
             self.block_done(shared, block_key(id), Err(Error::Internal));

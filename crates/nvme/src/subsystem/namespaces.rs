@@ -176,6 +176,18 @@ impl Shared {
         Ok(())
     }
 
+    /// Protects a namespace from writes, or allows them.
+    pub fn protect_namespace(
+        &mut self,
+        command: (u16, Key),
+        nsid: u32,
+        protect: bool,
+    ) -> Result<(), NamespaceError> {
+        self.check_change()?;
+        self.push(Some(command), NamespaceChange::Protect { nsid, protect });
+        Ok(())
+    }
+
     /// Whether namespaces can be changed now.
     fn check_change(&self) -> Result<(), NamespaceError> {
         let store = self.store.as_ref().ok_or(NamespaceError::NoRecords)?;

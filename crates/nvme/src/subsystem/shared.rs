@@ -59,8 +59,10 @@ impl Shared {
 
     /// There is another namespace, attached to no controller.
     pub fn insert(&mut self, nsid: u32, record: state::Namespace) {
-        let read_only = record.write_protected;
-        self.namespaces.insert(nsid, Namespace { record, read_only, attached: BTreeSet::new() });
+        // Without records nobody protects namespaces: it is that of read-only media.
+        let read_only = record.write_protected && self.store.is_none();
+        let attached = BTreeSet::new();
+        self.namespaces.insert(nsid, Namespace { record, read_only, attached });
     }
 
     /// There is another controller. Without records every namespace is attached to it.

@@ -73,6 +73,8 @@ pub(crate) enum NamespaceChange {
     Delete(Vec<u32>),
     /// One is attached to controllers, or detached.
     Attach { nsid: u32, controllers: Vec<u16>, attach: bool },
+    /// One is write protected, or no longer.
+    Protect { nsid: u32, protect: bool },
 }
 
 impl Change {
@@ -279,6 +281,14 @@ impl Shared {
                 attachments.retain(|_, controllers| !controllers.is_empty());
                 vec![set(attachments_record(&attachments))]
             }
+            NamespaceChange::Protect { nsid, protect } => {
+                let record = self.namespaces.get(nsid).map(|one| state::Namespace {
+                    write_protected: *protect,
+                    ..one.record.clone()
+                });
+                let bytes = record.as_ref().map(namespace_record);
+                vec![(namespace_key(*nsid), bytes)]
+            }
         }
     }
 
@@ -320,6 +330,11 @@ impl Shared {
             NamespaceChange::Attach { nsid, controllers, attach } => {
                 if let Some(namespace) = self.namespaces.get_mut(nsid) {
                     set_attached(&mut namespace.attached, controllers, *attach);
+                }
+            }
+            NamespaceChange::Protect { nsid, protect } => {
+                if let Some(namespace) = self.namespaces.get_mut(nsid) {
+                    namespace.record.write_protected = *protect;
                 }
             }
         }

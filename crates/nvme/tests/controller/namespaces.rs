@@ -170,7 +170,7 @@ fn fields_of_a_namespace_to_create_are_checked() {
         (wanted(u64::MAX), StatusCode::INSUFFICIENT_CAPACITY),
     ];
     for (case, status) in cases {
-        create(&mut host, case.clone()).expect_failure(status);
+        create(&mut host, case).expect_failure(status);
     }
     host.admin(management(2, 1)).expect_failure(StatusCode::INVALID_FIELD);
     let zoned = Command { cdw11: 2 << 24, ..management(0, 0) };
@@ -324,6 +324,32 @@ fn commands_for_a_namespace_that_goes_end() {
 }
 
 #[test]
+fn commands_that_wait_for_the_buffer_end_too() {
+    let mut settings = config().settings;
+    (settings.max_transfer_shift, settings.buffer) = (1, 8192);
+    let mut host = host();
+    host.testbed.settle();
+    host.testbed.power_cycle(&settings);
+    host.testbed.enumerate(true);
+    host.enable(32);
+    host.testbed.settle();
+    host.create(1, 16);
+    for slba in 0..3 {
+        host.put(1, Command { nsid: 2, ..read(slba, 2, DATA, page(1)) });
+    }
+    host.fetch(1, false);
+    // The media work on the first; the others wait for room.
+    host.put(0, management(1, 2));
+    host.fetch(0, false);
+    assert!(host.testbed.serve_store());
+    host.testbed.settle();
+    let done = host.reap(1);
+    assert_eq!(done.len(), 3);
+    assert!(done.iter().all(|one| one.status.code == StatusCode::INVALID_FIELD));
+    host.testbed.subsystem.check_invariants();
+}
+
+#[test]
 fn one_change_at_a_time() {
     let mut host = host();
     host.testbed.put(DATA, &bytes(wanted(8)));
@@ -362,4 +388,38 @@ fn a_drive_without_records_manages_no_namespaces() {
     assert_eq!(controller.admin_commands, 0);
     let effects = CommandsSupported::decode(&log(&mut host, log_page::EFFECTS));
     assert_eq!(effects.admin[usize::from(admin::NAMESPACE_MANAGEMENT)].bits(), 0);
+}
+
+#[test]
+fn a_namespace_is_write_protected_until_the_host_says_otherwise() {
+    let mut host = host();
+    let controller = IdentifyController::decode(&identify(&mut host, cns::CONTROLLER, 0));
+    assert_eq!(controller.write_protection, 1);
+    let set = |value| Command { nsid: 1, ..set_feature(feature::WRITE_PROTECTION, value) };
+    let get = Command { nsid: 1, ..get_feature(feature::WRITE_PROTECTION, 0) };
+    host.testbed.media.log.clear();
+    host.admin(set(1)).expect_success();
+    assert_eq!(host.testbed.media.log, [(1, "flush")]);
+    assert_eq!(host.admin(get).expect_success(), 1);
+    let found = IdentifyNamespace::decode(&identify(&mut host, cns::NAMESPACE, 1));
+    assert_eq!(found.attributes, IdentifyNamespace::WRITE_PROTECTED);
+    host.io(write(0, 1, DATA, 0)).expect_failure(StatusCode::NAMESPACE_WRITE_PROTECTED);
+    host.io(read(0, 1, DATA, 0)).expect_success();
+    host.testbed.power_cycle(&config().settings);
+    host.testbed.enumerate(true);
+    host.enable(32);
+    host.testbed.settle();
+    host.create(1, 16);
+    host.io(write(0, 1, DATA, 0)).expect_failure(StatusCode::NAMESPACE_WRITE_PROTECTED);
+    host.admin(set(0)).expect_success();
+    assert_eq!(host.admin(get).expect_success(), 0);
+    host.io(write(0, 1, DATA, 0)).expect_success();
+    // Until a power cycle, for ever, reserved; saved; all namespaces.
+    for value in [2, 3, 4] {
+        host.admin(set(value)).expect_failure(StatusCode::INVALID_FIELD);
+    }
+    let saved = Command { cdw10: 1 << 31 | 0x84, ..set(1) };
+    host.admin(saved).expect_failure(StatusCode::FEATURE_NOT_SAVEABLE);
+    let all = Command { nsid: BROADCAST_NSID, ..set(1) };
+    host.admin(all).expect_failure(StatusCode::INVALID_NAMESPACE);
 }

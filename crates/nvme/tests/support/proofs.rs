@@ -64,6 +64,7 @@ pub const FEATURES: Proofs = &[
     (0x09, &["coalescing_ends_by_time_or_by_count"]),
     (0x0a, &["what_is_set_can_be_read_and_a_reset_brings_the_default_back"]),
     (0x0b, &["temperatures_cross_thresholds", "a_host_is_told_which_namespaces_have_changed"]),
+    (0x84, &["a_namespace_is_write_protected_until_the_host_says_otherwise"]),
 ];
 
 /// By log page identifier.

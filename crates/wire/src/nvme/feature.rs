@@ -21,6 +21,8 @@ pub const WRITE_ATOMICITY: u8 = 0x0a;
 /// Asynchronous Event Configuration.
 pub const ASYNC_EVENT_CONFIG: u8 = 0x0b;
 
+/// Namespace Write Protection Config.
+pub const WRITE_PROTECTION: u8 = 0x84;
 /// Asynchronous Event Configuration: Namespace Attribute Notices, bit 8 (figure 291).
 pub const NAMESPACE_NOTICES: u32 = 1 << 8;
 

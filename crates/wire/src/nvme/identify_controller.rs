@@ -96,6 +96,8 @@ layout! {
         atomic_write: u16 = 526,
         /// AWUPF, the same across a power failure.
         atomic_write_power_fail: u16 = 528,
+        /// NWPC: bit 0, namespaces can be write protected.
+        write_protection: u8 = 531,
         /// SGLS: 0, no SGLs.
         sgl: u32 = 536,
         /// SUBNQN, subsystem NQN: UTF-8, ended by a zero.
