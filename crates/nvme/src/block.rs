@@ -46,7 +46,7 @@ pub enum Operation {
         /// Bytes.
         length: u64,
     },
-    /// The host needs the range no more; what it reads as is not promised.
+    /// The host needs the range no more: it reads as zeroes, and its space may be freed.
     Discard {
         /// First byte.
         offset: u64,

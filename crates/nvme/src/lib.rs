@@ -8,7 +8,7 @@
 //! move blocks.
 //!
 //! What a controller does: the ten mandatory admin commands, Read, Write,
-//! Flush, Write Zeroes and Dataset Management; up to 64 I/O queue pairs of up
+//! Flush, Compare, Write Zeroes, Dataset Management, Verify and Copy; up to 64 I/O queue pairs of up
 //! to 4096 entries, round robin; PRPs; MSI-X with coalescing, or INTx.
 //!
 //! Not implemented, and reported as absent: SGLs, metadata and protection

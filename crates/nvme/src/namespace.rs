@@ -1,6 +1,8 @@
 //! A namespace: a range of blocks with a name (NVMe 1.4, section 6.1).
 
+use crate::config::Settings;
 use crate::failure::Failure;
+use crate::io::CopyLimits;
 use crate::state;
 use std::collections::BTreeSet;
 use wire::nvme::{Command, IdentifyNamespace, LbaFormat, NamespaceDescriptor, StatusCode};
@@ -46,12 +48,17 @@ impl Namespace {
 
     /// The Identify Namespace data structure (figure 245); `shared` if the subsystem has several
     /// controllers.
-    pub fn identify(&self, shared: bool) -> IdentifyNamespace {
+    pub fn identify(&self, settings: &Settings, shared: bool) -> IdentifyNamespace {
         let state::Namespace { blocks, block_shift, nguid, eui64, .. } = self.record;
+        let copy = CopyLimits::new(settings, self);
         IdentifyNamespace {
             size: blocks,
             capacity: blocks,
             utilization: blocks,
+            deallocate_features: IdentifyNamespace::DEALLOCATES_TO_ZEROES,
+            copy_range: copy.range,
+            copy_length: copy.length,
+            copy_ranges: copy.ranges,
             media_capacity: u128::from(self.record.bytes()),
             sharing: u8::from(shared),
             attributes: if self.read_only { IdentifyNamespace::WRITE_PROTECTED } else { 0 },

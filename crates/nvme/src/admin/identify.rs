@@ -10,11 +10,18 @@ use crate::subsystem::Shared;
 use bytes::Bytes;
 use wire::nvme::{
     Command, IDENTIFY, IdentifyController, NamespaceDescriptor, PowerState, ascii, cns,
-    controller_list, namespace_list, register,
+    controller_list, namespace_list, nvm_command, register,
 };
 
 /// CMIC bit 1: the subsystem may have several controllers.
 const SEVERAL_CONTROLLERS: u8 = 1 << 1;
+/// ONCS.
+const NVM_COMMANDS: u16 = nvm_command::COMPARE
+    | nvm_command::DATASET_MANAGEMENT
+    | nvm_command::WRITE_ZEROES
+    | nvm_command::SAVE_AND_SELECT
+    | nvm_command::VERIFY
+    | nvm_command::COPY;
 /// The largest NSIDs, which are not those of a namespace (section 6.1.2).
 const LAST_NSID: u32 = 0xffff_fffd;
 
@@ -57,7 +64,9 @@ impl Controller {
             false => shared.namespaces.get(&nsid),
         };
         match namespace {
-            Some(namespace) => Ok(namespace.identify(shared.controllers > 1).encode()),
+            Some(namespace) => {
+                Ok(namespace.identify(&self.settings, shared.controllers > 1).encode())
+            }
             None if (1..=shared.drive.max_namespaces).contains(&nsid) => Ok([0; IDENTIFY]),
             None => Err(Failure::namespace()),
         }
@@ -91,9 +100,10 @@ impl Controller {
             sq_entry_size: 0x66,
             cq_entry_size: 0x44,
             namespaces: drive.max_namespaces,
-            // Dataset Management, Write Zeroes, save and select.
-            nvm_commands: 1 << 2 | 1 << 3 | 1 << 4,
+            nvm_commands: NVM_COMMANDS,
             write_cache: if settings.volatile_write_cache { 0b111 } else { 0b110 },
+            // Format 0h.
+            copy_formats: 1,
             subsystem_nqn: subsystem_nqn(drive.uuid),
             // One power state, 25 W, without latency.
             power_state: PowerState { max_power: 2500, ..PowerState::default() },

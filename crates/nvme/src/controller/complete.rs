@@ -38,10 +38,11 @@ impl Controller {
         };
         let history = shared.health.count(self.now);
         match command.opcode {
-            nvm::READ => {
+            nvm::READ | nvm::COMPARE => {
                 history.reads += 1;
                 history.units_read += u128::from(units);
             }
+            nvm::VERIFY => history.units_read += u128::from(units),
             nvm::WRITE => {
                 history.writes += 1;
                 history.units_written += u128::from(units);

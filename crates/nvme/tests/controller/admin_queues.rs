@@ -72,7 +72,7 @@ fn unknown_opcodes_and_fields_of_every_command() {
         let command = Command { opcode, ..Command::default() };
         host.admin(command).expect_failure(StatusCode::INVALID_OPCODE);
     }
-    for opcode in [0x04, 0x05, 0x0d, 0xff] {
+    for opcode in [0x04, 0x0d, 0x11, 0xff] {
         let command = Command { opcode, nsid: 1, ..Command::default() };
         host.io(command).expect_failure(StatusCode::INVALID_OPCODE);
     }

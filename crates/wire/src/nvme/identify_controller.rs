@@ -83,8 +83,7 @@ layout! {
         max_commands: u16 = 514,
         /// NN, the largest namespace ID.
         namespaces: u32 = 516,
-        /// ONCS, optional NVM commands: bit 2 Dataset Management, bit 3 Write
-        /// Zeroes, bit 4 save and select in features.
+        /// ONCS, optional NVM commands: see [`nvm_command`].
         nvm_commands: u16 = 520,
         /// VWC: bit 0 present, 2:1 how Flush takes the broadcast NSID (11b: all
         /// namespaces are flushed).
@@ -93,6 +92,8 @@ layout! {
         atomic_write: u16 = 526,
         /// AWUPF, the same across a power failure.
         atomic_write_power_fail: u16 = 528,
+        /// OCFS, copy formats: bit 0, format 0h (NVM Command Set 1.0, figure 101).
+        copy_formats: u16 = 534,
         /// SGLS: 0, no SGLs.
         sgl: u32 = 536,
         /// SUBNQN, subsystem NQN: UTF-8, ended by a zero.
@@ -100,6 +101,22 @@ layout! {
         /// PSD0.
         power_state: PowerState = 2048,
     }
+}
+
+/// Bits of ONCS (figure 247; Copy of the base specification 2.0, figure 275).
+pub mod nvm_command {
+    /// Compare.
+    pub const COMPARE: u16 = 1;
+    /// Dataset Management.
+    pub const DATASET_MANAGEMENT: u16 = 1 << 2;
+    /// Write Zeroes.
+    pub const WRITE_ZEROES: u16 = 1 << 3;
+    /// Save and select in features.
+    pub const SAVE_AND_SELECT: u16 = 1 << 4;
+    /// Verify.
+    pub const VERIFY: u16 = 1 << 7;
+    /// Copy.
+    pub const COPY: u16 = 1 << 8;
 }
 
 impl Default for IdentifyController {

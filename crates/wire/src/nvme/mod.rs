@@ -19,11 +19,11 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use command::{Command, DsmRange};
+pub use command::{Command, CopyRange, DsmRange};
 pub use completion::{AsyncEvent, AsyncEventKind, Completion};
 pub use error_log::ErrorLogEntry;
 pub use field::ascii;
-pub use identify_controller::{IdentifyController, PowerState};
+pub use identify_controller::{IdentifyController, PowerState, nvm_command};
 pub use identify_namespace::{
     IdentifyNamespace, LbaFormat, NamespaceDescriptor, controller_list, namespace_list,
 };

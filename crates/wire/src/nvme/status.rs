@@ -93,12 +93,16 @@ codes! {
     CONFLICTING_ATTRIBUTES = 0x180;
     /// An attempt to write to a read only range.
     WRITE_TO_READ_ONLY_RANGE = 0x182;
+    /// More or longer ranges than Copy takes (NVM Command Set 1.0, section 3.2.2).
+    COMMAND_SIZE_LIMIT_EXCEEDED = 0x183;
 
     // Media and data integrity errors, figure 130.
     /// The data could not be committed to the media.
     WRITE_FAULT = 0x280;
     /// The data could not be read from the media.
     UNRECOVERED_READ_ERROR = 0x281;
+    /// The data of Compare differ from those on the media.
+    COMPARE_FAILURE = 0x285;
 }
 
 impl StatusCode {

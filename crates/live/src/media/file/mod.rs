@@ -231,12 +231,13 @@ fn execute(file: &File, operation: Operation) -> Completion {
         }
         Operation::Flush => file.sync_data().map(|()| Bytes::new()),
         Operation::WriteZeroes { offset, length } => zero(file, offset, length),
-        // A hole reads as zeroes; a file system without holes keeps the data, which a discard
-        // allows.
+        // A hole reads as zeroes; on a file system without holes zeroes are written.
         Operation::Discard { offset, length } => {
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            let _ = fallocate(file, hole, offset, length);
-            Ok(Bytes::new())
+            match fallocate(file, hole, offset, length) {
+                Ok(()) => Ok(Bytes::new()),
+                Err(_) => zero(file, offset, length),
+            }
         }
     };
     outcome.map_err(|error| status_of(&error))
