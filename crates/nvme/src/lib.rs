@@ -8,10 +8,10 @@
 //! move blocks.
 //!
 //! What a controller does: the ten mandatory admin commands, Read, Write,
-//! Flush, Compare, Write Zeroes, Dataset Management, Verify and Copy; up to 64 I/O queue pairs of up
-//! to 4096 entries, round robin; PRPs; MSI-X with coalescing, or INTx.
+//! Flush, Compare, Write Zeroes, Dataset Management, Verify and Copy; up to 2048 I/O queue pairs of
+//! up to 65536 entries, round robin; PRPs and SGLs; MSI-X with coalescing, or INTx.
 //!
-//! Not implemented, and reported as absent: SGLs, metadata and protection
+//! Not implemented, and reported as absent: metadata and protection
 //! information, fused commands, namespace management by commands, firmware update, Format
 //! NVM, reservations, weighted round robin, the controller
 //! memory buffer, subsystem reset, queues that are not contiguous.
@@ -30,15 +30,17 @@ mod io;
 mod log;
 mod namespace;
 mod plan;
+mod pointer;
 mod prp;
 mod queue;
 mod registers;
+mod sgl;
 mod slots;
 pub mod state;
 mod subsystem;
 #[doc(hidden)]
 pub mod testing;
 
-pub use config::{Config, NamespaceConfig, Settings};
+pub use config::{Config, MAX_ENTRIES, MAX_QUEUES, NamespaceConfig, Settings};
 pub use controller::Controller;
 pub use subsystem::{Commit, NamespaceError, Port, Subsystem};

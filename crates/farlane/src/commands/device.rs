@@ -2,12 +2,14 @@
 
 use super::{Failure, Outcome};
 use crate::namespace::Namespace;
-use crate::node::{NodeArgs, drive, group_name, instance, print_report};
+use crate::node::{NodeArgs, QUEUES, drive, group_name, instance, print_report};
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
+use clap::value_parser;
 use live::device::DeviceEvent;
 use live::net::{Address, CarrierListener};
 use live::{Clock, DeviceNode};
+use nvme::MAX_QUEUES;
 use wire::frame::{MoveStatus, Moved, Role};
 use wire::trace::NodeRole;
 
@@ -36,6 +38,10 @@ pub struct Args {
     /// Serial number; without one it is derived from the first file, or the address
     #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
     serial: Option<String>,
+    /// I/O queue pairs of the drive, 1 to 2048, each with an interrupt vector: a host node hands out
+    /// a descriptor for each vector that its VMM uses
+    #[arg(long, value_name = "N", default_value_t = QUEUES, value_parser = value_parser!(u16).range(1..=i64::from(MAX_QUEUES)))]
+    queues: u16,
     /// The group of hosts that the device belongs to, until `farlane move`
     /// gives it to another; 0: whoever comes first. Without this option it is
     /// whoever comes first, and the device cannot be moved
@@ -62,7 +68,8 @@ pub fn run(args: &Args) -> Outcome {
     let options = args.node.with_fitting_payload([&address])?;
     let stop = Stop::on_signals()?;
     let mps = usize::from(options.mps);
-    let drive = drive(&args.namespaces, args.serial.as_deref(), &address.to_string(), mps)?;
+    let drive =
+        drive(&args.namespaces, args.serial.as_deref(), &address.to_string(), mps, args.queues)?;
     let listener = CarrierListener::bind(&address, options.raw())?;
     let settings = options.tunnel(Role::Device);
     let clock = Clock::start();

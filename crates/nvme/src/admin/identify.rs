@@ -10,7 +10,7 @@ use crate::subsystem::Shared;
 use bytes::Bytes;
 use wire::nvme::{
     Command, IDENTIFY, IdentifyController, NamespaceDescriptor, PowerState, ascii, cns,
-    controller_list, namespace_list, nvm_command, register,
+    controller_list, namespace_list, nvm_command, register, sgl_support,
 };
 
 /// CMIC bit 1: the subsystem may have several controllers.
@@ -104,6 +104,7 @@ impl Controller {
             write_cache: if settings.volatile_write_cache { 0b111 } else { 0b110 },
             // Format 0h.
             copy_formats: 1,
+            sgl: sgl_support::DOUBLE_WORDS | sgl_support::BIT_BUCKET | sgl_support::LONGER,
             subsystem_nqn: subsystem_nqn(drive.uuid),
             // One power state, 25 W, without latency.
             power_state: PowerState { max_power: 2500, ..PowerState::default() },

@@ -5,6 +5,7 @@ use super::{BlockOwner, Controller, block_id};
 use crate::block::{self, Operation};
 use crate::failure::Failure;
 use crate::plan::{Plan, Step, Then};
+use crate::pointer::SGL;
 use crate::slots::Key;
 use crate::subsystem::Shared;
 use bytes::Bytes;
@@ -96,7 +97,8 @@ impl Controller {
         if command.fuse != 0 {
             return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 0));
         }
-        if command.psdt != 0 {
+        // With PCIe admin commands use PRPs (section 4.4).
+        if command.psdt > SGL || sq == 0 && command.psdt != 0 {
             return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 6));
         }
         if sq == 0 { self.plan_admin(shared, key, command) } else { self.plan_io(shared, command) }

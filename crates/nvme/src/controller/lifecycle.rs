@@ -127,7 +127,7 @@ impl Controller {
     }
 
     pub(super) fn reset_interrupts(&mut self) {
-        self.interrupts = Interrupts::new(self.settings.io_queues + 1);
+        self.interrupts = Interrupts::new(self.settings.vectors());
         self.interrupts.set_coalescing(self.features.coalescing);
     }
 
@@ -152,8 +152,18 @@ impl Controller {
         {
             return self.fatal();
         }
-        self.queues.add_cq(CompletionQueue::new(0, Some(0), registers.admin_cq, sizes.cq_size + 1));
-        self.queues.add_sq(SubmissionQueue::new(0, 0, registers.admin_sq, sizes.sq_size + 1));
+        self.queues.add_cq(CompletionQueue::new(
+            0,
+            Some(0),
+            registers.admin_cq,
+            u32::from(sizes.cq_size) + 1,
+        ));
+        self.queues.add_sq(SubmissionQueue::new(
+            0,
+            0,
+            registers.admin_sq,
+            u32::from(sizes.sq_size) + 1,
+        ));
         self.registers.status = ControllerStatus { ready: true, ..ControllerStatus::default() };
         self.phase = Phase::Ready;
         self.shutdown = Shutdown::Idle;

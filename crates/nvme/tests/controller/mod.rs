@@ -12,7 +12,9 @@ mod interrupts;
 mod io;
 mod lifecycle;
 mod logs;
+mod many_queues;
 mod records;
+mod sgl;
 mod transfer;
 
 use nvme::testing::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};

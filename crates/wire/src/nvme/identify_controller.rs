@@ -94,13 +94,23 @@ layout! {
         atomic_write_power_fail: u16 = 528,
         /// OCFS, copy formats: bit 0, format 0h (NVM Command Set 1.0, figure 101).
         copy_formats: u16 = 534,
-        /// SGLS: 0, no SGLs.
+        /// SGLS: see [`sgl_support`].
         sgl: u32 = 536,
         /// SUBNQN, subsystem NQN: UTF-8, ended by a zero.
         subsystem_nqn: [u8; 256] = 768,
         /// PSD0.
         power_state: PowerState = 2048,
     }
+}
+
+/// Bits of SGLS (figure 247).
+pub mod sgl_support {
+    /// SGLs with data blocks of double words at double words.
+    pub const DOUBLE_WORDS: u32 = 0b10;
+    /// Bit bucket descriptors.
+    pub const BIT_BUCKET: u32 = 1 << 16;
+    /// SGLs longer than the data.
+    pub const LONGER: u32 = 1 << 18;
 }
 
 /// Bits of ONCS (figure 247; Copy of the base specification 2.0, figure 275).

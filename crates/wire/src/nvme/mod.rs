@@ -14,6 +14,7 @@ mod identify_namespace;
 mod log;
 pub mod opcode;
 pub mod register;
+mod sgl;
 mod smart;
 mod status;
 #[cfg(test)]
@@ -23,11 +24,12 @@ pub use command::{Command, CopyRange, DsmRange};
 pub use completion::{AsyncEvent, AsyncEventKind, Completion};
 pub use error_log::ErrorLogEntry;
 pub use field::ascii;
-pub use identify_controller::{IdentifyController, PowerState, nvm_command};
+pub use identify_controller::{IdentifyController, PowerState, nvm_command, sgl_support};
 pub use identify_namespace::{
     IdentifyNamespace, LbaFormat, NamespaceDescriptor, controller_list, namespace_list,
 };
 pub use log::{CommandEffects, CommandsSupported, FirmwareSlots, log_page};
+pub use sgl::{SglDescriptor, SglKind};
 pub use smart::{SmartLog, critical_warning};
 pub use status::{Status, StatusCode};
 

@@ -51,10 +51,20 @@ codes! {
     INVALID_NAMESPACE = 0x00b;
     /// The command may not be sent now.
     COMMAND_SEQUENCE_ERROR = 0x00c;
+    /// A segment or last segment descriptor is invalid.
+    INVALID_SGL_SEGMENT = 0x00d;
+    /// An SGL has too many descriptors.
+    INVALID_SGL_COUNT = 0x00e;
+    /// An SGL is too short for the data.
+    DATA_SGL_LENGTH_INVALID = 0x00f;
+    /// A descriptor is of a type that is not supported.
+    SGL_TYPE_INVALID = 0x011;
     /// The offset of a PRP is invalid.
     INVALID_PRP_OFFSET = 0x013;
     /// The operation is denied.
     OPERATION_DENIED = 0x015;
+    /// A data block is not made of double words.
+    SGL_GRANULARITY_INVALID = 0x01e;
     /// The namespace is write protected.
     NAMESPACE_WRITE_PROTECTED = 0x020;
     /// Interrupted; to be sent again.

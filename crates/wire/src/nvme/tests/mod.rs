@@ -80,6 +80,21 @@ fn a_source_range_of_copy() {
 }
 
 #[test]
+fn an_sgl_descriptor() {
+    let descriptor = SglDescriptor {
+        address: 0x1_2345_6780,
+        length: 0x0002_0010,
+        subtype: 1,
+        kind: SglKind::LastSegment as u8,
+    };
+    let bytes = golden(&[(0, &[0x80, 0x67, 0x45, 0x23, 1]), (8, &[0x10, 0, 2]), (15, &[0x31])]);
+    there_and_back!(SglDescriptor, descriptor, bytes);
+    let command = Command::default().with_sgl1(descriptor);
+    assert_eq!(command.encode()[24..40], bytes);
+    assert_eq!((command.sgl1(), command.psdt), (descriptor, 1));
+}
+
+#[test]
 fn a_completion_with_more_and_do_not_retry() {
     let status =
         Status { more: true, retry_delay: 2, ..Status::fail(StatusCode::UNRECOVERED_READ_ERROR) };
