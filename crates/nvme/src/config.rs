@@ -157,6 +157,7 @@ impl Config {
                 uuid,
                 contents: format!("namespace-{nsid}"),
                 write_protected: namespace.read_only,
+                private: false,
             };
             (nsid, namespace)
         };

@@ -8,6 +8,8 @@ pub(crate) struct Failure {
     pub status: Status,
     /// Parameter Error Location (NVMe 1.4, figure 194).
     pub parameter: u16,
+    /// Command Specific Information (figure 194).
+    pub specific: u64,
     /// The host only asked whether there is something.
     probe: bool,
 }
@@ -17,7 +19,12 @@ pub(crate) const NO_PARAMETER: u16 = 0xffff;
 
 impl Failure {
     const fn new(status: Status, parameter: u16) -> Self {
-        Self { status, parameter, probe: false }
+        Self { status, parameter, specific: 0, probe: false }
+    }
+
+    /// The same with what the status says the error log has.
+    pub const fn with(self, specific: u64) -> Self {
+        Self { specific, ..self }
     }
 
     /// The same for a host that only asked whether there is something.

@@ -14,9 +14,8 @@ const UNDER: u32 = 1 << 20;
 const COMPOSITE: u32 = 0;
 /// TMPSEL: all sensors, for Set Features only.
 const ALL_SENSORS: u32 = 15;
-/// Asynchronous Event Configuration: the critical warnings that exist; no
-/// notices are offered by OAES.
-const EVENTS: u32 = 0x1f;
+/// Asynchronous Event Configuration: the critical warnings that exist, and what OAES offers.
+const EVENTS: u32 = 0x1f | feature::NAMESPACE_NOTICES;
 
 /// Whether hosts may save the feature: not what only counts until queues and vectors are gone.
 pub(crate) fn is_saveable(id: u8) -> bool {

@@ -53,6 +53,11 @@ pub(crate) fn derived_uuid(name: &str) -> [u8; 16] {
     custom_uuid(fingerprint(name.as_bytes()))
 }
 
+/// The UUID of the `number`th thing that a drive names.
+pub(crate) fn numbered_uuid(drive: [u8; 16], number: u64) -> [u8; 16] {
+    custom_uuid(fingerprint(&[&number.to_le_bytes()[..], &drive].concat()))
+}
+
 /// A UUID of version 8, whose other bits are the maker's (RFC 9562, 5.8).
 fn custom_uuid(bits: u128) -> [u8; 16] {
     let mut uuid = bits.to_be_bytes();

@@ -7,13 +7,12 @@
 //! [`Commit`]s. [`initiator`] is the other side: enough of a driver to bring a drive up and to
 //! move blocks.
 //!
-//! What a controller does: the ten mandatory admin commands, Read, Write,
+//! What a controller does: the ten mandatory admin commands, namespace management, Read, Write,
 //! Flush, Compare, Write Zeroes, Dataset Management, Verify and Copy; up to 2048 I/O queue pairs of
 //! up to 65536 entries, round robin; PRPs and SGLs; MSI-X with coalescing, or INTx.
 //!
-//! Not implemented, and reported as absent: metadata and protection
-//! information, fused commands, namespace management by commands, firmware update, Format
-//! NVM, reservations, weighted round robin, the controller
+//! Not implemented, and reported as absent: metadata and protection information, fused commands,
+//! firmware update, Format NVM, reservations, weighted round robin, the controller
 //! memory buffer, subsystem reset, queues that are not contiguous.
 
 mod admin;
@@ -43,4 +42,4 @@ pub mod testing;
 
 pub use config::{Config, MAX_ENTRIES, MAX_QUEUES, NamespaceConfig, Settings};
 pub use controller::Controller;
-pub use subsystem::{Commit, NamespaceError, Port, Subsystem};
+pub use subsystem::{Commit, Contents, NamespaceError, Port, Subsystem};

@@ -4,8 +4,11 @@ use crate::config::Settings;
 use crate::failure::Failure;
 use crate::io::CopyLimits;
 use crate::state;
+use crate::subsystem::Shared;
 use std::collections::BTreeSet;
-use wire::nvme::{Command, IdentifyNamespace, LbaFormat, NamespaceDescriptor, StatusCode};
+use wire::nvme::{
+    Command, IDENTIFY, IdentifyNamespace, LbaFormat, NamespaceDescriptor, StatusCode,
+};
 
 /// A namespace of a drive that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +19,14 @@ pub(crate) struct Namespace {
     pub read_only: bool,
     /// The controllers that it is attached to.
     pub attached: BTreeSet<u16>,
+}
+
+/// The LBA formats that namespaces can be created with, by the number in FLBAS.
+pub(crate) const FORMATS: [LbaFormat; 2] = [lba_format(9), lba_format(12)];
+
+/// Blocks of data alone.
+const fn lba_format(data_shift: u8) -> LbaFormat {
+    LbaFormat { metadata: 0, data_shift, performance: 0 }
 }
 
 impl Namespace {
@@ -46,12 +57,16 @@ impl Namespace {
         Ok(())
     }
 
-    /// The Identify Namespace data structure (figure 245); `shared` if the subsystem has several
-    /// controllers.
-    pub fn identify(&self, settings: &Settings, shared: bool) -> IdentifyNamespace {
-        let state::Namespace { blocks, block_shift, nguid, eui64, .. } = self.record;
+    /// The Identify Namespace data structure (figure 245).
+    pub fn identify(&self, settings: &Settings, shared: &Shared) -> [u8; IDENTIFY] {
+        let state::Namespace { blocks, block_shift, nguid, eui64, private, .. } = self.record;
         let copy = CopyLimits::new(settings, self);
-        IdentifyNamespace {
+        // A drive that cannot create namespaces has no other format.
+        let format = lba_format(block_shift);
+        let number = FORMATS.iter().position(|one| shared.saves() && *one == format);
+        let formats = if number.is_some() { &FORMATS[..] } else { &[format] };
+        let several = shared.controllers > 1 || shared.saves();
+        let identify = IdentifyNamespace {
             size: blocks,
             capacity: blocks,
             utilization: blocks,
@@ -60,13 +75,24 @@ impl Namespace {
             copy_length: copy.length,
             copy_ranges: copy.ranges,
             media_capacity: u128::from(self.record.bytes()),
-            sharing: u8::from(shared),
+            lba_formats: formats.len() as u8 - 1,
+            formatted: number.unwrap_or(0) as u8,
+            sharing: if several && !private { IdentifyNamespace::SHARED } else { 0 },
             attributes: if self.read_only { IdentifyNamespace::WRITE_PROTECTED } else { 0 },
             nguid,
             eui64,
-            lba_format: LbaFormat { metadata: 0, data_shift: block_shift, performance: 0 },
+            lba_format: format,
             ..IdentifyNamespace::default()
-        }
+        };
+        identify.encode_with(formats)
+    }
+
+    /// The same for the broadcast NSID: what all namespaces have in common.
+    pub fn common() -> [u8; IDENTIFY] {
+        let lba_formats = FORMATS.len() as u8 - 1;
+        let lba_format = FORMATS[0];
+        let common = IdentifyNamespace { lba_formats, lba_format, ..IdentifyNamespace::default() };
+        common.encode_with(&FORMATS)
     }
 
     /// Its identification descriptors (section 5.15.2.3): what is zero is absent.

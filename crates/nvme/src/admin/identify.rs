@@ -5,12 +5,14 @@ use crate::events::EVENT_REQUESTS;
 use crate::failure::Failure;
 use crate::identity::VENDOR;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
+use crate::namespace::Namespace;
 use crate::plan::Plan;
 use crate::subsystem::Shared;
 use bytes::Bytes;
+use wire::nvme::feature::NAMESPACE_NOTICES;
 use wire::nvme::{
-    Command, IDENTIFY, IdentifyController, NamespaceDescriptor, PowerState, ascii, cns,
-    controller_list, namespace_list, nvm_command, register, sgl_support,
+    BROADCAST_NSID, Command, IDENTIFY, IdentifyController, NamespaceDescriptor, PowerState, ascii,
+    cns, controller_list, namespace_list, nvm_command, register, sgl_support,
 };
 
 /// CMIC bit 1: the subsystem may have several controllers.
@@ -22,6 +24,8 @@ const NVM_COMMANDS: u16 = nvm_command::COMPARE
     | nvm_command::SAVE_AND_SELECT
     | nvm_command::VERIFY
     | nvm_command::COPY;
+/// OACS bit 3: Namespace Management and Namespace Attachment.
+const NAMESPACE_MANAGEMENT: u16 = 1 << 3;
 /// The largest NSIDs, which are not those of a namespace (section 6.1.2).
 const LAST_NSID: u32 = 0xffff_fffd;
 
@@ -51,8 +55,7 @@ impl Controller {
     }
 
     /// The Identify Namespace data structure; zeroes for an NSID that is valid but inactive, or
-    /// with any of the subsystem's, not allocated (sections 5.15.2.1 and 5.15.2.6). Of the broadcast
-    /// NSID, what all have in common is only told to hosts that manage namespaces.
+    /// with any of the subsystem's, not allocated (sections 5.15.2.1 and 5.15.2.6).
     fn identify_namespace(
         &self,
         shared: &Shared,
@@ -64,9 +67,9 @@ impl Controller {
             false => shared.namespaces.get(&nsid),
         };
         match namespace {
-            Some(namespace) => {
-                Ok(namespace.identify(&self.settings, shared.controllers > 1).encode())
-            }
+            Some(namespace) => Ok(namespace.identify(&self.settings, shared)),
+            // What every namespace that can be created has in common (section 8.12).
+            None if nsid == BROADCAST_NSID && shared.saves() => Ok(Namespace::common()),
             None if (1..=shared.drive.max_namespaces).contains(&nsid) => Ok([0; IDENTIFY]),
             None => Err(Failure::namespace()),
         }
@@ -87,6 +90,8 @@ impl Controller {
             version: register::VERSION_1_4,
             controller_type: 1,
             abort_limit: 3,
+            async_events: NAMESPACE_NOTICES,
+            admin_commands: if shared.saves() { NAMESPACE_MANAGEMENT } else { 0 },
             async_event_limit: EVENT_REQUESTS as u8 - 1,
             // One slot, which is read only.
             firmware_slots: 1 | 1 << 1,

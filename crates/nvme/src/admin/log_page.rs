@@ -1,6 +1,6 @@
 //! Get Log Page (NVMe 1.4, section 5.14).
 
-use super::SUPPORTED;
+use super::{SUPPORTED, is_supported};
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::io;
@@ -8,8 +8,8 @@ use crate::plan::Plan;
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use wire::nvme::{
-    BROADCAST_NSID, Command, CommandEffects, CommandsSupported, FirmwareSlots, StatusCode, ascii,
-    log_page,
+    BROADCAST_NSID, Command, CommandsSupported, FirmwareSlots, StatusCode, ascii, log_page,
+    namespace_list,
 };
 
 /// RAE, retain asynchronous event: bit 15 of command dword 10.
@@ -32,6 +32,9 @@ impl Controller {
         data.resize(length, 0);
         if command.cdw10 & RETAIN == 0 {
             self.events.acknowledge(id);
+            if id == log_page::CHANGED_NAMESPACES {
+                self.changed_namespaces.clear();
+            }
         }
         Ok(Plan::Send(Bytes::from(data)))
     }
@@ -66,17 +69,22 @@ impl Controller {
                 slots.revisions[0] = ascii(&self.settings.firmware);
                 Ok(slots.encode().to_vec())
             }
-            log_page::EFFECTS => Ok(effects().encode().to_vec()),
+            // Up to 1024 namespaces: the list has room for all (section 5.14.1.4).
+            log_page::CHANGED_NAMESPACES => {
+                Ok(namespace_list(self.changed_namespaces.iter().copied()).to_vec())
+            }
+            log_page::EFFECTS => Ok(effects(shared).encode().to_vec()),
             _ => Err(Failure::at_cdw(StatusCode::INVALID_LOG_PAGE, 10, 0)),
         }
     }
 }
 
-fn effects() -> CommandsSupported {
+fn effects(shared: &Shared) -> CommandsSupported {
     let mut log = CommandsSupported::default();
-    for opcode in SUPPORTED {
-        // None has effects beyond its own.
-        log.admin[usize::from(opcode)] = CommandEffects::SUPPORTED;
+    for (opcode, effects) in SUPPORTED {
+        if is_supported(shared, opcode) {
+            log.admin[usize::from(opcode)] = effects;
+        }
     }
     for (opcode, effects) in io::SUPPORTED {
         log.io[usize::from(opcode)] = effects;

@@ -4,6 +4,7 @@ mod abort;
 mod features;
 mod identify;
 mod log_page;
+mod namespaces;
 mod queues;
 
 use crate::controller::Controller;
@@ -13,21 +14,30 @@ use crate::plan::Plan;
 use crate::slots::Key;
 use crate::subsystem::Shared;
 use wire::nvme::opcode::admin;
-use wire::nvme::{Command, StatusCode};
+use wire::nvme::{Command, CommandEffects, StatusCode};
 
-/// Every supported opcode, for the Commands Supported and Effects log.
-const SUPPORTED: [u8; 10] = [
-    admin::DELETE_SQ,
-    admin::CREATE_SQ,
-    admin::GET_LOG_PAGE,
-    admin::DELETE_CQ,
-    admin::CREATE_CQ,
-    admin::IDENTIFY,
-    admin::ABORT,
-    admin::SET_FEATURES,
-    admin::GET_FEATURES,
-    admin::ASYNC_EVENT_REQUEST,
+/// What is supported, for the Commands Supported and Effects log.
+const SUPPORTED: [(u8, CommandEffects); 12] = [
+    (admin::DELETE_SQ, CommandEffects::SUPPORTED),
+    (admin::CREATE_SQ, CommandEffects::SUPPORTED),
+    (admin::GET_LOG_PAGE, CommandEffects::SUPPORTED),
+    (admin::DELETE_CQ, CommandEffects::SUPPORTED),
+    (admin::CREATE_CQ, CommandEffects::SUPPORTED),
+    (admin::IDENTIFY, CommandEffects::SUPPORTED),
+    (admin::ABORT, CommandEffects::SUPPORTED),
+    (admin::SET_FEATURES, CommandEffects::SUPPORTED),
+    (admin::GET_FEATURES, CommandEffects::SUPPORTED),
+    (admin::ASYNC_EVENT_REQUEST, CommandEffects::SUPPORTED),
+    (admin::NAMESPACE_MANAGEMENT, CommandEffects::CHANGES_NAMESPACES),
+    (admin::NAMESPACE_ATTACHMENT, CommandEffects::CHANGES_NAMESPACES),
 ];
+
+/// Whether a drive has the command: some need records.
+fn is_supported(shared: &Shared, opcode: u8) -> bool {
+    let needs_records = matches!(opcode, admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT);
+    SUPPORTED.iter().any(|(supported, _)| *supported == opcode)
+        && (!needs_records || shared.saves())
+}
 
 impl Controller {
     /// Checks an admin command and says what is to be done.
@@ -37,6 +47,9 @@ impl Controller {
         key: Key,
         command: &Command,
     ) -> Result<Plan, Failure> {
+        if !is_supported(shared, command.opcode) {
+            return Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0));
+        }
         match command.opcode {
             admin::DELETE_SQ => self.delete_sq(shared, key, command),
             admin::CREATE_SQ => self.create_sq(command),
@@ -48,7 +61,24 @@ impl Controller {
             admin::SET_FEATURES => self.set_features(shared, key, command),
             admin::GET_FEATURES => self.get_features(shared, command),
             admin::ASYNC_EVENT_REQUEST => self.async_event_request(shared, key, command),
-            _ => Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0)),
+            admin::NAMESPACE_MANAGEMENT => self.namespace_management(shared, key, command),
+            admin::NAMESPACE_ATTACHMENT => namespaces::attachment(shared, command),
+            _ => unreachable!("every supported command is here"),
+        }
+    }
+
+    /// The data of an admin command have come.
+    pub(crate) fn plan_admin_received(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        command: &Command,
+        data: &[u8],
+    ) -> Result<Plan, Failure> {
+        match command.opcode {
+            admin::NAMESPACE_MANAGEMENT => self.create_namespace(shared, key, data),
+            admin::NAMESPACE_ATTACHMENT => self.attach_namespace(shared, key, command, data),
+            _ => unreachable!("no other command receives data"),
         }
     }
 

@@ -75,6 +75,7 @@ impl Controller {
                 parameter: failure.parameter,
                 lba: if sq == 0 { 0 } else { command.slba() },
                 nsid: command.nsid,
+                command_specific: failure.specific,
                 ..ErrorLogEntry::default()
             },
         );

@@ -195,6 +195,15 @@ impl Controller {
         })
     }
 
+    /// The I/O commands for a namespace, or with requests for it.
+    pub(super) fn io_commands_of(&self, nsid: u32) -> Vec<Key> {
+        let of_it = |execution: &Execution| {
+            let has_step = execution.steps.iter().any(|step| step.nsid == nsid);
+            execution.sq != 0 && (execution.command.nsid == nsid || has_step)
+        };
+        self.commands.iter().filter(|(_, execution)| of_it(execution)).map(|(key, _)| key).collect()
+    }
+
     /// Removes an Asynchronous Event Request from the commands under way. It may
     /// stay outstanding forever, so it reserves no completion entry.
     pub(crate) fn remove_event_request(&mut self, shared: &mut Shared, key: Key) {
@@ -210,8 +219,14 @@ impl Controller {
 
     /// Resumes a command after [`Plan::Wait`].
     pub(crate) fn resume(&mut self, shared: &mut Shared, key: Key) {
+        self.resume_with(shared, key, 0);
+    }
+
+    /// The same, with dword 0 of the completion.
+    pub(crate) fn resume_with(&mut self, shared: &mut Shared, key: Key, result: u32) {
         if let Some(execution) = self.commands.get_mut(key) {
             execution.waiting = false;
+            execution.result = result;
             self.proceed(shared, key);
         }
     }
@@ -264,13 +279,13 @@ impl Controller {
     fn data_received(&mut self, shared: &mut Shared, key: Key, data: Bytes) {
         let execution = self.commands.get_mut(key).expect("it is being carried out");
         execution.transfer = Transfer::None;
-        let command = execution.command;
-        match self.plan_received(shared, &command, data) {
-            Ok(steps) => {
-                let execution = self.commands.get_mut(key).expect("it is being carried out");
-                execution.steps = steps;
-            }
-            Err(failure) => self.fail(shared, key, failure),
+        let (sq, command) = (execution.sq, execution.command);
+        let plan = match sq {
+            0 => self.plan_admin_received(shared, key, &command, &data),
+            _ => self.plan_received(shared, &command, data).map(Plan::Steps),
+        };
+        if let Err(failure) = plan.and_then(|plan| self.apply_plan(key, &command, plan)) {
+            self.fail(shared, key, failure);
         }
     }
 

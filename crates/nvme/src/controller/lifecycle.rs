@@ -2,6 +2,7 @@
 
 use super::shutdown::Shutdown;
 use super::{Controller, block_key, capabilities, supported};
+use crate::block;
 use crate::interrupt::Interrupts;
 use crate::queue::{CompletionQueue, Queues, SubmissionQueue};
 use crate::registers::Registers;
@@ -101,6 +102,7 @@ impl Controller {
         self.buffered = 0;
         self.queues = Queues::default();
         self.events = Default::default();
+        self.changed_namespaces.clear();
         for request in self.block_requests.drain(..) {
             self.blocks.remove(block_key(request.id));
         }
@@ -176,9 +178,10 @@ impl Controller {
         shared: &mut Shared,
         now: Instant,
         change: &Change,
-        stored: bool,
+        result: Result<(), block::Error>,
     ) {
         self.now = now;
+        let stored = result.is_ok();
         match change {
             Change::Features { controller, command, values } if *controller == self.id => {
                 self.features_stored(shared, *command, values, stored);
@@ -186,8 +189,8 @@ impl Controller {
             // Without the record a loss of power would not be noticed.
             Change::Health(Some(_)) if !stored && self.phase == Phase::Enabling => self.fatal(),
             Change::Health(Some(_)) => self.shutdown_stored(),
-            Change::Delete(nsid) | Change::Attach { nsid, attach: false, .. } if stored => {
-                self.features.error_recovery.remove(nsid);
+            Change::Namespaces { command: Some((id, key)), change } if *id == self.id => {
+                self.namespaces_stored(shared, *key, change, result);
             }
             _ => {}
         }

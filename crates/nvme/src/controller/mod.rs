@@ -13,6 +13,7 @@ mod fetch;
 mod invariants;
 mod lifecycle;
 mod mmio;
+mod namespaces;
 mod shutdown;
 mod transfer;
 
@@ -35,7 +36,7 @@ use pcie::config::label::Label;
 use pcie::endpoint::{DmaError, Event};
 use pcie::{Endpoint, Errors, Input, Output, Ready};
 use shutdown::Shutdown;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use wire::Instant;
 use wire::nvme::AsyncEvent;
 use wire::nvme::register::{Capabilities, Configuration};
@@ -89,6 +90,8 @@ pub struct Controller {
     pub(crate) features: Features,
     pub(crate) events: AsyncEvents,
     pub(crate) error_log: ErrorLog,
+    /// The Changed Namespace List.
+    pub(crate) changed_namespaces: BTreeSet<u32>,
     commands: Slots<Execution>,
     /// Admin and I/O commands fetched or under way.
     in_flight: [usize; 2],
@@ -128,6 +131,7 @@ impl Controller {
             features: Features::new(&settings),
             events: AsyncEvents::default(),
             error_log: ErrorLog::default(),
+            changed_namespaces: BTreeSet::new(),
             commands: Slots::default(),
             in_flight: [0; 2],
             busy: false,

@@ -38,6 +38,7 @@ const DRIVE: &str = "drive";
 const NAMESPACE: &str = "namespace/";
 const ATTACHMENTS: &str = "attachments";
 const FEATURES: &str = "features";
+const CREATED: &str = "created";
 const HEALTH: &str = "health";
 
 /// What the records of a drive say.
@@ -51,6 +52,8 @@ pub struct State {
     pub attachments: Attachments,
     /// Saved values of features.
     pub features: Vec<SavedFeature>,
+    /// Namespaces that hosts ever created: names follow from it and are never used again.
+    pub created: u64,
     /// What the drive has been through.
     pub health: History,
 }
@@ -63,6 +66,7 @@ impl State {
             namespaces: BTreeMap::new(),
             attachments: BTreeMap::new(),
             features: Vec::new(),
+            created: 0,
             health: History::default(),
         }
     }
@@ -84,6 +88,7 @@ impl State {
                 DRIVE => {}
                 ATTACHMENTS => state.attachments = decode(key, bytes)?,
                 FEATURES => state.features = decode(key, bytes)?,
+                CREATED => state.created = decode(key, bytes)?,
                 HEALTH => state.health = decode(key, bytes)?,
                 // Of the store itself.
                 _ if key.starts_with(CONTENTS) => {}
@@ -105,6 +110,9 @@ impl State {
             features_record(&self.features),
             health_record(&self.health),
         ]);
+        if self.created > 0 {
+            records.extend([created_record(self.created)]);
+        }
         let namespace = |(nsid, one): (&u32, &Namespace)| (namespace_key(*nsid), encode(one));
         records.extend(self.namespaces.iter().map(namespace));
         records
@@ -155,11 +163,22 @@ impl Check for Attachments {
     }
 }
 
+/// The record `created`.
+impl Check for u64 {
+    fn check(&self) -> Result<(), Problem> {
+        check::range("count", *self, 0, u64::MAX >> 1)
+    }
+}
+
 /// A key and the bytes of its record.
 pub(crate) type Record = (String, Vec<u8>);
 
 pub(crate) fn attachments_record(attachments: &Attachments) -> Record {
     (ATTACHMENTS.to_owned(), encode(attachments))
+}
+
+pub(crate) fn created_record(created: u64) -> Record {
+    (CREATED.to_owned(), encode(&created))
 }
 
 pub(crate) fn features_record(features: &[SavedFeature]) -> Record {
@@ -187,7 +206,8 @@ fn nsid_of(key: &str) -> Option<u32> {
 
 fn unknown(key: &str) -> RecordError {
     let known = format!(
-        "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES} and {HEALTH}"
+        "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES}, {CREATED} \
+         and {HEALTH}"
     );
     RecordError::new(key, known)
 }

@@ -26,6 +26,9 @@ pub struct Namespace {
     pub contents: String,
     /// It refuses writes.
     pub write_protected: bool,
+    /// It can be attached to one controller at a time only (NMIC).
+    #[serde(default)]
+    pub private: bool,
 }
 
 impl Namespace {

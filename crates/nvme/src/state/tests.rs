@@ -23,6 +23,7 @@ fn namespace(number: u8) -> Namespace {
         uuid: [0xf0 | number; 16],
         contents: format!("namespace-{number}"),
         write_protected: false,
+        private: false,
     }
 }
 
@@ -63,7 +64,7 @@ fn records_are_what_is_documented() {
         text("namespace/7"),
         "{\"blocks\":2048,\"block_shift\":12,\"nguid\":\"07070707070707070707070707070707\",\
          \"eui64\":\"0707070707070707\",\"uuid\":\"f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7\",\
-         \"contents\":\"namespace-7\",\"write_protected\":false}"
+         \"contents\":\"namespace-7\",\"write_protected\":false,\"private\":false}"
     );
     assert_eq!(text("attachments"), "{\"1\":[1,2]}");
     assert_eq!(text("features"), "[{\"controller\":1,\"feature\":4,\"nsid\":0,\"value\":350}]");
@@ -75,6 +76,9 @@ fn records_are_what_is_documented() {
     );
     assert_eq!(state().encode().len(), 6);
     assert_eq!(State::decode(&state().encode()), Ok(state()));
+    let created = State { created: 3, ..state() };
+    assert_eq!(created.encode()["created"], b"3");
+    assert_eq!(State::decode(&created.encode()), Ok(created));
 }
 
 /// The error of the records with one replaced.

@@ -9,13 +9,14 @@ mod store;
 pub use namespaces::NamespaceError;
 pub use port::Port;
 pub(crate) use shared::Shared;
-pub(crate) use store::Change;
-pub use store::Commit;
+pub(crate) use store::{Change, NamespaceChange};
+pub use store::{Commit, Contents};
 
 use crate::block;
 use crate::config::{Config, Settings};
 use crate::controller::{ADMIN_COMMANDS, Controller, controller_of};
-use crate::state::{RecordError, Records, State};
+use crate::state::{Attachments, RecordError, Records, State};
+use std::collections::{BTreeMap, BTreeSet};
 use store::Store;
 use wire::Instant;
 use wire::trace::NvmeEvent;
@@ -134,10 +135,14 @@ impl Subsystem {
 
     /// A change of records is stored, or could not be. What waits for it goes on.
     pub fn complete_store(&mut self, now: Instant, id: u64, result: Result<(), block::Error>) {
-        let stored = result.is_ok();
-        let Some(change) = self.shared.stored(id, stored) else { return };
+        let before = self.shared.attachments();
+        let Some(change) = self.shared.stored(id, result.is_ok()) else { return };
+        let changed = changed_namespaces(&before, &self.shared.attachments());
         for controller in &mut self.controllers {
-            controller.stored(&mut self.shared, now, &change, stored);
+            if let Some(nsids) = changed.get(&controller.id) {
+                controller.namespaces_changed(&mut self.shared, now, nsids);
+            }
+            controller.stored(&mut self.shared, now, &change, result);
         }
     }
 
@@ -211,4 +216,19 @@ impl Subsystem {
         let most = self.controllers.len() * ADMIN_COMMANDS + 3;
         assert!(self.shared.unstored() <= most, "too much to store");
     }
+}
+
+/// The namespaces that controllers got or lost, by CNTLID.
+fn changed_namespaces(before: &Attachments, after: &Attachments) -> BTreeMap<u16, BTreeSet<u32>> {
+    let pairs = |attachments: &Attachments| -> BTreeSet<(u16, u32)> {
+        let of = |(nsid, ids): (&u32, &BTreeSet<u16>)| -> Vec<(u16, u32)> {
+            ids.iter().map(|id| (*id, *nsid)).collect()
+        };
+        attachments.iter().flat_map(of).collect()
+    };
+    let mut changed = BTreeMap::<u16, BTreeSet<u32>>::new();
+    for (controller, nsid) in &pairs(before) ^ &pairs(after) {
+        changed.entry(controller).or_default().insert(nsid);
+    }
+    changed
 }

@@ -1,7 +1,9 @@
-//! Namespace management (NVMe 1.4, sections 5.19 and 5.20), for the owner of a subsystem.
+//! Changes of namespaces (NVMe 1.4, section 8.12), by commands or by the owner of a subsystem.
 
-use super::Subsystem;
-use super::store::Change;
+use super::store::{Change, NamespaceChange};
+use super::{Shared, Subsystem};
+use crate::identity::numbered_uuid;
+use crate::slots::Key;
 use crate::state::{self, RecordError};
 
 /// Why namespaces cannot be changed so.
@@ -33,6 +35,9 @@ pub enum NamespaceError {
     /// There is no such controller.
     #[error("there is no controller {0}")]
     NoController(u16),
+    /// It is attached to another controller, or would be to several.
+    #[error("namespace {0} can be attached to one controller only")]
+    Private(u32),
     /// It is attached already.
     #[error("namespace {0} is attached to controller {1} already")]
     Attached(u32, u16),
@@ -51,7 +56,46 @@ impl Subsystem {
     /// If there are no records, no capacity or no NSID left, if a value is out of its range, if a
     /// namespace has one of the names, or if another change is not stored yet.
     pub fn create_namespace(&mut self, namespace: state::Namespace) -> Result<u32, NamespaceError> {
-        let mut state = self.check_change()?;
+        self.shared.create_namespace(None, namespace)
+    }
+
+    /// Deletes a namespace, attached or not, and its contents.
+    ///
+    /// # Errors
+    /// If there are no records or no such namespace, or if another change is not stored yet.
+    pub fn delete_namespace(&mut self, nsid: u32) -> Result<(), NamespaceError> {
+        self.shared.delete_namespaces(None, vec![nsid])
+    }
+
+    /// Attaches a namespace to a controller.
+    ///
+    /// # Errors
+    /// If there are no records, no such namespace or no such controller, if it is attached, if it
+    /// is private and attached to another one, or if another change is not stored yet.
+    pub fn attach(&mut self, nsid: u32, controller: u16) -> Result<(), NamespaceError> {
+        self.shared.set_attached(None, nsid, vec![controller], true)
+    }
+
+    /// Detaches a namespace from a controller.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach), if it is not attached.
+    pub fn detach(&mut self, nsid: u32, controller: u16) -> Result<(), NamespaceError> {
+        self.shared.set_attached(None, nsid, vec![controller], false)
+    }
+}
+
+/// A command of a controller that waits for a change.
+type Waiting = Option<(u16, Key)>;
+
+impl Shared {
+    pub fn create_namespace(
+        &mut self,
+        command: Waiting,
+        namespace: state::Namespace,
+    ) -> Result<u32, NamespaceError> {
+        self.check_change()?;
+        let mut state = self.state();
         let max = state.drive.max_namespaces;
         let free = |nsid: &u32| !state.namespaces.contains_key(nsid);
         let nsid = (1..=max).find(free).ok_or(NamespaceError::Full(max))?;
@@ -62,72 +106,87 @@ impl Subsystem {
         }
         state.namespaces.insert(nsid, namespace.clone());
         state.check()?;
-        self.store(Change::Create(nsid, namespace));
+        self.push(command, NamespaceChange::Create(nsid, namespace));
         Ok(nsid)
     }
 
-    /// Deletes a namespace, attached or not. Its contents are the caller's to delete, once that is
-    /// stored.
-    ///
-    /// # Errors
-    /// If there are no records or no such namespace, or if another change is not stored yet.
-    pub fn delete_namespace(&mut self, nsid: u32) -> Result<(), NamespaceError> {
-        let state = self.check_change()?;
-        if !state.namespaces.contains_key(&nsid) {
-            return Err(NamespaceError::NoNamespace(nsid));
+    /// A namespace of this size with names of its own: they follow from the UUID of the drive,
+    /// which is random, and the number of namespaces that it ever created.
+    pub fn unique_namespace(
+        &self,
+        blocks: u64,
+        block_shift: u8,
+        private: bool,
+    ) -> state::Namespace {
+        let uuid = numbered_uuid(self.drive.uuid, self.created);
+        let contents = format!("{:032x}", u128::from_be_bytes(uuid));
+        let (nguid, eui64) = (uuid, [0; 8]);
+        let write_protected = false;
+        state::Namespace {
+            blocks,
+            block_shift,
+            nguid,
+            eui64,
+            uuid,
+            contents,
+            write_protected,
+            private,
         }
-        self.store(Change::Delete(nsid));
+    }
+
+    pub fn delete_namespaces(
+        &mut self,
+        command: Waiting,
+        nsids: Vec<u32>,
+    ) -> Result<(), NamespaceError> {
+        self.check_change()?;
+        if let Some(absent) = nsids.iter().find(|nsid| !self.namespaces.contains_key(nsid)) {
+            return Err(NamespaceError::NoNamespace(*absent));
+        }
+        self.push(command, NamespaceChange::Delete(nsids));
         Ok(())
     }
 
-    /// Attaches a namespace to a controller.
-    ///
-    /// # Errors
-    /// If there are no records, no such namespace or no such controller, if it is attached, or if
-    /// another change is not stored yet.
-    pub fn attach(&mut self, nsid: u32, controller: u16) -> Result<(), NamespaceError> {
-        self.set_attached(nsid, controller, true)
-    }
-
-    /// Detaches a namespace from a controller.
-    ///
-    /// # Errors
-    /// As [`attach`](Self::attach), if it is not attached.
-    pub fn detach(&mut self, nsid: u32, controller: u16) -> Result<(), NamespaceError> {
-        self.set_attached(nsid, controller, false)
-    }
-
-    fn set_attached(
+    /// Attaches a namespace to all these controllers, or detaches it from all, or does nothing.
+    pub fn set_attached(
         &mut self,
+        command: Waiting,
         nsid: u32,
-        controller: u16,
+        controllers: Vec<u16>,
         attach: bool,
     ) -> Result<(), NamespaceError> {
         self.check_change()?;
-        let namespace = self.shared.namespaces.get(&nsid);
+        let namespace = self.namespaces.get(&nsid);
         let namespace = namespace.ok_or(NamespaceError::NoNamespace(nsid))?;
-        if !(1..=self.shared.controllers).contains(&controller) {
-            return Err(NamespaceError::NoController(controller));
+        for controller in &controllers {
+            if !(1..=self.controllers).contains(controller) {
+                return Err(NamespaceError::NoController(*controller));
+            }
+            match (namespace.attached.contains(controller), attach) {
+                (true, true) => return Err(NamespaceError::Attached(nsid, *controller)),
+                (false, false) => return Err(NamespaceError::NotAttached(nsid, *controller)),
+                _ => {}
+            }
         }
-        match (namespace.attached.contains(&controller), attach) {
-            (true, true) => return Err(NamespaceError::Attached(nsid, controller)),
-            (false, false) => return Err(NamespaceError::NotAttached(nsid, controller)),
-            _ => {}
+        let attached = namespace.attached.len() + controllers.len();
+        if attach && namespace.record.private && attached > 1 {
+            return Err(NamespaceError::Private(nsid));
         }
-        self.store(Change::Attach { nsid, controller, attach });
+        self.push(command, NamespaceChange::Attach { nsid, controllers, attach });
         Ok(())
     }
 
-    /// What the drive keeps, if its namespaces can be changed now.
-    fn check_change(&self) -> Result<state::State, NamespaceError> {
-        let store = self.shared.store.as_ref().ok_or(NamespaceError::NoRecords)?;
-        if store.waiting().any(Change::is_of_namespaces) {
+    /// Whether namespaces can be changed now.
+    fn check_change(&self) -> Result<(), NamespaceError> {
+        let store = self.store.as_ref().ok_or(NamespaceError::NoRecords)?;
+        if store.waiting().any(|change| matches!(change, Change::Namespaces { .. })) {
             return Err(NamespaceError::Busy);
         }
-        Ok(self.state())
+        Ok(())
     }
 
-    fn store(&mut self, change: Change) {
-        self.shared.store.as_mut().expect("it was checked").push(change);
+    fn push(&mut self, command: Waiting, change: NamespaceChange) {
+        let store = self.store.as_mut().expect("it was checked");
+        store.push(Change::Namespaces { command, change });
     }
 }

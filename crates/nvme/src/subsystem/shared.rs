@@ -19,6 +19,8 @@ pub(crate) struct Shared {
     pub health: Health,
     /// Values of features that hosts have saved.
     pub saved: Vec<SavedFeature>,
+    /// Namespaces that were ever created: the names of the next one follow from it.
+    pub created: u64,
     /// Controllers so far: their CNTLIDs count from 1.
     pub controllers: u16,
     /// What is to be stored, if the drive keeps records.
@@ -33,6 +35,7 @@ impl Shared {
             namespaces: BTreeMap::new(),
             health: Health::new(now, state.health, temperature),
             saved: state.features,
+            created: state.created,
             controllers: 0,
             store,
         };

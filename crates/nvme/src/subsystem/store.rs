@@ -3,8 +3,8 @@
 use super::Shared;
 use crate::slots::Key;
 use crate::state::{
-    self, Attachments, History, SavedFeature, State, attachments_record, features_record,
-    health_record, namespace_key, namespace_record,
+    self, Attachments, History, SavedFeature, State, attachments_record, created_record,
+    features_record, health_record, namespace_key, namespace_record,
 };
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Duration, Instant};
@@ -15,14 +15,39 @@ const COUNTERS: Duration = Duration::from_ms(10_000);
 /// it, so that an idle drive stays idle.
 const POWER_ON: Duration = Duration::from_ms(3_600_000);
 
-/// A change of records, which the owner of the subsystem stores as a whole or not at all; answer
-/// with [`Subsystem::complete_store`](crate::Subsystem::complete_store).
+/// A change of records and contents, which the owner of the subsystem stores as a whole or not at
+/// all; answer with [`Subsystem::complete_store`](crate::Subsystem::complete_store).
+///
+/// The owner creates contents, stores the records, and then removes contents. From the answer on
+/// there are requests for the media of namespaces that are created, and none for those that are
+/// deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// Identifies the change.
     pub id: u64,
+    /// Contents to create: they read as zeroes.
+    pub create: Option<Contents>,
     /// Keys of records with their bytes, `None` where the record goes.
     pub changes: Vec<(String, Option<Vec<u8>>)>,
+    /// Contents to remove.
+    pub remove: Vec<Contents>,
+}
+
+/// The contents of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// NSID of the namespace.
+    pub nsid: u32,
+    /// Their name, [`Namespace::contents`](crate::state::Namespace::contents).
+    pub name: String,
+    /// Their size in bytes.
+    pub bytes: u64,
+}
+
+impl Contents {
+    fn of(nsid: u32, namespace: &state::Namespace) -> Self {
+        Self { nsid, name: namespace.contents.clone(), bytes: namespace.bytes() }
+    }
 }
 
 /// What is to be stored.
@@ -32,17 +57,29 @@ pub(crate) enum Change {
     Health(Option<bool>),
     /// Values of features, saved by a command of a controller.
     Features { controller: u16, command: Key, values: Vec<SavedFeature> },
-    /// A namespace is created.
+    /// Namespaces change; by a command of a controller, or by the owner of the subsystem.
+    Namespaces { command: Option<(u16, Key)>, change: NamespaceChange },
+}
+
+/// How namespaces change.
+#[derive(Clone, Debug)]
+pub(crate) enum NamespaceChange {
+    /// One is created.
     Create(u32, state::Namespace),
-    /// A namespace is deleted.
-    Delete(u32),
-    /// A namespace is attached to a controller, or detached.
-    Attach { nsid: u32, controller: u16, attach: bool },
+    /// Some are deleted.
+    Delete(Vec<u32>),
+    /// One is attached to controllers, or detached.
+    Attach { nsid: u32, controllers: Vec<u16>, attach: bool },
 }
 
 impl Change {
-    pub fn is_of_namespaces(&self) -> bool {
-        matches!(self, Self::Create(..) | Self::Delete(_) | Self::Attach { .. })
+    /// The controller whose command waits for it.
+    fn controller(&self) -> Option<u16> {
+        match self {
+            Self::Health(_) => None,
+            Self::Features { controller, .. } => Some(*controller),
+            Self::Namespaces { command, .. } => command.map(|(controller, _)| controller),
+        }
     }
 }
 
@@ -129,8 +166,7 @@ impl Shared {
     /// The commands of a controller are dropped: what they have to store is not begun.
     pub fn forget_commands(&mut self, id: u16) {
         let Some(store) = &mut self.store else { return };
-        let of_it = |change: &Change| matches!(change, Change::Features { controller, .. } if *controller == id);
-        store.queue.retain(|change| !of_it(change));
+        store.queue.retain(|change| change.controller() != Some(id));
     }
 
     /// A controller is being enabled; whether the record says that controllers are in use. If not,
@@ -182,8 +218,24 @@ impl Shared {
         store.commits += 1;
         let id = store.commits;
         let changes = self.records_of(&change);
+        let (create, remove) = self.contents_of(&change);
         self.store.as_mut()?.in_flight = Some(change);
-        Some(Commit { id, changes })
+        Some(Commit { id, create, changes, remove })
+    }
+
+    /// The contents that a change creates, and those that it removes.
+    fn contents_of(&self, change: &Change) -> (Option<Contents>, Vec<Contents>) {
+        use NamespaceChange::{Create, Delete};
+        match change {
+            Change::Namespaces { change: Create(nsid, namespace), .. } => {
+                (Some(Contents::of(*nsid, namespace)), Vec::new())
+            }
+            Change::Namespaces { change: Delete(nsids), .. } => {
+                let removed = self.namespaces.iter().filter(|(nsid, _)| nsids.contains(nsid));
+                (None, removed.map(|(nsid, one)| Contents::of(*nsid, &one.record)).collect())
+            }
+            _ => (None, Vec::new()),
+        }
     }
 
     /// The records with a change.
@@ -198,26 +250,26 @@ impl Shared {
                 vec![set(health_record(&History { running, ..history }))]
             }
             Change::Features { values, .. } => vec![set(features_record(&self.saved_with(values)))],
-            Change::Create(nsid, namespace) => {
-                vec![(namespace_key(*nsid), Some(namespace_record(namespace)))]
+            Change::Namespaces { change, .. } => self.records_of_namespaces(change),
+        }
+    }
+
+    fn records_of_namespaces(&self, change: &NamespaceChange) -> Vec<(String, Option<Vec<u8>>)> {
+        let set = |(key, bytes)| (key, Some(bytes));
+        let mut attachments = self.attachments();
+        match change {
+            NamespaceChange::Create(nsid, namespace) => vec![
+                (namespace_key(*nsid), Some(namespace_record(namespace))),
+                set(created_record(self.created + 1)),
+            ],
+            NamespaceChange::Delete(nsids) => {
+                attachments.retain(|nsid, _| !nsids.contains(nsid));
+                let deleted = nsids.iter().map(|nsid| (namespace_key(*nsid), None));
+                let features = features_record(&self.saved_without(nsids));
+                deleted.chain([attachments_record(&attachments), features].map(set)).collect()
             }
-            Change::Delete(nsid) => {
-                let mut attachments = self.attachments();
-                attachments.remove(nsid);
-                let features = self.saved_without(*nsid);
-                vec![
-                    (namespace_key(*nsid), None),
-                    set(attachments_record(&attachments)),
-                    set(features_record(&features)),
-                ]
-            }
-            Change::Attach { nsid, controller, attach } => {
-                let mut attachments = self.attachments();
-                let attached = attachments.entry(*nsid).or_default();
-                match attach {
-                    true => attached.insert(*controller),
-                    false => attached.remove(controller),
-                };
+            NamespaceChange::Attach { nsid, controllers, attach } => {
+                set_attached(attachments.entry(*nsid).or_default(), controllers, *attach);
                 attachments.retain(|_, controllers| !controllers.is_empty());
                 vec![set(attachments_record(&attachments))]
             }
@@ -236,21 +288,27 @@ impl Shared {
             }
             _ if !stored => {}
             Change::Features { values, .. } => self.saved = self.saved_with(values),
-            Change::Create(nsid, namespace) => self.insert(*nsid, namespace.clone()),
-            Change::Delete(nsid) => {
-                self.namespaces.remove(nsid);
-                self.saved = self.saved_without(*nsid);
+            Change::Namespaces { change, .. } => self.namespaces_stored(change),
+        }
+        Some(change)
+    }
+
+    fn namespaces_stored(&mut self, change: &NamespaceChange) {
+        match change {
+            NamespaceChange::Create(nsid, namespace) => {
+                self.created += 1;
+                self.insert(*nsid, namespace.clone());
             }
-            Change::Attach { nsid, controller, attach } => {
+            NamespaceChange::Delete(nsids) => {
+                self.namespaces.retain(|nsid, _| !nsids.contains(nsid));
+                self.saved = self.saved_without(nsids);
+            }
+            NamespaceChange::Attach { nsid, controllers, attach } => {
                 if let Some(namespace) = self.namespaces.get_mut(nsid) {
-                    match attach {
-                        true => namespace.attached.insert(*controller),
-                        false => namespace.attached.remove(controller),
-                    };
+                    set_attached(&mut namespace.attached, controllers, *attach);
                 }
             }
         }
-        Some(change)
     }
 
     /// The counters are to be stored now.
@@ -279,6 +337,7 @@ impl Shared {
             namespaces: records.collect(),
             attachments: self.attachments(),
             features: self.saved.clone(),
+            created: self.created,
             health: History { running, ..self.health.history().clone() },
         }
     }
@@ -295,8 +354,15 @@ impl Shared {
         self.saved.iter().filter(|old| !replaced(old)).chain(values).copied().collect()
     }
 
-    /// The saved features without those of a namespace.
-    fn saved_without(&self, nsid: u32) -> Vec<SavedFeature> {
-        self.saved.iter().filter(|saved| saved.nsid != nsid).copied().collect()
+    /// The saved features without those of some namespaces.
+    fn saved_without(&self, nsids: &[u32]) -> Vec<SavedFeature> {
+        self.saved.iter().filter(|saved| !nsids.contains(&saved.nsid)).copied().collect()
+    }
+}
+
+fn set_attached(attached: &mut BTreeSet<u16>, controllers: &[u16], attach: bool) {
+    match attach {
+        true => attached.extend(controllers),
+        false => attached.retain(|controller| !controllers.contains(controller)),
     }
 }

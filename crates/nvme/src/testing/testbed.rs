@@ -370,9 +370,28 @@ impl Testbed {
     /// Stores the oldest change of records; `false` if there is none.
     pub fn serve_store(&mut self) -> bool {
         let Some(commit) = self.store.commits.pop_front() else { return false };
+        let (create, remove) = (commit.create.clone(), commit.remove.clone());
         let (id, result) = (commit.id, self.store.store(commit));
+        if result.is_ok() {
+            let zeroes = |one: crate::Contents| (one.nsid, vec![0; one.bytes as usize]);
+            self.media.namespaces.extend(create.map(zeroes));
+        }
         self.subsystem.complete_store(self.now, id, result);
+        for contents in remove.iter().filter(|_| result.is_ok()) {
+            self.remove_media(contents.nsid);
+        }
         true
+    }
+
+    /// The media of a namespace go; what they were asked for fails.
+    fn remove_media(&mut self, nsid: u32) {
+        self.media.namespaces.remove(&nsid);
+        let lost = self.blocks.iter().filter(|request| request.nsid == nsid);
+        let lost: Vec<u64> = lost.map(|request| request.id).collect();
+        self.blocks.retain(|request| request.nsid != nsid);
+        for id in lost {
+            self.subsystem.complete_block(self.now, id, Err(crate::block::Error::Internal));
+        }
     }
 
     /// Lets everything happen that happens without time passing.

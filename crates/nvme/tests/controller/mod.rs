@@ -13,6 +13,7 @@ mod io;
 mod lifecycle;
 mod logs;
 mod many_queues;
+mod namespaces;
 mod records;
 mod sgl;
 mod transfer;

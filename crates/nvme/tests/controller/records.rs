@@ -302,6 +302,7 @@ fn namespace(number: u8, blocks: u64) -> Namespace {
         eui64: [number; 8],
         contents: format!("contents-{number}"),
         write_protected: false,
+        private: false,
     }
 }
 

@@ -31,6 +31,8 @@ numbers! {
         Health = 1,
         /// 010b, notice.
         Notice = 2,
+        /// 110b, NVM command set specific.
+        Nvm = 6,
     } else {
         /// Any other type.
         Other
@@ -60,6 +62,9 @@ impl AsyncEvent {
     /// The subsystem's reliability is degraded, or its media are read-only (figure 148).
     pub const RELIABILITY: Self =
         Self { kind: AsyncEventKind::Health, information: 0, log_page: 2 };
+    /// Identify data of namespaces, or the list of namespaces, have changed (figure 149).
+    pub const NAMESPACE_ATTRIBUTE_CHANGED: Self =
+        Self { kind: AsyncEventKind::Notice, information: 0, log_page: 4 };
 
     const fn error(information: u8) -> Self {
         Self { kind: AsyncEventKind::Error, information, log_page: 1 }

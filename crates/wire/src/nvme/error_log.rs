@@ -24,5 +24,7 @@ layout! {
         lba: u64 = 16,
         /// Namespace.
         nsid: u32 = 24,
+        /// What the status says that it holds.
+        command_specific: u64 = 32,
     }
 }

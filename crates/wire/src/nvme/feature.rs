@@ -21,6 +21,9 @@ pub const WRITE_ATOMICITY: u8 = 0x0a;
 /// Asynchronous Event Configuration.
 pub const ASYNC_EVENT_CONFIG: u8 = 0x0b;
 
+/// Asynchronous Event Configuration: Namespace Attribute Notices, bit 8 (figure 291).
+pub const NAMESPACE_NOTICES: u32 = 1 << 8;
+
 numbers! {
     /// Which value Get Features asks for, three bits (figure 179).
     pub enum Select: u32 {

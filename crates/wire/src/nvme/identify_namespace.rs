@@ -15,6 +15,13 @@ pub struct LbaFormat {
     pub performance: u8,
 }
 
+impl LbaFormat {
+    fn bytes(self) -> [u8; Self::SIZE] {
+        let [low, high] = self.metadata.to_le_bytes();
+        [low, high, self.data_shift, self.performance & 3]
+    }
+}
+
 impl Field for LbaFormat {
     const SIZE: usize = 4;
 
@@ -25,16 +32,17 @@ impl Field for LbaFormat {
         Self { metadata: Field::get(bytes, at), data_shift, performance }
     }
 
+    /// With the number in FLBAS.
     fn put(self, bytes: &mut [u8], at: usize) {
-        self.metadata.put(bytes, at);
-        [self.data_shift, self.performance & 3].put(bytes, at + 2);
+        let at = at + usize::from(bytes[26] & 15) * Self::SIZE;
+        self.bytes().put(bytes, at);
     }
 }
 
 layout! {
     decode encode
-    /// Identify Namespace data with one LBA format: decoded is the one in use,
-    /// encoded it becomes number 0. Fields that are not here are zero.
+    /// Identify Namespace data, also those of a namespace to create (figure 268), with the LBA
+    /// format in use. Fields that are not here are zero.
     #[derive(Default)]
     pub struct IdentifyNamespace: IDENTIFY, {
         /// NSZE, size in blocks.
@@ -49,6 +57,8 @@ layout! {
         lba_formats: u8 = 25,
         /// FLBAS, the format in use.
         formatted: u8 = 26,
+        /// DPS: bits 2:0, the type of end-to-end protection; bit 3, its place in the metadata.
+        protection: u8 = 29,
         /// NMIC: bit 0, it may be attached to several controllers.
         sharing: u8 = 30,
         /// DLFEAT, what deallocated blocks read as and how Write Zeroes does it.
@@ -71,8 +81,12 @@ layout! {
         copy_length: u32 = 76,
         /// MSRC, the most source ranges of a Copy, 0's based.
         copy_ranges: u8 = 80,
+        /// ANAGRPID, the group for asymmetric access; 0 if there are none.
+        access_group: u32 = 92,
         /// NSATTR: bit 0, write protected.
         attributes: u8 = 99,
+        /// NVMSETID, the NVM set; 0 if there are none.
+        nvm_set: u16 = 100,
         /// NGUID; zero if there is none.
         nguid: [u8; 16] = 104,
         /// EUI64; zero if there is none.
@@ -83,6 +97,18 @@ layout! {
 }
 
 impl IdentifyNamespace {
+    /// The bytes with these LBA formats, of which FLBAS has the number of the one in use (section
+    /// 5.15.2.1); up to 16.
+    pub fn encode_with(&self, formats: &[LbaFormat]) -> [u8; IDENTIFY] {
+        let mut bytes = self.encode();
+        for (number, format) in formats.iter().enumerate() {
+            format.bytes().put(&mut bytes, 128 + number * LbaFormat::SIZE);
+        }
+        bytes
+    }
+
+    /// NMIC bit 0: it may be attached to several controllers at the same time.
+    pub const SHARED: u8 = 1;
     /// NSATTR bit 0.
     pub const WRITE_PROTECTED: u8 = 1;
     /// DLFEAT: deallocated blocks read as zeroes (2:0), and Write Zeroes takes DEAC (bit 3).
@@ -139,4 +165,14 @@ pub fn controller_list(ids: impl IntoIterator<Item = u16>) -> [u8; IDENTIFY] {
     }
     count.put(&mut b, 0);
     b
+}
+
+/// The controllers of a controller list (figure 132); `None` unless it has 1 to 2047 ascending IDs.
+pub fn decode_controller_list(bytes: &[u8; IDENTIFY]) -> Option<Vec<u16>> {
+    let count = usize::from(u16::get(bytes, 0));
+    if !(1..IDENTIFY / 2).contains(&count) {
+        return None;
+    }
+    let ids: Vec<u16> = (1..=count).map(|index| u16::get(bytes, index * 2)).collect();
+    ids.is_sorted_by(|one, next| one < next).then_some(ids)
 }

@@ -10,6 +10,8 @@ pub mod log_page {
     pub const SMART: u8 = 0x02;
     /// Firmware Slot Information.
     pub const FIRMWARE: u8 = 0x03;
+    /// Changed Namespace List.
+    pub const CHANGED_NAMESPACES: u8 = 0x04;
     /// Commands Supported and Effects.
     pub const EFFECTS: u8 = 0x05;
 }
@@ -51,6 +53,9 @@ impl CommandEffects {
     pub const SUPPORTED: Self = Self(1);
     /// CSUPP and LBCC: supported, changes logical block content.
     pub const CHANGES_BLOCKS: Self = Self(3);
+
+    /// CSUPP and NIC: supported, changes which namespaces there are.
+    pub const CHANGES_NAMESPACES: Self = Self(1 | 1 << 3);
 
     /// From the 32 bits of an entry.
     pub const fn from_bits(bits: u32) -> Self {

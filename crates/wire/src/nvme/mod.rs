@@ -26,7 +26,8 @@ pub use error_log::ErrorLogEntry;
 pub use field::ascii;
 pub use identify_controller::{IdentifyController, PowerState, nvm_command, sgl_support};
 pub use identify_namespace::{
-    IdentifyNamespace, LbaFormat, NamespaceDescriptor, controller_list, namespace_list,
+    IdentifyNamespace, LbaFormat, NamespaceDescriptor, controller_list, decode_controller_list,
+    namespace_list,
 };
 pub use log::{CommandEffects, CommandsSupported, FirmwareSlots, log_page};
 pub use sgl::{SglDescriptor, SglKind};

@@ -63,6 +63,10 @@ codes! {
     INVALID_PRP_OFFSET = 0x013;
     /// The operation is denied.
     OPERATION_DENIED = 0x015;
+    /// A sanitize operation has failed: only few commands are allowed.
+    SANITIZE_FAILED = 0x01c;
+    /// A sanitize operation is in progress: only few commands are allowed.
+    SANITIZE_IN_PROGRESS = 0x01d;
     /// A data block is not made of double words.
     SGL_GRANULARITY_INVALID = 0x01e;
     /// The namespace is write protected.
@@ -91,6 +95,8 @@ codes! {
     INVALID_INTERRUPT_VECTOR = 0x108;
     /// The log page is not supported.
     INVALID_LOG_PAGE = 0x109;
+    /// The LBA format is not supported.
+    INVALID_FORMAT = 0x10a;
     /// A completion queue still has submission queues.
     INVALID_QUEUE_DELETION = 0x10c;
     /// The feature cannot be saved.
@@ -99,6 +105,20 @@ codes! {
     FEATURE_NOT_CHANGEABLE = 0x10e;
     /// The feature is the controller's, not a namespace's.
     FEATURE_NOT_NAMESPACE_SPECIFIC = 0x10f;
+    /// There is less capacity left than the namespace needs.
+    INSUFFICIENT_CAPACITY = 0x115;
+    /// Every NSID is in use.
+    NAMESPACE_ID_UNAVAILABLE = 0x116;
+    /// The namespace is attached to the controller already.
+    NAMESPACE_ALREADY_ATTACHED = 0x118;
+    /// The namespace can be attached to one controller only.
+    NAMESPACE_IS_PRIVATE = 0x119;
+    /// The namespace is not attached to the controller.
+    NAMESPACE_NOT_ATTACHED = 0x11a;
+    /// The namespace would have less capacity than size.
+    THIN_PROVISIONING_NOT_SUPPORTED = 0x11b;
+    /// The controller list is not one, or names no I/O controller.
+    CONTROLLER_LIST_INVALID = 0x11c;
     /// Attributes contradict each other (Dataset Management, Read, Write).
     CONFLICTING_ATTRIBUTES = 0x180;
     /// An attempt to write to a read only range.

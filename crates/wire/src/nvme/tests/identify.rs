@@ -82,7 +82,8 @@ fn identify_namespace() {
         utilization: 0x1002,
         features: 0x10,
         lba_formats: 0,
-        formatted: 0,
+        formatted: 1,
+        protection: 2,
         sharing: 1,
         deallocate_features: 9,
         media_capacity: 0x20_0000,
@@ -94,7 +95,9 @@ fn identify_namespace() {
         copy_range: 12,
         copy_length: 13,
         copy_ranges: 14,
+        access_group: 0x0304,
         attributes: 1,
+        nvm_set: 0x0506,
         nguid: [0xa5; 16],
         eui64: [0x5a; 8],
         lba_format: LbaFormat { metadata: 8, data_shift: 12, performance: 2 },
@@ -107,16 +110,22 @@ fn identify_namespace() {
             (8, &[0x01, 0x10]),
             (16, &[0x02, 0x10]),
             (24, &[0x10]),
-            (30, &[1]),
+            (26, &[1]),
+            (29, &[2, 1]),
             (33, &[9]),
             (50, &[0x20]),
             (64, &[7, 0, 8, 0, 9, 0, 10, 0, 11, 0, 12, 0, 13, 0, 0, 0, 14]),
-            (99, &[1]),
+            (92, &[4, 3]),
+            (99, &[1, 6, 5]),
             (104, &[0xa5; 16]),
             (120, &[0x5a; 8]),
-            (128, &[8, 0, 12, 2]),
+            // FLBAS says that it is format 1.
+            (132, &[8, 0, 12, 2]),
         ])
     );
+    let format = |data_shift| LbaFormat { data_shift, ..LbaFormat::default() };
+    let formats = IdentifyNamespace::default().encode_with(&[format(9), format(12)]);
+    assert_eq!(formats, golden::<IDENTIFY>(&[(130, &[9, 0, 0, 0, 12])]));
 }
 
 #[test]
@@ -132,4 +141,10 @@ fn identify_lists() {
     assert_eq!(namespace_list(1..=2000)[4092..], 1024u32.to_le_bytes());
     let controllers: [u8; IDENTIFY] = golden(&[(0, &[1, 0, 9, 0])]);
     assert_eq!(controller_list([9]), controllers);
+    assert_eq!(decode_controller_list(&controllers), Some(vec![9]));
+    assert_eq!(decode_controller_list(&controller_list([3, 7])), Some(vec![3, 7]));
+    for bad in [vec![], vec![7, 3], vec![3, 3]] {
+        assert_eq!(decode_controller_list(&controller_list(bad)), None);
+    }
+    assert_eq!(decode_controller_list(&golden(&[(0, &[0x00, 0x08])])), None, "2048 of them");
 }

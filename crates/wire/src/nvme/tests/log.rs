@@ -14,11 +14,17 @@ fn an_error_log_entry() {
         parameter: 0x0128,
         lba: 0x77,
         nsid: 5,
+        command_specific: 0x0102,
     };
     there_and_back!(
         ErrorLogEntry,
         entry,
-        golden(&[(0, &[3]), (8, &[1, 0, 0x22, 0, 0x05, 0x80, 0x28, 0x01, 0x77]), (24, &[5])])
+        golden(&[
+            (0, &[3]),
+            (8, &[1, 0, 0x22, 0, 0x05, 0x80, 0x28, 0x01, 0x77]),
+            (24, &[5]),
+            (32, &[2, 1])
+        ])
     );
 }
 
