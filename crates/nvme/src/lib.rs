@@ -7,12 +7,12 @@
 //! [`Commit`]s. [`initiator`] is the other side: enough of a driver to bring a drive up and to
 //! move blocks.
 //!
-//! What a controller does: the ten mandatory admin commands, namespace management, Read, Write,
+//! What a controller does: the ten mandatory admin commands, namespace management, Format NVM, Read, Write,
 //! Flush, Compare, Write Zeroes, Dataset Management, Verify and Copy; up to 2048 I/O queue pairs of
 //! up to 65536 entries, round robin; PRPs and SGLs; MSI-X with coalescing, or INTx.
 //!
 //! Not implemented, and reported as absent: metadata and protection information, fused commands,
-//! firmware update, Format NVM, reservations, weighted round robin, the controller
+//! firmware update, reservations, weighted round robin, the controller
 //! memory buffer, subsystem reset, queues that are not contiguous.
 
 mod admin;

@@ -24,6 +24,8 @@ const NVM_COMMANDS: u16 = nvm_command::COMPARE
     | nvm_command::SAVE_AND_SELECT
     | nvm_command::VERIFY
     | nvm_command::COPY;
+/// OACS bit 1: Format NVM.
+const FORMAT: u16 = 1 << 1;
 /// OACS bit 3: Namespace Management and Namespace Attachment.
 const NAMESPACE_MANAGEMENT: u16 = 1 << 3;
 /// The largest NSIDs, which are not those of a namespace (section 6.1.2).
@@ -91,7 +93,7 @@ impl Controller {
             controller_type: 1,
             abort_limit: 3,
             async_events: NAMESPACE_NOTICES,
-            admin_commands: if shared.saves() { NAMESPACE_MANAGEMENT } else { 0 },
+            admin_commands: if shared.saves() { FORMAT | NAMESPACE_MANAGEMENT } else { 0 },
             async_event_limit: EVENT_REQUESTS as u8 - 1,
             // One slot, which is read only.
             firmware_slots: 1 | 1 << 1,

@@ -2,6 +2,7 @@
 
 mod abort;
 mod features;
+mod format;
 mod identify;
 mod log_page;
 mod namespaces;
@@ -17,7 +18,7 @@ use wire::nvme::opcode::admin;
 use wire::nvme::{Command, CommandEffects, StatusCode};
 
 /// What is supported, for the Commands Supported and Effects log.
-const SUPPORTED: [(u8, CommandEffects); 12] = [
+const SUPPORTED: [(u8, CommandEffects); 13] = [
     (admin::DELETE_SQ, CommandEffects::SUPPORTED),
     (admin::CREATE_SQ, CommandEffects::SUPPORTED),
     (admin::GET_LOG_PAGE, CommandEffects::SUPPORTED),
@@ -30,11 +31,13 @@ const SUPPORTED: [(u8, CommandEffects); 12] = [
     (admin::ASYNC_EVENT_REQUEST, CommandEffects::SUPPORTED),
     (admin::NAMESPACE_MANAGEMENT, CommandEffects::CHANGES_NAMESPACES),
     (admin::NAMESPACE_ATTACHMENT, CommandEffects::CHANGES_NAMESPACES),
+    (admin::FORMAT, CommandEffects::FORMATS),
 ];
 
 /// Whether a drive has the command: some need records.
 fn is_supported(shared: &Shared, opcode: u8) -> bool {
-    let needs_records = matches!(opcode, admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT);
+    let needs_records =
+        matches!(opcode, admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT | admin::FORMAT);
     SUPPORTED.iter().any(|(supported, _)| *supported == opcode)
         && (!needs_records || shared.saves())
 }
@@ -63,6 +66,7 @@ impl Controller {
             admin::ASYNC_EVENT_REQUEST => self.async_event_request(shared, key, command),
             admin::NAMESPACE_MANAGEMENT => self.namespace_management(shared, key, command),
             admin::NAMESPACE_ATTACHMENT => namespaces::attachment(shared, command),
+            admin::FORMAT => self.format(shared, key, command),
             _ => unreachable!("every supported command is here"),
         }
     }

@@ -135,6 +135,9 @@ impl Controller {
         match (result, change) {
             // Dword 0 has the NSID (section 5.20.1).
             (Ok(()), NamespaceChange::Create(nsid, _)) => self.resume_with(shared, key, *nsid),
+            (Ok(()), NamespaceChange::Format { nsids, .. }) => {
+                self.format_stored(shared, key, nsids);
+            }
             (Ok(()), _) => self.resume(shared, key),
             // The disk below is full.
             (Err(Error::NoSpace), NamespaceChange::Create(_, namespace)) => {
@@ -150,7 +153,7 @@ fn insufficient(needed: u64) -> Failure {
     Failure::permanent(StatusCode::INSUFFICIENT_CAPACITY).with(needed)
 }
 
-fn failure(error: NamespaceError) -> Failure {
+pub(super) fn failure(error: NamespaceError) -> Failure {
     let permanent = Failure::permanent;
     match error {
         NamespaceError::Capacity { needed, .. } => insufficient(needed),

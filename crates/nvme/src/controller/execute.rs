@@ -10,7 +10,7 @@ use crate::slots::Key;
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use std::collections::VecDeque;
-use wire::nvme::opcode::nvm;
+use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::{Command, StatusCode};
 use wire::trace::{CommandId, NvmeEvent};
 
@@ -231,6 +231,19 @@ impl Controller {
         }
     }
 
+    /// The same, with steps that follow.
+    pub(crate) fn resume_with_steps(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        steps: VecDeque<Step>,
+    ) {
+        if let Some(execution) = self.commands.get_mut(key) {
+            execution.steps = steps;
+            self.resume(shared, key);
+        }
+    }
+
     /// Executes a command as far as possible now.
     pub(super) fn proceed(&mut self, shared: &mut Shared, key: Key) {
         loop {
@@ -329,6 +342,9 @@ impl Controller {
         let execution = self.commands.remove(key).expect("it is being carried out");
         assert!(execution.reads == 0 && execution.block.is_none(), "something is still in flight");
         self.buffered -= execution.buffer;
+        if execution.sq == 0 && execution.command.opcode == admin::FORMAT {
+            shared.end_format(self.id, Some(key));
+        }
         self.complete(
             shared,
             execution.sq,

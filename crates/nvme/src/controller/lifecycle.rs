@@ -96,6 +96,7 @@ impl Controller {
     fn drop_commands(&mut self, shared: &mut Shared) {
         self.commands.clear();
         shared.forget_commands(self.id);
+        shared.end_format(self.id, None);
         self.in_flight = [0; 2];
         self.waiting.clear();
         self.waiting_to_send.clear();

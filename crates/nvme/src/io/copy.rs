@@ -48,6 +48,7 @@ impl Controller {
         if ranges > RANGES {
             return Err(Failure::at_cdw(StatusCode::COMMAND_SIZE_LIMIT_EXCEEDED, 12, 0));
         }
+        namespace.formatted()?;
         namespace.writable()?;
         let length = ranges as usize * CopyRange::LENGTH;
         Ok(Plan::ReceiveAndRead(length, self.settings.max_transfer()))
@@ -61,6 +62,7 @@ impl Controller {
         data: &[u8],
     ) -> Result<VecDeque<Step>, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
+        namespace.formatted()?;
         let limits = CopyLimits::new(&self.settings, namespace);
         let ranges = data.as_chunks::<{ CopyRange::LENGTH }>().0;
         let mut to = command.slba();

@@ -176,6 +176,17 @@ impl Shared {
         Ok(())
     }
 
+    /// Changes namespaces for a command of a controller, which checked everything else.
+    pub fn change_namespaces(
+        &mut self,
+        command: (u16, Key),
+        change: NamespaceChange,
+    ) -> Result<(), NamespaceError> {
+        self.check_change()?;
+        self.push(Some(command), change);
+        Ok(())
+    }
+
     /// Whether namespaces can be changed now.
     fn check_change(&self) -> Result<(), NamespaceError> {
         let store = self.store.as_ref().ok_or(NamespaceError::NoRecords)?;

@@ -52,7 +52,10 @@ impl Shared {
     /// There is another namespace, attached to no controller.
     pub fn insert(&mut self, nsid: u32, record: state::Namespace) {
         let read_only = record.write_protected;
-        self.namespaces.insert(nsid, Namespace { record, read_only, attached: BTreeSet::new() });
+        self.namespaces.insert(
+            nsid,
+            Namespace { record, read_only, formatting: None, attached: BTreeSet::new() },
+        );
     }
 
     /// There is another controller. Without records every namespace is attached to it.

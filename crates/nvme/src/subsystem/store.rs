@@ -1,6 +1,7 @@
 //! What a drive with records has to store: one change after the other, each at once or not at all.
 
 use super::Shared;
+use crate::namespace::Namespace;
 use crate::slots::Key;
 use crate::state::{
     self, Attachments, History, SavedFeature, State, attachments_record, created_record,
@@ -70,6 +71,8 @@ pub(crate) enum NamespaceChange {
     Delete(Vec<u32>),
     /// One is attached to controllers, or detached.
     Attach { nsid: u32, controllers: Vec<u16>, attach: bool },
+    /// Some get blocks of this size.
+    Format { nsids: Vec<u32>, block_shift: u8 },
 }
 
 impl Change {
@@ -273,6 +276,12 @@ impl Shared {
                 attachments.retain(|_, controllers| !controllers.is_empty());
                 vec![set(attachments_record(&attachments))]
             }
+            NamespaceChange::Format { nsids, block_shift } => {
+                let formatted = self.namespaces.iter().filter(|(nsid, _)| nsids.contains(nsid));
+                let record =
+                    |one: &Namespace| namespace_record(&one.record.with_blocks(*block_shift));
+                formatted.map(|(nsid, one)| (namespace_key(*nsid), Some(record(one)))).collect()
+            }
         }
     }
 
@@ -306,6 +315,12 @@ impl Shared {
             NamespaceChange::Attach { nsid, controllers, attach } => {
                 if let Some(namespace) = self.namespaces.get_mut(nsid) {
                     set_attached(&mut namespace.attached, controllers, *attach);
+                }
+            }
+            NamespaceChange::Format { nsids, block_shift } => {
+                for (_, one) in self.namespaces.iter_mut().filter(|(nsid, _)| nsids.contains(nsid))
+                {
+                    one.record = one.record.with_blocks(*block_shift);
                 }
             }
         }

@@ -6,6 +6,7 @@ mod compare;
 mod controllers;
 mod events;
 mod features;
+mod format;
 mod identify;
 mod initiator;
 mod interrupts;

@@ -57,6 +57,10 @@ impl CommandEffects {
     /// CSUPP and NIC: supported, changes which namespaces there are.
     pub const CHANGES_NAMESPACES: Self = Self(1 | 1 << 3);
 
+    /// CSUPP, LBCC, NCC and CSE 001b: supported, changes blocks and what namespaces are; no other
+    /// command for the namespace shall be under way.
+    pub const FORMATS: Self = Self(1 | 1 << 1 | 1 << 2 | 1 << 16);
+
     /// From the 32 bits of an entry.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)

@@ -38,7 +38,7 @@ opcodes! {
     "Namespace Attachment" = 0x15 NAMESPACE_ATTACHMENT,
     "Keep Alive" = 0x18,
     "Doorbell Buffer Config" = 0x7c,
-    "Format NVM" = 0x80,
+    "Format NVM" = 0x80 FORMAT,
     "Security Send" = 0x81,
     "Security Receive" = 0x82,
     "Sanitize" = 0x84,

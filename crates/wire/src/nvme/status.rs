@@ -79,6 +79,8 @@ codes! {
     CAPACITY_EXCEEDED = 0x081;
     /// The namespace is not ready.
     NAMESPACE_NOT_READY = 0x082;
+    /// The namespace is being formatted.
+    FORMAT_IN_PROGRESS = 0x084;
 
     // Command specific status, figures 128 and 129.
     /// The completion queue does not exist.
