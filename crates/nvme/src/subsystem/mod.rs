@@ -145,8 +145,9 @@ impl Subsystem {
         {
             // The host that formatted them knows.
             for nsid in nsids {
-                let others = after.get(nsid).into_iter().flatten().filter(|id| *id != own);
-                others.for_each(|id| drop(changed.entry(*id).or_default().insert(*nsid)));
+                for id in after.get(nsid).into_iter().flatten().filter(|id| *id != own) {
+                    changed.entry(*id).or_default().insert(*nsid);
+                }
             }
         }
         for controller in &mut self.controllers {

@@ -170,7 +170,7 @@ fn fields_of_a_namespace_to_create_are_checked() {
         (wanted(u64::MAX), StatusCode::INSUFFICIENT_CAPACITY),
     ];
     for (case, status) in cases {
-        create(&mut host, case.clone()).expect_failure(status);
+        create(&mut host, case).expect_failure(status);
     }
     host.admin(management(2, 1)).expect_failure(StatusCode::INVALID_FIELD);
     let zoned = Command { cdw11: 2 << 24, ..management(0, 0) };
