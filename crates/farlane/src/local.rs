@@ -3,7 +3,7 @@
 
 use crate::link_wait::{LinkWait, TIMEOUT, wait_for_links};
 use crate::namespace::Namespace;
-use crate::node::{drive, instance};
+use crate::node::{QUEUES, drive, instance};
 use crate::rig::Rig;
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
@@ -74,7 +74,8 @@ impl Node {
     ) -> Result<Self, Failure> {
         let make = move || {
             let serial = format!("FARLANE-DEMO-{number}");
-            let made = drive(&[Namespace::ram(size)], Some(&serial), "", link.max_payload.into())?;
+            let made =
+                drive(&[Namespace::ram(size)], Some(&serial), "", link.max_payload.into(), QUEUES)?;
             let tracer = trace.open(NodeRole::Device, instance(), link.clock)?;
             Ok(made.traced(tracer))
         };
@@ -175,6 +176,7 @@ pub fn direct(
     serial: &str,
     size: u64,
 ) -> Result<Rig<NvmeDrive>, Failure> {
-    let attached = drive(&[Namespace::ram(size)], Some(serial), "", link.max_payload.into())?;
+    let attached =
+        drive(&[Namespace::ram(size)], Some(serial), "", link.max_payload.into(), QUEUES)?;
     Rig::start(link.clock, Poller::new(link.waiting)?, driver, attached, |_| Ok(true))
 }

@@ -46,7 +46,8 @@ pub enum Operation {
         /// Bytes.
         length: u64,
     },
-    /// The host needs the range no more; what it reads as is not promised.
+    /// The host needs the range no more. What is freed reads as zeroes; media that free nothing
+    /// keep the data.
     Discard {
         /// First byte.
         offset: u64,
@@ -78,6 +79,11 @@ impl Operation {
             }
         }
     }
+}
+
+/// Frees a range that shall read as zeroes, also where media free nothing.
+pub(crate) fn deallocated(offset: u64, length: u64) -> [Operation; 2] {
+    [Operation::WriteZeroes { offset, length }, Operation::Discard { offset, length }]
 }
 
 /// How an operation can fail.

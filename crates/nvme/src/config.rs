@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The model number of drives, unless their owner says otherwise.
 pub const MODEL: &str = "farlane NVMe drive";
-/// The most I/O queue pairs a controller offers.
-pub(crate) const MAX_QUEUES: u16 = 64;
-/// The most entries of a queue (NVMe 1.4, section 4.1.3 allows 65536).
-pub(crate) const MAX_ENTRIES: u32 = 4096;
+/// The most I/O queue pairs of a controller: as many as MSI-X has vectors (PCIe Base 4.0, section
+/// 7.7.2.2).
+pub const MAX_QUEUES: u16 = 2048;
+/// The most entries of a queue (NVMe 1.4, section 4.1.3).
+pub const MAX_ENTRIES: u32 = 65536;
 /// The most I/O commands of a controller: block requests are told apart by 16 bits.
 const MAX_COMMANDS: usize = 0x8000;
 
@@ -53,10 +54,10 @@ pub struct Config {
 pub struct Settings {
     /// Firmware revision, up to 8 ASCII characters.
     pub firmware: String,
-    /// I/O queue pairs of a controller, 1 to 64; there is one MSI-X vector more.
+    /// I/O queue pairs of a controller, 1 to 2048; there is one MSI-X vector more, up to 2048.
     pub io_queues: u16,
-    /// Entries of the largest queue, 2 to 4096.
-    pub queue_entries: u16,
+    /// Entries of the largest queue, 2 to 65536.
+    pub queue_entries: u32,
     /// MDTS: the largest transfer is 2^this pages of 4 KiB; 1 to 8.
     pub max_transfer_shift: u8,
     /// The media have a volatile write cache.
@@ -87,8 +88,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             firmware: env!("CARGO_PKG_VERSION").into(),
-            io_queues: MAX_QUEUES,
-            queue_entries: MAX_ENTRIES as u16,
+            io_queues: 64,
+            queue_entries: 4096,
             max_transfer_shift: 5,
             volatile_write_cache: true,
             commands: 256,
@@ -110,11 +111,17 @@ impl Settings {
         4096 << self.max_transfer_shift
     }
 
+    /// MSI-X vectors: one for the admin queue and one for each I/O queue pair, as far as there
+    /// are any.
+    pub(crate) fn vectors(&self) -> u16 {
+        (self.io_queues + 1).min(MAX_QUEUES)
+    }
+
     /// # Panics
     /// If a field is out of the range its documentation names.
     pub(crate) fn check(&self) {
         assert!((1..=MAX_QUEUES).contains(&self.io_queues));
-        assert!((2..=MAX_ENTRIES as u16).contains(&self.queue_entries));
+        assert!((2..=MAX_ENTRIES).contains(&self.queue_entries));
         assert!((1..=8).contains(&self.max_transfer_shift));
         assert!((1..=MAX_COMMANDS).contains(&self.commands));
         assert!(self.buffer >= self.max_transfer());

@@ -13,8 +13,15 @@ pub(crate) const VENDOR: u16 = pcie::config::contents::VENDOR;
 const DEVICE: u16 = 0x0001;
 /// Class code: mass storage, non-volatile memory, NVM Express I/O controller.
 const CLASS: [u8; 3] = [0x01, 0x08, 0x02];
-/// Registers, doorbells, and the MSI-X structures in the upper half.
+/// The least BAR 0.
 const BAR0: u64 = 64 << 10;
+
+/// Bytes of BAR 0: registers and doorbells in the lower half, the MSI-X table in the third quarter
+/// with 16 bytes a vector (PCIe Base 4.0, section 7.7.2.6), the pending bits in the last. A queue
+/// pair has 8 bytes of doorbells, so they need less than the table.
+fn bar0(vectors: u16) -> u64 {
+    (u64::from(vectors) * 16 * 4).next_power_of_two().max(BAR0)
+}
 
 /// The PCIe device serial number: that of a drive with this serial number, whatever its
 /// namespaces. Two drives share one by chance once in 2^64 pairs.
@@ -33,8 +40,8 @@ pub(crate) fn endpoint(drive: &Drive, settings: &Settings) -> EndpointConfig {
         revision: 1,
         serial: device_serial(&drive.serial),
         incarnation: Some(drive.incarnation),
-        bar0_size: BAR0,
-        vectors: settings.io_queues + 1,
+        bar0_size: bar0(settings.vectors()),
+        vectors: settings.vectors(),
         max_payload: settings.max_payload,
         read_request: settings.read_request,
         reads_in_flight: settings.reads_in_flight,
@@ -69,11 +76,26 @@ fn fingerprint(bytes: &[u8]) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::MAX_QUEUES;
+    use wire::nvme::register::DOORBELLS;
 
     #[test]
     fn the_fingerprint_is_fnv_1a() {
         // The published test value for "a".
         assert_eq!(fingerprint(b"a"), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
+    }
+
+    #[test]
+    fn bar_0_holds_doorbells_and_vectors() {
+        for queues in 1..=MAX_QUEUES {
+            let settings = Settings { io_queues: queues, ..Settings::default() };
+            let size = bar0(settings.vectors());
+            let end = DOORBELLS + 8 * (u64::from(queues) + 1);
+            assert!(end <= size / 2, "doorbells of {queues} pairs");
+            assert!(u64::from(settings.vectors()) * 16 <= size / 4);
+        }
+        // 1024 vectors have 16 KiB, the quarter of 64 KiB.
+        assert_eq!([65, 1024, 1025, 2048].map(bar0), [64 << 10, 64 << 10, 128 << 10, 128 << 10]);
     }
 
     #[test]

@@ -23,15 +23,17 @@ mod io;
 mod log;
 mod namespace;
 mod plan;
+mod pointer;
 mod prp;
 mod queue;
 mod registers;
+mod sgl;
 mod slots;
 pub mod state;
 mod subsystem;
 #[doc(hidden)]
 pub mod testing;
 
-pub use config::{Config, MODEL, NamespaceConfig, Settings};
+pub use config::{Config, MAX_ENTRIES, MAX_QUEUES, MODEL, NamespaceConfig, Settings};
 pub use controller::Controller;
 pub use subsystem::{Commit, Contents, NamespaceError, Port, Subsystem};

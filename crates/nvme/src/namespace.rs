@@ -1,6 +1,9 @@
 //! A namespace: a range of blocks with a name (NVMe 1.4, section 6.1).
 
+use crate::config::Settings;
 use crate::failure::Failure;
+use crate::io::CopyLimits;
+use crate::slots::Key;
 use crate::state;
 use crate::subsystem::Shared;
 use std::collections::BTreeSet;
@@ -15,6 +18,8 @@ pub(crate) struct Namespace {
     pub record: state::Namespace,
     /// Refuses writes: its media do.
     pub read_only: bool,
+    /// The controller that formats it, and its command.
+    pub formatting: Option<(u16, Key)>,
     /// The controllers that it is attached to.
     pub attached: BTreeSet<u16>,
 }
@@ -34,6 +39,7 @@ impl Namespace {
 
     /// The range of Read, Write and Write Zeroes as first byte and length.
     pub fn range(&self, command: &Command) -> Result<(u64, u64), Failure> {
+        self.formatted()?;
         let (slba, blocks) = (command.slba(), u64::from(command.blocks()));
         self.check(slba, blocks).map_err(|code| Failure::at_cdw(code, 10, 0))?;
         Ok((self.bytes(slba), self.bytes(blocks)))
@@ -44,6 +50,14 @@ impl Namespace {
         match slba.checked_add(blocks) {
             Some(end) if end <= self.record.blocks => Ok(()),
             _ => Err(StatusCode::LBA_OUT_OF_RANGE),
+        }
+    }
+
+    /// Whether it is not being formatted.
+    pub fn formatted(&self) -> Result<(), Failure> {
+        match self.formatting {
+            None => Ok(()),
+            Some(_) => Err(Failure::transient(StatusCode::FORMAT_IN_PROGRESS)),
         }
     }
 
@@ -65,8 +79,9 @@ impl Namespace {
     }
 
     /// The Identify Namespace data structure (figure 245).
-    pub fn identify(&self, shared: &Shared) -> [u8; IDENTIFY] {
+    pub fn identify(&self, settings: &Settings, shared: &Shared) -> [u8; IDENTIFY] {
         let state::Namespace { blocks, block_shift, nguid, eui64, private, .. } = self.record;
+        let copy = CopyLimits::new(settings, self);
         // A drive that cannot create namespaces has no other format.
         let format = lba_format(block_shift);
         let number = FORMATS.iter().position(|one| shared.saves() && *one == format);
@@ -76,6 +91,10 @@ impl Namespace {
             size: blocks,
             capacity: blocks,
             utilization: blocks,
+            deallocate_features: IdentifyNamespace::DEALLOCATES_TO_ZEROES,
+            copy_range: copy.range,
+            copy_length: copy.length,
+            copy_ranges: copy.ranges,
             media_capacity: u128::from(self.record.bytes()),
             lba_formats: formats.len() as u8 - 1,
             formatted: number.unwrap_or(0) as u8,
@@ -113,7 +132,8 @@ mod tests {
     #[test]
     fn ranges_end_at_the_last_block() {
         let record = state::Namespace { blocks: 100, block_shift: 9, ..Default::default() };
-        let namespace = Namespace { record, read_only: false, attached: BTreeSet::new() };
+        let namespace =
+            Namespace { record, read_only: false, formatting: None, attached: BTreeSet::new() };
         let command = Command { cdw10: 92, cdw12: 7, ..Command::default() };
         assert_eq!(namespace.range(&command), Ok((92 * 512, 8 * 512)));
         let beyond = Command { cdw10: 93, ..command };

@@ -4,16 +4,37 @@ use crate::block::Operation;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// One media request of a command.
+/// One media request of a command, and what happens once it has succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub nsid: u32,
     pub operation: Operation,
+    pub then: Then,
+}
+
+/// What happens once a media request has succeeded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// The next step. What a read brought goes to the host if the command is [`Plan::Read`].
+    #[default]
+    Proceed,
+    /// What was read shall be these bytes.
+    Compare(Bytes),
+    /// What was read is written from byte `to` on. Then dword 0 of the completion is `next`.
+    Copy { to: u64, next: u32 },
+    /// Dword 0 of the completion, unless a later step changes it.
+    Result(u32),
+}
+
+impl Step {
+    pub fn new(nsid: u32, operation: Operation) -> Self {
+        Self { nsid, operation, then: Then::Proceed }
+    }
 }
 
 /// The steps of a command on one namespace.
 pub(crate) fn steps(nsid: u32, operations: impl IntoIterator<Item = Operation>) -> VecDeque<Step> {
-    operations.into_iter().map(|operation| Step { nsid, operation }).collect()
+    operations.into_iter().map(|operation| Step::new(nsid, operation)).collect()
 }
 
 /// What remains to be done for a command, as decided by its handler.
@@ -27,8 +48,12 @@ pub(crate) enum Plan {
     Send(Bytes),
     /// The media do these steps one after another.
     Steps(VecDeque<Step>),
+    /// As `Steps`; a step reads up to this many bytes, which stay inside.
+    Inside(usize, VecDeque<Step>),
     /// As `Steps`; the last step reads this many bytes, which go to the host.
     Read(usize, VecDeque<Step>),
     /// This many bytes come from the host; then the handler is called again.
     Receive(usize),
+    /// As `Receive`; the steps then read up to this many bytes, which stay inside.
+    ReceiveAndRead(usize, usize),
 }

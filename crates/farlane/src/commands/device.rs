@@ -3,12 +3,14 @@
 use super::{Failure, Outcome};
 use crate::folder_drive;
 use crate::namespace::Namespace;
-use crate::node::{NodeArgs, drive, group_name, instance, print_report};
+use crate::node::{NodeArgs, QUEUES, drive, group_name, instance, print_report};
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
+use clap::value_parser;
 use live::device::DeviceEvent;
 use live::net::{Address, CarrierListener};
 use live::{Clock, DeviceNode};
+use nvme::MAX_QUEUES;
 use std::path::PathBuf;
 use wire::frame::{MoveStatus, Moved, Role};
 use wire::trace::NodeRole;
@@ -48,6 +50,10 @@ pub struct Args {
     /// Serial number; without one it is derived from the first file, or the address
     #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
     serial: Option<String>,
+    /// I/O queue pairs of the drive, 1 to 2048, each with an interrupt vector: a host node hands out
+    /// a descriptor for each vector that its VMM uses
+    #[arg(long, value_name = "N", default_value_t = QUEUES, value_parser = value_parser!(u16).range(1..=i64::from(MAX_QUEUES)))]
+    queues: u16,
     /// The group of hosts that the device belongs to, until `farlane move`
     /// gives it to another; 0: whoever comes first. Without this option it is
     /// whoever comes first, and the device cannot be moved
@@ -75,11 +81,11 @@ pub fn run(args: &Args) -> Outcome {
     let stop = Stop::on_signals()?;
     let mps = usize::from(options.mps);
     let drive = match &args.drive {
-        Some(folder) => folder_drive::open(folder, mps)?,
+        Some(folder) => folder_drive::open(folder, mps, args.queues)?,
         None => {
             let existing = |one: &Namespace| one.clone().with_existing_data(args.use_existing_data);
             let namespaces: Vec<_> = args.namespaces.iter().map(existing).collect();
-            drive(&namespaces, args.serial.as_deref(), &address.to_string(), mps)?
+            drive(&namespaces, args.serial.as_deref(), &address.to_string(), mps, args.queues)?
         }
     };
     let listener = CarrierListener::bind(&address, options.raw())?;

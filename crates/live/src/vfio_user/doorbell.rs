@@ -23,41 +23,49 @@ pub const BAR: u8 = 0;
 pub const OFFSET: u64 = 0x1000;
 /// Its length: the doorbells of 512 queue pairs.
 pub const LENGTH: u64 = 0x1000;
-/// The polled bytes: the doorbells of 65 queue pairs.
-pub const POLLED: usize = 65 * 8;
+/// Bytes of the doorbells of a queue pair.
+const PAIR: usize = 8;
+/// The least number of queue pairs whose doorbells are polled, as pairs may share vectors.
+const LEAST: u16 = 65;
 
-/// The shared page of doorbells.
+/// The shared page of doorbells. A client writes those behind it by messages.
 #[derive(Debug)]
-pub struct Doorbells(Shared);
+pub struct Doorbells {
+    page: Shared,
+    /// The polled bytes.
+    polled: usize,
+}
 
 impl Doorbells {
-    /// A page without a store. Error: that of memfd_create or mmap.
-    pub fn new() -> Result<Self, Errno> {
-        let doorbells = Self(Shared::new("doorbells", OFFSET, LENGTH)?);
+    /// A page without a store, of a function with a queue pair for each of these vectors, or with
+    /// up to 65 pairs. Error: that of memfd_create or mmap.
+    pub fn new(vectors: u16) -> Result<Self, Errno> {
+        let polled = (usize::from(vectors.max(LEAST)) * PAIR).min(LENGTH as usize);
+        let doorbells = Self { page: Shared::new("doorbells", OFFSET, LENGTH)?, polled };
         doorbells.clear();
         Ok(doorbells)
     }
 
     /// The file a client maps from [`OFFSET`] on.
     pub fn file(&self) -> BorrowedFd<'_> {
-        self.0.file.as_fd()
+        self.page.file.as_fd()
     }
 
     /// Drops stores not yet taken.
     pub fn clear(&self) {
-        for at in (0..POLLED).step_by(4) {
-            self.0.mapping.swap(at, IDLE);
+        for at in (0..self.polled).step_by(4) {
+            self.page.mapping.swap(at, IDLE);
         }
     }
 
     /// Takes all stores, in the order of offsets, and calls `each` with the corresponding write.
     pub fn poll(&self, mut each: impl FnMut(Action)) {
-        for at in (0..POLLED).step_by(4) {
+        for at in (0..self.polled).step_by(4) {
             // Load first: a swap would take the line from the client's cache every time.
-            if self.0.mapping.load(at).is_none_or(|value| value == IDLE) {
+            if self.page.mapping.load(at).is_none_or(|value| value == IDLE) {
                 continue;
             }
-            let Some(value) = self.0.mapping.swap(at, IDLE) else { continue };
+            let Some(value) = self.page.mapping.swap(at, IDLE) else { continue };
             let data = Bytes::copy_from_slice(&value.to_le_bytes());
             each(Action::BarWrite { bar: BAR, offset: OFFSET + at as u64, data });
         }

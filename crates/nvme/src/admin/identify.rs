@@ -12,11 +12,20 @@ use bytes::Bytes;
 use wire::nvme::feature::NAMESPACE_NOTICES;
 use wire::nvme::{
     BROADCAST_NSID, Command, IDENTIFY, IdentifyController, NamespaceDescriptor, PowerState, ascii,
-    cns, controller_list, namespace_list, register,
+    cns, controller_list, namespace_list, nvm_command, register, sgl_support,
 };
 
 /// CMIC bit 1: the subsystem may have several controllers.
 const SEVERAL_CONTROLLERS: u8 = 1 << 1;
+/// ONCS.
+const NVM_COMMANDS: u16 = nvm_command::COMPARE
+    | nvm_command::DATASET_MANAGEMENT
+    | nvm_command::WRITE_ZEROES
+    | nvm_command::SAVE_AND_SELECT
+    | nvm_command::VERIFY
+    | nvm_command::COPY;
+/// OACS bit 1: Format NVM.
+const FORMAT: u16 = 1 << 1;
 /// OACS bit 3: Namespace Management and Namespace Attachment.
 const NAMESPACE_MANAGEMENT: u16 = 1 << 3;
 /// SANICAP: block erase and overwrite; media are not modified once more where they are not
@@ -63,7 +72,7 @@ impl Controller {
             false => shared.namespaces.get(&nsid),
         };
         match namespace {
-            Some(namespace) => Ok(namespace.identify(shared)),
+            Some(namespace) => Ok(namespace.identify(&self.settings, shared)),
             // What every namespace that can be created has in common (section 8.12).
             None if nsid == BROADCAST_NSID && shared.saves() => Ok(Namespace::common()),
             None if (1..=shared.drive.max_namespaces).contains(&nsid) => Ok([0; IDENTIFY]),
@@ -87,7 +96,7 @@ impl Controller {
             controller_type: 1,
             abort_limit: 3,
             async_events: NAMESPACE_NOTICES,
-            admin_commands: if shared.saves() { NAMESPACE_MANAGEMENT } else { 0 },
+            admin_commands: if shared.saves() { FORMAT | NAMESPACE_MANAGEMENT } else { 0 },
             async_event_limit: EVENT_REQUESTS as u8 - 1,
             // One slot, which is read only.
             firmware_slots: 1 | 1 << 1,
@@ -102,10 +111,12 @@ impl Controller {
             sq_entry_size: 0x66,
             cq_entry_size: 0x44,
             namespaces: drive.max_namespaces,
-            // Dataset Management, Write Zeroes, save and select.
-            nvm_commands: 1 << 2 | 1 << 3 | 1 << 4,
+            nvm_commands: NVM_COMMANDS,
             write_cache: if settings.volatile_write_cache { 0b111 } else { 0b110 },
             write_protection: shared.saves().into(),
+            // Format 0h.
+            copy_formats: 1,
+            sgl: sgl_support::DOUBLE_WORDS | sgl_support::BIT_BUCKET | sgl_support::LONGER,
             subsystem_nqn: subsystem_nqn(drive.uuid),
             // One power state, 25 W, without latency.
             power_state: PowerState { max_power: 2500, ..PowerState::default() },

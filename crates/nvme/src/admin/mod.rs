@@ -2,6 +2,7 @@
 
 mod abort;
 mod features;
+mod format;
 mod identify;
 mod log_page;
 mod namespaces;
@@ -34,13 +35,17 @@ const SUPPORTED: &[(u8, CommandEffects)] = &[
     (admin::NAMESPACE_MANAGEMENT, CommandEffects::CHANGES_NAMESPACES),
     (admin::NAMESPACE_ATTACHMENT, CommandEffects::CHANGES_NAMESPACES),
     (admin::SANITIZE, CommandEffects::CHANGES_ALL_BLOCKS),
+    (admin::FORMAT, CommandEffects::FORMATS),
 ];
 
 /// Whether a drive has the command: some need records.
 fn is_supported(shared: &Shared, opcode: u8) -> bool {
     let needs_records = matches!(
         opcode,
-        admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT | admin::SANITIZE
+        admin::NAMESPACE_MANAGEMENT
+            | admin::NAMESPACE_ATTACHMENT
+            | admin::SANITIZE
+            | admin::FORMAT
     );
     SUPPORTED.iter().any(|(supported, _)| *supported == opcode)
         && (!needs_records || shared.saves())
@@ -72,6 +77,7 @@ impl Controller {
             admin::NAMESPACE_MANAGEMENT => self.namespace_management(shared, key, command),
             admin::NAMESPACE_ATTACHMENT => namespaces::attachment(shared, command),
             admin::SANITIZE => self.sanitize(shared, key, command),
+            admin::FORMAT => self.format(shared, key, command),
             _ => unreachable!("every supported command is here"),
         }
     }

@@ -83,7 +83,8 @@ impl Controller {
             _ => return Err(Failure::cdw(11, 0)),
         };
         shared.namespace(self.id, command.nsid)?;
-        shared.protect_namespace((self.id, key), command.nsid, protect).map_err(failure)?;
+        let change = NamespaceChange::Protect { nsid: command.nsid, protect };
+        shared.change_namespaces((self.id, key), change).map_err(failure)?;
         Ok(Plan::Wait)
     }
 
@@ -157,6 +158,9 @@ impl Controller {
             (Ok(()), NamespaceChange::Protect { nsid, protect: true }) => {
                 self.resume_to(shared, key, steps(*nsid, [Operation::Flush]));
             }
+            (Ok(()), NamespaceChange::Format { nsids, .. }) => {
+                self.format_stored(shared, key, nsids);
+            }
             (Ok(()), _) => self.resume(shared, key),
             // The disk below is full.
             (Err(Error::NoSpace), NamespaceChange::Create(_, namespace)) => {
@@ -172,7 +176,7 @@ fn insufficient(needed: u64) -> Failure {
     Failure::permanent(StatusCode::INSUFFICIENT_CAPACITY).with(needed)
 }
 
-fn failure(error: NamespaceError) -> Failure {
+pub(super) fn failure(error: NamespaceError) -> Failure {
     let permanent = Failure::permanent;
     match error {
         NamespaceError::Capacity { needed, .. } => insufficient(needed),

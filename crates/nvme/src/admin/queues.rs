@@ -16,7 +16,7 @@ const INTERRUPTS: u32 = 2;
 /// The fields that both Create commands have in the same places.
 struct Queue {
     id: u16,
-    size: u16,
+    size: u32,
     base: u64,
 }
 
@@ -82,7 +82,7 @@ impl Controller {
         if !command.prp1.is_multiple_of(self.page() as u64) {
             return Err(Failure::prp(1));
         }
-        Ok(Queue { id, size: size + 1, base: command.prp1 })
+        Ok(Queue { id, size: u32::from(size) + 1, base: command.prp1 })
     }
 
     pub(super) fn delete_cq(&mut self, command: &Command) -> Result<Plan, Failure> {
@@ -108,7 +108,7 @@ impl Controller {
         if queue.deleting.is_some() {
             return Err(invalid_id());
         }
-        self.queues.pending &= !(1 << id);
+        self.queues.pending.remove(id);
         self.abort_waiting(shared, id);
         let queue = self.queues.sq_mut(id).expect("looked at above");
         if queue.is_drained() {

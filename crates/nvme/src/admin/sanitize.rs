@@ -120,7 +120,10 @@ impl Controller {
                 if restricted.is_some() && unrestricted {
                     return Err(Failure::permanent(StatusCode::SANITIZE_FAILED));
                 }
-                shared.namespaces.values().try_for_each(|namespace| namespace.writable())?;
+                for namespace in shared.namespaces.values() {
+                    namespace.writable()?;
+                    namespace.formatted()?;
+                }
                 let (command, pattern) = (command.cdw10, command.cdw11);
                 Sanitize { command, pattern, phase: SanitizePhase::Running }
             }

@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::slots::Key;
 use crate::subsystem::Shared;
 use wire::nvme::StatusCode;
-use wire::nvme::opcode::nvm;
 
 impl Controller {
     pub(super) fn block_done(&mut self, shared: &mut Shared, id: Key, result: Completion) {
@@ -18,12 +17,12 @@ impl Controller {
             }
             BlockOwner::Command(key, nsid) => {
                 self.report_media_ended(self.command_id(key), nsid, result.is_ok());
-                let opcode = self.commands.get(key).map(|execution| execution.command.opcode);
+                let reads = self.commands.get(key).is_some_and(|execution| execution.reads_media());
                 let result = result.map_err(|error| {
                     if error == Error::Media {
                         shared.health.count(self.now).media_errors += 1;
                     }
-                    failure(error, opcode == Some(nvm::READ))
+                    failure(error, reads)
                 });
                 self.step_done(shared, key, result);
             }

@@ -38,10 +38,11 @@ impl Controller {
         };
         let history = shared.health.count(self.now);
         match command.opcode {
-            nvm::READ => {
+            nvm::READ | nvm::COMPARE => {
                 history.reads += 1;
                 history.units_read += u128::from(units);
             }
+            nvm::VERIFY => history.units_read += u128::from(units),
             nvm::WRITE => {
                 history.writes += 1;
                 history.units_written += u128::from(units);
@@ -84,7 +85,7 @@ impl Controller {
     fn post(&mut self, sq: u16, cid: u16, result: u32, status: Status) {
         let queue = self.queues.sq_mut(sq).expect("outlives its commands");
         queue.finished(cid);
-        let (sq_head, cq) = (queue.head, queue.cq);
+        let (sq_head, cq) = (queue.head as u16, queue.cq);
         let cq = self.queues.cq_mut(cq).expect("outlives its submission queues");
         let entry = Completion { result, sq_head, sq_id: sq, cid, phase: false, status };
         let (address, bytes) = cq.post(entry);

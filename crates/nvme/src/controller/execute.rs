@@ -4,11 +4,13 @@ use super::transfer::Transfer;
 use super::{BlockOwner, Controller, block_id};
 use crate::block::{self, Operation};
 use crate::failure::Failure;
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Step, Then};
+use crate::pointer::SGL;
 use crate::slots::Key;
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use std::collections::VecDeque;
+use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::{Command, StatusCode};
 use wire::trace::{CommandId, NvmeEvent};
 
@@ -23,12 +25,42 @@ pub(super) struct Execution {
     pub buffer: usize,
     /// DMA reads in flight.
     pub reads: usize,
-    /// A block request is outstanding.
-    block: bool,
+    /// What follows the block request that is outstanding.
+    block: Option<Then>,
     failure: Option<Failure>,
     /// Waits for other commands ([`Plan::Wait`]).
     waiting: bool,
     result: u32,
+}
+
+impl Execution {
+    /// Whether the block request that is outstanding is for the data that the command reads.
+    pub fn reads_media(&self) -> bool {
+        match self.command.opcode {
+            nvm::READ | nvm::COMPARE | nvm::VERIFY => true,
+            nvm::COPY => matches!(self.block, Some(Then::Copy { .. })),
+            _ => false,
+        }
+    }
+
+    fn step_succeeded(&mut self, then: Then, data: Bytes) -> Result<(), Failure> {
+        if self.failure.is_some() {
+            return Ok(());
+        }
+        match then {
+            Then::Proceed if self.steps.is_empty() => self.transfer.supply(data),
+            Then::Proceed => {}
+            Then::Compare(expected) if data == expected => {}
+            Then::Compare(_) => return Err(Failure::permanent(StatusCode::COMPARE_FAILURE)),
+            Then::Copy { to, next } => {
+                let write = Operation::Write { offset: to, data };
+                let then = Then::Result(next);
+                self.steps.push_front(Step { then, ..Step::new(self.command.nsid, write) });
+            }
+            Then::Result(result) => self.result = result,
+        }
+        Ok(())
+    }
 }
 
 impl Controller {
@@ -65,7 +97,8 @@ impl Controller {
         if command.fuse != 0 {
             return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 0));
         }
-        if command.psdt != 0 {
+        // With PCIe admin commands use PRPs (section 4.4).
+        if command.psdt > SGL || sq == 0 && command.psdt != 0 {
             return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 6));
         }
         if sq == 0 { self.plan_admin(shared, key, command) } else { self.plan_io(shared, command) }
@@ -95,6 +128,17 @@ impl Controller {
                 assert!(length <= max, "checked by the handler");
                 execution.transfer = Transfer::from_host(command, length, page)?;
                 execution.buffer = length;
+            }
+            Plan::Inside(length, steps) => {
+                assert!(length <= max, "as much as a step may read");
+                execution.steps = steps;
+                execution.buffer = length;
+            }
+            Plan::ReceiveAndRead(length, inside) => {
+                assert!(length.max(inside) <= max, "checked by the handler");
+                execution.transfer = Transfer::from_host(command, length, page)?;
+                // A command alone may use the whole buffer, or it would wait for ever.
+                execution.buffer = (length + inside).min(self.settings.buffer);
             }
         }
         Ok(())
@@ -197,13 +241,26 @@ impl Controller {
         }
     }
 
+    /// The same, with steps that follow.
+    pub(crate) fn resume_with_steps(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        steps: VecDeque<Step>,
+    ) {
+        if let Some(execution) = self.commands.get_mut(key) {
+            execution.steps = steps;
+            self.resume(shared, key);
+        }
+    }
+
     /// Executes a command as far as possible now.
     pub(super) fn proceed(&mut self, shared: &mut Shared, key: Key) {
         loop {
             let Some(execution) = self.commands.get_mut(key) else { return };
             if execution.failure.is_some() {
                 // Nothing of a finished command may be in flight.
-                let idle = execution.reads == 0 && !execution.block;
+                let idle = execution.reads == 0 && execution.block.is_none();
                 return if idle {
                     self.finish(shared, key)
                 };
@@ -219,7 +276,7 @@ impl Controller {
             } else if transfer.is_receiving() {
                 let Some(data) = transfer.take_received() else { return };
                 self.data_received(shared, key, data);
-            } else if execution.block {
+            } else if execution.block.is_some() {
                 return;
             } else if let Some(step) = execution.steps.pop_front() {
                 self.request_block(key, step);
@@ -257,9 +314,9 @@ impl Controller {
 
     fn request_block(&mut self, key: Key, step: Step) {
         let execution = self.commands.get_mut(key).expect("it is being carried out");
-        execution.block = true;
+        let Step { nsid, operation, then } = step;
+        execution.block = Some(then);
         let command = CommandId { queue: execution.sq, cid: execution.command.cid };
-        let Step { nsid, operation } = step;
         self.request_media(BlockOwner::Command(key, nsid), Some(command), nsid, operation);
     }
 
@@ -284,22 +341,20 @@ impl Controller {
     ) {
         // A reset may have dropped the command.
         let Some(execution) = self.commands.get_mut(key) else { return };
-        execution.block = false;
-        match result {
-            Ok(data) => {
-                if execution.steps.is_empty() && execution.failure.is_none() {
-                    execution.transfer.supply(data);
-                }
-                self.proceed(shared, key);
-            }
+        let then = execution.block.take().unwrap_or_default();
+        match result.and_then(|data| execution.step_succeeded(then, data)) {
+            Ok(()) => self.proceed(shared, key),
             Err(failure) => self.fail(shared, key, failure),
         }
     }
 
     pub(super) fn finish(&mut self, shared: &mut Shared, key: Key) {
         let execution = self.commands.remove(key).expect("it is being carried out");
-        assert!(execution.reads == 0 && !execution.block, "something is still in flight");
+        assert!(execution.reads == 0 && execution.block.is_none(), "something is still in flight");
         self.buffered -= execution.buffer;
+        if execution.sq == 0 && execution.command.opcode == admin::FORMAT {
+            shared.end_format(self.id, Some(key));
+        }
         self.complete(
             shared,
             execution.sq,

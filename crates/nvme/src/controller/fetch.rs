@@ -19,12 +19,15 @@ impl Controller {
         if !self.accepts_commands() {
             return;
         }
-        let mut idle = 0;
-        while self.queues.pending != 0 && idle <= self.settings.io_queues {
-            let id = self.queues.turn;
+        // The first queue of a round in which nothing could be fetched.
+        let mut idle = None;
+        while let Some(id) = self.queues.pending.next(self.queues.turn) {
+            if idle == Some(id) {
+                return;
+            }
             self.queues.turn = if id >= self.settings.io_queues { 0 } else { id + 1 };
-            let turned = self.queues.pending >> id & 1 != 0 && self.fetch_turn(shared, id);
-            idle = if turned { 0 } else { idle + 1 };
+            let turned = self.fetch_turn(shared, id);
+            idle = if turned { None } else { idle.or(Some(id)) };
         }
     }
 
@@ -54,6 +57,7 @@ impl Controller {
         let cq = queue.cq;
         let room = self.queues.cq(cq).expect("outlives its submission queues").room();
         let slots = slots.min(usize::from(u16::MAX)) as u16;
+        let room = room.min(u16::MAX.into()) as u16;
         let limit = limit.min(self.settings.fetch_batch).min(room).min(slots);
         let (address, count) = queue.next_batch(limit);
         if count == 0 {
@@ -63,9 +67,9 @@ impl Controller {
         let queue = self.queues.sq_mut(id).expect("looked at above");
         queue.fetching(read, count);
         if queue.pending() == 0 {
-            self.queues.pending &= !(1 << id);
+            self.queues.pending.remove(id);
         }
-        self.queues.cq_mut(cq).expect("looked at above").reserve(count);
+        self.queues.cq_mut(cq).expect("looked at above").reserve(count.into());
         self.count_in_flight(shared, id, |in_flight| in_flight + usize::from(count));
         self.endpoint.dma_read(read.as_u64(), address, usize::from(count) * SUBMISSION_ENTRY);
         count

@@ -96,6 +96,7 @@ impl Controller {
     fn drop_commands(&mut self, shared: &mut Shared) {
         self.commands.clear();
         shared.forget_commands(self.id);
+        shared.end_format(self.id, None);
         self.in_flight = [0; 2];
         self.waiting.clear();
         self.waiting_to_send.clear();
@@ -129,7 +130,7 @@ impl Controller {
     }
 
     pub(super) fn reset_interrupts(&mut self) {
-        self.interrupts = Interrupts::new(self.settings.io_queues + 1);
+        self.interrupts = Interrupts::new(self.settings.vectors());
         self.interrupts.set_coalescing(self.features.coalescing);
     }
 
@@ -154,8 +155,18 @@ impl Controller {
         {
             return self.fatal();
         }
-        self.queues.add_cq(CompletionQueue::new(0, Some(0), registers.admin_cq, sizes.cq_size + 1));
-        self.queues.add_sq(SubmissionQueue::new(0, 0, registers.admin_sq, sizes.sq_size + 1));
+        self.queues.add_cq(CompletionQueue::new(
+            0,
+            Some(0),
+            registers.admin_cq,
+            u32::from(sizes.cq_size) + 1,
+        ));
+        self.queues.add_sq(SubmissionQueue::new(
+            0,
+            0,
+            registers.admin_sq,
+            u32::from(sizes.sq_size) + 1,
+        ));
         self.registers.status = ControllerStatus { ready: true, ..ControllerStatus::default() };
         self.phase = Phase::Ready;
         self.shutdown = Shutdown::Idle;

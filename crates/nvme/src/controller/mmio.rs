@@ -43,7 +43,9 @@ impl Controller {
             Some(Doorbell::SubmissionTail(id)) => {
                 let queue = self.queues.sq_mut(id).filter(|queue| queue.deleting.is_none());
                 let valid = queue.map(|queue| queue.ring(value));
-                self.queues.pending |= if valid == Some(true) { 1 << id } else { 0 };
+                if valid == Some(true) {
+                    self.queues.pending.insert(id);
+                }
                 (id, valid)
             }
             Some(Doorbell::CompletionHead(id)) => {

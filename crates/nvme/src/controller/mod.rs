@@ -18,7 +18,7 @@ mod shutdown;
 mod transfer;
 
 use crate::block;
-use crate::config::{MAX_ENTRIES, Settings};
+use crate::config::Settings;
 use crate::events::AsyncEvents;
 use crate::features::Features;
 use crate::identity::endpoint;
@@ -348,9 +348,8 @@ pub(crate) fn controller_of(id: u64) -> u16 {
 }
 
 fn capabilities(settings: &Settings) -> Capabilities {
-    debug_assert!(u32::from(settings.queue_entries) <= MAX_ENTRIES);
     Capabilities {
-        max_queue_entries: settings.queue_entries - 1,
+        max_queue_entries: (settings.queue_entries - 1) as u16,
         contiguous_queues: true,
         arbitration: 0,
         timeout: TIMEOUT,

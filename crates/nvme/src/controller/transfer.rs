@@ -2,7 +2,8 @@
 
 use super::{Controller, Read};
 use crate::failure::Failure;
-use crate::prp::Walk;
+use crate::pointer::Walk;
+use crate::sgl::NOWHERE;
 use crate::slots::Key;
 use crate::subsystem::Shared;
 use bytes::{Bytes, BytesMut};
@@ -15,9 +16,9 @@ pub(super) enum Transfer {
     /// No data, or no more.
     #[default]
     None,
-    /// To the host: sent when the data and all PRPs are known.
+    /// To the host: sent when the data and all ranges are known.
     ToHost { walk: Walk, length: usize, data: Option<Bytes> },
-    /// From the host: the PRP lists are being read.
+    /// From the host: the lists of ranges are being read.
     FromHost { walk: Walk },
     /// From the host: the data are being read.
     Receiving { buffer: BytesMut, whole: Option<Bytes>, left: usize },
@@ -25,12 +26,12 @@ pub(super) enum Transfer {
 
 impl Transfer {
     pub fn to_host(command: &Command, length: usize, page: usize) -> Result<Self, Failure> {
-        let walk = Walk::new(command.prp1, command.prp2, length, page)?;
+        let walk = Walk::new(command, length, page, true)?;
         Ok(Self::ToHost { walk, length, data: None })
     }
 
     pub fn from_host(command: &Command, length: usize, page: usize) -> Result<Self, Failure> {
-        let walk = Walk::new(command.prp1, command.prp2, length, page)?;
+        let walk = Walk::new(command, length, page, false)?;
         Ok(Self::FromHost { walk })
     }
 
@@ -42,7 +43,7 @@ impl Transfer {
         }
     }
 
-    /// The PRP list to read next: address and bytes.
+    /// The list of ranges to read next: address and bytes.
     pub fn next_list(&self) -> Option<(u64, usize)> {
         match self {
             Self::ToHost { walk, .. } | Self::FromHost { walk } => walk.next_list(),
@@ -177,8 +178,10 @@ impl Controller {
         };
         let mut offset = 0;
         for range in walk.ranges() {
-            let piece = data.slice(offset..offset + range.length);
-            self.endpoint.dma_write(range.address, piece);
+            if range.address != NOWHERE {
+                let piece = data.slice(offset..offset + range.length);
+                self.endpoint.dma_write(range.address, piece);
+            }
             offset += range.length;
         }
         self.finish(shared, key);

@@ -4,6 +4,7 @@ use super::admin::{Admin, entry_sizes};
 use super::driver::{Driver, IoQueue, NamespaceInfo};
 use super::queue::{Host, QueuePair};
 use super::{Error, Settings, prp_list};
+use crate::config::MAX_QUEUES;
 use pcie::{Bus, Ram};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -114,12 +115,14 @@ impl Admin {
 /// The commands that create a pair of queues, of which the completion queue has
 /// the vector of its number.
 pub(crate) fn create_commands(id: u16, entries: u16, sq: u64, cq: u64) -> [Command; 2] {
+    // Queue 2048 shares the last vector.
+    let vector = u32::from(id.min(MAX_QUEUES - 1));
     let id = u32::from(id);
     let cq = Command {
         opcode: opcode::admin::CREATE_CQ,
         prp1: cq,
         cdw10: id | u32::from(entries - 1) << 16,
-        cdw11: CONTIGUOUS | INTERRUPTS | id << 16,
+        cdw11: CONTIGUOUS | INTERRUPTS | vector << 16,
         ..Command::default()
     };
     let (opcode, cdw11) = (opcode::admin::CREATE_SQ, CONTIGUOUS | id << 16);

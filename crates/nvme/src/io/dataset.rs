@@ -18,6 +18,7 @@ impl Controller {
         command: &Command,
     ) -> Result<Plan, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
+        namespace.formatted()?;
         if command.cdw11 & DEALLOCATE == 0 {
             return Ok(Plan::Done(0));
         }
@@ -35,6 +36,7 @@ impl Controller {
         data: &[u8],
     ) -> Result<VecDeque<Step>, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
+        namespace.formatted()?;
         let mut operations = Vec::new();
         for range in data.as_chunks::<{ DsmRange::LENGTH }>().0 {
             let range = DsmRange::decode(range);

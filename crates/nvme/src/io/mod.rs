@@ -1,7 +1,11 @@
 //! The NVM command set (NVMe 1.4, section 6), a file a command family.
 
+mod compare;
+mod copy;
 mod dataset;
 mod read_write;
+
+pub(crate) use copy::CopyLimits;
 
 use crate::admin::check_sanitize;
 use crate::controller::Controller;
@@ -14,12 +18,15 @@ use wire::nvme::opcode::nvm;
 use wire::nvme::{Command, CommandEffects, StatusCode};
 
 /// What is supported, for the Commands Supported and Effects log.
-pub(crate) const SUPPORTED: [(u8, CommandEffects); 5] = [
+pub(crate) const SUPPORTED: [(u8, CommandEffects); 8] = [
     (nvm::FLUSH, CommandEffects::SUPPORTED),
     (nvm::WRITE, CommandEffects::CHANGES_BLOCKS),
     (nvm::READ, CommandEffects::SUPPORTED),
+    (nvm::COMPARE, CommandEffects::SUPPORTED),
     (nvm::WRITE_ZEROES, CommandEffects::CHANGES_BLOCKS),
     (nvm::DATASET_MANAGEMENT, CommandEffects::CHANGES_BLOCKS),
+    (nvm::VERIFY, CommandEffects::SUPPORTED),
+    (nvm::COPY, CommandEffects::CHANGES_BLOCKS),
 ];
 
 impl Controller {
@@ -30,8 +37,11 @@ impl Controller {
             nvm::FLUSH => self.flush(shared, command),
             nvm::WRITE => self.write(shared, command),
             nvm::READ => self.read(shared, command),
+            nvm::COMPARE => self.compare(shared, command),
             nvm::WRITE_ZEROES => self.write_zeroes(shared, command),
             nvm::DATASET_MANAGEMENT => self.dataset_management(shared, command),
+            nvm::VERIFY => self.verify(shared, command),
+            nvm::COPY => self.copy(shared, command),
             _ => Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0)),
         }
     }
@@ -45,7 +55,9 @@ impl Controller {
     ) -> Result<VecDeque<Step>, Failure> {
         match command.opcode {
             nvm::WRITE => self.write_received(shared, command, data),
+            nvm::COMPARE => self.compare_received(shared, command, data),
             nvm::DATASET_MANAGEMENT => self.ranges_received(shared, command, &data),
+            nvm::COPY => self.copy_received(shared, command, &data),
             _ => unreachable!("no other command receives data"),
         }
     }

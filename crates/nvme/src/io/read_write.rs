@@ -1,6 +1,6 @@
 //! Flush, Read, Write and Write Zeroes (NVMe 1.4, sections 6.8, 6.9, 6.15 and 6.17).
 
-use crate::block::Operation;
+use crate::block::{Operation, deallocated};
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::plan::{Plan, Step, steps};
@@ -16,7 +16,7 @@ impl Controller {
             return Ok(Plan::Steps(steps(command.nsid, [Operation::Flush])));
         }
         // VWC says that the broadcast flushes every namespace (figure 247).
-        let flush = |nsid| Step { nsid, operation: Operation::Flush };
+        let flush = |nsid| Step::new(nsid, Operation::Flush);
         Ok(Plan::Steps(shared.attached(self.id).map(|(nsid, _)| flush(nsid)).collect()))
     }
 
@@ -24,10 +24,8 @@ impl Controller {
         let (offset, length) = shared.namespace(self.id, command.nsid)?.range(command)?;
         let length = self.within_limit(length)?;
         let read = Operation::Read { offset, length };
-        // Forced access reads what is on the media, not what is in the cache.
-        let flush = command.force_unit_access() && self.settings.volatile_write_cache;
-        let operations = flush.then_some(Operation::Flush).into_iter().chain([read]);
-        Ok(Plan::Read(length, steps(command.nsid, operations)))
+        let steps = self.flush_before(command).into_iter().chain([Step::new(command.nsid, read)]);
+        Ok(Plan::Read(length, steps.collect()))
     }
 
     pub(super) fn write(&mut self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
@@ -45,10 +43,10 @@ impl Controller {
         data: Bytes,
     ) -> Result<VecDeque<Step>, Failure> {
         let (offset, _) = shared.namespace(self.id, command.nsid)?.range(command)?;
-        Ok(self.through_cache(command, Operation::Write { offset, data }))
+        Ok(self.through_cache(command, [Operation::Write { offset, data }]))
     }
 
-    /// DEAC is only a hint and not taken: DLFEAT does not offer it.
+    /// With DEAC the blocks are deallocated, which then read as zeroes too (section 6.17).
     pub(super) fn write_zeroes(
         &mut self,
         shared: &Shared,
@@ -57,21 +55,40 @@ impl Controller {
         let namespace = shared.namespace(self.id, command.nsid)?;
         let (offset, length) = namespace.range(command)?;
         namespace.writable()?;
-        let zero = Operation::WriteZeroes { offset, length };
+        let zero = match command.deallocates() {
+            true => deallocated(offset, length).to_vec(),
+            false => vec![Operation::WriteZeroes { offset, length }],
+        };
         Ok(Plan::Steps(self.through_cache(command, zero)))
     }
 
     /// A change of blocks, and a flush behind it where it may not stay in the
     /// cache: FUA is set, or the cache is disabled (section 5.21.1.6).
-    fn through_cache(&self, command: &Command, change: Operation) -> VecDeque<Step> {
+    fn through_cache(
+        &self,
+        command: &Command,
+        change: impl IntoIterator<Item = Operation>,
+    ) -> VecDeque<Step> {
+        let changes = change.into_iter().map(|one| Step::new(command.nsid, one));
+        changes.chain(self.flush_behind(command)).collect()
+    }
+
+    /// The flush behind a change of blocks, where that may not stay in the cache.
+    pub(super) fn flush_behind(&self, command: &Command) -> Option<Step> {
         let through = command.force_unit_access() || !self.features.write_cache;
         let flush = self.settings.volatile_write_cache && through;
-        let operations = [change].into_iter().chain(flush.then_some(Operation::Flush));
-        steps(command.nsid, operations)
+        flush.then(|| Step::new(command.nsid, Operation::Flush))
+    }
+
+    /// The flush before a read with forced unit access, which reads what is on the media, not
+    /// what is in the cache.
+    pub(super) fn flush_before(&self, command: &Command) -> Option<Step> {
+        let flush = command.force_unit_access() && self.settings.volatile_write_cache;
+        flush.then(|| Step::new(command.nsid, Operation::Flush))
     }
 
     /// MDTS (figure 247).
-    fn within_limit(&self, length: u64) -> Result<usize, Failure> {
+    pub(super) fn within_limit(&self, length: u64) -> Result<usize, Failure> {
         let most = self.settings.max_transfer();
         usize::try_from(length).ok().filter(|length| *length <= most).ok_or(Failure::cdw(12, 0))
     }

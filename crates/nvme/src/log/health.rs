@@ -78,6 +78,11 @@ impl Health {
         self.busy = if busy { self.busy + 1 } else { self.busy - 1 };
     }
 
+    /// Whether controllers have I/O commands outstanding.
+    pub fn is_busy(&self) -> bool {
+        self.busy > 0
+    }
+
     /// Counts an entry of an error log; returns its number.
     pub fn add_error(&mut self, now: Instant) -> u64 {
         let history = self.count(now);

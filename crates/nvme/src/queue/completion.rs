@@ -12,34 +12,34 @@ pub(crate) struct CompletionQueue {
     /// Submission queues that report here.
     pub users: u16,
     base: u64,
-    size: u16,
-    head: u16,
-    tail: u16,
+    size: u32,
+    head: u32,
+    tail: u32,
     /// The phase tag of the next entry.
     pub phase: bool,
     /// Entries reserved for commands under way.
-    reserved: u16,
+    reserved: u32,
 }
 
 impl CompletionQueue {
-    /// A queue of `size` entries, 2 to 65535, at `base`.
-    pub fn new(id: u16, vector: Option<u16>, base: u64, size: u16) -> Self {
+    /// A queue of `size` entries, 2 to 65536, at `base`.
+    pub fn new(id: u16, vector: Option<u16>, base: u64, size: u32) -> Self {
         Self { id, vector, users: 0, base, size, head: 0, tail: 0, phase: true, reserved: 0 }
     }
 
     /// Entries that the host has not consumed.
-    pub fn occupied(&self) -> u16 {
+    pub fn occupied(&self) -> u32 {
         distance(self.size, self.head, self.tail)
     }
 
     /// Entries neither occupied nor reserved. A command is fetched only if there is room for its
     /// completion, so a host that does not consume entries blocks only its own commands.
-    pub fn room(&self) -> u16 {
+    pub fn room(&self) -> u32 {
         (self.size - 1 - self.occupied()).saturating_sub(self.reserved)
     }
 
     /// Reserves entries; there must be room.
-    pub fn reserve(&mut self, count: u16) {
+    pub fn reserve(&mut self, count: u32) {
         assert!(count <= self.room(), "reserved more entries than there are");
         self.reserved += count;
     }
@@ -65,10 +65,10 @@ impl CompletionQueue {
     /// Takes the head doorbell; false for a head outside of the queue, one that
     /// consumes nothing, and one that consumes more than there is.
     pub fn ring(&mut self, head: u32) -> bool {
-        let valid = head < u32::from(self.size)
-            && head != u32::from(self.head)
-            && distance(self.size, self.head, head as u16) <= self.occupied();
-        self.head = if valid { head as u16 } else { self.head };
+        let valid = head < self.size
+            && head != self.head
+            && distance(self.size, self.head, head) <= self.occupied();
+        self.head = if valid { head } else { self.head };
         valid
     }
 }
@@ -89,6 +89,19 @@ mod tests {
             assert!(queue.ring(head));
         }
         assert_eq!(seen, [(0x2000, true), (0x2010, true), (0x2000, false)]);
+    }
+
+    #[test]
+    fn the_largest_queue() {
+        let mut queue = CompletionQueue::new(1, None, 0, 65536);
+        queue.reserve(65535);
+        let last = (0..65535).fold(0, |_, _| queue.post(Completion::default()).0);
+        assert_eq!(last, 65534 * 16);
+        assert_eq!((queue.occupied(), queue.room()), (65535, 0));
+        assert!(queue.ring(65535));
+        assert_eq!((queue.occupied(), queue.room()), (0, 65535));
+        queue.reserve(1);
+        assert!(queue.post(Completion::default()).0 == 65535 * 16 && !queue.phase);
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Submission and completion queues in host memory (NVMe 1.4, section 4.1).
 
 mod completion;
+mod pending;
 mod submission;
 
 pub(crate) use completion::CompletionQueue;
+use pending::Pending;
 pub(crate) use submission::SubmissionQueue;
 
 /// Entries from index `from` to index `to` of a ring of `size`.
-fn distance(size: u16, from: u16, to: u16) -> u16 {
+fn distance(size: u32, from: u32, to: u32) -> u32 {
     if to >= from { to - from } else { size - from + to }
 }
 
@@ -24,8 +26,8 @@ fn add<Q>(queues: &mut Vec<Option<Q>>, id: u16, queue: Q) {
 pub(crate) struct Queues {
     submission: Vec<Option<SubmissionQueue>>,
     completion: Vec<Option<CompletionQueue>>,
-    /// A bit for each submission queue with entries to fetch.
-    pub pending: u128,
+    /// The submission queues with entries to fetch.
+    pub pending: Pending,
     /// Whose turn it is to be fetched from.
     pub turn: u16,
 }
@@ -64,7 +66,7 @@ impl Queues {
     pub fn remove_sq(&mut self, id: u16) {
         let queue = self.submission[usize::from(id)].take().expect("checked by the caller");
         self.cq_mut(queue.cq).expect("outlives its submission queues").users -= 1;
-        self.pending &= !(1 << id);
+        self.pending.remove(id);
     }
 
     /// Takes a completion queue away that no submission queue uses.

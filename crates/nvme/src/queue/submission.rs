@@ -21,12 +21,12 @@ pub(crate) struct SubmissionQueue {
     /// The completion queue it reports to.
     pub cq: u16,
     base: u64,
-    size: u16,
+    size: u32,
     /// The next entry to take; what completions report.
-    pub head: u16,
+    pub head: u32,
     /// The next entry to ask host memory for.
-    fetched: u16,
-    tail: u16,
+    fetched: u32,
+    tail: u32,
     fetches: VecDeque<Fetch>,
     /// Entries taken whose commands have not begun.
     taken: u16,
@@ -37,8 +37,8 @@ pub(crate) struct SubmissionQueue {
 }
 
 impl SubmissionQueue {
-    /// A queue of `size` entries, 2 to 65535, at `base`.
-    pub fn new(id: u16, cq: u16, base: u64, size: u16) -> Self {
+    /// A queue of `size` entries, 2 to 65536, at `base`.
+    pub fn new(id: u16, cq: u16, base: u64, size: u32) -> Self {
         Self { id, cq, base, size, ..Self::default() }
     }
 
@@ -46,15 +46,15 @@ impl SubmissionQueue {
     /// adds nothing, and one that adds more than there is room for.
     pub fn ring(&mut self, tail: u32) -> bool {
         let used = distance(self.size, self.head, self.tail);
-        let valid = tail < u32::from(self.size)
-            && tail != u32::from(self.tail)
-            && used + distance(self.size, self.tail, tail as u16) < self.size;
-        self.tail = if valid { tail as u16 } else { self.tail };
+        let valid = tail < self.size
+            && tail != self.tail
+            && used + distance(self.size, self.tail, tail) < self.size;
+        self.tail = if valid { tail } else { self.tail };
         valid
     }
 
     /// Entries that host memory was not asked for yet.
-    pub fn pending(&self) -> u16 {
+    pub fn pending(&self) -> u32 {
         distance(self.size, self.fetched, self.tail)
     }
 
@@ -64,7 +64,7 @@ impl SubmissionQueue {
 
     /// Address and count of the next entries in one piece, at most `limit`.
     pub fn next_batch(&self, limit: u16) -> (u64, u16) {
-        let count = self.pending().min(limit).min(self.size - self.fetched);
+        let count = self.pending().min(limit.into()).min(self.size - self.fetched) as u16;
         (self.base + u64::from(self.fetched) * SUBMISSION_ENTRY as u64, count)
     }
 
@@ -111,8 +111,8 @@ impl SubmissionQueue {
         }
     }
 
-    fn advance(&self, index: u16, count: u16) -> u16 {
-        ((u32::from(index) + u32::from(count)) % u32::from(self.size)) as u16
+    fn advance(&self, index: u32, count: u16) -> u32 {
+        (index + u32::from(count)) % self.size
     }
 }
 
@@ -131,6 +131,20 @@ mod tests {
         assert!(queue.ring(3));
         assert!(!queue.ring(0), "a full queue has size - 1");
         assert_eq!(queue.pending(), 3);
+    }
+
+    #[test]
+    fn the_largest_queue() {
+        let mut queue = SubmissionQueue::new(1, 1, 0, 65536);
+        assert!(!queue.ring(65536));
+        assert!(queue.ring(65535));
+        assert_eq!(queue.pending(), 65535);
+        queue.fetching(Key::from_u64(1), 65535);
+        assert_eq!(queue.next_batch(8), (65535 * 64, 0));
+        queue.arrived(Key::from_u64(1), Bytes::from(vec![0; 65535 * 64]));
+        assert_eq!(queue.take_arrived().unwrap().len(), 65535 * 64);
+        assert!(queue.ring(3));
+        assert_eq!(queue.next_batch(8), (65535 * 64, 1), "up to the end of the ring");
     }
 
     #[test]

@@ -37,6 +37,11 @@ impl Namespace {
         self.blocks << self.block_shift
     }
 
+    /// The same with blocks of 2^`block_shift` bytes; what is not a whole block at the end is lost.
+    pub(crate) fn with_blocks(&self, block_shift: u8) -> Self {
+        Self { blocks: self.bytes() >> block_shift, block_shift, ..self.clone() }
+    }
+
     /// Whether its fields are in their ranges.
     pub(crate) fn checked(&self, nsid: u32) -> Result<(), RecordError> {
         self.check().map_err(|problem| RecordError::new(&namespace_key(nsid), problem))

@@ -147,7 +147,19 @@ impl Subsystem {
     pub fn complete_store(&mut self, now: Instant, id: u64, result: Result<(), block::Error>) {
         let before = self.shared.attachments();
         let Some(change) = self.shared.stored(id, result.is_ok()) else { return };
-        let changed = changed_namespaces(&before, &self.shared.attachments());
+        let after = self.shared.attachments();
+        let mut changed = changed_namespaces(&before, &after);
+        if let Change::Namespaces { command: Some((own, _)), change } = &change
+            && let NamespaceChange::Format { nsids, .. } = change
+            && result.is_ok()
+        {
+            // The host that formatted them knows.
+            for nsid in nsids {
+                for id in after.get(nsid).into_iter().flatten().filter(|id| *id != own) {
+                    changed.entry(*id).or_default().insert(*nsid);
+                }
+            }
+        }
         for controller in &mut self.controllers {
             if let Some(nsids) = changed.get(&controller.id) {
                 controller.namespaces_changed(&mut self.shared, now, nsids);

@@ -176,15 +176,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Protects a namespace from writes, or allows them.
-    pub fn protect_namespace(
+    /// Changes namespaces for a command of a controller, which checked everything else.
+    pub fn change_namespaces(
         &mut self,
         command: (u16, Key),
-        nsid: u32,
-        protect: bool,
+        change: NamespaceChange,
     ) -> Result<(), NamespaceError> {
         self.check_change()?;
-        self.push(Some(command), NamespaceChange::Protect { nsid, protect });
+        self.push(Some(command), change);
         Ok(())
     }
 

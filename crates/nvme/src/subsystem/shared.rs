@@ -62,7 +62,7 @@ impl Shared {
         // Without records nobody protects namespaces: it is that of read-only media.
         let read_only = record.write_protected && self.store.is_none();
         let attached = BTreeSet::new();
-        self.namespaces.insert(nsid, Namespace { record, read_only, attached });
+        self.namespaces.insert(nsid, Namespace { record, read_only, formatting: None, attached });
     }
 
     /// There is another controller. Without records every namespace is attached to it.

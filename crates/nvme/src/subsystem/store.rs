@@ -1,6 +1,7 @@
 //! What a drive with records has to store: one change after the other, each at once or not at all.
 
 use super::Shared;
+use crate::namespace::Namespace;
 use crate::slots::Key;
 use crate::state::{
     self, Attachments, History, Sanitize, SanitizePhase, SavedFeature, State, attachments_record,
@@ -75,6 +76,8 @@ pub(crate) enum NamespaceChange {
     Attach { nsid: u32, controllers: Vec<u16>, attach: bool },
     /// One is write protected, or no longer.
     Protect { nsid: u32, protect: bool },
+    /// Some get blocks of this size.
+    Format { nsids: Vec<u32>, block_shift: u8 },
 }
 
 impl Change {
@@ -289,6 +292,12 @@ impl Shared {
                 let bytes = record.as_ref().map(namespace_record);
                 vec![(namespace_key(*nsid), bytes)]
             }
+            NamespaceChange::Format { nsids, block_shift } => {
+                let formatted = self.namespaces.iter().filter(|(nsid, _)| nsids.contains(nsid));
+                let record =
+                    |one: &Namespace| namespace_record(&one.record.with_blocks(*block_shift));
+                formatted.map(|(nsid, one)| (namespace_key(*nsid), Some(record(one)))).collect()
+            }
         }
     }
 
@@ -335,6 +344,12 @@ impl Shared {
             NamespaceChange::Protect { nsid, protect } => {
                 if let Some(namespace) = self.namespaces.get_mut(nsid) {
                     namespace.record.write_protected = *protect;
+                }
+            }
+            NamespaceChange::Format { nsids, block_shift } => {
+                for (_, one) in self.namespaces.iter_mut().filter(|(nsid, _)| nsids.contains(nsid))
+                {
+                    one.record = one.record.with_blocks(*block_shift);
                 }
             }
         }

@@ -18,7 +18,7 @@ pub(super) const NAMESPACE: u64 = CONTROLLER + 0x1000;
 
 /// An I/O command on one of two namespaces.
 pub(super) fn io(input: &mut Input) -> Command {
-    const OPCODES: [u8; 8] = [
+    const OPCODES: [u8; 11] = [
         nvm::READ,
         nvm::READ,
         nvm::WRITE,
@@ -26,7 +26,10 @@ pub(super) fn io(input: &mut Input) -> Command {
         nvm::FLUSH,
         nvm::WRITE_ZEROES,
         nvm::DATASET_MANAGEMENT,
-        0x05,
+        nvm::COMPARE,
+        nvm::VERIFY,
+        nvm::COPY,
+        0x7f,
     ];
     let slba = match input.byte() {
         0..8 => 2047,
@@ -154,9 +157,10 @@ pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
         (0, admin::NAMESPACE_MANAGEMENT) if command.cdw10 & 15 == 0 => 4096,
         (0, admin::GET_LOG_PAGE) => ((command.cdw10 >> 16) as usize + 1) * 4,
         (0, _) => 0,
-        (_, nvm::READ | nvm::WRITE) => {
+        (_, nvm::READ | nvm::WRITE | nvm::COMPARE) => {
             (command.blocks() as usize) << if command.nsid == 2 { 12 } else { 9 }
         }
+        (_, nvm::COPY) => ((command.cdw12 & 0xff) as usize + 1) * 32,
         (_, nvm::DATASET_MANAGEMENT) => ((command.cdw10 & 0xff) as usize + 1) * 16,
         _ => 0,
     };

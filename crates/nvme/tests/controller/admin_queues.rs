@@ -72,12 +72,17 @@ fn unknown_opcodes_and_fields_of_every_command() {
         let command = Command { opcode, ..Command::default() };
         host.admin(command).expect_failure(StatusCode::INVALID_OPCODE);
     }
-    for opcode in [0x04, 0x05, 0x0d, 0xff] {
+    for opcode in [0x04, 0x0d, 0x11, 0xff] {
         let command = Command { opcode, nsid: 1, ..Command::default() };
         host.io(command).expect_failure(StatusCode::INVALID_OPCODE);
     }
     host.io(Command { fuse: 1, ..flush(1) }).expect_failure(StatusCode::INVALID_FIELD);
-    host.io(Command { psdt: 1, ..flush(1) }).expect_failure(StatusCode::INVALID_FIELD);
+    // A second SGL for metadata; any SGL for an admin command.
+    for psdt in [2, 3] {
+        host.io(Command { psdt, ..flush(1) }).expect_failure(StatusCode::INVALID_FIELD);
+    }
+    let features = Command { psdt: 1, ..get_feature(feature::ARBITRATION, 0) };
+    host.admin(features).expect_failure(StatusCode::INVALID_FIELD);
 }
 
 #[test]

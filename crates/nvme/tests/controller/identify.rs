@@ -33,6 +33,8 @@ fn the_controller() {
     assert_eq!(controller.version, 0x0001_0400);
     assert_eq!(controller.total_capacity, 5 << 20);
     assert_eq!(controller.write_cache, 7);
+    // Compare, Dataset Management, Write Zeroes, save and select, Verify, Copy; copy format 0h.
+    assert_eq!((controller.nvm_commands, controller.copy_formats), (0x19d, 1));
 }
 
 /// The subsystem NQN of a drive.
@@ -88,6 +90,9 @@ fn namespaces() {
     let mut host = Host::new(config());
     let one = IdentifyNamespace::decode(&identify(&mut host, cns::NAMESPACE, 1));
     assert_eq!((one.size, one.lba_format.data_shift, one.attributes), (8192, 9, 0));
+    // Blocks read as zeroes once deallocated, Write Zeroes deallocates; MSSRL, MCL and MSRC.
+    assert_eq!(one.deallocate_features, 0b1001);
+    assert_eq!((one.copy_range, one.copy_length, one.copy_ranges), (256, 4096, 127));
     let two = IdentifyNamespace::decode(&identify(&mut host, cns::ALLOCATED_NAMESPACE, 2));
     assert_eq!((two.size, two.lba_format.data_shift), (256, 12));
     assert_ne!(one.nguid, two.nguid);

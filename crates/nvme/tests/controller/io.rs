@@ -66,6 +66,16 @@ fn write_zeroes_has_no_transfer_limit() {
 }
 
 #[test]
+fn write_zeroes_may_deallocate() {
+    let mut host = Host::with_queue(config());
+    host.testbed.media.namespaces.get_mut(&1).unwrap().fill(7);
+    let zeroes = Command { opcode: opcode::nvm::WRITE_ZEROES, ..write(1, 2, 0, 0) };
+    host.io(Command { cdw12: 1 | 1 << 25 | FUA, ..zeroes }).expect_success();
+    assert_eq!(log(&mut host), [(1, "discard"), (1, "flush")]);
+    assert_eq!(host.testbed.media.namespaces[&1][512..1536], [0; 1024]);
+}
+
+#[test]
 fn forced_unit_access_and_a_disabled_cache_flush() {
     let mut host = Host::with_queue(config());
     let forced = |command: Command| Command { cdw12: command.cdw12 | FUA, ..command };

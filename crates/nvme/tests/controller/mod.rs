@@ -2,18 +2,22 @@
 
 mod admin_queues;
 mod async_events;
+mod compare;
 mod controllers;
 mod events;
 mod features;
+mod format;
 mod identify;
 mod initiator;
 mod interrupts;
 mod io;
 mod lifecycle;
 mod logs;
+mod many_queues;
 mod namespaces;
 mod records;
 mod sanitize;
+mod sgl;
 mod transfer;
 
 use nvme::testing::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};

@@ -13,6 +13,8 @@ const PAGE: usize = 4096;
 pub(crate) struct Store {
     seed: u64,
     pub(super) pages: BTreeMap<u64, Box<[u8; PAGE]>>,
+    /// Other pages that are zeroes: the end of each range by its first page.
+    zeroed: BTreeMap<u64, u64>,
     /// Memory for the next reads.
     memory: BytesMut,
 }
@@ -20,7 +22,7 @@ pub(crate) struct Store {
 impl Store {
     /// A drive that holds version 0 of the pattern of `seed`.
     pub fn new(seed: u64) -> Self {
-        Self { seed, pages: BTreeMap::new(), memory: BytesMut::new() }
+        Self { seed, pages: BTreeMap::new(), zeroed: BTreeMap::new(), memory: BytesMut::new() }
     }
 
     pub fn seed(&self) -> u64 {
@@ -34,6 +36,7 @@ impl Store {
             let place = &mut out[range.clone()];
             match self.pages.get(&page) {
                 Some(bytes) => place.copy_from_slice(&bytes[inside..inside + range.len()]),
+                None if is_zeroed(&self.zeroed, page) => place.fill(0),
                 None => fill(self.seed, page * PAGE as u64 + inside as u64, 0, place),
             }
         }
@@ -42,11 +45,11 @@ impl Store {
 
     /// Writes bytes; offset and length are multiples of 8.
     pub fn write(&mut self, offset: u64, data: &[u8]) {
-        let seed = self.seed;
+        let (seed, zeroed) = (self.seed, &self.zeroed);
         for (page, inside, range) in pieces(offset, data.len()) {
             let bytes = self.pages.entry(page).or_insert_with(|| {
                 let mut bytes = Box::new([0; PAGE]);
-                if range.len() < PAGE {
+                if range.len() < PAGE && !is_zeroed(zeroed, page) {
                     fill(seed, page * PAGE as u64, 0, &mut bytes[..]);
                 }
                 bytes
@@ -54,6 +57,41 @@ impl Store {
             bytes[inside..inside + range.len()].copy_from_slice(&data[range]);
         }
     }
+
+    /// Makes a range zeroes, in memory that does not grow with it; offset and length are multiples
+    /// of 8.
+    pub fn zero(&mut self, offset: u64, length: u64) {
+        let page = PAGE as u64;
+        let end = offset + length;
+        let (first, last) = (offset.next_multiple_of(page).min(end), end / page * page);
+        if first > last {
+            return self.write(offset, &[0; PAGE][..length as usize]);
+        }
+        self.write(offset, &[0; PAGE][..(first - offset) as usize]);
+        self.write(last, &[0; PAGE][..(end - last) as usize]);
+        self.zero_pages(first / page, last / page);
+    }
+
+    fn zero_pages(&mut self, mut first: u64, mut end: u64) {
+        if first == end {
+            return;
+        }
+        let mut rest = self.pages.split_off(&first);
+        self.pages.append(&mut rest.split_off(&end));
+        // Ranges that overlap or touch become one.
+        while let Some((from, to)) = self.zeroed.range(..=end).next_back().map(|(a, b)| (*a, *b))
+            && to >= first
+        {
+            self.zeroed.remove(&from);
+            (first, end) = (first.min(from), end.max(to));
+        }
+        self.zeroed.insert(first, end);
+    }
+}
+
+/// Whether one of the ranges has the page.
+fn is_zeroed(ranges: &BTreeMap<u64, u64>, page: u64) -> bool {
+    ranges.range(..=page).next_back().is_some_and(|(_, end)| page < *end)
 }
 
 /// (page, offset in it, range of the transfer).

@@ -62,6 +62,34 @@ fn null_takes_no_time_and_presets_have_names() {
 }
 
 #[test]
+fn a_store_keeps_ranges_of_zeroes_without_memory() {
+    let mut store = Store::new(5);
+    store.write(8192, &[7; 8192]);
+    // A part of a page, whole pages of which two are stored, a part.
+    store.zero(4096 + 512, (1 << 40) - 4096 - 1024);
+    assert_eq!(store.pages.len(), 2, "the parts");
+    assert!(matches(5, 4096, 0, &store.read(4096, 512)));
+    assert_eq!(store.read(4096 + 512, 16384)[..], [0; 16384]);
+    let end = (1 << 40) - 512;
+    assert_eq!(store.read(end - 8192, 8192)[..], [0; 8192]);
+    assert!(matches(5, end, 0, &store.read(end, 8192)));
+    // What is written into it lies in zeroes.
+    store.write(1 << 20, &[9; 512]);
+    assert_eq!(store.read(1 << 20, 1024)[..], [[9; 512], [0; 512]].concat());
+    // Neighbours and ranges within others.
+    let mut store = Store::new(5);
+    for (page, pages) in [(4, 2), (8, 1), (6, 2), (5, 1), (3, 9)] {
+        store.zero(page * 4096, pages * 4096);
+    }
+    assert_eq!(store.read(3 * 4096, 9 * 4096)[..], [0; 9 * 4096]);
+    assert!(matches(5, 2 * 4096, 0, &store.read(2 * 4096, 4096)));
+    assert!(matches(5, 12 * 4096, 0, &store.read(12 * 4096, 4096)));
+    store.zero(12 * 4096 + 8, 16);
+    assert_eq!(store.read(12 * 4096 + 8, 16)[..], [0; 16]);
+    assert!(matches(5, 12 * 4096, 0, &store.read(12 * 4096, 8)));
+}
+
+#[test]
 fn a_store_holds_what_was_written_and_computes_the_rest() {
     let mut store = Store::new(5);
     let fresh = store.read(4096 * 3 - 512, 1024);

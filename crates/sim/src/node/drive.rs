@@ -285,11 +285,12 @@ impl DriveNode {
                     store.write(offset, &data);
                     Bytes::new()
                 }
-                Operation::WriteZeroes { offset, length } => {
-                    store.write(offset, &vec![0; length as usize]);
+                Operation::WriteZeroes { offset, length }
+                | Operation::Discard { offset, length } => {
+                    store.zero(offset, length);
                     Bytes::new()
                 }
-                Operation::Flush | Operation::Discard { .. } => Bytes::new(),
+                Operation::Flush => Bytes::new(),
             };
             context.happened(0x1000 + u64::from(self.number), &data);
             self.subsystem.complete_block(now, request.id, Ok(data));

@@ -49,6 +49,11 @@ impl Command {
         (self.cdw12 & 0xffff) + 1
     }
 
+    /// DEAC of Write Zeroes, deallocate: bit 25 of command dword 12 (section 6.17).
+    pub fn deallocates(&self) -> bool {
+        self.cdw12 & 1 << 25 != 0
+    }
+
     /// FUA, force unit access: bit 30 of command dword 12.
     pub fn force_unit_access(&self) -> bool {
         self.cdw12 & 1 << 30 != 0
@@ -66,5 +71,18 @@ layout! {
         blocks: u32 = 4,
         /// Starting LBA.
         slba: u64 = 8,
+    }
+}
+
+layout! {
+    decode encode
+    /// One source range of Copy in format 0h (NVM Command Set 1.0, section 3.2.2, figure 30),
+    /// without its protection information.
+    #[derive(Default)]
+    pub struct CopyRange: 32, {
+        /// Starting LBA.
+        slba: u64 = 8,
+        /// Logical blocks, 0's based.
+        last: u16 = 16,
     }
 }

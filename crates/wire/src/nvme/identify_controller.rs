@@ -86,8 +86,7 @@ layout! {
         max_commands: u16 = 514,
         /// NN, the largest namespace ID.
         namespaces: u32 = 516,
-        /// ONCS, optional NVM commands: bit 2 Dataset Management, bit 3 Write
-        /// Zeroes, bit 4 save and select in features.
+        /// ONCS, optional NVM commands: see [`nvm_command`].
         nvm_commands: u16 = 520,
         /// VWC: bit 0 present, 2:1 how Flush takes the broadcast NSID (11b: all
         /// namespaces are flushed).
@@ -98,13 +97,41 @@ layout! {
         atomic_write_power_fail: u16 = 528,
         /// NWPC: bit 0, namespaces can be write protected.
         write_protection: u8 = 531,
-        /// SGLS: 0, no SGLs.
+        /// OCFS, copy formats: bit 0, format 0h (NVM Command Set 1.0, figure 101).
+        copy_formats: u16 = 534,
+        /// SGLS: see [`sgl_support`].
         sgl: u32 = 536,
         /// SUBNQN, subsystem NQN: UTF-8, ended by a zero.
         subsystem_nqn: [u8; 256] = 768,
         /// PSD0.
         power_state: PowerState = 2048,
     }
+}
+
+/// Bits of SGLS (figure 247).
+pub mod sgl_support {
+    /// SGLs with data blocks of double words at double words.
+    pub const DOUBLE_WORDS: u32 = 0b10;
+    /// Bit bucket descriptors.
+    pub const BIT_BUCKET: u32 = 1 << 16;
+    /// SGLs longer than the data.
+    pub const LONGER: u32 = 1 << 18;
+}
+
+/// Bits of ONCS (figure 247; Copy of the base specification 2.0, figure 275).
+pub mod nvm_command {
+    /// Compare.
+    pub const COMPARE: u16 = 1;
+    /// Dataset Management.
+    pub const DATASET_MANAGEMENT: u16 = 1 << 2;
+    /// Write Zeroes.
+    pub const WRITE_ZEROES: u16 = 1 << 3;
+    /// Save and select in features.
+    pub const SAVE_AND_SELECT: u16 = 1 << 4;
+    /// Verify.
+    pub const VERIFY: u16 = 1 << 7;
+    /// Copy.
+    pub const COPY: u16 = 1 << 8;
 }
 
 impl Default for IdentifyController {

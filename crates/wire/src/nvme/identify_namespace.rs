@@ -75,6 +75,12 @@ layout! {
         deallocate_alignment: u16 = 70,
         /// NOWS, optimal write size, 0's based blocks.
         optimal_write: u16 = 72,
+        /// MSSRL, the most blocks of a source range of Copy (NVM Command Set 1.0, figure 97).
+        copy_range: u16 = 74,
+        /// MCL, the most blocks of a Copy.
+        copy_length: u32 = 76,
+        /// MSRC, the most source ranges of a Copy, 0's based.
+        copy_ranges: u8 = 80,
         /// ANAGRPID, the group for asymmetric access; 0 if there are none.
         access_group: u32 = 92,
         /// NSATTR: bit 0, write protected.
@@ -105,6 +111,8 @@ impl IdentifyNamespace {
     pub const SHARED: u8 = 1;
     /// NSATTR bit 0.
     pub const WRITE_PROTECTED: u8 = 1;
+    /// DLFEAT: deallocated blocks read as zeroes (2:0), and Write Zeroes takes DEAC (bit 3).
+    pub const DEALLOCATES_TO_ZEROES: u8 = 1 | 1 << 3;
 }
 
 /// A namespace identification descriptor (section 5.15.2.3, figure 249).

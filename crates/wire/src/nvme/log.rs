@@ -86,6 +86,10 @@ impl CommandEffects {
     /// CSUPP, LBCC and CSE 010b: supported, changes all namespaces; no other command meanwhile.
     pub const CHANGES_ALL_BLOCKS: Self = Self(3 | 2 << 16);
 
+    /// CSUPP, LBCC, NCC and CSE 001b: supported, changes blocks and what namespaces are; no other
+    /// command for the namespace shall be under way.
+    pub const FORMATS: Self = Self(1 | 1 << 1 | 1 << 2 | 1 << 16);
+
     /// From the 32 bits of an entry.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)

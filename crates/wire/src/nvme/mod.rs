@@ -15,22 +15,24 @@ mod log;
 pub mod opcode;
 pub mod register;
 mod sanitize;
+mod sgl;
 mod smart;
 mod status;
 #[cfg(test)]
 mod tests;
 
-pub use command::{Command, DsmRange};
+pub use command::{Command, CopyRange, DsmRange};
 pub use completion::{AsyncEvent, AsyncEventKind, Completion};
 pub use error_log::ErrorLogEntry;
 pub use field::ascii;
-pub use identify_controller::{IdentifyController, PowerState};
+pub use identify_controller::{IdentifyController, PowerState, nvm_command, sgl_support};
 pub use identify_namespace::{
     IdentifyNamespace, LbaFormat, NamespaceDescriptor, controller_list, decode_controller_list,
     namespace_list,
 };
 pub use log::{CommandEffects, CommandsSupported, FirmwareSlots, log_page};
 pub use sanitize::{NO_ESTIMATE, SanitizeAction, SanitizeStatus, sanitize_status};
+pub use sgl::{SglDescriptor, SglKind};
 pub use smart::{SmartLog, critical_warning};
 pub use status::{Status, StatusCode};
 

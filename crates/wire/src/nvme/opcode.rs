@@ -43,7 +43,7 @@ opcodes! {
     "NVMe-MI Send" = 0x1d,
     "NVMe-MI Receive" = 0x1e,
     "Doorbell Buffer Config" = 0x7c,
-    "Format NVM" = 0x80,
+    "Format NVM" = 0x80 FORMAT,
     "Security Send" = 0x81,
     "Security Receive" = 0x82,
     "Sanitize" = 0x84 SANITIZE,
@@ -51,19 +51,20 @@ opcodes! {
 }
 
 opcodes! {
-    /// Commands of the NVM command set (section 6, figure 346).
+    /// Commands of the NVM command set (section 6, figure 346); Copy of the NVM Command
+    /// Set 1.0, figure 22.
     nvm:
     "Flush" = 0x00 FLUSH,
     "Write" = 0x01 WRITE,
     "Read" = 0x02 READ,
     "Write Uncorrectable" = 0x04,
-    "Compare" = 0x05,
+    "Compare" = 0x05 COMPARE,
     "Write Zeroes" = 0x08 WRITE_ZEROES,
     "Dataset Management" = 0x09 DATASET_MANAGEMENT,
-    "Verify" = 0x0c,
+    "Verify" = 0x0c VERIFY,
     "Reservation Register" = 0x0d,
     "Reservation Report" = 0x0e,
     "Reservation Acquire" = 0x11,
     "Reservation Release" = 0x15,
-    "Copy" = 0x19,
+    "Copy" = 0x19 COPY,
 }

@@ -51,6 +51,14 @@ codes! {
     INVALID_NAMESPACE = 0x00b;
     /// The command may not be sent now.
     COMMAND_SEQUENCE_ERROR = 0x00c;
+    /// A segment or last segment descriptor is invalid.
+    INVALID_SGL_SEGMENT = 0x00d;
+    /// An SGL has too many descriptors.
+    INVALID_SGL_COUNT = 0x00e;
+    /// An SGL is too short for the data.
+    DATA_SGL_LENGTH_INVALID = 0x00f;
+    /// A descriptor is of a type that is not supported.
+    SGL_TYPE_INVALID = 0x011;
     /// The offset of a PRP is invalid.
     INVALID_PRP_OFFSET = 0x013;
     /// The operation is denied.
@@ -59,6 +67,8 @@ codes! {
     SANITIZE_FAILED = 0x01c;
     /// A sanitize operation is in progress: only few commands are allowed.
     SANITIZE_IN_PROGRESS = 0x01d;
+    /// A data block is not made of double words.
+    SGL_GRANULARITY_INVALID = 0x01e;
     /// The namespace is write protected.
     NAMESPACE_WRITE_PROTECTED = 0x020;
     /// Interrupted; to be sent again.
@@ -69,6 +79,8 @@ codes! {
     CAPACITY_EXCEEDED = 0x081;
     /// The namespace is not ready.
     NAMESPACE_NOT_READY = 0x082;
+    /// The namespace is being formatted.
+    FORMAT_IN_PROGRESS = 0x084;
 
     // Command specific status, figures 128 and 129.
     /// The completion queue does not exist.
@@ -113,12 +125,16 @@ codes! {
     CONFLICTING_ATTRIBUTES = 0x180;
     /// An attempt to write to a read only range.
     WRITE_TO_READ_ONLY_RANGE = 0x182;
+    /// More or longer ranges than Copy takes (NVM Command Set 1.0, section 3.2.2).
+    COMMAND_SIZE_LIMIT_EXCEEDED = 0x183;
 
     // Media and data integrity errors, figure 130.
     /// The data could not be committed to the media.
     WRITE_FAULT = 0x280;
     /// The data could not be read from the media.
     UNRECOVERED_READ_ERROR = 0x281;
+    /// The data of Compare differ from those on the media.
+    COMPARE_FAILURE = 0x285;
 }
 
 impl StatusCode {

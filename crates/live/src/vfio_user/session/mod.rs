@@ -94,11 +94,12 @@ impl Session {
         let msix = config.msix;
         let signaller = Signaller::of_process().map_err(BindError::Signaller)?;
         let workers = Workers::new().map_err(BindError::Workers)?;
-        let doorbells = info.doorbells.then(Doorbells::new).transpose();
+        let vectors = msix.map_or(0, |msix| msix.vectors);
+        let doorbells = info.doorbells.then(|| Doorbells::new(vectors)).transpose();
         Ok(Self {
             doorbells: doorbells.map_err(BindError::Doorbells)?,
             table: Table::new(msix),
-            interrupts: Interrupts::new(msix.map_or(0, |msix| msix.vectors), signaller),
+            interrupts: Interrupts::new(vectors, signaller),
             worker: workers.for_client(),
             unmapper: workers.for_endpoint(),
             workers,
@@ -278,7 +279,8 @@ impl Session {
         self.interrupts.disconnect();
         // The old client could still ring its page; without memory for a new one, doorbells are
         // trapped.
-        self.doorbells = self.info.doorbells.then(|| Doorbells::new().ok()).flatten();
+        let vectors = self.interrupts.count();
+        self.doorbells = self.info.doorbells.then(|| Doorbells::new(vectors).ok()).flatten();
         self.reset_function();
         if used {
             // The client's remaining actions are dropped, but an earlier cleanup is carried out.

@@ -1,6 +1,7 @@
 //! Doorbells in a page that the client maps.
 
 use super::*;
+use crate::vfio_user::doorbell::{self, Doorbells};
 
 fn info(testbed: &mut Testbed, argsz: u32) -> (RegionInfo, Option<Mapping>) {
     let payload = encoded(|out| RegionInfo { argsz, ..RegionInfo::default() }.encode_request(out));
@@ -53,6 +54,24 @@ fn stores_in_the_page_are_writes_to_the_bar() {
     // Beyond the polled bytes.
     page.write(520, &1_u32.to_le_bytes()).unwrap();
     assert_eq!(rung(&mut testbed), []);
+}
+
+#[test]
+fn every_pair_with_a_vector_is_polled() {
+    for (vectors, polled) in [(1, 520), (65, 520), (66, 528), (1024, 4096)] {
+        let doorbells = Doorbells::new(vectors).unwrap();
+        let length = doorbell::LENGTH;
+        let page = Mapping::new(doorbells.file(), doorbell::OFFSET, length, true, true).unwrap();
+        let mut last = 0;
+        for at in (0..length as usize).step_by(4) {
+            page.write(at, &1_u32.to_le_bytes()).unwrap();
+        }
+        doorbells.poll(|action| {
+            let Action::BarWrite { offset, .. } = action else { panic!("{action:?}") };
+            last = offset;
+        });
+        assert_eq!(last, 0x1000 + polled - 4, "{vectors} vectors");
+    }
 }
 
 #[test]

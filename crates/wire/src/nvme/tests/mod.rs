@@ -63,13 +63,35 @@ fn a_read_command() {
     );
     assert_eq!(command.slba(), 0x0123_4567_89ab_cdef);
     assert_eq!(command.blocks(), 8);
-    assert!(command.force_unit_access());
+    assert!(command.force_unit_access() && !command.deallocates());
+    assert!(Command { cdw12: 0x0200_0000, ..command }.deallocates());
 }
 
 #[test]
 fn a_dataset_management_range() {
     let range = DsmRange { attributes: 0x11, blocks: 0x2000, slba: 0x1_0000_0000 };
     there_and_back!(DsmRange, range, golden(&[(0, &[0x11]), (5, &[0x20]), (12, &[1])]));
+}
+
+#[test]
+fn a_source_range_of_copy() {
+    let range = CopyRange { slba: 0x2_0000_0003, last: 0x0107 };
+    there_and_back!(CopyRange, range, golden(&[(8, &[3, 0, 0, 0, 2]), (16, &[7, 1])]));
+}
+
+#[test]
+fn an_sgl_descriptor() {
+    let descriptor = SglDescriptor {
+        address: 0x1_2345_6780,
+        length: 0x0002_0010,
+        subtype: 1,
+        kind: SglKind::LastSegment as u8,
+    };
+    let bytes = golden(&[(0, &[0x80, 0x67, 0x45, 0x23, 1]), (8, &[0x10, 0, 2]), (15, &[0x31])]);
+    there_and_back!(SglDescriptor, descriptor, bytes);
+    let command = Command::default().with_sgl1(descriptor);
+    assert_eq!(command.encode()[24..40], bytes);
+    assert_eq!((command.sgl1(), command.psdt), (descriptor, 1));
 }
 
 #[test]

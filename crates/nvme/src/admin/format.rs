@@ -1,0 +1,96 @@
+//! Format NVM (NVMe 1.4, section 5.23).
+//!
+//! The record of the namespace is stored first, then its blocks are deallocated, with and without
+//! a secure erase: they read as zeroes. A loss of power in between leaves what was there before.
+
+use super::namespaces::failure;
+use crate::block::deallocated;
+use crate::controller::Controller;
+use crate::failure::Failure;
+use crate::namespace::{FORMATS, Namespace};
+use crate::plan::{Plan, Step};
+use crate::slots::Key;
+use crate::subsystem::{NamespaceChange, Shared};
+use std::collections::VecDeque;
+use wire::nvme::{BROADCAST_NSID, Command, StatusCode};
+
+/// SES: no secure erase, or user data erase. There is no cryptographic erase (2).
+const MOST_ERASE: u32 = 1;
+
+impl Controller {
+    pub(super) fn format(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
+        let nsids = match command.nsid {
+            BROADCAST_NSID => shared.attached(self.id).map(|(nsid, _)| nsid).collect(),
+            nsid => shared.namespace(self.id, nsid).map(|_| vec![nsid])?,
+        };
+        let field = |from: u32, bits: u32| command.cdw10 >> from & ((1 << bits) - 1);
+        // LBAF, and its upper bits of NVMe 2.0.
+        let format = (field(0, 4) | field(12, 2) << 4) as usize;
+        let invalid = |bit| Failure::at_cdw(StatusCode::INVALID_FORMAT, 10, bit);
+        let format = FORMATS.get(format).ok_or(invalid(0))?;
+        // PI: there is no metadata, so MSET and PIL mean nothing.
+        if field(5, 3) != 0 {
+            return Err(invalid(5));
+        }
+        if field(9, 3) > MOST_ERASE {
+            return Err(Failure::cdw(10, 9));
+        }
+        for nsid in &nsids {
+            let namespace = shared.namespace(self.id, *nsid)?;
+            namespace.writable()?;
+            namespace.formatted()?;
+            if namespace.record.bytes() >> format.data_shift == 0 {
+                return Err(invalid(0));
+            }
+        }
+        if shared.health.is_busy() {
+            return Err(Failure::transient(StatusCode::COMMAND_SEQUENCE_ERROR));
+        }
+        shared.format(self.id, key, nsids, format.data_shift)?;
+        Ok(Plan::Wait)
+    }
+
+    /// The records say what the namespaces are: their blocks go.
+    pub(super) fn format_stored(&mut self, shared: &mut Shared, key: Key, nsids: &[u32]) {
+        let erase = |(nsid, namespace): (&u32, &Namespace)| {
+            deallocated(0, namespace.record.bytes()).map(|operation| Step::new(*nsid, operation))
+        };
+        let formatted = shared.namespaces.iter().filter(|(nsid, _)| nsids.contains(nsid));
+        let steps: VecDeque<Step> = formatted.flat_map(erase).collect();
+        self.resume_with_steps(shared, key, steps);
+    }
+}
+
+impl Shared {
+    /// Whether the change for Format NVM could be queued.
+    fn format(
+        &mut self,
+        controller: u16,
+        key: Key,
+        nsids: Vec<u32>,
+        block_shift: u8,
+    ) -> Result<(), Failure> {
+        let change = NamespaceChange::Format { nsids: nsids.clone(), block_shift };
+        self.change_namespaces((controller, key), change).map_err(failure)?;
+        for nsid in nsids {
+            self.namespaces.get_mut(&nsid).expect("it was checked").formatting =
+                Some((controller, key));
+        }
+        Ok(())
+    }
+
+    /// A command of this controller formats namespaces no more, or with `None` no command does.
+    pub fn end_format(&mut self, controller: u16, command: Option<Key>) {
+        for namespace in self.namespaces.values_mut() {
+            let ended = |(id, key): &mut (u16, Key)| {
+                *id == controller && command.is_none_or(|command| command == *key)
+            };
+            namespace.formatting.take_if(ended);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Copy (NVM Command Set 1.0, section 3.2.2), with source ranges in format 0h.
+//!
+//! A range is read whole before it is written, one range after the other: so is a destination that
+//! overlaps its sources.
+
+use crate::block::Operation;
+use crate::config::Settings;
+use crate::controller::Controller;
+use crate::failure::Failure;
+use crate::namespace::Namespace;
+use crate::plan::{Plan, Step, Then};
+use crate::subsystem::Shared;
+use std::collections::VecDeque;
+use wire::nvme::{Command, CopyRange, StatusCode};
+
+/// MSRC + 1: source ranges of a Copy.
+const RANGES: u32 = 128;
+/// MCL in ranges of MSSRL.
+const LENGTH_IN_RANGES: u32 = 16;
+
+/// What Identify Namespace says of Copy, in blocks but the last (NVM Command Set 1.0, figure 97).
+pub(crate) struct CopyLimits {
+    /// MSSRL: blocks of a range, which is read in one piece.
+    pub range: u16,
+    /// MCL: blocks of all ranges.
+    pub length: u32,
+    /// MSRC: ranges, 0's based.
+    pub ranges: u8,
+}
+
+impl CopyLimits {
+    pub fn new(settings: &Settings, namespace: &Namespace) -> Self {
+        let range = settings.max_transfer() >> namespace.record.block_shift;
+        let range = u16::try_from(range).unwrap_or(u16::MAX);
+        let length = u32::from(range) * LENGTH_IN_RANGES;
+        Self { range, length, ranges: (RANGES - 1) as u8 }
+    }
+}
+
+impl Controller {
+    pub(super) fn copy(&self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
+        let namespace = shared.namespace(self.id, command.nsid)?;
+        if command.cdw12 >> 8 & 15 != 0 {
+            return Err(Failure::cdw(12, 8));
+        }
+        // NR is 0's based, 8 bits.
+        let ranges = (command.cdw12 & 0xff) + 1;
+        if ranges > RANGES {
+            return Err(Failure::at_cdw(StatusCode::COMMAND_SIZE_LIMIT_EXCEEDED, 12, 0));
+        }
+        namespace.formatted()?;
+        namespace.writable()?;
+        let length = ranges as usize * CopyRange::LENGTH;
+        Ok(Plan::ReceiveAndRead(length, self.settings.max_transfer()))
+    }
+
+    /// Nothing is copied if one range is bad. If a range cannot be copied, dword 0 has its number.
+    pub(super) fn copy_received(
+        &self,
+        shared: &Shared,
+        command: &Command,
+        data: &[u8],
+    ) -> Result<VecDeque<Step>, Failure> {
+        let namespace = shared.namespace(self.id, command.nsid)?;
+        namespace.formatted()?;
+        let limits = CopyLimits::new(&self.settings, namespace);
+        let ranges = data.as_chunks::<{ CopyRange::LENGTH }>().0;
+        let mut to = command.slba();
+        let mut left = limits.length;
+        let mut steps = VecDeque::new();
+        for (range, number) in ranges.iter().map(CopyRange::decode).zip(1..) {
+            let blocks = u32::from(range.last) + 1;
+            let exceeded = Failure::permanent(StatusCode::COMMAND_SIZE_LIMIT_EXCEEDED);
+            if blocks > limits.range.into() {
+                return Err(exceeded);
+            }
+            left = left.checked_sub(blocks).ok_or(exceeded)?;
+            for slba in [range.slba, to] {
+                namespace.check(slba, blocks.into()).map_err(Failure::permanent)?;
+            }
+            let [offset, length, target] =
+                [range.slba, blocks.into(), to].map(|blocks| namespace.bytes(blocks));
+            let read = Operation::Read { offset, length: length as usize };
+            let next = if number as usize == ranges.len() { 0 } else { number };
+            let then = Then::Copy { to: target, next };
+            steps.push_back(Step { then, ..Step::new(command.nsid, read) });
+            to += u64::from(blocks);
+        }
+        steps.extend(self.flush_behind(command));
+        Ok(steps)
+    }
+}

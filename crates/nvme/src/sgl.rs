@@ -1,0 +1,135 @@
+//! Scatter gather lists: where a command's data lies in host memory (NVMe 1.4, section 4.4).
+
+use crate::failure::Failure;
+use crate::prp::MemoryRange;
+use wire::nvme::{SglDescriptor, SglKind, StatusCode};
+
+/// The address of bytes that are dropped (bit bucket). No range has it: ranges begin at double
+/// words.
+pub(crate) const NOWHERE: u64 = u64::MAX;
+
+/// Bytes of a descriptor.
+const ENTRY: usize = SglDescriptor::LENGTH;
+/// Descriptors that one read of host memory brings at most.
+const BATCH: usize = 256;
+/// Descriptors of a command at most.
+const MOST: usize = 4096;
+
+/// The rest of a segment.
+#[derive(Debug, PartialEq, Eq)]
+struct Segment {
+    address: u64,
+    length: usize,
+    last: bool,
+}
+
+/// The walk from SGL entry 1 to all ranges of a buffer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Walk {
+    /// The data go to the host.
+    to_host: bool,
+    /// Bytes whose address is not known yet.
+    remaining: usize,
+    ranges: Vec<MemoryRange>,
+    segment: Option<Segment>,
+    /// Descriptors so far.
+    descriptors: usize,
+}
+
+impl Walk {
+    /// Begins with SGL entry 1 of the command, for `length` bytes to the host or from it.
+    pub fn new(first: SglDescriptor, length: usize, to_host: bool) -> Result<Self, Failure> {
+        let (ranges, segment) = (Vec::new(), None);
+        let mut walk = Self { to_host, remaining: length, ranges, segment, descriptors: 0 };
+        walk.take(first, true)?;
+        walk.check_end()?;
+        Ok(walk)
+    }
+
+    /// The descriptors to read next: address and bytes.
+    pub fn next_list(&self) -> Option<(u64, usize)> {
+        self.segment.as_ref().map(|segment| (segment.address, segment.length.min(BATCH * ENTRY)))
+    }
+
+    /// Adds the descriptors that were read.
+    pub fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let segment = self.segment.take().expect("a segment was asked for");
+        let rest = segment.length - bytes.len();
+        let entries = bytes.as_chunks::<ENTRY>().0;
+        for (descriptor, left) in entries.iter().zip((0..entries.len()).rev()) {
+            // The last descriptor of a segment, unless that is the last one, leads to the next.
+            let may_lead = rest == 0 && left == 0 && !segment.last;
+            self.take(SglDescriptor::decode(descriptor), may_lead)?;
+            if self.is_complete() {
+                return Ok(());
+            }
+        }
+        if rest > 0 {
+            let address = segment.address.wrapping_add(bytes.len() as u64);
+            self.segment = Some(Segment { address, length: rest, ..segment });
+        } else if self.segment.is_none() && !segment.last {
+            return Err(invalid(StatusCode::INVALID_SGL_SEGMENT));
+        }
+        self.check_end()
+    }
+
+    /// Whether every range is known.
+    pub fn is_complete(&self) -> bool {
+        self.remaining == 0
+    }
+
+    /// The ranges known so far.
+    pub fn ranges(&self) -> &[MemoryRange] {
+        &self.ranges
+    }
+
+    fn take(&mut self, descriptor: SglDescriptor, may_lead: bool) -> Result<(), Failure> {
+        self.descriptors += 1;
+        if self.descriptors > MOST {
+            return Err(invalid(StatusCode::INVALID_SGL_COUNT));
+        }
+        let SglDescriptor { address, length, .. } = descriptor;
+        let kind = SglKind::from_number(descriptor.kind).filter(|_| descriptor.subtype == 0);
+        match kind.ok_or(invalid(StatusCode::SGL_TYPE_INVALID))? {
+            SglKind::DataBlock => {
+                if address & 3 != 0 || length & 3 != 0 {
+                    return Err(invalid(StatusCode::SGL_GRANULARITY_INVALID));
+                }
+                self.push(address, length);
+            }
+            // Without effect where the data come from the host (figure 115).
+            SglKind::BitBucket if !self.to_host => {}
+            SglKind::BitBucket => self.push(NOWHERE, length),
+            kind => {
+                let whole = length != 0 && length.is_multiple_of(ENTRY as u32);
+                if !may_lead || !whole || address & 7 != 0 {
+                    return Err(invalid(StatusCode::INVALID_SGL_SEGMENT));
+                }
+                let (length, last) = (length as usize, kind == SglKind::LastSegment);
+                self.segment = Some(Segment { address, length, last });
+            }
+        }
+        Ok(())
+    }
+
+    /// SGLs may be longer than the data, but not shorter.
+    fn check_end(&self) -> Result<(), Failure> {
+        if self.remaining > 0 && self.segment.is_none() {
+            return Err(invalid(StatusCode::DATA_SGL_LENGTH_INVALID));
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, address: u64, length: u32) {
+        let length = self.remaining.min(length as usize);
+        self.remaining -= length;
+        if length > 0 {
+            self.ranges.push(MemoryRange { address, length });
+        }
+    }
+}
+
+/// The fault lies in the data pointer, or in what it leads to.
+fn invalid(code: StatusCode) -> Failure {
+    Failure::field(code, 24, 0)
+}

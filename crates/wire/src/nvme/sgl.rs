@@ -1,0 +1,50 @@
+//! Scatter gather list descriptors (section 4.4, figures 112 to 117).
+
+use super::Command;
+
+numbers! {
+    /// What a descriptor is, four bits (figure 113).
+    pub enum SglKind: u8 {
+        /// 0h: a range of host memory.
+        DataBlock = 0,
+        /// 1h: bytes for the host that are dropped.
+        BitBucket = 1,
+        /// 2h: where the next segment is.
+        Segment = 2,
+        /// 3h: where the last segment is.
+        LastSegment = 3,
+    }
+}
+
+layout! {
+    decode encode
+    /// A descriptor whose address, if it has one, is one of host memory.
+    #[derive(Default)]
+    pub struct SglDescriptor: 16, {
+        /// Of a range, or of a segment; reserved in a bit bucket.
+        address: u64 = 0,
+        /// Bytes of the range, or of the segment.
+        length: u32 = 8,
+        /// Subtype, 4 bits: 0h, the address is one of host memory (figure 114).
+        subtype: u8 = 15 [0, 4],
+        /// Type, 4 bits: see [`SglKind`].
+        kind: u8 = 15 [4, 4],
+    }
+}
+
+impl Command {
+    /// SGL entry 1, in the place of the PRP entries (figure 105).
+    pub fn sgl1(&self) -> SglDescriptor {
+        let mut bytes = [0; SglDescriptor::LENGTH];
+        bytes[..8].copy_from_slice(&self.prp1.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.prp2.to_le_bytes());
+        SglDescriptor::decode(&bytes)
+    }
+
+    /// The same command with this SGL entry 1.
+    pub fn with_sgl1(self, descriptor: SglDescriptor) -> Self {
+        let bytes = descriptor.encode();
+        let half = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        Self { psdt: 1, prp1: half(0), prp2: half(8), ..self }
+    }
+}
