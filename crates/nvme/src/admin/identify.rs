@@ -1,10 +1,13 @@
-//! Identify (NVMe 1.4, section 5.15).
+//! Identify (NVMe 1.4, section 5.15). Structures of an I/O command set and the one that is
+//! independent of it are those of NVM Express 2.0, section 5.17.2, because Linux and nvme-cli ask
+//! for them whatever the version is.
 
 use crate::controller::Controller;
 use crate::events::EVENT_REQUESTS;
 use crate::failure::Failure;
 use crate::identity::VENDOR;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
+use crate::namespace::{NVM_COMMAND_SET, Namespace};
 use crate::plan::Plan;
 use crate::subsystem::Shared;
 use bytes::Bytes;
@@ -15,23 +18,49 @@ use wire::nvme::{
 
 /// CMIC bit 1: the subsystem may have several controllers.
 const SEVERAL_CONTROLLERS: u8 = 1 << 1;
+/// CNTID of the controller that is asked (NVM Express 2.0, section 5.17.2.22).
+const THIS_CONTROLLER: u16 = 0xffff;
 /// The largest NSIDs, which are not those of a namespace (section 6.1.2).
 const LAST_NSID: u32 = 0xffff_fffd;
 
 impl Controller {
     pub(super) fn identify(&mut self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
-        let data = match command.cdw10 as u8 {
+        let cns = command.cdw10 as u8;
+        check_command_set(cns, command)?;
+        let data = match cns {
             cns::CONTROLLER => self.identify_controller(shared).encode(),
-            cns::ACTIVE_NAMESPACES => {
+            cns::ACTIVE_NAMESPACES | cns::SET_ACTIVE_NAMESPACES => {
                 list(command.nsid, shared.attached(self.id).map(|(nsid, _)| nsid))?
             }
-            cns::ALLOCATED_NAMESPACES => list(command.nsid, shared.namespaces.keys().copied())?,
+            cns::ALLOCATED_NAMESPACES | cns::SET_ALLOCATED_NAMESPACES => {
+                list(command.nsid, shared.namespaces.keys().copied())?
+            }
             cns::DESCRIPTORS => {
                 let namespace = shared.namespace(self.id, command.nsid)?;
                 NamespaceDescriptor::list(&namespace.descriptors())
             }
-            cns::NAMESPACE => self.identify_namespace(shared, command.nsid, true)?,
-            cns::ALLOCATED_NAMESPACE => self.identify_namespace(shared, command.nsid, false)?,
+            cns::NAMESPACE => {
+                let namespace = self.find(shared, command.nsid, true)?;
+                page(namespace, |one| one.identify(shared.controllers > 1).encode())
+            }
+            cns::ALLOCATED_NAMESPACE => {
+                let namespace = self.find(shared, command.nsid, false)?;
+                page(namespace, |one| one.identify(shared.controllers > 1).encode())
+            }
+            cns::INDEPENDENT_NAMESPACE => {
+                let namespace = self.find(shared, command.nsid, true)?;
+                page(namespace, |one| one.identify_independent(shared.controllers > 1).encode())
+            }
+            // LBSTM, PIC and ELBAF: no protection information, no storage tag (NVM Command Set
+            // Specification 1.0, figure 100).
+            cns::SET_NAMESPACE => page(self.find(shared, command.nsid, true)?, |_| [0; IDENTIFY]),
+            cns::SET_ALLOCATED_NAMESPACE => {
+                page(self.find(shared, command.nsid, false)?, |_| [0; IDENTIFY])
+            }
+            // VSL, WZSL, WUSL, DMRL, DMRSL and DMSL: no limits but those of the commands' fields
+            // (NVM Command Set Specification 1.0, figure 102).
+            cns::SET_CONTROLLER => [0; IDENTIFY],
+            cns::COMMAND_SETS => self.command_sets(shared, command)?,
             cns::ATTACHED_CONTROLLERS => match shared.namespaces.get(&command.nsid) {
                 Some(namespace) => controllers(command, namespace.attached.iter().copied()),
                 None => return Err(shared.absent(command.nsid)),
@@ -43,24 +72,35 @@ impl Controller {
         Ok(Plan::Send(Bytes::copy_from_slice(&data)))
     }
 
-    /// The Identify Namespace data structure; zeroes for an NSID that is valid but inactive, or
-    /// with any of the subsystem's, not allocated (sections 5.15.2.1 and 5.15.2.6). Of the broadcast
-    /// NSID, what all have in common is only told to hosts that manage namespaces.
-    fn identify_namespace(
+    /// An active namespace, or any of the subsystem's; `None` for an NSID that is valid but
+    /// inactive, or not allocated: its data structures are zeroes (sections 5.15.2.1 and 5.15.2.6).
+    /// Of the broadcast NSID, what all have in common is only told to hosts that manage namespaces.
+    fn find<'a>(
         &self,
-        shared: &Shared,
+        shared: &'a Shared,
         nsid: u32,
         active: bool,
-    ) -> Result<[u8; IDENTIFY], Failure> {
+    ) -> Result<Option<&'a Namespace>, Failure> {
         let namespace = match active {
             true => shared.namespace(self.id, nsid).ok(),
             false => shared.namespaces.get(&nsid),
         };
         match namespace {
-            Some(namespace) => Ok(namespace.identify(shared.controllers > 1).encode()),
-            None if (1..=shared.drive.max_namespaces).contains(&nsid) => Ok([0; IDENTIFY]),
-            None => Err(Failure::namespace()),
+            None if !(1..=shared.drive.max_namespaces).contains(&nsid) => Err(Failure::namespace()),
+            namespace => Ok(namespace),
         }
+    }
+
+    /// The I/O Command Set data structure of this controller (CNTID FFFFh) or another one: a
+    /// single combination, the NVM command set alone (NVM Express 2.0, figure 290).
+    fn command_sets(&self, shared: &Shared, command: &Command) -> Result<[u8; IDENTIFY], Failure> {
+        let id = (command.cdw10 >> 16) as u16;
+        if id != THIS_CONTROLLER && !(1..=shared.controllers).contains(&id) {
+            return Err(Failure::cdw(10, 16));
+        }
+        let mut data = [0; IDENTIFY];
+        data[0] = 1 << NVM_COMMAND_SET;
+        Ok(data)
     }
 
     fn identify_controller(&self, shared: &Shared) -> IdentifyController {
@@ -100,6 +140,31 @@ impl Controller {
             ..IdentifyController::default()
         }
     }
+}
+
+/// Refuses a CSI that is not the NVM command set's, where a structure has one (bits 31:24 of
+/// command dword 11, NVM Express 2.0, figure 272).
+fn check_command_set(cns: u8, command: &Command) -> Result<(), Failure> {
+    let has_one = matches!(
+        cns,
+        cns::SET_NAMESPACE
+            | cns::SET_CONTROLLER
+            | cns::SET_ACTIVE_NAMESPACES
+            | cns::SET_ALLOCATED_NAMESPACES
+            | cns::SET_ALLOCATED_NAMESPACE
+    );
+    if has_one && (command.cdw11 >> 24) as u8 != NVM_COMMAND_SET {
+        return Err(Failure::cdw(11, 24).of_probe());
+    }
+    Ok(())
+}
+
+/// The data structure of a namespace, zeroes for none.
+fn page(
+    namespace: Option<&Namespace>,
+    encode: impl FnOnce(&Namespace) -> [u8; IDENTIFY],
+) -> [u8; IDENTIFY] {
+    namespace.map_or([0; IDENTIFY], encode)
 }
 
 /// A name of the second form of section 7.9, with a UUID. Model and serial

@@ -115,6 +115,12 @@ fn identify_namespace() {
 }
 
 #[test]
+fn identify_independent_namespace() {
+    let identify = IndependentNamespace { sharing: 1, attributes: 2, status: 3 };
+    there_and_back!(IndependentNamespace, identify, golden(&[(1, &[1]), (8, &[2]), (14, &[3])]));
+}
+
+#[test]
 fn identify_lists() {
     let descriptors = [NamespaceDescriptor::Nguid([2; 16]), NamespaceDescriptor::Uuid([3; 16])];
     let bytes: [u8; IDENTIFY] =
@@ -122,6 +128,8 @@ fn identify_lists() {
     assert_eq!(NamespaceDescriptor::list(&descriptors), bytes);
     let eui: [u8; IDENTIFY] = golden(&[(0, &[1, 8]), (4, &[7; 8])]);
     assert_eq!(NamespaceDescriptor::list(&[NamespaceDescriptor::Eui64([7; 8])]), eui);
+    let set: [u8; IDENTIFY] = golden(&[(0, &[4, 1, 0, 0, 9])]);
+    assert_eq!(NamespaceDescriptor::list(&[NamespaceDescriptor::CommandSet(9)]), set);
     let ids: [u8; IDENTIFY] = golden(&[(0, &[1, 0, 0, 0, 2])]);
     assert_eq!(namespace_list(1..=2), ids);
     assert_eq!(namespace_list(1..=2000)[4092..], 1024u32.to_le_bytes());
