@@ -5,6 +5,7 @@
 use crate::controller::Controller;
 use crate::events::EVENT_REQUESTS;
 use crate::failure::Failure;
+use crate::features::{KEEP_ALIVE_GRANULARITY, POWER_STATES};
 use crate::identity::VENDOR;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
 use crate::namespace::{NVM_COMMAND_SET, Namespace};
@@ -12,8 +13,8 @@ use crate::plan::Plan;
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use wire::nvme::{
-    Command, IDENTIFY, IdentifyController, NamespaceDescriptor, PowerState, ascii, cns,
-    controller_list, namespace_list, register,
+    Command, IDENTIFY, IdentifyController, NamespaceDescriptor, ascii, cns, controller_list,
+    namespace_list, register,
 };
 
 /// CMIC bit 1: the subsystem may have several controllers.
@@ -128,15 +129,16 @@ impl Controller {
             critical_temperature: CRITICAL_TEMPERATURE,
             total_capacity: drive.capacity.into(),
             unallocated_capacity: drive.capacity.saturating_sub(shared.allocated()).into(),
+            keep_alive: KEEP_ALIVE_GRANULARITY,
             sq_entry_size: 0x66,
             cq_entry_size: 0x44,
             namespaces: drive.max_namespaces,
-            // Dataset Management, Write Zeroes, save and select.
-            nvm_commands: 1 << 2 | 1 << 3 | 1 << 4,
+            // Dataset Management, Write Zeroes, save and select, Timestamp.
+            nvm_commands: 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6,
             write_cache: if settings.volatile_write_cache { 0b111 } else { 0b110 },
             subsystem_nqn: subsystem_nqn(drive.uuid),
-            // One power state, 25 W, without latency.
-            power_state: PowerState { max_power: 2500, ..PowerState::default() },
+            power_states: POWER_STATES.len() as u8 - 1,
+            power_state: POWER_STATES,
             ..IdentifyController::default()
         }
     }

@@ -8,8 +8,7 @@ use crate::plan::Plan;
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use wire::nvme::{
-    BROADCAST_NSID, Command, CommandEffects, CommandsSupported, FirmwareSlots, StatusCode, ascii,
-    log_page,
+    BROADCAST_NSID, Command, CommandsSupported, FirmwareSlots, StatusCode, ascii, log_page,
 };
 
 /// RAE, retain asynchronous event: bit 15 of command dword 10.
@@ -74,9 +73,8 @@ impl Controller {
 
 fn effects() -> CommandsSupported {
     let mut log = CommandsSupported::default();
-    for opcode in SUPPORTED {
-        // None has effects beyond its own.
-        log.admin[usize::from(opcode)] = CommandEffects::SUPPORTED;
+    for (opcode, effects) in SUPPORTED {
+        log.admin[usize::from(*opcode)] = *effects;
     }
     for (opcode, effects) in io::SUPPORTED {
         log.io[usize::from(opcode)] = effects;

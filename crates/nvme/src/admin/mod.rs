@@ -1,10 +1,14 @@
 //! The admin command set (NVMe 1.4, section 5), a file a command family.
 
 mod abort;
+mod feature_data;
 mod features;
 mod identify;
+mod keep_alive;
 mod log_page;
 mod queues;
+
+pub(crate) use feature_data::Clock;
 
 use crate::controller::Controller;
 use crate::events::EVENT_REQUESTS;
@@ -12,21 +16,23 @@ use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::slots::Key;
 use crate::subsystem::Shared;
+use bytes::Bytes;
 use wire::nvme::opcode::admin;
-use wire::nvme::{Command, StatusCode};
+use wire::nvme::{Command, CommandEffects, StatusCode};
 
-/// Every supported opcode, for the Commands Supported and Effects log.
-const SUPPORTED: [u8; 10] = [
-    admin::DELETE_SQ,
-    admin::CREATE_SQ,
-    admin::GET_LOG_PAGE,
-    admin::DELETE_CQ,
-    admin::CREATE_CQ,
-    admin::IDENTIFY,
-    admin::ABORT,
-    admin::SET_FEATURES,
-    admin::GET_FEATURES,
-    admin::ASYNC_EVENT_REQUEST,
+/// What is supported, for the Commands Supported and Effects log.
+const SUPPORTED: &[(u8, CommandEffects)] = &[
+    (admin::DELETE_SQ, CommandEffects::SUPPORTED),
+    (admin::CREATE_SQ, CommandEffects::SUPPORTED),
+    (admin::GET_LOG_PAGE, CommandEffects::SUPPORTED),
+    (admin::DELETE_CQ, CommandEffects::SUPPORTED),
+    (admin::CREATE_CQ, CommandEffects::SUPPORTED),
+    (admin::IDENTIFY, CommandEffects::SUPPORTED),
+    (admin::ABORT, CommandEffects::SUPPORTED),
+    (admin::SET_FEATURES, CommandEffects::SUPPORTED),
+    (admin::GET_FEATURES, CommandEffects::SUPPORTED),
+    (admin::ASYNC_EVENT_REQUEST, CommandEffects::SUPPORTED),
+    (admin::KEEP_ALIVE, CommandEffects::SUPPORTED),
 ];
 
 impl Controller {
@@ -48,7 +54,20 @@ impl Controller {
             admin::SET_FEATURES => self.set_features(shared, key, command),
             admin::GET_FEATURES => self.get_features(shared, command),
             admin::ASYNC_EVENT_REQUEST => self.async_event_request(shared, key, command),
+            admin::KEEP_ALIVE => Ok(self.keep_alive()),
             _ => Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0)),
+        }
+    }
+
+    /// The data of an admin command have come.
+    pub(crate) fn admin_received(
+        &mut self,
+        command: &Command,
+        data: &Bytes,
+    ) -> Result<Plan, Failure> {
+        match command.opcode {
+            admin::SET_FEATURES => self.feature_received(command, data),
+            _ => unreachable!("no other command receives data"),
         }
     }
 

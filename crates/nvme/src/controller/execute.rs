@@ -221,12 +221,12 @@ impl Controller {
         let execution = self.commands.get_mut(key).expect("it is being carried out");
         execution.transfer = Transfer::None;
         let command = execution.command;
-        match self.plan_received(shared, &command, data) {
-            Ok(steps) => {
-                let execution = self.commands.get_mut(key).expect("it is being carried out");
-                execution.steps = steps;
-            }
-            Err(failure) => self.fail(shared, key, failure),
+        let plan = match execution.sq {
+            0 => self.admin_received(&command, &data),
+            _ => self.plan_received(shared, &command, data).map(Plan::Steps),
+        };
+        if let Err(failure) = plan.and_then(|plan| self.apply_plan(key, &command, plan)) {
+            self.fail(shared, key, failure);
         }
     }
 

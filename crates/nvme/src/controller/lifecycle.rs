@@ -85,7 +85,7 @@ impl Controller {
     }
 
     /// A fatal error: nothing is fetched until the host resets (section 9.5).
-    pub(super) fn fatal(&mut self) {
+    pub(crate) fn fatal(&mut self) {
         if !self.registers.status.fatal {
             self.report_state(ControllerState::Fatal);
         }
@@ -107,6 +107,7 @@ impl Controller {
         self.shutdown = Shutdown::Idle;
         self.set_busy(shared, false);
         self.features = self.saved_features(shared);
+        self.keep_alive_due = None;
     }
 
     /// Advances to the next phase when its condition holds.

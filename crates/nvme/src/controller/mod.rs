@@ -16,6 +16,7 @@ mod mmio;
 mod shutdown;
 mod transfer;
 
+use crate::admin::Clock;
 use crate::block;
 use crate::config::{MAX_ENTRIES, Settings};
 use crate::events::AsyncEvents;
@@ -89,6 +90,10 @@ pub struct Controller {
     pub(crate) features: Features,
     pub(crate) events: AsyncEvents,
     pub(crate) error_log: ErrorLog,
+    /// Timestamp.
+    pub(crate) clock: Clock,
+    /// When the Keep Alive Timer expires.
+    pub(crate) keep_alive_due: Option<Instant>,
     commands: Slots<Execution>,
     /// Admin and I/O commands fetched or under way.
     in_flight: [usize; 2],
@@ -128,6 +133,8 @@ impl Controller {
             features: Features::new(&settings),
             events: AsyncEvents::default(),
             error_log: ErrorLog::default(),
+            clock: Clock::new(now),
+            keep_alive_due: None,
             commands: Slots::default(),
             in_flight: [0; 2],
             busy: false,
@@ -268,6 +275,7 @@ impl Controller {
 
     /// Does whatever can be done now.
     fn advance(&mut self, shared: &mut Shared) {
+        self.check_keep_alive(shared);
         self.advance_lifecycle(shared);
         self.admit_waiting(shared);
         self.send_waiting(shared);
@@ -289,9 +297,7 @@ impl Controller {
     pub(crate) fn poll(&mut self, shared: &mut Shared, now: Instant, ready: Ready) -> Output {
         self.now = now;
         // Other work was done with its input.
-        if !self.waiting_to_send.is_empty()
-            || self.interrupts.deadline().is_some_and(|at| at <= now)
-        {
+        if !self.waiting_to_send.is_empty() || self.deadline().is_some_and(|at| at <= now) {
             self.advance(shared);
         }
         loop {
@@ -303,8 +309,7 @@ impl Controller {
                 Output::Wait(mut wait) => {
                     // Completion timeouts make events.
                     if !self.take_events(shared) {
-                        let mine = self.interrupts.deadline();
-                        wait.until = wait.until.into_iter().chain(mine).min();
+                        wait.until = wait.until.into_iter().chain(self.deadline()).min();
                         wait.receiver |= !self.waiting_to_send.is_empty();
                         return Output::Wait(wait);
                     }
@@ -313,6 +318,11 @@ impl Controller {
                 tlp => return tlp,
             }
         }
+    }
+
+    /// When the controller has something to do without input.
+    fn deadline(&self) -> Option<Instant> {
+        self.interrupts.deadline().into_iter().chain(self.keep_alive_due).min()
     }
 
     /// As [`pcie::Function::ready`].

@@ -3,7 +3,8 @@
 use super::IDENTIFY;
 
 layout! {
-    /// Power state descriptor (figure 248), the fields that are not zero here.
+    /// Power state descriptor (figure 248), the fields that are not zero here. The relative values
+    /// count from 0, the best, and are smaller than NPSS + 1.
     #[derive(Default)]
     pub struct PowerState: 32, {
         /// MP, maximum power in units of 10 mW.
@@ -12,6 +13,14 @@ layout! {
         entry_latency: u32 = 4,
         /// EXLAT, exit latency in microseconds.
         exit_latency: u32 = 8,
+        /// RRT, relative read throughput.
+        read_throughput: u8 = 12,
+        /// RRL, relative read latency.
+        read_latency: u8 = 13,
+        /// RWT, relative write throughput.
+        write_throughput: u8 = 14,
+        /// RWL, relative write latency.
+        write_latency: u8 = 15,
     }
 }
 
@@ -75,6 +84,8 @@ layout! {
         total_capacity: u128 = 280,
         /// UNVMCAP, unallocated capacity in bytes.
         unallocated_capacity: u128 = 296,
+        /// KAS, what the Keep Alive Timer counts in, in 100 ms; 0 if there is none.
+        keep_alive: u16 = 320,
         /// SQES: smallest entry in 3:0, largest in 7:4, as powers of two.
         sq_entry_size: u8 = 512,
         /// CQES: the same for completion entries.
@@ -84,7 +95,7 @@ layout! {
         /// NN, the largest namespace ID.
         namespaces: u32 = 516,
         /// ONCS, optional NVM commands: bit 2 Dataset Management, bit 3 Write
-        /// Zeroes, bit 4 save and select in features.
+        /// Zeroes, bit 4 save and select in features, bit 6 Timestamp.
         nvm_commands: u16 = 520,
         /// VWC: bit 0 present, 2:1 how Flush takes the broadcast NSID (11b: all
         /// namespaces are flushed).
@@ -97,8 +108,8 @@ layout! {
         sgl: u32 = 536,
         /// SUBNQN, subsystem NQN: UTF-8, ended by a zero.
         subsystem_nqn: [u8; 256] = 768,
-        /// PSD0.
-        power_state: PowerState = 2048,
+        /// PSD0 and those after it.
+        power_state: [PowerState; 3] = 2048,
     }
 }
 

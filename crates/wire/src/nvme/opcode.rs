@@ -36,7 +36,7 @@ opcodes! {
     "Firmware Image Download" = 0x11,
     "Device Self-test" = 0x14,
     "Namespace Attachment" = 0x15,
-    "Keep Alive" = 0x18,
+    "Keep Alive" = 0x18 KEEP_ALIVE,
     "Doorbell Buffer Config" = 0x7c,
     "Format NVM" = 0x80,
     "Security Send" = 0x81,

@@ -53,6 +53,8 @@ codes! {
     COMMAND_SEQUENCE_ERROR = 0x00c;
     /// The offset of a PRP is invalid.
     INVALID_PRP_OFFSET = 0x013;
+    /// The Keep Alive Timer has expired.
+    KEEP_ALIVE_EXPIRED = 0x014;
     /// The operation is denied.
     OPERATION_DENIED = 0x015;
     /// The namespace is write protected.

@@ -46,7 +46,20 @@ fn identify_controller() {
         atomic_write_power_fail: 8,
         sgl: 0x99,
         subsystem_nqn: nqn,
-        power_state: PowerState { max_power: 2500, entry_latency: 16, exit_latency: 4 },
+        keep_alive: 10,
+        power_state: [
+            PowerState {
+                max_power: 2500,
+                entry_latency: 16,
+                exit_latency: 4,
+                read_throughput: 1,
+                read_latency: 2,
+                write_throughput: 3,
+                write_latency: 4,
+            },
+            PowerState { max_power: 900, ..PowerState::default() },
+            PowerState::default(),
+        ],
     };
     there_and_back!(
         IdentifyController,
@@ -67,7 +80,9 @@ fn identify_controller() {
             (525, &[7, 9, 0, 8]),
             (536, &[0x99]),
             (768, b"nqn"),
-            (2048, &[0xc4, 0x09, 0, 0, 16, 0, 0, 0, 4]),
+            (320, &[10]),
+            (2048, &[0xc4, 0x09, 0, 0, 16, 0, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4]),
+            (2080, &[0x84, 0x03]),
         ])
     );
 }

@@ -171,6 +171,13 @@ fn doorbells() {
 }
 
 #[test]
+fn timestamps() {
+    let timestamp = feature::Timestamp { milliseconds: 0x1122_3344_5566, stopped: true, origin: 1 };
+    assert_eq!(timestamp.bits(), 0x0003_1122_3344_5566);
+    assert_eq!(feature::Timestamp::from_bits(timestamp.bits()), timestamp);
+}
+
+#[test]
 fn features_select() {
     use feature::Select;
     assert_eq!(Select::from_number(1), Some(Select::Default));
