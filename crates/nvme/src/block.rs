@@ -1,20 +1,20 @@
-//! Requests of the controller to its media.
+//! Requests of controllers to the media.
 
 use bytes::Bytes;
 use wire::trace::{CommandId, MediaOperation};
 
 /// A request for the media; answer with
-/// [`Controller::complete_block`](crate::Controller::complete_block).
+/// [`Subsystem::complete_block`](crate::Subsystem::complete_block).
 ///
 /// Requests may be executed in any order and concurrently. Flush covers all
 /// requests completed before it was issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Identifies the request.
+    /// Identifies the request; bits 31:16 are the CNTLID of the controller.
     pub id: u64,
     /// The command that it is for, if any.
     pub command: Option<CommandId>,
-    /// Namespace, 1 to the number of namespaces.
+    /// NSID.
     pub nsid: u32,
     /// What to do.
     pub operation: Operation,

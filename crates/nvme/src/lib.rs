@@ -1,16 +1,19 @@
-//! The NVMe controller and a small host driver (the initiator), both state machines without I/O.
+//! The NVM subsystem with its controllers, and a small host driver (the initiator): state machines
+//! without I/O.
 //!
-//! [`Controller`] speaks NVM Express 1.4 as a [`pcie::Function`]; blocks leave
-//! it as [`block::Request`]s and come back as completions. [`initiator`] is
-//! the other side: enough of a driver to bring a drive up and to move blocks.
+//! A [`Subsystem`] is a drive: namespaces, counters, controllers, and what persists of them
+//! ([`state`]). Each controller speaks NVM Express 1.4 through its [`Port`], a [`pcie::Function`];
+//! blocks leave as [`block::Request`]s and come back as completions, records to store leave as
+//! [`Commit`]s. [`initiator`] is the other side: enough of a driver to bring a drive up and to
+//! move blocks.
 //!
-//! What the controller does: the ten mandatory admin commands, Read, Write,
+//! What a controller does: the ten mandatory admin commands, Read, Write,
 //! Flush, Write Zeroes and Dataset Management; up to 64 I/O queue pairs of up
 //! to 4096 entries, round robin; PRPs; MSI-X with coalescing, or INTx.
 //!
 //! Not implemented, and reported as absent: SGLs, metadata and protection
-//! information, fused commands, namespace management, firmware update, Format
-//! NVM, reservations, saved features, weighted round robin, the controller
+//! information, fused commands, namespace management by commands, firmware update, Format
+//! NVM, reservations, weighted round robin, the controller
 //! memory buffer, subsystem reset, queues that are not contiguous.
 
 mod admin;

@@ -94,6 +94,7 @@ impl Controller {
 
     fn drop_commands(&mut self, shared: &mut Shared) {
         self.commands.clear();
+        shared.forget_commands(self.id);
         self.in_flight = [0; 2];
         self.waiting.clear();
         self.waiting_to_send.clear();

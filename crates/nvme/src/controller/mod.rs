@@ -47,7 +47,7 @@ const TIMEOUT: u8 = 20;
 /// CAP.MPSMAX: memory pages of up to 64 KiB.
 const MAX_PAGE: u8 = 4;
 /// The most admin commands under way, without Asynchronous Event Requests.
-const ADMIN_COMMANDS: usize = 16;
+pub(crate) const ADMIN_COMMANDS: usize = 16;
 
 /// What a DMA read is for.
 #[derive(Clone, Copy, Debug)]

@@ -42,7 +42,7 @@ impl Health {
     }
 
     /// The counters as they are to be stored now.
-    pub fn to_store(&mut self, now: Instant) -> History {
+    pub fn record(&mut self, now: Instant) -> History {
         self.changed = None;
         self.pass(now).clone()
     }

@@ -38,9 +38,21 @@ fn state() -> State {
     }
 }
 
+/// What the document says.
+const DOCUMENT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/drive.md"));
+
 #[test]
 fn records_are_what_is_documented() {
     let text = |key: &str| String::from_utf8(state().encode()[key].clone()).unwrap();
+    for key in ["drive", "namespace/7", "attachments", "features"] {
+        assert!(DOCUMENT.contains(&text(key)), "docs/drive.md has another {key}");
+    }
+    let serde_json::Value::Object(health) = serde_json::from_str(&text("health")).unwrap() else {
+        panic!("no object")
+    };
+    for field in health.keys() {
+        assert!(DOCUMENT.contains(&format!("`{field}`")), "docs/drive.md lacks {field}");
+    }
     assert_eq!(
         text("drive"),
         "{\"serial\":\"FL0123456789ABCDEF\",\"model\":\"farlane NVMe drive\",\

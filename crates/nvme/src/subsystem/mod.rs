@@ -14,7 +14,7 @@ pub use store::Commit;
 
 use crate::block;
 use crate::config::{Config, Settings};
-use crate::controller::{Controller, controller_of};
+use crate::controller::{ADMIN_COMMANDS, Controller, controller_of};
 use crate::state::{RecordError, Records, State};
 use store::Store;
 use wire::Instant;
@@ -208,5 +208,7 @@ impl Subsystem {
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.controllers.iter().for_each(|controller| controller.check_invariants(&self.shared));
+        let most = self.controllers.len() * ADMIN_COMMANDS + 3;
+        assert!(self.shared.unstored() <= most, "too much to store");
     }
 }

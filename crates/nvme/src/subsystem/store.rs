@@ -126,6 +126,13 @@ impl Shared {
         store.push(Change::Features { controller, command, values });
     }
 
+    /// The commands of a controller are dropped: what they have to store is not begun.
+    pub fn forget_commands(&mut self, id: u16) {
+        let Some(store) = &mut self.store else { return };
+        let of_it = |change: &Change| matches!(change, Change::Features { controller, .. } if *controller == id);
+        store.queue.retain(|change| !of_it(change));
+    }
+
     /// A controller is being enabled; whether the record says that controllers are in use. If not,
     /// it is stored.
     pub fn starts(&mut self, controller: u16) -> bool {
@@ -187,7 +194,7 @@ impl Shared {
                 let store = self.store.as_mut().expect("it has a change");
                 store.counters_stored = store.now;
                 let running = running.unwrap_or(store.running);
-                let history = self.health.to_store(store.now);
+                let history = self.health.record(store.now);
                 vec![set(health_record(&History { running, ..history }))]
             }
             Change::Features { values, .. } => vec![set(features_record(&self.saved_with(values)))],
@@ -251,6 +258,11 @@ impl Shared {
         if let Some(store) = &mut self.store {
             store.push_health(None);
         }
+    }
+
+    /// Changes that wait: one in flight, counters, one of namespaces, and one of each command.
+    pub fn unstored(&self) -> usize {
+        self.store.as_ref().map_or(0, |store| store.waiting().count())
     }
 
     /// Whether nothing is left to store.

@@ -106,6 +106,7 @@ pub(super) fn admin(input: &mut Input) -> Command {
         admin::SET_FEATURES | admin::GET_FEATURES => {
             u32::from(input.byte() % (feature::ASYNC_EVENT_CONFIG + 2))
                 | input.pick(&[0u32, 0, 1, 3]) << 8
+                | input.pick(&[0u32, 0, 0, 1]) << 31
         }
         _ => u32::from(input.byte() % 4) | u32::from(input.byte()) << 16,
     };

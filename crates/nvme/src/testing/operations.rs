@@ -18,7 +18,7 @@ const MAX_OPERATIONS: usize = 2000;
 ///
 /// The first byte chooses between a host that keeps the rules, whose commands
 /// must each end exactly once, and one that writes anything anywhere, which
-/// must only not break the controller's own bounds.
+/// must only not break the controller's own bounds. It also says whether the drive keeps records.
 ///
 /// # Panics
 /// If the controller fails.
@@ -26,10 +26,11 @@ pub fn run_operations(bytes: &[u8]) {
     let mut input = Input(bytes);
     let mode = input.byte();
     let config = config(input.byte());
+    let testbed = testbed(&config, mode & 2 == 0, mode & 4 != 0);
     if mode & 1 == 0 {
-        ConformingHost::new(config, mode & 2 == 0).run(input);
+        ConformingHost::new(testbed, config, mode & 2 == 0).run(input);
     } else {
-        run_arbitrary(config, mode & 2 == 0, input);
+        run_arbitrary(testbed, input);
     }
 }
 
@@ -51,8 +52,10 @@ fn config(choice: u8) -> Config {
     config
 }
 
-fn testbed(config: Config, msix: bool) -> Testbed {
-    let mut testbed = Testbed::enumerated(config, msix);
+fn testbed(config: &Config, msix: bool, records: bool) -> Testbed {
+    let mut testbed =
+        if records { Testbed::with_records(config) } else { Testbed::new(config.clone()) };
+    testbed.enumerate(msix);
     // Lists of good entries, the last of each page pointing to the next.
     for list in 0..8u64 {
         let entry = |index: u64| match index {
@@ -81,7 +84,7 @@ fn random_event(testbed: &mut Testbed, operation: u8, input: &mut Input) {
             }
         }
         6 => {
-            testbed.serve_block();
+            let _ = testbed.serve_block() || testbed.serve_store();
         }
         7 => {
             // Media answer in any order.
@@ -93,8 +96,9 @@ fn random_event(testbed: &mut Testbed, operation: u8, input: &mut Input) {
             let failures = [Media, ReadOnly, NoSpace, NotReady, Internal];
             let choice = usize::from(input.byte()) % (2 * failures.len());
             testbed.media.failure = choice.checked_sub(failures.len()).map(|at| failures[at]);
-            testbed.serve_block();
-            testbed.media.failure = None;
+            testbed.store.failure = testbed.media.failure;
+            let _ = testbed.serve_block() || testbed.serve_store();
+            (testbed.media.failure, testbed.store.failure) = (None, None);
         }
         8 => testbed.settle(),
         9 => testbed.pass(Duration::from_us(input.u16().into())),
@@ -112,14 +116,16 @@ fn random_event(testbed: &mut Testbed, operation: u8, input: &mut Input) {
 /// The host that keeps the rules.
 struct ConformingHost {
     tracker: Tracker,
+    config: Config,
     msix: bool,
 }
 
 impl ConformingHost {
-    fn new(config: Config, msix: bool) -> Self {
-        let mut host = Host::over(testbed(config, msix));
+    fn new(testbed: Testbed, config: Config, msix: bool) -> Self {
+        let mut host = Host::over(testbed);
         host.enable(8);
-        let mut tame = Self { tracker: Tracker::new(host), msix };
+        host.testbed.settle();
+        let mut tame = Self { tracker: Tracker::new(host), config, msix };
         tame.start();
         tame
     }
@@ -189,7 +195,8 @@ impl ConformingHost {
     /// A reset of some kind, then a fresh start.
     fn reset(&mut self, kind: u8) {
         let host = &mut self.tracker.host;
-        match kind % 4 {
+        let records = !host.testbed.store.records.is_empty();
+        match kind % 5 {
             0 => host.configure(entry_sizes()),
             1 => {
                 let shutdown = ShutdownNotice::Normal;
@@ -199,6 +206,10 @@ impl ConformingHost {
             }
             2 => {
                 host.testbed.function_level_reset();
+                host.testbed.enumerate(self.msix);
+            }
+            3 if records => {
+                host.testbed.power_cycle(&self.config.settings);
                 host.testbed.enumerate(self.msix);
             }
             _ => {
@@ -218,9 +229,10 @@ impl ConformingHost {
 }
 
 /// The host that writes anything anywhere.
-fn run_arbitrary(config: Config, msix: bool, mut input: Input) {
-    let mut host = Host::over(testbed(config, msix));
+fn run_arbitrary(testbed: Testbed, mut input: Input) {
+    let mut host = Host::over(testbed);
     host.enable(16);
+    host.testbed.settle();
     host.create(1, 16);
     host.create(2, 4);
     for _ in 0..MAX_OPERATIONS {

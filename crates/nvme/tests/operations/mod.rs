@@ -8,9 +8,10 @@ proptest! {
 
     #[test]
     fn a_host_that_keeps_the_rules_gets_one_completion_a_command(
-        choice: u8, bytes in proptest::collection::vec(any::<u8>(), 0..6000),
+        records: bool, choice: u8,
+        bytes in proptest::collection::vec(any::<u8>(), 0..6000),
     ) {
-        let list: Vec<u8> = [0, choice].into_iter().chain(bytes).collect();
+        let list: Vec<u8> = [u8::from(records) << 2, choice].into_iter().chain(bytes).collect();
         run_operations(&list);
     }
 
@@ -24,9 +25,11 @@ proptest! {
 
     #[test]
     fn a_host_that_writes_anything_anywhere_breaks_nothing(
-        intx: bool, choice: u8, bytes in proptest::collection::vec(any::<u8>(), 0..6000),
+        intx: bool, records: bool, choice: u8,
+        bytes in proptest::collection::vec(any::<u8>(), 0..6000),
     ) {
-        let list: Vec<u8> = [1 | u8::from(intx) << 1, choice].into_iter().chain(bytes).collect();
+        let mode = 1 | u8::from(intx) << 1 | u8::from(records) << 2;
+        let list: Vec<u8> = [mode, choice].into_iter().chain(bytes).collect();
         run_operations(&list);
     }
 }

@@ -8,7 +8,7 @@ use crate::pcie::Link;
 use bytes::Bytes;
 use node::drive::media_of;
 use nvme::block::{Operation, Request};
-use nvme::state::Records;
+use nvme::state::{History, Records};
 use nvme::{Config, NamespaceConfig, Settings, Subsystem};
 use pcie::{Function, Input, Output, Wait};
 use stats::random::Random;
@@ -156,6 +156,11 @@ impl DriveNode {
     /// Errors that the drive counted on PCIe.
     pub fn errors(&self) -> &pcie::Errors {
         self.subsystem.controller(CONTROLLER).errors()
+    }
+
+    /// What it has been through.
+    pub fn counters(&self) -> History {
+        self.subsystem.state().health
     }
 
     /// Runs until nothing is left to do now; yields the next wake-up.

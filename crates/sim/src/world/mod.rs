@@ -279,6 +279,12 @@ impl World {
         roots.chain(switches).chain(drives).collect()
     }
 
+    /// What a drive has been through, by the order of the drives in the plan: since power first
+    /// came, or came last if it is volatile.
+    pub fn drive_counters(&self, drive: usize) -> nvme::state::History {
+        self.drives[drive].counters()
+    }
+
     /// TLPs on links and in tunnels now.
     pub fn tlps_in_flight(&self) -> usize {
         self.journeys.in_use()

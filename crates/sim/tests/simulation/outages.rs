@@ -79,6 +79,20 @@ fn a_drive_that_lost_its_data_is_a_new_one() {
     assert!(host.verified > 0);
 }
 
+/// The drive keeps its counters, unless it keeps nothing.
+#[test]
+fn a_drive_that_loses_its_power_in_use_counts_an_unsafe_shutdown() {
+    let outages = vec![outage(10, Some(40)), outage(350, Some(380))];
+    let counters = |config: &Config| {
+        let mut world = World::new(config).unwrap();
+        world.run().unwrap();
+        let counters = world.drive_counters(0);
+        (counters.power_cycles, counters.unsafe_shutdowns)
+    };
+    assert_eq!(counters(&with(lasting(600), outages.clone())), (3, 2));
+    assert_eq!(counters(&volatile(lasting(600), outages)), (1, 0));
+}
+
 /// Silence longer than the loss limit, and attempts that fail meanwhile.
 #[test]
 fn a_node_that_was_away_is_found_again() {
