@@ -10,7 +10,7 @@ use crate::identity::VENDOR;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
 use crate::namespace::{NVM_COMMAND_SET, Namespace};
 use crate::plan::Plan;
-use crate::subsystem::Shared;
+use crate::subsystem::{EXTENDED_MINUTES, Shared};
 use bytes::Bytes;
 use wire::nvme::{
     Command, IDENTIFY, IdentifyController, NamespaceDescriptor, ascii, cns, controller_list,
@@ -118,6 +118,8 @@ impl Controller {
             controller_id: self.id,
             version: register::VERSION_1_4,
             controller_type: 1,
+            // Device Self-test.
+            admin_commands: 1 << 4,
             abort_limit: 3,
             async_event_limit: EVENT_REQUESTS as u8 - 1,
             // One slot, which is read only.
@@ -129,6 +131,8 @@ impl Controller {
             critical_temperature: CRITICAL_TEMPERATURE,
             total_capacity: drive.capacity.into(),
             unallocated_capacity: drive.capacity.saturating_sub(shared.allocated()).into(),
+            self_test_minutes: EXTENDED_MINUTES,
+            self_test_options: 1,
             keep_alive: KEEP_ALIVE_GRANULARITY,
             sq_entry_size: 0x66,
             cq_entry_size: 0x44,

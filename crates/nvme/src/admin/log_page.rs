@@ -66,6 +66,7 @@ impl Controller {
                 Ok(slots.encode().to_vec())
             }
             log_page::EFFECTS => Ok(effects().encode().to_vec()),
+            log_page::SELF_TEST => Ok(shared.test_log(self.now).encode().to_vec()),
             _ => Err(Failure::at_cdw(StatusCode::INVALID_LOG_PAGE, 10, 0)),
         }
     }

@@ -7,6 +7,7 @@ mod identify;
 mod keep_alive;
 mod log_page;
 mod queues;
+mod self_test;
 
 pub(crate) use feature_data::Clock;
 
@@ -32,6 +33,7 @@ const SUPPORTED: &[(u8, CommandEffects)] = &[
     (admin::SET_FEATURES, CommandEffects::SUPPORTED),
     (admin::GET_FEATURES, CommandEffects::SUPPORTED),
     (admin::ASYNC_EVENT_REQUEST, CommandEffects::SUPPORTED),
+    (admin::DEVICE_SELF_TEST, CommandEffects::SUPPORTED),
     (admin::KEEP_ALIVE, CommandEffects::SUPPORTED),
 ];
 
@@ -54,6 +56,7 @@ impl Controller {
             admin::SET_FEATURES => self.set_features(shared, key, command),
             admin::GET_FEATURES => self.get_features(shared, command),
             admin::ASYNC_EVENT_REQUEST => self.async_event_request(shared, key, command),
+            admin::DEVICE_SELF_TEST => self.self_test(shared, command),
             admin::KEEP_ALIVE => Ok(self.keep_alive()),
             _ => Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0)),
         }

@@ -109,6 +109,7 @@ impl Controller {
         self.set_busy(shared, false);
         self.features = self.saved_features(shared);
         self.keep_alive_due = None;
+        shared.reset_test(self.now, self.id);
     }
 
     /// Advances to the next phase when its condition holds.

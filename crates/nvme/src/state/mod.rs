@@ -9,6 +9,7 @@ mod features;
 mod health;
 mod hex;
 mod namespace;
+mod self_test;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,8 @@ pub use drive::Drive;
 pub use features::SavedFeature;
 pub use health::History;
 pub use namespace::Namespace;
+pub(crate) use self_test::MAX_RESULTS;
+pub use self_test::{ExtendedTest, SelfTests, TestResult};
 
 use check::{Check, Problem, decode, encode};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +42,7 @@ const NAMESPACE: &str = "namespace/";
 const ATTACHMENTS: &str = "attachments";
 const FEATURES: &str = "features";
 const HEALTH: &str = "health";
+const SELF_TEST: &str = "self-test";
 
 /// What the records of a drive say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +57,8 @@ pub struct State {
     pub features: Vec<SavedFeature>,
     /// What the drive has been through.
     pub health: History,
+    /// Device self-tests.
+    pub self_tests: SelfTests,
 }
 
 impl State {
@@ -64,6 +70,7 @@ impl State {
             attachments: BTreeMap::new(),
             features: Vec::new(),
             health: History::default(),
+            self_tests: SelfTests::default(),
         }
     }
 
@@ -85,6 +92,7 @@ impl State {
                 ATTACHMENTS => state.attachments = decode(key, bytes)?,
                 FEATURES => state.features = decode(key, bytes)?,
                 HEALTH => state.health = decode(key, bytes)?,
+                SELF_TEST => state.self_tests = decode(key, bytes)?,
                 // Of the store itself.
                 _ if key.starts_with(CONTENTS) => {}
                 _ => {
@@ -106,6 +114,9 @@ impl State {
             health_record(&self.health),
         ]);
         let namespace = |(nsid, one): (&u32, &Namespace)| (namespace_key(*nsid), encode(one));
+        if self.self_tests != SelfTests::default() {
+            records.extend([self_tests_record(&self.self_tests)]);
+        }
         records.extend(self.namespaces.iter().map(namespace));
         records
     }
@@ -170,6 +181,10 @@ pub(crate) fn health_record(health: &History) -> Record {
     (HEALTH.to_owned(), encode(health))
 }
 
+pub(crate) fn self_tests_record(tests: &SelfTests) -> Record {
+    (SELF_TEST.to_owned(), encode(tests))
+}
+
 pub(crate) fn namespace_record(namespace: &Namespace) -> Vec<u8> {
     encode(namespace)
 }
@@ -187,7 +202,8 @@ fn nsid_of(key: &str) -> Option<u32> {
 
 fn unknown(key: &str) -> RecordError {
     let known = format!(
-        "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES} and {HEALTH}"
+        "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES}, {HEALTH} and \
+         {SELF_TEST}"
     );
     RecordError::new(key, known)
 }

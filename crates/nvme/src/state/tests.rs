@@ -34,6 +34,10 @@ fn state() -> State {
         attachments: BTreeMap::from([(1, BTreeSet::from([1, 2]))]),
         features: vec![saved],
         health: History { reads: 3, errors: 2, running: true, ..History::default() },
+        self_tests: SelfTests {
+            extended: Some(ExtendedTest { controller: 1, nsid: 7 }),
+            results: vec![TestResult { extended: false, result: 2, nsid: 0, hours: 9 }],
+        },
         ..State::new(drive())
     }
 }
@@ -73,7 +77,12 @@ fn records_are_what_is_documented() {
          \"power_on_ps\":0,\"power_cycles\":0,\"unsafe_shutdowns\":0,\"media_errors\":0,\
          \"errors\":2,\"warning_ps\":0,\"critical_ps\":0,\"running\":true}"
     );
-    assert_eq!(state().encode().len(), 6);
+    assert_eq!(
+        text("self-test"),
+        "{\"extended\":{\"controller\":1,\"nsid\":7},\
+         \"results\":[{\"extended\":false,\"result\":2,\"nsid\":0,\"hours\":9}]}"
+    );
+    assert_eq!(state().encode().len(), 7);
     assert_eq!(State::decode(&state().encode()), Ok(state()));
 }
 
@@ -116,6 +125,7 @@ fn a_record_that_lies_is_named_with_its_field() {
             changed("health", "\"reads\":3", "\"reads\":340282366920938463463374607431768211455"),
             "health: reads: ",
         ),
+        (changed("self-test", "\"result\":2", "\"result\":3"), "result: 3 is not 0 to 2"),
         (error("namespace/17", "{}"), "record namespace/17: missing field"),
         (error("namespace/01", "{}"), "record namespace/01: unknown"),
         (error("firmware", "{}"), "record firmware: unknown: the records are drive"),
@@ -139,7 +149,7 @@ fn what_the_store_keeps_for_itself_is_not_looked_at() {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(
-        at in 0..6usize, start in 0..400usize, length in 0..8usize,
+        at in 0..7usize, start in 0..400usize, length in 0..8usize,
         bytes in proptest::collection::vec(any::<u8>(), 0..8),
     ) {
         let mut records = state().encode();

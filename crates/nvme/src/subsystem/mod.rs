@@ -3,11 +3,13 @@
 
 mod namespaces;
 mod port;
+mod self_test;
 mod shared;
 mod store;
 
 pub use namespaces::NamespaceError;
 pub use port::Port;
+pub(crate) use self_test::EXTENDED_MINUTES;
 pub(crate) use shared::Shared;
 pub(crate) use store::Change;
 pub use store::Commit;

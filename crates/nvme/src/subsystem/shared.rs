@@ -1,5 +1,6 @@
 //! What the controllers of a subsystem share.
 
+use super::self_test::Tests;
 use super::store::Store;
 use crate::failure::Failure;
 use crate::log::Health;
@@ -19,6 +20,7 @@ pub(crate) struct Shared {
     pub health: Health,
     /// Values of features that hosts have saved.
     pub saved: Vec<SavedFeature>,
+    pub tests: Tests,
     /// Controllers so far: their CNTLIDs count from 1.
     pub controllers: u16,
     /// What is to be stored, if the drive keeps records.
@@ -33,6 +35,7 @@ impl Shared {
             namespaces: BTreeMap::new(),
             health: Health::new(now, state.health, temperature),
             saved: state.features,
+            tests: Tests::new(now, state.self_tests),
             controllers: 0,
             store,
         };

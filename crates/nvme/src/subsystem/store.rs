@@ -4,7 +4,7 @@ use super::Shared;
 use crate::slots::Key;
 use crate::state::{
     self, Attachments, History, SavedFeature, State, attachments_record, features_record,
-    health_record, namespace_key, namespace_record,
+    health_record, namespace_key, namespace_record, self_tests_record,
 };
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Duration, Instant};
@@ -32,6 +32,8 @@ pub(crate) enum Change {
     Health(Option<bool>),
     /// Values of features, saved by a command of a controller.
     Features { controller: u16, command: Key, values: Vec<SavedFeature> },
+    /// A device self-test begins or ends.
+    SelfTests,
     /// A namespace is created.
     Create(u32, state::Namespace),
     /// A namespace is deleted.
@@ -198,6 +200,7 @@ impl Shared {
                 vec![set(health_record(&History { running, ..history }))]
             }
             Change::Features { values, .. } => vec![set(features_record(&self.saved_with(values)))],
+            Change::SelfTests => vec![set(self_tests_record(&self.tests.state()))],
             Change::Create(nsid, namespace) => {
                 vec![(namespace_key(*nsid), Some(namespace_record(namespace)))]
             }
@@ -236,6 +239,8 @@ impl Shared {
             }
             _ if !stored => {}
             Change::Features { values, .. } => self.saved = self.saved_with(values),
+            // They are what they are, stored or not.
+            Change::SelfTests => {}
             Change::Create(nsid, namespace) => self.insert(*nsid, namespace.clone()),
             Change::Delete(nsid) => {
                 self.namespaces.remove(nsid);
@@ -279,6 +284,7 @@ impl Shared {
             namespaces: records.collect(),
             attachments: self.attachments(),
             features: self.saved.clone(),
+            self_tests: self.tests.state(),
             health: History { running, ..self.health.history().clone() },
         }
     }

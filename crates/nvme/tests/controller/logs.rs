@@ -4,7 +4,7 @@ use super::*;
 use wire::Duration;
 use wire::nvme::{CommandsSupported, ErrorLogEntry, FirmwareSlots, SmartLog, log_page};
 
-fn command(id: u8, length: usize, offset: u64) -> Command {
+pub fn command(id: u8, length: usize, offset: u64) -> Command {
     let dwords = (length / 4 - 1) as u32;
     Command {
         opcode: opcode::admin::GET_LOG_PAGE,
@@ -82,7 +82,7 @@ fn firmware_and_effects() {
     let supported = |opcodes: [wire::nvme::CommandEffects; 256]| {
         opcodes.iter().filter(|effects| effects.bits() & 1 != 0).count()
     };
-    assert_eq!((supported(effects.admin), supported(effects.io)), (11, 5));
+    assert_eq!((supported(effects.admin), supported(effects.io)), (12, 5));
 }
 
 #[test]

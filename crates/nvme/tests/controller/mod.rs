@@ -12,6 +12,7 @@ mod io;
 mod lifecycle;
 mod logs;
 mod records;
+mod self_test;
 mod transfer;
 
 use nvme::testing::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};

@@ -60,7 +60,7 @@ layout! {
         attributes: u32 = 96,
         /// CNTRLTYPE: 1 is an I/O controller.
         controller_type: u8 = 111,
-        /// OACS, optional admin commands.
+        /// OACS, optional admin commands: bit 4 Device Self-test.
         admin_commands: u16 = 256,
         /// ACL, abort command limit, 0's based.
         abort_limit: u8 = 258,
@@ -84,6 +84,10 @@ layout! {
         total_capacity: u128 = 280,
         /// UNVMCAP, unallocated capacity in bytes.
         unallocated_capacity: u128 = 296,
+        /// EDSTT, how long an extended device self-test takes, in minutes.
+        self_test_minutes: u16 = 316,
+        /// DSTO: bit 0, one device self-test at a time in the subsystem.
+        self_test_options: u8 = 318,
         /// KAS, what the Keep Alive Timer counts in, in 100 ms; 0 if there is none.
         keep_alive: u16 = 320,
         /// SQES: smallest entry in 3:0, largest in 7:4, as powers of two.

@@ -12,6 +12,8 @@ pub mod log_page {
     pub const FIRMWARE: u8 = 0x03;
     /// Commands Supported and Effects.
     pub const EFFECTS: u8 = 0x05;
+    /// Device Self-test.
+    pub const SELF_TEST: u8 = 0x06;
 }
 
 layout! {

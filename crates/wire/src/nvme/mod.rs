@@ -14,6 +14,7 @@ mod identify_namespace;
 mod log;
 pub mod opcode;
 pub mod register;
+mod self_test;
 mod smart;
 mod status;
 #[cfg(test)]
@@ -29,6 +30,7 @@ pub use identify_namespace::{
     namespace_list,
 };
 pub use log::{CommandEffects, CommandsSupported, FirmwareSlots, log_page};
+pub use self_test::{SelfTestLog, SelfTestResult};
 pub use smart::{SmartLog, critical_warning};
 pub use status::{Status, StatusCode};
 

@@ -34,7 +34,7 @@ opcodes! {
     "Namespace Management" = 0x0d,
     "Firmware Commit" = 0x10,
     "Firmware Image Download" = 0x11,
-    "Device Self-test" = 0x14,
+    "Device Self-test" = 0x14 DEVICE_SELF_TEST,
     "Namespace Attachment" = 0x15,
     "Keep Alive" = 0x18 KEEP_ALIVE,
     "Doorbell Buffer Config" = 0x7c,

@@ -91,6 +91,8 @@ codes! {
     FEATURE_NOT_CHANGEABLE = 0x10e;
     /// The feature is the controller's, not a namespace's.
     FEATURE_NOT_NAMESPACE_SPECIFIC = 0x10f;
+    /// A device self-test is in progress.
+    SELF_TEST_IN_PROGRESS = 0x11d;
     /// Attributes contradict each other (Dataset Management, Read, Write).
     CONFLICTING_ATTRIBUTES = 0x180;
     /// An attempt to write to a read only range.

@@ -77,3 +77,16 @@ fn the_effects_log() {
     log.io[1] = CommandEffects::CHANGES_BLOCKS;
     there_and_back!(CommandsSupported, log, golden(&[(24, &[1]), (1028, &[3])]));
 }
+
+#[test]
+fn the_self_test_log() {
+    let mut results = [SelfTestResult::UNUSED; 20];
+    results[1] = SelfTestResult { result: 2, code: 1, valid: 1, hours: 0x0102, nsid: 0x0304 };
+    let log = SelfTestLog { current: 2, completion: 99, results };
+    let mut bytes: [u8; 564] =
+        golden(&[(0, &[2, 99]), (32, &[0x12, 0, 1, 0, 2, 1]), (44, &[4, 3])]);
+    for unused in (0..20).filter(|index| *index != 1) {
+        bytes[4 + unused * 28] = 0x0f;
+    }
+    there_and_back!(SelfTestLog, log, bytes);
+}
