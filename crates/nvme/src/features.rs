@@ -4,7 +4,7 @@ use crate::config::Settings;
 use crate::failure::Failure;
 use crate::log::WARNING_TEMPERATURE;
 use std::collections::BTreeMap;
-use wire::nvme::{PowerState, feature};
+use wire::nvme::{PowerState, feature, feature_bits};
 
 /// The power states, all operational and without latency: the drive has nothing to slow down, so
 /// they are the figures of a drive of this kind alone. 25 W, 15 W and 9 W in units of 10 mW.
@@ -36,9 +36,10 @@ const UNDER: u32 = 1 << 20;
 const COMPOSITE: u32 = 0;
 /// TMPSEL: all sensors, for Set Features only.
 const ALL_SENSORS: u32 = 15;
-/// Asynchronous Event Configuration: the critical warnings that exist; no
-/// notices are offered by OAES.
-const EVENTS: u32 = 0x1f;
+/// OAES: the notices that exist.
+pub(crate) const NOTICES: u32 = feature_bits::FIRMWARE_ACTIVATION;
+/// Asynchronous Event Configuration: the critical warnings and notices that exist.
+const EVENTS: u32 = 0x1f | NOTICES;
 
 /// Whether hosts may save the feature: not what only counts until queues and vectors are gone.
 pub(crate) fn is_saveable(id: u8) -> bool {

@@ -5,11 +5,12 @@
 use crate::controller::Controller;
 use crate::events::EVENT_REQUESTS;
 use crate::failure::Failure;
-use crate::features::{KEEP_ALIVE_GRANULARITY, POWER_STATES};
+use crate::features::{KEEP_ALIVE_GRANULARITY, NOTICES, POWER_STATES};
 use crate::identity::VENDOR;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
 use crate::namespace::{NVM_COMMAND_SET, Namespace};
 use crate::plan::Plan;
+use crate::state::FIRMWARE_SLOTS;
 use crate::subsystem::{EXTENDED_MINUTES, Shared};
 use bytes::Bytes;
 use wire::nvme::{
@@ -111,19 +112,20 @@ impl Controller {
             subsystem_vendor: VENDOR,
             serial: ascii(&drive.serial),
             model: ascii(&drive.model),
-            firmware: ascii(&settings.firmware),
+            firmware: shared.revision,
             arbitration_burst: 4,
             max_transfer: settings.max_transfer_shift,
             multi_path: if shared.controllers > 1 { SEVERAL_CONTROLLERS } else { 0 },
             controller_id: self.id,
             version: register::VERSION_1_4,
+            async_events: NOTICES,
             controller_type: 1,
-            // Device Self-test.
-            admin_commands: 1 << 4,
+            // Firmware Commit and Image Download, Device Self-test.
+            admin_commands: 1 << 2 | 1 << 4,
             abort_limit: 3,
             async_event_limit: EVENT_REQUESTS as u8 - 1,
-            // One slot, which is read only.
-            firmware_slots: 1 | 1 << 1,
+            // The first one is read only; activation without reset.
+            firmware_slots: 1 | FIRMWARE_SLOTS << 1 | 1 << 4,
             // Effects log, and log pages with offsets.
             log_page_attributes: 1 << 1 | 1 << 2,
             error_log_entries: ErrorLog::ENTRIES as u8 - 1,
@@ -131,6 +133,8 @@ impl Controller {
             critical_temperature: CRITICAL_TEMPERATURE,
             total_capacity: drive.capacity.into(),
             unallocated_capacity: drive.capacity.saturating_sub(shared.allocated()).into(),
+            // No granularity.
+            firmware_granularity: 0xff,
             self_test_minutes: EXTENDED_MINUTES,
             self_test_options: 1,
             keep_alive: KEEP_ALIVE_GRANULARITY,

@@ -7,9 +7,7 @@ use crate::io;
 use crate::plan::Plan;
 use crate::subsystem::Shared;
 use bytes::Bytes;
-use wire::nvme::{
-    BROADCAST_NSID, Command, CommandsSupported, FirmwareSlots, StatusCode, ascii, log_page,
-};
+use wire::nvme::{BROADCAST_NSID, Command, CommandsSupported, StatusCode, log_page};
 
 /// RAE, retain asynchronous event: bit 15 of command dword 10.
 const RETAIN: u32 = 1 << 15;
@@ -60,11 +58,7 @@ impl Controller {
                 let warning = self.warning(shared);
                 Ok(shared.health.page(self.now, warning).encode().to_vec())
             }
-            log_page::FIRMWARE => {
-                let mut slots = FirmwareSlots { active: 1, ..FirmwareSlots::default() };
-                slots.revisions[0] = ascii(&self.settings.firmware);
-                Ok(slots.encode().to_vec())
-            }
+            log_page::FIRMWARE => Ok(shared.firmware_log().encode().to_vec()),
             log_page::EFFECTS => Ok(effects().encode().to_vec()),
             log_page::SELF_TEST => Ok(shared.test_log(self.now).encode().to_vec()),
             _ => Err(Failure::at_cdw(StatusCode::INVALID_LOG_PAGE, 10, 0)),

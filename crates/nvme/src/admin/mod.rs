@@ -3,6 +3,7 @@
 mod abort;
 mod feature_data;
 mod features;
+mod firmware;
 mod identify;
 mod keep_alive;
 mod log_page;
@@ -10,6 +11,7 @@ mod queues;
 mod self_test;
 
 pub(crate) use feature_data::Clock;
+pub(crate) use firmware::Download;
 
 use crate::controller::Controller;
 use crate::events::EVENT_REQUESTS;
@@ -33,6 +35,8 @@ const SUPPORTED: &[(u8, CommandEffects)] = &[
     (admin::SET_FEATURES, CommandEffects::SUPPORTED),
     (admin::GET_FEATURES, CommandEffects::SUPPORTED),
     (admin::ASYNC_EVENT_REQUEST, CommandEffects::SUPPORTED),
+    (admin::FIRMWARE_COMMIT, CommandEffects::CHANGES_CONTROLLER),
+    (admin::FIRMWARE_DOWNLOAD, CommandEffects::SUPPORTED),
     (admin::DEVICE_SELF_TEST, CommandEffects::SUPPORTED),
     (admin::KEEP_ALIVE, CommandEffects::SUPPORTED),
 ];
@@ -56,6 +60,8 @@ impl Controller {
             admin::SET_FEATURES => self.set_features(shared, key, command),
             admin::GET_FEATURES => self.get_features(shared, command),
             admin::ASYNC_EVENT_REQUEST => self.async_event_request(shared, key, command),
+            admin::FIRMWARE_COMMIT => self.firmware_commit(shared, key, command),
+            admin::FIRMWARE_DOWNLOAD => self.firmware_download(command),
             admin::DEVICE_SELF_TEST => self.self_test(shared, command),
             admin::KEEP_ALIVE => Ok(self.keep_alive()),
             _ => Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0)),
@@ -66,10 +72,11 @@ impl Controller {
     pub(crate) fn admin_received(
         &mut self,
         command: &Command,
-        data: &Bytes,
+        data: Bytes,
     ) -> Result<Plan, Failure> {
         match command.opcode {
-            admin::SET_FEATURES => self.feature_received(command, data),
+            admin::SET_FEATURES => self.feature_received(command, &data),
+            admin::FIRMWARE_DOWNLOAD => self.firmware_received(command, data),
             _ => unreachable!("no other command receives data"),
         }
     }

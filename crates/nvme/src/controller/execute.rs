@@ -222,7 +222,7 @@ impl Controller {
         execution.transfer = Transfer::None;
         let command = execution.command;
         let plan = match execution.sq {
-            0 => self.admin_received(&command, &data),
+            0 => self.admin_received(&command, data),
             _ => self.plan_received(shared, &command, data).map(Plan::Steps),
         };
         if let Err(failure) = plan.and_then(|plan| self.apply_plan(key, &command, plan)) {

@@ -109,7 +109,9 @@ impl Controller {
         self.set_busy(shared, false);
         self.features = self.saved_features(shared);
         self.keep_alive_due = None;
+        self.download = Default::default();
         shared.reset_test(self.now, self.id);
+        shared.reset_firmware();
     }
 
     /// Advances to the next phase when its condition holds.
@@ -174,6 +176,9 @@ impl Controller {
         match change {
             Change::Features { controller, command, values } if *controller == self.id => {
                 self.features_stored(shared, *command, values, stored);
+            }
+            Change::Firmware { by, change } => {
+                self.firmware_stored(shared, *by, change.activation, stored);
             }
             // Without the record a loss of power would not be noticed.
             Change::Health(Some(_)) if !stored && self.phase == Phase::Enabling => self.fatal(),

@@ -16,7 +16,7 @@ mod mmio;
 mod shutdown;
 mod transfer;
 
-use crate::admin::Clock;
+use crate::admin::{Clock, Download};
 use crate::block;
 use crate::config::{MAX_ENTRIES, Settings};
 use crate::events::AsyncEvents;
@@ -92,6 +92,8 @@ pub struct Controller {
     pub(crate) error_log: ErrorLog,
     /// Timestamp.
     pub(crate) clock: Clock,
+    /// A firmware image on its way.
+    pub(crate) download: Download,
     /// When the Keep Alive Timer expires.
     pub(crate) keep_alive_due: Option<Instant>,
     commands: Slots<Execution>,
@@ -134,6 +136,7 @@ impl Controller {
             events: AsyncEvents::default(),
             error_log: ErrorLog::default(),
             clock: Clock::new(now),
+            download: Download::default(),
             keep_alive_due: None,
             commands: Slots::default(),
             in_flight: [0; 2],

@@ -6,6 +6,7 @@
 mod check;
 mod drive;
 mod features;
+mod firmware;
 mod health;
 mod hex;
 mod namespace;
@@ -16,6 +17,7 @@ mod tests;
 pub use check::RecordError;
 pub use drive::Drive;
 pub use features::SavedFeature;
+pub use firmware::{FIRMWARE_SLOTS, Firmware, Image, MAX_IMAGE};
 pub use health::History;
 pub use namespace::Namespace;
 pub(crate) use self_test::MAX_RESULTS;
@@ -42,6 +44,7 @@ const NAMESPACE: &str = "namespace/";
 const ATTACHMENTS: &str = "attachments";
 const FEATURES: &str = "features";
 const HEALTH: &str = "health";
+const FIRMWARE: &str = "firmware";
 const SELF_TEST: &str = "self-test";
 
 /// What the records of a drive say.
@@ -57,6 +60,8 @@ pub struct State {
     pub features: Vec<SavedFeature>,
     /// What the drive has been through.
     pub health: History,
+    /// Firmware slots.
+    pub firmware: Firmware,
     /// Device self-tests.
     pub self_tests: SelfTests,
 }
@@ -70,6 +75,7 @@ impl State {
             attachments: BTreeMap::new(),
             features: Vec::new(),
             health: History::default(),
+            firmware: Firmware::default(),
             self_tests: SelfTests::default(),
         }
     }
@@ -92,6 +98,7 @@ impl State {
                 ATTACHMENTS => state.attachments = decode(key, bytes)?,
                 FEATURES => state.features = decode(key, bytes)?,
                 HEALTH => state.health = decode(key, bytes)?,
+                FIRMWARE => state.firmware = decode(key, bytes)?,
                 SELF_TEST => state.self_tests = decode(key, bytes)?,
                 // Of the store itself.
                 _ if key.starts_with(CONTENTS) => {}
@@ -114,6 +121,9 @@ impl State {
             health_record(&self.health),
         ]);
         let namespace = |(nsid, one): (&u32, &Namespace)| (namespace_key(*nsid), encode(one));
+        if self.firmware != Firmware::default() {
+            records.extend([firmware_record(&self.firmware)]);
+        }
         if self.self_tests != SelfTests::default() {
             records.extend([self_tests_record(&self.self_tests)]);
         }
@@ -181,6 +191,10 @@ pub(crate) fn health_record(health: &History) -> Record {
     (HEALTH.to_owned(), encode(health))
 }
 
+pub(crate) fn firmware_record(firmware: &Firmware) -> Record {
+    (FIRMWARE.to_owned(), encode(firmware))
+}
+
 pub(crate) fn self_tests_record(tests: &SelfTests) -> Record {
     (SELF_TEST.to_owned(), encode(tests))
 }
@@ -202,7 +216,7 @@ fn nsid_of(key: &str) -> Option<u32> {
 
 fn unknown(key: &str) -> RecordError {
     let known = format!(
-        "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES}, {HEALTH} and \
+        "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES}, {HEALTH}, {FIRMWARE} and \
          {SELF_TEST}"
     );
     RecordError::new(key, known)

@@ -2,10 +2,11 @@
 
 use super::self_test::Tests;
 use super::store::Store;
+use crate::config::Settings;
 use crate::failure::Failure;
 use crate::log::Health;
 use crate::namespace::Namespace;
-use crate::state::{self, SavedFeature, State};
+use crate::state::{self, Firmware, SavedFeature, State};
 use pcie::config::label::Label;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Instant;
@@ -21,6 +22,12 @@ pub(crate) struct Shared {
     /// Values of features that hosts have saved.
     pub saved: Vec<SavedFeature>,
     pub tests: Tests,
+    /// What is in the firmware slots.
+    pub firmware: Firmware,
+    /// The firmware revision of the program.
+    pub program: String,
+    /// The firmware revision that the drive shows.
+    pub revision: [u8; 8],
     /// Controllers so far: their CNTLIDs count from 1.
     pub controllers: u16,
     /// What is to be stored, if the drive keeps records.
@@ -29,16 +36,21 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Those of a drive that gets power now.
-    pub fn new(now: Instant, state: State, temperature: u16, store: Option<Store>) -> Self {
+    pub fn new(now: Instant, state: State, settings: &Settings, store: Option<Store>) -> Self {
         let mut shared = Self {
             drive: state.drive,
             namespaces: BTreeMap::new(),
-            health: Health::new(now, state.health, temperature),
+            health: Health::new(now, state.health, settings.temperature),
             saved: state.features,
+            firmware: state.firmware,
+            program: settings.firmware.clone(),
+            revision: [0; 8],
             tests: Tests::new(now, state.self_tests),
             controllers: 0,
             store,
         };
+        // Power is a reset.
+        shared.start_firmware();
         for (nsid, record) in state.namespaces {
             shared.insert(nsid, record);
         }

@@ -1,10 +1,10 @@
 //! What a drive with records has to store: one change after the other, each at once or not at all.
 
-use super::Shared;
+use super::{FirmwareChange, Shared};
 use crate::slots::Key;
 use crate::state::{
     self, Attachments, History, SavedFeature, State, attachments_record, features_record,
-    health_record, namespace_key, namespace_record, self_tests_record,
+    firmware_record, health_record, namespace_key, namespace_record, self_tests_record,
 };
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Duration, Instant};
@@ -32,6 +32,8 @@ pub(crate) enum Change {
     Health(Option<bool>),
     /// Values of features, saved by a command of a controller.
     Features { controller: u16, command: Key, values: Vec<SavedFeature> },
+    /// A command of a controller changes the firmware slots.
+    Firmware { by: (u16, Key), change: FirmwareChange },
     /// A device self-test begins or ends.
     SelfTests,
     /// A namespace is created.
@@ -200,6 +202,9 @@ impl Shared {
                 vec![set(health_record(&History { running, ..history }))]
             }
             Change::Features { values, .. } => vec![set(features_record(&self.saved_with(values)))],
+            Change::Firmware { change, .. } => {
+                vec![set(firmware_record(&self.firmware_with(change)))]
+            }
             Change::SelfTests => vec![set(self_tests_record(&self.tests.state()))],
             Change::Create(nsid, namespace) => {
                 vec![(namespace_key(*nsid), Some(namespace_record(namespace)))]
@@ -239,6 +244,7 @@ impl Shared {
             }
             _ if !stored => {}
             Change::Features { values, .. } => self.saved = self.saved_with(values),
+            Change::Firmware { change, .. } => self.apply_firmware(change),
             // They are what they are, stored or not.
             Change::SelfTests => {}
             Change::Create(nsid, namespace) => self.insert(*nsid, namespace.clone()),
@@ -285,6 +291,7 @@ impl Shared {
             attachments: self.attachments(),
             features: self.saved.clone(),
             self_tests: self.tests.state(),
+            firmware: self.firmware.clone(),
             health: History { running, ..self.health.history().clone() },
         }
     }

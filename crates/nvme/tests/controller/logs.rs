@@ -82,7 +82,7 @@ fn firmware_and_effects() {
     let supported = |opcodes: [wire::nvme::CommandEffects; 256]| {
         opcodes.iter().filter(|effects| effects.bits() & 1 != 0).count()
     };
-    assert_eq!((supported(effects.admin), supported(effects.io)), (12, 5));
+    assert_eq!((supported(effects.admin), supported(effects.io)), (14, 5));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod async_events;
 mod controllers;
 mod events;
 mod features;
+mod firmware;
 mod identify;
 mod initiator;
 mod interrupts;

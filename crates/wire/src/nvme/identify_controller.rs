@@ -60,13 +60,15 @@ layout! {
         attributes: u32 = 96,
         /// CNTRLTYPE: 1 is an I/O controller.
         controller_type: u8 = 111,
-        /// OACS, optional admin commands: bit 4 Device Self-test.
+        /// OACS, optional admin commands: bit 2 Firmware Commit and Image Download, bit 4
+        /// Device Self-test.
         admin_commands: u16 = 256,
         /// ACL, abort command limit, 0's based.
         abort_limit: u8 = 258,
         /// AERL, asynchronous event request limit, 0's based.
         async_event_limit: u8 = 259,
-        /// FRMW, firmware slots: bit 0 slot 1 is read only, 3:1 their number.
+        /// FRMW, firmware slots: bit 0 slot 1 is read only, 3:1 their number, bit 4
+        /// activation without reset.
         firmware_slots: u8 = 260,
         /// LPA, log page attributes: bit 1 effects log, bit 2 extended data.
         log_page_attributes: u8 = 261,
@@ -88,6 +90,8 @@ layout! {
         self_test_minutes: u16 = 316,
         /// DSTO: bit 0, one device self-test at a time in the subsystem.
         self_test_options: u8 = 318,
+        /// FWUG, granularity of firmware downloads in 4 KiB; FFh for none.
+        firmware_granularity: u8 = 319,
         /// KAS, what the Keep Alive Timer counts in, in 100 ms; 0 if there is none.
         keep_alive: u16 = 320,
         /// SQES: smallest entry in 3:0, largest in 7:4, as powers of two.

@@ -51,6 +51,8 @@ impl CommandEffects {
     pub const UNSUPPORTED: Self = Self(0);
     /// CSUPP: supported, without effects beyond its own.
     pub const SUPPORTED: Self = Self(1);
+    /// CSUPP and CCC: supported, changes what the controller tells of itself.
+    pub const CHANGES_CONTROLLER: Self = Self(1 | 1 << 4);
     /// CSUPP and LBCC: supported, changes logical block content.
     pub const CHANGES_BLOCKS: Self = Self(3);
 

@@ -8,6 +8,7 @@ mod command;
 mod completion;
 mod error_log;
 pub mod feature;
+pub mod feature_bits;
 mod field;
 mod identify_controller;
 mod identify_namespace;

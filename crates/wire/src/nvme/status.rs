@@ -79,6 +79,10 @@ codes! {
     ABORT_LIMIT_EXCEEDED = 0x103;
     /// Too many Asynchronous Event Requests at once.
     ASYNC_EVENT_LIMIT_EXCEEDED = 0x105;
+    /// The firmware slot does not exist, or is read only.
+    INVALID_FIRMWARE_SLOT = 0x106;
+    /// What is to be activated is no firmware image.
+    INVALID_FIRMWARE_IMAGE = 0x107;
     /// The interrupt vector does not exist.
     INVALID_INTERRUPT_VECTOR = 0x108;
     /// The log page is not supported.
@@ -91,6 +95,8 @@ codes! {
     FEATURE_NOT_CHANGEABLE = 0x10e;
     /// The feature is the controller's, not a namespace's.
     FEATURE_NOT_NAMESPACE_SPECIFIC = 0x10f;
+    /// A piece of a firmware image overlaps another one.
+    OVERLAPPING_RANGE = 0x114;
     /// A device self-test is in progress.
     SELF_TEST_IN_PROGRESS = 0x11d;
     /// Attributes contradict each other (Dataset Management, Read, Write).

@@ -48,6 +48,7 @@ fn identify_controller() {
         subsystem_nqn: nqn,
         self_test_minutes: 0x0102,
         self_test_options: 1,
+        firmware_granularity: 0xff,
         keep_alive: 10,
         power_state: [
             PowerState {
@@ -82,7 +83,7 @@ fn identify_controller() {
             (525, &[7, 9, 0, 8]),
             (536, &[0x99]),
             (768, b"nqn"),
-            (316, &[2, 1, 1, 0, 10]),
+            (316, &[2, 1, 1, 0xff, 10]),
             (2048, &[0xc4, 0x09, 0, 0, 16, 0, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4]),
             (2080, &[0x84, 0x03]),
         ])

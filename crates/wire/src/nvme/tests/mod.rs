@@ -106,6 +106,7 @@ fn asynchronous_events() {
         (AsyncEvent::INVALID_DOORBELL_REGISTER, 0x01_00_00),
         (AsyncEvent::INVALID_DOORBELL_VALUE, 0x01_01_00),
         (AsyncEvent::TEMPERATURE_THRESHOLD, 0x02_01_01),
+        (AsyncEvent::FIRMWARE_ACTIVATION, 0x03_01_02),
         (AsyncEvent { kind: AsyncEventKind::Notice, information: 0, log_page: 4 }, 0x04_00_02),
     ] {
         assert_eq!(event.bits(), bits);
