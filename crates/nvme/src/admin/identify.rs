@@ -120,14 +120,14 @@ impl Controller {
             version: register::VERSION_1_4,
             async_events: NOTICES,
             controller_type: 1,
-            // Firmware Commit and Image Download, Device Self-test.
-            admin_commands: 1 << 2 | 1 << 4,
+            // Security Send and Receive, Firmware Commit and Image Download, Device Self-test.
+            admin_commands: 1 | 1 << 2 | 1 << 4,
             abort_limit: 3,
             async_event_limit: EVENT_REQUESTS as u8 - 1,
             // The first one is read only; activation without reset.
             firmware_slots: 1 | FIRMWARE_SLOTS << 1 | 1 << 4,
-            // Effects log, and log pages with offsets.
-            log_page_attributes: 1 << 1 | 1 << 2,
+            // Effects log, log pages with offsets, telemetry.
+            log_page_attributes: 1 << 1 | 1 << 2 | 1 << 3,
             error_log_entries: ErrorLog::ENTRIES as u8 - 1,
             warning_temperature: WARNING_TEMPERATURE,
             critical_temperature: CRITICAL_TEMPERATURE,

@@ -8,6 +8,7 @@ mod identify;
 mod keep_alive;
 mod log_page;
 mod queues;
+mod security;
 mod self_test;
 
 pub(crate) use feature_data::Clock;
@@ -39,6 +40,8 @@ const SUPPORTED: &[(u8, CommandEffects)] = &[
     (admin::FIRMWARE_DOWNLOAD, CommandEffects::SUPPORTED),
     (admin::DEVICE_SELF_TEST, CommandEffects::SUPPORTED),
     (admin::KEEP_ALIVE, CommandEffects::SUPPORTED),
+    (admin::SECURITY_SEND, CommandEffects::SUPPORTED),
+    (admin::SECURITY_RECEIVE, CommandEffects::SUPPORTED),
 ];
 
 impl Controller {
@@ -64,6 +67,8 @@ impl Controller {
             admin::FIRMWARE_DOWNLOAD => self.firmware_download(command),
             admin::DEVICE_SELF_TEST => self.self_test(shared, command),
             admin::KEEP_ALIVE => Ok(self.keep_alive()),
+            admin::SECURITY_SEND => self.security_send(command),
+            admin::SECURITY_RECEIVE => self.security_receive(command),
             _ => Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0)),
         }
     }

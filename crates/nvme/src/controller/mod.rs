@@ -90,6 +90,8 @@ pub struct Controller {
     pub(crate) features: Features,
     pub(crate) events: AsyncEvents,
     pub(crate) error_log: ErrorLog,
+    /// Pages of the telemetry that a host has taken; none before.
+    pub(crate) telemetry: Vec<Vec<u8>>,
     /// Timestamp.
     pub(crate) clock: Clock,
     /// A firmware image on its way.
@@ -135,6 +137,7 @@ impl Controller {
             features: Features::new(&settings),
             events: AsyncEvents::default(),
             error_log: ErrorLog::default(),
+            telemetry: Vec::new(),
             clock: Clock::new(now),
             download: Download::default(),
             keep_alive_due: None,

@@ -13,6 +13,7 @@ mod io;
 mod lifecycle;
 mod logs;
 mod records;
+mod security;
 mod self_test;
 mod transfer;
 

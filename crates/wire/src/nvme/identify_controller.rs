@@ -60,7 +60,7 @@ layout! {
         attributes: u32 = 96,
         /// CNTRLTYPE: 1 is an I/O controller.
         controller_type: u8 = 111,
-        /// OACS, optional admin commands: bit 2 Firmware Commit and Image Download, bit 4
+        /// OACS, optional admin commands: bit 0 Security Send and Receive, bit 2 Firmware Commit and Image Download, bit 4
         /// Device Self-test.
         admin_commands: u16 = 256,
         /// ACL, abort command limit, 0's based.
@@ -70,7 +70,8 @@ layout! {
         /// FRMW, firmware slots: bit 0 slot 1 is read only, 3:1 their number, bit 4
         /// activation without reset.
         firmware_slots: u8 = 260,
-        /// LPA, log page attributes: bit 1 effects log, bit 2 extended data.
+        /// LPA, log page attributes: bit 1 effects log, bit 2 extended data,
+        /// bit 3 telemetry.
         log_page_attributes: u8 = 261,
         /// ELPE, error log entries, 0's based.
         error_log_entries: u8 = 262,

@@ -14,6 +14,10 @@ pub mod log_page {
     pub const EFFECTS: u8 = 0x05;
     /// Device Self-test.
     pub const SELF_TEST: u8 = 0x06;
+    /// Telemetry Host-Initiated.
+    pub const TELEMETRY_HOST: u8 = 0x07;
+    /// Telemetry Controller-Initiated.
+    pub const TELEMETRY_CONTROLLER: u8 = 0x08;
 }
 
 layout! {

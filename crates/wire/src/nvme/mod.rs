@@ -18,6 +18,7 @@ pub mod register;
 mod self_test;
 mod smart;
 mod status;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +35,7 @@ pub use log::{CommandEffects, CommandsSupported, FirmwareSlots, log_page};
 pub use self_test::{SelfTestLog, SelfTestResult};
 pub use smart::{SmartLog, critical_warning};
 pub use status::{Status, StatusCode};
+pub use telemetry::{TELEMETRY_BLOCK, TelemetryHeader};
 
 /// Length in bytes of a submission queue entry (section 4.2).
 pub const SUBMISSION_ENTRY: usize = 64;

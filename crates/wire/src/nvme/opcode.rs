@@ -39,8 +39,8 @@ opcodes! {
     "Keep Alive" = 0x18 KEEP_ALIVE,
     "Doorbell Buffer Config" = 0x7c,
     "Format NVM" = 0x80,
-    "Security Send" = 0x81,
-    "Security Receive" = 0x82,
+    "Security Send" = 0x81 SECURITY_SEND,
+    "Security Receive" = 0x82 SECURITY_RECEIVE,
     "Sanitize" = 0x84,
 }
 

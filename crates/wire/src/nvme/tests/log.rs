@@ -90,3 +90,22 @@ fn the_self_test_log() {
     }
     there_and_back!(SelfTestLog, log, bytes);
 }
+
+#[test]
+fn the_telemetry_header() {
+    let mut reason = [0; 128];
+    reason[127] = 9;
+    let header = TelemetryHeader {
+        id: 7,
+        ieee: [1, 2, 3],
+        last_blocks: [0x0102, 4, 5],
+        controller_data: 1,
+        controller_generation: 6,
+        reason,
+    };
+    there_and_back!(
+        TelemetryHeader,
+        header,
+        golden(&[(0, &[7, 0, 0, 0, 0, 1, 2, 3, 2, 1, 4, 0, 5, 0]), (382, &[1, 6]), (511, &[9])])
+    );
+}
