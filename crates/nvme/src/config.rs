@@ -82,6 +82,9 @@ pub struct Settings {
     pub reads_in_flight: usize,
     /// Composite temperature in kelvin.
     pub temperature: u16,
+    /// The Keep Alive Timer expires if a host sets it (NVMe 1.4, section 7.12). Without this, a
+    /// link that stalls for long does not stop the drive.
+    pub keep_alive_expiry: bool,
 }
 
 impl Default for Settings {
@@ -101,6 +104,7 @@ impl Default for Settings {
             read_request: 4096,
             reads_in_flight: 32,
             temperature: 313,
+            keep_alive_expiry: false,
         }
     }
 }

@@ -4,7 +4,29 @@ use crate::config::Settings;
 use crate::failure::Failure;
 use crate::log::WARNING_TEMPERATURE;
 use std::collections::BTreeMap;
-use wire::nvme::feature;
+use wire::nvme::{PowerState, feature, feature_bits};
+
+/// The power states, all operational and without latency: the drive has nothing to slow down, so
+/// they are the figures of a drive of this kind alone. 25 W, 15 W and 9 W in units of 10 mW.
+pub(crate) const POWER_STATES: [PowerState; 3] =
+    [power_state(0, 2500), power_state(1, 1500), power_state(2, 900)];
+
+const fn power_state(number: u8, max_power: u16) -> PowerState {
+    PowerState {
+        max_power,
+        entry_latency: 0,
+        exit_latency: 0,
+        read_throughput: number,
+        read_latency: number,
+        write_throughput: number,
+        write_latency: number,
+    }
+}
+
+/// KAS: the Keep Alive Timer counts in seconds, in units of 100 ms.
+pub(crate) const KEEP_ALIVE_GRANULARITY: u16 = 10;
+/// What KATO is rounded up to, in milliseconds.
+const KEEP_ALIVE_STEP: u32 = KEEP_ALIVE_GRANULARITY as u32 * 100;
 
 /// Arbitration Burst that stands for no limit.
 const NO_LIMIT: u32 = 7;
@@ -14,8 +36,10 @@ const UNDER: u32 = 1 << 20;
 const COMPOSITE: u32 = 0;
 /// TMPSEL: all sensors, for Set Features only.
 const ALL_SENSORS: u32 = 15;
-/// Asynchronous Event Configuration: the critical warnings that exist, and what OAES offers.
-const EVENTS: u32 = 0x1f | feature::NAMESPACE_NOTICES;
+/// OAES: the notices that exist.
+pub(crate) const NOTICES: u32 = feature::NAMESPACE_NOTICES | feature_bits::FIRMWARE_ACTIVATION;
+/// Asynchronous Event Configuration: the critical warnings and notices that exist.
+const EVENTS: u32 = 0x1f | NOTICES;
 
 /// Whether hosts may save the feature: not what only counts until queues and vectors are gone.
 pub(crate) fn is_saveable(id: u8) -> bool {
@@ -45,8 +69,7 @@ pub(crate) fn selector(id: u8, value: u32) -> u32 {
 /// Whether a value (command dword 11 of Set Features) is allowed, whatever the controller is.
 pub(crate) fn check(id: u8, value: u32) -> Result<(), Failure> {
     let (allowed, bit) = match id {
-        // There is one power state.
-        feature::POWER_MANAGEMENT => (value & 0x1f == 0, 0),
+        feature::POWER_MANAGEMENT => ((value & 0x1f) < POWER_STATES.len() as u32, 0),
         feature::TEMPERATURE_THRESHOLD if !matches!(value >> 16 & 15, COMPOSITE | ALL_SENSORS) => {
             (false, 16)
         }
@@ -83,6 +106,10 @@ pub(crate) struct Features {
     pub write_atomicity: u32,
     /// Asynchronous Event Configuration.
     pub async_events: u32,
+    /// Keep Alive Timer: KATO in milliseconds, in whole seconds; 0 for none.
+    pub keep_alive: u32,
+    /// Host Behavior Support: ACRE.
+    pub advanced_retry: bool,
 }
 
 impl Features {
@@ -99,6 +126,8 @@ impl Features {
             coalescing: 0,
             write_atomicity: 0,
             async_events: 0,
+            keep_alive: 0,
+            advanced_retry: false,
         }
     }
 
@@ -106,7 +135,7 @@ impl Features {
     pub fn set(&mut self, id: u8, nsid: u32, value: u32) {
         match id {
             feature::ARBITRATION => self.arbitration = value & 0xffff_ff07,
-            feature::POWER_MANAGEMENT => self.power = value & 0xe0,
+            feature::POWER_MANAGEMENT => self.power = value & 0xff,
             feature::TEMPERATURE_THRESHOLD if value & UNDER != 0 => {
                 self.under_temperature = value as u16;
             }
@@ -145,8 +174,15 @@ impl Features {
             feature::INTERRUPT_COALESCING => self.coalescing,
             feature::WRITE_ATOMICITY => self.write_atomicity,
             feature::ASYNC_EVENT_CONFIG => self.async_events,
+            feature::KEEP_ALIVE_TIMER => self.keep_alive,
             _ => unreachable!("it does not exist, or belongs to interrupts"),
         })
+    }
+
+    /// Sets the Keep Alive Timer, rounded up (section 5.21.1.15).
+    pub fn set_keep_alive(&mut self, milliseconds: u32) {
+        let steps = milliseconds.div_ceil(KEEP_ALIVE_STEP);
+        self.keep_alive = steps.saturating_mul(KEEP_ALIVE_STEP);
     }
 
     /// Commands that one queue may have fetched in one turn.

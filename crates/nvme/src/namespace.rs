@@ -8,8 +8,12 @@ use crate::state;
 use crate::subsystem::Shared;
 use std::collections::BTreeSet;
 use wire::nvme::{
-    Command, IDENTIFY, IdentifyNamespace, LbaFormat, NamespaceDescriptor, StatusCode,
+    Command, IDENTIFY, IdentifyNamespace, IndependentNamespace, LbaFormat, NamespaceDescriptor,
+    StatusCode,
 };
+
+/// CSI of the NVM command set (NVM Express 2.0, figure 278), the only one here.
+pub(crate) const NVM_COMMAND_SET: u8 = 0;
 
 /// A namespace of a drive that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,11 +120,22 @@ impl Namespace {
         common.encode_with(&FORMATS)
     }
 
+    /// What of that is independent of the I/O command set (NVM Express 2.0, figure 280).
+    pub fn identify_independent(&self, settings: &Settings, shared: &Shared) -> IndependentNamespace {
+        let identify = IdentifyNamespace::decode(&self.identify(settings, shared));
+        let IdentifyNamespace { sharing, attributes, .. } = identify;
+        IndependentNamespace { sharing, attributes, status: IndependentNamespace::READY }
+    }
+
     /// Its identification descriptors (section 5.15.2.3): what is zero is absent.
     pub fn descriptors(&self) -> Vec<NamespaceDescriptor> {
         let state::Namespace { nguid, eui64, uuid, .. } = self.record;
         let eui64 = (eui64 != [0; 8]).then_some(NamespaceDescriptor::Eui64(eui64));
-        let others = [NamespaceDescriptor::Nguid(nguid), NamespaceDescriptor::Uuid(uuid)];
+        let others = [
+            NamespaceDescriptor::Nguid(nguid),
+            NamespaceDescriptor::Uuid(uuid),
+            NamespaceDescriptor::CommandSet(NVM_COMMAND_SET),
+        ];
         eui64.into_iter().chain(others).collect()
     }
 }

@@ -275,6 +275,12 @@ impl Bits for u8 {
     }
 }
 
+impl Bits for u64 {
+    fn of(bits: u64) -> Self {
+        bits
+    }
+}
+
 impl Bits for u16 {
     fn of(bits: u64) -> Self {
         bits as Self

@@ -37,6 +37,9 @@ impl Controller {
         if id == feature::INTERRUPT_VECTOR {
             return self.interrupt_vector(value, select).map(Plan::Done);
         }
+        if let Some(data) = self.feature_data(id, select) {
+            return Ok(Plan::Send(data));
+        }
         // NSID 0 is that of no namespace (section 6.1), so such a feature has no value for it,
         // mandatory or not.
         if of_namespaces {
@@ -61,7 +64,11 @@ impl Controller {
         let exists = match id {
             feature::VOLATILE_WRITE_CACHE => self.settings.volatile_write_cache,
             feature::WRITE_PROTECTION => shared.saves(),
-            feature::NUMBER_OF_QUEUES | feature::INTERRUPT_VECTOR => true,
+            feature::NUMBER_OF_QUEUES
+            | feature::INTERRUPT_VECTOR
+            | feature::TIMESTAMP
+            | feature::KEEP_ALIVE_TIMER
+            | feature::HOST_BEHAVIOR => true,
             id => features::is_saveable(id),
         };
         if exists { Ok(()) } else { Err(Failure::cdw(10, 0)) }
@@ -106,6 +113,9 @@ impl Controller {
         features::check(id, value)?;
         match id {
             feature::NUMBER_OF_QUEUES => return self.set_queues(value).map(Plan::Done),
+            feature::TIMESTAMP => return Ok(Plan::Receive(feature::TIMESTAMP_LENGTH)),
+            feature::HOST_BEHAVIOR => return Ok(Plan::Receive(feature::HOST_BEHAVIOR_LENGTH)),
+            feature::KEEP_ALIVE_TIMER => self.set_keep_alive(value),
             feature::INTERRUPT_VECTOR => self.set_vector(value)?,
             _ => {
                 let saved = |nsid| SavedFeature { controller: self.id, feature: id, nsid, value };

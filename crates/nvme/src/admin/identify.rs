@@ -1,18 +1,21 @@
-//! Identify (NVMe 1.4, section 5.15).
+//! Identify (NVMe 1.4, section 5.15). Structures of an I/O command set and the one that is
+//! independent of it are those of NVM Express 2.0, section 5.17.2, because Linux and nvme-cli ask
+//! for them whatever the version is.
 
 use crate::controller::Controller;
 use crate::events::EVENT_REQUESTS;
 use crate::failure::Failure;
+use crate::features::{KEEP_ALIVE_GRANULARITY, NOTICES, POWER_STATES};
 use crate::identity::VENDOR;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
-use crate::namespace::Namespace;
+use crate::namespace::{NVM_COMMAND_SET, Namespace};
 use crate::plan::Plan;
-use crate::subsystem::Shared;
+use crate::state::FIRMWARE_SLOTS;
+use crate::subsystem::{EXTENDED_MINUTES, Shared};
 use bytes::Bytes;
-use wire::nvme::feature::NAMESPACE_NOTICES;
 use wire::nvme::{
-    BROADCAST_NSID, Command, IDENTIFY, IdentifyController, NamespaceDescriptor, PowerState, ascii,
-    cns, controller_list, namespace_list, nvm_command, register, sgl_support,
+    BROADCAST_NSID, Command, IDENTIFY, IdentifyController, NamespaceDescriptor, ascii, cns,
+    controller_list, namespace_list, nvm_command, register, sgl_support,
 };
 
 /// CMIC bit 1: the subsystem may have several controllers.
@@ -22,8 +25,11 @@ const NVM_COMMANDS: u16 = nvm_command::COMPARE
     | nvm_command::DATASET_MANAGEMENT
     | nvm_command::WRITE_ZEROES
     | nvm_command::SAVE_AND_SELECT
+    | nvm_command::TIMESTAMP
     | nvm_command::VERIFY
     | nvm_command::COPY;
+/// OACS: Security Send and Receive, Firmware Commit and Image Download, Device Self-test.
+const ALWAYS: u16 = 1 | 1 << 2 | 1 << 4;
 /// OACS bit 1: Format NVM.
 const FORMAT: u16 = 1 << 1;
 /// OACS bit 3: Namespace Management and Namespace Attachment.
@@ -31,23 +37,50 @@ const NAMESPACE_MANAGEMENT: u16 = 1 << 3;
 /// SANICAP: block erase and overwrite; media are not modified once more where they are not
 /// deallocated.
 const SANITIZE: u32 = 1 << 1 | 1 << 2 | 1 << 30;
+/// CNTID of the controller that is asked (NVM Express 2.0, section 5.17.2.22).
+const THIS_CONTROLLER: u16 = 0xffff;
 /// The largest NSIDs, which are not those of a namespace (section 6.1.2).
 const LAST_NSID: u32 = 0xffff_fffd;
 
 impl Controller {
     pub(super) fn identify(&mut self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
-        let data = match command.cdw10 as u8 {
+        let cns = command.cdw10 as u8;
+        check_command_set(cns, command)?;
+        let data = match cns {
             cns::CONTROLLER => self.identify_controller(shared).encode(),
-            cns::ACTIVE_NAMESPACES => {
+            cns::ACTIVE_NAMESPACES | cns::SET_ACTIVE_NAMESPACES => {
                 list(command.nsid, shared.attached(self.id).map(|(nsid, _)| nsid))?
             }
-            cns::ALLOCATED_NAMESPACES => list(command.nsid, shared.namespaces.keys().copied())?,
+            cns::ALLOCATED_NAMESPACES | cns::SET_ALLOCATED_NAMESPACES => {
+                list(command.nsid, shared.namespaces.keys().copied())?
+            }
             cns::DESCRIPTORS => {
                 let namespace = shared.namespace(self.id, command.nsid)?;
                 NamespaceDescriptor::list(&namespace.descriptors())
             }
-            cns::NAMESPACE => self.identify_namespace(shared, command.nsid, true)?,
-            cns::ALLOCATED_NAMESPACE => self.identify_namespace(shared, command.nsid, false)?,
+            cns::NAMESPACE | cns::ALLOCATED_NAMESPACE
+                if command.nsid == BROADCAST_NSID && shared.saves() =>
+            {
+                Namespace::common()
+            }
+            cns::NAMESPACE | cns::ALLOCATED_NAMESPACE => {
+                let namespace = self.find(shared, command.nsid, cns == cns::NAMESPACE)?;
+                page(namespace, |one| one.identify(&self.settings, shared))
+            }
+            cns::INDEPENDENT_NAMESPACE => {
+                let namespace = self.find(shared, command.nsid, true)?;
+                page(namespace, |one| one.identify_independent(&self.settings, shared).encode())
+            }
+            // LBSTM, PIC and ELBAF: no protection information, no storage tag (NVM Command Set
+            // Specification 1.0, figure 100).
+            cns::SET_NAMESPACE => page(self.find(shared, command.nsid, true)?, |_| [0; IDENTIFY]),
+            cns::SET_ALLOCATED_NAMESPACE => {
+                page(self.find(shared, command.nsid, false)?, |_| [0; IDENTIFY])
+            }
+            // VSL, WZSL, WUSL, DMRL, DMRSL and DMSL: no limits but those of the commands' fields
+            // (NVM Command Set Specification 1.0, figure 102).
+            cns::SET_CONTROLLER => [0; IDENTIFY],
+            cns::COMMAND_SETS => self.command_sets(shared, command)?,
             cns::ATTACHED_CONTROLLERS => match shared.namespaces.get(&command.nsid) {
                 Some(namespace) => controllers(command, namespace.attached.iter().copied()),
                 None => return Err(shared.absent(command.nsid)),
@@ -59,25 +92,35 @@ impl Controller {
         Ok(Plan::Send(Bytes::copy_from_slice(&data)))
     }
 
-    /// The Identify Namespace data structure; zeroes for an NSID that is valid but inactive, or
-    /// with any of the subsystem's, not allocated (sections 5.15.2.1 and 5.15.2.6).
-    fn identify_namespace(
+    /// An active namespace, or any of the subsystem's; `None` for an NSID that is valid but
+    /// inactive, or not allocated: its data structures are zeroes (sections 5.15.2.1 and 5.15.2.6).
+    fn find<'a>(
         &self,
-        shared: &Shared,
+        shared: &'a Shared,
         nsid: u32,
         active: bool,
-    ) -> Result<[u8; IDENTIFY], Failure> {
+    ) -> Result<Option<&'a Namespace>, Failure> {
         let namespace = match active {
             true => shared.namespace(self.id, nsid).ok(),
             false => shared.namespaces.get(&nsid),
         };
         match namespace {
-            Some(namespace) => Ok(namespace.identify(&self.settings, shared)),
-            // What every namespace that can be created has in common (section 8.12).
-            None if nsid == BROADCAST_NSID && shared.saves() => Ok(Namespace::common()),
-            None if (1..=shared.drive.max_namespaces).contains(&nsid) => Ok([0; IDENTIFY]),
-            None => Err(Failure::namespace()),
+            Some(namespace) => Ok(Some(namespace)),
+            None if !(1..=shared.drive.max_namespaces).contains(&nsid) => Err(Failure::namespace()),
+            None => Ok(None),
         }
+    }
+
+    /// The I/O Command Set data structure of this controller (CNTID FFFFh) or another one: a
+    /// single combination, the NVM command set alone (NVM Express 2.0, figure 290).
+    fn command_sets(&self, shared: &Shared, command: &Command) -> Result<[u8; IDENTIFY], Failure> {
+        let id = (command.cdw10 >> 16) as u16;
+        if id != THIS_CONTROLLER && !(1..=shared.controllers).contains(&id) {
+            return Err(Failure::cdw(10, 16));
+        }
+        let mut data = [0; IDENTIFY];
+        data[0] = 1 << NVM_COMMAND_SET;
+        Ok(data)
     }
 
     fn identify_controller(&self, shared: &Shared) -> IdentifyController {
@@ -87,26 +130,31 @@ impl Controller {
             subsystem_vendor: VENDOR,
             serial: ascii(&drive.serial),
             model: ascii(&drive.model),
-            firmware: ascii(&settings.firmware),
+            firmware: shared.revision,
             arbitration_burst: 4,
             max_transfer: settings.max_transfer_shift,
             multi_path: if shared.controllers > 1 { SEVERAL_CONTROLLERS } else { 0 },
             controller_id: self.id,
             version: register::VERSION_1_4,
+            async_events: NOTICES,
             controller_type: 1,
+            admin_commands: ALWAYS | if shared.saves() { FORMAT | NAMESPACE_MANAGEMENT } else { 0 },
             abort_limit: 3,
-            async_events: NAMESPACE_NOTICES,
-            admin_commands: if shared.saves() { FORMAT | NAMESPACE_MANAGEMENT } else { 0 },
             async_event_limit: EVENT_REQUESTS as u8 - 1,
-            // One slot, which is read only.
-            firmware_slots: 1 | 1 << 1,
-            // Effects log, and log pages with offsets.
-            log_page_attributes: 1 << 1 | 1 << 2,
+            // The first one is read only; activation without reset.
+            firmware_slots: 1 | FIRMWARE_SLOTS << 1 | 1 << 4,
+            // Effects log, log pages with offsets, telemetry.
+            log_page_attributes: 1 << 1 | 1 << 2 | 1 << 3,
             error_log_entries: ErrorLog::ENTRIES as u8 - 1,
             warning_temperature: WARNING_TEMPERATURE,
             critical_temperature: CRITICAL_TEMPERATURE,
             total_capacity: drive.capacity.into(),
             unallocated_capacity: drive.capacity.saturating_sub(shared.allocated()).into(),
+            // No granularity.
+            firmware_granularity: 0xff,
+            self_test_minutes: EXTENDED_MINUTES,
+            self_test_options: 1,
+            keep_alive: KEEP_ALIVE_GRANULARITY,
             sanitize: if shared.saves() { SANITIZE } else { 0 },
             sq_entry_size: 0x66,
             cq_entry_size: 0x44,
@@ -118,11 +166,36 @@ impl Controller {
             copy_formats: 1,
             sgl: sgl_support::DOUBLE_WORDS | sgl_support::BIT_BUCKET | sgl_support::LONGER,
             subsystem_nqn: subsystem_nqn(drive.uuid),
-            // One power state, 25 W, without latency.
-            power_state: PowerState { max_power: 2500, ..PowerState::default() },
+            power_states: POWER_STATES.len() as u8 - 1,
+            power_state: POWER_STATES,
             ..IdentifyController::default()
         }
     }
+}
+
+/// Refuses a CSI that is not the NVM command set's, where a structure has one (bits 31:24 of
+/// command dword 11, NVM Express 2.0, figure 272).
+fn check_command_set(cns: u8, command: &Command) -> Result<(), Failure> {
+    let has_one = matches!(
+        cns,
+        cns::SET_NAMESPACE
+            | cns::SET_CONTROLLER
+            | cns::SET_ACTIVE_NAMESPACES
+            | cns::SET_ALLOCATED_NAMESPACES
+            | cns::SET_ALLOCATED_NAMESPACE
+    );
+    if has_one && (command.cdw11 >> 24) as u8 != NVM_COMMAND_SET {
+        return Err(Failure::cdw(11, 24).of_probe());
+    }
+    Ok(())
+}
+
+/// The data structure of a namespace, zeroes for none.
+fn page(
+    namespace: Option<&Namespace>,
+    encode: impl FnOnce(&Namespace) -> [u8; IDENTIFY],
+) -> [u8; IDENTIFY] {
+    namespace.map_or([0; IDENTIFY], encode)
 }
 
 /// A name of the second form of section 7.9, with a UUID. Model and serial

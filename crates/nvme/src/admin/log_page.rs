@@ -4,16 +4,19 @@ use super::{SUPPORTED, is_supported};
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::io;
+use crate::log::{controller_telemetry, host_telemetry};
 use crate::plan::Plan;
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use wire::nvme::{
-    BROADCAST_NSID, Command, CommandsSupported, FirmwareSlots, StatusCode, ascii, log_page,
+    BROADCAST_NSID, Command, CommandsSupported, StatusCode, TELEMETRY_BLOCK, log_page,
     namespace_list,
 };
 
 /// RAE, retain asynchronous event: bit 15 of command dword 10.
 const RETAIN: u32 = 1 << 15;
+/// Create Telemetry Host-Initiated Data: bit 0 of LSP.
+const CREATE_TELEMETRY: u32 = 1 << 8;
 
 impl Controller {
     pub(super) fn get_log_page(
@@ -23,7 +26,7 @@ impl Controller {
     ) -> Result<Plan, Failure> {
         let id = command.cdw10 as u8;
         let (offset, length) = self.window(command)?;
-        let page = self.log_page(shared, id, command.nsid)?;
+        let page = self.log_page(shared, id, command)?;
         if offset > page.len() as u64 {
             return Err(Failure::cdw(12, 0));
         }
@@ -53,7 +56,19 @@ impl Controller {
         Ok((offset, length as usize))
     }
 
-    fn log_page(&mut self, shared: &mut Shared, id: u8, nsid: u32) -> Result<Vec<u8>, Failure> {
+    /// The SMART / Health Information page.
+    fn smart(&self, shared: &mut Shared) -> Vec<u8> {
+        let warning = self.warning(shared);
+        shared.health.page(self.now, warning).encode().to_vec()
+    }
+
+    fn log_page(
+        &mut self,
+        shared: &mut Shared,
+        id: u8,
+        command: &Command,
+    ) -> Result<Vec<u8>, Failure> {
+        let nsid = command.nsid;
         match id {
             log_page::ERROR => Ok(self.error_log.page()),
             log_page::SMART => {
@@ -61,23 +76,41 @@ impl Controller {
                 if nsid != 0 && nsid != BROADCAST_NSID {
                     return Err(Failure::field(StatusCode::INVALID_FIELD, 4, 0));
                 }
-                let warning = self.warning(shared);
-                Ok(shared.health.page(self.now, warning).encode().to_vec())
-            }
-            log_page::FIRMWARE => {
-                let mut slots = FirmwareSlots { active: 1, ..FirmwareSlots::default() };
-                slots.revisions[0] = ascii(&self.settings.firmware);
-                Ok(slots.encode().to_vec())
+                Ok(self.smart(shared))
             }
             // Up to 1024 namespaces: the list has room for all (section 5.14.1.4).
             log_page::CHANGED_NAMESPACES => {
                 Ok(namespace_list(self.changed_namespaces.iter().copied()).to_vec())
             }
             log_page::SANITIZE if shared.saves() => Ok(shared.sanitize_log().encode().to_vec()),
+            log_page::FIRMWARE => Ok(shared.firmware_log().encode().to_vec()),
             log_page::EFFECTS => Ok(effects(shared).encode().to_vec()),
+            log_page::SELF_TEST => Ok(shared.test_log(self.now).encode().to_vec()),
+            log_page::TELEMETRY_HOST | log_page::TELEMETRY_CONTROLLER => {
+                check_blocks(command)?;
+                if id == log_page::TELEMETRY_CONTROLLER {
+                    return Ok(controller_telemetry());
+                }
+                if command.cdw10 & CREATE_TELEMETRY != 0 {
+                    self.telemetry = vec![self.smart(shared), self.error_log.page()];
+                }
+                Ok(host_telemetry(&self.telemetry))
+            }
             _ => Err(Failure::at_cdw(StatusCode::INVALID_LOG_PAGE, 10, 0)),
         }
     }
+}
+
+/// Telemetry is read in whole blocks (sections 5.14.1.7 and 5.14.1.8).
+fn check_blocks(command: &Command) -> Result<(), Failure> {
+    const DWORDS: u32 = TELEMETRY_BLOCK as u32 / 4;
+    if !((command.cdw10 >> 16) + 1).is_multiple_of(DWORDS) {
+        return Err(Failure::cdw(10, 16));
+    }
+    if !command.cdw12.is_multiple_of(TELEMETRY_BLOCK as u32) {
+        return Err(Failure::cdw(12, 0));
+    }
+    Ok(())
 }
 
 fn effects(shared: &Shared) -> CommandsSupported {

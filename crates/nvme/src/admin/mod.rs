@@ -1,14 +1,21 @@
 //! The admin command set (NVMe 1.4, section 5), a file a command family.
 
 mod abort;
+mod feature_data;
 mod features;
 mod format;
+mod firmware;
 mod identify;
+mod keep_alive;
 mod log_page;
 mod namespaces;
 mod queues;
 mod sanitize;
+mod security;
+mod self_test;
 
+pub(crate) use feature_data::Clock;
+pub(crate) use firmware::Download;
 pub(crate) use sanitize::{SanitizePlan, check_sanitize, is_sanitize};
 
 use crate::controller::Controller;
@@ -17,6 +24,7 @@ use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::slots::Key;
 use crate::subsystem::Shared;
+use bytes::Bytes;
 use wire::nvme::opcode::admin;
 use wire::nvme::{Command, CommandEffects, StatusCode};
 
@@ -36,6 +44,12 @@ const SUPPORTED: &[(u8, CommandEffects)] = &[
     (admin::NAMESPACE_ATTACHMENT, CommandEffects::CHANGES_NAMESPACES),
     (admin::SANITIZE, CommandEffects::CHANGES_ALL_BLOCKS),
     (admin::FORMAT, CommandEffects::FORMATS),
+    (admin::FIRMWARE_COMMIT, CommandEffects::CHANGES_CONTROLLER),
+    (admin::FIRMWARE_DOWNLOAD, CommandEffects::SUPPORTED),
+    (admin::DEVICE_SELF_TEST, CommandEffects::SUPPORTED),
+    (admin::KEEP_ALIVE, CommandEffects::SUPPORTED),
+    (admin::SECURITY_SEND, CommandEffects::SUPPORTED),
+    (admin::SECURITY_RECEIVE, CommandEffects::SUPPORTED),
 ];
 
 /// Whether a drive has the command: some need records.
@@ -78,6 +92,12 @@ impl Controller {
             admin::NAMESPACE_ATTACHMENT => namespaces::attachment(shared, command),
             admin::SANITIZE => self.sanitize(shared, key, command),
             admin::FORMAT => self.format(shared, key, command),
+            admin::FIRMWARE_COMMIT => self.firmware_commit(shared, key, command),
+            admin::FIRMWARE_DOWNLOAD => self.firmware_download(command),
+            admin::DEVICE_SELF_TEST => self.self_test(shared, command),
+            admin::KEEP_ALIVE => Ok(self.keep_alive()),
+            admin::SECURITY_SEND => self.security_send(command),
+            admin::SECURITY_RECEIVE => self.security_receive(command),
             _ => unreachable!("every supported command is here"),
         }
     }
@@ -88,11 +108,13 @@ impl Controller {
         shared: &mut Shared,
         key: Key,
         command: &Command,
-        data: &[u8],
+        data: Bytes,
     ) -> Result<Plan, Failure> {
         match command.opcode {
-            admin::NAMESPACE_MANAGEMENT => self.create_namespace(shared, key, data),
-            admin::NAMESPACE_ATTACHMENT => self.attach_namespace(shared, key, command, data),
+            admin::NAMESPACE_MANAGEMENT => self.create_namespace(shared, key, &data),
+            admin::NAMESPACE_ATTACHMENT => self.attach_namespace(shared, key, command, &data),
+            admin::SET_FEATURES => self.feature_received(command, &data),
+            admin::FIRMWARE_DOWNLOAD => self.firmware_received(command, data),
             _ => unreachable!("no other command receives data"),
         }
     }

@@ -18,7 +18,7 @@ const INVERT: u32 = 1 << 8;
 const NO_DEALLOCATE: u32 = 1 << 9;
 
 /// The admin commands that are allowed meanwhile (figure 287).
-const ALLOWED: [u8; 10] = [
+const ALLOWED: [u8; 11] = [
     admin::DELETE_SQ,
     admin::CREATE_SQ,
     admin::GET_LOG_PAGE,
@@ -29,6 +29,7 @@ const ALLOWED: [u8; 10] = [
     admin::SET_FEATURES,
     admin::GET_FEATURES,
     admin::ASYNC_EVENT_REQUEST,
+    admin::KEEP_ALIVE,
 ];
 /// The log pages that are allowed meanwhile (figure 287).
 const PAGES: [u8; 4] =

@@ -304,7 +304,7 @@ impl Controller {
         execution.transfer = Transfer::None;
         let (sq, command) = (execution.sq, execution.command);
         let plan = match sq {
-            0 => self.admin_received(shared, key, &command, &data),
+            0 => self.admin_received(shared, key, &command, data),
             _ => self.plan_received(shared, &command, data).map(Plan::Steps),
         };
         if let Err(failure) = plan.and_then(|plan| self.apply_plan(key, &command, plan)) {

@@ -86,7 +86,7 @@ impl Controller {
     }
 
     /// A fatal error: nothing is fetched until the host resets (section 9.5).
-    pub(super) fn fatal(&mut self) {
+    pub(crate) fn fatal(&mut self) {
         if !self.registers.status.fatal {
             self.report_state(ControllerState::Fatal);
         }
@@ -111,6 +111,10 @@ impl Controller {
         self.shutdown = Shutdown::Idle;
         self.set_busy(shared, false);
         self.features = self.saved_features(shared);
+        self.keep_alive_due = None;
+        self.download = Default::default();
+        shared.reset_test(self.now, self.id);
+        shared.reset_firmware();
     }
 
     /// Advances to the next phase when its condition holds.
@@ -186,6 +190,9 @@ impl Controller {
         match change {
             Change::Features { controller, command, values } if *controller == self.id => {
                 self.features_stored(shared, *command, values, stored);
+            }
+            Change::Firmware { by, change } => {
+                self.firmware_stored(shared, *by, change.activation, stored);
             }
             // Without the record a loss of power would not be noticed.
             Change::Health(Some(_)) if !stored && self.phase == Phase::Enabling => self.fatal(),

@@ -17,6 +17,7 @@ mod namespaces;
 mod shutdown;
 mod transfer;
 
+use crate::admin::{Clock, Download};
 use crate::block;
 use crate::config::Settings;
 use crate::events::AsyncEvents;
@@ -92,6 +93,14 @@ pub struct Controller {
     pub(crate) error_log: ErrorLog,
     /// The Changed Namespace List.
     pub(crate) changed_namespaces: BTreeSet<u32>,
+    /// Pages of the telemetry that a host has taken; none before.
+    pub(crate) telemetry: Vec<Vec<u8>>,
+    /// Timestamp.
+    pub(crate) clock: Clock,
+    /// A firmware image on its way.
+    pub(crate) download: Download,
+    /// When the Keep Alive Timer expires.
+    pub(crate) keep_alive_due: Option<Instant>,
     commands: Slots<Execution>,
     /// Admin and I/O commands fetched or under way.
     in_flight: [usize; 2],
@@ -132,6 +141,10 @@ impl Controller {
             events: AsyncEvents::default(),
             error_log: ErrorLog::default(),
             changed_namespaces: BTreeSet::new(),
+            telemetry: Vec::new(),
+            clock: Clock::new(now),
+            download: Download::default(),
+            keep_alive_due: None,
             commands: Slots::default(),
             in_flight: [0; 2],
             busy: false,
@@ -277,6 +290,7 @@ impl Controller {
 
     /// Does whatever can be done now.
     fn advance(&mut self, shared: &mut Shared) {
+        self.check_keep_alive(shared);
         self.advance_lifecycle(shared);
         self.admit_waiting(shared);
         self.send_waiting(shared);
@@ -298,9 +312,7 @@ impl Controller {
     pub(crate) fn poll(&mut self, shared: &mut Shared, now: Instant, ready: Ready) -> Output {
         self.now = now;
         // Other work was done with its input.
-        if !self.waiting_to_send.is_empty()
-            || self.interrupts.deadline().is_some_and(|at| at <= now)
-        {
+        if !self.waiting_to_send.is_empty() || self.deadline().is_some_and(|at| at <= now) {
             self.advance(shared);
         }
         loop {
@@ -312,8 +324,7 @@ impl Controller {
                 Output::Wait(mut wait) => {
                     // Completion timeouts make events.
                     if !self.take_events(shared) {
-                        let mine = self.interrupts.deadline();
-                        wait.until = wait.until.into_iter().chain(mine).min();
+                        wait.until = wait.until.into_iter().chain(self.deadline()).min();
                         wait.receiver |= !self.waiting_to_send.is_empty();
                         return Output::Wait(wait);
                     }
@@ -322,6 +333,11 @@ impl Controller {
                 tlp => return tlp,
             }
         }
+    }
+
+    /// When the controller has something to do without input.
+    fn deadline(&self) -> Option<Instant> {
+        self.interrupts.deadline().into_iter().chain(self.keep_alive_due).min()
     }
 
     /// As [`pcie::Function::ready`].

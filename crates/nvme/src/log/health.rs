@@ -96,6 +96,12 @@ impl Health {
         self.temperature = kelvin;
     }
 
+    /// Whole hours of power up to `at`, since which power has been on.
+    pub fn power_on_hours(&mut self, now: Instant, at: Instant) -> u64 {
+        let later = u128::from(now.since(at).as_ps());
+        (self.pass(now).power_on_ps.saturating_sub(later) / u128::from(HOUR)) as u64
+    }
+
     /// The page.
     pub fn page(&mut self, now: Instant, warning: u8) -> SmartLog {
         let temperature = self.temperature;

@@ -2,6 +2,8 @@
 
 mod error;
 mod health;
+mod telemetry;
 
 pub(crate) use error::ErrorLog;
 pub(crate) use health::{CRITICAL_TEMPERATURE, Health, WARNING_TEMPERATURE};
+pub(crate) use telemetry::{controller_telemetry, host_telemetry};

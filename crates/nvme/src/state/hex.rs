@@ -8,8 +8,25 @@ pub(super) fn serialize<S: Serializer, const N: usize>(
     bytes: &[u8; N],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    serializer.serialize_str(&text)
+    serializer.serialize_str(&text(bytes))
+}
+
+fn text(bytes: &[u8]) -> String {
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(digit).collect()
+}
+
+fn digit(value: u8) -> char {
+    char::from_digit(value.into(), 16).expect("four bits")
+}
+
+/// The byte of two digits.
+fn byte([high, low]: [u8; 2]) -> Option<u8> {
+    let value = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    Some(value(high)? << 4 | value(low)?)
 }
 
 /// Reads what [`serialize`] writes.
@@ -21,21 +38,33 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>, const N: usize>(
         let digits = 2 * N;
         D::Error::custom(format!("{text:?} is not {digits} hexadecimal digits in lower case"))
     };
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
     let mut bytes = [0; N];
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if pairs.len() != N || !rest.is_empty() {
         return Err(wrong());
     }
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        let (high, low) = digit(*high).zip(digit(*low)).ok_or_else(wrong)?;
-        *byte = high << 4 | low;
+    for (place, pair) in bytes.iter_mut().zip(pairs) {
+        *place = byte(*pair).ok_or_else(wrong)?;
     }
     Ok(bytes)
+}
+
+/// The same for any number of bytes.
+pub(super) mod bytes {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&super::text(bytes))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        let bytes = pairs.iter().map(|pair| super::byte(*pair)).collect::<Option<_>>();
+        let wrong = || D::Error::custom("not pairs of hexadecimal digits in lower case");
+        bytes.filter(|_| rest.is_empty()).ok_or_else(wrong)
+    }
 }
 
 /// The same for a number, the most significant digit first.

@@ -6,19 +6,24 @@
 mod check;
 mod drive;
 mod features;
+mod firmware;
 mod health;
 mod hex;
 mod namespace;
 mod sanitize;
+mod self_test;
 #[cfg(test)]
 mod tests;
 
 pub use check::RecordError;
 pub use drive::Drive;
 pub use features::SavedFeature;
+pub use firmware::{FIRMWARE_SLOTS, Firmware, Image, MAX_IMAGE};
 pub use health::History;
 pub use namespace::Namespace;
 pub use sanitize::{Sanitize, SanitizePhase};
+pub(crate) use self_test::MAX_RESULTS;
+pub use self_test::{ExtendedTest, SelfTests, TestResult};
 
 use check::{Check, Problem, decode, encode};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +48,8 @@ const FEATURES: &str = "features";
 const CREATED: &str = "created";
 const HEALTH: &str = "health";
 const SANITIZE: &str = "sanitize";
+const FIRMWARE: &str = "firmware";
+const SELF_TEST: &str = "self-test";
 
 /// What the records of a drive say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +68,10 @@ pub struct State {
     pub health: History,
     /// The most recent sanitize operation.
     pub sanitize: Option<Sanitize>,
+    /// Firmware slots.
+    pub firmware: Firmware,
+    /// Device self-tests.
+    pub self_tests: SelfTests,
 }
 
 impl State {
@@ -74,6 +85,8 @@ impl State {
             created: 0,
             health: History::default(),
             sanitize: None,
+            firmware: Firmware::default(),
+            self_tests: SelfTests::default(),
         }
     }
 
@@ -97,6 +110,8 @@ impl State {
                 CREATED => state.created = decode(key, bytes)?,
                 HEALTH => state.health = decode(key, bytes)?,
                 SANITIZE => state.sanitize = Some(decode(key, bytes)?),
+                FIRMWARE => state.firmware = decode(key, bytes)?,
+                SELF_TEST => state.self_tests = decode(key, bytes)?,
                 // Of the store itself.
                 _ if key.starts_with(CONTENTS) => {}
                 _ => {
@@ -122,6 +137,12 @@ impl State {
         }
         records.extend(self.sanitize.iter().map(sanitize_record));
         let namespace = |(nsid, one): (&u32, &Namespace)| (namespace_key(*nsid), encode(one));
+        if self.firmware != Firmware::default() {
+            records.extend([firmware_record(&self.firmware)]);
+        }
+        if self.self_tests != SelfTests::default() {
+            records.extend([self_tests_record(&self.self_tests)]);
+        }
         records.extend(self.namespaces.iter().map(namespace));
         records
     }
@@ -201,6 +222,14 @@ pub(crate) fn sanitize_record(sanitize: &Sanitize) -> Record {
     (SANITIZE.to_owned(), encode(sanitize))
 }
 
+pub(crate) fn firmware_record(firmware: &Firmware) -> Record {
+    (FIRMWARE.to_owned(), encode(firmware))
+}
+
+pub(crate) fn self_tests_record(tests: &SelfTests) -> Record {
+    (SELF_TEST.to_owned(), encode(tests))
+}
+
 pub(crate) fn namespace_record(namespace: &Namespace) -> Vec<u8> {
     encode(namespace)
 }
@@ -219,7 +248,7 @@ fn nsid_of(key: &str) -> Option<u32> {
 fn unknown(key: &str) -> RecordError {
     let known = format!(
         "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES}, {CREATED}, \
-         {HEALTH} and {SANITIZE}"
+         {HEALTH}, {SANITIZE}, {FIRMWARE} and {SELF_TEST}"
     );
     RecordError::new(key, known)
 }

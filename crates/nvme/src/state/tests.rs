@@ -35,6 +35,15 @@ fn state() -> State {
         attachments: BTreeMap::from([(1, BTreeSet::from([1, 2]))]),
         features: vec![saved],
         health: History { reads: 3, errors: 2, running: true, ..History::default() },
+        firmware: Firmware {
+            active: 2,
+            next: 1,
+            images: BTreeMap::from([(2, Image(b"revision\xff".to_vec()))]),
+        },
+        self_tests: SelfTests {
+            extended: Some(ExtendedTest { controller: 1, nsid: 7 }),
+            results: vec![TestResult { extended: false, result: 2, nsid: 0, hours: 9 }],
+        },
         ..State::new(drive())
     }
 }
@@ -74,7 +83,16 @@ fn records_are_what_is_documented() {
          \"power_on_ps\":0,\"power_cycles\":0,\"unsafe_shutdowns\":0,\"media_errors\":0,\
          \"errors\":2,\"warning_ps\":0,\"critical_ps\":0,\"running\":true}"
     );
-    assert_eq!(state().encode().len(), 6);
+    assert_eq!(
+        text("self-test"),
+        "{\"extended\":{\"controller\":1,\"nsid\":7},\
+         \"results\":[{\"extended\":false,\"result\":2,\"nsid\":0,\"hours\":9}]}"
+    );
+    assert_eq!(
+        text("firmware"),
+        "{\"active\":2,\"next\":1,\"images\":{\"2\":\"7265766973696f6eff\"}}"
+    );
+    assert_eq!(state().encode().len(), 8);
     assert_eq!(State::decode(&state().encode()), Ok(state()));
     let sanitize = Sanitize { command: 0x23, pattern: 1, phase: SanitizePhase::Running };
     let created = State { created: 3, sanitize: Some(sanitize), ..state() };
@@ -127,9 +145,14 @@ fn a_record_that_lies_is_named_with_its_field() {
             error("sanitize", "{\"command\":4,\"pattern\":1,\"phase\":\"running\"}"),
             "sanitize: command: 4 begins no sanitize operation",
         ),
+        (changed("self-test", "\"result\":2", "\"result\":10"), "result: 10 is not 0 to 9"),
         (error("namespace/17", "{}"), "record namespace/17: missing field"),
         (error("namespace/01", "{}"), "record namespace/01: unknown"),
-        (error("firmware", "{}"), "record firmware: unknown: the records are drive"),
+        (error("unheard", "{}"), "record unheard: unknown: the records are drive"),
+        (changed("firmware", "\"next\":1", "\"next\":3"), "firmware: next: slot 3 is empty"),
+        (changed("firmware", "\"2\"", "\"4\""), "firmware: slot: 4 is not 2 to 3"),
+        (changed("firmware", "72", "0a"), "images: that in slot 2 is not 8 to 1048576 bytes"),
+        (changed("firmware", "ff", "fF"), "not pairs of hexadecimal digits in lower case"),
     ];
     for (error, expected) in cases {
         assert!(error.contains(expected), "{error}\nexpected {expected}");
@@ -150,7 +173,7 @@ fn what_the_store_keeps_for_itself_is_not_looked_at() {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(
-        at in 0..6usize, start in 0..400usize, length in 0..8usize,
+        at in 0..8usize, start in 0..400usize, length in 0..8usize,
         bytes in proptest::collection::vec(any::<u8>(), 0..8),
     ) {
         let mut records = state().encode();

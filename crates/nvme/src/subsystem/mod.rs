@@ -1,14 +1,18 @@
 //! The NVM subsystem: namespaces, what controllers share, and the controllers (NVMe 1.4,
 //! section 1.6.29).
 
+mod firmware;
 mod namespaces;
 mod port;
 mod sanitize;
+mod self_test;
 mod shared;
 mod store;
 
+pub(crate) use firmware::{Activation, FirmwareChange};
 pub use namespaces::NamespaceError;
 pub use port::Port;
+pub(crate) use self_test::EXTENDED_MINUTES;
 pub(crate) use shared::Shared;
 pub(crate) use store::{Change, NamespaceChange};
 pub use store::{Commit, Contents};
@@ -64,7 +68,7 @@ impl Subsystem {
 
     fn start(now: Instant, state: State, settings: Settings, store: Option<Store>) -> Self {
         settings.check();
-        let shared = Shared::new(now, state, settings.temperature, store);
+        let shared = Shared::new(now, state, &settings, store);
         let mut subsystem = Self { shared, settings, controllers: Vec::new(), stopping: false };
         subsystem.add_controller(now);
         subsystem

@@ -1,11 +1,13 @@
 //! What the controllers of a subsystem share.
 
 use super::sanitize::Erase;
+use super::self_test::Tests;
 use super::store::Store;
+use crate::config::Settings;
 use crate::failure::Failure;
 use crate::log::Health;
 use crate::namespace::Namespace;
-use crate::state::{self, Sanitize, SavedFeature, State};
+use crate::state::{self, Firmware, Sanitize, SavedFeature, State};
 use pcie::config::label::Label;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Instant;
@@ -22,6 +24,13 @@ pub(crate) struct Shared {
     pub saved: Vec<SavedFeature>,
     /// Namespaces that were ever created: the names of the next one follow from it.
     pub created: u64,
+    pub tests: Tests,
+    /// What is in the firmware slots.
+    pub firmware: Firmware,
+    /// The firmware revision of the program.
+    pub program: String,
+    /// The firmware revision that the drive shows.
+    pub revision: [u8; 8],
     /// Controllers so far: their CNTLIDs count from 1.
     pub controllers: u16,
     /// The most recent sanitize operation, as stored.
@@ -34,18 +43,24 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Those of a drive that gets power now.
-    pub fn new(now: Instant, state: State, temperature: u16, store: Option<Store>) -> Self {
+    pub fn new(now: Instant, state: State, settings: &Settings, store: Option<Store>) -> Self {
         let mut shared = Self {
             drive: state.drive,
             namespaces: BTreeMap::new(),
-            health: Health::new(now, state.health, temperature),
+            health: Health::new(now, state.health, settings.temperature),
             saved: state.features,
             created: state.created,
+            firmware: state.firmware,
+            program: settings.firmware.clone(),
+            revision: [0; 8],
+            tests: Tests::new(now, state.self_tests),
             controllers: 0,
             sanitize: state.sanitize,
             erase: None,
             store,
         };
+        // Power is a reset.
+        shared.start_firmware();
         for (nsid, record) in state.namespaces {
             shared.insert(nsid, record);
         }

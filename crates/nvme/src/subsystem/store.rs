@@ -1,12 +1,12 @@
 //! What a drive with records has to store: one change after the other, each at once or not at all.
 
-use super::Shared;
+use super::{FirmwareChange, Shared};
 use crate::namespace::Namespace;
 use crate::slots::Key;
 use crate::state::{
     self, Attachments, History, Sanitize, SanitizePhase, SavedFeature, State, attachments_record,
-    created_record, features_record, health_record, namespace_key, namespace_record,
-    sanitize_record,
+    created_record, features_record, firmware_record, health_record, namespace_key,
+    namespace_record, sanitize_record, self_tests_record,
 };
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Duration, Instant};
@@ -59,6 +59,10 @@ pub(crate) enum Change {
     Health(Option<bool>),
     /// Values of features, saved by a command of a controller.
     Features { controller: u16, command: Key, values: Vec<SavedFeature> },
+    /// A command of a controller changes the firmware slots.
+    Firmware { by: (u16, Key), change: FirmwareChange },
+    /// A device self-test begins or ends.
+    SelfTests,
     /// Namespaces change; by a command of a controller, or by the owner of the subsystem.
     Namespaces { command: Option<(u16, Key)>, change: NamespaceChange },
     /// A sanitize operation begins, by a command, or ends; or a failed one is left, by a command.
@@ -84,8 +88,9 @@ impl Change {
     /// The controller whose command waits for it.
     fn controller(&self) -> Option<u16> {
         match self {
-            Self::Health(_) => None,
+            Self::Health(_) | Self::SelfTests => None,
             Self::Features { controller, .. } => Some(*controller),
+            Self::Firmware { by: (controller, _), .. } => Some(*controller),
             Self::Namespaces { command, .. } | Self::Sanitize { command, .. } => {
                 command.map(|(controller, _)| controller)
             }
@@ -260,6 +265,10 @@ impl Shared {
                 vec![set(health_record(&History { running, ..history }))]
             }
             Change::Features { values, .. } => vec![set(features_record(&self.saved_with(values)))],
+            Change::Firmware { change, .. } => {
+                vec![set(firmware_record(&self.firmware_with(change)))]
+            }
+            Change::SelfTests => vec![set(self_tests_record(&self.tests.state()))],
             Change::Namespaces { change, .. } => self.records_of_namespaces(change),
             Change::Sanitize { sanitize, .. } => vec![set(sanitize_record(sanitize))],
         }
@@ -305,6 +314,7 @@ impl Shared {
     pub(super) fn stored(&mut self, id: u64, stored: bool) -> Option<Change> {
         let store = self.store.as_mut().filter(|store| store.commits == id)?;
         let change = store.in_flight.take()?;
+        let now = store.now;
         match &change {
             Change::Health(running) if stored => store.running = running.unwrap_or(store.running),
             // Once more, later.
@@ -317,11 +327,17 @@ impl Shared {
             }
             _ if !stored => {}
             Change::Features { values, .. } => self.saved = self.saved_with(values),
+            Change::Firmware { change, .. } => self.apply_firmware(change),
+            // They are what they are, stored or not.
+            Change::SelfTests => {}
             Change::Namespaces { change, .. } => self.namespaces_stored(change),
             Change::Sanitize { sanitize, .. } => {
                 self.sanitize = Some(*sanitize);
                 self.resume_sanitize();
             }
+        }
+        if stored {
+            self.end_test_by(now, &change);
         }
         Some(change)
     }
@@ -383,6 +399,8 @@ impl Shared {
             features: self.saved.clone(),
             created: self.created,
             sanitize: self.sanitize,
+            self_tests: self.tests.state(),
+            firmware: self.firmware.clone(),
             health: History { running, ..self.health.history().clone() },
         }
     }

@@ -98,6 +98,11 @@ pub(super) fn admin(input: &mut Input) -> Command {
         admin::NAMESPACE_MANAGEMENT,
         admin::NAMESPACE_ATTACHMENT,
         admin::SANITIZE,
+        admin::DEVICE_SELF_TEST,
+        admin::FIRMWARE_COMMIT,
+        admin::FIRMWARE_DOWNLOAD,
+        admin::KEEP_ALIVE,
+        admin::SECURITY_RECEIVE,
         0x80,
     ]);
     let cdw10 = match opcode {
@@ -110,15 +115,23 @@ pub(super) fn admin(input: &mut Input) -> Command {
             ABSENT,
         ])),
         admin::GET_LOG_PAGE => {
-            const PAGES: [u8; 5] =
-                [log_page::ERROR, log_page::SMART, log_page::FIRMWARE, log_page::EFFECTS, 0x44];
+            const PAGES: [u8; 7] = [
+                log_page::ERROR,
+                log_page::SMART,
+                log_page::FIRMWARE,
+                log_page::EFFECTS,
+                log_page::SELF_TEST,
+                log_page::TELEMETRY_HOST,
+                0x44,
+            ];
             u32::from(input.pick(&PAGES)) | u32::from(input.u16() % 2048) << 16
         }
         admin::SET_FEATURES | admin::GET_FEATURES => {
-            u32::from(input.byte() % (feature::ASYNC_EVENT_CONFIG + 2))
+            u32::from(input.byte() % (feature::HOST_BEHAVIOR + 2))
                 | input.pick(&[0u32, 0, 1, 3]) << 8
                 | input.pick(&[0u32, 0, 0, 1]) << 31
         }
+        admin::FIRMWARE_DOWNLOAD => u32::from(input.u16() % 2048),
         _ => u32::from(input.byte() % 4) | u32::from(input.byte()) << 16,
     };
     let managed = matches!(opcode, admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT);
@@ -156,6 +169,13 @@ pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
         (0, admin::NAMESPACE_ATTACHMENT) => 4096,
         (0, admin::NAMESPACE_MANAGEMENT) if command.cdw10 & 15 == 0 => 4096,
         (0, admin::GET_LOG_PAGE) => ((command.cdw10 >> 16) as usize + 1) * 4,
+        (0, admin::SET_FEATURES) => feature_length(command.cdw10 as u8),
+        // SEL 3, capabilities, moves no data.
+        (0, admin::GET_FEATURES) if command.cdw10 >> 8 & 7 != 3 => {
+            feature_length(command.cdw10 as u8)
+        }
+        (0, admin::FIRMWARE_DOWNLOAD) => (command.cdw10 as usize + 1) * 4,
+        (0, admin::SECURITY_RECEIVE) => command.cdw11 as usize,
         (0, _) => 0,
         (_, nvm::READ | nvm::WRITE | nvm::COMPARE) => {
             (command.blocks() as usize) << if command.nsid == 2 { 12 } else { 9 }
@@ -165,6 +185,15 @@ pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
         _ => 0,
     };
     command.prp2 == 0 && (command.prp1 % 4096) as usize + length > 4096
+}
+
+/// Bytes of data of a feature.
+fn feature_length(id: u8) -> usize {
+    match id {
+        feature::TIMESTAMP => feature::TIMESTAMP_LENGTH,
+        feature::HOST_BEHAVIOR => feature::HOST_BEHAVIOR_LENGTH,
+        _ => 0,
+    }
 }
 
 /// Whether it asks for an Identify structure that does not exist: refused

@@ -68,7 +68,7 @@ fn queues_need_the_entry_sizes_of_cc() {
 #[test]
 fn unknown_opcodes_and_fields_of_every_command() {
     let mut host = Host::with_queue(config());
-    for opcode in [0x0d, 0x10, 0x80, 0xff] {
+    for opcode in [0x0d, 0x1c, 0x80, 0xff] {
         let command = Command { opcode, ..Command::default() };
         host.admin(command).expect_failure(StatusCode::INVALID_OPCODE);
     }

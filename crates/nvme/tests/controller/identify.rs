@@ -2,8 +2,8 @@
 
 use super::*;
 use wire::nvme::{
-    BROADCAST_NSID, IDENTIFY, IdentifyController, IdentifyNamespace, NamespaceDescriptor, cns,
-    controller_list, namespace_list,
+    BROADCAST_NSID, IDENTIFY, IdentifyController, IdentifyNamespace, IndependentNamespace,
+    NamespaceDescriptor, cns, controller_list, namespace_list,
 };
 
 fn command(cns: u8, nsid: u32) -> Command {
@@ -67,8 +67,8 @@ fn the_subsystem_has_a_valid_name_of_its_own() {
 fn a_question_for_what_is_absent_is_no_error_to_be_logged() {
     use wire::nvme::{SmartLog, log_page};
     let mut host = Host::new(config());
-    // Identify I/O Command Set specific controller, as Linux at each start.
-    for cns in [0x05, 0x06, 0x08, 0x1c, 0xff] {
+    // NVM sets, primary and secondary controllers, namespace granularity, UUIDs, domains.
+    for cns in [0x04, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0xff] {
         let status = host.admin(command(cns, 0)).status;
         assert_eq!(status, Status::fail(StatusCode::INVALID_FIELD), "without More");
     }
@@ -101,8 +101,51 @@ fn namespaces() {
         host.admin(command(cns::DESCRIPTORS, nsid)).expect_failure(StatusCode::INVALID_NAMESPACE);
     }
     let descriptors = identify(&mut host, cns::DESCRIPTORS, 1);
-    let ids = [NamespaceDescriptor::Nguid(one.nguid), NamespaceDescriptor::Uuid(one.nguid)];
+    let ids = [
+        NamespaceDescriptor::Nguid(one.nguid),
+        NamespaceDescriptor::Uuid(one.nguid),
+        NamespaceDescriptor::CommandSet(0),
+    ];
     assert_eq!(descriptors, NamespaceDescriptor::list(&ids));
+}
+
+#[test]
+fn structures_of_the_nvm_command_set_and_of_no_other() {
+    let mut host = Host::new(config());
+    assert_eq!(identify(&mut host, cns::SET_CONTROLLER, 0), [0; IDENTIFY], "no limits");
+    for cns in [cns::SET_NAMESPACE, cns::SET_ALLOCATED_NAMESPACE, cns::INDEPENDENT_NAMESPACE] {
+        host.testbed.put(DATA, &[0xff; IDENTIFY]);
+        let page = identify(&mut host, cns, 2);
+        let expected = IndependentNamespace { status: 1, ..IndependentNamespace::default() };
+        match cns {
+            cns::INDEPENDENT_NAMESPACE => assert_eq!(page, expected.encode()),
+            _ => assert_eq!(page, [0; IDENTIFY]),
+        }
+        host.admin(command(cns, 3)).expect_failure(StatusCode::INVALID_NAMESPACE);
+    }
+    for cns in [cns::SET_ACTIVE_NAMESPACES, cns::SET_ALLOCATED_NAMESPACES] {
+        assert_eq!(identify(&mut host, cns, 1), namespace_list([2]));
+    }
+    for cns in [0x05, 0x06, 0x07, 0x1a, 0x1b] {
+        // CSI 2, zoned namespaces.
+        let zoned = Command { cdw11: 2 << 24, ..command(cns, 1) };
+        assert_eq!(host.admin(zoned).status, Status::fail(StatusCode::INVALID_FIELD), "{cns:#x}");
+    }
+}
+
+#[test]
+fn combinations_of_command_sets() {
+    let mut host = Host::new(config());
+    let of = |controller: u32| Command {
+        cdw10: u32::from(cns::COMMAND_SETS) | controller << 16,
+        ..command(0, 0)
+    };
+    for controller in [1, 0xffff] {
+        host.admin(of(controller)).expect_success();
+        let data = host.testbed.load(DATA, IDENTIFY).unwrap();
+        assert_eq!((data[0], data[1..].iter().max()), (1, Some(&0)));
+    }
+    host.admin(of(2)).expect_failure(StatusCode::INVALID_FIELD);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::*;
 use wire::Duration;
 use wire::nvme::{CommandsSupported, ErrorLogEntry, FirmwareSlots, SmartLog, log_page};
 
-fn command(id: u8, length: usize, offset: u64) -> Command {
+pub fn command(id: u8, length: usize, offset: u64) -> Command {
     let dwords = (length / 4 - 1) as u32;
     Command {
         opcode: opcode::admin::GET_LOG_PAGE,
@@ -82,7 +82,7 @@ fn firmware_and_effects() {
     let supported = |opcodes: [wire::nvme::CommandEffects; 256]| {
         opcodes.iter().filter(|effects| effects.bits() & 1 != 0).count()
     };
-    assert_eq!((supported(effects.admin), supported(effects.io)), (10, 8));
+    assert_eq!((supported(effects.admin), supported(effects.io)), (16, 8));
 }
 
 #[test]
@@ -98,4 +98,34 @@ fn offsets_and_lengths() {
     host.admin(command(log_page::FIRMWARE, 16, 6)).expect_failure(StatusCode::INVALID_FIELD);
     host.admin(command(log_page::FIRMWARE, 1 << 20, 0)).expect_failure(StatusCode::INVALID_FIELD);
     host.admin(command(0x7f, 16, 0)).expect_failure(StatusCode::INVALID_LOG_PAGE);
+}
+
+#[test]
+fn telemetry_is_a_snapshot_that_a_host_takes() {
+    use wire::nvme::{TELEMETRY_BLOCK, TelemetryHeader};
+    let mut host = Host::new(config());
+    let header = |host: &mut Host, id: u8, take: bool| {
+        let read = command(id, TELEMETRY_BLOCK, 0);
+        host.admin(Command { cdw10: read.cdw10 | u32::from(take) << 8, ..read }).expect_success();
+        let page = host.testbed.load(DATA, TELEMETRY_BLOCK).unwrap();
+        TelemetryHeader::decode(page[..].try_into().unwrap())
+    };
+    let (own, controller) = (log_page::TELEMETRY_HOST, log_page::TELEMETRY_CONTROLLER);
+    let empty = TelemetryHeader { id: own, ..TelemetryHeader::default() };
+    assert_eq!(header(&mut host, own, false), empty);
+    host.admin(get_feature(0, 0)).expect_failure(StatusCode::INVALID_FIELD);
+    // SMART in one block, the error log in 64 * 64 / 512 = 8.
+    let taken = TelemetryHeader { last_blocks: [9; 3], ..empty };
+    assert_eq!(header(&mut host, own, true), taken);
+    host.admin(get_feature(0, 0)).expect_failure(StatusCode::INVALID_FIELD);
+    assert_eq!(header(&mut host, own, false), taken);
+    host.admin(command(own, 1024, 512)).expect_success();
+    let data = host.testbed.load(DATA, 1024).unwrap();
+    let smart = SmartLog::decode(data[..512].try_into().unwrap());
+    let newest = ErrorLogEntry::decode(data[512..576].try_into().unwrap());
+    assert_eq!((smart.error_log_entries, newest.count), (1, 1), "as it was taken");
+    host.admin(command(own, 512, 4)).expect_failure(StatusCode::INVALID_FIELD);
+    host.admin(command(own, 516, 0)).expect_failure(StatusCode::INVALID_FIELD);
+    let empty = TelemetryHeader { id: controller, ..TelemetryHeader::default() };
+    assert_eq!(header(&mut host, controller, false), empty);
 }

@@ -7,6 +7,7 @@ mod controllers;
 mod events;
 mod features;
 mod format;
+mod firmware;
 mod identify;
 mod initiator;
 mod interrupts;
@@ -18,6 +19,8 @@ mod namespaces;
 mod records;
 mod sanitize;
 mod sgl;
+mod security;
+mod self_test;
 mod transfer;
 
 use nvme::testing::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};

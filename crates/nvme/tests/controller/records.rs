@@ -17,12 +17,12 @@ fn host() -> Host {
 }
 
 /// The host of a drive that has just got power.
-fn found(mut testbed: Testbed) -> Host {
+pub fn found(mut testbed: Testbed) -> Host {
     testbed.enumerate(true);
     Host::over(testbed)
 }
 
-fn start(host: &mut Host) {
+pub fn start(host: &mut Host) {
     host.enable(32);
     host.testbed.settle();
     assert!(host.status().ready);
@@ -35,7 +35,7 @@ fn shut_down(host: &mut Host, shutdown: ShutdownNotice) {
 }
 
 /// The power of the drive goes and comes.
-fn power_cycle(mut host: Host) -> Host {
+pub fn power_cycle(mut host: Host) -> Host {
     host.testbed.power_cycle(&config().settings);
     found(host.testbed)
 }

@@ -70,6 +70,10 @@ impl AsyncEvent {
     pub const SANITIZE_COMPLETED: Self =
         Self { kind: AsyncEventKind::Nvm, information: 1, log_page: 0x81 };
 
+    /// A firmware activation without reset begins (figure 149).
+    pub const FIRMWARE_ACTIVATION: Self =
+        Self { kind: AsyncEventKind::Notice, information: 1, log_page: 3 };
+
     const fn error(information: u8) -> Self {
         Self { kind: AsyncEventKind::Error, information, log_page: 1 }
     }

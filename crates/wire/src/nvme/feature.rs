@@ -20,6 +20,29 @@ pub const INTERRUPT_VECTOR: u8 = 0x09;
 pub const WRITE_ATOMICITY: u8 = 0x0a;
 /// Asynchronous Event Configuration.
 pub const ASYNC_EVENT_CONFIG: u8 = 0x0b;
+/// Timestamp.
+pub const TIMESTAMP: u8 = 0x0e;
+/// Keep Alive Timer.
+pub const KEEP_ALIVE_TIMER: u8 = 0x0f;
+/// Host Behavior Support.
+pub const HOST_BEHAVIOR: u8 = 0x16;
+
+/// Length in bytes of the data of Timestamp (figure 300).
+pub const TIMESTAMP_LENGTH: usize = 8;
+/// Length in bytes of the data of Host Behavior Support (section 5.21.1.22).
+pub const HOST_BEHAVIOR_LENGTH: usize = 512;
+
+register! {
+    /// The data of Timestamp (section 5.21.1.14, figure 300).
+    pub struct Timestamp: u64, {
+        /// Milliseconds since 1 January 1970, 48 bits.
+        milliseconds: u64 = [0, 48],
+        /// Synch: it may have stood still for a while.
+        stopped: bool = [48, 1],
+        /// Timestamp Origin, 3 bits: 0 since a reset cleared it, 1 since a host has set it.
+        origin: u8 = [49, 3],
+    }
+}
 
 /// Namespace Write Protection Config.
 pub const WRITE_PROTECTION: u8 = 0x84;

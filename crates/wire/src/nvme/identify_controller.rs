@@ -3,7 +3,8 @@
 use super::IDENTIFY;
 
 layout! {
-    /// Power state descriptor (figure 248), the fields that are not zero here.
+    /// Power state descriptor (figure 248), the fields that are not zero here. The relative values
+    /// count from 0, the best, and are smaller than NPSS + 1.
     #[derive(Default)]
     pub struct PowerState: 32, {
         /// MP, maximum power in units of 10 mW.
@@ -12,6 +13,14 @@ layout! {
         entry_latency: u32 = 4,
         /// EXLAT, exit latency in microseconds.
         exit_latency: u32 = 8,
+        /// RRT, relative read throughput.
+        read_throughput: u8 = 12,
+        /// RRL, relative read latency.
+        read_latency: u8 = 13,
+        /// RWT, relative write throughput.
+        write_throughput: u8 = 14,
+        /// RWL, relative write latency.
+        write_latency: u8 = 15,
     }
 }
 
@@ -51,15 +60,18 @@ layout! {
         attributes: u32 = 96,
         /// CNTRLTYPE: 1 is an I/O controller.
         controller_type: u8 = 111,
-        /// OACS, optional admin commands.
+        /// OACS, optional admin commands: bit 0 Security Send and Receive, bit 2 Firmware Commit and Image Download, bit 4
+        /// Device Self-test.
         admin_commands: u16 = 256,
         /// ACL, abort command limit, 0's based.
         abort_limit: u8 = 258,
         /// AERL, asynchronous event request limit, 0's based.
         async_event_limit: u8 = 259,
-        /// FRMW, firmware slots: bit 0 slot 1 is read only, 3:1 their number.
+        /// FRMW, firmware slots: bit 0 slot 1 is read only, 3:1 their number, bit 4
+        /// activation without reset.
         firmware_slots: u8 = 260,
-        /// LPA, log page attributes: bit 1 effects log, bit 2 extended data.
+        /// LPA, log page attributes: bit 1 effects log, bit 2 extended data,
+        /// bit 3 telemetry.
         log_page_attributes: u8 = 261,
         /// ELPE, error log entries, 0's based.
         error_log_entries: u8 = 262,
@@ -75,6 +87,14 @@ layout! {
         total_capacity: u128 = 280,
         /// UNVMCAP, unallocated capacity in bytes.
         unallocated_capacity: u128 = 296,
+        /// EDSTT, how long an extended device self-test takes, in minutes.
+        self_test_minutes: u16 = 316,
+        /// DSTO: bit 0, one device self-test at a time in the subsystem.
+        self_test_options: u8 = 318,
+        /// FWUG, granularity of firmware downloads in 4 KiB; FFh for none.
+        firmware_granularity: u8 = 319,
+        /// KAS, what the Keep Alive Timer counts in, in 100 ms; 0 if there is none.
+        keep_alive: u16 = 320,
         /// SANICAP: bit 0 crypto erase, bit 1 block erase, bit 2 overwrite; 31:30, whether media
         /// are modified after an operation without deallocation (01b: no).
         sanitize: u32 = 328,
@@ -103,8 +123,8 @@ layout! {
         sgl: u32 = 536,
         /// SUBNQN, subsystem NQN: UTF-8, ended by a zero.
         subsystem_nqn: [u8; 256] = 768,
-        /// PSD0.
-        power_state: PowerState = 2048,
+        /// PSD0 and those after it.
+        power_state: [PowerState; 3] = 2048,
     }
 }
 
@@ -128,6 +148,8 @@ pub mod nvm_command {
     pub const WRITE_ZEROES: u16 = 1 << 3;
     /// Save and select in features.
     pub const SAVE_AND_SELECT: u16 = 1 << 4;
+    /// Timestamp.
+    pub const TIMESTAMP: u16 = 1 << 6;
     /// Verify.
     pub const VERIFY: u16 = 1 << 7;
     /// Copy.

@@ -115,6 +115,26 @@ impl IdentifyNamespace {
     pub const DEALLOCATES_TO_ZEROES: u8 = 1 | 1 << 3;
 }
 
+layout! {
+    decode encode
+    /// Identify Namespace data that are independent of the I/O command set (NVM Express 2.0,
+    /// section 5.17.2.8, figure 280). Fields that are not here are zero.
+    #[derive(Default)]
+    pub struct IndependentNamespace: IDENTIFY, {
+        /// NMIC, as in [`IdentifyNamespace`].
+        sharing: u8 = 1,
+        /// NSATTR, as in [`IdentifyNamespace`].
+        attributes: u8 = 8,
+        /// NSTAT: bit 0, ready.
+        status: u8 = 14,
+    }
+}
+
+impl IndependentNamespace {
+    /// NSTAT bit 0.
+    pub const READY: u8 = 1;
+}
+
 /// A namespace identification descriptor (section 5.15.2.3, figure 249).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamespaceDescriptor {
@@ -124,6 +144,8 @@ pub enum NamespaceDescriptor {
     Nguid([u8; 16]),
     /// NIDT 3.
     Uuid([u8; 16]),
+    /// NIDT 4, command set identifier (NVM Express 2.0, figure 277): 0 for NVM.
+    CommandSet(u8),
 }
 
 impl NamespaceDescriptor {
@@ -137,6 +159,7 @@ impl NamespaceDescriptor {
                 Self::Eui64(id) => (1, id),
                 Self::Nguid(id) => (2, id),
                 Self::Uuid(id) => (3, id),
+                Self::CommandSet(id) => (4, std::slice::from_ref(id)),
             };
             [kind, id.len() as u8].put(&mut b, at);
             b[at + 4..at + 4 + id.len()].copy_from_slice(id);

@@ -14,6 +14,12 @@ pub mod log_page {
     pub const CHANGED_NAMESPACES: u8 = 0x04;
     /// Commands Supported and Effects.
     pub const EFFECTS: u8 = 0x05;
+    /// Device Self-test.
+    pub const SELF_TEST: u8 = 0x06;
+    /// Telemetry Host-Initiated.
+    pub const TELEMETRY_HOST: u8 = 0x07;
+    /// Telemetry Controller-Initiated.
+    pub const TELEMETRY_CONTROLLER: u8 = 0x08;
     /// Sanitize Status.
     pub const SANITIZE: u8 = 0x81;
 
@@ -77,6 +83,8 @@ impl CommandEffects {
     pub const UNSUPPORTED: Self = Self(0);
     /// CSUPP: supported, without effects beyond its own.
     pub const SUPPORTED: Self = Self(1);
+    /// CSUPP and CCC: supported, changes what the controller tells of itself.
+    pub const CHANGES_CONTROLLER: Self = Self(1 | 1 << 4);
     /// CSUPP and LBCC: supported, changes logical block content.
     pub const CHANGES_BLOCKS: Self = Self(3);
 

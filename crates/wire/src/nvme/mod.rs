@@ -8,6 +8,7 @@ mod command;
 mod completion;
 mod error_log;
 pub mod feature;
+pub mod feature_bits;
 mod field;
 mod identify_controller;
 mod identify_namespace;
@@ -16,8 +17,10 @@ pub mod opcode;
 pub mod register;
 mod sanitize;
 mod sgl;
+mod self_test;
 mod smart;
 mod status;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 
@@ -27,14 +30,16 @@ pub use error_log::ErrorLogEntry;
 pub use field::ascii;
 pub use identify_controller::{IdentifyController, PowerState, nvm_command, sgl_support};
 pub use identify_namespace::{
-    IdentifyNamespace, LbaFormat, NamespaceDescriptor, controller_list, decode_controller_list,
-    namespace_list,
+    IdentifyNamespace, IndependentNamespace, LbaFormat, NamespaceDescriptor, controller_list,
+    decode_controller_list, namespace_list,
 };
 pub use log::{CommandEffects, CommandsSupported, FirmwareSlots, log_page};
 pub use sanitize::{NO_ESTIMATE, SanitizeAction, SanitizeStatus, sanitize_status};
+pub use self_test::{SelfTestLog, SelfTestResult};
 pub use sgl::{SglDescriptor, SglKind};
 pub use smart::{SmartLog, critical_warning};
 pub use status::{Status, StatusCode};
+pub use telemetry::{TELEMETRY_BLOCK, TelemetryHeader};
 
 /// Length in bytes of a submission queue entry (section 4.2).
 pub const SUBMISSION_ENTRY: usize = 64;
@@ -48,7 +53,7 @@ pub const IDENTIFY: usize = 4096;
 /// The namespace ID that means all namespaces (section 6.1.2).
 pub const BROADCAST_NSID: u32 = 0xffff_ffff;
 
-/// Values of CNS in Identify (figure 244).
+/// Values of CNS in Identify (figure 244; those with a CSI and 08h, NVM Express 2.0, figure 273).
 pub mod cns {
     /// Identify Namespace data structure of an active namespace.
     pub const NAMESPACE: u8 = 0x00;
@@ -58,6 +63,14 @@ pub mod cns {
     pub const ACTIVE_NAMESPACES: u8 = 0x02;
     /// Namespace identification descriptor list.
     pub const DESCRIPTORS: u8 = 0x03;
+    /// Namespace data structure of an I/O command set, of an active namespace.
+    pub const SET_NAMESPACE: u8 = 0x05;
+    /// Controller data structure of an I/O command set.
+    pub const SET_CONTROLLER: u8 = 0x06;
+    /// Active namespace ID list of an I/O command set.
+    pub const SET_ACTIVE_NAMESPACES: u8 = 0x07;
+    /// Namespace data structure that is independent of the I/O command set.
+    pub const INDEPENDENT_NAMESPACE: u8 = 0x08;
     /// Allocated namespace ID list.
     pub const ALLOCATED_NAMESPACES: u8 = 0x10;
     /// Identify Namespace data structure of an allocated namespace.
@@ -66,4 +79,10 @@ pub mod cns {
     pub const ATTACHED_CONTROLLERS: u8 = 0x12;
     /// Controllers of the subsystem.
     pub const CONTROLLERS: u8 = 0x13;
+    /// Allocated namespace ID list of an I/O command set.
+    pub const SET_ALLOCATED_NAMESPACES: u8 = 0x1a;
+    /// Namespace data structure of an I/O command set, of an allocated namespace.
+    pub const SET_ALLOCATED_NAMESPACE: u8 = 0x1b;
+    /// Combinations of I/O command sets.
+    pub const COMMAND_SETS: u8 = 0x1c;
 }

@@ -61,6 +61,8 @@ codes! {
     SGL_TYPE_INVALID = 0x011;
     /// The offset of a PRP is invalid.
     INVALID_PRP_OFFSET = 0x013;
+    /// The Keep Alive Timer has expired.
+    KEEP_ALIVE_EXPIRED = 0x014;
     /// The operation is denied.
     OPERATION_DENIED = 0x015;
     /// A sanitize operation has failed: only few commands are allowed.
@@ -93,6 +95,10 @@ codes! {
     ABORT_LIMIT_EXCEEDED = 0x103;
     /// Too many Asynchronous Event Requests at once.
     ASYNC_EVENT_LIMIT_EXCEEDED = 0x105;
+    /// The firmware slot does not exist, or is read only.
+    INVALID_FIRMWARE_SLOT = 0x106;
+    /// What is to be activated is no firmware image.
+    INVALID_FIRMWARE_IMAGE = 0x107;
     /// The interrupt vector does not exist.
     INVALID_INTERRUPT_VECTOR = 0x108;
     /// The log page is not supported.
@@ -107,6 +113,8 @@ codes! {
     FEATURE_NOT_CHANGEABLE = 0x10e;
     /// The feature is the controller's, not a namespace's.
     FEATURE_NOT_NAMESPACE_SPECIFIC = 0x10f;
+    /// A piece of a firmware image overlaps another one.
+    OVERLAPPING_RANGE = 0x114;
     /// There is less capacity left than the namespace needs.
     INSUFFICIENT_CAPACITY = 0x115;
     /// Every NSID is in use.
@@ -121,6 +129,8 @@ codes! {
     THIN_PROVISIONING_NOT_SUPPORTED = 0x11b;
     /// The controller list is not one, or names no I/O controller.
     CONTROLLER_LIST_INVALID = 0x11c;
+    /// A device self-test is in progress.
+    SELF_TEST_IN_PROGRESS = 0x11d;
     /// Attributes contradict each other (Dataset Management, Read, Write).
     CONFLICTING_ATTRIBUTES = 0x180;
     /// An attempt to write to a read only range.

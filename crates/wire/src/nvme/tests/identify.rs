@@ -49,7 +49,23 @@ fn identify_controller() {
         copy_formats: 1,
         sgl: 0x99,
         subsystem_nqn: nqn,
-        power_state: PowerState { max_power: 2500, entry_latency: 16, exit_latency: 4 },
+        self_test_minutes: 0x0102,
+        self_test_options: 1,
+        firmware_granularity: 0xff,
+        keep_alive: 10,
+        power_state: [
+            PowerState {
+                max_power: 2500,
+                entry_latency: 16,
+                exit_latency: 4,
+                read_throughput: 1,
+                read_latency: 2,
+                write_throughput: 3,
+                write_latency: 4,
+            },
+            PowerState { max_power: 900, ..PowerState::default() },
+            PowerState::default(),
+        ],
     };
     there_and_back!(
         IdentifyController,
@@ -73,7 +89,9 @@ fn identify_controller() {
             (534, &[1]),
             (536, &[0x99]),
             (768, b"nqn"),
-            (2048, &[0xc4, 0x09, 0, 0, 16, 0, 0, 0, 4]),
+            (316, &[2, 1, 1, 0xff, 10]),
+            (2048, &[0xc4, 0x09, 0, 0, 16, 0, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4]),
+            (2080, &[0x84, 0x03]),
         ])
     );
 }
@@ -133,6 +151,12 @@ fn identify_namespace() {
 }
 
 #[test]
+fn identify_independent_namespace() {
+    let identify = IndependentNamespace { sharing: 1, attributes: 2, status: 3 };
+    there_and_back!(IndependentNamespace, identify, golden(&[(1, &[1]), (8, &[2]), (14, &[3])]));
+}
+
+#[test]
 fn identify_lists() {
     let descriptors = [NamespaceDescriptor::Nguid([2; 16]), NamespaceDescriptor::Uuid([3; 16])];
     let bytes: [u8; IDENTIFY] =
@@ -140,6 +164,8 @@ fn identify_lists() {
     assert_eq!(NamespaceDescriptor::list(&descriptors), bytes);
     let eui: [u8; IDENTIFY] = golden(&[(0, &[1, 8]), (4, &[7; 8])]);
     assert_eq!(NamespaceDescriptor::list(&[NamespaceDescriptor::Eui64([7; 8])]), eui);
+    let set: [u8; IDENTIFY] = golden(&[(0, &[4, 1, 0, 0, 9])]);
+    assert_eq!(NamespaceDescriptor::list(&[NamespaceDescriptor::CommandSet(9)]), set);
     let ids: [u8; IDENTIFY] = golden(&[(0, &[1, 0, 0, 0, 2])]);
     assert_eq!(namespace_list(1..=2), ids);
     assert_eq!(namespace_list(1..=2000)[4092..], 1024u32.to_le_bytes());

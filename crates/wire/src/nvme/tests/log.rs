@@ -96,3 +96,35 @@ fn the_effects_log() {
     log.io[1] = CommandEffects::CHANGES_BLOCKS;
     there_and_back!(CommandsSupported, log, golden(&[(24, &[1]), (1028, &[3])]));
 }
+
+#[test]
+fn the_self_test_log() {
+    let mut results = [SelfTestResult::UNUSED; 20];
+    results[1] = SelfTestResult { result: 2, code: 1, valid: 1, hours: 0x0102, nsid: 0x0304 };
+    let log = SelfTestLog { current: 2, completion: 99, results };
+    let mut bytes: [u8; 564] =
+        golden(&[(0, &[2, 99]), (32, &[0x12, 0, 1, 0, 2, 1]), (44, &[4, 3])]);
+    for unused in (0..20).filter(|index| *index != 1) {
+        bytes[4 + unused * 28] = 0x0f;
+    }
+    there_and_back!(SelfTestLog, log, bytes);
+}
+
+#[test]
+fn the_telemetry_header() {
+    let mut reason = [0; 128];
+    reason[127] = 9;
+    let header = TelemetryHeader {
+        id: 7,
+        ieee: [1, 2, 3],
+        last_blocks: [0x0102, 4, 5],
+        controller_data: 1,
+        controller_generation: 6,
+        reason,
+    };
+    there_and_back!(
+        TelemetryHeader,
+        header,
+        golden(&[(0, &[7, 0, 0, 0, 0, 1, 2, 3, 2, 1, 4, 0, 5, 0]), (382, &[1, 6]), (511, &[9])])
+    );
+}

@@ -128,6 +128,7 @@ fn asynchronous_events() {
         (AsyncEvent::INVALID_DOORBELL_REGISTER, 0x01_00_00),
         (AsyncEvent::INVALID_DOORBELL_VALUE, 0x01_01_00),
         (AsyncEvent::TEMPERATURE_THRESHOLD, 0x02_01_01),
+        (AsyncEvent::FIRMWARE_ACTIVATION, 0x03_01_02),
         (AsyncEvent { kind: AsyncEventKind::Notice, information: 0, log_page: 4 }, 0x04_00_02),
     ] {
         assert_eq!(event.bits(), bits);
@@ -190,6 +191,13 @@ fn doorbells() {
         assert_eq!(doorbell.offset(0), offset);
     }
     assert_eq!(Doorbell::CompletionHead(1).offset(4), 0x1000 + 3 * 64);
+}
+
+#[test]
+fn timestamps() {
+    let timestamp = feature::Timestamp { milliseconds: 0x1122_3344_5566, stopped: true, origin: 1 };
+    assert_eq!(timestamp.bits(), 0x0003_1122_3344_5566);
+    assert_eq!(feature::Timestamp::from_bits(timestamp.bits()), timestamp);
 }
 
 #[test]

@@ -1,0 +1,83 @@
+//! Features whose values are data: Timestamp and Host Behavior Support (NVMe 1.4, sections 5.21.1.14
+//! and 5.21.1.22). Neither can be saved.
+
+use crate::controller::Controller;
+use crate::failure::Failure;
+use crate::plan::Plan;
+use bytes::Bytes;
+use wire::Instant;
+use wire::nvme::feature::{self, HOST_BEHAVIOR_LENGTH, Select, TIMESTAMP_LENGTH, Timestamp};
+use wire::nvme::{Command, StatusCode};
+
+/// Timestamp Origin: a host has set the timestamp.
+const SET_BY_HOST: u8 = 1;
+/// Picoseconds of a millisecond.
+const MILLISECOND: u64 = 1_000_000_000;
+
+/// The Timestamp of a controller. Resets keep it (section 5.21.1.14 leaves the choice), a loss of
+/// power does not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    milliseconds: u64,
+    /// When it had that value.
+    since: Instant,
+    origin: u8,
+}
+
+impl Clock {
+    /// Power comes on.
+    pub fn new(now: Instant) -> Self {
+        Self { milliseconds: 0, since: now, origin: 0 }
+    }
+
+    /// A host sets the clock: of its data, only the milliseconds count.
+    pub fn set(&mut self, now: Instant, value: Timestamp) {
+        *self = Self { milliseconds: value.milliseconds, since: now, origin: SET_BY_HOST };
+    }
+
+    /// What the clock shows; 48 bits, modulo their range.
+    pub fn read(&self, now: Instant) -> Timestamp {
+        let passed = now.since(self.since).as_ps() / MILLISECOND;
+        let milliseconds = self.milliseconds.wrapping_add(passed) & ((1 << 48) - 1);
+        Timestamp { milliseconds, stopped: false, origin: self.origin }
+    }
+}
+
+impl Controller {
+    /// The value of a feature that has data; `None` for one that has none. Defaults and what a
+    /// power cycle brings back are zeroes.
+    pub(super) fn feature_data(&self, id: u8, select: Select) -> Option<Bytes> {
+        let current = select == Select::Current;
+        match id {
+            feature::TIMESTAMP => {
+                let value = if current { self.clock.read(self.now).bits() } else { 0 };
+                Some(Bytes::copy_from_slice(&value.to_le_bytes()))
+            }
+            feature::HOST_BEHAVIOR => {
+                let mut data = vec![0; HOST_BEHAVIOR_LENGTH];
+                data[0] = u8::from(current && self.features.advanced_retry);
+                Some(data.into())
+            }
+            _ => None,
+        }
+    }
+
+    /// The data of Set Features have come.
+    pub(super) fn feature_received(
+        &mut self,
+        command: &Command,
+        data: &Bytes,
+    ) -> Result<Plan, Failure> {
+        if command.cdw10 as u8 == feature::TIMESTAMP {
+            let value = data.first_chunk::<TIMESTAMP_LENGTH>().expect("as many as were asked for");
+            self.clock.set(self.now, Timestamp::from_bits(u64::from_le_bytes(*value)));
+        } else {
+            // ACRE is 0 or 1; the rest is reserved. CRDT1 to 3 are 0, so ACRE changes nothing.
+            if data[0] > 1 || data[1..].iter().any(|byte| *byte != 0) {
+                return Err(Failure::permanent(StatusCode::INVALID_FIELD));
+            }
+            self.features.advanced_retry = data[0] == 1;
+        }
+        Ok(Plan::Done(0))
+    }
+}

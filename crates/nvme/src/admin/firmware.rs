@@ -1,0 +1,145 @@
+//! Firmware Image Download and Firmware Commit (NVMe 1.4, sections 5.12, 5.11 and 8.1).
+
+use crate::controller::Controller;
+use crate::failure::Failure;
+use crate::plan::Plan;
+use crate::slots::Key;
+use crate::state::{FIRMWARE_SLOTS, Image, MAX_IMAGE};
+use crate::subsystem::{Activation, FirmwareChange, Shared};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use wire::nvme::{AsyncEvent, Command, StatusCode, feature_bits};
+
+/// The pieces of an image that a host has downloaded, by their offset in bytes. A reset drops them.
+#[derive(Debug, Default)]
+pub(crate) struct Download {
+    pieces: BTreeMap<usize, Bytes>,
+}
+
+impl Download {
+    /// Adds a piece; `false` if it overlaps another one.
+    fn add(&mut self, offset: usize, data: Bytes) -> bool {
+        let end = offset + data.len();
+        let before = self.pieces.range(..end).next_back();
+        if before.is_some_and(|(at, piece)| at + piece.len() > offset) {
+            return false;
+        }
+        self.pieces.insert(offset, data);
+        true
+    }
+
+    /// The image, if the pieces are one.
+    fn image(&self) -> Option<Image> {
+        let mut image = Vec::new();
+        for (offset, piece) in &self.pieces {
+            if *offset != image.len() {
+                return None;
+            }
+            image.extend_from_slice(piece);
+        }
+        Some(Image(image)).filter(|image| image.revision().is_some())
+    }
+}
+
+impl Controller {
+    /// NUMD and OFST in double words; every multiple of one is allowed (FWUG FFh).
+    pub(super) fn firmware_download(&self, command: &Command) -> Result<Plan, Failure> {
+        let (offset, length) = piece(command);
+        if length > self.settings.max_transfer() as u64 {
+            return Err(Failure::cdw(10, 0));
+        }
+        if offset + length > MAX_IMAGE as u64 {
+            return Err(Failure::cdw(11, 0));
+        }
+        Ok(Plan::Receive(length as usize))
+    }
+
+    /// A piece has come.
+    pub(super) fn firmware_received(
+        &mut self,
+        command: &Command,
+        data: Bytes,
+    ) -> Result<Plan, Failure> {
+        let (offset, _) = piece(command);
+        if !self.download.add(offset as usize, data) {
+            return Err(Failure::at_cdw(StatusCode::OVERLAPPING_RANGE, 11, 0));
+        }
+        Ok(Plan::Done(0))
+    }
+
+    /// FS, the slot (0 for one that the controller chooses), and CA, the action (figure 170).
+    pub(super) fn firmware_commit(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
+        let downloaded = !self.download.pieces.is_empty();
+        let (replaces, activation) = match command.cdw10 >> 3 & 7 {
+            0 => (true, Activation::No),
+            1 => (true, Activation::AtReset),
+            2 => (false, Activation::AtReset),
+            3 => (downloaded, Activation::Now),
+            // Reserved, and boot partitions, which are absent.
+            _ => return Err(Failure::cdw(10, 3)),
+        };
+        let slot = match (command.cdw10 & 7) as u8 {
+            // One that is not active.
+            0 if replaces => 2 + u8::from(shared.firmware.active == 2),
+            slot => slot,
+        };
+        let read_only = slot == 1 && replaces;
+        if read_only || !(1..=FIRMWARE_SLOTS).contains(&slot) {
+            return Err(Failure::at_cdw(StatusCode::INVALID_FIRMWARE_SLOT, 10, 0));
+        }
+        let image = match replaces {
+            true => Some(std::mem::take(&mut self.download).image().ok_or(invalid_image())?),
+            false if !shared.firmware.holds(slot) => return Err(invalid_image()),
+            false => None,
+        };
+        let change = FirmwareChange { slot, image, activation };
+        if shared.change_firmware((self.id, key), change) {
+            return Ok(Plan::Wait);
+        }
+        self.warn_of_activation(activation);
+        Ok(Plan::Done(0))
+    }
+
+    /// A change of the slots is stored, or could not be: then nothing changes.
+    pub(crate) fn firmware_stored(
+        &mut self,
+        shared: &mut Shared,
+        by: (u16, Key),
+        activation: Activation,
+        stored: bool,
+    ) {
+        let (controller, key) = by;
+        if stored {
+            self.warn_of_activation(activation);
+        }
+        if controller != self.id {
+            return;
+        }
+        match stored {
+            true => self.resume(shared, key),
+            false => self.fail(shared, key, Failure::transient(StatusCode::INTERNAL_ERROR)),
+        }
+    }
+
+    /// A notice of an activation without reset, for hosts that want it.
+    fn warn_of_activation(&mut self, activation: Activation) {
+        let asked = self.features.async_events & feature_bits::FIRMWARE_ACTIVATION != 0;
+        if asked && activation == Activation::Now {
+            self.events.raise(AsyncEvent::FIRMWARE_ACTIVATION);
+        }
+    }
+}
+
+/// First byte and length of the piece of a download.
+fn piece(command: &Command) -> (u64, u64) {
+    (u64::from(command.cdw11) * 4, (u64::from(command.cdw10) + 1) * 4)
+}
+
+fn invalid_image() -> Failure {
+    Failure::permanent(StatusCode::INVALID_FIRMWARE_IMAGE)
+}

@@ -1,0 +1,45 @@
+//! Keep Alive (NVMe 1.4, sections 5.12, 5.21.1.15 and 7.12). Hosts over PCIe need none, so the
+//! timer is off until one sets it; and a link that stalls for seconds must not stop a drive, so it
+//! expires only where [`Settings::keep_alive_expiry`](crate::Settings::keep_alive_expiry) says so.
+
+use crate::controller::Controller;
+use crate::failure::NO_PARAMETER;
+use crate::plan::Plan;
+use crate::subsystem::Shared;
+use wire::nvme::{ErrorLogEntry, Status, StatusCode};
+use wire::{Duration, Instant};
+
+impl Controller {
+    /// Restarts the timer.
+    pub(super) fn keep_alive(&mut self) -> Plan {
+        self.keep_alive_due = self.next_keep_alive();
+        Plan::Done(0)
+    }
+
+    /// Sets KATO in milliseconds, 0 for no timer, and starts it.
+    pub(super) fn set_keep_alive(&mut self, milliseconds: u32) {
+        self.features.set_keep_alive(milliseconds);
+        self.keep_alive_due = self.next_keep_alive();
+    }
+
+    /// When the timer expires if it starts now.
+    fn next_keep_alive(&self) -> Option<Instant> {
+        let timeout = self.features.keep_alive;
+        let expires = self.settings.keep_alive_expiry && timeout > 0;
+        expires.then(|| self.now + Duration::from_ms(timeout.into()))
+    }
+
+    /// An expired timer is a fatal error: it is logged, commands are no longer taken, and CSTS.CFS
+    /// is set (section 7.12).
+    pub(crate) fn check_keep_alive(&mut self, shared: &mut Shared) {
+        if self.keep_alive_due.is_none_or(|due| due > self.now) {
+            return;
+        }
+        self.keep_alive_due = None;
+        let count = shared.health.add_error(self.now);
+        let status = Status::fail(StatusCode::KEEP_ALIVE_EXPIRED);
+        let nowhere = ErrorLogEntry { sq_id: 0xffff, cid: 0xffff, ..ErrorLogEntry::default() };
+        self.error_log.add(count, ErrorLogEntry { status, parameter: NO_PARAMETER, ..nowhere });
+        self.fatal();
+    }
+}

@@ -1,0 +1,53 @@
+//! The record `self-test`: what device self-tests have found.
+
+use super::MAX_CONTROLLER;
+use super::check::{self, Check, Problem};
+use serde::{Deserialize, Serialize};
+
+/// The results that the log page has room for (NVMe 1.4, section 5.14.1.6).
+pub(crate) const MAX_RESULTS: usize = 20;
+
+/// Results of device self-tests, and an extended one that goes on when power comes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SelfTests {
+    /// The extended one under way.
+    pub extended: Option<ExtendedTest>,
+    /// The results, newest first, at most 20.
+    pub results: Vec<TestResult>,
+}
+
+/// An extended device self-test under way (NVMe 1.4, section 8.11.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExtendedTest {
+    /// CNTLID of the controller that runs it.
+    pub controller: u16,
+    /// NSID: one, FFFFFFFFh for all, 0 for none.
+    pub nsid: u32,
+}
+
+/// The result of a device self-test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestResult {
+    /// It was an extended one.
+    pub extended: bool,
+    /// Result (NVMe 1.4, figure 203): 0 for no error; aborted 1 by a command, 2 by a reset, 3 by the
+    /// removal of the namespace, 4 by Format NVM, 9 by a sanitize operation.
+    pub result: u8,
+    /// NSID: one, FFFFFFFFh for all, 0 for none.
+    pub nsid: u32,
+    /// Power on hours at its end.
+    pub hours: u64,
+}
+
+impl Check for SelfTests {
+    fn check(&self) -> Result<(), Problem> {
+        check::range("results", self.results.len(), 0, MAX_RESULTS)?;
+        if let Some(test) = &self.extended {
+            check::range("controller", test.controller, 1, MAX_CONTROLLER)?;
+        }
+        self.results.iter().try_for_each(|one| check::range("result", one.result, 0, 9))
+    }
+}

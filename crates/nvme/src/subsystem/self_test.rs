@@ -1,0 +1,173 @@
+//! Device self-tests (NVMe 1.4, sections 5.8 and 8.11): one at a time in the subsystem (DSTO bit 0).
+//!
+//! There is nothing that such a drive could find out about itself that reads and writes do not tell
+//! as well. A test takes its time and ends without error. Nobody is woken for its end: whoever
+//! looks notes it first.
+
+use super::{Change, NamespaceChange, Shared};
+use crate::failure::Failure;
+use crate::state::{ExtendedTest, MAX_RESULTS, SanitizePhase, SelfTests, TestResult};
+use wire::nvme::{BROADCAST_NSID, SelfTestLog, SelfTestResult, StatusCode};
+use wire::{Duration, Instant};
+
+/// How long a short test takes: at most two minutes (section 8.11.1).
+const SHORT: Duration = Duration::from_ms(10_000);
+/// EDSTT: how long an extended test takes, in minutes.
+pub(crate) const EXTENDED_MINUTES: u16 = 1;
+const EXTENDED: Duration = Duration::from_ms(EXTENDED_MINUTES as u64 * 60_000);
+
+/// No error (figure 203).
+const PASSED: u8 = 0;
+/// Aborted by a Device Self-test command.
+const ABORTED: u8 = 1;
+/// Aborted by a controller level reset.
+const RESET: u8 = 2;
+/// Aborted because the namespace was removed.
+const REMOVED: u8 = 3;
+/// Aborted by Format NVM.
+const FORMATTED: u8 = 4;
+/// Aborted by a sanitize operation.
+const SANITIZED: u8 = 9;
+
+/// A test under way.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    extended: bool,
+    controller: u16,
+    nsid: u32,
+    since: Instant,
+}
+
+/// The test under way and the results.
+#[derive(Debug)]
+pub(crate) struct Tests {
+    running: Option<Running>,
+    /// Newest first.
+    results: Vec<TestResult>,
+}
+
+impl Tests {
+    /// Power comes on at `now`: an extended test begins again.
+    pub fn new(now: Instant, state: SelfTests) -> Self {
+        let SelfTests { extended, results } = state;
+        let running = extended.map(|ExtendedTest { controller, nsid }| Running {
+            extended: true,
+            controller,
+            nsid,
+            since: now,
+        });
+        Self { running, results }
+    }
+
+    /// What is kept: of a test under way, an extended one.
+    pub fn state(&self) -> SelfTests {
+        let extended = self.running.filter(|test| test.extended);
+        let extended =
+            extended.map(|test| ExtendedTest { controller: test.controller, nsid: test.nsid });
+        SelfTests { extended, results: self.results.clone() }
+    }
+}
+
+impl Shared {
+    /// A controller begins a test of namespace `nsid`, of all (FFFFFFFFh) or none (0).
+    pub fn start_test(
+        &mut self,
+        now: Instant,
+        controller: u16,
+        nsid: u32,
+        extended: bool,
+    ) -> Result<(), Failure> {
+        self.note_test(now);
+        if self.tests.running.is_some() {
+            return Err(Failure::permanent(StatusCode::SELF_TEST_IN_PROGRESS));
+        }
+        self.tests.running = Some(Running { extended, controller, nsid, since: now });
+        self.store_tests();
+        Ok(())
+    }
+
+    /// A command aborts the test, if there is one.
+    pub fn abort_test(&mut self, now: Instant) {
+        self.note_test(now);
+        self.end_test(now, now, ABORTED);
+    }
+
+    /// A controller is reset: that ends a short test of its own.
+    pub fn reset_test(&mut self, now: Instant, controller: u16) {
+        self.note_test(now);
+        if self.tests.running.is_some_and(|one| !one.extended && one.controller == controller) {
+            self.end_test(now, now, RESET);
+        }
+    }
+
+    /// A change that is stored ends a test of its namespaces (section 8.11).
+    pub(super) fn end_test_by(&mut self, now: Instant, change: &Change) {
+        let (nsids, result) = match change {
+            Change::Namespaces { change: NamespaceChange::Delete(nsids), .. } => (nsids, REMOVED),
+            Change::Namespaces { change: NamespaceChange::Format { nsids, .. }, .. } => {
+                (nsids, FORMATTED)
+            }
+            Change::Sanitize { sanitize, .. } if sanitize.phase == SanitizePhase::Running => {
+                self.note_test(now);
+                return self.end_test(now, now, SANITIZED);
+            }
+            _ => return,
+        };
+        self.note_test(now);
+        let ends = |test: Running| test.nsid == BROADCAST_NSID || nsids.contains(&test.nsid);
+        if self.tests.running.is_some_and(ends) {
+            self.end_test(now, now, result);
+        }
+    }
+
+    /// Notes the end of a test whose time has passed.
+    fn note_test(&mut self, now: Instant) {
+        let Some(test) = self.tests.running else { return };
+        if test.since + duration(test) <= now {
+            self.end_test(now, test.since + duration(test), PASSED);
+        }
+    }
+
+    /// A test has ended at `at`.
+    fn end_test(&mut self, now: Instant, at: Instant, result: u8) {
+        let Some(test) = self.tests.running.take() else { return };
+        let hours = self.health.power_on_hours(now, at);
+        let results = &mut self.tests.results;
+        results.truncate(MAX_RESULTS - 1);
+        results.insert(0, TestResult { extended: test.extended, result, nsid: test.nsid, hours });
+        self.store_tests();
+    }
+
+    fn store_tests(&mut self) {
+        if let Some(store) = &mut self.store {
+            store.push(Change::SelfTests);
+        }
+    }
+
+    /// The log page.
+    pub fn test_log(&mut self, now: Instant) -> SelfTestLog {
+        self.note_test(now);
+        let mut results = [SelfTestResult::UNUSED; MAX_RESULTS];
+        for (entry, one) in results.iter_mut().zip(&self.tests.results) {
+            let TestResult { extended, result, nsid, hours } = *one;
+            // NSID is valid where a namespace was tested.
+            let valid = u8::from(nsid != 0);
+            *entry = SelfTestResult { result, code: code(extended), valid, hours, nsid };
+        }
+        let current = self.tests.running.map_or(0, |test| code(test.extended));
+        let completion = self.tests.running.map_or(0, |test| {
+            let passed = now.since(test.since).as_ps();
+            (u128::from(passed) * 100 / u128::from(duration(test).as_ps())) as u8
+        });
+        SelfTestLog { current, completion, results }
+    }
+}
+
+fn duration(test: Running) -> Duration {
+    if test.extended { EXTENDED } else { SHORT }
+}
+
+/// Self-test code (figure 203).
+fn code(extended: bool) -> u8 {
+    if extended { 2 } else { 1 }
+}

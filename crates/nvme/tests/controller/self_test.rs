@@ -1,0 +1,97 @@
+//! Device Self-test.
+
+use super::records::{found, power_cycle, start};
+use super::*;
+use wire::Duration;
+use wire::nvme::{SelfTestLog, SelfTestResult, log_page};
+
+fn test(code: u32, nsid: u32) -> Command {
+    Command { opcode: opcode::admin::DEVICE_SELF_TEST, nsid, cdw10: code, ..Command::default() }
+}
+
+fn log(host: &mut Host) -> SelfTestLog {
+    let command = logs::command(log_page::SELF_TEST, SelfTestLog::LENGTH, 0);
+    host.admin(command).expect_success();
+    let page = host.testbed.load(DATA, SelfTestLog::LENGTH).unwrap();
+    SelfTestLog::decode(page[..].try_into().unwrap())
+}
+
+/// Current operation and completion, and (code, result) of the results.
+fn summary(host: &mut Host) -> (u8, u8, Vec<(u8, u8)>) {
+    let log = log(host);
+    let used = log.results.iter().take_while(|one| **one != SelfTestResult::UNUSED);
+    (log.current, log.completion, used.map(|one| (one.code, one.result)).collect())
+}
+
+#[test]
+fn a_test_takes_its_time_and_leaves_a_result() {
+    let mut host = Host::new(config());
+    assert_eq!(summary(&mut host), (0, 0, vec![]));
+    host.testbed.pass(Duration::from_ms(2 * 3_600_000));
+    host.admin(test(1, 2)).expect_success();
+    host.testbed.pass(Duration::from_ms(2_500));
+    assert_eq!(summary(&mut host), (1, 25, vec![]));
+    host.admin(test(2, 0)).expect_failure(StatusCode::SELF_TEST_IN_PROGRESS);
+    host.testbed.pass(Duration::from_ms(7_500 + 3_600_000));
+    assert_eq!(summary(&mut host), (0, 0, vec![(1, 0)]));
+    let expected = SelfTestResult { result: 0, code: 1, valid: 1, hours: 2, nsid: 2 };
+    assert_eq!(log(&mut host).results[0], expected);
+    host.admin(test(2, u32::MAX)).expect_success();
+    host.testbed.pass(Duration::from_ms(59_400));
+    assert_eq!(summary(&mut host), (2, 99, vec![(1, 0)]));
+    host.testbed.pass(Duration::from_ms(600));
+    assert_eq!(summary(&mut host), (0, 0, vec![(2, 0), (1, 0)]));
+}
+
+#[test]
+fn commands_abort_tests_and_resets_short_ones() {
+    let mut host = Host::new(config());
+    host.admin(test(0xf, 0)).expect_success();
+    assert_eq!(summary(&mut host), (0, 0, vec![]), "nothing to abort");
+    host.admin(test(2, 0)).expect_success();
+    host.admin(test(0xf, 0)).expect_success();
+    assert_eq!(summary(&mut host), (0, 0, vec![(2, 1)]));
+    host.admin(test(1, 0)).expect_success();
+    host.configure(entry_sizes());
+    host.enable(32);
+    assert_eq!(summary(&mut host), (0, 0, vec![(1, 2), (2, 1)]));
+    host.admin(test(2, 0)).expect_success();
+    host.testbed.pass(Duration::from_ms(30_000));
+    host.configure(entry_sizes());
+    host.enable(32);
+    assert_eq!(summary(&mut host).1, 50, "an extended one goes on");
+    host.admin(test(0xf, 0)).expect_success();
+    for _ in 0..30 {
+        host.admin(test(1, 0)).expect_success();
+        host.admin(test(0xf, 0)).expect_success();
+    }
+    assert_eq!(summary(&mut host).2, vec![(1, 1); 20], "the newest 20");
+}
+
+#[test]
+fn what_is_no_test_is_refused() {
+    let mut host = Host::new(config());
+    for code in [0, 3, 0xe] {
+        host.admin(test(code, 0)).expect_failure(StatusCode::INVALID_FIELD);
+    }
+    host.admin(test(1, 3)).expect_failure(StatusCode::INVALID_NAMESPACE);
+}
+
+#[test]
+fn results_and_an_extended_test_outlive_power() {
+    let mut host = found(Testbed::with_records(&config()));
+    start(&mut host);
+    host.admin(test(2, 1)).expect_success();
+    host.admin(test(0xf, 0)).expect_success();
+    host.admin(test(2, 1)).expect_success();
+    let mut host = power_cycle(host);
+    start(&mut host);
+    assert_eq!(summary(&mut host), (2, 0, vec![(2, 1)]), "it begins again");
+    host.testbed.pass(Duration::from_ms(60_000));
+    assert_eq!(summary(&mut host), (0, 0, vec![(2, 0), (2, 1)]));
+    host.testbed.settle();
+    let mut host = power_cycle(host);
+    start(&mut host);
+    host.testbed.pass(Duration::from_ms(60_000));
+    assert_eq!(summary(&mut host), (0, 0, vec![(2, 0), (2, 1)]));
+}

@@ -1,0 +1,36 @@
+//! The Device Self-test log page (section 5.14.1.6, figures 202 and 203).
+
+layout! {
+    /// A result of a device self-test. Fields that are not here are zero.
+    #[derive(Default)]
+    pub struct SelfTestResult: 28, {
+        /// Result, 4 bits: Fh where the entry is not used.
+        result: u8 = 0 [0, 4],
+        /// Self-test code, 4 bits: 1 for a short, 2 for an extended one.
+        code: u8 = 0 [4, 4],
+        /// Valid diagnostic information: bit 0, NSID.
+        valid: u8 = 2,
+        /// Power on hours at its end.
+        hours: u64 = 4,
+        /// Namespace of the first failure or, without one, that was tested.
+        nsid: u32 = 12,
+    }
+}
+
+layout! {
+    decode encode
+    /// Device Self-test.
+    pub struct SelfTestLog: 564, {
+        /// Current operation, 4 bits: 0 for none, 1 for a short, 2 for an extended test.
+        current: u8 = 0 [0, 4],
+        /// Current completion in percent, 7 bits.
+        completion: u8 = 1 [0, 7],
+        /// Newest first.
+        results: [SelfTestResult; 20] = 4,
+    }
+}
+
+impl SelfTestResult {
+    /// An entry that is not used.
+    pub const UNUSED: Self = Self { result: 0xf, code: 0, valid: 0, hours: 0, nsid: 0 };
+}

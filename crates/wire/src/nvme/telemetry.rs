@@ -1,0 +1,30 @@
+//! The telemetry log pages (sections 5.14.1.7 and 5.14.1.8, figures 205 and 206).
+
+layout! {
+    decode encode
+    /// The header of a telemetry log page, host-initiated or controller-initiated. Fields that are
+    /// not here are zero.
+    pub struct TelemetryHeader: 512, {
+        /// The log page identifier.
+        id: u8 = 0,
+        /// IEEE OUI.
+        ieee: [u8; 3] = 5,
+        /// Last block of data areas 1, 2 and 3, each of which begins at block 1; 0 if it is empty.
+        last_blocks: [u16; 3] = 8,
+        /// Whether there are controller-initiated data: 0 or 1.
+        controller_data: u8 = 382,
+        /// How often there have been controller-initiated data.
+        controller_generation: u8 = 383,
+        /// Why the data were taken: the vendor's.
+        reason: [u8; 128] = 384,
+    }
+}
+
+impl Default for TelemetryHeader {
+    fn default() -> Self {
+        Self::decode(&[0; Self::LENGTH])
+    }
+}
+
+/// Length in bytes of a telemetry data block.
+pub const TELEMETRY_BLOCK: usize = 512;
