@@ -119,7 +119,7 @@ fn copy_checks_everything_before_it_copies() {
     copy(&mut host, 0, &[good; 129], 0).expect_failure(exceeded);
     copy(&mut host, 0, &[good], 1 << 8).expect_failure(Code::INVALID_FIELD);
     host.testbed.subsystem.set_read_only(wire::Instant::ZERO, 1, true);
-    copy(&mut host, 0, &[good], 0).expect_failure(Code::NAMESPACE_WRITE_PROTECTED);
+    copy(&mut host, 0, &[good], 0).expect_failure(Code::WRITE_TO_READ_ONLY_RANGE);
     assert_eq!(log(&mut host), []);
 }
 

@@ -78,7 +78,7 @@ fn values_that_are_not_supported() {
         (feature::NUMBER_OF_QUEUES, 0xffff),
         (feature::NUMBER_OF_QUEUES, 0xffff_0000),
         (feature::INTERRUPT_VECTOR, 65),
-        (feature::ASYNC_EVENT_CONFIG, 1 << 9),
+        (feature::ASYNC_EVENT_CONFIG, 1 << 10),
     ] {
         host.admin(set_feature(id, value)).expect_failure(StatusCode::INVALID_FIELD);
     }

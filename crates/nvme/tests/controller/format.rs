@@ -76,7 +76,7 @@ fn what_is_not_offered_is_refused() {
     host.admin(format(3, 0)).expect_failure(StatusCode::INVALID_NAMESPACE);
     let now = host.testbed.now;
     host.testbed.subsystem.set_read_only(now, 1, true);
-    host.admin(format(1, 0)).expect_failure(StatusCode::NAMESPACE_WRITE_PROTECTED);
+    host.admin(format(1, 0)).expect_failure(StatusCode::WRITE_TO_READ_ONLY_RANGE);
     assert_eq!(host.testbed.media.log, []);
     // A drive that keeps no records would forget it.
     Host::new(config()).admin(format(1, 0)).expect_failure(StatusCode::INVALID_OPCODE);

@@ -33,8 +33,8 @@ fn the_controller() {
     assert_eq!(controller.version, 0x0001_0400);
     assert_eq!(controller.total_capacity, 5 << 20);
     assert_eq!(controller.write_cache, 7);
-    // Compare, Dataset Management, Write Zeroes, save and select, Verify, Copy; copy format 0h.
-    assert_eq!((controller.nvm_commands, controller.copy_formats), (0x19d, 1));
+    // Compare, Dataset Management, Write Zeroes, save and select, Timestamp, Verify, Copy; copy format 0h.
+    assert_eq!((controller.nvm_commands, controller.copy_formats), (0x1dd, 1));
 }
 
 /// The subsystem NQN of a drive.

@@ -71,7 +71,7 @@ fn write_zeroes_may_deallocate() {
     host.testbed.media.namespaces.get_mut(&1).unwrap().fill(7);
     let zeroes = Command { opcode: opcode::nvm::WRITE_ZEROES, ..write(1, 2, 0, 0) };
     host.io(Command { cdw12: 1 | 1 << 25 | FUA, ..zeroes }).expect_success();
-    assert_eq!(log(&mut host), [(1, "discard"), (1, "flush")]);
+    assert_eq!(log(&mut host), [(1, "write zeroes"), (1, "discard"), (1, "flush")]);
     assert_eq!(host.testbed.media.namespaces[&1][512..1536], [0; 1024]);
 }
 

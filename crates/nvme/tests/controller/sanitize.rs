@@ -255,7 +255,7 @@ fn operations_that_are_not_offered_are_refused() {
     let now = host.testbed.now;
     host.testbed.subsystem.set_read_only(now, 2, true);
     let refused = host.admin(sanitize(BLOCK_ERASE, 0));
-    refused.expect_failure(StatusCode::NAMESPACE_WRITE_PROTECTED);
+    refused.expect_failure(StatusCode::WRITE_TO_READ_ONLY_RANGE);
     host.testbed.subsystem.set_read_only(now, 2, false);
     host.testbed.store.failure = Some(block::Error::NoSpace);
     let refused = host.admin(sanitize(BLOCK_ERASE, 0));

@@ -90,10 +90,11 @@ fn ask_feature(host: &mut Host, id: u8) -> Result<(), StatusCode> {
     result(&host.admin(Command { opcode, nsid: 1, cdw10, ..Command::default() }))
 }
 
-/// A double word of it.
+/// 512 bytes of it, the unit of telemetry.
 fn ask_log_page(host: &mut Host, page: u8) -> Result<(), StatusCode> {
     let opcode = admin::GET_LOG_PAGE;
-    result(&host.admin(Command { opcode, prp1: DATA, cdw10: page.into(), ..Command::default() }))
+    let cdw10 = u32::from(page) | 127 << 16;
+    result(&host.admin(Command { opcode, prp1: DATA, cdw10, ..Command::default() }))
 }
 
 /// What a row says of the answers of drives with and without records, and whether one has it.

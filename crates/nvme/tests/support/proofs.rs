@@ -25,11 +25,54 @@ pub const ADMIN: Proofs = &[
         ],
     ),
     (
+        0x10,
+        &[
+            "images_go_into_slots_and_become_active_as_asked",
+            "what_is_no_image_or_no_slot_is_refused",
+            "an_activation_without_reset_is_announced_to_those_who_ask",
+        ],
+    ),
+    (
+        0x11,
+        &[
+            "images_go_into_slots_and_become_active_as_asked",
+            "what_is_no_image_or_no_slot_is_refused",
+        ],
+    ),
+    (
+        0x14,
+        &[
+            "a_test_takes_its_time_and_leaves_a_result",
+            "commands_abort_tests_and_resets_short_ones",
+            "what_is_no_test_is_refused",
+            "results_and_an_extended_test_outlive_power",
+        ],
+    ),
+    (
         0x15,
         &[
             "a_namespace_is_created_attached_used_detached_and_deleted",
             "attachments_that_cannot_be_are_refused",
             "a_private_namespace_has_one_controller",
+        ],
+    ),
+    (0x18, &["a_keep_alive_timer_expires_only_where_the_drive_is_run_so"]),
+    (
+        0x80,
+        &[
+            "blocks_get_another_size_and_read_as_zeroes",
+            "all_namespaces_at_once",
+            "what_is_not_offered_is_refused",
+            "no_other_command_runs_meanwhile",
+            "a_reset_or_a_failure_ends_it",
+        ],
+    ),
+    (0x81, &["other_protocols_and_lengths_are_refused"]),
+    (
+        0x82,
+        &[
+            "a_host_finds_that_there_is_one_protocol_and_no_certificate",
+            "other_protocols_and_lengths_are_refused",
         ],
     ),
     (
@@ -48,8 +91,18 @@ pub const IO: Proofs = &[
     (0x00, &["flush_takes_one_namespace_or_all"]),
     (0x01, &["what_is_written_is_read", "ranges_and_sizes_are_checked"]),
     (0x02, &["what_is_written_is_read", "ranges_and_sizes_are_checked"]),
-    (0x08, &["write_zeroes_has_no_transfer_limit"]),
+    (0x05, &["compare_tells_equal_data_from_others", "compare_works_with_the_smallest_buffer"]),
+    (0x08, &["write_zeroes_has_no_transfer_limit", "write_zeroes_may_deallocate"]),
     (0x09, &["deallocate_discards_every_range_or_none"]),
+    (0x0c, &["verify_reads_without_a_transfer"]),
+    (
+        0x19,
+        &[
+            "copy_puts_ranges_one_after_the_other",
+            "copy_checks_everything_before_it_copies",
+            "copy_says_which_range_failed",
+        ],
+    ),
 ];
 
 /// By feature identifier.
@@ -64,6 +117,9 @@ pub const FEATURES: Proofs = &[
     (0x09, &["coalescing_ends_by_time_or_by_count"]),
     (0x0a, &["what_is_set_can_be_read_and_a_reset_brings_the_default_back"]),
     (0x0b, &["temperatures_cross_thresholds", "a_host_is_told_which_namespaces_have_changed"]),
+    (0x0e, &["the_timestamp_counts_milliseconds_from_what_a_host_sets"]),
+    (0x0f, &["a_keep_alive_timer_expires_only_where_the_drive_is_run_so"]),
+    (0x16, &["host_behavior_has_one_bit"]),
     (0x84, &["a_namespace_is_write_protected_until_the_host_says_otherwise"]),
 ];
 
@@ -74,6 +130,15 @@ pub const LOG_PAGES: Proofs = &[
     (0x03, &["firmware_and_effects"]),
     (0x04, &["a_host_is_told_which_namespaces_have_changed"]),
     (0x05, &["firmware_and_effects", "the_effects_log_has_what_makes_a_host_look_for_namespaces"]),
+    (
+        0x06,
+        &[
+            "a_test_takes_its_time_and_leaves_a_result",
+            "commands_abort_tests_and_resets_short_ones",
+        ],
+    ),
+    (0x07, &["telemetry_is_a_snapshot_that_a_host_takes"]),
+    (0x08, &["telemetry_is_a_snapshot_that_a_host_takes"]),
     (
         0x81,
         &[
