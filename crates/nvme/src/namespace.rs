@@ -95,7 +95,8 @@ impl Namespace {
             size: blocks,
             capacity: blocks,
             utilization: blocks,
-            deallocate_features: IdentifyNamespace::DEALLOCATES_TO_ZEROES,
+            deallocate_features: IdentifyNamespace::DEALLOCATES_TO_ZEROES
+                | IdentifyNamespace::ZEROES_DEALLOCATE,
             copy_range: copy.range,
             copy_length: copy.length,
             copy_ranges: copy.ranges,
@@ -121,7 +122,11 @@ impl Namespace {
     }
 
     /// What of that is independent of the I/O command set (NVM Express 2.0, figure 280).
-    pub fn identify_independent(&self, settings: &Settings, shared: &Shared) -> IndependentNamespace {
+    pub fn identify_independent(
+        &self,
+        settings: &Settings,
+        shared: &Shared,
+    ) -> IndependentNamespace {
         let identify = IdentifyNamespace::decode(&self.identify(settings, shared));
         let IdentifyNamespace { sharing, attributes, .. } = identify;
         IndependentNamespace { sharing, attributes, status: IndependentNamespace::READY }

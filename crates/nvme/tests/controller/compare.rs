@@ -67,7 +67,7 @@ fn verify_reads_without_a_transfer() {
 
 fn copy(host: &mut Host, to: u64, ranges: &[(u64, u16)], cdw12: u32) -> Completion {
     let range = |(slba, blocks): &(u64, u16)| {
-        CopyRange { slba: *slba, last: blocks.wrapping_sub(1) }.encode()
+        CopyRange { slba: *slba, last: blocks.wrapping_sub(1), ..Default::default() }.encode()
     };
     let bytes: Vec<u8> = ranges.iter().flat_map(range).collect();
     host.testbed.put(DATA, &bytes);

@@ -76,13 +76,18 @@ layout! {
 
 layout! {
     decode encode
-    /// One source range of Copy in format 0h (NVM Command Set 1.0, section 3.2.2, figure 30),
-    /// without its protection information.
+    /// One source range of Copy in format 0h (NVM Command Set 1.0, section 3.2.2, figure 30).
     #[derive(Default)]
     pub struct CopyRange: 32, {
         /// Starting LBA.
         slba: u64 = 8,
         /// Logical blocks, 0's based.
         last: u16 = 16,
+        /// EILBRT: the reference tag expected of the first block.
+        reference: u32 = 24,
+        /// ELBAT: the application tag expected.
+        application: u16 = 28,
+        /// ELBATM: its bits that are checked.
+        mask: u16 = 30,
     }
 }

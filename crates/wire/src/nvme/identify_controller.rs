@@ -134,8 +134,12 @@ pub mod sgl_support {
     pub const DOUBLE_WORDS: u32 = 0b10;
     /// Bit bucket descriptors.
     pub const BIT_BUCKET: u32 = 1 << 16;
+    /// Metadata at any byte address.
+    pub const METADATA_BYTES: u32 = 1 << 17;
     /// SGLs longer than the data.
     pub const LONGER: u32 = 1 << 18;
+    /// An SGL segment of one descriptor for metadata.
+    pub const METADATA_SEGMENT: u32 = 1 << 19;
 }
 
 /// Bits of ONCS (figure 247; Copy of the base specification 2.0, figure 275).

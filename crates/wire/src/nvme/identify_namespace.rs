@@ -55,8 +55,13 @@ layout! {
         features: u8 = 24,
         /// NLBAF, LBA formats, 0's based.
         lba_formats: u8 = 25,
-        /// FLBAS, the format in use.
+        /// FLBAS: bits 3:0, the format in use; bit 4, metadata at the end of each block's data.
         formatted: u8 = 26,
+        /// MC: bit 0, metadata may be at the end of each block's data; bit 1, in their own buffer.
+        metadata_capabilities: u8 = 27,
+        /// DPC: bits 2:0, types 1 to 3 of end-to-end protection; bits 3 and 4, the first and the
+        /// last eight bytes of the metadata.
+        protection_capabilities: u8 = 28,
         /// DPS: bits 2:0, the type of end-to-end protection; bit 3, its place in the metadata.
         protection: u8 = 29,
         /// NMIC: bit 0, it may be attached to several controllers.
@@ -111,8 +116,13 @@ impl IdentifyNamespace {
     pub const SHARED: u8 = 1;
     /// NSATTR bit 0.
     pub const WRITE_PROTECTED: u8 = 1;
-    /// DLFEAT: deallocated blocks read as zeroes (2:0), and Write Zeroes takes DEAC (bit 3).
-    pub const DEALLOCATES_TO_ZEROES: u8 = 1 | 1 << 3;
+    /// DLFEAT bits 2:0: deallocated blocks read as zeroes. With bit 4 cleared the guard of their
+    /// protection information is FFFFh.
+    pub const DEALLOCATES_TO_ZEROES: u8 = 1;
+    /// DLFEAT bit 3: Write Zeroes takes DEAC.
+    pub const ZEROES_DEALLOCATE: u8 = 1 << 3;
+    /// FLBAS bit 4: metadata at the end of each block's data.
+    pub const EXTENDED: u8 = 1 << 4;
 }
 
 layout! {

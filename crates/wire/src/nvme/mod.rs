@@ -14,10 +14,11 @@ mod identify_controller;
 mod identify_namespace;
 mod log;
 pub mod opcode;
+mod protection;
 pub mod register;
 mod sanitize;
-mod sgl;
 mod self_test;
+mod sgl;
 mod smart;
 mod status;
 mod telemetry;
@@ -34,6 +35,7 @@ pub use identify_namespace::{
     decode_controller_list, namespace_list,
 };
 pub use log::{CommandEffects, CommandsSupported, FirmwareSlots, log_page};
+pub use protection::{ProtectionControl, ProtectionInformation, ProtectionTags, ProtectionType};
 pub use sanitize::{NO_ESTIMATE, SanitizeAction, SanitizeStatus, sanitize_status};
 pub use self_test::{SelfTestLog, SelfTestResult};
 pub use sgl::{SglDescriptor, SglKind};

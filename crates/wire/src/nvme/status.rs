@@ -57,6 +57,8 @@ codes! {
     INVALID_SGL_COUNT = 0x00e;
     /// An SGL is too short for the data.
     DATA_SGL_LENGTH_INVALID = 0x00f;
+    /// An SGL is too short for the metadata.
+    METADATA_SGL_LENGTH_INVALID = 0x010;
     /// A descriptor is of a type that is not supported.
     SGL_TYPE_INVALID = 0x011;
     /// The offset of a PRP is invalid.
@@ -133,6 +135,8 @@ codes! {
     SELF_TEST_IN_PROGRESS = 0x11d;
     /// Attributes contradict each other (Dataset Management, Read, Write).
     CONFLICTING_ATTRIBUTES = 0x180;
+    /// PRINFO or the reference tag does not fit the protection of the namespace.
+    INVALID_PROTECTION_INFORMATION = 0x181;
     /// An attempt to write to a read only range.
     WRITE_TO_READ_ONLY_RANGE = 0x182;
     /// More or longer ranges than Copy takes (NVM Command Set 1.0, section 3.2.2).
@@ -143,6 +147,12 @@ codes! {
     WRITE_FAULT = 0x280;
     /// The data could not be read from the media.
     UNRECOVERED_READ_ERROR = 0x281;
+    /// The guard of a block is not that of its data.
+    GUARD_CHECK_ERROR = 0x282;
+    /// A block has another application tag.
+    APPLICATION_TAG_CHECK_ERROR = 0x283;
+    /// A block has another reference tag.
+    REFERENCE_TAG_CHECK_ERROR = 0x284;
     /// The data of Compare differ from those on the media.
     COMPARE_FAILURE = 0x285;
 }

@@ -75,8 +75,15 @@ fn a_dataset_management_range() {
 
 #[test]
 fn a_source_range_of_copy() {
-    let range = CopyRange { slba: 0x2_0000_0003, last: 0x0107 };
-    there_and_back!(CopyRange, range, golden(&[(8, &[3, 0, 0, 0, 2]), (16, &[7, 1])]));
+    let range = CopyRange {
+        slba: 0x2_0000_0003,
+        last: 0x0107,
+        reference: 0x0102_0304,
+        application: 0x0506,
+        mask: 0x0708,
+    };
+    let bytes = golden(&[(8, &[3, 0, 0, 0, 2]), (16, &[7, 1]), (24, &[4, 3, 2, 1, 6, 5, 8, 7])]);
+    there_and_back!(CopyRange, range, bytes);
 }
 
 #[test]
@@ -238,4 +245,27 @@ proptest! {
         let completion = Completion::decode(&completion);
         prop_assert_eq!(Completion::decode(&completion.encode()), completion);
     }
+}
+
+#[test]
+fn protection_information_is_big_endian() {
+    let information =
+        ProtectionInformation { guard: 0xd0db, application: 0x0102, reference: 0x0304_0506 };
+    there_and_back!(ProtectionInformation, information, [0xd0, 0xdb, 1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn protection_of_commands() {
+    // PRINFO 29:26, PRINFOR 15:12.
+    let command = Command {
+        cdw12: 1 << 29 | 1 << 26 | 0b0110 << 12,
+        cdw14: 0x1122_3344,
+        cdw15: 0xff00_1234,
+        ..Command::default()
+    };
+    let write = ProtectionControl { action: true, reference: true, ..Default::default() };
+    let read = ProtectionControl { guard: true, application: true, ..Default::default() };
+    assert_eq!((command.protection(), command.protection_of_sources()), (write, read));
+    let tags = ProtectionTags { application: 0x1234, mask: 0xff00, reference: 0x1122_3344 };
+    assert_eq!(command.tags(), tags);
 }
