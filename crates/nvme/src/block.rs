@@ -12,7 +12,7 @@ use wire::trace::{CommandId, MediaOperation};
 pub struct Request {
     /// Identifies the request; bits 31:16 are the CNTLID of the controller.
     pub id: u64,
-    /// The command that it is for, if any.
+    /// The command that it is for, if any; not for the metadata of a command's blocks.
     pub command: Option<CommandId>,
     /// NSID.
     pub nsid: u32,

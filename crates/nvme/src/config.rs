@@ -11,8 +11,9 @@ pub const MODEL: &str = "farlane NVMe drive";
 pub const MAX_QUEUES: u16 = 2048;
 /// The most entries of a queue (NVMe 1.4, section 4.1.3).
 pub const MAX_ENTRIES: u32 = 65536;
-/// The most I/O commands of a controller: block requests are told apart by 16 bits.
-const MAX_COMMANDS: usize = 0x8000;
+/// The most I/O commands of a controller: block requests, up to two of each, are told apart by 16
+/// bits.
+const MAX_COMMANDS: usize = 0x4000;
 
 /// One namespace of a drive without records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +63,8 @@ pub struct Settings {
     pub max_transfer_shift: u8,
     /// The media have a volatile write cache.
     pub volatile_write_cache: bool,
-    /// I/O commands that a controller works on at the same time, and so the most block
-    /// requests outstanding; 1 to 32768.
+    /// I/O commands that a controller works on at the same time; 1 to 16384. Each has up to two block
+    /// requests outstanding.
     pub commands: usize,
     /// Bytes of data that the commands of a controller hold at the same time; at least one
     /// largest transfer.
@@ -163,7 +164,7 @@ impl Config {
                 uuid,
                 contents: format!("namespace-{nsid}"),
                 write_protected: namespace.read_only,
-                private: false,
+                ..Namespace::default()
             };
             (nsid, namespace)
         };

@@ -3,13 +3,14 @@
 use crate::config::Settings;
 use crate::failure::Failure;
 use crate::io::CopyLimits;
+use crate::metadata::METADATA;
 use crate::slots::Key;
-use crate::state;
+use crate::state::{self, Format};
 use crate::subsystem::Shared;
 use std::collections::BTreeSet;
 use wire::nvme::{
     Command, IDENTIFY, IdentifyNamespace, IndependentNamespace, LbaFormat, NamespaceDescriptor,
-    StatusCode,
+    ProtectionType, StatusCode,
 };
 
 /// CSI of the NVM command set (NVM Express 2.0, figure 278), the only one here.
@@ -29,11 +30,40 @@ pub(crate) struct Namespace {
 }
 
 /// The LBA formats that namespaces can be created with, by the number in FLBAS.
-pub(crate) const FORMATS: [LbaFormat; 2] = [lba_format(9), lba_format(12)];
+pub(crate) const FORMATS: [LbaFormat; 4] = [
+    lba_format(9, 0),
+    lba_format(12, 0),
+    lba_format(9, METADATA as u8),
+    lba_format(12, METADATA as u8),
+];
+/// MC: metadata between the data, or in a buffer of their own.
+const METADATA_CAPABILITIES: u8 = 1 | 1 << 1;
+/// DPC: types 1 to 3; first and last eight bytes of the metadata, which are the same.
+const PROTECTION_CAPABILITIES: u8 = 0b111 | 1 << 3 | 1 << 4;
+/// DPS bit 3: the protection information is the first eight bytes of the metadata.
+pub(crate) const FIRST: u8 = 1 << 3;
 
-/// Blocks of data alone.
-const fn lba_format(data_shift: u8) -> LbaFormat {
-    LbaFormat { metadata: 0, data_shift, performance: 0 }
+const fn lba_format(data_shift: u8, metadata: u8) -> LbaFormat {
+    LbaFormat { metadata: metadata as u16, data_shift, performance: 0 }
+}
+
+/// Blocks of an LBA format, with metadata between the data if there are any and `extended` says
+/// so, and with protection of type `kind`, 0 for none; `None` if that cannot be (figure 245, FLBAS
+/// and DPS; section 5.23, MSET, PI and PIL).
+pub(crate) fn block_format(
+    format: LbaFormat,
+    extended: bool,
+    kind: u8,
+    first: bool,
+) -> Option<Format> {
+    let metadata = format.metadata as u8;
+    let extended = extended && metadata > 0;
+    let protection = match kind {
+        0 => 0,
+        _ if metadata == 0 => return None,
+        _ => ProtectionType::from_number(kind)? as u8 | if first { FIRST } else { 0 },
+    };
+    Some(Format { block_shift: format.data_shift, metadata, extended, protection })
 }
 
 impl Namespace {
@@ -84,25 +114,30 @@ impl Namespace {
 
     /// The Identify Namespace data structure (figure 245).
     pub fn identify(&self, settings: &Settings, shared: &Shared) -> [u8; IDENTIFY] {
-        let state::Namespace { blocks, block_shift, nguid, eui64, private, .. } = self.record;
+        let state::Namespace { blocks, nguid, eui64, private, protection, .. } = self.record;
+        let Format { block_shift, metadata, extended, .. } = self.record.format();
         let copy = CopyLimits::new(settings, self);
         // A drive that cannot create namespaces has no other format.
-        let format = lba_format(block_shift);
+        let format = lba_format(block_shift, metadata);
         let number = FORMATS.iter().position(|one| shared.saves() && *one == format);
         let formats = if number.is_some() { &FORMATS[..] } else { &[format] };
+        let formatted = number.unwrap_or(0) as u8;
         let several = shared.controllers > 1 || shared.saves();
         let identify = IdentifyNamespace {
             size: blocks,
             capacity: blocks,
             utilization: blocks,
             deallocate_features: IdentifyNamespace::DEALLOCATES_TO_ZEROES
-                | IdentifyNamespace::ZEROES_DEALLOCATE,
+                | if metadata == 0 { IdentifyNamespace::ZEROES_DEALLOCATE } else { 0 },
             copy_range: copy.range,
             copy_length: copy.length,
             copy_ranges: copy.ranges,
             media_capacity: u128::from(self.record.bytes()),
             lba_formats: formats.len() as u8 - 1,
-            formatted: number.unwrap_or(0) as u8,
+            formatted: formatted | if extended { IdentifyNamespace::EXTENDED } else { 0 },
+            metadata_capabilities: if shared.saves() { METADATA_CAPABILITIES } else { 0 },
+            protection_capabilities: if shared.saves() { PROTECTION_CAPABILITIES } else { 0 },
+            protection,
             sharing: if several && !private { IdentifyNamespace::SHARED } else { 0 },
             attributes: if self.is_read_only() { IdentifyNamespace::WRITE_PROTECTED } else { 0 },
             nguid,
@@ -117,7 +152,13 @@ impl Namespace {
     pub fn common() -> [u8; IDENTIFY] {
         let lba_formats = FORMATS.len() as u8 - 1;
         let lba_format = FORMATS[0];
-        let common = IdentifyNamespace { lba_formats, lba_format, ..IdentifyNamespace::default() };
+        let common = IdentifyNamespace {
+            lba_formats,
+            lba_format,
+            metadata_capabilities: METADATA_CAPABILITIES,
+            protection_capabilities: PROTECTION_CAPABILITIES,
+            ..IdentifyNamespace::default()
+        };
         common.encode_with(&FORMATS)
     }
 

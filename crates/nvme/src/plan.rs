@@ -1,6 +1,7 @@
 //! What the handler of a command decides: the work that remains for the controller.
 
 use crate::block::Operation;
+use crate::metadata::{Beside, Metadata};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
@@ -10,6 +11,9 @@ pub(crate) struct Step {
     pub nsid: u32,
     pub operation: Operation,
     pub then: Then,
+    /// What is done at the same time to the metadata of the same blocks, if they have any. The
+    /// step has its blocks for itself meanwhile.
+    pub beside: Option<Box<Beside>>,
 }
 
 /// What happens once a media request has succeeded.
@@ -20,15 +24,16 @@ pub(crate) enum Then {
     Proceed,
     /// What was read shall be these bytes.
     Compare(Bytes),
-    /// What was read is written from byte `to` on. Then dword 0 of the completion is `next`.
-    Copy { to: u64, next: u32 },
+    /// What was read is written from byte `to` on, to blocks of which `metadata` says the rest. Then
+    /// dword 0 of the completion is `next`.
+    Copy { to: u64, next: u32, metadata: Option<Box<Metadata>> },
     /// Dword 0 of the completion, unless a later step changes it.
     Result(u32),
 }
 
 impl Step {
     pub fn new(nsid: u32, operation: Operation) -> Self {
-        Self { nsid, operation, then: Then::Proceed }
+        Self { nsid, operation, then: Then::Proceed, beside: None }
     }
 }
 
@@ -56,4 +61,13 @@ pub(crate) enum Plan {
     Receive(usize),
     /// As `Receive`; the steps then read up to this many bytes, which stay inside.
     ReceiveAndRead(usize, usize),
+    /// The same, and this many bytes of metadata more come from MPTR or go there, behind the data.
+    WithMetadata(usize, Box<Plan>),
+}
+
+impl Plan {
+    /// The same with metadata at MPTR, if there are any.
+    pub fn with_metadata(self, bytes: usize) -> Self {
+        if bytes == 0 { self } else { Self::WithMetadata(bytes, Box::new(self)) }
+    }
 }

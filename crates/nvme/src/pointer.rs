@@ -1,64 +1,178 @@
-//! The data pointer of a command: PRPs or an SGL (NVMe 1.4, section 4.2, figure 105).
+//! Where a command's data and metadata lie in host memory: PRPs or an SGL, and the metadata pointer
+//! (NVMe 1.4, section 4.2, figure 105).
 
 use crate::failure::Failure;
 use crate::prp::{self, MemoryRange};
 use crate::sgl;
-use wire::nvme::Command;
+use wire::nvme::{Command, SglDescriptor, StatusCode};
 
 /// PSDT: an SGL, and metadata, if any, in one range.
-pub(crate) const SGL: u8 = 1;
+const SGL: u8 = 1;
+/// PSDT: an SGL for the data, and one for metadata.
+pub(crate) const TWO_SGLS: u8 = 2;
 
-/// The walk from the data pointer to all ranges of a buffer.
+/// The walk from the pointers of a command to all ranges of its buffer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Walk {
+pub(crate) struct Walk {
+    data: Data,
+    metadata: Metadata,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Data {
     Prp(prp::Walk),
     Sgl(sgl::Walk),
 }
 
+/// The ranges of the metadata, which go behind those of the data.
+#[derive(Debug, PartialEq, Eq)]
+enum Metadata {
+    /// There are none, or they are among the ranges.
+    Done,
+    /// One range.
+    Range(MemoryRange),
+    /// MPTR is the address of an SGL descriptor for so many bytes to the host or from it.
+    Descriptor { address: u64, length: usize, to_host: bool },
+    /// That descriptor leads further.
+    Sgl(sgl::Walk),
+}
+
 impl Walk {
-    /// Begins with the data pointer of a command, for `length` bytes to the host or from it, and
-    /// memory pages of `page` bytes.
+    /// Begins with the pointers of a command, for `length` bytes and `metadata` bytes at MPTR, to
+    /// the host or from it, and memory pages of `page` bytes.
     pub fn new(
         command: &Command,
-        length: usize,
+        [length, metadata]: [usize; 2],
         page: usize,
         to_host: bool,
     ) -> Result<Self, Failure> {
-        Ok(match command.psdt {
-            SGL => Self::Sgl(sgl::Walk::new(command.sgl1(), length, to_host)?),
-            _ => Self::Prp(prp::Walk::new(command.prp1, command.prp2, length, page)?),
-        })
+        let data = match command.psdt {
+            SGL | TWO_SGLS => Data::Sgl(sgl::Walk::new(command.sgl1(), length, to_host)?),
+            _ => Data::Prp(prp::Walk::new(command.prp1, command.prp2, length, page)?),
+        };
+        let mut walk = Self { data, metadata: Metadata::Done };
+        if metadata > 0 {
+            walk.begin_metadata(command, metadata, to_host)?;
+        }
+        Ok(walk)
+    }
+
+    /// The address is one of double words with PRPs, of bytes with an SGL, and of a descriptor at a
+    /// multiple of 8 with two SGLs (figure 105).
+    fn begin_metadata(
+        &mut self,
+        command: &Command,
+        length: usize,
+        to_host: bool,
+    ) -> Result<(), Failure> {
+        let address = command.mptr;
+        let alignment = match command.psdt {
+            SGL => 1,
+            TWO_SGLS => 8,
+            _ => 4,
+        };
+        if !address.is_multiple_of(alignment) {
+            return Err(Failure::field(StatusCode::INVALID_FIELD, 16, 0));
+        }
+        self.metadata = match command.psdt {
+            TWO_SGLS => Metadata::Descriptor { address, length, to_host },
+            _ => Metadata::Range(MemoryRange { address, length }),
+        };
+        self.add_metadata();
+        Ok(())
     }
 
     /// The list to read next: address and bytes.
     pub fn next_list(&self) -> Option<(u64, usize)> {
+        if !self.data.is_complete() {
+            return self.data.next_list();
+        }
+        match &self.metadata {
+            Metadata::Descriptor { address, .. } => Some((*address, SglDescriptor::LENGTH)),
+            Metadata::Sgl(walk) => walk.next_list(),
+            _ => None,
+        }
+    }
+
+    /// Adds the list that was read.
+    pub fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        if !self.data.is_complete() {
+            self.data.add_list(bytes)?;
+        } else if let Metadata::Descriptor { length, to_host, .. } = self.metadata {
+            let first = SglDescriptor::decode(bytes.try_into().expect("as many as asked for"));
+            self.metadata = Metadata::Sgl(sgl::Walk::new(first, length, to_host).map_err(short)?);
+        } else if let Metadata::Sgl(walk) = &mut self.metadata {
+            walk.add_list(bytes).map_err(short)?;
+        }
+        self.add_metadata();
+        Ok(())
+    }
+
+    /// Puts the ranges of the metadata behind those of the data as soon as both are known.
+    fn add_metadata(&mut self) {
+        if !self.data.is_complete() {
+            return;
+        }
+        match &self.metadata {
+            Metadata::Range(range) => self.data.append(*range),
+            Metadata::Sgl(walk) if walk.is_complete() => {
+                walk.ranges().iter().for_each(|range| self.data.append(*range));
+            }
+            _ => return,
+        }
+        self.metadata = Metadata::Done;
+    }
+
+    /// Whether every range is known.
+    pub fn is_complete(&self) -> bool {
+        self.data.is_complete() && self.metadata == Metadata::Done
+    }
+
+    /// The ranges known so far; [`sgl::NOWHERE`] is the address of those that are dropped.
+    pub fn ranges(&self) -> &[MemoryRange] {
+        match &self.data {
+            Data::Prp(walk) => walk.ranges(),
+            Data::Sgl(walk) => walk.ranges(),
+        }
+    }
+}
+
+impl Data {
+    fn next_list(&self) -> Option<(u64, usize)> {
         match self {
             Self::Prp(walk) => walk.next_list(),
             Self::Sgl(walk) => walk.next_list(),
         }
     }
 
-    /// Adds the list that was read.
-    pub fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         match self {
             Self::Prp(walk) => walk.add_list(bytes),
             Self::Sgl(walk) => walk.add_list(bytes),
         }
     }
 
-    /// Whether every range is known.
-    pub fn is_complete(&self) -> bool {
+    fn is_complete(&self) -> bool {
         match self {
             Self::Prp(walk) => walk.is_complete(),
             Self::Sgl(walk) => walk.is_complete(),
         }
     }
 
-    /// The ranges known so far; [`sgl::NOWHERE`] is the address of those that are dropped.
-    pub fn ranges(&self) -> &[MemoryRange] {
+    fn append(&mut self, range: MemoryRange) {
         match self {
-            Self::Prp(walk) => walk.ranges(),
-            Self::Sgl(walk) => walk.ranges(),
+            Self::Prp(walk) => walk.append(range),
+            Self::Sgl(walk) => walk.append(range),
         }
+    }
+}
+
+/// An SGL that is too short for metadata has a status of its own (figure 127).
+fn short(failure: Failure) -> Failure {
+    match failure.status.code {
+        StatusCode::DATA_SGL_LENGTH_INVALID => {
+            Failure::field(StatusCode::METADATA_SGL_LENGTH_INVALID, 16, 0)
+        }
+        _ => failure,
     }
 }

@@ -100,6 +100,11 @@ impl Walk {
         &self.ranges
     }
 
+    /// Adds a range that no entry names.
+    pub fn append(&mut self, range: MemoryRange) {
+        self.ranges.push(range);
+    }
+
     fn offset(&self, address: u64) -> usize {
         address as usize & (self.page - 1)
     }

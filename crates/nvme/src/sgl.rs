@@ -83,6 +83,11 @@ impl Walk {
         &self.ranges
     }
 
+    /// Adds a range that no descriptor names.
+    pub fn append(&mut self, range: MemoryRange) {
+        self.ranges.push(range);
+    }
+
     fn take(&mut self, descriptor: SglDescriptor, may_lead: bool) -> Result<(), Failure> {
         self.descriptors += 1;
         if self.descriptors > MOST {

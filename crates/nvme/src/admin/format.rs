@@ -7,9 +7,10 @@ use super::namespaces::failure;
 use crate::block::deallocated;
 use crate::controller::Controller;
 use crate::failure::Failure;
-use crate::namespace::{FORMATS, Namespace};
+use crate::namespace::{FORMATS, Namespace, block_format};
 use crate::plan::{Plan, Step};
 use crate::slots::Key;
+use crate::state::Format;
 use crate::subsystem::{NamespaceChange, Shared};
 use std::collections::VecDeque;
 use wire::nvme::{BROADCAST_NSID, Command, StatusCode};
@@ -32,11 +33,10 @@ impl Controller {
         // LBAF, and its upper bits of NVMe 2.0.
         let format = (field(0, 4) | field(12, 2) << 4) as usize;
         let invalid = |bit| Failure::at_cdw(StatusCode::INVALID_FORMAT, 10, bit);
-        let format = FORMATS.get(format).ok_or(invalid(0))?;
-        // PI: there is no metadata, so MSET and PIL mean nothing.
-        if field(5, 3) != 0 {
-            return Err(invalid(5));
-        }
+        let lba_format = FORMATS.get(format).ok_or(invalid(0))?;
+        // PI, MSET and PIL: place and type mean nothing without what they are about.
+        let (kind, extended, first) = (field(5, 3) as u8, field(4, 1) == 1, field(8, 1) == 1);
+        let format = block_format(*lba_format, extended, kind, first).ok_or(invalid(5))?;
         if field(9, 3) > MOST_ERASE {
             return Err(Failure::cdw(10, 9));
         }
@@ -44,14 +44,14 @@ impl Controller {
             let namespace = shared.namespace(self.id, *nsid)?;
             namespace.writable()?;
             namespace.formatted()?;
-            if namespace.record.bytes() >> format.data_shift == 0 {
+            if format.blocks_in(namespace.record.bytes()) == 0 {
                 return Err(invalid(0));
             }
         }
         if shared.health.is_busy() {
             return Err(Failure::transient(StatusCode::COMMAND_SEQUENCE_ERROR));
         }
-        shared.format(self.id, key, nsids, format.data_shift)?;
+        shared.format(self.id, key, nsids, format)?;
         Ok(Plan::Wait)
     }
 
@@ -73,9 +73,9 @@ impl Shared {
         controller: u16,
         key: Key,
         nsids: Vec<u32>,
-        block_shift: u8,
+        format: Format,
     ) -> Result<(), Failure> {
-        let change = NamespaceChange::Format { nsids: nsids.clone(), block_shift };
+        let change = NamespaceChange::Format { nsids: nsids.clone(), format };
         self.change_namespaces((controller, key), change).map_err(failure)?;
         for nsid in nsids {
             self.namespaces.get_mut(&nsid).expect("it was checked").formatting =

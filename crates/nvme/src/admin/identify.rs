@@ -37,6 +37,12 @@ const NAMESPACE_MANAGEMENT: u16 = 1 << 3;
 /// SANICAP: block erase and overwrite; media are not modified once more where they are not
 /// deallocated.
 const SANITIZE: u32 = 1 << 1 | 1 << 2 | 1 << 30;
+/// SGLS.
+const SGLS: u32 = sgl_support::DOUBLE_WORDS
+    | sgl_support::BIT_BUCKET
+    | sgl_support::METADATA_BYTES
+    | sgl_support::LONGER
+    | sgl_support::METADATA_SEGMENT;
 /// CNTID of the controller that is asked (NVM Express 2.0, section 5.17.2.22).
 const THIS_CONTROLLER: u16 = 0xffff;
 /// The largest NSIDs, which are not those of a namespace (section 6.1.2).
@@ -71,8 +77,8 @@ impl Controller {
                 let namespace = self.find(shared, command.nsid, true)?;
                 page(namespace, |one| one.identify_independent(&self.settings, shared).encode())
             }
-            // LBSTM, PIC and ELBAF: no protection information, no storage tag (NVM Command Set
-            // Specification 1.0, figure 100).
+            // LBSTM, PIC and ELBAF: protection information has a guard of 16 bits and no storage tag
+            // (NVM Command Set Specification 1.0, figure 100).
             cns::SET_NAMESPACE => page(self.find(shared, command.nsid, true)?, |_| [0; IDENTIFY]),
             cns::SET_ALLOCATED_NAMESPACE => {
                 page(self.find(shared, command.nsid, false)?, |_| [0; IDENTIFY])
@@ -164,7 +170,7 @@ impl Controller {
             write_protection: shared.saves().into(),
             // Format 0h.
             copy_formats: 1,
-            sgl: sgl_support::DOUBLE_WORDS | sgl_support::BIT_BUCKET | sgl_support::LONGER,
+            sgl: SGLS,
             subsystem_nqn: subsystem_nqn(drive.uuid),
             power_states: POWER_STATES.len() as u8 - 1,
             power_state: POWER_STATES,

@@ -3,7 +3,7 @@
 use crate::block::{Error, Operation};
 use crate::controller::Controller;
 use crate::failure::Failure;
-use crate::namespace::FORMATS;
+use crate::namespace::{FIRST, FORMATS, block_format};
 use crate::plan::{Plan, steps};
 use crate::slots::Key;
 use crate::subsystem::{NamespaceChange, NamespaceError, Shared};
@@ -97,10 +97,14 @@ impl Controller {
     ) -> Result<Plan, Failure> {
         let new = IdentifyNamespace::decode(data.try_into().expect("as many bytes as asked for"));
         let invalid = Failure::permanent(StatusCode::INVALID_FIELD);
-        let format = FORMATS.get(usize::from(new.formatted));
+        let extended = new.formatted & IdentifyNamespace::EXTENDED != 0;
+        let format = FORMATS.get(usize::from(new.formatted & !IdentifyNamespace::EXTENDED));
         let format = format.ok_or(Failure::permanent(StatusCode::INVALID_FORMAT))?;
-        // Neither end-to-end protection nor asymmetric access nor NVM sets are offered.
-        if new.protection != 0 || new.access_group != 0 || new.nvm_set != 0 {
+        // DPS: bits 7:4 are reserved.
+        let (kind, first) = (new.protection & 7, new.protection & FIRST != 0);
+        let format = block_format(*format, extended, kind, first).ok_or(invalid)?;
+        // Neither asymmetric access nor NVM sets are offered.
+        if new.protection & !(7 | FIRST) != 0 || new.access_group != 0 || new.nvm_set != 0 {
             return Err(invalid);
         }
         if new.sharing & !IdentifyNamespace::SHARED != 0 || new.size == 0 {
@@ -113,11 +117,11 @@ impl Controller {
         if new.capacity < new.size {
             return Err(Failure::permanent(StatusCode::THIN_PROVISIONING_NOT_SUPPORTED));
         }
-        if new.size > u64::MAX >> format.data_shift {
+        if format.bytes(new.size) > u64::MAX.into() {
             return Err(insufficient(u64::MAX));
         }
         let private = new.sharing & IdentifyNamespace::SHARED == 0;
-        let namespace = shared.unique_namespace(new.size, format.data_shift, private);
+        let namespace = shared.unique_namespace(new.size, format, private);
         shared.create_namespace(Some((self.id, key)), namespace).map_err(failure)?;
         Ok(Plan::Wait)
     }

@@ -15,8 +15,10 @@ impl Controller {
                 self.report_media_ended(None, nsid, result.is_ok());
                 self.shutdown_flushed(shared, result.is_err());
             }
-            BlockOwner::Command(key, nsid) => {
-                self.report_media_ended(self.command_id(key), nsid, result.is_ok());
+            BlockOwner::Command(key, nsid) | BlockOwner::Metadata(key, nsid) => {
+                let metadata = matches!(owner, BlockOwner::Metadata(..));
+                let id = if metadata { None } else { self.command_id(key) };
+                self.report_media_ended(id, nsid, result.is_ok());
                 let reads = self.commands.get(key).is_some_and(|execution| execution.reads_media());
                 let result = result.map_err(|error| {
                     if error == Error::Media {
@@ -24,7 +26,7 @@ impl Controller {
                     }
                     failure(error, reads)
                 });
-                self.step_done(shared, key, result);
+                self.step_done(shared, key, metadata, result);
             }
         }
     }

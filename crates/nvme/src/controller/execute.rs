@@ -4,8 +4,9 @@ use super::transfer::Transfer;
 use super::{BlockOwner, Controller, block_id};
 use crate::block::{self, Operation};
 use crate::failure::Failure;
+use crate::metadata::Beside;
 use crate::plan::{Plan, Step, Then};
-use crate::pointer::SGL;
+use crate::pointer::TWO_SGLS;
 use crate::slots::Key;
 use crate::subsystem::Shared;
 use bytes::Bytes;
@@ -27,10 +28,19 @@ pub(super) struct Execution {
     pub reads: usize,
     /// What follows the block request that is outstanding.
     block: Option<Then>,
+    /// The same request is one of a pair.
+    pair: Option<Box<Pair>>,
     failure: Option<Failure>,
     /// Waits for other commands ([`Plan::Wait`]).
     waiting: bool,
     result: u32,
+}
+
+/// A step that is two requests to the media, which have ended or not: for data and for metadata.
+#[derive(Debug)]
+struct Pair {
+    beside: Box<Beside>,
+    ended: [Option<Result<Bytes, Failure>>; 2],
 }
 
 impl Execution {
@@ -52,10 +62,17 @@ impl Execution {
             Then::Proceed => {}
             Then::Compare(expected) if data == expected => {}
             Then::Compare(_) => return Err(Failure::permanent(StatusCode::COMPARE_FAILURE)),
-            Then::Copy { to, next } => {
+            Then::Copy { to, next, metadata } => {
+                let (data, beside) = match metadata {
+                    None => (data, None),
+                    Some(metadata) => {
+                        let (data, bytes) = metadata.copied(data)?;
+                        (data, Some(metadata.write(bytes)))
+                    }
+                };
                 let write = Operation::Write { offset: to, data };
                 let then = Then::Result(next);
-                self.steps.push_front(Step { then, ..Step::new(self.command.nsid, write) });
+                self.steps.push_front(Step { then, beside, ..Step::new(self.command.nsid, write) });
             }
             Then::Result(result) => self.result = result,
         }
@@ -98,15 +115,19 @@ impl Controller {
             return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 0));
         }
         // With PCIe admin commands use PRPs (section 4.4).
-        if command.psdt > SGL || sq == 0 && command.psdt != 0 {
+        if command.psdt > TWO_SGLS || sq == 0 && command.psdt != 0 {
             return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 6));
         }
         if sq == 0 { self.plan_admin(shared, key, command) } else { self.plan_io(shared, command) }
     }
 
     fn apply_plan(&mut self, key: Key, command: &Command, plan: Plan) -> Result<(), Failure> {
+        let (plan, metadata) = match plan {
+            Plan::WithMetadata(bytes, plan) => (*plan, bytes),
+            plan => (plan, 0),
+        };
         let page = self.page();
-        let max = self.settings.max_transfer();
+        let (max, buffer) = (self.settings.max_transfer(), self.settings.buffer);
         let Some(execution) = self.commands.get_mut(key) else {
             return Ok(()); // removed: an Asynchronous Event Request
         };
@@ -114,20 +135,20 @@ impl Controller {
             Plan::Done(result) => execution.result = result,
             Plan::Wait => execution.waiting = true,
             Plan::Send(data) => {
-                execution.transfer = Transfer::to_host(command, data.len(), page)?;
+                execution.transfer = Transfer::to_host(command, [data.len(), 0], page)?;
                 execution.transfer.supply(data);
             }
             Plan::Steps(steps) => execution.steps = steps,
             Plan::Read(length, steps) => {
                 assert!(length <= max, "checked by the handler");
-                execution.transfer = Transfer::to_host(command, length, page)?;
+                execution.transfer = Transfer::to_host(command, [length, metadata], page)?;
                 execution.steps = steps;
-                execution.buffer = length;
+                execution.buffer = (length + metadata).min(buffer);
             }
             Plan::Receive(length) => {
                 assert!(length <= max, "checked by the handler");
-                execution.transfer = Transfer::from_host(command, length, page)?;
-                execution.buffer = length;
+                execution.transfer = Transfer::from_host(command, [length, metadata], page)?;
+                execution.buffer = (length + metadata).min(buffer);
             }
             Plan::Inside(length, steps) => {
                 assert!(length <= max, "as much as a step may read");
@@ -136,10 +157,11 @@ impl Controller {
             }
             Plan::ReceiveAndRead(length, inside) => {
                 assert!(length.max(inside) <= max, "checked by the handler");
-                execution.transfer = Transfer::from_host(command, length, page)?;
+                execution.transfer = Transfer::from_host(command, [length, metadata], page)?;
                 // A command alone may use the whole buffer, or it would wait for ever.
-                execution.buffer = (length + inside).min(self.settings.buffer);
+                execution.buffer = (length + metadata + inside).min(buffer);
             }
+            Plan::WithMetadata(..) => unreachable!("metadata are named once"),
         }
         Ok(())
     }
@@ -255,7 +277,7 @@ impl Controller {
     }
 
     /// Executes a command as far as possible now.
-    pub(super) fn proceed(&mut self, shared: &mut Shared, key: Key) {
+    pub(crate) fn proceed(&mut self, shared: &mut Shared, key: Key) {
         loop {
             let Some(execution) = self.commands.get_mut(key) else { return };
             if execution.failure.is_some() {
@@ -279,6 +301,12 @@ impl Controller {
             } else if execution.block.is_some() {
                 return;
             } else if let Some(step) = execution.steps.pop_front() {
+                if let Some(beside) = &step.beside
+                    && !shared.claims.take((self.id, key), || beside.blocks())
+                {
+                    execution.steps.push_front(step);
+                    return;
+                }
                 self.request_block(key, step);
             } else if transfer.can_send() {
                 return self.send_or_queue(shared, key);
@@ -314,10 +342,15 @@ impl Controller {
 
     fn request_block(&mut self, key: Key, step: Step) {
         let execution = self.commands.get_mut(key).expect("it is being carried out");
-        let Step { nsid, operation, then } = step;
+        let Step { nsid, operation, then, beside } = step;
         execution.block = Some(then);
         let command = CommandId { queue: execution.sq, cid: execution.command.cid };
+        let metadata = beside.as_ref().map(|beside| beside.operation());
+        execution.pair = beside.map(|beside| Box::new(Pair { beside, ended: [None, None] }));
         self.request_media(BlockOwner::Command(key, nsid), Some(command), nsid, operation);
+        if let Some(metadata) = metadata {
+            self.request_media(BlockOwner::Metadata(key, nsid), None, nsid, metadata);
+        }
     }
 
     /// Queues a request for the media.
@@ -332,14 +365,29 @@ impl Controller {
         self.block_requests.push_back(block::Request { id, command, nsid, operation });
     }
 
-    /// A block request of a command has ended; `Ok` brings the bytes of a read.
+    /// A block request of a command has ended, for metadata or else; `Ok` brings the bytes of a
+    /// read.
     pub(super) fn step_done(
         &mut self,
         shared: &mut Shared,
         key: Key,
+        metadata: bool,
         result: Result<Bytes, Failure>,
     ) {
         // A reset may have dropped the command.
+        let Some(execution) = self.commands.get_mut(key) else { return };
+        let result = match execution.pair.take() {
+            None => result,
+            Some(mut pair) => {
+                pair.ended[usize::from(metadata)] = Some(result);
+                let [Some(data), Some(metadata)] = &pair.ended else {
+                    execution.pair = Some(pair);
+                    return;
+                };
+                shared.claims.release((self.id, key));
+                self.joined(shared, &pair.beside, data, metadata)
+            }
+        };
         let Some(execution) = self.commands.get_mut(key) else { return };
         let then = execution.block.take().unwrap_or_default();
         match result.and_then(|data| execution.step_succeeded(then, data)) {
@@ -348,8 +396,26 @@ impl Controller {
         }
     }
 
+    /// Both requests of a step have ended.
+    fn joined(
+        &self,
+        shared: &mut Shared,
+        beside: &Beside,
+        data: &Result<Bytes, Failure>,
+        metadata: &Result<Bytes, Failure>,
+    ) -> Result<Bytes, Failure> {
+        let (data, metadata) = (data.clone()?, metadata.as_ref().map_err(|failure| *failure)?);
+        beside.found(data, metadata).inspect_err(|_| {
+            // A CRC or a tag that does not match (figure 195).
+            shared.health.count(self.now).media_errors += 1;
+        })
+    }
+
     pub(super) fn finish(&mut self, shared: &mut Shared, key: Key) {
         let execution = self.commands.remove(key).expect("it is being carried out");
+        if !shared.claims.is_empty() {
+            shared.claims.release((self.id, key));
+        }
         assert!(execution.reads == 0 && execution.block.is_none(), "something is still in flight");
         self.buffered -= execution.buffer;
         if execution.sq == 0 && execution.command.opcode == admin::FORMAT {

@@ -13,13 +13,14 @@ impl Controller {
         assert!(self.in_flight[1] <= self.settings.commands);
         assert!(self.commands.len() <= self.in_flight[0] + self.in_flight[1]);
         assert!(self.events.requests() <= EVENT_REQUESTS);
-        // Before a reset and after it; the second half waits for the first.
-        let max = self.settings.commands + shared.namespaces.len();
+        // Before a reset and after it; the second half waits for the first. Data and metadata.
+        let max = 2 * self.settings.commands + shared.namespaces.len();
         assert!(self.blocks.len() <= max, "too many block requests");
         assert!(self.block_requests.len() <= self.blocks.len());
         assert!(self.waiting_to_send.len() + self.waiting.len() <= self.commands.len());
         if self.commands.is_empty() {
             assert_eq!(self.buffered, 0, "a command kept its share of the buffer");
+            assert!(!shared.claims.has(self.id), "a command kept its blocks");
         }
     }
 }

@@ -97,6 +97,7 @@ impl Controller {
         self.commands.clear();
         shared.forget_commands(self.id);
         shared.end_format(self.id, None);
+        shared.claims.release_all(self.id);
         self.in_flight = [0; 2];
         self.waiting.clear();
         self.waiting_to_send.clear();

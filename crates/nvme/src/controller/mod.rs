@@ -66,6 +66,8 @@ enum Read {
 enum BlockOwner {
     /// Of a command, on a namespace.
     Command(Key, u32),
+    /// The same for the metadata of the blocks.
+    Metadata(Key, u32),
     /// Of a shutdown, on a namespace.
     Shutdown(u32),
 }

@@ -25,13 +25,15 @@ pub(super) enum Transfer {
 }
 
 impl Transfer {
-    pub fn to_host(command: &Command, length: usize, page: usize) -> Result<Self, Failure> {
-        let walk = Walk::new(command, length, page, true)?;
-        Ok(Self::ToHost { walk, length, data: None })
+    /// The lengths are those of data and of metadata at MPTR, which are behind the data here.
+    pub fn to_host(command: &Command, lengths: [usize; 2], page: usize) -> Result<Self, Failure> {
+        let walk = Walk::new(command, lengths, page, true)?;
+        Ok(Self::ToHost { walk, length: lengths.iter().sum(), data: None })
     }
 
-    pub fn from_host(command: &Command, length: usize, page: usize) -> Result<Self, Failure> {
-        let walk = Walk::new(command, length, page, false)?;
+    /// As [`to_host`](Self::to_host).
+    pub fn from_host(command: &Command, lengths: [usize; 2], page: usize) -> Result<Self, Failure> {
+        let walk = Walk::new(command, lengths, page, false)?;
         Ok(Self::FromHost { walk })
     }
 

@@ -73,6 +73,10 @@ impl Admin {
         let mut namespaces = Vec::new();
         for nsid in ids.take_while(|nsid| *nsid != 0) {
             let identify = IdentifyNamespace::decode(&self.identify(cns::NAMESPACE, nsid).await?);
+            // The driver has no buffers for metadata.
+            if identify.lba_format.metadata != 0 {
+                continue;
+            }
             namespaces.push(NamespaceInfo {
                 nsid,
                 blocks: identify.size,

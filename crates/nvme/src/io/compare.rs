@@ -3,6 +3,7 @@
 use crate::block::Operation;
 use crate::controller::Controller;
 use crate::failure::Failure;
+use crate::metadata::Metadata;
 use crate::plan::{Plan, Step, Then};
 use crate::subsystem::Shared;
 use bytes::Bytes;
@@ -13,9 +14,12 @@ impl Controller {
     /// The data come first, so that the media are not asked for a command that cannot be carried
     /// out.
     pub(super) fn compare(&self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
-        let (_, length) = shared.namespace(self.id, command.nsid)?.range(command)?;
-        let length = self.within_limit(length)?;
-        Ok(Plan::ReceiveAndRead(length, length))
+        let namespace = shared.namespace(self.id, command.nsid)?;
+        let (_, data) = namespace.range(command)?;
+        let metadata = namespace.metadata(command)?.map(Metadata::passive).transpose()?;
+        let length = self.within_limit(data + metadata.map_or(0, |one| one.extends()))?;
+        let separate = metadata.map_or(0, |one| one.separate());
+        Ok(Plan::ReceiveAndRead(length, length).with_metadata(separate))
     }
 
     pub(super) fn compare_received(
@@ -24,22 +28,38 @@ impl Controller {
         command: &Command,
         data: Bytes,
     ) -> Result<VecDeque<Step>, Failure> {
-        let (offset, length) = shared.namespace(self.id, command.nsid)?.range(command)?;
+        let namespace = shared.namespace(self.id, command.nsid)?;
+        let (offset, length) = namespace.range(command)?;
+        let (data, beside) = match namespace.metadata(command)? {
+            None => (data, None),
+            Some(metadata) => (metadata.expected(data)?, Some(metadata.read_to_compare())),
+        };
         let read = Operation::Read { offset, length: length as usize };
-        let compare = Step { then: Then::Compare(data), ..Step::new(command.nsid, read) };
+        let compare = Step { then: Then::Compare(data), beside, ..Step::new(command.nsid, read) };
         Ok(self.flush_before(command).into_iter().chain([compare]).collect())
     }
 
     /// Reads without a transfer, so MDTS does not bind it: the media are read in pieces of MDTS.
     pub(super) fn verify(&self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
-        let (offset, length) = shared.namespace(self.id, command.nsid)?.range(command)?;
+        let namespace = shared.namespace(self.id, command.nsid)?;
+        let (offset, length) = namespace.range(command)?;
         let most = self.settings.max_transfer();
-        let piece = |at: u64| {
-            let length = most.min((length - at) as usize);
+        let read = |at: u64, length: u64| {
+            let length = length as usize;
             Step::new(command.nsid, Operation::Read { offset: offset + at, length })
         };
-        let pieces = (0..length).step_by(most).map(piece);
-        let steps = self.flush_before(command).into_iter().chain(pieces).collect();
+        let flush = self.flush_before(command).into_iter();
+        let steps = if let Some(metadata) = namespace.metadata(command)? {
+            let pieces = metadata.passive()?.pieces(most as u64 >> namespace.record.block_shift);
+            let read = |(at, piece): (u64, Metadata)| Step {
+                beside: Some(piece.verify()),
+                ..read(at, piece.data())
+            };
+            flush.chain(pieces.map(read)).collect()
+        } else {
+            let pieces = (0..length).step_by(most);
+            flush.chain(pieces.map(|at| read(at, (length - at).min(most as u64)))).collect()
+        };
         Ok(Plan::Inside(most.min(length as usize), steps))
     }
 }

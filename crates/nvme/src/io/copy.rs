@@ -7,6 +7,7 @@ use crate::block::Operation;
 use crate::config::Settings;
 use crate::controller::Controller;
 use crate::failure::Failure;
+use crate::metadata::{Beside, Metadata};
 use crate::namespace::Namespace;
 use crate::plan::{Plan, Step, Then};
 use crate::subsystem::Shared;
@@ -37,6 +38,20 @@ impl CopyLimits {
     }
 }
 
+/// The metadata of a source range, and of the blocks from `to` on that it is copied to.
+fn metadata(
+    namespace: &Namespace,
+    command: &Command,
+    range: &CopyRange,
+    to: u64,
+) -> Result<(Option<Box<Beside>>, Option<Box<Metadata>>), Failure> {
+    let blocks = u64::from(range.last) + 1;
+    let control = command.protection_of_sources();
+    let source = namespace.metadata_of(command.nsid, range.slba, blocks, control, range.tags())?;
+    let all = namespace.metadata(command)?.expect("the namespace has metadata");
+    Ok((Some(source.read_apart()), Some(Box::new(all.part(to - command.slba(), blocks)))))
+}
+
 impl Controller {
     pub(super) fn copy(&self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
@@ -47,6 +62,11 @@ impl Controller {
         let ranges = (command.cdw12 & 0xff) + 1;
         if ranges > RANGES {
             return Err(Failure::at_cdw(StatusCode::COMMAND_SIZE_LIMIT_EXCEEDED, 12, 0));
+        }
+        // What is stripped is inserted again, and nothing else.
+        let acts = [command.protection_of_sources(), command.protection()].map(|one| one.action);
+        if namespace.record.protection != 0 && acts[0] != acts[1] {
+            return Err(Failure::cdw(12, 29));
         }
         namespace.formatted()?;
         namespace.writable()?;
@@ -82,8 +102,12 @@ impl Controller {
                 [range.slba, blocks.into(), to].map(|blocks| namespace.bytes(blocks));
             let read = Operation::Read { offset, length: length as usize };
             let next = if number as usize == ranges.len() { 0 } else { number };
-            let then = Then::Copy { to: target, next };
-            steps.push_back(Step { then, ..Step::new(command.nsid, read) });
+            let (beside, metadata) = match namespace.record.metadata {
+                0 => (None, None),
+                _ => metadata(namespace, command, &range, to)?,
+            };
+            let then = Then::Copy { to: target, next, metadata };
+            steps.push_back(Step { then, beside, ..Step::new(command.nsid, read) });
             to += u64::from(blocks);
         }
         steps.extend(self.flush_behind(command));

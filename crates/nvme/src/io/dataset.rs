@@ -3,7 +3,8 @@
 use crate::block::Operation;
 use crate::controller::Controller;
 use crate::failure::Failure;
-use crate::plan::{Plan, Step, steps};
+use crate::metadata::Metadata;
+use crate::plan::{Plan, Step};
 use crate::subsystem::Shared;
 use std::collections::VecDeque;
 use wire::nvme::{Command, DsmRange};
@@ -37,16 +38,22 @@ impl Controller {
     ) -> Result<VecDeque<Step>, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         namespace.formatted()?;
-        let mut operations = Vec::new();
+        let mut steps = VecDeque::new();
         for range in data.as_chunks::<{ DsmRange::LENGTH }>().0 {
             let range = DsmRange::decode(range);
             let blocks = u64::from(range.blocks);
             namespace.check(range.slba, blocks).map_err(Failure::permanent)?;
             if blocks > 0 {
                 let (offset, length) = (namespace.bytes(range.slba), namespace.bytes(blocks));
-                operations.push(Operation::Discard { offset, length });
+                let beside = match namespace.record.metadata {
+                    0 => None,
+                    _ => Some(namespace.metadata_of_range(command.nsid, range.slba, blocks)?),
+                };
+                let beside = beside.map(Metadata::discard);
+                let discard = Operation::Discard { offset, length };
+                steps.push_back(Step { beside, ..Step::new(command.nsid, discard) });
             }
         }
-        Ok(steps(command.nsid, operations))
+        Ok(steps)
     }
 }

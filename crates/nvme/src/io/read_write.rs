@@ -3,6 +3,7 @@
 use crate::block::{Operation, deallocated};
 use crate::controller::Controller;
 use crate::failure::Failure;
+use crate::metadata::{METADATA, Metadata};
 use crate::plan::{Plan, Step, steps};
 use crate::subsystem::Shared;
 use bytes::Bytes;
@@ -21,19 +22,26 @@ impl Controller {
     }
 
     pub(super) fn read(&mut self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
-        let (offset, length) = shared.namespace(self.id, command.nsid)?.range(command)?;
-        let length = self.within_limit(length)?;
-        let read = Operation::Read { offset, length };
-        let steps = self.flush_before(command).into_iter().chain([Step::new(command.nsid, read)]);
-        Ok(Plan::Read(length, steps.collect()))
+        let namespace = shared.namespace(self.id, command.nsid)?;
+        let (offset, data) = namespace.range(command)?;
+        let metadata = namespace.metadata(command)?;
+        let length = self.within_limit(data + metadata.map_or(0, |one| one.extends()))?;
+        let read = Operation::Read { offset, length: data as usize };
+        let beside = metadata.map(Metadata::read);
+        let read = Step { beside, ..Step::new(command.nsid, read) };
+        let steps = self.flush_before(command).into_iter().chain([read]);
+        let separate = metadata.map_or(0, |one| one.separate());
+        Ok(Plan::Read(length, steps.collect()).with_metadata(separate))
     }
 
     pub(super) fn write(&mut self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
-        let (_, length) = namespace.range(command)?;
-        let length = self.within_limit(length)?;
+        let (_, data) = namespace.range(command)?;
+        let metadata = namespace.metadata(command)?;
+        let length = self.within_limit(data + metadata.map_or(0, |one| one.extends()))?;
         namespace.writable()?;
-        Ok(Plan::Receive(length))
+        let separate = metadata.map_or(0, |one| one.separate());
+        Ok(Plan::Receive(length).with_metadata(separate))
     }
 
     pub(super) fn write_received(
@@ -42,8 +50,17 @@ impl Controller {
         command: &Command,
         data: Bytes,
     ) -> Result<VecDeque<Step>, Failure> {
-        let (offset, _) = shared.namespace(self.id, command.nsid)?.range(command)?;
-        Ok(self.through_cache(command, [Operation::Write { offset, data }]))
+        let namespace = shared.namespace(self.id, command.nsid)?;
+        let (offset, _) = namespace.range(command)?;
+        let (data, beside) = match namespace.metadata(command)? {
+            None => (data, None),
+            Some(metadata) => {
+                let (data, bytes) = metadata.received(data)?;
+                (data, Some(metadata.write(bytes)))
+            }
+        };
+        let write = Operation::Write { offset, data };
+        Ok(self.through_cache(command, [Step { beside, ..Step::new(command.nsid, write) }]))
     }
 
     /// With DEAC the blocks are deallocated, which then read as zeroes too (section 6.17).
@@ -55,22 +72,44 @@ impl Controller {
         let namespace = shared.namespace(self.id, command.nsid)?;
         let (offset, length) = namespace.range(command)?;
         namespace.writable()?;
+        if let Some(metadata) = namespace.metadata(command)? {
+            return self.write_zeroes_with_metadata(command, offset, metadata);
+        }
         let zero = match command.deallocates() {
             true => deallocated(offset, length).to_vec(),
             false => vec![Operation::WriteZeroes { offset, length }],
         };
+        let zero = zero.into_iter().map(|one| Step::new(command.nsid, one));
         Ok(Plan::Steps(self.through_cache(command, zero)))
     }
 
-    /// A change of blocks, and a flush behind it where it may not stay in the
+    /// In pieces of which the metadata are at most a largest transfer. DEAC changes nothing: the
+    /// controller may deallocate, and protection information follows from PRINFO (section 6.17).
+    fn write_zeroes_with_metadata(
+        &self,
+        command: &Command,
+        offset: u64,
+        metadata: Metadata,
+    ) -> Result<Plan, Failure> {
+        let metadata = metadata.unchecked()?;
+        let most = self.settings.max_transfer();
+        let piece = |(at, metadata): (u64, Metadata)| {
+            let zero = Operation::WriteZeroes { offset: offset + at, length: metadata.data() };
+            Step { beside: Some(metadata.zero()), ..Step::new(command.nsid, zero) }
+        };
+        let pieces = metadata.pieces((most / METADATA) as u64).map(piece);
+        let steps = self.through_cache(command, pieces);
+        Ok(Plan::Inside(most.min(metadata.length()), steps))
+    }
+
+    /// Changes of blocks, and a flush behind it where it may not stay in the
     /// cache: FUA is set, or the cache is disabled (section 5.21.1.6).
     fn through_cache(
         &self,
         command: &Command,
-        change: impl IntoIterator<Item = Operation>,
+        changes: impl IntoIterator<Item = Step>,
     ) -> VecDeque<Step> {
-        let changes = change.into_iter().map(|one| Step::new(command.nsid, one));
-        changes.chain(self.flush_behind(command)).collect()
+        changes.into_iter().chain(self.flush_behind(command)).collect()
     }
 
     /// The flush behind a change of blocks, where that may not stay in the cache.

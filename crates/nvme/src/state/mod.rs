@@ -20,7 +20,7 @@ pub use drive::Drive;
 pub use features::SavedFeature;
 pub use firmware::{FIRMWARE_SLOTS, Firmware, Image, MAX_IMAGE};
 pub use health::History;
-pub use namespace::Namespace;
+pub use namespace::{Format, Namespace};
 pub use sanitize::{Sanitize, SanitizePhase};
 pub(crate) use self_test::MAX_RESULTS;
 pub use self_test::{ExtendedTest, SelfTests, TestResult};

@@ -1,8 +1,47 @@
-//! The records `namespace/NSID`.
+//! The records `namespace/NSID`: what a namespace is, and where its metadata lie.
 
 use super::check::{self, Check, Problem};
 use super::{RecordError, hex, namespace_key};
 use serde::{Deserialize, Serialize};
+
+/// Metadata begin at a multiple of this in the contents, so that data and metadata share no page:
+/// one may go past the page cache, the other not.
+const METADATA_ALIGNMENT: u128 = 4096;
+
+/// What blocks are (NVMe 1.4, sections 5.23 and 8.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// Block size as a power of two, without metadata: 9 to 16.
+    pub block_shift: u8,
+    /// Bytes of metadata a block: 0 or 8.
+    pub metadata: u8,
+    /// Metadata are transferred at the end of each block's data (FLBAS bit 4), otherwise in a
+    /// buffer of their own.
+    pub extended: bool,
+    /// DPS: type of end-to-end protection in bits 2:0, 0 for none; bit 3, its place is the first
+    /// eight bytes of the metadata.
+    pub protection: u8,
+}
+
+impl Format {
+    /// Bytes of contents that so many blocks need: data, and behind them the metadata.
+    pub(crate) fn bytes(&self, blocks: u64) -> u128 {
+        let (data, blocks) = (u128::from(blocks) << self.block_shift, u128::from(blocks));
+        match self.metadata {
+            0 => data,
+            bytes => data.next_multiple_of(METADATA_ALIGNMENT) + blocks * u128::from(bytes),
+        }
+    }
+
+    /// The most blocks in so many bytes of contents.
+    pub(crate) fn blocks_in(&self, bytes: u64) -> u64 {
+        let mut blocks = bytes / ((1 << self.block_shift) + u64::from(self.metadata));
+        while self.bytes(blocks) > bytes.into() {
+            blocks -= 1;
+        }
+        blocks
+    }
+}
 
 /// One namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,17 +68,48 @@ pub struct Namespace {
     /// It can be attached to one controller at a time only (NMIC).
     #[serde(default)]
     pub private: bool,
+    /// Bytes of metadata a block: 0 or 8.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub metadata: u8,
+    /// As [`Format::extended`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub extended: bool,
+    /// As [`Format::protection`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub protection: u8,
+    /// Bytes at the end of its contents that belong to no block.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rest: u64,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Namespace {
-    /// Its size in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.blocks << self.block_shift
+    /// What its blocks are.
+    pub fn format(&self) -> Format {
+        let Self { block_shift, metadata, extended, protection, .. } = *self;
+        Format { block_shift, metadata, extended, protection }
     }
 
-    /// The same with blocks of 2^`block_shift` bytes; what is not a whole block at the end is lost.
-    pub(crate) fn with_blocks(&self, block_shift: u8) -> Self {
-        Self { blocks: self.bytes() >> block_shift, block_shift, ..self.clone() }
+    /// The size of its contents in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.format().bytes(self.blocks) as u64 + self.rest
+    }
+
+    /// First byte of the metadata of a block.
+    pub(crate) fn metadata_offset(&self, slba: u64) -> u64 {
+        let all = self.blocks * u64::from(self.metadata);
+        self.bytes() - self.rest - all + slba * u64::from(self.metadata)
+    }
+
+    /// The same contents with other blocks.
+    pub(crate) fn with_format(&self, format: Format) -> Self {
+        let Format { block_shift, metadata, extended, protection } = format;
+        let blocks = format.blocks_in(self.bytes());
+        let rest = self.bytes() - format.bytes(blocks) as u64;
+        Self { blocks, block_shift, metadata, extended, protection, rest, ..self.clone() }
     }
 
     /// Whether its fields are in their ranges.
@@ -63,6 +133,28 @@ impl Check for Namespace {
     fn check(&self) -> Result<(), Problem> {
         check::range("block_shift", self.block_shift, 9, 16)?;
         check::range("blocks", self.blocks, 1, u64::MAX >> self.block_shift)?;
+        if !matches!(self.metadata, 0 | 8) {
+            return Err(format!("metadata: {} is not 0 or 8", self.metadata));
+        }
+        if self.extended && self.metadata == 0 {
+            return Err("extended: true without metadata".to_owned());
+        }
+        let most = if self.metadata == 0 { 0 } else { 3 };
+        if self.protection != 0 && !(1..=most).contains(&(self.protection & !8)) {
+            let metadata = self.metadata;
+            let allowed = "0, with metadata 1 to 3 and 9 to 11 too";
+            return Err(format!(
+                "protection: {} is not allowed with metadata {metadata}: {allowed}",
+                self.protection
+            ));
+        }
+        let bytes = self.format().bytes(self.blocks);
+        if bytes + u128::from(self.rest) > u64::MAX.into() {
+            return Err(format!(
+                "rest: {} makes the contents larger than 2^64 - 1 bytes",
+                self.rest
+            ));
+        }
         let name = "letters, digits, '-', '_' and '.'";
         check::text("contents", &self.contents, 100, (is_name, name))?;
         if self.contents.starts_with('.') {

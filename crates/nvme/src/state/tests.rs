@@ -24,6 +24,7 @@ fn namespace(number: u8) -> Namespace {
         contents: format!("namespace-{number}"),
         write_protected: false,
         private: false,
+        ..Namespace::default()
     }
 }
 
@@ -75,6 +76,18 @@ fn records_are_what_is_documented() {
          \"eui64\":\"0707070707070707\",\"uuid\":\"f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7\",\
          \"contents\":\"namespace-7\",\"write_protected\":false,\"private\":false}"
     );
+    let protected = Format { block_shift: 12, metadata: 8, extended: false, protection: 1 };
+    let mut formatted = state();
+    formatted.namespaces.insert(7, namespace(7).with_format(protected));
+    let record = String::from_utf8(formatted.encode()["namespace/7"].clone()).unwrap();
+    // 2048 * 4096 = 8388608 = 2044 * (4096 + 8) + 32.
+    assert!(record.starts_with("{\"blocks\":2044,\"block_shift\":12,"));
+    let fields = "\"private\":false,\"metadata\":8,\"protection\":1,\"rest\":32}";
+    assert!(record.ends_with(fields), "{record}");
+    for text in [&record[..19], &fields[1..]] {
+        assert!(DOCUMENT.contains(text), "docs/drive.md lacks {text}");
+    }
+    assert_eq!(State::decode(&formatted.encode()), Ok(formatted));
     assert_eq!(text("attachments"), "{\"1\":[1,2]}");
     assert_eq!(text("features"), "[{\"controller\":1,\"feature\":4,\"nsid\":0,\"value\":350}]");
     assert_eq!(
@@ -127,6 +140,23 @@ fn a_record_that_lies_is_named_with_its_field() {
         (
             changed("namespace/1", "\"blocks\":2048", "\"blocks\":0"),
             "namespace/1: blocks: 0 is not",
+        ),
+        (changed("namespace/1", "false}", "false,\"metadata\":16}"), "metadata: 16 is not 0 or 8"),
+        (
+            changed("namespace/1", "false}", "false,\"extended\":true}"),
+            "extended: true without metadata",
+        ),
+        (
+            changed("namespace/1", "false}", "false,\"protection\":1}"),
+            "protection: 1 is not allowed with metadata 0",
+        ),
+        (
+            changed("namespace/1", "false}", "false,\"metadata\":8,\"protection\":8}"),
+            "protection: 8 is not allowed with metadata 8: 0, ",
+        ),
+        (
+            changed("namespace/1", "false}", "false,\"rest\":18446744073709551615}"),
+            "rest: 18446744073709551615 makes",
         ),
         (changed("namespace/1", "namespace-1", "../x"), "namespace/1: contents: "),
         (changed("namespace/1", "namespace-1", ".x"), "contents: \".x\" begins with '.'"),
@@ -185,13 +215,40 @@ proptest! {
     }
 
     #[test]
+    fn contents_hold_as_many_blocks_as_fit(bytes: u64, shift in 9..=16u8, metadata: bool) {
+        let metadata = if metadata { 8 } else { 0 };
+        let format = Format { block_shift: shift, metadata, extended: false, protection: 0 };
+        let blocks = format.blocks_in(bytes);
+        prop_assert!(format.bytes(blocks) <= bytes.into());
+        prop_assert!(format.bytes(blocks + 1) > bytes.into());
+        let before = Namespace { blocks: bytes >> 9 | 1, block_shift: 9, ..namespace(3) };
+        let after = before.with_format(format);
+        prop_assert_eq!(after.bytes(), before.bytes());
+        if after.blocks > 0 && metadata > 0 {
+            let last = after.metadata_offset(after.blocks - 1);
+            prop_assert_eq!(last + 8 + after.rest, after.bytes());
+            prop_assert!(after.metadata_offset(0) >= after.blocks << shift);
+        }
+    }
+
+    #[test]
     fn what_is_encoded_is_decoded(
         blocks in 1..1_000_000u64, shift in 9..=16u8, names: ([u8; 16], [u8; 8], [u8; 16]),
-        counters: (u64, u64, u64),
+        counters: (u64, u64, u64), metadata: bool, protection in 0..4u8, rest: u32,
     ) {
         let mut state = state();
         let (nguid, eui64, uuid) = names;
-        let other = Namespace { blocks, block_shift: shift, nguid, eui64, uuid, ..namespace(3) };
+        let other = Namespace {
+            blocks,
+            block_shift: shift,
+            nguid,
+            eui64,
+            uuid,
+            metadata: if metadata { 8 } else { 0 },
+            protection: if metadata { protection } else { 0 },
+            rest: rest.into(),
+            ..namespace(3)
+        };
         state.drive.capacity = u64::MAX;
         state.namespaces.insert(3, other);
         state.health.units_read = u128::from(counters.0) << 60;

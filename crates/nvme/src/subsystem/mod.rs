@@ -1,6 +1,7 @@
 //! The NVM subsystem: namespaces, what controllers share, and the controllers (NVMe 1.4,
 //! section 1.6.29).
 
+mod claims;
 mod firmware;
 mod namespaces;
 mod port;
@@ -9,6 +10,7 @@ mod self_test;
 mod shared;
 mod store;
 
+pub(crate) use claims::Blocks;
 pub(crate) use firmware::{Activation, FirmwareChange};
 pub use namespaces::NamespaceError;
 pub use port::Port;
@@ -116,8 +118,11 @@ impl Subsystem {
     }
 
     /// The next request for the media; those of a controller are bounded by
-    /// [`Settings::commands`].
+    /// twice [`Settings::commands`].
     pub fn poll_block(&mut self) -> Option<block::Request> {
+        while let Some((id, key)) = self.shared.claims.next_granted() {
+            self.controllers[usize::from(id) - 1].proceed(&mut self.shared, key);
+        }
         let request = self.controllers.iter_mut().find_map(Controller::poll_block);
         if request.is_some() || self.shared.erase.is_none() || self.stopping {
             return request;

@@ -4,7 +4,7 @@ use super::store::{Change, NamespaceChange};
 use super::{Shared, Subsystem};
 use crate::identity::numbered_uuid;
 use crate::slots::Key;
-use crate::state::{self, RecordError};
+use crate::state::{self, Format, RecordError};
 
 /// Why namespaces cannot be changed so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -112,25 +112,21 @@ impl Shared {
 
     /// A namespace of this size with names of its own: they follow from the UUID of the drive,
     /// which is random, and the number of namespaces that it ever created.
-    pub fn unique_namespace(
-        &self,
-        blocks: u64,
-        block_shift: u8,
-        private: bool,
-    ) -> state::Namespace {
+    pub fn unique_namespace(&self, blocks: u64, format: Format, private: bool) -> state::Namespace {
         let uuid = numbered_uuid(self.drive.uuid, self.created);
         let contents = format!("{:032x}", u128::from_be_bytes(uuid));
-        let (nguid, eui64) = (uuid, [0; 8]);
-        let write_protected = false;
+        let Format { block_shift, metadata, extended, protection } = format;
         state::Namespace {
             blocks,
             block_shift,
-            nguid,
-            eui64,
+            nguid: uuid,
             uuid,
             contents,
-            write_protected,
             private,
+            metadata,
+            extended,
+            protection,
+            ..state::Namespace::default()
         }
     }
 

@@ -4,9 +4,9 @@ use super::{FirmwareChange, Shared};
 use crate::namespace::Namespace;
 use crate::slots::Key;
 use crate::state::{
-    self, Attachments, History, Sanitize, SanitizePhase, SavedFeature, State, attachments_record,
-    created_record, features_record, firmware_record, health_record, namespace_key,
-    namespace_record, sanitize_record, self_tests_record,
+    self, Attachments, Format, History, Sanitize, SanitizePhase, SavedFeature, State,
+    attachments_record, created_record, features_record, firmware_record, health_record,
+    namespace_key, namespace_record, sanitize_record, self_tests_record,
 };
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Duration, Instant};
@@ -80,8 +80,8 @@ pub(crate) enum NamespaceChange {
     Attach { nsid: u32, controllers: Vec<u16>, attach: bool },
     /// One is write protected, or no longer.
     Protect { nsid: u32, protect: bool },
-    /// Some get blocks of this size.
-    Format { nsids: Vec<u32>, block_shift: u8 },
+    /// Some get blocks of this format.
+    Format { nsids: Vec<u32>, format: Format },
 }
 
 impl Change {
@@ -301,10 +301,9 @@ impl Shared {
                 let bytes = record.as_ref().map(namespace_record);
                 vec![(namespace_key(*nsid), bytes)]
             }
-            NamespaceChange::Format { nsids, block_shift } => {
+            NamespaceChange::Format { nsids, format } => {
                 let formatted = self.namespaces.iter().filter(|(nsid, _)| nsids.contains(nsid));
-                let record =
-                    |one: &Namespace| namespace_record(&one.record.with_blocks(*block_shift));
+                let record = |one: &Namespace| namespace_record(&one.record.with_format(*format));
                 formatted.map(|(nsid, one)| (namespace_key(*nsid), Some(record(one)))).collect()
             }
         }
@@ -362,10 +361,10 @@ impl Shared {
                     namespace.record.write_protected = *protect;
                 }
             }
-            NamespaceChange::Format { nsids, block_shift } => {
+            NamespaceChange::Format { nsids, format } => {
                 for (_, one) in self.namespaces.iter_mut().filter(|(nsid, _)| nsids.contains(nsid))
                 {
-                    one.record = one.record.with_blocks(*block_shift);
+                    one.record = one.record.with_format(*format);
                 }
             }
         }

@@ -16,6 +16,9 @@ pub(super) const CONTROLLER: u64 = LISTS + 0x1_0000;
 /// Where what a host says of a namespace to create lies.
 pub(super) const NAMESPACE: u64 = CONTROLLER + 0x1000;
 
+/// Where metadata lie.
+pub(super) const METADATA: u64 = NAMESPACE + 0x1000;
+
 /// An I/O command on one of two namespaces.
 pub(super) fn io(input: &mut Input) -> Command {
     const OPCODES: [u8; 11] = [
@@ -53,7 +56,10 @@ pub(super) fn io(input: &mut Input) -> Command {
         prp2: prp2(input),
         cdw10: slba as u32,
         cdw11: (slba >> 32) as u32 | deallocate,
-        cdw12: (blocks - 1) | input.pick(&[0, 0, 0, 1 << 30]),
+        // FUA, PRACT, PRCHK.
+        cdw12: (blocks - 1) | input.pick(&[0, 0, 0, 1 << 30, 1 << 29, 0b100 << 26, 0b1111 << 26]),
+        mptr: METADATA + u64::from(input.byte()) * 8,
+        cdw14: slba as u32,
         ..Command::default()
     }
 }
@@ -103,7 +109,7 @@ pub(super) fn admin(input: &mut Input) -> Command {
         admin::FIRMWARE_DOWNLOAD,
         admin::KEEP_ALIVE,
         admin::SECURITY_RECEIVE,
-        0x80,
+        admin::FORMAT,
     ]);
     let cdw10 = match opcode {
         admin::IDENTIFY => u32::from(input.pick(&[
@@ -132,6 +138,8 @@ pub(super) fn admin(input: &mut Input) -> Command {
                 | input.pick(&[0u32, 0, 0, 1]) << 31
         }
         admin::FIRMWARE_DOWNLOAD => u32::from(input.u16() % 2048),
+        // LBAF, MSET, and PI up to type 3.
+        admin::FORMAT => u32::from(input.byte() % 4) | u32::from(input.byte() % 8) << 4,
         _ => u32::from(input.byte() % 4) | u32::from(input.byte()) << 16,
     };
     let managed = matches!(opcode, admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT);
@@ -178,7 +186,8 @@ pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
         (0, admin::SECURITY_RECEIVE) => command.cdw11 as usize,
         (0, _) => 0,
         (_, nvm::READ | nvm::WRITE | nvm::COMPARE) => {
-            (command.blocks() as usize) << if command.nsid == 2 { 12 } else { 9 }
+            // The smallest blocks: a host may have formatted the namespace.
+            (command.blocks() as usize) << 9
         }
         (_, nvm::COPY) => ((command.cdw12 & 0xff) as usize + 1) * 32,
         (_, nvm::DATASET_MANAGEMENT) => ((command.cdw10 & 0xff) as usize + 1) * 16,

@@ -32,7 +32,7 @@ fn blocks_get_another_size_and_read_as_zeroes() {
     let mut host = host();
     host.testbed.media.namespaces.get_mut(&1).unwrap().fill(7);
     let before = identify(&mut host, 1);
-    assert_eq!((before.size, before.formatted, before.lba_formats), (8192, 0, 1));
+    assert_eq!((before.size, before.formatted, before.lba_formats), (8192, 0, 3));
     host.admin(format(1, 1)).expect_success();
     let after = identify(&mut host, 1);
     assert_eq!((after.size, after.formatted, after.lba_format.data_shift), (1024, 1, 12));
@@ -60,12 +60,14 @@ fn all_namespaces_at_once() {
 fn what_is_not_offered_is_refused() {
     let mut host = host();
     for (cdw10, code) in [
-        (2, StatusCode::INVALID_FORMAT),
+        (4, StatusCode::INVALID_FORMAT),
         (15, StatusCode::INVALID_FORMAT),
         // LBAFU, the upper bits of NVMe 2.0.
         (1 << 12, StatusCode::INVALID_FORMAT),
         // Protection information without metadata.
         (1 << 5, StatusCode::INVALID_FORMAT),
+        // A type that is reserved.
+        (2 | 4 << 5, StatusCode::INVALID_FORMAT),
         // Cryptographic erase, and a reserved erase.
         (2 << 9, StatusCode::INVALID_FIELD),
         (3 << 9, StatusCode::INVALID_FIELD),

@@ -94,7 +94,7 @@ fn a_namespace_is_created_attached_used_detached_and_deleted() {
     assert_eq!(identify(&mut host, cns::ATTACHED_CONTROLLERS, 3), controller_list([1]));
     let found = IdentifyNamespace::decode(&identify(&mut host, cns::NAMESPACE, 3));
     assert_eq!((found.size, found.capacity, found.formatted, found.sharing), (256, 256, 1, 1));
-    assert_eq!((found.lba_formats, found.lba_format.data_shift), (1, 12));
+    assert_eq!((found.lba_formats, found.lba_format.data_shift), (3, 12));
     assert_ne!(found.nguid, [0; 16]);
     // It reads zeroes.
     host.testbed.put(DATA, &[0xee; 4096]);
@@ -136,10 +136,11 @@ fn a_namespace_outlives_power_and_its_names_are_never_used_again() {
 fn what_all_namespaces_have_in_common_is_told_for_the_broadcast_nsid() {
     let mut host = host();
     let common = identify(&mut host, cns::NAMESPACE, BROADCAST_NSID);
-    // NLBAF; LBAF0 and LBAF1: LBADS 9 and 12 (figures 245 and 246).
+    // NLBAF, MC, DPC; LBAF0 to LBAF3: MS and LBADS (figures 245 and 246).
     let mut expected = [0; IDENTIFY];
-    (expected[25], expected[130], expected[134]) = (1, 9, 12);
-    assert_eq!(common, expected);
+    (expected[25], expected[27], expected[28]) = (3, 0b11, 0b1_1111);
+    expected[128..144].copy_from_slice(&[0, 0, 9, 0, 0, 0, 12, 0, 8, 0, 9, 0, 8, 0, 12, 0]);
+    assert!(common == expected);
 }
 
 #[test]
@@ -161,9 +162,15 @@ fn fields_of_a_namespace_to_create_are_checked() {
             IdentifyNamespace { capacity: 7, ..wanted(8) },
             StatusCode::THIN_PROVISIONING_NOT_SUPPORTED,
         ),
-        (IdentifyNamespace { formatted: 2, ..wanted(8) }, StatusCode::INVALID_FORMAT),
-        (IdentifyNamespace { formatted: 0x10, ..wanted(8) }, StatusCode::INVALID_FORMAT),
+        (IdentifyNamespace { formatted: 4, ..wanted(8) }, StatusCode::INVALID_FORMAT),
+        (IdentifyNamespace { formatted: 0x22, ..wanted(8) }, StatusCode::INVALID_FORMAT),
+        // A type without metadata, a type that is reserved, a reserved bit.
         (IdentifyNamespace { protection: 1, ..wanted(8) }, StatusCode::INVALID_FIELD),
+        (IdentifyNamespace { formatted: 2, protection: 4, ..wanted(8) }, StatusCode::INVALID_FIELD),
+        (
+            IdentifyNamespace { formatted: 2, protection: 17, ..wanted(8) },
+            StatusCode::INVALID_FIELD,
+        ),
         (IdentifyNamespace { sharing: 2, ..wanted(8) }, StatusCode::INVALID_FIELD),
         (IdentifyNamespace { access_group: 1, ..wanted(8) }, StatusCode::INVALID_FIELD),
         (IdentifyNamespace { nvm_set: 1, ..wanted(8) }, StatusCode::INVALID_FIELD),

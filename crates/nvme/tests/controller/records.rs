@@ -303,6 +303,7 @@ fn namespace(number: u8, blocks: u64) -> Namespace {
         contents: format!("contents-{number}"),
         write_protected: false,
         private: false,
+        ..Namespace::default()
     }
 }
 

@@ -22,6 +22,7 @@ pub const ADMIN: Proofs = &[
             "fields_of_a_namespace_to_create_are_checked",
             "capacity_and_nsids_run_out",
             "all_namespaces_can_be_deleted_at_once",
+            "identify_says_what_is_offered_and_what_is_used",
         ],
     ),
     (
@@ -65,6 +66,7 @@ pub const ADMIN: Proofs = &[
             "what_is_not_offered_is_refused",
             "no_other_command_runs_meanwhile",
             "a_reset_or_a_failure_ends_it",
+            "contents_keep_their_size_and_the_number_of_blocks_follows",
         ],
     ),
     (0x81, &["other_protocols_and_lengths_are_refused"]),
@@ -89,18 +91,53 @@ pub const ADMIN: Proofs = &[
 /// By opcode.
 pub const IO: Proofs = &[
     (0x00, &["flush_takes_one_namespace_or_all"]),
-    (0x01, &["what_is_written_is_read", "ranges_and_sizes_are_checked"]),
-    (0x02, &["what_is_written_is_read", "ranges_and_sizes_are_checked"]),
-    (0x05, &["compare_tells_equal_data_from_others", "compare_works_with_the_smallest_buffer"]),
-    (0x08, &["write_zeroes_has_no_transfer_limit", "write_zeroes_may_deallocate"]),
-    (0x09, &["deallocate_discards_every_range_or_none"]),
-    (0x0c, &["verify_reads_without_a_transfer"]),
+    (
+        0x01,
+        &[
+            "what_is_written_is_read",
+            "ranges_and_sizes_are_checked",
+            "the_controller_inserts_and_strips",
+            "what_the_host_sends_is_checked_and_kept",
+        ],
+    ),
+    (
+        0x02,
+        &[
+            "what_is_written_is_read",
+            "ranges_and_sizes_are_checked",
+            "the_controller_inserts_and_strips",
+            "blocks_that_have_changed_on_the_media_are_noticed",
+        ],
+    ),
+    (
+        0x05,
+        &[
+            "compare_tells_equal_data_from_others",
+            "compare_works_with_the_smallest_buffer",
+            "compare_compares_metadata_too",
+            "compare_checks_and_does_not_compare_the_information",
+        ],
+    ),
+    (
+        0x08,
+        &[
+            "write_zeroes_has_no_transfer_limit",
+            "write_zeroes_may_deallocate",
+            "write_zeroes_follows_pract",
+        ],
+    ),
+    (0x09, &["deallocate_discards_every_range_or_none", "deallocated_blocks_pass_every_check"]),
+    (
+        0x0c,
+        &["verify_reads_without_a_transfer", "blocks_that_have_changed_on_the_media_are_noticed"],
+    ),
     (
         0x19,
         &[
             "copy_puts_ranges_one_after_the_other",
             "copy_checks_everything_before_it_copies",
             "copy_says_which_range_failed",
+            "copy_checks_strips_and_inserts",
         ],
     ),
 ];

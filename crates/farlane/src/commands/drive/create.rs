@@ -97,9 +97,8 @@ fn random_namespace(blocks: u64, block_shift: u8) -> Namespace {
     // Locally administered, of one device (IEEE 802-2014, section 8.2).
     eui64[0] = eui64[0] & !1 | 2;
     let contents = nguid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let (write_protected, private) = (false, false);
     let uuid = uuid();
-    Namespace { blocks, block_shift, nguid, eui64, uuid, contents, write_protected, private }
+    Namespace { blocks, block_shift, nguid, eui64, uuid, contents, ..Namespace::default() }
 }
 
 fn random_bytes() -> [u8; 16] {
