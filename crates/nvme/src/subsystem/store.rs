@@ -410,10 +410,13 @@ impl Shared {
         attached.map(|(nsid, one)| (*nsid, one.attached.clone())).collect()
     }
 
-    /// The saved features with further values.
+    /// The saved features with further values. Their namespace may have been deleted while they
+    /// waited.
     fn saved_with(&self, values: &[SavedFeature]) -> Vec<SavedFeature> {
         let replaced = |old: &&SavedFeature| values.iter().any(|new| new.same(old));
-        self.saved.iter().filter(|old| !replaced(old)).chain(values).copied().collect()
+        let exists = |one: &&SavedFeature| one.nsid == 0 || self.namespaces.contains_key(&one.nsid);
+        let new = values.iter().filter(exists);
+        self.saved.iter().filter(|old| !replaced(old)).chain(new).copied().collect()
     }
 
     /// The saved features without those of some namespaces.

@@ -357,6 +357,18 @@ fn commands_that_wait_for_the_buffer_end_too() {
 }
 
 #[test]
+fn a_feature_saved_while_its_namespace_is_deleted_goes_with_it() {
+    let mut host = host();
+    host.put(0, management(1, 1));
+    let save = u32::from(feature::ERROR_RECOVERY) | 1 << 31;
+    host.put(0, Command { nsid: 1, cdw10: save, ..set_feature(0, 7) });
+    host.carry_out(0);
+    assert!(host.reap(0).iter().all(|done| done.status.is_success()));
+    let state = State::decode(&host.testbed.store.records).unwrap();
+    assert_eq!((state.namespaces.len(), state.features), (1, vec![]));
+}
+
+#[test]
 fn one_change_at_a_time() {
     let mut host = host();
     host.testbed.put(DATA, &bytes(wanted(8)));
