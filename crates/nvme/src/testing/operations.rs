@@ -5,6 +5,7 @@ use super::input::Input;
 use super::tracker::Tracker;
 use super::{DATA, Host, Testbed, entry_sizes};
 use crate::block::Error;
+use crate::state::{Format, Records};
 use crate::{Config, NamespaceConfig};
 use pcie::Ready;
 use wire::Duration;
@@ -19,7 +20,8 @@ const MAX_OPERATIONS: usize = 2000;
 ///
 /// The first byte chooses between a host that keeps the rules, whose commands
 /// must each end exactly once, and one that writes anything anywhere, which
-/// must only not break the controller's own bounds. It also says whether the drive keeps records.
+/// must only not break the controller's own bounds. It also says whether the drive keeps records,
+/// and whether its namespaces have metadata then.
 ///
 /// # Panics
 /// If the controller fails.
@@ -27,7 +29,8 @@ pub fn run_operations(bytes: &[u8]) {
     let mut input = Input(bytes);
     let mode = input.byte();
     let config = config(input.byte());
-    let testbed = testbed(&config, mode & 2 == 0, mode & 4 != 0);
+    let records = (mode & 4 != 0).then(|| records(&config, mode & 8 != 0));
+    let testbed = testbed(&config, mode & 2 == 0, records);
     if mode & 1 == 0 {
         ConformingHost::new(testbed, config, mode & 2 == 0).run(input);
     } else {
@@ -53,9 +56,25 @@ fn config(choice: u8) -> Config {
     config
 }
 
-fn testbed(config: &Config, msix: bool, records: bool) -> Testbed {
-    let mut testbed =
-        if records { Testbed::with_records(config) } else { Testbed::new(config.clone()) };
+/// The records of the drive; with metadata, namespace 1 has protection information of type 1 in a
+/// buffer of its own, and namespace 2 other metadata at the end of each block's data.
+fn records(config: &Config, metadata: bool) -> Records {
+    let mut state = config.state();
+    if metadata {
+        for (nsid, block_shift, extended, protection) in [(1, 9, false, 1), (2, 12, true, 0)] {
+            let namespace = state.namespaces.get_mut(&nsid).expect("one of two");
+            let format = Format { block_shift, metadata: 8, extended, protection };
+            *namespace = namespace.with_format(format);
+        }
+    }
+    state.encode()
+}
+
+fn testbed(config: &Config, msix: bool, records: Option<Records>) -> Testbed {
+    let mut testbed = match records {
+        Some(records) => Testbed::from_records(config, records),
+        None => Testbed::new(config.clone()),
+    };
     testbed.enumerate(msix);
     // Lists of good entries, the last of each page pointing to the next.
     for list in 0..8u64 {

@@ -8,10 +8,11 @@ proptest! {
 
     #[test]
     fn a_host_that_keeps_the_rules_gets_one_completion_a_command(
-        records: bool, choice: u8,
+        records: bool, metadata: bool, choice: u8,
         bytes in proptest::collection::vec(any::<u8>(), 0..6000),
     ) {
-        let list: Vec<u8> = [u8::from(records) << 2, choice].into_iter().chain(bytes).collect();
+        let mode = u8::from(records) << 2 | u8::from(metadata) << 3;
+        let list: Vec<u8> = [mode, choice].into_iter().chain(bytes).collect();
         run_operations(&list);
     }
 
@@ -25,10 +26,10 @@ proptest! {
 
     #[test]
     fn a_host_that_writes_anything_anywhere_breaks_nothing(
-        intx: bool, records: bool, choice: u8,
+        intx: bool, records in 0..4u8, choice: u8,
         bytes in proptest::collection::vec(any::<u8>(), 0..6000),
     ) {
-        let mode = 1 | u8::from(intx) << 1 | u8::from(records) << 2;
+        let mode = 1 | u8::from(intx) << 1 | records << 2;
         let list: Vec<u8> = [mode, choice].into_iter().chain(bytes).collect();
         run_operations(&list);
     }
