@@ -34,7 +34,7 @@ enum Metadata {
     /// MPTR is the address of an SGL descriptor for so many bytes to the host or from it.
     Descriptor { address: u64, length: usize, to_host: bool },
     /// That descriptor leads further.
-    Sgl(sgl::Walk),
+    Sgl(Box<sgl::Walk>),
 }
 
 impl Walk {
@@ -100,7 +100,8 @@ impl Walk {
             self.data.add_list(bytes)?;
         } else if let Metadata::Descriptor { length, to_host, .. } = self.metadata {
             let first = SglDescriptor::decode(bytes.try_into().expect("as many as asked for"));
-            self.metadata = Metadata::Sgl(sgl::Walk::new(first, length, to_host).map_err(short)?);
+            let walk = sgl::Walk::new(first, length, to_host).map_err(short)?;
+            self.metadata = Metadata::Sgl(Box::new(walk));
         } else if let Metadata::Sgl(walk) = &mut self.metadata {
             walk.add_list(bytes).map_err(short)?;
         }
