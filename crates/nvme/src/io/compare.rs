@@ -1,4 +1,4 @@
-//! Compare and Verify (NVMe 1.4, sections 6.6 and 6.16).
+//! Compare and Verify (NVMe 1.4, sections 6.6 and 6.14).
 
 use crate::block::Operation;
 use crate::controller::Controller;

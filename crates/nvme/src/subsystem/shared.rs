@@ -1,5 +1,6 @@
 //! What the controllers of a subsystem share.
 
+use super::holds::Hold;
 use super::sanitize::Erase;
 use super::self_test::Tests;
 use super::store::Store;
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub sanitize: Option<Sanitize>,
     /// That operation while it is under way.
     pub erase: Option<Erase>,
+    /// Blocks of fused operations.
+    pub holds: Vec<Hold>,
     /// What is to be stored, if the drive keeps records.
     pub store: Option<Store>,
 }
@@ -57,6 +60,7 @@ impl Shared {
             controllers: 0,
             sanitize: state.sanitize,
             erase: None,
+            holds: Vec::new(),
             store,
         };
         // Power is a reset.

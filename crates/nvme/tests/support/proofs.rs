@@ -89,9 +89,24 @@ pub const ADMIN: Proofs = &[
 /// By opcode.
 pub const IO: Proofs = &[
     (0x00, &["flush_takes_one_namespace_or_all"]),
-    (0x01, &["what_is_written_is_read", "ranges_and_sizes_are_checked"]),
+    (
+        0x01,
+        &[
+            "what_is_written_is_read",
+            "ranges_and_sizes_are_checked",
+            "blocks_are_compared_and_written",
+        ],
+    ),
     (0x02, &["what_is_written_is_read", "ranges_and_sizes_are_checked"]),
-    (0x05, &["compare_tells_equal_data_from_others", "compare_works_with_the_smallest_buffer"]),
+    (
+        0x05,
+        &[
+            "compare_tells_equal_data_from_others",
+            "compare_works_with_the_smallest_buffer",
+            "blocks_are_compared_and_written",
+            "nothing_comes_between_the_comparison_and_the_write",
+        ],
+    ),
     (0x08, &["write_zeroes_has_no_transfer_limit", "write_zeroes_may_deallocate"]),
     (0x09, &["deallocate_discards_every_range_or_none"]),
     (0x0c, &["verify_reads_without_a_transfer"]),
