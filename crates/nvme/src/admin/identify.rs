@@ -28,6 +28,8 @@ const NVM_COMMANDS: u16 = nvm_command::COMPARE
     | nvm_command::TIMESTAMP
     | nvm_command::VERIFY
     | nvm_command::COPY;
+/// ONCS of drives with records.
+const WRITE_UNCORRECTABLE: u16 = nvm_command::WRITE_UNCORRECTABLE;
 /// OACS: Security Send and Receive, Firmware Commit and Image Download, Device Self-test.
 const ALWAYS: u16 = 1 | 1 << 2 | 1 << 4;
 /// OACS bit 1: Format NVM.
@@ -159,7 +161,7 @@ impl Controller {
             sq_entry_size: 0x66,
             cq_entry_size: 0x44,
             namespaces: drive.max_namespaces,
-            nvm_commands: NVM_COMMANDS,
+            nvm_commands: NVM_COMMANDS | if shared.saves() { WRITE_UNCORRECTABLE } else { 0 },
             fused: self.fuses().into(),
             write_cache: if settings.volatile_write_cache { 0b111 } else { 0b110 },
             write_protection: shared.saves().into(),

@@ -60,6 +60,7 @@ impl Execution {
                 self.steps.push_front(Step { then, ..Step::new(self.command.nsid, write) });
             }
             Then::Result(result) => self.result = result,
+            Then::Unmark(_) => unreachable!("the records say so first"),
         }
         Ok(())
     }
@@ -109,7 +110,11 @@ impl Controller {
         if command.psdt > SGL || sq == 0 && command.psdt != 0 {
             return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 6));
         }
-        if sq == 0 { self.plan_admin(shared, key, command) } else { self.plan_io(shared, command) }
+        if sq == 0 {
+            self.plan_admin(shared, key, command)
+        } else {
+            self.plan_io(shared, key, command)
+        }
     }
 
     pub(super) fn apply_plan(
@@ -365,6 +370,11 @@ impl Controller {
         // A reset may have dropped the command.
         let Some(execution) = self.commands.get_mut(key) else { return };
         let then = execution.block.take().unwrap_or_default();
+        if let (Then::Unmark(ranges), Ok(_), None) = (&then, &result, execution.failure) {
+            execution.waiting = true;
+            let nsid = execution.command.nsid;
+            return shared.mark((self.id, key), nsid, ranges.clone(), false);
+        }
         match result.and_then(|data| execution.step_succeeded(then, data)) {
             Ok(()) => self.proceed(shared, key),
             Err(failure) => self.fail(shared, key, failure),

@@ -96,7 +96,7 @@ impl Controller {
         let mut plan = |at: usize| -> Result<(), Failure> {
             accepted[at].1?;
             check_half(&pair, at)?;
-            let plan = self.plan_io(shared, &pair[at])?;
+            let plan = self.plan_io(shared, keys[at], &pair[at])?;
             self.apply_plan(keys[at], &pair[at], plan)
         };
         match [plan(0), plan(1)] {

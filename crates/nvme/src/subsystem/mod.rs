@@ -3,6 +3,7 @@
 
 mod firmware;
 mod holds;
+mod marks;
 mod namespaces;
 mod port;
 mod sanitize;
@@ -248,7 +249,8 @@ impl Subsystem {
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.controllers.iter().for_each(|controller| controller.check_invariants(&self.shared));
-        let most = self.controllers.len() * ADMIN_COMMANDS + 3;
+        let each = ADMIN_COMMANDS + self.settings.commands;
+        let most = self.controllers.len() * each + 3;
         assert!(self.shared.unstored() <= most, "too much to store");
     }
 }

@@ -18,7 +18,7 @@ pub(super) const NAMESPACE: u64 = CONTROLLER + 0x1000;
 
 /// An I/O command on one of two namespaces.
 pub(super) fn io(input: &mut Input) -> Command {
-    const OPCODES: [u8; 11] = [
+    const OPCODES: [u8; 12] = [
         nvm::READ,
         nvm::READ,
         nvm::WRITE,
@@ -29,6 +29,7 @@ pub(super) fn io(input: &mut Input) -> Command {
         nvm::COMPARE,
         nvm::VERIFY,
         nvm::COPY,
+        nvm::WRITE_UNCORRECTABLE,
         0x7f,
     ];
     let slba = match input.byte() {

@@ -99,6 +99,15 @@ pub const IO: Proofs = &[
     ),
     (0x02, &["what_is_written_is_read", "ranges_and_sizes_are_checked"]),
     (
+        0x04,
+        &[
+            "marked_blocks_cannot_be_read",
+            "every_command_that_writes_blocks_makes_them_readable",
+            "the_data_come_first_then_the_record_then_the_completion",
+            "formats_sanitize_operations_and_deletions_end_marks",
+        ],
+    ),
+    (
         0x05,
         &[
             "compare_tells_equal_data_from_others",

@@ -146,6 +146,8 @@ pub mod sgl_support {
 pub mod nvm_command {
     /// Compare.
     pub const COMPARE: u16 = 1;
+    /// Write Uncorrectable.
+    pub const WRITE_UNCORRECTABLE: u16 = 1 << 1;
     /// Dataset Management.
     pub const DATASET_MANAGEMENT: u16 = 1 << 2;
     /// Write Zeroes.
