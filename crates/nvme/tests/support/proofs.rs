@@ -46,6 +46,7 @@ pub const ADMIN: Proofs = &[
             "commands_abort_tests_and_resets_short_ones",
             "what_is_no_test_is_refused",
             "results_and_an_extended_test_outlive_power",
+            "what_takes_the_data_of_its_namespace_ends_a_test",
         ],
     ),
     (
