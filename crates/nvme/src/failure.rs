@@ -10,6 +10,8 @@ pub(crate) struct Failure {
     pub parameter: u16,
     /// Command Specific Information (figure 194).
     pub specific: u64,
+    /// The first LBA with the fault, if it is not that of the command.
+    pub lba: Option<u64>,
     /// The host only asked whether there is something.
     probe: bool,
 }
@@ -19,12 +21,17 @@ pub(crate) const NO_PARAMETER: u16 = 0xffff;
 
 impl Failure {
     const fn new(status: Status, parameter: u16) -> Self {
-        Self { status, parameter, specific: 0, probe: false }
+        Self { status, parameter, specific: 0, lba: None, probe: false }
     }
 
     /// The same with what the status says the error log has.
     pub const fn with(self, specific: u64) -> Self {
         Self { specific, ..self }
+    }
+
+    /// The same because of this block.
+    pub const fn at_lba(self, lba: u64) -> Self {
+        Self { lba: Some(lba), ..self }
     }
 
     /// The same for a host that only asked whether there is something.

@@ -4,7 +4,7 @@ use crate::config::Settings;
 use crate::failure::Failure;
 use crate::io::CopyLimits;
 use crate::slots::Key;
-use crate::state;
+use crate::state::{self, Marks};
 use crate::subsystem::Shared;
 use std::collections::BTreeSet;
 use wire::nvme::{
@@ -20,6 +20,8 @@ pub(crate) const NVM_COMMAND_SET: u8 = 0;
 pub(crate) struct Namespace {
     /// What the drive keeps of it.
     pub record: state::Namespace,
+    /// Blocks that Write Uncorrectable has marked.
+    pub marks: Marks,
     /// Refuses writes: its media do.
     pub read_only: bool,
     /// The controller that formats it, and its command.
@@ -37,6 +39,12 @@ const fn lba_format(data_shift: u8) -> LbaFormat {
 }
 
 impl Namespace {
+    /// One attached to no controller.
+    pub fn new(record: state::Namespace, read_only: bool) -> Self {
+        let (marks, attached) = (Marks::default(), BTreeSet::new());
+        Self { record, marks, read_only, formatting: None, attached }
+    }
+
     pub fn bytes(&self, blocks: u64) -> u64 {
         blocks << self.record.block_shift
     }
@@ -54,6 +62,14 @@ impl Namespace {
         match slba.checked_add(blocks) {
             Some(end) if end <= self.record.blocks => Ok(()),
             _ => Err(StatusCode::LBA_OUT_OF_RANGE),
+        }
+    }
+
+    /// Whether blocks that are there can be read: the host has not marked one (section 6.16).
+    pub fn readable(&self, slba: u64, blocks: u64) -> Result<(), Failure> {
+        match self.marks.first_in(&(slba..slba + blocks)) {
+            None => Ok(()),
+            Some(lba) => Err(Failure::permanent(StatusCode::UNRECOVERED_READ_ERROR).at_lba(lba)),
         }
     }
 
@@ -151,8 +167,7 @@ mod tests {
     #[test]
     fn ranges_end_at_the_last_block() {
         let record = state::Namespace { blocks: 100, block_shift: 9, ..Default::default() };
-        let namespace =
-            Namespace { record, read_only: false, formatting: None, attached: BTreeSet::new() };
+        let namespace = Namespace::new(record, false);
         let command = Command { cdw10: 92, cdw12: 7, ..Command::default() };
         assert_eq!(namespace.range(&command), Ok((92 * 512, 8 * 512)));
         let beyond = Command { cdw10: 93, ..command };

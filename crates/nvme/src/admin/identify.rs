@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::features::{KEEP_ALIVE_GRANULARITY, NOTICES, POWER_STATES};
 use crate::identity::VENDOR;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
-use crate::namespace::{NVM_COMMAND_SET, Namespace};
+use crate::namespace::{FORMATS, NVM_COMMAND_SET, Namespace};
 use crate::plan::Plan;
 use crate::state::FIRMWARE_SLOTS;
 use crate::subsystem::{EXTENDED_MINUTES, Shared};
@@ -28,6 +28,8 @@ const NVM_COMMANDS: u16 = nvm_command::COMPARE
     | nvm_command::TIMESTAMP
     | nvm_command::VERIFY
     | nvm_command::COPY;
+/// ONCS of drives with records.
+const WRITE_UNCORRECTABLE: u16 = nvm_command::WRITE_UNCORRECTABLE;
 /// OACS: Security Send and Receive, Firmware Commit and Image Download, Device Self-test.
 const ALWAYS: u16 = 1 | 1 << 2 | 1 << 4;
 /// OACS bit 1: Format NVM.
@@ -159,9 +161,11 @@ impl Controller {
             sq_entry_size: 0x66,
             cq_entry_size: 0x44,
             namespaces: drive.max_namespaces,
-            nvm_commands: NVM_COMMANDS,
+            nvm_commands: NVM_COMMANDS | if shared.saves() { WRITE_UNCORRECTABLE } else { 0 },
+            fused: self.fuses().into(),
             write_cache: if settings.volatile_write_cache { 0b111 } else { 0b110 },
             write_protection: shared.saves().into(),
+            atomic_compare_and_write: self.compare_and_write_unit(shared),
             // Format 0h.
             copy_formats: 1,
             sgl: sgl_support::DOUBLE_WORDS | sgl_support::BIT_BUCKET | sgl_support::LONGER,
@@ -170,6 +174,17 @@ impl Controller {
             power_state: POWER_STATES,
             ..IdentifyController::default()
         }
+    }
+}
+
+impl Controller {
+    /// ACWU: the largest transfer in the largest blocks (section 6.4). Larger pairs there are none.
+    fn compare_and_write_unit(&self, shared: &Shared) -> u16 {
+        let formats = FORMATS.iter().map(|format| format.data_shift);
+        let records = shared.namespaces.values().map(|one| one.record.block_shift);
+        let shift = formats.chain(records).max().expect("there are formats");
+        let blocks = self.settings.max_transfer() >> shift;
+        if self.fuses() { blocks.saturating_sub(1) as u16 } else { 0 }
     }
 }
 

@@ -120,7 +120,7 @@ fn effects(shared: &Shared) -> CommandsSupported {
             log.admin[usize::from(*opcode)] = *effects;
         }
     }
-    for (opcode, effects) in io::SUPPORTED {
+    for (opcode, effects) in io::supported(shared) {
         log.io[usize::from(opcode)] = effects;
     }
     log

@@ -73,7 +73,7 @@ impl Controller {
                 status,
                 phase: cq.is_some_and(|cq| cq.phase),
                 parameter: failure.parameter,
-                lba: if sq == 0 { 0 } else { command.slba() },
+                lba: failure.lba.unwrap_or(if sq == 0 { 0 } else { command.slba() }),
                 nsid: command.nsid,
                 command_specific: failure.specific,
                 ..ErrorLogEntry::default()

@@ -58,7 +58,10 @@ impl Controller {
         let room = self.queues.cq(cq).expect("outlives its submission queues").room();
         let slots = slots.min(usize::from(u16::MAX)) as u16;
         let room = room.min(u16::MAX.into()) as u16;
-        let limit = limit.min(self.settings.fetch_batch).min(room).min(slots);
+        // The first command of a fused operation begins with what is fetched.
+        let parked = u16::from(queue.is_parked());
+        let free = room.min(slots).saturating_sub(parked);
+        let limit = limit.min(self.settings.fetch_batch).min(free);
         let (address, count) = queue.next_batch(limit);
         if count == 0 {
             return 0;
@@ -66,11 +69,14 @@ impl Controller {
         let read = self.reads.insert(Read::Entries(id));
         let queue = self.queues.sq_mut(id).expect("looked at above");
         queue.fetching(read, count);
+        if parked > 0 {
+            queue.unpark();
+        }
         if queue.pending() == 0 {
             self.queues.pending.remove(id);
         }
-        self.queues.cq_mut(cq).expect("looked at above").reserve(count.into());
-        self.count_in_flight(shared, id, |in_flight| in_flight + usize::from(count));
+        self.queues.cq_mut(cq).expect("looked at above").reserve((count + parked).into());
+        self.count_in_flight(shared, id, |in_flight| in_flight + usize::from(count + parked));
         self.endpoint.dma_read(read.as_u64(), address, usize::from(count) * SUBMISSION_ENTRY);
         count
     }
@@ -89,9 +95,10 @@ impl Controller {
         queue.arrived(read, data);
         while let Some(data) = self.queues.sq_mut(sq).and_then(|queue| queue.take_arrived()) {
             for entry in data.as_chunks::<SUBMISSION_ENTRY>().0 {
-                self.begin(shared, sq, Command::decode(entry));
+                self.take_entry(shared, sq, Command::decode(entry));
             }
         }
+        self.park(shared, sq);
     }
 
     /// Changes the count of commands under way, and the busy state of SMART.

@@ -3,12 +3,14 @@
 use super::shutdown::Shutdown;
 use super::{Controller, block_key, capabilities, supported};
 use crate::block;
+use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::queue::{CompletionQueue, Queues, SubmissionQueue};
 use crate::registers::Registers;
 use crate::subsystem::{Change, Shared};
 use pcie::Reset;
 use wire::Instant;
+use wire::nvme::StatusCode;
 use wire::nvme::register::{Configuration, ControllerStatus, ShutdownNotice};
 use wire::trace::ControllerState;
 
@@ -200,6 +202,10 @@ impl Controller {
             Change::Sanitize { command, sanitize } => {
                 self.sanitize_stored(shared, *command, *sanitize, stored);
             }
+            Change::Marks { by: (id, key), .. } if *id == self.id => match stored {
+                true => self.resume(shared, *key),
+                false => self.fail(shared, *key, Failure::transient(StatusCode::INTERNAL_ERROR)),
+            },
             Change::Namespaces { command: Some((id, key)), change } if *id == self.id => {
                 self.namespaces_stored(shared, *key, change, result);
             }

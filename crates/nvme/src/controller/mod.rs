@@ -10,6 +10,7 @@ mod complete;
 mod events;
 mod execute;
 mod fetch;
+mod fused;
 mod invariants;
 mod lifecycle;
 mod mmio;
@@ -38,6 +39,7 @@ use pcie::endpoint::{DmaError, Event};
 use pcie::{Endpoint, Errors, Input, Output, Ready};
 use shutdown::Shutdown;
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 use wire::Instant;
 use wire::nvme::AsyncEvent;
 use wire::nvme::register::{Capabilities, Configuration};
@@ -50,6 +52,8 @@ const MAX_PAGE: u8 = 4;
 /// The most admin commands under way, without Asynchronous Event Requests.
 pub(crate) const ADMIN_COMMANDS: usize = 16;
 
+pub(crate) use fused::overlap;
+
 /// What a DMA read is for.
 #[derive(Clone, Copy, Debug)]
 enum Read {
@@ -61,13 +65,14 @@ enum Read {
     Data(Key, usize),
 }
 
-/// What a block request is for.
-#[derive(Clone, Copy, Debug)]
-enum BlockOwner {
-    /// Of a command, on a namespace.
-    Command(Key, u32),
-    /// Of a shutdown, on a namespace.
-    Shutdown(u32),
+/// A block request that has not ended.
+#[derive(Clone, Debug)]
+struct BlockRequest {
+    /// The command that it is for; `None` for a shutdown.
+    command: Option<Key>,
+    nsid: u32,
+    /// The bytes that it reads or changes; none for a flush.
+    range: Range<u64>,
 }
 
 /// An NVMe controller of a [`Subsystem`](crate::Subsystem), for questions. Its
@@ -113,7 +118,7 @@ pub struct Controller {
     /// Commands whose data wait for the posted backlog, in order.
     waiting_to_send: VecDeque<Key>,
     reads: Slots<Read>,
-    blocks: Slots<BlockOwner>,
+    blocks: Slots<BlockRequest>,
     block_requests: VecDeque<block::Request>,
     /// Accesses to registers that were no whole double words.
     partial_accesses: u64,
@@ -172,7 +177,12 @@ impl Controller {
 
     /// The next request for the media.
     pub(crate) fn poll_block(&mut self) -> Option<block::Request> {
-        let request = self.block_requests.pop_front()?;
+        self.take_block(0)
+    }
+
+    /// Takes the request at `index` of those that wait for the media.
+    pub(crate) fn take_block(&mut self, index: usize) -> Option<block::Request> {
+        let request = self.block_requests.remove(index)?;
         let (command, nsid, operation) = (request.command, request.nsid, &request.operation);
         let (offset, length) = operation.range();
         let operation = operation.kind();

@@ -1,4 +1,4 @@
-//! Compare and Verify (NVMe 1.4, sections 6.6 and 6.16).
+//! Compare and Verify (NVMe 1.4, sections 6.6 and 6.14).
 
 use crate::block::Operation;
 use crate::controller::Controller;
@@ -24,7 +24,9 @@ impl Controller {
         command: &Command,
         data: Bytes,
     ) -> Result<VecDeque<Step>, Failure> {
-        let (offset, length) = shared.namespace(self.id, command.nsid)?.range(command)?;
+        let namespace = shared.namespace(self.id, command.nsid)?;
+        let (offset, length) = namespace.range(command)?;
+        namespace.readable(command.slba(), command.blocks().into())?;
         let read = Operation::Read { offset, length: length as usize };
         let compare = Step { then: Then::Compare(data), ..Step::new(command.nsid, read) };
         Ok(self.flush_before(command).into_iter().chain([compare]).collect())
@@ -32,7 +34,9 @@ impl Controller {
 
     /// Reads without a transfer, so MDTS does not bind it: the media are read in pieces of MDTS.
     pub(super) fn verify(&self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
-        let (offset, length) = shared.namespace(self.id, command.nsid)?.range(command)?;
+        let namespace = shared.namespace(self.id, command.nsid)?;
+        let (offset, length) = namespace.range(command)?;
+        namespace.readable(command.slba(), command.blocks().into())?;
         let most = self.settings.max_transfer();
         let piece = |at: u64| {
             let length = most.min((length - at) as usize);

@@ -1,5 +1,6 @@
 //! Dataset Management (NVMe 1.4, section 6.7): deallocate, and hints that change nothing.
 
+use super::read_write::unmark;
 use crate::block::Operation;
 use crate::controller::Controller;
 use crate::failure::Failure;
@@ -37,7 +38,7 @@ impl Controller {
     ) -> Result<VecDeque<Step>, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         namespace.formatted()?;
-        let mut operations = Vec::new();
+        let (mut operations, mut changed) = (Vec::new(), Vec::new());
         for range in data.as_chunks::<{ DsmRange::LENGTH }>().0 {
             let range = DsmRange::decode(range);
             let blocks = u64::from(range.blocks);
@@ -45,8 +46,11 @@ impl Controller {
             if blocks > 0 {
                 let (offset, length) = (namespace.bytes(range.slba), namespace.bytes(blocks));
                 operations.push(Operation::Discard { offset, length });
+                changed.push(range.slba..range.slba + blocks);
             }
         }
-        Ok(steps(command.nsid, operations))
+        let mut steps = steps(command.nsid, operations);
+        steps.extend(unmark(namespace, command, &changed));
+        Ok(steps)
     }
 }

@@ -4,7 +4,7 @@ use super::distance;
 use crate::slots::Key;
 use bytes::Bytes;
 use std::collections::VecDeque;
-use wire::nvme::SUBMISSION_ENTRY;
+use wire::nvme::{Command, SUBMISSION_ENTRY};
 
 /// Entries on their way from host memory.
 #[derive(Debug)]
@@ -32,6 +32,10 @@ pub(crate) struct SubmissionQueue {
     taken: u16,
     /// Identifiers of commands without a completion.
     outstanding: Vec<u16>,
+    /// The first command of a fused operation, whose second one has not arrived.
+    pub first: Option<Command>,
+    /// Nothing is reserved for it: the second one has not been asked for.
+    parked: bool,
     /// The Delete command that waits for the queue to drain.
     pub deleting: Option<Key>,
 }
@@ -97,6 +101,28 @@ impl SubmissionQueue {
         let unique = !self.outstanding.contains(&cid);
         self.outstanding.push(cid);
         unique
+    }
+
+    /// Whether a command is [`first`](Self::first) of a fused operation and has nothing reserved.
+    pub fn is_parked(&self) -> bool {
+        self.parked
+    }
+
+    /// Parks the first command of a fused operation if nothing more is on its way. Returns whether
+    /// that is so: then what was reserved for it is free.
+    pub fn park(&mut self) -> bool {
+        let parks = self.first.is_some() && !self.parked && self.fetches.is_empty();
+        if parks {
+            self.parked = true;
+            self.taken -= 1;
+        }
+        parks
+    }
+
+    /// A parked command goes on: there is something reserved for it again.
+    pub fn unpark(&mut self) {
+        self.parked = false;
+        self.taken += 1;
     }
 
     /// Whether nothing is in flight.

@@ -14,6 +14,7 @@ mod sanitize;
 mod self_test;
 #[cfg(test)]
 mod tests;
+mod uncorrectable;
 
 pub use check::RecordError;
 pub use drive::Drive;
@@ -24,6 +25,7 @@ pub use namespace::Namespace;
 pub use sanitize::{Sanitize, SanitizePhase};
 pub(crate) use self_test::MAX_RESULTS;
 pub use self_test::{ExtendedTest, SelfTests, TestResult};
+pub use uncorrectable::{MAX_UNCORRECTABLE, Marks, Uncorrectable};
 
 use check::{Check, Problem, decode, encode};
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +52,7 @@ const HEALTH: &str = "health";
 const SANITIZE: &str = "sanitize";
 const FIRMWARE: &str = "firmware";
 const SELF_TEST: &str = "self-test";
+const UNCORRECTABLE: &str = "uncorrectable";
 
 /// What the records of a drive say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +75,8 @@ pub struct State {
     pub firmware: Firmware,
     /// Device self-tests.
     pub self_tests: SelfTests,
+    /// Blocks that Write Uncorrectable has marked.
+    pub uncorrectable: Uncorrectable,
 }
 
 impl State {
@@ -87,6 +92,7 @@ impl State {
             sanitize: None,
             firmware: Firmware::default(),
             self_tests: SelfTests::default(),
+            uncorrectable: Uncorrectable::new(),
         }
     }
 
@@ -112,6 +118,7 @@ impl State {
                 SANITIZE => state.sanitize = Some(decode(key, bytes)?),
                 FIRMWARE => state.firmware = decode(key, bytes)?,
                 SELF_TEST => state.self_tests = decode(key, bytes)?,
+                UNCORRECTABLE => state.uncorrectable = decode(key, bytes)?,
                 // Of the store itself.
                 _ if key.starts_with(CONTENTS) => {}
                 _ => {
@@ -144,6 +151,9 @@ impl State {
             records.extend([self_tests_record(&self.self_tests)]);
         }
         records.extend(self.namespaces.iter().map(namespace));
+        if let (key, Some(bytes)) = uncorrectable_record(&self.uncorrectable) {
+            records.insert(key, bytes);
+        }
         records
     }
 
@@ -171,12 +181,21 @@ impl State {
         }
         let attached = self.attachments.keys().map(|nsid| (ATTACHMENTS, *nsid));
         let saved = self.features.iter().filter(|saved| saved.nsid != 0);
-        for (record, nsid) in attached.chain(saved.map(|saved| (FEATURES, saved.nsid))) {
+        let saved = saved.map(|saved| (FEATURES, saved.nsid));
+        let marked = self.uncorrectable.keys().map(|nsid| (UNCORRECTABLE, *nsid));
+        for (record, nsid) in attached.chain(saved).chain(marked) {
             if !self.namespaces.contains_key(&nsid) {
                 return Err(RecordError::new(
                     record,
                     format!("NSID: there is no namespace {nsid}"),
                 ));
+            }
+        }
+        for (nsid, marks) in &self.uncorrectable {
+            let blocks = self.namespaces[nsid].blocks;
+            if marks.end() > blocks {
+                let problem = format!("namespace {nsid} has {blocks} blocks, not {}", marks.end());
+                return Err(RecordError::new(UNCORRECTABLE, problem));
             }
         }
         Ok(())
@@ -230,6 +249,11 @@ pub(crate) fn self_tests_record(tests: &SelfTests) -> Record {
     (SELF_TEST.to_owned(), encode(tests))
 }
 
+/// `None` if no block is marked: then there is no such record.
+pub(crate) fn uncorrectable_record(all: &Uncorrectable) -> (String, Option<Vec<u8>>) {
+    (UNCORRECTABLE.to_owned(), (!all.is_empty()).then(|| encode(all)))
+}
+
 pub(crate) fn namespace_record(namespace: &Namespace) -> Vec<u8> {
     encode(namespace)
 }
@@ -248,7 +272,7 @@ fn nsid_of(key: &str) -> Option<u32> {
 fn unknown(key: &str) -> RecordError {
     let known = format!(
         "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES}, {CREATED}, \
-         {HEALTH}, {SANITIZE}, {FIRMWARE} and {SELF_TEST}"
+         {HEALTH}, {SANITIZE}, {FIRMWARE}, {SELF_TEST} and {UNCORRECTABLE}"
     );
     RecordError::new(key, known)
 }

@@ -27,6 +27,14 @@ fn namespace(number: u8) -> Namespace {
     }
 }
 
+/// Blocks 8 to 11 and 100 of namespace 7.
+fn marked() -> Uncorrectable {
+    let mut marks = Marks::default();
+    marks.set(100..101);
+    marks.set(8..12);
+    BTreeMap::from([(7, marks)])
+}
+
 /// A drive with two namespaces.
 fn state() -> State {
     let saved = SavedFeature { controller: 1, feature: 4, nsid: 0, value: 350 };
@@ -44,6 +52,7 @@ fn state() -> State {
             extended: Some(ExtendedTest { controller: 1, nsid: 7 }),
             results: vec![TestResult { extended: false, result: 2, nsid: 0, hours: 9 }],
         },
+        uncorrectable: marked(),
         ..State::new(drive())
     }
 }
@@ -54,7 +63,7 @@ const DOCUMENT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../
 #[test]
 fn records_are_what_is_documented() {
     let text = |key: &str| String::from_utf8(state().encode()[key].clone()).unwrap();
-    for key in ["drive", "namespace/7", "attachments", "features"] {
+    for key in ["drive", "namespace/7", "attachments", "features", "uncorrectable"] {
         assert!(DOCUMENT.contains(&text(key)), "docs/drive.md has another {key}");
     }
     let serde_json::Value::Object(health) = serde_json::from_str(&text("health")).unwrap() else {
@@ -92,7 +101,8 @@ fn records_are_what_is_documented() {
         text("firmware"),
         "{\"active\":2,\"next\":1,\"images\":{\"2\":\"7265766973696f6eff\"}}"
     );
-    assert_eq!(state().encode().len(), 8);
+    assert_eq!(text("uncorrectable"), "{\"7\":[[8,4],[100,1]]}");
+    assert_eq!(state().encode().len(), 9);
     assert_eq!(State::decode(&state().encode()), Ok(state()));
     let sanitize = Sanitize { command: 0x23, pattern: 1, phase: SanitizePhase::Running };
     let created = State { created: 3, sanitize: Some(sanitize), ..state() };
@@ -146,6 +156,12 @@ fn a_record_that_lies_is_named_with_its_field() {
             "sanitize: command: 4 begins no sanitize operation",
         ),
         (changed("self-test", "\"result\":2", "\"result\":10"), "result: 10 is not 0 to 9"),
+        (error("uncorrectable", "{\"2\":[[8,4]]}"), "NSID: there is no namespace 2"),
+        (error("uncorrectable", "{\"1\":[[2047,2]]}"), "namespace 1 has 2048 blocks, not 2049"),
+        (error("uncorrectable", "{\"1\":[[8,4],[12,1]]}"), "first block: 12 is not 13 to"),
+        (error("uncorrectable", "{\"1\":[[8,0]]}"), "blocks: 0 is not 1 to 65536"),
+        (error("uncorrectable", "{\"1\":[[0,60000]],\"7\":[[0,5537]]}"), "5537 is not 1 to 5536"),
+        (error("uncorrectable", "{\"1\":[]}"), "uncorrectable: NSID: 1 has no ranges"),
         (error("namespace/17", "{}"), "record namespace/17: missing field"),
         (error("namespace/01", "{}"), "record namespace/01: unknown"),
         (error("unheard", "{}"), "record unheard: unknown: the records are drive"),
@@ -173,7 +189,7 @@ fn what_the_store_keeps_for_itself_is_not_looked_at() {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(
-        at in 0..8usize, start in 0..400usize, length in 0..8usize,
+        at in 0..9usize, start in 0..400usize, length in 0..8usize,
         bytes in proptest::collection::vec(any::<u8>(), 0..8),
     ) {
         let mut records = state().encode();

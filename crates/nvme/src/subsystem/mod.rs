@@ -2,6 +2,8 @@
 //! section 1.6.29).
 
 mod firmware;
+mod holds;
+mod marks;
 mod namespaces;
 mod port;
 mod sanitize;
@@ -10,6 +12,7 @@ mod shared;
 mod store;
 
 pub(crate) use firmware::{Activation, FirmwareChange};
+pub(crate) use holds::Hold;
 pub use namespaces::NamespaceError;
 pub use port::Port;
 pub(crate) use self_test::EXTENDED_MINUTES;
@@ -118,7 +121,10 @@ impl Subsystem {
     /// The next request for the media; those of a controller are bounded by
     /// [`Settings::commands`].
     pub fn poll_block(&mut self) -> Option<block::Request> {
-        let request = self.controllers.iter_mut().find_map(Controller::poll_block);
+        let request = match self.shared.holds.is_empty() {
+            true => self.controllers.iter_mut().find_map(Controller::poll_block),
+            false => self.poll_free_block(),
+        };
         if request.is_some() || self.shared.erase.is_none() || self.stopping {
             return request;
         }
@@ -243,7 +249,8 @@ impl Subsystem {
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.controllers.iter().for_each(|controller| controller.check_invariants(&self.shared));
-        let most = self.controllers.len() * ADMIN_COMMANDS + 3;
+        let each = ADMIN_COMMANDS + self.settings.commands;
+        let most = self.controllers.len() * each + 3;
         assert!(self.shared.unstored() <= most, "too much to store");
     }
 }

@@ -1,5 +1,6 @@
 //! What the controllers of a subsystem share.
 
+use super::holds::Hold;
 use super::sanitize::Erase;
 use super::self_test::Tests;
 use super::store::Store;
@@ -9,7 +10,7 @@ use crate::log::Health;
 use crate::namespace::Namespace;
 use crate::state::{self, Firmware, Sanitize, SavedFeature, State};
 use pcie::config::label::Label;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use wire::Instant;
 use wire::nvme::StatusCode;
 
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub sanitize: Option<Sanitize>,
     /// That operation while it is under way.
     pub erase: Option<Erase>,
+    /// Blocks of fused operations.
+    pub holds: Vec<Hold>,
     /// What is to be stored, if the drive keeps records.
     pub store: Option<Store>,
 }
@@ -57,6 +60,7 @@ impl Shared {
             controllers: 0,
             sanitize: state.sanitize,
             erase: None,
+            holds: Vec::new(),
             store,
         };
         // Power is a reset.
@@ -68,6 +72,10 @@ impl Shared {
             let namespace = shared.namespaces.get_mut(&nsid);
             namespace.expect("a state knows what is attached").attached = attached;
         }
+        for (nsid, marks) in state.uncorrectable {
+            let namespace = shared.namespaces.get_mut(&nsid);
+            namespace.expect("a state knows what is marked").marks = marks;
+        }
         shared.resume_sanitize();
         shared
     }
@@ -76,8 +84,7 @@ impl Shared {
     pub fn insert(&mut self, nsid: u32, record: state::Namespace) {
         // Without records nobody protects namespaces: it is that of read-only media.
         let read_only = record.write_protected && self.store.is_none();
-        let attached = BTreeSet::new();
-        self.namespaces.insert(nsid, Namespace { record, read_only, formatting: None, attached });
+        self.namespaces.insert(nsid, Namespace::new(record, read_only));
     }
 
     /// There is another controller. Without records every namespace is attached to it.

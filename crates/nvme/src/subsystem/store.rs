@@ -1,12 +1,13 @@
 //! What a drive with records has to store: one change after the other, each at once or not at all.
 
+use super::marks::MarkChange;
 use super::{FirmwareChange, Shared};
 use crate::namespace::Namespace;
 use crate::slots::Key;
 use crate::state::{
-    self, Attachments, History, Sanitize, SanitizePhase, SavedFeature, State, attachments_record,
-    created_record, features_record, firmware_record, health_record, namespace_key,
-    namespace_record, sanitize_record, self_tests_record,
+    self, Attachments, History, Marks, Sanitize, SanitizePhase, SavedFeature, State,
+    attachments_record, created_record, features_record, firmware_record, health_record,
+    namespace_key, namespace_record, sanitize_record, self_tests_record,
 };
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Duration, Instant};
@@ -63,6 +64,8 @@ pub(crate) enum Change {
     Firmware { by: (u16, Key), change: FirmwareChange },
     /// A device self-test begins or ends.
     SelfTests,
+    /// Blocks are marked uncorrectable, or no longer, by a command of a controller.
+    Marks { by: (u16, Key), change: MarkChange },
     /// Namespaces change; by a command of a controller, or by the owner of the subsystem.
     Namespaces { command: Option<(u16, Key)>, change: NamespaceChange },
     /// A sanitize operation begins, by a command, or ends; or a failed one is left, by a command.
@@ -90,7 +93,8 @@ impl Change {
         match self {
             Self::Health(_) | Self::SelfTests => None,
             Self::Features { controller, .. } => Some(*controller),
-            Self::Firmware { by: (controller, _), .. } => Some(*controller),
+            Self::Firmware { by: (controller, _), .. }
+            | Self::Marks { by: (controller, _), .. } => Some(*controller),
             Self::Namespaces { command, .. } | Self::Sanitize { command, .. } => {
                 command.map(|(controller, _)| controller)
             }
@@ -269,8 +273,13 @@ impl Shared {
                 vec![set(firmware_record(&self.firmware_with(change)))]
             }
             Change::SelfTests => vec![set(self_tests_record(&self.tests.state()))],
+            Change::Marks { change, .. } => vec![self.record_with_marks(change)],
             Change::Namespaces { change, .. } => self.records_of_namespaces(change),
-            Change::Sanitize { sanitize, .. } => vec![set(sanitize_record(sanitize))],
+            Change::Sanitize { sanitize, .. } => {
+                let erased = sanitize.phase == SanitizePhase::Completed;
+                let marks = self.record_without_marks(|_| erased);
+                marks.into_iter().chain([set(sanitize_record(sanitize))]).collect()
+            }
         }
     }
 
@@ -286,7 +295,9 @@ impl Shared {
                 attachments.retain(|nsid, _| !nsids.contains(nsid));
                 let deleted = nsids.iter().map(|nsid| (namespace_key(*nsid), None));
                 let features = features_record(&self.saved_without(nsids));
-                deleted.chain([attachments_record(&attachments), features].map(set)).collect()
+                let marks = self.record_without_marks(|nsid| nsids.contains(&nsid));
+                let others = [attachments_record(&attachments), features].map(set);
+                deleted.chain(others).chain(marks).collect()
             }
             NamespaceChange::Attach { nsid, controllers, attach } => {
                 set_attached(attachments.entry(*nsid).or_default(), controllers, *attach);
@@ -305,7 +316,9 @@ impl Shared {
                 let formatted = self.namespaces.iter().filter(|(nsid, _)| nsids.contains(nsid));
                 let record =
                     |one: &Namespace| namespace_record(&one.record.with_blocks(*block_shift));
-                formatted.map(|(nsid, one)| (namespace_key(*nsid), Some(record(one)))).collect()
+                let marks = self.record_without_marks(|nsid| nsids.contains(&nsid));
+                let key = |nsid: &u32| namespace_key(*nsid);
+                formatted.map(|(nsid, one)| (key(nsid), Some(record(one)))).chain(marks).collect()
             }
         }
     }
@@ -330,8 +343,12 @@ impl Shared {
             Change::Firmware { change, .. } => self.apply_firmware(change),
             // They are what they are, stored or not.
             Change::SelfTests => {}
+            Change::Marks { change, .. } => self.marks_stored(change),
             Change::Namespaces { change, .. } => self.namespaces_stored(change),
             Change::Sanitize { sanitize, .. } => {
+                if sanitize.phase == SanitizePhase::Completed {
+                    self.namespaces.values_mut().for_each(|one| one.marks = Marks::default());
+                }
                 self.sanitize = Some(*sanitize);
                 self.resume_sanitize();
             }
@@ -366,6 +383,7 @@ impl Shared {
                 for (_, one) in self.namespaces.iter_mut().filter(|(nsid, _)| nsids.contains(nsid))
                 {
                     one.record = one.record.with_blocks(*block_shift);
+                    one.marks = Marks::default();
                 }
             }
         }
@@ -402,6 +420,7 @@ impl Shared {
             self_tests: self.tests.state(),
             firmware: self.firmware.clone(),
             health: History { running, ..self.health.history().clone() },
+            uncorrectable: self.uncorrectable(),
         }
     }
 

@@ -18,7 +18,7 @@ pub(super) const NAMESPACE: u64 = CONTROLLER + 0x1000;
 
 /// An I/O command on one of two namespaces.
 pub(super) fn io(input: &mut Input) -> Command {
-    const OPCODES: [u8; 11] = [
+    const OPCODES: [u8; 12] = [
         nvm::READ,
         nvm::READ,
         nvm::WRITE,
@@ -29,6 +29,7 @@ pub(super) fn io(input: &mut Input) -> Command {
         nvm::COMPARE,
         nvm::VERIFY,
         nvm::COPY,
+        nvm::WRITE_UNCORRECTABLE,
         0x7f,
     ];
     let slba = match input.byte() {
@@ -47,7 +48,7 @@ pub(super) fn io(input: &mut Input) -> Command {
     let deallocate = if opcode == nvm::DATASET_MANAGEMENT { 4 } else { 0 };
     Command {
         opcode,
-        fuse: u8::from(input.byte() == 0xff),
+        fuse: input.byte().saturating_sub(0xfc),
         nsid: nsid(input),
         prp1: prp1(input),
         prp2: prp2(input),
@@ -56,6 +57,14 @@ pub(super) fn io(input: &mut Input) -> Command {
         cdw12: (blocks - 1) | input.pick(&[0, 0, 0, 1 << 30]),
         ..Command::default()
     }
+}
+
+/// A fused Compare and Write, most often of the same blocks.
+pub(super) fn pair(input: &mut Input) -> [Command; 2] {
+    let compare = Command { opcode: nvm::COMPARE, fuse: 1, ..io(input) };
+    let mut write = Command { opcode: nvm::WRITE, fuse: 2, prp1: prp1(input), ..compare };
+    write.cdw10 ^= u32::from(input.byte() < 8);
+    [compare, write]
 }
 
 fn nsid(input: &mut Input) -> u32 {

@@ -192,6 +192,16 @@ impl ConformingHost {
                     self.reset(kind);
                 }
             }
+            30 if queue > 0 => {
+                let [first, second] = commands::pair(input);
+                let between = input.byte() % 32;
+                if self.tracker.send(queue, first) {
+                    if between < 12 {
+                        random_event(&mut self.tracker.host.testbed, between, input);
+                    }
+                    self.tracker.send(queue, second);
+                }
+            }
             _ => {}
         }
     }

@@ -8,6 +8,7 @@ mod events;
 mod features;
 mod firmware;
 mod format;
+mod fused;
 mod identify;
 mod initiator;
 mod interrupts;
@@ -22,6 +23,7 @@ mod security;
 mod self_test;
 mod sgl;
 mod transfer;
+mod uncorrectable;
 
 use nvme::testing::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};
 use nvme::{Config, NamespaceConfig, Settings, block};

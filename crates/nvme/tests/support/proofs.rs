@@ -46,6 +46,7 @@ pub const ADMIN: Proofs = &[
             "commands_abort_tests_and_resets_short_ones",
             "what_is_no_test_is_refused",
             "results_and_an_extended_test_outlive_power",
+            "what_takes_the_data_of_its_namespace_ends_a_test",
         ],
     ),
     (
@@ -89,9 +90,33 @@ pub const ADMIN: Proofs = &[
 /// By opcode.
 pub const IO: Proofs = &[
     (0x00, &["flush_takes_one_namespace_or_all"]),
-    (0x01, &["what_is_written_is_read", "ranges_and_sizes_are_checked"]),
+    (
+        0x01,
+        &[
+            "what_is_written_is_read",
+            "ranges_and_sizes_are_checked",
+            "blocks_are_compared_and_written",
+        ],
+    ),
     (0x02, &["what_is_written_is_read", "ranges_and_sizes_are_checked"]),
-    (0x05, &["compare_tells_equal_data_from_others", "compare_works_with_the_smallest_buffer"]),
+    (
+        0x04,
+        &[
+            "marked_blocks_cannot_be_read",
+            "every_command_that_writes_blocks_makes_them_readable",
+            "the_data_come_first_then_the_record_then_the_completion",
+            "formats_sanitize_operations_and_deletions_end_marks",
+        ],
+    ),
+    (
+        0x05,
+        &[
+            "compare_tells_equal_data_from_others",
+            "compare_works_with_the_smallest_buffer",
+            "blocks_are_compared_and_written",
+            "nothing_comes_between_the_comparison_and_the_write",
+        ],
+    ),
     (0x08, &["write_zeroes_has_no_transfer_limit", "write_zeroes_may_deallocate"]),
     (0x09, &["deallocate_discards_every_range_or_none"]),
     (0x0c, &["verify_reads_without_a_transfer"]),

@@ -108,6 +108,8 @@ layout! {
         namespaces: u32 = 516,
         /// ONCS, optional NVM commands: see [`nvm_command`].
         nvm_commands: u16 = 520,
+        /// FUSES, fused operations: bit 0, Compare and Write.
+        fused: u16 = 522,
         /// VWC: bit 0 present, 2:1 how Flush takes the broadcast NSID (11b: all
         /// namespaces are flushed).
         write_cache: u8 = 525,
@@ -117,6 +119,8 @@ layout! {
         atomic_write_power_fail: u16 = 528,
         /// NWPC: bit 0, namespaces can be write protected.
         write_protection: u8 = 531,
+        /// ACWU, atomic compare and write unit, 0's based blocks.
+        atomic_compare_and_write: u16 = 532,
         /// OCFS, copy formats: bit 0, format 0h (NVM Command Set 1.0, figure 101).
         copy_formats: u16 = 534,
         /// SGLS: see [`sgl_support`].
@@ -142,6 +146,8 @@ pub mod sgl_support {
 pub mod nvm_command {
     /// Compare.
     pub const COMPARE: u16 = 1;
+    /// Write Uncorrectable.
+    pub const WRITE_UNCORRECTABLE: u16 = 1 << 1;
     /// Dataset Management.
     pub const DATASET_MANAGEMENT: u16 = 1 << 2;
     /// Write Zeroes.
