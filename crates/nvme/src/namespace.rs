@@ -121,7 +121,11 @@ impl Namespace {
     }
 
     /// What of that is independent of the I/O command set (NVM Express 2.0, figure 280).
-    pub fn identify_independent(&self, settings: &Settings, shared: &Shared) -> IndependentNamespace {
+    pub fn identify_independent(
+        &self,
+        settings: &Settings,
+        shared: &Shared,
+    ) -> IndependentNamespace {
         let identify = IdentifyNamespace::decode(&self.identify(settings, shared));
         let IdentifyNamespace { sharing, attributes, .. } = identify;
         IndependentNamespace { sharing, attributes, status: IndependentNamespace::READY }

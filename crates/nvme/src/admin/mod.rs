@@ -3,8 +3,8 @@
 mod abort;
 mod feature_data;
 mod features;
-mod format;
 mod firmware;
+mod format;
 mod identify;
 mod keep_alive;
 mod log_page;
@@ -56,10 +56,7 @@ const SUPPORTED: &[(u8, CommandEffects)] = &[
 fn is_supported(shared: &Shared, opcode: u8) -> bool {
     let needs_records = matches!(
         opcode,
-        admin::NAMESPACE_MANAGEMENT
-            | admin::NAMESPACE_ATTACHMENT
-            | admin::SANITIZE
-            | admin::FORMAT
+        admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT | admin::SANITIZE | admin::FORMAT
     );
     SUPPORTED.iter().any(|(supported, _)| *supported == opcode)
         && (!needs_records || shared.saves())

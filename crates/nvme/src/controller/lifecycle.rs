@@ -1,7 +1,7 @@
 //! Enabling, disabling and resetting (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3 and 7.6.1).
 
 use super::shutdown::Shutdown;
-use super::{Controller, block_key, capabilities, supported};
+use super::{Controller, WEIGHTED, block_key, capabilities, supported};
 use crate::block;
 use crate::interrupt::Interrupts;
 use crate::queue::{CompletionQueue, Queues, SubmissionQueue};
@@ -159,6 +159,7 @@ impl Controller {
         {
             return self.fatal();
         }
+        self.queues = Queues::new(registers.configuration.arbitration == WEIGHTED);
         self.queues.add_cq(CompletionQueue::new(
             0,
             Some(0),

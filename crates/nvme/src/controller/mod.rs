@@ -47,6 +47,9 @@ use wire::trace::NvmeEvent;
 const TIMEOUT: u8 = 20;
 /// CAP.MPSMAX: memory pages of up to 64 KiB.
 const MAX_PAGE: u8 = 4;
+/// CAP.AMS and CC.AMS: weighted round robin with urgent priority class (NVMe 1.4, figures 69 and
+/// 73). Round robin, 0 in CC.AMS, needs no bit.
+const WEIGHTED: u8 = 1;
 /// The most admin commands under way, without Asynchronous Event Requests.
 pub(crate) const ADMIN_COMMANDS: usize = 16;
 
@@ -367,7 +370,7 @@ fn capabilities(settings: &Settings) -> Capabilities {
     Capabilities {
         max_queue_entries: (settings.queue_entries - 1) as u16,
         contiguous_queues: true,
-        arbitration: 0,
+        arbitration: WEIGHTED,
         timeout: TIMEOUT,
         doorbell_stride: 0,
         subsystem_reset: false,
@@ -380,6 +383,6 @@ fn capabilities(settings: &Settings) -> Capabilities {
 /// Whether CC selects what CAP offers.
 fn supported(configuration: Configuration) -> bool {
     configuration.command_set == 0
-        && configuration.arbitration == 0
+        && configuration.arbitration <= WEIGHTED
         && configuration.page <= MAX_PAGE
 }

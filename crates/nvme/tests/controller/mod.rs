@@ -1,13 +1,14 @@
 //! The controller on a testbed, command by command.
 
 mod admin_queues;
+mod arbitration;
 mod async_events;
 mod compare;
 mod controllers;
 mod events;
 mod features;
-mod format;
 mod firmware;
+mod format;
 mod identify;
 mod initiator;
 mod interrupts;
@@ -18,9 +19,9 @@ mod many_queues;
 mod namespaces;
 mod records;
 mod sanitize;
-mod sgl;
 mod security;
 mod self_test;
+mod sgl;
 mod transfer;
 
 use nvme::testing::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};

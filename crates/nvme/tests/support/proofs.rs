@@ -107,7 +107,13 @@ pub const IO: Proofs = &[
 
 /// By feature identifier.
 pub const FEATURES: Proofs = &[
-    (0x01, &["what_is_set_can_be_read_and_a_reset_brings_the_default_back"]),
+    (
+        0x01,
+        &[
+            "what_is_set_can_be_read_and_a_reset_brings_the_default_back",
+            "weights_share_what_urgent_queues_leave",
+        ],
+    ),
     (0x02, &["what_is_set_can_be_read_and_a_reset_brings_the_default_back"]),
     (0x04, &["temperatures_cross_thresholds"]),
     (0x05, &["error_recovery_belongs_to_a_namespace"]),
