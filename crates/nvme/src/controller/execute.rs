@@ -10,7 +10,7 @@ use crate::slots::Key;
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use std::collections::VecDeque;
-use wire::nvme::opcode::{admin, nvm};
+use wire::nvme::opcode::nvm;
 use wire::nvme::{Command, StatusCode};
 use wire::trace::{CommandId, NvmeEvent};
 
@@ -352,8 +352,8 @@ impl Controller {
         let execution = self.commands.remove(key).expect("it is being carried out");
         assert!(execution.reads == 0 && execution.block.is_none(), "something is still in flight");
         self.buffered -= execution.buffer;
-        if execution.sq == 0 && execution.command.opcode == admin::FORMAT {
-            shared.end_format(self.id, Some(key));
+        if execution.sq == 0 {
+            self.admin_ends(shared, key, &execution.command, execution.failure);
         }
         self.complete(
             shared,

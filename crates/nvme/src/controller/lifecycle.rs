@@ -113,8 +113,11 @@ impl Controller {
         self.features = self.saved_features(shared);
         self.keep_alive_due = None;
         self.download = Default::default();
+        self.event_context = None;
+        self.reset_at = self.now;
         shared.reset_test(self.now, self.id);
-        shared.reset_firmware();
+        let activated = shared.reset_firmware();
+        shared.log_reset(self.now, self.id, activated);
     }
 
     /// Advances to the next phase when its condition holds.

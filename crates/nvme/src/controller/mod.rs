@@ -98,8 +98,12 @@ pub struct Controller {
     pub(crate) changed_namespaces: BTreeSet<u32>,
     /// Pages of the telemetry that a host has taken; none before.
     pub(crate) telemetry: Vec<Vec<u8>>,
+    /// The Persistent Event log of the reporting context, if there is one.
+    pub(crate) event_context: Option<Vec<u8>>,
     /// Timestamp.
     pub(crate) clock: Clock,
+    /// The last reset, or when power came.
+    pub(crate) reset_at: Instant,
     /// A firmware image on its way.
     pub(crate) download: Download,
     /// When the Keep Alive Timer expires.
@@ -145,7 +149,9 @@ impl Controller {
             error_log: ErrorLog::default(),
             changed_namespaces: BTreeSet::new(),
             telemetry: Vec::new(),
+            event_context: None,
             clock: Clock::new(now),
+            reset_at: now,
             download: Download::default(),
             keep_alive_due: None,
             commands: Slots::default(),

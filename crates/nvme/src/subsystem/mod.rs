@@ -1,6 +1,7 @@
 //! The NVM subsystem: namespaces, what controllers share, and the controllers (NVMe 1.4,
 //! section 1.6.29).
 
+mod events;
 mod firmware;
 mod namespaces;
 mod port;
@@ -83,7 +84,7 @@ impl Subsystem {
         let id = self.controllers.len() + 1;
         assert!(id < 0xfff0, "a subsystem has 65519 controllers at most");
         let id = id as u16;
-        self.shared.add_controller(id);
+        self.shared.add_controller(now, id);
         self.controllers.push(Controller::new(now, id, &self.shared, self.settings.clone()));
         id
     }
@@ -201,7 +202,10 @@ impl Subsystem {
 
     /// Sets the composite temperature in kelvin from `now` on.
     pub fn set_temperature(&mut self, now: Instant, kelvin: u16) {
-        self.change(now, |shared| shared.health.set_temperature(now, kelvin));
+        self.change(now, |shared| {
+            let before = shared.health.set_temperature(now, kelvin);
+            shared.log_temperature(now, before, kelvin);
+        });
     }
 
     /// The media of a namespace have become read-only, or writable. A host may have deleted it.
@@ -243,7 +247,7 @@ impl Subsystem {
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.controllers.iter().for_each(|controller| controller.check_invariants(&self.shared));
-        let most = self.controllers.len() * ADMIN_COMMANDS + 3;
+        let most = self.controllers.len() * ADMIN_COMMANDS + 4;
         assert!(self.shared.unstored() <= most, "too much to store");
     }
 }

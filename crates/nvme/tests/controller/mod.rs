@@ -17,6 +17,7 @@ mod lifecycle;
 mod logs;
 mod many_queues;
 mod namespaces;
+mod persistent_events;
 mod records;
 mod sanitize;
 mod security;

@@ -146,6 +146,19 @@ pub const LOG_PAGES: Proofs = &[
     (0x07, &["telemetry_is_a_snapshot_that_a_host_takes"]),
     (0x08, &["telemetry_is_a_snapshot_that_a_host_takes"]),
     (
+        0x0d,
+        &[
+            "the_log_is_read_in_a_context",
+            "power_resets_and_another_timestamp_are_events",
+            "changes_of_namespaces_are_stored_with_their_events",
+            "formats_begin_and_end",
+            "sanitize_operations_begin_and_end",
+            "firmware_commits_are_events_whether_they_succeed_or_not",
+            "temperatures_that_cross_thresholds_are_events",
+            "events_outlive_power_and_the_oldest_go",
+        ],
+    ),
+    (
         0x81,
         &[
             "progress_and_completion_are_told",
