@@ -38,6 +38,11 @@ const fn lba_format(data_shift: u8) -> LbaFormat {
     LbaFormat { metadata: 0, data_shift, performance: 0 }
 }
 
+/// The number in FLBAS of blocks of this size; `None` if namespaces cannot be created with them.
+pub(crate) fn format_number(block_shift: u8) -> Option<usize> {
+    FORMATS.iter().position(|one| *one == lba_format(block_shift))
+}
+
 impl Namespace {
     /// One attached to no controller.
     pub fn new(record: state::Namespace, read_only: bool) -> Self {
@@ -104,7 +109,7 @@ impl Namespace {
         let copy = CopyLimits::new(settings, self);
         // A drive that cannot create namespaces has no other format.
         let format = lba_format(block_shift);
-        let number = FORMATS.iter().position(|one| shared.saves() && *one == format);
+        let number = format_number(block_shift).filter(|_| shared.saves());
         let formats = if number.is_some() { &FORMATS[..] } else { &[format] };
         let several = shared.controllers > 1 || shared.saves();
         let identify = IdentifyNamespace {

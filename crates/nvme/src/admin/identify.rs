@@ -10,7 +10,7 @@ use crate::identity::VENDOR;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
 use crate::namespace::{FORMATS, NVM_COMMAND_SET, Namespace};
 use crate::plan::Plan;
-use crate::state::FIRMWARE_SLOTS;
+use crate::state::{FIRMWARE_SLOTS, MAX_LOG};
 use crate::subsystem::{EXTENDED_MINUTES, Shared};
 use bytes::Bytes;
 use wire::nvme::{
@@ -38,7 +38,7 @@ const FORMAT: u16 = 1 << 1;
 const NAMESPACE_MANAGEMENT: u16 = 1 << 3;
 /// SANICAP: block erase and overwrite; media are not modified once more where they are not
 /// deallocated.
-const SANITIZE: u32 = 1 << 1 | 1 << 2 | 1 << 30;
+pub(crate) const SANITIZE_CAPABILITIES: u32 = 1 << 1 | 1 << 2 | 1 << 30;
 /// CNTID of the controller that is asked (NVM Express 2.0, section 5.17.2.22).
 const THIS_CONTROLLER: u16 = 0xffff;
 /// The largest NSIDs, which are not those of a namespace (section 6.1.2).
@@ -145,8 +145,8 @@ impl Controller {
             async_event_limit: EVENT_REQUESTS as u8 - 1,
             // The first one is read only; activation without reset.
             firmware_slots: 1 | FIRMWARE_SLOTS << 1 | 1 << 4,
-            // Effects log, log pages with offsets, telemetry.
-            log_page_attributes: 1 << 1 | 1 << 2 | 1 << 3,
+            // Effects log, log pages with offsets, telemetry, persistent events.
+            log_page_attributes: 1 << 1 | 1 << 2 | 1 << 3 | u8::from(shared.saves()) << 4,
             error_log_entries: ErrorLog::ENTRIES as u8 - 1,
             warning_temperature: WARNING_TEMPERATURE,
             critical_temperature: CRITICAL_TEMPERATURE,
@@ -157,7 +157,8 @@ impl Controller {
             self_test_minutes: EXTENDED_MINUTES,
             self_test_options: 1,
             keep_alive: KEEP_ALIVE_GRANULARITY,
-            sanitize: if shared.saves() { SANITIZE } else { 0 },
+            sanitize: if shared.saves() { SANITIZE_CAPABILITIES } else { 0 },
+            persistent_log: if shared.saves() { MAX_LOG.div_ceil(64 << 10) as u32 } else { 0 },
             sq_entry_size: 0x66,
             cq_entry_size: 0x44,
             namespaces: drive.max_namespaces,
@@ -215,7 +216,7 @@ fn page(
 
 /// A name of the second form of section 7.9, with a UUID. Model and serial
 /// number themselves are padded with spaces, which no name may contain.
-fn subsystem_nqn(uuid: [u8; 16]) -> [u8; 256] {
+pub(super) fn subsystem_nqn(uuid: [u8; 16]) -> [u8; 256] {
     let uuid = u128::from_be_bytes(uuid);
     let part = |from: u32, digits: u32| uuid >> from & ((1 << (4 * digits)) - 1);
     let name = format!(

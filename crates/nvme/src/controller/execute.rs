@@ -10,7 +10,7 @@ use crate::slots::Key;
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use std::collections::VecDeque;
-use wire::nvme::opcode::{admin, nvm};
+use wire::nvme::opcode::nvm;
 use wire::nvme::{Command, StatusCode};
 use wire::trace::{CommandId, NvmeEvent};
 
@@ -388,8 +388,8 @@ impl Controller {
         if partner.is_none() || execution.failure.is_some() {
             self.buffered -= execution.buffer;
         }
-        if execution.sq == 0 && execution.command.opcode == admin::FORMAT {
-            shared.end_format(self.id, Some(key));
+        if execution.sq == 0 {
+            self.admin_ends(shared, key, &execution.command, execution.failure);
         }
         self.complete(
             shared,

@@ -1,5 +1,5 @@
-//! Fetches submission entries: round robin over the queues, one arbitration burst
-//! per turn (NVMe 1.4, sections 4.13.1 and 7.2.1).
+//! Fetches submission entries, one arbitration burst per turn of a queue (NVMe 1.4, sections 4.13
+//! and 7.2.1).
 
 use super::{ADMIN_COMMANDS, Controller, Read};
 use crate::slots::Key;
@@ -19,31 +19,25 @@ impl Controller {
         if !self.accepts_commands() {
             return;
         }
-        // The first queue of a round in which nothing could be fetched.
-        let mut idle = None;
-        while let Some(id) = self.queues.pending.next(self.queues.turn) {
-            if idle == Some(id) {
-                return;
-            }
-            self.queues.turn = if id >= self.settings.io_queues { 0 } else { id + 1 };
-            let turned = self.fetch_turn(shared, id);
-            idle = if turned { None } else { idle.or(Some(id)) };
+        let (burst, weights) = (self.features.burst(), self.features.weights());
+        self.queues.arbiter.begin();
+        while let Some(turn) = self.queues.arbiter.next(burst, weights) {
+            let count = self.fetch_turn(shared, turn.queue, turn.limit);
+            self.queues.arbiter.end(turn, count, weights);
         }
     }
 
-    /// One queue's turn; `false` if nothing could be fetched.
-    fn fetch_turn(&mut self, shared: &mut Shared, id: u16) -> bool {
-        let mut left = self.features.burst();
-        let mut any = false;
+    /// One queue's turn. Returns how many entries are fetched.
+    fn fetch_turn(&mut self, shared: &mut Shared, id: u16, limit: u16) -> u16 {
+        let mut left = limit;
         while left > 0 {
             let count = self.fetch_batch(shared, id, left);
             if count == 0 {
                 break;
             }
-            any = true;
             left -= count;
         }
-        any
+        limit - left
     }
 
     /// Fetches up to `limit` entries in one read. Returns how many.
@@ -73,7 +67,7 @@ impl Controller {
             queue.unpark();
         }
         if queue.pending() == 0 {
-            self.queues.pending.remove(id);
+            self.queues.stop_sq(id);
         }
         self.queues.cq_mut(cq).expect("looked at above").reserve((count + parked).into());
         self.count_in_flight(shared, id, |in_flight| in_flight + usize::from(count + parked));

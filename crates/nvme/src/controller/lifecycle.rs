@@ -1,7 +1,7 @@
 //! Enabling, disabling and resetting (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3 and 7.6.1).
 
 use super::shutdown::Shutdown;
-use super::{Controller, block_key, capabilities, supported};
+use super::{Controller, WEIGHTED, block_key, capabilities, supported};
 use crate::block;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
@@ -115,8 +115,11 @@ impl Controller {
         self.features = self.saved_features(shared);
         self.keep_alive_due = None;
         self.download = Default::default();
+        self.event_context = None;
+        self.reset_at = self.now;
         shared.reset_test(self.now, self.id);
-        shared.reset_firmware();
+        let activated = shared.reset_firmware();
+        shared.log_reset(self.now, self.id, activated);
     }
 
     /// Advances to the next phase when its condition holds.
@@ -161,6 +164,7 @@ impl Controller {
         {
             return self.fatal();
         }
+        self.queues = Queues::new(registers.configuration.arbitration == WEIGHTED);
         self.queues.add_cq(CompletionQueue::new(
             0,
             Some(0),

@@ -49,6 +49,9 @@ use wire::trace::NvmeEvent;
 const TIMEOUT: u8 = 20;
 /// CAP.MPSMAX: memory pages of up to 64 KiB.
 const MAX_PAGE: u8 = 4;
+/// CAP.AMS and CC.AMS: weighted round robin with urgent priority class (NVMe 1.4, figures 69 and
+/// 73). Round robin, 0 in CC.AMS, needs no bit.
+const WEIGHTED: u8 = 1;
 /// The most admin commands under way, without Asynchronous Event Requests.
 pub(crate) const ADMIN_COMMANDS: usize = 16;
 
@@ -100,8 +103,12 @@ pub struct Controller {
     pub(crate) changed_namespaces: BTreeSet<u32>,
     /// Pages of the telemetry that a host has taken; none before.
     pub(crate) telemetry: Vec<Vec<u8>>,
+    /// The Persistent Event log of the reporting context, if there is one.
+    pub(crate) event_context: Option<Vec<u8>>,
     /// Timestamp.
     pub(crate) clock: Clock,
+    /// The last reset, or when power came.
+    pub(crate) reset_at: Instant,
     /// A firmware image on its way.
     pub(crate) download: Download,
     /// When the Keep Alive Timer expires.
@@ -147,7 +154,9 @@ impl Controller {
             error_log: ErrorLog::default(),
             changed_namespaces: BTreeSet::new(),
             telemetry: Vec::new(),
+            event_context: None,
             clock: Clock::new(now),
+            reset_at: now,
             download: Download::default(),
             keep_alive_due: None,
             commands: Slots::default(),
@@ -377,7 +386,7 @@ fn capabilities(settings: &Settings) -> Capabilities {
     Capabilities {
         max_queue_entries: (settings.queue_entries - 1) as u16,
         contiguous_queues: true,
-        arbitration: 0,
+        arbitration: WEIGHTED,
         timeout: TIMEOUT,
         doorbell_stride: 0,
         subsystem_reset: false,
@@ -390,6 +399,6 @@ fn capabilities(settings: &Settings) -> Capabilities {
 /// Whether CC selects what CAP offers.
 fn supported(configuration: Configuration) -> bool {
     configuration.command_set == 0
-        && configuration.arbitration == 0
+        && configuration.arbitration <= WEIGHTED
         && configuration.page <= MAX_PAGE
 }

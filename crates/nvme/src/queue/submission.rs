@@ -1,5 +1,6 @@
 //! Submission queues (NVMe 1.4, sections 4.1 and 3.1.17).
 
+use super::arbiter::Priority;
 use super::distance;
 use crate::slots::Key;
 use bytes::Bytes;
@@ -20,6 +21,7 @@ pub(crate) struct SubmissionQueue {
     pub id: u16,
     /// The completion queue it reports to.
     pub cq: u16,
+    pub priority: Priority,
     base: u64,
     size: u32,
     /// The next entry to take; what completions report.
@@ -44,6 +46,11 @@ impl SubmissionQueue {
     /// A queue of `size` entries, 2 to 65536, at `base`.
     pub fn new(id: u16, cq: u16, base: u64, size: u32) -> Self {
         Self { id, cq, base, size, ..Self::default() }
+    }
+
+    /// The same with a priority.
+    pub fn with_priority(self, priority: Priority) -> Self {
+        Self { priority, ..self }
     }
 
     /// Takes the tail doorbell; false for a tail outside of the queue, one that

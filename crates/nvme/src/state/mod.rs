@@ -5,6 +5,7 @@
 
 mod check;
 mod drive;
+mod events;
 mod features;
 mod firmware;
 mod health;
@@ -18,6 +19,8 @@ mod uncorrectable;
 
 pub use check::RecordError;
 pub use drive::Drive;
+pub use events::{EventLog, LoggedEvent};
+pub(crate) use events::{MAX_LOG, NO_CONTROLLER};
 pub use features::SavedFeature;
 pub use firmware::{FIRMWARE_SLOTS, Firmware, Image, MAX_IMAGE};
 pub use health::History;
@@ -48,6 +51,7 @@ const NAMESPACE: &str = "namespace/";
 const ATTACHMENTS: &str = "attachments";
 const FEATURES: &str = "features";
 const CREATED: &str = "created";
+const EVENTS: &str = "events";
 const HEALTH: &str = "health";
 const SANITIZE: &str = "sanitize";
 const FIRMWARE: &str = "firmware";
@@ -67,6 +71,8 @@ pub struct State {
     pub features: Vec<SavedFeature>,
     /// Namespaces that hosts ever created: names follow from it and are never used again.
     pub created: u64,
+    /// The persistent event log.
+    pub events: EventLog,
     /// What the drive has been through.
     pub health: History,
     /// The most recent sanitize operation.
@@ -88,6 +94,7 @@ impl State {
             attachments: BTreeMap::new(),
             features: Vec::new(),
             created: 0,
+            events: EventLog::default(),
             health: History::default(),
             sanitize: None,
             firmware: Firmware::default(),
@@ -114,6 +121,7 @@ impl State {
                 ATTACHMENTS => state.attachments = decode(key, bytes)?,
                 FEATURES => state.features = decode(key, bytes)?,
                 CREATED => state.created = decode(key, bytes)?,
+                EVENTS => state.events = decode(key, bytes)?,
                 HEALTH => state.health = decode(key, bytes)?,
                 SANITIZE => state.sanitize = Some(decode(key, bytes)?),
                 FIRMWARE => state.firmware = decode(key, bytes)?,
@@ -141,6 +149,9 @@ impl State {
         ]);
         if self.created > 0 {
             records.extend([created_record(self.created)]);
+        }
+        if self.events != EventLog::default() {
+            records.extend([events_record(&self.events)]);
         }
         records.extend(self.sanitize.iter().map(sanitize_record));
         let namespace = |(nsid, one): (&u32, &Namespace)| (namespace_key(*nsid), encode(one));
@@ -233,6 +244,10 @@ pub(crate) fn features_record(features: &[SavedFeature]) -> Record {
     (FEATURES.to_owned(), encode(features))
 }
 
+pub(crate) fn events_record(log: &EventLog) -> Record {
+    (EVENTS.to_owned(), encode(log))
+}
+
 pub(crate) fn health_record(health: &History) -> Record {
     (HEALTH.to_owned(), encode(health))
 }
@@ -272,7 +287,7 @@ fn nsid_of(key: &str) -> Option<u32> {
 fn unknown(key: &str) -> RecordError {
     let known = format!(
         "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES}, {CREATED}, \
-         {HEALTH}, {SANITIZE}, {FIRMWARE}, {SELF_TEST} and {UNCORRECTABLE}"
+         {EVENTS}, {HEALTH}, {SANITIZE}, {FIRMWARE}, {SELF_TEST} and {UNCORRECTABLE}"
     );
     RecordError::new(key, known)
 }

@@ -53,8 +53,14 @@ fn state() -> State {
             results: vec![TestResult { extended: false, result: 2, nsid: 0, hours: 9 }],
         },
         uncorrectable: marked(),
+        events: EventLog([event()].into()),
         ..State::new(drive())
     }
+}
+
+/// The composite temperature has reached WCTEMP.
+fn event() -> LoggedEvent {
+    LoggedEvent { kind: 13, controller: 0xffff, timestamp: 25, data: vec![1, 1] }
 }
 
 /// What the document says.
@@ -63,7 +69,7 @@ const DOCUMENT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../
 #[test]
 fn records_are_what_is_documented() {
     let text = |key: &str| String::from_utf8(state().encode()[key].clone()).unwrap();
-    for key in ["drive", "namespace/7", "attachments", "features", "uncorrectable"] {
+    for key in ["drive", "namespace/7", "attachments", "features", "events", "uncorrectable"] {
         assert!(DOCUMENT.contains(&text(key)), "docs/drive.md has another {key}");
     }
     let serde_json::Value::Object(health) = serde_json::from_str(&text("health")).unwrap() else {
@@ -102,7 +108,11 @@ fn records_are_what_is_documented() {
         "{\"active\":2,\"next\":1,\"images\":{\"2\":\"7265766973696f6eff\"}}"
     );
     assert_eq!(text("uncorrectable"), "{\"7\":[[8,4],[100,1]]}");
-    assert_eq!(state().encode().len(), 9);
+    assert_eq!(
+        text("events"),
+        "[{\"kind\":13,\"controller\":65535,\"timestamp\":25,\"data\":\"0101\"}]"
+    );
+    assert_eq!(state().encode().len(), 10);
     assert_eq!(State::decode(&state().encode()), Ok(state()));
     let sanitize = Sanitize { command: 0x23, pattern: 1, phase: SanitizePhase::Running };
     let created = State { created: 3, sanitize: Some(sanitize), ..state() };
@@ -110,6 +120,12 @@ fn records_are_what_is_documented() {
     let text = "{\"command\":35,\"pattern\":1,\"phase\":\"running\"}";
     assert_eq!(created.encode()["sanitize"], text.as_bytes());
     assert_eq!(State::decode(&created.encode()), Ok(created));
+}
+
+/// One event more than there is room for: 512 + 1241 * 26 = 32778 bytes.
+fn too_many() -> String {
+    let events = EventLog(std::iter::repeat_n(event(), 1241).collect());
+    String::from_utf8(encode(&events)).unwrap()
 }
 
 /// The error of the records with one replaced.
@@ -162,6 +178,11 @@ fn a_record_that_lies_is_named_with_its_field() {
         (error("uncorrectable", "{\"1\":[[8,0]]}"), "blocks: 0 is not 1 to 65536"),
         (error("uncorrectable", "{\"1\":[[0,60000]],\"7\":[[0,5537]]}"), "5537 is not 1 to 5536"),
         (error("uncorrectable", "{\"1\":[]}"), "uncorrectable: NSID: 1 has no ranges"),
+        (changed("events", "13", "5"), "events: kind: 5 is not 1 to 4, 6 to 10 or 13"),
+        (changed("events", "65535", "65520"), "events: controller: 65520 is not 1 to 65519"),
+        (changed("events", "0101", "01"), "events: bytes of data: 1 is not 2 to 2"),
+        (changed("events", "0101", "010"), "not pairs of hexadecimal digits"),
+        (error("events", &too_many()), "events: bytes of the page: 32778 is not 512 to 32768"),
         (error("namespace/17", "{}"), "record namespace/17: missing field"),
         (error("namespace/01", "{}"), "record namespace/01: unknown"),
         (error("unheard", "{}"), "record unheard: unknown: the records are drive"),

@@ -1,6 +1,7 @@
 //! The NVM subsystem: namespaces, what controllers share, and the controllers (NVMe 1.4,
 //! section 1.6.29).
 
+mod events;
 mod firmware;
 mod holds;
 mod marks;
@@ -86,7 +87,7 @@ impl Subsystem {
         let id = self.controllers.len() + 1;
         assert!(id < 0xfff0, "a subsystem has 65519 controllers at most");
         let id = id as u16;
-        self.shared.add_controller(id);
+        self.shared.add_controller(now, id);
         self.controllers.push(Controller::new(now, id, &self.shared, self.settings.clone()));
         id
     }
@@ -207,7 +208,10 @@ impl Subsystem {
 
     /// Sets the composite temperature in kelvin from `now` on.
     pub fn set_temperature(&mut self, now: Instant, kelvin: u16) {
-        self.change(now, |shared| shared.health.set_temperature(now, kelvin));
+        self.change(now, |shared| {
+            let before = shared.health.set_temperature(now, kelvin);
+            shared.log_temperature(now, before, kelvin);
+        });
     }
 
     /// The media of a namespace have become read-only, or writable. A host may have deleted it.
@@ -250,7 +254,7 @@ impl Subsystem {
     pub fn check_invariants(&self) {
         self.controllers.iter().for_each(|controller| controller.check_invariants(&self.shared));
         let each = ADMIN_COMMANDS + self.settings.commands;
-        let most = self.controllers.len() * each + 3;
+        let most = self.controllers.len() * each + 4;
         assert!(self.shared.unstored() <= most, "too much to store");
     }
 }

@@ -1,5 +1,6 @@
 //! What the controllers of a subsystem share.
 
+use super::events::Events;
 use super::holds::Hold;
 use super::sanitize::Erase;
 use super::self_test::Tests;
@@ -26,12 +27,16 @@ pub(crate) struct Shared {
     /// Namespaces that were ever created: the names of the next one follow from it.
     pub created: u64,
     pub tests: Tests,
+    /// The persistent event log.
+    pub events: Events,
     /// What is in the firmware slots.
     pub firmware: Firmware,
     /// The firmware revision of the program.
     pub program: String,
     /// The firmware revision that the drive shows.
     pub revision: [u8; 8],
+    /// Power has made another firmware active.
+    activated: bool,
     /// Controllers so far: their CNTLIDs count from 1.
     pub controllers: u16,
     /// The most recent sanitize operation, as stored.
@@ -56,7 +61,9 @@ impl Shared {
             firmware: state.firmware,
             program: settings.firmware.clone(),
             revision: [0; 8],
+            activated: false,
             tests: Tests::new(now, state.self_tests),
+            events: Events::new(now, state.events),
             controllers: 0,
             sanitize: state.sanitize,
             erase: None,
@@ -64,6 +71,7 @@ impl Shared {
             store,
         };
         // Power is a reset.
+        shared.activated = shared.reset_firmware();
         shared.start_firmware();
         for (nsid, record) in state.namespaces {
             shared.insert(nsid, record);
@@ -88,8 +96,12 @@ impl Shared {
     }
 
     /// There is another controller. Without records every namespace is attached to it.
-    pub fn add_controller(&mut self, id: u16) {
+    pub fn add_controller(&mut self, now: Instant, id: u16) {
         self.controllers = id;
+        self.log_reset(now, id, self.activated);
+        if id == 1 {
+            self.log_smart(now, id);
+        }
         if self.store.is_none() {
             for namespace in self.namespaces.values_mut() {
                 namespace.attached.insert(id);

@@ -124,16 +124,20 @@ pub(super) fn admin(input: &mut Input) -> Command {
             ABSENT,
         ])),
         admin::GET_LOG_PAGE => {
-            const PAGES: [u8; 7] = [
+            const PAGES: [u8; 8] = [
                 log_page::ERROR,
                 log_page::SMART,
                 log_page::FIRMWARE,
                 log_page::EFFECTS,
                 log_page::SELF_TEST,
                 log_page::TELEMETRY_HOST,
+                log_page::PERSISTENT_EVENT,
                 0x44,
             ];
-            u32::from(input.pick(&PAGES)) | u32::from(input.u16() % 2048) << 16
+            let (page, length) = (input.pick(&PAGES), u32::from(input.u16() % 2048));
+            // LSP is an action there.
+            let action = if page == log_page::PERSISTENT_EVENT { input.byte() % 4 } else { 0 };
+            u32::from(page) | u32::from(action) << 8 | length << 16
         }
         admin::SET_FEATURES | admin::GET_FEATURES => {
             u32::from(input.byte() % (feature::HOST_BEHAVIOR + 2))
@@ -177,6 +181,8 @@ pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
         (0, admin::IDENTIFY) => 4096,
         (0, admin::NAMESPACE_ATTACHMENT) => 4096,
         (0, admin::NAMESPACE_MANAGEMENT) if command.cdw10 & 15 == 0 => 4096,
+        // The release of persistent events moves no data.
+        (0, admin::GET_LOG_PAGE) if command.cdw10 & 0xfff == 0x20d => 0,
         (0, admin::GET_LOG_PAGE) => ((command.cdw10 >> 16) as usize + 1) * 4,
         (0, admin::SET_FEATURES) => feature_length(command.cdw10 as u8),
         // SEL 3, capabilities, moves no data.

@@ -119,7 +119,10 @@ impl Tracker {
         match (command.opcode, success) {
             (admin::CREATE_CQ, true) => {
                 let pair = Pair::new(id, (command.cdw10 >> 16) as u16 + 1);
-                self.todo.push_back(create_commands(&pair)[1]);
+                let [_, sq] = create_commands(&pair);
+                // QPRIO: another one each, if it means something.
+                let cdw11 = sq.cdw11 | u32::from(id & 3) << 1;
+                self.todo.push_back(Command { cdw11, ..sq });
             }
             // Fewer queues were allocated than this one needs.
             (admin::CREATE_CQ, false) => self.states[index] = State::Absent,

@@ -1,6 +1,7 @@
 //! The controller on a testbed, command by command.
 
 mod admin_queues;
+mod arbitration;
 mod async_events;
 mod compare;
 mod controllers;
@@ -17,6 +18,7 @@ mod lifecycle;
 mod logs;
 mod many_queues;
 mod namespaces;
+mod persistent_events;
 mod records;
 mod sanitize;
 mod security;

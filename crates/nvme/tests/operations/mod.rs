@@ -8,10 +8,11 @@ proptest! {
 
     #[test]
     fn a_host_that_keeps_the_rules_gets_one_completion_a_command(
-        records: bool, choice: u8,
+        records: bool, weighted: bool, choice: u8,
         bytes in proptest::collection::vec(any::<u8>(), 0..6000),
     ) {
-        let list: Vec<u8> = [u8::from(records) << 2, choice].into_iter().chain(bytes).collect();
+        let mode = u8::from(records) << 2 | u8::from(weighted) << 3;
+        let list: Vec<u8> = [mode, choice].into_iter().chain(bytes).collect();
         run_operations(&list);
     }
 

@@ -132,7 +132,13 @@ pub const IO: Proofs = &[
 
 /// By feature identifier.
 pub const FEATURES: Proofs = &[
-    (0x01, &["what_is_set_can_be_read_and_a_reset_brings_the_default_back"]),
+    (
+        0x01,
+        &[
+            "what_is_set_can_be_read_and_a_reset_brings_the_default_back",
+            "weights_share_what_urgent_queues_leave",
+        ],
+    ),
     (0x02, &["what_is_set_can_be_read_and_a_reset_brings_the_default_back"]),
     (0x04, &["temperatures_cross_thresholds"]),
     (0x05, &["error_recovery_belongs_to_a_namespace"]),
@@ -164,6 +170,19 @@ pub const LOG_PAGES: Proofs = &[
     ),
     (0x07, &["telemetry_is_a_snapshot_that_a_host_takes"]),
     (0x08, &["telemetry_is_a_snapshot_that_a_host_takes"]),
+    (
+        0x0d,
+        &[
+            "the_log_is_read_in_a_context",
+            "power_resets_and_another_timestamp_are_events",
+            "changes_of_namespaces_are_stored_with_their_events",
+            "formats_begin_and_end",
+            "sanitize_operations_begin_and_end",
+            "firmware_commits_are_events_whether_they_succeed_or_not",
+            "temperatures_that_cross_thresholds_are_events",
+            "events_outlive_power_and_the_oldest_go",
+        ],
+    ),
     (
         0x81,
         &[

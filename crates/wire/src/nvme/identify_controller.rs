@@ -71,7 +71,7 @@ layout! {
         /// activation without reset.
         firmware_slots: u8 = 260,
         /// LPA, log page attributes: bit 1 effects log, bit 2 extended data,
-        /// bit 3 telemetry.
+        /// bit 3 telemetry, bit 4 persistent event log.
         log_page_attributes: u8 = 261,
         /// ELPE, error log entries, 0's based.
         error_log_entries: u8 = 262,
@@ -98,6 +98,8 @@ layout! {
         /// SANICAP: bit 0 crypto erase, bit 1 block erase, bit 2 overwrite; 31:30, whether media
         /// are modified after an operation without deallocation (01b: no).
         sanitize: u32 = 328,
+        /// PELS, the most bytes of the Persistent Event log, in 64 KiB.
+        persistent_log: u32 = 352,
         /// SQES: smallest entry in 3:0, largest in 7:4, as powers of two.
         sq_entry_size: u8 = 512,
         /// CQES: the same for completion entries.
