@@ -201,12 +201,21 @@ pub fn drive(
     let serial =
         serial.map_or_else(|| format!("FL{:016X}", fnv1a(identity.as_bytes())), str::to_owned);
     let mut config = Config::new(serial, configs);
-    config.settings.max_payload = max_payload;
-    config.settings.io_queues = queues;
-    config.settings.queue_entries = nvme::MAX_ENTRIES;
+    config.settings = drive_settings(max_payload, queues);
     config.incarnation = incarnation_of(&config.namespaces, &media);
     let media = (1..).zip(media).collect();
     Ok(NvmeDrive::new(Subsystem::new(wire::Instant::ZERO, &config), media))
+}
+
+/// The settings of a drive with payloads of `max_payload` bytes at most and `queues` I/O queue
+/// pairs, 1 to 2048.
+pub fn drive_settings(max_payload: usize, queues: u16) -> nvme::Settings {
+    nvme::Settings {
+        max_payload,
+        io_queues: queues,
+        queue_entries: nvme::MAX_ENTRIES,
+        ..nvme::Settings::default()
+    }
 }
 
 /// The incarnation of a drive: FNV-1a over its namespaces in order, each with its NSID, the

@@ -10,7 +10,7 @@ pub(crate) struct Failure {
     pub parameter: u16,
     /// Command Specific Information (figure 194).
     pub specific: u64,
-    /// The logical block at fault, where it is not the command's first one.
+    /// The first LBA with the fault, if it is not that of the command.
     pub lba: Option<u64>,
     /// The host only asked whether there is something.
     probe: bool,
@@ -29,7 +29,7 @@ impl Failure {
         Self { specific, ..self }
     }
 
-    /// The same, and the fault lies in this logical block.
+    /// The same because of this block.
     pub const fn at_lba(self, lba: u64) -> Self {
         Self { lba: Some(lba), ..self }
     }

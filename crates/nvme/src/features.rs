@@ -193,6 +193,12 @@ impl Features {
         }
     }
 
+    /// Commands of high, medium and low priority in one round: HPW, MPW and LPW, 0's based.
+    pub fn weights(&self) -> [u16; 3] {
+        let [_, low, medium, high] = self.arbitration.to_le_bytes();
+        [high, medium, low].map(|weight| u16::from(weight) + 1)
+    }
+
     /// NSQA and NCQA, 0's based.
     pub fn allocated(&self) -> u32 {
         u32::from(self.queues.0 - 1) | u32::from(self.queues.1 - 1) << 16

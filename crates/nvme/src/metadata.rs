@@ -11,6 +11,7 @@ use crate::namespace::Namespace;
 use crate::protection::Protection;
 use crate::subsystem::Blocks;
 use bytes::{Bytes, BytesMut};
+use std::ops::Range;
 use wire::nvme::{
     Command, ProtectionControl, ProtectionInformation, ProtectionTags, ProtectionType, StatusCode,
 };
@@ -99,6 +100,11 @@ impl Metadata {
     /// Bytes of them.
     pub fn length(&self) -> usize {
         self.blocks as usize * METADATA
+    }
+
+    /// Where they are on the media.
+    pub fn range(&self) -> Range<u64> {
+        self.offset..self.offset + self.length() as u64
     }
 
     /// Bytes of the blocks' data.

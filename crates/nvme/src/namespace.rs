@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::io::CopyLimits;
 use crate::metadata::METADATA;
 use crate::slots::Key;
-use crate::state::{self, Format};
+use crate::state::{self, Format, Marks};
 use crate::subsystem::Shared;
 use std::collections::BTreeSet;
 use wire::nvme::{
@@ -21,6 +21,8 @@ pub(crate) const NVM_COMMAND_SET: u8 = 0;
 pub(crate) struct Namespace {
     /// What the drive keeps of it.
     pub record: state::Namespace,
+    /// Blocks that Write Uncorrectable has marked.
+    pub marks: Marks,
     /// Refuses writes: its media do.
     pub read_only: bool,
     /// The controller that formats it, and its command.
@@ -66,7 +68,20 @@ pub(crate) fn block_format(
     Some(Format { block_shift: format.data_shift, metadata, extended, protection })
 }
 
+/// FLBAS of blocks of this format; `None` if namespaces cannot be created with them.
+pub(crate) fn flbas(format: Format) -> Option<u8> {
+    let Format { block_shift, metadata, extended, .. } = format;
+    let number = FORMATS.iter().position(|one| *one == lba_format(block_shift, metadata))?;
+    Some(number as u8 | if extended { IdentifyNamespace::EXTENDED } else { 0 })
+}
+
 impl Namespace {
+    /// One attached to no controller.
+    pub fn new(record: state::Namespace, read_only: bool) -> Self {
+        let (marks, attached) = (Marks::default(), BTreeSet::new());
+        Self { record, marks, read_only, formatting: None, attached }
+    }
+
     pub fn bytes(&self, blocks: u64) -> u64 {
         blocks << self.record.block_shift
     }
@@ -84,6 +99,14 @@ impl Namespace {
         match slba.checked_add(blocks) {
             Some(end) if end <= self.record.blocks => Ok(()),
             _ => Err(StatusCode::LBA_OUT_OF_RANGE),
+        }
+    }
+
+    /// Whether blocks that are there can be read: the host has not marked one (section 6.16).
+    pub fn readable(&self, slba: u64, blocks: u64) -> Result<(), Failure> {
+        match self.marks.first_in(&(slba..slba + blocks)) {
+            None => Ok(()),
+            Some(lba) => Err(Failure::permanent(StatusCode::UNRECOVERED_READ_ERROR).at_lba(lba)),
         }
     }
 
@@ -115,13 +138,12 @@ impl Namespace {
     /// The Identify Namespace data structure (figure 245).
     pub fn identify(&self, settings: &Settings, shared: &Shared) -> [u8; IDENTIFY] {
         let state::Namespace { blocks, nguid, eui64, private, protection, .. } = self.record;
-        let Format { block_shift, metadata, extended, .. } = self.record.format();
+        let Format { block_shift, metadata, .. } = self.record.format();
         let copy = CopyLimits::new(settings, self);
         // A drive that cannot create namespaces has no other format.
         let format = lba_format(block_shift, metadata);
-        let number = FORMATS.iter().position(|one| shared.saves() && *one == format);
-        let formats = if number.is_some() { &FORMATS[..] } else { &[format] };
-        let formatted = number.unwrap_or(0) as u8;
+        let formatted = flbas(self.record.format()).filter(|_| shared.saves());
+        let formats = if formatted.is_some() { &FORMATS[..] } else { &[format] };
         let several = shared.controllers > 1 || shared.saves();
         let identify = IdentifyNamespace {
             size: blocks,
@@ -134,7 +156,7 @@ impl Namespace {
             copy_ranges: copy.ranges,
             media_capacity: u128::from(self.record.bytes()),
             lba_formats: formats.len() as u8 - 1,
-            formatted: formatted | if extended { IdentifyNamespace::EXTENDED } else { 0 },
+            formatted: formatted.unwrap_or(0),
             metadata_capabilities: if shared.saves() { METADATA_CAPABILITIES } else { 0 },
             protection_capabilities: if shared.saves() { PROTECTION_CAPABILITIES } else { 0 },
             protection,
@@ -193,8 +215,7 @@ mod tests {
     #[test]
     fn ranges_end_at_the_last_block() {
         let record = state::Namespace { blocks: 100, block_shift: 9, ..Default::default() };
-        let namespace =
-            Namespace { record, read_only: false, formatting: None, attached: BTreeSet::new() };
+        let namespace = Namespace::new(record, false);
         let command = Command { cdw10: 92, cdw12: 7, ..Command::default() };
         assert_eq!(namespace.range(&command), Ok((92 * 512, 8 * 512)));
         let beyond = Command { cdw10: 93, ..command };

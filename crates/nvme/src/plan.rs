@@ -4,6 +4,7 @@ use crate::block::Operation;
 use crate::metadata::{Beside, Metadata};
 use bytes::Bytes;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// One media request of a command, and what happens once it has succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub(crate) enum Then {
     /// What was read is written from byte `to` on, to blocks of which `metadata` says the rest. Then
     /// dword 0 of the completion is `next`.
     Copy { to: u64, next: u32, metadata: Option<Box<Metadata>> },
+    /// What was written is safe: these blocks are marked uncorrectable no longer.
+    Unmark(Vec<Range<u64>>),
     /// Dword 0 of the completion, unless a later step changes it.
     Result(u32),
 }

@@ -5,6 +5,7 @@ use crate::support::program::{device, document, fails, node, ping, prints, run, 
 use rustix::process::Signal;
 use serde_json::Value;
 use std::net::TcpListener;
+use std::process::Command;
 
 #[test]
 fn ping_measures_link_and_configuration_read() {
@@ -173,4 +174,22 @@ fn two_drives_with_one_serial_number_are_told_of() {
     let _d = node(&[&["device", "--listen", &later], &options[..]].concat());
     assert_ne!(host.line("same serial number"), first);
     assert!(host.interrupt().success());
+}
+
+#[test]
+fn more_interrupt_vectors_than_descriptors_are_refused() {
+    let (_device, address) = device("ram=16M", &["--queues", "2048"]);
+    let folder = &text(&scratch("vectors"));
+    let host = ["host", "--connect", &address, "--vfio-user", folder];
+    let mut limited = Command::new("prlimit");
+    let output =
+        limited.arg("--nofile=1024").arg(env!("CARGO_BIN_EXE_farlane")).args(host).output();
+    let output = output.expect("util-linux has prlimit");
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("2048 interrupt vectors"), "{errors}");
+    assert!(errors.contains("--queues"), "{errors}");
+    let mut enough = node(&host);
+    enough.line("ready");
+    assert!(enough.interrupt().success());
 }

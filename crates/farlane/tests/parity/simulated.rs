@@ -38,6 +38,8 @@ fn config(link: PipeConfig) -> Config {
     };
     let drive = DriveConfig {
         size: script::SIZE,
+        // Without records, as the live drive.
+        volatile: true,
         ..DriveConfig::new(script::SERIAL, timing).as_in_nvme_tsn(script::READS_IN_FLIGHT)
     };
     let port = PortConfig { transport: TransportConfig::Pipe(link), link: PCIE, drive };

@@ -54,3 +54,22 @@ fn a_drive_is_killed_and_moved() {
     // What the killed process counted last was not stored yet.
     assert!(shown["health"]["bytes_read"].as_u64().unwrap() >= 2 * 2 * 65536, "{shown}");
 }
+
+#[test]
+fn nvme_cli_manages_a_drive() {
+    let folder = folder::kept("managed-drive");
+    let place = folder.join("drive");
+    create(&place, "128M", &["size=16M"]);
+    let device = Node::drive_at(ANY, &folder, "device", &place);
+    let host = HostNode::start(&folder, "host", &[device.address()], &[]);
+    let mut guest = Guest::builder("managed-drive/guest").drive(&host, 0).start();
+    guest.run(&workload::admin(0));
+    guest.run(&workload::manage(0));
+    guest.power_off();
+    host.stop();
+    device.stop();
+    // The contents of the namespace that was deleted are gone.
+    let shown = json(&["drive", "show", place.to_str().unwrap(), "--json"]);
+    assert_eq!(shown["namespaces"].as_array().unwrap().len(), 1);
+    assert_eq!(std::fs::read_dir(place.join("contents")).unwrap().count(), 1);
+}

@@ -83,6 +83,16 @@ pub fn folder_drive(drive: u32, serial: &str, nguids: &[String]) -> Script {
     nguids.iter().fold(script, |script, nguid| script.argument(nguid))
 }
 
+/// The admin commands of nvme-cli, as `admin.sh` has them.
+pub fn admin(drive: u32) -> Script {
+    script!("admin").argument(format!("nvme{drive}"))
+}
+
+/// nvme-cli creates, formats, sanitizes and deletes a namespace, as `manage.sh` has it.
+pub fn manage(drive: u32) -> Script {
+    script!("manage").argument(format!("nvme{drive}"))
+}
+
 /// Fills a drive of that many MiB.
 pub fn fill(drive: u32, mebibytes: u32) -> Script {
     script!("fill").argument(namespace(drive)).argument(mebibytes)

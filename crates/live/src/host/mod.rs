@@ -2,6 +2,7 @@
 //! uses it.
 
 mod accesses;
+mod descriptors;
 mod endpoint;
 mod event_limits;
 mod memory;

@@ -1,6 +1,7 @@
 //! The host node as a server of endpoints to VMMs.
 
 use super::accesses::describe;
+use super::descriptors;
 use super::endpoint::Endpoint;
 use super::event_limits::{HostEventLimiter, kind};
 use super::reattach::EndpointChange;
@@ -201,6 +202,7 @@ impl HostNode {
         bus: Bus,
         info: EndpointInfo,
     ) -> io::Result<usize> {
+        descriptors::check(self.endpoints.iter().map(|one| &one.node).chain([&node]))?;
         let (number, settings) = (self.endpoints.len(), self.settings.clone());
         self.duplicates.extend(same_serial(&node, &self.endpoints).map(|other| (number, other)));
         let mut endpoint =
@@ -284,7 +286,7 @@ impl HostNode {
         let mut moved = served | pumped;
         moved |= self.process_link_events(now, &mut emit)?;
         moved |= self.rescan(now, &mut emit);
-        moved |= self.offer_discovered(now, &mut emit)?;
+        moved |= self.offer_discovered(now, &mut emit);
         let mut deadlines = lines.timer();
         for endpoint in &mut self.endpoints {
             moved |= endpoint.advance(now);
@@ -405,11 +407,7 @@ impl HostNode {
     }
 
     /// Offers new endpoints once they are described.
-    fn offer_discovered(
-        &mut self,
-        now: Instant,
-        emit: &mut impl FnMut(HostEvent),
-    ) -> io::Result<bool> {
+    fn offer_discovered(&mut self, now: Instant, emit: &mut impl FnMut(HostEvent)) -> bool {
         let mut moved = false;
         for mut found in std::mem::take(&mut self.discovered) {
             let Some(info) = found.describing.poll(now) else {
@@ -417,13 +415,17 @@ impl HostNode {
                 continue;
             };
             let DiscoveredEndpoint { port, node, wire, bus, .. } = found;
-            let number = self.offer(port, node, wire, bus, info)?;
-            let endpoint = &self.endpoints[number];
-            let path = endpoint.server.path().to_owned();
-            emit(HostEvent::Offered(number, path, endpoint.summary()));
             moved = true;
+            match self.offer(port, node, wire, bus, info) {
+                Ok(number) => {
+                    let endpoint = &self.endpoints[number];
+                    let path = endpoint.server.path().to_owned();
+                    emit(HostEvent::Offered(number, path, endpoint.summary()));
+                }
+                Err(error) => emit(HostEvent::Unusable(port, error.to_string())),
+            }
         }
-        Ok(moved)
+        moved
     }
 
     /// The counters: errors of the root port, of the switch and of each endpoint's DMA, and the

@@ -17,6 +17,7 @@ impl Controller {
         let aborted = self
             .find_waiting(sq, Some(cid))
             .is_some_and(|key| self.fail_waiting(shared, key, requested))
+            || self.abort_first(shared, sq, cid)
             || sq == 0 && self.abort_event_request(cid, Status::retry(StatusCode::ABORT_REQUESTED));
         Plan::Done(if aborted { 0 } else { NOT_ABORTED })
     }

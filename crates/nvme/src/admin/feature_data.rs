@@ -4,15 +4,14 @@
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::plan::Plan;
+use crate::subsystem::Shared;
 use bytes::Bytes;
 use wire::Instant;
 use wire::nvme::feature::{self, HOST_BEHAVIOR_LENGTH, Select, TIMESTAMP_LENGTH, Timestamp};
-use wire::nvme::{Command, StatusCode};
+use wire::nvme::{Command, PersistentEventType, StatusCode, TimestampChangeEvent};
 
 /// Timestamp Origin: a host has set the timestamp.
 const SET_BY_HOST: u8 = 1;
-/// Picoseconds of a millisecond.
-const MILLISECOND: u64 = 1_000_000_000;
 
 /// The Timestamp of a controller. Resets keep it (section 5.21.1.14 leaves the choice), a loss of
 /// power does not.
@@ -25,6 +24,9 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
+    /// Picoseconds of a millisecond.
+    pub const MILLISECOND: u64 = 1_000_000_000;
+
     /// Power comes on.
     pub fn new(now: Instant) -> Self {
         Self { milliseconds: 0, since: now, origin: 0 }
@@ -37,7 +39,7 @@ impl Clock {
 
     /// What the clock shows; 48 bits, modulo their range.
     pub fn read(&self, now: Instant) -> Timestamp {
-        let passed = now.since(self.since).as_ps() / MILLISECOND;
+        let passed = now.since(self.since).as_ps() / Self::MILLISECOND;
         let milliseconds = self.milliseconds.wrapping_add(passed) & ((1 << 48) - 1);
         Timestamp { milliseconds, stopped: false, origin: self.origin }
     }
@@ -65,12 +67,13 @@ impl Controller {
     /// The data of Set Features have come.
     pub(super) fn feature_received(
         &mut self,
+        shared: &mut Shared,
         command: &Command,
         data: &Bytes,
     ) -> Result<Plan, Failure> {
         if command.cdw10 as u8 == feature::TIMESTAMP {
             let value = data.first_chunk::<TIMESTAMP_LENGTH>().expect("as many as were asked for");
-            self.clock.set(self.now, Timestamp::from_bits(u64::from_le_bytes(*value)));
+            self.set_clock(shared, Timestamp::from_bits(u64::from_le_bytes(*value)));
         } else {
             // ACRE is 0 or 1; the rest is reserved. CRDT1 to 3 are 0, so ACRE changes nothing.
             if data[0] > 1 || data[1..].iter().any(|byte| *byte != 0) {
@@ -79,5 +82,16 @@ impl Controller {
             self.features.advanced_retry = data[0] == 1;
         }
         Ok(Plan::Done(0))
+    }
+
+    fn set_clock(&mut self, shared: &mut Shared, value: Timestamp) {
+        let event = TimestampChangeEvent {
+            previous: self.clock.read(self.now).bits(),
+            since_reset: self.now.since(self.reset_at).as_ps() / Clock::MILLISECOND,
+        };
+        self.clock.set(self.now, value);
+        shared.events.clock = self.clock;
+        let kind = PersistentEventType::TimestampChange;
+        shared.log_event(self.now, self.id, kind, &event.encode());
     }
 }

@@ -97,7 +97,7 @@ impl Controller {
             false if !shared.firmware.holds(slot) => return Err(invalid_image()),
             false => None,
         };
-        let change = FirmwareChange { slot, image, activation };
+        let change = FirmwareChange { command: command.cdw10, slot, image, activation };
         if shared.change_firmware((self.id, key), change) {
             return Ok(Plan::Wait);
         }

@@ -51,7 +51,7 @@ impl Controller {
         if shared.health.is_busy() {
             return Err(Failure::transient(StatusCode::COMMAND_SEQUENCE_ERROR));
         }
-        shared.format(self.id, key, nsids, format)?;
+        shared.format((self.id, key), command, nsids, format)?;
         Ok(Plan::Wait)
     }
 
@@ -70,27 +70,30 @@ impl Shared {
     /// Whether the change for Format NVM could be queued.
     fn format(
         &mut self,
-        controller: u16,
-        key: Key,
+        by: (u16, Key),
+        command: &Command,
         nsids: Vec<u32>,
         format: Format,
     ) -> Result<(), Failure> {
-        let change = NamespaceChange::Format { nsids: nsids.clone(), format };
-        self.change_namespaces((controller, key), change).map_err(failure)?;
+        let (nsid, command) = (command.nsid, command.cdw10);
+        let change = NamespaceChange::Format { nsids: nsids.clone(), format, nsid, command };
+        self.change_namespaces(by, change).map_err(failure)?;
         for nsid in nsids {
-            self.namespaces.get_mut(&nsid).expect("it was checked").formatting =
-                Some((controller, key));
+            self.namespaces.get_mut(&nsid).expect("it was checked").formatting = Some(by);
         }
         Ok(())
     }
 
     /// A command of this controller formats namespaces no more, or with `None` no command does.
-    pub fn end_format(&mut self, controller: u16, command: Option<Key>) {
+    /// Whether one did.
+    pub fn end_format(&mut self, controller: u16, command: Option<Key>) -> bool {
+        let mut any = false;
         for namespace in self.namespaces.values_mut() {
             let ended = |(id, key): &mut (u16, Key)| {
                 *id == controller && command.is_none_or(|command| command == *key)
             };
-            namespace.formatting.take_if(ended);
+            any |= namespace.formatting.take_if(ended).is_some();
         }
+        any
     }
 }

@@ -8,9 +8,9 @@ use crate::failure::Failure;
 use crate::features::{KEEP_ALIVE_GRANULARITY, NOTICES, POWER_STATES};
 use crate::identity::VENDOR;
 use crate::log::{CRITICAL_TEMPERATURE, ErrorLog, WARNING_TEMPERATURE};
-use crate::namespace::{NVM_COMMAND_SET, Namespace};
+use crate::namespace::{FORMATS, NVM_COMMAND_SET, Namespace};
 use crate::plan::Plan;
-use crate::state::FIRMWARE_SLOTS;
+use crate::state::{FIRMWARE_SLOTS, MAX_LOG};
 use crate::subsystem::{EXTENDED_MINUTES, Shared};
 use bytes::Bytes;
 use wire::nvme::{
@@ -28,6 +28,8 @@ const NVM_COMMANDS: u16 = nvm_command::COMPARE
     | nvm_command::TIMESTAMP
     | nvm_command::VERIFY
     | nvm_command::COPY;
+/// ONCS of drives with records.
+const WRITE_UNCORRECTABLE: u16 = nvm_command::WRITE_UNCORRECTABLE;
 /// OACS: Security Send and Receive, Firmware Commit and Image Download, Device Self-test.
 const ALWAYS: u16 = 1 | 1 << 2 | 1 << 4;
 /// OACS bit 1: Format NVM.
@@ -36,7 +38,7 @@ const FORMAT: u16 = 1 << 1;
 const NAMESPACE_MANAGEMENT: u16 = 1 << 3;
 /// SANICAP: block erase and overwrite; media are not modified once more where they are not
 /// deallocated.
-const SANITIZE: u32 = 1 << 1 | 1 << 2 | 1 << 30;
+pub(crate) const SANITIZE_CAPABILITIES: u32 = 1 << 1 | 1 << 2 | 1 << 30;
 /// SGLS.
 const SGLS: u32 = sgl_support::DOUBLE_WORDS
     | sgl_support::BIT_BUCKET
@@ -149,8 +151,8 @@ impl Controller {
             async_event_limit: EVENT_REQUESTS as u8 - 1,
             // The first one is read only; activation without reset.
             firmware_slots: 1 | FIRMWARE_SLOTS << 1 | 1 << 4,
-            // Effects log, log pages with offsets, telemetry.
-            log_page_attributes: 1 << 1 | 1 << 2 | 1 << 3,
+            // Effects log, log pages with offsets, telemetry, persistent events.
+            log_page_attributes: 1 << 1 | 1 << 2 | 1 << 3 | u8::from(shared.saves()) << 4,
             error_log_entries: ErrorLog::ENTRIES as u8 - 1,
             warning_temperature: WARNING_TEMPERATURE,
             critical_temperature: CRITICAL_TEMPERATURE,
@@ -161,13 +163,16 @@ impl Controller {
             self_test_minutes: EXTENDED_MINUTES,
             self_test_options: 1,
             keep_alive: KEEP_ALIVE_GRANULARITY,
-            sanitize: if shared.saves() { SANITIZE } else { 0 },
+            sanitize: if shared.saves() { SANITIZE_CAPABILITIES } else { 0 },
+            persistent_log: if shared.saves() { MAX_LOG.div_ceil(64 << 10) as u32 } else { 0 },
             sq_entry_size: 0x66,
             cq_entry_size: 0x44,
             namespaces: drive.max_namespaces,
-            nvm_commands: NVM_COMMANDS,
+            nvm_commands: NVM_COMMANDS | if shared.saves() { WRITE_UNCORRECTABLE } else { 0 },
+            fused: self.fuses().into(),
             write_cache: if settings.volatile_write_cache { 0b111 } else { 0b110 },
             write_protection: shared.saves().into(),
+            atomic_compare_and_write: self.compare_and_write_unit(shared),
             // Format 0h.
             copy_formats: 1,
             sgl: SGLS,
@@ -176,6 +181,17 @@ impl Controller {
             power_state: POWER_STATES,
             ..IdentifyController::default()
         }
+    }
+}
+
+impl Controller {
+    /// ACWU: the largest transfer in the largest blocks (section 6.4). Larger pairs there are none.
+    fn compare_and_write_unit(&self, shared: &Shared) -> u16 {
+        let formats = FORMATS.iter().map(|format| format.data_shift);
+        let records = shared.namespaces.values().map(|one| one.record.block_shift);
+        let shift = formats.chain(records).max().expect("there are formats");
+        let blocks = self.settings.max_transfer() >> shift;
+        if self.fuses() { blocks.saturating_sub(1) as u16 } else { 0 }
     }
 }
 
@@ -206,7 +222,7 @@ fn page(
 
 /// A name of the second form of section 7.9, with a UUID. Model and serial
 /// number themselves are padded with spaces, which no name may contain.
-fn subsystem_nqn(uuid: [u8; 16]) -> [u8; 256] {
+pub(super) fn subsystem_nqn(uuid: [u8; 16]) -> [u8; 256] {
     let uuid = u128::from_be_bytes(uuid);
     let part = |from: u32, digits: u32| uuid >> from & ((1 << (4 * digits)) - 1);
     let name = format!(

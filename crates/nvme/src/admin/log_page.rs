@@ -1,6 +1,6 @@
 //! Get Log Page (NVMe 1.4, section 5.14).
 
-use super::{SUPPORTED, is_supported};
+use super::{SUPPORTED, is_supported, persistent_events};
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::io;
@@ -25,6 +25,12 @@ impl Controller {
         command: &Command,
     ) -> Result<Plan, Failure> {
         let id = command.cdw10 as u8;
+        let is_release = persistent_events::action(command) == persistent_events::RELEASE;
+        if id == log_page::PERSISTENT_EVENT && shared.saves() && is_release {
+            // Without data, whether there is a context or not.
+            self.event_context = None;
+            return Ok(Plan::Done(0));
+        }
         let (offset, length) = self.window(command)?;
         let page = self.log_page(shared, id, command)?;
         if offset > page.len() as u64 {
@@ -83,6 +89,7 @@ impl Controller {
                 Ok(namespace_list(self.changed_namespaces.iter().copied()).to_vec())
             }
             log_page::SANITIZE if shared.saves() => Ok(shared.sanitize_log().encode().to_vec()),
+            log_page::PERSISTENT_EVENT if shared.saves() => self.persistent_events(shared, command),
             log_page::FIRMWARE => Ok(shared.firmware_log().encode().to_vec()),
             log_page::EFFECTS => Ok(effects(shared).encode().to_vec()),
             log_page::SELF_TEST => Ok(shared.test_log(self.now).encode().to_vec()),
@@ -120,7 +127,7 @@ fn effects(shared: &Shared) -> CommandsSupported {
             log.admin[usize::from(*opcode)] = *effects;
         }
     }
-    for (opcode, effects) in io::SUPPORTED {
+    for (opcode, effects) in io::supported(shared) {
         log.io[usize::from(opcode)] = effects;
     }
     log

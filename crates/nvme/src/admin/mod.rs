@@ -9,6 +9,7 @@ mod identify;
 mod keep_alive;
 mod log_page;
 mod namespaces;
+mod persistent_events;
 mod queues;
 mod sanitize;
 mod security;
@@ -16,6 +17,7 @@ mod self_test;
 
 pub(crate) use feature_data::Clock;
 pub(crate) use firmware::Download;
+pub(crate) use identify::SANITIZE_CAPABILITIES;
 pub(crate) use sanitize::{SanitizePlan, check_sanitize, is_sanitize};
 
 use crate::controller::Controller;
@@ -110,7 +112,7 @@ impl Controller {
         match command.opcode {
             admin::NAMESPACE_MANAGEMENT => self.create_namespace(shared, key, &data),
             admin::NAMESPACE_ATTACHMENT => self.attach_namespace(shared, key, command, &data),
-            admin::SET_FEATURES => self.feature_received(command, &data),
+            admin::SET_FEATURES => self.feature_received(shared, command, &data),
             admin::FIRMWARE_DOWNLOAD => self.firmware_received(command, data),
             _ => unreachable!("no other command receives data"),
         }

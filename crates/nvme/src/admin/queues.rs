@@ -53,8 +53,9 @@ impl Controller {
         if self.queues.cq(cq).is_none() {
             return Err(Failure::at_cdw(StatusCode::COMPLETION_QUEUE_INVALID, 11, 16));
         }
-        // QPRIO is without meaning under plain round robin.
-        self.queues.add_sq(SubmissionQueue::new(queue.id, cq, queue.base, queue.size));
+        let priority = self.queues.arbiter.priority(command.cdw11 >> 1);
+        let queue = SubmissionQueue::new(queue.id, cq, queue.base, queue.size);
+        self.queues.add_sq(queue.with_priority(priority));
         Ok(Plan::Done(0))
     }
 
@@ -108,7 +109,7 @@ impl Controller {
         if queue.deleting.is_some() {
             return Err(invalid_id());
         }
-        self.queues.pending.remove(id);
+        self.queues.stop_sq(id);
         self.abort_waiting(shared, id);
         let queue = self.queues.sq_mut(id).expect("looked at above");
         if queue.is_drained() {

@@ -1,6 +1,6 @@
 //! Completed block requests.
 
-use super::{BlockOwner, Controller};
+use super::{BlockRequest, Controller};
 use crate::block::{Completion, Error};
 use crate::failure::Failure;
 use crate::slots::Key;
@@ -9,14 +9,14 @@ use wire::nvme::StatusCode;
 
 impl Controller {
     pub(super) fn block_done(&mut self, shared: &mut Shared, id: Key, result: Completion) {
-        let Some(owner) = self.blocks.remove(id) else { return };
-        match owner {
-            BlockOwner::Shutdown(nsid) => {
+        let Some(request) = self.blocks.remove(id) else { return };
+        let BlockRequest { command, metadata, nsid, .. } = request;
+        match command {
+            None => {
                 self.report_media_ended(None, nsid, result.is_ok());
                 self.shutdown_flushed(shared, result.is_err());
             }
-            BlockOwner::Command(key, nsid) | BlockOwner::Metadata(key, nsid) => {
-                let metadata = matches!(owner, BlockOwner::Metadata(..));
+            Some(key) => {
                 let id = if metadata { None } else { self.command_id(key) };
                 self.report_media_ended(id, nsid, result.is_ok());
                 let reads = self.commands.get(key).is_some_and(|execution| execution.reads_media());

@@ -1,7 +1,7 @@
 //! Executes commands, from the submission entry to the completion.
 
 use super::transfer::Transfer;
-use super::{BlockOwner, Controller, block_id};
+use super::{BlockRequest, Controller, block_id};
 use crate::block::{self, Operation};
 use crate::failure::Failure;
 use crate::metadata::Beside;
@@ -11,7 +11,7 @@ use crate::slots::Key;
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use std::collections::VecDeque;
-use wire::nvme::opcode::{admin, nvm};
+use wire::nvme::opcode::nvm;
 use wire::nvme::{Command, StatusCode};
 use wire::trace::{CommandId, NvmeEvent};
 
@@ -32,7 +32,9 @@ pub(super) struct Execution {
     pair: Option<Box<Pair>>,
     failure: Option<Failure>,
     /// Waits for other commands ([`Plan::Wait`]).
-    waiting: bool,
+    pub waiting: bool,
+    /// The other command of a fused operation.
+    pub partner: Option<Key>,
     result: u32,
 }
 
@@ -75,6 +77,7 @@ impl Execution {
                 self.steps.push_front(Step { then, beside, ..Step::new(self.command.nsid, write) });
             }
             Then::Result(result) => self.result = result,
+            Then::Unmark(_) => unreachable!("the records say so first"),
         }
         Ok(())
     }
@@ -83,25 +86,31 @@ impl Execution {
 impl Controller {
     /// Begins the command of a fetched entry; its completion entry is reserved.
     pub(super) fn begin(&mut self, shared: &mut Shared, sq: u16, command: Command) {
-        let Command { cid, opcode, nsid, .. } = command;
-        self.reported.add(NvmeEvent::Fetched { id: CommandId { queue: sq, cid }, opcode, nsid });
-        let queue = self.queues.sq_mut(sq).expect("it was just fetched from");
-        let unique = queue.begin(command.cid);
-        let deleting = queue.deleting.is_some();
-        let key = self.commands.insert(Execution { sq, command, ..Execution::default() });
-        if deleting {
-            return self.fail(shared, key, Failure::permanent(StatusCode::ABORTED_SQ_DELETION));
-        }
-        if !unique {
-            return self.fail(shared, key, Failure::field(StatusCode::COMMAND_ID_CONFLICT, 2, 0));
-        }
-        match self
-            .plan(shared, key, sq, &command)
+        let (key, accepted) = self.accept(sq, command);
+        match accepted
+            .and_then(|()| self.plan(shared, key, sq, &command))
             .and_then(|plan| self.apply_plan(key, &command, plan))
         {
             Ok(()) => self.admit(shared, key),
             Err(failure) => self.fail(shared, key, failure),
         }
+    }
+
+    /// A command of a fetched entry is under way; and whether it may be carried out.
+    pub(super) fn accept(&mut self, sq: u16, command: Command) -> (Key, Result<(), Failure>) {
+        let Command { cid, opcode, nsid, .. } = command;
+        self.reported.add(NvmeEvent::Fetched { id: CommandId { queue: sq, cid }, opcode, nsid });
+        let queue = self.queues.sq_mut(sq).expect("it was just fetched from");
+        let unique = queue.begin(command.cid);
+        let accepted = if queue.deleting.is_some() {
+            Err(Failure::permanent(StatusCode::ABORTED_SQ_DELETION))
+        } else if !unique {
+            Err(Failure::field(StatusCode::COMMAND_ID_CONFLICT, 2, 0))
+        } else {
+            Ok(())
+        };
+        let key = self.commands.insert(Execution { sq, command, ..Execution::default() });
+        (key, accepted)
     }
 
     fn plan(
@@ -112,16 +121,25 @@ impl Controller {
         command: &Command,
     ) -> Result<Plan, Failure> {
         if command.fuse != 0 {
-            return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 0));
+            return Err(self.lone(sq, command));
         }
         // With PCIe admin commands use PRPs (section 4.4).
         if command.psdt > TWO_SGLS || sq == 0 && command.psdt != 0 {
             return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 6));
         }
-        if sq == 0 { self.plan_admin(shared, key, command) } else { self.plan_io(shared, command) }
+        if sq == 0 {
+            self.plan_admin(shared, key, command)
+        } else {
+            self.plan_io(shared, key, command)
+        }
     }
 
-    fn apply_plan(&mut self, key: Key, command: &Command, plan: Plan) -> Result<(), Failure> {
+    pub(super) fn apply_plan(
+        &mut self,
+        key: Key,
+        command: &Command,
+        plan: Plan,
+    ) -> Result<(), Failure> {
         let (plan, metadata) = match plan {
             Plan::WithMetadata(bytes, plan) => (*plan, bytes),
             plan => (plan, 0),
@@ -167,15 +185,23 @@ impl Controller {
     }
 
     /// Reserves a command's share of the buffer, or queues the command for it.
-    fn admit(&mut self, shared: &mut Shared, key: Key) {
-        let Some(execution) = self.commands.get(key) else { return };
-        let buffer = execution.buffer;
+    pub(super) fn admit(&mut self, shared: &mut Shared, key: Key) {
+        let Some(Execution { buffer, partner, .. }) = self.commands.get(key) else { return };
+        let (buffer, partner) = (*buffer, *partner);
         if buffer > 0 && (!self.waiting.is_empty() || !self.has_room(buffer)) {
             self.waiting.push_back(key);
             return;
         }
+        self.admitted(shared, key, buffer, partner);
+    }
+
+    /// A command has its share of the buffer, and that of its partner.
+    fn admitted(&mut self, shared: &mut Shared, key: Key, buffer: usize, partner: Option<Key>) {
         self.buffered += buffer;
         self.proceed(shared, key);
+        if let Some(partner) = partner {
+            self.proceed(shared, partner);
+        }
     }
 
     fn has_room(&self, buffer: usize) -> bool {
@@ -186,13 +212,12 @@ impl Controller {
     pub(super) fn admit_waiting(&mut self, shared: &mut Shared) {
         while let Some(key) = self.waiting.front().copied() {
             let execution = self.commands.get(key).expect("waiting commands are under way");
-            let buffer = execution.buffer;
+            let (buffer, partner) = (execution.buffer, execution.partner);
             if !self.has_room(buffer) {
                 return;
             }
             self.waiting.pop_front();
-            self.buffered += buffer;
-            self.proceed(shared, key);
+            self.admitted(shared, key, buffer, partner);
         }
     }
 
@@ -301,7 +326,9 @@ impl Controller {
             } else if execution.block.is_some() {
                 return;
             } else if let Some(step) = execution.steps.pop_front() {
+                // A fused operation holds its blocks.
                 if let Some(beside) = &step.beside
+                    && execution.partner.is_none()
                     && !shared.claims.take((self.id, key), || beside.blocks())
                 {
                     execution.steps.push_front(step);
@@ -335,8 +362,9 @@ impl Controller {
             0 => self.admin_received(shared, key, &command, data),
             _ => self.plan_received(shared, &command, data).map(Plan::Steps),
         };
-        if let Err(failure) = plan.and_then(|plan| self.apply_plan(key, &command, plan)) {
-            self.fail(shared, key, failure);
+        match plan.and_then(|plan| self.apply_plan(key, &command, plan)) {
+            Ok(()) => self.half_received(shared, key),
+            Err(failure) => self.fail(shared, key, failure),
         }
     }
 
@@ -347,21 +375,28 @@ impl Controller {
         let command = CommandId { queue: execution.sq, cid: execution.command.cid };
         let metadata = beside.as_ref().map(|beside| beside.operation());
         execution.pair = beside.map(|beside| Box::new(Pair { beside, ended: [None, None] }));
-        self.request_media(BlockOwner::Command(key, nsid), Some(command), nsid, operation);
+        self.request_media(Some((key, command)), false, nsid, operation);
         if let Some(metadata) = metadata {
-            self.request_media(BlockOwner::Metadata(key, nsid), None, nsid, metadata);
+            self.request_media(Some((key, command)), true, nsid, metadata);
         }
     }
 
-    /// Queues a request for the media.
+    /// Queues a request for the media, for a command or a shutdown; for the metadata of its blocks,
+    /// or else.
     pub(super) fn request_media(
         &mut self,
-        owner: BlockOwner,
-        command: Option<CommandId>,
+        command: Option<(Key, CommandId)>,
+        metadata: bool,
         nsid: u32,
         operation: Operation,
     ) {
-        let id = block_id(self.id, self.blocks.insert(owner));
+        let (offset, length) = operation.range();
+        let range = offset..offset + length;
+        let (key, command) = command.unzip();
+        // Traces have one request of a command at a time.
+        let command = command.filter(|_| !metadata);
+        let request = BlockRequest { command: key, metadata, nsid, range };
+        let id = block_id(self.id, self.blocks.insert(request));
         self.block_requests.push_back(block::Request { id, command, nsid, operation });
     }
 
@@ -390,6 +425,11 @@ impl Controller {
         };
         let Some(execution) = self.commands.get_mut(key) else { return };
         let then = execution.block.take().unwrap_or_default();
+        if let (Then::Unmark(ranges), Ok(_), None) = (&then, &result, execution.failure) {
+            execution.waiting = true;
+            let nsid = execution.command.nsid;
+            return shared.mark((self.id, key), nsid, ranges.clone(), false);
+        }
         match result.and_then(|data| execution.step_succeeded(then, data)) {
             Ok(()) => self.proceed(shared, key),
             Err(failure) => self.fail(shared, key, failure),
@@ -417,9 +457,12 @@ impl Controller {
             shared.claims.release((self.id, key));
         }
         assert!(execution.reads == 0 && execution.block.is_none(), "something is still in flight");
-        self.buffered -= execution.buffer;
-        if execution.sq == 0 && execution.command.opcode == admin::FORMAT {
-            shared.end_format(self.id, Some(key));
+        let partner = execution.partner.filter(|partner| self.commands.contains_key(*partner));
+        if partner.is_none() || execution.failure.is_some() {
+            self.buffered -= execution.buffer;
+        }
+        if execution.sq == 0 {
+            self.admin_ends(shared, key, &execution.command, execution.failure);
         }
         self.complete(
             shared,
@@ -428,5 +471,8 @@ impl Controller {
             execution.result,
             execution.failure,
         );
+        if let Some(partner) = partner {
+            self.other_half(shared, partner, execution.failure, execution.buffer);
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Fetches submission entries: round robin over the queues, one arbitration burst
-//! per turn (NVMe 1.4, sections 4.13.1 and 7.2.1).
+//! Fetches submission entries, one arbitration burst per turn of a queue (NVMe 1.4, sections 4.13
+//! and 7.2.1).
 
 use super::{ADMIN_COMMANDS, Controller, Read};
 use crate::slots::Key;
@@ -19,31 +19,25 @@ impl Controller {
         if !self.accepts_commands() {
             return;
         }
-        // The first queue of a round in which nothing could be fetched.
-        let mut idle = None;
-        while let Some(id) = self.queues.pending.next(self.queues.turn) {
-            if idle == Some(id) {
-                return;
-            }
-            self.queues.turn = if id >= self.settings.io_queues { 0 } else { id + 1 };
-            let turned = self.fetch_turn(shared, id);
-            idle = if turned { None } else { idle.or(Some(id)) };
+        let (burst, weights) = (self.features.burst(), self.features.weights());
+        self.queues.arbiter.begin();
+        while let Some(turn) = self.queues.arbiter.next(burst, weights) {
+            let count = self.fetch_turn(shared, turn.queue, turn.limit);
+            self.queues.arbiter.end(turn, count, weights);
         }
     }
 
-    /// One queue's turn; `false` if nothing could be fetched.
-    fn fetch_turn(&mut self, shared: &mut Shared, id: u16) -> bool {
-        let mut left = self.features.burst();
-        let mut any = false;
+    /// One queue's turn. Returns how many entries are fetched.
+    fn fetch_turn(&mut self, shared: &mut Shared, id: u16, limit: u16) -> u16 {
+        let mut left = limit;
         while left > 0 {
             let count = self.fetch_batch(shared, id, left);
             if count == 0 {
                 break;
             }
-            any = true;
             left -= count;
         }
-        any
+        limit - left
     }
 
     /// Fetches up to `limit` entries in one read. Returns how many.
@@ -58,7 +52,10 @@ impl Controller {
         let room = self.queues.cq(cq).expect("outlives its submission queues").room();
         let slots = slots.min(usize::from(u16::MAX)) as u16;
         let room = room.min(u16::MAX.into()) as u16;
-        let limit = limit.min(self.settings.fetch_batch).min(room).min(slots);
+        // The first command of a fused operation begins with what is fetched.
+        let parked = u16::from(queue.is_parked());
+        let free = room.min(slots).saturating_sub(parked);
+        let limit = limit.min(self.settings.fetch_batch).min(free);
         let (address, count) = queue.next_batch(limit);
         if count == 0 {
             return 0;
@@ -66,11 +63,14 @@ impl Controller {
         let read = self.reads.insert(Read::Entries(id));
         let queue = self.queues.sq_mut(id).expect("looked at above");
         queue.fetching(read, count);
-        if queue.pending() == 0 {
-            self.queues.pending.remove(id);
+        if parked > 0 {
+            queue.unpark();
         }
-        self.queues.cq_mut(cq).expect("looked at above").reserve(count.into());
-        self.count_in_flight(shared, id, |in_flight| in_flight + usize::from(count));
+        if queue.pending() == 0 {
+            self.queues.stop_sq(id);
+        }
+        self.queues.cq_mut(cq).expect("looked at above").reserve((count + parked).into());
+        self.count_in_flight(shared, id, |in_flight| in_flight + usize::from(count + parked));
         self.endpoint.dma_read(read.as_u64(), address, usize::from(count) * SUBMISSION_ENTRY);
         count
     }
@@ -89,9 +89,10 @@ impl Controller {
         queue.arrived(read, data);
         while let Some(data) = self.queues.sq_mut(sq).and_then(|queue| queue.take_arrived()) {
             for entry in data.as_chunks::<SUBMISSION_ENTRY>().0 {
-                self.begin(shared, sq, Command::decode(entry));
+                self.take_entry(shared, sq, Command::decode(entry));
             }
         }
+        self.park(shared, sq);
     }
 
     /// Changes the count of commands under way, and the busy state of SMART.

@@ -1,14 +1,16 @@
 //! Enabling, disabling and resetting (NVMe 1.4, sections 3.1.5, 3.1.6, 7.3 and 7.6.1).
 
 use super::shutdown::Shutdown;
-use super::{Controller, block_key, capabilities, supported};
+use super::{Controller, WEIGHTED, block_key, capabilities, supported};
 use crate::block;
+use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::queue::{CompletionQueue, Queues, SubmissionQueue};
 use crate::registers::Registers;
 use crate::subsystem::{Change, Shared};
 use pcie::Reset;
 use wire::Instant;
+use wire::nvme::StatusCode;
 use wire::nvme::register::{Configuration, ControllerStatus, ShutdownNotice};
 use wire::trace::ControllerState;
 
@@ -114,8 +116,11 @@ impl Controller {
         self.features = self.saved_features(shared);
         self.keep_alive_due = None;
         self.download = Default::default();
+        self.event_context = None;
+        self.reset_at = self.now;
         shared.reset_test(self.now, self.id);
-        shared.reset_firmware();
+        let activated = shared.reset_firmware();
+        shared.log_reset(self.now, self.id, activated);
     }
 
     /// Advances to the next phase when its condition holds.
@@ -160,6 +165,7 @@ impl Controller {
         {
             return self.fatal();
         }
+        self.queues = Queues::new(registers.configuration.arbitration == WEIGHTED);
         self.queues.add_cq(CompletionQueue::new(
             0,
             Some(0),
@@ -201,6 +207,10 @@ impl Controller {
             Change::Sanitize { command, sanitize } => {
                 self.sanitize_stored(shared, *command, *sanitize, stored);
             }
+            Change::Marks { by: (id, key), .. } if *id == self.id => match stored {
+                true => self.resume(shared, *key),
+                false => self.fail(shared, *key, Failure::transient(StatusCode::INTERNAL_ERROR)),
+            },
             Change::Namespaces { command: Some((id, key)), change } if *id == self.id => {
                 self.namespaces_stored(shared, *key, change, result);
             }

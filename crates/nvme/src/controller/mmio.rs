@@ -40,14 +40,7 @@ impl Controller {
             return;
         }
         let (id, valid) = match Doorbell::at(offset) {
-            Some(Doorbell::SubmissionTail(id)) => {
-                let queue = self.queues.sq_mut(id).filter(|queue| queue.deleting.is_none());
-                let valid = queue.map(|queue| queue.ring(value));
-                if valid == Some(true) {
-                    self.queues.pending.insert(id);
-                }
-                (id, valid)
-            }
+            Some(Doorbell::SubmissionTail(id)) => (id, self.queues.ring_sq(id, value)),
             Some(Doorbell::CompletionHead(id)) => {
                 (id, self.queues.cq_mut(id).map(|queue| queue.ring(value)))
             }

@@ -10,6 +10,7 @@ mod complete;
 mod events;
 mod execute;
 mod fetch;
+mod fused;
 mod invariants;
 mod lifecycle;
 mod mmio;
@@ -38,6 +39,7 @@ use pcie::endpoint::{DmaError, Event};
 use pcie::{Endpoint, Errors, Input, Output, Ready};
 use shutdown::Shutdown;
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 use wire::Instant;
 use wire::nvme::AsyncEvent;
 use wire::nvme::register::{Capabilities, Configuration};
@@ -47,8 +49,13 @@ use wire::trace::NvmeEvent;
 const TIMEOUT: u8 = 20;
 /// CAP.MPSMAX: memory pages of up to 64 KiB.
 const MAX_PAGE: u8 = 4;
+/// CAP.AMS and CC.AMS: weighted round robin with urgent priority class (NVMe 1.4, figures 69 and
+/// 73). Round robin, 0 in CC.AMS, needs no bit.
+const WEIGHTED: u8 = 1;
 /// The most admin commands under way, without Asynchronous Event Requests.
 pub(crate) const ADMIN_COMMANDS: usize = 16;
+
+pub(crate) use fused::overlap;
 
 /// What a DMA read is for.
 #[derive(Clone, Copy, Debug)]
@@ -61,15 +68,16 @@ enum Read {
     Data(Key, usize),
 }
 
-/// What a block request is for.
-#[derive(Clone, Copy, Debug)]
-enum BlockOwner {
-    /// Of a command, on a namespace.
-    Command(Key, u32),
-    /// The same for the metadata of the blocks.
-    Metadata(Key, u32),
-    /// Of a shutdown, on a namespace.
-    Shutdown(u32),
+/// A block request that has not ended.
+#[derive(Clone, Debug)]
+struct BlockRequest {
+    /// The command that it is for; `None` for a shutdown.
+    command: Option<Key>,
+    /// It is for the metadata of the command's blocks.
+    metadata: bool,
+    nsid: u32,
+    /// The bytes that it reads or changes; none for a flush.
+    range: Range<u64>,
 }
 
 /// An NVMe controller of a [`Subsystem`](crate::Subsystem), for questions. Its
@@ -97,8 +105,12 @@ pub struct Controller {
     pub(crate) changed_namespaces: BTreeSet<u32>,
     /// Pages of the telemetry that a host has taken; none before.
     pub(crate) telemetry: Vec<Vec<u8>>,
+    /// The Persistent Event log of the reporting context, if there is one.
+    pub(crate) event_context: Option<Vec<u8>>,
     /// Timestamp.
     pub(crate) clock: Clock,
+    /// The last reset, or when power came.
+    pub(crate) reset_at: Instant,
     /// A firmware image on its way.
     pub(crate) download: Download,
     /// When the Keep Alive Timer expires.
@@ -115,7 +127,7 @@ pub struct Controller {
     /// Commands whose data wait for the posted backlog, in order.
     waiting_to_send: VecDeque<Key>,
     reads: Slots<Read>,
-    blocks: Slots<BlockOwner>,
+    blocks: Slots<BlockRequest>,
     block_requests: VecDeque<block::Request>,
     /// Accesses to registers that were no whole double words.
     partial_accesses: u64,
@@ -144,7 +156,9 @@ impl Controller {
             error_log: ErrorLog::default(),
             changed_namespaces: BTreeSet::new(),
             telemetry: Vec::new(),
+            event_context: None,
             clock: Clock::new(now),
+            reset_at: now,
             download: Download::default(),
             keep_alive_due: None,
             commands: Slots::default(),
@@ -174,7 +188,12 @@ impl Controller {
 
     /// The next request for the media.
     pub(crate) fn poll_block(&mut self) -> Option<block::Request> {
-        let request = self.block_requests.pop_front()?;
+        self.take_block(0)
+    }
+
+    /// Takes the request at `index` of those that wait for the media.
+    pub(crate) fn take_block(&mut self, index: usize) -> Option<block::Request> {
+        let request = self.block_requests.remove(index)?;
         let (command, nsid, operation) = (request.command, request.nsid, &request.operation);
         let (offset, length) = operation.range();
         let operation = operation.kind();
@@ -369,7 +388,7 @@ fn capabilities(settings: &Settings) -> Capabilities {
     Capabilities {
         max_queue_entries: (settings.queue_entries - 1) as u16,
         contiguous_queues: true,
-        arbitration: 0,
+        arbitration: WEIGHTED,
         timeout: TIMEOUT,
         doorbell_stride: 0,
         subsystem_reset: false,
@@ -382,6 +401,6 @@ fn capabilities(settings: &Settings) -> Capabilities {
 /// Whether CC selects what CAP offers.
 fn supported(configuration: Configuration) -> bool {
     configuration.command_set == 0
-        && configuration.arbitration == 0
+        && configuration.arbitration <= WEIGHTED
         && configuration.page <= MAX_PAGE
 }

@@ -1,7 +1,7 @@
 //! Shutdown (NVMe 1.4, section 7.6.2): normal and abrupt are alike here, the
 //! volatile write cache is flushed either way.
 
-use super::{BlockOwner, Controller};
+use super::Controller;
 use crate::block::Operation;
 use crate::subsystem::Shared;
 use wire::nvme::register::ShutdownStatus;
@@ -50,7 +50,7 @@ impl Controller {
         if self.shutdown == Shutdown::Draining && drained {
             self.shutdown = Shutdown::Flushing(shared.namespaces.len());
             for nsid in shared.namespaces.keys().copied() {
-                self.request_media(BlockOwner::Shutdown(nsid), None, nsid, Operation::Flush);
+                self.request_media(None, false, nsid, Operation::Flush);
             }
             self.flushed_all(shared);
         }

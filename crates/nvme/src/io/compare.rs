@@ -1,4 +1,4 @@
-//! Compare and Verify (NVMe 1.4, sections 6.6 and 6.16).
+//! Compare and Verify (NVMe 1.4, sections 6.6 and 6.14).
 
 use crate::block::Operation;
 use crate::controller::Controller;
@@ -30,6 +30,7 @@ impl Controller {
     ) -> Result<VecDeque<Step>, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         let (offset, length) = namespace.range(command)?;
+        namespace.readable(command.slba(), command.blocks().into())?;
         let (data, beside) = match namespace.metadata(command)? {
             None => (data, None),
             Some(metadata) => (metadata.expected(data)?, Some(metadata.read_to_compare())),
@@ -43,6 +44,7 @@ impl Controller {
     pub(super) fn verify(&self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         let (offset, length) = namespace.range(command)?;
+        namespace.readable(command.slba(), command.blocks().into())?;
         let most = self.settings.max_transfer();
         let read = |at: u64, length: u64| {
             let length = length as usize;

@@ -98,6 +98,7 @@ impl Controller {
             for slba in [range.slba, to] {
                 namespace.check(slba, blocks.into()).map_err(Failure::permanent)?;
             }
+            namespace.readable(range.slba, blocks.into())?;
             let [offset, length, target] =
                 [range.slba, blocks.into(), to].map(|blocks| namespace.bytes(blocks));
             let read = Operation::Read { offset, length: length as usize };
@@ -110,7 +111,7 @@ impl Controller {
             steps.push_back(Step { then, beside, ..Step::new(command.nsid, read) });
             to += u64::from(blocks);
         }
-        steps.extend(self.flush_behind(command));
+        steps.extend(self.flush_behind(namespace, command, &[command.slba()..to]));
         Ok(steps)
     }
 }

@@ -1,5 +1,6 @@
 //! Dataset Management (NVMe 1.4, section 6.7): deallocate, and hints that change nothing.
 
+use super::read_write::unmark;
 use crate::block::Operation;
 use crate::controller::Controller;
 use crate::failure::Failure;
@@ -38,7 +39,7 @@ impl Controller {
     ) -> Result<VecDeque<Step>, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         namespace.formatted()?;
-        let mut steps = VecDeque::new();
+        let (mut steps, mut changed) = (VecDeque::new(), Vec::new());
         for range in data.as_chunks::<{ DsmRange::LENGTH }>().0 {
             let range = DsmRange::decode(range);
             let blocks = u64::from(range.blocks);
@@ -52,8 +53,10 @@ impl Controller {
                 let beside = beside.map(Metadata::discard);
                 let discard = Operation::Discard { offset, length };
                 steps.push_back(Step { beside, ..Step::new(command.nsid, discard) });
+                changed.push(range.slba..range.slba + blocks);
             }
         }
+        steps.extend(unmark(namespace, command, &changed));
         Ok(steps)
     }
 }

@@ -4,6 +4,7 @@ mod compare;
 mod copy;
 mod dataset;
 mod read_write;
+mod uncorrectable;
 
 pub(crate) use copy::CopyLimits;
 
@@ -11,6 +12,7 @@ use crate::admin::check_sanitize;
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::plan::{Plan, Step};
+use crate::slots::Key;
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -18,10 +20,11 @@ use wire::nvme::opcode::nvm;
 use wire::nvme::{Command, CommandEffects, StatusCode};
 
 /// What is supported, for the Commands Supported and Effects log.
-pub(crate) const SUPPORTED: [(u8, CommandEffects); 8] = [
+const SUPPORTED: [(u8, CommandEffects); 9] = [
     (nvm::FLUSH, CommandEffects::SUPPORTED),
     (nvm::WRITE, CommandEffects::CHANGES_BLOCKS),
     (nvm::READ, CommandEffects::SUPPORTED),
+    (nvm::WRITE_UNCORRECTABLE, CommandEffects::CHANGES_BLOCKS),
     (nvm::COMPARE, CommandEffects::SUPPORTED),
     (nvm::WRITE_ZEROES, CommandEffects::CHANGES_BLOCKS),
     (nvm::DATASET_MANAGEMENT, CommandEffects::CHANGES_BLOCKS),
@@ -29,14 +32,28 @@ pub(crate) const SUPPORTED: [(u8, CommandEffects); 8] = [
     (nvm::COPY, CommandEffects::CHANGES_BLOCKS),
 ];
 
+/// What a drive supports; Write Uncorrectable needs records.
+pub(crate) fn supported(shared: &Shared) -> impl Iterator<Item = (u8, CommandEffects)> {
+    let saves = shared.saves();
+    SUPPORTED.into_iter().filter(move |(opcode, _)| *opcode != nvm::WRITE_UNCORRECTABLE || saves)
+}
+
 impl Controller {
     /// Checks an I/O command and says what is to be done.
-    pub(crate) fn plan_io(&mut self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
+    pub(crate) fn plan_io(
+        &mut self,
+        shared: &mut Shared,
+        key: Key,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
         check_sanitize(shared)?;
         match command.opcode {
             nvm::FLUSH => self.flush(shared, command),
             nvm::WRITE => self.write(shared, command),
             nvm::READ => self.read(shared, command),
+            nvm::WRITE_UNCORRECTABLE if shared.saves() => {
+                self.write_uncorrectable(shared, key, command)
+            }
             nvm::COMPARE => self.compare(shared, command),
             nvm::WRITE_ZEROES => self.write_zeroes(shared, command),
             nvm::DATASET_MANAGEMENT => self.dataset_management(shared, command),

@@ -4,10 +4,12 @@ use crate::block::{Operation, deallocated};
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::metadata::{METADATA, Metadata};
-use crate::plan::{Plan, Step, steps};
+use crate::namespace::Namespace;
+use crate::plan::{Plan, Step, Then, steps};
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use std::collections::VecDeque;
+use std::ops::Range;
 use wire::nvme::{BROADCAST_NSID, Command};
 
 impl Controller {
@@ -26,6 +28,7 @@ impl Controller {
         let (offset, data) = namespace.range(command)?;
         let metadata = namespace.metadata(command)?;
         let length = self.within_limit(data + metadata.map_or(0, |one| one.extends()))?;
+        namespace.readable(command.slba(), command.blocks().into())?;
         let read = Operation::Read { offset, length: data as usize };
         let beside = metadata.map(Metadata::read);
         let read = Step { beside, ..Step::new(command.nsid, read) };
@@ -60,7 +63,8 @@ impl Controller {
             }
         };
         let write = Operation::Write { offset, data };
-        Ok(self.through_cache(command, [Step { beside, ..Step::new(command.nsid, write) }]))
+        let write = Step { beside, ..Step::new(command.nsid, write) };
+        Ok(self.through_cache(namespace, command, [write]))
     }
 
     /// With DEAC the blocks are deallocated, which then read as zeroes too (section 6.17).
@@ -73,20 +77,21 @@ impl Controller {
         let (offset, length) = namespace.range(command)?;
         namespace.writable()?;
         if let Some(metadata) = namespace.metadata(command)? {
-            return self.write_zeroes_with_metadata(command, offset, metadata);
+            return self.write_zeroes_with_metadata(namespace, command, offset, metadata);
         }
         let zero = match command.deallocates() {
             true => deallocated(offset, length).to_vec(),
             false => vec![Operation::WriteZeroes { offset, length }],
         };
         let zero = zero.into_iter().map(|one| Step::new(command.nsid, one));
-        Ok(Plan::Steps(self.through_cache(command, zero)))
+        Ok(Plan::Steps(self.through_cache(namespace, command, zero)))
     }
 
     /// In pieces of which the metadata are at most a largest transfer. DEAC changes nothing: the
     /// controller may deallocate, and protection information follows from PRINFO (section 6.17).
     fn write_zeroes_with_metadata(
         &self,
+        namespace: &Namespace,
         command: &Command,
         offset: u64,
         metadata: Metadata,
@@ -98,7 +103,7 @@ impl Controller {
             Step { beside: Some(metadata.zero()), ..Step::new(command.nsid, zero) }
         };
         let pieces = metadata.pieces((most / METADATA) as u64).map(piece);
-        let steps = self.through_cache(command, pieces);
+        let steps = self.through_cache(namespace, command, pieces);
         Ok(Plan::Inside(most.min(metadata.length()), steps))
     }
 
@@ -106,17 +111,26 @@ impl Controller {
     /// cache: FUA is set, or the cache is disabled (section 5.21.1.6).
     fn through_cache(
         &self,
+        namespace: &Namespace,
         command: &Command,
         changes: impl IntoIterator<Item = Step>,
     ) -> VecDeque<Step> {
-        changes.into_iter().chain(self.flush_behind(command)).collect()
+        let written = command.slba()..command.slba() + u64::from(command.blocks());
+        let flush = self.flush_behind(namespace, command, &[written]);
+        changes.into_iter().chain(flush).collect()
     }
 
     /// The flush behind a change of blocks, where that may not stay in the cache.
-    pub(super) fn flush_behind(&self, command: &Command) -> Option<Step> {
+    pub(super) fn flush_behind(
+        &self,
+        namespace: &Namespace,
+        command: &Command,
+        changed: &[Range<u64>],
+    ) -> Option<Step> {
         let through = command.force_unit_access() || !self.features.write_cache;
         let flush = self.settings.volatile_write_cache && through;
-        flush.then(|| Step::new(command.nsid, Operation::Flush))
+        unmark(namespace, command, changed)
+            .or_else(|| flush.then(|| Step::new(command.nsid, Operation::Flush)))
     }
 
     /// The flush before a read with forced unit access, which reads what is on the media, not
@@ -131,4 +145,21 @@ impl Controller {
         let most = self.settings.max_transfer();
         usize::try_from(length).ok().filter(|length| *length <= most).ok_or(Failure::cdw(12, 0))
     }
+}
+
+/// The flush behind a change of blocks of which some are marked uncorrectable: only when the data
+/// are on the media the marks go (section 6.16), so that no loss of power leaves the blocks as they
+/// were before they were marked.
+pub(super) fn unmark(
+    namespace: &Namespace,
+    command: &Command,
+    changed: &[Range<u64>],
+) -> Option<Step> {
+    if namespace.marks.is_empty() {
+        return None;
+    }
+    let marked = changed.iter().filter(|range| namespace.marks.first_in(range).is_some());
+    let marked: Vec<_> = marked.cloned().collect();
+    let flush = Step::new(command.nsid, Operation::Flush);
+    (!marked.is_empty()).then(|| Step { then: Then::Unmark(marked), ..flush })
 }

@@ -90,10 +90,10 @@ impl Health {
         history.errors
     }
 
-    /// The composite temperature in kelvin from `now` on.
-    pub fn set_temperature(&mut self, now: Instant, kelvin: u16) {
+    /// The composite temperature in kelvin from `now` on. Returns that before.
+    pub fn set_temperature(&mut self, now: Instant, kelvin: u16) -> u16 {
         self.pass(now);
-        self.temperature = kelvin;
+        std::mem::replace(&mut self.temperature, kelvin)
     }
 
     /// Whole hours of power up to `at`, since which power has been on.

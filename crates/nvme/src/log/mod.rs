@@ -2,8 +2,10 @@
 
 mod error;
 mod health;
+mod persistent;
 mod telemetry;
 
 pub(crate) use error::ErrorLog;
 pub(crate) use health::{CRITICAL_TEMPERATURE, Health, WARNING_TEMPERATURE};
+pub(crate) use persistent::persistent_page;
 pub(crate) use telemetry::{controller_telemetry, host_telemetry};

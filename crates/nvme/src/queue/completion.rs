@@ -38,6 +38,11 @@ impl CompletionQueue {
         (self.size - 1 - self.occupied()).saturating_sub(self.reserved)
     }
 
+    /// The most entries that it holds at the same time.
+    pub fn capacity(&self) -> u32 {
+        self.size - 1
+    }
+
     /// Reserves entries; there must be room.
     pub fn reserve(&mut self, count: u32) {
         assert!(count <= self.room(), "reserved more entries than there are");

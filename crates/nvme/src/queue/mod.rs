@@ -1,9 +1,11 @@
 //! Submission and completion queues in host memory (NVMe 1.4, section 4.1).
 
+mod arbiter;
 mod completion;
 mod pending;
 mod submission;
 
+use arbiter::Arbiter;
 pub(crate) use completion::CompletionQueue;
 use pending::Pending;
 pub(crate) use submission::SubmissionQueue;
@@ -27,12 +29,16 @@ pub(crate) struct Queues {
     submission: Vec<Option<SubmissionQueue>>,
     completion: Vec<Option<CompletionQueue>>,
     /// The submission queues with entries to fetch.
-    pub pending: Pending,
-    /// Whose turn it is to be fetched from.
-    pub turn: u16,
+    pub arbiter: Arbiter,
 }
 
 impl Queues {
+    /// None yet. They are served by weighted round robin with urgent priority class, or else by
+    /// round robin.
+    pub fn new(weighted: bool) -> Self {
+        Self { arbiter: Arbiter::new(weighted), ..Self::default() }
+    }
+
     pub fn sq(&self, id: u16) -> Option<&SubmissionQueue> {
         self.submission.get(usize::from(id))?.as_ref()
     }
@@ -59,6 +65,25 @@ impl Queues {
         add(&mut self.submission, queue.id, queue);
     }
 
+    /// Takes the tail doorbell of a submission queue, as [`SubmissionQueue::ring`]; `None` if the
+    /// queue does not exist or is being deleted.
+    pub fn ring_sq(&mut self, id: u16, tail: u32) -> Option<bool> {
+        let queue = self.sq_mut(id).filter(|queue| queue.deleting.is_none())?;
+        let valid = queue.ring(tail);
+        if valid {
+            let priority = queue.priority;
+            self.arbiter.insert(priority, id);
+        }
+        Some(valid)
+    }
+
+    /// Nothing more is fetched from a submission queue that exists.
+    pub fn stop_sq(&mut self, id: u16) {
+        let queue = self.sq(id).expect("checked by the caller");
+        let priority = queue.priority;
+        self.arbiter.remove(priority, id);
+    }
+
     pub fn add_cq(&mut self, queue: CompletionQueue) {
         add(&mut self.completion, queue.id, queue);
     }
@@ -66,7 +91,7 @@ impl Queues {
     pub fn remove_sq(&mut self, id: u16) {
         let queue = self.submission[usize::from(id)].take().expect("checked by the caller");
         self.cq_mut(queue.cq).expect("outlives its submission queues").users -= 1;
-        self.pending.remove(id);
+        self.arbiter.remove(queue.priority, id);
     }
 
     /// Takes a completion queue away that no submission queue uses.

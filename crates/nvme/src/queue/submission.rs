@@ -1,10 +1,11 @@
 //! Submission queues (NVMe 1.4, sections 4.1 and 3.1.17).
 
+use super::arbiter::Priority;
 use super::distance;
 use crate::slots::Key;
 use bytes::Bytes;
 use std::collections::VecDeque;
-use wire::nvme::SUBMISSION_ENTRY;
+use wire::nvme::{Command, SUBMISSION_ENTRY};
 
 /// Entries on their way from host memory.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub(crate) struct SubmissionQueue {
     pub id: u16,
     /// The completion queue it reports to.
     pub cq: u16,
+    pub priority: Priority,
     base: u64,
     size: u32,
     /// The next entry to take; what completions report.
@@ -32,6 +34,10 @@ pub(crate) struct SubmissionQueue {
     taken: u16,
     /// Identifiers of commands without a completion.
     outstanding: Vec<u16>,
+    /// The first command of a fused operation, whose second one has not arrived.
+    pub first: Option<Command>,
+    /// Nothing is reserved for it: the second one has not been asked for.
+    parked: bool,
     /// The Delete command that waits for the queue to drain.
     pub deleting: Option<Key>,
 }
@@ -40,6 +46,11 @@ impl SubmissionQueue {
     /// A queue of `size` entries, 2 to 65536, at `base`.
     pub fn new(id: u16, cq: u16, base: u64, size: u32) -> Self {
         Self { id, cq, base, size, ..Self::default() }
+    }
+
+    /// The same with a priority.
+    pub fn with_priority(self, priority: Priority) -> Self {
+        Self { priority, ..self }
     }
 
     /// Takes the tail doorbell; false for a tail outside of the queue, one that
@@ -97,6 +108,28 @@ impl SubmissionQueue {
         let unique = !self.outstanding.contains(&cid);
         self.outstanding.push(cid);
         unique
+    }
+
+    /// Whether a command is [`first`](Self::first) of a fused operation and has nothing reserved.
+    pub fn is_parked(&self) -> bool {
+        self.parked
+    }
+
+    /// Parks the first command of a fused operation if nothing more is on its way. Returns whether
+    /// that is so: then what was reserved for it is free.
+    pub fn park(&mut self) -> bool {
+        let parks = self.first.is_some() && !self.parked && self.fetches.is_empty();
+        if parks {
+            self.parked = true;
+            self.taken -= 1;
+        }
+        parks
+    }
+
+    /// A parked command goes on: there is something reserved for it again.
+    pub fn unpark(&mut self) {
+        self.parked = false;
+        self.taken += 1;
     }
 
     /// Whether nothing is in flight.

@@ -5,6 +5,7 @@
 
 mod check;
 mod drive;
+mod events;
 mod features;
 mod firmware;
 mod health;
@@ -14,9 +15,12 @@ mod sanitize;
 mod self_test;
 #[cfg(test)]
 mod tests;
+mod uncorrectable;
 
 pub use check::RecordError;
 pub use drive::Drive;
+pub use events::{EventLog, LoggedEvent};
+pub(crate) use events::{MAX_LOG, NO_CONTROLLER};
 pub use features::SavedFeature;
 pub use firmware::{FIRMWARE_SLOTS, Firmware, Image, MAX_IMAGE};
 pub use health::History;
@@ -24,6 +28,7 @@ pub use namespace::{Format, Namespace};
 pub use sanitize::{Sanitize, SanitizePhase};
 pub(crate) use self_test::MAX_RESULTS;
 pub use self_test::{ExtendedTest, SelfTests, TestResult};
+pub use uncorrectable::{MAX_UNCORRECTABLE, Marks, Uncorrectable};
 
 use check::{Check, Problem, decode, encode};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,10 +51,12 @@ const NAMESPACE: &str = "namespace/";
 const ATTACHMENTS: &str = "attachments";
 const FEATURES: &str = "features";
 const CREATED: &str = "created";
+const EVENTS: &str = "events";
 const HEALTH: &str = "health";
 const SANITIZE: &str = "sanitize";
 const FIRMWARE: &str = "firmware";
 const SELF_TEST: &str = "self-test";
+const UNCORRECTABLE: &str = "uncorrectable";
 
 /// What the records of a drive say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +71,8 @@ pub struct State {
     pub features: Vec<SavedFeature>,
     /// Namespaces that hosts ever created: names follow from it and are never used again.
     pub created: u64,
+    /// The persistent event log.
+    pub events: EventLog,
     /// What the drive has been through.
     pub health: History,
     /// The most recent sanitize operation.
@@ -72,6 +81,8 @@ pub struct State {
     pub firmware: Firmware,
     /// Device self-tests.
     pub self_tests: SelfTests,
+    /// Blocks that Write Uncorrectable has marked.
+    pub uncorrectable: Uncorrectable,
 }
 
 impl State {
@@ -83,10 +94,12 @@ impl State {
             attachments: BTreeMap::new(),
             features: Vec::new(),
             created: 0,
+            events: EventLog::default(),
             health: History::default(),
             sanitize: None,
             firmware: Firmware::default(),
             self_tests: SelfTests::default(),
+            uncorrectable: Uncorrectable::new(),
         }
     }
 
@@ -108,10 +121,12 @@ impl State {
                 ATTACHMENTS => state.attachments = decode(key, bytes)?,
                 FEATURES => state.features = decode(key, bytes)?,
                 CREATED => state.created = decode(key, bytes)?,
+                EVENTS => state.events = decode(key, bytes)?,
                 HEALTH => state.health = decode(key, bytes)?,
                 SANITIZE => state.sanitize = Some(decode(key, bytes)?),
                 FIRMWARE => state.firmware = decode(key, bytes)?,
                 SELF_TEST => state.self_tests = decode(key, bytes)?,
+                UNCORRECTABLE => state.uncorrectable = decode(key, bytes)?,
                 // Of the store itself.
                 _ if key.starts_with(CONTENTS) => {}
                 _ => {
@@ -135,6 +150,9 @@ impl State {
         if self.created > 0 {
             records.extend([created_record(self.created)]);
         }
+        if self.events != EventLog::default() {
+            records.extend([events_record(&self.events)]);
+        }
         records.extend(self.sanitize.iter().map(sanitize_record));
         let namespace = |(nsid, one): (&u32, &Namespace)| (namespace_key(*nsid), encode(one));
         if self.firmware != Firmware::default() {
@@ -144,6 +162,9 @@ impl State {
             records.extend([self_tests_record(&self.self_tests)]);
         }
         records.extend(self.namespaces.iter().map(namespace));
+        if let (key, Some(bytes)) = uncorrectable_record(&self.uncorrectable) {
+            records.insert(key, bytes);
+        }
         records
     }
 
@@ -171,12 +192,21 @@ impl State {
         }
         let attached = self.attachments.keys().map(|nsid| (ATTACHMENTS, *nsid));
         let saved = self.features.iter().filter(|saved| saved.nsid != 0);
-        for (record, nsid) in attached.chain(saved.map(|saved| (FEATURES, saved.nsid))) {
+        let saved = saved.map(|saved| (FEATURES, saved.nsid));
+        let marked = self.uncorrectable.keys().map(|nsid| (UNCORRECTABLE, *nsid));
+        for (record, nsid) in attached.chain(saved).chain(marked) {
             if !self.namespaces.contains_key(&nsid) {
                 return Err(RecordError::new(
                     record,
                     format!("NSID: there is no namespace {nsid}"),
                 ));
+            }
+        }
+        for (nsid, marks) in &self.uncorrectable {
+            let blocks = self.namespaces[nsid].blocks;
+            if marks.end() > blocks {
+                let problem = format!("namespace {nsid} has {blocks} blocks, not {}", marks.end());
+                return Err(RecordError::new(UNCORRECTABLE, problem));
             }
         }
         Ok(())
@@ -214,6 +244,10 @@ pub(crate) fn features_record(features: &[SavedFeature]) -> Record {
     (FEATURES.to_owned(), encode(features))
 }
 
+pub(crate) fn events_record(log: &EventLog) -> Record {
+    (EVENTS.to_owned(), encode(log))
+}
+
 pub(crate) fn health_record(health: &History) -> Record {
     (HEALTH.to_owned(), encode(health))
 }
@@ -228,6 +262,11 @@ pub(crate) fn firmware_record(firmware: &Firmware) -> Record {
 
 pub(crate) fn self_tests_record(tests: &SelfTests) -> Record {
     (SELF_TEST.to_owned(), encode(tests))
+}
+
+/// `None` if no block is marked: then there is no such record.
+pub(crate) fn uncorrectable_record(all: &Uncorrectable) -> (String, Option<Vec<u8>>) {
+    (UNCORRECTABLE.to_owned(), (!all.is_empty()).then(|| encode(all)))
 }
 
 pub(crate) fn namespace_record(namespace: &Namespace) -> Vec<u8> {
@@ -248,7 +287,7 @@ fn nsid_of(key: &str) -> Option<u32> {
 fn unknown(key: &str) -> RecordError {
     let known = format!(
         "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES}, {CREATED}, \
-         {HEALTH}, {SANITIZE}, {FIRMWARE} and {SELF_TEST}"
+         {EVENTS}, {HEALTH}, {SANITIZE}, {FIRMWARE}, {SELF_TEST} and {UNCORRECTABLE}"
     );
     RecordError::new(key, known)
 }

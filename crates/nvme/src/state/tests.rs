@@ -28,6 +28,14 @@ fn namespace(number: u8) -> Namespace {
     }
 }
 
+/// Blocks 8 to 11 and 100 of namespace 7.
+fn marked() -> Uncorrectable {
+    let mut marks = Marks::default();
+    marks.set(100..101);
+    marks.set(8..12);
+    BTreeMap::from([(7, marks)])
+}
+
 /// A drive with two namespaces.
 fn state() -> State {
     let saved = SavedFeature { controller: 1, feature: 4, nsid: 0, value: 350 };
@@ -45,8 +53,15 @@ fn state() -> State {
             extended: Some(ExtendedTest { controller: 1, nsid: 7 }),
             results: vec![TestResult { extended: false, result: 2, nsid: 0, hours: 9 }],
         },
+        uncorrectable: marked(),
+        events: EventLog([event()].into()),
         ..State::new(drive())
     }
+}
+
+/// The composite temperature has reached WCTEMP.
+fn event() -> LoggedEvent {
+    LoggedEvent { kind: 13, controller: 0xffff, timestamp: 25, data: vec![1, 1] }
 }
 
 /// What the document says.
@@ -55,7 +70,7 @@ const DOCUMENT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../
 #[test]
 fn records_are_what_is_documented() {
     let text = |key: &str| String::from_utf8(state().encode()[key].clone()).unwrap();
-    for key in ["drive", "namespace/7", "attachments", "features"] {
+    for key in ["drive", "namespace/7", "attachments", "features", "events", "uncorrectable"] {
         assert!(DOCUMENT.contains(&text(key)), "docs/drive.md has another {key}");
     }
     let serde_json::Value::Object(health) = serde_json::from_str(&text("health")).unwrap() else {
@@ -105,7 +120,12 @@ fn records_are_what_is_documented() {
         text("firmware"),
         "{\"active\":2,\"next\":1,\"images\":{\"2\":\"7265766973696f6eff\"}}"
     );
-    assert_eq!(state().encode().len(), 8);
+    assert_eq!(text("uncorrectable"), "{\"7\":[[8,4],[100,1]]}");
+    assert_eq!(
+        text("events"),
+        "[{\"kind\":13,\"controller\":65535,\"timestamp\":25,\"data\":\"0101\"}]"
+    );
+    assert_eq!(state().encode().len(), 10);
     assert_eq!(State::decode(&state().encode()), Ok(state()));
     let sanitize = Sanitize { command: 0x23, pattern: 1, phase: SanitizePhase::Running };
     let created = State { created: 3, sanitize: Some(sanitize), ..state() };
@@ -113,6 +133,12 @@ fn records_are_what_is_documented() {
     let text = "{\"command\":35,\"pattern\":1,\"phase\":\"running\"}";
     assert_eq!(created.encode()["sanitize"], text.as_bytes());
     assert_eq!(State::decode(&created.encode()), Ok(created));
+}
+
+/// One event more than there is room for: 512 + 1241 * 26 = 32778 bytes.
+fn too_many() -> String {
+    let events = EventLog(std::iter::repeat_n(event(), 1241).collect());
+    String::from_utf8(encode(&events)).unwrap()
 }
 
 /// The error of the records with one replaced.
@@ -176,6 +202,17 @@ fn a_record_that_lies_is_named_with_its_field() {
             "sanitize: command: 4 begins no sanitize operation",
         ),
         (changed("self-test", "\"result\":2", "\"result\":10"), "result: 10 is not 0 to 9"),
+        (error("uncorrectable", "{\"2\":[[8,4]]}"), "NSID: there is no namespace 2"),
+        (error("uncorrectable", "{\"1\":[[2047,2]]}"), "namespace 1 has 2048 blocks, not 2049"),
+        (error("uncorrectable", "{\"1\":[[8,4],[12,1]]}"), "first block: 12 is not 13 to"),
+        (error("uncorrectable", "{\"1\":[[8,0]]}"), "blocks: 0 is not 1 to 65536"),
+        (error("uncorrectable", "{\"1\":[[0,60000]],\"7\":[[0,5537]]}"), "5537 is not 1 to 5536"),
+        (error("uncorrectable", "{\"1\":[]}"), "uncorrectable: NSID: 1 has no ranges"),
+        (changed("events", "13", "5"), "events: kind: 5 is not 1 to 4, 6 to 10 or 13"),
+        (changed("events", "65535", "65520"), "events: controller: 65520 is not 1 to 65519"),
+        (changed("events", "0101", "01"), "events: bytes of data: 1 is not 2 to 2"),
+        (changed("events", "0101", "010"), "not pairs of hexadecimal digits"),
+        (error("events", &too_many()), "events: bytes of the page: 32778 is not 512 to 32768"),
         (error("namespace/17", "{}"), "record namespace/17: missing field"),
         (error("namespace/01", "{}"), "record namespace/01: unknown"),
         (error("unheard", "{}"), "record unheard: unknown: the records are drive"),
@@ -203,7 +240,7 @@ fn what_the_store_keeps_for_itself_is_not_looked_at() {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(
-        at in 0..8usize, start in 0..400usize, length in 0..8usize,
+        at in 0..9usize, start in 0..400usize, length in 0..8usize,
         bytes in proptest::collection::vec(any::<u8>(), 0..8),
     ) {
         let mut records = state().encode();

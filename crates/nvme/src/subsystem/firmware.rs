@@ -9,6 +9,8 @@ use wire::nvme::{FirmwareSlots, ascii};
 /// What a Firmware Commit changes.
 #[derive(Clone, Debug)]
 pub(crate) struct FirmwareChange {
+    /// Command dword 10 of Firmware Commit.
+    pub command: u32,
     pub slot: u8,
     /// What replaces the image in the slot.
     pub image: Option<Image>,
@@ -27,7 +29,7 @@ impl Firmware {
     /// With a change.
     fn with(&self, change: &FirmwareChange) -> Self {
         let mut firmware = self.clone();
-        let FirmwareChange { slot, image, activation } = change;
+        let FirmwareChange { slot, image, activation, .. } = change;
         if let Some(image) = image {
             firmware.images.insert(*slot, image.clone());
         }
@@ -70,11 +72,13 @@ impl Shared {
     }
 
     /// A controller is reset: what waits for that becomes active. The record may go on to say that
-    /// it waits: power activates it as well.
-    pub fn reset_firmware(&mut self) {
-        if self.firmware.next != 0 {
+    /// it waits: power activates it as well. Whether there was something.
+    pub fn reset_firmware(&mut self) -> bool {
+        let waits = self.firmware.next != 0;
+        if waits {
             self.start_firmware();
         }
+        waits
     }
 
     /// Power comes on, or as above.

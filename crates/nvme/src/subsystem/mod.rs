@@ -2,7 +2,10 @@
 //! section 1.6.29).
 
 mod claims;
+mod events;
 mod firmware;
+mod holds;
+mod marks;
 mod namespaces;
 mod port;
 mod sanitize;
@@ -12,6 +15,7 @@ mod store;
 
 pub(crate) use claims::Blocks;
 pub(crate) use firmware::{Activation, FirmwareChange};
+pub(crate) use holds::Hold;
 pub use namespaces::NamespaceError;
 pub use port::Port;
 pub(crate) use self_test::EXTENDED_MINUTES;
@@ -85,7 +89,7 @@ impl Subsystem {
         let id = self.controllers.len() + 1;
         assert!(id < 0xfff0, "a subsystem has 65519 controllers at most");
         let id = id as u16;
-        self.shared.add_controller(id);
+        self.shared.add_controller(now, id);
         self.controllers.push(Controller::new(now, id, &self.shared, self.settings.clone()));
         id
     }
@@ -123,7 +127,10 @@ impl Subsystem {
         while let Some((id, key)) = self.shared.claims.next_granted() {
             self.controllers[usize::from(id) - 1].proceed(&mut self.shared, key);
         }
-        let request = self.controllers.iter_mut().find_map(Controller::poll_block);
+        let request = match self.shared.holds.is_empty() {
+            true => self.controllers.iter_mut().find_map(Controller::poll_block),
+            false => self.poll_free_block(),
+        };
         if request.is_some() || self.shared.erase.is_none() || self.stopping {
             return request;
         }
@@ -206,7 +213,10 @@ impl Subsystem {
 
     /// Sets the composite temperature in kelvin from `now` on.
     pub fn set_temperature(&mut self, now: Instant, kelvin: u16) {
-        self.change(now, |shared| shared.health.set_temperature(now, kelvin));
+        self.change(now, |shared| {
+            let before = shared.health.set_temperature(now, kelvin);
+            shared.log_temperature(now, before, kelvin);
+        });
     }
 
     /// The media of a namespace have become read-only, or writable. A host may have deleted it.
@@ -248,7 +258,8 @@ impl Subsystem {
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.controllers.iter().for_each(|controller| controller.check_invariants(&self.shared));
-        let most = self.controllers.len() * ADMIN_COMMANDS + 3;
+        let each = ADMIN_COMMANDS + self.settings.commands;
+        let most = self.controllers.len() * each + 4;
         assert!(self.shared.unstored() <= most, "too much to store");
     }
 }

@@ -193,13 +193,18 @@ impl Shared {
 
     /// The Sanitize Status log.
     pub fn sanitize_log(&self) -> SanitizeStatus {
+        self.sanitize_log_of(self.sanitize)
+    }
+
+    /// The same with another most recent operation.
+    pub(super) fn sanitize_log_of(&self, sanitize: Option<Sanitize>) -> SanitizeStatus {
         use SanitizePhase::{Completed, Failed, Left, Running};
         let log = SanitizeStatus {
             progress: u16::MAX,
             estimates: [NO_ESTIMATE.to_le_bytes(); 6],
             ..SanitizeStatus::default()
         };
-        let Some(sanitize) = self.sanitize else { return log };
+        let Some(sanitize) = sanitize else { return log };
         let plan = Plan::of(sanitize.command);
         let (progress, passes) = match (&self.erase, sanitize.phase) {
             (Some(erase), _) => (erase.progress(), erase.passes(plan)),

@@ -1,6 +1,8 @@
 //! What the controllers of a subsystem share.
 
 use super::claims::Claims;
+use super::events::Events;
+use super::holds::Hold;
 use super::sanitize::Erase;
 use super::self_test::Tests;
 use super::store::Store;
@@ -10,7 +12,7 @@ use crate::log::Health;
 use crate::namespace::Namespace;
 use crate::state::{self, Firmware, Sanitize, SavedFeature, State};
 use pcie::config::label::Label;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use wire::Instant;
 use wire::nvme::StatusCode;
 
@@ -26,12 +28,16 @@ pub(crate) struct Shared {
     /// Namespaces that were ever created: the names of the next one follow from it.
     pub created: u64,
     pub tests: Tests,
+    /// The persistent event log.
+    pub events: Events,
     /// What is in the firmware slots.
     pub firmware: Firmware,
     /// The firmware revision of the program.
     pub program: String,
     /// The firmware revision that the drive shows.
     pub revision: [u8; 8],
+    /// Power has made another firmware active.
+    activated: bool,
     /// Controllers so far: their CNTLIDs count from 1.
     pub controllers: u16,
     /// The most recent sanitize operation, as stored.
@@ -40,6 +46,8 @@ pub(crate) struct Shared {
     pub erase: Option<Erase>,
     /// Blocks in use of namespaces with metadata.
     pub claims: Claims,
+    /// Blocks of fused operations.
+    pub holds: Vec<Hold>,
     /// What is to be stored, if the drive keeps records.
     pub store: Option<Store>,
 }
@@ -56,14 +64,18 @@ impl Shared {
             firmware: state.firmware,
             program: settings.firmware.clone(),
             revision: [0; 8],
+            activated: false,
             tests: Tests::new(now, state.self_tests),
+            events: Events::new(now, state.events),
             controllers: 0,
             sanitize: state.sanitize,
             erase: None,
             claims: Claims::default(),
+            holds: Vec::new(),
             store,
         };
         // Power is a reset.
+        shared.activated = shared.reset_firmware();
         shared.start_firmware();
         for (nsid, record) in state.namespaces {
             shared.insert(nsid, record);
@@ -71,6 +83,10 @@ impl Shared {
         for (nsid, attached) in state.attachments {
             let namespace = shared.namespaces.get_mut(&nsid);
             namespace.expect("a state knows what is attached").attached = attached;
+        }
+        for (nsid, marks) in state.uncorrectable {
+            let namespace = shared.namespaces.get_mut(&nsid);
+            namespace.expect("a state knows what is marked").marks = marks;
         }
         shared.resume_sanitize();
         shared
@@ -80,13 +96,16 @@ impl Shared {
     pub fn insert(&mut self, nsid: u32, record: state::Namespace) {
         // Without records nobody protects namespaces: it is that of read-only media.
         let read_only = record.write_protected && self.store.is_none();
-        let attached = BTreeSet::new();
-        self.namespaces.insert(nsid, Namespace { record, read_only, formatting: None, attached });
+        self.namespaces.insert(nsid, Namespace::new(record, read_only));
     }
 
     /// There is another controller. Without records every namespace is attached to it.
-    pub fn add_controller(&mut self, id: u16) {
+    pub fn add_controller(&mut self, now: Instant, id: u16) {
         self.controllers = id;
+        self.log_reset(now, id, self.activated);
+        if id == 1 {
+            self.log_smart(now, id);
+        }
         if self.store.is_none() {
             for namespace in self.namespaces.values_mut() {
                 namespace.attached.insert(id);

@@ -1,12 +1,13 @@
 //! What a drive with records has to store: one change after the other, each at once or not at all.
 
+use super::marks::MarkChange;
 use super::{FirmwareChange, Shared};
 use crate::namespace::Namespace;
 use crate::slots::Key;
 use crate::state::{
-    self, Attachments, Format, History, Sanitize, SanitizePhase, SavedFeature, State,
-    attachments_record, created_record, features_record, firmware_record, health_record,
-    namespace_key, namespace_record, sanitize_record, self_tests_record,
+    self, Attachments, Format, History, Marks, Sanitize, SanitizePhase, SavedFeature, State,
+    attachments_record, created_record, events_record, features_record, firmware_record,
+    health_record, namespace_key, namespace_record, sanitize_record, self_tests_record,
 };
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Duration, Instant};
@@ -61,8 +62,12 @@ pub(crate) enum Change {
     Features { controller: u16, command: Key, values: Vec<SavedFeature> },
     /// A command of a controller changes the firmware slots.
     Firmware { by: (u16, Key), change: FirmwareChange },
+    /// There are events that no other change stores.
+    Events,
     /// A device self-test begins or ends.
     SelfTests,
+    /// Blocks are marked uncorrectable, or no longer, by a command of a controller.
+    Marks { by: (u16, Key), change: MarkChange },
     /// Namespaces change; by a command of a controller, or by the owner of the subsystem.
     Namespaces { command: Option<(u16, Key)>, change: NamespaceChange },
     /// A sanitize operation begins, by a command, or ends; or a failed one is left, by a command.
@@ -80,17 +85,18 @@ pub(crate) enum NamespaceChange {
     Attach { nsid: u32, controllers: Vec<u16>, attach: bool },
     /// One is write protected, or no longer.
     Protect { nsid: u32, protect: bool },
-    /// Some get blocks of this format.
-    Format { nsids: Vec<u32>, format: Format },
+    /// Some get blocks of this format, by a command with this NSID and command dword 10.
+    Format { nsids: Vec<u32>, format: Format, nsid: u32, command: u32 },
 }
 
 impl Change {
     /// The controller whose command waits for it.
     fn controller(&self) -> Option<u16> {
         match self {
-            Self::Health(_) | Self::SelfTests => None,
+            Self::Health(_) | Self::Events | Self::SelfTests => None,
             Self::Features { controller, .. } => Some(*controller),
-            Self::Firmware { by: (controller, _), .. } => Some(*controller),
+            Self::Firmware { by: (controller, _), .. }
+            | Self::Marks { by: (controller, _), .. } => Some(*controller),
             Self::Namespaces { command, .. } | Self::Sanitize { command, .. } => {
                 command.map(|(controller, _)| controller)
             }
@@ -140,6 +146,13 @@ impl Store {
         self.queue.push_back(change);
     }
 
+    /// Stores events, together with what waits.
+    pub(super) fn push_events(&mut self) {
+        if self.queue.is_empty() {
+            self.push(Change::Events);
+        }
+    }
+
     /// Stores the counters, together with what is to be stored of them anyway.
     pub(super) fn push_health(&mut self, running: Option<bool>) {
         let queued = self.queue.iter_mut().find_map(|change| match change {
@@ -182,6 +195,9 @@ impl Shared {
     pub fn forget_commands(&mut self, id: u16) {
         let Some(store) = &mut self.store else { return };
         store.queue.retain(|change| change.controller() != Some(id));
+        if self.events.unstored {
+            store.push_events();
+        }
     }
 
     /// A controller is being enabled; whether the record says that controllers are in use. If not,
@@ -231,8 +247,12 @@ impl Shared {
         let store = self.store.as_mut().filter(|store| store.in_flight.is_none())?;
         let change = store.queue.pop_front()?;
         store.commits += 1;
-        let id = store.commits;
-        let changes = self.records_of(&change);
+        let (id, now) = (store.commits, store.now);
+        let mut changes = self.records_of(&change);
+        if let Some(log) = self.events_with(now, &change) {
+            let (key, bytes) = events_record(&log);
+            changes.push((key, Some(bytes)));
+        }
         let (create, remove) = self.contents_of(&change);
         self.store.as_mut()?.in_flight = Some(change);
         Some(Commit { id, create, changes, remove })
@@ -268,9 +288,15 @@ impl Shared {
             Change::Firmware { change, .. } => {
                 vec![set(firmware_record(&self.firmware_with(change)))]
             }
+            Change::Events => Vec::new(),
             Change::SelfTests => vec![set(self_tests_record(&self.tests.state()))],
+            Change::Marks { change, .. } => vec![self.record_with_marks(change)],
             Change::Namespaces { change, .. } => self.records_of_namespaces(change),
-            Change::Sanitize { sanitize, .. } => vec![set(sanitize_record(sanitize))],
+            Change::Sanitize { sanitize, .. } => {
+                let erased = sanitize.phase == SanitizePhase::Completed;
+                let marks = self.record_without_marks(|_| erased);
+                marks.into_iter().chain([set(sanitize_record(sanitize))]).collect()
+            }
         }
     }
 
@@ -286,7 +312,9 @@ impl Shared {
                 attachments.retain(|nsid, _| !nsids.contains(nsid));
                 let deleted = nsids.iter().map(|nsid| (namespace_key(*nsid), None));
                 let features = features_record(&self.saved_without(nsids));
-                deleted.chain([attachments_record(&attachments), features].map(set)).collect()
+                let marks = self.record_without_marks(|nsid| nsids.contains(&nsid));
+                let others = [attachments_record(&attachments), features].map(set);
+                deleted.chain(others).chain(marks).collect()
             }
             NamespaceChange::Attach { nsid, controllers, attach } => {
                 set_attached(attachments.entry(*nsid).or_default(), controllers, *attach);
@@ -301,10 +329,12 @@ impl Shared {
                 let bytes = record.as_ref().map(namespace_record);
                 vec![(namespace_key(*nsid), bytes)]
             }
-            NamespaceChange::Format { nsids, format } => {
+            NamespaceChange::Format { nsids, format, .. } => {
                 let formatted = self.namespaces.iter().filter(|(nsid, _)| nsids.contains(nsid));
                 let record = |one: &Namespace| namespace_record(&one.record.with_format(*format));
-                formatted.map(|(nsid, one)| (namespace_key(*nsid), Some(record(one)))).collect()
+                let marks = self.record_without_marks(|nsid| nsids.contains(&nsid));
+                let key = |nsid: &u32| namespace_key(*nsid);
+                formatted.map(|(nsid, one)| (key(nsid), Some(record(one)))).chain(marks).collect()
             }
         }
     }
@@ -328,13 +358,18 @@ impl Shared {
             Change::Features { values, .. } => self.saved = self.saved_with(values),
             Change::Firmware { change, .. } => self.apply_firmware(change),
             // They are what they are, stored or not.
-            Change::SelfTests => {}
+            Change::Events | Change::SelfTests => {}
+            Change::Marks { change, .. } => self.marks_stored(change),
             Change::Namespaces { change, .. } => self.namespaces_stored(change),
             Change::Sanitize { sanitize, .. } => {
+                if sanitize.phase == SanitizePhase::Completed {
+                    self.namespaces.values_mut().for_each(|one| one.marks = Marks::default());
+                }
                 self.sanitize = Some(*sanitize);
                 self.resume_sanitize();
             }
         }
+        self.events_stored(stored);
         if stored {
             self.end_test_by(now, &change);
         }
@@ -361,10 +396,11 @@ impl Shared {
                     namespace.record.write_protected = *protect;
                 }
             }
-            NamespaceChange::Format { nsids, format } => {
+            NamespaceChange::Format { nsids, format, .. } => {
                 for (_, one) in self.namespaces.iter_mut().filter(|(nsid, _)| nsids.contains(nsid))
                 {
                     one.record = one.record.with_format(*format);
+                    one.marks = Marks::default();
                 }
             }
         }
@@ -397,10 +433,12 @@ impl Shared {
             attachments: self.attachments(),
             features: self.saved.clone(),
             created: self.created,
+            events: self.events.log.clone(),
             sanitize: self.sanitize,
             self_tests: self.tests.state(),
             firmware: self.firmware.clone(),
             health: History { running, ..self.health.history().clone() },
+            uncorrectable: self.uncorrectable(),
         }
     }
 

@@ -21,7 +21,7 @@ pub(super) const METADATA: u64 = NAMESPACE + 0x1000;
 
 /// An I/O command on one of two namespaces.
 pub(super) fn io(input: &mut Input) -> Command {
-    const OPCODES: [u8; 11] = [
+    const OPCODES: [u8; 12] = [
         nvm::READ,
         nvm::READ,
         nvm::WRITE,
@@ -32,6 +32,7 @@ pub(super) fn io(input: &mut Input) -> Command {
         nvm::COMPARE,
         nvm::VERIFY,
         nvm::COPY,
+        nvm::WRITE_UNCORRECTABLE,
         0x7f,
     ];
     let slba = match input.byte() {
@@ -50,7 +51,7 @@ pub(super) fn io(input: &mut Input) -> Command {
     let deallocate = if opcode == nvm::DATASET_MANAGEMENT { 4 } else { 0 };
     Command {
         opcode,
-        fuse: u8::from(input.byte() == 0xff),
+        fuse: input.byte().saturating_sub(0xfc),
         nsid: nsid(input),
         prp1: prp1(input),
         prp2: prp2(input),
@@ -62,6 +63,14 @@ pub(super) fn io(input: &mut Input) -> Command {
         cdw14: slba as u32,
         ..Command::default()
     }
+}
+
+/// A fused Compare and Write, most often of the same blocks.
+pub(super) fn pair(input: &mut Input) -> [Command; 2] {
+    let compare = Command { opcode: nvm::COMPARE, fuse: 1, ..io(input) };
+    let mut write = Command { opcode: nvm::WRITE, fuse: 2, prp1: prp1(input), ..compare };
+    write.cdw10 ^= u32::from(input.byte() < 8);
+    [compare, write]
 }
 
 fn nsid(input: &mut Input) -> u32 {
@@ -121,16 +130,20 @@ pub(super) fn admin(input: &mut Input) -> Command {
             ABSENT,
         ])),
         admin::GET_LOG_PAGE => {
-            const PAGES: [u8; 7] = [
+            const PAGES: [u8; 8] = [
                 log_page::ERROR,
                 log_page::SMART,
                 log_page::FIRMWARE,
                 log_page::EFFECTS,
                 log_page::SELF_TEST,
                 log_page::TELEMETRY_HOST,
+                log_page::PERSISTENT_EVENT,
                 0x44,
             ];
-            u32::from(input.pick(&PAGES)) | u32::from(input.u16() % 2048) << 16
+            let (page, length) = (input.pick(&PAGES), u32::from(input.u16() % 2048));
+            // LSP is an action there.
+            let action = if page == log_page::PERSISTENT_EVENT { input.byte() % 4 } else { 0 };
+            u32::from(page) | u32::from(action) << 8 | length << 16
         }
         admin::SET_FEATURES | admin::GET_FEATURES => {
             u32::from(input.byte() % (feature::HOST_BEHAVIOR + 2))
@@ -176,6 +189,8 @@ pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
         (0, admin::IDENTIFY) => 4096,
         (0, admin::NAMESPACE_ATTACHMENT) => 4096,
         (0, admin::NAMESPACE_MANAGEMENT) if command.cdw10 & 15 == 0 => 4096,
+        // The release of persistent events moves no data.
+        (0, admin::GET_LOG_PAGE) if command.cdw10 & 0xfff == 0x20d => 0,
         (0, admin::GET_LOG_PAGE) => ((command.cdw10 >> 16) as usize + 1) * 4,
         (0, admin::SET_FEATURES) => feature_length(command.cdw10 as u8),
         // SEL 3, capabilities, moves no data.

@@ -48,6 +48,8 @@ pub struct Host {
     pub pairs: Vec<Option<Pair>>,
     /// Completions taken but not asked for, oldest first.
     pub done: VecDeque<Completion>,
+    /// CC.AMS with which it enables the controller.
+    pub arbitration: u8,
     next_cid: u16,
 }
 
@@ -69,7 +71,8 @@ impl Host {
 
     /// Over a testbed as it is.
     pub fn over(testbed: Testbed) -> Self {
-        Self { testbed, pairs: vec![None; 65], done: VecDeque::new(), next_cid: 0 }
+        let (pairs, done) = (vec![None; 65], VecDeque::new());
+        Self { testbed, pairs, done, arbitration: 0, next_cid: 0 }
     }
 
     /// Programs the admin queues and sets CC.EN.
@@ -83,7 +86,8 @@ impl Host {
         self.clear(&pair);
         self.pairs = vec![None; 65];
         self.pairs[0] = Some(pair);
-        self.configure(Configuration { enable: true, ..entry_sizes() });
+        let arbitration = self.arbitration;
+        self.configure(Configuration { enable: true, arbitration, ..entry_sizes() });
     }
 
     /// Writes CC.

@@ -21,7 +21,7 @@ const MAX_OPERATIONS: usize = 2000;
 /// The first byte chooses between a host that keeps the rules, whose commands
 /// must each end exactly once, and one that writes anything anywhere, which
 /// must only not break the controller's own bounds. It also says whether the drive keeps records,
-/// and whether its namespaces have metadata then.
+/// whether its namespaces have metadata then, and how submission queues take turns.
 ///
 /// # Panics
 /// If the controller fails.
@@ -29,12 +29,13 @@ pub fn run_operations(bytes: &[u8]) {
     let mut input = Input(bytes);
     let mode = input.byte();
     let config = config(input.byte());
-    let records = (mode & 4 != 0).then(|| records(&config, mode & 8 != 0));
-    let testbed = testbed(&config, mode & 2 == 0, records);
+    let records = (mode & 4 != 0).then(|| records(&config, mode & 16 != 0));
+    let mut host = Host::over(testbed(&config, mode & 2 == 0, records));
+    host.arbitration = mode >> 3 & 1;
     if mode & 1 == 0 {
-        ConformingHost::new(testbed, config, mode & 2 == 0).run(input);
+        ConformingHost::new(host, config, mode & 2 == 0).run(input);
     } else {
-        run_arbitrary(testbed, input);
+        run_arbitrary(host, input);
     }
 }
 
@@ -144,8 +145,7 @@ struct ConformingHost {
 }
 
 impl ConformingHost {
-    fn new(testbed: Testbed, config: Config, msix: bool) -> Self {
-        let mut host = Host::over(testbed);
+    fn new(mut host: Host, config: Config, msix: bool) -> Self {
         host.enable(8);
         host.testbed.settle();
         let mut tame = Self { tracker: Tracker::new(host), config, msix };
@@ -211,6 +211,16 @@ impl ConformingHost {
                     self.reset(kind);
                 }
             }
+            30 if queue > 0 => {
+                let [first, second] = commands::pair(input);
+                let between = input.byte() % 32;
+                if self.tracker.send(queue, first) {
+                    if between < 12 {
+                        random_event(&mut self.tracker.host.testbed, between, input);
+                    }
+                    self.tracker.send(queue, second);
+                }
+            }
             _ => {}
         }
     }
@@ -252,8 +262,7 @@ impl ConformingHost {
 }
 
 /// The host that writes anything anywhere.
-fn run_arbitrary(testbed: Testbed, mut input: Input) {
-    let mut host = Host::over(testbed);
+fn run_arbitrary(mut host: Host, mut input: Input) {
     host.enable(16);
     host.testbed.settle();
     host.create(1, 16);

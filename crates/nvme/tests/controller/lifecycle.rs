@@ -27,7 +27,7 @@ fn what_cap_does_not_offer_is_fatal() {
     let good = Configuration { enable: true, ..entry_sizes() };
     for bad in [
         Configuration { command_set: 1, ..good },
-        Configuration { arbitration: 1, ..good },
+        Configuration { arbitration: 2, ..good },
         Configuration { page: 5, ..good },
         Configuration { page: 4, ..good }, // the queues are not aligned to it
     ] {

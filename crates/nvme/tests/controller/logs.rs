@@ -24,6 +24,14 @@ fn page<const N: usize>(host: &mut Host, id: u8) -> [u8; N] {
     host.testbed.load(DATA, N).unwrap().try_into().unwrap()
 }
 
+/// The newest entry of the error log; memory is as before.
+pub fn newest(host: &mut Host) -> ErrorLogEntry {
+    let before = host.testbed.load(DATA, ErrorLogEntry::LENGTH).unwrap();
+    let entry = ErrorLogEntry::decode(&page(host, log_page::ERROR));
+    host.testbed.put(DATA, &before);
+    entry
+}
+
 #[test]
 fn errors_are_logged_newest_first() {
     let mut host = Host::with_queue(config());

@@ -281,3 +281,47 @@ fn drives_without_records_have_no_metadata() {
     let command = Command { mptr: 1, cdw12: 0xf << 26, ..write(0, 1, DATA, 0) };
     host.io(command).expect_success();
 }
+
+#[test]
+fn fused_commands_hold_metadata_too() {
+    let mut host = host(SMALL);
+    host.testbed.put(page(1), &[1; 4096]);
+    host.testbed.put(page(2), &[2; 4096]);
+    host.testbed.put(METADATA + 64, &[1; 64]);
+    host.testbed.put(METADATA + 128, &[2; 64]);
+    // Zeroes become 1, while another command writes 2 to half of the blocks.
+    host.testbed.put(METADATA, &[0; 64]);
+    host.put(1, Command { opcode: nvm::COMPARE, fuse: 1, ..with_metadata(read(0, 8, DATA, 0)) });
+    host.put(1, Command { fuse: 2, mptr: METADATA + 64, ..write(0, 8, page(1), 0) });
+    host.put(1, Command { mptr: METADATA + 128, ..write(4, 8, page(2), 0) });
+    host.put(1, Command { mptr: METADATA + 192, ..read(0, 8, page(3), 0) });
+    host.ring(1);
+    fetch(&mut host);
+    while let Some(request) = host.testbed.blocks.pop_back() {
+        host.testbed.blocks.push_front(request);
+        host.testbed.serve_block();
+        fetch(&mut host);
+    }
+    let done = host.reap(1);
+    assert_eq!(done.len(), 4);
+    let media = &host.testbed.media.namespaces[&1];
+    let found = host.testbed.load(page(3), 4096).unwrap();
+    let of_found = host.testbed.load(METADATA + 192, 64).unwrap();
+    let stored = (&media[..12 * 512], &media[BEGIN..BEGIN + 12 * 8]);
+    for (data, metadata) in [(&found[..], &of_found[..]), stored] {
+        for (data, metadata) in data.chunks(512).zip(metadata.chunks(8)) {
+            assert!(data.iter().chain(metadata).all(|byte| *byte == data[0]));
+        }
+    }
+    host.testbed.subsystem.check_invariants();
+    // A difference in the metadata alone.
+    let before = media[..512].to_vec();
+    host.testbed.put(DATA, &before);
+    host.testbed.put(METADATA, &[9; 8]);
+    host.put(1, Command { opcode: nvm::COMPARE, fuse: 1, ..with_metadata(read(0, 1, DATA, 0)) });
+    host.put(1, Command { fuse: 2, ..with_metadata(write(0, 1, page(1), 0)) });
+    host.carry_out(1);
+    let codes: Vec<_> = host.reap(1).iter().map(|done| done.status.code).collect();
+    assert_eq!(codes, [StatusCode::COMPARE_FAILURE, StatusCode::ABORTED_FAILED_FUSED]);
+    assert_eq!(host.testbed.media.namespaces[&1][..512], before);
+}

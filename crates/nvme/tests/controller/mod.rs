@@ -1,6 +1,7 @@
 //! The controller on a testbed, command by command.
 
 mod admin_queues;
+mod arbitration;
 mod async_events;
 mod compare;
 mod controllers;
@@ -8,6 +9,7 @@ mod events;
 mod features;
 mod firmware;
 mod format;
+mod fused;
 mod identify;
 mod initiator;
 mod interrupts;
@@ -17,6 +19,7 @@ mod logs;
 mod many_queues;
 mod metadata;
 mod namespaces;
+mod persistent_events;
 mod protection;
 mod records;
 mod sanitize;
@@ -24,6 +27,7 @@ mod security;
 mod self_test;
 mod sgl;
 mod transfer;
+mod uncorrectable;
 
 use nvme::testing::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};
 use nvme::{Config, NamespaceConfig, Settings, block};

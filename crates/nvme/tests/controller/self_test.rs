@@ -95,3 +95,42 @@ fn results_and_an_extended_test_outlive_power() {
     host.testbed.pass(Duration::from_ms(60_000));
     assert_eq!(summary(&mut host), (0, 0, vec![(2, 0), (2, 1)]));
 }
+
+#[test]
+fn what_takes_the_data_of_its_namespace_ends_a_test() {
+    use opcode::admin::{FORMAT, NAMESPACE_MANAGEMENT, SANITIZE};
+    let command = |opcode, nsid, cdw10| Command { opcode, nsid, cdw10, ..Command::default() };
+    let delete = |nsid| command(NAMESPACE_MANAGEMENT, nsid, 1);
+    // Figure 203: 3h the namespace was removed, 4h Format NVM, 9h a sanitize operation.
+    for (nsid, ends, result) in [
+        (1, command(FORMAT, 1, 0), Some(4)),
+        (1, command(FORMAT, u32::MAX, 0), Some(4)),
+        (u32::MAX, command(FORMAT, 1, 0), Some(4)),
+        (1, command(FORMAT, 2, 1), None),
+        (0, command(FORMAT, 1, 0), None),
+        (1, delete(1), Some(3)),
+        (u32::MAX, delete(2), Some(3)),
+        (1, delete(2), None),
+        (0, delete(1), None),
+        (1, command(SANITIZE, 0, 2), Some(9)),
+        (u32::MAX, command(SANITIZE, 0, 2), Some(9)),
+        (0, command(SANITIZE, 0, 2), Some(9)),
+    ] {
+        for code in [1, 2] {
+            let mut host = found(Testbed::with_records(&config()));
+            start(&mut host);
+            host.admin(test(code, nsid)).expect_success();
+            host.testbed.pass(Duration::from_ms(1_000));
+            host.admin(ends).expect_success();
+            host.testbed.settle();
+            let results: Vec<_> = result.iter().map(|result| (code as u8, *result)).collect();
+            let (current, _, found) = summary(&mut host);
+            let running = if result.is_none() { code as u8 } else { 0 };
+            assert_eq!((current, found), (running, results), "{nsid:#x}, {ends:?}");
+            // The record says so too.
+            let stored = nvme::state::State::decode(&host.testbed.store.records).unwrap();
+            assert_eq!(stored.self_tests.extended.is_some(), running == 2);
+            assert_eq!(stored.self_tests.results.first().map(|one| one.result), result);
+        }
+    }
+}

@@ -8,10 +8,12 @@ proptest! {
 
     #[test]
     fn a_host_that_keeps_the_rules_gets_one_completion_a_command(
-        records: bool, metadata: bool, choice: u8,
+        records in 0..3u8, weighted: bool, choice: u8,
         bytes in proptest::collection::vec(any::<u8>(), 0..6000),
     ) {
-        let mode = u8::from(records) << 2 | u8::from(metadata) << 3;
+        // With records, with metadata too.
+        let records = [0, 1 << 2, 1 << 2 | 1 << 4][usize::from(records)];
+        let mode = records | u8::from(weighted) << 3;
         let list: Vec<u8> = [mode, choice].into_iter().chain(bytes).collect();
         run_operations(&list);
     }
@@ -26,10 +28,10 @@ proptest! {
 
     #[test]
     fn a_host_that_writes_anything_anywhere_breaks_nothing(
-        intx: bool, records in 0..4u8, choice: u8,
+        intx: bool, drive in 0..8u8, choice: u8,
         bytes in proptest::collection::vec(any::<u8>(), 0..6000),
     ) {
-        let mode = 1 | u8::from(intx) << 1 | records << 2;
+        let mode = 1 | u8::from(intx) << 1 | drive << 2;
         let list: Vec<u8> = [mode, choice].into_iter().chain(bytes).collect();
         run_operations(&list);
     }

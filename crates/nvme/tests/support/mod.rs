@@ -90,10 +90,11 @@ fn ask_feature(host: &mut Host, id: u8) -> Result<(), StatusCode> {
     result(&host.admin(Command { opcode, nsid: 1, cdw10, ..Command::default() }))
 }
 
-/// 512 bytes of it, the unit of telemetry.
+/// 512 bytes of it, the unit of telemetry. Of persistent events a context is established.
 fn ask_log_page(host: &mut Host, page: u8) -> Result<(), StatusCode> {
     let opcode = admin::GET_LOG_PAGE;
-    let cdw10 = u32::from(page) | 127 << 16;
+    let action = u32::from(page == log_page::PERSISTENT_EVENT);
+    let cdw10 = u32::from(page) | action << 8 | 127 << 16;
     result(&host.admin(Command { opcode, prp1: DATA, cdw10, ..Command::default() }))
 }
 

@@ -47,6 +47,7 @@ pub const ADMIN: Proofs = &[
             "commands_abort_tests_and_resets_short_ones",
             "what_is_no_test_is_refused",
             "results_and_an_extended_test_outlive_power",
+            "what_takes_the_data_of_its_namespace_ends_a_test",
         ],
     ),
     (
@@ -98,6 +99,7 @@ pub const IO: Proofs = &[
             "ranges_and_sizes_are_checked",
             "the_controller_inserts_and_strips",
             "what_the_host_sends_is_checked_and_kept",
+            "blocks_are_compared_and_written",
         ],
     ),
     (
@@ -110,12 +112,23 @@ pub const IO: Proofs = &[
         ],
     ),
     (
+        0x04,
+        &[
+            "marked_blocks_cannot_be_read",
+            "every_command_that_writes_blocks_makes_them_readable",
+            "the_data_come_first_then_the_record_then_the_completion",
+            "formats_sanitize_operations_and_deletions_end_marks",
+        ],
+    ),
+    (
         0x05,
         &[
             "compare_tells_equal_data_from_others",
             "compare_works_with_the_smallest_buffer",
             "compare_compares_metadata_too",
             "compare_checks_and_does_not_compare_the_information",
+            "blocks_are_compared_and_written",
+            "nothing_comes_between_the_comparison_and_the_write",
         ],
     ),
     (
@@ -144,7 +157,13 @@ pub const IO: Proofs = &[
 
 /// By feature identifier.
 pub const FEATURES: Proofs = &[
-    (0x01, &["what_is_set_can_be_read_and_a_reset_brings_the_default_back"]),
+    (
+        0x01,
+        &[
+            "what_is_set_can_be_read_and_a_reset_brings_the_default_back",
+            "weights_share_what_urgent_queues_leave",
+        ],
+    ),
     (0x02, &["what_is_set_can_be_read_and_a_reset_brings_the_default_back"]),
     (0x04, &["temperatures_cross_thresholds"]),
     (0x05, &["error_recovery_belongs_to_a_namespace"]),
@@ -176,6 +195,19 @@ pub const LOG_PAGES: Proofs = &[
     ),
     (0x07, &["telemetry_is_a_snapshot_that_a_host_takes"]),
     (0x08, &["telemetry_is_a_snapshot_that_a_host_takes"]),
+    (
+        0x0d,
+        &[
+            "the_log_is_read_in_a_context",
+            "power_resets_and_another_timestamp_are_events",
+            "changes_of_namespaces_are_stored_with_their_events",
+            "formats_begin_and_end",
+            "sanitize_operations_begin_and_end",
+            "firmware_commits_are_events_whether_they_succeed_or_not",
+            "temperatures_that_cross_thresholds_are_events",
+            "events_outlive_power_and_the_oldest_go",
+        ],
+    ),
     (
         0x81,
         &[

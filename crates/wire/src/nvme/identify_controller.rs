@@ -71,7 +71,7 @@ layout! {
         /// activation without reset.
         firmware_slots: u8 = 260,
         /// LPA, log page attributes: bit 1 effects log, bit 2 extended data,
-        /// bit 3 telemetry.
+        /// bit 3 telemetry, bit 4 persistent event log.
         log_page_attributes: u8 = 261,
         /// ELPE, error log entries, 0's based.
         error_log_entries: u8 = 262,
@@ -98,6 +98,8 @@ layout! {
         /// SANICAP: bit 0 crypto erase, bit 1 block erase, bit 2 overwrite; 31:30, whether media
         /// are modified after an operation without deallocation (01b: no).
         sanitize: u32 = 328,
+        /// PELS, the most bytes of the Persistent Event log, in 64 KiB.
+        persistent_log: u32 = 352,
         /// SQES: smallest entry in 3:0, largest in 7:4, as powers of two.
         sq_entry_size: u8 = 512,
         /// CQES: the same for completion entries.
@@ -108,6 +110,8 @@ layout! {
         namespaces: u32 = 516,
         /// ONCS, optional NVM commands: see [`nvm_command`].
         nvm_commands: u16 = 520,
+        /// FUSES, fused operations: bit 0, Compare and Write.
+        fused: u16 = 522,
         /// VWC: bit 0 present, 2:1 how Flush takes the broadcast NSID (11b: all
         /// namespaces are flushed).
         write_cache: u8 = 525,
@@ -117,6 +121,8 @@ layout! {
         atomic_write_power_fail: u16 = 528,
         /// NWPC: bit 0, namespaces can be write protected.
         write_protection: u8 = 531,
+        /// ACWU, atomic compare and write unit, 0's based blocks.
+        atomic_compare_and_write: u16 = 532,
         /// OCFS, copy formats: bit 0, format 0h (NVM Command Set 1.0, figure 101).
         copy_formats: u16 = 534,
         /// SGLS: see [`sgl_support`].
@@ -146,6 +152,8 @@ pub mod sgl_support {
 pub mod nvm_command {
     /// Compare.
     pub const COMPARE: u16 = 1;
+    /// Write Uncorrectable.
+    pub const WRITE_UNCORRECTABLE: u16 = 1 << 1;
     /// Dataset Management.
     pub const DATASET_MANAGEMENT: u16 = 1 << 2;
     /// Write Zeroes.

@@ -20,6 +20,8 @@ pub mod log_page {
     pub const TELEMETRY_HOST: u8 = 0x07;
     /// Telemetry Controller-Initiated.
     pub const TELEMETRY_CONTROLLER: u8 = 0x08;
+    /// Persistent Event Log.
+    pub const PERSISTENT_EVENT: u8 = 0x0d;
     /// Sanitize Status.
     pub const SANITIZE: u8 = 0x81;
 

@@ -14,6 +14,7 @@ mod identify_controller;
 mod identify_namespace;
 mod log;
 pub mod opcode;
+mod persistent_event;
 mod protection;
 pub mod register;
 mod sanitize;
@@ -35,6 +36,12 @@ pub use identify_namespace::{
     decode_controller_list, namespace_list,
 };
 pub use log::{CommandEffects, CommandsSupported, FirmwareSlots, log_page};
+pub use persistent_event::{
+    ChangeNamespaceEvent, FirmwareCommitEvent, FormatCompletionEvent, FormatStartEvent,
+    PersistentEventHeader, PersistentEventLog, PersistentEventType, PowerOnEvent,
+    SanitizeCompletionEvent, SanitizeStartEvent, ThermalExcursionEvent, TimestampChangeEvent,
+    thermal_threshold,
+};
 pub use protection::{ProtectionControl, ProtectionInformation, ProtectionTags, ProtectionType};
 pub use sanitize::{NO_ESTIMATE, SanitizeAction, SanitizeStatus, sanitize_status};
 pub use self_test::{SelfTestLog, SelfTestResult};

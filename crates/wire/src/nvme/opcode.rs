@@ -57,7 +57,7 @@ opcodes! {
     "Flush" = 0x00 FLUSH,
     "Write" = 0x01 WRITE,
     "Read" = 0x02 READ,
-    "Write Uncorrectable" = 0x04,
+    "Write Uncorrectable" = 0x04 WRITE_UNCORRECTABLE,
     "Compare" = 0x05 COMPARE,
     "Write Zeroes" = 0x08 WRITE_ZEROES,
     "Dataset Management" = 0x09 DATASET_MANAGEMENT,

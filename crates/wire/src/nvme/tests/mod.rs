@@ -27,6 +27,7 @@ macro_rules! there_and_back {
 
 mod identify;
 mod log;
+mod persistent_event;
 
 #[test]
 fn a_read_command() {

@@ -1,82 +1,17 @@
-//! What can be attached below a port of a live node: a function together with the I/O it needs.
+//! An NVMe subsystem with its media and records.
 
+use super::{Attached, Report};
 use crate::drive::{Changes, Committed, Committer, NewContents};
-use crate::links::Links;
 use crate::media::{FileMedia, Media, status_of};
 use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use node::drive::media_of;
-use node::{LinkEvent, SwitchNode};
 use nvme::block::{Completion, Error};
 use nvme::{Commit, Contents, Subsystem};
-use pcie::dma_test::DmaTest;
-use pcie::{Function, Input, Output, Ready, Target};
+use pcie::{Function, Input, Output, Ready};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use switch::Upstream;
-use switch::upstream::Settings;
 use wire::Instant;
-
-/// A function and its I/O; by default it has none.
-pub trait Attached: Function {
-    /// Does the I/O that is due on the descriptors that `poller` reports ready. Returns whether
-    /// anything happened, and when to call again at the latest.
-    ///
-    /// # Errors
-    /// Only errors that end the node.
-    fn service(&mut self, _now: Instant, _poller: &Poller) -> io::Result<Activity> {
-        Ok(Activity::default())
-    }
-
-    /// Registers its descriptors.
-    ///
-    /// # Errors
-    /// As `epoll_ctl(2)`.
-    fn watch(&self, _poller: &Poller) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// The node starts to serve: its start can no longer fail.
-    fn begin(&mut self) {}
-
-    /// Stops taking new work; returns whether all work is done.
-    fn drain(&mut self) -> bool {
-        true
-    }
-
-    /// The next message for the user; each is returned once.
-    fn take_notice(&mut self) -> Option<String> {
-        None
-    }
-
-    /// The counters, by name.
-    fn report(&self) -> Report {
-        Report::new()
-    }
-
-    /// Shuts down in order: sends Goodbye, makes data durable.
-    ///
-    /// # Errors
-    /// If data could not be made durable.
-    fn close(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// The tracer. The node it is attached to records with it too.
-    fn tracer(&self) -> Tracer {
-        Tracer::off()
-    }
-}
-
-/// The test function has no I/O.
-impl Attached for DmaTest {
-    fn report(&self) -> Report {
-        vec![("endpoint".into(), self.endpoint().errors().to_string())]
-    }
-}
-
-/// Counters for the user: name and text.
-pub type Report = Vec<(String, String)>;
 
 /// CNTLID of the controller that the node's link leads to.
 const CONTROLLER: u16 = 1;
@@ -86,6 +21,8 @@ pub struct NvmeDrive {
     subsystem: Subsystem,
     media: BTreeMap<u32, Box<dyn Media>>,
     store: Option<Committer>,
+    /// Media of deleted namespaces that requests are under way for.
+    leaving: Vec<(u32, Box<dyn Media>)>,
     /// Namespaces that the change being stored creates and deletes.
     changing: (Option<u32>, Vec<u32>),
     notices: VecDeque<String>,
@@ -101,6 +38,7 @@ impl NvmeDrive {
             subsystem: subsystem.with_label(),
             media,
             store: None,
+            leaving: Vec::new(),
             changing: Default::default(),
             notices: VecDeque::new(),
             now: Instant::ZERO,
@@ -162,9 +100,8 @@ impl NvmeDrive {
         let (created, removed) = std::mem::take(&mut self.changing);
         let stored = match outcome {
             Ok(media) => {
-                for nsid in removed {
-                    self.remove_media(nsid, poller);
-                }
+                let leaving = |nsid| Some((nsid, self.media.remove(&nsid)?));
+                self.leaving.extend(removed.into_iter().filter_map(leaving));
                 if let Some(nsid) = created {
                     self.add_media(nsid, media, poller)?;
                 }
@@ -197,14 +134,22 @@ impl NvmeDrive {
         Ok(())
     }
 
-    fn remove_media(&mut self, nsid: u32, poller: Option<&Poller>) {
-        let Some(media) = self.media.remove(&nsid) else { return };
-        if let (Some(poller), Some(fd)) = (poller, media.signal()) {
-            poller.remove(fd);
+    /// Completes what is under way for deleted namespaces; media without any are closed.
+    fn end_leaving(&mut self, now: Instant, poller: &Poller) -> bool {
+        let mut ended = false;
+        for (nsid, media) in &mut self.leaving {
+            clear_signal(&mut **media, poller);
+            ended |= end_blocks(&mut self.subsystem, &self.tracer, now, *nsid, &mut **media);
         }
-        if let Some(store) = &self.store {
-            store.close_media(media);
+        for (_, media) in self.leaving.extract_if(.., |(_, media)| media.is_idle()) {
+            if let Some(fd) = media.signal() {
+                poller.remove(fd);
+            }
+            if let Some(store) = &self.store {
+                store.close_media(media);
+            }
         }
+        ended
     }
 
     /// Stores all that is to be stored, and waits for it.
@@ -250,6 +195,13 @@ impl NvmeDrive {
             }
         }
         ended
+    }
+}
+
+/// Before its completions are taken, so that none in between is missed.
+fn clear_signal(media: &mut dyn Media, poller: &Poller) {
+    if media.signal().is_some_and(|fd| poller.take_ready(fd)) {
+        media.clear_signal();
     }
 }
 
@@ -315,11 +267,10 @@ impl Attached for NvmeDrive {
         let mut moved = self.start_blocks(now) | self.end_commits(now, poller)?;
         self.start_commits();
         for (nsid, media) in &mut self.media {
-            if media.signal().is_some_and(|fd| poller.take_ready(fd)) {
-                media.clear_signal();
-            }
+            clear_signal(&mut **media, poller);
             moved |= end_blocks(&mut self.subsystem, &self.tracer, now, *nsid, &mut **media);
         }
+        moved |= self.end_leaving(now, poller);
         Ok(Activity { moved, timer: None })
     }
 
@@ -367,104 +318,5 @@ impl Attached for NvmeDrive {
 
     fn tracer(&self) -> Tracer {
         self.tracer.clone()
-    }
-}
-
-/// A switch with the connections of its links.
-pub struct Switch {
-    node: SwitchNode,
-    links: Links,
-}
-
-impl Switch {
-    /// A switch; `links` has one connection per downstream port.
-    pub fn new(settings: Settings, links: Links) -> Self {
-        Self { node: SwitchNode::new(settings, links.limit()), links }
-    }
-
-    /// The same, with its links recorded.
-    #[must_use]
-    pub fn traced(mut self, tracer: Tracer) -> Self {
-        self.links = self.links.traced(tracer);
-        self
-    }
-
-    /// The switch itself.
-    pub fn upstream(&self) -> &Upstream {
-        self.node.upstream()
-    }
-
-    /// The connections.
-    pub fn links_mut(&mut self) -> &mut Links {
-        &mut self.links
-    }
-
-    /// As [`Upstream::hold`].
-    pub fn hold(&mut self, port: usize, held: bool) {
-        self.node.hold(port, held);
-    }
-}
-
-impl Function for Switch {
-    fn handle(&mut self, now: Instant, input: Input) {
-        self.node.handle(now, input);
-    }
-
-    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        self.node.poll(now, ready)
-    }
-
-    fn ready(&self) -> Ready {
-        self.node.ready()
-    }
-
-    fn queue(&self, target: Target) -> usize {
-        self.node.queue(target)
-    }
-
-    fn queue_ready(&self, queue: usize) -> Ready {
-        self.node.queue_ready(queue)
-    }
-}
-
-impl Attached for Switch {
-    fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
-        self.links.service(now, &mut self.node, poller)
-    }
-
-    fn take_notice(&mut self) -> Option<String> {
-        while let Some(event) = self.links.event() {
-            match event {
-                LinkEvent::Up(port, _) => return Some(format!("port {port}: link up")),
-                LinkEvent::Down { link: port, cause, .. } => {
-                    return Some(format!("port {port}: link down: {cause}"));
-                }
-                LinkEvent::Failed { link: port, why, permanent: true, .. } => {
-                    return Some(format!("port {port}: no link to {why}"));
-                }
-                // Another attempt follows by itself.
-                LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
-            }
-        }
-        None
-    }
-
-    fn report(&self) -> Report {
-        let errors = self.upstream().errors();
-        let mut lines = vec![("upstream port".into(), format!("errors: {}", errors[0]))];
-        lines.extend(errors[1..].iter().enumerate().map(|(port, errors)| {
-            let counters = self.upstream().tunnel(port).counters();
-            (format!("downstream port {port}"), format!("{counters}; errors: {errors}"))
-        }));
-        lines
-    }
-
-    fn close(&mut self) -> io::Result<()> {
-        self.links.close(&mut self.node);
-        Ok(())
-    }
-
-    fn tracer(&self) -> Tracer {
-        self.links.tracer()
     }
 }

@@ -1,0 +1,75 @@
+//! What can be attached below a port of a live node: a function together with the I/O it needs.
+
+mod drive;
+mod switch;
+
+pub use drive::NvmeDrive;
+pub use switch::Switch;
+
+use crate::poller::{Activity, Poller};
+use crate::trace::Tracer;
+use pcie::Function;
+use pcie::dma_test::DmaTest;
+use std::io;
+use wire::Instant;
+
+/// A function and its I/O; by default it has none.
+pub trait Attached: Function {
+    /// Does the I/O that is due on the descriptors that `poller` reports ready. Returns whether
+    /// anything happened, and when to call again at the latest.
+    ///
+    /// # Errors
+    /// Only errors that end the node.
+    fn service(&mut self, _now: Instant, _poller: &Poller) -> io::Result<Activity> {
+        Ok(Activity::default())
+    }
+
+    /// Registers its descriptors.
+    ///
+    /// # Errors
+    /// As `epoll_ctl(2)`.
+    fn watch(&self, _poller: &Poller) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The node starts to serve: its start can no longer fail.
+    fn begin(&mut self) {}
+
+    /// Stops taking new work; returns whether all work is done.
+    fn drain(&mut self) -> bool {
+        true
+    }
+
+    /// The next message for the user; each is returned once.
+    fn take_notice(&mut self) -> Option<String> {
+        None
+    }
+
+    /// The counters, by name.
+    fn report(&self) -> Report {
+        Report::new()
+    }
+
+    /// Shuts down in order: sends Goodbye, makes data durable.
+    ///
+    /// # Errors
+    /// If data could not be made durable.
+    fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The tracer. The node it is attached to records with it too.
+    fn tracer(&self) -> Tracer {
+        Tracer::off()
+    }
+}
+
+/// The test function has no I/O.
+impl Attached for DmaTest {
+    fn report(&self) -> Report {
+        vec![("endpoint".into(), self.endpoint().errors().to_string())]
+    }
+}
+
+/// Counters for the user: name and text.
+pub type Report = Vec<(String, String)>;

@@ -1,0 +1,111 @@
+//! A switch with the connections of its links.
+
+use super::{Attached, Report};
+use crate::links::Links;
+use crate::poller::{Activity, Poller};
+use crate::trace::Tracer;
+use ::switch::Upstream;
+use ::switch::upstream::Settings;
+use node::{LinkEvent, SwitchNode};
+use pcie::{Function, Input, Output, Ready, Target};
+use std::io;
+use wire::Instant;
+
+/// A switch with the connections of its links.
+pub struct Switch {
+    node: SwitchNode,
+    links: Links,
+}
+
+impl Switch {
+    /// A switch; `links` has one connection per downstream port.
+    pub fn new(settings: Settings, links: Links) -> Self {
+        Self { node: SwitchNode::new(settings, links.limit()), links }
+    }
+
+    /// The same, with its links recorded.
+    #[must_use]
+    pub fn traced(mut self, tracer: Tracer) -> Self {
+        self.links = self.links.traced(tracer);
+        self
+    }
+
+    /// The switch itself.
+    pub fn upstream(&self) -> &Upstream {
+        self.node.upstream()
+    }
+
+    /// The connections.
+    pub fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+
+    /// As [`Upstream::hold`].
+    pub fn hold(&mut self, port: usize, held: bool) {
+        self.node.hold(port, held);
+    }
+}
+
+impl Function for Switch {
+    fn handle(&mut self, now: Instant, input: Input) {
+        self.node.handle(now, input);
+    }
+
+    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+        self.node.poll(now, ready)
+    }
+
+    fn ready(&self) -> Ready {
+        self.node.ready()
+    }
+
+    fn queue(&self, target: Target) -> usize {
+        self.node.queue(target)
+    }
+
+    fn queue_ready(&self, queue: usize) -> Ready {
+        self.node.queue_ready(queue)
+    }
+}
+
+impl Attached for Switch {
+    fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
+        self.links.service(now, &mut self.node, poller)
+    }
+
+    fn take_notice(&mut self) -> Option<String> {
+        while let Some(event) = self.links.event() {
+            match event {
+                LinkEvent::Up(port, _) => return Some(format!("port {port}: link up")),
+                LinkEvent::Down { link: port, cause, .. } => {
+                    return Some(format!("port {port}: link down: {cause}"));
+                }
+                LinkEvent::Failed { link: port, why, permanent: true, .. } => {
+                    return Some(format!("port {port}: no link to {why}"));
+                }
+                // Another attempt follows by itself.
+                LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
+            }
+        }
+        None
+    }
+
+    fn report(&self) -> Report {
+        let errors = self.upstream().errors();
+        let mut lines = vec![("upstream port".into(), format!("errors: {}", errors[0]))];
+        lines.extend(errors[1..].iter().enumerate().map(|(port, errors)| {
+            let counters = self.upstream().tunnel(port).counters();
+            (format!("downstream port {port}"), format!("{counters}; errors: {errors}"))
+        }));
+        lines
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.links.close(&mut self.node);
+        Ok(())
+    }
+
+    fn tracer(&self) -> Tracer {
+        self.links.tracer()
+    }
+}

@@ -1,0 +1,247 @@
+//! Fused operations: Compare and Write (NVMe 1.4, sections 4.12 and 6.2).
+//!
+//! The first command waits for the next entry of its queue. Both bring their data into the buffer,
+//! then they hold their blocks ([`Hold`]): nothing else reads or changes these from the comparison
+//! to the end of the write.
+
+use super::Controller;
+use crate::block;
+use crate::failure::Failure;
+use crate::namespace::Namespace;
+use crate::pointer::TWO_SGLS;
+use crate::slots::Key;
+use crate::subsystem::{Hold, Shared};
+use std::ops::Range;
+use wire::nvme::opcode::nvm;
+use wire::nvme::{Command, StatusCode};
+
+/// FUSE: the first command of a fused operation (figure 104).
+const FIRST: u8 = 1;
+/// FUSE: the second command of a fused operation (figure 104).
+const SECOND: u8 = 2;
+
+impl Controller {
+    /// Whether the controller has fused operations: both commands are under way together.
+    pub(crate) fn fuses(&self) -> bool {
+        self.settings.commands >= 2
+    }
+
+    /// The next entry of a queue, in order.
+    pub(super) fn take_entry(&mut self, shared: &mut Shared, sq: u16, command: Command) {
+        let queue = self.queues.sq_mut(sq).expect("it was just fetched from");
+        match queue.first.take() {
+            None if command.fuse == 0 => return self.begin(shared, sq, command),
+            Some(first) if command.fuse == SECOND => {
+                return self.begin_pair(shared, sq, [first, command]);
+            }
+            // It has no second one.
+            Some(first) => self.begin(shared, sq, first),
+            None => {}
+        }
+        if is_half(&command, FIRST) && self.takes_pairs(sq) {
+            self.queues.sq_mut(sq).expect("commands are left").first = Some(command);
+        } else {
+            self.begin(shared, sq, command);
+        }
+    }
+
+    /// Whether a queue may wait for the second command of a fused operation. Its completion queue
+    /// needs room for both completions.
+    fn takes_pairs(&self, sq: u16) -> bool {
+        let queue = self.queues.sq(sq).filter(|queue| sq != 0 && queue.deleting.is_none());
+        let cq = queue.and_then(|queue| self.queues.cq(queue.cq));
+        self.fuses() && cq.is_some_and(|cq| cq.capacity() >= 2)
+    }
+
+    /// What a lone first command has reserved is free while its second one is not on its way, so
+    /// that such commands hold up nobody else.
+    pub(super) fn park(&mut self, shared: &mut Shared, sq: u16) {
+        let Some(queue) = self.queues.sq_mut(sq).filter(|queue| queue.first.is_some()) else {
+            return;
+        };
+        if queue.park() {
+            let cq = queue.cq;
+            self.queues.cq_mut(cq).expect("outlives its submission queues").release();
+            self.count_in_flight(shared, sq, |in_flight| in_flight - 1);
+        }
+    }
+
+    /// Aborts a first command whose second one has not arrived.
+    pub(crate) fn abort_first(&mut self, shared: &mut Shared, sq: u16, cid: u16) -> bool {
+        let Some(queue) = self.queues.sq_mut(sq) else { return false };
+        let Some(first) = queue.first.filter(|first| first.cid == cid) else { return false };
+        if queue.is_parked() {
+            let cq = queue.cq;
+            let Some(cq) = self.queues.cq_mut(cq).filter(|cq| cq.room() > 0) else { return false };
+            cq.reserve(1);
+            self.queues.sq_mut(sq).expect("looked at above").unpark();
+            self.count_in_flight(shared, sq, |in_flight| in_flight + 1);
+        }
+        self.queues.sq_mut(sq).expect("looked at above").first = None;
+        let (key, _) = self.accept(sq, first);
+        self.fail(shared, key, Failure::transient(StatusCode::ABORT_REQUESTED));
+        true
+    }
+
+    /// Why a command with FUSE that is not one of a pair fails.
+    pub(super) fn lone(&self, sq: u16, command: &Command) -> Failure {
+        let half = is_half(command, FIRST) || is_half(command, SECOND);
+        let known = half && sq != 0 && self.fuses();
+        let missing = StatusCode::ABORTED_MISSING_FUSED;
+        Failure::field(if known { missing } else { StatusCode::INVALID_FIELD }, 1, 0)
+    }
+
+    fn begin_pair(&mut self, shared: &mut Shared, sq: u16, pair: [Command; 2]) {
+        let accepted = pair.map(|command| self.accept(sq, command));
+        let keys = accepted.map(|(key, _)| key);
+        let mut plan = |at: usize| -> Result<(), Failure> {
+            accepted[at].1?;
+            check_half(&pair, at)?;
+            let plan = self.plan_io(shared, keys[at], &pair[at])?;
+            self.apply_plan(keys[at], &pair[at], plan)
+        };
+        match [plan(0), plan(1)] {
+            [Ok(()), Ok(())] => self.admit_pair(shared, keys),
+            failures => {
+                let [first, second] = failures.map(Result::err);
+                // Neither was admitted.
+                for key in keys {
+                    self.commands.get_mut(key).expect("it was just accepted").buffer = 0;
+                }
+                self.fail(shared, keys[0], first.or(second.map(of_other)).expect("one failed"));
+                self.fail(shared, keys[1], second.or(first.map(of_other)).expect("one failed"));
+            }
+        }
+    }
+
+    /// The first command reserves the buffer for both.
+    fn admit_pair(&mut self, shared: &mut Shared, [first, second]: [Key; 2]) {
+        let execution = self.commands.get_mut(second).expect("it was just accepted");
+        execution.partner = Some(first);
+        let buffer = std::mem::take(&mut execution.buffer);
+        let execution = self.commands.get_mut(first).expect("it was just accepted");
+        execution.partner = Some(second);
+        // A command alone may use the whole buffer, or it would wait for ever.
+        execution.buffer = (execution.buffer + buffer).min(self.settings.buffer);
+        self.admit(shared, first);
+    }
+
+    /// A command has its data: one of a pair begins when both have theirs.
+    pub(super) fn half_received(&mut self, shared: &mut Shared, key: Key) {
+        let Some(execution) = self.commands.get_mut(key) else { return };
+        let Some(partner) = execution.partner else { return };
+        execution.waiting = true;
+        let Some(other) = self.commands.get(partner).filter(|other| other.waiting) else { return };
+        let (compare, write) = match other.command.fuse {
+            FIRST => (partner, key),
+            _ => (key, partner),
+        };
+        let command = self.commands.get(write).expect("looked at above").command;
+        let namespace = shared.namespace(self.id, command.nsid);
+        match namespace.and_then(|namespace| ranges(namespace, &command)) {
+            Ok(ranges) => {
+                let (controller, nsid) = (self.id, command.nsid);
+                shared.holds.push(Hold { controller, pair: [compare, write], nsid, ranges });
+                self.resume(shared, compare);
+            }
+            Err(failure) => self.fail(shared, compare, failure),
+        }
+    }
+
+    /// One of a pair has ended: the other one fails too, or it is the turn of the write.
+    pub(super) fn other_half(
+        &mut self,
+        shared: &mut Shared,
+        other: Key,
+        failure: Option<Failure>,
+        buffer: usize,
+    ) {
+        match failure.map(of_other) {
+            Some(failure) => {
+                if !self.fail_waiting(shared, other, failure) {
+                    self.fail(shared, other, failure);
+                }
+            }
+            None => {
+                let write = self.commands.get_mut(other).expect("checked by the caller");
+                write.buffer = buffer;
+                self.resume(shared, other);
+            }
+        }
+    }
+
+    /// Whether a command is under way or the media work for it.
+    pub(crate) fn works_on(&self, command: Key) -> bool {
+        let of_it = |request: &super::BlockRequest| request.command == Some(command);
+        self.commands.contains_key(command) || self.blocks.values().any(of_it)
+    }
+
+    /// Whether the media work on a range.
+    pub(crate) fn uses(&self, nsid: u32, range: &Range<u64>) -> bool {
+        let waits = |key| self.block_requests.iter().any(|one| super::block_key(one.id) == key);
+        self.blocks
+            .iter()
+            .any(|(key, one)| one.nsid == nsid && overlap(&one.range, range) && !waits(key))
+    }
+
+    /// The first request for the media that may begin: whether it may is asked with its command.
+    pub(crate) fn find_block(
+        &self,
+        may_begin: impl Fn(Option<Key>, &block::Request) -> bool,
+    ) -> Option<usize> {
+        self.block_requests.iter().position(|request| {
+            let owner = self.blocks.get(super::block_key(request.id));
+            may_begin(owner.and_then(|owner| owner.command), request)
+        })
+    }
+}
+
+/// Where the data and the metadata of a command's blocks are on the media.
+fn ranges(namespace: &Namespace, command: &Command) -> Result<[Range<u64>; 2], Failure> {
+    let (offset, length) = namespace.range(command)?;
+    let metadata = namespace.metadata(command)?.map_or(0..0, |metadata| metadata.range());
+    Ok([offset..offset + length, metadata])
+}
+
+/// Whether two ranges have bytes in common.
+pub(crate) fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start.max(other.start) < one.end.min(other.end)
+}
+
+/// Whether a command is the first or the second one of the only fused operation (section 6.2).
+fn is_half(command: &Command, fuse: u8) -> bool {
+    let opcode = if fuse == FIRST { nvm::COMPARE } else { nvm::WRITE };
+    (command.fuse, command.opcode) == (fuse, opcode)
+}
+
+/// Whether the command at `at` is what it shall be in a pair: Compare and Write of the same blocks
+/// (section 4.12).
+fn check_half(pair: &[Command; 2], at: usize) -> Result<(), Failure> {
+    let command = &pair[at];
+    if !is_half(command, [FIRST, SECOND][at]) {
+        return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 0));
+    }
+    if command.psdt > TWO_SGLS {
+        return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 6));
+    }
+    let [first, second] = pair;
+    if first.nsid != second.nsid {
+        return Err(Failure::field(StatusCode::INVALID_FIELD, 4, 0));
+    }
+    if first.slba() != second.slba() {
+        return Err(Failure::cdw(10, 0));
+    }
+    if first.blocks() != second.blocks() {
+        return Err(Failure::cdw(12, 0));
+    }
+    Ok(())
+}
+
+/// How one of a pair fails because the other one did, which may succeed when sent again or not.
+fn of_other(other: Failure) -> Failure {
+    let failed = StatusCode::ABORTED_FAILED_FUSED;
+    match other.status.do_not_retry {
+        true => Failure::permanent(failed),
+        false => Failure::transient(failed),
+    }
+}

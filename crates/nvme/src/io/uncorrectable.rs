@@ -1,0 +1,33 @@
+//! Write Uncorrectable (NVMe 1.4, section 6.16), for drives with records. Marks of blocks are a
+//! record: they are stored before the command completes, and gone from it before a command that
+//! writes such blocks completes, when what it wrote is on the media.
+
+use crate::controller::Controller;
+use crate::failure::Failure;
+use crate::plan::Plan;
+use crate::slots::Key;
+use crate::state::MAX_UNCORRECTABLE;
+use crate::subsystem::Shared;
+use wire::nvme::{Command, StatusCode};
+
+impl Controller {
+    pub(super) fn write_uncorrectable(
+        &self,
+        shared: &mut Shared,
+        key: Key,
+        command: &Command,
+    ) -> Result<Plan, Failure> {
+        let namespace = shared.namespace(self.id, command.nsid)?;
+        namespace.range(command)?;
+        namespace.writable()?;
+        let blocks = command.slba()..command.slba() + u64::from(command.blocks());
+        let mut marks = namespace.marks.clone();
+        let before = marks.blocks();
+        marks.set(blocks.clone());
+        if shared.marked() - before + marks.blocks() > MAX_UNCORRECTABLE {
+            return Err(Failure::permanent(StatusCode::WRITE_FAULT));
+        }
+        shared.mark((self.id, key), command.nsid, vec![blocks], true);
+        Ok(Plan::Wait)
+    }
+}

@@ -1,0 +1,53 @@
+//! Blocks that a fused operation holds: nothing else reads or changes them meanwhile, of any
+//! controller (NVMe 1.4, section 4.12).
+
+use super::Subsystem;
+use crate::block;
+use crate::controller::overlap;
+use crate::slots::Key;
+use std::ops::Range;
+
+/// The blocks of a fused operation under way. Those of earlier ones come first.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    /// CNTLID.
+    pub controller: u16,
+    /// The commands, in order.
+    pub pair: [Key; 2],
+    pub nsid: u32,
+    /// In bytes: of the data and of the metadata, if the blocks have any.
+    pub ranges: [Range<u64>; 2],
+}
+
+impl Subsystem {
+    /// The next request for the media that needs nothing that others hold.
+    pub(super) fn poll_free_block(&mut self) -> Option<block::Request> {
+        let controllers = &self.controllers;
+        let works =
+            |hold: &Hold| controllers[usize::from(hold.controller) - 1].works_on(hold.pair[1]);
+        self.shared.holds.retain(works);
+        let free = (0..self.controllers.len()).find_map(|at| {
+            let id = self.controllers[at].id;
+            let free = |key, request: &_| self.is_free(id, key, request);
+            self.controllers[at].find_block(free).map(|index| (at, index))
+        });
+        let (at, index) = free?;
+        self.controllers[at].take_block(index)
+    }
+
+    /// Whether a request for a command of a controller may begin: no operation, or no earlier one,
+    /// holds its blocks; and one that holds them waits for what the media do there.
+    fn is_free(&self, controller: u16, command: Option<Key>, request: &block::Request) -> bool {
+        let (offset, length) = request.operation.range();
+        let range = offset..offset + length;
+        let holds = &self.shared.holds;
+        let own = holds.iter().position(|hold| {
+            hold.controller == controller && command.is_some_and(|key| hold.pair.contains(&key))
+        });
+        let held = |hold: &Hold| {
+            hold.nsid == request.nsid && hold.ranges.iter().any(|held| overlap(held, &range))
+        };
+        let in_use = || self.controllers.iter().any(|one| one.uses(request.nsid, &range));
+        !holds[..own.unwrap_or(holds.len())].iter().any(held) && (own.is_none() || !in_use())
+    }
+}

@@ -1,0 +1,81 @@
+//! Blocks that Write Uncorrectable has marked, and how the record of them changes.
+
+use super::Shared;
+use super::store::Change;
+use crate::slots::Key;
+use crate::state::{Uncorrectable, uncorrectable_record};
+use std::ops::Range;
+
+/// Blocks are marked, or no longer.
+#[derive(Clone, Debug)]
+pub(crate) struct MarkChange {
+    pub nsid: u32,
+    pub ranges: Vec<Range<u64>>,
+    /// They are marked.
+    pub set: bool,
+}
+
+impl Shared {
+    /// Stores that blocks of a namespace are marked, or no longer, for a command of a controller.
+    ///
+    /// # Panics
+    /// If there is no store.
+    pub fn mark(&mut self, by: (u16, Key), nsid: u32, ranges: Vec<Range<u64>>, set: bool) {
+        let store = self.store.as_mut().expect("marks need records");
+        store.push(Change::Marks { by, change: MarkChange { nsid, ranges, set } });
+    }
+
+    /// Blocks of the drive that are marked, or are to be.
+    pub fn marked(&self) -> u64 {
+        let stored: u64 = self.namespaces.values().map(|one| one.marks.blocks()).sum();
+        let waiting = self.store.iter().flat_map(|store| store.waiting());
+        let added = |change: &Change| match change {
+            Change::Marks { change, .. } if change.set => {
+                change.ranges.iter().map(|range| range.end - range.start).sum()
+            }
+            _ => 0,
+        };
+        stored + waiting.map(added).sum::<u64>()
+    }
+
+    /// All marks.
+    pub fn uncorrectable(&self) -> Uncorrectable {
+        let marked = self.namespaces.iter().filter(|(_, one)| !one.marks.is_empty());
+        marked.map(|(nsid, one)| (*nsid, one.marks.clone())).collect()
+    }
+
+    /// The record with a change. The namespace may be gone.
+    pub(super) fn record_with_marks(&self, change: &MarkChange) -> (String, Option<Vec<u8>>) {
+        let mut all = self.uncorrectable();
+        if self.namespaces.contains_key(&change.nsid) {
+            let marks = all.entry(change.nsid).or_default();
+            for range in &change.ranges {
+                if change.set { marks.set(range.clone()) } else { marks.clear(range) }
+            }
+            all.retain(|_, marks| !marks.is_empty());
+        }
+        uncorrectable_record(&all)
+    }
+
+    /// The record without the marks of some namespaces, if they have any.
+    pub(super) fn record_without_marks(
+        &self,
+        goes: impl Fn(u32) -> bool,
+    ) -> Option<(String, Option<Vec<u8>>)> {
+        let mut all = self.uncorrectable();
+        let before = all.len();
+        all.retain(|nsid, _| !goes(*nsid));
+        (all.len() < before).then(|| uncorrectable_record(&all))
+    }
+
+    /// A change of marks is stored.
+    pub(super) fn marks_stored(&mut self, change: &MarkChange) {
+        let Some(namespace) = self.namespaces.get_mut(&change.nsid) else { return };
+        for range in &change.ranges {
+            match change.set {
+                true => namespace.marks.set(range.clone()),
+                false => namespace.marks.clear(range),
+            }
+        }
+    }
+}
