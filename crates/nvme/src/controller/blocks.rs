@@ -5,6 +5,7 @@ use crate::block::{Completion, Error};
 use crate::failure::Failure;
 use crate::slots::Key;
 use crate::subsystem::Shared;
+use bytes::Bytes;
 use wire::nvme::StatusCode;
 
 impl Controller {
@@ -18,6 +19,10 @@ impl Controller {
             Some(key) => {
                 self.report_media_ended(self.command_id(key), nsid, result.is_ok());
                 let reads = self.commands.get(key).is_some_and(|execution| execution.reads_media());
+                let result = match result {
+                    Err(_) if self.is_moot(shared, key, nsid) => Ok(Bytes::new()),
+                    result => result,
+                };
                 let result = result.map_err(|error| {
                     if error == Error::Media {
                         shared.health.count(self.now).media_errors += 1;
@@ -27,6 +32,11 @@ impl Controller {
                 self.step_done(shared, key, result);
             }
         }
+    }
+
+    /// Whether a request was to flush a namespace, with all others, that is gone.
+    fn is_moot(&self, shared: &Shared, key: Key, nsid: u32) -> bool {
+        self.flushes_all(key) && shared.namespace(self.id, nsid).is_err()
     }
 }
 

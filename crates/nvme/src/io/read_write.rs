@@ -77,7 +77,7 @@ impl Controller {
     ) -> VecDeque<Step> {
         let changes = change.into_iter().map(|one| Step::new(command.nsid, one));
         let written = command.slba()..command.slba() + u64::from(command.blocks());
-        changes.chain(self.flush_behind(namespace, command, &[written])).collect()
+        changes.chain(self.flush_behind(namespace, command, written)).collect()
     }
 
     /// The flush behind a change of blocks, where that may not stay in the cache.
@@ -85,11 +85,11 @@ impl Controller {
         &self,
         namespace: &Namespace,
         command: &Command,
-        changed: &[Range<u64>],
+        changed: Range<u64>,
     ) -> Option<Step> {
         let through = command.force_unit_access() || !self.features.write_cache;
         let flush = self.settings.volatile_write_cache && through;
-        unmark(namespace, command, changed)
+        unmark(namespace, command, std::slice::from_ref(&changed))
             .or_else(|| flush.then(|| Step::new(command.nsid, Operation::Flush)))
     }
 
