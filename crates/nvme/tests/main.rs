@@ -1,5 +1,6 @@
 //! The controller and the host driver, from outside.
 
 mod controller;
+mod model;
 mod operations;
 mod support;

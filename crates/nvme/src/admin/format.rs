@@ -4,7 +4,7 @@
 //! a secure erase: they read as zeroes. A loss of power in between leaves what was there before.
 
 use super::namespaces::failure;
-use crate::block::deallocated;
+use crate::block::{Operation, deallocated};
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::namespace::{FORMATS, Namespace, block_format};
@@ -55,10 +55,11 @@ impl Controller {
         Ok(Plan::Wait)
     }
 
-    /// The records say what the namespaces are: their blocks go.
+    /// The records say what the namespaces are: their blocks go, for good when the command ends.
     pub(super) fn format_stored(&mut self, shared: &mut Shared, key: Key, nsids: &[u32]) {
         let erase = |(nsid, namespace): (&u32, &Namespace)| {
-            deallocated(0, namespace.record.bytes()).map(|operation| Step::new(*nsid, operation))
+            let [zero, discard] = deallocated(0, namespace.record.bytes());
+            [zero, discard, Operation::Flush].map(|operation| Step::new(*nsid, operation))
         };
         let formatted = shared.namespaces.iter().filter(|(nsid, _)| nsids.contains(nsid));
         let steps: VecDeque<Step> = formatted.flat_map(erase).collect();

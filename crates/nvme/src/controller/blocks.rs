@@ -5,6 +5,7 @@ use crate::block::{Completion, Error};
 use crate::failure::Failure;
 use crate::slots::Key;
 use crate::subsystem::Shared;
+use bytes::Bytes;
 use wire::nvme::StatusCode;
 
 impl Controller {
@@ -20,6 +21,10 @@ impl Controller {
                 let id = if metadata { None } else { self.command_id(key) };
                 self.report_media_ended(id, nsid, result.is_ok());
                 let reads = self.commands.get(key).is_some_and(|execution| execution.reads_media());
+                let result = match result {
+                    Err(_) if self.is_moot(shared, key, nsid) => Ok(Bytes::new()),
+                    result => result,
+                };
                 let result = result.map_err(|error| {
                     if error == Error::Media {
                         shared.health.count(self.now).media_errors += 1;
@@ -29,6 +34,11 @@ impl Controller {
                 self.step_done(shared, key, metadata, result);
             }
         }
+    }
+
+    /// Whether a request was to flush a namespace, with all others, that is gone.
+    fn is_moot(&self, shared: &Shared, key: Key, nsid: u32) -> bool {
+        self.flushes_all(key) && shared.namespace(self.id, nsid).is_err()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::subsystem::Shared;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::nvme::opcode::nvm;
-use wire::nvme::{Command, StatusCode};
+use wire::nvme::{BROADCAST_NSID, Command, StatusCode};
 use wire::trace::{CommandId, NvmeEvent};
 
 /// A command under way.
@@ -251,6 +251,19 @@ impl Controller {
         };
         let all = self.commands.iter().filter(|(_, execution)| of_it(execution));
         all.map(|(key, _)| key).filter(|key| !self.waiting_to_send.contains(key)).collect()
+    }
+
+    /// Whether a command flushes all namespaces.
+    pub(super) fn flushes_all(&self, key: Key) -> bool {
+        let flushes = |one: &Execution| one.sq != 0 && one.command.nsid == BROADCAST_NSID;
+        self.commands.get(key).is_some_and(flushes)
+    }
+
+    /// A flush of all namespaces does without one that is gone.
+    pub(super) fn skip_namespace(&mut self, key: Key, nsid: u32) {
+        if let Some(execution) = self.commands.get_mut(key) {
+            execution.steps.retain(|step| step.nsid != nsid);
+        }
     }
 
     /// Removes an Asynchronous Event Request from the commands under way. It may

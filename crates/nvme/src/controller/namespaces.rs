@@ -66,8 +66,11 @@ impl Controller {
         let of_it = |request: &&crate::block::Request| request.nsid == nsid;
         let unsent: Vec<u64> = self.block_requests.iter().filter(of_it).map(|one| one.id).collect();
         self.block_requests.retain(|request| request.nsid != nsid);
+        let gone = shared.namespace(self.id, nsid).is_err();
         for key in self.io_commands_of(nsid) {
-            if !self.fail_waiting(shared, key, failure) {
+            if gone && self.flushes_all(key) {
+                self.skip_namespace(key, nsid);
+            } else if !self.fail_waiting(shared, key, failure) {
                 self.fail(shared, key, failure);
             }
         }

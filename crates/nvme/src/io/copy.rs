@@ -111,7 +111,7 @@ impl Controller {
             steps.push_back(Step { then, beside, ..Step::new(command.nsid, read) });
             to += u64::from(blocks);
         }
-        steps.extend(self.flush_behind(namespace, command, &[command.slba()..to]));
+        steps.extend(self.flush_behind(namespace, command, command.slba()..to));
         Ok(steps)
     }
 }

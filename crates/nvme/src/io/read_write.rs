@@ -116,8 +116,7 @@ impl Controller {
         changes: impl IntoIterator<Item = Step>,
     ) -> VecDeque<Step> {
         let written = command.slba()..command.slba() + u64::from(command.blocks());
-        let flush = self.flush_behind(namespace, command, &[written]);
-        changes.into_iter().chain(flush).collect()
+        changes.into_iter().chain(self.flush_behind(namespace, command, written)).collect()
     }
 
     /// The flush behind a change of blocks, where that may not stay in the cache.
@@ -125,11 +124,11 @@ impl Controller {
         &self,
         namespace: &Namespace,
         command: &Command,
-        changed: &[Range<u64>],
+        changed: Range<u64>,
     ) -> Option<Step> {
         let through = command.force_unit_access() || !self.features.write_cache;
         let flush = self.settings.volatile_write_cache && through;
-        unmark(namespace, command, changed)
+        unmark(namespace, command, std::slice::from_ref(&changed))
             .or_else(|| flush.then(|| Step::new(command.nsid, Operation::Flush)))
     }
 

@@ -1,0 +1,160 @@
+//! What namespaces may hold: every write with the time from its submission to its completion.
+//!
+//! A read may see a write that was submitted before the read ended, unless another write began
+//! after that one had ended and had ended before the read was submitted. A loss of power takes any
+//! write that was not flushed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of a unit. Every write fills it with one token.
+pub const UNIT: u64 = 512;
+/// The token of units that cannot be read: Write Uncorrectable has marked them.
+pub const UNREADABLE: u32 = u32::MAX;
+
+/// Where a unit is: NSID and number.
+pub type Place = (u32, u64);
+
+/// What a write puts into a unit.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {
+    Token(u32),
+    /// What that unit holds while the write is under way.
+    CopyOf(u64),
+}
+
+/// A write of one unit.
+#[derive(Clone, Debug)]
+struct Write {
+    id: u64,
+    value: Value,
+    submitted: u64,
+    completed: Option<u64>,
+    /// It was successful: what was there before is gone.
+    done: bool,
+    /// A loss of power does not take it.
+    durable: bool,
+}
+
+/// The contents of all namespaces.
+#[derive(Default)]
+pub struct Contents {
+    units: BTreeMap<Place, Vec<Write>>,
+    writes: u64,
+}
+
+impl Contents {
+    /// A namespace has these units, of zeroes, and no others.
+    pub fn create(&mut self, nsid: u32, units: u64) {
+        self.remove(nsid);
+        for unit in 0..units {
+            self.settle((nsid, unit), 0);
+        }
+    }
+
+    pub fn remove(&mut self, nsid: u32) {
+        self.units.retain(|(of, _), _| *of != nsid);
+    }
+
+    /// A unit holds this, and no write of it is under way.
+    pub fn settle(&mut self, place: Place, token: u32) {
+        let (value, id) = (Value::Token(token), 0);
+        let write =
+            Write { id, value, submitted: 0, completed: Some(0), done: true, durable: true };
+        self.units.insert(place, vec![write]);
+    }
+
+    /// A write begins at `now`; its identifier.
+    pub fn begin(
+        &mut self,
+        now: u64,
+        nsid: u32,
+        values: impl IntoIterator<Item = (u64, Value)>,
+    ) -> u64 {
+        self.writes += 1;
+        let id = self.writes;
+        for (unit, value) in values {
+            if let Some(writes) = self.units.get_mut(&(nsid, unit)) {
+                let (completed, done, durable) = (None, false, false);
+                writes.push(Write { id, value, submitted: now, completed, done, durable });
+            }
+        }
+        id
+    }
+
+    /// A write has ended: successfully, or nobody knows.
+    pub fn end(&mut self, now: u64, id: u64, done: bool, durable: bool) {
+        for write in self.units.values_mut().flatten().filter(|write| write.id == id) {
+            (write.completed, write.done, write.durable) = (Some(now), done, durable);
+        }
+    }
+
+    /// A write has had no effect.
+    pub fn withdraw(&mut self, id: u64) {
+        self.units.values_mut().for_each(|writes| writes.retain(|write| write.id != id));
+    }
+
+    /// What was completed before `submitted` is on the media.
+    pub fn flushed(&mut self, nsid: u32, submitted: u64) {
+        let of_it = self.units.iter_mut().filter(|((of, _), _)| *of == nsid);
+        for write in of_it.flat_map(|(_, writes)| writes) {
+            write.durable |= write.done && write.completed.is_some_and(|at| at < submitted);
+        }
+    }
+
+    /// Commands under way are lost: their writes have happened or not.
+    pub fn reset(&mut self, now: u64) {
+        for write in self.units.values_mut().flatten() {
+            write.completed.get_or_insert(now);
+        }
+    }
+
+    /// Power is lost.
+    pub fn power_loss(&mut self, now: u64) {
+        self.reset(now);
+        for write in self.units.values_mut().flatten().filter(|write| !write.durable) {
+            write.done = false;
+        }
+    }
+
+    /// What a unit may hold from `from` to `to`.
+    pub fn possible(&self, place: Place, from: u64, to: u64) -> BTreeSet<u32> {
+        let mut found = BTreeSet::new();
+        self.collect(place, from, to, &mut BTreeSet::new(), &mut found);
+        found
+    }
+
+    fn collect(
+        &self,
+        place: Place,
+        from: u64,
+        to: u64,
+        seen: &mut BTreeSet<(Place, u64)>,
+        found: &mut BTreeSet<u32>,
+    ) {
+        let writes = self.units.get(&place).map_or(&[][..], |writes| writes);
+        let gone = |old: &Write| {
+            old.completed.is_some_and(|ended| {
+                writes.iter().any(|new| {
+                    let before = new.completed.is_some_and(|at| at < from);
+                    new.done && before && ended < new.submitted
+                })
+            })
+        };
+        for write in writes.iter().filter(|write| write.submitted <= to && !gone(write)) {
+            match write.value {
+                Value::Token(token) => {
+                    found.insert(token);
+                }
+                Value::CopyOf(unit) => {
+                    let source = (place.0, unit);
+                    if seen.insert((source, write.id)) {
+                        let end = write.completed.unwrap_or(to).min(to);
+                        let mut copied = BTreeSet::new();
+                        self.collect(source, write.submitted, end, seen, &mut copied);
+                        found.extend(copied.into_iter().filter(|token| *token != UNREADABLE));
+                    }
+                }
+            }
+        }
+    }
+}

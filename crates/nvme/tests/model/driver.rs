@@ -1,0 +1,310 @@
+//! The host of a case: it sends the commands and compares what comes back with the model.
+
+use super::case::{Admin, Case, Io, Step, What};
+use super::commands::{self, Buffer, SLOTS};
+use super::contents::{Contents, Place, UNIT, UNREADABLE, Value};
+use super::statuses::{Drive, NAMESPACES, Statuses};
+use super::world::World;
+use nvme::testing::Testbed;
+use nvme::{Config, NamespaceConfig};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use wire::Duration;
+use wire::nvme::StatusCode;
+
+/// Commands of a queue outstanding, with room for a pair.
+const OUTSTANDING: usize = 6;
+pub const SUCCESS: StatusCode = StatusCode::SUCCESS;
+
+/// What a command of the host's is, beyond what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    Whole,
+    /// Of a fused operation, with the identifier of the other one.
+    First(u16),
+    Second(u16),
+}
+
+/// An outstanding I/O command.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub io: Io,
+    pub half: Half,
+    pub submitted: u64,
+    /// What it may end with, as the drive was when it was sent, and since.
+    pub first: Statuses,
+    pub allowed: Statuses,
+    /// The units that it reads or compares.
+    pub units: Range<u64>,
+    pub buffer: Buffer,
+    /// What it compares with.
+    pub tokens: Vec<u32>,
+    /// What it writes.
+    pub write: Option<u64>,
+}
+
+pub type Key = (u16, u16);
+
+pub struct Driver {
+    pub(super) world: World,
+    pub(super) config: Config,
+    pub(super) drive: Drive,
+    /// What the drive will be if the admin command under way is successful.
+    pub(super) next: Option<Drive>,
+    pub(super) admin: Option<(u16, Admin, Statuses, u64)>,
+    /// Writes of zeroes of Format NVM and Sanitize.
+    pub(super) erased: Vec<u64>,
+    pub(super) contents: Contents,
+    pub(super) outstanding: BTreeMap<Key, Sent>,
+    pub(super) ended: BTreeMap<Key, StatusCode>,
+    pub(super) aborts: BTreeMap<u16, Key>,
+    /// Places and tokens that fused operations have replaced: each one once.
+    pub(super) replaced: BTreeSet<(Place, u32)>,
+    /// What fused operations compare first, by their second command.
+    pub(super) pairs: BTreeMap<Key, (Place, u32)>,
+    pub(super) slots: Vec<usize>,
+    pub(super) clock: u64,
+    pub(super) token: u32,
+}
+
+impl Driver {
+    pub fn new(case: &Case) -> Self {
+        let second = NamespaceConfig { block_shift: 12, ..NamespaceConfig::new(8) };
+        let mut config = Config::new("MODEL", vec![NamespaceConfig::new(40), second]);
+        let settings = &mut config.settings;
+        (settings.commands, settings.buffer) = (case.limits.0, case.limits.1 << 10);
+        (settings.io_queues, settings.max_transfer_shift) = (2, 3);
+        let mut state = config.state();
+        state.drive.max_namespaces = NAMESPACES;
+        state.drive.capacity += 32 << 10;
+        let testbed = match case.records {
+            true => Testbed::from_records(&config, state.encode()),
+            false => {
+                config.namespaces.extend([NamespaceConfig::new(16), NamespaceConfig::new(16)]);
+                Testbed::new(config.clone())
+            }
+        };
+        let drive = Drive::of(&testbed.subsystem.state());
+        let mut contents = Contents::default();
+        for (nsid, one) in &drive.namespaces {
+            contents.create(*nsid, one.bytes() / UNIT);
+        }
+        let mut driver = Self {
+            world: World::new(testbed, case),
+            config,
+            drive,
+            next: None,
+            admin: None,
+            erased: Vec::new(),
+            contents,
+            outstanding: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            aborts: BTreeMap::new(),
+            replaced: BTreeSet::new(),
+            pairs: BTreeMap::new(),
+            slots: (0..SLOTS).collect(),
+            clock: 0,
+            token: 0,
+        };
+        driver.world.testbed().enumerate(true);
+        driver.start();
+        driver
+    }
+
+    pub fn run(mut self, case: &Case) {
+        for step in &case.steps {
+            self.step(step, case.records);
+        }
+        self.settle();
+        self.verify();
+    }
+
+    fn step(&mut self, step: &Step, records: bool) {
+        match step {
+            Step::Io(io) => self.send(io, records),
+            Step::Admin(admin) if records => self.send_admin(*admin),
+            Step::Abort(at) => self.abort(*at),
+            Step::Wait(us) => {
+                let end = self.world.testbed().now + Duration::from_us(*us);
+                while self.world.step(Some(end)) {
+                    self.look();
+                }
+            }
+            Step::Settle => self.settle(),
+            Step::Reset(kind) => self.reset(*kind),
+            Step::PowerLoss(seed) if records => self.lose_power(*seed),
+            Step::Admin(_) | Step::PowerLoss(_) => {}
+        }
+        self.look();
+    }
+
+    pub(super) fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    fn send(&mut self, io: &Io, records: bool) {
+        let used = self.outstanding.keys().filter(|(queue, _)| *queue == io.queue).count();
+        let unknown = match self.admin {
+            Some((_, Admin::Format(nsid, _), ..)) => nsid == io.nsid,
+            Some((_, Admin::Create { .. }, ..)) => !self.drive.namespaces.contains_key(&io.nsid),
+            _ => false,
+        };
+        let absent = !records && io.what == What::WriteUncorrectable;
+        if used >= OUTSTANDING || unknown || absent || self.slots.len() < 2 {
+            return;
+        }
+        if let Some((_, Admin::Format(..), allowed, _)) = &mut self.admin {
+            allowed.insert(StatusCode::COMMAND_SEQUENCE_ERROR);
+        }
+        let now = self.tick();
+        let shift = self.drive.namespaces.get(&io.nsid).map_or(9, |one| one.shift);
+        let units = |block: u64| (block << shift) / UNIT;
+        let range = units(io.slba)..units(io.slba + u64::from(io.blocks));
+        let count = range.end - range.start;
+        let buffer = self.buffer(io);
+        let mut first = self.drive.io(io);
+        first.extend(self.next.iter().flat_map(|next| next.io(io)));
+        let mut sent = Sent {
+            io: io.clone(),
+            half: Half::Whole,
+            submitted: now,
+            allowed: first.clone(),
+            first,
+            units: range.clone(),
+            buffer,
+            tokens: Vec::new(),
+            write: None,
+        };
+        match io.what {
+            What::Read => buffer.fill(&mut self.world.host, &vec![0xeeee_eeee; count as usize]),
+            What::Write => sent.write = Some(self.write_tokens(now, io, &range, buffer)),
+            What::WriteZeroes { .. } | What::Deallocate => {
+                let zeroes = range.clone().map(|unit| (unit, Value::Token(0)));
+                sent.write = Some(self.contents.begin(now, io.nsid, zeroes));
+            }
+            What::WriteUncorrectable => {
+                let marks = range.clone().map(|unit| (unit, Value::Token(UNREADABLE)));
+                sent.write = Some(self.contents.begin(now, io.nsid, marks));
+            }
+            What::Copy(to) => {
+                let copies =
+                    range.clone().zip(units(to)..).map(|(from, to)| (to, Value::CopyOf(from)));
+                let copies: Vec<_> = copies.collect();
+                self.replaced.retain(|((nsid, _), _)| *nsid != io.nsid);
+                sent.write = Some(self.contents.begin(now, io.nsid, copies));
+            }
+            What::Compare { right } | What::CompareAndWrite { right } => {
+                sent.tokens = range.clone().map(|unit| self.guess((io.nsid, unit))).collect();
+                if !right {
+                    sent.tokens[0] ^= 0x8000_0000;
+                }
+                buffer.fill(&mut self.world.host, &sent.tokens);
+            }
+            What::Flush | What::FlushAll | What::Verify => {}
+        }
+        let command = commands::io(&mut self.world.host, io, shift, buffer);
+        let cid = self.world.host.put(io.queue, command);
+        if let What::CompareAndWrite { .. } = io.what {
+            let buffer = self.buffer(io);
+            let write = Some(self.write_tokens(now, io, &range, buffer));
+            let length = count * UNIT;
+            let command = commands::fused_write(&mut self.world.host, io, command, length, buffer);
+            let second = self.world.host.put(io.queue, command);
+            sent.half = Half::First(second);
+            let (half, tokens) = (Half::Second(cid), Vec::new());
+            let place = (io.nsid, range.start);
+            self.pairs.insert((io.queue, second), (place, sent.tokens[0]));
+            let write = Sent { half, buffer, write, tokens, ..sent.clone() };
+            self.outstanding.insert((io.queue, second), write);
+        }
+        self.outstanding.insert((io.queue, cid), sent);
+        self.world.host.ring(io.queue);
+    }
+
+    fn buffer(&mut self, io: &Io) -> Buffer {
+        Buffer::new(self.slots.pop().expect("there are enough"), io.sgl)
+    }
+
+    /// A write of tokens that no other one has.
+    fn write_tokens(&mut self, now: u64, io: &Io, range: &Range<u64>, buffer: Buffer) -> u64 {
+        let count = range.end - range.start;
+        let tokens: Vec<u32> = (self.token + 1..).take(count as usize).collect();
+        self.token += count as u32;
+        buffer.fill(&mut self.world.host, &tokens);
+        let values = range.clone().zip(tokens.into_iter().map(Value::Token));
+        self.contents.begin(now, io.nsid, values)
+    }
+
+    /// What a unit holds, as far as the host knows.
+    fn guess(&self, place: Place) -> u32 {
+        let possible = self.contents.possible(place, self.clock, self.clock);
+        possible.into_iter().filter(|token| *token != UNREADABLE).max().unwrap_or(0)
+    }
+
+    fn send_admin(&mut self, admin: Admin) {
+        let creates = matches!(admin, Admin::Create { .. });
+        // What is sent to a namespace before it is there may be carried out when it is.
+        let waits = |one: &Self| {
+            let absent = |sent: &Sent| !one.drive.namespaces.contains_key(&sent.io.nsid);
+            one.admin.is_some() || creates && one.outstanding.values().any(absent)
+        };
+        while waits(self) {
+            assert!(self.world.step(None), "a command never ends: {:?}", self.admin);
+            self.look();
+        }
+        let now = self.tick();
+        let busy = !self.outstanding.is_empty();
+        let allowed = self.drive.admin(admin, busy);
+        self.next = Some(self.drive.after(admin)).filter(|_| allowed.contains(&SUCCESS));
+        if self.next.is_some() {
+            self.widen();
+            self.begin_erasure(now, admin);
+        }
+        let command = commands::admin(&mut self.world.host, admin);
+        let cid = self.world.host.put(0, command);
+        self.world.host.ring(0);
+        self.admin = Some((cid, admin, allowed, now));
+    }
+
+    pub(super) fn begin_erasure(&mut self, now: u64, admin: Admin) {
+        let erases = |nsid: u32| match admin {
+            Admin::Format(of, _) => of == nsid,
+            Admin::Sanitize => true,
+            _ => false,
+        };
+        for (nsid, one) in self.drive.namespaces.iter().filter(|(nsid, _)| erases(**nsid)) {
+            let zeroes = (0..one.bytes() / UNIT).map(|unit| (unit, Value::Token(0)));
+            self.erased.push(self.contents.begin(now, *nsid, zeroes));
+        }
+    }
+
+    /// Outstanding commands may end as the drive is now, or as it may be.
+    pub(super) fn widen(&mut self) {
+        for sent in self.outstanding.values_mut() {
+            for drive in [&self.drive].into_iter().chain(&self.next) {
+                sent.allowed.extend(drive.io(&sent.io));
+            }
+        }
+    }
+
+    fn abort(&mut self, at: usize) {
+        let being = |key: &&Key| !self.aborts.values().any(|target| target == *key);
+        let target = self.outstanding.keys().filter(being).nth(at).copied();
+        let Some((queue, cid)) = target else { return };
+        let sent = self.outstanding.get_mut(&(queue, cid)).expect("it was just found");
+        sent.allowed.insert(StatusCode::ABORT_REQUESTED);
+        if let Half::First(second) = sent.half
+            && let Some(second) = self.outstanding.get_mut(&(queue, second))
+        {
+            second.allowed.insert(StatusCode::ABORTED_MISSING_FUSED);
+        }
+        let command = self.world.host.put(0, commands::abort(queue, cid));
+        self.world.host.ring(0);
+        self.aborts.insert(command, (queue, cid));
+        // Few at a time.
+        while self.aborts.len() > 2 && self.world.step(None) {
+            self.look();
+        }
+    }
+}
