@@ -58,6 +58,15 @@ pub const ADMIN: Proofs = &[
     ),
     (0x18, &["a_keep_alive_timer_expires_only_where_the_drive_is_run_so"]),
     (
+        0x7c,
+        &[
+            "the_command_is_there_where_the_drive_is_run_so",
+            "registers_are_written_only_to_wake_the_controller",
+            "what_comes_while_the_controller_goes_to_rest_is_not_missed",
+            "a_reset_forgets_the_buffers_also_while_they_are_read",
+        ],
+    ),
+    (
         0x80,
         &[
             "blocks_get_another_size_and_read_as_zeroes",
