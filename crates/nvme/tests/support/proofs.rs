@@ -11,7 +11,15 @@ pub const ADMIN: Proofs = &[
     (0x04, &["queues_are_created_used_and_deleted"]),
     (0x05, &["queues_are_created_used_and_deleted", "bad_fields_of_the_create_commands"]),
     (0x06, &["the_controller", "namespaces", "lists"]),
-    (0x08, &["abort_ends_what_waits_and_nothing_else", "requests_are_limited_and_can_be_aborted"]),
+    (
+        0x08,
+        &[
+            "abort_ends_what_waits_at_once_and_the_rest_when_it_can",
+            "the_last_thing_that_the_media_do_is_not_aborted",
+            "data_that_wait_for_the_link_are_not_sent_after_an_abort",
+            "requests_are_limited_and_can_be_aborted",
+        ],
+    ),
     (0x09, &["what_is_set_can_be_read_and_a_reset_brings_the_default_back"]),
     (0x0a, &["every_feature_has_a_default_and_capabilities"]),
     (0x0c, &["events_wait_for_a_request", "requests_are_limited_and_can_be_aborted"]),
