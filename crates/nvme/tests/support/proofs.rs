@@ -171,6 +171,7 @@ pub const LOG_PAGES: Proofs = &[
             "formats_begin_and_end",
             "sanitize_operations_begin_and_end",
             "firmware_commits_are_events_whether_they_succeed_or_not",
+            "features_that_change_are_events",
             "temperatures_that_cross_thresholds_are_events",
             "events_outlive_power_and_the_oldest_go",
         ],
