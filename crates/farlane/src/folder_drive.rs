@@ -1,20 +1,19 @@
 //! A drive that lives in a folder, as a device node serves it.
 
-use crate::node::drive_settings;
 use live::attached::NvmeDrive;
 use live::drive::{Committer, DriveFolder};
 use live::media::Media;
 use live::random_number;
-use nvme::Subsystem;
 use nvme::state::State;
+use nvme::{Settings, Subsystem};
 use report::Failure;
 use std::collections::BTreeMap;
 use std::path::Path;
 use wire::Instant;
 
-/// Opens the drive in `folder` for this process alone, with payloads of `max_payload` bytes at
-/// most. It has `queues` I/O queue pairs, 1 to 2048. The error is one line that names the folder.
-pub fn open(folder: &Path, max_payload: usize, queues: u16) -> Result<NvmeDrive, Failure> {
+/// Opens the drive in `folder` for this process alone, run as `settings` say. The error is one line
+/// that names the folder.
+pub fn open(folder: &Path, settings: Settings) -> Result<NvmeDrive, Failure> {
     let fail = |why: &dyn std::fmt::Display| Failure(format!("{}: {why}", folder.display()));
     let (drive, notices) = DriveFolder::open(folder)?;
     notices.iter().for_each(|notice| eprintln!("{}: {notice}", folder.display()));
@@ -42,7 +41,6 @@ pub fn open(folder: &Path, max_payload: usize, queues: u16) -> Result<NvmeDrive,
         let changed = state.encode().remove_entry("drive").expect("every drive has it");
         drive.commit(&[(changed.0, Some(changed.1))])?;
     }
-    let settings = drive_settings(max_payload, queues);
     let subsystem = Subsystem::open(Instant::ZERO, settings, &state.encode());
     let subsystem = subsystem.map_err(|why| fail(&why))?;
     Ok(NvmeDrive::new(subsystem, media).kept_by(Committer::new(drive)?))

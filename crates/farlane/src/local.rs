@@ -3,7 +3,7 @@
 
 use crate::link_wait::{LinkWait, TIMEOUT, wait_for_links};
 use crate::namespace::Namespace;
-use crate::node::{QUEUES, drive, instance};
+use crate::node::{QUEUES, drive, drive_settings, instance};
 use crate::rig::Rig;
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
@@ -74,8 +74,12 @@ impl Node {
     ) -> Result<Self, Failure> {
         let make = move || {
             let serial = format!("FARLANE-DEMO-{number}");
-            let made =
-                drive(&[Namespace::ram(size)], Some(&serial), "", link.max_payload.into(), QUEUES)?;
+            let made = drive(
+                &[Namespace::ram(size)],
+                Some(&serial),
+                "",
+                drive_settings(link.max_payload.into(), QUEUES),
+            )?;
             let tracer = trace.open(NodeRole::Device, instance(), link.clock)?;
             Ok(made.traced(tracer))
         };
@@ -176,7 +180,11 @@ pub fn direct(
     serial: &str,
     size: u64,
 ) -> Result<Rig<NvmeDrive>, Failure> {
-    let attached =
-        drive(&[Namespace::ram(size)], Some(serial), "", link.max_payload.into(), QUEUES)?;
+    let attached = drive(
+        &[Namespace::ram(size)],
+        Some(serial),
+        "",
+        drive_settings(link.max_payload.into(), QUEUES),
+    )?;
     Rig::start(link.clock, Poller::new(link.waiting)?, driver, attached, |_| Ok(true))
 }

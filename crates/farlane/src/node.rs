@@ -178,14 +178,13 @@ pub fn print_report(report: &Report) {
 pub const QUEUES: u16 = 64;
 
 /// A drive over `namespaces`. Without a serial number it gets one that stays
-/// the same as long as its files, or `place`, do. It has `queues` I/O queue pairs, 1 to 2048.
+/// the same as long as its files, or `place`, do. It is run as `settings` say.
 /// The error is one line that names the namespace, or says how much memory there is.
 pub fn drive(
     namespaces: &[Namespace],
     serial: Option<&str>,
     place: &str,
-    max_payload: usize,
-    queues: u16,
+    settings: nvme::Settings,
 ) -> Result<NvmeDrive, Failure> {
     let memory = namespaces.iter().map(Namespace::memory).fold(0, u64::saturating_add);
     live::media::check_memory(memory)?;
@@ -201,7 +200,7 @@ pub fn drive(
     let serial =
         serial.map_or_else(|| format!("FL{:016X}", fnv1a(identity.as_bytes())), str::to_owned);
     let mut config = Config::new(serial, configs);
-    config.settings = drive_settings(max_payload, queues);
+    config.settings = settings;
     config.incarnation = incarnation_of(&config.namespaces, &media);
     let media = (1..).zip(media).collect();
     Ok(NvmeDrive::new(Subsystem::new(wire::Instant::ZERO, &config), media))

@@ -86,6 +86,9 @@ pub struct Settings {
     /// The Keep Alive Timer expires if a host sets it (NVMe 1.4, section 7.12). Without this, a
     /// link that stalls for long does not stop the drive.
     pub keep_alive_expiry: bool,
+    /// Hosts may keep doorbells of I/O queues in their memory (Doorbell Buffer Config, NVMe 1.4,
+    /// section 5.7): then the controller reads them over the link.
+    pub doorbell_buffer: bool,
 }
 
 impl Default for Settings {
@@ -106,6 +109,7 @@ impl Default for Settings {
             reads_in_flight: 32,
             temperature: 313,
             keep_alive_expiry: false,
+            doorbell_buffer: false,
         }
     }
 }

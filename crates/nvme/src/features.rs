@@ -56,6 +56,12 @@ pub(crate) fn is_saveable(id: u8) -> bool {
     )
 }
 
+/// Whether a change is a persistent event: not what hosts change often (NVM Express 2.1, figure
+/// 245).
+pub(crate) fn is_logged(id: u8) -> bool {
+    is_saveable(id) && !matches!(id, feature::POWER_MANAGEMENT | feature::ASYNC_EVENT_CONFIG)
+}
+
 /// Whether each namespace has its own value.
 pub(crate) fn is_of_namespaces(id: u8) -> bool {
     matches!(id, feature::ERROR_RECOVERY | feature::WRITE_PROTECTION)

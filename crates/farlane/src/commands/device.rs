@@ -3,7 +3,7 @@
 use super::{Failure, Outcome};
 use crate::folder_drive;
 use crate::namespace::Namespace;
-use crate::node::{NodeArgs, QUEUES, drive, group_name, instance, print_report};
+use crate::node::{NodeArgs, QUEUES, drive, drive_settings, group_name, instance, print_report};
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
 use clap::value_parser;
@@ -54,6 +54,10 @@ pub struct Args {
     /// a descriptor for each vector that its VMM uses
     #[arg(long, value_name = "N", default_value_t = QUEUES, value_parser = value_parser!(u16).range(1..=i64::from(MAX_QUEUES)))]
     queues: u16,
+    /// Let the host keep the doorbells of I/O queues in its memory (Doorbell Buffer Config): fewer
+    /// exits of a guest, and a read over the link before commands are fetched
+    #[arg(long)]
+    doorbell_buffer: bool,
     /// The group of hosts that the device belongs to, until `farlane move`
     /// gives it to another; 0: whoever comes first. Without this option it is
     /// whoever comes first, and the device cannot be moved
@@ -80,20 +84,24 @@ pub fn run(args: &Args) -> Outcome {
     let options = args.node.with_fitting_payload([&address])?;
     let stop = Stop::on_signals()?;
     let mps = usize::from(options.mps);
+    let settings = nvme::Settings {
+        doorbell_buffer: args.doorbell_buffer,
+        ..drive_settings(mps, args.queues)
+    };
     let drive = match &args.drive {
-        Some(folder) => folder_drive::open(folder, mps, args.queues)?,
+        Some(folder) => folder_drive::open(folder, settings)?,
         None => {
             let existing = |one: &Namespace| one.clone().with_existing_data(args.use_existing_data);
             let namespaces: Vec<_> = args.namespaces.iter().map(existing).collect();
-            drive(&namespaces, args.serial.as_deref(), &address.to_string(), mps, args.queues)?
+            drive(&namespaces, args.serial.as_deref(), &address.to_string(), settings)?
         }
     };
     let listener = CarrierListener::bind(&address, options.raw())?;
-    let settings = options.tunnel(Role::Device);
+    let tunnel = options.tunnel(Role::Device);
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let drive = drive.traced(tracer.clone());
-    let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, drive)?
+    let mut node = DeviceNode::new(clock, options.poller()?, listener, tunnel, drive)?
         .with(|node| node.in_group(args.group).with_rate_limit(options.limit()));
     eprintln!("listening on {}", node.address()?);
     let ran = node.run(stop.fd(), || stop.request(), print_event);

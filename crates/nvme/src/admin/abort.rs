@@ -1,25 +1,39 @@
-//! Abort (NVMe 1.4, section 5.1): best effort. Commands that wait for
-//! the buffer are aborted, those under way in media or link are not.
+//! Abort (NVMe 1.4, section 5.1; what is immediate and what deferred, NVM Express 2.1, section
+//! 5.1.1).
+//!
+//! A command is aborted at once if nothing of it is under way: it waits for the buffer, or its data
+//! wait for the link, or it is an Asynchronous Event Request. Other I/O commands end with Command
+//! Abort Requested as soon as the media or the link are done with what they work on, unless that
+//! is the last thing to do. Other admin commands go on.
 
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::plan::Plan;
+use crate::slots::Key;
 use crate::subsystem::Shared;
-use wire::nvme::{Command, Status, StatusCode};
+use wire::nvme::{Command, StatusCode};
 
-/// Bit 0 of dword 0: the command was not aborted.
+/// Bit 0 of dword 0: the command was not aborted before this one completes.
 const NOT_ABORTED: u32 = 1;
 
 impl Controller {
     pub(super) fn abort(&mut self, shared: &mut Shared, command: &Command) -> Plan {
         let (sq, cid) = (command.cdw10 as u16, (command.cdw10 >> 16) as u16);
         let requested = Failure::transient(StatusCode::ABORT_REQUESTED);
-        let aborted = self
-            .find_waiting(sq, Some(cid))
-            .is_some_and(|key| self.fail_waiting(shared, key, requested))
-            || self.abort_first(shared, sq, cid)
-            || sq == 0 && self.abort_event_request(cid, Status::retry(StatusCode::ABORT_REQUESTED));
+        let aborted = match self.find_waiting(sq, Some(cid)) {
+            Some(key) => self.fail_waiting(shared, key, requested),
+            None if sq == 0 => self.abort_event_request(cid, requested.status),
+            None if self.abort_first(shared, sq, cid) => true,
+            None => self.find_abortable(sq, cid).is_some_and(|key| self.abort_io(shared, key)),
+        };
         Plan::Done(if aborted { 0 } else { NOT_ABORTED })
+    }
+
+    /// Whether the command has ended already.
+    fn abort_io(&mut self, shared: &mut Shared, key: Key) -> bool {
+        self.keep_data(key);
+        self.fail(shared, key, Failure::transient(StatusCode::ABORT_REQUESTED));
+        !self.is_under_way(key)
     }
 
     /// Aborts the commands of a queue that wait for the buffer.

@@ -141,10 +141,14 @@ impl Controller {
     }
 
     /// Sets features to values that were checked.
-    fn apply_features(&mut self, shared: &Shared, values: &[SavedFeature]) {
+    fn apply_features(&mut self, shared: &mut Shared, values: &[SavedFeature]) {
         let before = self.warning(shared);
+        let old = self.features.clone();
         for value in values {
             self.features.set(value.feature, value.nsid, value.value);
+        }
+        if let Some(value) = values.first().filter(|_| self.features != old) {
+            shared.log_feature(self.now, self.id, value.feature, value.value);
         }
         self.interrupts.set_coalescing(self.features.coalescing);
         self.warn(shared, before);

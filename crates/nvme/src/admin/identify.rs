@@ -36,6 +36,8 @@ const ALWAYS: u16 = 1 | 1 << 2 | 1 << 4;
 const FORMAT: u16 = 1 << 1;
 /// OACS bit 3: Namespace Management and Namespace Attachment.
 const NAMESPACE_MANAGEMENT: u16 = 1 << 3;
+/// OACS bit 8: Doorbell Buffer Config.
+const DOORBELL_BUFFER: u16 = 1 << 8;
 /// SANICAP: block erase and overwrite; media are not modified once more where they are not
 /// deallocated.
 pub(crate) const SANITIZE_CAPABILITIES: u32 = 1 << 1 | 1 << 2 | 1 << 30;
@@ -146,7 +148,9 @@ impl Controller {
             version: register::VERSION_1_4,
             async_events: NOTICES,
             controller_type: 1,
-            admin_commands: ALWAYS | if shared.saves() { FORMAT | NAMESPACE_MANAGEMENT } else { 0 },
+            admin_commands: ALWAYS
+                | if shared.saves() { FORMAT | NAMESPACE_MANAGEMENT } else { 0 }
+                | if settings.doorbell_buffer { DOORBELL_BUFFER } else { 0 },
             abort_limit: 3,
             async_event_limit: EVENT_REQUESTS as u8 - 1,
             // The first one is read only; activation without reset.

@@ -1,6 +1,7 @@
 //! Get Log Page (NVMe 1.4, section 5.14).
 
 use super::{SUPPORTED, is_supported, persistent_events};
+use crate::config::Settings;
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::io;
@@ -91,7 +92,7 @@ impl Controller {
             log_page::SANITIZE if shared.saves() => Ok(shared.sanitize_log().encode().to_vec()),
             log_page::PERSISTENT_EVENT if shared.saves() => self.persistent_events(shared, command),
             log_page::FIRMWARE => Ok(shared.firmware_log().encode().to_vec()),
-            log_page::EFFECTS => Ok(effects(shared).encode().to_vec()),
+            log_page::EFFECTS => Ok(effects(shared, &self.settings).encode().to_vec()),
             log_page::SELF_TEST => Ok(shared.test_log(self.now).encode().to_vec()),
             log_page::TELEMETRY_HOST | log_page::TELEMETRY_CONTROLLER => {
                 check_blocks(command)?;
@@ -120,10 +121,10 @@ fn check_blocks(command: &Command) -> Result<(), Failure> {
     Ok(())
 }
 
-fn effects(shared: &Shared) -> CommandsSupported {
+fn effects(shared: &Shared, settings: &Settings) -> CommandsSupported {
     let mut log = CommandsSupported::default();
     for (opcode, effects) in SUPPORTED {
-        if is_supported(shared, *opcode) {
+        if is_supported(shared, settings, *opcode) {
             log.admin[usize::from(*opcode)] = *effects;
         }
     }

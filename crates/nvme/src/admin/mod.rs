@@ -1,6 +1,7 @@
 //! The admin command set (NVMe 1.4, section 5), a file a command family.
 
 mod abort;
+mod doorbell_buffers;
 mod feature_data;
 mod features;
 mod firmware;
@@ -20,6 +21,7 @@ pub(crate) use firmware::Download;
 pub(crate) use identify::SANITIZE_CAPABILITIES;
 pub(crate) use sanitize::{SanitizePlan, check_sanitize, is_sanitize};
 
+use crate::config::Settings;
 use crate::controller::Controller;
 use crate::events::EVENT_REQUESTS;
 use crate::failure::Failure;
@@ -45,6 +47,7 @@ const SUPPORTED: &[(u8, CommandEffects)] = &[
     (admin::NAMESPACE_MANAGEMENT, CommandEffects::CHANGES_NAMESPACES),
     (admin::NAMESPACE_ATTACHMENT, CommandEffects::CHANGES_NAMESPACES),
     (admin::SANITIZE, CommandEffects::CHANGES_ALL_BLOCKS),
+    (admin::DOORBELL_BUFFER_CONFIG, CommandEffects::SUPPORTED),
     (admin::FORMAT, CommandEffects::FORMATS),
     (admin::FIRMWARE_COMMIT, CommandEffects::CHANGES_CONTROLLER),
     (admin::FIRMWARE_DOWNLOAD, CommandEffects::SUPPORTED),
@@ -54,14 +57,15 @@ const SUPPORTED: &[(u8, CommandEffects)] = &[
     (admin::SECURITY_RECEIVE, CommandEffects::SUPPORTED),
 ];
 
-/// Whether a drive has the command: some need records.
-fn is_supported(shared: &Shared, opcode: u8) -> bool {
+/// Whether a drive has the command: some need records, or a setting.
+fn is_supported(shared: &Shared, settings: &Settings, opcode: u8) -> bool {
     let needs_records = matches!(
         opcode,
         admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT | admin::SANITIZE | admin::FORMAT
     );
     SUPPORTED.iter().any(|(supported, _)| *supported == opcode)
         && (!needs_records || shared.saves())
+        && (opcode != admin::DOORBELL_BUFFER_CONFIG || settings.doorbell_buffer)
 }
 
 impl Controller {
@@ -72,7 +76,7 @@ impl Controller {
         key: Key,
         command: &Command,
     ) -> Result<Plan, Failure> {
-        if !is_supported(shared, command.opcode) {
+        if !is_supported(shared, &self.settings, command.opcode) {
             return Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0));
         }
         sanitize::check_admin(shared, command)?;
@@ -90,6 +94,7 @@ impl Controller {
             admin::NAMESPACE_MANAGEMENT => self.namespace_management(shared, key, command),
             admin::NAMESPACE_ATTACHMENT => namespaces::attachment(shared, command),
             admin::SANITIZE => self.sanitize(shared, key, command),
+            admin::DOORBELL_BUFFER_CONFIG => self.doorbell_buffers(command),
             admin::FORMAT => self.format(shared, key, command),
             admin::FIRMWARE_COMMIT => self.firmware_commit(shared, key, command),
             admin::FIRMWARE_DOWNLOAD => self.firmware_download(command),

@@ -6,6 +6,7 @@ use crate::plan::Plan;
 use crate::queue::{CompletionQueue, SubmissionQueue};
 use crate::slots::Key;
 use crate::subsystem::Shared;
+use wire::nvme::register::Doorbell;
 use wire::nvme::{COMPLETION_ENTRY, Command, SUBMISSION_ENTRY, StatusCode};
 
 /// PC, physically contiguous: bit 0 of command dword 11.
@@ -36,6 +37,7 @@ impl Controller {
         }
         let vector = (command.cdw11 & INTERRUPTS != 0).then_some(vector);
         self.queues.add_cq(CompletionQueue::new(queue.id, vector, queue.base, queue.size));
+        self.reset_doorbell(Doorbell::CompletionHead(queue.id));
         Ok(Plan::Done(0))
     }
 
@@ -54,6 +56,7 @@ impl Controller {
             return Err(Failure::at_cdw(StatusCode::COMPLETION_QUEUE_INVALID, 11, 16));
         }
         let priority = self.queues.arbiter.priority(command.cdw11 >> 1);
+        self.reset_doorbell(Doorbell::SubmissionTail(queue.id));
         let queue = SubmissionQueue::new(queue.id, cq, queue.base, queue.size);
         self.queues.add_sq(queue.with_priority(priority));
         Ok(Plan::Done(0))

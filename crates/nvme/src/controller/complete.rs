@@ -132,6 +132,9 @@ impl Controller {
             self.endpoint.interrupt(vector);
         }
         let level = !self.endpoint.msix_enabled() && self.intx_level();
+        if level {
+            self.look_for_heads();
+        }
         if level != self.intx {
             self.intx = level;
             self.endpoint.set_intx(level);

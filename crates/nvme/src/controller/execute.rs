@@ -55,6 +55,12 @@ impl Execution {
         }
     }
 
+    /// Whether something is left to begin.
+    fn is_abortable(&self) -> bool {
+        let ends = self.block.is_some() && self.steps.is_empty();
+        !ends || !matches!(self.transfer, Transfer::None)
+    }
+
     fn step_succeeded(&mut self, then: Then, data: Bytes) -> Result<(), Failure> {
         if self.failure.is_some() {
             return Ok(());
@@ -240,6 +246,12 @@ impl Controller {
                 execution.sq == sq && cid.is_none_or(|cid| execution.command.cid == cid)
             })
         })
+    }
+
+    /// The command `cid` of a queue, if something of it is left to begin.
+    pub(crate) fn find_abortable(&self, sq: u16, cid: u16) -> Option<Key> {
+        let is_it = |one: &Execution| one.sq == sq && one.command.cid == cid && one.is_abortable();
+        self.commands.iter().find(|(_, execution)| is_it(execution)).map(|(key, _)| key)
     }
 
     /// The I/O commands for a namespace, or with requests for it, without those whose data only

@@ -6,6 +6,7 @@ use crate::slots::Key;
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use pcie::endpoint::DmaError;
+use wire::nvme::register::Doorbell;
 use wire::nvme::{Command, SUBMISSION_ENTRY};
 
 /// Whether a queue's commands count as admin (0) or I/O (1) commands.
@@ -50,6 +51,11 @@ impl Controller {
         }
         let cq = queue.cq;
         let room = self.queues.cq(cq).expect("outlives its submission queues").room();
+        if room == 0 {
+            self.look_for_head(cq);
+            return 0;
+        }
+        let queue = self.queues.sq(id).expect("looked at above");
         let slots = slots.min(usize::from(u16::MAX)) as u16;
         let room = room.min(u16::MAX.into()) as u16;
         // The first command of a fused operation begins with what is fetched.
@@ -68,6 +74,9 @@ impl Controller {
         }
         if queue.pending() == 0 {
             self.queues.stop_sq(id);
+            if id != 0 {
+                self.look(Doorbell::SubmissionTail(id));
+            }
         }
         self.queues.cq_mut(cq).expect("looked at above").reserve((count + parked).into());
         self.count_in_flight(shared, id, |in_flight| in_flight + usize::from(count + parked));

@@ -105,6 +105,7 @@ impl Controller {
         self.waiting_to_send.clear();
         self.buffered = 0;
         self.queues = Queues::default();
+        self.doorbells = None;
         self.events = Default::default();
         self.changed_namespaces.clear();
         for request in self.block_requests.drain(..) {

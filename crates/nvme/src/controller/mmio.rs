@@ -39,7 +39,23 @@ impl Controller {
         if self.phase != Phase::Ready {
             return;
         }
-        let (id, valid) = match Doorbell::at(offset) {
+        match Doorbell::at(offset) {
+            // The register only says that there is something in memory.
+            Some(doorbell) if self.has_shadow(doorbell) => self.look(doorbell),
+            doorbell => {
+                self.ring(shared, doorbell, value);
+            }
+        }
+    }
+
+    /// Takes the value of a doorbell; false, and an event, if that cannot be.
+    pub(super) fn ring(
+        &mut self,
+        shared: &mut Shared,
+        doorbell: Option<Doorbell>,
+        value: u32,
+    ) -> bool {
+        let (id, valid) = match doorbell {
             Some(Doorbell::SubmissionTail(id)) => (id, self.queues.ring_sq(id, value)),
             Some(Doorbell::CompletionHead(id)) => {
                 (id, self.queues.cq_mut(id).map(|queue| queue.ring(value)))
@@ -51,6 +67,7 @@ impl Controller {
             Some(false) => self.doorbell_error(shared, AsyncEvent::INVALID_DOORBELL_VALUE, id),
             None => self.doorbell_error(shared, AsyncEvent::INVALID_DOORBELL_REGISTER, id),
         }
+        valid == Some(true)
     }
 
     /// Figure 147: the doorbell has no effect; raises an event.

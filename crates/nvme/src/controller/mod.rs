@@ -7,6 +7,7 @@
 
 mod blocks;
 mod complete;
+mod doorbells;
 mod events;
 mod execute;
 mod fetch;
@@ -31,6 +32,7 @@ use crate::registers::Registers;
 use crate::slots::{Key, Slots};
 use crate::subsystem::Shared;
 use bytes::Bytes;
+use doorbells::DoorbellBuffers;
 use events::EventQueue;
 use execute::Execution;
 use lifecycle::Phase;
@@ -42,7 +44,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use wire::Instant;
 use wire::nvme::AsyncEvent;
-use wire::nvme::register::{Capabilities, Configuration};
+use wire::nvme::register::{Capabilities, Configuration, Doorbell};
 use wire::trace::NvmeEvent;
 
 /// CAP.TO: how long resets and shutdowns may take, in 500 ms.
@@ -66,6 +68,8 @@ enum Read {
     List(Key),
     /// Data of a command, from this byte on.
     Data(Key, usize),
+    /// A doorbell in host memory.
+    Doorbell(Doorbell),
 }
 
 /// A block request that has not ended.
@@ -94,6 +98,8 @@ pub struct Controller {
     phase: Phase,
     shutdown: Shutdown,
     pub(crate) queues: Queues,
+    /// Doorbells in host memory, if the host has given them.
+    doorbells: Option<DoorbellBuffers>,
     pub(crate) interrupts: Interrupts,
     /// Completions, masks or queue heads have changed since the last interrupt check.
     signal: bool,
@@ -148,6 +154,7 @@ impl Controller {
             phase: Phase::Disabled,
             shutdown: Shutdown::default(),
             queues: Queues::default(),
+            doorbells: None,
             interrupts: Interrupts::default(),
             signal: false,
             intx: false,
@@ -306,6 +313,7 @@ impl Controller {
             Some(Read::Entries(sq)) => self.entries_arrived(shared, sq, key, result),
             Some(Read::List(command)) => self.list_arrived(shared, command, result),
             Some(Read::Data(command, offset)) => self.data_arrived(shared, command, offset, result),
+            Some(Read::Doorbell(doorbell)) => self.shadow_arrived(shared, doorbell, key, result),
         }
     }
 

@@ -165,6 +165,11 @@ impl Controller {
         }
     }
 
+    /// The data of a command are not sent, if they wait for the link.
+    pub(crate) fn keep_data(&mut self, key: Key) {
+        self.waiting_to_send.retain(|waiting| *waiting != key);
+    }
+
     /// Sends queued data in order while the posted backlog has room.
     pub(super) fn send_waiting(&mut self, shared: &mut Shared) {
         while self.endpoint.posted_backlog() <= self.settings.posted_backlog {

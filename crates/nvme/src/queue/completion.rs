@@ -27,6 +27,11 @@ impl CompletionQueue {
         Self { id, vector, users: 0, base, size, head: 0, tail: 0, phase: true, reserved: 0 }
     }
 
+    /// The head doorbell.
+    pub fn head(&self) -> u32 {
+        self.head
+    }
+
     /// Entries that the host has not consumed.
     pub fn occupied(&self) -> u32 {
         distance(self.size, self.head, self.tail)

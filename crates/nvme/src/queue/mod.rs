@@ -9,6 +9,7 @@ use arbiter::Arbiter;
 pub(crate) use completion::CompletionQueue;
 use pending::Pending;
 pub(crate) use submission::SubmissionQueue;
+use wire::nvme::register::Doorbell;
 
 /// Entries from index `from` to index `to` of a ring of `size`.
 fn distance(size: u32, from: u32, to: u32) -> u32 {
@@ -57,6 +58,26 @@ impl Queues {
 
     pub fn cqs(&self) -> impl Iterator<Item = &CompletionQueue> {
         self.completion.iter().flatten()
+    }
+
+    /// What was seen of a doorbell; `None` if its queue does not exist or is being deleted.
+    pub fn doorbell(&self, doorbell: Doorbell) -> Option<u32> {
+        match doorbell {
+            Doorbell::SubmissionTail(id) => {
+                self.sq(id).filter(|queue| queue.deleting.is_none()).map(SubmissionQueue::tail)
+            }
+            Doorbell::CompletionHead(id) => self.cq(id).map(CompletionQueue::head),
+        }
+    }
+
+    /// The doorbells of all I/O queues.
+    pub fn io_doorbells(&self) -> Vec<Doorbell> {
+        let sqs = self.submission.iter().flatten().map(|one| Doorbell::SubmissionTail(one.id));
+        let cqs = self.completion.iter().flatten().map(|one| Doorbell::CompletionHead(one.id));
+        let is_io = |doorbell: &Doorbell| {
+            !matches!(doorbell, Doorbell::SubmissionTail(0) | Doorbell::CompletionHead(0))
+        };
+        sqs.chain(cqs).filter(is_io).collect()
     }
 
     /// Adds a submission queue; its completion queue exists.

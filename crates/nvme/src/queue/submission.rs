@@ -64,6 +64,11 @@ impl SubmissionQueue {
         valid
     }
 
+    /// The tail doorbell.
+    pub fn tail(&self) -> u32 {
+        self.tail
+    }
+
     /// Entries that host memory was not asked for yet.
     pub fn pending(&self) -> u32 {
         distance(self.size, self.fetched, self.tail)

@@ -6,13 +6,14 @@
 use super::store::{Change, NamespaceChange};
 use super::{FirmwareChange, Shared};
 use crate::admin::{Clock, SANITIZE_CAPABILITIES};
+use crate::features;
 use crate::log::{CRITICAL_TEMPERATURE, WARNING_TEMPERATURE};
 use crate::state::{self, EventLog, Image, LoggedEvent, NO_CONTROLLER, Sanitize, SanitizePhase};
 use wire::Instant;
 use wire::nvme::{
     BROADCAST_NSID, ChangeNamespaceEvent, FirmwareCommitEvent, FormatStartEvent,
     PersistentEventType, PowerOnEvent, SanitizeCompletionEvent, SanitizeStartEvent,
-    ThermalExcursionEvent, thermal_threshold,
+    SetFeatureEvent, ThermalExcursionEvent, feature, thermal_threshold,
 };
 
 /// The log of a drive that runs.
@@ -77,6 +78,14 @@ impl Shared {
         self.log_event(now, controller, PersistentEventType::PowerOn, &event.encode());
     }
 
+    /// Set Features has changed a value.
+    pub fn log_feature(&mut self, now: Instant, controller: u16, id: u8, value: u32) {
+        if features::is_logged(id) {
+            let kind = PersistentEventType::SetFeature;
+            self.log_event(now, controller, kind, &feature_event(id, value).encode());
+        }
+    }
+
     /// What SMART says of the drive when power has come.
     pub fn log_smart(&mut self, now: Instant, controller: u16) {
         let read_only = self.is_read_only();
@@ -137,6 +146,10 @@ impl Shared {
                 NamespaceChange::Delete(nsids) => {
                     event(*id, Kind::ChangeNamespace, &deleted(nsids).encode())
                 }
+                NamespaceChange::Protect { protect, .. } => {
+                    let changed = feature_event(feature::WRITE_PROTECTION, (*protect).into());
+                    event(*id, Kind::SetFeature, &changed.encode())
+                }
                 NamespaceChange::Format { nsid, command, .. } => {
                     let (nsid, command) = (*nsid, *command);
                     let start = FormatStartEvent { nsid, attributes: 0, command };
@@ -180,6 +193,10 @@ impl Shared {
             ..FirmwareCommitEvent::default()
         }
     }
+}
+
+fn feature_event(id: u8, value: u32) -> SetFeatureEvent {
+    SetFeatureEvent { count: 2, command: [id.into(), value] }
 }
 
 fn created(nsid: u32, namespace: &state::Namespace) -> ChangeNamespaceEvent {

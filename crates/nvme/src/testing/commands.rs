@@ -15,6 +15,8 @@ pub(super) const LISTS: u64 = DATA + 0x20_0000;
 pub(super) const CONTROLLER: u64 = LISTS + 0x1_0000;
 /// Where what a host says of a namespace to create lies.
 pub(super) const NAMESPACE: u64 = CONTROLLER + 0x1000;
+/// Where doorbell buffers lie.
+pub(super) const BUFFERS: (u64, u64) = (NAMESPACE + 0x1000, NAMESPACE + 0x2000);
 
 /// Where metadata lie.
 pub(super) const METADATA: u64 = NAMESPACE + 0x1000;

@@ -3,8 +3,10 @@
 use super::{QUEUES, Testbed};
 use crate::{Config, initiator};
 use std::collections::VecDeque;
+use wire::nvme::opcode::admin;
 use wire::nvme::register::{
-    ACQ, AQA, ASQ, AdminQueueAttributes, CC, CSTS, Configuration, ControllerStatus, Doorbell,
+    ACQ, AQA, ASQ, AdminQueueAttributes, CC, CSTS, Configuration, ControllerStatus, DOORBELLS,
+    Doorbell,
 };
 use wire::nvme::{COMPLETION_ENTRY, Command, Completion, SUBMISSION_ENTRY, StatusCode};
 
@@ -50,6 +52,10 @@ pub struct Host {
     pub done: VecDeque<Completion>,
     /// CC.AMS with which it enables the controller.
     pub arbitration: u8,
+    /// Where the shadow doorbell and the EventIdx buffer lie, if it has them.
+    pub shadow: Option<(u64, u64)>,
+    /// Doorbell registers written so far.
+    pub rung: u64,
     next_cid: u16,
 }
 
@@ -72,7 +78,7 @@ impl Host {
     /// Over a testbed as it is.
     pub fn over(testbed: Testbed) -> Self {
         let (pairs, done) = (vec![None; 65], VecDeque::new());
-        Self { testbed, pairs, done, arbitration: 0, next_cid: 0 }
+        Self { testbed, pairs, done, arbitration: 0, shadow: None, rung: 0, next_cid: 0 }
     }
 
     /// Programs the admin queues and sets CC.EN.
@@ -86,6 +92,7 @@ impl Host {
         self.clear(&pair);
         self.pairs = vec![None; 65];
         self.pairs[0] = Some(pair);
+        self.shadow = None;
         let arbitration = self.arbitration;
         self.configure(Configuration { enable: true, arbitration, ..entry_sizes() });
     }
@@ -105,10 +112,30 @@ impl Host {
         self.testbed.put(pair.cq(), &vec![0; usize::from(pair.entries) * COMPLETION_ENTRY]);
     }
 
+    /// Gives the controller doorbell buffers of zeroes; no I/O queue has been used.
+    pub fn give_buffers(&mut self, shadow: u64, event_index: u64) -> Completion {
+        for buffer in [shadow, event_index] {
+            self.testbed.put(buffer, &[0; 4096]);
+        }
+        let opcode = admin::DOORBELL_BUFFER_CONFIG;
+        let command = Command { opcode, prp1: shadow, prp2: event_index, ..Command::default() };
+        let done = self.admin(command);
+        self.shadow = done.status.is_success().then_some((shadow, event_index));
+        done
+    }
+
+    /// The doorbells of a queue pair that is about to be created are 0.
+    pub fn clear_shadow(&mut self, id: u16) {
+        if let Some((shadow, _)) = self.shadow {
+            self.testbed.put(shadow + u64::from(id) * 8, &[0; 8]);
+        }
+    }
+
     /// Creates a queue pair whose completion queue has the vector of its number.
     pub fn create(&mut self, id: u16, entries: u16) {
         let pair = Pair::new(id, entries);
         self.clear(&pair);
+        self.clear_shadow(id);
         for command in create_commands(&pair) {
             self.admin(command).expect_success();
         }
@@ -159,9 +186,32 @@ impl Host {
         self.testbed.settle();
     }
 
-    /// Writes a doorbell.
+    /// Writes a doorbell: with buffers that in memory, and the register if EventIdx asks for it.
     pub fn doorbell(&mut self, doorbell: Doorbell, value: u32) {
+        if self.updates_shadow(doorbell, value) == Some(false) {
+            return;
+        }
+        self.rung += 1;
         self.testbed.write(doorbell.offset(0), 4, value.into());
+    }
+
+    /// Writes a doorbell in memory, if it is there. Whether the register has to be written then, as
+    /// Linux says (`nvme_dbbuf_need_event`): EventIdx is one of the values that are passed.
+    pub fn updates_shadow(&mut self, doorbell: Doorbell, value: u32) -> Option<bool> {
+        let (shadow, event_index) = self.shadow?;
+        let at = doorbell.offset(0) - DOORBELLS;
+        // The admin queue has none.
+        if at < 8 {
+            return None;
+        }
+        let load = |address: u64| {
+            let bytes = self.testbed.load(address, 4).expect("buffers in memory");
+            u32::from_le_bytes(bytes.try_into().expect("four bytes")) as u16
+        };
+        let (old, event) = (load(shadow + at), load(event_index + at));
+        self.testbed.put(shadow + at, &value.to_le_bytes());
+        let new = value as u16;
+        Some(new.wrapping_sub(event).wrapping_sub(1) < new.wrapping_sub(old))
     }
 
     /// Takes the completions of a queue and rings the head doorbell.

@@ -21,14 +21,16 @@ const MAX_OPERATIONS: usize = 2000;
 /// The first byte chooses between a host that keeps the rules, whose commands
 /// must each end exactly once, and one that writes anything anywhere, which
 /// must only not break the controller's own bounds. It also says whether the drive keeps records,
-/// whether its namespaces have metadata then, and how submission queues take turns.
+/// whether its namespaces have metadata then, how submission queues take turns, and whether
+/// doorbells lie in host memory.
 ///
 /// # Panics
 /// If the controller fails.
 pub fn run_operations(bytes: &[u8]) {
     let mut input = Input(bytes);
     let mode = input.byte();
-    let config = config(input.byte());
+    let mut config = config(input.byte());
+    config.settings.doorbell_buffer = mode & 32 != 0;
     let records = (mode & 4 != 0).then(|| records(&config, mode & 16 != 0));
     let mut host = Host::over(testbed(&config, mode & 2 == 0, records));
     host.arbitration = mode >> 3 & 1;
@@ -155,6 +157,11 @@ impl ConformingHost {
 
     /// Most lists are about I/O: two queue pairs are there at once.
     fn start(&mut self) {
+        if self.config.settings.doorbell_buffer {
+            let (shadow, event_index) = commands::BUFFERS;
+            let done = self.tracker.host.give_buffers(shadow, event_index);
+            assert!(done.status.is_success());
+        }
         for id in 1..3 {
             self.tracker.toggle(id, 8 * id);
         }

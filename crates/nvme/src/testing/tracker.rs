@@ -65,6 +65,7 @@ impl Tracker {
                 let pair = Pair::new(id, entries);
                 let zeroes = vec![0; usize::from(entries) * 16];
                 self.host.testbed.put(pair.cq(), &zeroes);
+                self.host.clear_shadow(id);
                 self.todo.push_back(create_commands(&pair)[0]);
             }
             State::Ready => {

@@ -153,18 +153,13 @@ fn a_queue_is_deleted_while_a_batch_is_on_its_way() {
 }
 
 #[test]
-fn abort_ends_what_waits_and_nothing_else() {
+fn abort_ends_what_waits_at_once_and_the_rest_when_it_can() {
     let mut host = Host::with_queue(configured(|settings| settings.buffer = 128 << 10));
     host.testbed.put_list(DATA + 0x10_0000, (1..32).map(page));
     let first = host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
     let second = host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
     host.ring(1);
     take_entries(&mut host);
-    let abort = |cid: u16| Command {
-        opcode: opcode::admin::ABORT,
-        cdw10: 1 | u32::from(cid) << 16,
-        ..Command::default()
-    };
     host.put(0, abort(first));
     host.put(0, abort(second));
     host.put(0, abort(77));
@@ -175,8 +170,78 @@ fn abort_ends_what_waits_and_nothing_else() {
     let aborted = host.reap(1);
     assert_eq!((aborted.len(), aborted[0].cid), (1, second));
     assert_eq!(aborted[0].status, Status::retry(StatusCode::ABORT_REQUESTED));
+    // The data of the first are on their way: when they are there it ends, and writes nothing.
     host.testbed.settle();
-    assert_eq!(host.reap(1)[0].cid, first);
+    let deferred = host.reap(1);
+    assert_eq!((deferred.len(), deferred[0].cid), (1, first));
+    assert_eq!(deferred[0].status, Status::retry(StatusCode::ABORT_REQUESTED));
+    assert_eq!(host.testbed.media.log, []);
+}
+
+fn abort(cid: u16) -> Command {
+    let opcode = opcode::admin::ABORT;
+    Command { opcode, cdw10: 1 | u32::from(cid) << 16, ..Command::default() }
+}
+
+/// Aborts a command, and returns what the Abort says; nothing but queue memory answers.
+fn abort_now(host: &mut Host, cid: u16) -> u32 {
+    host.put(0, abort(cid));
+    host.ring(0);
+    take_entries(host);
+    host.reap(0)[0].expect_success()
+}
+
+#[test]
+fn the_last_thing_that_the_media_do_is_not_aborted() {
+    let mut host = Host::with_queue(config());
+    for (command, aborted) in [
+        (flush(1), false),
+        (write(0, 8, DATA, 0), false),
+        // The flush behind it is left, and the transfer to the host.
+        (Command { cdw12: 7 | 1 << 30, ..write(0, 8, DATA, 0) }, true),
+        (read(0, 8, DATA, 0), true),
+    ] {
+        let cid = host.put(1, command);
+        host.ring(1);
+        for _ in 0..2 {
+            host.testbed.take_tlps(pcie::Ready::ALL);
+            let reads = std::mem::take(&mut host.testbed.reads);
+            reads.into_iter().for_each(|read| host.testbed.answer_read(read, false));
+        }
+        host.testbed.take_tlps(pcie::Ready::ALL);
+        assert_eq!(host.testbed.blocks.len(), 1);
+        assert_eq!(abort_now(&mut host, cid), 1, "the media work on it");
+        host.testbed.media.log.clear();
+        host.testbed.settle();
+        let done = host.reap(1);
+        let code = if aborted { StatusCode::ABORT_REQUESTED } else { StatusCode::SUCCESS };
+        assert_eq!((done.len(), done[0].cid, done[0].status.code), (1, cid, code));
+        assert_eq!(host.testbed.media.log.len(), 1, "no further step");
+    }
+}
+
+#[test]
+fn data_that_wait_for_the_link_are_not_sent_after_an_abort() {
+    let mut host = Host::with_queue(configured(|settings| settings.posted_backlog = 0));
+    host.testbed.media.namespaces.get_mut(&1).unwrap()[..8192].fill(0xaa);
+    let first = host.put(1, read(0, 8, DATA, 0));
+    let second = host.put(1, read(8, 8, page(1), 0));
+    host.put(0, abort(second));
+    host.ring(1);
+    host.ring(0);
+    let stuck = pcie::Ready::ALL.with(wire::tlp::Class::Posted, false);
+    // The reads, then the Abort.
+    for _ in 0..2 {
+        let entries = host.testbed.reads.pop_front().unwrap();
+        host.testbed.answer_read(entries, false);
+        host.testbed.take_tlps(stuck);
+        while host.testbed.serve_block() {}
+    }
+    host.testbed.settle();
+    assert_eq!(host.reap(0)[0].expect_success(), 0, "aborted at once");
+    let done: Vec<_> = host.reap(1).iter().map(|done| (done.cid, done.status.code)).collect();
+    assert_eq!(done, [(first, StatusCode::SUCCESS), (second, StatusCode::ABORT_REQUESTED)]);
+    assert_eq!(host.testbed.load(DATA, 8192).unwrap(), [vec![0xaa; 4096], vec![0; 4096]].concat());
 }
 
 /// Answers reads of queue memory, and of nothing else.

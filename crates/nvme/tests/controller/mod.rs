@@ -5,6 +5,7 @@ mod arbitration;
 mod async_events;
 mod compare;
 mod controllers;
+mod doorbell_buffers;
 mod events;
 mod features;
 mod firmware;

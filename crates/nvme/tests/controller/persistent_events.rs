@@ -8,8 +8,8 @@ use wire::nvme::{
     BROADCAST_NSID, ChangeNamespaceEvent, FirmwareCommitEvent, FormatCompletionEvent,
     FormatStartEvent, IDENTIFY, IdentifyController, IdentifyNamespace, PersistentEventHeader,
     PersistentEventLog, PersistentEventType, PowerOnEvent, SanitizeCompletionEvent,
-    SanitizeStartEvent, SmartLog, ThermalExcursionEvent, TimestampChangeEvent, ascii, cns,
-    log_page, sanitize_status, thermal_threshold,
+    SanitizeStartEvent, SetFeatureEvent, SmartLog, ThermalExcursionEvent, TimestampChangeEvent,
+    ascii, cns, log_page, sanitize_status, thermal_threshold,
 };
 use wire::{Duration, Instant};
 
@@ -95,7 +95,7 @@ fn the_log_is_read_in_a_context() {
     let header = PersistentEventLog::decode(header[..].try_into().unwrap());
     assert_eq!((header.id, header.revision, header.header_length), (0x0d, 1, 492));
     assert_eq!((header.serial, header.power_cycles), (ascii("SN0001"), 1));
-    assert_eq!(header.supported[..3], [0b1101_1110, 0b0010_0111, 0]);
+    assert_eq!(header.supported[..3], [0b1101_1110, 0b0010_1111, 0]);
     // Power, then what SMART said.
     assert_eq!((header.events, header.length), (2, 512 + 24 + 44 + 24 + 512));
     host.admin(get(ESTABLISH, 0, 512)).expect_failure(StatusCode::COMMAND_SEQUENCE_ERROR);
@@ -273,6 +273,26 @@ fn firmware_commits_are_events_whether_they_succeed_or_not() {
 }
 
 #[test]
+fn features_that_change_are_events() {
+    let mut host = host();
+    let feature_set = |host: &mut Host| {
+        SetFeatureEvent::decode(&newest(host, PersistentEventType::SetFeature)).command
+    };
+    host.admin(set_feature(feature::VOLATILE_WRITE_CACHE, 0)).expect_success();
+    assert_eq!(feature_set(&mut host), [6, 0]);
+    let events = logged(&mut host).len();
+    // The same value, and features that hosts change often.
+    host.admin(set_feature(feature::VOLATILE_WRITE_CACHE, 0)).expect_success();
+    host.admin(set_feature(feature::POWER_MANAGEMENT, 1)).expect_success();
+    host.admin(set_feature(feature::ASYNC_EVENT_CONFIG, 1)).expect_success();
+    assert_eq!(logged(&mut host).len(), events);
+    let protect = Command { nsid: 1, ..set_feature(feature::WRITE_PROTECTION, 1) };
+    host.admin(protect).expect_success();
+    assert_eq!(host.testbed.store.log.last().unwrap(), &["namespace/1", "events"]);
+    assert_eq!(feature_set(&mut host), [0x84, 1]);
+}
+
+#[test]
 fn temperatures_that_cross_thresholds_are_events() {
     let mut host = host();
     let now = host.testbed.now;
@@ -334,7 +354,7 @@ fn what_could_not_be_stored_is_stored_with_the_next_change() {
     host.testbed.settle();
     host.testbed.store.failure = None;
     assert_eq!((events(&host), logged(&mut host).len()), (2, 3));
-    host.admin(Command { cdw10: 1 << 31 | 4, ..set_feature(4, 350) }).expect_success();
+    host.admin(Command { cdw10: 1 << 31 | 4, ..set_feature(4, 343) }).expect_success();
     assert_eq!(events(&host), 3);
     assert_eq!(host.testbed.store.log.last().unwrap(), &["features", "events"]);
 }

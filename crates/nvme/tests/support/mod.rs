@@ -15,7 +15,8 @@ const HEAD: &str = "# NVMe support
 
 For each command, feature and log page of NVM Express 1.4 (and those of 2.0 that Linux asks for): \
 whether drives have it, or the status with which they refuse it, and the tests that prove it. \
-[nvme.md](nvme.md) says more about most of them. A drive with records is one in a folder.
+[nvme.md](nvme.md) says more about most of them. A drive with records is one in a folder. These \
+drives are run with `--doorbell-buffer`; without it Doorbell Buffer Config is refused.
 
 A test asks a drive and compares this document with its answers. To write it anew:
 
@@ -28,7 +29,8 @@ The tests are in `crates/nvme/tests`.
 
 /// A drive with records, or without.
 fn host(records: bool) -> Host {
-    let config = Config::new("SUPPORT", vec![NamespaceConfig::new(64)]);
+    let mut config = Config::new("SUPPORT", vec![NamespaceConfig::new(64)]);
+    config.settings.doorbell_buffer = true;
     let mut testbed = if records { Testbed::with_records(&config) } else { Testbed::new(config) };
     testbed.enumerate(true);
     let mut host = Host::over(testbed);

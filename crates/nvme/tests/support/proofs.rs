@@ -11,7 +11,15 @@ pub const ADMIN: Proofs = &[
     (0x04, &["queues_are_created_used_and_deleted"]),
     (0x05, &["queues_are_created_used_and_deleted", "bad_fields_of_the_create_commands"]),
     (0x06, &["the_controller", "namespaces", "lists"]),
-    (0x08, &["abort_ends_what_waits_and_nothing_else", "requests_are_limited_and_can_be_aborted"]),
+    (
+        0x08,
+        &[
+            "abort_ends_what_waits_at_once_and_the_rest_when_it_can",
+            "the_last_thing_that_the_media_do_is_not_aborted",
+            "data_that_wait_for_the_link_are_not_sent_after_an_abort",
+            "requests_are_limited_and_can_be_aborted",
+        ],
+    ),
     (0x09, &["what_is_set_can_be_read_and_a_reset_brings_the_default_back"]),
     (0x0a, &["every_feature_has_a_default_and_capabilities"]),
     (0x0c, &["events_wait_for_a_request", "requests_are_limited_and_can_be_aborted"]),
@@ -59,6 +67,15 @@ pub const ADMIN: Proofs = &[
         ],
     ),
     (0x18, &["a_keep_alive_timer_expires_only_where_the_drive_is_run_so"]),
+    (
+        0x7c,
+        &[
+            "the_command_is_there_where_the_drive_is_run_so",
+            "registers_are_written_only_to_wake_the_controller",
+            "what_comes_while_the_controller_goes_to_rest_is_not_missed",
+            "a_reset_forgets_the_buffers_also_while_they_are_read",
+        ],
+    ),
     (
         0x80,
         &[
@@ -204,6 +221,7 @@ pub const LOG_PAGES: Proofs = &[
             "formats_begin_and_end",
             "sanitize_operations_begin_and_end",
             "firmware_commits_are_events_whether_they_succeed_or_not",
+            "features_that_change_are_events",
             "temperatures_that_cross_thresholds_are_events",
             "events_outlive_power_and_the_oldest_go",
         ],

@@ -39,8 +39,8 @@ pub use log::{CommandEffects, CommandsSupported, FirmwareSlots, log_page};
 pub use persistent_event::{
     ChangeNamespaceEvent, FirmwareCommitEvent, FormatCompletionEvent, FormatStartEvent,
     PersistentEventHeader, PersistentEventLog, PersistentEventType, PowerOnEvent,
-    SanitizeCompletionEvent, SanitizeStartEvent, ThermalExcursionEvent, TimestampChangeEvent,
-    thermal_threshold,
+    SanitizeCompletionEvent, SanitizeStartEvent, SetFeatureEvent, ThermalExcursionEvent,
+    TimestampChangeEvent, thermal_threshold,
 };
 pub use protection::{ProtectionControl, ProtectionInformation, ProtectionTags, ProtectionType};
 pub use sanitize::{NO_ESTIMATE, SanitizeAction, SanitizeStatus, sanitize_status};

@@ -42,7 +42,7 @@ opcodes! {
     "Virtualization Management" = 0x1c,
     "NVMe-MI Send" = 0x1d,
     "NVMe-MI Receive" = 0x1e,
-    "Doorbell Buffer Config" = 0x7c,
+    "Doorbell Buffer Config" = 0x7c DOORBELL_BUFFER_CONFIG,
     "Format NVM" = 0x80 FORMAT,
     "Security Send" = 0x81 SECURITY_SEND,
     "Security Receive" = 0x82 SECURITY_RECEIVE,

@@ -22,6 +22,8 @@ numbers! {
         SanitizeStart = 0x09,
         /// Sanitize Completion: a [`SanitizeCompletionEvent`].
         SanitizeCompletion = 0x0a,
+        /// Set Feature: a [`SetFeatureEvent`].
+        SetFeature = 0x0b,
         /// Thermal Excursion: a [`ThermalExcursionEvent`].
         ThermalExcursion = 0x0d,
     }
@@ -40,6 +42,7 @@ impl PersistentEventType {
             Self::FormatCompletion => FormatCompletionEvent::LENGTH,
             Self::SanitizeStart => SanitizeStartEvent::LENGTH,
             Self::SanitizeCompletion => SanitizeCompletionEvent::LENGTH,
+            Self::SetFeature => SetFeatureEvent::LENGTH,
             Self::ThermalExcursion => ThermalExcursionEvent::LENGTH,
         }
     }
@@ -267,6 +270,18 @@ layout! {
         status: u8 = 2 [0, 3],
         /// SSTAT, bits 7:3: passes of an overwrite that are complete.
         passes: u8 = 2 [3, 5],
+    }
+}
+
+layout! {
+    decode encode
+    /// The data of Set Feature with two command dwords and no data.
+    #[derive(Default)]
+    pub struct SetFeatureEvent: 12, {
+        /// Dword Count, bits 2:0: how many command dwords follow.
+        count: u8 = 0 [0, 3],
+        /// Command dwords 10 and 11.
+        command: [u32; 2] = 4,
     }
 }
 

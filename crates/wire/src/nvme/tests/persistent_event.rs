@@ -36,8 +36,8 @@ fn the_header_of_the_page() {
             (56, b"SN1                 "),
             (76, b"farlane                                 "),
             (371, &[7]),
-            // Types 1 to 4, 6 and 7; 8 to 10 and 13.
-            (480, &[0b1101_1110, 0b0010_0111]),
+            // Types 1 to 4, 6 and 7; 8 to 11 and 13.
+            (480, &[0b1101_1110, 0b0010_1111]),
         ])
     );
 }
@@ -131,6 +131,9 @@ fn the_data_of_formats_sanitize_operations_and_temperatures() {
     there_and_back!(SanitizeStartEvent, start, golden(&[(0, &[1]), (4, &[2]), (8, &[3])]));
     let end = SanitizeCompletionEvent { progress: 0xffff, status: 1, passes: 3 };
     there_and_back!(SanitizeCompletionEvent, end, golden(&[(0, &[0xff, 0xff, 0x19])]));
+    let feature = SetFeatureEvent { count: 2, command: [0x8000_0006, 1] };
+    let bytes = golden(&[(0, &[2, 0, 0, 0, 6, 0, 0, 0x80, 1])]);
+    there_and_back!(SetFeatureEvent, feature, bytes);
     let heat = ThermalExcursionEvent { difference: 9, threshold: thermal_threshold::NORMAL };
     there_and_back!(ThermalExcursionEvent, heat, golden(&[(0, &[9, 0x88])]));
 }
@@ -138,5 +141,5 @@ fn the_data_of_formats_sanitize_operations_and_temperatures() {
 #[test]
 fn every_type_has_its_length() {
     let lengths = PersistentEventType::ALL.map(PersistentEventType::length);
-    assert_eq!(lengths, [512, 22, 16, 44, 48, 12, 12, 12, 8, 2]);
+    assert_eq!(lengths, [512, 22, 16, 44, 48, 12, 12, 12, 8, 12, 2]);
 }

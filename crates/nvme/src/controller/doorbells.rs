@@ -1,0 +1,146 @@
+//! Doorbells in host memory (NVMe 1.4, sections 5.7 and 7.13).
+//!
+//! The host writes tails and heads of I/O queues into the shadow doorbell buffer. It writes the
+//! register too, only to wake the controller, where its old value is that of the EventIdx buffer.
+//!
+//! The controller believes the shadow alone: on their different ways, the value of a register may
+//! come later than a newer one from memory. Before it rests it writes into EventIdx what it has
+//! seen, and then looks once more: PCIe lets no read pass the write, so either it finds what is
+//! new, or the host finds the EventIdx and writes the register.
+
+use super::{Controller, Read};
+use crate::slots::Key;
+use crate::subsystem::Shared;
+use bytes::Bytes;
+use pcie::endpoint::DmaError;
+use std::collections::BTreeMap;
+use wire::nvme::register::{DOORBELLS, Doorbell};
+
+/// Both buffers; their doorbells lie as the registers do.
+#[derive(Debug)]
+pub(super) struct DoorbellBuffers {
+    shadow: u64,
+    event_index: u64,
+    /// By offset.
+    looks: BTreeMap<u64, Look>,
+}
+
+/// How the controller looks at a doorbell.
+#[derive(Debug, Default)]
+struct Look {
+    /// The read that is under way.
+    read: Option<Key>,
+    /// There was a reason to look since that began.
+    again: bool,
+    /// EventIdx has what was seen, and there was no more: the host is to ring first.
+    rests: bool,
+}
+
+fn offset(doorbell: Doorbell) -> u64 {
+    doorbell.offset(0) - DOORBELLS
+}
+
+impl Controller {
+    /// The buffers from now on: what they have for queues that exist is looked at.
+    pub(crate) fn set_doorbell_buffers(&mut self, shadow: u64, event_index: u64) {
+        self.doorbells = Some(DoorbellBuffers { shadow, event_index, looks: BTreeMap::new() });
+        for doorbell in self.queues.io_doorbells() {
+            self.look(doorbell);
+        }
+    }
+
+    /// Whether a doorbell is in host memory: those of I/O queues are.
+    pub(super) fn has_shadow(&self, doorbell: Doorbell) -> bool {
+        let (Doorbell::SubmissionTail(id) | Doorbell::CompletionHead(id)) = doorbell;
+        self.doorbells.is_some() && id != 0 && self.queues.doorbell(doorbell).is_some()
+    }
+
+    /// The host has written the register, or everything up to the tail is fetched.
+    pub(super) fn look(&mut self, doorbell: Doorbell) {
+        let Some(buffers) = &mut self.doorbells else { return };
+        let look = buffers.looks.entry(offset(doorbell)).or_default();
+        match look.read {
+            Some(_) => look.again = true,
+            None => self.read_shadow(doorbell),
+        }
+    }
+
+    /// The head of a completion queue is needed: looks, unless it does already or the host is to
+    /// ring first.
+    pub(super) fn look_for_head(&mut self, queue: u16) {
+        let Some(buffers) = &self.doorbells else { return };
+        let doorbell = Doorbell::CompletionHead(queue);
+        let look = buffers.looks.get(&offset(doorbell));
+        if queue != 0 && look.is_none_or(|look| look.read.is_none() && !look.rests) {
+            self.read_shadow(doorbell);
+        }
+    }
+
+    /// The pin follows the heads of the queues that have entries.
+    pub(super) fn look_for_heads(&mut self) {
+        if self.doorbells.is_some() {
+            let occupied = self.queues.cqs().filter(|queue| queue.occupied() > 0);
+            let ids: Vec<u16> = occupied.map(|queue| queue.id).collect();
+            ids.into_iter().for_each(|id| self.look_for_head(id));
+        }
+    }
+
+    /// A queue is created: the host rings when it leaves 0. What was read before, of another queue
+    /// with this number, means nothing.
+    pub(crate) fn reset_doorbell(&mut self, doorbell: Doorbell) {
+        let Some(buffers) = &mut self.doorbells else { return };
+        buffers.looks.remove(&offset(doorbell));
+        let event_index = buffers.event_index + offset(doorbell);
+        self.endpoint.dma_write(event_index, Bytes::from_static(&[0; 4]));
+    }
+
+    /// Says in EventIdx what was seen, then reads the doorbell.
+    fn read_shadow(&mut self, doorbell: Doorbell) {
+        let Some(seen) = self.queues.doorbell(doorbell) else { return };
+        let Some(buffers) = &mut self.doorbells else { return };
+        let at = offset(doorbell);
+        let (shadow, event_index) = (buffers.shadow + at, buffers.event_index + at);
+        let key = self.reads.insert(Read::Doorbell(doorbell));
+        buffers.looks.insert(at, Look { read: Some(key), ..Look::default() });
+        self.endpoint.dma_write(event_index, Bytes::copy_from_slice(&seen.to_le_bytes()));
+        self.endpoint.dma_read(key.as_u64(), shadow, size_of::<u32>());
+    }
+
+    /// The value of a doorbell has come. If host memory cannot be read, the controller has no
+    /// other way to learn of commands: CSTS.CFS (section 9.5).
+    pub(super) fn shadow_arrived(
+        &mut self,
+        shared: &mut Shared,
+        doorbell: Doorbell,
+        read: Key,
+        result: Result<Bytes, DmaError>,
+    ) {
+        let Some(buffers) = &mut self.doorbells else { return };
+        let look = buffers.looks.get_mut(&offset(doorbell)).filter(|look| look.read == Some(read));
+        let Some(look) = look else { return };
+        let again = std::mem::take(look).again;
+        let Ok(data) = result else { return self.fatal() };
+        let value = u32::from_le_bytes(data[..].try_into().expect("as many bytes as asked for"));
+        let moved = match self.queues.doorbell(doorbell) {
+            Some(seen) => seen != value && self.ring(shared, Some(doorbell), value),
+            // It is deleted, or being deleted.
+            None => return,
+        };
+        self.rest(doorbell, !moved && !again);
+        let more = match doorbell {
+            // Behind commands to fetch the fetch looks.
+            Doorbell::SubmissionTail(_) => again && !moved,
+            Doorbell::CompletionHead(_) => again || moved && !self.endpoint.msix_enabled(),
+        };
+        if more {
+            self.look(doorbell);
+        }
+    }
+
+    fn rest(&mut self, doorbell: Doorbell, rests: bool) {
+        let look = self.doorbells.as_mut().and_then(|all| all.looks.get_mut(&offset(doorbell)));
+        if let Some(look) = look {
+            look.rests = rests;
+        }
+    }
+}

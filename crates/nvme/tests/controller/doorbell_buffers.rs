@@ -1,0 +1,268 @@
+//! Doorbells in host memory.
+
+use super::*;
+use pcie::Ready;
+use wire::nvme::opcode::admin;
+use wire::nvme::register::Doorbell;
+use wire::nvme::{AsyncEvent, IDENTIFY, IdentifyController, cns};
+
+const SHADOW: u64 = DATA + 0x10_0000;
+const EVENT_INDEX: u64 = SHADOW + 0x1000;
+/// The tail of queue 1 in either buffer.
+const TAIL: u64 = 8;
+/// The head of queue 1.
+const HEAD: u64 = 12;
+
+fn offering() -> Config {
+    configured(|settings| settings.doorbell_buffer = true)
+}
+
+/// A host with buffers and a queue pair of so many entries.
+fn host(entries: u16) -> Host {
+    let mut host = Host::new(offering());
+    host.give_buffers(SHADOW, EVENT_INDEX).expect_success();
+    host.create(1, entries);
+    host.rung = 0;
+    host
+}
+
+fn word(host: &Host, address: u64) -> u32 {
+    u32::from_le_bytes(host.testbed.load(address, 4).unwrap().try_into().unwrap())
+}
+
+/// The read of host memory that the drive waits for, which begins there.
+fn waits_for(host: &Host, address: u64) -> bool {
+    host.testbed.reads.iter().any(|read| read.first_byte() == address)
+}
+
+/// Answers the oldest read of host memory.
+fn answer(host: &mut Host) {
+    let read = host.testbed.reads.pop_front().expect("a read");
+    host.testbed.answer_read(read, false);
+    host.testbed.take_tlps(Ready::ALL);
+}
+
+#[test]
+fn the_command_is_there_where_the_drive_is_run_so() {
+    let offered = |host: &mut Host| {
+        let (opcode, cdw10) = (admin::IDENTIFY, cns::CONTROLLER.into());
+        host.admin(Command { opcode, prp1: DATA, cdw10, ..Command::default() }).expect_success();
+        let data = host.testbed.load(DATA, IDENTIFY).unwrap();
+        IdentifyController::decode(&data.try_into().unwrap()).admin_commands >> 8 & 1
+    };
+    let mut plain = Host::new(config());
+    assert_eq!(offered(&mut plain), 0);
+    plain.give_buffers(SHADOW, EVENT_INDEX).expect_failure(StatusCode::INVALID_OPCODE);
+    let mut host = Host::new(offering());
+    assert_eq!(offered(&mut host), 1);
+    let opcode = admin::DOORBELL_BUFFER_CONFIG;
+    let good = Command { opcode, prp1: SHADOW, prp2: EVENT_INDEX, ..Command::default() };
+    for bad in [
+        Command { prp1: SHADOW + 4, ..good },
+        Command { prp2: EVENT_INDEX + 0x800, ..good },
+        // 65 pairs of doorbells do not end before the last address.
+        Command { prp1: 0xffff_ffff_ffff_fe00, ..good },
+    ] {
+        host.admin(bad).expect_failure(StatusCode::INVALID_FIELD);
+    }
+    host.admin(good).expect_success();
+}
+
+#[test]
+fn registers_are_written_only_to_wake_the_controller() {
+    let mut host = host(16);
+    for _ in 0..5 {
+        host.put(1, flush(1));
+        host.ring(1);
+    }
+    assert_eq!(host.rung, 1, "it has not said how far it has come");
+    host.testbed.settle();
+    assert_eq!(host.peek(1, 16).len(), 5);
+    assert_eq!(word(&host, EVENT_INDEX + TAIL), 5);
+    // It rests: the next one wakes it.
+    host.put(1, flush(1));
+    host.ring(1);
+    assert_eq!(host.rung, 2);
+    host.testbed.settle();
+    assert_eq!(host.peek(1, 16).len(), 1);
+    // Admin queues have registers alone.
+    host.admin(get_feature(feature::ARBITRATION, 0)).expect_success();
+    assert_eq!((word(&host, SHADOW), word(&host, SHADOW + 4)), (0, 0));
+}
+
+#[test]
+fn what_comes_while_the_controller_goes_to_rest_is_not_missed() {
+    // After the EventIdx, before the look: the host rings, and the look finds it too.
+    let mut host = host(16);
+    host.put(1, flush(1));
+    host.ring(1);
+    assert!(waits_for(&host, SHADOW + TAIL));
+    answer(&mut host);
+    assert_eq!(word(&host, EVENT_INDEX + TAIL), 1, "fetches, then looks once more");
+    assert!(waits_for(&host, SHADOW + TAIL));
+    host.put(1, flush(1));
+    host.ring(1);
+    assert_eq!(host.rung, 2);
+    host.testbed.settle();
+    assert_eq!(host.reap(1).len(), 2);
+    // Before the EventIdx: the host does not ring, and the look finds it.
+    host.put(1, flush(1));
+    host.ring(1);
+    host.put(1, flush(1));
+    host.ring(1);
+    let rung = host.rung;
+    host.testbed.settle();
+    assert_eq!((host.reap(1).len(), host.rung), (2, rung));
+    // After the look: the host rings.
+    host.put(1, flush(1));
+    host.ring(1);
+    assert_eq!(host.rung, rung + 1);
+    host.testbed.settle();
+    assert_eq!(host.reap(1).len(), 1);
+}
+
+#[test]
+fn a_register_that_comes_late_means_nothing() {
+    let mut host = host(8);
+    host.admin(Command { opcode: admin::GET_FEATURES, cdw10: 1, ..Command::default() });
+    let event = host.put(0, Command { opcode: admin::ASYNC_EVENT_REQUEST, ..Command::default() });
+    host.carry_out(0);
+    for _ in 0..3 {
+        host.put(1, flush(1));
+        host.updates_shadow(
+            Doorbell::SubmissionTail(1),
+            host.pairs[1].as_ref().unwrap().tail.into(),
+        );
+    }
+    // Its value is that of the first command, memory has that of the third.
+    let register = Doorbell::SubmissionTail(1).offset(0);
+    host.testbed.write(register, 4, 1);
+    host.testbed.settle();
+    assert_eq!(host.reap(1).len(), 3);
+    host.testbed.write(register, 4, 1);
+    host.testbed.settle();
+    assert_eq!(host.reap(1).len(), 0);
+    assert!(host.reap(0).iter().all(|done| done.cid != event), "no error either");
+}
+
+#[test]
+fn a_full_completion_queue_goes_on_when_memory_says_that_there_is_room() {
+    let mut host = host(4);
+    // Three completions fill it; the host takes them without a register.
+    for round in 0..5u16 {
+        for _ in 0..3 {
+            host.put(1, flush(1));
+        }
+        host.ring(1);
+        host.testbed.settle();
+        assert_eq!(host.reap(1).len(), 3, "round {round}");
+        host.testbed.settle();
+    }
+    assert_eq!(word(&host, SHADOW + HEAD), 15 % 4);
+}
+
+#[test]
+fn a_pin_falls_when_memory_says_that_everything_is_taken() {
+    let mut host = Host::over(Testbed::enumerated(offering(), false));
+    host.enable(32);
+    host.give_buffers(SHADOW, EVENT_INDEX).expect_success();
+    let [cq, sq] = create_commands(&Pair::new(1, 16));
+    host.admin(Command { cdw11: 3, ..cq }).expect_success();
+    host.admin(sq).expect_success();
+    host.pairs[1] = Some(Pair::new(1, 16));
+    for round in 0..40 {
+        host.put(1, flush(1));
+        host.carry_out(1);
+        assert!(host.testbed.intx, "round {round}");
+        assert_eq!(host.reap(1).len(), 1);
+        host.testbed.settle();
+        assert!(!host.testbed.intx, "round {round}");
+    }
+}
+
+/// After a reset memory may be anybody's: nothing reads it, and registers work.
+fn expect_plain(host: &mut Host) {
+    host.testbed.put(SHADOW, &[0xee; 512]);
+    host.testbed.put(EVENT_INDEX, &[0xee; 512]);
+    host.enable(32);
+    host.testbed.settle();
+    host.create(1, 16);
+    let log = host.testbed.media.log.len();
+    for _ in 0..20 {
+        host.put(1, flush(1));
+        host.fetch(1, false);
+        assert!(!waits_for(host, SHADOW + TAIL));
+        host.testbed.settle();
+        assert_eq!(host.reap(1).len(), 1);
+    }
+    assert_eq!(host.testbed.media.log.len(), log + 20);
+    assert_eq!(host.testbed.load(EVENT_INDEX, 512).unwrap(), [0xee; 512]);
+    assert_eq!(host.testbed.load(SHADOW, 512).unwrap(), [0xee; 512]);
+}
+
+#[test]
+fn a_reset_forgets_the_buffers_also_while_they_are_read() {
+    for kind in 0..3 {
+        let mut host = host(16);
+        host.put(1, flush(1));
+        host.ring(1);
+        assert!(waits_for(&host, SHADOW + TAIL));
+        match kind {
+            0 => {
+                host.configure(entry_sizes());
+                assert!(host.status().ready, "a read is under way");
+                host.testbed.put(SHADOW + TAIL, &9u32.to_le_bytes());
+                host.testbed.settle();
+                assert!(!host.status().ready);
+            }
+            1 => host.testbed.function_level_reset(),
+            _ => host.testbed.hot_reset(),
+        }
+        if kind > 0 {
+            host.testbed.enumerate(true);
+        }
+        expect_plain(&mut host);
+    }
+}
+
+#[test]
+fn a_queue_that_is_created_again_begins_with_0() {
+    let mut host = host(16);
+    for _ in 0..3 {
+        for _ in 0..5 {
+            host.put(1, flush(1));
+            host.carry_out(1);
+        }
+        assert_eq!(host.reap(1).len(), 5);
+        host.admin(delete(admin::DELETE_SQ, 1)).expect_success();
+        host.admin(delete(admin::DELETE_CQ, 1)).expect_success();
+        host.create(1, 8);
+        assert_eq!(word(&host, EVENT_INDEX + TAIL), 0);
+        host.put(1, flush(1));
+        host.carry_out(1);
+        assert_eq!(host.reap(1).len(), 1);
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_is_an_event_and_memory_that_does_not_answer_is_fatal() {
+    let mut host = host(16);
+    host.put(0, Command { opcode: admin::ASYNC_EVENT_REQUEST, ..Command::default() });
+    host.carry_out(0);
+    host.doorbell(Doorbell::SubmissionTail(1), 16);
+    host.testbed.settle();
+    let done = host.reap(0);
+    assert_eq!(AsyncEvent::from_bits(done[0].result), AsyncEvent::INVALID_DOORBELL_VALUE);
+    assert!(host.testbed.reads.is_empty() && !host.status().fatal);
+    // A good one works.
+    host.testbed.put(SHADOW + TAIL, &0u32.to_le_bytes());
+    host.put(1, flush(1));
+    host.carry_out(1);
+    assert_eq!(host.reap(1).len(), 1);
+    host.testbed.settle();
+    host.put(1, flush(1));
+    host.ring(1);
+    let read = host.testbed.reads.pop_front().unwrap();
+    host.testbed.answer_read(read, true);
+    assert!(host.status().fatal);
+}
