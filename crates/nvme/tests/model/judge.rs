@@ -61,7 +61,8 @@ impl Driver {
         if let Some(target) = self.aborts.remove(&done.cid) {
             assert_eq!(code, SUCCESS);
             let aborted = self.ended.get(&target) == Some(&StatusCode::ABORT_REQUESTED);
-            assert_eq!(done.result == 0, aborted, "Abort of {target:?}");
+            // It may be aborted later, too: in part it may be done then.
+            assert!(done.result == 1 || aborted, "Abort of {target:?}");
             return;
         }
         let Some((cid, admin, mut allowed, _)) = self.admin.take() else { return };
@@ -131,9 +132,7 @@ impl Driver {
             let never = code != SUCCESS && faults.is_empty() && sent.first.contains(&code)
                 || matches!(
                     code,
-                    StatusCode::ABORT_REQUESTED
-                        | StatusCode::ABORTED_MISSING_FUSED
-                        | StatusCode::ABORTED_FAILED_FUSED
+                    StatusCode::ABORTED_MISSING_FUSED | StatusCode::ABORTED_FAILED_FUSED
                 );
             if never {
                 self.contents.withdraw(write);
