@@ -83,6 +83,11 @@ pub fn folder_drive(drive: u32, serial: &str, nguids: &[String]) -> Script {
     nguids.iter().fold(script, |script, nguid| script.argument(nguid))
 }
 
+/// The persistent event log of a drive, and doorbells in the guest's memory.
+pub fn events(drive: u32) -> Script {
+    script!("events").argument(format!("nvme{drive}"))
+}
+
 /// Fills a drive of that many MiB.
 pub fn fill(drive: u32, mebibytes: u32) -> Script {
     script!("fill").argument(namespace(drive)).argument(mebibytes)
