@@ -64,7 +64,7 @@ fn nvme_cli_manages_a_drive() {
     let host = HostNode::start(&folder, "host", &[device.address()], &[]);
     let mut guest = Guest::builder("managed-drive/guest").drive(&host, 0).start();
     guest.run(&workload::admin(0));
-    guest.run(&workload::manage(0));
+    println!("{}", guest.run(&workload::manage(0)).text);
     guest.power_off();
     host.stop();
     device.stop();

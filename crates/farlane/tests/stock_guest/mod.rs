@@ -3,6 +3,7 @@
 //! QEMU, the guest's kernel and its programs come from `tests/guest/fetch`; what
 //! runs in the guest is in `tests/guest/scripts`.
 
+mod buffers;
 mod capture;
 mod drive;
 mod guest;

@@ -93,6 +93,11 @@ pub fn manage(drive: u32) -> Script {
     script!("manage").argument(format!("nvme{drive}"))
 }
 
+/// The persistent event log of a drive, and doorbells in the guest's memory.
+pub fn events(drive: u32) -> Script {
+    script!("events").argument(format!("nvme{drive}"))
+}
+
 /// Fills a drive of that many MiB.
 pub fn fill(drive: u32, mebibytes: u32) -> Script {
     script!("fill").argument(namespace(drive)).argument(mebibytes)
