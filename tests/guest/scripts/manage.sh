@@ -80,46 +80,6 @@ format() {
     grep -q "^lbaf  *$1 : .*(in use)" /tmp/out
 }
 
-# Blocks of 512 bytes with protection information of type 1.
-protection() {
-    nvme format "$drive" --namespace-id=2 --lbaf=2 --pi=1 --ses=1 --force
-    until_true 10 formatted 512
-    second=$(namespace "$controller" 2)
-    nvme id-ns "$second" | tee /tmp/out
-    grep -q '^dps *: 0x\(1\|9\)$' /tmp/out
-    # Deallocated blocks pass every check; Linux makes and checks the information.
-    holds "$second" 0 65536 '\0'
-    fill "$second"
-    nvme read "$second" --start-block=3 --block-count=0 --data-size=512 --data=/tmp/data \
-        --metadata-size=8 --metadata=/tmp/metadata --prinfo=7 --ref-tag=3 --app-tag=0 --app-tag-mask=0
-    # The reference tag is the LBA.
-    test "$(od -A n -t u1 -j 4 -N 4 /tmp/metadata | tr -s ' ')" = ' 0 0 0 3'
-    # A wrong guard: not accepted with the check, found later without.
-    printf '\001\002\000\000\000\000\000\003' >/tmp/metadata
-    refused 'Guard Check' \
-        nvme write "$second" --start-block=3 --block-count=0 --data-size=512 --data=/tmp/data \
-        --metadata-size=8 --metadata=/tmp/metadata --prinfo=4
-    nvme write "$second" --start-block=3 --block-count=0 --data-size=512 --data=/tmp/data \
-        --metadata-size=8 --metadata=/tmp/metadata --prinfo=0
-    refused 'Guard Check' nvme verify "$second" --start-block=0 --block-count=7 --prinfo=4
-    nvme error-log "$drive" --log-entries=2 | tee /tmp/out
-    grep -q '^lba[[:space:]]*: 0x3$' /tmp/out
-    ! dd if="$second" of=/dev/null bs=4096 count=1 iflag=direct
-    fill "$second"
-    nvme verify "$second" --start-block=0 --block-count=127 --prinfo=7 --ref-tag=0 --app-tag-mask=0
-}
-
-# fio makes and checks protection information itself, or leaves it to the drive.
-fio_protection() {
-    for pi in 0 1; do
-        fio --name=pi --filename="/dev/ng${second#/dev/nvme}" --ioengine=io_uring_cmd --cmd_type=nvme \
-            --rw=randrw --bs=4k --size=4m --iodepth=8 --md_per_io_size=64 --pi_act=$pi \
-            --pi_chk=GUARD,REFTAG --verify=crc32c --verify_fatal=1 >/tmp/out 2>&1 ||
-            { cat /tmp/out; die "fio failed"; }
-        grep 'err= 0' /tmp/out
-    done
-}
-
 protect() {
     second=$(namespace "$controller" 2)
     head -c 4096 /dev/zero | tr '\0' p >/tmp/p
@@ -171,9 +131,6 @@ step "nvme compare, verify, copy, write-zeroes --deac" commands
 step "nvme format: 4096 bytes" format 1 4096 1
 step "the same with blocks of 4096 bytes" commands
 step "write protection" protect
-step "nvme format --pi=1, read, write, verify" protection
-second=$(namespace "$controller" 2)
-step "fio with protection information" fio_protection
 step "nvme format: 512 bytes" format 0 512 0
 step "nvme sanitize" sanitize
 step "nvme delete-ns" delete

@@ -15,7 +15,7 @@ step() {
         echo "@@ ok $(($(now) - begun))0 ms $step"
     else
         echo "@@ failed $(($(now) - begun))0 ms $step"
-        : exit 1
+        exit 1
     fi
 }
 

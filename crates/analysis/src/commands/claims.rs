@@ -18,6 +18,8 @@ pub(super) enum Use {
     Data { offset: u64, to_host: bool },
     /// PRP entries; the first one points to the transfer's bytes from `offset` on.
     List { offset: u64 },
+    /// SGL descriptors.
+    Segment,
 }
 
 #[derive(Debug)]
@@ -81,7 +83,7 @@ impl Claims {
         for (key, claim) in self.by_page.range_mut(range).take(MOST_CHECKED) {
             let fits = match claim.what {
                 Use::Data { to_host: wanted, .. } => wanted == to_host,
-                Use::List { .. } => !to_host,
+                Use::List { .. } | Use::Segment => !to_host,
             };
             let Some(offset) = address.checked_sub(claim.start).filter(|o| *o < claim.length)
             else {

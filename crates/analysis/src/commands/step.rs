@@ -34,9 +34,9 @@ wire::named! {
         SqeFetch "SQE fetch",
         /// Entries come.
         SqeData "SQE data",
-        /// The drive asks for a part of a PRP list.
+        /// The drive asks for a part of a PRP list, or for an SGL segment.
         ListFetch "PRP list fetch",
-        /// PRP entries come.
+        /// PRP entries or SGL descriptors come.
         ListData "PRP list data",
         /// The drive asks for data of a command that carries data to it.
         DataRead "data read",

@@ -2,10 +2,13 @@
 //! host memory (NVM Express 1.4, sections 4.3 and 4.4).
 
 use super::command::Transfer;
-use wire::nvme::{Command, DsmRange, IDENTIFY, opcode};
+use wire::nvme::{Command, CopyRange, DsmRange, IDENTIFY, SglDescriptor, SglKind, opcode};
 
 /// Presumed bytes where an entry does not say how much data it moves.
 const PRESUMED: u64 = 4096;
+
+/// Bytes of an SGL segment that are looked at.
+const MOST_SEGMENT: u64 = 1 << 16;
 
 /// Whether the I/O opcode addresses logical blocks by SLBA and NLB.
 pub const fn names_blocks(opcode: u8) -> bool {
@@ -25,6 +28,9 @@ fn io(entry: &Command, block_size: u32) -> Transfer {
         opcode::nvm::DATASET_MANAGEMENT => {
             Transfer::ToDevice((u64::from(entry.cdw10 & 0xff) + 1) * DsmRange::LENGTH as u64)
         }
+        opcode::nvm::COPY => {
+            Transfer::ToDevice((u64::from(entry.cdw12 & 0xff) + 1) * CopyRange::LENGTH as u64)
+        }
         opcode::nvm::FLUSH | opcode::nvm::WRITE_ZEROES | 0x04 | 0x0c => Transfer::None,
         other => by_opcode(other),
     }
@@ -38,6 +44,11 @@ fn admin(entry: &Command) -> Transfer {
             let dwords = u64::from(entry.cdw10 >> 16) | u64::from(entry.cdw11 & 0xffff) << 16;
             Transfer::ToHost((dwords + 1) * 4)
         }
+        opcode::admin::FIRMWARE_DOWNLOAD => Transfer::ToDevice((u64::from(entry.cdw10) + 1) * 4),
+        opcode::admin::SECURITY_SEND => Transfer::ToDevice(entry.cdw11.into()),
+        opcode::admin::SECURITY_RECEIVE => Transfer::ToHost(entry.cdw11.into()),
+        // SEL 0, create, has data.
+        opcode::admin::NAMESPACE_MANAGEMENT if entry.cdw10 & 15 != 0 => Transfer::None,
         // Their PRP1 is the queue itself.
         opcode::admin::CREATE_SQ | opcode::admin::CREATE_CQ => Transfer::None,
         opcode::admin::SET_FEATURES => feature(entry).map_or(Transfer::None, Transfer::ToDevice),
@@ -68,15 +79,25 @@ fn by_opcode(opcode: u8) -> Transfer {
     }
 }
 
-/// Where data or PRP entries lie.
+/// What lies in host memory for a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Data.
+    Data,
+    /// PRP entries.
+    PrpList,
+    /// SGL descriptors.
+    SglSegment,
+}
+
+/// Where it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     pub address: u64,
     pub length: u64,
     /// First byte of the transfer that lies there or to which the first entry points.
     pub offset: u64,
-    /// PRP entries, not data.
-    pub list: bool,
+    pub content: Content,
 }
 
 /// The parts that the entry itself points to; `None` if its pointers are of a
@@ -86,30 +107,33 @@ pub fn pieces(entry: &Command, bytes: u64, page: u64) -> Option<Vec<Piece>> {
         return Some(Vec::new());
     }
     if entry.psdt != 0 {
-        return sgl(entry, bytes).map(|piece| vec![piece]);
+        return descriptor(entry.sgl1(), 0, bytes).map(|piece| vec![piece]);
     }
     let first = (page - entry.prp1 % page).min(bytes);
     let mut pieces =
-        vec![Piece { address: entry.prp1 & !3, length: first, offset: 0, list: false }];
+        vec![Piece { address: entry.prp1 & !3, length: first, offset: 0, content: Content::Data }];
     let left = bytes - first;
     if left > page {
         pieces.push(list(entry.prp2, first, bytes, page));
     } else if left > 0 {
         let address = entry.prp2 & !(page - 1);
-        pieces.push(Piece { address, length: left, offset: first, list: false });
+        pieces.push(Piece { address, length: left, offset: first, content: Content::Data });
     }
     Some(pieces)
 }
 
-/// SGL1 as a data block descriptor of type 0, address or offset (figure 117).
-fn sgl(entry: &Command, bytes: u64) -> Option<Piece> {
-    let (length, kind) = (entry.prp2 & 0xffff_ffff, entry.prp2 >> 56);
-    (kind == 0).then(|| Piece {
-        address: entry.prp1,
-        length: length.min(bytes),
-        offset: 0,
-        list: false,
-    })
+/// Where an SGL descriptor points to, for the transfer's bytes from `offset`; nowhere for a bit
+/// bucket. `None` if it is of a kind that is not followed.
+pub fn descriptor(descriptor: SglDescriptor, offset: u64, bytes: u64) -> Option<Piece> {
+    let SglDescriptor { address, length, subtype, kind } = descriptor;
+    let length = u64::from(length);
+    let (length, content) = match SglKind::from_number(kind)? {
+        _ if subtype != 0 => return None,
+        SglKind::DataBlock => (length.min(bytes.saturating_sub(offset)), Content::Data),
+        SglKind::BitBucket => (0, Content::Data),
+        SglKind::Segment | SglKind::LastSegment => (length.min(MOST_SEGMENT), Content::SglSegment),
+    };
+    Some(Piece { address, length, offset, content })
 }
 
 /// The part of a PRP list that begins at `pointer` and reaches to the end of
@@ -117,7 +141,8 @@ fn sgl(entry: &Command, bytes: u64) -> Option<Piece> {
 fn list(pointer: u64, offset: u64, bytes: u64, page: u64) -> Piece {
     let pointer = pointer & !7;
     let needed = bytes.saturating_sub(offset).div_ceil(page) * 8;
-    Piece { address: pointer, length: needed.min(page - pointer % page), offset, list: true }
+    let length = needed.min(page - pointer % page);
+    Piece { address: pointer, length, offset, content: Content::PrpList }
 }
 
 /// The memory that the PRP entry `value` at `address` points to, if it is for the transfer's bytes
@@ -128,5 +153,6 @@ pub fn list_entry(address: u64, value: u64, offset: u64, bytes: u64, page: u64) 
     if ends_page && left > page {
         return Some(list(value, offset, bytes, page));
     }
-    Some(Piece { address: value & !(page - 1), length: left.min(page), offset, list: false })
+    let (address, length) = (value & !(page - 1), left.min(page));
+    Some(Piece { address, length, offset, content: Content::Data })
 }

@@ -7,7 +7,7 @@ use crate::commands::command::{Command, Transfer};
 use crate::commands::queues::{CompletionQueue, SubmissionQueue, Uid};
 use crate::commands::shared::Shared;
 use crate::commands::step::{Step, StepKind};
-use crate::commands::transfer::{self, Piece};
+use crate::commands::transfer::{self, Content, Piece};
 use wire::nvme::Command as Entry;
 use wire::nvme::{COMPLETION_ENTRY, Completion, IDENTIFY, IdentifyNamespace, cns, opcode};
 
@@ -40,7 +40,7 @@ impl Controller {
             data,
             ..Command::default()
         };
-        let mut open = OpenCommand { command, claims: Vec::new(), next_claim: 0 };
+        let mut open = OpenCommand { command, claims: Vec::new(), next_claim: 0, described: 0 };
         steps.iter().for_each(|step| shared.add_step(&mut open.command, *step));
         if let Some(before) = self.ids.insert((queue, entry.cid), uid) {
             shared.counters.reused_ids += 1;
@@ -63,8 +63,11 @@ impl Controller {
         let (mut at, mut left, mut offset) = (piece.address, piece.length, piece.offset);
         while left > 0 {
             let length = left.min(PAGE - at % PAGE);
-            let what =
-                if piece.list { Use::List { offset } } else { Use::Data { offset, to_host } };
+            let what = match piece.content {
+                Content::Data => Use::Data { offset, to_host },
+                Content::PrpList => Use::List { offset },
+                Content::SglSegment => Use::Segment,
+            };
             let Some(key) = self.claims.add((uid, open.next_claim), at, length, what) else {
                 shared.counters.dropped += 1;
                 return;
@@ -74,7 +77,10 @@ impl Controller {
             let Some(next) = at.checked_add(length) else { return };
             at = next;
             left -= length;
-            offset += if piece.list { length / 8 * page } else { length };
+            offset += match piece.content {
+                Content::Data | Content::SglSegment => length,
+                Content::PrpList => length / 8 * page,
+            };
         }
     }
 

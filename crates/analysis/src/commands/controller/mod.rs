@@ -22,6 +22,8 @@ struct OpenCommand {
     command: Command,
     claims: Vec<Key>,
     next_claim: u32,
+    /// Bytes of the transfer whose place SGL descriptors have told.
+    described: u64,
 }
 
 /// The state of one NVMe controller.

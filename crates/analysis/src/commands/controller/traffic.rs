@@ -2,12 +2,13 @@
 
 use super::Controller;
 use crate::commands::claims::{Match, Use};
+use crate::commands::command::Transfer;
 use crate::commands::pending::{Fetch, Purpose, Read};
 use crate::commands::queues::Place;
 use crate::commands::shared::Shared;
 use crate::commands::step::{Step, StepKind};
 use crate::commands::transfer;
-use wire::nvme::{self, COMPLETION_ENTRY, SUBMISSION_ENTRY};
+use wire::nvme::{self, COMPLETION_ENTRY, SUBMISSION_ENTRY, SglDescriptor, SglKind};
 use wire::tlp::MemoryRequest;
 
 impl Controller {
@@ -23,7 +24,7 @@ impl Controller {
         };
         let kind = match found.what {
             Use::Data { .. } => StepKind::DataRead,
-            Use::List { .. } => StepKind::ListFetch,
+            Use::List { .. } | Use::Segment => StepKind::ListFetch,
         };
         shared.counters.repeated_transfers += u64::from(found.again);
         let step = shared.step(kind, address, bytes, Some(request.tag));
@@ -107,6 +108,15 @@ impl Controller {
                     self.list(read, found, offset, fresh, shared);
                 }
             }
+            Use::Segment => {
+                let step = Step { kind: StepKind::ListData, ..step };
+                self.add_step(found.uid, step, shared);
+                let fresh = read.buffer.len() / SglDescriptor::LENGTH;
+                read.buffer.extend_from_slice(bytes);
+                if !found.again {
+                    self.segment(&read.buffer, found, fresh, shared);
+                }
+            }
         }
     }
 
@@ -121,6 +131,28 @@ impl Controller {
             let offset = offset + index * page;
             let piece = transfer::list_entry(address, value, offset, bytes, page);
             piece.into_iter().for_each(|piece| self.claim(found.uid, piece, shared));
+        }
+    }
+
+    /// Follows the SGL descriptors in `segment` from number `fresh` on; drives read them in order.
+    fn segment(&mut self, segment: &[u8], found: Match, fresh: usize, shared: &mut Shared) {
+        let descriptors = segment.as_chunks::<{ SglDescriptor::LENGTH }>().0;
+        for one in descriptors.iter().skip(fresh).map(SglDescriptor::decode) {
+            let Some(open) = self.open.get_mut(&found.uid) else { return };
+            let transfer = open.command.transfer;
+            let piece = transfer::descriptor(one, open.described, transfer.bytes());
+            match SglKind::from_number(one.kind) {
+                Some(SglKind::DataBlock) => open.described += u64::from(one.length),
+                // It takes what the host does not want of a read (section 4.4.1).
+                Some(SglKind::BitBucket) if matches!(transfer, Transfer::ToHost(_)) => {
+                    open.described += u64::from(one.length);
+                }
+                _ => {}
+            }
+            match piece {
+                Some(piece) => self.claim(found.uid, piece, shared),
+                None => shared.counters.unfollowed_pointers += 1,
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use crate::commands::{
     Command, Counters, Direction, HostRequestKind, Settings, StepKind, Transfer,
 };
 use bytes::Bytes;
+use wire::nvme::{SglDescriptor, SglKind};
 use wire::tlp::{Packet, Status as TlpStatus, Tlp};
 use wire::{Bdf, Duration};
 
@@ -105,6 +106,40 @@ fn a_long_write_follows_its_list() {
     assert_eq!(command.data, Some(data));
     assert!(command.is_whole());
     assert_eq!(kinds(&command).iter().filter(|(k, _)| *k == StepKind::ListFetch).count(), 2);
+    explained(&testbed);
+}
+
+#[test]
+fn a_write_with_an_sgl_follows_its_segments() {
+    let (mut testbed, mut drive) = testbed();
+    let descriptor = |kind: SglKind, address, length| SglDescriptor {
+        address,
+        length,
+        subtype: 0,
+        kind: kind as u8,
+    };
+    let segment =
+        |all: &[SglDescriptor]| -> Vec<u8> { all.iter().flat_map(|one| one.encode()).collect() };
+    let entry = io(1, 9, 0, 16, 0, 0).with_sgl1(descriptor(SglKind::Segment, 0x40_0ff0, 32));
+    let data = pattern(8 << 10);
+    testbed.begin(&mut drive, 1, &[entry]);
+    let first = segment(&[
+        descriptor(SglKind::DataBlock, 0x50_0ffc, 12),
+        descriptor(SglKind::LastSegment, 0x41_0000, 16),
+    ]);
+    // It crosses a boundary that requests do not.
+    testbed.read_host(&drive, 0x40_0ff0, &first[..16]);
+    testbed.read_host(&drive, 0x40_1000, &first[16..]);
+    let last = segment(&[descriptor(SglKind::DataBlock, 0x60_0004, 8180)]);
+    testbed.read_host(&drive, 0x41_0000, &last);
+    testbed.read_host(&drive, 0x60_0004, &data[12..12 + 4092]);
+    testbed.read_host(&drive, 0x60_1000, &data[12 + 4092..]);
+    testbed.read_host(&drive, 0x50_0ffc, &data[..4]);
+    testbed.read_host(&drive, 0x50_1000, &data[4..12]);
+    testbed.end(&mut drive, 1, 9, 0);
+    let command = testbed.commands.pop().unwrap();
+    assert_eq!(command.data, Some(data));
+    assert!(command.is_whole());
     explained(&testbed);
 }
 
