@@ -73,3 +73,17 @@ fn nvme_cli_manages_a_drive() {
     assert_eq!(shown["namespaces"].as_array().unwrap().len(), 1);
     assert_eq!(std::fs::read_dir(place.join("contents")).unwrap().count(), 1);
 }
+
+#[test]
+fn a_stock_guest_uses_protection_information() {
+    let folder = folder::kept("protected-drive");
+    let place = folder.join("drive");
+    create(&place, "16M", &["size=16M"]);
+    let device = Node::drive_at(ANY, &folder, "device", &place);
+    let host = HostNode::start(&folder, "host", &[device.address()], &[]);
+    let mut guest = Guest::builder("protected-drive/guest").drive(&host, 0).start();
+    guest.run(&workload::protection(0));
+    guest.power_off();
+    host.stop();
+    device.stop();
+}

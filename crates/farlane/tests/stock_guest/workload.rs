@@ -98,6 +98,11 @@ pub fn events(drive: u32) -> Script {
     script!("events").argument(format!("nvme{drive}"))
 }
 
+/// The kernel, nvme-cli and fio use protection information, as `protection.sh` has it.
+pub fn protection(drive: u32) -> Script {
+    script!("protection").argument(format!("nvme{drive}"))
+}
+
 /// Fills a drive of that many MiB.
 pub fn fill(drive: u32, mebibytes: u32) -> Script {
     script!("fill").argument(namespace(drive)).argument(mebibytes)

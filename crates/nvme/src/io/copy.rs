@@ -44,12 +44,12 @@ fn metadata(
     command: &Command,
     range: &CopyRange,
     to: u64,
-) -> Result<(Option<Box<Beside>>, Option<Box<Metadata>>), Failure> {
+) -> Result<(Box<Beside>, Box<Metadata>), Failure> {
     let blocks = u64::from(range.last) + 1;
     let control = command.protection_of_sources();
     let source = namespace.metadata_of(command.nsid, range.slba, blocks, control, range.tags())?;
     let all = namespace.metadata(command)?.expect("the namespace has metadata");
-    Ok((Some(source.read_apart()), Some(Box::new(all.part(to - command.slba(), blocks)))))
+    Ok((source.read_apart(), Box::new(all.part(to - command.slba(), blocks))))
 }
 
 impl Controller {
@@ -105,7 +105,7 @@ impl Controller {
             let next = if number as usize == ranges.len() { 0 } else { number };
             let (beside, metadata) = match namespace.record.metadata {
                 0 => (None, None),
-                _ => metadata(namespace, command, &range, to)?,
+                _ => Some(metadata(namespace, command, &range, to)?).unzip(),
             };
             let then = Then::Copy { to: target, next, metadata };
             steps.push_back(Step { then, beside, ..Step::new(command.nsid, read) });

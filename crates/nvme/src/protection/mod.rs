@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_is_inserted_passes_the_checks() {
-        let data: Vec<u8> = (0..4 * 512).map(|at| (at * 7 >> 3) as u8).collect();
+        let data: Vec<u8> = (0..4 * 512).map(|at| ((at * 7) >> 3) as u8).collect();
         let protection = type2(ALL, TAGS);
         let information = protection.insert(512, &data);
         assert_eq!(protection.check(512, &data, &information), Ok(()));

@@ -186,3 +186,36 @@ fn both_learn_that_the_media_cannot_be_written() {
         assert_eq!(two.at(number).reap(0).len(), 1, "an event for host {number}");
     }
 }
+
+#[test]
+fn blocks_with_metadata_are_whole_for_both() {
+    let mut two = Two::new();
+    let format = Command { opcode: admin::FORMAT, nsid: 1, cdw10: 2, ..Command::default() };
+    two.at(0).admin(format).expect_success();
+    let metadata = DATA + 0x10_0000;
+    for number in 0..2 {
+        let host = two.at(number);
+        host.testbed.put(DATA, &[1 + number as u8; 512]);
+        host.testbed.put(metadata, &[1 + number as u8; 8]);
+        host.put(1, Command { mptr: metadata, ..write(5, 1, DATA, 0) });
+        host.ring(1);
+        host.testbed.take_tlps(pcie::Ready::ALL);
+        while let Some(request) = host.testbed.reads.pop_front() {
+            host.testbed.answer_read(request, false);
+            host.testbed.take_tlps(pcie::Ready::ALL);
+        }
+        // The other one waits for both requests of the first.
+        assert_eq!(host.testbed.blocks.len(), 2);
+    }
+    let testbed = &mut two.at(1).testbed;
+    for left in [1, 2] {
+        testbed.serve_block();
+        testbed.take_tlps(pcie::Ready::ALL);
+        assert_eq!(testbed.blocks.len(), left);
+    }
+    for number in [1, 0] {
+        two.at(number).testbed.settle();
+        assert!(two.at(number).reap(1)[0].status.is_success());
+    }
+    assert_eq!(two.at(0).testbed.media.namespaces[&1][5 * 512], 2);
+}

@@ -19,7 +19,10 @@ struct Rig {
 
 impl Rig {
     fn new(config: Config) -> Self {
-        let mut testbed = Testbed::enumerated(config, true);
+        Self::over(Testbed::enumerated(config, true))
+    }
+
+    fn over(mut testbed: Testbed) -> Self {
         let ram = Rc::new(RefCell::new(Ram::new(MEMORY, 8 << 20)));
         testbed.memory.push(ram.clone());
         Self { testbed, bus: Bus::new(), ram }
@@ -53,6 +56,18 @@ impl Rig {
 
 fn settings() -> Settings {
     Settings { io_queues: 4, entries: 16, ..Settings::default() }
+}
+
+#[test]
+fn namespaces_with_metadata_are_left_out() {
+    let mut state = config().state();
+    let first = state.namespaces.get_mut(&1).unwrap();
+    (first.blocks, first.metadata) = (8064, 8);
+    let mut testbed = Testbed::from_records(&config(), state.encode());
+    testbed.enumerate(true);
+    let driver = Rig::over(testbed).attach(settings()).unwrap();
+    let found: Vec<u32> = driver.namespaces().iter().map(|one| one.nsid).collect();
+    assert_eq!(found, [2]);
 }
 
 /// The entry lies where an observer is told that the queue is.

@@ -87,7 +87,7 @@ fn metadata_in_a_buffer_of_their_own_lie_behind_the_data() {
     host.io(Command { mptr: METADATA + 2, ..read(0, 1, DATA, 0) })
         .expect_failure(StatusCode::INVALID_FIELD);
     // There is no memory.
-    let nowhere = Command { mptr: u64::MAX & !3, ..write(0, 1, DATA, 0) };
+    let nowhere = Command { mptr: !3, ..write(0, 1, DATA, 0) };
     assert_eq!(host.io(nowhere).status.code, StatusCode::DATA_TRANSFER_ERROR);
     host.testbed.subsystem.check_invariants();
 }
