@@ -63,6 +63,8 @@ pub struct Driver {
     /// What fused operations compare first, by their second command.
     pub(super) pairs: BTreeMap<Key, (Place, u32)>,
     pub(super) slots: Vec<usize>,
+    /// When namespaces have changed last.
+    pub(super) changed: u64,
     pub(super) clock: u64,
     pub(super) token: u32,
 }
@@ -103,6 +105,7 @@ impl Driver {
             replaced: BTreeSet::new(),
             pairs: BTreeMap::new(),
             slots: (0..SLOTS).collect(),
+            changed: 0,
             clock: 0,
             token: 0,
         };

@@ -79,6 +79,7 @@ impl Driver {
             self.erased.drain(..).for_each(|id| self.contents.withdraw(id));
             return;
         }
+        self.changed = self.tick();
         let before = std::mem::replace(&mut self.drive, next);
         self.drive.sanitize = self.world.testbed().subsystem.state().sanitize.map(|one| one.phase);
         match admin {
@@ -116,7 +117,11 @@ impl Driver {
         let faults = self.faults(key.0, key.1);
         let mut allowed = sent.allowed.clone();
         if !faults.is_empty() {
-            allowed.remove(&SUCCESS);
+            // A flush of all does without a namespace that goes.
+            let moot = self.next.is_some() || self.changed > sent.submitted;
+            if sent.io.what != What::FlushAll || !moot {
+                allowed.remove(&SUCCESS);
+            }
             allowed.extend(faults.iter().flatten());
         } else if allowed.contains(&SUCCESS) {
             self.allow_for_contents(&sent, now, &mut allowed);
@@ -145,7 +150,7 @@ impl Driver {
         }
         match sent.io.what {
             What::Flush if code == SUCCESS => self.contents.flushed(sent.io.nsid, sent.submitted),
-            What::FlushAll if code == SUCCESS => {
+            What::FlushAll if code == SUCCESS && faults.is_empty() => {
                 for nsid in self.drive.namespaces.keys() {
                     if self.drive.active(*nsid).is_some() && self.next.is_none() {
                         self.contents.flushed(*nsid, sent.submitted);
