@@ -63,6 +63,8 @@ pub struct Driver {
     /// What fused operations compare first, by their second command.
     pub(super) pairs: BTreeMap<Key, (Place, u32)>,
     pub(super) slots: Vec<usize>,
+    /// When a write of tokens that others have too has ended last, by NSID.
+    pub(super) repeated: BTreeMap<u32, u64>,
     /// When namespaces have changed last.
     pub(super) changed: u64,
     pub(super) clock: u64,
@@ -105,6 +107,7 @@ impl Driver {
             replaced: BTreeSet::new(),
             pairs: BTreeMap::new(),
             slots: (0..SLOTS).collect(),
+            repeated: BTreeMap::new(),
             changed: 0,
             clock: 0,
             token: 0,
@@ -194,7 +197,6 @@ impl Driver {
                 let copies =
                     range.clone().zip(units(to)..).map(|(from, to)| (to, Value::CopyOf(from)));
                 let copies: Vec<_> = copies.collect();
-                self.replaced.retain(|((nsid, _), _)| *nsid != io.nsid);
                 sent.write = Some(self.contents.begin(now, io.nsid, copies));
             }
             What::Compare { right } | What::CompareAndWrite { right } => {
@@ -205,6 +207,9 @@ impl Driver {
                 buffer.fill(&mut self.world.host, &sent.tokens);
             }
             What::Flush | What::FlushAll | What::Verify => {}
+        }
+        if io.what.repeats() {
+            self.replaced.retain(|((nsid, _), _)| *nsid != io.nsid);
         }
         let command = commands::io(&mut self.world.host, io, shift, buffer);
         let cid = self.world.host.put(io.queue, command);
@@ -239,10 +244,12 @@ impl Driver {
         self.contents.begin(now, io.nsid, values)
     }
 
-    /// What a unit holds, as far as the host knows.
+    /// What a unit may hold: in turns the oldest, so that several compare with it, and the newest.
     fn guess(&self, place: Place) -> u32 {
         let possible = self.contents.possible(place, self.clock, self.clock);
-        possible.into_iter().filter(|token| *token != UNREADABLE).max().unwrap_or(0)
+        let mut readable = possible.into_iter().filter(|token| *token != UNREADABLE);
+        let found = if self.clock.is_multiple_of(2) { readable.next() } else { readable.last() };
+        found.unwrap_or(0)
     }
 
     fn send_admin(&mut self, admin: Admin) {

@@ -51,6 +51,8 @@ impl Driver {
 
     fn end_erasure(&mut self, done: bool, durable: bool) {
         let now = self.tick();
+        self.replaced.clear();
+        self.repeated = self.drive.namespaces.keys().map(|nsid| (*nsid, now)).collect();
         for id in std::mem::take(&mut self.erased) {
             self.contents.end(now, id, done, durable);
         }
@@ -159,6 +161,9 @@ impl Driver {
             }
             _ => {}
         }
+        if sent.io.what.repeats() {
+            self.repeated.insert(sent.io.nsid, now);
+        }
         self.slots.push(sent.buffer.slot);
         self.ended.insert(key, code);
         self.check_pair(key, &sent);
@@ -209,6 +214,14 @@ impl Driver {
         }
     }
 
+    /// Whether a namespace may have got a token for the second time since then.
+    fn repeats(&self, nsid: u32, since: u64) -> bool {
+        let under_way = |sent: &Sent| sent.io.nsid == nsid && sent.io.what.repeats();
+        self.repeated.get(&nsid).is_some_and(|at| *at > since)
+            || !self.erased.is_empty()
+            || self.outstanding.values().any(under_way)
+    }
+
     /// Both of a fused operation have ended.
     fn check_pair(&mut self, key: Key, sent: &Sent) {
         let (first, second) = match sent.half {
@@ -223,7 +236,8 @@ impl Driver {
         match (*one, *other) {
             (SUCCESS, SUCCESS) => {
                 let (place, token) = self.pairs[&second];
-                let once = token == 0 || self.replaced.insert((place, token));
+                let once =
+                    self.repeats(place.0, sent.submitted) || self.replaced.insert((place, token));
                 assert!(once, "two fused operations have replaced {token} in {place:?}: {sent:?}");
             }
             (one, other) => {

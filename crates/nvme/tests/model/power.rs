@@ -86,7 +86,6 @@ impl Driver {
         self.world.testbed().power_cycle(&settings);
         self.world.testbed().enumerate(true);
         self.abandon();
-        self.replaced.clear();
         let now = self.tick();
         self.contents.power_loss(now);
         self.find_drive();
@@ -123,6 +122,8 @@ impl Driver {
                 self.contents.create(*nsid, one.bytes() / UNIT);
             }
         }
+        self.replaced.clear();
+        self.repeated = self.drive.namespaces.keys().map(|nsid| (*nsid, self.clock)).collect();
     }
 
     /// Reads all blocks that can be read, which then are what the model knows.
