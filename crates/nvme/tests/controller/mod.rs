@@ -2,6 +2,7 @@
 
 mod admin_queues;
 mod async_events;
+mod bad_input;
 mod compare;
 mod controllers;
 mod events;
