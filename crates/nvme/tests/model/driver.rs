@@ -248,7 +248,8 @@ impl Driver {
     fn guess(&self, place: Place) -> u32 {
         let possible = self.contents.possible(place, self.clock, self.clock);
         let mut readable = possible.into_iter().filter(|token| *token != UNREADABLE);
-        let found = if self.clock.is_multiple_of(2) { readable.next() } else { readable.last() };
+        let found =
+            if self.clock.is_multiple_of(2) { readable.next() } else { readable.next_back() };
         found.unwrap_or(0)
     }
 

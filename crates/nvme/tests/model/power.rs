@@ -75,6 +75,7 @@ impl Driver {
         self.look();
         let now = self.tick();
         self.contents.reset(now);
+        self.erased.clear();
         self.find_drive();
         self.start();
     }
