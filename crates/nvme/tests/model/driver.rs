@@ -31,9 +31,10 @@ pub struct Sent {
     pub io: Io,
     pub half: Half,
     pub submitted: u64,
-    /// What it may end with, as the drive was when it was sent, and since.
-    pub first: Statuses,
+    /// What it may end with, as the drive was and has been since.
     pub allowed: Statuses,
+    /// What it ends with if it is refused as the drive was when it was sent: then nothing happens.
+    pub refused: Statuses,
     /// The units that it reads or compares.
     pub units: Range<u64>,
     pub buffer: Buffer,
@@ -169,14 +170,15 @@ impl Driver {
         let range = units(io.slba)..units(io.slba + u64::from(io.blocks));
         let count = range.end - range.start;
         let buffer = self.buffer(io);
-        let mut first = self.drive.io(io);
-        first.extend(self.next.iter().flat_map(|next| next.io(io)));
+        let mut allowed = self.drive.io(io);
+        let refused = if self.next.is_some() { Statuses::new() } else { allowed.clone() };
+        allowed.extend(self.next.iter().flat_map(|next| next.io(io)));
         let mut sent = Sent {
             io: io.clone(),
             half: Half::Whole,
             submitted: now,
-            allowed: first.clone(),
-            first,
+            allowed,
+            refused,
             units: range.clone(),
             buffer,
             tokens: Vec::new(),

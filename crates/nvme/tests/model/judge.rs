@@ -14,6 +14,7 @@ impl Driver {
         let phase = self.world.testbed().subsystem.state().sanitize.map(|one| one.phase);
         if phase != self.drive.sanitize {
             self.drive.sanitize = phase;
+            self.changed = self.tick();
             if let Some(next) = &mut self.next {
                 next.sanitize = phase;
             }
@@ -135,7 +136,10 @@ impl Driver {
             self.check_success(&sent, now);
         }
         if let Some(write) = sent.write {
-            let never = code != SUCCESS && faults.is_empty() && sent.first.contains(&code)
+            let never = code != SUCCESS
+                && faults.is_empty()
+                && sent.refused.contains(&code)
+                && self.changed < sent.submitted
                 || matches!(
                     code,
                     StatusCode::ABORT_REQUESTED
