@@ -382,13 +382,13 @@ impl Controller {
     fn data_received(&mut self, shared: &mut Shared, key: Key, data: Bytes) {
         let execution = self.commands.get_mut(key).expect("it is being carried out");
         execution.transfer = Transfer::None;
-        let (sq, command) = (execution.sq, execution.command);
+        let (sq, command, partner) = (execution.sq, execution.command, execution.partner);
         let plan = match sq {
             0 => self.admin_received(shared, key, &command, data),
             _ => self.plan_received(shared, &command, data).map(Plan::Steps),
         };
         match plan.and_then(|plan| self.apply_plan(key, &command, plan)) {
-            Ok(()) => self.half_received(shared, key),
+            Ok(()) => partner.into_iter().for_each(|one| self.half_received(shared, key, one)),
             Err(failure) => self.fail(shared, key, failure),
         }
     }

@@ -29,8 +29,10 @@ impl Controller {
     /// The next entry of a queue, in order.
     pub(super) fn take_entry(&mut self, shared: &mut Shared, sq: u16, command: Command) {
         let queue = self.queues.sq_mut(sq).expect("it was just fetched from");
+        if command.fuse == 0 && queue.first.is_none() {
+            return self.begin(shared, sq, command);
+        }
         match queue.first.take() {
-            None if command.fuse == 0 => return self.begin(shared, sq, command),
             Some(first) if command.fuse == SECOND => {
                 return self.begin_pair(shared, sq, [first, command]);
             }
@@ -126,10 +128,9 @@ impl Controller {
         self.admit(shared, first);
     }
 
-    /// A command has its data: one of a pair begins when both have theirs.
-    pub(super) fn half_received(&mut self, shared: &mut Shared, key: Key) {
+    /// One of a pair has its data: they begin when both have theirs.
+    pub(super) fn half_received(&mut self, shared: &mut Shared, key: Key, partner: Key) {
         let Some(execution) = self.commands.get_mut(key) else { return };
-        let Some(partner) = execution.partner else { return };
         execution.waiting = true;
         let Some(other) = self.commands.get(partner).filter(|other| other.waiting) else { return };
         let (compare, write) = match other.command.fuse {

@@ -3,6 +3,7 @@
 mod admin_queues;
 mod arbitration;
 mod async_events;
+mod bad_input;
 mod compare;
 mod controllers;
 mod doorbell_buffers;

@@ -71,6 +71,13 @@ pub enum What {
     },
 }
 
+impl What {
+    /// Whether it writes what is or was elsewhere too.
+    pub fn repeats(self) -> bool {
+        matches!(self, Self::WriteZeroes { .. } | Self::Deallocate | Self::Copy(_))
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admin {
     Create { kib: u64, shift: u8 },

@@ -31,9 +31,10 @@ pub struct Sent {
     pub io: Io,
     pub half: Half,
     pub submitted: u64,
-    /// What it may end with, as the drive was when it was sent, and since.
-    pub first: Statuses,
+    /// What it may end with, as the drive was and has been since.
     pub allowed: Statuses,
+    /// What it ends with if it is refused as the drive was when it was sent: then nothing happens.
+    pub refused: Statuses,
     /// The units that it reads or compares.
     pub units: Range<u64>,
     pub buffer: Buffer,
@@ -63,6 +64,10 @@ pub struct Driver {
     /// What fused operations compare first, by their second command.
     pub(super) pairs: BTreeMap<Key, (Place, u32)>,
     pub(super) slots: Vec<usize>,
+    /// When a write of tokens that others have too has ended last, by NSID.
+    pub(super) repeated: BTreeMap<u32, u64>,
+    /// When namespaces have changed last.
+    pub(super) changed: u64,
     pub(super) clock: u64,
     pub(super) token: u32,
 }
@@ -103,6 +108,8 @@ impl Driver {
             replaced: BTreeSet::new(),
             pairs: BTreeMap::new(),
             slots: (0..SLOTS).collect(),
+            repeated: BTreeMap::new(),
+            changed: 0,
             clock: 0,
             token: 0,
         };
@@ -163,14 +170,15 @@ impl Driver {
         let range = units(io.slba)..units(io.slba + u64::from(io.blocks));
         let count = range.end - range.start;
         let buffer = self.buffer(io);
-        let mut first = self.drive.io(io);
-        first.extend(self.next.iter().flat_map(|next| next.io(io)));
+        let mut allowed = self.drive.io(io);
+        let refused = if self.next.is_some() { Statuses::new() } else { allowed.clone() };
+        allowed.extend(self.next.iter().flat_map(|next| next.io(io)));
         let mut sent = Sent {
             io: io.clone(),
             half: Half::Whole,
             submitted: now,
-            allowed: first.clone(),
-            first,
+            allowed,
+            refused,
             units: range.clone(),
             buffer,
             tokens: Vec::new(),
@@ -191,7 +199,6 @@ impl Driver {
                 let copies =
                     range.clone().zip(units(to)..).map(|(from, to)| (to, Value::CopyOf(from)));
                 let copies: Vec<_> = copies.collect();
-                self.replaced.retain(|((nsid, _), _)| *nsid != io.nsid);
                 sent.write = Some(self.contents.begin(now, io.nsid, copies));
             }
             What::Compare { right } | What::CompareAndWrite { right } => {
@@ -202,6 +209,9 @@ impl Driver {
                 buffer.fill(&mut self.world.host, &sent.tokens);
             }
             What::Flush | What::FlushAll | What::Verify => {}
+        }
+        if io.what.repeats() {
+            self.replaced.retain(|((nsid, _), _)| *nsid != io.nsid);
         }
         let command = commands::io(&mut self.world.host, io, shift, buffer);
         let cid = self.world.host.put(io.queue, command);
@@ -236,10 +246,13 @@ impl Driver {
         self.contents.begin(now, io.nsid, values)
     }
 
-    /// What a unit holds, as far as the host knows.
+    /// What a unit may hold: in turns the oldest, so that several compare with it, and the newest.
     fn guess(&self, place: Place) -> u32 {
         let possible = self.contents.possible(place, self.clock, self.clock);
-        possible.into_iter().filter(|token| *token != UNREADABLE).max().unwrap_or(0)
+        let mut readable = possible.into_iter().filter(|token| *token != UNREADABLE);
+        let found =
+            if self.clock.is_multiple_of(2) { readable.next() } else { readable.next_back() };
+        found.unwrap_or(0)
     }
 
     fn send_admin(&mut self, admin: Admin) {

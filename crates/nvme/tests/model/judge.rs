@@ -14,6 +14,7 @@ impl Driver {
         let phase = self.world.testbed().subsystem.state().sanitize.map(|one| one.phase);
         if phase != self.drive.sanitize {
             self.drive.sanitize = phase;
+            self.changed = self.tick();
             if let Some(next) = &mut self.next {
                 next.sanitize = phase;
             }
@@ -51,6 +52,8 @@ impl Driver {
 
     fn end_erasure(&mut self, done: bool, durable: bool) {
         let now = self.tick();
+        self.replaced.clear();
+        self.repeated = self.drive.namespaces.keys().map(|nsid| (*nsid, now)).collect();
         for id in std::mem::take(&mut self.erased) {
             self.contents.end(now, id, done, durable);
         }
@@ -80,6 +83,7 @@ impl Driver {
             self.erased.drain(..).for_each(|id| self.contents.withdraw(id));
             return;
         }
+        self.changed = self.tick();
         let before = std::mem::replace(&mut self.drive, next);
         self.drive.sanitize = self.world.testbed().subsystem.state().sanitize.map(|one| one.phase);
         match admin {
@@ -117,7 +121,11 @@ impl Driver {
         let faults = self.faults(key.0, key.1);
         let mut allowed = sent.allowed.clone();
         if !faults.is_empty() {
-            allowed.remove(&SUCCESS);
+            // A flush of all does without a namespace that goes.
+            let moot = self.next.is_some() || self.changed > sent.submitted;
+            if sent.io.what != What::FlushAll || !moot {
+                allowed.remove(&SUCCESS);
+            }
             allowed.extend(faults.iter().flatten());
         } else if allowed.contains(&SUCCESS) {
             self.allow_for_contents(&sent, now, &mut allowed);
@@ -129,7 +137,10 @@ impl Driver {
             self.check_success(&sent, now);
         }
         if let Some(write) = sent.write {
-            let never = code != SUCCESS && faults.is_empty() && sent.first.contains(&code)
+            let never = code != SUCCESS
+                && faults.is_empty()
+                && sent.refused.contains(&code)
+                && self.changed < sent.submitted
                 || matches!(
                     code,
                     StatusCode::ABORTED_MISSING_FUSED | StatusCode::ABORTED_FAILED_FUSED
@@ -144,7 +155,7 @@ impl Driver {
         }
         match sent.io.what {
             What::Flush if code == SUCCESS => self.contents.flushed(sent.io.nsid, sent.submitted),
-            What::FlushAll if code == SUCCESS => {
+            What::FlushAll if code == SUCCESS && faults.is_empty() => {
                 for nsid in self.drive.namespaces.keys() {
                     if self.drive.active(*nsid).is_some() && self.next.is_none() {
                         self.contents.flushed(*nsid, sent.submitted);
@@ -152,6 +163,9 @@ impl Driver {
                 }
             }
             _ => {}
+        }
+        if sent.io.what.repeats() {
+            self.repeated.insert(sent.io.nsid, now);
         }
         self.slots.push(sent.buffer.slot);
         self.ended.insert(key, code);
@@ -203,6 +217,14 @@ impl Driver {
         }
     }
 
+    /// Whether a namespace may have got a token for the second time since then.
+    fn repeats(&self, nsid: u32, since: u64) -> bool {
+        let under_way = |sent: &Sent| sent.io.nsid == nsid && sent.io.what.repeats();
+        self.repeated.get(&nsid).is_some_and(|at| *at > since)
+            || !self.erased.is_empty()
+            || self.outstanding.values().any(under_way)
+    }
+
     /// Both of a fused operation have ended.
     fn check_pair(&mut self, key: Key, sent: &Sent) {
         let (first, second) = match sent.half {
@@ -217,7 +239,8 @@ impl Driver {
         match (*one, *other) {
             (SUCCESS, SUCCESS) => {
                 let (place, token) = self.pairs[&second];
-                let once = token == 0 || self.replaced.insert((place, token));
+                let once =
+                    self.repeats(place.0, sent.submitted) || self.replaced.insert((place, token));
                 assert!(once, "two fused operations have replaced {token} in {place:?}: {sent:?}");
             }
             (one, other) => {

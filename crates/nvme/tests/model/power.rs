@@ -75,6 +75,7 @@ impl Driver {
         self.look();
         let now = self.tick();
         self.contents.reset(now);
+        self.erased.clear();
         self.find_drive();
         self.start();
     }
@@ -86,7 +87,6 @@ impl Driver {
         self.world.testbed().power_cycle(&settings);
         self.world.testbed().enumerate(true);
         self.abandon();
-        self.replaced.clear();
         let now = self.tick();
         self.contents.power_loss(now);
         self.find_drive();
@@ -123,6 +123,8 @@ impl Driver {
                 self.contents.create(*nsid, one.bytes() / UNIT);
             }
         }
+        self.replaced.clear();
+        self.repeated = self.drive.namespaces.keys().map(|nsid| (*nsid, self.clock)).collect();
     }
 
     /// Reads all blocks that can be read, which then are what the model knows.

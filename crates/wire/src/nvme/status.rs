@@ -63,10 +63,10 @@ codes! {
     SGL_TYPE_INVALID = 0x011;
     /// The offset of a PRP is invalid.
     INVALID_PRP_OFFSET = 0x013;
-    /// The Keep Alive Timer has expired.
-    KEEP_ALIVE_EXPIRED = 0x014;
     /// The operation is denied.
     OPERATION_DENIED = 0x015;
+    /// The Keep Alive Timer has expired.
+    KEEP_ALIVE_EXPIRED = 0x019;
     /// A sanitize operation has failed: only few commands are allowed.
     SANITIZE_FAILED = 0x01c;
     /// A sanitize operation is in progress: only few commands are allowed.

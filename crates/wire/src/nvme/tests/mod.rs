@@ -127,6 +127,7 @@ fn status_codes_have_names() {
     assert_eq!(StatusCode::new(1, 9), StatusCode::INVALID_LOG_PAGE);
     assert_eq!(StatusCode::new(1, 9).to_string(), "INVALID_LOG_PAGE");
     assert_eq!(StatusCode::new(7, 0xfe).to_string(), "0x7fe");
+    assert_eq!(StatusCode::new(0, 0x19), StatusCode::KEEP_ALIVE_EXPIRED);
     assert_eq!((StatusCode::WRITE_FAULT.kind(), StatusCode::WRITE_FAULT.code()), (2, 0x80));
 }
 
