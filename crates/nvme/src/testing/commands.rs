@@ -186,7 +186,8 @@ pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
         (0, admin::SECURITY_RECEIVE) => command.cdw11 as usize,
         (0, _) => 0,
         (_, nvm::READ | nvm::WRITE | nvm::COMPARE) => {
-            (command.blocks() as usize) << if command.nsid == 2 { 12 } else { 9 }
+            // The smallest blocks: a host may have formatted the namespace.
+            (command.blocks() as usize) << 9
         }
         (_, nvm::COPY) => ((command.cdw12 & 0xff) as usize + 1) * 32,
         (_, nvm::DATASET_MANAGEMENT) => ((command.cdw10 & 0xff) as usize + 1) * 16,
