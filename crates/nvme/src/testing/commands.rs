@@ -17,9 +17,8 @@ pub(super) const CONTROLLER: u64 = LISTS + 0x1_0000;
 pub(super) const NAMESPACE: u64 = CONTROLLER + 0x1000;
 /// Where doorbell buffers lie.
 pub(super) const BUFFERS: (u64, u64) = (NAMESPACE + 0x1000, NAMESPACE + 0x2000);
-
 /// Where metadata lie.
-pub(super) const METADATA: u64 = NAMESPACE + 0x1000;
+pub(super) const METADATA: u64 = BUFFERS.1 + 0x1000;
 
 /// An I/O command on one of two namespaces.
 pub(super) fn io(input: &mut Input) -> Command {

@@ -128,7 +128,7 @@ fn admin_commands() -> Vec<Case> {
         (with(admin::NAMESPACE_ATTACHMENT, 1, 2, 0), field, cdw(10, 0)),
         (with(admin::NAMESPACE_ATTACHMENT, 3, 0, 0), field, at(4, 0)),
         (with(admin::NAMESPACE_ATTACHMENT, 5, 0, 0), namespace, at(4, 0)),
-        (with(admin::FORMAT, 1, 2, 0), Code::INVALID_FORMAT, cdw(10, 0)),
+        (with(admin::FORMAT, 1, 4, 0), Code::INVALID_FORMAT, cdw(10, 0)),
         (with(admin::FORMAT, 1, 1 << 5, 0), Code::INVALID_FORMAT, cdw(10, 5)),
         (with(admin::FORMAT, 1, 2 << 9, 0), field, cdw(10, 9)),
         (with(admin::FORMAT, 3, 0, 0), field, at(4, 0)),
