@@ -413,7 +413,8 @@ impl Shared {
         }
     }
 
-    /// Changes that wait: one in flight, counters, one of namespaces, and one of each command.
+    /// Changes that wait: one in flight, counters, events, one of namespaces, and one of each
+    /// command.
     pub fn unstored(&self) -> usize {
         self.store.as_ref().map_or(0, |store| store.waiting().count())
     }

@@ -122,6 +122,26 @@ fn what_comes_while_the_controller_goes_to_rest_is_not_missed() {
 }
 
 #[test]
+fn a_register_that_overtakes_what_was_read_is_not_missed() {
+    let mut host = host(16);
+    host.put(1, flush(1));
+    host.ring(1);
+    answer(&mut host);
+    let looks = |read: &wire::tlp::MemoryRequest| read.first_byte() == SHADOW + TAIL;
+    let at = host.testbed.reads.iter().position(looks).expect("it looks once more");
+    let look = host.testbed.reads.remove(at).unwrap();
+    // Memory is read; then the host writes it and the register, which comes first.
+    host.put(1, flush(1));
+    host.ring(1);
+    assert_eq!(host.rung, 2);
+    host.testbed.put(SHADOW + TAIL, &1u32.to_le_bytes());
+    host.testbed.answer_read(look, false);
+    host.testbed.put(SHADOW + TAIL, &2u32.to_le_bytes());
+    host.testbed.settle();
+    assert_eq!(host.reap(1).len(), 2);
+}
+
+#[test]
 fn a_register_that_comes_late_means_nothing() {
     let mut host = host(8);
     host.admin(Command { opcode: admin::GET_FEATURES, cdw10: 1, ..Command::default() });

@@ -73,6 +73,7 @@ pub const ADMIN: Proofs = &[
             "the_command_is_there_where_the_drive_is_run_so",
             "registers_are_written_only_to_wake_the_controller",
             "what_comes_while_the_controller_goes_to_rest_is_not_missed",
+            "a_register_that_overtakes_what_was_read_is_not_missed",
             "a_reset_forgets_the_buffers_also_while_they_are_read",
         ],
     ),
