@@ -177,12 +177,13 @@ impl Controller {
         self.commands.contains_key(command) || self.blocks.values().any(of_it)
     }
 
-    /// Whether the media work on a range.
-    pub(crate) fn uses(&self, nsid: u32, range: &Range<u64>) -> bool {
+    /// Whether the media work on a range, but for a command.
+    pub(crate) fn uses(&self, nsid: u32, range: &Range<u64>, except: Option<Key>) -> bool {
         let waits = |key| self.block_requests.iter().any(|one| super::block_key(one.id) == key);
-        self.blocks
-            .iter()
-            .any(|(key, one)| one.nsid == nsid && overlap(&one.range, range) && !waits(key))
+        let others = |one: &super::BlockRequest| except.is_none() || one.command != except;
+        self.blocks.iter().any(|(key, one)| {
+            one.nsid == nsid && overlap(&one.range, range) && others(one) && !waits(key)
+        })
     }
 
     /// The first request for the media that may begin: whether it may is asked with its command.

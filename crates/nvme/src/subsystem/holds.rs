@@ -3,7 +3,7 @@
 
 use super::Subsystem;
 use crate::block;
-use crate::controller::overlap;
+use crate::controller::{Controller, overlap};
 use crate::slots::Key;
 use std::ops::Range;
 
@@ -36,7 +36,8 @@ impl Subsystem {
     }
 
     /// Whether a request for a command of a controller may begin: no operation, or no earlier one,
-    /// holds its blocks; and one that holds them waits for what the media do there.
+    /// holds its blocks; and one that holds them waits for what the media do there, for data and
+    /// metadata together, so that no reset comes between the two.
     fn is_free(&self, controller: u16, command: Option<Key>, request: &block::Request) -> bool {
         let (offset, length) = request.operation.range();
         let range = offset..offset + length;
@@ -47,7 +48,12 @@ impl Subsystem {
         let held = |hold: &Hold| {
             hold.nsid == request.nsid && hold.ranges.iter().any(|held| overlap(held, &range))
         };
-        let in_use = || self.controllers.iter().any(|one| one.uses(request.nsid, &range));
-        !holds[..own.unwrap_or(holds.len())].iter().any(held) && (own.is_none() || !in_use())
+        let in_use = |range: &Range<u64>| {
+            let except = |one: &Controller| command.filter(|_| one.id == controller);
+            self.controllers.iter().any(|one| one.uses(request.nsid, range, except(one)))
+        };
+        // A flush has no range.
+        let waits = own.is_some_and(|at| length > 0 && holds[at].ranges.iter().any(in_use));
+        !holds[..own.unwrap_or(holds.len())].iter().any(held) && !waits
     }
 }

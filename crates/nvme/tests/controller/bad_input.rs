@@ -129,7 +129,9 @@ fn admin_commands() -> Vec<Case> {
         (with(admin::NAMESPACE_ATTACHMENT, 3, 0, 0), field, at(4, 0)),
         (with(admin::NAMESPACE_ATTACHMENT, 5, 0, 0), namespace, at(4, 0)),
         (with(admin::FORMAT, 1, 4, 0), Code::INVALID_FORMAT, cdw(10, 0)),
+        // Protection without metadata, and of a type that is reserved.
         (with(admin::FORMAT, 1, 1 << 5, 0), Code::INVALID_FORMAT, cdw(10, 5)),
+        (with(admin::FORMAT, 1, 2 | 4 << 5, 0), Code::INVALID_FORMAT, cdw(10, 5)),
         (with(admin::FORMAT, 1, 2 << 9, 0), field, cdw(10, 9)),
         (with(admin::FORMAT, 3, 0, 0), field, at(4, 0)),
         // The rest.
@@ -176,9 +178,7 @@ fn io_commands() -> Vec<Case> {
         for nsid in [0, 5, 0xffff_fffe] {
             cases.push((of(nsid), Code::INVALID_NAMESPACE, at(4, 0)));
         }
-        for psdt in [2, 3] {
-            cases.push((Command { psdt, ..of(1) }, field, at(1, 6)));
-        }
+        cases.push((Command { psdt: 3, ..of(1) }, field, at(1, 6)));
         let fuse = Command { fuse: 3, ..of(1) };
         cases.push((fuse, field, at(1, 0)));
         if opcode != nvm::FLUSH {
