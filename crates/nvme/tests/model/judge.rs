@@ -19,15 +19,7 @@ impl Driver {
                 next.sanitize = phase;
             }
             self.widen();
-            if let Some((_, admin, allowed, _)) = &mut self.admin {
-                allowed.extend(self.drive.admin(*admin, true));
-                if allowed.contains(&SUCCESS) && self.next.is_none() {
-                    self.next = Some(self.drive.after(*admin));
-                }
-            }
-            if phase != Some(SanitizePhase::Running) && self.admin.is_none() {
-                self.end_erasure(phase == Some(SanitizePhase::Completed), true);
-            }
+            self.sanitize_changed(phase);
         }
         if !std::mem::take(&mut self.world.unstored).is_empty() {
             for sent in self.outstanding.values_mut() {
@@ -47,6 +39,21 @@ impl Driver {
         }
         for done in self.world.host.reap(0) {
             self.admin_ended(&done);
+        }
+    }
+
+    /// A sanitize operation has begun or ended: the admin command under way sees that or not.
+    fn sanitize_changed(&mut self, phase: Option<SanitizePhase>) {
+        let own = matches!(self.admin, Some((_, Admin::Sanitize, ..))) && self.next.is_some();
+        if phase != Some(SanitizePhase::Running) && !own {
+            self.end_erasure(phase == Some(SanitizePhase::Completed), true);
+        }
+        let Some((_, admin, allowed, _)) = &mut self.admin else { return };
+        allowed.extend(self.drive.admin(*admin, true));
+        if allowed.contains(&SUCCESS) && self.next.is_none() {
+            self.next = Some(self.drive.after(*admin));
+            let (admin, now) = (*admin, self.tick());
+            self.begin_erasure(now, admin);
         }
     }
 
