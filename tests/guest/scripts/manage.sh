@@ -64,6 +64,11 @@ commands() {
     nvme read "$second" --start-block=200 --block-count=1 --data-size=$((2 * block)) \
         --data=/tmp/read
     test "$(tr -d '\0' </tmp/read | wc -c)" = 0
+    nvme write-uncor "$second" --start-block=300 --block-count=0
+    refused 'Unrecovered Read' \
+        nvme read "$second" --start-block=300 --block-count=0 --data-size="$block" --data=/tmp/read
+    nvme write "$second" --start-block=300 --block-count=0 --data-size="$block" --data=/tmp/y
+    nvme compare "$second" --start-block=300 --block-count=0 --data-size="$block" --data=/tmp/y
     nvme flush "$second"
 }
 
@@ -127,7 +132,7 @@ step "nvme create-ns" create
 step "nvme attach-ns" attach
 step "nvme detach-ns, attach-ns" detach
 second=$(namespace "$controller" 2)
-step "nvme compare, verify, copy, write-zeroes --deac" commands
+step "nvme compare, verify, copy, write-zeroes --deac, write-uncor" commands
 step "nvme format: 4096 bytes" format 1 4096 1
 step "the same with blocks of 4096 bytes" commands
 step "write protection" protect

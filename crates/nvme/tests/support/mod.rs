@@ -1,6 +1,7 @@
 //! `docs/nvme-support.md`: what drives say of every command, feature and log page of the
 //! specification, and the tests that prove it.
 
+mod guests;
 mod proofs;
 
 use nvme::testing::{DATA, Expect, Host, Testbed};
@@ -24,7 +25,8 @@ A test asks a drive and compares this document with its answers. To write it ane
 FARLANE_BLESS=1 cargo test --package farlane-nvme --test main support
 ```
 
-The tests are in `crates/nvme/tests`.
+The tests are in `crates/nvme/tests`. Those with a guest, a stock Linux kernel with nvme-cli, fio and \
+others, are in `crates/farlane/tests/stock_guest`.
 ";
 
 /// A drive with records, or without.
@@ -46,13 +48,32 @@ struct Section {
     name: fn(u8) -> Option<&'static str>,
     ask: fn(&mut Host, u8) -> Result<(), StatusCode>,
     proofs: Proofs,
+    guests: Proofs,
 }
 
 const SECTIONS: [Section; 4] = [
-    Section { title: "Admin commands", name: admin::name, ask: ask_admin, proofs: ADMIN },
-    Section { title: "I/O commands", name: nvm::name, ask: ask_io, proofs: IO },
-    Section { title: "Features", name: feature::name, ask: ask_feature, proofs: FEATURES },
-    Section { title: "Log pages", name: log_page::name, ask: ask_log_page, proofs: LOG_PAGES },
+    Section {
+        title: "Admin commands",
+        name: admin::name,
+        ask: ask_admin,
+        proofs: ADMIN,
+        guests: guests::ADMIN,
+    },
+    Section { title: "I/O commands", name: nvm::name, ask: ask_io, proofs: IO, guests: guests::IO },
+    Section {
+        title: "Features",
+        name: feature::name,
+        ask: ask_feature,
+        proofs: FEATURES,
+        guests: guests::FEATURES,
+    },
+    Section {
+        title: "Log pages",
+        name: log_page::name,
+        ask: ask_log_page,
+        proofs: LOG_PAGES,
+        guests: guests::LOG_PAGES,
+    },
 ];
 
 fn result(done: &Completion) -> Result<(), StatusCode> {
@@ -117,21 +138,27 @@ fn refused(code: StatusCode) -> String {
 }
 
 fn section(section: &Section) -> String {
-    let mut text = format!("\n## {}\n\n| code | name | status | tests |\n", section.title);
-    text += "| --- | --- | --- | --- |\n";
+    let mut text =
+        format!("\n## {}\n\n| code | name | status | tests | with a guest |\n", section.title);
+    text += "| --- | --- | --- | --- | --- |\n";
     let (mut with, mut without) = (host(true), host(false));
     for code in 0..=u8::MAX {
         let Some(name) = (section.name)(code) else { continue };
         let answers = ((section.ask)(&mut with, code), (section.ask)(&mut without, code));
         let (status, supported) = status(answers.0, answers.1);
-        let proof = section.proofs.iter().find(|(proven, _)| *proven == code);
-        let tests = proof.map_or(&[][..], |(_, tests)| tests);
-        assert_eq!(supported, !tests.is_empty(), "{name} ({code:02x}h): {status}, tests {tests:?}");
-        let tests: Vec<String> = tests.iter().map(|test| format!("`{test}`")).collect();
-        let tests = if supported { tests.join(", ") } else { "`what_is_absent_is_refused`".into() };
-        writeln!(text, "| {code:02x}h | {name} | {status} | {tests} |").unwrap();
+        let tests = of(section.proofs, code);
+        assert_eq!(supported, !tests.is_empty(), "{name} ({code:02x}h): {status}, tests {tests}");
+        let tests = if supported { tests } else { "`what_is_absent_is_refused`".into() };
+        let guests = of(section.guests, code);
+        writeln!(text, "| {code:02x}h | {name} | {status} | {tests} | {guests} |").unwrap();
     }
     text
+}
+
+/// The tests for a code.
+fn of(proofs: Proofs, code: u8) -> String {
+    let found = proofs.iter().filter(|(proven, _)| *proven == code).flat_map(|(_, tests)| *tests);
+    found.map(|test| format!("`{test}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn folder() -> PathBuf {
@@ -165,12 +192,16 @@ fn sources(folder: &Path) -> String {
 
 #[test]
 fn the_tests_of_the_document_exist() {
-    let sources = sources(&folder().join("tests"));
-    let all = SECTIONS.iter().flat_map(|section| section.proofs);
-    for (code, tests) in all {
-        for test in *tests {
-            let function = format!("#[test]\nfn {test}() {{");
-            assert_eq!(sources.matches(&function).count(), 1, "{test} for {code:02x}h");
+    let own = sources(&folder().join("tests"));
+    let guests = sources(&folder().join("../farlane/tests/stock_guest"));
+    for section in &SECTIONS {
+        for (sources, proofs) in [(&own, section.proofs), (&guests, section.guests)] {
+            for (code, test) in
+                proofs.iter().flat_map(|(code, all)| all.iter().map(move |one| (code, one)))
+            {
+                let function = format!("#[test]\nfn {test}() {{");
+                assert_eq!(sources.matches(&function).count(), 1, "{test} for {code:02x}h");
+            }
         }
     }
 }
