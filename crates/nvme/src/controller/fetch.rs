@@ -49,17 +49,16 @@ impl Controller {
         if queue.fetches() >= self.settings.fetches {
             return 0;
         }
-        let cq = queue.cq;
+        // The first command of a fused operation begins with what is fetched.
+        let (cq, parked) = (queue.cq, u16::from(queue.is_parked()));
         let room = self.queues.cq(cq).expect("outlives its submission queues").room();
-        if room == 0 {
+        let room = room.min(u16::MAX.into()) as u16;
+        if room <= parked {
             self.look_for_head(cq);
             return 0;
         }
         let queue = self.queues.sq(id).expect("looked at above");
         let slots = slots.min(usize::from(u16::MAX)) as u16;
-        let room = room.min(u16::MAX.into()) as u16;
-        // The first command of a fused operation begins with what is fetched.
-        let parked = u16::from(queue.is_parked());
         let free = room.min(slots).saturating_sub(parked);
         let limit = limit.min(self.settings.fetch_batch).min(free);
         let (address, count) = queue.next_batch(limit);
