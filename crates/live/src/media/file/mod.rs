@@ -4,6 +4,7 @@
 mod failure;
 #[cfg(test)]
 mod failure_tests;
+mod lock;
 mod open;
 mod opened_record;
 mod options;
@@ -20,6 +21,7 @@ use crate::completions::{Completions, completions};
 use crate::storage::{File, check_limit, grow};
 use bytes::Bytes;
 use failure::Failures;
+use lock::lock;
 use nvme::block::{Completion, Error, Operation, Request};
 use open::{Opened, Undo};
 use opened_record::OpenedRecord;
@@ -112,6 +114,9 @@ impl FileMedia {
         record: Box<dyn RecordStore>,
         boot: &str,
     ) -> io::Result<Self> {
+        if let Some(descriptor) = file.descriptor() {
+            lock(descriptor).map_err(|error| about("in use by another process", error))?;
+        }
         let record = OpenedRecord::in_drive(record, &*file, boot)?;
         let size = record.size;
         Self::of(file, name, size, false, Aio::default(), record)
@@ -135,11 +140,16 @@ impl FileMedia {
         let failures = Failures::default();
         let shared = Shared { file, name, marked, keeper, failures, notices };
         let mut media = Self::start(shared, received, size, read_only, record.incarnation)?;
-        media.transfers = Transfers::of(&*media.shared.file, aio, media.done.signal())
-            .unwrap_or_else(|error| {
+        media.transfers = match Transfers::of(&*media.shared.file, aio, media.done.signal()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(about("in use by another process", error));
+            }
+            Err(error) => {
                 media.shared.notify(format!("no io_uring: {error}: threads instead"));
                 None
-            });
+            }
+            Ok(transfers) => transfers,
+        };
         Ok(media)
     }
 

@@ -1,12 +1,12 @@
 //! Opens an image: locks it, checks its type, and leaves nothing behind if the start fails.
 
 use super::FileOptions;
+use super::lock::{lock, patiently};
 use crate::about;
 use crate::media::device::BlockDevice;
 use crate::media::leads_to;
 use crate::storage::{File as _, SystemFile};
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -38,7 +38,8 @@ impl Opened {
         let mut flags = OFlags::NONBLOCK;
         flags.set(OFlags::EXCL, device.is_some());
         options.read(true).write(!read_only).custom_flags(flags.bits() as i32);
-        let (file, created) = match (options.open(path), &device) {
+        let opened = patiently(io::ErrorKind::ResourceBusy, || options.open(path));
+        let (file, created) = match (opened, &device) {
             (Err(error), None) if error.kind() == io::ErrorKind::NotFound && wanted.creates() => {
                 // Only the process that creates a file may remove it again.
                 let file = options.create_new(true).open(path);
@@ -52,10 +53,10 @@ impl Opened {
         let metadata = file.metadata().map_err(|error| about("cannot stat", error))?;
         let path = path.to_owned();
         let mut undo = Undo { file: file.try_clone()?, path, created, length: None };
-        if let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        if let Err(error) = lock(&file) {
             // Another process serves it.
-            undo.created &= error != Errno::WOULDBLOCK;
-            return Err(about("in use by another process", error.into()));
+            undo.created &= error.kind() != io::ErrorKind::WouldBlock;
+            return Err(about("in use by another process", error));
         }
         if !undo.is_at_path() || BlockDevice::of(&metadata) != device {
             return Err(io::Error::other("was removed or replaced while it was opened"));

@@ -3,6 +3,7 @@
 //! errors.
 
 use super::Aio;
+use super::lock::pass_on;
 use crate::mapping::{Ended, Ring};
 use crate::media::done;
 use crate::storage::File;
@@ -39,15 +40,21 @@ impl Transfers {
     /// some when the eventfd `signal` is readable.
     ///
     /// # Errors
-    /// As [`Ring::new`]; as open(2) where the file system has no direct I/O.
+    /// As [`Ring::new`]; as open(2) where the file system has no direct I/O; `WouldBlock` if
+    /// another process was faster to lock the file.
     pub fn of(file: &dyn File, aio: Aio, signal: BorrowedFd<'_>) -> io::Result<Option<Self>> {
         let Some(file) = file.descriptor() else { return Ok(None) };
-        let (file, alignment) = match aio {
+        let (worked_on, alignment) = match aio {
             Aio::Threads => return Ok(None),
             Aio::IoUring => (file.try_clone_to_owned()?, Alignment { memory: 1, range: 1 }),
             Aio::IoUringDirect => (reopened(file)?, alignment(file)),
         };
-        Ok(Some(Self { ring: Ring::new(file, signal, MOST)?, alignment }))
+        let description = worked_on.try_clone()?;
+        let ring = Ring::new(worked_on, signal, MOST)?;
+        if matches!(aio, Aio::IoUringDirect) {
+            pass_on(file, &description)?;
+        }
+        Ok(Some(Self { ring, alignment }))
     }
 
     /// Starts a read or a write; returns the request if it is for the threads.
