@@ -17,7 +17,7 @@ pub(super) fn class(sq: u16) -> usize {
 impl Controller {
     /// Fetches entries while there are entries and resources for their commands.
     pub(super) fn fetch(&mut self, shared: &mut Shared) {
-        if !self.accepts_commands() {
+        if self.queues.arbiter.is_empty() || !self.accepts_commands() {
             return;
         }
         let (burst, weights) = (self.features.burst(), self.features.weights());

@@ -91,6 +91,12 @@ impl Arbiter {
         self.groups[priority as usize].pending.remove(id);
     }
 
+    /// Whether no queue has entries to fetch.
+    pub fn is_empty(&self) -> bool {
+        let groups = if self.weighted { Priority::ALL.len() } else { 1 };
+        self.groups[..groups].iter().all(|group| group.pending.is_empty())
+    }
+
     /// Queues may be asked again of which nothing could be fetched.
     pub fn begin(&mut self) {
         let groups = if self.weighted { Priority::ALL.len() } else { 1 };

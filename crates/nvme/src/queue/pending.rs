@@ -22,6 +22,10 @@ impl Default for Pending {
 }
 
 impl Pending {
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
     pub fn insert(&mut self, id: u16) {
         let (word, bit) = place(id);
         self.words[word] |= 1 << bit;
