@@ -111,6 +111,10 @@ pub struct Selection {
     pub from_ns: Option<u64>,
     /// Begun at this time at the latest, in nanoseconds.
     pub to_ns: Option<u64>,
+    /// Longer than this from the tail doorbell to the head doorbell, in nanoseconds.
+    pub slower_than_ns: Option<u64>,
+    /// Failed, or without a completion.
+    pub failed: bool,
 }
 
 impl Selection {
@@ -124,6 +128,8 @@ impl Selection {
             Opcode::Number(number) => *number == command.entry.opcode,
             Opcode::Name(name) => *name == plain(&command.name()),
         };
+        let slower = |least: u64| command.duration().is_some_and(|total| total.as_ns() > least);
+        let failed = || command.status.is_none_or(|status| !status.is_success());
         let last = command.steps.last().map_or(command.start, |step| step.at);
         span(&self.command, Some(number), 1)
             && self.drive.is_none_or(|drive| drive == command.device)
@@ -133,6 +139,8 @@ impl Selection {
             && span(&self.lba, command.slba(), u64::from(command.blocks().unwrap_or(1)))
             && self.from_ns.is_none_or(|from| last.as_ns() >= from)
             && self.to_ns.is_none_or(|to| command.start.as_ns() <= to)
+            && self.slower_than_ns.is_none_or(slower)
+            && (!self.failed || failed())
             && self.has_step(command)
     }
 

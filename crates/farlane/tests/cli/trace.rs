@@ -103,6 +103,34 @@ fn drives_tell(document: &Value) {
     assert!(compared > 200, "{compared} commands");
 }
 
+/// `--sort`, `--slower-than` and `--failed` choose among what `all`, a document, has.
+fn some_are_chosen(host: &str, all: &Value) {
+    let number = |command: &Value, key: &str| command[key].as_u64().unwrap_or(0);
+    let commands = all["commands"].as_array().unwrap();
+    let chosen = |more: &[&str]| {
+        let document = json(&[&["trace", host, "--json"], more].concat());
+        let numbers = document["commands"].as_array().unwrap().iter();
+        let numbers: Vec<u64> = numbers.map(|one| number(one, "number")).collect();
+        (document["selected"].as_u64().unwrap(), numbers)
+    };
+    let tlps = |one: &Value| one["steps"].as_array().unwrap().len() as u64;
+    let duration = |one: &Value| number(one, "duration_ns");
+    for (key, of) in [("duration", &duration as &dyn Fn(&Value) -> u64), ("tlps", &tlps)] {
+        let mut order: Vec<&Value> = commands.iter().collect();
+        order.sort_by_key(|one| (std::cmp::Reverse(of(one)), number(one, "number")));
+        let largest: Vec<u64> = order.iter().take(5).map(|one| number(one, "number")).collect();
+        assert_eq!(chosen(&["--sort", key, "--limit", "5"]), (commands.len() as u64, largest));
+    }
+    let mut durations: Vec<u64> = commands.iter().map(duration).collect();
+    durations.sort_unstable();
+    let least = durations[durations.len() / 2];
+    let slower = durations.iter().filter(|ns| **ns > least).count() as u64;
+    assert!(slower > 0);
+    assert_eq!(chosen(&["--slower-than", &format!("{least}ns")]).0, slower);
+    let failed = |one: &&Value| one["status"] != 0;
+    assert_eq!(chosen(&["--failed"]).0, commands.iter().filter(failed).count() as u64);
+}
+
 #[test]
 fn drives_tell_of_every_command() {
     let folder = scratch("events");
@@ -114,6 +142,7 @@ fn drives_tell_of_every_command() {
     sums_are_exact(&alone);
     let both = json(&["trace", &host, &device, "--json"]);
     sums_are_exact(&both);
+    some_are_chosen(&host, &json(&["trace", &host, "--json"]));
     let media = |command: &&Value| command["in_drive"]["media"].as_array().is_some();
     assert!(both["commands"].as_array().unwrap().iter().filter(media).count() > 200);
     let states: Vec<&str> =

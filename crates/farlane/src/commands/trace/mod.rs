@@ -4,6 +4,7 @@ mod html;
 mod json;
 mod print;
 mod ranking;
+mod sort;
 
 use super::{Failure, Outcome};
 use crate::output::{self, assign_stdout};
@@ -14,6 +15,7 @@ use analysis::trace::{
     parse_time, path, perfetto,
 };
 use report::target::Target;
+use sort::{Key, Largest};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use wire::Bdf;
@@ -24,6 +26,7 @@ use wire::Bdf;
     farlane demo --trace run.trace\n  \
     farlane trace run.trace run.trace.device0 --opcode read --limit 1\n  \
     farlane trace run.trace --list --from 20ms --to 30ms\n  \
+    farlane trace run.trace --list --sort duration --slower-than 100us\n  \
     farlane trace run.trace run.trace.device0 --stats --json\n  \
     farlane trace run.trace run.trace.device0 --command 7 --svg read.svg\n  \
     farlane trace run.trace run.trace.device0 --html report.html\n  \
@@ -66,6 +69,15 @@ pub struct Args {
     /// Commands that had begun by this time
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     to: Option<u64>,
+    /// Commands that took longer than this from doorbell to doorbell: 100us, 1.5ms
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    slower_than: Option<u64>,
+    /// Commands that failed or have no completion
+    #[arg(long)]
+    failed: bool,
+    /// The order of the commands shown; the largest come first
+    #[arg(long, value_name = "KEY", value_enum, default_value_t = Key::End)]
+    sort: Key,
     /// One line a command instead of its TLPs
     #[arg(long)]
     list: bool,
@@ -146,6 +158,8 @@ impl Args {
             tag: self.tag,
             from_ns: self.from,
             to_ns: self.to,
+            slower_than_ns: self.slower_than,
+            failed: self.failed,
         }
     }
 
@@ -204,7 +218,7 @@ fn capture(run: &Run, capture: &Capture, target: &Target) -> Result<Written, Fai
 fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Report, Failure> {
     let run = Run::open(&args.files)?;
     let (selection, limit) = (args.selection(), args.limit());
-    let (mut shown, mut selected, mut all) = (Vec::new(), 0, 0);
+    let (mut shown, mut selected, mut all) = (Largest::new(args.sort, limit), 0, 0);
     let (mut statistics, mut anomalies) = (Statistics::default(), Anomalies::default());
     let begin = |target: &Target| -> Result<_, Failure> {
         let writer = perfetto::Writer::new(target.create()?);
@@ -235,11 +249,12 @@ fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Re
         if let Some((writer, _)) = &mut perfetto {
             writer.add(all, &command, &path, run.in_drive(&command));
         }
-        if shown.len() < limit {
+        if shown.wants(&command) {
             let timing = run.in_drive(&command);
-            shown.push(Shown { number: all, command: *command, path, timing });
+            shown.add(Shown { number: all, command: *command, path, timing });
         }
     })?;
+    let shown = shown.sorted();
     anomalies.count(&counters, "the end of the trace");
     anomalies.observe_drives(&run);
     if let Some((writer, target)) = perfetto {

@@ -18,7 +18,7 @@ pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()
         heading(out, "Statistics, medians of intervals and stages below each type")?;
         write!(out, "{}", report.statistics.table())?;
     } else if args.list {
-        heading(out, "Commands, in the order in which they ended")?;
+        heading(out, &format!("Commands, {}", args.sort.order()))?;
         writeln!(out, "{HEAD}")?;
         report.shown.iter().try_for_each(|shown| writeln!(out, "{}", line(shown)))?;
     } else {
