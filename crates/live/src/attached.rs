@@ -159,7 +159,7 @@ impl NvmeDrive {
                 return result;
             };
             let Some((id, outcome)) = store.wait() else { return result };
-            let stored = outcome.as_ref().map(|()| ()).map_err(|error| status_of(error));
+            let stored = outcome.as_ref().copied().map_err(status_of);
             result = result.and(outcome);
             self.subsystem.complete_store(self.now, id, stored);
         }
