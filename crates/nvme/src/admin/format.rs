@@ -63,7 +63,7 @@ impl Controller {
         };
         let formatted = shared.namespaces.iter().filter(|(nsid, _)| nsids.contains(nsid));
         let steps: VecDeque<Step> = formatted.flat_map(erase).collect();
-        self.resume_with_steps(shared, key, steps);
+        self.resume_to(shared, key, steps);
     }
 }
 

@@ -313,19 +313,6 @@ impl Controller {
         }
     }
 
-    /// The same, with steps that follow.
-    pub(crate) fn resume_with_steps(
-        &mut self,
-        shared: &mut Shared,
-        key: Key,
-        steps: VecDeque<Step>,
-    ) {
-        if let Some(execution) = self.commands.get_mut(key) {
-            execution.steps = steps;
-            self.resume(shared, key);
-        }
-    }
-
     /// Executes a command as far as possible now.
     pub(crate) fn proceed(&mut self, shared: &mut Shared, key: Key) {
         loop {

@@ -17,8 +17,7 @@ impl Controller {
         let namespace = shared.namespace(self.id, command.nsid)?;
         let (_, data) = namespace.range(command)?;
         let metadata = namespace.metadata(command)?.map(Metadata::passive).transpose()?;
-        let length = self.within_limit(data + metadata.map_or(0, |one| one.extends()))?;
-        let separate = metadata.map_or(0, |one| one.separate());
+        let (length, separate) = self.transferred(data, metadata)?;
         Ok(Plan::ReceiveAndRead(length, length).with_metadata(separate))
     }
 

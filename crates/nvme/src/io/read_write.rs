@@ -27,13 +27,12 @@ impl Controller {
         let namespace = shared.namespace(self.id, command.nsid)?;
         let (offset, data) = namespace.range(command)?;
         let metadata = namespace.metadata(command)?;
-        let length = self.within_limit(data + metadata.map_or(0, |one| one.extends()))?;
+        let (length, separate) = self.transferred(data, metadata)?;
         namespace.readable(command.slba(), command.blocks().into())?;
         let read = Operation::Read { offset, length: data as usize };
         let beside = metadata.map(Metadata::read);
         let read = Step { beside, ..Step::new(command.nsid, read) };
         let steps = self.flush_before(command).into_iter().chain([read]);
-        let separate = metadata.map_or(0, |one| one.separate());
         Ok(Plan::Read(length, steps.collect()).with_metadata(separate))
     }
 
@@ -41,9 +40,8 @@ impl Controller {
         let namespace = shared.namespace(self.id, command.nsid)?;
         let (_, data) = namespace.range(command)?;
         let metadata = namespace.metadata(command)?;
-        let length = self.within_limit(data + metadata.map_or(0, |one| one.extends()))?;
+        let (length, separate) = self.transferred(data, metadata)?;
         namespace.writable()?;
-        let separate = metadata.map_or(0, |one| one.separate());
         Ok(Plan::Receive(length).with_metadata(separate))
     }
 
@@ -137,6 +135,16 @@ impl Controller {
     pub(super) fn flush_before(&self, command: &Command) -> Option<Step> {
         let flush = command.force_unit_access() && self.settings.volatile_write_cache;
         flush.then(|| Step::new(command.nsid, Operation::Flush))
+    }
+
+    /// Bytes that a command moves at its data pointer and at MPTR, for so many bytes of data.
+    pub(super) fn transferred(
+        &self,
+        data: u64,
+        metadata: Option<Metadata>,
+    ) -> Result<(usize, usize), Failure> {
+        let length = self.within_limit(data + metadata.map_or(0, |one| one.extends()))?;
+        Ok((length, metadata.map_or(0, |one| one.separate())))
     }
 
     /// MDTS (figure 247).

@@ -81,6 +81,26 @@ impl Host {
         Self { testbed, pairs, done, arbitration: 0, shadow: None, rung: 0, next_cid: 0 }
     }
 
+    /// Over a testbed that gets power: enumerates the drive, and starts it.
+    pub fn started(mut testbed: Testbed) -> Self {
+        testbed.enumerate(true);
+        let mut host = Self::over(testbed);
+        host.start();
+        host
+    }
+
+    /// Enables an enumerated drive, lets it store what it has to, and creates I/O queue pair 1 of 16
+    /// entries with vector 1.
+    ///
+    /// # Panics
+    /// If it does not become ready.
+    pub fn start(&mut self) {
+        self.enable(32);
+        self.testbed.settle();
+        assert!(self.status().ready);
+        self.create(1, 16);
+    }
+
     /// Programs the admin queues and sets CC.EN.
     pub fn enable(&mut self, entries: u16) {
         let pair = Pair::new(0, entries);

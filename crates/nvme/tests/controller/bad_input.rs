@@ -26,13 +26,8 @@ const fn cdw(dword: u16, bit: u16) -> u16 {
 fn host() -> Host {
     let mut state = config().state();
     state.drive.max_namespaces = 4;
-    let mut testbed = Testbed::from_records(&config(), state.encode());
-    testbed.enumerate(true);
-    let mut host = Host::over(testbed);
-    host.enable(32);
-    host.testbed.settle();
-    host.create(1, 16);
-    host
+    let testbed = Testbed::from_records(&config(), state.encode());
+    Host::started(testbed)
 }
 
 /// An admin command without data.

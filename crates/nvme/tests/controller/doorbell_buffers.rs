@@ -204,9 +204,7 @@ fn a_pin_falls_when_memory_says_that_everything_is_taken() {
 fn expect_plain(host: &mut Host) {
     host.testbed.put(SHADOW, &[0xee; 512]);
     host.testbed.put(EVENT_INDEX, &[0xee; 512]);
-    host.enable(32);
-    host.testbed.settle();
-    host.create(1, 16);
+    host.start();
     let log = host.testbed.media.log.len();
     for _ in 0..20 {
         host.put(1, flush(1));

@@ -7,13 +7,8 @@ use wire::nvme::{BROADCAST_NSID, CommandsSupported, IdentifyNamespace, cns, log_
 
 /// A drive with records and an I/O queue pair.
 fn host() -> Host {
-    let mut testbed = Testbed::with_records(&config());
-    testbed.enumerate(true);
-    let mut host = Host::over(testbed);
-    host.enable(32);
-    host.testbed.settle();
-    host.create(1, 16);
-    host
+    let testbed = Testbed::with_records(&config());
+    Host::started(testbed)
 }
 
 fn format(nsid: u32, cdw10: u32) -> Command {
@@ -154,9 +149,7 @@ fn a_reset_or_a_failure_ends_it() {
     store(&mut host);
     host.configure(entry_sizes());
     host.testbed.settle();
-    host.enable(32);
-    host.testbed.settle();
-    host.create(1, 16);
+    host.start();
     host.io(read(0, 1, DATA, 0)).expect_success();
     assert_eq!(identify(&mut host, 1).size, 8192);
     // Records that cannot be stored.

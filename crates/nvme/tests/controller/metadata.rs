@@ -19,12 +19,8 @@ const BEGIN: usize = 8064 * 512;
 
 /// A drive with records, of which namespace 1 (4 MiB) has this format: command dword 10 of Format.
 fn host(cdw10: u32) -> Host {
-    let mut testbed = Testbed::with_records(&config());
-    testbed.enumerate(true);
-    let mut host = Host::over(testbed);
-    host.enable(32);
-    host.testbed.settle();
-    host.create(1, 16);
+    let testbed = Testbed::with_records(&config());
+    let mut host = Host::started(testbed);
     format(&mut host, cdw10);
     host
 }
@@ -257,9 +253,7 @@ fn a_reset_lets_blocks_go() {
     assert_eq!(host.testbed.blocks.len(), 2, "the others wait");
     host.configure(entry_sizes());
     host.testbed.settle();
-    host.enable(32);
-    host.testbed.settle();
-    host.create(1, 16);
+    host.start();
     host.io(with_metadata(write(0, 8, DATA, 0))).expect_success();
     host.testbed.subsystem.check_invariants();
     // A failure of one of the two requests lets them go too.

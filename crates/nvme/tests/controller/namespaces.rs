@@ -16,13 +16,8 @@ fn host() -> Host {
     let mut state = config().state();
     state.drive.capacity = CAPACITY;
     state.drive.max_namespaces = 4;
-    let mut testbed = Testbed::from_records(&config(), state.encode());
-    testbed.enumerate(true);
-    let mut host = Host::over(testbed);
-    host.enable(32);
-    host.testbed.settle();
-    host.create(1, 16);
-    host
+    let testbed = Testbed::from_records(&config(), state.encode());
+    Host::started(testbed)
 }
 
 /// What a host says of a namespace to create.
@@ -357,9 +352,7 @@ fn commands_that_wait_for_the_buffer_end_too() {
     host.testbed.settle();
     host.testbed.power_cycle(&settings);
     host.testbed.enumerate(true);
-    host.enable(32);
-    host.testbed.settle();
-    host.create(1, 16);
+    host.start();
     for slba in 0..3 {
         host.put(1, Command { nsid: 2, ..read(slba, 2, DATA, page(1)) });
     }
@@ -445,9 +438,7 @@ fn a_namespace_is_write_protected_until_the_host_says_otherwise() {
     host.io(read(0, 1, DATA, 0)).expect_success();
     host.testbed.power_cycle(&config().settings);
     host.testbed.enumerate(true);
-    host.enable(32);
-    host.testbed.settle();
-    host.create(1, 16);
+    host.start();
     host.io(write(0, 1, DATA, 0)).expect_failure(StatusCode::NAMESPACE_WRITE_PROTECTED);
     host.admin(set(0)).expect_success();
     assert_eq!(host.admin(get).expect_success(), 0);

@@ -28,12 +28,8 @@ fn host(kind: u32) -> Host {
 }
 
 fn formatted(cdw10: u32) -> Host {
-    let mut testbed = Testbed::with_records(&config());
-    testbed.enumerate(true);
-    let mut host = Host::over(testbed);
-    host.enable(32);
-    host.testbed.settle();
-    host.create(1, 16);
+    let testbed = Testbed::with_records(&config());
+    let mut host = Host::started(testbed);
     let opcode = admin::FORMAT;
     host.admin(Command { opcode, nsid: 1, cdw10, ..Command::default() }).expect_success();
     host
@@ -228,12 +224,8 @@ fn write_zeroes_inserts_in_pieces() {
     // The largest transfer is 8 KiB, the metadata of 1024 blocks.
     let mut config = configured(|settings| settings.max_transfer_shift = 1);
     config.settings.buffer = 8 << 10;
-    let mut testbed = Testbed::with_records(&config);
-    testbed.enumerate(true);
-    let mut host = Host::over(testbed);
-    host.enable(32);
-    host.testbed.settle();
-    host.create(1, 16);
+    let testbed = Testbed::with_records(&config);
+    let mut host = Host::started(testbed);
     let format =
         Command { opcode: admin::FORMAT, nsid: 1, cdw10: 2 | 1 << 5, ..Command::default() };
     host.admin(format).expect_success();
@@ -328,9 +320,7 @@ fn what_is_inserted_outlives_power() {
     host.io(protected(write(9, 1, DATA, 0), ACT, 0, 9)).expect_success();
     host.testbed.power_cycle(&config().settings);
     host.testbed.enumerate(true);
-    host.enable(32);
-    host.testbed.settle();
-    host.create(1, 16);
+    host.start();
     host.io(protected(read(9, 1, DATA, 0), ALL, 0, 9)).expect_success();
 }
 

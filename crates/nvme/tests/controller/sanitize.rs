@@ -14,21 +14,12 @@ const NO_DEALLOCATE: u32 = 1 << 9;
 
 /// A drive with records and with data in both namespaces.
 fn host() -> Host {
-    let mut testbed = Testbed::with_records(&config());
-    testbed.enumerate(true);
-    let mut host = Host::over(testbed);
-    start(&mut host);
+    let testbed = Testbed::with_records(&config());
+    let mut host = Host::started(testbed);
     for bytes in host.testbed.media.namespaces.values_mut() {
         bytes.fill(0xda);
     }
     host
-}
-
-fn start(host: &mut Host) {
-    host.enable(32);
-    host.testbed.settle();
-    assert!(host.status().ready);
-    host.create(1, 16);
 }
 
 fn sanitize(cdw10: u32, pattern: u32) -> Command {
@@ -198,12 +189,12 @@ fn it_goes_on_after_resets_and_power() {
     host.testbed.power_cycle(&config().settings);
     host.testbed.enumerate(true);
     host.testbed.settle();
-    start(&mut host);
+    host.start();
     assert_eq!(words(&host), [7, 7]);
     assert_eq!(log(&mut host).status, sanitize_status::COMPLETED);
     host.testbed.power_cycle(&config().settings);
     host.testbed.enumerate(true);
-    start(&mut host);
+    host.start();
     assert_eq!(log(&mut host).status, sanitize_status::COMPLETED, "it is done once");
     host.io(read(0, 8, DATA, 0)).expect_success();
 }
@@ -225,7 +216,7 @@ fn a_failure_without_restriction_can_be_left() {
     fail(&mut host, BLOCK_ERASE | UNRESTRICTED);
     host.testbed.power_cycle(&config().settings);
     host.testbed.enumerate(true);
-    start(&mut host);
+    host.start();
     host.io(read(0, 8, DATA, 0)).expect_failure(StatusCode::SANITIZE_FAILED);
     host.admin(sanitize(1, 0)).expect_success();
     host.io(read(0, 8, DATA, 0)).expect_success();

@@ -33,13 +33,8 @@ others, are in `crates/farlane/tests/stock_guest`.
 fn host(records: bool) -> Host {
     let mut config = Config::new("SUPPORT", vec![NamespaceConfig::new(64)]);
     config.settings.doorbell_buffer = true;
-    let mut testbed = if records { Testbed::with_records(&config) } else { Testbed::new(config) };
-    testbed.enumerate(true);
-    let mut host = Host::over(testbed);
-    host.enable(32);
-    host.testbed.settle();
-    host.create(1, 16);
-    host
+    let testbed = if records { Testbed::with_records(&config) } else { Testbed::new(config) };
+    Host::started(testbed)
 }
 
 /// A section of the document: codes with names, an answer for each, and what proves the answer.
