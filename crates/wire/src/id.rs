@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Vendor ID of farlane's own functions and messages. It is not an assigned Vendor ID.
+pub const VENDOR: u16 = 0xfa12;
+
 /// Bus, device and function number of a function: a requester or completer ID.
 ///
 /// PCIe Base 4.0, section 2.2.6.2: bus in bits 15:8, device in 7:3, function in 2:0.

@@ -10,6 +10,7 @@ pub mod frame;
 pub mod id;
 pub mod nvme;
 pub mod pcapng;
+pub mod push;
 pub mod raw;
 pub mod time;
 pub mod tlp;

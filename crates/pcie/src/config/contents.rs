@@ -12,8 +12,8 @@
 
 use super::{ConfigSpace, capability};
 
-/// Vendor ID of functions that have the capability. It is not an assigned Vendor ID.
-pub const VENDOR: u16 = 0xfa12;
+/// Vendor ID of functions that have the capability.
+pub use wire::id::VENDOR;
 
 /// The contents capability in configuration space.
 #[derive(Clone, Copy, Debug)]

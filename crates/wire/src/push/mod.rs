@@ -1,0 +1,142 @@
+//! The message by which a host node sends bytes of host memory in front of a doorbell
+//! (`docs/push.md`).
+//!
+//! It is a MsgD, Vendor_Defined Type 1, routed by ID (PCIe Base 4.0, section 2.2.8.6): bytes 8 and 9
+//! of the header are the function that will read the bytes, bytes 10 and 11 [`VENDOR`], and bytes 12
+//! to 15 our own: [`SUBTYPE`], the binary logarithm of the completion size, and two reserved bytes.
+//! The payload is a sequence of [`Record`]s. All numbers are big-endian.
+
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub use crate::id::VENDOR;
+pub use record::{Queue, Record};
+
+use crate::id::{Bdf, Tag};
+use crate::tlp::{Message, Packet, Routing, Tlp, message_code};
+use bytes::Bytes;
+use thiserror::Error;
+
+/// Byte 12 of the header: what follows is defined here.
+pub const SUBTYPE: u8 = 1;
+
+/// Binary logarithms of the completion sizes: from the RCB, 64 bytes, to the largest payload
+/// (PCIe Base 4.0, sections 2.3.1.1 and 2.2.2).
+const COMPLETION_SHIFTS: std::ops::RangeInclusive<u8> = 6..=12;
+
+/// Why a message is not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Malformed {
+    /// The message has another subtype.
+    #[error("subtype {0}: only {SUBTYPE} is defined")]
+    Subtype(u8),
+    /// The message ends within a record.
+    #[error("{have} bytes are left for a record of {need}")]
+    Short {
+        /// Bytes needed.
+        need: usize,
+        /// Bytes there.
+        have: usize,
+    },
+    /// A record of an undefined kind.
+    #[error("record kind {0}: 1 to 6 are defined")]
+    Kind(u8),
+    /// A field has a value that it may not have.
+    #[error("{field} is {value:#x}: {allowed}")]
+    Field {
+        /// Which.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// What it may be.
+        allowed: &'static str,
+    },
+}
+
+/// A decoded message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Push {
+    /// The sender, which is the completer of reads that the bytes answer.
+    pub completer: Bdf,
+    /// The function that the records concern.
+    pub target: Bdf,
+    /// Completions of its reads carry at most this many bytes and end at multiples of it: a power
+    /// of two, 64 to 4096.
+    pub completion_size: usize,
+    /// Completions carry an ECRC, as the message does.
+    pub digest: bool,
+    /// In their order.
+    pub records: Vec<Record>,
+}
+
+impl Push {
+    /// Decodes the message in `tlp`; `None` if it is something else.
+    ///
+    /// # Errors
+    /// [`Malformed`] if it has our vendor ID and is not valid.
+    pub fn decode(tlp: &Tlp) -> Option<Result<Self, Malformed>> {
+        let Packet::Message(message) = tlp.packet else { return None };
+        let [target @ .., v0, v1, subtype, shift, r0, r1] = message.body;
+        let ours = message.code == message_code::VENDOR_TYPE_1
+            && message.routing == Routing::ById
+            && u16::from_be_bytes([v0, v1]) == VENDOR;
+        ours.then(|| {
+            check_header(subtype, shift, u16::from_be_bytes([r0, r1]))?;
+            Ok(Self {
+                completer: message.requester,
+                target: Bdf::from_bits(u16::from_be_bytes(target)),
+                completion_size: 1 << shift,
+                digest: tlp.digest,
+                records: Record::decode_all(tlp.data.clone())?,
+            })
+        })
+    }
+}
+
+fn check_header(subtype: u8, shift: u8, reserved: u16) -> Result<(), Malformed> {
+    if subtype != SUBTYPE {
+        return Err(Malformed::Subtype(subtype));
+    }
+    if !COMPLETION_SHIFTS.contains(&shift) {
+        let (field, allowed) = ("the completion size's logarithm", "6 to 12 are allowed");
+        return Err(Malformed::Field { field, value: shift.into(), allowed });
+    }
+    zero("bytes 14 and 15", reserved.into())
+}
+
+/// Checks a reserved field.
+fn zero(field: &'static str, value: u64) -> Result<(), Malformed> {
+    if value == 0 {
+        Ok(())
+    } else {
+        Err(Malformed::Field { field, value, allowed: "0 is allowed" })
+    }
+}
+
+/// The message of `completer` to `target` with `records`, the encoded [`Record`]s.
+///
+/// # Panics
+/// If `completion_size` is no power of two from 64 to 4096.
+pub fn message(
+    completer: Bdf,
+    target: Bdf,
+    completion_size: usize,
+    digest: bool,
+    records: Bytes,
+) -> Tlp {
+    let shift = completion_size.ilog2() as u8;
+    assert!(
+        completion_size.is_power_of_two() && COMPLETION_SHIFTS.contains(&shift),
+        "completions of {completion_size} bytes"
+    );
+    let ([t0, t1], [v0, v1]) = (target.bits().to_be_bytes(), VENDOR.to_be_bytes());
+    let message = Message {
+        requester: completer,
+        tag: Tag::default(),
+        routing: Routing::ById,
+        code: message_code::VENDOR_TYPE_1,
+        body: [t0, t1, v0, v1, SUBTYPE, shift, 0, 0],
+    };
+    Tlp { digest, ..Tlp::new(Packet::Message(message), records) }
+}
