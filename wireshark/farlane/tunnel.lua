@@ -14,7 +14,7 @@ return function(names, stream, follow, tlp, nvme)
         "refused, a switch node cannot be moved" }
     local hosts = { [0] = "none", "goes on", "disconnected" }
     -- Entries of a Hello: name, and length of the value.
-    local entries = { { "group", 2 } }
+    local entries = { { "group", 2 }, { "push", 4 } }
     local FIXED = 48
 
     local u8, u16, u32 = ProtoField.uint8, ProtoField.uint16, ProtoField.uint32

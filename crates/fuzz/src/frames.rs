@@ -25,6 +25,7 @@ fn hello(role: Role) -> Vec<u8> {
         max_payload: settings.max_payload,
         group: 0,
         instance: settings.instance,
+        push: 0,
         credits: settings.window,
     };
     let mut payload = Vec::new();

@@ -2,8 +2,8 @@
 //! the upstream port of another switch.
 
 use crate::port_queues::Target;
-use wire::Instant;
 use wire::tlp::{Class, Tlp};
+use wire::{Bdf, Instant};
 
 /// Input of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +78,19 @@ impl Ready {
     }
 }
 
+/// What a [`Function`] takes of the messages of [`wire::push`], beyond what waits there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PushRoom {
+    /// The largest payload of a message, in bytes: 128 to 4096.
+    pub payload: usize,
+    /// Posted TLPs that leave without waiting for credits.
+    pub headers: u32,
+    /// Data credits for them, of 16 bytes each.
+    pub data: u32,
+    /// Bytes that are kept at the far end, for all functions there.
+    pub capacity: usize,
+}
+
 /// A component below a downstream port, as a state machine without I/O.
 ///
 /// Feed it with [`handle`](Self::handle), then [`poll`](Self::poll) until it
@@ -96,6 +109,14 @@ pub trait Function {
     /// do not block each other.
     fn queue(&self, _target: Target) -> usize {
         0
+    }
+
+    /// What it takes of the messages of [`wire::push`] for the function `target`; `None` if it
+    /// takes none, or if `target` may not read host memory. Messages within this room, and those
+    /// that only end what was pushed and cannot wait, may be handed in without asking
+    /// [`ready`](Self::ready).
+    fn push_room(&self, _target: Bdf) -> Option<PushRoom> {
+        None
     }
 
     /// The classes this function takes now from a queue.

@@ -2,7 +2,8 @@
 //! payloads by byte enables.
 
 use bytes::Bytes;
-use wire::tlp::MemoryRequest;
+use wire::Bdf;
+use wire::tlp::{MemoryRequest, Packet, Status, Tlp, whole_double_words};
 
 /// The pieces of `length` bytes from `address`, each at most `max` bytes and
 /// ending at a multiple of `max`, as (address, length).
@@ -23,6 +24,27 @@ pub fn pieces(address: u64, length: usize, max: usize) -> impl Iterator<Item = (
         at = at.wrapping_add(piece.1 as u64);
         left -= piece.1;
         Some(piece)
+    })
+}
+
+/// The completions of the memory read `read` with its `data`, of at most `size` bytes each, as
+/// [`pieces`]. They have the read's traffic class and attributes (PCIe Base 4.0, section 2.2.9).
+///
+/// # Panics
+/// If `read` is no memory read, or asks for another number of bytes.
+pub fn completions(
+    read: &Tlp,
+    completer: Bdf,
+    size: usize,
+    mut data: Bytes,
+) -> impl Iterator<Item = Tlp> {
+    let Packet::MemoryRead(request) = read.packet else { panic!("no memory read") };
+    assert_eq!(data.len(), request.byte_count(), "bytes against the request");
+    let (tc, attributes) = (read.tc, read.attributes);
+    pieces(request.first_byte(), data.len(), size).map(move |(at, bytes)| {
+        let completion = request.completion(completer, Status::Success, data.len());
+        let data = whole_double_words(at, &data.split_to(bytes));
+        Tlp { tc, attributes, data, ..Tlp::completion(completion) }
     })
 }
 

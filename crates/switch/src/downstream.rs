@@ -1,11 +1,12 @@
 //! The device node's end of a link, with the function below it.
 
+use crate::push::Store;
 use crate::tunnel::{self, Cause, Settings, Tunnel};
 use crate::upstream::next_timer;
 use bytes::BytesMut;
 use pcie::{Errors, Function, Input, Output as FunctionOutput};
 use wire::Instant;
-use wire::tlp::Malformed;
+use wire::tlp::{Class, Malformed, Tlp};
 
 /// Output of a device node's link end: no resets, which it carries out, and no answers.
 pub use crate::tunnel::Output;
@@ -16,6 +17,8 @@ pub struct Downstream<F> {
     /// The link.
     pub tunnel: Tunnel,
     function: F,
+    /// What the host pushed for the function.
+    store: Store,
     /// Errors counted on the link.
     pub errors: Errors,
 }
@@ -23,7 +26,8 @@ pub struct Downstream<F> {
 impl<F: Function> Downstream<F> {
     /// An end without a connection.
     pub fn new(settings: Settings, function: F) -> Self {
-        Self { tunnel: Tunnel::new(settings), function, errors: Errors::default() }
+        let store = Store::new(settings.push as usize);
+        Self { tunnel: Tunnel::new(settings), function, store, errors: Errors::default() }
     }
 
     /// Handles an input from the network.
@@ -46,6 +50,7 @@ impl<F: Function> Downstream<F> {
                 }
                 Output::Up(_) | Output::Reset => {}
             }
+            self.store.clear();
             self.function.handle(now, Input::HotReset);
             if output != Output::Reset {
                 return output;
@@ -58,14 +63,45 @@ impl<F: Function> Downstream<F> {
     /// other. Returns the function's timer.
     pub fn exchange(&mut self, now: Instant) -> Option<Instant> {
         loop {
-            while let Some(tlp) = self.tunnel.pop(self.function.ready()) {
+            while let Some(tlp) = self.next_down() {
                 self.function.handle(now, Input::Tlp(tlp));
             }
-            match self.function.poll(now, self.tunnel.ready()) {
-                FunctionOutput::Tlp(tlp) => self.tunnel.push(tlp),
+            let ready = self.tunnel.ready();
+            let reads = ready.has(Class::NonPosted) && self.store.takes_reads();
+            match self.function.poll(now, ready.with(Class::NonPosted, reads)) {
+                FunctionOutput::Tlp(tlp) => {
+                    if let Some(tlp) = self.store.answer(tlp) {
+                        self.tunnel.push(tlp);
+                    }
+                }
                 FunctionOutput::Wait(wait) => return wait.until,
             }
         }
+    }
+
+    /// The next TLP for the function. Answers from the store need no place in the tunnel's order:
+    /// every posted request before the pushed bytes was taken before them.
+    fn next_down(&mut self) -> Option<Tlp> {
+        loop {
+            let ready = self.function.ready();
+            if let Some(reply) = self.store.pop(ready) {
+                return Some(reply);
+            }
+            if let Some(tlp) = self.store.take(self.tunnel.pop(ready)?) {
+                return Some(tlp);
+            }
+        }
+    }
+
+    /// What the host pushed for the function.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Replaces the store, for tests.
+    #[must_use]
+    pub fn with_store(self, store: Store) -> Self {
+        Self { store, ..self }
     }
 
     /// The function, for input that does not come over the link.

@@ -2,7 +2,7 @@
 //!
 //! [`upstream`] routes what comes from the root complex; [`aggregate`] decides
 //! when a TLP leaves; [`tunnel`] carries frames and credits; [`downstream`]
-//! hands TLPs to the endpoint. Upstream traffic takes the same path back. The
+//! hands TLPs to the endpoint, and answers its reads of what [`push`] brought. Upstream traffic takes the same path back. The
 //! switch does not depend on the kind of endpoint.
 //!
 //! Not implemented: traffic classes beyond TC0 share the one connection;
@@ -12,6 +12,7 @@ pub mod aggregate;
 pub mod congestion;
 pub mod downstream;
 pub mod egress;
+pub mod push;
 pub mod raw;
 pub mod tunnel;
 pub mod upstream;

@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use switch::congestion::Rate;
 use switch::downstream::{self, Downstream};
 use switch::egress::Egress;
+use switch::push::Store;
 use switch::tunnel::{Cause, Input, Report, Settings, Tunnel};
 use switch::upstream::next_timer;
 use wire::Instant;
@@ -184,6 +185,17 @@ impl<F: Function> DeviceNode<F> {
     /// The attached function, for input that does not come over the link.
     pub fn function_mut(&mut self) -> &mut F {
         self.downstream.function_mut()
+    }
+
+    /// What the host pushed for the function.
+    pub fn store(&self) -> &Store {
+        self.downstream.store()
+    }
+
+    /// The same node with another store, for tests.
+    #[must_use]
+    pub fn with_store(self, store: Store) -> Self {
+        Self { downstream: self.downstream.with_store(store), ..self }
     }
 
     /// Moves TLPs between link and function until none moves, as

@@ -7,9 +7,9 @@ use ::switch::egress::Egress;
 use ::switch::tunnel::{self, Cause};
 use ::switch::upstream::{LinkOutput, Settings, Upstream, next_timer};
 use bytes::{Bytes, BytesMut};
-use pcie::{Function, Ready, Target};
+use pcie::{Function, PushRoom, Ready, Target};
 use std::collections::VecDeque;
-use wire::Instant;
+use wire::{Bdf, Instant};
 
 /// What a switch node asks of its shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -288,6 +288,10 @@ impl Function for SwitchNode {
 
     fn queue(&self, target: Target) -> usize {
         Function::queue(&self.upstream, target)
+    }
+
+    fn push_room(&self, target: Bdf) -> Option<PushRoom> {
+        self.upstream.push_room(target)
     }
 
     fn queue_ready(&self, queue: usize) -> Ready {

@@ -249,6 +249,11 @@ impl RootComplex {
         Ready::ALL.with(Class::NonPosted, waiting < MAX_READS)
     }
 
+    /// Whether every TLP gets an ECRC.
+    pub fn ecrc(&self) -> bool {
+        self.settings.ecrc
+    }
+
     /// Error counters.
     pub fn errors(&self) -> &Errors {
         &self.errors

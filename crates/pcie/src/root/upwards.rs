@@ -5,7 +5,7 @@ use crate::port_queues::Receiver;
 use crate::split;
 use bytes::Bytes;
 use wire::Bdf;
-use wire::tlp::{MemoryRequest, Message, Packet, Status, Tlp, message_code, whole_double_words};
+use wire::tlp::{MemoryRequest, Message, Packet, Tlp, message_code};
 
 impl RootComplex {
     pub(super) fn receive(&mut self, tlp: Tlp, below: &impl Receiver) {
@@ -83,21 +83,27 @@ impl RootComplex {
             return;
         }
         self.host_reads -= 1;
-        let Packet::MemoryRead(request) = token.tlp.packet else {
-            unreachable!("only reads make tokens");
-        };
-        let Some(mut data) = data else {
+        let Some(data) = data else {
             self.errors.unsupported_request += 1;
             return self.unsupported_request(&token.tlp, below);
         };
-        assert_eq!(data.len(), request.byte_count(), "bytes against the request");
-        let size = self.settings.completion_size.min(self.port.max_payload());
-        let Tlp { tc, attributes, .. } = *token.tlp;
-        for (at, bytes) in split::pieces(request.first_byte(), data.len(), size) {
-            let completion = request.completion(ROOT_PORT, Status::Success, data.len());
-            let data = whole_double_words(at, &data.split_to(bytes));
-            self.send(Tlp { tc, attributes, data, ..Tlp::completion(completion) }, below);
+        for tlp in split::completions(&token.tlp, ROOT_PORT, self.completion_size(), data) {
+            self.send(tlp, below);
         }
+    }
+
+    /// Completions of host memory reads carry at most this many bytes and end at multiples of it.
+    pub fn completion_size(&self) -> usize {
+        self.settings.completion_size.min(self.port.max_payload())
+    }
+
+    /// Whether `requester` may read host memory here: bus mastering is on for it and for the root
+    /// port, and no address is in the [`MSI_WINDOW`].
+    pub fn may_read(&self, requester: Bdf, address: u64, length: usize) -> bool {
+        let master = self.bus_masters.get(&requester).copied().unwrap_or(false);
+        let end = address.saturating_add(length as u64);
+        let window = address < MSI_WINDOW.end && end > MSI_WINDOW.start;
+        master && self.port.bus_master() && !window
     }
 
     fn message(&mut self, message: Message) {

@@ -82,6 +82,20 @@ impl Aggregate {
         })
     }
 
+    /// The headers and data credits left for posted TLPs behind those queued. What is queued counts
+    /// for at most one data credit more a TLP than it needs.
+    pub fn posted_credits(&self) -> Grant {
+        let class = Class::Posted.index();
+        let (used, limit) = (self.used[class], self.limits[class]);
+        let queued = self.queue.len(Class::Posted) as u32;
+        let data = (self.queue.payload(Class::Posted) / 16) as u32 + queued;
+        let left = |limit: u32, used: u32, queued| limit.wrapping_sub(used).saturating_sub(queued);
+        Grant {
+            headers: left(limit.headers, used.headers, queued),
+            data: left(limit.data, used.data, data),
+        }
+    }
+
     /// Adds a TLP of a class that has room.
     pub fn push(&mut self, tlp: Tlp) {
         self.bytes[tlp.class().index()] += tlp.wire_length();

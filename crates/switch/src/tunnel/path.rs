@@ -106,13 +106,14 @@ impl Path {
     }
 
     fn greet(&mut self) {
-        let Settings { role, max_payload, group, instance, window, .. } = self.settings;
+        let Settings { role, max_payload, group, instance, push, window, .. } = self.settings;
         self.control.push_back(Control::Hello(Hello {
             version: frame::VERSION,
             role,
             max_payload,
             group: if role == Role::Host { group } else { 0 },
             instance,
+            push: if role == Role::Device { push } else { 0 },
             credits: window,
         }));
     }

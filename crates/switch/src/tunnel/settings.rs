@@ -29,6 +29,9 @@ pub struct Settings {
     pub tlp_overhead: usize,
     /// The group that a host belongs to; 0: none. Devices can be moved between groups.
     pub group: u16,
+    /// Bytes that a device keeps of what its host pushes ([`crate::push::Store`]); 0: it takes no
+    /// such messages.
+    pub push: u32,
 }
 
 impl Settings {
@@ -46,6 +49,7 @@ impl Settings {
             aggregation: Policy::Adaptive,
             tlp_overhead: 0,
             group: 0,
+            push: 0,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::downstream::count_down;
 use crate::tunnel::{self, Settings as TunnelSettings, Tunnel};
 use bytes::BytesMut;
 use pcie::config::PcieKind;
-use pcie::{Bridge, Errors, Function, Input, OrderedQueue, Output, Ready, Target};
+use pcie::{Bridge, Errors, Function, Input, OrderedQueue, Output, PushRoom, Ready, Target};
 use pending_requests::PendingRequests;
 use port::Port;
 use wire::tlp::Class;
@@ -91,6 +91,7 @@ impl Upstream {
                 let takes = usize::from(hello.max_payload);
                 link.bridge.set_max_payload_supported(self.settings.max_payload.min(takes));
                 link.bridge.set_link(true);
+                (link.push_capacity, link.takes) = (hello.push as usize, takes);
             }
             LinkOutput::Down(cause) => {
                 link.bridge.set_link(false);
@@ -226,6 +227,25 @@ impl Function for Upstream {
     /// Queue 0 is the switch itself, queue 1 its port 0.
     fn queue(&self, target: Target) -> usize {
         self.port_of(target).map_or(0, |port| port + 1)
+    }
+
+    /// Only functions right below a downstream port: behind another switch, a reset that this one
+    /// does not see could end what was pushed.
+    fn push_room(&self, target: Bdf) -> Option<PushRoom> {
+        let port = &self.ports[self.port_of(Target::Id(target))?];
+        let bridges = [&self.bridge, &port.bridge];
+        let reads = bridges.iter().all(|bridge| bridge.bus_master());
+        let there = port.bridge.secondary() == target.bus() && port.tunnel.is_up();
+        if !reads || !there || port.push_capacity == 0 {
+            return None;
+        }
+        let credits = port.tunnel.queue().posted_credits();
+        Some(PushRoom {
+            payload: bridges.iter().fold(port.takes, |least, b| least.min(b.max_payload())),
+            headers: credits.headers,
+            data: credits.data,
+            capacity: port.push_capacity,
+        })
     }
 
     /// Completions always have room: it was reserved with their reads.

@@ -18,6 +18,10 @@ pub(super) struct Port {
     pub held: bool,
     /// Unanswered reads sent upstream.
     pub reads: usize,
+    /// What the far end keeps of pushed bytes; 0 if it takes none.
+    pub push_capacity: usize,
+    /// The largest payload that the far end takes, in bytes.
+    pub takes: usize,
 }
 
 impl Port {
@@ -30,6 +34,8 @@ impl Port {
             errors: Errors::default(),
             held: false,
             reads: 0,
+            push_capacity: 0,
+            takes: 0,
         }
     }
 

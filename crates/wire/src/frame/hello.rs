@@ -30,6 +30,9 @@ pub struct Hello {
     pub group: u16,
     /// A number that differs with each start of the sending process, so that a restart is noticed.
     pub instance: u64,
+    /// Bytes that a device keeps of what a host pushes ([`crate::push`]); 0 if it takes no such
+    /// messages, and from hosts.
+    pub push: u32,
     /// Initial credit limits for posted, non-posted and completion TLPs.
     pub credits: [Grant; 3],
 }
@@ -46,6 +49,8 @@ pub const MAX_ENTRIES: usize = 64;
 pub const REQUIRED: u16 = 1 << 15;
 /// Number of the entry with the group of a host: 2 bytes.
 const GROUP: u16 = 1;
+/// Number of the entry with the bytes that a device keeps of what is pushed: 4 bytes.
+const PUSH: u16 = 2;
 
 impl Hello {
     pub(super) fn encode(&self, out: &mut impl BufMut) {
@@ -61,6 +66,11 @@ impl Hello {
             out.put_u16(GROUP);
             out.put_u16(2);
             out.put_u16(self.group);
+        }
+        if self.push != 0 {
+            out.put_u16(PUSH);
+            out.put_u16(4);
+            out.put_u32(self.push);
         }
     }
 
@@ -87,7 +97,8 @@ impl Hello {
             VERSION | 1 => Err(unfit),
             _ => {
                 let (role, credits) = (Role::Probe, [Grant::default(); 3]);
-                Ok(Self { version, role, max_payload: 128, group: 0, instance: 0, credits })
+                let (max_payload, group, instance, push) = (128, 0, 0, 0);
+                Ok(Self { version, role, max_payload, group, instance, push, credits })
             }
         }
     }
@@ -104,7 +115,7 @@ impl Hello {
         rest.advance(2);
         let instance = rest.get_u64();
         let credits = get_grants(&mut rest);
-        Ok(Self { version, role, max_payload, group: 0, instance, credits })
+        Ok(Self { version, role, max_payload, group: 0, instance, push: 0, credits })
     }
 
     fn with_entries(mut self, mut rest: &[u8]) -> Result<Self, Malformed> {
@@ -125,6 +136,10 @@ impl Hello {
                 GROUP => {
                     let group = value.try_into().map_err(|_| wrong("its length is not 2"))?;
                     self.group = u16::from_be_bytes(group);
+                }
+                PUSH => {
+                    let push = value.try_into().map_err(|_| wrong("its length is not 4"))?;
+                    self.push = u32::from_be_bytes(push);
                 }
                 _ if kind & REQUIRED != 0 => unknown = unknown.or(Some(number)),
                 _ => {}

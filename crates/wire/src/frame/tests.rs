@@ -37,7 +37,7 @@ fn hello(group: u16) -> Hello {
         Grant { headers: 1, data: 0xffff_ffff },
     ];
     let instance = 0x1122_3344_5566_7788;
-    Hello { version: 2, role: Role::Host, max_payload: 4096, group, instance, credits }
+    Hello { version: 2, role: Role::Host, max_payload: 4096, group, instance, push: 0, credits }
 }
 
 /// The fixed part of [`hello`], and entries.
@@ -131,6 +131,8 @@ fn unknown_entries_are_ignored_or_named() {
     let known = |group| Ok(Control::Hello(hello(group)));
     assert_eq!(entries("0001 0002 0005  0007 0003 aabbcc  7fff 0000"), known(5));
     assert_eq!(entries("8001 0002 0005"), known(5), "a known one may be required");
+    let pushing = Ok(Control::Hello(Hello { push: 0x0010_0000, ..hello(5) }));
+    assert_eq!(entries("0001 0002 0005  0002 0004 00100000"), pushing);
     assert_eq!(entries("8007 0000"), Err(Malformed::Required(7)));
     assert_eq!(entries("0003 0000 8007 0001 ff 8009 0000"), Err(Malformed::Required(7)));
 }
@@ -149,14 +151,15 @@ fn malformed_entries_are_refused() {
     wrong("0007 ffff 00", 7, "ends beyond");
     wrong("0001 0001 05", 1, "length");
     wrong("0001 0003 000500", 1, "length");
+    wrong("0002 0003 001000", 2, "length is not 4");
     wrong("0007 0000 0007 0000", 7, "above");
     wrong("0007 0000 8007 0000", 7, "above");
     wrong("0007 0000 0001 0002 0005", 1, "above");
     // A required one does not excuse what is malformed behind it.
     wrong("8007 0000 0009 0001", 9, "ends beyond");
-    let many = |count: u16| (1..=count).map(|n| format!("{:04x} 0000 ", n + 1)).collect::<String>();
+    let many = |count: u16| (1..=count).map(|n| format!("{:04x} 0000 ", n + 2)).collect::<String>();
     assert!(entries(&many(64)).is_ok());
-    wrong(&many(65), 66, "more entries");
+    wrong(&many(65), 67, "more entries");
     let long = |length: usize| format!("0009 {length:04x} {}", "00".repeat(length));
     assert!(entries(&long(MAX_HELLO - 48 - 4)).is_ok());
     let length = MAX_HELLO + 1;
@@ -215,7 +218,7 @@ proptest! {
         payload.extend(tail);
         if let Ok(Control::Hello(found)) = Control::decode(Kind::Hello, &payload) {
             // The fixed part says the same, whatever follows.
-            prop_assert_eq!(Hello { group: 0, ..found }, hello(0));
+            prop_assert_eq!(Hello { group: 0, push: 0, ..found }, hello(0));
         }
     }
 

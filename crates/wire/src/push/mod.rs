@@ -11,7 +11,7 @@ mod record;
 mod tests;
 
 pub use crate::id::VENDOR;
-pub use record::{Queue, Record};
+pub use record::{BYTES_HEADER, Queue, Record};
 
 use crate::id::{Bdf, Tag};
 use crate::tlp::{Message, Packet, Routing, Tlp, message_code};

@@ -59,12 +59,12 @@ pub enum Record {
 }
 
 /// Bytes of a [`Record::Bytes`] before its bytes.
-const BYTES_HEADER: usize = 16;
+pub const BYTES_HEADER: usize = 16;
 
 impl Record {
-    /// What one record of `payload` bytes can carry.
-    pub const fn most_bytes(payload: usize) -> usize {
-        (payload - BYTES_HEADER) & !3
+    /// The bytes that a record of [`Record::Bytes`] within `length` bytes can carry.
+    pub const fn most_bytes(length: usize) -> usize {
+        length.saturating_sub(BYTES_HEADER) & !3
     }
 
     /// Bytes of the record: whole double words.

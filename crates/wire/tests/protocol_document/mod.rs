@@ -37,8 +37,15 @@ fn hello() -> Control {
         max_payload: 4096,
         group: 5,
         instance: 0x1122_3344_5566_7788,
+        push: 0,
         credits: grants([(1024, 65_536), (1024, 1024), (1, u32::MAX)]),
     })
+}
+
+/// The answer of a device that keeps 1 MiB of what is pushed.
+fn hello_of_device() -> Control {
+    let Control::Hello(hello) = hello() else { unreachable!("it is one") };
+    Control::Hello(Hello { role: Role::Device, group: 0, push: 1 << 20, ..hello })
 }
 
 /// A Hello of a later node: an entry that may be ignored, one that may not.
@@ -78,6 +85,7 @@ fn meanings() -> BTreeMap<String, Vec<u8>> {
     let examples = [
         ("header-alone", header.encode().to_vec()),
         ("hello", control(hello(), 0)),
+        ("hello-of-device", control(hello_of_device(), 0)),
         ("hello-with-entries", hello_with_entries()),
         ("reject", reject(Reject::Busy)),
         ("reject-version", reject(Reject::Version)),

@@ -80,7 +80,7 @@ impl File {
 pub fn hello(role: Role, instance: u64) -> Vec<u8> {
     let credits = [Grant { headers: 64, data: 1024 }; 3];
     let version = wire::frame::VERSION;
-    let hello = Hello { version, role, max_payload: 256, group: 0, instance, credits };
+    let hello = Hello { version, role, max_payload: 256, group: 0, instance, push: 0, credits };
     let mut payload = Vec::new();
     Control::Hello(hello).encode(&mut payload);
     payload

@@ -1,0 +1,299 @@
+//! What is kept in front of a function, and what it answers.
+
+use super::Ending;
+use super::held::Held;
+use bytes::Bytes;
+use pcie::{Ready, split};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use wire::Bdf;
+use wire::nvme::{COMPLETION_ENTRY, Completion};
+use wire::push::{Push, Record};
+use wire::tlp::{Class, MemoryRequest, Packet, Tlp};
+
+/// The most functions behind a port for which bytes are kept: those of one device (PCIe Base 4.0,
+/// section 6.13, ARI).
+const MOST_FUNCTIONS: usize = 256;
+/// The most queues followed, of all functions.
+const MOST_QUEUES: usize = 4096;
+/// The most pieces kept, of all functions.
+const MOST_PIECES: usize = 8192;
+/// Completions that wait for the function before further reads are taken.
+const MOST_REPLIES: usize = 256;
+
+/// Counters of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Reads of the function answered from pushed bytes.
+    pub hits: u64,
+    /// Reads that went to the host, without those of length zero.
+    pub misses: u64,
+    /// Bytes taken from messages.
+    pub pushed_bytes: u64,
+    /// Bytes of the reads that were answered.
+    pub hit_bytes: u64,
+    /// Bytes that ended, or gave way to others, before anybody read them.
+    pub unused_bytes: u64,
+    /// Messages with our vendor ID that were not valid.
+    pub malformed: u64,
+}
+
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hits, misses, pushed_bytes, hit_bytes, unused_bytes, malformed } = self;
+        write!(
+            f,
+            "{hits} reads answered from push ({hit_bytes} bytes), {misses} by the host; {pushed_bytes} \
+             bytes pushed, {unused_bytes} for nothing; malformed: {malformed}"
+        )
+    }
+}
+
+/// How the host would complete the reads of a function.
+#[derive(Clone, Copy, Debug)]
+struct Completer {
+    id: Bdf,
+    size: usize,
+    digest: bool,
+}
+
+/// The pushed bytes in front of the functions behind a port. They answer the functions' own reads,
+/// once; every ending of `docs/push.md` that the far side sees is here.
+#[derive(Debug)]
+pub struct Store {
+    capacity: usize,
+    functions: BTreeMap<Bdf, (Completer, Held)>,
+    replies: VecDeque<Tlp>,
+    /// Number of pieces so far.
+    order: u64,
+    counters: Counters,
+    without: Option<Ending>,
+}
+
+impl Store {
+    /// Keeps at most `capacity` bytes; the oldest go first. With 0 it takes no messages.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            functions: BTreeMap::new(),
+            replies: VecDeque::new(),
+            order: 0,
+            counters: Counters::default(),
+            without: None,
+        }
+    }
+
+    /// The same with one ending left out, for tests: it delivers stale bytes.
+    #[must_use]
+    pub fn without(self, ending: Ending) -> Self {
+        Self { without: Some(ending), ..self }
+    }
+
+    fn ends(&self, ending: Ending) -> bool {
+        self.without != Some(ending)
+    }
+
+    /// Counters so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Bytes kept now.
+    pub fn bytes(&self) -> usize {
+        self.functions.values().map(|(_, held)| held.bytes).sum()
+    }
+
+    /// Drops everything: the function was reset, or the link is lost.
+    pub fn clear(&mut self) {
+        self.replies.clear();
+        if self.ends(Ending::HotReset) {
+            self.counters.unused_bytes += self.bytes() as u64;
+            self.functions.clear();
+        }
+    }
+
+    /// Takes a TLP from the host; yields it if it is for the function.
+    pub fn take(&mut self, tlp: Tlp) -> Option<Tlp> {
+        if self.capacity == 0 {
+            return Some(tlp);
+        }
+        match Push::decode(&tlp) {
+            None => return Some(tlp),
+            Some(Ok(push)) => self.push(push),
+            // It may have said what ends.
+            Some(Err(_)) => {
+                self.counters.malformed += 1;
+                self.counters.unused_bytes += self.bytes() as u64;
+                self.functions.clear();
+            }
+        }
+        None
+    }
+
+    fn push(&mut self, push: Push) {
+        let Push { target, completer, completion_size, digest, records } = push;
+        if self.functions.len() >= MOST_FUNCTIONS && !self.functions.contains_key(&target) {
+            return;
+        }
+        let completer = Completer { id: completer, size: completion_size, digest };
+        let entry = self.functions.entry(target).or_insert((completer, Held::default()));
+        entry.0 = completer;
+        records.into_iter().for_each(|record| self.record(target, record));
+    }
+
+    fn record(&mut self, target: Bdf, record: Record) {
+        let queues: usize = self.functions.values().map(|(_, held)| held.queues.len()).sum();
+        let Some((_, held)) = self.functions.get_mut(&target) else { return };
+        let unused = match record {
+            Record::Bytes { queue, command, address, bytes } => {
+                return self.insert(target, (queue, command), address, bytes);
+            }
+            Record::Queue(queue) => {
+                let ended = held.end_queue(queue.id);
+                held.set_queue(queue.id, (queues < MOST_QUEUES).then_some(queue));
+                ended
+            }
+            Record::EndCommand { queue, command } => held.end_command((queue, command)),
+            Record::EndQueue(queue) => {
+                held.set_queue(queue, None);
+                held.end_queue(queue)
+            }
+            Record::EndRange { address, length } => {
+                held.remove(address..address.saturating_add(length))
+            }
+            Record::EndAll => std::mem::take(held).bytes,
+        };
+        self.counters.unused_bytes += unused as u64;
+    }
+
+    fn insert(&mut self, target: Bdf, command: (u16, u16), address: u64, bytes: Bytes) {
+        let length = bytes.len();
+        self.counters.pushed_bytes += length as u64;
+        let replaces = self.ends(Ending::Replaced);
+        let Some((_, held)) = self.functions.get_mut(&target) else { return };
+        let range = address..address + length as u64;
+        if replaces {
+            self.counters.unused_bytes += held.remove(range.clone()) as u64;
+        }
+        // Without its queue nobody knows when the command is complete.
+        let kept = !replaces && held.get(address..address + 1).is_some();
+        if kept || length > self.capacity || !held.queues.contains_key(&command.0) {
+            self.counters.unused_bytes += length as u64;
+            return;
+        }
+        held.remove(range);
+        held.insert(address, bytes, command, self.order);
+        self.order += 1;
+        self.evict();
+    }
+
+    /// Drops the oldest pieces until the rest is within the bounds.
+    fn evict(&mut self) {
+        let pieces = |store: &Self| -> usize {
+            store.functions.values().map(|(_, held)| held.count()).sum()
+        };
+        while self.bytes() > self.capacity || pieces(self) > MOST_PIECES {
+            let functions = self.functions.values_mut();
+            let oldest =
+                functions.filter_map(|(_, held)| held.oldest().map(|oldest| (oldest, held)));
+            let Some(((_, range), held)) = oldest.min_by_key(|((order, _), _)| *order) else {
+                return;
+            };
+            self.counters.unused_bytes += held.remove(range) as u64;
+        }
+    }
+
+    /// Takes a TLP of the function; yields it if it is for the host. A read that is answered here
+    /// is not: [`pop`](Self::pop) yields its completions.
+    pub fn answer(&mut self, tlp: Tlp) -> Option<Tlp> {
+        match tlp.packet {
+            Packet::MemoryRead(request) => self.read(tlp, request),
+            Packet::MemoryWrite(request) => {
+                self.write(&tlp, request);
+                Some(tlp)
+            }
+            _ => Some(tlp),
+        }
+    }
+
+    fn read(&mut self, tlp: Tlp, request: MemoryRequest) -> Option<Tlp> {
+        // A zero-length read is a flush (PCIe Base 4.0, section 2.2.5): the host answers it.
+        if self.capacity == 0 || request.first_be == 0 {
+            return Some(tlp);
+        }
+        let (start, length) = (request.first_byte(), request.byte_count());
+        let solid = MemoryRequest::for_bytes(request.requester, request.tag, start, length);
+        let function = self.functions.get_mut(&request.requester);
+        let found = function.filter(|_| solid == Some(request)).and_then(|(completer, held)| {
+            let range = start..start + length as u64;
+            let data = held.get(range.clone())?;
+            held.remove(range);
+            Some((*completer, data))
+        });
+        let Some((completer, data)) = found else {
+            self.counters.misses += 1;
+            return Some(tlp);
+        };
+        self.counters.hits += 1;
+        self.counters.hit_bytes += length as u64;
+        let replies = split::completions(&tlp, completer.id, completer.size, data);
+        let (digest, mark) = (completer.digest, tlp.mark);
+        self.replies.extend(replies.map(|reply| Tlp { digest, mark, ..reply }));
+        None
+    }
+
+    fn write(&mut self, tlp: &Tlp, request: MemoryRequest) {
+        let (completion, head, partial, write) = (
+            self.ends(Ending::Completion),
+            self.ends(Ending::Head),
+            self.ends(Ending::PartialEntry),
+            self.ends(Ending::Write),
+        );
+        let Some((_, held)) = self.functions.get_mut(&request.requester) else { return };
+        let (before, address) = (held.bytes, request.address);
+        if held.completes(address) {
+            match whole_entries(tlp, request) {
+                Some(entries) => {
+                    for Completion { sq_id, cid, sq_head, .. } in entries {
+                        if completion {
+                            held.end_command((sq_id, cid));
+                        }
+                        for range in held.consumed(sq_id, sq_head).into_iter().filter(|_| head) {
+                            held.remove(range);
+                        }
+                    }
+                }
+                None if partial => {
+                    held.remove(0..u64::MAX);
+                }
+                None => {}
+            }
+        }
+        if write {
+            held.remove(address..address.saturating_add(tlp.data.len() as u64));
+        }
+        self.counters.unused_bytes += (before - held.bytes) as u64;
+    }
+
+    /// The next completion of a read that was answered here.
+    pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
+        if ready.has(Class::Completion) { self.replies.pop_front() } else { None }
+    }
+
+    /// Whether it takes further reads of the function.
+    pub fn takes_reads(&self) -> bool {
+        self.replies.len() < MOST_REPLIES
+    }
+}
+
+/// The completion entries that a write to a completion queue consists of, if they are whole.
+pub fn whole_entries(
+    tlp: &Tlp,
+    request: MemoryRequest,
+) -> Option<impl Iterator<Item = Completion>> {
+    let solid = request.first_be == 0xf && (request.length_dw == 1 || request.last_be == 0xf);
+    let aligned = request.address.is_multiple_of(COMPLETION_ENTRY as u64);
+    let (entries, rest) = tlp.data.as_chunks::<COMPLETION_ENTRY>();
+    (solid && aligned && rest.is_empty() && !tlp.poisoned)
+        .then(|| entries.iter().map(Completion::decode))
+}
