@@ -15,6 +15,7 @@ pub mod drive;
 pub mod host;
 pub mod links;
 pub mod path;
+pub mod push;
 pub mod switch;
 
 pub use device::DeviceNode;

@@ -38,4 +38,6 @@ pub mod testing;
 
 pub use config::{Config, MAX_ENTRIES, MAX_QUEUES, MODEL, NamespaceConfig, Settings};
 pub use controller::Controller;
+pub use pointer::follow;
+pub use prp::MemoryRange;
 pub use subsystem::{Commit, Contents, NamespaceError, Port, Subsystem};

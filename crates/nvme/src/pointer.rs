@@ -4,7 +4,26 @@
 use crate::failure::Failure;
 use crate::prp::{self, MemoryRange};
 use crate::sgl;
+use bytes::Bytes;
 use wire::nvme::{Command, SglDescriptor, StatusCode};
+
+/// The ranges of host memory to which the pointers of a command lead, for `length` bytes of data
+/// to the host or from it, and memory pages of `page` bytes. `read` yields each list of PRP entries
+/// or SGL descriptors on the way. `None` if the pointers are not valid, or if `read` yields `None`.
+pub fn follow(
+    command: &Command,
+    length: usize,
+    page: usize,
+    to_host: bool,
+    mut read: impl FnMut(u64, usize) -> Option<Bytes>,
+) -> Option<Vec<MemoryRange>> {
+    let mut walk = Walk::new(command, [length, 0], page, to_host).ok()?;
+    while let Some((address, length)) = walk.next_list() {
+        walk.add_list(&read(address, length)?).ok()?;
+    }
+    let ranges = walk.ranges().iter().filter(|range| range.address != sgl::NOWHERE);
+    Some(ranges.copied().collect())
+}
 
 /// PSDT: an SGL, and metadata, if any, in one range.
 const SGL: u8 = 1;

@@ -8,8 +8,10 @@ const ENTRY: usize = 8;
 
 /// A contiguous range of host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MemoryRange {
+pub struct MemoryRange {
+    /// Of its first byte.
     pub address: u64,
+    /// Bytes.
     pub length: usize,
 }
 

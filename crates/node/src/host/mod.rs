@@ -6,13 +6,16 @@ mod tests;
 
 pub use buses::Buses;
 
+use crate::push::{self, Follower, HostMemory};
+use ::switch::push::Ending;
 use ::switch::upstream::next_timer;
 use bytes::Bytes;
-use pcie::root::{self, HostOutput, ReadToken, RootComplex, Settings};
+use pcie::root::{self, HostOutput, ROOT_PORT, ReadToken, RootComplex, Settings};
 use pcie::software::{Request, RequestId};
 use pcie::{Function, Wait};
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use wire::Instant;
+use wire::tlp::Tlp;
 
 /// Input of a host node.
 #[derive(Clone, Debug)]
@@ -41,12 +44,40 @@ pub enum Output {
 pub struct HostNode<B> {
     root: RootComplex,
     below: B,
+    /// Follows controllers below, if something is pushed.
+    follower: Option<Follower>,
 }
 
 impl<B: Function> HostNode<B> {
     /// A host after power-on.
     pub fn new(settings: Settings, below: B) -> Self {
-        Self { root: RootComplex::new(settings), below }
+        Self { root: RootComplex::new(settings), below, follower: None }
+    }
+
+    /// The same host, which pushes bytes of its memory in front of doorbells. Before host software
+    /// does anything.
+    #[must_use]
+    pub fn with_push(self, settings: push::Settings) -> Self {
+        let follower = (settings.mode != push::Mode::Off).then(|| Follower::new(settings));
+        Self { follower, ..self }
+    }
+
+    /// The same host with one ending of pushed bytes left out, for tests: stale bytes go down.
+    #[must_use]
+    pub fn without(mut self, ending: Ending) -> Self {
+        self.follower.iter_mut().for_each(|follower| follower.leave_out(ending));
+        self
+    }
+
+    /// What was pushed.
+    pub fn push_counters(&self) -> push::Counters {
+        self.follower.as_ref().map(Follower::counters).unwrap_or_default()
+    }
+
+    /// Host memory in this range of bus addresses is other memory from now on: it was mapped or
+    /// unmapped, or its owner has gone. Poll before host software learns that it is done.
+    pub fn remapped(&mut self, range: Range<u64>) {
+        self.follower.iter_mut().for_each(|follower| follower.remapped(range.clone()));
     }
 
     /// The root complex: counters, root port.
@@ -73,19 +104,32 @@ impl<B: Function> HostNode<B> {
     /// Takes an input.
     pub fn handle(&mut self, now: Instant, input: Input) {
         let input = match input {
-            Input::Request(id, request) => root::Input::Request(id, request),
+            Input::Request(id, request) => {
+                // The root port answers these itself; they may turn bus mastering off.
+                if let Request::ConfigWrite { target: ROOT_PORT, .. } = request {
+                    let followers = self.follower.iter_mut();
+                    followers.for_each(|follower| follower.end_all(Ending::RootPort));
+                }
+                root::Input::Request(id, request)
+            }
             Input::HostData(token, data) => root::Input::HostData(token, data),
         };
         self.root.handle(now, input, &self.below);
     }
 
     /// The next action. Moves TLPs between the root complex and the function below
-    /// until none moves.
+    /// until none moves. Nothing is pushed that the host node does not have to know.
     pub fn poll(&mut self, now: Instant) -> Output {
+        self.poll_with(now, &mut ())
+    }
+
+    /// As [`poll`](Self::poll), with the memory whose bytes are pushed.
+    pub fn poll_with(&mut self, now: Instant, memory: &mut dyn HostMemory) -> Output {
         loop {
+            self.send_endings(now);
             let mut wait = match self.root.poll(now, &self.below) {
                 root::Output::Downstream(input) => {
-                    self.below.handle(now, input);
+                    self.send_down(now, input, memory);
                     continue;
                 }
                 root::Output::Host(what) => return Output::Host(what),
@@ -95,6 +139,7 @@ impl<B: Function> HostNode<B> {
             loop {
                 match self.below.poll(now, self.root.ready()) {
                     pcie::Output::Tlp(tlp) => {
+                        self.follower.iter_mut().for_each(|follower| follower.up(&tlp));
                         self.root.handle(now, root::Input::Tlp(tlp), &self.below);
                         fed = true;
                     }
@@ -108,9 +153,41 @@ impl<B: Function> HostNode<B> {
         }
     }
 
+    /// Hands an input to the function below, behind the messages that go in front of it.
+    fn send_down(&mut self, now: Instant, input: pcie::Input, memory: &mut dyn HostMemory) {
+        let messages = match (&mut self.follower, &input) {
+            (Some(follower), pcie::Input::Tlp(tlp)) => {
+                let room = |bdf| self.below.push_room(bdf);
+                follower.down(tlp, &mut push::Host { root: &self.root, room: &room, memory })
+            }
+            (Some(follower), pcie::Input::HotReset) => {
+                follower.reset();
+                Vec::new()
+            }
+            (None, _) => Vec::new(),
+        };
+        self.send_messages(now, messages);
+        self.below.handle(now, input);
+    }
+
+    /// Sends the endings that wait for no TLP.
+    fn send_endings(&mut self, now: Instant) {
+        let Some(follower) = &mut self.follower else { return };
+        let room = |bdf| self.below.push_room(bdf);
+        let messages = follower.due(&push::Host { root: &self.root, room: &room, memory: &mut () });
+        self.send_messages(now, messages);
+    }
+
+    fn send_messages(&mut self, now: Instant, messages: Vec<Tlp>) {
+        for message in messages {
+            self.below.handle(now, pcie::Input::Tlp(message));
+        }
+    }
+
     /// Removes the bus mastership of the functions on `buses`, which are gone. A
     /// function that comes back needs Bus Master Enable again.
     pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
+        self.follower.iter_mut().for_each(|follower| follower.forget(buses.clone()));
         self.root.clear_bus_masters(buses);
     }
 }

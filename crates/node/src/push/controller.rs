@@ -1,0 +1,431 @@
+//! What is known of one NVMe controller: registers, queues, admin commands in flight.
+
+use super::doorbell::Turn;
+use super::identify::Capture;
+use std::collections::BTreeMap;
+use switch::push::{Ending, whole_entries};
+use wire::nvme::register::{
+    ACQ, AQA, ASQ, AdminQueueAttributes, CAP, CC, Capabilities, Configuration, Doorbell, NSSR,
+    ShutdownNotice,
+};
+use wire::nvme::{
+    COMPLETION_ENTRY, Command, Completion, IDENTIFY, SUBMISSION_ENTRY, StatusCode, cns, opcode,
+};
+use wire::push::{self, Record};
+use wire::tlp::{MemoryRequest, Tlp};
+
+/// Bytes of the registers that are followed: up to the end of ACQ.
+const REGISTERS: u64 = ACQ + 8;
+/// CMBMSC and PMRMSC (NVM Express 1.4, sections 3.1.14 and 3.1.24): with them, host addresses may
+/// be those of the controller's own memory.
+const OWN_MEMORY: [u64; 2] = [0x50, 0xe14];
+/// Namespaces whose format is kept at most.
+const MOST_FORMATS: usize = 4096;
+/// Queues are followed only with the entry sizes of the NVM command set, as powers of two
+/// (section 3.1.5, figure 73).
+const ENTRY_SIZES: (u8, u8) = (SUBMISSION_ENTRY.ilog2() as u8, COMPLETION_ENTRY.ilog2() as u8);
+
+/// A submission queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queue {
+    pub id: u16,
+    base: u64,
+    pub last: u16,
+    pub tail: u16,
+    /// As the last completion entry said.
+    head: u16,
+    completion_queue: u16,
+    /// The far side knows the queue.
+    pub announced: bool,
+    /// Its deletion is under way.
+    pub suspended: bool,
+    /// Slots rung for so far.
+    rung: u64,
+    /// Of these, up to the last one that was pushed.
+    pushed_until: u64,
+}
+
+impl Queue {
+    fn new(id: u16, base: u64, last: u16, completion_queue: u16) -> Self {
+        Self {
+            id,
+            base,
+            last,
+            tail: 0,
+            head: 0,
+            completion_queue,
+            announced: false,
+            suspended: false,
+            rung: 0,
+            pushed_until: 0,
+        }
+    }
+
+    fn entries(&self) -> u32 {
+        u32::from(self.last) + 1
+    }
+
+    /// The address of a slot.
+    pub fn slot(&self, slot: u16) -> u64 {
+        self.base + u64::from(slot) * SUBMISSION_ENTRY as u64
+    }
+
+    /// The slot `steps` behind another.
+    pub fn after(&self, slot: u16, steps: usize) -> u16 {
+        ((u32::from(slot) + steps as u32) % self.entries()) as u16
+    }
+
+    /// Moves the tail; yields the first slot rung for, and how many.
+    pub fn ring(&mut self, tail: u16) -> (u16, u16) {
+        let first = std::mem::replace(&mut self.tail, tail);
+        let count = (u32::from(tail) + self.entries() - u32::from(first)) % self.entries();
+        self.rung += u64::from(count);
+        (first, count as u16)
+    }
+
+    /// Of the last `count` slots, the first `pushed` were pushed.
+    pub fn pushed(&mut self, count: usize, pushed: usize) {
+        if pushed > 0 {
+            self.pushed_until = self.rung - (count - pushed) as u64;
+        }
+    }
+
+    /// Whether one of the last `rest` slots may have been pushed in the lap before.
+    pub fn may_hold(&self, rest: u64) -> bool {
+        rest > 0
+            && self.pushed_until > 0
+            && self.pushed_until + u64::from(self.entries()) > self.rung - rest
+    }
+}
+
+/// A completion queue.
+#[derive(Clone, Copy, Debug)]
+struct CompletionQueue {
+    base: u64,
+    last: u16,
+}
+
+/// A controller below the root port.
+#[derive(Debug, Default)]
+pub(super) struct Controller {
+    /// The registers up to ACQ, as written; CAP as read.
+    registers: [[u8; 8]; REGISTERS as usize / 8],
+    /// A bit for each byte of CAP that was read.
+    capabilities: u8,
+    enabled: bool,
+    /// The admin queues were set since the controller was enabled: there was a reset.
+    admin_set: bool,
+    /// Nothing is pushed until the next controller reset.
+    off: bool,
+    /// It is not known what the controller does, until its next reset.
+    lost: bool,
+    /// The controller has memory of its own at host addresses, or may have.
+    own_memory: bool,
+    pub queues: BTreeMap<u16, Queue>,
+    completion_queues: BTreeMap<u16, CompletionQueue>,
+    /// Admin commands in flight.
+    admin: BTreeMap<u16, Command>,
+    captures: BTreeMap<u16, Capture>,
+    /// Binary logarithms of block sizes, by NSID.
+    pub formats: BTreeMap<u32, u8>,
+    /// Bytes pushed for commands that are not complete.
+    pub in_flight: BTreeMap<(u16, u16), usize>,
+    pub in_flight_bytes: usize,
+    /// The far side may have something.
+    pub has_pushed: bool,
+}
+
+impl Controller {
+    /// Whether something may be pushed.
+    pub fn pushes(&self) -> bool {
+        self.enabled && !self.off && !self.own_memory
+    }
+
+    fn u64(&self, at: u64) -> u64 {
+        u64::from_le_bytes(self.registers[at as usize / 8])
+    }
+
+    fn u32(&self, at: u64) -> u32 {
+        (self.u64(at & !7) >> ((at & 4) * 8)) as u32
+    }
+
+    fn configuration(&self) -> Configuration {
+        Configuration::from_bits(self.u32(CC))
+    }
+
+    /// Bytes of a memory page.
+    pub fn page(&self) -> usize {
+        1 << (12 + self.configuration().page)
+    }
+
+    /// Whether I/O queues carry the NVM command set alone, in whose opcodes nothing is in doubt.
+    pub fn has_nvm_commands(&self) -> bool {
+        self.configuration().command_set == 0
+    }
+
+    /// Takes note of what a register reads as.
+    pub fn register_read(&mut self, offset: u64, bytes: &[u8]) {
+        for (at, byte) in (offset..).zip(bytes).take_while(|(at, _)| *at < CAP + 8) {
+            self.registers[0][at as usize] = *byte;
+            self.capabilities |= 1 << at;
+        }
+    }
+
+    /// Takes note of a write to registers, and sends what goes in front of it.
+    pub fn register_write(&mut self, offset: u64, bytes: &[u8], turn: &mut Turn<'_, '_>) {
+        let end = offset + bytes.len() as u64;
+        let touches = |at: u64, length: u64| offset < at + length && at < end;
+        if touches(OWN_MEMORY[0], 8) || touches(OWN_MEMORY[1], 8) {
+            self.own_memory = true;
+            self.end_before(Ending::ControllerReset, turn);
+        }
+        if offset >= wire::nvme::register::DOORBELLS {
+            return self.doorbells(offset, bytes, turn);
+        }
+        for (at, byte) in (offset..).zip(bytes).take_while(|(at, _)| *at < REGISTERS) {
+            if at >= CAP + 8 {
+                self.registers.as_flattened_mut()[at as usize] = *byte;
+            }
+        }
+        self.admin_set |= touches(AQA, REGISTERS - AQA);
+        if touches(NSSR, 4) {
+            self.disable(turn);
+        }
+        if touches(CC, 4) {
+            self.configure(turn);
+        }
+    }
+
+    fn configure(&mut self, turn: &mut Turn<'_, '_>) {
+        let configuration = self.configuration();
+        if !configuration.enable || configuration.shutdown != ShutdownNotice::None {
+            return self.disable(turn);
+        }
+        if (self.enabled || self.lost) && !self.admin_set {
+            return;
+        }
+        // After a function level reset the queues are set again; it ended what was pushed.
+        self.forget();
+        let sizes = AdminQueueAttributes::from_bits(self.u32(AQA));
+        let (base, completion_base) = (self.u64(ASQ) & !0xfff, self.u64(ACQ) & !0xfff);
+        self.enabled = self.capabilities == 0xff && sizes.sq_size > 0 && sizes.cq_size > 0;
+        self.lost = !self.enabled;
+        if self.enabled {
+            self.queues.insert(0, Queue::new(0, base, sizes.sq_size, 0));
+            let queue = CompletionQueue { base: completion_base, last: sizes.cq_size };
+            self.completion_queues.insert(0, queue);
+        }
+    }
+
+    /// The controller was reset or shut down.
+    fn disable(&mut self, turn: &mut Turn<'_, '_>) {
+        self.end_before(Ending::ControllerReset, turn);
+        self.forget();
+    }
+
+    /// Forgets everything that a reset ends.
+    fn forget(&mut self) {
+        let Self { registers, capabilities, own_memory, has_pushed, .. } = *self;
+        *self = Self { registers, capabilities, own_memory, has_pushed, ..Self::default() };
+    }
+
+    /// Does not know any more what the controller does: pushes nothing until its next reset.
+    pub fn lose(&mut self, turn: &mut Turn<'_, '_>) {
+        self.end_before(Ending::ControllerReset, turn);
+        self.forget();
+        self.lost = true;
+    }
+
+    /// Ends everything, in front of the write of this turn.
+    fn end_before(&mut self, ending: Ending, turn: &mut Turn<'_, '_>) {
+        if let Some(record) = self.end_all(ending, turn.without) {
+            turn.end(&record);
+        }
+    }
+
+    /// Ends everything that may have been pushed. The far side forgets the queues as well.
+    pub fn end_all(&mut self, ending: Ending, without: Option<Ending>) -> Option<Record> {
+        for queue in self.queues.values_mut() {
+            (queue.announced, queue.pushed_until) = (false, 0);
+        }
+        let pushed = std::mem::take(&mut self.has_pushed);
+        (pushed && without != Some(ending)).then_some(Record::EndAll)
+    }
+
+    /// Whether the far side may have something.
+    pub fn has_pushed(&self) -> bool {
+        self.has_pushed
+    }
+
+    fn doorbells(&mut self, offset: u64, bytes: &[u8], turn: &mut Turn<'_, '_>) {
+        let dstrd = Capabilities::from_bits(self.u64(CAP)).doorbell_stride;
+        for (at, value) in (offset..).step_by(4).zip(bytes.chunks(4)) {
+            // Software writes whole double words (section 3.1.24); two bytes have the value.
+            let (from, Some([low, high])) =
+                (at - wire::nvme::register::DOORBELLS, value.first_chunk())
+            else {
+                continue;
+            };
+            let stride_zero = wire::nvme::register::DOORBELLS + (from >> dstrd);
+            if from.is_multiple_of(4 << dstrd)
+                && let Some(Doorbell::SubmissionTail(queue)) = Doorbell::at(stride_zero)
+            {
+                self.ring(queue, u16::from_le_bytes([*low, *high]), turn);
+            }
+        }
+    }
+
+    /// The record by which the far side knows a queue.
+    pub fn announcement(&self, queue: &Queue) -> Option<Record> {
+        let completion_queue = self.completion_queues.get(&queue.completion_queue)?;
+        Some(Record::Queue(push::Queue {
+            id: queue.id,
+            last: queue.last,
+            head: queue.head,
+            completion_last: completion_queue.last,
+            base: queue.base,
+            completion_base: completion_queue.base,
+        }))
+    }
+
+    /// An admin command goes to the controller.
+    pub fn submitted(&mut self, command: Command, turn: &mut Turn<'_, '_>) {
+        let (low, high) = (command.cdw10 as u16, (command.cdw10 >> 16) as u16);
+        match command.opcode {
+            opcode::admin::DELETE_SQ => {
+                if let Some(queue) = self.queues.get_mut(&low).filter(|queue| queue.id != 0) {
+                    queue.suspended = true;
+                    let announced = std::mem::take(&mut queue.announced);
+                    queue.pushed_until = 0;
+                    if announced && turn.ends(Ending::QueueDeleted) {
+                        turn.end(&Record::EndQueue(low));
+                    }
+                }
+            }
+            // SQID in bits 15:0, CID in bits 31:16 of dword 10 (section 5.1).
+            opcode::admin::ABORT if turn.ends(Ending::Abort) && self.has_pushed => {
+                turn.end(&Record::EndCommand { queue: low, command: high });
+            }
+            opcode::admin::DOORBELL_BUFFER_CONFIG if turn.ends(Ending::DoorbellBuffer) => {
+                self.end_before(Ending::DoorbellBuffer, turn);
+                self.off = true;
+            }
+            opcode::admin::IDENTIFY if command.cdw10 as u8 == cns::NAMESPACE => {
+                // No list: the data are one page.
+                let ranges = nvme::follow(&command, IDENTIFY, self.page(), true, |_, _| None);
+                let capture = ranges.map(|ranges| (command.cid, Capture::new(ranges)));
+                self.captures.extend(capture);
+            }
+            _ => self.forget_formats(&command),
+        }
+        self.admin.insert(command.cid, command);
+    }
+
+    /// Forgets block sizes that a command may change.
+    fn forget_formats(&mut self, command: &Command) {
+        if matches!(
+            command.opcode,
+            opcode::admin::FORMAT
+                | opcode::admin::NAMESPACE_MANAGEMENT
+                | opcode::admin::NAMESPACE_ATTACHMENT
+        ) {
+            self.formats.clear();
+            self.captures.clear();
+        }
+    }
+
+    /// Takes note of a write of the controller to host memory. Yields what ends by it.
+    pub fn host_write(&mut self, tlp: &Tlp, request: MemoryRequest) -> Option<Record> {
+        if !self.captures.is_empty() {
+            for (at, bytes) in pcie::split::enabled_runs(&request, &tlp.data) {
+                let address = request.address + at as u64;
+                self.captures.values_mut().for_each(|capture| capture.write(address, &bytes));
+            }
+        }
+        let within = |queue: &CompletionQueue| {
+            let length = (u64::from(queue.last) + 1) * COMPLETION_ENTRY as u64;
+            (queue.base..queue.base + length).contains(&request.address)
+        };
+        if !self.completion_queues.values().any(within) {
+            return None;
+        }
+        let Some(entries) = whole_entries(tlp, request) else {
+            let record = self.end_all(Ending::PartialEntry, None);
+            self.forget();
+            self.lost = true;
+            return record;
+        };
+        entries.for_each(|entry| self.completed(entry));
+        None
+    }
+
+    fn completed(&mut self, entry: Completion) {
+        if let Some(bytes) = self.in_flight.remove(&(entry.sq_id, entry.cid)) {
+            self.in_flight_bytes -= bytes;
+        }
+        if let Some(queue) = self.queues.get_mut(&entry.sq_id).filter(|q| entry.sq_head <= q.last) {
+            queue.head = entry.sq_head;
+        }
+        if entry.sq_id == 0
+            && let Some(command) = self.admin.remove(&entry.cid)
+        {
+            let capture = self.captures.remove(&entry.cid);
+            match entry.status.code == StatusCode::SUCCESS {
+                true => self.succeeded(&command, capture),
+                false => self.failed(&command),
+            }
+        }
+    }
+
+    fn succeeded(&mut self, command: &Command, capture: Option<Capture>) {
+        let (id, last) = (command.cdw10 as u16, (command.cdw10 >> 16) as u16);
+        let contiguous = command.cdw11 & 1 != 0;
+        let sizes = self.configuration();
+        let known = contiguous
+            && id != 0
+            && last > 0
+            && command.prp1 & 0xfff == 0
+            && (sizes.sq_entry_size, sizes.cq_entry_size) == ENTRY_SIZES;
+        match command.opcode {
+            opcode::admin::CREATE_CQ if known => {
+                self.completion_queues.insert(id, CompletionQueue { base: command.prp1, last });
+            }
+            opcode::admin::CREATE_SQ if known => {
+                let completion_queue = (command.cdw11 >> 16) as u16;
+                if self.completion_queues.contains_key(&completion_queue) {
+                    self.queues.insert(id, Queue::new(id, command.prp1, last, completion_queue));
+                }
+            }
+            opcode::admin::DELETE_SQ => {
+                self.queues.remove(&id);
+                let gone: Vec<_> =
+                    self.in_flight.range((id, 0)..=(id, u16::MAX)).map(|(id, _)| *id).collect();
+                for id in gone {
+                    self.in_flight_bytes -= self.in_flight.remove(&id).unwrap_or_default();
+                }
+            }
+            opcode::admin::DELETE_CQ => {
+                self.completion_queues.remove(&id);
+            }
+            opcode::admin::IDENTIFY => {
+                let shift = capture.and_then(|capture| capture.block_shift());
+                self.formats.remove(&command.nsid);
+                let room = self.formats.len() < MOST_FORMATS;
+                self.formats.extend(shift.filter(|_| room).map(|shift| (command.nsid, shift)));
+            }
+            _ => self.forget_formats(command),
+        }
+    }
+
+    fn failed(&mut self, command: &Command) {
+        match command.opcode {
+            opcode::admin::DELETE_SQ => {
+                if let Some(queue) = self.queues.get_mut(&(command.cdw10 as u16)) {
+                    queue.suspended = false;
+                }
+            }
+            opcode::admin::DOORBELL_BUFFER_CONFIG => self.off = false,
+            _ => {}
+        }
+    }
+}

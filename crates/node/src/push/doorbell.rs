@@ -1,0 +1,290 @@
+//! What a submission doorbell makes certain: entries, lists and data.
+
+use super::controller::{Controller, Queue};
+use super::messages::Messages;
+use super::{Counters, Mode, Settings};
+use bytes::{Bytes, BytesMut};
+use pcie::{PushRoom, RootComplex};
+use switch::push::Ending;
+use wire::Bdf;
+use wire::nvme::{Command, CopyRange, DsmRange, SUBMISSION_ENTRY, opcode};
+use wire::push::{self, Record};
+use wire::tlp::Tlp;
+
+/// Entries pushed for one doorbell at most.
+const MOST_ENTRIES: usize = 64;
+/// Lists of PRP entries, or segments of an SGL, read for one command at most. One page of PRP
+/// entries leads to 2 MiB with pages of 4 KiB; a list in the middle of a page may need a second.
+const MOST_LISTS: usize = 2;
+/// Bytes of a list at most.
+const MOST_LIST: usize = 4096;
+/// PSDT 11b is reserved (NVM Express 1.4, figure 104).
+const RESERVED_POINTER: u8 = 3;
+
+/// Memory of the host, for bytes that go in front of a doorbell.
+pub trait HostMemory {
+    /// `length` bytes at the bus address `address`, as a read of `requester` would find them now.
+    /// `None` if `requester` may not read all of them, or if they are not at hand: the doorbell
+    /// does not wait.
+    fn peek(&mut self, requester: Bdf, address: u64, length: usize) -> Option<Bytes>;
+}
+
+/// No memory is at hand: nothing is pushed.
+impl HostMemory for () {
+    fn peek(&mut self, _: Bdf, _: u64, _: usize) -> Option<Bytes> {
+        None
+    }
+}
+
+/// What a follower asks about the host and the links below.
+pub(crate) struct Host<'a> {
+    pub root: &'a RootComplex,
+    pub room: &'a dyn Fn(Bdf) -> Option<PushRoom>,
+    pub memory: &'a mut dyn HostMemory,
+}
+
+impl Host<'_> {
+    pub fn room(&self, bdf: Bdf) -> Option<PushRoom> {
+        (self.room)(bdf)
+    }
+
+    fn peek(&mut self, bdf: Bdf, address: u64, length: usize) -> Option<Bytes> {
+        let may = self.root.may_read(bdf, address, length);
+        let bytes = if may { self.memory.peek(bdf, address, length) } else { None };
+        bytes.filter(|bytes| bytes.len() == length)
+    }
+
+    fn message(&self, bdf: Bdf, payload: Bytes) -> Tlp {
+        let size = self.root.completion_size();
+        push::message(pcie::root::ROOT_PORT, bdf, size, self.root.ecrc(), payload)
+    }
+
+    /// A message that only ends something.
+    pub fn ending(&self, bdf: Bdf, record: &Record) -> Tlp {
+        let mut payload = BytesMut::with_capacity(record.length());
+        record.encode(&mut payload);
+        self.message(bdf, payload.freeze())
+    }
+}
+
+/// One register write of the host to a controller, and what goes in front of it.
+pub(super) struct Turn<'a, 'b> {
+    pub host: &'a mut Host<'b>,
+    pub bdf: Bdf,
+    pub settings: Settings,
+    pub without: Option<Ending>,
+    pub counters: &'a mut Counters,
+    pub messages: Vec<Tlp>,
+}
+
+impl Turn<'_, '_> {
+    pub fn ends(&self, ending: Ending) -> bool {
+        self.without != Some(ending)
+    }
+
+    /// Sends the end of something in front of the write.
+    pub fn end(&mut self, record: &Record) {
+        if self.host.room(self.bdf).is_some() {
+            self.messages.push(self.host.ending(self.bdf, record));
+        }
+    }
+
+    /// What is left of a room beside the endings of this turn, those of slots included.
+    fn spare(&self, room: PushRoom) -> PushRoom {
+        let endings = self.messages.len() as u32 + 2;
+        let headers = room.headers.saturating_sub(endings);
+        PushRoom { headers, data: room.data.saturating_sub(endings * 2), ..room }
+    }
+
+    fn peek(&mut self, address: u64, length: usize) -> Option<Bytes> {
+        self.host.peek(self.bdf, address, length)
+    }
+
+    /// The entries of `count` slots from `first` on.
+    fn entries(&mut self, queue: &Queue, first: u16, count: usize) -> Option<Vec<Bytes>> {
+        let before_end = count.min(usize::from(queue.last - first) + 1);
+        let mut entries = Vec::with_capacity(count);
+        for (slot, count) in [(first, before_end), (0, count - before_end)] {
+            if count > 0 {
+                let mut bytes = self.peek(queue.slot(slot), count * SUBMISSION_ENTRY)?;
+                entries.extend((0..count).map(|_| bytes.split_to(SUBMISSION_ENTRY)));
+            }
+        }
+        Some(entries)
+    }
+}
+
+fn command(entry: &[u8]) -> Command {
+    Command::decode(entry.try_into().expect("entries are cut to their length"))
+}
+
+impl Controller {
+    /// A submission doorbell: the tail of queue `id` is `tail` now.
+    pub(super) fn ring(&mut self, id: u16, tail: u16, turn: &mut Turn<'_, '_>) {
+        let Some(queue) = self.queues.get_mut(&id) else { return };
+        if tail > queue.last {
+            return self.lose(turn);
+        }
+        let (first, count) = queue.ring(tail);
+        let queue = *queue;
+        let may = turn.settings.mode != Mode::Off && self.pushes() && !queue.suspended;
+        let room = turn.host.room(turn.bdf).filter(|_| may).map(|room| turn.spare(room));
+        let wanted = if room.is_some() { usize::from(count).min(MOST_ENTRIES) } else { 0 };
+        // What admin commands do has to be known, pushed or not.
+        let wanted = if id == 0 { count.into() } else { wanted };
+        let entries = turn.entries(&queue, first, wanted);
+        if entries.is_none() && id == 0 {
+            return self.lose(turn);
+        }
+        let entries = entries.unwrap_or_default();
+        if id == 0 {
+            entries.iter().for_each(|entry| self.submitted(command(entry), turn));
+        }
+        let room = room.filter(|_| self.pushes());
+        let slots = (first, usize::from(count));
+        let pushed = room.map_or(0, |room| self.push(&queue, slots, &entries, room, turn));
+        turn.counters.entries += pushed as u64;
+        turn.counters.unpushed += u64::from(count) - pushed as u64;
+        if let Some(queue) = self.queues.get_mut(&id) {
+            queue.pushed(usize::from(count), pushed);
+        }
+    }
+
+    /// Of `count` slots from `first` on, pushes the first `entries`, in order, and what they lead to.
+    /// Slots that are rung for without a push end first. Yields how many entries were pushed.
+    fn push(
+        &mut self,
+        queue: &Queue,
+        (first, count): (u16, usize),
+        entries: &[Bytes],
+        room: PushRoom,
+        turn: &mut Turn<'_, '_>,
+    ) -> usize {
+        let mut messages = Messages::new(room.payload);
+        let mut pushed = 0;
+        let place = messages.place();
+        if !queue.announced
+            && let Some(record) = self.announcement(queue)
+        {
+            messages.add(&record);
+        }
+        let announced = messages.fit(&room);
+        if !announced {
+            messages.back_to(place);
+        }
+        let bound = turn.settings.bound.min(room.capacity);
+        for (at, entry) in entries.iter().enumerate().filter(|_| announced) {
+            let place = messages.place();
+            let id = (queue.id, command(entry).cid);
+            messages.add_bytes(id, queue.slot(queue.after(first, at)), entry.clone());
+            if !messages.fit(&room) || !self.reserve(id, entry.len(), bound) {
+                messages.back_to(place);
+                break;
+            }
+            turn.counters.bytes += entry.len() as u64;
+            pushed += 1;
+        }
+        if turn.settings.mode == Mode::All {
+            for entry in &entries[..pushed] {
+                self.push_data(queue.id, &command(entry), (&room, bound), &mut messages, turn);
+            }
+        }
+        if queue.may_hold((count - pushed) as u64) && turn.ends(Ending::Doorbell) {
+            end_slots(queue, queue.after(first, pushed), turn);
+        }
+        let payloads = messages.into_payloads().map(|payload| turn.host.message(turn.bdf, payload));
+        turn.messages.extend(payloads);
+        self.has_pushed |= pushed > 0;
+        if announced && let Some(queue) = self.queues.get_mut(&queue.id) {
+            queue.announced = true;
+        }
+        pushed
+    }
+
+    /// Adds the lists and the data of a command, all of them or nothing.
+    fn push_data(
+        &mut self,
+        queue: u16,
+        command: &Command,
+        (room, bound): (&PushRoom, usize),
+        messages: &mut Messages,
+        turn: &mut Turn<'_, '_>,
+    ) {
+        let Some((length, to_host)) = self.transfer(queue, command) else { return };
+        let (id, most) = ((queue, command.cid), bound.saturating_sub(self.in_flight_bytes));
+        if !to_host && length > most {
+            return;
+        }
+        let mut parts: Vec<(u64, Bytes)> = Vec::new();
+        let ranges = nvme::follow(command, length, self.page(), to_host, |address, length| {
+            if parts.len() == MOST_LISTS || length > MOST_LIST {
+                return None;
+            }
+            let list = turn.peek(address, length)?;
+            parts.push((address, list.clone()));
+            Some(list)
+        });
+        let Some(ranges) = ranges else { return };
+        for range in ranges.iter().filter(|_| !to_host) {
+            let Some(bytes) = turn.peek(range.address, range.length) else { return };
+            parts.push((range.address, bytes));
+        }
+        let total = parts.iter().map(|(_, bytes)| bytes.len()).sum();
+        let place = messages.place();
+        parts.into_iter().for_each(|(address, bytes)| messages.add_bytes(id, address, bytes));
+        if !messages.fit(room) || !self.reserve(id, total, bound) {
+            return messages.back_to(place);
+        }
+        turn.counters.bytes += total as u64;
+    }
+
+    /// The bytes that a command certainly moves, and whether to the host; `None` if there are none
+    /// or in doubt.
+    fn transfer(&self, queue: u16, command: &Command) -> Option<(usize, bool)> {
+        if queue == 0 || !self.has_nvm_commands() || command.psdt == RESERVED_POINTER {
+            return None;
+        }
+        let blocks = || {
+            let shift = self.formats.get(&command.nsid)?;
+            Some((command.blocks() as usize) << shift)
+        };
+        match command.opcode {
+            opcode::nvm::WRITE | opcode::nvm::COMPARE => Some((blocks()?, false)),
+            opcode::nvm::READ => Some((blocks()?, true)),
+            // NR, 0's based, in bits 7:0 of dword 10 (section 6.7).
+            opcode::nvm::DATASET_MANAGEMENT => {
+                Some(((command.cdw10 as usize & 0xff) + 1) * DsmRange::LENGTH).map(to_drive)
+            }
+            // NR in bits 7:0 and the format, 0h, in bits 11:8 of dword 12 (NVM Command Set 1.0,
+            // section 3.2.2).
+            opcode::nvm::COPY if command.cdw12 >> 8 & 0xf == 0 => {
+                Some(((command.cdw12 as usize & 0xff) + 1) * CopyRange::LENGTH).map(to_drive)
+            }
+            _ => None,
+        }
+    }
+
+    /// Counts bytes of a command as in flight, if they are within the bound.
+    fn reserve(&mut self, id: (u16, u16), bytes: usize, bound: usize) -> bool {
+        let fits = self.in_flight_bytes + bytes <= bound;
+        if fits {
+            *self.in_flight.entry(id).or_default() += bytes;
+            self.in_flight_bytes += bytes;
+        }
+        fits
+    }
+}
+
+fn to_drive(length: usize) -> (usize, bool) {
+    (length, false)
+}
+
+/// Ends the slots from `from` up to the tail.
+fn end_slots(queue: &Queue, from: u16, turn: &mut Turn<'_, '_>) {
+    let (from, to, end) = (u32::from(from), u32::from(queue.tail), u32::from(queue.last) + 1);
+    let parts = if from <= to { [(from, to), (0, 0)] } else { [(from, end), (0, to)] };
+    for (from, to) in parts.into_iter().filter(|(from, to)| from < to) {
+        let length = u64::from(to - from) * SUBMISSION_ENTRY as u64;
+        turn.end(&Record::EndRange { address: queue.slot(from as u16), length });
+    }
+}

@@ -1,0 +1,108 @@
+//! Records packed into messages, within the payload and the credits of a link.
+
+use bytes::{Bytes, BytesMut};
+use pcie::PushRoom;
+use wire::push::{BYTES_HEADER, Record};
+
+/// The payloads of the messages in front of one doorbell.
+#[derive(Debug)]
+pub(super) struct Messages {
+    payload: usize,
+    payloads: Vec<BytesMut>,
+}
+
+/// A place in [`Messages`] to go back to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place(usize, usize);
+
+impl Messages {
+    /// None yet; each will have at most `payload` bytes, 128 to 4096.
+    pub fn new(payload: usize) -> Self {
+        Self { payload, payloads: Vec::new() }
+    }
+
+    /// The last message, if it has room for `length` bytes; else another.
+    fn last(&mut self, length: usize) -> &mut BytesMut {
+        let fits = |last: &BytesMut| last.len() + length <= self.payload;
+        if !self.payloads.last().is_some_and(fits) {
+            self.payloads.push(BytesMut::with_capacity(self.payload.min(512)));
+        }
+        self.payloads.last_mut().expect("pushed above")
+    }
+
+    /// Adds a record that is not of bytes.
+    pub fn add(&mut self, record: &Record) {
+        record.encode(self.last(record.length()));
+    }
+
+    /// Adds bytes of a command, in as many records as they need.
+    pub fn add_bytes(&mut self, (queue, command): (u16, u16), mut address: u64, mut bytes: Bytes) {
+        while !bytes.is_empty() {
+            // A record of a few bytes at the end of a message is not worth its header.
+            let least = bytes.len().min(64) + BYTES_HEADER;
+            let free = self.payload - self.last(least).len();
+            let piece = bytes.split_to(bytes.len().min(Record::most_bytes(free)));
+            let length = piece.len() as u64;
+            let record = Record::Bytes { queue, command, address, bytes: piece };
+            self.add(&record);
+            address += length;
+        }
+    }
+
+    /// Where the next record goes.
+    pub fn place(&self) -> Place {
+        Place(self.payloads.len(), self.payloads.last().map_or(0, BytesMut::len))
+    }
+
+    /// Removes what was added behind a place.
+    pub fn back_to(&mut self, Place(messages, length): Place) {
+        self.payloads.truncate(messages);
+        if let Some(last) = self.payloads.last_mut() {
+            last.truncate(length);
+        }
+    }
+
+    /// Whether all have credits, beside the doorbell's own.
+    pub fn fit(&self, room: &PushRoom) -> bool {
+        let data: usize = self.payloads.iter().map(|payload| payload.len().div_ceil(16)).sum();
+        self.payloads.len() < room.headers as usize && data < room.data as usize
+    }
+
+    /// The payloads.
+    pub fn into_payloads(self) -> impl Iterator<Item = Bytes> {
+        self.payloads.into_iter().map(BytesMut::freeze)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lengths(messages: Messages) -> Vec<usize> {
+        messages.into_payloads().map(|payload| payload.len()).collect()
+    }
+
+    #[test]
+    fn bytes_are_cut_to_the_payload() {
+        let mut messages = Messages::new(128);
+        messages.add(&Record::EndAll);
+        messages.add_bytes((1, 2), 0x1000, Bytes::from(vec![7; 300]));
+        // 4 + 16 + 108, 16 + 112, 16 + 80.
+        let place = messages.place();
+        messages.add_bytes((1, 3), 0x2000, Bytes::from(vec![7; 64]));
+        messages.back_to(place);
+        assert_eq!(lengths(messages), [128, 128, 96]);
+    }
+
+    #[test]
+    fn the_doorbell_keeps_its_credits() {
+        let mut messages = Messages::new(256);
+        messages.add_bytes((1, 2), 0x1000, Bytes::from(vec![7; 64]));
+        let fits = |headers, data| {
+            messages.fit(&PushRoom { payload: 256, headers, data, capacity: 1 << 20 })
+        };
+        // 80 bytes are 5 credits; the doorbell needs one more.
+        assert!(fits(2, 6));
+        assert!(!fits(1, 6) && !fits(2, 5));
+    }
+}

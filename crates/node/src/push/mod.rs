@@ -1,0 +1,281 @@
+//! The near side of push (`docs/push.md`): follows the NVMe controllers below a root port from the
+//! TLPs that pass, and sends the bytes that a doorbell makes certain in front of it.
+//!
+//! [`Follower`] sees every TLP between the root complex and what is below. Of functions of class
+//! 01 08 02 it learns registers, queues and LBA formats; what it did not see, it does not know, and
+//! pushes nothing. Everything that ends a pushed byte and comes from above, it tells the far side
+//! in front of the TLP that ends it.
+
+mod controller;
+mod doorbell;
+mod function;
+mod identify;
+mod messages;
+pub use doorbell::HostMemory;
+
+use controller::Controller;
+pub(crate) use doorbell::Host;
+use doorbell::Turn;
+use function::Shadow;
+use pcie::config::register;
+use std::collections::BTreeMap;
+use std::ops::{Range, RangeInclusive};
+use switch::push::Ending;
+use wire::push::Record;
+use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
+use wire::{Bdf, Tag};
+
+wire::named! {
+    /// What is pushed.
+    #[derive(Default)]
+    pub enum Mode {
+        /// Nothing: no message is sent.
+        #[default]
+        Off "off",
+        /// Submission queue entries.
+        Entries "entries",
+        /// Entries, PRP and SGL lists, and data for the drive.
+        All "all",
+    }
+}
+
+/// Settings of push.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// What is pushed.
+    pub mode: Mode,
+    /// Bytes pushed for the commands of a controller that are not complete. More commands get no
+    /// push, or only that of their entries.
+    pub bound: usize,
+}
+
+impl Default for Settings {
+    /// Off. The bound is a quarter of a link's default window for posted TLPs (1 MiB): what is
+    /// pushed for writes in flight never keeps the credits from the doorbells of others.
+    fn default() -> Self {
+        Self { mode: Mode::Off, bound: 256 << 10 }
+    }
+}
+
+/// Counters of what was pushed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Messages sent.
+    pub messages: u64,
+    /// Submission queue entries pushed.
+    pub entries: u64,
+    /// Submission queue entries rung for with no push.
+    pub unpushed: u64,
+    /// Bytes of entries, lists and data pushed.
+    pub bytes: u64,
+}
+
+/// The requester ID of host software.
+const HOST: Bdf = Bdf::new(0, 0, 0);
+/// Endings of ranges that wait for the next poll; beyond, everything ends.
+const MOST_PENDING: usize = 16;
+
+/// A read of host software that is not completed.
+#[derive(Clone, Copy, Debug)]
+enum Read {
+    Config(Bdf, u16),
+    /// Of a controller's registers: the offset of the first byte.
+    Register(Bdf, u64),
+}
+
+/// A function below the root port.
+#[derive(Debug, Default)]
+struct Function {
+    shadow: Shadow,
+    controller: Controller,
+}
+
+/// The follower of all controllers below a root port.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    settings: Settings,
+    functions: BTreeMap<Bdf, Function>,
+    /// Functions by the first address of BAR 0, with its length.
+    bars: BTreeMap<u64, (u64, Bdf)>,
+    reads: BTreeMap<Tag, Read>,
+    /// Endings that no TLP brings along.
+    pending: Vec<(Bdf, Record)>,
+    counters: Counters,
+    without: Option<Ending>,
+}
+
+impl Follower {
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            functions: BTreeMap::new(),
+            bars: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            pending: Vec::new(),
+            counters: Counters::default(),
+            without: None,
+        }
+    }
+
+    /// Leaves one ending out, for tests.
+    pub fn leave_out(&mut self, ending: Ending) {
+        self.without = Some(ending);
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Takes note of a TLP on its way down; yields the messages that go in front of it.
+    pub fn down(&mut self, tlp: &Tlp, host: &mut Host<'_>) -> Vec<Tlp> {
+        let mut messages = self.due(host);
+        match tlp.packet {
+            Packet::ConfigRead(c) => {
+                self.reads.insert(c.tag, Read::Config(c.target, c.register));
+            }
+            Packet::ConfigWrite(c) => {
+                self.config_write(c, &tlp.data);
+                messages.extend(self.due(host));
+            }
+            Packet::MemoryRead(r) => {
+                if let Some((bdf, offset)) = self.target(r.first_byte()) {
+                    self.reads.insert(r.tag, Read::Register(bdf, offset));
+                }
+            }
+            Packet::MemoryWrite(r) => messages.extend(self.register_write(tlp, r, host)),
+            Packet::Completion(_) | Packet::Message(_) => {}
+        }
+        self.counters.messages += messages.len() as u64;
+        messages
+    }
+
+    /// Takes note of a TLP on its way up, before the root complex takes it.
+    pub fn up(&mut self, tlp: &Tlp) {
+        match tlp.packet {
+            Packet::Completion(c) if c.requester == HOST => self.completion(c, tlp),
+            Packet::MemoryWrite(r) => {
+                if let Some(function) = self.functions.get_mut(&r.requester) {
+                    let ended = function.controller.host_write(tlp, r);
+                    self.pending.extend(ended.map(|record| (r.requester, record)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Endings that wait, as messages.
+    pub fn due(&mut self, host: &Host<'_>) -> Vec<Tlp> {
+        let pending = std::mem::take(&mut self.pending);
+        let there = pending.into_iter().filter(|(bdf, _)| host.room(*bdf).is_some());
+        there.map(|(bdf, record)| host.ending(bdf, &record)).collect()
+    }
+
+    /// Everything below was reset, and with it what was pushed.
+    pub fn reset(&mut self) {
+        let (settings, counters, without) = (self.settings, self.counters, self.without);
+        *self = Self { counters, without, ..Self::new(settings) };
+    }
+
+    /// Forgets the functions on these buses: they were reset or removed.
+    pub fn forget(&mut self, buses: RangeInclusive<u8>) {
+        self.functions.retain(|bdf, _| !buses.contains(&bdf.bus()));
+        self.pending.retain(|(bdf, _)| !buses.contains(&bdf.bus()));
+        self.place_bars();
+    }
+
+    /// Host memory at these addresses is other memory from now on.
+    pub fn remapped(&mut self, range: Range<u64>) {
+        if self.pending.len() >= MOST_PENDING {
+            return self.end_all(Ending::Mapping);
+        }
+        let length = range.end.saturating_sub(range.start);
+        let record = Record::EndRange { address: range.start, length };
+        let pushed = self.functions.iter().filter(|(_, function)| function.controller.has_pushed());
+        if self.without != Some(Ending::Mapping) {
+            self.pending.extend(pushed.map(|(bdf, _)| (*bdf, record.clone())));
+        }
+    }
+
+    /// Ends everything pushed to any function.
+    pub fn end_all(&mut self, ending: Ending) {
+        let without = self.without;
+        for (bdf, function) in &mut self.functions {
+            let ended = function.controller.end_all(ending, without);
+            self.pending.extend(ended.map(|record| (*bdf, record)));
+        }
+    }
+
+    fn config_write(&mut self, c: ConfigRequest, data: &[u8]) {
+        let Some(value) = data.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)) else {
+            return;
+        };
+        let without = self.without;
+        let function = self.functions.entry(c.target).or_default();
+        if function.shadow.is_bridge() && c.register == register::PRIMARY_BUS {
+            // The functions of these buses have other numbers, or are other functions.
+            let moved = function.shadow.set_buses(c.first_be, value);
+            self.end_all(Ending::Configuration);
+            self.functions.retain(|bdf, _| !moved.iter().any(|buses| buses.contains(&bdf.bus())));
+            return self.place_bars();
+        }
+        function.shadow.write(c.register, c.first_be, value);
+        if function.shadow.is_bridge() {
+            // Bus mastering, a reset of the bus below, windows: whatever is below may be concerned.
+            self.end_all(Ending::Configuration);
+        } else {
+            let ended = function.controller.end_all(Ending::Configuration, without);
+            self.pending.extend(ended.map(|record| (c.target, record)));
+            self.place_bars();
+        }
+    }
+
+    /// Finds the registers of controllers by address.
+    fn place_bars(&mut self) {
+        let bar = |(bdf, function): (&Bdf, &Function)| {
+            let bar = function.shadow.registers()?;
+            Some((bar.start, (bar.end - bar.start, *bdf)))
+        };
+        self.bars = self.functions.iter().filter_map(bar).collect();
+    }
+
+    /// The controller with a register at `address`, and its offset.
+    fn target(&self, address: u64) -> Option<(Bdf, u64)> {
+        let (start, (length, bdf)) = self.bars.range(..=address).next_back()?;
+        let offset = address - start;
+        (offset < *length).then_some((*bdf, offset))
+    }
+
+    fn completion(&mut self, c: Completion, tlp: &Tlp) {
+        let Some(read) = self.reads.remove(&c.tag) else { return };
+        if c.status != Status::Success || tlp.poisoned {
+            return;
+        }
+        match read {
+            Read::Config(bdf, register) => {
+                let Some(value) = tlp.data.first_chunk() else { return };
+                let function = self.functions.entry(bdf).or_default();
+                if function.shadow.read(register, u32::from_le_bytes(*value)) {
+                    self.place_bars();
+                }
+            }
+            Read::Register(bdf, offset) => {
+                let Some(function) = self.functions.get_mut(&bdf) else { return };
+                let lead = usize::from(c.lower_address & 3);
+                let end = tlp.data.len().min(lead + usize::from(c.byte_count));
+                let bytes = tlp.data.get(lead..end).unwrap_or_default();
+                function.controller.register_read(offset, bytes);
+            }
+        }
+    }
+
+    fn register_write(&mut self, tlp: &Tlp, r: MemoryRequest, host: &mut Host<'_>) -> Vec<Tlp> {
+        let Some((bdf, offset)) = self.target(r.address) else { return Vec::new() };
+        let Some(function) = self.functions.get_mut(&bdf) else { return Vec::new() };
+        let (settings, without, counters) = (self.settings, self.without, &mut self.counters);
+        let mut turn = Turn { host, bdf, settings, without, counters, messages: Vec::new() };
+        for (at, bytes) in pcie::split::enabled_runs(&r, &tlp.data) {
+            function.controller.register_write(offset + at as u64, &bytes, &mut turn);
+        }
+        turn.messages
+    }
+}
