@@ -1,3 +1,4 @@
 //! Nodes, from outside.
 
 mod fabric;
+mod push;

@@ -335,7 +335,12 @@ impl Controller {
     }
 
     /// Takes note of a write of the controller to host memory. Yields what ends by it.
-    pub fn host_write(&mut self, tlp: &Tlp, request: MemoryRequest) -> Option<Record> {
+    pub fn host_write(
+        &mut self,
+        tlp: &Tlp,
+        request: MemoryRequest,
+        without: Option<Ending>,
+    ) -> Option<Record> {
         if !self.captures.is_empty() {
             for (at, bytes) in pcie::split::enabled_runs(&request, &tlp.data) {
                 let address = request.address + at as u64;
@@ -350,7 +355,7 @@ impl Controller {
             return None;
         }
         let Some(entries) = whole_entries(tlp, request) else {
-            let record = self.end_all(Ending::PartialEntry, None);
+            let record = self.end_all(Ending::PartialEntry, without);
             self.forget();
             self.lost = true;
             return record;

@@ -155,7 +155,7 @@ impl Follower {
             Packet::Completion(c) if c.requester == HOST => self.completion(c, tlp),
             Packet::MemoryWrite(r) => {
                 if let Some(function) = self.functions.get_mut(&r.requester) {
-                    let ended = function.controller.host_write(tlp, r);
+                    let ended = function.controller.host_write(tlp, r, self.without);
                     self.pending.extend(ended.map(|record| (r.requester, record)));
                 }
             }

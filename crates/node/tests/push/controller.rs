@@ -1,0 +1,499 @@
+//! A model of somebody else's NVMe controller. It shares no code with the crate `nvme`, obeys the
+//! specification, and fetches as oddly as that allows.
+
+use bytes::Bytes;
+use stats::random::Random;
+use std::collections::{BTreeMap, VecDeque};
+use wire::tlp::{Packet, Status, Tlp};
+use wire::{Bdf, Tag};
+
+pub const DRIVE: Bdf = Bdf::new(1, 0, 0);
+pub const PAGE: u64 = 4096;
+
+/// How a controller behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Manners {
+    /// Entries that one fetch reads at most.
+    pub batch: u16,
+    /// It also reads slots that were not rung for, and what it has read before.
+    pub speculates: bool,
+    /// Bytes that one read of data asks for at most.
+    pub chunk: usize,
+    /// It fails so many commands of 100 before it has their data.
+    pub fails: u64,
+    /// The SQ head pointer that it reports does not move.
+    pub lags: bool,
+    /// It writes completion entries of I/O queues in two pieces.
+    pub pieces: bool,
+    /// Doorbell stride: 4 bytes times 2 to this.
+    pub dstrd: u8,
+    /// Binary logarithm of the block size.
+    pub shift: u8,
+}
+
+#[derive(Debug)]
+struct Submission {
+    base: u64,
+    entries: u16,
+    next: u16,
+    tail: u16,
+    completion: u16,
+    fetching: bool,
+}
+
+#[derive(Debug)]
+struct Completions {
+    base: u64,
+    entries: u16,
+    tail: u16,
+    head: u16,
+    phase: bool,
+}
+
+/// A command that was fetched.
+#[derive(Debug)]
+pub struct Command {
+    pub queue: u16,
+    pub cid: u16,
+    pub entry: Vec<u8>,
+    pub data: Vec<u8>,
+    /// Ranges of the data so far; all of them if no list is due.
+    ranges: Vec<(u64, usize)>,
+    /// A list to read: address and pages that it leads to.
+    list: Option<(u64, usize)>,
+    /// Bytes asked for, and bytes that came.
+    asked: usize,
+    came: usize,
+    waits: bool,
+}
+
+#[derive(Debug)]
+enum Purpose {
+    Entries { queue: u16, count: u16 },
+    List { number: u64, count: usize },
+    Data { number: u64, at: usize },
+    Nothing,
+}
+
+/// What the controller does with bytes that it has read.
+#[derive(Debug)]
+pub enum Used {
+    Entry { queue: u16, entry: Vec<u8> },
+    Data { queue: u16, cid: u16, data: Vec<u8> },
+}
+
+#[derive(Debug)]
+pub struct Controller {
+    pub manners: Manners,
+    /// As configuration requests name it (PCIe Base 4.0, section 2.2.6.2).
+    id: Bdf,
+    bar: u64,
+    sizing: bool,
+    pub master: bool,
+    registers: [u8; 0x38],
+    queues: BTreeMap<u16, Submission>,
+    completions: BTreeMap<u16, Completions>,
+    pub commands: BTreeMap<u64, Command>,
+    numbers: u64,
+    reads: BTreeMap<u16, (Purpose, Vec<u8>, usize)>,
+    next_tag: u16,
+    pub out: VecDeque<Tlp>,
+    pub used: Vec<Used>,
+    /// Tails of I/O queues come from a shadow of the doorbells.
+    shadow: bool,
+    /// Reads go on with bus mastering off.
+    pub nasty: bool,
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+impl Controller {
+    pub fn new(manners: Manners) -> Self {
+        Self {
+            manners,
+            id: DRIVE,
+            bar: 0,
+            sizing: false,
+            master: false,
+            registers: [0; 0x38],
+            queues: BTreeMap::new(),
+            completions: BTreeMap::new(),
+            commands: BTreeMap::new(),
+            numbers: 0,
+            reads: BTreeMap::new(),
+            next_tag: 0,
+            out: VecDeque::new(),
+            used: Vec::new(),
+            shadow: false,
+            nasty: false,
+        }
+    }
+
+    /// After a hot reset, behind which no completion comes any more.
+    pub fn hot_reset(&mut self) {
+        let (numbers, next_tag) = (self.numbers, self.next_tag);
+        *self = Self { numbers, next_tag, ..Self::new(self.manners) };
+    }
+
+    fn function_level_reset(&mut self) {
+        self.disable();
+        let reads = std::mem::take(&mut self.reads);
+        self.hot_reset();
+        self.reads = reads;
+    }
+
+    fn disable(&mut self) {
+        self.shadow = false;
+        self.queues.clear();
+        self.completions.clear();
+        self.commands.clear();
+        self.reads.values_mut().for_each(|read| read.0 = Purpose::Nothing);
+        self.out.clear();
+    }
+
+    pub fn handle(&mut self, tlp: Tlp) {
+        match tlp.packet {
+            Packet::ConfigRead(c) => {
+                let value = match c.register {
+                    0x00 => 0x0001_1234,
+                    0x08 => 0x0108_0200,
+                    0x10 if self.sizing => 0xffff_c004,
+                    0x10 => self.bar as u32 | 4,
+                    0x14 if self.sizing => !0,
+                    0x14 => (self.bar >> 32) as u32,
+                    _ => 0,
+                };
+                let data = Bytes::copy_from_slice(&value.to_le_bytes());
+                self.out.push_back(Tlp {
+                    data,
+                    ..Tlp::completion(c.completion(c.target, Status::Success))
+                });
+            }
+            Packet::ConfigWrite(c) => {
+                let value = u32_at(&tlp.data, 0);
+                self.id = c.target;
+                match c.register {
+                    0x04 => self.master = value & 4 != 0,
+                    0x10 => (self.sizing, self.bar) = (value == !0, u64::from(value & !0xf)),
+                    0x14 if value != !0 => self.bar |= u64::from(value) << 32,
+                    0x48 if value & 1 << 15 != 0 => self.function_level_reset(),
+                    _ => {}
+                }
+                self.out.push_back(Tlp::completion(c.completion(c.target, Status::Success)));
+            }
+            Packet::MemoryRead(r) => {
+                let capabilities = 0xff | 1 << 16 | u64::from(self.manners.dstrd) << 32 | 1 << 37;
+                let bytes = if r.address == self.bar { capabilities } else { 0 };
+                let data = Bytes::copy_from_slice(&bytes.to_le_bytes()[..r.length()]);
+                let completion = r.completion(self.id, Status::Success, r.length());
+                self.out.push_back(Tlp { data, ..Tlp::completion(completion) });
+            }
+            Packet::MemoryWrite(r) => self.register((r.address - self.bar) as usize, &tlp.data),
+            Packet::Completion(c) => {
+                let Some((_, bytes, wanted)) = self.reads.get_mut(&c.tag.get()) else {
+                    panic!("no read has tag {}", c.tag)
+                };
+                bytes.extend_from_slice(&tlp.data);
+                let refused = c.status != Status::Success;
+                if refused || bytes.len() == *wanted {
+                    let (purpose, bytes, _) = self.reads.remove(&c.tag.get()).unwrap();
+                    if !refused {
+                        self.came(purpose, bytes);
+                    }
+                }
+            }
+            Packet::Message(_) => panic!("a message for the function: {tlp:?}"),
+        }
+    }
+
+    fn register(&mut self, at: usize, data: &[u8]) {
+        if at >= 0x1000 {
+            let index = (at - 0x1000) >> (2 + self.manners.dstrd);
+            let (queue, value) = ((index / 2) as u16, u16_at(data, 0));
+            match index % 2 {
+                0 if self.shadow && queue != 0 => {}
+                0 => self.ring(queue, value),
+                _ => self.completions.get_mut(&queue).into_iter().for_each(|q| q.head = value),
+            }
+            return;
+        }
+        self.registers[at..at + data.len()].copy_from_slice(data);
+        if at == 0x14 {
+            self.disable();
+            if data[0] & 1 != 0 {
+                let sizes = u32_at(&self.registers, 0x24);
+                let [asq, acq] = [0x28, 0x30].map(|at| u64_at(&self.registers, at));
+                self.create_completions(0, acq, (sizes >> 16) as u16 + 1);
+                self.create_submission(0, asq, sizes as u16 + 1, 0);
+            }
+        }
+    }
+
+    /// The tail of a queue, from a doorbell or from a shadow of it.
+    pub fn ring(&mut self, queue: u16, tail: u16) {
+        self.queues.get_mut(&queue).into_iter().for_each(|queue| queue.tail = tail);
+    }
+
+    fn create_submission(&mut self, id: u16, base: u64, entries: u16, completion: u16) {
+        let (next, tail, fetching) = (0, 0, false);
+        self.queues.insert(id, Submission { base, entries, next, tail, completion, fetching });
+    }
+
+    fn create_completions(&mut self, id: u16, base: u64, entries: u16) {
+        let (tail, head, phase) = (0, 0, true);
+        self.completions.insert(id, Completions { base, entries, tail, head, phase });
+    }
+
+    /// Does one thing of those that it could do now.
+    pub fn act(&mut self, random: &mut Random) {
+        if !self.master && !self.nasty || self.reads.len() > 60 {
+            return;
+        }
+        match random.below(8) {
+            0 | 1 => self.fetch(random),
+            2 if self.manners.speculates => self.speculate(random),
+            2..=5 => self.read_data(random),
+            _ => self.complete(random),
+        }
+    }
+
+    fn pick<'a, T>(
+        random: &mut Random,
+        mut all: impl ExactSizeIterator<Item = &'a T>,
+    ) -> Option<&'a T> {
+        let count = all.len();
+        if count == 0 { None } else { all.nth(random.below(count as u64) as usize) }
+    }
+
+    fn read(&mut self, purpose: Purpose, address: u64, length: usize) {
+        while self.reads.contains_key(&self.next_tag) {
+            self.next_tag = (self.next_tag + 1) % 256;
+        }
+        let read = Tlp::read_bytes(self.id, Tag::truncate(self.next_tag), address, length);
+        self.out.push_back(read.expect("within a page"));
+        self.reads.insert(self.next_tag, (purpose, Vec::new(), length));
+        self.next_tag = (self.next_tag + 1) % 256;
+    }
+
+    fn fetch(&mut self, random: &mut Random) {
+        let Some(&id) = Self::pick(random, self.queues.keys()) else { return };
+        let queue = self.queues.get_mut(&id).unwrap();
+        if queue.fetching || queue.next == queue.tail {
+            return;
+        }
+        let rung = if queue.tail > queue.next { queue.tail } else { queue.entries } - queue.next;
+        let count = rung.min(self.manners.batch);
+        // A fetch up to the end of the ring, whatever was rung for.
+        let all = self.manners.speculates && random.below(3) == 0;
+        let asked = if all { queue.entries - queue.next } else { count }.min(16);
+        let (count, address) = (count.min(asked), queue.base + u64::from(queue.next) * 64);
+        queue.fetching = true;
+        self.read(Purpose::Entries { queue: id, count }, address, usize::from(asked) * 64);
+    }
+
+    /// Reads what it does not need.
+    fn speculate(&mut self, random: &mut Random) {
+        if let (0, Some(command)) = (random.below(3), Self::pick(random, self.commands.values())) {
+            let range = command.ranges.first().filter(|(_, length)| *length > 0);
+            if let Some((address, length)) = range.copied() {
+                self.read(Purpose::Nothing, address, length.min(self.manners.chunk));
+            }
+            return;
+        }
+        let Some(queue) = Self::pick(random, self.queues.values()) else { return };
+        let slot = random.below(queue.entries.into());
+        let address = queue.base + slot * 64;
+        self.read(Purpose::Nothing, address, 64);
+    }
+
+    fn read_data(&mut self, random: &mut Random) {
+        let Some(&number) = Self::pick(random, self.commands.keys()) else { return };
+        let command = self.commands.get_mut(&number).unwrap();
+        if let Some((address, pages)) = command.list.filter(|_| !command.waits) {
+            let count = pages.min((PAGE - address % PAGE) as usize / 8);
+            command.waits = true;
+            return self.read(Purpose::List { number, count }, address, count * 8);
+        }
+        let (mut begin, at) = (0, command.asked);
+        for (address, length) in command.ranges.clone() {
+            if command.reads_host() && at < begin + length {
+                let count = (begin + length - at).min(self.manners.chunk);
+                command.asked += count;
+                let address = address + (at - begin) as u64;
+                return self.read(Purpose::Data { number, at }, address, count);
+            }
+            begin += length;
+        }
+    }
+
+    fn came(&mut self, purpose: Purpose, bytes: Vec<u8>) {
+        match purpose {
+            Purpose::Entries { queue: id, count } => {
+                let Some(queue) = self.queues.get_mut(&id) else { return };
+                queue.fetching = false;
+                queue.next = (queue.next + count) % queue.entries;
+                for entry in bytes.chunks(64).take(count.into()) {
+                    self.used.push(Used::Entry { queue: id, entry: entry.to_vec() });
+                    let command = Command::new(id, entry, self.manners.shift);
+                    self.commands.insert(self.numbers, command);
+                    self.numbers += 1;
+                }
+            }
+            Purpose::List { number, count } => {
+                let Some(command) = self.commands.get_mut(&number) else { return };
+                assert_eq!(bytes.len(), count * 8);
+                command.waits = false;
+                command.add_list(&bytes);
+            }
+            Purpose::Data { number, at } => {
+                let Some(command) = self.commands.get_mut(&number) else { return };
+                command.data[at..at + bytes.len()].copy_from_slice(&bytes);
+                command.came += bytes.len();
+            }
+            Purpose::Nothing => {}
+        }
+    }
+
+    fn complete(&mut self, random: &mut Random) {
+        let Some(&number) = Self::pick(random, self.commands.keys()) else { return };
+        let command = &self.commands[&number];
+        let (id, cid) = (command.queue, command.cid);
+        let completion = self.queues[&id].completion;
+        let whole =
+            command.list.is_none() && (!command.reads_host() || command.came == command.data.len());
+        let fails = id != 0 && !whole && random.below(100) < self.manners.fails;
+        let queue = &self.completions[&completion];
+        if !whole && !fails || (queue.tail + 1) % queue.entries == queue.head {
+            return;
+        }
+        let command = self.commands.remove(&number).unwrap();
+        let mut result = 0;
+        if whole && command.reads_host() {
+            self.used.push(Used::Data { queue: id, cid, data: command.data.clone() });
+        } else if whole && id != 0 && command.entry[0] == 2 {
+            for (address, length) in &command.ranges {
+                let bytes: Vec<u8> = (0..*length).map(|_| random.below(256) as u8).collect();
+                self.write(*address, bytes);
+            }
+        }
+        if id == 0 {
+            result = self.admin(&command.entry);
+        }
+        let Some(submission) = self.queues.get(&id) else { return };
+        let head = if self.manners.lags && id != 0 { 0 } else { submission.next };
+        let queue = self.completions.get_mut(&completion).unwrap();
+        let status = u16::from(queue.phase) | if fails { 4 << 1 } else { 0 };
+        let mut entry = u32::to_le_bytes(result).to_vec();
+        entry.extend([0; 4]);
+        [head, id, cid, status].iter().for_each(|field| entry.extend(field.to_le_bytes()));
+        let address = queue.base + u64::from(queue.tail) * 16;
+        queue.tail = (queue.tail + 1) % queue.entries;
+        queue.phase ^= queue.tail == 0;
+        if self.manners.pieces && id != 0 {
+            let tail = entry.split_off(8);
+            self.write(address, entry);
+            return self.write(address + 8, tail);
+        }
+        self.write(address, entry);
+    }
+
+    fn write(&mut self, address: u64, bytes: Vec<u8>) {
+        self.out
+            .push_back(Tlp::write_bytes(self.id, address, &bytes.into()).expect("within a page"));
+    }
+
+    /// Carries an admin command out; yields dword 0 of its completion entry.
+    fn admin(&mut self, entry: &[u8]) -> u32 {
+        let (prp1, dw10, dw11) = (u64_at(entry, 24), u32_at(entry, 40), u32_at(entry, 44));
+        let (id, last) = (dw10 as u16, (dw10 >> 16) as u16);
+        match entry[0] {
+            0x00 => {
+                self.queues.remove(&id);
+                for (purpose, ..) in self.reads.values_mut() {
+                    if matches!(purpose, Purpose::Entries { queue, .. } if *queue == id) {
+                        *purpose = Purpose::Nothing;
+                    }
+                }
+                self.commands.retain(|_, command| command.queue != id);
+            }
+            0x01 => self.create_submission(id, prp1, last + 1, (dw11 >> 16) as u16),
+            0x04 => drop(self.completions.remove(&id)),
+            0x05 => self.create_completions(id, prp1, last + 1),
+            0x06 => {
+                let mut data = vec![0; 4096];
+                (data[0], data[128 + 2]) = (100, self.manners.shift);
+                self.write(prp1, data);
+            }
+            0x08 => {
+                let found = self.commands.iter().find(|(_, c)| (c.queue, c.cid) == (id, last));
+                let Some(number) = found.map(|(number, _)| *number) else { return 1 };
+                // Without a completion entry: its owner takes this answer for it.
+                self.commands.remove(&number);
+            }
+            0x7c => self.shadow = true,
+            _ => {}
+        }
+        0
+    }
+}
+
+impl Command {
+    fn new(queue: u16, entry: &[u8], shift: u8) -> Self {
+        let (prp1, prp2) = (u64_at(entry, 24), u64_at(entry, 32));
+        let length = match (queue, entry[0]) {
+            (0, _) => 0,
+            (_, 1 | 2) => (usize::from(u16_at(entry, 48)) + 1) << shift,
+            (_, 9) => (usize::from(entry[40]) + 1) * 16,
+            _ => 0,
+        };
+        let first = length.min((PAGE - prp1 % PAGE) as usize);
+        let mut command = Self {
+            queue,
+            cid: u16_at(entry, 2),
+            entry: entry.to_vec(),
+            data: vec![0; length],
+            ranges: vec![(prp1, first)],
+            list: None,
+            asked: 0,
+            came: 0,
+            waits: false,
+        };
+        match (length - first).div_ceil(PAGE as usize) {
+            0 => {}
+            1 => command.ranges.push((prp2, length - first)),
+            pages => command.list = Some((prp2, pages)),
+        }
+        command
+    }
+
+    /// Whether its data come from the host.
+    fn reads_host(&self) -> bool {
+        self.queue != 0 && matches!(self.entry[0], 1 | 9)
+    }
+
+    fn add_list(&mut self, bytes: &[u8]) {
+        let (_, mut pages) = self.list.take().unwrap();
+        let entries = bytes.len() / 8;
+        let chained = pages > entries;
+        for (number, entry) in bytes.chunks(8).enumerate() {
+            let entry = u64_at(entry, 0);
+            if chained && number + 1 == entries {
+                self.list = Some((entry, pages));
+                return;
+            }
+            let known: usize = self.ranges.iter().map(|(_, length)| length).sum();
+            self.ranges.push((entry, (self.data.len() - known).min(PAGE as usize)));
+            pages -= 1;
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! A driver that obeys the specification, and uses again at once what it may use again.
+
+use super::controller::{PAGE, Used, u32_at};
+use super::world::{RAM, World};
+use stats::random::Random;
+use std::collections::BTreeMap;
+
+/// Pages for data and lists behind the queues.
+const FIRST_PAGE: u64 = RAM + 0x1_0000;
+const PAGES: u64 = 12;
+/// A page of which the host node sees nothing.
+const HIDDEN_PAGE: u64 = RAM + 0xd_0000;
+/// Entries of every queue.
+pub const ENTRIES: u16 = 8;
+
+#[derive(Debug)]
+struct Queue {
+    base: u64,
+    completion_base: u64,
+    tail: u16,
+    /// As the last completion entry said.
+    head: u16,
+    completion_head: u16,
+    phase: bool,
+}
+
+#[derive(Debug)]
+struct Outstanding {
+    entry: Vec<u8>,
+    pages: Vec<u64>,
+    /// The data that the controller has to read; `None` where they may change.
+    data: Option<Vec<u8>>,
+}
+
+pub struct Driver {
+    queues: BTreeMap<u16, Queue>,
+    outstanding: BTreeMap<(u16, u16), Outstanding>,
+    free: Vec<u64>,
+    /// Admin completions: command, status and dword 0.
+    done: Vec<(u16, u16, u32)>,
+    /// It counts commands and does not look at the SQ head pointer, as Linux.
+    counts: bool,
+    /// Tails reach the controller in memory, and only sometimes by a doorbell.
+    shadow: bool,
+}
+
+impl Driver {
+    pub fn new(counts: bool) -> Self {
+        let free = (0..PAGES).map(|page| FIRST_PAGE + page * PAGE).chain([HIDDEN_PAGE]).collect();
+        Self {
+            queues: BTreeMap::new(),
+            outstanding: BTreeMap::new(),
+            free,
+            done: Vec::new(),
+            counts,
+            shadow: false,
+        }
+    }
+
+    fn places(id: u16) -> (u64, u64) {
+        let base = RAM + u64::from(id) * 2 * PAGE;
+        (base, base + PAGE)
+    }
+
+    fn add_queue(&mut self, world: &mut World, id: u16) {
+        let (base, completion_base) = Self::places(id);
+        world.memory.put(completion_base, &[0; PAGE as usize]);
+        let (tail, head, completion_head, phase) = (0, 0, 0, true);
+        let queue = Queue { base, completion_base, tail, head, completion_head, phase };
+        self.queues.insert(id, queue);
+    }
+
+    /// Enables the controller, learns the format and creates queues 1 and 2.
+    pub fn start(&mut self, world: &mut World, random: &mut Random) {
+        self.add_queue(world, 0);
+        let (base, completion_base) = Self::places(0);
+        let last = u64::from(ENTRIES - 1);
+        world.write(0x24, 4, last << 16 | last);
+        world.write(0x28, 8, base);
+        world.write(0x30, 8, completion_base);
+        world.write(0x14, 4, 4 << 20 | 6 << 16 | 1);
+        let page = self.free.pop().expect("all are free");
+        let identified = self.admin(world, random, 0x06, page, [0, 0]);
+        assert!(matches!(identified, None | Some((0, 0))), "{identified:?}");
+        self.free.push(page);
+        for id in [1, 2] {
+            self.create(world, random, id);
+        }
+    }
+
+    fn create(&mut self, world: &mut World, random: &mut Random, id: u16) {
+        let (base, completion_base) = Self::places(id);
+        let size = u32::from(ENTRIES - 1) << 16 | u32::from(id);
+        self.admin(world, random, 0x05, completion_base, [size, 1]);
+        self.add_queue(world, id);
+        self.admin(world, random, 0x01, base, [size, u32::from(id) << 16 | 1]);
+    }
+
+    fn scribble(world: &mut World, random: &mut Random, address: u64, length: usize) {
+        let bytes = random.bytes(length);
+        world.memory.put(address, &bytes);
+    }
+
+    /// Everything that the driver owned is free: after a reset.
+    pub fn restart(&mut self, world: &mut World, random: &mut Random) {
+        self.check(world);
+        for id in self.outstanding.keys().copied().collect::<Vec<_>>() {
+            self.retire(world, random, id);
+        }
+        self.queues.clear();
+        (self.shadow, world.refused) = (false, false);
+        for page in self.free.clone() {
+            Self::scribble(world, random, page, PAGE as usize);
+        }
+        self.start(world, random);
+    }
+
+    /// Slots that may be written: one stays empty.
+    fn room(&self, id: u16) -> u16 {
+        let queue = &self.queues[&id];
+        let used = match self.counts {
+            true => self.outstanding.range((id, 0)..=(id, u16::MAX)).count() as u16,
+            false => (queue.tail + ENTRIES - queue.head) % ENTRIES,
+        };
+        ENTRIES - 1 - used.min(ENTRIES - 1)
+    }
+
+    fn put(
+        &mut self,
+        world: &mut World,
+        id: u16,
+        entry: Vec<u8>,
+        pages: Vec<u64>,
+        data: Option<Vec<u8>>,
+    ) {
+        let queue = self.queues.get_mut(&id).unwrap();
+        world.memory.put(queue.base + u64::from(queue.tail) * 64, &entry);
+        queue.tail = (queue.tail + 1) % ENTRIES;
+        let cid = u16::from_le_bytes([entry[2], entry[3]]);
+        self.outstanding.insert((id, cid), Outstanding { entry, pages, data });
+    }
+
+    fn ring(&mut self, world: &mut World, random: &mut Random, id: u16) {
+        let tail = self.queues[&id].tail;
+        if self.shadow && id != 0 {
+            world.link().controller.ring(id, tail);
+            if random.below(3) != 0 {
+                return;
+            }
+        }
+        let offset = 0x1000 + (u64::from(id) * 2 << (2 + world.link().controller.manners.dstrd));
+        world.write(offset, 4, tail.into());
+    }
+
+    fn free_cid(&self, id: u16) -> u16 {
+        (0..).find(|cid| !self.outstanding.contains_key(&(id, *cid))).expect("some are free")
+    }
+
+    fn entry(opcode: u8, cid: u16, prps: [u64; 2], dwords: [u32; 3]) -> Vec<u8> {
+        let mut entry = vec![0; 64];
+        (entry[0], entry[4]) = (opcode, 1);
+        entry[2..4].copy_from_slice(&cid.to_le_bytes());
+        for (at, prp) in [24, 32].into_iter().zip(prps) {
+            entry[at..at + 8].copy_from_slice(&prp.to_le_bytes());
+        }
+        for (at, dword) in [40, 44, 48].into_iter().zip(dwords) {
+            entry[at..at + 4].copy_from_slice(&dword.to_le_bytes());
+        }
+        entry
+    }
+
+    /// Carries an admin command out; yields status and dword 0. Nothing if something went wrong.
+    pub fn admin(
+        &mut self,
+        world: &mut World,
+        random: &mut Random,
+        opcode: u8,
+        prp1: u64,
+        [dw10, dw11]: [u32; 2],
+    ) -> Option<(u16, u32)> {
+        let cid = self.free_cid(0);
+        self.put(world, 0, Self::entry(opcode, cid, [prp1, 0], [dw10, dw11, 0]), Vec::new(), None);
+        self.ring(world, random, 0);
+        for _ in 0..20_000 {
+            self.progress(world, random);
+            if let Some(at) = self.done.iter().position(|done| done.0 == cid) {
+                let (_, status, result) = self.done.swap_remove(at);
+                return Some((status, result));
+            }
+            if world.fault.is_some() {
+                return None;
+            }
+        }
+        panic!("admin command {opcode:#x} does not end");
+    }
+
+    /// Rings for up to `count` commands.
+    pub fn submit(&mut self, world: &mut World, random: &mut Random, count: u64) {
+        let ids: Vec<u16> = self.queues.keys().copied().filter(|id| *id != 0).collect();
+        let Some(&id) = ids.get(random.below(ids.len().max(1) as u64) as usize) else { return };
+        let mut any = false;
+        for _ in 0..count {
+            any |= self.room(id) > 0 && self.prepare(world, random, id);
+        }
+        if any {
+            self.ring(world, random, id);
+        }
+    }
+
+    fn prepare(&mut self, world: &mut World, random: &mut Random, id: u16) -> bool {
+        let cid = self.free_cid(id);
+        let block = 1usize << world.link().controller.manners.shift;
+        let opcode = [1, 1, 1, 1, 2, 9, 0][random.below(7) as usize];
+        let blocks = 1 + random.below((3 * PAGE as usize / block) as u64) as usize;
+        let (length, dwords) = match opcode {
+            1 | 2 => (blocks * block, [0, 0, blocks as u32 - 1]),
+            9 => (32, [1, 4, 0]),
+            _ => (0, [0; 3]),
+        };
+        let offset = if length > 0 { random.below(64) * 4 * random.below(17).min(15) } else { 0 };
+        let count = (offset as usize + length).div_ceil(PAGE as usize);
+        let lists = if count > 2 { 2 } else { 0 };
+        if self.free.len() < count + lists {
+            return false;
+        }
+        let pages = self.free.split_off(self.free.len() - count - lists);
+        for page in &pages {
+            Self::scribble(world, random, *page, PAGE as usize);
+        }
+        let mut ranges = vec![];
+        let mut left = length;
+        for (number, page) in pages[..count].iter().enumerate() {
+            let at = if number == 0 { offset } else { 0 };
+            let here = left.min((PAGE - at) as usize);
+            ranges.push((page + at, here));
+            left -= here;
+        }
+        let prp = |number: usize| ranges.get(number).map_or(0, |range| range.0);
+        let second = if lists == 0 { prp(1) } else { Self::lists(world, random, &pages, count) };
+        let data = ranges.iter().flat_map(|(at, length)| world.memory.get(*at, *length).to_vec());
+        let data = (opcode != 2).then(|| data.collect::<Vec<u8>>());
+        let entry = Self::entry(opcode, cid, [prp(0), second], dwords);
+        // Sometimes the controller also writes what it reads, in any order.
+        if opcode == 1 && self.room(id) > 1 && random.below(6) == 0 {
+            let mut read = entry.clone();
+            self.put(world, id, entry, pages.clone(), None);
+            read[0] = 2;
+            read[2..4].copy_from_slice(&self.free_cid(id).to_le_bytes());
+            self.put(world, id, read, pages, None);
+        } else {
+            self.put(world, id, entry, pages, data);
+        }
+        true
+    }
+
+    /// Writes the PRP list of pages `1..count` into the last two pages; yields where it begins.
+    fn lists(world: &mut World, random: &mut Random, pages: &[u64], count: usize) -> u64 {
+        let (entries, [first, second]) = (&pages[1..count], [pages[count], pages[count + 1]]);
+        // Some begin near the end of their page and go on in the other.
+        let room = if random.below(2) == 0 { 1 + random.below(3) as usize } else { entries.len() };
+        let begin = first + PAGE - 8 * room as u64;
+        let mut at = begin;
+        for (number, entry) in entries.iter().enumerate() {
+            if at + 8 == first + PAGE && number + 1 < entries.len() {
+                world.memory.put(at, &second.to_le_bytes());
+                at = second;
+            }
+            world.memory.put(at, &entry.to_le_bytes());
+            at += 8;
+        }
+        begin
+    }
+
+    /// A command is over: its memory may be used again, and is at once.
+    fn retire(&mut self, world: &mut World, random: &mut Random, id: (u16, u16)) {
+        let Some(over) = self.outstanding.remove(&id) else { return };
+        for page in over.pages {
+            if !self.outstanding.values().any(|other| other.pages.contains(&page)) {
+                Self::scribble(world, random, page, PAGE as usize);
+                self.free.push(page);
+            }
+        }
+    }
+
+    /// Looks for completion entries.
+    pub fn completions(&mut self, world: &mut World, random: &mut Random) {
+        for id in self.queues.keys().copied().collect::<Vec<_>>() {
+            let mut any = false;
+            while let Some(queue) = self.queues.get_mut(&id) {
+                let at = queue.completion_base + u64::from(queue.completion_head) * 16;
+                let entry = world.memory.get(at, 16).to_vec();
+                let [result, ids, last] = [0, 8, 12].map(|at| u32_at(&entry, at));
+                if (last >> 16 & 1 != 0) != queue.phase {
+                    break;
+                }
+                any = true;
+                queue.completion_head = (queue.completion_head + 1) % ENTRIES;
+                queue.phase ^= queue.completion_head == 0;
+                let (head, cid, status) = (ids as u16, last as u16, (last >> 17) as u16);
+                let (base, before) = (queue.base, std::mem::replace(&mut queue.head, head));
+                // What the controller has consumed may be written at any time from now on.
+                for slot in (0..ENTRIES).filter(|_| !self.counts) {
+                    let ahead = |to: u16| (to + ENTRIES - before) % ENTRIES;
+                    if ahead(slot) < ahead(head) {
+                        Self::scribble(world, random, base + u64::from(slot) * 64, 64);
+                    }
+                }
+                if id == 0 {
+                    self.done.push((cid, status, result));
+                }
+                self.retire(world, random, (id, cid));
+            }
+            if any {
+                let dstrd = world.link().controller.manners.dstrd;
+                let offset = 0x1000 + ((u64::from(id) * 2 + 1) << (2 + dstrd));
+                world.write(offset, 4, self.queues[&id].completion_head.into());
+            }
+        }
+    }
+
+    /// Compares what the controller uses with what the driver gave it.
+    fn check(&mut self, world: &mut World) {
+        for used in world.used() {
+            let fine = match &used {
+                Used::Entry { queue, entry } => {
+                    let cid = u16::from_le_bytes([entry[2], entry[3]]);
+                    self.outstanding.get(&(*queue, cid)).is_some_and(|o| o.entry == *entry)
+                }
+                Used::Data { queue, cid, data } => {
+                    let given = self.outstanding.get(&(*queue, *cid));
+                    given.is_some_and(|o| o.data.as_ref().is_none_or(|given| given == data))
+                }
+            };
+            if !fine {
+                let why = format!("the controller uses what the driver did not give it: {used:?}");
+                world.fault.get_or_insert(why);
+            }
+        }
+    }
+
+    /// One small step of anybody.
+    pub fn progress(&mut self, world: &mut World, random: &mut Random) {
+        match random.below(12) {
+            0..=2 => world.deliver_down(),
+            3..=5 => world.far_side(),
+            6..=7 => world.deliver_up(),
+            8..=10 => world.link().controller.act(random),
+            _ => self.completions(world, random),
+        }
+        self.check(world);
+    }
+
+    /// Aborts a command; if that succeeds, its memory is free.
+    pub fn abort(&mut self, world: &mut World, random: &mut Random) {
+        let Some(&(queue, cid)) = self.outstanding.keys().find(|(queue, _)| *queue != 0) else {
+            return;
+        };
+        let dword = u32::from(cid) << 16 | u32::from(queue);
+        if self.admin(world, random, 0x08, 0, [dword, 0]) == Some((0, 0)) {
+            self.retire(world, random, (queue, cid));
+        }
+    }
+
+    /// Deletes a queue with its commands in flight, and creates it anew.
+    pub fn delete(&mut self, world: &mut World, random: &mut Random) {
+        let id = 1 + random.below(2) as u16;
+        if self.admin(world, random, 0x00, 0, [id.into(), 0]).is_none() {
+            return;
+        }
+        self.completions(world, random);
+        self.queues.remove(&id);
+        let gone: Vec<_> =
+            self.outstanding.range((id, 0)..=(id, u16::MAX)).map(|(id, _)| *id).collect();
+        gone.into_iter().for_each(|id| self.retire(world, random, id));
+        for _ in 0..random.below(200) {
+            if random.below(8) == 0 {
+                self.submit(world, random, 2);
+            }
+            self.progress(world, random);
+        }
+        self.admin(world, random, 0x04, 0, [id.into(), 0]);
+        self.create(world, random, id);
+    }
+
+    /// From now on doorbells say little.
+    pub fn doorbell_buffers(&mut self, world: &mut World, random: &mut Random) {
+        if self.admin(world, random, 0x7c, 0, [0, 0]) == Some((0, 0)) {
+            self.shadow = true;
+            for (id, queue) in self.queues.iter().filter(|(id, _)| **id != 0) {
+                world.link().controller.ring(*id, queue.tail);
+            }
+        }
+    }
+
+    /// Other memory appears at the address of a page.
+    pub fn remap(&mut self, world: &mut World, random: &mut Random) {
+        let page = FIRST_PAGE + random.below(PAGES) * PAGE;
+        for outstanding in self.outstanding.values_mut() {
+            if outstanding.pages.contains(&page) {
+                // A list may be among them.
+                if outstanding.pages.len() > 2 {
+                    return;
+                }
+                outstanding.data = None;
+            }
+        }
+        world.host.remapped(page..page + PAGE);
+        world.poll_host();
+        world.settle_down();
+        Self::scribble(world, random, page, PAGE as usize);
+    }
+}

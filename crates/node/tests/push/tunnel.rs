@@ -1,0 +1,284 @@
+//! Push over a link as it is: switch node, tunnel, device node.
+
+use super::controller::{Controller, Manners};
+use bytes::Bytes;
+use node::host::{Input, Output};
+use node::push::{HostMemory, Mode, Settings};
+use node::{DeviceNode, HostNode, PathId, SwitchNode, device, path, switch as switch_node};
+use pcie::root::{HostOutput, ROOT_PORT};
+use pcie::software::Request;
+use pcie::{Function, Ready, Wait};
+use stats::random::Random;
+use switch::{tunnel, upstream};
+use wire::frame::Role;
+use wire::{Bdf, Instant};
+
+const NOW: Instant = Instant::ZERO;
+const DRIVE: Bdf = Bdf::new(3, 0, 0);
+const BAR: u64 = 0xe000_0000;
+const RAM: u64 = 0x10_0000;
+
+/// The controller as a function that does everything at once.
+struct Drive(Controller, Random);
+
+impl Function for Drive {
+    fn handle(&mut self, _: Instant, input: pcie::Input) {
+        match input {
+            pcie::Input::Tlp(tlp) => self.0.handle(tlp),
+            pcie::Input::HotReset => self.0.hot_reset(),
+        }
+    }
+
+    fn poll(&mut self, _: Instant, ready: Ready) -> pcie::Output {
+        for _ in 0..200 {
+            if let Some(tlp) = self.0.out.pop_front_if(|tlp| ready.has(tlp.class())) {
+                return pcie::Output::Tlp(tlp);
+            }
+            self.0.act(&mut self.1);
+        }
+        pcie::Output::Wait(Wait::default())
+    }
+
+    fn ready(&self) -> Ready {
+        Ready::ALL
+    }
+}
+
+#[derive(Default)]
+struct Memory {
+    bytes: Vec<u8>,
+    /// Reads of the drive that reached the host.
+    reads: usize,
+}
+
+impl HostMemory for Memory {
+    fn peek(&mut self, _: Bdf, address: u64, length: usize) -> Option<Bytes> {
+        let start = (address - RAM) as usize;
+        self.bytes.get(start..start + length).map(Bytes::copy_from_slice)
+    }
+}
+
+struct Rig {
+    host: HostNode<SwitchNode>,
+    device: DeviceNode<Drive>,
+    memory: Memory,
+    /// Everything that the host sent.
+    sent: Vec<u8>,
+    answer: Option<Option<u64>>,
+    requests: u64,
+}
+
+impl Rig {
+    /// A drive behind a link whose device keeps `push` bytes, enumerated.
+    fn new(mode: Mode, push: u32) -> Self {
+        let settings = |role| tunnel::Settings { push, ..tunnel::Settings::new(role, 1) };
+        let host = settings(Role::Host);
+        let upstream = upstream::Settings { ports: 1, max_payload: 512, p2p: false, tunnel: host };
+        let manners = Manners {
+            batch: 8,
+            speculates: false,
+            chunk: 512,
+            fails: 0,
+            lags: false,
+            pieces: false,
+            dstrd: 0,
+            shift: 9,
+        };
+        let drive = Drive(Controller::new(manners), Random::new(1));
+        let bound = Settings::default().bound;
+        let mut rig = Self {
+            host: HostNode::new(Default::default(), SwitchNode::new(upstream, None))
+                .with_push(Settings { mode, bound }),
+            device: DeviceNode::new(settings(Role::Device), drive),
+            memory: Memory { bytes: vec![0; 1 << 17], reads: 0 },
+            sent: Vec::new(),
+            answer: None,
+            requests: 0,
+        };
+        rig.run();
+        rig.enumerate();
+        rig
+    }
+
+    fn run(&mut self) {
+        let path = PathId(1);
+        loop {
+            let mut moved = false;
+            loop {
+                match self.host.poll_with(NOW, &mut self.memory) {
+                    Output::Wait(_) => break,
+                    Output::Host(output) => self.host_output(output),
+                }
+                moved = true;
+            }
+            self.host.below_mut().handle_link(NOW, 0, path::Input::Room(1 << 20));
+            loop {
+                match self.host.below_mut().poll_links(NOW) {
+                    switch_node::Output::Timeout(_) => break,
+                    switch_node::Output::Connect { link, .. } => {
+                        self.device.handle(
+                            NOW,
+                            path,
+                            path::Input::Accepted { signals_close: true },
+                        );
+                        self.host.below_mut().handle_link(NOW, link, path::Input::Connected);
+                        self.host.below_mut().handle_link(NOW, 0, path::Input::Room(1 << 20));
+                    }
+                    switch_node::Output::Transmit { bytes, .. } => {
+                        self.sent.extend_from_slice(&bytes);
+                        self.device.handle(NOW, path, path::Input::Received(bytes));
+                    }
+                    switch_node::Output::Event(_) => {}
+                    output => panic!("{output:?}"),
+                }
+                moved = true;
+            }
+            self.device.handle(NOW, path, path::Input::Room(1 << 20));
+            loop {
+                match self.device.poll(NOW) {
+                    device::Output::Timeout(_) => break,
+                    device::Output::Transmit { bytes, .. } => {
+                        self.host.below_mut().handle_link(NOW, 0, path::Input::Received(bytes));
+                    }
+                    device::Output::Linked(_) | device::Output::Event(_) => {}
+                    output => panic!("{output:?}"),
+                }
+                moved = true;
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    fn host_output(&mut self, output: HostOutput) {
+        match output {
+            HostOutput::HostRead { token, address, length, .. } => {
+                self.memory.reads += 1;
+                let data = self.memory.peek(DRIVE, address, length);
+                self.host.handle(NOW, Input::HostData(token, data));
+            }
+            HostOutput::HostWrite { address, data, .. } => {
+                let start = (address - RAM) as usize;
+                self.memory.bytes[start..start + data.len()].copy_from_slice(&data);
+            }
+            HostOutput::Answer(_, value) => self.answer = Some(value),
+            output => panic!("{output:?}"),
+        }
+    }
+
+    fn request(&mut self, request: Request) -> Option<u64> {
+        self.requests += 1;
+        self.answer = None;
+        self.host.handle(NOW, Input::Request(self.requests, request));
+        self.run();
+        self.answer.flatten()
+    }
+
+    fn config(&mut self, target: Bdf, offset: u16, value: u32) {
+        self.request(Request::ConfigWrite { target, offset, size: 4, value });
+    }
+
+    fn read_config(&mut self, offset: u16) -> Option<u64> {
+        self.request(Request::ConfigRead { target: DRIVE, offset, size: 4 })
+    }
+
+    fn write(&mut self, offset: u64, size: u8, value: u64) {
+        self.request(Request::MemoryWrite { address: BAR + offset, size, value });
+    }
+
+    fn enumerate(&mut self) {
+        let bridges = [
+            (ROOT_PORT, 0x03_01_00),
+            (Bdf::new(1, 0, 0), 0x03_02_01),
+            (Bdf::new(2, 0, 0), 0x03_03_02),
+        ];
+        for (bridge, buses) in bridges {
+            self.config(bridge, 0x18, buses);
+            self.config(bridge, 0x20, 0xe000_e000);
+            self.config(bridge, 0x04, 6);
+            // MPS 512 in Device Control: PCIe capability at 48h behind power management.
+            self.config(bridge, 0x50, 2 << 5);
+        }
+        assert_eq!(self.read_config(0x08), Some(0x0108_0200));
+        self.read_config(0x0c);
+        self.read_config(0x10);
+        for offset in [0x10, 0x14] {
+            self.config(DRIVE, offset, !0);
+            self.read_config(offset);
+        }
+        self.config(DRIVE, 0x10, BAR as u32);
+        self.config(DRIVE, 0x14, 0);
+        self.config(DRIVE, 0x04, 6);
+        self.request(Request::MemoryRead { address: BAR, size: 8 });
+        // Admin queues of 8 entries.
+        self.write(0x24, 4, 7 << 16 | 7);
+        self.write(0x28, 8, RAM);
+        self.write(0x30, 8, RAM + 0x1000);
+        self.write(0x14, 4, 4 << 20 | 6 << 16 | 1);
+    }
+
+    /// Puts an entry into a slot of queue `queue` and rings; everything ends.
+    fn command(&mut self, queue: u16, slot: u16, opcode: u8, prp1: u64, dwords: [u32; 3]) {
+        let mut entry = [0; 64];
+        (entry[0], entry[2], entry[4]) = (opcode, slot as u8, 1);
+        entry[24..32].copy_from_slice(&prp1.to_le_bytes());
+        for (at, dword) in [40, 44, 48].into_iter().zip(dwords) {
+            entry[at..at + 4].copy_from_slice(&dword.to_le_bytes());
+        }
+        let at = usize::from(queue) * 0x2000 + usize::from(slot) * 64;
+        self.memory.bytes[at..at + 64].copy_from_slice(&entry);
+        self.write(0x1000 + u64::from(queue) * 8, 4, u64::from(slot) + 1);
+    }
+
+    /// Identify, and queue 1 of 8 entries.
+    fn start(&mut self) {
+        self.command(0, 0, 0x06, RAM + 0x1_0000, [0; 3]);
+        self.command(0, 1, 0x05, RAM + 0x3000, [7 << 16 | 1, 1, 0]);
+        self.command(0, 2, 0x01, RAM + 0x2000, [7 << 16 | 1, 1 << 16 | 1, 0]);
+    }
+
+    /// Reads that reached the host for a write of 4 KiB.
+    fn reads_of_a_write(&mut self) -> usize {
+        self.start();
+        self.memory.bytes[0x1_1000..0x1_2000].fill(0x5a);
+        self.memory.reads = 0;
+        self.device.function_mut().0.used.clear();
+        self.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
+        let used = &self.device.function().0.used;
+        let data = |used: &super::controller::Used| match used {
+            super::controller::Used::Data { data, .. } => *data == [0x5a; 4096],
+            super::controller::Used::Entry { .. } => false,
+        };
+        assert_eq!(used.iter().filter(|used| data(used)).count(), 1, "the write was executed");
+        self.memory.reads
+    }
+}
+
+#[test]
+fn a_write_takes_no_read_of_the_host() {
+    let mut rig = Rig::new(Mode::All, 1 << 20);
+    assert_eq!(rig.reads_of_a_write(), 0);
+    let counters = rig.device.store().counters();
+    // Three admin commands; an entry, and eight reads of 512 bytes.
+    assert_eq!((counters.hits, counters.misses), (3 + 1 + 8, 0));
+    assert_eq!(counters.unused_bytes, 0);
+}
+
+#[test]
+fn with_entries_only_the_data_are_read() {
+    let mut rig = Rig::new(Mode::Entries, 1 << 20);
+    assert_eq!(rig.reads_of_a_write(), 8);
+}
+
+#[test]
+fn a_device_that_does_not_announce_push_gets_none() {
+    let sent = [(Mode::All, 0), (Mode::Off, 1 << 20)].map(|(mode, push)| {
+        let mut rig = Rig::new(mode, push);
+        assert_eq!(rig.reads_of_a_write(), 9);
+        assert_eq!(rig.device.store().counters().pushed_bytes, 0);
+        assert_eq!(rig.host.push_counters().messages, 0);
+        rig.sent
+    });
+    assert_eq!(sent[0], sent[1], "byte by byte");
+}

@@ -1,0 +1,296 @@
+//! A host node, a link whose TLPs a test moves one by one, the store, and the controller.
+
+use super::controller::{Controller, DRIVE, Manners, Used};
+use bytes::Bytes;
+use node::HostNode;
+use node::host::{Input, Output};
+use node::push::{HostMemory, Mode, Settings};
+use pcie::root::{HostOutput, ROOT_PORT};
+use pcie::software::Request;
+use pcie::{Function, PushRoom, Ready, Wait};
+use std::collections::{BTreeMap, VecDeque};
+use switch::push::{Ending, Store};
+use wire::tlp::{Packet, Tlp};
+use wire::{Bdf, Instant};
+
+/// Where host memory is, and how much.
+pub const RAM: u64 = 0x10_0000;
+pub const RAM_BYTES: usize = 1 << 20;
+/// Where the registers of the controller are.
+pub const BAR: u64 = 0xe000_0000;
+
+const NOW: Instant = Instant::ZERO;
+
+/// Host memory, of which the last quarter is only reached by messages: a peek finds nothing there.
+#[derive(Debug)]
+pub struct Memory(Vec<u8>);
+
+impl Memory {
+    fn range(&self, address: u64, length: usize) -> Option<std::ops::Range<usize>> {
+        let start = usize::try_from(address.checked_sub(RAM)?).ok()?;
+        (start + length <= self.0.len()).then_some(start..start + length)
+    }
+
+    pub fn get(&self, address: u64, length: usize) -> &[u8] {
+        &self.0[self.range(address, length).expect("host memory")]
+    }
+
+    pub fn put(&mut self, address: u64, bytes: &[u8]) {
+        let range = self.range(address, bytes.len()).expect("host memory");
+        self.0[range].copy_from_slice(bytes);
+    }
+}
+
+impl HostMemory for Memory {
+    fn peek(&mut self, requester: Bdf, address: u64, length: usize) -> Option<Bytes> {
+        assert_eq!(requester, DRIVE);
+        let range = self.range(address, length)?;
+        (range.end <= RAM_BYTES * 3 / 4).then(|| Bytes::copy_from_slice(&self.0[range]))
+    }
+}
+
+/// The link, with what is at its far end.
+#[derive(Debug)]
+pub struct Link {
+    pub down: VecDeque<Tlp>,
+    pub up: VecDeque<Tlp>,
+    /// Of `up`, so many may arrive.
+    arrived: usize,
+    pub store: Store,
+    pub controller: Controller,
+    pub room: PushRoom,
+    /// Everything that went down, for comparisons.
+    pub sent: Vec<Tlp>,
+}
+
+impl Function for Link {
+    fn handle(&mut self, _: Instant, input: pcie::Input) {
+        match input {
+            pcie::Input::Tlp(tlp) => {
+                self.sent.push(tlp.clone());
+                self.down.push_back(tlp);
+            }
+            pcie::Input::HotReset => {
+                (self.down, self.up, self.arrived) = Default::default();
+                self.store.clear();
+                self.controller.hot_reset();
+            }
+        }
+    }
+
+    fn poll(&mut self, _: Instant, _: Ready) -> pcie::Output {
+        if self.arrived == 0 {
+            return pcie::Output::Wait(Wait::default());
+        }
+        self.arrived -= 1;
+        pcie::Output::Tlp(self.up.pop_front().expect("as many as arrived"))
+    }
+
+    fn ready(&self) -> Ready {
+        Ready::ALL
+    }
+
+    fn push_room(&self, _: Bdf) -> Option<PushRoom> {
+        Some(self.room)
+    }
+}
+
+pub struct World {
+    pub host: HostNode<Link>,
+    pub memory: Memory,
+    answers: BTreeMap<u64, Option<u64>>,
+    requests: u64,
+    /// Reads of the function are refused by the host, and all requests before that have arrived.
+    pub refused: bool,
+    /// What the store answers in submission queues is not compared: see the driver that counts.
+    pub lagging: bool,
+    pub fault: Option<String>,
+}
+
+impl World {
+    pub fn new(manners: Manners, mode: Mode, bound: usize, without: Option<Ending>) -> Self {
+        let store = Store::new(256 << 10);
+        let link = Link {
+            down: VecDeque::new(),
+            up: VecDeque::new(),
+            arrived: 0,
+            store: without.map_or(store, |ending| Store::new(256 << 10).without(ending)),
+            controller: Controller::new(manners),
+            room: PushRoom { payload: 512, headers: 1000, data: 60_000, capacity: 256 << 10 },
+            sent: Vec::new(),
+        };
+        let host = HostNode::new(Default::default(), link).with_push(Settings { mode, bound });
+        Self {
+            host: match without {
+                Some(ending) => host.without(ending),
+                None => host,
+            },
+            memory: Memory(vec![0; RAM_BYTES]),
+            answers: BTreeMap::new(),
+            requests: 0,
+            refused: false,
+            lagging: manners.lags,
+            fault: None,
+        }
+    }
+
+    pub fn link(&mut self) -> &mut Link {
+        self.host.below_mut()
+    }
+
+    fn fail(&mut self, why: String) {
+        self.fault.get_or_insert(why);
+    }
+
+    pub fn request(&mut self, request: Request) -> u64 {
+        self.requests += 1;
+        self.host.handle(NOW, Input::Request(self.requests, request));
+        self.poll_host();
+        self.requests
+    }
+
+    /// A request with an answer, which everything before it passes.
+    pub fn ask(&mut self, request: Request) -> Option<u64> {
+        let id = self.request(request);
+        for _ in 0..10_000 {
+            if let Some(answer) = self.answers.remove(&id) {
+                return answer;
+            }
+            self.deliver_down();
+            self.far_side();
+            self.deliver_up();
+        }
+        panic!("no answer to {request:?}");
+    }
+
+    pub fn poll_host(&mut self) {
+        loop {
+            match self.host.poll_with(NOW, &mut self.memory) {
+                Output::Host(HostOutput::HostRead { token, address, length, .. }) => {
+                    let data = Bytes::copy_from_slice(self.memory.get(address, length));
+                    self.host.handle(NOW, Input::HostData(token, Some(data)));
+                }
+                Output::Host(HostOutput::HostWrite { address, data, .. }) => {
+                    self.memory.put(address, &data);
+                }
+                Output::Host(HostOutput::Answer(id, value)) => {
+                    self.answers.insert(id, value);
+                }
+                Output::Host(other) => panic!("{other:?}"),
+                Output::Wait(_) => return,
+            }
+        }
+    }
+
+    /// One TLP from the host arrives.
+    pub fn deliver_down(&mut self) {
+        let link = self.link();
+        if let Some(tlp) = link.down.pop_front()
+            && let Some(tlp) = link.store.take(tlp)
+        {
+            link.controller.handle(tlp);
+        }
+    }
+
+    /// One TLP of the function passes the store. What the store answers has to be what the host
+    /// would read at this moment.
+    pub fn far_side(&mut self) {
+        let link = self.link();
+        if let Some(reply) = link.store.pop(Ready::ALL) {
+            return link.controller.handle(reply);
+        }
+        let Some(tlp) = link.controller.out.pop_front() else { return };
+        if let Some(tlp) = link.store.answer(tlp.clone()) {
+            return link.up.push_back(tlp);
+        }
+        let Packet::MemoryRead(r) = tlp.packet else { panic!("the store kept {tlp:?}") };
+        let (address, length) = (r.first_byte(), r.byte_count());
+        let mut found = Vec::new();
+        while let Some(reply) = self.link().store.pop(Ready::ALL) {
+            found.extend_from_slice(&reply.data);
+            self.link().controller.handle(reply);
+        }
+        let mut expected = self.memory.get(address, length).to_vec();
+        // The function's own writes on their way are in front of its read.
+        for write in &self.host.below().up {
+            let Packet::MemoryWrite(w) = write.packet else { continue };
+            for (at, byte) in (w.address..).zip(&write.data) {
+                if (address..address + length as u64).contains(&at) {
+                    expected[(at - address) as usize] = *byte;
+                }
+            }
+        }
+        let in_queue = address < RAM + 0x1_0000;
+        if self.refused {
+            self.fail(format!("a read of {address:#x} was answered with bus mastering off"));
+        } else if found != expected && !(self.lagging && in_queue) {
+            self.fail(format!("stale bytes at {address:#x}, {length} of them"));
+        }
+    }
+
+    /// One TLP arrives at the host.
+    pub fn deliver_up(&mut self) {
+        let link = self.link();
+        if link.arrived < link.up.len() {
+            link.arrived += 1;
+            self.poll_host();
+        }
+    }
+
+    /// Everything on the way arrives; the controller begins nothing.
+    pub fn settle(&mut self) {
+        for _ in 0..100_000 {
+            let link = self.link();
+            if link.down.is_empty() && link.up.is_empty() && link.controller.out.is_empty() {
+                return;
+            }
+            self.deliver_down();
+            self.far_side();
+            self.deliver_up();
+        }
+        panic!("it does not settle");
+    }
+
+    /// What goes down arrives.
+    pub fn settle_down(&mut self) {
+        while !self.link().down.is_empty() {
+            self.deliver_down();
+        }
+    }
+
+    pub fn used(&mut self) -> Vec<Used> {
+        std::mem::take(&mut self.link().controller.used)
+    }
+
+    pub fn config(&mut self, target: Bdf, offset: u16, value: u32) {
+        let size = if offset & 3 == 2 { 2 } else { 4 };
+        self.ask(Request::ConfigWrite { target, offset, size, value });
+    }
+
+    /// What an operating system does at boot.
+    pub fn enumerate(&mut self) {
+        self.config(ROOT_PORT, 0x18, 0x0001_0100);
+        self.config(ROOT_PORT, 0x20, 0xe000_e000);
+        self.config(ROOT_PORT, 0x04, 6);
+        for offset in [0, 0x08, 0x0c, 0x10] {
+            self.ask(Request::ConfigRead { target: DRIVE, offset, size: 4 });
+        }
+        self.place();
+    }
+
+    /// Sizes and places the registers of the controller, and turns bus mastering on.
+    pub fn place(&mut self) {
+        for offset in [0x10, 0x14] {
+            self.config(DRIVE, offset, !0);
+            self.ask(Request::ConfigRead { target: DRIVE, offset, size: 4 });
+        }
+        self.config(DRIVE, 0x10, BAR as u32);
+        self.config(DRIVE, 0x14, 0);
+        self.config(DRIVE, 0x04, 6);
+        self.ask(Request::MemoryRead { address: BAR, size: 8 });
+    }
+
+    pub fn write(&mut self, offset: u64, size: u8, value: u64) {
+        self.request(Request::MemoryWrite { address: BAR + offset, size, value });
+    }
+}
