@@ -25,6 +25,12 @@ const MOST_FORMATS: usize = 4096;
 /// (section 3.1.5, figure 73).
 const ENTRY_SIZES: (u8, u8) = (SUBMISSION_ENTRY.ilog2() as u8, COMPLETION_ENTRY.ilog2() as u8);
 
+/// Whether a queue may be followed at this address: contiguous queues begin at a memory page
+/// (section 5.3), and the longest, 4 MiB, ends below 2^64.
+fn is_base(base: u64) -> bool {
+    base & 0xfff == 0 && base.checked_add(1 << 22).is_some()
+}
+
 /// A submission queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
@@ -158,9 +164,15 @@ impl Controller {
         1 << (12 + self.configuration().page)
     }
 
-    /// Whether I/O queues carry the NVM command set alone, in whose opcodes nothing is in doubt.
-    pub fn has_nvm_commands(&self) -> bool {
-        self.configuration().command_set == 0
+    /// Whether a namespace certainly has the opcodes of the NVM command set. With several command
+    /// sets (CC.CSS 110b) those have them whose data Identify tells by CNS 00h (NVM Express 2.0,
+    /// section 5.17.2.1).
+    pub fn has_nvm_commands(&self, nsid: u32) -> bool {
+        match self.configuration().command_set {
+            0 => true,
+            6 => self.formats.contains_key(&nsid),
+            _ => false,
+        }
     }
 
     /// Takes note of what a register reads as.
@@ -208,7 +220,9 @@ impl Controller {
         self.forget();
         let sizes = AdminQueueAttributes::from_bits(self.u32(AQA));
         let (base, completion_base) = (self.u64(ASQ) & !0xfff, self.u64(ACQ) & !0xfff);
-        self.enabled = self.capabilities == 0xff && sizes.sq_size > 0 && sizes.cq_size > 0;
+        let placed = is_base(base) && is_base(completion_base);
+        let sized = sizes.sq_size > 0 && sizes.cq_size > 0;
+        self.enabled = self.capabilities == 0xff && placed && sized;
         self.lost = !self.enabled;
         if self.enabled {
             self.queues.insert(0, Queue::new(0, base, sizes.sq_size, 0));
@@ -389,7 +403,7 @@ impl Controller {
         let known = contiguous
             && id != 0
             && last > 0
-            && command.prp1 & 0xfff == 0
+            && is_base(command.prp1)
             && (sizes.sq_entry_size, sizes.cq_entry_size) == ENTRY_SIZES;
         match command.opcode {
             opcode::admin::CREATE_CQ if known => {

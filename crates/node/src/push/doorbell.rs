@@ -241,7 +241,7 @@ impl Controller {
     /// The bytes that a command certainly moves, and whether to the host; `None` if there are none
     /// or in doubt.
     fn transfer(&self, queue: u16, command: &Command) -> Option<(usize, bool)> {
-        if queue == 0 || !self.has_nvm_commands() || command.psdt == RESERVED_POINTER {
+        if queue == 0 || !self.has_nvm_commands(command.nsid) || command.psdt == RESERVED_POINTER {
             return None;
         }
         let blocks = || {
@@ -253,12 +253,12 @@ impl Controller {
             opcode::nvm::READ => Some((blocks()?, true)),
             // NR, 0's based, in bits 7:0 of dword 10 (section 6.7).
             opcode::nvm::DATASET_MANAGEMENT => {
-                Some(((command.cdw10 as usize & 0xff) + 1) * DsmRange::LENGTH).map(to_drive)
+                Some((ranges(command.cdw10, DsmRange::LENGTH), false))
             }
             // NR in bits 7:0 and the format, 0h, in bits 11:8 of dword 12 (NVM Command Set 1.0,
             // section 3.2.2).
             opcode::nvm::COPY if command.cdw12 >> 8 & 0xf == 0 => {
-                Some(((command.cdw12 as usize & 0xff) + 1) * CopyRange::LENGTH).map(to_drive)
+                Some((ranges(command.cdw12, CopyRange::LENGTH), false))
             }
             _ => None,
         }
@@ -275,8 +275,9 @@ impl Controller {
     }
 }
 
-fn to_drive(length: usize) -> (usize, bool) {
-    (length, false)
+/// Bytes of a list of ranges, whose number less one is in bits 7:0 of a dword.
+fn ranges(dword: u32, length: usize) -> usize {
+    ((dword & 0xff) as usize + 1) * length
 }
 
 /// Ends the slots from `from` up to the tail.

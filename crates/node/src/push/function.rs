@@ -80,6 +80,11 @@ impl Shadow {
         self.header_type == Some(1)
     }
 
+    /// Whether it is known for no bridge.
+    pub fn is_endpoint(&self) -> bool {
+        self.header_type == Some(0)
+    }
+
     /// Takes note of a write of its bus numbers. Yields the buses below, before and after.
     pub fn set_buses(&mut self, enables: u8, value: u32) -> Vec<RangeInclusive<u8>> {
         let before = self.buses;
@@ -97,7 +102,7 @@ impl Shadow {
     /// The registers of an NVMe controller: BAR 0, once it has an address and its size is known.
     pub fn registers(&self) -> Option<Range<u64>> {
         let [low, high] = self.bar;
-        if self.class != Some(CLASS_NVME) || self.header_type != Some(0) || low.sizing {
+        if self.class != Some(CLASS_NVME) || !self.is_endpoint() || low.sizing {
             return None;
         }
         let (base, mask) = if self.wide {

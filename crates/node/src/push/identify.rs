@@ -26,8 +26,10 @@ impl Capture {
         let mut begin = 0;
         for range in &self.ranges {
             let end = address.saturating_add(bytes.len() as u64);
-            let (from, to) =
-                (range.address.max(address), (range.address + range.length as u64).min(end));
+            let (from, to) = (
+                range.address.max(address),
+                (range.address.saturating_add(range.length as u64)).min(end),
+            );
             if from < to {
                 let at = begin + (from - range.address) as usize;
                 let source = &bytes[(from - address) as usize..(to - address) as usize];

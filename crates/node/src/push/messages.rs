@@ -45,7 +45,8 @@ impl Messages {
             let length = piece.len() as u64;
             let record = Record::Bytes { queue, command, address, bytes: piece };
             self.add(&record);
-            address += length;
+            // What ends at 2^64 has no address behind it.
+            address = address.wrapping_add(length);
         }
     }
 

@@ -219,7 +219,7 @@ impl Follower {
             return self.place_bars();
         }
         function.shadow.write(c.register, c.first_be, value);
-        if function.shadow.is_bridge() {
+        if !function.shadow.is_endpoint() {
             // Bus mastering, a reset of the bus below, windows: whatever is below may be concerned.
             self.end_all(Ending::Configuration);
         } else {

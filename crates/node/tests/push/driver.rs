@@ -148,7 +148,8 @@ impl Driver {
                 return;
             }
         }
-        let offset = 0x1000 + (u64::from(id) * 2 << (2 + world.link().controller.manners.dstrd));
+        let dstrd = world.link().controller.manners.dstrd;
+        let offset = 0x1000 + ((u64::from(id) * 2) << (2 + dstrd));
         world.write(offset, 4, tail.into());
     }
 

@@ -31,8 +31,9 @@ impl Function for Drive {
 
     fn poll(&mut self, _: Instant, ready: Ready) -> pcie::Output {
         for _ in 0..200 {
-            if let Some(tlp) = self.0.out.pop_front_if(|tlp| ready.has(tlp.class())) {
-                return pcie::Output::Tlp(tlp);
+            let out = &mut self.0.out;
+            if out.front().is_some_and(|tlp| ready.has(tlp.class())) {
+                return pcie::Output::Tlp(out.pop_front().expect("looked at above"));
             }
             self.0.act(&mut self.1);
         }
@@ -71,7 +72,16 @@ struct Rig {
 impl Rig {
     /// A drive behind a link whose device keeps `push` bytes, enumerated.
     fn new(mode: Mode, push: u32) -> Self {
-        let settings = |role| tunnel::Settings { push, ..tunnel::Settings::new(role, 1) };
+        Self::with(mode, push, 1024)
+    }
+
+    /// The same if the device has room for so many posted TLPs.
+    fn with(mode: Mode, push: u32, headers: u32) -> Self {
+        let settings = |role| {
+            let mut settings = tunnel::Settings { push, ..tunnel::Settings::new(role, 1) };
+            settings.window[0].headers = headers;
+            settings
+        };
         let host = settings(Role::Host);
         let upstream = upstream::Settings { ports: 1, max_payload: 512, p2p: false, tunnel: host };
         let manners = Manners {
@@ -219,16 +229,15 @@ impl Rig {
     }
 
     /// Puts an entry into a slot of queue `queue` and rings; everything ends.
-    fn command(&mut self, queue: u16, slot: u16, opcode: u8, prp1: u64, dwords: [u32; 3]) {
-        let mut entry = [0; 64];
-        (entry[0], entry[2], entry[4]) = (opcode, slot as u8, 1);
-        entry[24..32].copy_from_slice(&prp1.to_le_bytes());
-        for (at, dword) in [40, 44, 48].into_iter().zip(dwords) {
-            entry[at..at + 4].copy_from_slice(&dword.to_le_bytes());
-        }
+    fn submit(&mut self, queue: u16, slot: u16, mut entry: [u8; 64]) {
+        entry[2] = slot as u8;
         let at = usize::from(queue) * 0x2000 + usize::from(slot) * 64;
         self.memory.bytes[at..at + 64].copy_from_slice(&entry);
         self.write(0x1000 + u64::from(queue) * 8, 4, u64::from(slot) + 1);
+    }
+
+    fn command(&mut self, queue: u16, slot: u16, opcode: u8, prp1: u64, dwords: [u32; 3]) {
+        self.submit(queue, slot, entry(opcode, prp1, dwords));
     }
 
     /// Identify, and queue 1 of 8 entries.
@@ -253,6 +262,16 @@ impl Rig {
         assert_eq!(used.iter().filter(|used| data(used)).count(), 1, "the write was executed");
         self.memory.reads
     }
+}
+
+fn entry(opcode: u8, prp1: u64, dwords: [u32; 3]) -> [u8; 64] {
+    let mut entry = [0; 64];
+    (entry[0], entry[4]) = (opcode, 1);
+    entry[24..32].copy_from_slice(&prp1.to_le_bytes());
+    for (at, dword) in [40, 44, 48].into_iter().zip(dwords) {
+        entry[at..at + 4].copy_from_slice(&dword.to_le_bytes());
+    }
+    entry
 }
 
 #[test]
@@ -281,4 +300,48 @@ fn a_device_that_does_not_announce_push_gets_none() {
         rig.sent
     });
     assert_eq!(sent[0], sent[1], "byte by byte");
+}
+
+#[test]
+fn an_sgl_of_one_range_is_followed() {
+    let mut rig = Rig::new(Mode::All, 1 << 20);
+    rig.start();
+    let before = rig.device.store().counters().pushed_bytes;
+    // PSDT 01b; a data block of 4096 bytes, whose address stands where PRP entry 1 does.
+    let mut write = entry(0x01, RAM + 0x1_1000, [0, 0, 7]);
+    write[1] = 1 << 6;
+    write[32..36].copy_from_slice(&4096u32.to_le_bytes());
+    rig.submit(1, 0, write);
+    // Double words are the unit of our SGLs: 4098 bytes are in doubt, the entry goes alone.
+    write[32..36].copy_from_slice(&4098u32.to_le_bytes());
+    rig.submit(1, 1, write);
+    let pushed = rig.device.store().counters().pushed_bytes - before;
+    assert_eq!(pushed, 64 + 4096 + 64);
+}
+
+#[test]
+fn without_an_identified_format_the_entry_goes_alone() {
+    let mut rig = Rig::new(Mode::All, 1 << 20);
+    rig.start();
+    let pushed = |rig: &mut Rig, slot| {
+        let before = rig.device.store().counters().pushed_bytes;
+        rig.command(1, slot, 0x01, RAM + 0x1_1000, [0, 0, 7]);
+        rig.device.store().counters().pushed_bytes - before
+    };
+    assert_eq!(pushed(&mut rig, 0), 64 + 4096);
+    // Format NVM; then Identify.
+    rig.command(0, 3, 0x80, 0, [0; 3]);
+    assert_eq!(pushed(&mut rig, 1), 64);
+    rig.command(0, 4, 0x06, RAM + 0x1_0000, [0; 3]);
+    assert_eq!(pushed(&mut rig, 2), 64 + 4096);
+}
+
+#[test]
+fn a_doorbell_does_not_wait_for_credits_of_its_push() {
+    // Posted TLPs: one for the doorbell, two for endings, none for a push.
+    let mut scarce = Rig::with(Mode::All, 1 << 20, 3);
+    assert_eq!(scarce.reads_of_a_write(), 9);
+    // One more takes the entry and a part of a page, which is not worth a push.
+    let mut more = Rig::with(Mode::All, 1 << 20, 4);
+    assert_eq!(more.reads_of_a_write(), 8);
 }

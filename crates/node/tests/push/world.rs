@@ -10,6 +10,7 @@ use pcie::software::Request;
 use pcie::{Function, PushRoom, Ready, Wait};
 use std::collections::{BTreeMap, VecDeque};
 use switch::push::{Ending, Store};
+use wire::push::{Push, Record};
 use wire::tlp::{Packet, Tlp};
 use wire::{Bdf, Instant};
 
@@ -59,14 +60,30 @@ pub struct Link {
     pub store: Store,
     pub controller: Controller,
     pub room: PushRoom,
-    /// Everything that went down, for comparisons.
+    /// Everything that went down.
     pub sent: Vec<Tlp>,
+    /// Messages with bytes since the last other TLP, and their data credits.
+    burst: (u32, u32),
+}
+
+impl Link {
+    /// What carries bytes leaves with the doorbell behind it, without waiting for credits.
+    fn check_room(&mut self, tlp: &Tlp) {
+        let Some(Ok(push)) = Push::decode(tlp) else { return self.burst = (0, 0) };
+        assert!(tlp.data.len() <= self.room.payload);
+        if push.records.iter().any(|record| matches!(record, Record::Bytes { .. })) {
+            self.burst.0 += 1;
+            self.burst.1 += tlp.data_credits();
+            assert!(self.burst.0 < self.room.headers && self.burst.1 < self.room.data);
+        }
+    }
 }
 
 impl Function for Link {
     fn handle(&mut self, _: Instant, input: pcie::Input) {
         match input {
             pcie::Input::Tlp(tlp) => {
+                self.check_room(&tlp);
                 self.sent.push(tlp.clone());
                 self.down.push_back(tlp);
             }
@@ -118,6 +135,7 @@ impl World {
             controller: Controller::new(manners),
             room: PushRoom { payload: 512, headers: 1000, data: 60_000, capacity: 256 << 10 },
             sent: Vec::new(),
+            burst: (0, 0),
         };
         let host = HostNode::new(Default::default(), link).with_push(Settings { mode, bound });
         Self {

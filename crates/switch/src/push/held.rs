@@ -149,16 +149,17 @@ impl Held {
     }
 
     /// Takes note of the SQ head pointer of a completion entry: the slots from the head before up
-    /// to it are consumed (NVM Express 1.4, section 4.1). Yields their addresses.
-    pub fn consumed(&mut self, queue: u16, head: u16) -> Vec<Range<u64>> {
-        let Some(queue) = self.queues.get_mut(&queue) else { return Vec::new() };
+    /// to it are consumed (NVM Express 1.4, section 4.1). Yields their addresses,
+    /// in two parts.
+    pub fn consumed(&mut self, queue: u16, head: u16) -> [Range<u64>; 2] {
+        let Some(queue) = self.queues.get_mut(&queue) else { return [0..0, 0..0] };
         // A slot that the queue does not have: trust nothing of it.
         let head = if head > queue.last { queue.head } else { head };
         let (from, to) = (u64::from(std::mem::replace(&mut queue.head, head)), u64::from(head));
         let slot = |slot: u64| queue.base + slot * SLOT;
         match from <= to {
-            true => vec![slot(from)..slot(to)],
-            false => vec![slot(from)..slot(u64::from(queue.last) + 1), slot(0)..slot(to)],
+            true => [slot(from)..slot(to), 0..0],
+            false => [slot(from)..slot(u64::from(queue.last) + 1), slot(0)..slot(to)],
         }
     }
 }
@@ -241,11 +242,11 @@ mod tests {
             completion_base: 0x3000,
         };
         held.set_queue(1, Some(queue));
-        assert_eq!(held.consumed(1, 7), [0x1180..0x11c0]);
+        assert_eq!(held.consumed(1, 7), [0x1180..0x11c0, 0..0]);
         assert_eq!(held.consumed(1, 2), [0x11c0..0x1200, 0x1000..0x1080]);
-        assert_eq!(held.consumed(1, 2), [0x1080..0x1080]);
-        assert_eq!(held.consumed(1, 8), [0x1080..0x1080], "no slot of the queue");
-        assert_eq!(held.consumed(2, 1), [], "no such queue");
+        assert_eq!(held.consumed(1, 2), [0x1080..0x1080, 0..0]);
+        assert_eq!(held.consumed(1, 8), [0x1080..0x1080, 0..0], "no slot of the queue");
+        assert_eq!(held.consumed(2, 1), [0..0, 0..0], "no such queue");
         assert!(held.completes(0x3000) && held.completes(0x303f));
         assert!(!held.completes(0x2fff) && !held.completes(0x3040));
         held.set_queue(1, None);

@@ -21,8 +21,6 @@ pub enum Ending {
     PartialEntry,
     /// A posted write of the function to the byte.
     Write,
-    /// Other bytes that are pushed for the same address.
-    Replaced,
     /// An Abort command for the command.
     Abort,
     /// The deletion of its queue.
@@ -43,13 +41,12 @@ pub enum Ending {
 
 impl Ending {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 13] = [
         Self::Doorbell,
         Self::Completion,
         Self::Head,
         Self::PartialEntry,
         Self::Write,
-        Self::Replaced,
         Self::Abort,
         Self::QueueDeleted,
         Self::ControllerReset,

@@ -169,19 +169,13 @@ impl Store {
     fn insert(&mut self, target: Bdf, command: (u16, u16), address: u64, bytes: Bytes) {
         let length = bytes.len();
         self.counters.pushed_bytes += length as u64;
-        let replaces = self.ends(Ending::Replaced);
         let Some((_, held)) = self.functions.get_mut(&target) else { return };
-        let range = address..address + length as u64;
-        if replaces {
-            self.counters.unused_bytes += held.remove(range.clone()) as u64;
-        }
+        self.counters.unused_bytes += held.remove(address..address + length as u64) as u64;
         // Without its queue nobody knows when the command is complete.
-        let kept = !replaces && held.get(address..address + 1).is_some();
-        if kept || length > self.capacity || !held.queues.contains_key(&command.0) {
+        if length > self.capacity || !held.queues.contains_key(&command.0) {
             self.counters.unused_bytes += length as u64;
             return;
         }
-        held.remove(range);
         held.insert(address, bytes, command, self.order);
         self.order += 1;
         self.evict();
@@ -223,9 +217,10 @@ impl Store {
         }
         let (start, length) = (request.first_byte(), request.byte_count());
         let solid = MemoryRequest::for_bytes(request.requester, request.tag, start, length);
+        let end = start.checked_add(length as u64).filter(|_| solid == Some(request));
         let function = self.functions.get_mut(&request.requester);
-        let found = function.filter(|_| solid == Some(request)).and_then(|(completer, held)| {
-            let range = start..start + length as u64;
+        let found = function.zip(end).and_then(|((completer, held), end)| {
+            let range = start..end;
             let data = held.get(range.clone())?;
             held.remove(range);
             Some((*completer, data))
