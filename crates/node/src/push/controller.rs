@@ -216,8 +216,9 @@ impl Controller {
         if (self.enabled || self.lost) && !self.admin_set {
             return;
         }
-        // After a function level reset the queues are set again; it ended what was pushed.
-        self.forget();
+        // After a function level reset the queues are set again. It ended what was pushed, but for
+        // doorbells that nobody expects.
+        self.disable(turn);
         let sizes = AdminQueueAttributes::from_bits(self.u32(AQA));
         let (base, completion_base) = (self.u64(ASQ) & !0xfff, self.u64(ACQ) & !0xfff);
         let placed = is_base(base) && is_base(completion_base);

@@ -128,7 +128,7 @@ impl Controller {
         let (first, count) = queue.ring(tail);
         let queue = *queue;
         let may = turn.settings.mode != Mode::Off && self.pushes() && !queue.suspended;
-        let room = turn.host.room(turn.bdf).filter(|_| may).map(|room| turn.spare(room));
+        let room = turn.host.room(turn.bdf).filter(|_| may);
         let wanted = if room.is_some() { usize::from(count).min(MOST_ENTRIES) } else { 0 };
         // What admin commands do has to be known, pushed or not.
         let wanted = if id == 0 { count.into() } else { wanted };
@@ -140,7 +140,7 @@ impl Controller {
         if id == 0 {
             entries.iter().for_each(|entry| self.submitted(command(entry), turn));
         }
-        let room = room.filter(|_| self.pushes());
+        let room = room.filter(|_| self.pushes()).map(|room| turn.spare(room));
         let slots = (first, usize::from(count));
         let pushed = room.map_or(0, |room| self.push(&queue, slots, &entries, room, turn));
         turn.counters.entries += pushed as u64;

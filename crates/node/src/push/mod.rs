@@ -176,10 +176,14 @@ impl Follower {
         *self = Self { counters, without, ..Self::new(settings) };
     }
 
-    /// Forgets the functions on these buses: they were reset or removed.
+    /// Forgets the functions on these buses: they were reset or removed. A link that came up again
+    /// meanwhile may have got something for the functions as they were.
     pub fn forget(&mut self, buses: RangeInclusive<u8>) {
-        self.functions.retain(|bdf, _| !buses.contains(&bdf.bus()));
-        self.pending.retain(|(bdf, _)| !buses.contains(&bdf.bus()));
+        let gone = self.functions.extract_if(.., |bdf, _| buses.contains(&bdf.bus()));
+        for (bdf, mut function) in gone {
+            let ended = function.controller.end_all(Ending::HotReset, self.without);
+            self.pending.extend(ended.map(|record| (bdf, record)));
+        }
         self.place_bars();
     }
 

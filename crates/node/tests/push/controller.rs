@@ -103,6 +103,8 @@ pub struct Controller {
     shadow: bool,
     /// Reads go on with bus mastering off.
     pub nasty: bool,
+    /// A completion entry is followed by an interrupt.
+    pub interrupts: bool,
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
@@ -136,6 +138,7 @@ impl Controller {
             used: Vec::new(),
             shadow: false,
             nasty: false,
+            interrupts: false,
         }
     }
 
@@ -405,6 +408,14 @@ impl Controller {
             return self.write(address + 8, tail);
         }
         self.write(address, entry);
+        if self.interrupts {
+            self.write(0xfee0_0000, vec![1, 0, 0, 0]);
+        }
+    }
+
+    /// Reads an entry that it does not need.
+    pub fn speculate_at(&mut self, address: u64) {
+        self.read(Purpose::Nothing, address, 64);
     }
 
     fn write(&mut self, address: u64, bytes: Vec<u8>) {

@@ -83,8 +83,11 @@ fn run(seed: u64, without: Option<Ending>) -> Option<String> {
 fn run_in(seed: u64, without: Option<Ending>, fixed: Option<Mode>) -> World {
     let mut random = Random::new(seed);
     let mut manners = manners(&mut random);
-    // Where the SQ head pointer moves, it ends the slots before any doorbell does.
-    manners.lags |= without == Some(Ending::Doorbell);
+    if without == Some(Ending::Doorbell) {
+        // Where the SQ head pointer moves, it ends the slots before any doorbell does; and only a
+        // fetch of more than was pushed leaves them there.
+        (manners.lags, manners.speculates) = (true, true);
+    }
     let mode = if random.below(4) == 0 { Mode::Entries } else { Mode::All };
     let mode = fixed.unwrap_or(mode);
     let bound = [1 << 12, 1 << 14, 1 << 18][random.below(3) as usize];
@@ -145,7 +148,7 @@ fn push_answers_reads_and_off_sends_no_message() {
 }
 
 /// Each ending left out is found within this many random worlds.
-const WORLDS: u64 = 500;
+const WORLDS: u64 = 200;
 
 #[test]
 fn each_ending_is_needed() {

@@ -11,6 +11,7 @@ use pcie::{Function, Ready, Wait};
 use stats::random::Random;
 use switch::{tunnel, upstream};
 use wire::frame::Role;
+use wire::tlp::Class;
 use wire::{Bdf, Instant};
 
 const NOW: Instant = Instant::ZERO;
@@ -18,8 +19,8 @@ const DRIVE: Bdf = Bdf::new(3, 0, 0);
 const BAR: u64 = 0xe000_0000;
 const RAM: u64 = 0x10_0000;
 
-/// The controller as a function that does everything at once.
-struct Drive(Controller, Random);
+/// The controller as a function that does everything at once, and takes some classes.
+struct Drive(Controller, Random, Ready);
 
 impl Function for Drive {
     fn handle(&mut self, _: Instant, input: pcie::Input) {
@@ -41,7 +42,7 @@ impl Function for Drive {
     }
 
     fn ready(&self) -> Ready {
-        Ready::ALL
+        self.2
     }
 }
 
@@ -50,6 +51,8 @@ struct Memory {
     bytes: Vec<u8>,
     /// Reads of the drive that reached the host.
     reads: usize,
+    /// Addresses that the drive wrote; 0 is an interrupt.
+    written: Vec<u64>,
 }
 
 impl HostMemory for Memory {
@@ -94,13 +97,13 @@ impl Rig {
             dstrd: 0,
             shift: 9,
         };
-        let drive = Drive(Controller::new(manners), Random::new(1));
+        let drive = Drive(Controller::new(manners), Random::new(1), Ready::ALL);
         let bound = Settings::default().bound;
         let mut rig = Self {
             host: HostNode::new(Default::default(), SwitchNode::new(upstream, None))
                 .with_push(Settings { mode, bound }),
             device: DeviceNode::new(settings(Role::Device), drive),
-            memory: Memory { bytes: vec![0; 1 << 17], reads: 0 },
+            memory: Memory { bytes: vec![0; 1 << 17], ..Memory::default() },
             sent: Vec::new(),
             answer: None,
             requests: 0,
@@ -170,9 +173,11 @@ impl Rig {
             }
             HostOutput::HostWrite { address, data, .. } => {
                 let start = (address - RAM) as usize;
+                self.memory.written.push(address);
                 self.memory.bytes[start..start + data.len()].copy_from_slice(&data);
             }
             HostOutput::Answer(_, value) => self.answer = Some(value),
+            HostOutput::Interrupt { .. } => self.memory.written.push(0),
             output => panic!("{output:?}"),
         }
     }
@@ -344,4 +349,38 @@ fn a_doorbell_does_not_wait_for_credits_of_its_push() {
     // One more takes the entry and a part of a page, which is not worth a push.
     let mut more = Rig::with(Mode::All, 1 << 20, 4);
     assert_eq!(more.reads_of_a_write(), 8);
+}
+
+#[test]
+fn data_completion_entry_and_interrupt_keep_their_order() {
+    for mode in [Mode::Off, Mode::All] {
+        let mut rig = Rig::new(mode, 1 << 20);
+        rig.start();
+        rig.device.function_mut().0.interrupts = true;
+        rig.memory.written.clear();
+        // A read of two blocks of 512 bytes, across a page.
+        let mut read = entry(0x02, RAM + 0x1_1e00, [0, 0, 1]);
+        read[32..40].copy_from_slice(&(RAM + 0x1_4000).to_le_bytes());
+        rig.submit(1, 0, read);
+        let data = [RAM + 0x1_1e00, RAM + 0x1_4000];
+        assert_eq!(rig.memory.written, [data[0], data[1], RAM + 0x3000, 0], "{mode}");
+    }
+}
+
+#[test]
+fn answers_stand_behind_posted_requests_before_their_bytes() {
+    let mut rig = Rig::new(Mode::All, 1 << 20);
+    rig.start();
+    // A write of INTMS waits in front of the drive, and behind it what is pushed.
+    rig.device.function_mut().2 = Ready::ALL.with(Class::Posted, false);
+    rig.write(0x0c, 4, 0);
+    let hits = rig.device.store().counters().hits;
+    rig.command(1, 0, 0x00, 0, [0; 3]);
+    assert_eq!(rig.device.store().bytes(), 0, "the message is behind what waits");
+    rig.device.function_mut().0.speculate_at(RAM + 0x2000);
+    rig.run();
+    assert_eq!(rig.device.store().counters().hits, hits, "the host answered");
+    rig.device.function_mut().2 = Ready::ALL;
+    rig.run();
+    assert_eq!(rig.device.store().counters().hits, hits + 1, "the entry, once it may be there");
 }
