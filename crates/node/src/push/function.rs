@@ -43,22 +43,24 @@ pub(super) struct Shadow {
 }
 
 impl Shadow {
-    /// Takes note of what a register reads as. Whether that may tell where BAR 0 is.
-    pub fn read(&mut self, at: u16, value: u32) -> bool {
+    /// Takes note of what the enabled bytes of a register read as. Whether that may tell where BAR 0
+    /// is.
+    pub fn read(&mut self, at: u16, enables: u8, value: u32) -> bool {
+        let all = |bytes: u8| enables & bytes == bytes;
         match at {
-            register::REVISION => {
+            register::REVISION if all(0b1110) => {
                 let class = Some(value >> 8);
                 std::mem::replace(&mut self.class, class) != class
             }
-            0x0c => {
-                self.header_type = Some((value >> 16) as u8 & 0x7f);
-                false
+            0x0c if all(0b0100) => {
+                let header_type = Some((value >> 16) as u8 & 0x7f);
+                std::mem::replace(&mut self.header_type, header_type) != header_type
             }
-            register::BAR0 => {
+            register::BAR0 if all(0b1111) => {
                 self.wide = value >> 1 & 3 == 2;
                 self.bar[0].read(value & !0xf)
             }
-            0x14 => self.bar[1].read(value),
+            0x14 if all(0b1111) => self.bar[1].read(value),
             _ => false,
         }
     }
@@ -85,18 +87,21 @@ impl Shadow {
         self.header_type == Some(0)
     }
 
-    /// Takes note of a write of its bus numbers. Yields the buses below, before and after.
+    /// Takes note of a write of its bus numbers. Yields the buses that are others now: with another
+    /// secondary bus all below, before and after; else those that it gained or lost.
     pub fn set_buses(&mut self, enables: u8, value: u32) -> Vec<RangeInclusive<u8>> {
-        let before = self.buses;
         let [_, secondary, subordinate, _] = value.to_le_bytes();
-        let (old_secondary, old_subordinate) = before.unwrap_or((0, u8::MAX));
+        let before = self.buses;
+        let (old_secondary, old_subordinate) = before.unwrap_or((0, 0));
         let pick = |bit: u8, new, old| if enables >> bit & 1 != 0 { new } else { old };
-        let buses = (pick(1, secondary, old_secondary), pick(2, subordinate, old_subordinate));
-        self.buses = Some(buses);
-        if before == self.buses {
-            return Vec::new();
+        let (first, last) =
+            (pick(1, secondary, old_secondary), pick(2, subordinate, old_subordinate));
+        self.buses = Some((first, last));
+        if before.is_some() && old_secondary == first {
+            let (least, most) = (last.min(old_subordinate), last.max(old_subordinate));
+            return (least < most).then(|| least + 1..=most).into_iter().collect();
         }
-        before.into_iter().chain([buses]).map(|(first, last)| first..=last).collect()
+        before.into_iter().chain(self.buses).map(|(first, last)| first..=last).collect()
     }
 
     /// The registers of an NVMe controller: BAR 0, once it has an address and its size is known.
@@ -123,11 +128,11 @@ mod tests {
     /// A controller with 16 KiB of registers at 1_e000_0000h.
     fn shadow() -> Shadow {
         let mut shadow = Shadow::default();
-        shadow.read(register::REVISION, 0x0108_0201);
-        shadow.read(0x0c, 0);
+        shadow.read(register::REVISION, 0xf, 0x0108_0201);
+        shadow.read(0x0c, 4, 0);
         for (at, mask) in [(0x10, 0xffff_c004), (0x14, 0xffff_ffff)] {
             shadow.write(at, 0xf, !0);
-            shadow.read(at, mask);
+            shadow.read(at, 0xf, mask);
         }
         shadow.write(0x10, 0xf, 0xe000_0004);
         shadow.write(0x14, 0xf, 1);
@@ -143,25 +148,27 @@ mod tests {
         moved.write(0x10, 0xf, 0xd000_0000);
         assert_eq!(moved.registers(), Some(0x1_d000_0000..0x1_d000_4000));
         let mut narrow = shadow();
-        narrow.read(0x10, 0xe000_0000);
+        narrow.read(0x10, 0xf, 0xe000_0000);
         assert_eq!(narrow.registers(), Some(0xe000_0000..0xe000_4000));
     }
 
     #[test]
     fn other_classes_are_not_followed() {
         let mut other = shadow();
-        other.read(register::REVISION, 0x0108_0101);
+        other.read(register::REVISION, 0xf, 0x0108_0101);
         assert_eq!(other.registers(), None, "not NVM Express");
         let mut bridge = shadow();
-        bridge.read(0x0c, 0x81_0000);
+        bridge.read(0x0c, 4, 0x81_0000);
         assert!(bridge.is_bridge() && bridge.registers().is_none());
     }
 
     #[test]
-    fn buses_before_and_after() {
+    fn buses_that_are_others_afterwards() {
         let mut bridge = Shadow::default();
         assert_eq!(bridge.set_buses(0xf, 0x0005_0302), [3..=5]);
         assert_eq!(bridge.set_buses(0xf, 0x0005_0302), [], "as before");
-        assert_eq!(bridge.set_buses(0b100, 0x0007_0000), [3..=5, 3..=7]);
+        assert_eq!(bridge.set_buses(0b100, 0x0007_0000), [6..=7], "gained");
+        assert_eq!(bridge.set_buses(0b100, 0x0004_0000), [5..=7], "lost");
+        assert_eq!(bridge.set_buses(0xf, 0x0006_0402), [3..=4, 4..=6]);
     }
 }

@@ -78,7 +78,8 @@ const MOST_PENDING: usize = 16;
 /// A read of host software that is not completed.
 #[derive(Clone, Copy, Debug)]
 enum Read {
-    Config(Bdf, u16),
+    /// Of a configuration register: its offset and the bytes asked for.
+    Config(Bdf, u16, u8),
     /// Of a controller's registers: the offset of the first byte.
     Register(Bdf, u64),
 }
@@ -131,7 +132,7 @@ impl Follower {
         let mut messages = self.due(host);
         match tlp.packet {
             Packet::ConfigRead(c) => {
-                self.reads.insert(c.tag, Read::Config(c.target, c.register));
+                self.reads.insert(c.tag, Read::Config(c.target, c.register, c.first_be));
             }
             Packet::ConfigWrite(c) => {
                 self.config_write(c, &tlp.data);
@@ -255,10 +256,10 @@ impl Follower {
             return;
         }
         match read {
-            Read::Config(bdf, register) => {
+            Read::Config(bdf, register, enables) => {
                 let Some(value) = tlp.data.first_chunk() else { return };
                 let function = self.functions.entry(bdf).or_default();
-                if function.shadow.read(register, u32::from_le_bytes(*value)) {
+                if function.shadow.read(register, enables, u32::from_le_bytes(*value)) {
                     self.place_bars();
                 }
             }

@@ -3,6 +3,7 @@
 
 mod controller;
 mod driver;
+mod initiator;
 mod tunnel;
 mod world;
 
