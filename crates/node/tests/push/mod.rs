@@ -3,6 +3,7 @@
 
 mod controller;
 mod driver;
+mod hostile;
 mod initiator;
 mod tunnel;
 mod world;

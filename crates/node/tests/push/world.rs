@@ -69,7 +69,8 @@ pub struct Link {
 impl Link {
     /// What carries bytes leaves with the doorbell behind it, without waiting for credits.
     fn check_room(&mut self, tlp: &Tlp) {
-        let Some(Ok(push)) = Push::decode(tlp) else { return self.burst = (0, 0) };
+        let Some(push) = Push::decode(tlp) else { return self.burst = (0, 0) };
+        let push = push.expect("a valid message");
         assert!(tlp.data.len() <= self.room.payload);
         if push.records.iter().any(|record| matches!(record, Record::Bytes { .. })) {
             self.burst.0 += 1;

@@ -64,6 +64,21 @@ fn credits_hold_back_their_class_alone() {
 }
 
 #[test]
+fn credits_left_count_what_waits() {
+    let mut queue = Aggregate::new(Policy::Adaptive, limits(10, 100));
+    queue.push(write(64));
+    queue.fill(&mut BytesMut::new(), 1000, |_, _| ());
+    // One header and 4 data credits are used. Two wait, with 8 data credits, and one more each.
+    queue.push(write(64));
+    queue.push(write(64));
+    queue.push(read());
+    assert_eq!(queue.posted_credits(), Grant { headers: 7, data: 86 });
+    let mut full = Aggregate::new(Policy::Adaptive, limits(1, 1));
+    (0..3).for_each(|_| full.push(write(64)));
+    assert_eq!(full.posted_credits(), Grant { headers: 0, data: 0 });
+}
+
+#[test]
 fn limits_wrap_around() {
     let mut queue = Aggregate::new(Policy::Adaptive, limits(0, 0));
     queue.used = limits(u32::MAX, u32::MAX - 1);
