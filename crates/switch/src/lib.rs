@@ -2,8 +2,10 @@
 //!
 //! [`upstream`] routes what comes from the root complex; [`aggregate`] decides
 //! when a TLP leaves; [`tunnel`] carries frames and credits; [`downstream`]
-//! hands TLPs to the endpoint, and answers its reads of what [`push`] brought. Upstream traffic takes the same path back. The
-//! switch does not depend on the kind of endpoint.
+//! hands TLPs to the endpoint, and answers its reads of what [`push`] brought.
+//! Upstream traffic takes the same path back. The switch does not depend on the
+//! kind of endpoint, but for completion entries of NVMe, by which [`push`]
+//! knows what ends.
 //!
 //! Not implemented: traffic classes beyond TC0 share the one connection;
 //! replay after a lost connection (frames already have sequence numbers).
