@@ -1,7 +1,7 @@
 //! The near side of push (`docs/push.md`): follows the NVMe controllers below a root port from the
 //! TLPs that pass, and sends the bytes that a doorbell makes certain in front of it.
 //!
-//! [`Follower`] sees every TLP between the root complex and what is below. Of functions of class
+//! A follower sees every TLP between the root complex and what is below. Of functions of class
 //! 01 08 02 it learns registers, queues and LBA formats; what it did not see, it does not know, and
 //! pushes nothing. Everything that ends a pushed byte and comes from above, it tells the far side
 //! in front of the TLP that ends it.
