@@ -57,7 +57,7 @@ fn reads_need_no_permission_and_are_measured() {
     assert!(!section["timeline"].as_array().unwrap().is_empty());
     let lines = std::fs::read_to_string(&csv).unwrap();
     let mut lines = lines.lines();
-    assert_eq!(lines.next(), Some("job,submit_ns,latency_ns,op,offset,bytes,status"));
+    assert_eq!(lines.next(), Some("job,submit_ns,latency_ns,op,offset,bytes,status,target"));
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
     assert_eq!(rows.len(), 256, "a line a transfer");
     let longest = rows.iter().map(|row| row[2].parse::<u64>().unwrap()).max();

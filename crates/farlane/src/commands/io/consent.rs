@@ -7,6 +7,7 @@ use nvme::initiator::NamespaceInfo;
 use report::span::size;
 use report::{Failure, Outcome};
 use std::io::{IsTerminal, stdin};
+use std::sync::mpsc::{self, RecvTimeoutError};
 
 /// Refuses sections that write, unless `--destructive` is set. The error names the section.
 pub fn check(args: &Args, request: &Request) -> Outcome {
@@ -25,9 +26,11 @@ pub fn check(args: &Args, request: &Request) -> Outcome {
 }
 
 /// Says what will be overwritten, and asks for a yes. Fails without one.
-pub fn ask(args: &Args, session: &Session, request: &Request) -> Outcome {
+pub fn ask(args: &Args, sessions: &mut [Session], request: &Request) -> Outcome {
     let mut any = false;
-    for section in request.sections.iter().filter(|section| section.writes()) {
+    let writes = request.sections.iter().filter(|section| section.writes());
+    for (section, session) in writes.flat_map(|section| sessions.iter().map(move |s| (section, s)))
+    {
         any = true;
         eprintln!("{}", sentence(session, section, session.namespace(section)?));
     }
@@ -35,11 +38,28 @@ pub fn ask(args: &Args, session: &Session, request: &Request) -> Outcome {
         return Ok(());
     }
     eprint!("Type yes to go on: ");
-    let mut answer = String::new();
-    stdin().read_line(&mut answer)?;
-    match answer.trim() {
+    match answer(sessions)?.trim() {
         "yes" => Ok(()),
         _ => Err(Failure("nothing was written: the answer was not yes".into())),
+    }
+}
+
+/// A line of the terminal. The targets are served meanwhile, so that their links stay up.
+fn answer(sessions: &mut [Session]) -> Result<String, Failure> {
+    let (typed, line) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        typed.send(stdin().read_line(&mut line).map(|_| line))
+    });
+    loop {
+        match line.recv_timeout(std::time::Duration::from_millis(20)) {
+            Ok(line) => return Ok(line?),
+            Err(RecvTimeoutError::Disconnected) => return Ok(String::new()),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        for session in &mut *sessions {
+            session.machine.pump()?;
+        }
     }
 }
 
