@@ -3,7 +3,6 @@
 use super::Args;
 use super::options::{Request, Section};
 use super::session::Session;
-use nvme::initiator::NamespaceInfo;
 use report::span::size;
 use report::{Failure, Outcome};
 use std::io::{IsTerminal, stdin};
@@ -32,7 +31,8 @@ pub fn ask(args: &Args, sessions: &mut [Session], request: &Request) -> Outcome 
     for (section, session) in writes.flat_map(|section| sessions.iter().map(move |s| (section, s)))
     {
         any = true;
-        eprintln!("{}", sentence(session, section, session.namespace(section)?));
+        let on = if sessions.len() > 1 { format!(" on {}", session.name) } else { String::new() };
+        eprintln!("{}", sentence(&on, session, section)?);
     }
     if !any || args.yes {
         return Ok(());
@@ -63,13 +63,15 @@ fn answer(sessions: &mut [Session]) -> Result<String, Failure> {
     }
 }
 
-fn sentence(session: &Session, section: &Section, namespace: NamespaceInfo) -> String {
+/// What a section overwrites on a target.
+fn sentence(on: &str, session: &Session, section: &Section) -> Result<String, Failure> {
+    let namespace = session.namespace(section)?;
     let shift = namespace.block_shift;
     let fio = section.fio(namespace.blocks << shift).expect("it writes");
     let (first, bytes) = (fio.offset, fio.part() * fio.numjobs as u64);
     let end = first + bytes;
-    format!(
-        "{} overwrites data: drive {}, serial number {}, namespace {}, {} from byte {first} to \
+    Ok(format!(
+        "{}{on} overwrites data: drive {}, serial number {}, namespace {}, {} from byte {first} to \
          {}, LBA {} to {}",
         section.name,
         session.node.bdf,
@@ -79,5 +81,5 @@ fn sentence(session: &Session, section: &Section, namespace: NamespaceInfo) -> S
         end.saturating_sub(1),
         first >> shift,
         (end >> shift).saturating_sub(1),
-    )
+    ))
 }

@@ -27,6 +27,9 @@ pub const REPLY_LIMIT: Duration = Duration::from_ms(5_000);
 /// Writes whose replies are not yet there; then the next one waits.
 const MAX_UNANSWERED: usize = 64;
 
+/// How long one call of poll(2) waits.
+const LOOK: Duration = Duration::from_ms(100);
+
 /// Messages handled before the time is looked at.
 const BATCH: usize = 64;
 
@@ -213,10 +216,9 @@ impl Channel {
             }
             let mut events = PollFlags::IN;
             events.set(PollFlags::OUT, !self.outbox.is_empty() || self.connection.blocked());
-            let ns = left.as_ns() as i64;
-            let within = Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 };
+            let within = Timespec { tv_sec: 0, tv_nsec: left.min(LOOK).as_ns() as i64 };
             let mut fds = [PollFd::new(&self.connection.socket, events)];
-            // An interruption looks again.
+            // An error looks again.
             let _ = rustix::event::poll(&mut fds, Some(&within));
         }
     }
@@ -281,7 +283,7 @@ impl Channel {
             return Err(self.fail(sent.command, what));
         }
         if let Some(errno) = message.refusal {
-            return Err(self.fail(sent.command, format!("the reply is too large: {errno}")));
+            return Err(self.fail(sent.command, format!("more than one reply may have: {errno}")));
         }
         let answer = match message.header.error {
             Some(errno) => Err(errno),

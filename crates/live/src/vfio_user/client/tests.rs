@@ -1,1 +1,0 @@
-//! The client against servers.
