@@ -48,6 +48,11 @@ fn snap(bytes: &str) -> Result<u16, String> {
 }
 
 impl TraceArgs {
+    /// Whether the option is set.
+    pub fn is_set(&self) -> bool {
+        self.trace.is_some()
+    }
+
     /// Begins the file, if the option is set. The error is one line that names it.
     pub fn open(&self, role: NodeRole, instance: u64, clock: Clock) -> Result<Tracer, Failure> {
         let Some(settings) = &self.trace else { return Ok(Tracer::off()) };

@@ -90,7 +90,7 @@ impl Job {
             let buffer = ram.allocate(fio.bs, 4096)?;
             if fio.rw.writes() && !verify {
                 // Zeroes are easier than other data for some media.
-                fill(buffer, 0, 0, ram.get_mut(buffer, fio.bs)?);
+                ram.fill(buffer, fio.bs, |bytes| fill(buffer, 0, 0, bytes))?;
             }
             slots.push(Slot {
                 buffer,

@@ -5,6 +5,7 @@ mod demo;
 mod disks;
 pub mod drive;
 mod io;
+mod io_vfio_user;
 pub mod json_document;
 mod media;
 mod mistakes;

@@ -61,9 +61,12 @@ impl Jobs {
             let place = &self.jobs[number].slots[slot];
             let buffer = place.buffer + part.at;
             if let (true, Some(verification)) = (place.write, &self.settings.verification) {
+                let pattern = verification.patterns[part.drive];
                 let mut ram = self.ram.borrow_mut();
-                let bytes = ram.get_mut(buffer, part.length as usize).expect("our own buffer");
-                fill(verification.patterns[part.drive], part.offset, place.version, bytes);
+                let filled = ram.fill(buffer, part.length as usize, |bytes| {
+                    fill(pattern, part.offset, place.version, bytes);
+                });
+                filled.expect("our own buffer");
             }
             let (since, op) = (place.since, if place.write { Op::Write } else { Op::Read });
             let Part { drive, offset, length, .. } = *part;
@@ -176,17 +179,19 @@ impl Jobs {
         };
         let mut ram = self.ram.borrow_mut();
         for Part { drive, offset, at, length } in place.parts.iter().copied() {
-            let bytes = ram.get(place.buffer + at, length as usize).expect("our own buffer");
             let pattern = verification.patterns[drive];
             self.tally.verified += length >> self.block_shifts[drive];
-            if matches(pattern, offset, version, bytes) {
-                continue;
-            }
-            self.tally.mismatches += 1;
-            if let Some((index, expected)) = first_difference(pattern, offset, version, bytes) {
-                let (found, offset) = (bytes[index], offset + index as u64);
-                observer.mismatch(&Mismatch { job: number, drive, offset, expected, found });
-            }
+            let compared = ram.show(place.buffer + at, length as usize, |bytes| {
+                if matches(pattern, offset, version, bytes) {
+                    return;
+                }
+                self.tally.mismatches += 1;
+                if let Some((index, expected)) = first_difference(pattern, offset, version, bytes) {
+                    let (found, offset) = (bytes[index], offset + index as u64);
+                    observer.mismatch(&Mismatch { job: number, drive, offset, expected, found });
+                }
+            });
+            compared.expect("our own buffer");
         }
         self.fio.bs as u64
     }

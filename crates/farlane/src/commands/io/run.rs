@@ -1,12 +1,13 @@
 //! Runs sections on the drive, one after the other.
 
+use super::machine::Event;
 use super::options::{Section, Verify};
 use super::record::{CONFIG_READ, Recorder};
 use super::session::Session;
 use super::{Args, OnError};
 use crate::cpu::CpuTime;
 use crate::progress::Progress;
-use live::links::LinkEvent;
+use crate::signals::Stop;
 use report::{Failure, Outcome};
 use sim::workload::Workload;
 use stats::random::Random;
@@ -31,12 +32,14 @@ pub enum End {
 pub struct Runner<'a> {
     /// The options.
     pub args: &'a Args,
-    /// The machine and the drive.
-    pub session: &'a mut Session,
+    /// Ctrl-C.
+    pub stop: &'a Stop,
+    /// The targets.
+    pub sessions: &'a mut [Session],
+    /// The one whose turn it is.
+    pub at: usize,
     /// The seed of data and order.
     pub seed: u64,
-    /// What the sections before wrote and is certain, by namespace.
-    pub written: Vec<(u32, Vec<Written>)>,
     /// The line on the terminal.
     pub progress: Progress,
 }
@@ -47,7 +50,7 @@ impl Runner<'_> {
         if let Workload::ConfigReads { count, gap } = section.workload {
             return self.config_reads(count, gap, recorder);
         }
-        let namespace = self.session.namespace(section)?;
+        let namespace = self.session().namespace(section)?;
         let fio = section.fio(namespace.blocks << namespace.block_shift).expect("blocks");
         let range = (fio.offset, fio.part() * fio.numjobs as u64);
         let mut jobs = self.jobs(section, fio).ok_or_else(|| {
@@ -76,14 +79,30 @@ impl Runner<'_> {
             }
             _ => Vec::new(),
         };
-        self.written.push((namespace.nsid, written));
+        let session = self.session();
+        session.written.push((namespace.nsid, written));
         // A drive whose link is down cannot be shut down either.
-        self.session.driver = jobs.into_drives().pop().filter(|_| self.session.is_up());
+        session.driver = jobs.into_drives().pop().filter(|_| session.machine.is_up());
         Ok(end)
     }
 
+    fn session(&mut self) -> &mut Session {
+        &mut self.sessions[self.at]
+    }
+
     fn now(&self) -> Instant {
-        self.session.rig.machine.clock().now()
+        self.sessions[self.at].machine.clock().now()
+    }
+
+    /// Serves the targets whose turn it is not, so that their links stay up. Fails if one breaks
+    /// down.
+    fn serve_others(&mut self) -> Outcome {
+        let at = self.at;
+        let others = self.sessions.iter_mut().enumerate().filter(|(other, _)| *other != at);
+        for (_, other) in others {
+            other.machine.pump()?;
+        }
+        Ok(())
     }
 
     fn jobs(&mut self, section: &Section, fio: Fio) -> Option<Jobs> {
@@ -95,11 +114,12 @@ impl Runner<'_> {
             verification: (section.verify != Verify::No).then_some(verification),
             random: Random::new(self.seed),
         };
-        let (ram, nsid) = (self.session.rig.memory.ram.clone(), fio.nsid);
-        let driver = self.session.driver.take().expect("no job has it");
-        let mut jobs = Jobs::new(self.now(), fio, settings, vec![driver], ram)?;
+        let (now, nsid) = (self.now(), fio.nsid);
+        let session = self.session();
+        let driver = session.driver.take().expect("no job has it");
+        let mut jobs = Jobs::new(now, fio, settings, vec![driver], session.machine.ram())?;
         if section.verify == Verify::Written {
-            let before = self.written.iter().filter(|(of, _)| *of == nsid);
+            let before = session.written.iter().filter(|(of, _)| *of == nsid);
             before.for_each(|(_, written)| jobs.add_known_writes(0, written));
         }
         Some(jobs)
@@ -107,7 +127,7 @@ impl Runner<'_> {
 
     /// Runs jobs to their end.
     fn drive(&mut self, jobs: &mut Jobs, recorder: &mut Recorder) -> Result<End, Failure> {
-        let clock = *self.session.rig.machine.clock();
+        let clock = self.session().machine.clock();
         let (mut end, mut look) = (End::Done, clock.now());
         let mut lost: Option<(Instant, String)> = None;
         loop {
@@ -120,10 +140,10 @@ impl Runner<'_> {
             if jobs.is_done() {
                 return Ok(end);
             }
-            let rig = &mut self.session.rig;
-            let (moved, timer) = rig.machine.pump(&mut rig.memory)?;
-            let signalled = self.session.signal(jobs);
-            while let Some(event) = self.session.rig.machine.attached_mut().links_mut().event() {
+            let session = self.session();
+            let (moved, timer) = session.machine.pump()?;
+            let signalled = session.signal(jobs);
+            while let Some(event) = self.session().machine.event() {
                 self.link_event(event, jobs, recorder, &mut lost)?;
             }
             if let Some((since, why)) = &lost {
@@ -131,13 +151,13 @@ impl Runner<'_> {
                 if self.args.on_error == OnError::Stop || !patience {
                     return Ok(End::Stopped(why.clone()));
                 }
-                if self.session.stop.is_set() {
+                if self.stop.is_set() {
                     return Ok(End::Interrupted);
                 }
             }
             if clock.now() >= look {
                 look = clock.now() + LOOK;
-                if self.session.stop.is_set() && end == End::Done {
+                if self.stop.is_set() && end == End::Done {
                     end = End::Interrupted;
                     jobs.stop();
                     continue;
@@ -148,41 +168,39 @@ impl Runner<'_> {
                     return Ok(End::Stopped(error.to_string()));
                 }
                 self.progress.show(&recorder.progress(clock.now()));
+                self.serve_others()?;
             }
             let next = [timer, jobs.next(), Some(look)].into_iter().flatten().min();
-            self.session.rig.machine.wait(moved || signalled, next)?;
+            self.session().machine.wait(moved || signalled, next)?;
         }
     }
 
     fn link_event(
         &mut self,
-        event: LinkEvent,
+        event: Event,
         jobs: &mut Jobs,
         recorder: &mut Recorder,
         lost: &mut Option<(Instant, String)>,
     ) -> Outcome {
         let now = self.now();
         match event {
-            LinkEvent::Down { cause, buses, .. } => {
+            Event::Down(cause) => {
                 self.progress.done();
                 eprintln!("link down: {cause}");
-                self.session.rig.machine.clear_bus_masters(buses);
                 jobs.drive_lost(now, 0, recorder);
                 jobs.run(now, recorder);
                 let since = lost.as_ref().map_or(now, |(since, _)| *since);
                 *lost = Some((since, format!("the drive vanished: {cause}")));
             }
-            LinkEvent::Up(..) if lost.is_some() => match self.session.attach_again(jobs)? {
+            Event::Up if lost.is_some() => match self.session().attach_again(jobs)? {
                 Ok(what) => {
                     eprintln!("link up: {what}");
                     *lost = None;
                 }
                 Err(why) => *lost = lost.take().map(|(since, _)| (since, why)),
             },
-            LinkEvent::Failed { why, permanent: true, .. } => {
-                eprintln!("no link to {why}");
-            }
-            LinkEvent::Up(..) | LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
+            Event::Refused(why) => eprintln!("no link to {why}"),
+            Event::Up => {}
         }
         Ok(())
     }
@@ -193,15 +211,15 @@ impl Runner<'_> {
         gap: Duration,
         recorder: &mut Recorder,
     ) -> Result<End, Failure> {
-        let (begun, function) = (self.now(), self.session.node.bdf);
+        let (begun, function) = (self.now(), self.session().node.bdf);
         recorder.start = begun;
         let mut end = End::Done;
         let mut look = begun;
         for _ in 0..count {
             let start = self.now();
-            let rig = &mut self.session.rig;
-            let bus = rig.bus.clone();
-            let value = rig.run(async move { bus.config_read(function, 0, 4).await })?;
+            let machine = &mut self.session().machine;
+            let bus = machine.bus();
+            let value = machine.run(async move { bus.config_read(function, 0, 4).await })?;
             if value == u32::MAX {
                 recorder.fail("no answer".to_owned());
             } else {
@@ -211,17 +229,18 @@ impl Runner<'_> {
                 end = End::Stopped("a configuration read was not answered".to_owned());
                 break;
             }
-            if self.session.stop.is_set() {
+            if self.stop.is_set() {
                 end = End::Interrupted;
                 break;
             }
             if self.now() >= look {
                 look = self.now() + LOOK;
                 self.progress.show(&recorder.progress(look));
+                self.serve_others()?;
             }
-            let rig = &mut self.session.rig;
-            let bus = rig.bus.clone();
-            rig.run(async move { bus.sleep(gap).await })?;
+            let machine = &mut self.session().machine;
+            let bus = machine.bus();
+            machine.run(async move { bus.sleep(gap).await })?;
         }
         recorder.worked = self.now() - begun;
         Ok(end)
