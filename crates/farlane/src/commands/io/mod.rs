@@ -34,7 +34,7 @@ use wire::Duration;
 #[command(after_help = "Examples:\n  \
     farlane io --connect localhost --rw randread --iodepth 8 --runtime 10\n  \
     farlane io --connect localhost --rw randrw --size 64m --verify --destructive\n  \
-    farlane io --connect localhost jobs.fio --json --csv samples.csv\n\n\
+    farlane io --connect localhost jobs.fio --json --parquet samples.parquet\n\n\
     Without --destructive it only reads. docs/io.md describes keys and job files.\n\
     Ctrl-C ends the run in order and prints what was measured.")]
 pub struct Args {
@@ -72,6 +72,9 @@ pub struct Args {
     /// Also write a line of CSV a transfer; with - to standard output, in place of the text
     #[arg(long, value_name = "FILE")]
     csv: Option<Target>,
+    /// Also write a row a transfer in Apache Parquet, with the columns of --csv
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<Target>,
     /// Also write a self-contained page with the distributions and the course along time; with - to
     /// standard output, in place of the text
     #[arg(long, value_name = "FILE")]
@@ -94,11 +97,15 @@ enum OnError {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let documents = [("--csv", args.csv.as_ref()), ("--html", args.html.as_ref())];
+    let documents = [
+        ("--csv", args.csv.as_ref()),
+        ("--parquet", args.parquet.as_ref()),
+        ("--html", args.html.as_ref()),
+    ];
     assign_stdout(args.json, &documents)?;
     let request = request(args)?;
     consent::check(args, &request)?;
-    let samples = args.csv.as_ref().map(Samples::create).transpose()?;
+    let samples = Samples::create(args)?;
     let mut session = Session::start(args, &request)?;
     let fits = request.sections.iter().try_for_each(|section| session.check(section));
     if let Err(refused) = fits.and_then(|()| consent::ask(args, &session, &request)) {
@@ -162,7 +169,7 @@ fn work(
         break;
     }
     runner.progress.done();
-    let written = samples.map_or(Ok(()), Samples::finish);
+    let written = samples.map_or(Ok(()), |samples| samples.finish(args, document));
     failed.and(written)
 }
 
