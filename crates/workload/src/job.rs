@@ -132,10 +132,10 @@ impl Job {
         })
     }
 
-    /// Whether nothing is left to issue, of a job that ends by its size.
-    pub fn is_exhausted(&self) -> bool {
-        let all = self.read_back.as_ref().map_or(self.blocks, |blocks| blocks.len() as u64);
-        self.issued >= all
+    /// Whether nothing is left to issue, of a job of so many transfers, if they are limited.
+    pub fn is_exhausted(&self, transfers: Option<u64>) -> bool {
+        let all = self.read_back.as_ref().map(|blocks| blocks.len() as u64).or(transfers);
+        all.is_some_and(|all| self.issued >= all)
     }
 
     /// Adds what another host wrote to the drive.

@@ -146,6 +146,19 @@ impl Jobs {
         }
     }
 
+    /// What follows is no part of the runtime, until [`measure_from`](Self::measure_from).
+    pub fn ramp(&mut self) {
+        self.end = None;
+    }
+
+    /// Counts and limits from `now` on, as at the end of fio's `ramp_time`: transfers that began
+    /// before are no part of size and number, and the runtime begins.
+    pub fn measure_from(&mut self, now: Instant) {
+        self.end = self.fio.runtime.map(|span| now + span);
+        self.jobs.iter_mut().for_each(|job| job.issued = 0);
+        self.tally = Tally { drive_bytes: vec![0; self.drives.len()], ..Tally::default() };
+    }
+
     /// Begins no more transfers. [`Work::is_done`] holds when those under way have ended.
     pub fn stop(&mut self) {
         self.stopped = true;
@@ -162,7 +175,7 @@ impl Jobs {
             job.issued = 0;
             job.resting.clear();
         }
-        !self.stopped && self.jobs.iter().any(|job| !job.is_exhausted())
+        !self.stopped && self.jobs.iter().any(|job| !job.is_exhausted(None))
     }
 
     /// [`nvme::initiator::Error::Timeout`] if a command should have been done before `now`.

@@ -7,7 +7,10 @@ use crate::support::program::{
     device, document, fails, farlane, is_wrong_usage, node, page, parsed, run, scratch, succeeds,
     text,
 };
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::{Field, Row};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -38,12 +41,28 @@ fn is_whole(row: &Value) {
     assert!(row["iops"].as_f64().unwrap() > 0.0);
 }
 
+/// The rows of a Parquet file as CSV has them, and the keys and values of its metadata.
+fn parquet(path: &Path) -> (Vec<Vec<String>>, BTreeMap<String, String>) {
+    let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
+    let cell = |field: &Field| match field {
+        Field::Str(text) => text.clone(),
+        number => number.to_string(),
+    };
+    let row = |row: Row| row.get_column_iter().map(|(_, field)| cell(field)).collect();
+    let rows = reader.get_row_iter(None).unwrap().map(|found| row(found.unwrap())).collect();
+    let about = reader.metadata().file_metadata().key_value_metadata().unwrap().iter();
+    let about = about.map(|pair| (pair.key.clone(), pair.value.clone().unwrap())).collect();
+    (rows, about)
+}
+
 #[test]
 fn reads_need_no_permission_and_are_measured() {
     let (_device, address) = device("ram=4M", &["--serial", "IO1"]);
     let csv = scratch("io-reads").join("samples.csv");
-    let more = "--rw randread --iodepth 4 --numjobs 2 --bs 8k --size 1m --csv";
-    let found = measured(&address, &format!("{more} {}", csv.display()));
+    let (text, binary) = (csv.display(), csv.with_extension("parquet"));
+    let files = format!("--csv {text} --parquet {}", binary.display());
+    let work = "--rw randread --iodepth 4 --numjobs 2 --bs 8k --size 1m";
+    let found = measured(&address, &format!("{work} {files}"));
     assert_eq!(
         (&found["ended"], &found["drive"]["serial_number"]),
         (&"done".into(), &"IO1".into())
@@ -57,17 +76,35 @@ fn reads_need_no_permission_and_are_measured() {
     assert!(!section["timeline"].as_array().unwrap().is_empty());
     let lines = std::fs::read_to_string(&csv).unwrap();
     let mut lines = lines.lines();
-    assert_eq!(lines.next(), Some("job,submit_ns,latency_ns,op,offset,bytes,status,target"));
+    assert_eq!(
+        lines.next(),
+        Some("section,job,submit_ns,latency_ns,op,offset,bytes,status,target")
+    );
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
     assert_eq!(rows.len(), 256, "a line a transfer");
-    let longest = rows.iter().map(|row| row[2].parse::<u64>().unwrap()).max();
+    let longest = rows.iter().map(|row| row[3].parse::<u64>().unwrap()).max();
     assert_eq!(longest, section["all"]["max_ns"].as_u64());
     for row in &rows {
-        let (base, offset) = (row[0].rsplit_once('.').unwrap(), row[4].parse::<u64>().unwrap());
-        let part = base.1.parse::<u64>().unwrap() << 20;
+        let (job, offset) = (row[1].parse::<u64>().unwrap(), row[5].parse::<u64>().unwrap());
+        let part = job << 20;
         assert!((part..part + (1 << 20)).contains(&offset), "each in its part: {row:?}");
-        assert_eq!((base.0, row[3], row[5], row[6]), ("randread", "read", "8192", "ok"));
+        assert_eq!((row[0], row[4], row[6], row[7]), ("randread", "read", "8192", "ok"));
+        assert_eq!(row[8], address);
     }
+    let (rows_of_parquet, about) = parquet(&csv.with_extension("parquet"));
+    assert_eq!(rows_of_parquet, rows, "the same rows");
+    let about = |key: &str| about[key].as_str();
+    assert_eq!((about("unit.latency_ns"), about("farlane.ended")), ("ns", "done"));
+    assert_eq!(about("farlane.targets"), format!("[[\"{address}\",\"IO1\"]]"));
+    assert_eq!(about("farlane.randseed"), found["randseed"].to_string());
+    let workload: Value = serde_json::from_str(about("farlane.workload")).unwrap();
+    assert_eq!(workload[0][1], section["workload"]);
+    let ramped = "--rw randread --size 64k --ramp_time 400ms --runtime 50ms --time_based";
+    let ramped = measured(&address, ramped);
+    let elapsed = ramped["sections"][0]["elapsed_ns"].as_u64().unwrap();
+    assert!((50_000_000..400_000_000).contains(&elapsed), "without the ramp: {elapsed} ns");
+    let few = measured(&address, "--rw read --size 64k --io_size 1m --number_ios 100 --loops 2");
+    assert_eq!(few["sections"][0]["all"]["n"], 200);
     let text = succeeds(&words(&io(&address, "--dd read --count 5")));
     assert!(text.contains("serial number IO1") && text.contains("p99.99"), "{text}");
     let reads = measured(&address, "--configreads 20 --gap 0");
@@ -176,17 +213,19 @@ fn job_files_run_section_after_section() {
 #[test]
 fn a_busy_drive_and_a_full_disk_are_told_of() {
     let (device, address) = device("ram=1M", &[]);
-    let load = node(&words(&io(&address, "--rw randread --runtime 60")));
+    let load = node(&words(&io(&address, "--rw randread --runtime 60 --time_based")));
     device.line("attached");
     fails(&words(&io(&address, "--rw read")), &["another host uses this device", &address]);
     drop(load);
     device.line("gone");
-    let output = run(&words(&io(&address, "--rw read --csv /dev/full")));
-    let log = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(log, "farlane: cannot write /dev/full: No space left on device (os error 28)\n");
-    let printed = String::from_utf8(output.stdout).unwrap();
-    assert!(printed.contains("p99.99"), "what was measured is printed: {printed}");
+    for option in ["--csv", "--parquet"] {
+        let output = run(&words(&io(&address, &format!("--rw read {option} /dev/full"))));
+        let log = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(log, "farlane: cannot write /dev/full: No space left on device (os error 28)\n");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(printed.contains("p99.99"), "what was measured is printed: {printed}");
+    }
 }
 
 /// A run on this namespace that has begun, and its drive.
@@ -219,7 +258,7 @@ fn lost(section: &Value) -> u64 {
 
 #[test]
 fn a_drive_that_vanishes_ends_the_run() {
-    let (mut device, mut load, _) = loaded("io-vanish", "--runtime 60");
+    let (mut device, mut load, _) = loaded("io-vanish", "--runtime 60 --time_based");
     device.kill();
     assert_eq!(load.wait().code(), Some(1));
     load.line("link down");
@@ -233,7 +272,8 @@ fn a_drive_that_vanishes_ends_the_run() {
 
 #[test]
 fn a_drive_that_comes_back_goes_on() {
-    let (mut device, mut load, address) = loaded("io-back", "--runtime 60 --on-error continue");
+    let (mut device, mut load, address) =
+        loaded("io-back", "--runtime 60 --time_based --on-error continue");
     device.kill();
     load.line("link down");
     let options = ["--namespace", "ram=1M", "--serial", "GONE"];
@@ -250,7 +290,7 @@ fn a_drive_that_comes_back_goes_on() {
 #[test]
 fn data_of_before_an_outage_are_compared_after_it() {
     let namespace = format!("file={},size=1M", scratch("io-data").join("disk.img").display());
-    let work = "--rw randrw --size 64k --runtime 60 --verify --destructive --yes";
+    let work = "--rw randrw --size 64k --runtime 60 --time_based --verify --destructive --yes";
     let more = format!("{work} --on-error continue");
     let (mut device, mut load, address) = loaded_on(&namespace, "io-outage", &more);
     device.kill();
@@ -270,7 +310,7 @@ fn data_of_before_an_outage_are_compared_after_it() {
 
 #[test]
 fn a_drive_that_stays_away_ends_the_run() {
-    let more = "--runtime 60 --on-error continue --reconnect 300ms";
+    let more = "--runtime 60 --time_based --on-error continue --reconnect 300ms";
     let (mut device, mut load, _) = loaded("io-away", more);
     device.kill();
     assert_eq!(load.wait().code(), Some(1));
@@ -337,7 +377,7 @@ fn a_run_has_a_page_and_a_trace() {
     let folder = scratch("io-html");
     let (_device, address) = device("ram=1M", &[]);
     let [html, trace] = ["io.html", "io.trace"].map(|name| text(&folder.join(name)));
-    let more = format!("--rw randread --runtime 300ms --html {html} --trace {trace}");
+    let more = format!("--rw randread --runtime 300ms --time_based --html {html} --trace {trace}");
     succeeds(&words(&io(&address, &more)));
     let page = page(&html);
     for part in ["farlane io", "p99.99", "IOPS", "Latency along time", "serial number"] {

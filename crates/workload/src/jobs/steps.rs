@@ -11,10 +11,7 @@ impl Jobs {
     /// Starts the application's next transfer, if there is one.
     pub(super) fn issue(&mut self, now: Instant, number: usize, slot: usize) {
         let job = &mut self.jobs[number];
-        let over = match self.end {
-            Some(end) => now >= end,
-            None => job.is_exhausted(),
-        };
+        let over = self.end.is_some_and(|end| now >= end) || job.is_exhausted(self.fio.transfers());
         if over || self.stopped || job.drives.iter().any(|drive| self.released[*drive]) {
             return;
         }

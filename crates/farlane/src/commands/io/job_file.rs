@@ -3,23 +3,17 @@
 
 use super::options::{KEYS, Request, Section, Setting, Verify, section};
 use plan::{Origin, unknown};
-use report::Failure;
+use report::{Failure, span};
 use std::path::Path;
+use wire::Duration;
 
 /// Keys without an effect here: there is one engine without a cache, the drive is that of
-/// `--connect`, `runtime` always counts, and every job is reported.
-const IGNORED: [&str; 8] = [
-    "ioengine",
-    "direct",
-    "filename",
-    "group_reporting",
-    "time_based",
-    "name",
-    "description",
-    "thread",
-];
+/// `--connect`, and every job is reported.
+const IGNORED: [&str; 7] =
+    ["ioengine", "direct", "filename", "group_reporting", "name", "description", "thread"];
 /// Keys of sections that are no keys of a workload.
-const OTHER: [&str; 5] = ["stonewall", "wait_for_previous", "verify", "verify_only", "randseed"];
+const OTHER: [&str; 6] =
+    ["stonewall", "wait_for_previous", "verify", "verify_only", "randseed", "ramp_time"];
 /// Names of fio that have another one here.
 const ALIASES: [(&str, &str); 2] = [("readwrite", "rw"), ("blocksize", "bs")];
 
@@ -32,6 +26,7 @@ struct Draft {
     stonewall: bool,
     verify: bool,
     verify_only: bool,
+    ramp: Duration,
 }
 
 /// Reads a job file. The error names file and line.
@@ -105,6 +100,11 @@ impl Draft {
         let name = alias.map_or(key, |(_, name)| name);
         if let Some(key) = KEYS.into_iter().find(|known| *known == name) {
             self.settings.retain(|(known, ..)| *known != key);
+            let value = match (key, value) {
+                ("time_based", _) if is_on()? => "on",
+                ("time_based", _) => return Ok(()),
+                (_, value) => value,
+            };
             self.settings.push((key, value.to_owned(), origin));
             return Ok(());
         }
@@ -113,6 +113,9 @@ impl Draft {
             // The words of fio choose a checksum: the data here say place and version themselves.
             "verify" => self.verify = !matches!(value, "0" | "none"),
             "verify_only" => self.verify_only = is_on()?,
+            "ramp_time" => {
+                self.ramp = span::seconds(value).map_err(|why| format!("{key}: {why}"))?;
+            }
             _ if IGNORED.contains(&key) => {}
             _ => {
                 let names = [&KEYS[..], &OTHER, &ALIASES.map(|(name, _)| name), &IGNORED].concat();
@@ -138,7 +141,7 @@ impl Draft {
             (true, _) => Verify::Written,
             _ => Verify::No,
         };
-        section(Some(&self.name), &self.settings, origin, verify)
+        section(Some(&self.name), &self.settings, origin, verify, self.ramp)
     }
 }
 
@@ -151,11 +154,15 @@ mod tests {
         parse("j.fio", text).unwrap_err().to_string()
     }
 
+    fn parsed(text: &str) -> workload::Fio {
+        parse("j.fio", text).unwrap().sections[0].workload.fio().expect("jobs")
+    }
+
     #[test]
     fn sections_have_the_globals_before_them_and_their_own() {
         let text = "; a job file\n[global]\nioengine=libaio\nbs=8k\ndirect=1\nrandseed=7\n\n\
             [fill]\nrw=write\nsize = 1m\nverify=crc32c\n[read]\nstonewall\nreadwrite=randread\n\
-            iodepth=4\nruntime=2\ntime_based\n";
+            iodepth=4\nruntime=2\ntime_based\nramp_time=1\nloops=3\n";
         let request = parse("j.fio", text).unwrap();
         assert_eq!(request.randseed, Some(7));
         let [fill, read] = &request.sections[..] else { panic!("two sections") };
@@ -166,6 +173,10 @@ mod tests {
         let Workload::Fio(fio) = &read.workload else { panic!("fio") };
         let runtime = Some(wire::Duration::from_ms(2_000));
         assert_eq!((fio.rw, fio.bs, fio.iodepth, fio.runtime), (Rw::RandRead, 8192, 4, runtime));
+        assert_eq!((fio.time_based, fio.loops, read.ramp), (true, 3, Duration::from_ms(1_000)));
+        assert!(!parsed("[a]\nrw=read\nruntime=2\ntime_based=0\n").time_based);
+        let fio = parsed("[a]\nrw=read\nsize=1m\nio_size=8m\nnumber_ios=7\n");
+        assert_eq!((fio.io_size, fio.number_ios), (Some(8 << 20), Some(7)));
     }
 
     #[test]
@@ -180,6 +191,10 @@ mod tests {
             ("[global]\nrw=read\n", "j.fio: there is no [section] with a job"),
             ("[a]\nrw=read\n[b]\nrw=read\n", "j.fio:3:1: [b] would run beside the section"),
             ("[a]\nrw=write\nverify_only=1\n", "j.fio:1:1: verify_only needs the randseed"),
+            ("[a]\nrw=read\ntime_based\n", "j.fio:3:1: time_based means nothing without runtime"),
+            ("[a]\nrw=read\nramp_time=x\n", "j.fio:3:1: ramp_time: "),
+            ("[a]\nconfigreads=1\nramp_time=1\n", "j.fio:1:1: ramp_time means nothing with"),
+            ("[a]\nrw=read\niodepth_batch=2\n", "j.fio:3:1: unknown key 'iodepth_batch'"),
             ("[a]\nrw=read\nstonewall=x\n", "j.fio:3:1: stonewall: x: 0 or 1"),
             ("[a]\nrw=read\nstripe=4k\n", "j.fio:3:1: unknown key 'stripe'"),
         ] {

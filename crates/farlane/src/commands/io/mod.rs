@@ -42,7 +42,7 @@ use wire::Duration;
 #[command(after_help = "Examples:\n  \
     farlane io --connect localhost --rw randread --iodepth 8 --runtime 10\n  \
     farlane io --connect localhost --rw randrw --size 64m --verify --destructive\n  \
-    farlane io --connect localhost jobs.fio --json --csv samples.csv\n  \
+    farlane io --connect localhost jobs.fio --json --parquet samples.parquet\n  \
     farlane io --vfio-user /tmp/farlane/0/cntrl --completions polled --rw randread --runtime 10\n\n\
     Without --destructive it only reads. docs/io.md describes keys and job files.\n\
     Ctrl-C ends the run in order and prints what was measured.")]
@@ -93,6 +93,9 @@ pub struct Args {
     /// Also write a line of CSV a transfer; with - to standard output, in place of the text
     #[arg(long, value_name = "FILE")]
     csv: Option<Target>,
+    /// Also write a row a transfer in Apache Parquet, with the columns of --csv
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<Target>,
     /// Also write a self-contained page with the distributions and the course along time; with - to
     /// standard output, in place of the text
     #[arg(long, value_name = "FILE")]
@@ -115,12 +118,16 @@ enum OnError {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let documents = [("--csv", args.csv.as_ref()), ("--html", args.html.as_ref())];
+    let documents = [
+        ("--csv", args.csv.as_ref()),
+        ("--parquet", args.parquet.as_ref()),
+        ("--html", args.html.as_ref()),
+    ];
     assign_stdout(args.json, &documents)?;
     let request = request(args)?;
     consent::check(args, &request)?;
     let targets = args.targets()?;
-    let samples = args.csv.as_ref().map(Samples::create).transpose()?;
+    let samples = Samples::create(args)?;
     let stop = Stop::on_signals()?;
     let mut sessions = Vec::new();
     let ready = prepare(args, &request, &targets, &stop, &mut sessions);
@@ -199,7 +206,7 @@ fn work(
     for (section, at) in turns {
         runner.at = at;
         if let Some(samples) = &mut samples {
-            samples.target = at;
+            samples.target.clone_from(&document.targets[at].name);
         }
         let mut recorder = Recorder::new(epoch, &section.name, samples.take());
         let peer = runner.sessions[at].peer;
@@ -219,7 +226,7 @@ fn work(
         break;
     }
     runner.progress.done();
-    let written = samples.map_or(Ok(()), Samples::finish);
+    let written = samples.map_or(Ok(()), |samples| samples.finish(document));
     failed.and(written)
 }
 

@@ -61,6 +61,8 @@ pub struct Recorder {
     pub wrong: Vec<Mismatch>,
     /// The course of the workload.
     pub timeline: Timeline,
+    /// Transfers are not measured yet, as of fio's `ramp_time`.
+    pub ramping: bool,
     /// Every transfer, if wanted.
     pub samples: Option<Samples>,
 }
@@ -84,6 +86,7 @@ impl Recorder {
             mismatches: 0,
             wrong: Vec::new(),
             timeline: Timeline::default(),
+            ramping: false,
             samples,
         }
     }
@@ -155,8 +158,11 @@ impl Observer for Recorder {
             false => usize::from(op == nvme::initiator::Op::Write),
         };
         self.verified += transfer.compared;
+        if self.ramping && outcome == Outcome::Done {
+            return;
+        }
         if let Some(samples) = &mut self.samples {
-            samples.write(&self.name, KINDS[kind], since - self.epoch, latency, transfer);
+            samples.write(now, &self.name, KINDS[kind], since - self.epoch, transfer);
         }
         match outcome {
             Outcome::Done => {

@@ -57,17 +57,29 @@ impl Runner<'_> {
             let what = "host memory is too small for the buffers: iodepth × bs × numjobs";
             Failure(section.origin.fail(what).to_string())
         })?;
-        let (start, cpu) = (self.now(), CpuTime::now());
+        let (mut start, mut cpu) = (self.now(), CpuTime::now());
         recorder.start = start;
         jobs.start(start);
-        let mut end = self.drive(&mut jobs, recorder)?;
+        let mut end = End::Done;
+        if section.ramp > Duration::ZERO {
+            recorder.ramping = true;
+            jobs.ramp();
+            end = self.drive(&mut jobs, recorder, Some(start + section.ramp))?;
+            recorder.ramping = false;
+            (start, cpu) = (self.now(), CpuTime::now());
+            recorder.start = start;
+            jobs.measure_from(start);
+        }
+        if end == End::Done {
+            end = self.drive(&mut jobs, recorder, None)?;
+        }
         recorder.worked = self.now() - start;
         recorder.cpu = Duration::from_ns(CpuTime::now().since(cpu).0);
         let read_back = section.verify == Verify::Written && section.writes();
         if end == End::Done && read_back && jobs.read_back() {
             let start = self.now();
             jobs.start(start);
-            end = self.drive(&mut jobs, recorder)?;
+            end = self.drive(&mut jobs, recorder, None)?;
             recorder.read_back = self.now() - start;
         }
         let written = match section.verify {
@@ -125,8 +137,13 @@ impl Runner<'_> {
         Some(jobs)
     }
 
-    /// Runs jobs to their end.
-    fn drive(&mut self, jobs: &mut Jobs, recorder: &mut Recorder) -> Result<End, Failure> {
+    /// Runs jobs to their end, or to this time.
+    fn drive(
+        &mut self,
+        jobs: &mut Jobs,
+        recorder: &mut Recorder,
+        until: Option<Instant>,
+    ) -> Result<End, Failure> {
         let clock = self.session().machine.clock();
         let (mut end, mut look) = (End::Done, clock.now());
         let mut lost: Option<(Instant, String)> = None;
@@ -137,7 +154,7 @@ impl Runner<'_> {
                 end = End::Stopped(first_error(recorder));
                 jobs.stop();
             }
-            if jobs.is_done() {
+            if jobs.is_done() || until.is_some_and(|until| now >= until) && end == End::Done {
                 return Ok(end);
             }
             let session = self.session();
@@ -170,7 +187,7 @@ impl Runner<'_> {
                 self.progress.show(&recorder.progress(clock.now()));
                 self.serve_others()?;
             }
-            let next = [timer, jobs.next(), Some(look)].into_iter().flatten().min();
+            let next = [timer, jobs.next(), Some(look), until].into_iter().flatten().min();
             self.session().machine.wait(moved || signalled, next)?;
         }
     }
