@@ -51,7 +51,7 @@ fn ticks(stat: &str) -> Option<u64> {
 
 /// The names of the sockets that listen at this port (proc_net_tcp(5)).
 fn sockets(address: SocketAddr) -> Vec<String> {
-    let all = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path));
+    let all = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
     let port = format!(":{:04X}", address.port());
     let inode = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -85,7 +85,7 @@ mod tests {
     fn who_listens_is_found_by_its_port() {
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Tcp(socket.local_addr().unwrap());
-        let found = Peer::listening(&[address.clone()]).map(|peer| peer.pid);
+        let found = Peer::listening(std::slice::from_ref(&address)).map(|peer| peer.pid);
         assert_eq!(found, Some(std::process::id()));
         drop(socket);
         assert!(Peer::listening(&[address]).is_none());
