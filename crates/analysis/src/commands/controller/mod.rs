@@ -67,8 +67,15 @@ impl Controller {
         }
     }
 
-    /// The host writes a double word at `address`, which is `offset` of BAR 0.
-    pub fn register_write(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) {
+    /// The host writes a double word at `address`, which is `offset` of BAR 0. Whether there is a
+    /// register, or the doorbell of a queue.
+    pub fn register_write(
+        &mut self,
+        address: u64,
+        offset: u64,
+        value: u32,
+        shared: &mut Shared,
+    ) -> bool {
         match offset {
             register::CC => self.configure(value, shared),
             register::AQA => self.admin = value,
@@ -77,9 +84,10 @@ impl Controller {
             register::ACQ => set_low(&mut self.admin_cq, value),
             0x34 => set_high(&mut self.admin_cq, value),
             register::NSSR if value == register::NSSR_VALUE => self.reset(shared),
-            register::DOORBELLS.. => self.doorbell(address, offset, value, shared),
+            register::DOORBELLS.. => return self.doorbell(address, offset, value, shared),
             _ => {}
         }
+        true
     }
 
     fn configure(&mut self, value: u32, shared: &mut Shared) {
@@ -100,8 +108,8 @@ impl Controller {
         }
     }
 
-    /// A doorbell (sections 3.1.24 and 3.1.25), the stride as CAP says.
-    fn doorbell(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) {
+    /// A doorbell (sections 3.1.24 and 3.1.25), the stride as CAP says. Whether its queue exists.
+    fn doorbell(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) -> bool {
         let stride = 4 << Capabilities::from_bits(self.capabilities).doorbell_stride;
         let place = offset - register::DOORBELLS;
         let (index, value) = (place / stride, value & 0xffff);
@@ -122,6 +130,7 @@ impl Controller {
             }
         };
         shared.counters.bad_doorbells += u64::from(!known);
+        known
     }
 
     /// The host writes a double word of the MSI-X table.

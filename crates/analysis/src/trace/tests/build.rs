@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use wire::Duration;
 use wire::frame::{Control, Grant, Hello, Role};
 use wire::trace::{
-    CHUNK_HEADER, ChunkHeader, HEAD, Header, LinkState, NodeRole, Record, Tap, encode_tlp,
+    CHUNK_HEADER, ChunkHeader, HEAD, Header, Kept, LinkState, NodeRole, Record, Tap, encode_tlp,
 };
 
 /// Nanoseconds by which the device's clock is ahead.
@@ -61,7 +61,7 @@ impl File {
         let clock = "made by hand".to_owned();
         let (role, ring, snap, start_unix_ns) = (self.role, false, 0, 1_700_000_000_000_000_000);
         let mut out = Vec::new();
-        Header { role, ring, instance, start_unix_ns, snap, clock }.encode(&mut out);
+        Header { role, ring, instance, start_unix_ns, snap, key: 0, clock }.encode(&mut out);
         for (number, records) in self.records.chunks(CHUNK).enumerate() {
             let (start, mut last) = (records[0].0, records[0].0);
             let mut bytes = Vec::new();
@@ -140,7 +140,7 @@ pub fn traces_greeting(
         let step = |late: u64| if up { at - late } else { at + late };
         let seen = |tap| {
             let tlp = tlp.clone();
-            move |delta, out: &mut Vec<u8>| encode_tlp(tap, up, &tlp, 4096, delta, out)
+            move |delta, out: &mut Vec<u8>| encode_tlp(tap, up, &tlp, Kept::ALL, delta, out)
         };
         near.record(at, seen(Tap::ROOT_PORT));
         frame(&mut near, step(NODE), Tap::link(0), up, sequence, tlp);
