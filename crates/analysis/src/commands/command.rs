@@ -42,6 +42,9 @@ pub struct Command {
     /// Bytes a logical block, where the command addresses blocks. 512 is
     /// assumed until Identify Namespace was seen.
     pub block_size: Option<u32>,
+    /// Whether its namespace, as Identify Namespace said, is attached to this controller alone
+    /// (NMIC) and has no metadata.
+    pub sole: bool,
     /// Status; `None` if no completion entry came before the controller was
     /// reset, its queue deleted or the capture ended.
     pub status: Option<Status>,

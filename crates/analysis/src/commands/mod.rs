@@ -29,6 +29,7 @@ pub mod replay;
 pub mod stream;
 pub mod view;
 
+pub(crate) use command::print_of;
 pub use command::{Command, Print, Transfer, command_name, command_names};
 pub use counters::Counters;
 pub use shared::Payload;

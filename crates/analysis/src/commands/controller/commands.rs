@@ -36,6 +36,7 @@ impl Controller {
             entry,
             transfer,
             block_size,
+            sole: self.sole.contains(&entry.nsid),
             start,
             data,
             ..Command::default()
@@ -163,6 +164,7 @@ impl Controller {
             // Their blocks may have another size.
             opcode::admin::FORMAT | opcode::admin::NAMESPACE_MANAGEMENT => {
                 self.block_sizes.clear();
+                self.sole.clear();
             }
             opcode::admin::IDENTIFY if names_namespace(0, &e) => {
                 self.record_block_size(uid, shared)
@@ -175,11 +177,17 @@ impl Controller {
     fn record_block_size(&mut self, uid: Uid, shared: &mut Shared) {
         let Some(open) = self.open.get_mut(&uid) else { return };
         let data = open.command.data.as_deref().and_then(<[u8]>::first_chunk::<IDENTIFY>);
-        let shift = data.map(|data| IdentifyNamespace::decode(data).lba_format.data_shift);
-        if let Some(shift @ 9..=16) = shift
+        let nsid = open.command.entry.nsid;
+        self.sole.remove(&nsid);
+        if let Some(IdentifyNamespace { lba_format, sharing, .. }) =
+            data.map(IdentifyNamespace::decode)
+            && let shift @ 9..=16 = lba_format.data_shift
             && self.block_sizes.len() < MOST_NAMESPACES
         {
-            self.block_sizes.insert(open.command.entry.nsid, 1 << shift);
+            self.block_sizes.insert(nsid, 1 << shift);
+            if lba_format.metadata == 0 && sharing & IdentifyNamespace::SHARED == 0 {
+                self.sole.insert(nsid);
+            }
         }
         if !shared.settings.collect_data {
             shared.forget_data(&mut open.command);

@@ -9,7 +9,7 @@ use super::pending::Fetch;
 use super::queues::{CompletionQueue, Queues, SubmissionQueue, Uid};
 use super::shared::Shared;
 use super::step::StepKind;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::Bdf;
 use wire::nvme::register::{self, AdminQueueAttributes, Capabilities, Configuration};
 
@@ -46,6 +46,8 @@ pub(super) struct Controller {
     vectors: BTreeMap<u16, [u32; 4]>,
     /// Bytes a block by namespace.
     block_sizes: BTreeMap<u32, u32>,
+    /// Namespaces of this controller alone, without metadata.
+    sole: BTreeSet<u32>,
 }
 
 impl Controller {
