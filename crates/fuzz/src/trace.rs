@@ -78,6 +78,7 @@ fn check_run<E>(run: Result<Run, E>) {
         }
     });
     assert!(done.is_ok(), "memory can be read");
+    anomalies.finish(&run);
     let _ = (statistics.table(), anomalies.text());
     events.finish().expect("memory");
     let Ok((written, _)) = capture.write(&run, Vec::new()) else { panic!("memory can be written") };

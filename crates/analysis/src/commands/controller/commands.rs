@@ -145,8 +145,11 @@ impl Controller {
         let (id, entries) = (e.cdw10 as u16, (e.cdw10 >> 16) + 1);
         let high = (e.cdw11 >> 16) as u16;
         match e.opcode {
-            // A queue that is not contiguous (PC, bit 0 of dword 11, cleared) lies elsewhere.
-            opcode::admin::CREATE_SQ if id != 0 && e.cdw11 & 1 != 0 => {
+            // A queue that is not contiguous (PC, bit 0 of dword 11, cleared) lies elsewhere, and
+            // without its completion queue the end of its commands is not seen.
+            opcode::admin::CREATE_SQ
+                if id != 0 && e.cdw11 & 1 != 0 && self.queues.completion.contains_key(&high) =>
+            {
                 let queue = SubmissionQueue::new(e.prp1 & !0xfff, entries);
                 shared.counters.dropped += u64::from(!self.queues.add_submission(id, queue));
             }

@@ -133,7 +133,9 @@ impl Controller {
     fn list(&mut self, read: &Read, found: Match, offset: u64, fresh: usize, shared: &mut Shared) {
         let page = self.page();
         let bytes = self.open.get(&found.uid).map_or(0, |open| open.command.transfer.bytes());
-        for (i, entry) in read.buffer.chunks_exact(8).enumerate().skip(fresh) {
+        // A drive may read more of the page than it needs.
+        let most = (found.left / 8) as usize;
+        for (i, entry) in read.buffer.chunks_exact(8).enumerate().take(most).skip(fresh) {
             if !read.knows(&(i * 8..i * 8 + 8)) {
                 shared.counters.unfollowed_pointers += 1;
                 continue;
@@ -150,7 +152,8 @@ impl Controller {
     /// Follows the SGL descriptors of `read` from number `fresh` on; drives read them in order.
     fn segment(&mut self, read: &Read, found: Match, fresh: usize, shared: &mut Shared) {
         let descriptors = read.buffer.as_chunks::<{ SglDescriptor::LENGTH }>().0;
-        for (i, one) in descriptors.iter().enumerate().skip(fresh) {
+        let most = (found.left / SglDescriptor::LENGTH as u64) as usize;
+        for (i, one) in descriptors.iter().enumerate().take(most).skip(fresh) {
             let at = i * SglDescriptor::LENGTH;
             if !read.knows(&(at..at + SglDescriptor::LENGTH)) {
                 shared.counters.unfollowed_pointers += 1;

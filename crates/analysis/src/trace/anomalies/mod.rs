@@ -354,8 +354,11 @@ fn put(
 ) {
     let anomaly = all.entry(name).or_default();
     anomaly.count += more;
-    if anomaly.places.len() < PLACES {
-        anomaly.places.push((at, number, what.to_owned()));
+    // Some are only decided later.
+    let index = anomaly.places.partition_point(|place| (place.0, place.1) <= (at, number));
+    if index < PLACES {
+        anomaly.places.insert(index, (at, number, what.to_owned()));
+        anomaly.places.truncate(PLACES);
     }
 }
 

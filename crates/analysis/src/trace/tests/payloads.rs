@@ -277,6 +277,23 @@ proptest! {
     }
 }
 
+/// They have no hashes, and zeroes where the key is.
+#[test]
+fn files_of_version_1_are_read() {
+    let traces = traces_of(91, listed);
+    let expected = commands(&traces.run());
+    let old = [&traces.host, &traces.device].map(|path| {
+        let mut bytes = std::fs::read(path).unwrap();
+        bytes[8..10].copy_from_slice(&1u16.to_be_bytes());
+        assert_eq!(bytes[32..40], [0; 8]);
+        traces.file(&format!("old.{}", path.file_name().unwrap().display()), &bytes)
+    });
+    let found = commands(&Run::open(&old).unwrap());
+    assert_eq!(found.0, expected.0);
+    assert_only(&found.1, &[]);
+    assert!(found.0.iter().all(|command| command.unrecorded == 0 && command.data_hash().is_none()));
+}
+
 /// Only what is left out has a hash.
 #[test]
 fn a_record_has_all_of_a_payload_or_its_hash() {
