@@ -36,8 +36,9 @@ struct Claim {
 pub(super) struct Match {
     pub uid: Uid,
     pub what: Use,
-    /// Bytes from the start of the claim.
+    /// Bytes from the start of the claim, and from there to its end.
     pub offset: u64,
+    pub left: u64,
     /// The bytes had been moved before.
     pub again: bool,
 }
@@ -92,8 +93,9 @@ impl Claims {
             if !fits {
                 continue;
             }
-            let length = length.min(claim.length - offset);
-            let found = Match { uid: key.1, what: claim.what, offset, again: false };
+            let left = claim.length - offset;
+            let length = length.min(left);
+            let found = Match { uid: key.1, what: claim.what, offset, left, again: false };
             if dwords(address, length).all(|(word, bit)| claim.moved[word] & bit != 0) {
                 repeated.get_or_insert(Match { again: true, ..found });
                 continue;

@@ -3,6 +3,7 @@
 use super::step::Step;
 use std::borrow::Cow;
 use wire::nvme::{self, Status, opcode};
+use wire::trace::PayloadKey;
 use wire::{Bdf, Duration, Instant};
 
 /// Where the data of a command goes.
@@ -41,6 +42,9 @@ pub struct Command {
     /// Bytes a logical block, where the command addresses blocks. 512 is
     /// assumed until Identify Namespace was seen.
     pub block_size: Option<u32>,
+    /// Whether its namespace, as Identify Namespace said, is attached to this controller alone
+    /// (NMIC) and has no metadata.
+    pub sole: bool,
     /// Status; `None` if no completion entry came before the controller was
     /// reset, its queue deleted or the capture ended.
     pub status: Option<Status>,
@@ -60,9 +64,24 @@ pub struct Command {
     pub steps_dropped: u64,
     /// Bytes of data that were seen moving, repetitions not counted.
     pub moved: u64,
-    /// The data, if it was to be collected and there was room, and the ranges
+    /// The data, if it was to be collected, was recorded and there was room, and the ranges
     /// of Dataset Management; bytes that never came are zero.
     pub data: Option<Vec<u8>>,
+    /// Bytes of data that were seen moving and were not recorded, repetitions not counted.
+    pub unrecorded: u64,
+    /// Of each TLP with data, in the order of the link, what tells equal ones from others.
+    pub prints: Vec<Print>,
+}
+
+/// The print of the data in one TLP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Print {
+    /// Its first byte within the transfer.
+    pub offset: u64,
+    /// Bytes.
+    pub bytes: u32,
+    /// Equal data have equal numbers, others other ones.
+    pub print: u64,
 }
 
 impl Command {
@@ -110,10 +129,36 @@ impl Command {
         self.status.is_some() && self.end.is_none()
     }
 
+    /// The prints in the order of the data; `None` if they do not cover all of it, each byte once.
+    pub fn whole_prints(&self) -> Option<Vec<Print>> {
+        let mut prints = self.prints.clone();
+        prints.sort_unstable_by_key(|print| print.offset);
+        let mut end = 0;
+        for print in &prints {
+            (print.offset == end).then(|| end += u64::from(print.bytes))?;
+        }
+        (end == self.transfer.bytes() && end > 0).then_some(prints)
+    }
+
+    /// The hash of all data that moved, of commands whose data was not recorded: equal ones have
+    /// equal data, if their TLPs divide it alike.
+    pub fn data_hash(&self) -> Option<u64> {
+        let prints = self.whole_prints().filter(|_| self.unrecorded > 0)?;
+        Some(print_of(&prints))
+    }
+
     /// Whether every byte of data was seen.
     pub fn is_whole(&self) -> bool {
         self.moved == self.transfer.bytes()
     }
+}
+
+/// One number of several prints and how they divide the data.
+pub(crate) fn print_of(prints: &[Print]) -> u64 {
+    let each = |print: &Print| [u64::from(print.bytes).to_be_bytes(), print.print.to_be_bytes()];
+    let bytes: Vec<u8> = prints.iter().flat_map(each).flatten().collect();
+    // The prints are keyed hashes, where that matters.
+    PayloadKey::PUBLIC.hash(&bytes)
 }
 
 /// The name of an opcode on queue `queue`.

@@ -29,8 +29,10 @@ pub mod replay;
 pub mod stream;
 pub mod view;
 
-pub use command::{Command, Transfer, command_name, command_names};
+pub(crate) use command::print_of;
+pub use command::{Command, Print, Transfer, command_name, command_names};
 pub use counters::Counters;
+pub use shared::Payload;
 pub use step::{Direction, Step, StepKind};
 
 use config::Shadow;
@@ -139,11 +141,31 @@ impl Analyser {
     /// Takes the next TLP of the link, at the time it began; times do not go
     /// back. Then take the [`next_event`](Self::next_event)s.
     pub fn push(&mut self, at: Instant, direction: Direction, tlp: &Tlp) {
-        self.shared.begin(at, direction, tlp);
+        let payload = Payload { known: tlp.data.len(), print: None };
+        self.push_recorded(at, direction, tlp, payload);
+    }
+
+    /// As [`push`](Self::push), of a TLP of whose payload only so much is there. What is not there
+    /// is not interpreted.
+    pub fn push_recorded(
+        &mut self,
+        at: Instant,
+        direction: Direction,
+        tlp: &Tlp,
+        payload: Payload,
+    ) {
+        self.shared.begin(at, direction, tlp, payload);
         match direction {
             Direction::Down => self.down(tlp),
             Direction::Up => self.up(tlp),
         }
+    }
+
+    /// Bytes of the payload of the TLP pushed last, from the first on, that are for certain no
+    /// data of users: registers, queue entries, PRP and SGL lists, ranges of blocks, interrupts,
+    /// what a drive says of itself.
+    pub fn protocol(&self) -> usize {
+        self.shared.protocol
     }
 
     /// Counts a TLP that cannot be decoded, so that it has a number.

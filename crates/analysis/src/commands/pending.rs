@@ -4,6 +4,7 @@ use super::HostRequest;
 use super::claims::Match;
 use super::step::{Direction, Step};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use wire::tlp::{Completion, MemoryRequest};
 use wire::{Bdf, Tag};
 
@@ -20,7 +21,7 @@ pub(super) struct Fetch {
     /// For each entry the doorbell that rang for it; `None` if nothing did.
     pub doorbells: Vec<Option<Step>>,
     /// Completions so far, with the bytes they brought.
-    pub answers: Vec<(std::ops::Range<usize>, Step)>,
+    pub answers: Vec<(Range<usize>, Step)>,
 }
 
 /// The purpose of a device's read of host memory.
@@ -39,8 +40,17 @@ pub(super) struct Read {
     pub purpose: Purpose,
     /// The bytes so far, where all of them are needed together.
     pub buffer: Vec<u8>,
+    /// The parts of what came that were not recorded.
+    pub unknown: Vec<Range<usize>>,
     /// Bytes received.
     pub done: usize,
+}
+
+impl Read {
+    /// Whether all of these bytes are known, of those that came.
+    pub fn knows(&self, bytes: &Range<usize>) -> bool {
+        self.unknown.iter().all(|hole| hole.end <= bytes.start || bytes.end <= hole.start)
+    }
 }
 
 /// A request that waits for completions.

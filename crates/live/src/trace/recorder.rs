@@ -14,7 +14,7 @@ use switch::tunnel;
 use wire::frame::FrameReport;
 use wire::tlp::Tlp;
 use wire::trace::{
-    CHUNK_HEADER, Header, LinkState, NodeRole, NvmeEvent, Record, SnapLength, Tap, encode_tlp,
+    CHUNK_HEADER, Header, LinkState, NodeRole, NvmeEvent, Payloads, Record, Tap, encode_tlp,
     max_record_length,
 };
 use wire::{Duration, Instant};
@@ -67,7 +67,7 @@ pub(super) struct Recorder {
     pending: Vec<(Instant, Observation)>,
     /// How many of them are recorded.
     recorded: usize,
-    keep: SnapLength,
+    payloads: Payloads,
     /// The current chunk, with room for its header.
     buffer: Vec<u8>,
     most: usize,
@@ -89,6 +89,7 @@ impl Recorder {
         role: NodeRole,
         instance: u64,
         clock: Clock,
+        payloads: Payloads,
     ) -> io::Result<Self> {
         let file = File::create(&settings.path)?;
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -98,6 +99,7 @@ impl Recorder {
             instance,
             start_unix_ns: (unix.as_nanos() as u64).saturating_sub(clock.now().as_ns()),
             snap: settings.snap.unwrap_or(0),
+            key: settings.key.check(),
             clock: "CLOCK_MONOTONIC, nanoseconds since the node's start".into(),
         };
         let mut bytes = Vec::new();
@@ -120,7 +122,7 @@ impl Recorder {
             last_read: ClockRead { at: Instant::ZERO, run: (Tap::ROOT_PORT, false), left: 0 },
             pending: Vec::with_capacity(MAX_PENDING),
             recorded: 0,
-            keep: SnapLength::new(settings.snap),
+            payloads,
             buffer: new_buffer(most),
             most,
             start_ns: 0,
@@ -208,10 +210,10 @@ impl Recorder {
     }
 
     fn record_tlp(&mut self, now: Instant, tap: Tap, up: bool, tlp: &Tlp) {
-        let keep = self.keep.payload_of(tlp, up);
+        let kept = self.payloads.kept_of(up, tlp);
         let room = max_record_length(tlp.wire_length());
         if let Some(delta) = self.begin(now, room) {
-            encode_tlp(tap, up, tlp, keep, delta, &mut self.buffer);
+            encode_tlp(tap, up, tlp, kept, delta, &mut self.buffer);
         }
     }
 
@@ -223,6 +225,7 @@ impl Recorder {
     }
 
     fn record(&mut self, now: Instant, record: Record<'_>) {
+        self.payloads.link(&record);
         if let Some(delta) = self.begin(now, record.max_length()) {
             record.encode(delta, &mut self.buffer);
         }

@@ -9,7 +9,7 @@ use super::pending::Fetch;
 use super::queues::{CompletionQueue, Queues, SubmissionQueue, Uid};
 use super::shared::Shared;
 use super::step::StepKind;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::Bdf;
 use wire::nvme::register::{self, AdminQueueAttributes, Capabilities, Configuration};
 
@@ -46,6 +46,8 @@ pub(super) struct Controller {
     vectors: BTreeMap<u16, [u32; 4]>,
     /// Bytes a block by namespace.
     block_sizes: BTreeMap<u32, u32>,
+    /// Namespaces of this controller alone, without metadata.
+    sole: BTreeSet<u32>,
 }
 
 impl Controller {
@@ -67,8 +69,15 @@ impl Controller {
         }
     }
 
-    /// The host writes a double word at `address`, which is `offset` of BAR 0.
-    pub fn register_write(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) {
+    /// The host writes a double word at `address`, which is `offset` of BAR 0. Whether there is a
+    /// register, or the doorbell of a queue.
+    pub fn register_write(
+        &mut self,
+        address: u64,
+        offset: u64,
+        value: u32,
+        shared: &mut Shared,
+    ) -> bool {
         match offset {
             register::CC => self.configure(value, shared),
             register::AQA => self.admin = value,
@@ -77,9 +86,10 @@ impl Controller {
             register::ACQ => set_low(&mut self.admin_cq, value),
             0x34 => set_high(&mut self.admin_cq, value),
             register::NSSR if value == register::NSSR_VALUE => self.reset(shared),
-            register::DOORBELLS.. => self.doorbell(address, offset, value, shared),
+            register::DOORBELLS.. => return self.doorbell(address, offset, value, shared),
             _ => {}
         }
+        true
     }
 
     fn configure(&mut self, value: u32, shared: &mut Shared) {
@@ -100,8 +110,8 @@ impl Controller {
         }
     }
 
-    /// A doorbell (sections 3.1.24 and 3.1.25), the stride as CAP says.
-    fn doorbell(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) {
+    /// A doorbell (sections 3.1.24 and 3.1.25), the stride as CAP says. Whether its queue exists.
+    fn doorbell(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) -> bool {
         let stride = 4 << Capabilities::from_bits(self.capabilities).doorbell_stride;
         let place = offset - register::DOORBELLS;
         let (index, value) = (place / stride, value & 0xffff);
@@ -122,6 +132,7 @@ impl Controller {
             }
         };
         shared.counters.bad_doorbells += u64::from(!known);
+        known
     }
 
     /// The host writes a double word of the MSI-X table.

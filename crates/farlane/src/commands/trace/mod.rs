@@ -256,7 +256,7 @@ fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Re
     })?;
     let shown = shown.sorted();
     anomalies.count(&counters, "the end of the trace");
-    anomalies.observe_drives(&run);
+    anomalies.finish(&run);
     if let Some((writer, target)) = perfetto {
         writer.finish().map_err(|error| target.failed(&error))?;
     }
