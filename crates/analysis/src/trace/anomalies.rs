@@ -119,7 +119,7 @@ impl Anomalies {
                 }
             }
             Finding::Event(Event::Command(command)) => self.observe_command(command),
-            Finding::Event(Event::Reset { .. }) => {}
+            Finding::Event(Event::Reset { .. } | Event::Ring(_)) => {}
         }
     }
 

@@ -139,7 +139,7 @@ impl Run {
     ) -> Result<(Counters, u64), Failure> {
         let root = self.root();
         let mut pass = Pass {
-            analyser: Analyser::new(Settings::default()),
+            analyser: Analyser::new(Settings { follow_rings: true, ..Settings::default() }),
             most: root.index.tlps() as u64,
             unreadable: 0,
             connected: HashMap::new(),

@@ -76,6 +76,7 @@ impl Controller {
             // A Flush without a namespace would be wrong as well.
             if entry.iter().all(|byte| *byte == 0) {
                 shared.counters.blank_entries += 1;
+                self.queues.done(fetch.queue);
                 continue;
             }
             let carriers = fetch
