@@ -44,7 +44,7 @@ pub struct Traffic {
 
 impl Traffic {
     /// Counts a TLP.
-    pub(super) fn add(&mut self, step: &Step) {
+    pub(crate) fn add(&mut self, step: &Step) {
         let (tlps, bytes) = match step.direction {
             Direction::Down => (&mut self.tlps_down, &mut self.bytes_down),
             Direction::Up => (&mut self.tlps_up, &mut self.bytes_up),
@@ -136,6 +136,13 @@ impl Command {
         let (Some(slba), Some(blocks)) = (self.slba(), self.blocks()) else { return String::new() };
         let s = if blocks == 1 { "" } else { "s" };
         format!(", {blocks} block{s} from LBA {slba}")
+    }
+
+    /// Status code type and status code, 0 for success; `None` if no completion entry came.
+    pub fn status_number(&self) -> Option<u16> {
+        let number =
+            |status: Status| u16::from(status.code.kind()) << 8 | u16::from(status.code.code());
+        self.status.map(number)
     }
 
     /// From the start of the submission doorbell to that of the completion head doorbell.

@@ -1,8 +1,8 @@
 //! The report of `--html`.
 
-use super::Report;
 use super::print::flaws_of;
 use super::ranking::{Ranking, Type, commands};
+use super::{Report, queues};
 use analysis::commands::Command;
 use analysis::commands::intervals;
 use analysis::trace::{Kind, Node, Run, by_stage, chart, path};
@@ -41,6 +41,7 @@ pub fn page(report: &Report, ranking: Ranking) -> Result<String, Failure> {
     );
     latencies(&mut page, report, &types);
     distributions(&mut page, report, &types, shown);
+    queues::section(&mut page, report);
     breakdown(&mut page, report, shown, &found);
     if let Some((name, main)) = shown.first() {
         sequences(&mut page, report, name, main, &found);
@@ -86,7 +87,7 @@ fn overview(page: &mut Page, report: &Report) {
 /// In the order of `types`; what never ended comes last.
 fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     use Align::{Left, Right};
-    let columns: [Column<Kind>; 10] = [
+    let columns: [Column<Kind>; 14] = [
         ("command", Left, |kind| kind.kind.clone()),
         ("n", Right, |kind| kind.commands.to_string()),
         ("min", Right, |kind| span(kind, kind.latency.min_ns)),
@@ -94,6 +95,10 @@ fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
         ("mean", Right, |kind| span(kind, kind.latency.mean_ns)),
         ("p99", Right, |kind| span(kind, kind.latency.p99_ns)),
         ("max", Right, |kind| span(kind, kind.latency.max_ns)),
+        ("TLPs median", Right, |kind| kind.tlps.p50.to_string()),
+        ("TLPs p99", Right, |kind| kind.tlps.p99.to_string()),
+        ("bytes median", Right, |kind| kind.link_bytes.p50.to_string()),
+        ("bytes p99", Right, |kind| kind.link_bytes.p99.to_string()),
         ("failed", Right, |kind| kind.failed.to_string()),
         ("lost", Right, |kind| kind.lost.to_string()),
         ("unacknowledged", Right, |kind| kind.unacknowledged.to_string()),
@@ -107,6 +112,10 @@ fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     let (table, more) = kinds.split_at(kinds.len().min(MOST_ROWS));
     let [table, more] = [table, more].map(|kinds| Table::of(&columns, kinds));
     page.table(&table);
+    page.note(
+        "TLPs and bytes of a command: in both directions at the recorded port, header and payload. \
+         A TLP that serves several commands counts in each of them.",
+    );
     if kinds.iter().any(|kind| kind.lost + kind.unacknowledged > 0) {
         page.note(
             "Lost: without a completion entry. Unacknowledged: the host never rang the head \
