@@ -32,7 +32,8 @@ impl Measure {
         match self.what {
             What::Duration => self.what.to_string(),
             What::Segment => name.to_owned(),
-            What::Stage | What::Part | What::Tlps | What::Bytes => format!("{} {name}", self.what),
+            What::Part => format!("{name} {}", self.what),
+            What::Stage | What::Tlps | What::Bytes => format!("{} {name}", self.what),
         }
     }
 }

@@ -184,7 +184,8 @@ impl Rings {
         }
         let (from, to) = self.window;
         let seen = (from..=to).contains(&at.as_ns());
-        let at = at.as_ns().clamp(from, to);
+        // No panic if the window is empty.
+        let at = at.as_ns().max(from).min(to);
         let this = self.queues.entry((device, queue)).or_default();
         let before = this.depth.outstanding;
         this.change(at, ring, seen);
@@ -201,7 +202,7 @@ impl Rings {
 
     /// The trace ends: what is outstanding was so until now.
     fn finish(&mut self) {
-        let at = self.now.clamp(self.window.0, self.window.1);
+        let at = self.now.max(self.window.0).min(self.window.1);
         for queue in self.queues.values_mut().chain([&mut self.all]) {
             if queue.depth.since.is_some() {
                 queue.depth.change(at, queue.depth.outstanding);

@@ -52,7 +52,7 @@ fn queues_and_traffic_add_up() {
     let html = text(&folder.join("run.html"));
     prints(&["trace", &host, &device, "--html", &html, "--limit", "0"]);
     let report = page(&html);
-    for part in ["Commands outstanding", "Rings of queue 1 of 03:00.0", "TLPs p99"] {
+    for part in ["Commands outstanding", "Rings of queue 1 of 03:00.0", "TLPs: median / p99"] {
         assert!(report.contains(part), "no {part}");
     }
 }

@@ -92,6 +92,15 @@ fn a_selection_has_its_window_and_its_queue() {
 }
 
 #[test]
+fn an_empty_window_has_nothing() {
+    let (from_ns, to_ns) = (Some(400), Some(280));
+    let rings = rings(&Selection { from_ns, to_ns, ..Selection::default() }, &STATES(), 1000);
+    let depth = rings.all().depth();
+    assert_eq!((depth.life_ns, depth.busy_ns), (0, 0));
+    assert!(rings.queues().all(|(.., queue)| queue.series.points.is_empty()));
+}
+
+#[test]
 fn long_series_keep_their_peaks() {
     let mut series = Series::default();
     for n in 0..10 * MOST_POINTS as u64 {

@@ -5,7 +5,7 @@ use super::ranking::{Ranking, Type, commands};
 use super::{Report, queues};
 use analysis::commands::Command;
 use analysis::commands::intervals;
-use analysis::trace::{Kind, Node, Run, by_stage, chart, path};
+use analysis::trace::{Kind, Node, Run, Spread, by_stage, chart, path};
 use report::Failure;
 use report::latency::Latency;
 use report::{
@@ -87,7 +87,7 @@ fn overview(page: &mut Page, report: &Report) {
 /// In the order of `types`; what never ended comes last.
 fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     use Align::{Left, Right};
-    let columns: [Column<Kind>; 14] = [
+    let columns: [Column<Kind>; 12] = [
         ("command", Left, |kind| kind.kind.clone()),
         ("n", Right, |kind| kind.commands.to_string()),
         ("min", Right, |kind| span(kind, kind.latency.min_ns)),
@@ -95,14 +95,15 @@ fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
         ("mean", Right, |kind| span(kind, kind.latency.mean_ns)),
         ("p99", Right, |kind| span(kind, kind.latency.p99_ns)),
         ("max", Right, |kind| span(kind, kind.latency.max_ns)),
-        ("TLPs median", Right, |kind| kind.tlps.p50.to_string()),
-        ("TLPs p99", Right, |kind| kind.tlps.p99.to_string()),
-        ("bytes median", Right, |kind| kind.link_bytes.p50.to_string()),
-        ("bytes p99", Right, |kind| kind.link_bytes.p99.to_string()),
+        ("TLPs: median / p99", Right, |kind| both(kind.tlps)),
+        ("bytes: median / p99", Right, |kind| both(kind.link_bytes)),
         ("failed", Right, |kind| kind.failed.to_string()),
         ("lost", Right, |kind| kind.lost.to_string()),
         ("unacknowledged", Right, |kind| kind.unacknowledged.to_string()),
     ];
+    fn both(spread: Spread) -> String {
+        format!("{} / {}", spread.p50, spread.p99)
+    }
     fn span(kind: &Kind, ns: u64) -> String {
         if kind.latency.n == 0 { "–".to_owned() } else { time(ns as f64) }
     }

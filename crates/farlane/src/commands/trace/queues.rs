@@ -75,8 +75,8 @@ pub fn section(page: &mut Page, report: &Report) {
     let Some((drive, number, busiest)) = queues.first() else { return };
     let mut figures = Vec::new();
     if let Some(plot) = depths(rings, &queues) {
-        let interval = rings.all().series.interval_ns;
-        let note = match interval {
+        let drawn = queues.iter().take(MOST_LINES).map(|(.., queue)| queue.series.interval_ns);
+        let note = match drawn.fold(rings.all().series.interval_ns, u64::max) {
             0 => "every change".to_owned(),
             ns => format!("the most in each {}", time(ns as f64)),
         };
@@ -90,8 +90,11 @@ pub fn section(page: &mut Page, report: &Report) {
     page.figures(&figures);
 }
 
+/// A value of a point, if it is known.
+type Value = fn(&Point) -> Option<u64>;
+
 /// Steps from each point to the next one.
-fn steps(points: &[Point], of: fn(&Point) -> Option<u64>) -> Vec<(f64, f64)> {
+fn steps(points: &[Point], of: Value) -> Vec<(f64, f64)> {
     let known = points.iter().filter_map(|point| Some((point.at_ns as f64, of(point)? as f64)));
     let mut steps: Vec<(f64, f64)> = Vec::new();
     for (at, value) in known {
@@ -147,7 +150,7 @@ fn depths(rings: &Rings, queues: &[(Bdf, u16, &Queue)]) -> Option<Plot> {
 fn positions(queue: &Queue) -> Option<Plot> {
     let x = times(queue.first.iter())?;
     let most = queue.rings.iter().map(|ring| ring.entries).max().unwrap_or(0);
-    let lines: [(&str, fn(&Point) -> Option<u64>); 4] = [
+    let lines: [(&str, Value); 4] = [
         ("SQ tail", |point| point.sq_tail.map(u64::from)),
         ("SQ head", |point| point.sq_head.map(u64::from)),
         ("CQ tail", |point| point.cq_tail.map(u64::from)),
