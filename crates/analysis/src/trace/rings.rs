@@ -14,8 +14,8 @@ mod tests;
 
 pub use series::{Point, Series};
 
-/// Queues that are followed; further ones count in the sum alone.
-const MOST_QUEUES: usize = 1024;
+/// Queues that are followed, each with up to 180 kB; further ones are left out.
+const MOST_QUEUES: usize = 256;
 /// Changes that are kept one by one, for a picture of a ring.
 const FIRST: usize = 400;
 
