@@ -1,6 +1,7 @@
 //! Finished commands.
 
-use super::step::Step;
+use super::step::{Direction, Step};
+use serde::Serialize;
 use std::borrow::Cow;
 use wire::nvme::{self, Status, opcode};
 use wire::trace::PayloadKey;
@@ -25,6 +26,42 @@ impl Transfer {
             Self::None => 0,
             Self::ToDevice(bytes) | Self::ToHost(bytes) => bytes,
         }
+    }
+}
+
+/// The TLPs of a command at the point of the link that was seen, and their bytes: header and
+/// payload, without digest, LCRC and framing. A TLP that serves several commands counts in each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Traffic {
+    /// TLPs from the host.
+    pub tlps_down: u64,
+    /// TLPs from the drive.
+    pub tlps_up: u64,
+    /// Bytes from the host.
+    pub bytes_down: u64,
+    /// Bytes from the drive.
+    pub bytes_up: u64,
+}
+
+impl Traffic {
+    /// Counts a TLP.
+    pub(crate) fn add(&mut self, step: &Step) {
+        let (tlps, bytes) = match step.direction {
+            Direction::Down => (&mut self.tlps_down, &mut self.bytes_down),
+            Direction::Up => (&mut self.tlps_up, &mut self.bytes_up),
+        };
+        *tlps += 1;
+        *bytes += u64::from(step.length);
+    }
+
+    /// TLPs in both directions.
+    pub const fn tlps(&self) -> u64 {
+        self.tlps_down + self.tlps_up
+    }
+
+    /// Bytes in both directions.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes_down + self.bytes_up
     }
 }
 
@@ -62,6 +99,8 @@ pub struct Command {
     pub steps: Vec<Step>,
     /// Steps beyond the limit, not kept.
     pub steps_dropped: u64,
+    /// All of its TLPs, those beyond the limit too.
+    pub traffic: Traffic,
     /// Bytes of data that were seen moving, repetitions not counted.
     pub moved: u64,
     /// The data, if it was to be collected, was recorded and there was room, and the ranges
@@ -116,6 +155,13 @@ impl Command {
         let (Some(slba), Some(blocks)) = (self.slba(), self.blocks()) else { return String::new() };
         let s = if blocks == 1 { "" } else { "s" };
         format!(", {blocks} block{s} from LBA {slba}")
+    }
+
+    /// Status code type and status code, 0 for success; `None` if no completion entry came.
+    pub fn status_number(&self) -> Option<u16> {
+        let number =
+            |status: Status| u16::from(status.code.kind()) << 8 | u16::from(status.code.code());
+        self.status.map(number)
     }
 
     /// From the start of the submission doorbell to that of the completion head doorbell.

@@ -80,9 +80,6 @@ impl From<&Command> for Transaction {
             tag: step.tag.map(|tag| tag.get()),
             packet: step.number,
         });
-        let code = |status: wire::nvme::Status| {
-            u16::from(status.code.kind()) << 8 | u16::from(status.code.code())
-        };
         Self {
             command: command.name().to_lowercase(),
             device: command.device.to_string(),
@@ -91,7 +88,7 @@ impl From<&Command> for Transaction {
             nsid: command.entry.nsid,
             slba: command.slba(),
             blocks: command.blocks(),
-            status: command.status.map(code),
+            status: command.status_number(),
             duration_ns: command.duration().map(|duration| duration.as_ns()),
             data_unrecorded: command.unrecorded,
             data_hash: command.data_hash().map(|hash| format!("{hash:016x}")),

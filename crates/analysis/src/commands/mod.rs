@@ -16,6 +16,7 @@ mod counters;
 mod down;
 mod pending;
 mod queues;
+mod rings;
 mod shared;
 mod step;
 #[cfg(test)]
@@ -30,8 +31,9 @@ pub mod stream;
 pub mod view;
 
 pub(crate) use command::print_of;
-pub use command::{Command, Print, Transfer, command_name, command_names};
+pub use command::{Command, Print, Traffic, Transfer, command_name, command_names};
 pub use counters::Counters;
+pub use rings::{Ring, RingState};
 pub use shared::Payload;
 pub use step::{Direction, Step, StepKind};
 
@@ -71,6 +73,8 @@ impl Default for Limits {
 pub struct Settings {
     /// Keep the data of every command, see [`Command::data`].
     pub collect_data: bool,
+    /// Tell where the rings are, see [`Event::Ring`].
+    pub follow_rings: bool,
     /// Bounds of memory.
     pub limits: Limits,
 }
@@ -116,6 +120,8 @@ pub enum Event {
     Request(HostRequest),
     /// The controller of this function was reset.
     Reset(Bdf),
+    /// A ring has moved.
+    Ring(RingState),
 }
 
 #[derive(Debug, Default)]

@@ -32,6 +32,7 @@ pub(super) struct Shared {
     pub payload: Payload,
     /// Bytes of its payload, from the first on, that are for certain no data of users.
     pub protocol: usize,
+    length: u32,
     events: VecDeque<Event>,
     next_uid: Uid,
     open: usize,
@@ -48,6 +49,7 @@ impl Shared {
     pub fn begin(&mut self, at: Instant, direction: Direction, tlp: &Tlp, payload: Payload) {
         (self.payload, self.protocol) = (payload, 0);
         (self.at, self.direction, self.tlp) = (at, direction, tlp.mnemonic());
+        self.length = (tlp.header_length() + tlp.data.len()) as u32;
         self.seen += 1;
         self.counters.poisoned += u64::from(tlp.poisoned);
     }
@@ -62,6 +64,7 @@ impl Shared {
             tlp: self.tlp,
             address,
             bytes: bytes as u32,
+            length: self.length,
             tag,
             status: Status::Success,
         }
@@ -106,8 +109,9 @@ impl Shared {
         Some(event)
     }
 
-    /// Adds a step to a command, if there is room.
+    /// Adds a step to a command: to what it counts, and to its list if there is room.
     pub fn add_step(&mut self, command: &mut Command, step: Step) {
+        command.traffic.add(&step);
         if self.steps >= self.limits().steps {
             command.steps_dropped += 1;
             self.counters.dropped += 1;

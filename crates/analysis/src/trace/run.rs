@@ -148,7 +148,7 @@ impl Run {
         let root = self.root();
         let mut pass = Pass {
             run: self,
-            follower: PortFollower::new(Settings::default()),
+            follower: PortFollower::new(Settings { follow_rings: true, ..Settings::default() }),
             most: root.index.tlps() as u64,
             unreadable: 0,
         };

@@ -21,4 +21,5 @@ mod requirements;
 mod sim;
 mod streams;
 mod trace;
+mod trace_runs;
 mod transcripts;

@@ -5,6 +5,7 @@ use super::{Controller, OpenCommand};
 use crate::commands::claims::{Match, PAGE, Use};
 use crate::commands::command::{Command, Transfer};
 use crate::commands::queues::{CompletionQueue, SubmissionQueue, Uid};
+use crate::commands::rings::Ring;
 use crate::commands::shared::Shared;
 use crate::commands::step::{Step, StepKind};
 use crate::commands::transfer::{self, Content, Piece};
@@ -19,7 +20,7 @@ const PRESUMED_BLOCK: u32 = 512;
 impl Controller {
     /// A submission entry came: `steps` are its doorbell, fetch and data.
     pub(super) fn open(&mut self, queue: u16, entry: Entry, steps: &[Step], shared: &mut Shared) {
-        let Some(uid) = shared.open_command() else { return };
+        let Some(uid) = shared.open_command() else { return self.queues.done(queue) };
         let known = self.block_sizes.get(&entry.nsid).copied();
         let block_size = (queue != 0 && transfer::names_blocks(entry.opcode))
             .then(|| known.unwrap_or(PRESUMED_BLOCK));
@@ -119,6 +120,7 @@ impl Controller {
 
     /// The drive completed a command by the entry of completion queue `cq` at address `at`.
     pub(super) fn complete(&mut self, cq: u16, entry: Completion, at: u64, shared: &mut Shared) {
+        self.ring_entry(cq, &entry, at, shared);
         let Some(uid) = self.ids.remove(&(entry.sq_id, entry.cid)) else {
             shared.counters.unknown_completions += 1;
             return;
@@ -152,17 +154,23 @@ impl Controller {
             {
                 let queue = SubmissionQueue::new(e.prp1 & !0xfff, entries);
                 shared.counters.dropped += u64::from(!self.queues.add_submission(id, queue));
+                self.tell_submission(id, shared);
             }
             opcode::admin::CREATE_CQ if id != 0 && e.cdw11 & 1 != 0 => {
                 let vector = (e.cdw11 & 2 != 0).then_some(high);
                 let queue = CompletionQueue::new(e.prp1 & !0xfff, entries, vector);
                 shared.counters.dropped += u64::from(!self.queues.add_completion(id, queue));
+                self.tell_completion(id, shared);
             }
-            opcode::admin::DELETE_SQ if id != 0 => self.delete_submission(id, shared),
+            opcode::admin::DELETE_SQ if id != 0 => {
+                self.delete_submission(id, shared);
+                self.tell(id, Ring::Gone, shared);
+            }
             opcode::admin::DELETE_CQ if id != 0 => {
                 for uid in self.queues.remove_completion(id) {
                     self.close(uid, None, shared);
                 }
+                self.tell(id, Ring::Gone, shared);
             }
             // Their blocks may have another size.
             opcode::admin::FORMAT | opcode::admin::NAMESPACE_MANAGEMENT => {
@@ -208,6 +216,7 @@ impl Controller {
     pub(super) fn close(&mut self, uid: Uid, doorbell: Option<Step>, shared: &mut Shared) {
         let Some(mut open) = self.open.remove(&uid) else { return };
         let id = (open.command.queue, open.command.entry.cid);
+        self.queues.done(id.0);
         if self.ids.get(&id) == Some(&uid) {
             self.ids.remove(&id);
         }

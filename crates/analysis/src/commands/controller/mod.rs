@@ -1,6 +1,7 @@
 //! One NVMe controller as seen from the link.
 
 mod commands;
+mod rings;
 mod traffic;
 
 use super::claims::{Claims, Key};
@@ -107,6 +108,8 @@ impl Controller {
             // The admin queue has vector 0 (section 3.1.9).
             let queue = CompletionQueue::new(cq, entries(sizes.cq_size), Some(0));
             self.queues.add_completion(0, queue);
+            self.tell_submission(0, shared);
+            self.tell_completion(0, shared);
         }
     }
 
@@ -120,14 +123,20 @@ impl Controller {
             None => false,
             Some(id) if index.is_multiple_of(2) => {
                 let step = shared.step(StepKind::SqDoorbell, address, 4, None);
-                self.queues.ring(id, value, step, &mut shared.counters)
+                let known = self.queues.ring(id, value, step, &mut shared.counters);
+                self.tell_submission(id, shared);
+                known
             }
             Some(id) => {
                 let step = shared.step(StepKind::CqDoorbell, address, 4, None);
                 let queue = self.queues.completion.get_mut(&id);
                 let taken = queue.map(|queue| queue.take(value, &mut shared.counters));
                 let known = taken.is_some();
-                taken.into_iter().flatten().for_each(|uid| self.close(uid, Some(step), shared));
+                let taken: Vec<Uid> = taken.into_iter().flatten().collect();
+                let queues = self.submission_queues_of(&taken);
+                taken.into_iter().for_each(|uid| self.close(uid, Some(step), shared));
+                self.tell_completion(id, shared);
+                queues.into_iter().for_each(|id| self.tell_submission(id, shared));
                 known
             }
         };
@@ -148,6 +157,7 @@ impl Controller {
         shared.counters.resets += 1;
         self.generation += 1;
         self.end(shared);
+        self.tell_gone(shared);
         self.queues = Queues::default();
         self.configuration = 0;
         shared.emit(super::Event::Reset(self.device));
@@ -167,6 +177,7 @@ impl Controller {
         shared.counters.lost_commands = lost;
         self.generation += 1;
         self.queues.gap();
+        self.tell_all(shared);
     }
 
     /// Whether `fetch` was begun since the last reset.

@@ -80,6 +80,7 @@ impl Controller {
             let known = read.knows(&(at..at + SUBMISSION_ENTRY));
             if !known || entry.iter().all(|byte| *byte == 0) {
                 shared.counters.blank_entries += 1;
+                self.queues.done(fetch.queue);
                 continue;
             }
             let carriers = fetch

@@ -176,6 +176,7 @@ impl Anomalies {
                 let normal = self.refusals.reset(*device);
                 self.settle(Settled { normal, ..Settled::default() });
             }
+            Finding::Event(Event::Ring(_)) => {}
         }
     }
 

@@ -2,10 +2,11 @@
 
 use super::build::{Traces, traces_of};
 use super::{chunks, commands, traces};
-use crate::commands::Command;
 use crate::commands::tests::io;
+use crate::commands::{Command, Event};
+use crate::trace::csv;
 use crate::trace::perfetto::Writer;
-use crate::trace::{Run, Selection, Statistics, path};
+use crate::trace::{Finding, Run, Selection, Statistics, path};
 use serde_json::Value;
 use wire::trace::{ChunkHeader, LinkState, Record, Tap};
 
@@ -45,7 +46,9 @@ fn filters_narrow_down() {
 
 fn statistics(run: &Run, commands: &[Command]) -> Statistics {
     let mut statistics = Statistics::default();
-    commands.iter().for_each(|command| statistics.add(command, &path(run, command)));
+    for command in commands {
+        statistics.add(command, &path(run, command));
+    }
     statistics
 }
 
@@ -195,6 +198,12 @@ fn perfetto_gets_slices_that_nest() {
     for (command, number) in commands.iter().zip(1..) {
         writer.add(number, command, &path(&run, command), run.in_drive(command));
     }
+    run.analyse(|found, _| {
+        if let Finding::Event(Event::Ring(state)) = found {
+            writer.ring(&state);
+        }
+    })
+    .unwrap();
     writer.finish().unwrap();
     let document: Value = serde_json::from_slice(&out).unwrap();
     let events = document["traceEvents"].as_array().unwrap();
@@ -220,8 +229,52 @@ fn perfetto_gets_slices_that_nest() {
         .collect();
     names.sort_unstable();
     assert_eq!(names, ["downstream", "drive", "host", "network", "upstream"], "one at a time");
-    let depths = events.iter().filter(|event| event["ph"] == "C");
-    let depths: Vec<i64> =
-        depths.map(|event| event["args"]["commands"].as_i64().unwrap()).collect();
-    assert_eq!((depths.iter().max(), depths.last()), (Some(&1), Some(&0)));
+    let counter = |name: &str| -> Vec<i64> {
+        let all = events.iter().filter(|event| event["ph"] == "C" && event["name"] == name);
+        all.map(|event| event["args"]["value"].as_i64().unwrap()).collect()
+    };
+    // A read and a write, one after the other.
+    assert_eq!(counter("queue 1 depth"), [0, 1, 0, 1, 0]);
+    assert_eq!(counter("queue 1 SQ tail"), [0, 1, 2]);
+    assert_eq!(
+        (counter("queue 1 CQ head"), counter("queue 1 CQ phase")),
+        (vec![0, 1, 2], vec![0, 1])
+    );
+}
+
+/// A read of 4 KiB 20 us a TLP: doorbell, fetch, entry, 16 writes, completion entry, MSI-X, doorbell.
+#[test]
+fn csv_has_a_line_for_each_command() {
+    let run = traces().run();
+    let (commands, _) = commands(&run);
+    let mut out = Vec::new();
+    let mut writer = csv::Writer::new(&mut out);
+    for (command, number) in commands.iter().zip(1..) {
+        writer.add(number, command, &path(&run, command));
+    }
+    writer.finish().unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{text}");
+    assert_eq!(rows.len(), commands.len() + 1);
+    let read = rows.iter().find(|row| row[6] == "Read").unwrap();
+    let cell = |name: &str| read[rows[0].iter().position(|column| *column == name).unwrap()];
+    let [number, drive, queue, cid, opcode] =
+        ["number", "drive", "queue", "cid", "opcode"].map(cell);
+    assert_eq!([number, drive, queue, cid, opcode], ["4", "03:00.0", "1", "18", "0x02"]);
+    assert_eq!(["lba", "data_bytes", "status"].map(cell), ["4096", "4096", "0"]);
+    let ns = |name: &str| cell(name).parse::<u64>().unwrap();
+    assert_eq!(ns("end_ns") - ns("begin_ns"), ns("duration_ns"));
+    assert_eq!((ns("duration_ns"), ns("segment_data_written_ns")), (21 * 20_000, 15 * 20_000));
+    assert_eq!((cell("segment_to_data_request_ns"), cell("drive_media_ns")), ("", ""));
+    let sum = |start: &str| -> u64 {
+        let named = rows[0].iter().filter(|name| name.starts_with(start));
+        named.filter_map(|name| cell(name).parse::<u64>().ok()).sum()
+    };
+    assert_eq!((sum("segment_"), sum("stage_")), (420_000, 420_000));
+    // As in the test of what a command costs the link.
+    let traffic = ["tlps_down", "tlps_up", "bytes_down", "bytes_up"].map(ns);
+    assert_eq!(traffic, [3, 19, 108, 4344]);
+    let write = rows.iter().find(|row| row[6] == "Write").unwrap();
+    assert_eq!(write[11], 0x280.to_string(), "Write Fault: type 2h, code 80h");
 }

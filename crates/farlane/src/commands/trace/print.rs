@@ -1,6 +1,6 @@
 //! Text on stdout. Lines have at most 100 columns where names allow.
 
-use super::{Args, Report, Shown};
+use super::{Args, Report, Shown, queues};
 use analysis::commands::Command;
 use analysis::commands::intervals::{self, Interval};
 use analysis::commands::view::{self, Options};
@@ -17,6 +17,8 @@ pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()
     if args.stats {
         heading(out, "Statistics, medians of intervals and stages below each type")?;
         write!(out, "{}", report.statistics.table())?;
+        heading(out, "Queues, while a command was outstanding, weighted by time")?;
+        write!(out, "{}", queues::table(&report.rings).text())?;
     } else if args.list {
         heading(out, &format!("Commands, {}", args.sort.order()))?;
         writeln!(out, "{HEAD}")?;
@@ -110,8 +112,8 @@ pub(super) fn flaws_of(node: &analysis::trace::Node) -> Vec<String> {
     out
 }
 
-const HEAD: &str = "       #      start us     total us  drive    queue:cid    command                \
-                    LBA         blocks";
+const HEAD: &str = "       #      start us    total us  drive   queue:cid command          LBA       \
+                    blocks  TLPs   bytes";
 
 /// One command in one line; `!` if something is wrong with it.
 fn line(shown: &Shown) -> String {
@@ -121,7 +123,7 @@ fn line(shown: &Shown) -> String {
     let problem = problem(command);
     let mark = if problem.is_empty() { ' ' } else { '!' };
     let text = format!(
-        "{mark}{:>7} {:>13} {total:>12}  {:<8} {:<12} {:<22} {:<11} {:<6} {problem}",
+        "{mark}{:>7} {:>13} {total:>11}  {:<7} {:<9} {:<16} {:<9} {:>6} {:>5} {:>7} {problem}",
         shown.number,
         micros(command.start.as_ns()),
         command.device.to_string(),
@@ -129,6 +131,8 @@ fn line(shown: &Shown) -> String {
         command.name(),
         number(command.slba()),
         number(command.blocks().map(u64::from)),
+        command.traffic.tlps(),
+        command.traffic.bytes(),
     );
     text.trim_end().to_owned()
 }
