@@ -145,19 +145,22 @@ fn a_server_that_vanishes_is_counted_and_one_that_comes_back_goes_on() {
     );
     assert!(last.contains("other: the server closed the connection"), "{log}");
     drop(server);
-    // It serves another client at once.
-    let _server = Server::start(&socket, leaves);
-    let goes_on = io(&socket, &format!("{work} --on-error continue --json"));
-    let mut load = Process::start(&mut farlane(&words(&goes_on)), "load", &folder);
-    load.line("link down");
-    load.line("link up: the drive is attached again; what was written before is not compared");
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    assert!(load.interrupt().success());
-    let found = parsed(&load.stdout.text());
-    let section = &found["sections"][0];
-    assert_eq!((&found["ended"], &section["mismatches"]), (&"interrupted".into(), &0.into()));
-    assert_eq!(section["errors"][0]["n"], 4);
-    assert!(section["all"]["n"].as_u64().unwrap() > 50);
+    for completions in ["msix", "polled"] {
+        // It serves another client at once.
+        let _server = Server::start(&socket, leaves);
+        let more = format!("{work} --on-error continue --json --completions {completions}");
+        let goes_on = io(&socket, &more);
+        let mut load = Process::start(&mut farlane(&words(&goes_on)), "load", &folder);
+        load.line("link down");
+        load.line("link up: the drive is attached again; what was written before is not compared");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert!(load.interrupt().success());
+        let found = parsed(&load.stdout.text());
+        let section = &found["sections"][0];
+        assert_eq!((&found["ended"], &section["mismatches"]), (&"interrupted".into(), &0.into()));
+        assert_eq!(section["errors"][0]["n"], 4, "{completions}");
+        assert!(section["all"]["n"].as_u64().unwrap() > 50);
+    }
 }
 
 #[test]

@@ -10,6 +10,9 @@ impl Session {
     pub fn signal(&mut self, jobs: &mut Jobs) -> bool {
         let now = self.machine.clock().now();
         if !self.settings.interrupts {
+            if !self.machine.is_up() {
+                return false;
+            }
             (0..self.settings.io_queues.into()).for_each(|queue| jobs.signal(now, 0, queue));
             return false;
         }

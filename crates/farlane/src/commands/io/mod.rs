@@ -173,7 +173,7 @@ fn prepare(
         let session = &sessions[sessions.len() - 1];
         request.sections.iter().try_for_each(|section| session.check(section))?;
     }
-    consent::ask(args, sessions, request)
+    consent::ask(args, sessions, request, stop)
 }
 
 /// What was asked for. The error names an option or a line.
