@@ -54,12 +54,12 @@ fn our_own_host_node_is_driven_in_every_way() {
     let messages = verifies(&socket, &format!("{jobs} --doorbells message"));
     assert_eq!(ways(&messages), ["message", "msix"]);
     assert!(
-        measured(&socket, "--rw read --runtime 300ms")["sections"][0]["peer_cpu_ns_per_io"]
+        measured(&socket, "--rw read --runtime 300ms --time_based")["sections"][0]["peer_cpu_ns_per_io"]
             .as_f64()
             .is_some()
     );
     // A second client is turned away.
-    let busy = io(&socket, "--rw read --runtime 60 --json");
+    let busy = io(&socket, "--rw read --runtime 60 --time_based --json");
     let mut busy = Process::start(&mut farlane(&words(&busy)), "busy", &folder);
     host.process.line("endpoint 0: VMM attached");
     std::thread::sleep(std::time::Duration::from_millis(300));
@@ -133,7 +133,7 @@ fn a_server_that_vanishes_is_counted_and_one_that_comes_back_goes_on() {
     let sockets = Sockets::new();
     let socket = sockets.path("other");
     let leaves = Kind { leaves_after: Some(50), page: true, ..NVME };
-    let work = "--rw randwrite --size 64k --runtime 60 --iodepth 4 --destructive --yes --verify";
+    let work = "--rw randwrite --size 64k --runtime 60 --time_based --iodepth 4 --destructive --yes --verify";
     let server = Server::start(&socket, leaves);
     let output = farlane(&words(&io(&socket, work))).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -169,7 +169,7 @@ fn a_server_that_stays_away_ends_the_run() {
     let sockets = Sockets::new();
     let socket = sockets.path("other");
     let server = Server::start(&socket, NVME);
-    let more = "--rw read --runtime 60 --on-error continue --reconnect 300ms";
+    let more = "--rw read --runtime 60 --time_based --on-error continue --reconnect 300ms";
     let mut load = Process::start(&mut farlane(&words(&io(&socket, more))), "load", &folder);
     std::thread::sleep(std::time::Duration::from_millis(300));
     drop(server);
@@ -206,7 +206,7 @@ fn targets_are_compared_in_one_run() {
     let lines = std::fs::read_to_string(&csv).unwrap();
     let targets: Vec<&str> = lines.lines().skip(1).filter_map(|l| l.rsplit(',').next()).collect();
     // 64 KiB are 16 transfers on each.
-    assert_eq!(targets, [["0"; 16], ["1"; 16]].concat());
+    assert_eq!(targets, [[&address[..]; 16], [&name[..]; 16]].concat());
     let found = measured(&socket, &format!("--connect {address} --configreads 5"));
     let of: Vec<&Value> =
         found["sections"].as_array().unwrap().iter().map(|section| &section["target"]).collect();
