@@ -1,16 +1,13 @@
 //! `farlane io`: load on a device node in a process of its own.
 
 use super::transcripts::transcripts;
-use crate::support::Process;
 use crate::support::process::{LIMIT, wait_until};
 use crate::support::program::{
     device, document, fails, farlane, is_wrong_usage, node, page, parsed, run, scratch, succeeds,
     text,
 };
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::{Field, Row};
+use crate::support::{Process, parquet};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -39,20 +36,6 @@ fn is_whole(row: &Value) {
     assert!(values[0] > 0 && values.is_sorted(), "{values:?}");
     assert!((of("min_ns")..=of("max_ns")).contains(&of("mean_ns")));
     assert!(row["iops"].as_f64().unwrap() > 0.0);
-}
-
-/// The rows of a Parquet file as CSV has them, and the keys and values of its metadata.
-fn parquet(path: &Path) -> (Vec<Vec<String>>, BTreeMap<String, String>) {
-    let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
-    let cell = |field: &Field| match field {
-        Field::Str(text) => text.clone(),
-        number => number.to_string(),
-    };
-    let row = |row: Row| row.get_column_iter().map(|(_, field)| cell(field)).collect();
-    let rows = reader.get_row_iter(None).unwrap().map(|found| row(found.unwrap())).collect();
-    let about = reader.metadata().file_metadata().key_value_metadata().unwrap().iter();
-    let about = about.map(|pair| (pair.key.clone(), pair.value.clone().unwrap())).collect();
-    (rows, about)
 }
 
 #[test]
@@ -91,7 +74,7 @@ fn reads_need_no_permission_and_are_measured() {
         assert_eq!((row[0], row[4], row[6], row[7]), ("randread", "read", "8192", "ok"));
         assert_eq!(row[8], address);
     }
-    let (rows_of_parquet, about) = parquet(&csv.with_extension("parquet"));
+    let (rows_of_parquet, about) = parquet::rows(&csv.with_extension("parquet"));
     assert_eq!(rows_of_parquet, rows, "the same rows");
     let about = |key: &str| about[key].as_str();
     assert_eq!((about("unit.latency_ns"), about("farlane.ended")), ("ns", "done"));
