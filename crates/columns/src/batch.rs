@@ -10,6 +10,8 @@ pub enum Value<'a> {
     Unsigned(u64),
     /// Of a column of [`Kind::Signed`].
     Signed(i64),
+    /// Of a column of [`Kind::Optional`].
+    Optional(Option<u64>),
     /// Of a column of [`Kind::Text`].
     Text(&'a str),
 }
@@ -27,6 +29,7 @@ pub struct Batch {
 pub(crate) enum Cells {
     /// Numbers; those of [`Kind::Unsigned`] have the same 64 bits here.
     Numbers(Vec<i64>),
+    Optional(Vec<Option<u64>>),
     Texts(Texts),
 }
 
@@ -74,6 +77,7 @@ impl Batch {
     pub fn new(schema: Schema) -> Self {
         let cells = |column: &crate::Column| match column.kind {
             Kind::Unsigned | Kind::Signed => Cells::Numbers(Vec::new()),
+            Kind::Optional => Cells::Optional(Vec::new()),
             Kind::Text => Cells::Texts(Texts::default()),
         };
         Self { schema, columns: schema.iter().map(cells).collect(), rows: 0 }
@@ -92,6 +96,7 @@ impl Batch {
                     cells.push(*value as i64);
                 }
                 (Cells::Numbers(cells), Kind::Signed, Value::Signed(value)) => cells.push(*value),
+                (Cells::Optional(cells), _, Value::Optional(value)) => cells.push(*value),
                 (Cells::Texts(cells), _, Value::Text(text)) => cells.push(text),
                 _ => panic!("{}: {value:?} in a column of {:?}", column.name, column.kind),
             }
@@ -108,6 +113,7 @@ impl Batch {
         for (cells, more) in self.columns.iter_mut().zip(&other.columns) {
             match (cells, more) {
                 (Cells::Numbers(cells), Cells::Numbers(more)) => cells.extend(more),
+                (Cells::Optional(cells), Cells::Optional(more)) => cells.extend(more),
                 (Cells::Texts(cells), Cells::Texts(more)) => cells.append(more),
                 _ => unreachable!("columns of one schema"),
             }
@@ -120,6 +126,7 @@ impl Batch {
         for cells in &mut self.columns {
             match cells {
                 Cells::Numbers(cells) => cells.clear(),
+                Cells::Optional(cells) => cells.clear(),
                 Cells::Texts(texts) => {
                     texts.cells.clear();
                     texts.words.clear();
@@ -150,6 +157,7 @@ impl Batch {
         match (&self.columns[column], self.schema[column].kind) {
             (Cells::Numbers(cells), Kind::Unsigned) => Value::Unsigned(cells[row] as u64),
             (Cells::Numbers(cells), _) => Value::Signed(cells[row]),
+            (Cells::Optional(cells), _) => Value::Optional(cells[row]),
             (Cells::Texts(texts), _) => Value::Text(&texts.words[texts.cells[row] as usize]),
         }
     }

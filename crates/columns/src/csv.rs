@@ -47,7 +47,8 @@ impl<W: Write> Csv<W> {
 /// section 2).
 fn cell(line: &mut String, value: Value) {
     let written = match value {
-        Value::Unsigned(number) => write!(line, "{number}"),
+        Value::Optional(None) => Ok(()),
+        Value::Unsigned(number) | Value::Optional(Some(number)) => write!(line, "{number}"),
         Value::Signed(number) => write!(line, "{number}"),
         Value::Text(text) if text.contains([',', '"', '\n', '\r']) => {
             write!(line, "\"{}\"", text.replace('"', "\"\""))

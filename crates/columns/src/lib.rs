@@ -22,6 +22,8 @@ pub enum Kind {
     Unsigned,
     /// Numbers from -2^63 to 2^63 - 1.
     Signed,
+    /// Numbers from 0 to 2^64 - 1, or nothing: an empty cell in CSV, null in Parquet.
+    Optional,
     /// Texts, most of which occur again and again.
     Text,
 }
@@ -41,6 +43,11 @@ impl Column {
     /// A column of numbers from 0 in this unit.
     pub const fn unsigned(name: &'static str, unit: &'static str) -> Self {
         Self { name, kind: Kind::Unsigned, unit }
+    }
+
+    /// A column of numbers from 0 in this unit, some of which are missing.
+    pub const fn optional(name: &'static str, unit: &'static str) -> Self {
+        Self { name, kind: Kind::Optional, unit }
     }
 
     /// A column of numbers of either sign in this unit.

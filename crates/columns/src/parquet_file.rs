@@ -1,4 +1,5 @@
-//! Parquet (Apache Parquet format 2.9 and later readers): required columns, INT64 or UTF8.
+//! Parquet (Apache Parquet format 2.9 and later readers): INT64 or UTF8, required or
+//! (INT64 alone) optional.
 //!
 //! Numbers are delta-encoded (DELTA_BINARY_PACKED), which keeps times and counters small, and texts
 //! are numbers in a dictionary. Pages are not compressed. A file that is cut has no footer, and
@@ -98,15 +99,19 @@ impl<W: Write + Send> Parquet<W> {
 /// A field of the file's schema.
 fn field(column: &Column) -> Result<TypePtr> {
     let (physical, converted, logical) = match column.kind {
-        Kind::Unsigned => {
+        Kind::Unsigned | Kind::Optional => {
             let logical = LogicalType::integer(64, false);
             (Physical::INT64, ConvertedType::UINT_64, Some(logical))
         }
         Kind::Signed => (Physical::INT64, ConvertedType::NONE, None),
         Kind::Text => (Physical::BYTE_ARRAY, ConvertedType::UTF8, Some(LogicalType::String)),
     };
+    let repetition = match column.kind {
+        Kind::Optional => Repetition::OPTIONAL,
+        _ => Repetition::REQUIRED,
+    };
     let builder = Type::primitive_type_builder(column.name, physical)
-        .with_repetition(Repetition::REQUIRED)
+        .with_repetition(repetition)
         .with_converted_type(converted)
         .with_logical_type(logical);
     Ok(Arc::new(builder.build()?))
@@ -116,6 +121,12 @@ fn write_column(column: &mut SerializedColumnWriter, cells: &Cells) -> Result<()
     match cells {
         Cells::Numbers(numbers) => {
             column.typed::<Int64Type>().write_batch(numbers, None, None)?;
+        }
+        Cells::Optional(cells) => {
+            let numbers: Vec<i64> = cells.iter().flatten().map(|number| *number as i64).collect();
+            // Definition levels: 1 for a cell with a value, 0 for null.
+            let levels: Vec<i16> = cells.iter().map(|cell| cell.is_some().into()).collect();
+            column.typed::<Int64Type>().write_batch(&numbers, Some(&levels), None)?;
         }
         Cells::Texts(texts) => {
             let words: Vec<ByteArray> =

@@ -6,10 +6,14 @@ use proptest::prelude::*;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-const SCHEMA: Schema =
-    &[Column::text("job"), Column::unsigned("at", "ns"), Column::signed("change", "")];
+const SCHEMA: Schema = &[
+    Column::text("job"),
+    Column::unsigned("at", "ns"),
+    Column::signed("change", ""),
+    Column::optional("end", "ns"),
+];
 
-type Row = (String, u64, i64);
+type Row = (String, u64, i64, Option<u64>);
 
 /// A sink whose bytes stay readable, with room for so many.
 #[derive(Clone, Debug, Default)]
@@ -41,8 +45,9 @@ impl io::Write for Memory {
 
 fn batch(rows: &[Row]) -> Batch {
     let mut batch = Batch::new(SCHEMA);
-    for (job, at, change) in rows {
-        batch.push(&[Value::Text(job), Value::Unsigned(*at), Value::Signed(*change)]);
+    for (job, at, change, end) in rows {
+        let end = Value::Optional(*end);
+        batch.push(&[Value::Text(job), Value::Unsigned(*at), Value::Signed(*change), end]);
     }
     batch
 }
@@ -60,10 +65,15 @@ fn read(bytes: Vec<u8>) -> Vec<Row> {
     let reader = SerializedFileReader::new(Bytes::from(bytes)).unwrap();
     let row = |row: parquet::record::Row| {
         let cells: Vec<Field> = row.into_columns().into_iter().map(|(_, field)| field).collect();
-        match &cells[..] {
-            [Field::Str(job), Field::ULong(at), Field::Long(change)] => (job.clone(), *at, *change),
+        let [Field::Str(job), Field::ULong(at), Field::Long(change), end] = &cells[..] else {
+            panic!("{cells:?}");
+        };
+        let end = match end {
+            Field::ULong(end) => Some(*end),
+            Field::Null => None,
             other => panic!("{other:?}"),
-        }
+        };
+        (job.clone(), *at, *change, end)
     };
     reader.get_row_iter(None).unwrap().map(|found| row(found.unwrap())).collect()
 }
@@ -72,30 +82,33 @@ fn read(bytes: Vec<u8>) -> Vec<Row> {
 fn csv_has_names_and_quotes_what_would_be_two_cells() {
     let memory = Memory::default();
     let mut csv = Csv::new(memory.clone(), SCHEMA).unwrap();
-    let row = |job: &str, change| (job.to_owned(), u64::MAX, change);
-    csv.write(&batch(&[row("fill", -1), row("a,b", 0), row("say \"so\"", 1)])).unwrap();
+    let row = |job: &str, change, end| (job.to_owned(), u64::MAX, change, end);
+    let rows = [row("fill", -1, None), row("a,b", 0, Some(0)), row("say \"so\"", 1, Some(7))];
+    csv.write(&batch(&rows)).unwrap();
     let text = String::from_utf8(memory.bytes()).unwrap();
-    let wanted = "job,at,change\nfill,18446744073709551615,-1\n\"a,b\",18446744073709551615,0\n\
-        \"say \"\"so\"\"\",18446744073709551615,1\n";
+    let wanted = "job,at,change,end\nfill,18446744073709551615,-1,\n\
+        \"a,b\",18446744073709551615,0,0\n\"say \"\"so\"\"\",18446744073709551615,1,7\n";
     assert_eq!(text, wanted);
 }
 
 #[test]
 fn metadata_have_units_and_what_the_caller_says() {
-    let bytes = Bytes::from(parquet_of(&[batch(&[("a".to_owned(), 1, 2)])]));
+    let bytes = Bytes::from(parquet_of(&[batch(&[("a".to_owned(), 1, 2, None)])]));
     let reader = SerializedFileReader::new(bytes).unwrap();
     let file = reader.metadata().file_metadata();
     let pairs: Vec<_> = file.key_value_metadata().unwrap().iter().collect();
     let pairs: Vec<_> =
         pairs.iter().map(|pair| (&*pair.key, pair.value.as_deref().unwrap())).collect();
-    assert_eq!(pairs, [("serial", "FL-1"), ("unit.at", "ns")]);
+    assert_eq!(pairs, [("serial", "FL-1"), ("unit.at", "ns"), ("unit.end", "ns")]);
 }
 
 #[test]
 fn memory_is_bounded_by_row_groups() {
-    let rows: Vec<Row> = (0..50_000).map(|n| (format!("job{}", n % 3), n, -(n as i64))).collect();
+    let rows: Vec<Row> = (0..50_000)
+        .map(|n| (format!("job{}", n % 3), n, -(n as i64), (n % 2 == 0).then_some(n)))
+        .collect();
     let bytes = parquet_of(&vec![batch(&rows); 7]);
-    // 350,000 rows of three cells: two differences of a constant and 2 bits.
+    // 350,000 rows of four cells: three differences of a constant, 2 bits and a level.
     assert!(bytes.len() < 350_000, "{}", bytes.len());
     let reader = SerializedFileReader::new(Bytes::from(bytes.clone())).unwrap();
     let groups: Vec<i64> =
@@ -108,7 +121,7 @@ fn memory_is_bounded_by_row_groups() {
 
 #[test]
 fn a_cut_file_is_refused() {
-    let whole = parquet_of(&[batch(&[("a".to_owned(), 1, 2)])]);
+    let whole = parquet_of(&[batch(&[("a".to_owned(), 1, 2, None)])]);
     for length in [0, 4, whole.len() / 2, whole.len() - 1] {
         let cut = Bytes::from(whole[..length].to_vec());
         assert!(SerializedFileReader::new(cut).is_err(), "{length} of {} bytes", whole.len());
@@ -119,7 +132,7 @@ fn a_cut_file_is_refused() {
 fn a_full_disk_is_the_sinks_own_error() {
     let memory = Memory { room: Some(10), ..Memory::default() };
     let mut file = Parquet::new(memory.clone(), SCHEMA).unwrap();
-    file.write(&batch(&[("a".to_owned(), 1, 2)])).unwrap();
+    file.write(&batch(&[("a".to_owned(), 1, 2, None)])).unwrap();
     let error = file.finish(&[]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{error}");
     let none = Memory { room: Some(10), ..Memory::default() };
@@ -129,13 +142,18 @@ fn a_full_disk_is_the_sinks_own_error() {
 #[test]
 #[should_panic(expected = "at: Signed(1) in a column of Unsigned")]
 fn a_cell_of_another_kind_is_our_error() {
-    Batch::new(SCHEMA).push(&[Value::Text("a"), Value::Signed(1), Value::Signed(1)]);
+    Batch::new(SCHEMA).push(&[
+        Value::Text("a"),
+        Value::Signed(1),
+        Value::Signed(1),
+        Value::Optional(None),
+    ]);
 }
 
 proptest! {
     #[test]
     fn rows_come_back(batches in prop::collection::vec(
-        prop::collection::vec((".{0,3}", any::<u64>(), any::<i64>()), 0..20), 0..5,
+        prop::collection::vec((".{0,3}", any::<u64>(), any::<i64>(), any::<Option<u64>>()), 0..20), 0..5,
     )) {
         let all: Vec<Batch> = batches.iter().map(|rows| batch(rows)).collect();
         prop_assert_eq!(read(parquet_of(&all)), batches.concat());

@@ -1,6 +1,7 @@
 //! The parameters of jobs, in fio's words (fio 3, HOWTO, "Job file parameters").
 
 use nvme::initiator::{Driver, NamespaceInfo};
+use std::ops::Range;
 use wire::Duration;
 
 /// Entries of the largest queue.
@@ -145,6 +146,12 @@ impl Fio {
     /// Bytes of a job's part in whole blocks of `bs`.
     pub fn part(&self) -> u64 {
         self.size / self.bs as u64 * self.bs as u64
+    }
+
+    /// Bytes of the parts of all jobs.
+    pub fn range(&self) -> Range<u64> {
+        let length = self.part().saturating_mul(self.numjobs as u64);
+        self.offset..self.offset.saturating_add(length)
     }
 
     /// The namespace that is worked on, of one of the drives.

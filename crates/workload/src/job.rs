@@ -75,9 +75,10 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// The job of this number, with buffers in `ram`; `None` if that is too small.
+    /// The job of this number, beside others that have so many queues, with buffers in `ram`; `None`
+    /// if that is too small.
     pub fn new(
-        number: usize,
+        (number, others): (usize, usize),
         start: Instant,
         fio: &Fio,
         drives: usize,
@@ -105,7 +106,7 @@ impl Job {
                 left: 0,
             });
         }
-        (0..number).for_each(|_| {
+        (0..others + number).for_each(|_| {
             rng.bits();
         });
         let drives = match fio.stripe {
@@ -115,7 +116,7 @@ impl Job {
         let blocks = fio.size / fio.bs as u64;
         Some(Self {
             drives,
-            queue: number,
+            queue: others + number,
             base: fio.offset + number as u64 * fio.part(),
             cpu: Instant::ZERO,
             rng: Random::new(rng.bits()),

@@ -1,4 +1,4 @@
-//! What is measured of a command, one list for CSV and comparisons.
+//! What is measured of a command, one list for tables and comparisons.
 
 use super::path::{Leg, Part, Stage, by_part, by_stage};
 use crate::commands::Command;
@@ -52,7 +52,7 @@ pub struct Measure {
     pub what: What,
     /// Its name among those of its kind; empty for the whole.
     pub name: &'static str,
-    /// Its column in CSV.
+    /// Its column in tables.
     pub column: &'static str,
 }
 

@@ -9,7 +9,6 @@ pub mod capture;
 pub mod chart;
 mod clock;
 pub mod compare;
-pub mod csv;
 mod decode;
 mod drive;
 mod drive_timing;

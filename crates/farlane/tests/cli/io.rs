@@ -1,16 +1,14 @@
 //! `farlane io`: load on a device node in a process of its own.
 
 use super::transcripts::transcripts;
-use crate::support::Process;
 use crate::support::process::{LIMIT, wait_until};
 use crate::support::program::{
     device, document, fails, farlane, is_wrong_usage, node, page, parsed, run, scratch, succeeds,
     text,
 };
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::{Field, Row};
+use crate::support::{Process, parquet};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -39,20 +37,6 @@ fn is_whole(row: &Value) {
     assert!(values[0] > 0 && values.is_sorted(), "{values:?}");
     assert!((of("min_ns")..=of("max_ns")).contains(&of("mean_ns")));
     assert!(row["iops"].as_f64().unwrap() > 0.0);
-}
-
-/// The rows of a Parquet file as CSV has them, and the keys and values of its metadata.
-fn parquet(path: &Path) -> (Vec<Vec<String>>, BTreeMap<String, String>) {
-    let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
-    let cell = |field: &Field| match field {
-        Field::Str(text) => text.clone(),
-        number => number.to_string(),
-    };
-    let row = |row: Row| row.get_column_iter().map(|(_, field)| cell(field)).collect();
-    let rows = reader.get_row_iter(None).unwrap().map(|found| row(found.unwrap())).collect();
-    let about = reader.metadata().file_metadata().key_value_metadata().unwrap().iter();
-    let about = about.map(|pair| (pair.key.clone(), pair.value.clone().unwrap())).collect();
-    (rows, about)
 }
 
 #[test]
@@ -91,7 +75,7 @@ fn reads_need_no_permission_and_are_measured() {
         assert_eq!((row[0], row[4], row[6], row[7]), ("randread", "read", "8192", "ok"));
         assert_eq!(row[8], address);
     }
-    let (rows_of_parquet, about) = parquet(&csv.with_extension("parquet"));
+    let (rows_of_parquet, about) = parquet::rows(&csv.with_extension("parquet"));
     assert_eq!(rows_of_parquet, rows, "the same rows");
     let about = |key: &str| about[key].as_str();
     assert_eq!((about("unit.latency_ns"), about("farlane.ended")), ("ns", "done"));
@@ -210,6 +194,90 @@ fn job_files_run_section_after_section() {
     fails(&words(&io(&address, memory)), &["iodepth × bs × numjobs", "at most"]);
 }
 
+/// When the first transfer of a section on a target began and the last one ended, in nanoseconds,
+/// of rows of `--csv`; and its jobs, each with its first byte.
+fn spent(csv: &str, section: &str, target: &str) -> (u64, u64, BTreeSet<(u64, u64)>) {
+    let rows = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let rows: Vec<_> = rows.filter(|row| row[0] == section && row[8] == target).collect();
+    let number = |row: &[&str], column: usize| row[column].parse::<u64>().unwrap();
+    let begin = rows.iter().map(|row| number(row, 2)).min().unwrap();
+    let end = rows.iter().map(|row| number(row, 2) + number(row, 3)).max().unwrap();
+    (begin, end, rows.iter().map(|row| (number(row, 1), number(row, 5) >> 20)).collect())
+}
+
+#[test]
+fn sections_without_a_stonewall_run_at_the_same_time() {
+    let folder = scratch("io-beside");
+    let devices = ["ONE", "TWO"].map(|serial| device("ram=4M", &["--serial", serial]));
+    let [one, two] = [&devices[0].1, &devices[1].1];
+    let csv = folder.join("samples.csv");
+    // Each of the first two waits 16 times for 5 ms.
+    let file = job_file(
+        &folder,
+        "[global]\nbs=4k\nsize=64k\nthinktime=5ms\n[fill]\nrw=write\nverify=crc32c\n\
+         [look]\nrw=randread\noffset=1m\nsize=1m\nnumber_ios=16\nnumjobs=2\nramp_time=20ms\n\
+         [check]\nstonewall\nrw=read\nverify=crc32c\nthinktime=0\n",
+    );
+    let more = format!("{file} --connect {two} --csv {} --destructive --yes", csv.display());
+    let found = measured(one, &more);
+    let sections = found["sections"].as_array().unwrap();
+    let place = |of: &Value| {
+        let name = of["name"].as_str().unwrap().to_owned();
+        (name, of["target"].as_u64().unwrap(), of["group"].as_u64().unwrap())
+    };
+    let wanted = ["fill", "look", "check"].into_iter().zip([0, 0, 1]);
+    let wanted = wanted.flat_map(|(name, group)| [0, 1].map(|at| (name.to_owned(), at, group)));
+    assert_eq!(sections.iter().map(place).collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
+    for section in sections {
+        let key = |key: &str| section[key].as_u64().unwrap();
+        // Of each of the two jobs of `look`, as many as it was told.
+        let (n, verified) = if section["name"] == "look" { (32, 0) } else { (16, 64 << 10) };
+        assert_eq!((&section["all"]["n"], key("verified_bytes")), (&n.into(), verified));
+        assert_eq!((key("mismatches"), &section["errors"]), (0, &serde_json::json!([])));
+        assert!(section["host_cpu_ns_per_io"].as_f64().unwrap() > 0.0, "{section}");
+    }
+    let rows = std::fs::read_to_string(&csv).unwrap();
+    for target in [one, two] {
+        let [fill, look, check] =
+            ["fill", "look", "check"].map(|section| spent(&rows, section, target));
+        assert!(fill.0 < look.1 && look.0 < fill.1, "at the same time: {fill:?} {look:?}");
+        assert!(check.0 > fill.1.max(look.1), "after both: {check:?}");
+        assert_eq!(look.2, BTreeSet::from([(0, 1), (1, 2)]), "each in its own part");
+    }
+    let text = succeeds(&words(&io(one, &format!("{file} --destructive --yes"))));
+    assert!(
+        text.contains("\nfill (beside look): rw write") && text.contains("\ncheck: rw"),
+        "{text}"
+    );
+}
+
+#[test]
+fn sections_that_do_not_fit_beside_each_other_are_refused() {
+    let folder = scratch("io-unfit");
+    let (_device, address) = device("ram=4M", &["--queues", "2"]);
+    let says = |lines: &str, line: u32, why: &[&str]| {
+        let file = job_file(&folder, lines);
+        let begin = format!("farlane: {file}:{line}:1: ");
+        let more = format!("{file} --destructive --yes");
+        fails(&words(&io(&address, &more)), &[&[&*begin], why].concat());
+    };
+    let jobs = "[a]\nrw=read\nnumjobs=2\n[b]\nrw=read\n";
+    says(jobs, 4, &["[b]: with the sections beside it there are 3 jobs", "the drive has 2"]);
+    let both = "[a]\nrw=write\nsize=64k\n[b]\nrw=read\noffset=60k\nsize=64k\nverify=1\n";
+    says(both, 4, &["[b] overlaps [a]", "verify", "stonewall"]);
+    let apart = both.replace("offset=60k", "offset=64k");
+    let file = job_file(&folder, &apart);
+    measured(&address, &format!("{file} --destructive --yes"));
+    // As in fio: nobody compares. Both that write say so.
+    let file = job_file(&folder, "[global]\nrw=write\nsize=64k\n[a]\n[b]\noffset=4k\n");
+    let output = run(&words(&io(&address, &format!("{file} --destructive --yes"))));
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{log}");
+    for part in ["a overwrites data", "b overwrites data", "from byte 4096 to 69631"] {
+        assert!(log.contains(part), "no '{part}' in {log}");
+    }
+}
+
 #[test]
 fn a_busy_drive_and_a_full_disk_are_told_of() {
     let (device, address) = device("ram=1M", &[]);
@@ -232,7 +300,7 @@ fn a_busy_drive_and_a_full_disk_are_told_of() {
 fn loaded_on(namespace: &str, name: &str, more: &str) -> (Process, Process, String) {
     let csv = scratch(name).join("samples.csv");
     let (device, address) = device(namespace, &["--serial", "GONE"]);
-    let more = format!("--iodepth 4 --json --csv {} {more}", csv.display());
+    let more = format!("--json --csv {} {more}", csv.display());
     let load = node(&words(&io(&address, &more)));
     let length = || std::fs::metadata(&csv).map_or(0, |file| file.len());
     wait_until("samples come", || length() > 0);
@@ -241,7 +309,7 @@ fn loaded_on(namespace: &str, name: &str, more: &str) -> (Process, Process, Stri
 
 /// A run that has begun to read from RAM.
 fn loaded(name: &str, more: &str) -> (Process, Process, String) {
-    loaded_on("ram=1M", name, &format!("--rw randread {more}"))
+    loaded_on("ram=1M", name, &format!("--rw randread --iodepth 4 {more}"))
 }
 
 /// What a run has printed that has ended.
@@ -290,7 +358,8 @@ fn a_drive_that_comes_back_goes_on() {
 #[test]
 fn data_of_before_an_outage_are_compared_after_it() {
     let namespace = format!("file={},size=1M", scratch("io-data").join("disk.img").display());
-    let work = "--rw randrw --size 64k --runtime 60 --time_based --verify --destructive --yes";
+    let work =
+        "--rw randrw --iodepth 4 --size 64k --runtime 60 --time_based --verify --destructive --yes";
     let more = format!("{work} --on-error continue");
     let (mut device, mut load, address) = loaded_on(&namespace, "io-outage", &more);
     device.kill();
@@ -306,6 +375,35 @@ fn data_of_before_an_outage_are_compared_after_it() {
         (&0.into(), 0)
     );
     assert!(section["verified_bytes"].as_u64().unwrap() > 0 && (1..=4).contains(&lost(section)));
+}
+
+#[test]
+fn sections_beside_each_other_go_on_after_an_outage() {
+    let folder = scratch("io-group");
+    let namespace = format!("file={},size=1M", folder.join("disk.img").display());
+    let file = job_file(
+        &folder,
+        "[global]\niodepth=4\nsize=64k\nruntime=60\ntime_based\n\
+         [mix]\nrw=randrw\nverify=1\n[look]\nrw=randread\noffset=64k\n",
+    );
+    let more = format!("{file} --destructive --yes --on-error continue");
+    let (mut device, mut load, address) = loaded_on(&namespace, "io-group-rows", &more);
+    device.kill();
+    load.line("link down");
+    let options = ["--namespace", &namespace, "--serial", "GONE"];
+    let _again = node(&[&["device", "--listen", &address], &options[..]].concat());
+    load.line("link up: the drive is attached again");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(load.interrupt().success());
+    let found = printed(&load);
+    let [mix, look] = &found["sections"].as_array().unwrap()[..] else { panic!("{found}") };
+    assert_eq!((&found["ended"], &mix["mismatches"]), (&"interrupted".into(), &0.into()));
+    for section in [mix, look] {
+        is_whole(&section["all"]);
+        assert!((1..=4).contains(&lost(section)), "those under way: {}", section["errors"]);
+        let timeline = section["timeline"].as_array().unwrap();
+        assert!(timeline.last().unwrap()["iops"].as_f64().unwrap() > 0.0, "it goes on");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! `farlane trace`: what a command costs the link, queues along time, CSV, and two runs compared.
+//! `farlane trace`: what a command costs the link, queues along time, tables, and two runs compared.
 
 use crate::cli::record::plan;
+use crate::support::parquet;
 use crate::support::program::{fails, is_wrong_usage, json, page, prints, scratch, text};
 use serde_json::Value;
 use std::path::Path;
@@ -48,7 +49,7 @@ fn queues_and_traffic_add_up() {
     assert!(stats.contains("TLPs p50 ") && stats.contains("depth p50"), "{stats}");
     let list = prints(&["trace", &host, "--list", "--opcode", "read", "--limit", "1"]);
     assert!(list.lines().any(|line| line.ends_with("TLPs   bytes")), "{list}");
-    csv(&[&host, &device], commands);
+    table(&folder, &[&host, &device], commands);
     let html = text(&folder.join("run.html"));
     prints(&["trace", &host, &device, "--html", &html, "--limit", "0"]);
     let report = page(&html);
@@ -57,16 +58,25 @@ fn queues_and_traffic_add_up() {
     }
 }
 
-/// CSV on standard output tells the same as the document.
-fn csv(files: &[&str], commands: &[Value]) {
-    let out = prints(&[&["trace"], files, &["--csv", "-", "--opcode", "read"]].concat());
+/// CSV on standard output tells the same as the document, and Parquet the same as CSV.
+fn table(folder: &Path, files: &[&str], commands: &[Value]) {
+    let file = folder.join("run.parquet");
+    let more = ["--csv", "-", "--opcode", "read", "--parquet", &text(&file)];
+    let out = prints(&[&["trace"], files, &more].concat());
     let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(rows.len(), commands.len() + 1);
     let column = |name: &str| rows[0].iter().position(|column| *column == name).unwrap();
+    let (cells, about) = parquet::rows(&file);
+    assert_eq!(cells, rows[1..], "empty cells too");
+    assert_eq!((&*about["unit.end_ns"], &*about["unit.bytes_up"]), ("ns", "B"));
     for (row, command) in rows[1..].iter().zip(commands) {
         for key in ["number", "duration_ns", "tlps_down", "bytes_up", "cid"] {
             assert_eq!(row[column(key)], command[key].to_string(), "{key}");
         }
+        let [drive, opcode, name] = ["drive", "opcode", "command"].map(|key| row[column(key)]);
+        assert_eq!((drive, opcode, name), (command["device"].as_str().unwrap(), "0x02", "Read"));
+        let [status, bytes] = ["status", "data_bytes"].map(|key| row[column(key)]);
+        assert_eq!((status, bytes, row[column("segment_data_sent_ns")]), ("0", "4096", ""));
         let segments: u64 = rows[0]
             .iter()
             .zip(row)
@@ -76,7 +86,9 @@ fn csv(files: &[&str], commands: &[Value]) {
         assert_eq!(Some(segments), command["duration_ns"].as_u64());
     }
     fails(&["trace", files[0], "--csv", "-", "--json"], &["cannot share standard output"]);
-    fails(&["trace", files[0], "--csv", "/nowhere/x"], &["cannot write /nowhere/x"]);
+    for option in ["--csv", "--parquet"] {
+        fails(&["trace", files[0], option, "/nowhere/x"], &["cannot write /nowhere/x"]);
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ pub mod huge;
 #[path = "../../../live/tests/dma/isolated.rs"]
 pub mod isolated;
 pub mod node;
+pub mod parquet;
 pub mod process;
 pub mod program;
 pub mod relay;

@@ -70,7 +70,7 @@ impl Jobs {
             let shift = self.block_shifts[drive];
             let (slba, blocks) = (offset >> shift, (length >> shift) as u32);
             let io = Io { op, nsid: self.fio.nsid, slba, blocks, buffer };
-            let prepared = self.drives[drive].prepare(now, queue, io);
+            let prepared = self.drives[drive].borrow_mut().prepare(now, queue, io);
             let id = prepared.expect("a queue holds its job's commands").get();
             let key = CommandKey::new(drive, queue, id);
             self.queues[drive][queue].own(id, (number, slot));
@@ -85,7 +85,7 @@ impl Jobs {
     /// Rings the doorbell of a queue with a new command, or lets it follow.
     fn announce(&mut self, drive: usize, queue: usize) {
         if !self.settings.batch {
-            self.drives[drive].ring(queue);
+            self.drives[drive].borrow_mut().ring(queue);
         } else if !std::mem::replace(&mut self.queues[drive][queue].unannounced, true) {
             self.unannounced.push((drive, queue));
         }
@@ -98,8 +98,9 @@ impl Jobs {
         queue: usize,
         observer: &mut dyn Observer,
     ) {
-        // Queue n is served by the CPU of job n.
-        let cpu = self.jobs[queue].cpu;
+        // A queue is served by the CPU of its job.
+        let Some(job) = self.job_of(queue) else { return };
+        let cpu = self.jobs[job].cpu;
         if cpu > now {
             return self.agenda.schedule(cpu, Action::Reap { drive, queue });
         }
@@ -107,7 +108,8 @@ impl Jobs {
             // The drive was lost meanwhile.
             return;
         }
-        for done in self.drives[drive].reap(queue) {
+        let done = self.drives[drive].borrow_mut().reap(queue);
+        for done in done {
             let owner = self.queues[drive][queue].owners[usize::from(done.id.get())].take();
             let (number, slot) = owner.expect("it was submitted");
             let at = occupy(&mut self.jobs[number].cpu, now, self.settings.costs.complete);

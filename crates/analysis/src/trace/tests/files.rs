@@ -4,7 +4,7 @@ use super::{host_trace, traces};
 use crate::commands::Event;
 use crate::trace::compare::{Side, compare, sentence};
 use crate::trace::rings::Rings;
-use crate::trace::{Anomalies, Finding, Run, Selection, TraceFile, csv};
+use crate::trace::{Anomalies, Finding, Run, Selection, TraceFile, measures};
 use proptest::prelude::*;
 use std::path::Path;
 use wire::trace::{CHUNK_HEADER, ChunkHeader};
@@ -136,13 +136,13 @@ proptest! {
         let _ = read(&path);
         if let Ok(run) = Run::open(&[path, traces.device.clone()]) {
             let mut rings = Rings::new(&Selection::default());
-            let (mut side, mut table) = (Side::default(), csv::Writer::new(Vec::new()));
+            let mut side = Side::default();
             let _ = run.analyse(|found, _| {
                 rings.observe(&found);
                 if let Finding::Event(Event::Command(command)) = found {
                     let path = crate::trace::path(&run, &command);
                     let _ = crate::trace::chart::chart(&run, &command);
-                    table.add(1, &command, &path);
+                    let _ = measures::values(&command, &path);
                     side.add(&command, &path);
                 }
             });

@@ -1,19 +1,20 @@
 //! What a drive under load does by itself: it interrupts, and after an outage it comes back.
 
+use super::group::Group;
 use super::machine::Machine;
 use super::session::Session;
 use report::Failure;
-use workload::{Jobs, NvmeDrive, Work};
+use workload::NvmeDrive;
 
 impl Session {
     /// Passes interrupts on, or looks at all queues without them; whether there were interrupts.
-    pub fn signal(&mut self, jobs: &mut Jobs) -> bool {
+    pub fn signal(&mut self, group: &mut Group) -> bool {
         let now = self.machine.clock().now();
         if !self.settings.interrupts {
             if !self.machine.is_up() {
                 return false;
             }
-            (0..self.settings.io_queues.into()).for_each(|queue| jobs.signal(now, 0, queue));
+            (0..self.settings.io_queues.into()).for_each(|queue| group.signal(now, queue));
             return false;
         }
         let mut any = false;
@@ -21,17 +22,17 @@ impl Session {
             // Vector 0 is that of the admin queue.
             if let (true, Some(queue)) = (from == self.node.bdf, vector.checked_sub(1)) {
                 any = true;
-                jobs.signal(now, 0, queue as usize);
+                group.signal(now, queue as usize);
             }
         }
         any
     }
 
-    /// Brings the drive up again behind its link, and gives it back to the jobs. Yields what it is
+    /// Brings the drive up again behind its link, and gives it back to the group. Yields what it is
     /// like, or why it cannot be used; fails if the machine breaks down.
     pub fn attach_again(
         &mut self,
-        jobs: &mut Jobs,
+        group: &mut Group,
     ) -> Result<Result<&'static str, String>, Failure> {
         let Some(port) = self.port.clone() else {
             return Ok(Err("the drive's port is not known".to_owned()));
@@ -43,17 +44,16 @@ impl Session {
             Ok(drive) => drive,
             Err(error) => return Ok(Err(format!("the drive cannot be attached again: {error}"))),
         };
-        if let Err(why) = jobs.check(&driver) {
+        // Our host node hides from its clients which contents a drive has.
+        let unknown = matches!(self.machine, Machine::VfioUser(_));
+        let forget = new_contents || unknown;
+        if let Err(why) = group.resume(self.machine.clock().now(), driver, forget) {
             return Ok(Err(format!("the drive that came back is another: {why}")));
         }
         self.node = node;
-        // Our host node hides from its clients which contents a drive has.
-        let unknown = matches!(self.machine, Machine::VfioUser(_));
-        if new_contents || unknown {
-            jobs.forget(0);
+        if forget {
+            self.written.clear();
         }
-        // What waited for the drive was never submitted, and is no worse for new contents.
-        jobs.drive_restored(self.machine.clock().now(), 0, driver, false);
         Ok(Ok(match new_contents {
             true => "the drive is attached again with new contents",
             false if unknown => {

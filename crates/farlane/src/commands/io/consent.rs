@@ -72,8 +72,8 @@ fn sentence(on: &str, session: &Session, section: &Section) -> Result<String, Fa
     let namespace = session.namespace(section)?;
     let shift = namespace.block_shift;
     let fio = section.fio(namespace.blocks << shift).expect("it writes");
-    let (first, bytes) = (fio.offset, fio.part() * fio.numjobs as u64);
-    let end = first + bytes;
+    let range = fio.range();
+    let (first, end, bytes) = (range.start, range.end, range.end - range.start);
     Ok(format!(
         "{}{on} overwrites data: drive {}, serial number {}, namespace {}, {} from byte {first} to \
          {}, LBA {} to {}",

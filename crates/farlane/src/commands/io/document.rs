@@ -53,6 +53,13 @@ pub struct Namespace {
 pub struct SectionResult {
     pub name: String,
     pub target: usize,
+    pub group: usize,
+    /// The section's number, from 0.
+    #[serde(skip)]
+    number: usize,
+    /// The latencies of all transfers.
+    #[serde(skip)]
+    pub latency: Latency,
     pub workload: Option<Parameters>,
     pub elapsed_ns: u64,
     pub host_cpu_ns_per_io: f64,
@@ -144,25 +151,47 @@ impl Document {
         Self { schema: 1, drive, targets, randseed, ended: "done", why: None, sections }
     }
 
-    /// Adds the results of a section on a target; the CPU time is that of the other side.
+    /// Adds the results of a group of sections, of which the first is number `first`, on a target.
+    /// The CPU time is that of the other side.
     pub fn add(
         &mut self,
-        section: &Section,
+        (first, group): (usize, &[Section]),
+        target: usize,
+        recorders: &[Recorder],
+        peer_cpu: Option<Duration>,
+    ) {
+        let transfers = recorders.iter().map(|recorder| recorder.ended).sum();
+        // Reading back would count too.
+        let alone = recorders.iter().all(|recorder| recorder.read_back == Duration::ZERO);
+        let peer = peer_cpu.filter(|_| alone).map(|cpu| per_transfer(cpu, transfers));
+        for ((number, section), recorder) in (first..).zip(group).zip(recorders) {
+            self.add_section((number, section), target, recorder, peer);
+        }
+        self.sections.sort_by_key(|section| (section.number, section.target));
+    }
+
+    fn add_section(
+        &mut self,
+        (number, section): (usize, &Section),
         target: usize,
         recorder: &Recorder,
-        peer_cpu: Option<Duration>,
+        peer_cpu_ns_per_io: Option<f64>,
     ) {
         let nsid = section.workload.nsid();
         let mut namespaces = self.targets[target].drive.namespaces.iter();
         let namespace = namespaces.find(|namespace| namespace.nsid == nsid);
         let (bytes, block) = namespace.map_or((0, 512), |of| (of.bytes, of.block_bytes));
-        let all = of_row(&recorder.all(), None, recorder.worked);
+        let together = recorder.all();
+        let all = of_row(&together, None, recorder.worked);
         let rows = recorder.rows();
         let timeline = &recorder.timeline;
         let bins = timeline.closed(recorder.worked);
         self.sections.push(SectionResult {
             name: section.name.clone(),
             target,
+            group: section.group,
+            number,
+            latency: together.latency,
             workload: section.fio(bytes).map(|fio| Parameters {
                 rw: fio.rw.name(),
                 bs: fio.bs,
@@ -173,11 +202,8 @@ impl Document {
                 nsid,
             }),
             elapsed_ns: recorder.worked.as_ns(),
-            host_cpu_ns_per_io: per_transfer(recorder.cpu, &all),
-            // Reading back would count too.
-            peer_cpu_ns_per_io: peer_cpu
-                .filter(|_| recorder.read_back == Duration::ZERO)
-                .map(|cpu| per_transfer(cpu, &all)),
+            host_cpu_ns_per_io: per_transfer(recorder.cpu, recorder.beside),
+            peer_cpu_ns_per_io,
             jobs: rows.map(|row| of_row(row, Some(row.job), recorder.span(row.op))).collect(),
             all,
             errors: recorder.errors.iter().map(of_error).collect(),
@@ -187,6 +213,15 @@ impl Document {
             interval_ns: timeline.interval.as_ns(),
             timeline: bins.iter().map(of_bin).collect(),
         });
+    }
+
+    /// The names of the sections that ran at the same time on the same target.
+    pub fn beside<'a>(&'a self, section: &'a SectionResult) -> Vec<&'a str> {
+        let beside = self.sections.iter().filter(|other| {
+            (other.group, other.target) == (section.group, section.target)
+                && other.number != section.number
+        });
+        beside.map(|other| other.name.as_str()).collect()
     }
 
     /// Transfers that failed.
@@ -220,8 +255,8 @@ fn of_target(session: &Session) -> Target {
     }
 }
 
-fn per_transfer(cpu: Duration, all: &RowResult) -> f64 {
-    rounded(cpu.as_ns() as f64 / all.n.max(1) as f64, 1)
+fn per_transfer(cpu: Duration, transfers: u64) -> f64 {
+    rounded(cpu.as_ns() as f64 / transfers.max(1) as f64, 1)
 }
 
 fn per_second(count: u64, span: Duration) -> f64 {

@@ -1,9 +1,9 @@
-//! Job files of fio (fio 3, HOWTO, "Job file format"): `[global]` and sections that run one after
-//! the other.
+//! Job files of fio (fio 3, HOWTO, "Job file format"): `[global]` and sections. Those between two
+//! `stonewall`s run at the same time.
 
 use super::options::{KEYS, Request, Section, Setting, Verify, section};
 use plan::{Origin, unknown};
-use report::{Failure, span};
+use report::{Failure, Outcome, span};
 use std::path::Path;
 use wire::Duration;
 
@@ -75,8 +75,12 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
             draft.set(key, value, at(file, line)).map_err(fail)?;
         }
     }
-    let sections = drafts.into_iter().enumerate().map(|(n, draft)| draft.finish(file, n));
-    let sections = sections.collect::<Result<Vec<_>, _>>()?;
+    let mut group = 0;
+    let mut sections = Vec::new();
+    for draft in drafts {
+        group += usize::from(draft.stonewall && !sections.is_empty());
+        sections.push(draft.finish(file, group)?);
+    }
     if sections.is_empty() {
         return Err(Failure(format!("{file}: there is no [section] with a job")));
     }
@@ -85,7 +89,23 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
         let what = "verify_only needs the randseed with which the data were written";
         return Err(Failure(section.origin.fail(what).to_string()));
     }
-    Ok(Request { sections, randseed })
+    let request = Request { sections, randseed };
+    request.groups().try_for_each(has_one_engine)?;
+    Ok(request)
+}
+
+/// Configuration reads wait for each answer and have no queue: nothing runs beside them.
+fn has_one_engine(group: &[Section]) -> Outcome {
+    let reads = group.iter().find(|section| section.workload.fio().is_none());
+    match reads.filter(|_| group.len() > 1) {
+        None => Ok(()),
+        Some(Section { name, origin, .. }) => {
+            let what = format!(
+                "[{name}]: configreads runs alone: it and the section behind it need stonewall"
+            );
+            Err(Failure(origin.fail(what).to_string()))
+        }
+    }
 }
 
 impl Draft {
@@ -125,23 +145,16 @@ impl Draft {
         Ok(())
     }
 
-    /// The section, number `number` of the file.
-    fn finish(self, file: &str, number: usize) -> Result<Section, Failure> {
+    /// The section, of this group.
+    fn finish(self, file: &str, group: usize) -> Result<Section, Failure> {
         let origin = at(file, self.line);
-        if number > 0 && !self.stonewall {
-            let what = format!(
-                "[{}] would run beside the section before it: sections run one after the other, \
-                 say so with stonewall",
-                self.name
-            );
-            return Err(Failure(origin.fail(what).to_string()));
-        }
         let verify = match (self.verify, self.verify_only) {
             (_, true) => Verify::Only,
             (true, _) => Verify::Written,
             _ => Verify::No,
         };
-        section(Some(&self.name), &self.settings, origin, verify, self.ramp)
+        let read = section(Some(&self.name), &self.settings, origin, verify, self.ramp)?;
+        Ok(Section { group, ..read })
     }
 }
 
@@ -180,6 +193,17 @@ mod tests {
     }
 
     #[test]
+    fn stonewalls_separate_groups() {
+        let text = "[a]\nstonewall\nrw=read\n[b]\nrw=read\n[c]\nwait_for_previous\nrw=read\n\
+            [d]\nstonewall\nconfigreads=1\n[e]\nstonewall\nrw=read\n[f]\nstonewall=0\nrw=read\n";
+        let request = parse("j.fio", text).unwrap();
+        let names = |group: &[Section]| -> String {
+            group.iter().map(|section| section.name.as_str()).collect()
+        };
+        assert_eq!(request.groups().map(names).collect::<Vec<_>>(), ["ab", "c", "d", "ef"]);
+    }
+
+    #[test]
     fn mistakes_name_the_line() {
         for (text, wanted) in [
             ("[a]\nrw=read\nbss=4k\n", "j.fio:3:1: unknown key 'bss'; did you mean 'bs'?"),
@@ -189,7 +213,7 @@ mod tests {
             ("rw=read\n", "j.fio:1:1: 'rw=read' stands before the first [section]"),
             ("[a\n", "j.fio:1:1: ] is missing"),
             ("[global]\nrw=read\n", "j.fio: there is no [section] with a job"),
-            ("[a]\nrw=read\n[b]\nrw=read\n", "j.fio:3:1: [b] would run beside the section"),
+            ("[a]\nrw=read\n[b]\nconfigreads=1\n", "j.fio:3:1: [b]: configreads runs alone"),
             ("[a]\nrw=write\nverify_only=1\n", "j.fio:1:1: verify_only needs the randseed"),
             ("[a]\nrw=read\ntime_based\n", "j.fio:3:1: time_based means nothing without runtime"),
             ("[a]\nrw=read\nramp_time=x\n", "j.fio:3:1: ramp_time: "),

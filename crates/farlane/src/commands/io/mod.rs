@@ -1,9 +1,11 @@
 //! `farlane io`: the built-in initiator on a live drive.
 
 mod attach;
+mod beside;
 mod compare;
 mod consent;
 mod document;
+mod group;
 mod html;
 mod job_file;
 mod machine;
@@ -24,23 +26,24 @@ use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
 use document::Document;
 use live::vfio_user::client::Doorbells;
-use options::{Request, WorkArgs};
+use options::{Request, Section, WorkArgs};
 use peer::Peer;
 use record::Recorder;
-use report::latency::Latency;
 use report::span;
 use report::target::Target;
 use run::{End, Runner};
 use samples::Samples;
 use session::Session;
+use std::cell::RefCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 use target::{Completions, LoadTarget, parse_doorbells};
 use wire::Duration;
 
 /// Put load on a live drive, measure and verify it
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
-    farlane io --connect localhost --rw randread --iodepth 8 --runtime 10\n  \
+    farlane io --connect localhost --rw randread --iodepth 8 --runtime 10 --time_based\n  \
     farlane io --connect localhost --rw randrw --size 64m --verify --destructive\n  \
     farlane io --connect localhost jobs.fio --json --parquet samples.parquet\n  \
     farlane io --vfio-user /tmp/farlane/0/cntrl --completions polled --rw randread --runtime 10\n\n\
@@ -136,19 +139,15 @@ pub fn run(args: &Args) -> Outcome {
         return Err(refused);
     }
     let mut document = Document::new(&sessions, request.randseed.unwrap_or_else(instance));
-    let mut latencies = Vec::new();
-    let results = (&mut document, &mut latencies);
-    let end = work(args, &request, (&mut sessions, &stop), samples, results);
+    let end = work(args, &request, (&mut sessions, &stop), samples, &mut document);
     let closed = close(args, sessions);
     if args.json {
         println!("{}", json(&document));
     } else {
         print::text(&document);
     }
-    let html = args
-        .html
-        .as_ref()
-        .map_or(Ok(()), |target| target.write(&html::page(&document, &latencies)));
+    let html = args.html.as_ref();
+    let html = html.map_or(Ok(()), |target| target.write(&html::page(&document)));
     end.and(closed).and(html)?;
     verdict(args, &document)
 }
@@ -172,6 +171,7 @@ fn prepare(
         sessions.push(session);
         let session = &sessions[sessions.len() - 1];
         request.sections.iter().try_for_each(|section| session.check(section))?;
+        request.groups().try_for_each(|group| session.check_group(group))?;
     }
     consent::ask(args, sessions, request, stop)
 }
@@ -188,35 +188,38 @@ fn request(args: &Args) -> Result<Request, Failure> {
     }
 }
 
-/// Runs all sections into the document, each on every target in turn, and the latencies of each.
-/// Fails if a section cannot begin or the machine breaks down.
+/// Runs all groups of sections into the document, each on every target in turn. Fails if a section
+/// cannot begin or the machine breaks down.
 fn work(
     args: &Args,
     request: &Request,
     (sessions, stop): (&mut [Session], &Stop),
-    mut samples: Option<Samples>,
-    (document, latencies): (&mut Document, &mut Vec<Latency>),
+    samples: Option<Samples>,
+    document: &mut Document,
 ) -> Outcome {
     let (epoch, targets) = (sessions[0].machine.clock().now(), sessions.len());
     let (seed, progress) = (document.randseed, Progress::new());
+    let samples = samples.map(|samples| Rc::new(RefCell::new(samples)));
     let mut runner = Runner { args, stop, sessions, at: 0, seed, progress };
     let mut failed = Ok(());
-    let turns =
-        request.sections.iter().flat_map(|section| (0..targets).map(move |at| (section, at)));
-    for (section, at) in turns {
+    let firsts = request.groups().scan(0, |next, group| {
+        *next += group.len();
+        Some((*next - group.len(), group))
+    });
+    let turns = firsts.flat_map(|group| (0..targets).map(move |at| (group, at)));
+    for ((first, group), at) in turns {
         runner.at = at;
-        if let Some(samples) = &mut samples {
-            samples.target.clone_from(&document.targets[at].name);
+        if let Some(samples) = &samples {
+            samples.borrow_mut().target.clone_from(&document.targets[at].name);
         }
-        let mut recorder = Recorder::new(epoch, &section.name, samples.take());
+        let recorder = |section: &Section| Recorder::new(epoch, &section.name, samples.clone());
+        let mut recorders: Vec<_> = group.iter().map(recorder).collect();
         let peer = runner.sessions[at].peer;
         let before = peer.and_then(Peer::cpu);
-        let end = runner.run(section, &mut recorder);
+        let end = runner.run(group, &mut recorders);
         let after = peer.and_then(Peer::cpu);
         let peer_cpu = before.zip(after).map(|(before, after)| after - before);
-        document.add(section, at, &recorder, peer_cpu);
-        latencies.push(recorder.all().latency);
-        samples = recorder.samples.take();
+        document.add((first, group), at, &recorders, peer_cpu);
         match end {
             Ok(End::Done) => continue,
             Ok(End::Interrupted) => document.ended = "interrupted",
@@ -226,6 +229,7 @@ fn work(
         break;
     }
     runner.progress.done();
+    let samples = samples.and_then(Rc::into_inner).map(RefCell::into_inner);
     let written = samples.map_or(Ok(()), |samples| samples.finish(document));
     failed.and(written)
 }

@@ -113,15 +113,24 @@ pub struct Section {
     pub verify: Verify,
     /// How long it runs before it is measured.
     pub ramp: Duration,
+    /// Number of its group: sections of one group run at the same time.
+    pub group: usize,
 }
 
 /// Everything that was asked for.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// One after the other.
+    /// By group; groups run one after the other.
     pub sections: Vec<Section>,
     /// The seed, if it was given.
     pub randseed: Option<u64>,
+}
+
+impl Request {
+    /// The sections that run at the same time, in the order of the groups.
+    pub fn groups(&self) -> impl Iterator<Item = &[Section]> {
+        self.sections.chunk_by(|a, b| a.group == b.group)
+    }
 }
 
 /// A key with its value and place.
@@ -274,7 +283,8 @@ pub fn section(
             return Err(fail(&origin, what));
         }
     }
-    Ok(Section { name: name.unwrap_or(own_name).to_owned(), origin, workload, sized, verify, ramp })
+    let name = name.unwrap_or(own_name).to_owned();
+    Ok(Section { name, origin, workload, sized, verify, ramp, group: 0 })
 }
 
 impl Section {

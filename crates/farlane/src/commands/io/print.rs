@@ -66,7 +66,9 @@ pub fn title(document: &Document, section: &SectionResult) -> String {
         }
     };
     let name = compare::name(document, section);
-    format!("{name}: {what}{seconds:.3} s{cpu}")
+    let beside = document.beside(section).join(", ");
+    let beside = if beside.is_empty() { beside } else { format!(" (beside {beside})") };
+    format!("{name}{beside}: {what}{seconds:.3} s{cpu}")
 }
 
 /// Where wrong data are.

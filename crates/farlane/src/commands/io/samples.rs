@@ -5,6 +5,8 @@ use super::document::Document;
 use crate::rows::{RowFiles, Targets};
 use columns::{Column, Schema, Value};
 use report::{Failure, Outcome as Written};
+use std::cell::RefCell;
+use std::rc::Rc;
 use wire::{Duration, Instant};
 use workload::{Outcome, Transfer};
 
@@ -20,6 +22,9 @@ const COLUMNS: Schema = &[
     Column::text("status"),
     Column::text("target"),
 ];
+
+/// The same for all sections.
+pub type SharedSamples = Rc<RefCell<Samples>>;
 
 /// The files of all transfers.
 #[derive(Debug)]

@@ -48,7 +48,7 @@ pub struct Session {
     pub node: Node,
     /// The port of our own that it is below.
     pub port: Option<Node>,
-    /// Its driver, unless jobs have it.
+    /// Its driver, unless a group has it.
     pub driver: Option<Driver>,
     /// How drivers are made.
     pub settings: initiator::Settings,
@@ -112,9 +112,9 @@ impl Session {
         }
     }
 
-    /// The drive that no job has.
+    /// The drive that no group has.
     pub fn driver(&self) -> &Driver {
-        self.driver.as_ref().expect("no job has it")
+        self.driver.as_ref().expect("no group has it")
     }
 
     /// The namespace of a section. The error names those that there are.
@@ -240,13 +240,16 @@ fn ways(machine: &mut Machine, args: &Args) -> Option<(Doorbells, &'static str)>
     Some((if mapped { Doorbells::Mapped } else { Doorbells::Message }, completions))
 }
 
-/// Queues for all sections.
+/// Queues for all sections: a pair for each job of the group that has most.
 fn queues(request: &Request) -> initiator::Settings {
-    let all = request.sections.iter().filter_map(|section| section.workload.fio());
-    let most = |count: fn(&workload::Fio) -> usize| all.clone().map(|fio| count(&fio)).max();
-    let entries = most(|fio| fio.commands(SMALLEST_TRANSFER)).unwrap_or(1) + 1;
+    let fios = |group: &[Section]| -> Vec<workload::Fio> {
+        group.iter().filter_map(|section| section.workload.fio()).collect()
+    };
+    let commands = fios(&request.sections).iter().map(|fio| fio.commands(SMALLEST_TRANSFER)).max();
+    let jobs = |group| fios(group).iter().map(|fio| fio.numjobs).sum::<usize>();
+    let (entries, jobs) = (commands.unwrap_or(1) + 1, request.groups().map(jobs).max());
     initiator::Settings {
-        io_queues: most(|fio| fio.numjobs).unwrap_or(1) as u16,
+        io_queues: jobs.unwrap_or(1).clamp(1, u16::MAX.into()) as u16,
         entries: entries.clamp(2, MOST_ENTRIES) as u16,
         ..initiator::Settings::default()
     }

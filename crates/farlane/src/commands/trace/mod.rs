@@ -7,6 +7,7 @@ mod print;
 mod queues;
 mod ranking;
 mod sort;
+mod table;
 
 use super::{Failure, Outcome};
 use crate::output::{self, assign_stdout};
@@ -14,13 +15,14 @@ use analysis::commands::{Command, Counters, Event};
 use analysis::trace::capture::{Capture, Written};
 use analysis::trace::rings::Rings;
 use analysis::trace::{
-    Anomalies, DriveTiming, Finding, Leg, Opcode, Run, Selection, Span, Statistics, chart, csv,
+    Anomalies, DriveTiming, Finding, Leg, Opcode, Run, Selection, Span, Statistics, chart,
     parse_time, path, perfetto,
 };
 use report::target::Target;
 use sort::{Key, Largest};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+use table::Table;
 use wire::Bdf;
 
 /// Show what nodes recorded: commands, TLPs, where the time goes
@@ -52,6 +54,7 @@ pub struct Args {
         num_args = 1..,
         conflicts_with_all = [
             "list", "stats", "sort", "limit", "unfold", "svg", "perfetto", "pcapng", "csv",
+            "parquet",
         ],
     )]
     against: Vec<PathBuf>,
@@ -108,7 +111,7 @@ pub struct Args {
     #[arg(long)]
     unfold: bool,
     /// Also draw the first command shown as a sequence diagram. With - for FILE, this option or one
-    /// of the next four writes to standard output, in place of the text
+    /// of the next five writes to standard output, in place of the text
     #[arg(long, value_name = "FILE")]
     svg: Option<Target>,
     /// Also write the commands that fit for Perfetto, as Chrome trace events
@@ -122,6 +125,9 @@ pub struct Args {
     /// stages, TLPs, bytes
     #[arg(long, value_name = "OUT.CSV")]
     csv: Option<Target>,
+    /// Also write the same as a row a command in Apache Parquet
+    #[arg(long, value_name = "OUT.PARQUET")]
+    parquet: Option<Target>,
     /// Also write a report: one page with tables, distributions and the
     /// sequence diagrams of the median and the worst command
     #[arg(long, value_name = "OUT.HTML")]
@@ -205,6 +211,7 @@ pub fn run(args: &Args) -> Outcome {
         ("--perfetto", args.perfetto.as_ref()),
         ("--pcapng", args.pcapng.as_ref()),
         ("--csv", args.csv.as_ref()),
+        ("--parquet", args.parquet.as_ref()),
         ("--html", args.html.as_ref()),
     ];
     assign_stdout(args.json, &targets)?;
@@ -251,10 +258,7 @@ fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Re
         Ok((writer.map_err(|error| target.failed(&error))?, target.clone()))
     };
     let mut rings = Rings::new(&selection);
-    let table = |target: &Target| -> Result<_, Failure> {
-        Ok((csv::Writer::new(target.create()?), target.clone()))
-    };
-    let mut table = args.csv.as_ref().map(table).transpose()?;
+    let mut table = Table::create(args)?;
     let mut perfetto = args.perfetto.as_ref().map(begin).transpose()?;
     let mut labels = args.pcapng.as_ref().map(|_| Capture::default());
     let (counters, unreadable) = run.analyse(|found, counters| {
@@ -280,8 +284,8 @@ fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Re
         if let Some(ranking) = &mut ranking {
             ranking.add(all, &command);
         }
-        if let Some((writer, _)) = &mut table {
-            writer.add(all, &command, &path);
+        if let Some(table) = &mut table {
+            table.add(all, &command, &path);
         }
         if let Some((writer, _)) = &mut perfetto {
             writer.add(all, &command, &path, run.in_drive(&command));
@@ -297,9 +301,7 @@ fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Re
     if let Some((writer, target)) = perfetto {
         writer.finish().map_err(|error| target.failed(&error))?;
     }
-    if let Some((writer, target)) = table {
-        writer.finish().map_err(|error| target.failed(&error))?;
-    }
+    table.map_or(Ok(()), Table::finish)?;
     let captured = labels.zip(args.pcapng.as_ref());
     let captured = captured.map(|(labels, target)| capture(&run, &labels, target)).transpose()?;
     Ok(Report {
