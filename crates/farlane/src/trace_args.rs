@@ -19,7 +19,7 @@ const NAME: &str = "FILE[,ring=SIZE][,payload=hash|all][,key=FILE][,snap=BYTES]"
 pub struct TraceArgs {
     /// Record every TLP and frame into FILE, for `farlane trace`; with ring only the beginning and
     /// about the last SIZE bytes. Data of users are left out: a keyed hash stands for each payload,
-    /// with a random key or the 16 bytes of the file of key; with payload=all they are kept whole.
+    /// with a random key or the 32 bytes of the file of key; with payload=all they are kept whole.
     /// With snap at most so much of each payload
     #[arg(long, value_name = NAME, value_parser = parse_target)]
     trace: Option<Target>,
@@ -65,8 +65,8 @@ fn parse_target(text: &str) -> Result<Target, String> {
 
 /// A key that nobody knows after this process.
 fn random_key() -> PayloadKey {
-    let halves = [random_number(), random_number()].map(u64::to_be_bytes);
-    PayloadKey::new(*halves.as_flattened().first_chunk().expect("16 bytes"))
+    let words: [_; 4] = std::array::from_fn(|_| random_number().to_be_bytes());
+    PayloadKey::new(*words.as_flattened().first_chunk().expect("32 bytes"))
 }
 
 /// The key in a file.
@@ -169,13 +169,13 @@ mod tests {
         let path = folder.path().join("run.key");
         let text = format!("x,key={}", path.display());
         assert!(key(&text).unwrap_err().contains("run.key: No such file"), "{text}");
-        for length in [15, 17] {
+        for length in [31, 33] {
             std::fs::write(&path, vec![3; length]).unwrap();
             let error = key(&text).unwrap_err();
-            assert!(error.ends_with(&format!("{length} bytes; a key has 16")), "{error}");
+            assert!(error.ends_with(&format!("{length} bytes; a key has 32")), "{error}");
         }
-        std::fs::write(&path, [3; 16]).unwrap();
-        assert_eq!(key(&text), Ok(PayloadKey::new([3; 16])));
+        std::fs::write(&path, [3; 32]).unwrap();
+        assert_eq!(key(&text), Ok(PayloadKey::new([3; 32])));
     }
 
     #[test]

@@ -37,8 +37,11 @@ const RUN: u8 = 8;
 
 /// Observations that wait while the node is busy: they hold payloads and received bytes.
 const MAX_PENDING: usize = 256;
-/// Records made before an idle node checks for input again: about a microsecond.
-const PIECE: usize = 8;
+/// Records made before an idle node checks for input again, and payload bytes in them, which take
+/// a hash: some microseconds at most.
+const PIECE: (usize, usize) = (8, 4096);
+/// All of them.
+const EVERYTHING: (usize, usize) = (MAX_PENDING, usize::MAX);
 
 /// An observation. It becomes a record when the node is idle: making a record takes longer than
 /// sending the next TLP.
@@ -182,24 +185,30 @@ impl Recorder {
     /// Keeps an observation until the node is idle.
     fn note(&mut self, at: Instant, pending: Observation) {
         if self.pending.len() == MAX_PENDING {
-            self.record_pending(MAX_PENDING);
+            self.record_pending(EVERYTHING);
         }
         self.pending.push((at, pending));
     }
 
-    /// Makes records of the next `most` observations, in order.
-    fn record_pending(&mut self, most: usize) {
+    /// Makes records of the next `most` observations, in order, with about so many payload bytes.
+    fn record_pending(&mut self, (most, mut bytes): (usize, usize)) {
         for _ in 0..most {
             let Some((at, pending)) = self.pending.get_mut(self.recorded) else { break };
             self.recorded += 1;
             let at = *at;
             match std::mem::replace(pending, Observation::Recorded) {
-                Observation::Tlp(tap, up, tlp) => self.record_tlp(at, tap, up, &tlp),
+                Observation::Tlp(tap, up, tlp) => {
+                    self.record_tlp(at, tap, up, &tlp);
+                    bytes = bytes.saturating_sub(tlp.data.len());
+                }
                 Observation::Frame(tap, frame) => self.record(at, Record::of_frame(tap, &frame)),
                 Observation::Event(event) => {
                     self.record(at, Record::Nvme { tap: Tap::FUNCTION, event });
                 }
                 Observation::Recorded => unreachable!("taken once"),
+            }
+            if bytes == 0 {
+                break;
             }
         }
         // Reused memory stays in the cache.
@@ -219,7 +228,7 @@ impl Recorder {
 
     /// Records that a link is established or down.
     pub fn link(&mut self, tap: Tap, state: LinkState<'_>) {
-        self.record_pending(MAX_PENDING);
+        self.record_pending(EVERYTHING);
         let now = self.timestamps.now();
         self.record(now, Record::Link { tap, state });
     }
@@ -285,7 +294,7 @@ impl Recorder {
     /// Writes out the rest. Later records are dropped.
     /// Error: the first error of the file since it was opened.
     pub fn finish(&mut self) -> io::Result<Report> {
-        self.record_pending(MAX_PENDING);
+        self.record_pending(EVERYTHING);
         let Some(full) = self.to_writer.take() else { return Ok(Report::default()) };
         let bytes = std::mem::take(&mut self.buffer);
         self.most = 0;

@@ -10,7 +10,7 @@ use wire::tlp::{Mark, MemoryRequest, Tlp};
 use wire::trace::{self, CHUNK_HEADER, ChunkHeader, NodeRole, PayloadKey, Record, Records, Tap};
 use wire::{Bdf, Duration, Tag};
 
-const KEY: PayloadKey = PayloadKey::new([7; 16]);
+const KEY: PayloadKey = PayloadKey::new([7; 32]);
 
 fn tlp(number: u64) -> Tlp {
     let request = MemoryRequest::for_bytes(Bdf::new(1, 0, 0), Tag::default(), number * 512, 512);

@@ -2,35 +2,41 @@
 
 use super::record::Record;
 use crate::tlp::Tlp;
-use siphasher::sip::SipHasher24;
+use highway::{HighwayHash, HighwayHasher, Key};
 use std::fmt;
 
 /// The text whose hash tells in a file's header which key it has, without the key.
 const CHECK: &[u8] = b"farlane trace payload key";
 
-/// The key of the hashes of payloads that a trace leaves out: SipHash-2-4 (Aumasson and Bernstein,
-/// 2012) with 64 bits of output.
+/// The key of the hashes of payloads that a trace leaves out: HighwayHash (Alakuijala, Cox and
+/// Wassenberg, 2016, arXiv:1612.06257) with 64 bits of output.
 ///
 /// It is in no file: whoever has it can test guesses of what was left out.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct PayloadKey([u8; Self::LENGTH]);
+pub struct PayloadKey([u64; 4]);
 
 impl PayloadKey {
     /// Bytes of a key.
-    pub const LENGTH: usize = 16;
+    pub const LENGTH: usize = 32;
 
     /// A key that everybody knows, for what needs no guard: simulated data, and payloads that are
     /// in the file anyway.
-    pub const PUBLIC: Self = Self([0; Self::LENGTH]);
+    pub const PUBLIC: Self = Self([0; 4]);
 
-    /// The key with these bytes.
+    /// The key with these bytes: four numbers of 64 bits, little-endian.
     pub const fn new(bytes: [u8; Self::LENGTH]) -> Self {
-        Self(bytes)
+        let ([a, b, c, d], []) = bytes.as_chunks() else { unreachable!() };
+        Self([
+            u64::from_le_bytes(*a),
+            u64::from_le_bytes(*b),
+            u64::from_le_bytes(*c),
+            u64::from_le_bytes(*d),
+        ])
     }
 
     /// The hash of a payload.
     pub fn hash(&self, payload: &[u8]) -> u64 {
-        SipHasher24::new_with_key(&self.0).hash(payload)
+        HighwayHasher::new(Key(self.0)).hash64(payload)
     }
 
     /// What the header of a file says of its key: equal numbers are equal keys. Never 0.

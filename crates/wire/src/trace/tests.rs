@@ -231,14 +231,24 @@ fn data_of_users_are_hashed_and_the_rest_is_kept() {
     assert_eq!(of(Some(64), Some(64)), Kept { bytes: 64, hash: None });
 }
 
-/// The test vectors of SipHash-2-4: key 00 to 0f, message 00 to 0e (Aumasson and Bernstein, 2012,
-/// appendix A).
+/// The test vectors of HighwayHash: key 00 to 1f, messages of bytes from 00 on (`kExpected64` in
+/// `highwayhash/highwayhash_test.cc` of google/highwayhash).
 #[test]
-fn the_hash_is_siphash_2_4() {
+fn the_hash_is_highwayhash() {
     let key = PayloadKey::new(std::array::from_fn(|i| i as u8));
-    let message: [u8; 15] = std::array::from_fn(|i| i as u8);
-    assert_eq!(key.hash(&message), 0xa129_ca61_49be_45e5);
-    assert_ne!(key.check(), PayloadKey::new([0; 16]).check());
+    let message: [u8; 33] = std::array::from_fn(|i| i as u8);
+    for (length, hash) in [
+        (0, 0x907a_56de_22c2_6e53),
+        (1, 0x7eab_43aa_c7cd_dd78),
+        (8, 0xe120_5108_e55f_3171),
+        (15, 0x4079_3f86_a449_f33b),
+        (31, 0x9fc7_007c_cf03_5a68),
+        (32, 0xa0c9_64d9_ecd5_80fc),
+        (33, 0x2c90_f73c_a031_81fc),
+    ] {
+        assert_eq!(key.hash(&message[..length]), hash, "{length} bytes");
+    }
+    assert_ne!(key.check(), PayloadKey::PUBLIC.check());
     assert!(!format!("{key:?}").contains("1, 2, 3"), "{key:?}");
 }
 

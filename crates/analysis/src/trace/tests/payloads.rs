@@ -11,7 +11,7 @@ use wire::nvme;
 use wire::tlp::Tlp;
 use wire::trace::{NodeRole, PayloadKey, Record};
 
-const KEY: PayloadKey = PayloadKey::new([5; 16]);
+const KEY: PayloadKey = PayloadKey::new([5; 32]);
 const SECRET: u8 = 0x5a;
 const WRITE: u8 = 1;
 const READ: u8 = 2;
@@ -107,7 +107,7 @@ fn a_byte_that_changes_on_the_way_is_found() {
     assert!(*packet > 0 && what.starts_with("CplD, data completion of Write queue 1 command 2: "));
     assert!(what.ends_with(&format!("host and {}", traces.device.display())), "{what}");
     // Other keys compare nothing.
-    let other = hashed(change, [KEY, PayloadKey::new([6; 16])], work);
+    let other = hashed(change, [KEY, PayloadKey::new([6; 32])], work);
     assert_only(&commands(&other.run()).1, &[]);
 }
 
