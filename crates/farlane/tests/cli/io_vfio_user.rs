@@ -133,7 +133,8 @@ fn a_server_that_vanishes_is_counted_and_one_that_comes_back_goes_on() {
     let sockets = Sockets::new();
     let socket = sockets.path("other");
     let leaves = Kind { leaves_after: Some(50), page: true, ..NVME };
-    let work = "--rw randwrite --size 64k --runtime 60 --iodepth 4 --destructive --yes --verify";
+    let work = "--rw randwrite --size 64k --runtime 60 --time_based --iodepth 4 --destructive \
+        --yes --verify";
     let server = Server::start(&socket, leaves);
     let output = farlane(&words(&io(&socket, work))).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -145,19 +146,22 @@ fn a_server_that_vanishes_is_counted_and_one_that_comes_back_goes_on() {
     );
     assert!(last.contains("other: the server closed the connection"), "{log}");
     drop(server);
-    // It serves another client at once.
-    let _server = Server::start(&socket, leaves);
-    let goes_on = io(&socket, &format!("{work} --on-error continue --json"));
-    let mut load = Process::start(&mut farlane(&words(&goes_on)), "load", &folder);
-    load.line("link down");
-    load.line("link up: the drive is attached again; what was written before is not compared");
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    assert!(load.interrupt().success());
-    let found = parsed(&load.stdout.text());
-    let section = &found["sections"][0];
-    assert_eq!((&found["ended"], &section["mismatches"]), (&"interrupted".into(), &0.into()));
-    assert_eq!(section["errors"][0]["n"], 4);
-    assert!(section["all"]["n"].as_u64().unwrap() > 50);
+    for completions in ["msix", "polled"] {
+        // It serves another client at once.
+        let _server = Server::start(&socket, leaves);
+        let more = format!("{work} --on-error continue --json --completions {completions}");
+        let goes_on = io(&socket, &more);
+        let mut load = Process::start(&mut farlane(&words(&goes_on)), "load", &folder);
+        load.line("link down");
+        load.line("link up: the drive is attached again; what was written before is not compared");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert!(load.interrupt().success());
+        let found = parsed(&load.stdout.text());
+        let section = &found["sections"][0];
+        assert_eq!((&found["ended"], &section["mismatches"]), (&"interrupted".into(), &0.into()));
+        assert_eq!(section["errors"][0]["n"], 4, "{completions}");
+        assert!(section["all"]["n"].as_u64().unwrap() > 50);
+    }
 }
 
 #[test]
@@ -166,7 +170,7 @@ fn a_server_that_stays_away_ends_the_run() {
     let sockets = Sockets::new();
     let socket = sockets.path("other");
     let server = Server::start(&socket, NVME);
-    let more = "--rw read --runtime 60 --on-error continue --reconnect 300ms";
+    let more = "--rw read --runtime 60 --time_based --on-error continue --reconnect 300ms";
     let mut load = Process::start(&mut farlane(&words(&io(&socket, more))), "load", &folder);
     std::thread::sleep(std::time::Duration::from_millis(300));
     drop(server);
@@ -203,7 +207,7 @@ fn targets_are_compared_in_one_run() {
     let lines = std::fs::read_to_string(&csv).unwrap();
     let targets: Vec<&str> = lines.lines().skip(1).filter_map(|l| l.rsplit(',').next()).collect();
     // 64 KiB are 16 transfers on each.
-    assert_eq!(targets, [["0"; 16], ["1"; 16]].concat());
+    assert_eq!(targets, [[&*address; 16], [&*name; 16]].concat());
     let found = measured(&socket, &format!("--connect {address} --configreads 5"));
     let of: Vec<&Value> =
         found["sections"].as_array().unwrap().iter().map(|section| &section["target"]).collect();

@@ -11,6 +11,9 @@ impl Session {
     pub fn signal(&mut self, group: &mut Group) -> bool {
         let now = self.machine.clock().now();
         if !self.settings.interrupts {
+            if !self.machine.is_up() {
+                return false;
+            }
             (0..self.settings.io_queues.into()).for_each(|queue| group.signal(now, queue));
             return false;
         }

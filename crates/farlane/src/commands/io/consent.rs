@@ -3,6 +3,7 @@
 use super::Args;
 use super::options::{Request, Section};
 use super::session::Session;
+use crate::signals::Stop;
 use report::span::size;
 use report::{Failure, Outcome};
 use std::io::{IsTerminal, stdin};
@@ -25,7 +26,7 @@ pub fn check(args: &Args, request: &Request) -> Outcome {
 }
 
 /// Says what will be overwritten, and asks for a yes. Fails without one.
-pub fn ask(args: &Args, sessions: &mut [Session], request: &Request) -> Outcome {
+pub fn ask(args: &Args, sessions: &mut [Session], request: &Request, stop: &Stop) -> Outcome {
     let mut any = false;
     let writes = request.sections.iter().filter(|section| section.writes());
     for (section, session) in writes.flat_map(|section| sessions.iter().map(move |s| (section, s)))
@@ -38,14 +39,14 @@ pub fn ask(args: &Args, sessions: &mut [Session], request: &Request) -> Outcome 
         return Ok(());
     }
     eprint!("Type yes to go on: ");
-    match answer(sessions)?.trim() {
+    match answer(sessions, stop)?.trim() {
         "yes" => Ok(()),
         _ => Err(Failure("nothing was written: the answer was not yes".into())),
     }
 }
 
 /// A line of the terminal. The targets are served meanwhile, so that their links stay up.
-fn answer(sessions: &mut [Session]) -> Result<String, Failure> {
+fn answer(sessions: &mut [Session], stop: &Stop) -> Result<String, Failure> {
     let (typed, line) = mpsc::channel();
     std::thread::spawn(move || {
         let mut line = String::new();
@@ -56,6 +57,9 @@ fn answer(sessions: &mut [Session]) -> Result<String, Failure> {
             Ok(line) => return Ok(line?),
             Err(RecvTimeoutError::Disconnected) => return Ok(String::new()),
             Err(RecvTimeoutError::Timeout) => {}
+        }
+        if stop.is_set() {
+            return Err(Failure("interrupted".into()));
         }
         for session in &mut *sessions {
             session.machine.pump()?;

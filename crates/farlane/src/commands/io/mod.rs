@@ -173,7 +173,7 @@ fn prepare(
         request.sections.iter().try_for_each(|section| session.check(section))?;
         request.groups().try_for_each(|group| session.check_group(group))?;
     }
-    consent::ask(args, sessions, request)
+    consent::ask(args, sessions, request, stop)
 }
 
 /// What was asked for. The error names an option or a line.

@@ -2,6 +2,7 @@
 
 use super::server::*;
 use super::*;
+use proptest::prelude::*;
 
 /// A lie in the first answer to a command.
 fn once(command: u16, lie: impl Fn(&mut Answer) + Send + 'static) -> Lie {
@@ -161,4 +162,37 @@ fn a_page_that_is_wanted_and_not_offered_is_an_error() {
     let why = machine.err().unwrap().to_string();
     assert!(why.ends_with("the server offers no page of doorbells to map"), "{why}");
     server.end();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Any byte of any answer may be another: the client is done or refuses, and ends in any case.
+    #[test]
+    fn no_wrong_byte_makes_it_panic_or_hang(which in 0..24usize, at in 0..64usize, bits in 1..=255u8) {
+        let (clock, mut answers) = (Clock::scripted(), 0);
+        let lie = move |_: &Message, answer: &mut Answer| {
+            answers += 1;
+            if answers == which + 1 {
+                // The time is over for a client that waits for more.
+                clock.set(Instant::ZERO + REPLY_LIMIT);
+                let header = answer.header.len();
+                let place = match at.checked_sub(header) {
+                    None => answer.header.get_mut(at),
+                    Some(at) => answer.payload.get_mut(at),
+                };
+                place.into_iter().for_each(|byte| *byte ^= bits);
+            }
+        };
+        let mut server = Server::start(Box::new(lie));
+        if let Ok(mut machine) = machine(&server, clock) {
+            let bus = machine.new_bus();
+            let reads = {
+                let bus = bus.clone();
+                async move { bus.config_read(FUNCTION, 0, 4).await }
+            };
+            let _ = (machine.run(&bus, reads).unwrap(), machine.close());
+        }
+        server.end();
+    }
 }
