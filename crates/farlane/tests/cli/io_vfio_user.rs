@@ -133,7 +133,8 @@ fn a_server_that_vanishes_is_counted_and_one_that_comes_back_goes_on() {
     let sockets = Sockets::new();
     let socket = sockets.path("other");
     let leaves = Kind { leaves_after: Some(50), page: true, ..NVME };
-    let work = "--rw randwrite --size 64k --runtime 60 --time_based --iodepth 4 --destructive --yes --verify";
+    let work = "--rw randwrite --size 64k --runtime 60 --time_based --iodepth 4 --destructive \
+        --yes --verify";
     let server = Server::start(&socket, leaves);
     let output = farlane(&words(&io(&socket, work))).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -206,7 +207,7 @@ fn targets_are_compared_in_one_run() {
     let lines = std::fs::read_to_string(&csv).unwrap();
     let targets: Vec<&str> = lines.lines().skip(1).filter_map(|l| l.rsplit(',').next()).collect();
     // 64 KiB are 16 transfers on each.
-    assert_eq!(targets, [[&address[..]; 16], [&name[..]; 16]].concat());
+    assert_eq!(targets, [[&*address; 16], [&*name; 16]].concat());
     let found = measured(&socket, &format!("--connect {address} --configreads 5"));
     let of: Vec<&Value> =
         found["sections"].as_array().unwrap().iter().map(|section| &section["target"]).collect();
