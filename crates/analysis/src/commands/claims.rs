@@ -52,11 +52,15 @@ pub(super) struct Claims {
     by_page: BTreeMap<Key, Claim>,
 }
 
-/// Bits of the double words that `length` bytes at `address` touch.
+/// Bits of the double words that `length` bytes at `address` touch, in each word of `moved`.
 fn dwords(address: u64, length: u64) -> impl Iterator<Item = (usize, u64)> {
     let first = (address % PAGE) / 4;
     let last = (address % PAGE + length.max(1) - 1).min(PAGE - 1) / 4;
-    (first..=last).map(|dword| ((dword / 64) as usize, 1 << (dword % 64)))
+    (first / 64..=last / 64).map(move |word| {
+        let from = if word == first / 64 { first % 64 } else { 0 };
+        let to = if word == last / 64 { last % 64 } else { 63 };
+        (word as usize, !0 << from & !0 >> (63 - to))
+    })
 }
 
 impl Claims {
@@ -96,11 +100,11 @@ impl Claims {
             let left = claim.length - offset;
             let length = length.min(left);
             let found = Match { uid: key.1, what: claim.what, offset, left, again: false };
-            if dwords(address, length).all(|(word, bit)| claim.moved[word] & bit != 0) {
+            if dwords(address, length).all(|(word, bits)| claim.moved[word] & bits == bits) {
                 repeated.get_or_insert(Match { again: true, ..found });
                 continue;
             }
-            dwords(address, length).for_each(|(word, bit)| claim.moved[word] |= bit);
+            dwords(address, length).for_each(|(word, bits)| claim.moved[word] |= bits);
             return Some(found);
         }
         repeated

@@ -37,7 +37,7 @@ impl Analyser {
     }
 
     pub(super) fn expect_completion(&mut self, requester: Bdf, tag: Tag, waiting: Waiting) {
-        let (reused, dropped) = self.pending.add(requester, tag, waiting);
+        let (reused, dropped) = self.pending.add(requester, tag, self.shared.at, waiting);
         self.shared.counters.reused_tags += reused;
         self.shared.counters.dropped += dropped;
     }
@@ -176,7 +176,7 @@ impl Analyser {
         if success && (usize::from(c.byte_count) != left || bytes.is_empty()) {
             // Not the next bytes: it completes another request.
             self.shared.counters.unexpected_completions += 1;
-            self.pending.put_back(&c, Waiting::Device(read));
+            self.pending.put_back(&c, self.shared.at, Waiting::Device(read));
             return;
         }
         let address = read.request.first_byte() + read.done as u64;
@@ -198,7 +198,7 @@ impl Analyser {
         }
         read.done += bytes.len();
         if success && read.done < total {
-            self.pending.put_back(&c, Waiting::Device(read));
+            self.pending.put_back(&c, self.shared.at, Waiting::Device(read));
         }
     }
 

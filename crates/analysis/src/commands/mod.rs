@@ -48,6 +48,10 @@ use wire::{Bdf, Duration, Instant};
 /// Functions that are followed at most.
 const MOST_FUNCTIONS: usize = 64;
 
+/// A requester waits so long for a completion by default, or less (PCIe Base 4.0, section
+/// 7.5.3.16: 50 us to 50 ms).
+const COMPLETION_TIMEOUT: Duration = Duration::from_ms(50);
+
 /// Bounds of an analyser's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -210,6 +214,13 @@ impl Analyser {
         for controller in self.functions.values_mut().filter_map(|f| f.controller.as_mut()) {
             controller.gap(&mut self.shared);
         }
+    }
+
+    /// The capture ends at `end`: forgets the requests that may still be answered, and yields how
+    /// many these are.
+    pub fn forget_young_requests(&mut self, end: Instant) -> u64 {
+        let first = end.as_ps().saturating_sub(COMPLETION_TIMEOUT.as_ps());
+        self.pending.forget_since(Instant::from_ps(first))
     }
 
     /// The capture is over: commands on their way end as they are.

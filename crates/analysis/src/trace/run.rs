@@ -70,6 +70,8 @@ pub enum Finding<'a> {
     End {
         /// Whether the trace was cut off, as a kill does.
         cut: bool,
+        /// Requests so young that their completions may have come after it.
+        young: u64,
     },
 }
 
@@ -151,9 +153,12 @@ impl Run {
             follower: PortFollower::new(Settings { follow_rings: true, ..Settings::default() }),
             most: root.index.tlps() as u64,
             unreadable: 0,
+            last_ns: 0,
         };
         root.file.read(|item| pass.item(item, &mut sink))?;
-        sink(Finding::End { cut: root.file.cut }, pass.counters());
+        let end = wire::Instant::from_ns(pass.last_ns);
+        let young = pass.follower.analyser.forget_young_requests(end);
+        sink(Finding::End { cut: root.file.cut, young }, pass.counters());
         pass.follower.analyser.finish();
         pass.events(&mut sink);
         Ok((*pass.counters(), pass.unreadable))
@@ -167,6 +172,8 @@ struct Pass<'a> {
     follower: PortFollower,
     most: u64,
     unreadable: u64,
+    /// Time of the latest record.
+    last_ns: u64,
 }
 
 impl Pass<'_> {
@@ -184,6 +191,7 @@ impl Pass<'_> {
             }
             Item::Record(timed) => timed,
         };
+        self.last_ns = timed.at_ns;
         match timed.record {
             Record::Tlp { tap, up, length, bytes, hash } if !tap.is_link() => {
                 self.tlp(timed.at_ns, up, decode::tlp(length, bytes, hash), sink);

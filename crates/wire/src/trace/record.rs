@@ -270,25 +270,26 @@ pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, kept: Kept, delta_ns: u64, out:
         return record.encode(delta_ns, out);
     }
     let data = &tlp.data[..kept.bytes.min(tlp.data.len())];
-    if kept.hash.is_some() {
+    if data.len() > 16 || delta_ns >= varint::SHORT {
         return encode_long(tap, up, tlp, (data, kept.hash), delta_ns, out);
     }
-    let kept = tlp.header_length() + data.len();
+    let (kind, hashed) = if kept.hash.is_some() { (HASHED_TLP, HASH) } else { (TLP, 0) };
+    let kept_bytes = tlp.header_length() + data.len();
     let ((delta, n), (length, m)) = (varint::short(delta_ns), varint::short(total as u64));
-    let behind = n + 1 + m + kept;
-    if data.len() > 16 || delta_ns >= varint::SHORT {
-        return encode_long(tap, up, tlp, (data, None), delta_ns, out);
-    }
+    let behind = n + 1 + m + hashed + kept_bytes;
     // What recording costs: each part is put where it belongs in one piece of
     // a fixed size, the next one over what is too much of it.
     let place = u64::from(tap.0 | if up { UP } else { 0 });
-    let front = u64::from(TLP) | (behind as u64) << 8 | delta << 16;
+    let front = u64::from(kind) | (behind as u64) << 8 | delta << 16;
     let front = front | (place | length << 8) << (16 + 8 * n);
-    let at = 3 + n + m;
+    let at = 3 + n + m + hashed;
     let start = out.len();
     out.extend_from_slice(&[0; FRONT]);
     let room: &mut [u8; FRONT] = out[start..].first_chunk_mut().expect("just made");
     room[..8].copy_from_slice(&front.to_le_bytes());
+    if let Some(hash) = kept.hash {
+        room[at - HASH..at].copy_from_slice(&hash.to_be_bytes());
+    }
     room[at..at + 16].copy_from_slice(&tlp.header());
     let payload = &mut room[at + tlp.header_length()..];
     if let Some(data) = data.first_chunk::<16>().filter(|_| data.len() == 16) {
@@ -298,11 +299,11 @@ pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, kept: Kept, delta_ns: u64, out:
     } else if !data.is_empty() {
         payload[..data.len()].copy_from_slice(data);
     }
-    out.truncate(start + at + kept);
+    out.truncate(start + at + kept_bytes);
 }
 
-/// Room for the record of a short TLP: the numbers, header and payload.
-const FRONT: usize = 8 + 16 + 16;
+/// Room for the record of a short TLP: the numbers, hash, header and payload.
+const FRONT: usize = 8 + HASH + 16 + 16;
 
 /// Any length of payload, any time.
 fn encode_long(

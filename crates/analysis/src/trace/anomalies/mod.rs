@@ -51,6 +51,9 @@ pub struct Anomalies {
     /// Its type.
     #[serde(skip)]
     tlp: &'static str,
+    /// Doorbells and identifiers of commands that were refused as usual.
+    #[serde(skip)]
+    refused: BTreeSet<(u64, u16)>,
     /// Links that are down.
     #[serde(skip)]
     down: BTreeSet<Tap>,
@@ -75,6 +78,9 @@ struct Differing {
 
 /// Of which so many are kept.
 const MOST_DIFFERING: usize = 1 << 16;
+
+/// Usual refusals that are remembered.
+const MOST_REFUSED: usize = 1 << 12;
 
 type Count = fn(&Counters) -> u64;
 
@@ -108,6 +114,7 @@ const NORMAL: [&str; 2] = ["interrupt without a completion entry", "controller r
 const OPEN: [&str; 2] = [UNANSWERED, UNFETCHED];
 const UNANSWERED: &str = "request without a completion (timeout)";
 const UNFETCHED: &str = "submission entry rung for and never fetched (timeout)";
+const YOUNG: &str = "request that the end of the trace left without a completion";
 const CUT: &str = "on its way when the recording was cut off";
 const MISSING: &str = "on its way where records are missing";
 const UNACKNOWLEDGED: &str = "completion entry whose head doorbell was never rung";
@@ -150,7 +157,12 @@ impl Anomalies {
                 });
                 self.add("records missing in the trace", 1, &what);
             }
-            Finding::End { cut } => self.cut = *cut && self.down.is_empty(),
+            Finding::End { cut, young } => {
+                self.cut = *cut && self.down.is_empty();
+                if *young > 0 {
+                    self.note(YOUNG, *young, "the end of the trace");
+                }
+            }
             Finding::Link(tap, LinkState::Connected, _) => {
                 self.down.remove(tap);
             }
@@ -212,6 +224,9 @@ impl Anomalies {
             put(&mut self.unexplained, refusal.last, FAILED, 1, &refusal.what);
         }
         for refusal in normal {
+            if self.refused.len() < MOST_REFUSED {
+                self.refused.insert((refusal.begun, refusal.cid));
+            }
             put(&mut self.notes, refusal.last, REFUSED, 1, &refusal.what);
         }
     }
@@ -290,6 +305,13 @@ impl Anomalies {
             put(&mut self.unexplained, (at, number), DIFFERS, 1, &what);
         }
         self.observe_drives(run);
+    }
+
+    /// Whether a command was refused as every start of a host has it. Complete after
+    /// [`finish`](Self::finish).
+    pub fn is_normal_refusal(&self, command: &Command) -> bool {
+        let doorbell = command.steps.first().map(|step| step.number);
+        doorbell.is_some_and(|begun| self.refused.contains(&(begun, command.entry.cid)))
     }
 
     fn observe_drives(&mut self, run: &Run) {

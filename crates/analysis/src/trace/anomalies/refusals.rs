@@ -21,7 +21,9 @@ const MANDATORY_LOGS: [u8; 3] = [0x01, 0x02, 0x03];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// Number of its doorbell.
-    begun: u64,
+    pub begun: u64,
+    /// Its identifier.
+    pub cid: u16,
     /// Opcode, namespace, dwords 10 and 11: the same question has the same ones.
     asks: (u8, u32, u32, u32),
     pub last: (u64, u64),
@@ -98,7 +100,7 @@ impl Refusals {
         }
         start.over |= !command.is_admin();
         let Some(what) = failed else { return settled };
-        let refusal = Refusal { begun, asks, last, what };
+        let refusal = Refusal { begun, cid: entry.cid, asks, last, what };
         let waits = is_optional(command) && !start.over && settled.trouble.is_empty();
         if waits && start.waiting.len() < MOST {
             start.waiting.push(refusal);

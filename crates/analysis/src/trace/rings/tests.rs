@@ -24,7 +24,7 @@ fn rings(selection: &Selection, states: &[RingState], end: u64) -> Rings {
         rings.observe(&Finding::Event(Event::Ring(*state)));
     }
     rings.now = end;
-    rings.observe(&Finding::End { cut: false });
+    rings.observe(&Finding::End { cut: false, young: 0 });
     rings
 }
 

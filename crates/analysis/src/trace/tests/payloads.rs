@@ -208,7 +208,9 @@ fn refusals_that_every_start_has_are_normal() {
         testbed.begin(drive, 1, &[io(READ, 1, 0, 1, 0x30_0000, 0)]);
         testbed.end(drive, 1, 1, 0x281);
     };
-    let anomalies = commands(&traces_of(81, work).run()).1;
+    let (all, anomalies) = commands(&traces_of(81, work).run());
+    let normal = all.iter().filter(|command| anomalies.is_normal_refusal(command));
+    assert_eq!(normal.map(|command| command.entry.cid).collect::<Vec<_>>(), [30]);
     assert_only(&anomalies, &[("command failed", 1)]);
     let failed = &anomalies.unexplained["command failed"].places[0].2;
     assert!(failed.starts_with("Read queue 1 command 1: "), "{failed}");

@@ -8,6 +8,7 @@ use crate::trace::measures::{self, What};
 use crate::trace::perfetto::Writer;
 use crate::trace::{Finding, Run, Selection, Statistics, path};
 use serde_json::Value;
+use wire::Duration;
 use wire::trace::{ChunkHeader, LinkState, Record, Tap};
 
 /// The identifiers of I/O commands that a selection has.
@@ -87,6 +88,8 @@ fn trouble_stands_out() {
         testbed.ask_host(drive, 0x77_0000, 64);
         testbed.write_host(drive, 0x66_0000, &[0; 64]);
         testbed.post(drive, 1, 1, 999, 0);
+        // The requester has given up.
+        testbed.now += Duration::from_ms(51);
         testbed.begin(drive, 1, &[io(2, 5, 8, 1, 0x10_0000, 0)]);
     });
     let (_, anomalies) = commands(&traces.run());
@@ -100,6 +103,18 @@ fn trouble_stands_out() {
     assert_eq!(count("command without a completion"), 1);
     let (at, packet, what) = &anomalies.unexplained.values().last().unwrap().places[0];
     assert!(*at > 0 && *packet > 0 && !what.is_empty());
+}
+
+#[test]
+fn a_request_right_before_the_end_is_not_late() {
+    let traces = traces_of(24, |testbed, drive| {
+        testbed.ask_host(drive, 0x77_0000, 64);
+    });
+    let text = commands(&traces.run()).1.text();
+    assert!(!text.contains("timeout"), "{text}");
+    assert!(
+        text.contains("1  request that the end of the trace left without a completion (normal)")
+    );
 }
 
 /// The host may have crashed, or its driver has forgotten it.
