@@ -36,13 +36,10 @@ impl Session {
 
     /// Whether two sections have blocks in common.
     fn overlap(&self, a: &Section, b: &Section) -> Result<bool, Failure> {
-        let range = |section: &Section| {
-            let namespace = self.namespace(section)?;
-            let fio = section.fio(namespace.blocks << namespace.block_shift);
-            Ok::<_, Failure>((namespace.nsid, fio.map_or(0..0, |fio| fio.range())))
-        };
-        let ((nsid, a), (other, b)) = (range(a)?, range(b)?);
-        Ok(nsid == other && a.start < b.end && b.start < a.end)
+        let alike = a.workload.nsid() == b.workload.nsid();
+        let (Some(a), Some(b)) = (self.fio(a)?, self.fio(b)?) else { return Ok(false) };
+        let (a, b) = (a.range(), b.range());
+        Ok(alike && a.start < b.end && b.start < a.end)
     }
 }
 

@@ -52,10 +52,7 @@ impl<'a> Group<'a> {
         recorders: &'a mut [Recorder],
         seed: u64,
     ) -> Result<Self, Failure> {
-        let fio = |section: &Section| {
-            let namespace = session.namespace(section)?;
-            Ok(section.fio(namespace.blocks << namespace.block_shift).expect("blocks"))
-        };
+        let fio = |section: &Section| Ok(session.fio(section)?.expect("blocks"));
         let fios = sections.iter().map(fio).collect::<Result<Vec<_>, Failure>>()?;
         let driver = Rc::new(RefCell::new(session.driver.take().expect("no group has it")));
         let mut group = Self { driver, tasks: Vec::new() };

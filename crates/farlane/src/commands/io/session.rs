@@ -22,7 +22,7 @@ use report::{Failure, Outcome};
 use std::fmt::Display;
 use std::path::Path;
 use wire::trace::NodeRole;
-use workload::{MOST_ENTRIES, Written};
+use workload::{Fio, MOST_ENTRIES, Written};
 
 /// Queues are made for commands of this size, the largest of our own drives (MDTS); whether
 /// those of a drive that moves less at once hold enough of them is checked then.
@@ -130,11 +130,16 @@ impl Session {
         })
     }
 
+    /// The parameters of a section's jobs in its namespace; nothing for configuration reads. Fails
+    /// as [`namespace`](Self::namespace).
+    pub fn fio(&self, section: &Section) -> Result<Option<Fio>, Failure> {
+        let namespace = self.namespace(section)?;
+        Ok(section.fio(namespace.blocks << namespace.block_shift))
+    }
+
     /// Checks that the drive can do what a section asks. The error names the section's place.
     pub fn check(&self, section: &Section) -> Outcome {
-        let namespace = self.namespace(section)?;
-        let fio = section.fio(namespace.blocks << namespace.block_shift);
-        let checked = fio.map_or(Ok(()), |fio| fio.check([self.driver()]));
+        let checked = self.fio(section)?.map_or(Ok(()), |fio| fio.check([self.driver()]));
         checked.map_err(|what| Failure(section.origin.fail(what).to_string()))
     }
 

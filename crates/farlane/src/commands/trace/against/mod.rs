@@ -5,12 +5,10 @@ mod json;
 mod print;
 
 use super::Args;
-use crate::output;
 use analysis::commands::Event;
 use analysis::trace::compare::{Compared, Side, compare};
 use analysis::trace::{Finding, Run, Selection, path};
 use report::{Failure, Outcome};
-use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use wire::trace::NodeRole;
 
@@ -82,17 +80,10 @@ pub fn run(args: &Args) -> Outcome {
         target.write(&html::page(&report))?;
     }
     if args.json {
-        json::print(&report)
-    } else if output::is_suppressed() {
-        Ok(())
-    } else {
-        let mut out = BufWriter::new(std::io::stdout().lock());
-        match out.write_all(print::text(&report).as_bytes()).and_then(|()| out.flush()) {
-            // The reader of the pipe has closed it.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            done => Ok(done?),
-        }
+        return json::print(&report);
     }
+    print!("{}", print::text(&report));
+    Ok(())
 }
 
 /// The files of a run.
