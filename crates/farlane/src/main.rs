@@ -15,6 +15,7 @@ mod namespace;
 mod node;
 mod progress;
 mod rig;
+mod rows;
 mod signals;
 mod trace_args;
 

@@ -15,7 +15,7 @@ use wire::nvme::StatusCode;
 use workload::{BringUp, nvme_functions};
 
 /// Where host memory lies on the bus: above 4 GiB, so that TLPs of both header sizes are at work.
-const RAM_BASE: u64 = 0x1_0000_0000;
+pub const RAM_BASE: u64 = 0x1_0000_0000;
 /// Bytes of host memory.
 const RAM_SIZE: usize = 64 << 20;
 /// Packets that the recorder holds.

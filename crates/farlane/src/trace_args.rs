@@ -2,36 +2,81 @@
 
 use crate::namespace::parse_size;
 use crate::output::file_only;
+use analysis::trace::PortFollower;
 use clap::Args;
 use live::Clock;
+use live::random_number;
 use live::trace::{Settings, Tracer};
 use report::{Failure, Outcome};
 use std::path::PathBuf;
-use wire::trace::NodeRole;
+use wire::trace::{Follower, NodeRole, PayloadKey};
+
+/// What the option takes.
+const NAME: &str = "FILE[,ring=SIZE][,payload=hash|all][,key=FILE][,snap=BYTES]";
 
 /// The option of every node.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TraceArgs {
     /// Record every TLP and frame into FILE, for `farlane trace`; with ring only the beginning and
-    /// about the last SIZE bytes; with snap only so much of each payload (without it all of the
-    /// first 512 KiB, and then all but 16 bytes of what drives write)
-    #[arg(long, value_name = "FILE[,ring=SIZE][,snap=BYTES]", value_parser = parse_target)]
-    trace: Option<Settings>,
+    /// about the last SIZE bytes. Data of users are left out: a keyed hash stands for each payload,
+    /// with a random key or the 32 bytes of the file of key; with payload=all they are kept whole.
+    /// With snap at most so much of each payload
+    #[arg(long, value_name = NAME, value_parser = parse_target)]
+    trace: Option<Target>,
 }
 
-/// `FILE[,ring=SIZE][,snap=BYTES]`.
-fn parse_target(text: &str) -> Result<Settings, String> {
+/// Where and what to record.
+#[derive(Clone, Debug)]
+struct Target {
+    settings: Settings,
+    /// Data of users too.
+    all: bool,
+}
+
+impl Target {
+    /// Into `path`, with a random key.
+    fn new(path: PathBuf) -> Self {
+        let settings = Settings { path, ring: None, snap: None, key: random_key() };
+        Self { settings, all: false }
+    }
+}
+
+/// [`NAME`].
+fn parse_target(text: &str) -> Result<Target, String> {
     let mut parts = text.split(',');
     let path = file_only(parts.next().unwrap_or_default())?;
-    let mut settings = Settings { path, ring: None, snap: None };
+    let mut target = Target::new(path);
+    let settings = &mut target.settings;
     for part in parts {
         match part.split_once('=') {
             Some(("ring", size)) => settings.ring = Some(ring(size)?),
             Some(("snap", bytes)) => settings.snap = Some(snap(bytes)?),
-            _ => return Err(format!("'{part}' is not ring=SIZE or snap=BYTES")),
+            Some(("key", path)) => settings.key = key(path)?,
+            Some(("payload", "hash")) => target.all = false,
+            Some(("payload", "all")) => target.all = true,
+            _ => {
+                let known = "ring=SIZE, payload=hash, payload=all, key=FILE or snap=BYTES";
+                return Err(format!("'{part}' is not {known}"));
+            }
         }
     }
-    Ok(settings)
+    Ok(target)
+}
+
+/// A key that nobody knows after this process.
+fn random_key() -> PayloadKey {
+    let words: [_; 4] = std::array::from_fn(|_| random_number().to_be_bytes());
+    PayloadKey::new(*words.as_flattened().first_chunk().expect("32 bytes"))
+}
+
+/// The key in a file.
+fn key(path: &str) -> Result<PayloadKey, String> {
+    let bytes = std::fs::read(path).map_err(|error| format!("key={path}: {error}"))?;
+    let length = bytes.len();
+    let bytes = bytes
+        .try_into()
+        .map_err(|_| format!("key={path}: {length} bytes; a key has {}", PayloadKey::LENGTH))?;
+    Ok(PayloadKey::new(bytes))
 }
 
 fn ring(size: &str) -> Result<u64, String> {
@@ -48,10 +93,17 @@ fn snap(bytes: &str) -> Result<u16, String> {
 }
 
 impl TraceArgs {
+    /// Whether the option is set.
+    pub fn is_set(&self) -> bool {
+        self.trace.is_some()
+    }
+
     /// Begins the file, if the option is set. The error is one line that names it.
     pub fn open(&self, role: NodeRole, instance: u64, clock: Clock) -> Result<Tracer, Failure> {
-        let Some(settings) = &self.trace else { return Ok(Tracer::off()) };
-        Tracer::create(settings, role, instance, clock).map_err(|error| self.failed(&error))
+        let Some(Target { settings, all }) = &self.trace else { return Ok(Tracer::off()) };
+        let follower = (!all).then(|| Box::new(PortFollower::recording()) as Box<dyn Follower>);
+        Tracer::create(settings, role, instance, clock, follower)
+            .map_err(|error| self.failed(&error))
     }
 
     /// Closes the file. The error is one line that names it, if not everything is in it.
@@ -64,22 +116,25 @@ impl TraceArgs {
     }
 
     fn failed(&self, error: &std::io::Error) -> Failure {
-        let path = self.trace.as_ref().map(|to| to.path.display().to_string());
+        let path = self.trace.as_ref().map(|to| to.settings.path.display().to_string());
         Failure(format!("cannot write {}: {error}", path.unwrap_or_default()))
     }
 
     /// Into a ring of about `size` bytes.
     pub fn ring(path: PathBuf, size: u64) -> Self {
-        Self { trace: Some(Settings { path, ring: Some(size), snap: None }) }
+        let mut target = Target::new(path);
+        target.settings.ring = Some(size);
+        Self { trace: Some(target) }
     }
 
     /// The same for another node of this process: `.name` is appended to the file.
     #[must_use]
     pub fn for_node(&self, name: &str) -> Self {
-        let trace = self.trace.clone().map(|settings| {
-            let mut path = settings.path.clone().into_os_string();
+        let trace = self.trace.clone().map(|mut target| {
+            let mut path = target.settings.path.into_os_string();
             path.push(format!(".{name}"));
-            Settings { path: PathBuf::from(path), ..settings }
+            target.settings.path = PathBuf::from(path);
+            target
         });
         Self { trace }
     }
@@ -91,18 +146,44 @@ mod tests {
 
     #[test]
     fn options_are_checked() {
-        let all = parse_target("a/b.trace,ring=1M,snap=64").unwrap();
-        assert_eq!((all.ring, all.snap), (Some(1 << 20), Some(64)));
+        let target = parse_target("a/b.trace,ring=1M,snap=64,payload=all").unwrap();
+        let all = target.settings;
+        assert_eq!((all.ring, all.snap, target.all), (Some(1 << 20), Some(64), true));
         assert_eq!(all.path, PathBuf::from("a/b.trace"));
+        assert!(!parse_target("x").unwrap().all && !parse_target("x,payload=hash").unwrap().all);
         for wrong in ["", ",ring=1M", "x,ring=1K", "x,snap=63", "x,snap=5000", "x,colour=red"] {
             assert!(parse_target(wrong).is_err(), "{wrong}");
         }
+        let error = parse_target("x,payload=some").unwrap_err();
+        assert!(
+            error.contains("'payload=some' is not") && error.contains("payload=all"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn keys_are_random_or_in_a_file() {
+        let key = |text: &str| parse_target(text).map(|target| target.settings.key);
+        assert_ne!(key("x"), key("x"), "random");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.key");
+        let text = format!("x,key={}", path.display());
+        assert!(key(&text).unwrap_err().contains("run.key: No such file"), "{text}");
+        for length in [31, 33] {
+            std::fs::write(&path, vec![3; length]).unwrap();
+            let error = key(&text).unwrap_err();
+            assert!(error.ends_with(&format!("{length} bytes; a key has 32")), "{error}");
+        }
+        std::fs::write(&path, [3; 32]).unwrap();
+        assert_eq!(key(&text), Ok(PayloadKey::new([3; 32])));
     }
 
     #[test]
     fn nodes_of_one_process_have_files_of_their_own() {
-        let args = TraceArgs { trace: Some(parse_target("x.trace,ring=1M").unwrap()) };
-        let other = args.for_node("device0").trace.unwrap();
+        let target = parse_target("x.trace,ring=1M").unwrap();
+        let key = target.settings.key;
+        let other = TraceArgs { trace: Some(target) }.for_node("device0").trace.unwrap().settings;
+        assert_eq!(other.key, key, "their hashes can be compared");
         assert_eq!((other.path, other.ring), (PathBuf::from("x.trace.device0"), Some(1 << 20)));
         assert!(TraceArgs::default().for_node("x").trace.is_none());
     }

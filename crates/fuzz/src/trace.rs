@@ -38,7 +38,8 @@ pub fn run(data: &[u8]) {
 fn file(name: &str, role: NodeRole, records: &[u8], how: u8) -> TraceFile {
     let mut out = Vec::new();
     let clock = String::new();
-    let header = Header { role, ring: how & 4 != 0, instance: 1, start_unix_ns: 0, snap: 0, clock };
+    let (ring, instance, start_unix_ns, snap) = (how & 4 != 0, 1, 0, 0);
+    let header = Header { role, ring, instance, start_unix_ns, snap, key: 1, clock };
     header.encode(&mut out);
     let (first, second) = records.split_at(if how & 8 != 0 { records.len() / 2 } else { 0 });
     let gap = u32::from(how >> 4 & 1);
@@ -77,6 +78,7 @@ fn check_run<E>(run: Result<Run, E>) {
         }
     });
     assert!(done.is_ok(), "memory can be read");
+    anomalies.finish(&run);
     let _ = (statistics.table(), anomalies.text());
     events.finish().expect("memory");
     let Ok((written, _)) = capture.write(&run, Vec::new()) else { panic!("memory can be written") };

@@ -24,7 +24,7 @@ pub use bridge::Bridge;
 pub use endpoint::{Endpoint, EndpointConfig};
 pub use errors::Errors;
 pub use function::{Function, Input, Output, PushRoom, Ready, Reset, Wait};
-pub use memory::Ram;
+pub use memory::{Backing, Ram};
 pub use ordering::OrderedQueue;
 pub use port_queues::{Receiver, Target};
 pub use root::RootComplex;

@@ -1,19 +1,45 @@
-//! Host memory as plain bytes, for the built-in initiator and the tests.
+//! Host memory for the built-in initiator and the tests: plain bytes, or memory that another process
+//! sees too.
+
+use std::fmt::Debug;
+use std::rc::Rc;
+
+/// Memory that a device reads and writes by itself: bytes are copied, and may change at any time.
+pub trait Backing: Debug {
+    /// Copies bytes out; `None` if any lies outside. An aligned double word is read with acquire
+    /// order: what the device wrote before it is seen by later reads.
+    fn read(&self, offset: usize, into: &mut [u8]) -> Option<()>;
+
+    /// Copies bytes in; `None` if any lies outside. Who sees the last of them sees all that was
+    /// written before.
+    fn write(&self, offset: usize, bytes: &[u8]) -> Option<()>;
+}
 
 /// A range of host memory at a bus address.
 #[derive(Debug)]
 pub struct Ram {
     base: u64,
     size: usize,
-    /// The bytes up to the last one that was used: memory that nobody uses costs nothing.
-    bytes: Vec<u8>,
+    contents: Contents,
     next: usize,
+}
+
+#[derive(Debug)]
+enum Contents {
+    /// The bytes up to the last one that was used: memory that nobody uses costs nothing.
+    Own(Vec<u8>),
+    Shared(Rc<dyn Backing>),
 }
 
 impl Ram {
     /// `size` bytes of zeroes from the bus address `base`.
     pub fn new(base: u64, size: usize) -> Self {
-        Self { base, size, bytes: Vec::with_capacity(size), next: 0 }
+        Self { base, size, contents: Contents::Own(Vec::with_capacity(size)), next: 0 }
+    }
+
+    /// The first `size` bytes of `backing`, from the bus address `base`.
+    pub fn shared(base: u64, size: usize, backing: Rc<dyn Backing>) -> Self {
+        Self { base, size, contents: Contents::Shared(backing), next: 0 }
     }
 
     /// Allocates `length` bytes aligned to `align` (a power of two). Returns their bus address, or
@@ -28,19 +54,74 @@ impl Ram {
         Some(self.base + start as u64)
     }
 
-    /// The bytes at `address`; `None` if any lies outside.
+    /// The bytes at `address`; `None` if any lies outside, or if the memory is shared.
     pub fn get(&mut self, address: u64, length: usize) -> Option<&[u8]> {
         self.get_mut(address, length).map(|bytes| &*bytes)
     }
 
-    /// The bytes at `address`, mutable.
+    /// The bytes at `address`, mutable; `None` as of [`get`](Self::get).
     pub fn get_mut(&mut self, address: u64, length: usize) -> Option<&mut [u8]> {
-        let start = usize::try_from(address.checked_sub(self.base)?).ok()?;
-        let end = start.checked_add(length).filter(|end| *end <= self.size)?;
-        if end > self.bytes.len() {
-            self.bytes.resize(end, 0);
+        let start = self.offset(address, length)?;
+        let Contents::Own(bytes) = &mut self.contents else { return None };
+        let end = start + length;
+        if end > bytes.len() {
+            bytes.resize(end, 0);
         }
-        self.bytes.get_mut(start..end)
+        bytes.get_mut(start..end)
+    }
+
+    /// Copies bytes out; `None` if any lies outside.
+    pub fn read(&mut self, address: u64, into: &mut [u8]) -> Option<()> {
+        if let Contents::Shared(backing) = &self.contents {
+            return backing.read(self.offset(address, into.len())?, into);
+        }
+        into.copy_from_slice(self.get(address, into.len())?);
+        Some(())
+    }
+
+    /// Copies bytes in; `None` if any lies outside.
+    pub fn write(&mut self, address: u64, bytes: &[u8]) -> Option<()> {
+        if let Contents::Shared(backing) = &self.contents {
+            return backing.write(self.offset(address, bytes.len())?, bytes);
+        }
+        self.get_mut(address, bytes.len())?.copy_from_slice(bytes);
+        Some(())
+    }
+
+    /// Shows bytes, of shared memory a copy; `None` if any lies outside.
+    pub fn show<T>(
+        &mut self,
+        address: u64,
+        length: usize,
+        look: impl FnOnce(&[u8]) -> T,
+    ) -> Option<T> {
+        if matches!(self.contents, Contents::Own(_)) {
+            return self.get(address, length).map(look);
+        }
+        let mut copy = vec![0; length];
+        self.read(address, &mut copy)?;
+        Some(look(&copy))
+    }
+
+    /// Lets `fill` write every byte of a range; `None` if any lies outside.
+    pub fn fill(
+        &mut self,
+        address: u64,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Option<()> {
+        if matches!(self.contents, Contents::Own(_)) {
+            return self.get_mut(address, length).map(fill);
+        }
+        let mut bytes = vec![0; length];
+        fill(&mut bytes);
+        self.write(address, &bytes)
+    }
+
+    /// Where a range begins; `None` if any byte lies outside.
+    fn offset(&self, address: u64, length: usize) -> Option<usize> {
+        let start = usize::try_from(address.checked_sub(self.base)?).ok()?;
+        start.checked_add(length).filter(|end| *end <= self.size).map(|_| start)
     }
 }
 
@@ -61,5 +142,40 @@ mod tests {
             assert_eq!(ram.get(outside.0, outside.1), None, "{outside:?}");
             assert!(ram.get_mut(outside.0, outside.1).is_none(), "{outside:?}");
         }
+    }
+
+    #[derive(Debug)]
+    struct Bytes(std::cell::RefCell<Vec<u8>>);
+
+    impl Backing for Bytes {
+        fn read(&self, offset: usize, into: &mut [u8]) -> Option<()> {
+            into.copy_from_slice(self.0.borrow().get(offset..offset + into.len())?);
+            Some(())
+        }
+
+        fn write(&self, offset: usize, bytes: &[u8]) -> Option<()> {
+            self.0.borrow_mut().get_mut(offset..offset + bytes.len())?.copy_from_slice(bytes);
+            Some(())
+        }
+    }
+
+    #[test]
+    fn shared_memory_is_copied_and_bounded_like_its_own() {
+        let backing = Rc::new(Bytes(vec![7; 0x4000].into()));
+        let shared = Ram::shared(0x1000, 0x3000, backing.clone());
+        for mut ram in [shared, Ram::new(0x1000, 0x3000)] {
+            ram.fill(0x1000, 4, |bytes| bytes.copy_from_slice(&[1, 2, 3, 4])).unwrap();
+            ram.write(0x3ffe, &[5, 6]).unwrap();
+            let mut back = [0; 2];
+            ram.read(0x1002, &mut back).unwrap();
+            assert_eq!((back, ram.show(0x3ffe, 2, <[u8]>::to_vec)), ([3, 4], Some(vec![5, 6])));
+            for (outside, length) in [(0xfff, 1), (0x3fff, 2), (u64::MAX, 2)] {
+                assert_eq!(ram.read(outside, &mut vec![0; length]), None);
+                assert_eq!(ram.write(outside, &vec![0; length]), None);
+                assert_eq!(ram.show(outside, length, <[u8]>::len), None);
+                assert_eq!(ram.fill(outside, length, |_| ()), None);
+            }
+        }
+        assert_eq!(backing.0.borrow()[..5], [1, 2, 3, 4, 7]);
     }
 }

@@ -53,6 +53,12 @@ mod tests {
             (&[("rw", "read"), ("bs", "100B")], "--bs: bs: a multiple of 512B"),
             (&[("rw", "read"), ("iodepth", "0")], "--iodepth: iodepth: expected a whole number, 1"),
             (&[("bs", "4KiB")], "the options: [workload] needs one of rw, dd, configreads"),
+            (
+                &[("rw", "read"), ("time_based", "on")],
+                "--time_based: time_based means nothing without",
+            ),
+            (&[("rw", "read"), ("io_size", "512B")], "--io_size: io_size is less than bs"),
+            (&[("rw", "read"), ("loops", "0")], "--loops: loops: expected a whole number, 1"),
             (&[("dd", "read"), ("iodepth", "2")], "--iodepth: iodepth means nothing with dd"),
         ] {
             let found = of(settings).unwrap_err();

@@ -234,10 +234,12 @@ fn right(allowed: Allowed) -> Vec<String> {
 }
 
 /// Keys that other tests show at work: they need other tables too.
-const ELSEWHERE: [&str; 14] = [
+const ELSEWHERE: [&str; 16] = [
+    "workload.time_based",
     "workload.thinktime_blocks",
     "workload.timing",
     "hosts.h.drives",
+    "hosts.h.workload.time_based",
     "hosts.h.workload.thinktime_blocks",
     "hosts.h.workload.timing",
     "hosts.h.count",

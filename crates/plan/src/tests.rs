@@ -386,7 +386,7 @@ fn large_payloads_never_wait_for_credits_in_vain() {
         let config = built(&format!(
             "transport = \"{transport}\"\n[pcie]\ngeneration = 5\nwidth = 16\n[drive]\n\
              preset = \"null\"\nmps = 4096\n[link]\nrate = \"100G\"\n[workload]\nrw = \"randread\"\n\
-             bs = \"64KiB\"\niodepth = 16\nnumjobs = 8\nruntime = \"1ms\"\n"
+             bs = \"64KiB\"\niodepth = 16\nnumjobs = 8\nruntime = \"1ms\"\ntime_based = \"on\"\n"
         ))
         .config;
         let report = sim::World::new(&config).unwrap().run().expect("it ends");

@@ -120,12 +120,24 @@ fn fio(section: &Section, bs: usize) -> Result<Workload, PlanError> {
     let depth = section.get("iodepth").unwrap_or(1);
     let mut fio = Fio::new(rw, bs, depth);
     fio.size = (1 << 20).max((bs * depth) as u64);
+    fio.io_size = section.get("io_size");
+    fio.number_ios = section.get("number_ios");
     fio.runtime = section.get("runtime");
+    fio.time_based = section.text("time_based") == Some("on");
     fio.rate = section.get("rate");
-    set_fields!(fio, section, rwmixread numjobs size offset stripe nsid thinktime thinktime_blocks);
+    set_fields!(
+        fio, section,
+        rwmixread numjobs size offset stripe nsid loops thinktime thinktime_blocks
+    );
     if fio.size / (bs as u64) < depth as u64 {
         let what = format!("size: {} bytes are less than iodepth × bs", fio.size);
         return section.fail("size", what);
+    }
+    if fio.io_size.is_some_and(|size| size < bs as u64) {
+        return section.fail("io_size", "io_size is less than bs");
+    }
+    if fio.time_based && fio.runtime.is_none() {
+        return section.fail("time_based", "time_based means nothing without runtime");
     }
     if !matches!(rw, Rw::Rw | Rw::RandRw) && section.find("rwmixread").is_some() {
         let what = "rwmixread means nothing with an rw that does not mix: it takes rw or randrw";

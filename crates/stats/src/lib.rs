@@ -1,6 +1,10 @@
-//! Latency statistics in bounded memory, and seeded random numbers.
+//! Latency statistics in bounded memory, comparisons of medians, and seeded random numbers.
 
+mod counts;
 mod latency;
+pub mod medians;
+mod normal;
 pub mod random;
 
+pub use counts::Counts;
 pub use latency::{Latency, Summary};

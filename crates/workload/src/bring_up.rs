@@ -9,7 +9,7 @@ use thiserror::Error;
 use wire::Bdf;
 
 /// Class code of NVMe controllers.
-const NVME: [u8; 3] = [0x01, 0x08, 0x02];
+pub const NVME: [u8; 3] = [0x01, 0x08, 0x02];
 
 /// Why a host does not come up.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -65,19 +65,28 @@ pub struct BringUp {
 }
 
 impl BringUp {
-    /// Brings up the drive of an enumerated function; MSI-X vector n interrupts with data n.
+    /// Brings up the drive of an enumerated function; MSI-X vector n interrupts with data n, if
+    /// the driver wants interrupts. It gets no more queues than there are vectors for.
     ///
     /// # Errors
     /// As [`initiator::attach`].
     pub async fn attach(&self, node: &Node) -> Result<(u64, Driver), initiator::Error> {
         enumerate::enable_bus_master(&self.bus, node.bdf, true).await;
-        for vector in 0..=self.driver.io_queues {
-            enumerate::write_msix_entry(&self.bus, node, vector, u32::from(vector), false);
+        let mut driver = self.driver;
+        if driver.interrupts {
+            let vectors =
+                node.device().and_then(|device| device.msix).map_or(0, |msix| msix.vectors);
+            let queues = vectors.checked_sub(1).filter(|queues| *queues > 0);
+            let queues = queues.ok_or(initiator::Error::Unsupported("two vectors of MSI-X"))?;
+            driver.io_queues = driver.io_queues.min(queues);
+            for vector in 0..=driver.io_queues {
+                enumerate::write_msix_entry(&self.bus, node, vector, u32::from(vector), false);
+            }
+            enumerate::set_msix(&self.bus, node, true).await;
         }
-        enumerate::set_msix(&self.bus, node, true).await;
         let bar0 = node.bar(0).ok_or(initiator::Error::Gone)?.address;
         let (bus, ram) = (self.bus.clone(), self.ram.clone());
-        Ok((bar0, initiator::attach(bus, ram, bar0, self.driver).await?))
+        Ok((bar0, initiator::attach(bus, ram, bar0, driver).await?))
     }
 
     /// Enumerates, and brings up every drive.

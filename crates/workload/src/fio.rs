@@ -1,6 +1,7 @@
 //! The parameters of jobs, in fio's words (fio 3, HOWTO, "Job file parameters").
 
 use nvme::initiator::{Driver, NamespaceInfo};
+use std::ops::Range;
 use wire::Duration;
 
 /// Entries of the largest queue.
@@ -63,11 +64,19 @@ pub struct Fio {
     pub numjobs: usize,
     /// First byte of the first job's part; a multiple of the drive's blocks.
     pub offset: u64,
-    /// Bytes of the part of the drive that a job works in, and, without `runtime`, how much it
-    /// moves. Bytes beyond the last whole block of `bs` are left.
+    /// Bytes of the part of the drive that a job works in, and how much it moves. Bytes beyond the
+    /// last whole block of `bs` are left.
     pub size: u64,
-    /// Runs for this long instead.
+    /// Bytes that a job moves instead of `size`, in whole blocks of `bs`.
+    pub io_size: Option<u64>,
+    /// Transfers of a job at most.
+    pub number_ios: Option<u64>,
+    /// How often a job does all of this, at least once.
+    pub loops: u64,
+    /// No transfer begins after this time, even if the job is not done.
     pub runtime: Option<Duration>,
+    /// A job goes on until `runtime` is over, however much it has moved.
+    pub time_based: bool,
     /// Bytes per second and job at most.
     pub rate: Option<u64>,
     /// A job pauses for this long after each `thinktime_blocks` transfers, when those in flight
@@ -98,7 +107,11 @@ impl Fio {
             numjobs: 1,
             offset: 0,
             size: 1 << 20,
+            io_size: None,
+            number_ios: None,
+            loops: 1,
             runtime: None,
+            time_based: false,
             rate: None,
             thinktime: Duration::ZERO,
             thinktime_blocks: 1,
@@ -123,9 +136,22 @@ impl Fio {
         self.rate.map(|rate| Duration::from_ps(ps(rate) as u64))
     }
 
+    /// Transfers of a job, if they are limited: fio's `keep_running` and `io_bytes_exceeded`.
+    pub fn transfers(&self) -> Option<u64> {
+        let once = self.io_size.unwrap_or(self.size) / self.bs as u64;
+        let once = once.min(self.number_ios.unwrap_or(u64::MAX));
+        (!self.time_based).then(|| once.saturating_mul(self.loops))
+    }
+
     /// Bytes of a job's part in whole blocks of `bs`.
     pub fn part(&self) -> u64 {
         self.size / self.bs as u64 * self.bs as u64
+    }
+
+    /// Bytes of the parts of all jobs.
+    pub fn range(&self) -> Range<u64> {
+        let length = self.part().saturating_mul(self.numjobs as u64);
+        self.offset..self.offset.saturating_add(length)
     }
 
     /// The namespace that is worked on, of one of the drives.
@@ -143,6 +169,11 @@ impl Fio {
     ) -> Result<(), &'static str> {
         ensure(self.bs > 0, "bs is at least a block")?;
         ensure(self.iodepth > 0 && self.numjobs > 0, "iodepth and numjobs are at least 1")?;
+        ensure(!self.time_based || self.runtime.is_some(), "time_based needs runtime")?;
+        ensure(
+            self.transfers() != Some(0),
+            "io_size is less than bs, or number_ios or loops is 0",
+        )?;
         ensure(self.thinktime_blocks > 0, "thinktime_blocks is at least 1")?;
         let chunks = self.size / self.bs as u64;
         ensure(chunks >= self.iodepth as u64, "size is smaller than iodepth blocks of bs")?;

@@ -75,9 +75,10 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// The job of this number, with buffers in `ram`; `None` if that is too small.
+    /// The job of this number, beside others that have so many queues, with buffers in `ram`; `None`
+    /// if that is too small.
     pub fn new(
-        number: usize,
+        (number, others): (usize, usize),
         start: Instant,
         fio: &Fio,
         drives: usize,
@@ -90,7 +91,7 @@ impl Job {
             let buffer = ram.allocate(fio.bs, 4096)?;
             if fio.rw.writes() && !verify {
                 // Zeroes are easier than other data for some media.
-                fill(buffer, 0, 0, ram.get_mut(buffer, fio.bs)?);
+                ram.fill(buffer, fio.bs, |bytes| fill(buffer, 0, 0, bytes))?;
             }
             slots.push(Slot {
                 buffer,
@@ -105,7 +106,7 @@ impl Job {
                 left: 0,
             });
         }
-        (0..number).for_each(|_| {
+        (0..others + number).for_each(|_| {
             rng.bits();
         });
         let drives = match fio.stripe {
@@ -115,7 +116,7 @@ impl Job {
         let blocks = fio.size / fio.bs as u64;
         Some(Self {
             drives,
-            queue: number,
+            queue: others + number,
             base: fio.offset + number as u64 * fio.part(),
             cpu: Instant::ZERO,
             rng: Random::new(rng.bits()),
@@ -132,10 +133,10 @@ impl Job {
         })
     }
 
-    /// Whether nothing is left to issue, of a job that ends by its size.
-    pub fn is_exhausted(&self) -> bool {
-        let all = self.read_back.as_ref().map_or(self.blocks, |blocks| blocks.len() as u64);
-        self.issued >= all
+    /// Whether nothing is left to issue, of a job of so many transfers, if they are limited.
+    pub fn is_exhausted(&self, transfers: Option<u64>) -> bool {
+        let all = self.read_back.as_ref().map(|blocks| blocks.len() as u64).or(transfers);
+        all.is_some_and(|all| self.issued >= all)
     }
 
     /// Adds what another host wrote to the drive.

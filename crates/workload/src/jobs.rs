@@ -60,13 +60,18 @@ pub struct Verification {
     pub initial: Option<u32>,
 }
 
+/// A driver whose queue pairs several [`Jobs`] share out.
+pub type SharedDriver = Rc<RefCell<Driver>>;
+
 /// The jobs of a host.
 #[derive(Debug)]
 pub struct Jobs {
     fio: Fio,
     settings: Settings,
     end: Option<Instant>,
-    drives: Vec<Driver>,
+    drives: Vec<SharedDriver>,
+    /// The queue of the first job: others have those before it.
+    first_queue: usize,
     /// By drive: log2 of the bytes of a logical block.
     block_shifts: Vec<u8>,
     /// Bytes of the largest command.
@@ -99,21 +104,41 @@ impl Jobs {
         drives: Vec<Driver>,
         ram: Rc<RefCell<Ram>>,
     ) -> Option<Self> {
+        let share = |driver| Rc::new(RefCell::new(driver));
+        Self::beside(start, fio, settings, drives.into_iter().map(share).collect(), 0, ram)
+    }
+
+    /// Jobs that run beside others on the same drives: job n has queue `first_queue` + n of each,
+    /// counted from 0, and nobody else has it. Otherwise as [`new`](Self::new).
+    pub fn beside(
+        start: Instant,
+        fio: Fio,
+        settings: Settings,
+        drives: Vec<SharedDriver>,
+        first_queue: usize,
+        ram: Rc<RefCell<Ram>>,
+    ) -> Option<Self> {
         let (count, verify) = (drives.len(), settings.verification.is_some());
         let random = &settings.random;
         let job = |number| {
             let ram = &mut ram.borrow_mut();
-            Job::new(number, start, &fio, count, verify, ram, random.clone())
+            let places = (number, first_queue);
+            Job::new(places, start, &fio, count, verify, ram, random.clone())
         };
         let jobs = (0..fio.numjobs).map(job).collect::<Option<_>>()?;
-        let queues = |drive: &Driver| (0..drive.queues()).map(|_| Queue::default());
-        let queues = drives.iter().map(|drive| queues(drive).collect()).collect();
-        let shift = |drive| fio.namespace(drive).map_or(9, |namespace| namespace.block_shift);
-        let most = drives.iter().map(Driver::max_transfer).min().unwrap_or(0) as u64;
+        let queues =
+            |drive: &SharedDriver| (0..drive.borrow().queues()).map(|_| Queue::default()).collect();
+        let queues = drives.iter().map(queues).collect();
+        let shift = |drive: &SharedDriver| {
+            fio.namespace(&drive.borrow()).map_or(9, |namespace| namespace.block_shift)
+        };
+        let most = drives.iter().map(|drive| drive.borrow().max_transfer()).min();
+        let most = most.unwrap_or(0) as u64;
         Some(Self {
             end: fio.runtime.map(|span| start + span),
             block_shifts: drives.iter().map(shift).collect(),
             most,
+            first_queue,
             fio,
             settings,
             ram,
@@ -146,6 +171,19 @@ impl Jobs {
         }
     }
 
+    /// What follows is no part of the runtime, until [`measure_from`](Self::measure_from).
+    pub fn ramp(&mut self) {
+        self.end = None;
+    }
+
+    /// Counts and limits from `now` on, as at the end of fio's `ramp_time`: transfers that began
+    /// before are no part of size and number, and the runtime begins.
+    pub fn measure_from(&mut self, now: Instant) {
+        self.end = self.fio.runtime.map(|span| now + span);
+        self.jobs.iter_mut().for_each(|job| job.issued = 0);
+        self.tally = Tally { drive_bytes: vec![0; self.drives.len()], ..Tally::default() };
+    }
+
     /// Begins no more transfers. [`Work::is_done`] holds when those under way have ended.
     pub fn stop(&mut self) {
         self.stopped = true;
@@ -162,28 +200,40 @@ impl Jobs {
             job.issued = 0;
             job.resting.clear();
         }
-        !self.stopped && self.jobs.iter().any(|job| !job.is_exhausted())
-    }
-
-    /// [`nvme::initiator::Error::Timeout`] if a command should have been done before `now`.
-    ///
-    /// # Errors
-    /// As [`Driver::check_timeouts`].
-    pub fn check_timeouts(&mut self, now: Instant) -> Result<(), nvme::initiator::Error> {
-        self.drives.iter_mut().try_for_each(|drive| drive.check_timeouts(now))
+        !self.stopped && self.jobs.iter().any(|job| !job.is_exhausted(None))
     }
 
     /// Checks that a drive that comes back can do what the one before did.
     ///
     /// # Errors
-    /// As [`Fio::check`].
+    /// As [`Fio::check`], and if it has too few queues beside those of others.
     pub fn check(&self, drive: &Driver) -> Result<(), &'static str> {
+        if drive.queues() < self.first_queue + self.jobs.len() {
+            return Err("it has fewer queues");
+        }
         self.fio.check([drive])
     }
 
-    /// The drives, for whoever works on them next.
-    pub fn into_drives(self) -> Vec<Driver> {
-        self.drives
+    /// A drive is back, and its shared driver was replaced. With `new_contents` it has its initial
+    /// contents, and commands that waited for it fail.
+    pub fn resume(&mut self, now: Instant, drive: usize, new_contents: bool) {
+        self.missing[drive] = false;
+        if new_contents {
+            self.forget(drive);
+        }
+        for (job, slot) in std::mem::take(&mut self.parked) {
+            let parts = &self.jobs[job].slots[slot].parts;
+            if new_contents && parts.iter().any(|part| part.drive == drive) {
+                self.lose(now, job, slot);
+            } else {
+                self.agenda.schedule(now, Action::Submit { job, slot });
+            }
+        }
+    }
+
+    /// The job that has a queue, if it is one of these.
+    fn job_of(&self, queue: usize) -> Option<usize> {
+        queue.checked_sub(self.first_queue).filter(|job| *job < self.jobs.len())
     }
 }
 
@@ -215,6 +265,9 @@ impl Work for Jobs {
     }
 
     fn signal(&mut self, now: Instant, drive: usize, queue: usize) {
+        if self.job_of(queue).is_none() {
+            return;
+        }
         let known = self.queues.get_mut(drive).and_then(|queues| queues.get_mut(queue));
         if known.is_some_and(|queue| !std::mem::replace(&mut queue.signalled, true)) {
             let at = self.settings.costs.completions.after(now);
@@ -233,7 +286,7 @@ impl Work for Jobs {
         }
         for (drive, queue) in self.unannounced.drain(..) {
             self.queues[drive][queue].unannounced = false;
-            self.drives[drive].ring(queue);
+            self.drives[drive].borrow_mut().ring(queue);
         }
     }
 
@@ -272,18 +325,7 @@ impl Work for Jobs {
     }
 
     fn drive_restored(&mut self, now: Instant, drive: usize, driver: Driver, new_contents: bool) {
-        self.drives[drive] = driver;
-        self.missing[drive] = false;
-        if new_contents {
-            self.forget(drive);
-        }
-        for (job, slot) in std::mem::take(&mut self.parked) {
-            let parts = &self.jobs[job].slots[slot].parts;
-            if new_contents && parts.iter().any(|part| part.drive == drive) {
-                self.lose(now, job, slot);
-            } else {
-                self.agenda.schedule(now, Action::Submit { job, slot });
-            }
-        }
+        self.drives[drive].replace(driver);
+        self.resume(now, drive, new_contents);
     }
 }

@@ -19,9 +19,9 @@ mod versions;
 mod work;
 
 pub use agenda::{Agenda, occupy};
-pub use bring_up::{BootError, BringUp, NvmeDrive, nvme_functions};
+pub use bring_up::{BootError, BringUp, NVME, NvmeDrive, nvme_functions};
 pub use fio::{Fio, MOST_ENTRIES, Rw};
-pub use jobs::{Jobs, Settings, Verification};
+pub use jobs::{Jobs, Settings, SharedDriver, Verification};
 pub use observer::{CommandKey, Mismatch, Observer, Outcome, Submission, Transfer};
 pub use work::{Tally, Work, Written};
 

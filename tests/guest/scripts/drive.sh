@@ -37,7 +37,7 @@ write() {
 
 save() {
     nvme set-feature "$drive" --feature-id=4 --value=0x155 --save
-    refused 'not saveable' nvme set-feature "$drive" --feature-id=7 --value=0x10001 --save
+    refused "not saveable\|$driver_only" nvme set-feature "$drive" --feature-id=7 --value=0x10001 --save
 }
 saved() {
     for select in 0 2; do

@@ -50,6 +50,10 @@ namespace() {
     done
 }
 
+# Linux since 6.12.117 keeps Set Features of Number of Queues, Keep Alive Timer
+# and Host Memory Buffer for its driver and answers others with EACCES.
+driver_only='Permission denied'
+
 # refused STATUS COMMAND…: the command fails and names the status.
 refused() {
     status=$1

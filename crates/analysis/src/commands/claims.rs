@@ -36,8 +36,9 @@ struct Claim {
 pub(super) struct Match {
     pub uid: Uid,
     pub what: Use,
-    /// Bytes from the start of the claim.
+    /// Bytes from the start of the claim, and from there to its end.
     pub offset: u64,
+    pub left: u64,
     /// The bytes had been moved before.
     pub again: bool,
 }
@@ -51,11 +52,15 @@ pub(super) struct Claims {
     by_page: BTreeMap<Key, Claim>,
 }
 
-/// Bits of the double words that `length` bytes at `address` touch.
+/// Bits of the double words that `length` bytes at `address` touch, in each word of `moved`.
 fn dwords(address: u64, length: u64) -> impl Iterator<Item = (usize, u64)> {
     let first = (address % PAGE) / 4;
     let last = (address % PAGE + length.max(1) - 1).min(PAGE - 1) / 4;
-    (first..=last).map(|dword| ((dword / 64) as usize, 1 << (dword % 64)))
+    (first / 64..=last / 64).map(move |word| {
+        let from = if word == first / 64 { first % 64 } else { 0 };
+        let to = if word == last / 64 { last % 64 } else { 63 };
+        (word as usize, !0 << from & !0 >> (63 - to))
+    })
 }
 
 impl Claims {
@@ -92,13 +97,14 @@ impl Claims {
             if !fits {
                 continue;
             }
-            let length = length.min(claim.length - offset);
-            let found = Match { uid: key.1, what: claim.what, offset, again: false };
-            if dwords(address, length).all(|(word, bit)| claim.moved[word] & bit != 0) {
+            let left = claim.length - offset;
+            let length = length.min(left);
+            let found = Match { uid: key.1, what: claim.what, offset, left, again: false };
+            if dwords(address, length).all(|(word, bits)| claim.moved[word] & bits == bits) {
                 repeated.get_or_insert(Match { again: true, ..found });
                 continue;
             }
-            dwords(address, length).for_each(|(word, bit)| claim.moved[word] |= bit);
+            dwords(address, length).for_each(|(word, bits)| claim.moved[word] |= bits);
             return Some(found);
         }
         repeated

@@ -1,8 +1,10 @@
 //! Finished commands.
 
-use super::step::Step;
+use super::step::{Direction, Step};
+use serde::Serialize;
 use std::borrow::Cow;
 use wire::nvme::{self, Status, opcode};
+use wire::trace::PayloadKey;
 use wire::{Bdf, Duration, Instant};
 
 /// Where the data of a command goes.
@@ -27,6 +29,42 @@ impl Transfer {
     }
 }
 
+/// The TLPs of a command at the point of the link that was seen, and their bytes: header and
+/// payload, without digest, LCRC and framing. A TLP that serves several commands counts in each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Traffic {
+    /// TLPs from the host.
+    pub tlps_down: u64,
+    /// TLPs from the drive.
+    pub tlps_up: u64,
+    /// Bytes from the host.
+    pub bytes_down: u64,
+    /// Bytes from the drive.
+    pub bytes_up: u64,
+}
+
+impl Traffic {
+    /// Counts a TLP.
+    pub(crate) fn add(&mut self, step: &Step) {
+        let (tlps, bytes) = match step.direction {
+            Direction::Down => (&mut self.tlps_down, &mut self.bytes_down),
+            Direction::Up => (&mut self.tlps_up, &mut self.bytes_up),
+        };
+        *tlps += 1;
+        *bytes += u64::from(step.length);
+    }
+
+    /// TLPs in both directions.
+    pub const fn tlps(&self) -> u64 {
+        self.tlps_down + self.tlps_up
+    }
+
+    /// Bytes in both directions.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes_down + self.bytes_up
+    }
+}
+
 /// A command with all TLPs that belong to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
@@ -41,6 +79,9 @@ pub struct Command {
     /// Bytes a logical block, where the command addresses blocks. 512 is
     /// assumed until Identify Namespace was seen.
     pub block_size: Option<u32>,
+    /// Whether its namespace, as Identify Namespace said, is attached to this controller alone
+    /// (NMIC) and has no metadata.
+    pub sole: bool,
     /// Status; `None` if no completion entry came before the controller was
     /// reset, its queue deleted or the capture ended.
     pub status: Option<Status>,
@@ -58,11 +99,28 @@ pub struct Command {
     pub steps: Vec<Step>,
     /// Steps beyond the limit, not kept.
     pub steps_dropped: u64,
+    /// All of its TLPs, those beyond the limit too.
+    pub traffic: Traffic,
     /// Bytes of data that were seen moving, repetitions not counted.
     pub moved: u64,
-    /// The data, if it was to be collected and there was room, and the ranges
+    /// The data, if it was to be collected, was recorded and there was room, and the ranges
     /// of Dataset Management; bytes that never came are zero.
     pub data: Option<Vec<u8>>,
+    /// Bytes of data that were seen moving and were not recorded, repetitions not counted.
+    pub unrecorded: u64,
+    /// Of each TLP with data, in the order of the link, what tells equal ones from others.
+    pub prints: Vec<Print>,
+}
+
+/// The print of the data in one TLP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Print {
+    /// Its first byte within the transfer.
+    pub offset: u64,
+    /// Bytes.
+    pub bytes: u32,
+    /// Equal data have equal numbers, others other ones.
+    pub print: u64,
 }
 
 impl Command {
@@ -99,6 +157,13 @@ impl Command {
         format!(", {blocks} block{s} from LBA {slba}")
     }
 
+    /// Status code type and status code, 0 for success; `None` if no completion entry came.
+    pub fn status_number(&self) -> Option<u16> {
+        let number =
+            |status: Status| u16::from(status.code.kind()) << 8 | u16::from(status.code.code());
+        self.status.map(number)
+    }
+
     /// From the start of the submission doorbell to that of the completion head doorbell.
     pub fn duration(&self) -> Option<Duration> {
         self.end.map(|end| end.since(self.start))
@@ -110,10 +175,36 @@ impl Command {
         self.status.is_some() && self.end.is_none()
     }
 
+    /// The prints in the order of the data; `None` if they do not cover all of it, each byte once.
+    pub fn whole_prints(&self) -> Option<Vec<Print>> {
+        let mut prints = self.prints.clone();
+        prints.sort_unstable_by_key(|print| print.offset);
+        let mut end = 0;
+        for print in &prints {
+            (print.offset == end).then(|| end += u64::from(print.bytes))?;
+        }
+        (end == self.transfer.bytes() && end > 0).then_some(prints)
+    }
+
+    /// The hash of all data that moved, of commands whose data was not recorded: equal ones have
+    /// equal data, if their TLPs divide it alike.
+    pub fn data_hash(&self) -> Option<u64> {
+        let prints = self.whole_prints().filter(|_| self.unrecorded > 0)?;
+        Some(print_of(&prints))
+    }
+
     /// Whether every byte of data was seen.
     pub fn is_whole(&self) -> bool {
         self.moved == self.transfer.bytes()
     }
+}
+
+/// One number of several prints and how they divide the data.
+pub(crate) fn print_of(prints: &[Print]) -> u64 {
+    let each = |print: &Print| [u64::from(print.bytes).to_be_bytes(), print.print.to_be_bytes()];
+    let bytes: Vec<u8> = prints.iter().flat_map(each).flatten().collect();
+    // The prints are keyed hashes, where that matters.
+    PayloadKey::PUBLIC.hash(&bytes)
 }
 
 /// The name of an opcode on queue `queue`.

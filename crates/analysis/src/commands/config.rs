@@ -15,6 +15,22 @@ pub(super) struct Shadow {
     value: [u8; 256],
     known: [bool; 256],
     bars: [Bar; 6],
+    found: Found,
+}
+
+/// What its registers say, kept because every TLP asks for it.
+#[derive(Clone, Debug)]
+struct Found {
+    nvme: bool,
+    bars: [Option<Range<u64>>; 6],
+    msix_table: Option<Range<u64>>,
+}
+
+impl Default for Found {
+    /// A function whose class nobody read is taken for an NVMe controller.
+    fn default() -> Self {
+        Self { nvme: true, bars: Default::default(), msix_table: None }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,7 +46,12 @@ struct Bar {
 
 impl Default for Shadow {
     fn default() -> Self {
-        Self { value: [0; 256], known: [false; 256], bars: [Bar::default(); 6] }
+        Self {
+            value: [0; 256],
+            known: [false; 256],
+            bars: [Bar::default(); 6],
+            found: Found::default(),
+        }
     }
 }
 
@@ -58,6 +79,14 @@ impl Shadow {
         if (0x10..0x28).contains(&at) && enables == 0xf {
             self.store_bar((at - 0x10) / 4, dword, write);
         }
+        self.find();
+    }
+
+    fn find(&mut self) {
+        let class = self.bytes(0x09).map(|[interface, sub, base]: [u8; 3]| [base, sub, interface]);
+        self.found.nvme = !self.is_bridge() && class.is_none_or(|class| class == CLASS_NVME);
+        self.found.bars = std::array::from_fn(|index| self.find_bar(index));
+        self.found.msix_table = self.find_msix_table();
     }
 
     fn store_bar(&mut self, index: usize, dword: u32, write: bool) {
@@ -93,8 +122,7 @@ impl Shadow {
 
     /// Whether it is an NVMe controller; a function whose class nobody read is taken for one.
     pub fn is_nvme(&self) -> bool {
-        let class = self.bytes(0x09).map(|[interface, sub, base]: [u8; 3]| [base, sub, interface]);
-        !self.is_bridge() && class.is_none_or(|class| class == CLASS_NVME)
+        self.found.nvme
     }
 
     /// Secondary and subordinate bus of a bridge.
@@ -104,7 +132,10 @@ impl Shadow {
 
     /// The addresses of a memory BAR; `None` while it has none.
     pub fn bar(&self, index: u8) -> Option<Range<u64>> {
-        let index = usize::from(index);
+        self.found.bars.get(usize::from(index))?.clone()
+    }
+
+    fn find_bar(&self, index: usize) -> Option<Range<u64>> {
         let low = self.bars.get(index)?;
         let wide = low.kind & 0b110 == 0b100;
         if low.sizing || low.kind & 1 != 0 {
@@ -144,6 +175,10 @@ impl Shadow {
 
     /// The addresses of the MSI-X table.
     pub fn msix_table(&self) -> Option<Range<u64>> {
+        self.found.msix_table.clone()
+    }
+
+    fn find_msix_table(&self) -> Option<Range<u64>> {
         let at = self.capability(pcie::config::capability::MSIX)?;
         let vectors = u64::from(u16::from_le_bytes(self.bytes(at + 2)?) & 0x7ff) + 1;
         let table = u32::from_le_bytes(self.bytes(at + 4)?);
@@ -168,6 +203,7 @@ impl Shadow {
             bar.value = 0;
             bar.sizing = false;
         }
+        self.find();
     }
 }
 

@@ -4,6 +4,7 @@ use super::controller::Controller;
 use super::pending::{Purpose, Read, Waiting};
 use super::step::{Direction, Step, StepKind};
 use super::{Analyser, Function, HostRequest, HostRequestKind};
+use wire::nvme::register;
 use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Tag};
 
@@ -29,13 +30,14 @@ impl Analyser {
 
     fn config_request(&mut self, tlp: &Tlp, c: ConfigRequest, kind: HostRequestKind) {
         self.shared.counters.config += 1;
+        self.shared.protocol = tlp.data.len();
         let host = self.host_request(tlp, kind, u64::from(c.register), c.first_be);
         let host = HostRequest { target: Some(c.target), ..host };
         self.expect_completion(c.requester, c.tag, Waiting::Host(host));
     }
 
     pub(super) fn expect_completion(&mut self, requester: Bdf, tag: Tag, waiting: Waiting) {
-        let (reused, dropped) = self.pending.add(requester, tag, waiting);
+        let (reused, dropped) = self.pending.add(requester, tag, self.shared.at, waiting);
         self.shared.counters.reused_tags += reused;
         self.shared.counters.dropped += dropped;
     }
@@ -83,7 +85,8 @@ impl Analyser {
         if tlp.poisoned || !self.is_nvme(bdf) {
             return;
         }
-        let dwords = tlp.data.chunks_exact(4).zip((request.address..).step_by(4));
+        let known = self.shared.known(0, &tlp.data);
+        let dwords = known.chunks_exact(4).zip((request.address..).step_by(4));
         for (i, (dword, address)) in dwords.enumerate() {
             let value = u32::from_le_bytes(dword.try_into().expect("4 bytes"));
             let last = i + 1 == usize::from(request.length_dw);
@@ -93,22 +96,33 @@ impl Analyser {
                 _ => 0xf,
             };
             // Doorbells and MSI-X entries may be written in halves; nothing else is.
-            if enables & 3 == 3 {
-                self.dword_write(bdf, address, value);
+            if enables & 3 == 3 && self.dword_write(bdf, address, value) {
+                self.protocol_dword(i);
             }
         }
     }
 
-    fn dword_write(&mut self, bdf: Bdf, address: u64, value: u32) {
-        let Some(function) = self.functions.get_mut(&bdf) else { return };
+    /// Double word `i` of the payload is no data of users.
+    fn protocol_dword(&mut self, i: usize) {
+        if self.shared.protocol == 4 * i {
+            self.shared.protocol += 4;
+        }
+    }
+
+    /// Whether there is a register, or an entry of the MSI-X table.
+    fn dword_write(&mut self, bdf: Bdf, address: u64, value: u32) -> bool {
+        let Some(function) = self.functions.get_mut(&bdf) else { return false };
         let target = place(function, address);
         let controller = function.controller.get_or_insert_with(|| Box::new(Controller::new(bdf)));
         match target {
             Target::Registers(at) => {
-                controller.register_write(address, at, value, &mut self.shared);
+                controller.register_write(address, at, value, &mut self.shared)
             }
-            Target::MsixTable(at) => controller.msix_write(at, value),
-            Target::Elsewhere => {}
+            Target::MsixTable(at) => {
+                controller.msix_write(at, value);
+                true
+            }
+            Target::Elsewhere => false,
         }
     }
 
@@ -124,14 +138,22 @@ impl Analyser {
     pub(super) fn register_value(&mut self, request: &HostRequest, data: &[u8]) {
         let Some(bdf) = request.target.filter(|bdf| self.is_nvme(*bdf)) else { return };
         let Some(function) = self.functions.get_mut(&bdf) else { return };
-        for (dword, address) in data.chunks_exact(4).zip((request.address..).step_by(4)) {
-            if let Target::Registers(at) = place(function, address) {
+        let known = self.shared.known(0, data);
+        let mut protocol = 0;
+        let dwords = known.chunks_exact(4).zip((request.address..).step_by(4));
+        for (i, (dword, address)) in dwords.enumerate() {
+            let place = place(function, address);
+            if matches!(place, Target::Registers(..register::DOORBELLS) | Target::MsixTable(_)) {
+                protocol += 4 * usize::from(protocol == 4 * i);
+            }
+            if let Target::Registers(at) = place {
                 let value = u32::from_le_bytes(dword.try_into().expect("4 bytes"));
                 let controller =
                     function.controller.get_or_insert_with(|| Box::new(Controller::new(bdf)));
                 controller.register_read(at, value);
             }
         }
+        self.shared.protocol = protocol;
     }
 
     pub(super) fn is_nvme(&self, bdf: Bdf) -> bool {
@@ -154,7 +176,7 @@ impl Analyser {
         if success && (usize::from(c.byte_count) != left || bytes.is_empty()) {
             // Not the next bytes: it completes another request.
             self.shared.counters.unexpected_completions += 1;
-            self.pending.put_back(&c, Waiting::Device(read));
+            self.pending.put_back(&c, self.shared.at, Waiting::Device(read));
             return;
         }
         let address = read.request.first_byte() + read.done as u64;
@@ -162,10 +184,21 @@ impl Analyser {
         let step = self.shared.step(StepKind::DataCompletion, address, carried, Some(c.tag));
         let step = Step { status: c.status, ..step };
         let believed = if success && !tlp.poisoned { bytes } else { &[] };
+        let known = self.shared.known(lead, believed).len();
+        if known < believed.len() {
+            read.unknown.push(read.done + known..read.done + believed.len());
+        }
+        if believed.len() != tlp.data.len() {
+            self.shared.payload.print = None;
+        }
         self.device_data(c.requester, &mut read, believed, step);
+        if lead > 0 {
+            // What was not asked for stands before it.
+            self.shared.protocol = 0;
+        }
         read.done += bytes.len();
         if success && read.done < total {
-            self.pending.put_back(&c, Waiting::Device(read));
+            self.pending.put_back(&c, self.shared.at, Waiting::Device(read));
         }
     }
 

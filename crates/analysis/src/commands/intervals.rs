@@ -4,6 +4,31 @@ use super::{Command, StepKind, Transfer};
 use serde::Serialize;
 use wire::Instant;
 
+const TO_FETCH: &str = "doorbell to entry fetch: a round trip";
+const TO_DATA_REQUEST: &str = "entry sent to first data request: a round trip";
+const DATA_SENT: &str = "all data requested and sent";
+const DATA_TO_CQE: &str = "data sent to completion entry: a round trip";
+const TO_DATA: &str = "entry sent to first data: a round trip";
+const DATA_WRITTEN: &str = "data written";
+const LAST_DATA_TO_CQE: &str = "last data to completion entry";
+const TO_CQE: &str = "entry sent to completion entry: a round trip";
+const TO_INTERRUPT: &str = "completion entry to MSI-X";
+const TO_HEAD: &str = "MSI-X to head doorbell: host software";
+
+/// The names of all intervals, in the order in which a command has some of them.
+pub const ALL: [&str; 10] = [
+    TO_FETCH,
+    TO_DATA_REQUEST,
+    DATA_SENT,
+    DATA_TO_CQE,
+    TO_DATA,
+    DATA_WRITTEN,
+    LAST_DATA_TO_CQE,
+    TO_CQE,
+    TO_INTERRUPT,
+    TO_HEAD,
+];
+
 /// One interval of a command: from the end of the interval before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Interval {
@@ -26,26 +51,23 @@ pub fn of(commands: &[Command]) -> Vec<Interval> {
 pub fn split(command: &Command) -> Vec<Interval> {
     let first = |kind: StepKind| command.steps.iter().find(|step| step.kind == kind);
     let last = |kind: StepKind| command.steps.iter().rev().find(|step| step.kind == kind);
-    let fetch = ("doorbell to entry fetch: a round trip", first(StepKind::SqeFetch));
+    let fetch = (TO_FETCH, first(StepKind::SqeFetch));
     let cqe = first(StepKind::CqeWrite);
     let middle = match command.transfer {
         Transfer::ToDevice(_) => vec![
-            ("entry sent to first data request: a round trip", first(StepKind::DataRead)),
-            ("all data requested and sent", last(StepKind::DataCompletion)),
-            ("data sent to completion entry: a round trip", cqe),
+            (TO_DATA_REQUEST, first(StepKind::DataRead)),
+            (DATA_SENT, last(StepKind::DataCompletion)),
+            (DATA_TO_CQE, cqe),
         ],
         Transfer::ToHost(_) => vec![
-            ("entry sent to first data: a round trip", first(StepKind::DataWrite)),
-            ("data written", last(StepKind::DataWrite)),
-            ("last data to completion entry", cqe),
+            (TO_DATA, first(StepKind::DataWrite)),
+            (DATA_WRITTEN, last(StepKind::DataWrite)),
+            (LAST_DATA_TO_CQE, cqe),
         ],
-        Transfer::None => vec![("entry sent to completion entry: a round trip", cqe)],
+        Transfer::None => vec![(TO_CQE, cqe)],
     };
     let end = command.end.and(last(StepKind::CqDoorbell));
-    let rest = [
-        ("completion entry to MSI-X", last(StepKind::MsiX)),
-        ("MSI-X to head doorbell: host software", end),
-    ];
+    let rest = [(TO_INTERRUPT, last(StepKind::MsiX)), (TO_HEAD, end)];
     let all = std::iter::once(fetch).chain(middle).chain(rest);
     // Differences of whole nanoseconds since the start, so that they add up.
     let ns = |at: Instant| at.since(command.start).as_ns();

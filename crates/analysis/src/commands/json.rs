@@ -60,6 +60,10 @@ pub struct Transaction {
     pub status: Option<u16>,
     /// From the submission doorbell to the completion head doorbell.
     pub duration_ns: Option<u64>,
+    /// Bytes of data that moved and that the recording left out.
+    pub data_unrecorded: u64,
+    /// Their hash, 16 hexadecimal digits; `null` if the recording has none of all of them.
+    pub data_hash: Option<String>,
     /// The TLPs.
     pub steps: Vec<Step>,
 }
@@ -76,9 +80,6 @@ impl From<&Command> for Transaction {
             tag: step.tag.map(|tag| tag.get()),
             packet: step.number,
         });
-        let code = |status: wire::nvme::Status| {
-            u16::from(status.code.kind()) << 8 | u16::from(status.code.code())
-        };
         Self {
             command: command.name().to_lowercase(),
             device: command.device.to_string(),
@@ -87,8 +88,10 @@ impl From<&Command> for Transaction {
             nsid: command.entry.nsid,
             slba: command.slba(),
             blocks: command.blocks(),
-            status: command.status.map(code),
+            status: command.status_number(),
             duration_ns: command.duration().map(|duration| duration.as_ns()),
+            data_unrecorded: command.unrecorded,
+            data_hash: command.data_hash().map(|hash| format!("{hash:016x}")),
             steps: steps.collect(),
         }
     }

@@ -16,6 +16,7 @@ mod counters;
 mod down;
 mod pending;
 mod queues;
+mod rings;
 mod shared;
 mod step;
 #[cfg(test)]
@@ -29,8 +30,11 @@ pub mod replay;
 pub mod stream;
 pub mod view;
 
-pub use command::{Command, Transfer, command_name, command_names};
+pub(crate) use command::print_of;
+pub use command::{Command, Print, Traffic, Transfer, command_name, command_names};
 pub use counters::Counters;
+pub use rings::{Ring, RingState};
+pub use shared::Payload;
 pub use step::{Direction, Step, StepKind};
 
 use config::Shadow;
@@ -43,6 +47,10 @@ use wire::{Bdf, Duration, Instant};
 
 /// Functions that are followed at most.
 const MOST_FUNCTIONS: usize = 64;
+
+/// A requester waits so long for a completion by default, or less (PCIe Base 4.0, section
+/// 7.5.3.16: 50 us to 50 ms).
+const COMPLETION_TIMEOUT: Duration = Duration::from_ms(50);
 
 /// Bounds of an analyser's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +77,8 @@ impl Default for Limits {
 pub struct Settings {
     /// Keep the data of every command, see [`Command::data`].
     pub collect_data: bool,
+    /// Tell where the rings are, see [`Event::Ring`].
+    pub follow_rings: bool,
     /// Bounds of memory.
     pub limits: Limits,
 }
@@ -114,6 +124,8 @@ pub enum Event {
     Request(HostRequest),
     /// The controller of this function was reset.
     Reset(Bdf),
+    /// A ring has moved.
+    Ring(RingState),
 }
 
 #[derive(Debug, Default)]
@@ -139,11 +151,31 @@ impl Analyser {
     /// Takes the next TLP of the link, at the time it began; times do not go
     /// back. Then take the [`next_event`](Self::next_event)s.
     pub fn push(&mut self, at: Instant, direction: Direction, tlp: &Tlp) {
-        self.shared.begin(at, direction, tlp);
+        let payload = Payload { known: tlp.data.len(), print: None };
+        self.push_recorded(at, direction, tlp, payload);
+    }
+
+    /// As [`push`](Self::push), of a TLP of whose payload only so much is there. What is not there
+    /// is not interpreted.
+    pub fn push_recorded(
+        &mut self,
+        at: Instant,
+        direction: Direction,
+        tlp: &Tlp,
+        payload: Payload,
+    ) {
+        self.shared.begin(at, direction, tlp, payload);
         match direction {
             Direction::Down => self.down(tlp),
             Direction::Up => self.up(tlp),
         }
+    }
+
+    /// Bytes of the payload of the TLP pushed last, from the first on, that are for certain no
+    /// data of users: registers, queue entries, PRP and SGL lists, ranges of blocks, interrupts,
+    /// what a drive says of itself.
+    pub fn protocol(&self) -> usize {
+        self.shared.protocol
     }
 
     /// Counts a TLP that cannot be decoded, so that it has a number.
@@ -182,6 +214,13 @@ impl Analyser {
         for controller in self.functions.values_mut().filter_map(|f| f.controller.as_mut()) {
             controller.gap(&mut self.shared);
         }
+    }
+
+    /// The capture ends at `end`: forgets the requests that may still be answered, and yields how
+    /// many these are.
+    pub fn forget_young_requests(&mut self, end: Instant) -> u64 {
+        let first = end.as_ps().saturating_sub(COMPLETION_TIMEOUT.as_ps());
+        self.pending.forget_since(Instant::from_ps(first))
     }
 
     /// The capture is over: commands on their way end as they are.

@@ -1,6 +1,7 @@
 //! Submission and completion queues as seen from the link.
 
 use super::Counters;
+use super::rings::Ring;
 use super::step::Step;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -25,6 +26,10 @@ pub(super) struct SubmissionQueue {
     entries: u32,
     tail: u64,
     fetched: u64,
+    /// Entries that were fetched and whose command has not ended.
+    in_drive: u64,
+    /// SQHD of the latest completion entry; `None` until one is seen where TLPs are missing.
+    head: Option<u16>,
     /// Doorbells with the position right after what they ring for.
     doorbells: VecDeque<(u64, Step)>,
     /// TLPs are missing: the tail is not known until a doorbell is seen, and
@@ -34,11 +39,33 @@ pub(super) struct SubmissionQueue {
 
 impl SubmissionQueue {
     pub fn new(base: u64, entries: u32) -> Self {
-        Self { base, entries: entries.max(2), ..Self::default() }
+        Self { base, entries: entries.max(2), head: Some(0), ..Self::default() }
     }
 
     fn range(&self) -> Range<u64> {
         self.base..self.base.saturating_add(u64::from(self.entries) * SUBMISSION_ENTRY as u64)
+    }
+
+    /// A fetched entry needs no more: its command ended, or there is none.
+    pub fn done(&mut self) {
+        self.in_drive = self.in_drive.saturating_sub(1);
+    }
+
+    /// A completion entry with this SQHD was written.
+    pub fn head(&mut self, head: u16) {
+        self.head = Some(head);
+    }
+
+    /// Where the ring is.
+    pub fn ring_state(&self) -> Ring {
+        let rung = if self.lost.0 { 0 } else { self.tail - self.fetched };
+        let entries = self.entries;
+        Ring::Submission {
+            entries,
+            outstanding: rung + self.in_drive,
+            tail: (!self.lost.0).then(|| (self.tail % u64::from(entries)) as u32),
+            head: self.head.map(|head| u32::from(head) % entries),
+        }
     }
 
     /// The host wrote `value` to the tail doorbell.
@@ -98,10 +125,14 @@ impl SubmissionQueue {
         }
         counters.skipped_entries += skip;
         self.fetched = position + 1;
+        self.in_drive += 1;
         while self.doorbells.front().is_some_and(|(end, _)| *end <= position) {
             self.doorbells.pop_front();
         }
         let step = self.doorbells.front().map(|(_, step)| *step);
+        if step.is_none() {
+            self.done();
+        }
         if self.doorbells.front().is_some_and(|(end, _)| *end <= self.fetched) {
             self.doorbells.pop_front();
         }
@@ -117,6 +148,8 @@ pub(super) struct CompletionQueue {
     /// MSI-X vector; `None` if interrupts are off.
     pub vector: Option<u16>,
     head: u32,
+    /// Index and phase of the entry that the drive wrote last.
+    posted: Option<(u32, bool)>,
     /// TLPs are missing: the head is not known until it is seen.
     lost: bool,
     /// Indices of entries that the host has not taken, with their commands.
@@ -136,12 +169,33 @@ impl CompletionQueue {
 
     /// The drive wrote the entry of `uid` at `address`.
     pub fn post(&mut self, address: u64, uid: Uid, counters: &mut Counters) {
-        let index = address.saturating_sub(self.base) / COMPLETION_ENTRY as u64;
+        let index = self.index(address);
         self.waiting.push_back((index as u32, uid));
         if self.waiting.len() > MOST_WAITING {
             self.waiting.pop_front();
             self.signals = self.signals.saturating_sub(1);
             counters.dropped += 1;
+        }
+    }
+
+    fn index(&self, address: u64) -> u64 {
+        address.saturating_sub(self.base) / COMPLETION_ENTRY as u64
+    }
+
+    /// The drive wrote an entry with this phase tag at `address`, of whatever command.
+    pub fn written(&mut self, address: u64, phase: bool) {
+        self.posted = Some((self.index(address) as u32 % self.entries, phase));
+    }
+
+    /// Where the ring is.
+    pub fn ring_state(&self) -> Ring {
+        // Of a fresh queue the first entry is 0, with phase 1.
+        let fresh = (!self.lost).then_some(0);
+        Ring::Completion {
+            entries: self.entries,
+            tail: self.posted.map_or(fresh, |(index, _)| Some((index + 1) % self.entries)),
+            head: (!self.lost).then_some(self.head),
+            phase: self.posted.is_some_and(|(_, phase)| phase),
         }
     }
 
@@ -234,15 +288,25 @@ impl Queues {
         true
     }
 
+    /// See [`SubmissionQueue::done`].
+    pub fn done(&mut self, id: u16) {
+        if let Some(queue) = self.submission.get_mut(&id) {
+            queue.done();
+        }
+    }
+
     /// TLPs are missing.
     pub fn gap(&mut self) {
         for queue in self.submission.values_mut() {
             queue.doorbells.clear();
             queue.lost = (true, true);
+            queue.in_drive = 0;
+            queue.head = None;
         }
         for queue in self.completion.values_mut() {
             queue.waiting.clear();
             queue.signals = 0;
+            queue.posted = None;
             queue.lost = true;
         }
     }

@@ -1,12 +1,21 @@
 //! State shared by all controllers: counters, limits, events.
 
-use super::command::Command;
+use super::command::{Command, Print};
 use super::queues::Uid;
 use super::step::{Direction, Step, StepKind};
 use super::{Counters, Event, Limits, Settings};
 use std::collections::VecDeque;
 use wire::tlp::{Status, Tlp};
 use wire::{Instant, Tag};
+
+/// What a recording has of a TLP's payload.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Payload {
+    /// Bytes from the first on that are known; those behind read as zeroes.
+    pub known: usize,
+    /// Equal payloads have equal prints, others other ones; `None` if nothing tells.
+    pub print: Option<u64>,
+}
 
 /// Counters, bounds and events of an analyser, and the TLP at hand.
 #[derive(Debug, Default)]
@@ -19,6 +28,11 @@ pub(super) struct Shared {
     pub at: Instant,
     direction: Direction,
     tlp: &'static str,
+    /// What is there of its payload.
+    pub payload: Payload,
+    /// Bytes of its payload, from the first on, that are for certain no data of users.
+    pub protocol: usize,
+    length: u32,
     events: VecDeque<Event>,
     next_uid: Uid,
     open: usize,
@@ -32,8 +46,10 @@ impl Shared {
     }
 
     /// The next TLP is at hand.
-    pub fn begin(&mut self, at: Instant, direction: Direction, tlp: &Tlp) {
+    pub fn begin(&mut self, at: Instant, direction: Direction, tlp: &Tlp, payload: Payload) {
+        (self.payload, self.protocol) = (payload, 0);
         (self.at, self.direction, self.tlp) = (at, direction, tlp.mnemonic());
+        self.length = (tlp.header_length() + tlp.data.len()) as u32;
         self.seen += 1;
         self.counters.poisoned += u64::from(tlp.poisoned);
     }
@@ -48,6 +64,7 @@ impl Shared {
             tlp: self.tlp,
             address,
             bytes: bytes as u32,
+            length: self.length,
             tag,
             status: Status::Success,
         }
@@ -92,8 +109,9 @@ impl Shared {
         Some(event)
     }
 
-    /// Adds a step to a command, if there is room.
+    /// Adds a step to a command: to what it counts, and to its list if there is room.
     pub fn add_step(&mut self, command: &mut Command, step: Step) {
+        command.traffic.add(&step);
         if self.steps >= self.limits().steps {
             command.steps_dropped += 1;
             self.counters.dropped += 1;
@@ -101,6 +119,11 @@ impl Shared {
         }
         self.steps += 1;
         command.steps.push(step);
+    }
+
+    /// The part of `bytes`, which begin `lead` bytes into the payload at hand, that is known.
+    pub fn known<'a>(&self, lead: usize, bytes: &'a [u8]) -> &'a [u8] {
+        &bytes[..self.payload.known.saturating_sub(lead).min(bytes.len())]
     }
 
     /// Keeps bytes of a command's data from `offset`.
@@ -121,6 +144,15 @@ impl Shared {
             data.resize(offset + length, 0);
         }
         data[offset..offset + length].copy_from_slice(&bytes[..length]);
+    }
+
+    /// Notes the print of the TLP at hand, which has `bytes` of the command's data from `offset`.
+    pub fn print(&mut self, command: &mut Command, offset: u64, bytes: u32) {
+        if let Some(print) = self.payload.print
+            && command.steps_dropped == 0
+        {
+            command.prints.push(Print { offset, bytes, print });
+        }
     }
 
     /// Forgets a command's data.

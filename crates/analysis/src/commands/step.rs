@@ -85,6 +85,8 @@ pub struct Step {
     pub address: u64,
     /// Bytes asked for or carried.
     pub bytes: u32,
+    /// Bytes of the TLP: header and payload, without digest, LCRC and framing.
+    pub length: u32,
     /// Transaction tag; `None` for posted requests, which need none.
     pub tag: Option<Tag>,
     /// Completion status; success for requests.

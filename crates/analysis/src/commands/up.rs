@@ -34,7 +34,7 @@ impl Analyser {
                 Purpose::Unknown
             }
         };
-        let read = Read { request, purpose, buffer: Vec::new(), done: 0 };
+        let read = Read { request, purpose, buffer: Vec::new(), unknown: Vec::new(), done: 0 };
         let waiting = Waiting::Device(Box::new(read));
         self.expect_completion(request.requester, request.tag, waiting);
     }
@@ -48,8 +48,13 @@ impl Analyser {
         let lead = request.leading();
         let bytes = tlp.data.get(lead..).unwrap_or_default();
         let bytes = &bytes[..bytes.len().min(request.byte_count())];
+        if bytes.len() != tlp.data.len() {
+            // Of other bytes as well.
+            self.shared.payload.print = None;
+        }
         match &mut function.controller {
             Some(controller) if request.first_be != 0 && !tlp.poisoned => {
+                self.shared.payload.known = self.shared.known(lead, bytes).len();
                 controller.device_write(request.first_byte(), bytes, &mut self.shared);
             }
             _ => self.shared.counters.orphans += 1,
@@ -67,7 +72,11 @@ impl Analyser {
         request.latency = self.shared.at.since(request.at);
         let reads = request.kind != HostRequestKind::ConfigWrite;
         if reads {
-            request.value = if c.status == Status::Success { first_dword(&tlp.data) } else { !0 };
+            let data = self.shared.known(0, &tlp.data);
+            request.value = if c.status == Status::Success { first_dword(data) } else { !0 };
+        }
+        if request.kind == HostRequestKind::ConfigRead {
+            self.shared.protocol = tlp.data.len();
         }
         if c.status == Status::Success && !tlp.poisoned {
             match (request.kind, request.target) {

@@ -237,4 +237,9 @@ fn footline(commands: &[&Command], out: &mut String) {
     if dropped > 0 {
         *out += &format!("  {dropped} more TLPs were not kept\n");
     }
+    for command in commands.iter().filter(|command| command.unrecorded > 0) {
+        let hash = command.data_hash().map(|hash| format!(", hash {hash:016x}"));
+        let (bytes, hash) = (command.unrecorded, hash.unwrap_or_default());
+        *out += &format!("  {bytes} bytes of data not recorded{hash}\n");
+    }
 }

@@ -123,7 +123,7 @@ impl<W: Write> Pass<'_, W> {
                 self.gap.get_or_insert_with(|| "records are missing before this".to_owned());
                 return;
             }
-            Item::Record(Timed { at_ns, record: Record::Tlp { tap, up, length, bytes } })
+            Item::Record(Timed { at_ns, record: Record::Tlp { tap, up, length, bytes, .. } })
                 if !tap.is_link() =>
             {
                 (at_ns, up, usize::from(length), bytes)

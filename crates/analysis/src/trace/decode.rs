@@ -1,14 +1,17 @@
 //! TLPs out of records.
 
+use crate::commands::Payload;
 use bytes::Bytes;
 use wire::tlp::Tlp;
+use wire::trace::PayloadKey;
 
-/// The TLP of a record. What was not kept of its payload reads as zeroes;
-/// `None` if the bytes are no TLP.
-pub(super) fn tlp(length: u16, bytes: &[u8]) -> Option<Tlp> {
+/// The TLP of a record, and what the record has of its payload. What was not kept of it reads as
+/// zeroes; `None` if the bytes are no TLP.
+pub(super) fn tlp(length: u16, bytes: &[u8], hash: Option<u64>) -> Option<(Tlp, Payload)> {
     let whole = usize::from(length);
     let mut all = bytes.to_vec();
-    if bytes.len() < whole {
+    let cut = bytes.len() < whole;
+    if cut {
         all.resize(whole, 0);
         // The ECRC is not there either.
         if all[2] & 0x80 != 0 {
@@ -17,8 +20,42 @@ pub(super) fn tlp(length: u16, bytes: &[u8]) -> Option<Tlp> {
         }
     }
     let mut all = Bytes::from(all);
-    let tlp = Tlp::decode(&mut all).ok()?;
-    all.is_empty().then_some(tlp)
+    let tlp = Tlp::decode(&mut all).ok().filter(|_| all.is_empty())?;
+    let known = bytes.len().saturating_sub(tlp.header_length()).min(tlp.data.len());
+    let print =
+        hash.or_else(|| (known == tlp.data.len()).then(|| PayloadKey::PUBLIC.hash(&tlp.data)));
+    Some((tlp, Payload { known, print }))
+}
+
+/// What tells the payloads of equal TLPs apart at two points, if both have one: of the whole
+/// payload with a key or without, as the two low bits say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct PayloadPrint(u64);
+
+impl PayloadPrint {
+    const KEYED: u64 = 1;
+    const WHOLE: u64 = 2;
+
+    /// That of a record.
+    pub fn of(length: u16, bytes: &[u8], hash: Option<u64>) -> Self {
+        if let Some(hash) = hash {
+            return Self(hash & !3 | Self::KEYED);
+        }
+        match tlp(length, bytes, None) {
+            Some((tlp, Payload { print: Some(print), .. })) if !tlp.data.is_empty() => {
+                Self(print & !3 | Self::WHOLE)
+            }
+            _ => Self::default(),
+        }
+    }
+
+    /// Whether the payloads differ for certain, if keyed hashes are of one key or not.
+    pub fn differs(self, other: Self, one_key: bool) -> bool {
+        let kinds = (self.0 & 3, other.0 & 3);
+        let comparable =
+            kinds == (Self::WHOLE, Self::WHOLE) || kinds == (Self::KEYED, Self::KEYED) && one_key;
+        comparable && self != other
+    }
 }
 
 /// The header bytes that are the same at a port and on a link, where configuration

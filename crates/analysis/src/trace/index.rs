@@ -1,7 +1,7 @@
 //! The index of a trace, for its place on the common timeline: the times of its
 //! TLPs and frames, and which TLP is in which frame.
 
-use super::decode::{Key, key};
+use super::decode::{Key, PayloadPrint, key};
 use super::drive::Drive;
 use super::file::{Item, TraceFile};
 use report::Failure;
@@ -23,6 +23,7 @@ pub(super) struct PortTlp {
     pub at: u64,
     /// Its place among the TLPs of frames: towards the host, and towards the devices.
     pub slots: [u32; 2],
+    pub payload: PayloadPrint,
 }
 
 /// A frame of TLPs.
@@ -200,7 +201,9 @@ impl Builder {
         let (first, last) = self.index.span.unwrap_or((at, at));
         self.index.span = Some((first.min(at), last.max(at)));
         match timed.record {
-            Record::Tlp { tap, up, bytes, .. } if !tap.is_link() => self.port(at, up, key(bytes)),
+            Record::Tlp { tap, up, bytes, length, hash } if !tap.is_link() => {
+                self.port(at, up, key(bytes), PayloadPrint::of(length, bytes, hash));
+            }
             Record::Frame { tap, up, sequence, bytes, tlps, heads } => {
                 let connection = self.links.get(&tap).and_then(|link| link.connection);
                 let (connection, first) = (connection.unwrap_or(NONE), self.index.slots.len());
@@ -228,7 +231,7 @@ impl Builder {
         self.from_port.clear();
     }
 
-    fn port(&mut self, at: u64, up: bool, key: Key) {
+    fn port(&mut self, at: u64, up: bool, key: Key, payload: PayloadPrint) {
         if self.index.port.len() >= MOST_TLPS {
             self.index.beyond += 1;
             return;
@@ -244,7 +247,7 @@ impl Builder {
                 self.index.slots[slot as usize].1 = number;
             }
         }
-        self.index.port.push(PortTlp { at, slots });
+        self.index.port.push(PortTlp { at, slots, payload });
     }
 
     fn frame(&mut self, frame: Frame, heads: &[u8]) {

@@ -1,5 +1,6 @@
 //! The points that a TLP passed, with times.
 
+use super::decode::PayloadPrint;
 use super::index::PortTlp;
 use super::run::{Run, known};
 use wire::trace::NodeRole;
@@ -67,6 +68,25 @@ impl Run {
     pub(super) fn at_drive(&self, number: u64) -> Option<(usize, u64)> {
         let (node, tlp) = *self.way(number).0.last()?;
         (self.nodes[node].file.header.role == NodeRole::Device).then_some((node, tlp.at))
+    }
+
+    /// The node at whose port the TLP with this number at the root node's port had another payload.
+    /// Where records are missing, TLPs may be taken for one another: nothing is said then.
+    pub(super) fn payload_differs(&self, number: u64) -> Option<usize> {
+        let whole = |node: usize| {
+            let index = &self.nodes[node].index;
+            (index.gaps, index.lost, index.bad, index.beyond) == (0, 0, 0, 0)
+        };
+        let first = self.root().index.port.get(number as usize)?.payload;
+        if self.nodes.len() == 1 || first == PayloadPrint::default() || !whole(self.root) {
+            return None;
+        }
+        let key = |node: usize| self.nodes[node].file.header.key;
+        let differs = |(node, tlp): &&AtPort| {
+            let one_key = key(*node) != 0 && key(*node) == key(self.root);
+            whole(*node) && tlp.payload.differs(first, one_key)
+        };
+        self.way(number).0.iter().find(differs).map(|(node, _)| *node)
     }
 
     /// The nodes at whose ports the TLP with this number at the root node's port was seen, and the

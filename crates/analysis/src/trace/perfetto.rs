@@ -1,11 +1,11 @@
 //! Commands as Chrome trace events, which Perfetto and `chrome://tracing` open: a track a stage, a
-//! slice a command with its intervals in it, counters of commands under way.
+//! slice a command with its intervals in it, counters of the queues.
 
 use super::drive_timing::DriveTiming;
 use super::path::{Leg, Stage};
 use super::stats;
-use crate::commands::Command;
 use crate::commands::intervals::{self, Interval};
+use crate::commands::{Command, Ring, RingState};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -50,6 +50,10 @@ pub struct Writer<W: Write> {
     named: BTreeSet<(u64, Option<u64>)>,
     /// Commands kept to be sorted by their start.
     commands: Vec<(i64, Entry)>,
+    /// What counters have last, by drive and name.
+    counters: BTreeMap<(u64, String), i64>,
+    /// The first fault of a counter.
+    fault: Option<io::Error>,
 }
 
 struct Entry {
@@ -66,7 +70,8 @@ impl<W: Write> Writer<W> {
     /// As `out`.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-        Ok(Self { out, first: true, named: BTreeSet::new(), commands: Vec::new() })
+        let (named, commands) = (BTreeSet::new(), Vec::new());
+        Ok(Self { out, first: true, named, commands, counters: BTreeMap::new(), fault: None })
     }
 
     /// Adds a command with its number, its path, and what its drive recorded.
@@ -83,17 +88,52 @@ impl<W: Write> Writer<W> {
         self.commands.push((start, Entry { number, command, path: path.to_vec(), timing }));
     }
 
+    /// Adds where a ring is, as counters. The end tells of errors.
+    pub fn ring(&mut self, state: &RingState) {
+        let number = |position: Option<u32>| position.map(i64::from);
+        let counters = match state.ring {
+            Ring::Submission { outstanding, tail, head, .. } => vec![
+                ("depth", Some(outstanding as i64)),
+                ("SQ tail", number(tail)),
+                ("SQ head", number(head)),
+            ],
+            Ring::Completion { tail, head, phase, .. } => vec![
+                ("CQ tail", number(tail)),
+                ("CQ head", number(head)),
+                ("CQ phase", Some(i64::from(phase))),
+            ],
+            Ring::Gone => vec![("depth", Some(0))],
+        };
+        let drive = DRIVES + u64::from(state.device.bits());
+        for (name, value) in counters {
+            let Some(value) = value else { continue };
+            let name = format!("queue {} {name}", state.queue);
+            let written = self.counter(drive, name, state.at.as_ns() as i64, value);
+            self.fault = self.fault.take().or_else(|| written.err());
+        }
+    }
+
+    fn counter(&mut self, process: u64, name: String, at: i64, value: i64) -> io::Result<()> {
+        let event = json!({
+            "ph": "C", "name": name, "pid": process, "ts": micros(at), "args": { "value": value },
+        });
+        if self.counters.insert((process, name), value) == Some(value) {
+            return Ok(());
+        }
+        self.event(&event)
+    }
+
     /// Writes all events and ends the document.
     ///
     /// # Errors
     /// As the output.
     pub fn finish(mut self) -> io::Result<()> {
+        self.fault.take().map_or(Ok(()), Err)?;
         let mut commands = std::mem::take(&mut self.commands);
         commands.sort_by_key(|(start, _)| *start);
         self.drives(&commands)?;
         self.stages(&commands)?;
         self.media(&commands)?;
-        self.depths(&commands)?;
         self.out.write_all(b"\n]}\n")?;
         self.out.flush()
     }
@@ -184,32 +224,6 @@ impl<W: Write> Writer<W> {
                 let ns = to.abs_diff(access.from_ns);
                 self.event(&slice(&name, STAGES, track, access.from_ns, ns, details))?;
             }
-        }
-        Ok(())
-    }
-
-    /// Commands under way on each queue.
-    fn depths(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
-        let mut changes: Vec<(i64, (wire::Bdf, u16), i64)> = Vec::new();
-        for (start, Entry { command, .. }) in commands {
-            let queue = (command.device, command.queue);
-            changes.push((*start, queue, 1));
-            if let Some(end) = command.end {
-                changes.push((end.as_ns() as i64, queue, -1));
-            }
-        }
-        changes.sort_unstable();
-        let mut depths: BTreeMap<(wire::Bdf, u16), i64> = BTreeMap::new();
-        for (at, queue, change) in changes {
-            let depth = depths.entry(queue).or_default();
-            *depth += change;
-            let depth = *depth;
-            let (device, id) = queue;
-            self.event(&json!({
-                "ph": "C", "name": format!("queue {id} depth"),
-                "pid": DRIVES + u64::from(device.bits()), "ts": micros(at),
-                "args": { "commands": depth },
-            }))?;
         }
         Ok(())
     }

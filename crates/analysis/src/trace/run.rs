@@ -3,14 +3,15 @@
 use super::clock::{Bound, Offset};
 use super::decode;
 use super::file::{Item, TraceFile};
+use super::follow::PortFollower;
 use super::index::{Index, NONE};
-use crate::commands::{Analyser, Counters, Direction, Event, Settings};
+use crate::commands::{Counters, Direction, Event, Payload, Settings};
 use report::Failure;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use wire::frame::Kind;
 use wire::tlp::Tlp;
-use wire::trace::{LinkState, NodeRole, Record, Tap, VIRTUAL_CLOCK};
+use wire::trace::{Follower, LinkState, NodeRole, Record, Tap, VIRTUAL_CLOCK};
 
 /// A node and what it saw.
 #[derive(Debug)]
@@ -50,6 +51,13 @@ pub struct Run {
 pub enum Finding<'a> {
     /// A TLP passed the port; this is its number there.
     Tlp(u64, Direction, &'a Tlp, u64),
+    /// The TLP with this number at the port had another payload at the port of this other node.
+    Differs {
+        /// Which TLP.
+        number: u64,
+        /// Which node, of [`Run::nodes`].
+        other: usize,
+    },
     /// The analyser found something.
     Event(Event),
     /// Something is missing in the trace.
@@ -62,6 +70,8 @@ pub enum Finding<'a> {
     End {
         /// Whether the trace was cut off, as a kill does.
         cut: bool,
+        /// Requests so young that their completions may have come after it.
+        young: u64,
     },
 }
 
@@ -139,89 +149,89 @@ impl Run {
     ) -> Result<(Counters, u64), Failure> {
         let root = self.root();
         let mut pass = Pass {
-            analyser: Analyser::new(Settings::default()),
+            run: self,
+            follower: PortFollower::new(Settings { follow_rings: true, ..Settings::default() }),
             most: root.index.tlps() as u64,
             unreadable: 0,
-            connected: HashMap::new(),
+            last_ns: 0,
         };
         root.file.read(|item| pass.item(item, &mut sink))?;
-        sink(Finding::End { cut: root.file.cut }, pass.analyser.counters());
-        pass.analyser.finish();
+        let end = wire::Instant::from_ns(pass.last_ns);
+        let young = pass.follower.analyser.forget_young_requests(end);
+        sink(Finding::End { cut: root.file.cut, young }, pass.counters());
+        pass.follower.analyser.finish();
         pass.events(&mut sink);
-        Ok((*pass.analyser.counters(), pass.unreadable))
+        Ok((*pass.counters(), pass.unreadable))
     }
 }
 
 type Sink<'a> = &'a mut dyn FnMut(Finding<'_>, &Counters);
 
-struct Pass {
-    analyser: Analyser,
+struct Pass<'a> {
+    run: &'a Run,
+    follower: PortFollower,
     most: u64,
     unreadable: u64,
-    connected: HashMap<Tap, u32>,
+    /// Time of the latest record.
+    last_ns: u64,
 }
 
-impl Pass {
+impl Pass<'_> {
+    fn counters(&self) -> &Counters {
+        self.follower.analyser.counters()
+    }
+
     fn item(&mut self, item: Item<'_>, sink: Sink<'_>) {
         let timed = match item {
             Item::Gap(lost) => {
                 // First: it explains what ends now.
-                sink(Finding::Gap(lost), self.analyser.counters());
-                self.analyser.gap();
+                sink(Finding::Gap(lost), self.counters());
+                self.follower.analyser.gap();
                 return self.events(sink);
             }
             Item::Record(timed) => timed,
         };
+        self.last_ns = timed.at_ns;
         match timed.record {
-            Record::Tlp { tap, up, length, bytes } if !tap.is_link() => {
-                self.tlp(timed.at_ns, up, length, bytes, sink);
+            Record::Tlp { tap, up, length, bytes, hash } if !tap.is_link() => {
+                self.tlp(timed.at_ns, up, decode::tlp(length, bytes, hash), sink);
             }
             Record::Control { tap, kind, .. } if kind == Kind::Reset as u8 => {
-                self.reset(tap);
-                sink(Finding::Reset(tap, timed.at_ns), self.analyser.counters());
+                self.follower.link(&timed.record);
+                sink(Finding::Reset(tap, timed.at_ns), self.counters());
             }
             Record::Link { tap, state } => {
-                let times = self.connected.entry(tap).or_default();
-                if state == LinkState::Connected {
-                    *times += 1;
-                    if *times > 1 {
-                        self.reset(tap);
-                    }
-                }
-                sink(Finding::Link(tap, state, timed.at_ns), self.analyser.counters());
+                self.follower.link(&timed.record);
+                sink(Finding::Link(tap, state, timed.at_ns), self.counters());
             }
             _ => {}
         }
         self.events(sink);
     }
 
-    fn tlp(&mut self, at: u64, up: bool, length: u16, bytes: &[u8], sink: Sink<'_>) {
-        let number = self.analyser.seen();
+    fn tlp(&mut self, at: u64, up: bool, tlp: Option<(Tlp, Payload)>, sink: Sink<'_>) {
+        let number = self.follower.analyser.seen();
         if number >= self.most {
             return;
         }
-        let Some(tlp) = decode::tlp(length, bytes) else {
+        let Some((tlp, payload)) = tlp else {
             // Numbers stay those of the index.
             self.unreadable += 1;
-            self.analyser.skip();
+            self.follower.analyser.skip();
             return;
         };
         let direction = if up { Direction::Up } else { Direction::Down };
-        self.analyser.push(wire::Instant::from_ns(at), direction, &tlp);
-        sink(Finding::Tlp(number, direction, &tlp, at), self.analyser.counters());
-    }
-
-    /// Resets the functions behind a link.
-    fn reset(&mut self, tap: Tap) {
-        match tap.port() {
-            Some(port) => self.analyser.port_reset(port as u8),
-            None => self.analyser.link_reset(),
+        let instant = wire::Instant::from_ns(at);
+        self.follower.analyser.push_recorded(instant, direction, &tlp, payload);
+        sink(Finding::Tlp(number, direction, &tlp, at), self.counters());
+        if let Some(other) = self.run.payload_differs(number) {
+            sink(Finding::Differs { number, other }, self.counters());
         }
     }
 
     fn events(&mut self, sink: Sink<'_>) {
-        while let Some(event) = self.analyser.next_event() {
-            sink(Finding::Event(event), self.analyser.counters());
+        while let Some(event) = self.follower.analyser.next_event() {
+            sink(Finding::Event(event), self.counters());
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::commands::{Command, Transfer};
 use report::latency::{Latency, Summary};
 use report::span::{micros, size};
 use serde::Serialize;
+use stats::Counts;
 use std::collections::BTreeMap;
 use wire::Duration;
 
@@ -35,6 +36,8 @@ struct Group {
     intervals: Times<&'static str>,
     stages: Times<Stage>,
     parts: Times<Part>,
+    tlps: Counts,
+    bytes: Counts,
     commands: u64,
     failed: u64,
     lost: u64,
@@ -56,6 +59,10 @@ pub struct Kind {
     pub lost: u64,
     /// Those with a completion entry for which the host rang no head doorbell.
     pub unacknowledged: u64,
+    /// TLPs of each command that ended, in both directions.
+    pub tlps: Spread,
+    /// Their bytes, see [`Traffic`](crate::commands::Traffic).
+    pub link_bytes: Spread,
     /// The median of each interval; medians do not add up.
     #[serde(rename = "segments_p50")]
     pub intervals_p50: Vec<Interval>,
@@ -64,6 +71,23 @@ pub struct Kind {
     pub stages_p50: Vec<StageTime>,
     /// The median time of each part of the drive, where there is its trace.
     pub drive_p50: Vec<PartTime>,
+}
+
+/// How a whole number spreads over commands; all zero without any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Spread {
+    /// Median.
+    pub p50: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// Maximum.
+    pub max: u64,
+}
+
+impl From<&Counts> for Spread {
+    fn from(counts: &Counts) -> Self {
+        Self { p50: counts.quantile(0.5), p99: counts.quantile(0.99), max: counts.max() }
+    }
 }
 
 /// Time in a stage.
@@ -101,19 +125,21 @@ pub fn kind(command: &Command) -> String {
 }
 
 impl Statistics {
-    /// Takes a command, and its path if there is one.
-    pub fn add(&mut self, command: &Command, path: &[Leg]) {
+    /// Takes a command, and its path if there is one. Yields the type with which it counts.
+    pub fn add(&mut self, command: &Command, path: &[Leg]) -> String {
         let mut name = kind(command);
         if self.groups.len() >= MOST_KINDS && !self.groups.contains_key(&name) {
             name = "other".to_owned();
         }
-        let group = self.groups.entry(name).or_default();
+        let group = self.groups.entry(name.clone()).or_default();
         group.commands += 1;
         group.lost += u64::from(command.status.is_none());
         group.unacknowledged += u64::from(command.is_unacknowledged());
         group.failed += u64::from(command.status.is_some_and(|status| !status.is_success()));
-        let Some(total) = command.duration() else { return };
+        let Some(total) = command.duration() else { return name };
         group.latency.record(total);
+        group.tlps.record(command.traffic.tlps(), 1);
+        group.bytes.record(command.traffic.bytes(), 1);
         for Interval { name, ns } in intervals::split(command) {
             add(&mut group.intervals, name, ns);
         }
@@ -121,6 +147,7 @@ impl Statistics {
         by_part(path).into_iter().for_each(|(part, ns)| add(&mut group.parts, part, ns));
         group.stages.sort_by_key(|(stage, _)| *stage);
         group.parts.sort_by_key(|(part, _)| *part);
+        name
     }
 
     /// Totals of the commands of a type, as [`kind`] names it.
@@ -137,6 +164,8 @@ impl Statistics {
             commands: group.commands,
             lost: group.lost,
             unacknowledged: group.unacknowledged,
+            tlps: Spread::from(&group.tlps),
+            link_bytes: Spread::from(&group.bytes),
             intervals_p50: medians(&group.intervals, |name, ns| Interval { name, ns }),
             stages_p50: medians(&group.stages, |stage, ns| StageTime { stage, ns }),
             drive_p50: medians(&group.parts, |part, ns| PartTime { part, ns }),
@@ -160,6 +189,11 @@ impl Statistics {
             out += &format!(
                 "{kind:width$} {commands:>8} {p50:>10} {p99:>10} {max:>10} {failed:>7} {lost:>6} \
                  {unacknowledged:>7}\n"
+            );
+            let Kind { tlps, link_bytes, .. } = this;
+            out += &format!(
+                "{:width$} {:>8} TLPs p50 {}, p99 {}; bytes p50 {}, p99 {}\n",
+                "", "", tlps.p50, tlps.p99, link_bytes.p50, link_bytes.p99
             );
             for Interval { name, ns } in intervals_p50 {
                 out += &format!("{:width$} {:>8} {:>10}  {name}\n", "", "", micros(*ns));

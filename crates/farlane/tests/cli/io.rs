@@ -1,13 +1,14 @@
 //! `farlane io`: load on a device node in a process of its own.
 
 use super::transcripts::transcripts;
-use crate::support::Process;
 use crate::support::process::{LIMIT, wait_until};
 use crate::support::program::{
     device, document, fails, farlane, is_wrong_usage, node, page, parsed, run, scratch, succeeds,
     text,
 };
+use crate::support::{Process, parquet};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -42,8 +43,10 @@ fn is_whole(row: &Value) {
 fn reads_need_no_permission_and_are_measured() {
     let (_device, address) = device("ram=4M", &["--serial", "IO1"]);
     let csv = scratch("io-reads").join("samples.csv");
-    let more = "--rw randread --iodepth 4 --numjobs 2 --bs 8k --size 1m --csv";
-    let found = measured(&address, &format!("{more} {}", csv.display()));
+    let (text, binary) = (csv.display(), csv.with_extension("parquet"));
+    let files = format!("--csv {text} --parquet {}", binary.display());
+    let work = "--rw randread --iodepth 4 --numjobs 2 --bs 8k --size 1m";
+    let found = measured(&address, &format!("{work} {files}"));
     assert_eq!(
         (&found["ended"], &found["drive"]["serial_number"]),
         (&"done".into(), &"IO1".into())
@@ -57,17 +60,35 @@ fn reads_need_no_permission_and_are_measured() {
     assert!(!section["timeline"].as_array().unwrap().is_empty());
     let lines = std::fs::read_to_string(&csv).unwrap();
     let mut lines = lines.lines();
-    assert_eq!(lines.next(), Some("job,submit_ns,latency_ns,op,offset,bytes,status"));
+    assert_eq!(
+        lines.next(),
+        Some("section,job,submit_ns,latency_ns,op,offset,bytes,status,target")
+    );
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
     assert_eq!(rows.len(), 256, "a line a transfer");
-    let longest = rows.iter().map(|row| row[2].parse::<u64>().unwrap()).max();
+    let longest = rows.iter().map(|row| row[3].parse::<u64>().unwrap()).max();
     assert_eq!(longest, section["all"]["max_ns"].as_u64());
     for row in &rows {
-        let (base, offset) = (row[0].rsplit_once('.').unwrap(), row[4].parse::<u64>().unwrap());
-        let part = base.1.parse::<u64>().unwrap() << 20;
+        let (job, offset) = (row[1].parse::<u64>().unwrap(), row[5].parse::<u64>().unwrap());
+        let part = job << 20;
         assert!((part..part + (1 << 20)).contains(&offset), "each in its part: {row:?}");
-        assert_eq!((base.0, row[3], row[5], row[6]), ("randread", "read", "8192", "ok"));
+        assert_eq!((row[0], row[4], row[6], row[7]), ("randread", "read", "8192", "ok"));
+        assert_eq!(row[8], address);
     }
+    let (rows_of_parquet, about) = parquet::rows(&csv.with_extension("parquet"));
+    assert_eq!(rows_of_parquet, rows, "the same rows");
+    let about = |key: &str| about[key].as_str();
+    assert_eq!((about("unit.latency_ns"), about("farlane.ended")), ("ns", "done"));
+    assert_eq!(about("farlane.targets"), format!("[[\"{address}\",\"IO1\"]]"));
+    assert_eq!(about("farlane.randseed"), found["randseed"].to_string());
+    let workload: Value = serde_json::from_str(about("farlane.workload")).unwrap();
+    assert_eq!(workload[0][1], section["workload"]);
+    let ramped = "--rw randread --size 64k --ramp_time 400ms --runtime 50ms --time_based";
+    let ramped = measured(&address, ramped);
+    let elapsed = ramped["sections"][0]["elapsed_ns"].as_u64().unwrap();
+    assert!((50_000_000..400_000_000).contains(&elapsed), "without the ramp: {elapsed} ns");
+    let few = measured(&address, "--rw read --size 64k --io_size 1m --number_ios 100 --loops 2");
+    assert_eq!(few["sections"][0]["all"]["n"], 200);
     let text = succeeds(&words(&io(&address, "--dd read --count 5")));
     assert!(text.contains("serial number IO1") && text.contains("p99.99"), "{text}");
     let reads = measured(&address, "--configreads 20 --gap 0");
@@ -173,27 +194,116 @@ fn job_files_run_section_after_section() {
     fails(&words(&io(&address, memory)), &["iodepth × bs × numjobs", "at most"]);
 }
 
+/// When the first transfer of a section on a target began and the last one ended, in nanoseconds,
+/// of rows of `--csv`; and its jobs, each with its first byte.
+fn spent(csv: &str, section: &str, target: &str) -> (u64, u64, BTreeSet<(u64, u64)>) {
+    let rows = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let rows: Vec<_> = rows.filter(|row| row[0] == section && row[8] == target).collect();
+    let number = |row: &[&str], column: usize| row[column].parse::<u64>().unwrap();
+    let begin = rows.iter().map(|row| number(row, 2)).min().unwrap();
+    let end = rows.iter().map(|row| number(row, 2) + number(row, 3)).max().unwrap();
+    (begin, end, rows.iter().map(|row| (number(row, 1), number(row, 5) >> 20)).collect())
+}
+
+#[test]
+fn sections_without_a_stonewall_run_at_the_same_time() {
+    let folder = scratch("io-beside");
+    let devices = ["ONE", "TWO"].map(|serial| device("ram=4M", &["--serial", serial]));
+    let [one, two] = [&devices[0].1, &devices[1].1];
+    let csv = folder.join("samples.csv");
+    // Each of the first two waits 16 times for 5 ms.
+    let file = job_file(
+        &folder,
+        "[global]\nbs=4k\nsize=64k\nthinktime=5ms\n[fill]\nrw=write\nverify=crc32c\n\
+         [look]\nrw=randread\noffset=1m\nsize=1m\nnumber_ios=16\nnumjobs=2\nramp_time=20ms\n\
+         [check]\nstonewall\nrw=read\nverify=crc32c\nthinktime=0\n",
+    );
+    let more = format!("{file} --connect {two} --csv {} --destructive --yes", csv.display());
+    let found = measured(one, &more);
+    let sections = found["sections"].as_array().unwrap();
+    let place = |of: &Value| {
+        let name = of["name"].as_str().unwrap().to_owned();
+        (name, of["target"].as_u64().unwrap(), of["group"].as_u64().unwrap())
+    };
+    let wanted = ["fill", "look", "check"].into_iter().zip([0, 0, 1]);
+    let wanted = wanted.flat_map(|(name, group)| [0, 1].map(|at| (name.to_owned(), at, group)));
+    assert_eq!(sections.iter().map(place).collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
+    for section in sections {
+        let key = |key: &str| section[key].as_u64().unwrap();
+        // Each of the two jobs of `look` does as many as it was told, and may end the one that was
+        // under way when the ramp was over.
+        let (n, verified) =
+            if section["name"] == "look" { (32..=34, 0) } else { (16..=16, 64 << 10) };
+        assert!(n.contains(&section["all"]["n"].as_u64().unwrap()), "{}", section["all"]);
+        assert_eq!(key("verified_bytes"), verified);
+        assert_eq!((key("mismatches"), &section["errors"]), (0, &serde_json::json!([])));
+        assert!(section["host_cpu_ns_per_io"].as_f64().unwrap() > 0.0, "{section}");
+    }
+    let rows = std::fs::read_to_string(&csv).unwrap();
+    for target in [one, two] {
+        let [fill, look, check] =
+            ["fill", "look", "check"].map(|section| spent(&rows, section, target));
+        assert!(fill.0 < look.1 && look.0 < fill.1, "at the same time: {fill:?} {look:?}");
+        assert!(check.0 > fill.1.max(look.1), "after both: {check:?}");
+        assert_eq!(look.2, BTreeSet::from([(0, 1), (1, 2)]), "each in its own part");
+    }
+    let text = succeeds(&words(&io(one, &format!("{file} --destructive --yes"))));
+    assert!(
+        text.contains("\nfill (beside look): rw write") && text.contains("\ncheck: rw"),
+        "{text}"
+    );
+}
+
+#[test]
+fn sections_that_do_not_fit_beside_each_other_are_refused() {
+    let folder = scratch("io-unfit");
+    let (_device, address) = device("ram=4M", &["--queues", "2"]);
+    let says = |lines: &str, line: u32, why: &[&str]| {
+        let file = job_file(&folder, lines);
+        let begin = format!("farlane: {file}:{line}:1: ");
+        let more = format!("{file} --destructive --yes");
+        fails(&words(&io(&address, &more)), &[&[&*begin], why].concat());
+    };
+    let jobs = "[a]\nrw=read\nnumjobs=2\n[b]\nrw=read\n";
+    says(jobs, 4, &["[b]: with the sections beside it there are 3 jobs", "the drive has 2"]);
+    let both = "[a]\nrw=write\nsize=64k\n[b]\nrw=read\noffset=60k\nsize=64k\nverify=1\n";
+    says(both, 4, &["[b] overlaps [a]", "verify", "stonewall"]);
+    let apart = both.replace("offset=60k", "offset=64k");
+    let file = job_file(&folder, &apart);
+    measured(&address, &format!("{file} --destructive --yes"));
+    // As in fio: nobody compares. Both that write say so.
+    let file = job_file(&folder, "[global]\nrw=write\nsize=64k\n[a]\n[b]\noffset=4k\n");
+    let output = run(&words(&io(&address, &format!("{file} --destructive --yes"))));
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{log}");
+    for part in ["a overwrites data", "b overwrites data", "from byte 4096 to 69631"] {
+        assert!(log.contains(part), "no '{part}' in {log}");
+    }
+}
+
 #[test]
 fn a_busy_drive_and_a_full_disk_are_told_of() {
     let (device, address) = device("ram=1M", &[]);
-    let load = node(&words(&io(&address, "--rw randread --runtime 60")));
+    let load = node(&words(&io(&address, "--rw randread --runtime 60 --time_based")));
     device.line("attached");
     fails(&words(&io(&address, "--rw read")), &["another host uses this device", &address]);
     drop(load);
     device.line("gone");
-    let output = run(&words(&io(&address, "--rw read --csv /dev/full")));
-    let log = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(log, "farlane: cannot write /dev/full: No space left on device (os error 28)\n");
-    let printed = String::from_utf8(output.stdout).unwrap();
-    assert!(printed.contains("p99.99"), "what was measured is printed: {printed}");
+    for option in ["--csv", "--parquet"] {
+        let output = run(&words(&io(&address, &format!("--rw read {option} /dev/full"))));
+        let log = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(log, "farlane: cannot write /dev/full: No space left on device (os error 28)\n");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(printed.contains("p99.99"), "what was measured is printed: {printed}");
+    }
 }
 
 /// A run on this namespace that has begun, and its drive.
 fn loaded_on(namespace: &str, name: &str, more: &str) -> (Process, Process, String) {
     let csv = scratch(name).join("samples.csv");
     let (device, address) = device(namespace, &["--serial", "GONE"]);
-    let more = format!("--iodepth 4 --json --csv {} {more}", csv.display());
+    let more = format!("--json --csv {} {more}", csv.display());
     let load = node(&words(&io(&address, &more)));
     let length = || std::fs::metadata(&csv).map_or(0, |file| file.len());
     wait_until("samples come", || length() > 0);
@@ -202,7 +312,7 @@ fn loaded_on(namespace: &str, name: &str, more: &str) -> (Process, Process, Stri
 
 /// A run that has begun to read from RAM.
 fn loaded(name: &str, more: &str) -> (Process, Process, String) {
-    loaded_on("ram=1M", name, &format!("--rw randread {more}"))
+    loaded_on("ram=1M", name, &format!("--rw randread --iodepth 4 {more}"))
 }
 
 /// What a run has printed that has ended.
@@ -219,7 +329,7 @@ fn lost(section: &Value) -> u64 {
 
 #[test]
 fn a_drive_that_vanishes_ends_the_run() {
-    let (mut device, mut load, _) = loaded("io-vanish", "--runtime 60");
+    let (mut device, mut load, _) = loaded("io-vanish", "--runtime 60 --time_based");
     device.kill();
     assert_eq!(load.wait().code(), Some(1));
     load.line("link down");
@@ -233,7 +343,8 @@ fn a_drive_that_vanishes_ends_the_run() {
 
 #[test]
 fn a_drive_that_comes_back_goes_on() {
-    let (mut device, mut load, address) = loaded("io-back", "--runtime 60 --on-error continue");
+    let (mut device, mut load, address) =
+        loaded("io-back", "--runtime 60 --time_based --on-error continue");
     device.kill();
     load.line("link down");
     let options = ["--namespace", "ram=1M", "--serial", "GONE"];
@@ -250,7 +361,8 @@ fn a_drive_that_comes_back_goes_on() {
 #[test]
 fn data_of_before_an_outage_are_compared_after_it() {
     let namespace = format!("file={},size=1M", scratch("io-data").join("disk.img").display());
-    let work = "--rw randrw --size 64k --runtime 60 --verify --destructive --yes";
+    let work =
+        "--rw randrw --iodepth 4 --size 64k --runtime 60 --time_based --verify --destructive --yes";
     let more = format!("{work} --on-error continue");
     let (mut device, mut load, address) = loaded_on(&namespace, "io-outage", &more);
     device.kill();
@@ -269,8 +381,37 @@ fn data_of_before_an_outage_are_compared_after_it() {
 }
 
 #[test]
+fn sections_beside_each_other_go_on_after_an_outage() {
+    let folder = scratch("io-group");
+    let namespace = format!("file={},size=1M", folder.join("disk.img").display());
+    let file = job_file(
+        &folder,
+        "[global]\niodepth=4\nsize=64k\nruntime=60\ntime_based\n\
+         [mix]\nrw=randrw\nverify=1\n[look]\nrw=randread\noffset=64k\n",
+    );
+    let more = format!("{file} --destructive --yes --on-error continue");
+    let (mut device, mut load, address) = loaded_on(&namespace, "io-group-rows", &more);
+    device.kill();
+    load.line("link down");
+    let options = ["--namespace", &namespace, "--serial", "GONE"];
+    let _again = node(&[&["device", "--listen", &address], &options[..]].concat());
+    load.line("link up: the drive is attached again");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(load.interrupt().success());
+    let found = printed(&load);
+    let [mix, look] = &found["sections"].as_array().unwrap()[..] else { panic!("{found}") };
+    assert_eq!((&found["ended"], &mix["mismatches"]), (&"interrupted".into(), &0.into()));
+    for section in [mix, look] {
+        is_whole(&section["all"]);
+        assert!((1..=4).contains(&lost(section)), "those under way: {}", section["errors"]);
+        let timeline = section["timeline"].as_array().unwrap();
+        assert!(timeline.last().unwrap()["iops"].as_f64().unwrap() > 0.0, "it goes on");
+    }
+}
+
+#[test]
 fn a_drive_that_stays_away_ends_the_run() {
-    let more = "--runtime 60 --on-error continue --reconnect 300ms";
+    let more = "--runtime 60 --time_based --on-error continue --reconnect 300ms";
     let (mut device, mut load, _) = loaded("io-away", more);
     device.kill();
     assert_eq!(load.wait().code(), Some(1));
@@ -291,7 +432,7 @@ fn one_of_several_drives_is_chosen() {
 }
 
 /// Lines without spaces and numbers, which differ from run to run.
-fn shape(text: &str) -> Vec<String> {
+pub fn shape(text: &str) -> Vec<String> {
     let word = |word: &str| {
         let digits = |c: char| c.is_ascii_digit() || c == '.';
         let mut out = String::new();
@@ -315,6 +456,10 @@ fn the_page_shows_what_is_printed() {
     let (_device, address) = device("ram=64M", &["--serial", "FL-EXAMPLE"]);
     let mut commands = 0;
     for (command, shown) in transcripts(page) {
+        // Their sockets are those of another test.
+        if command.contains("--vfio-user") {
+            continue;
+        }
         let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
         let of = |word: &&str| if *word == "localhost" { address.clone() } else { (*word).into() };
         let arguments: Vec<String> = arguments.iter().map(of).collect();
@@ -333,7 +478,7 @@ fn a_run_has_a_page_and_a_trace() {
     let folder = scratch("io-html");
     let (_device, address) = device("ram=1M", &[]);
     let [html, trace] = ["io.html", "io.trace"].map(|name| text(&folder.join(name)));
-    let more = format!("--rw randread --runtime 300ms --html {html} --trace {trace}");
+    let more = format!("--rw randread --runtime 300ms --time_based --html {html} --trace {trace}");
     succeeds(&words(&io(&address, &more)));
     let page = page(&html);
     for part in ["farlane io", "p99.99", "IOPS", "Latency along time", "serial number"] {

@@ -17,7 +17,7 @@ struct Demo {
 fn demo() -> Demo {
     let folder = scratch("demo");
     let host = text(&folder.join("run.trace"));
-    let to = format!("{host},snap=512");
+    let to = format!("{host},payload=all");
     // It may say that the disk is too slow for everything to be kept.
     succeeds(&["demo", "--samples", "100", "--cascade", "--trace", &to]);
     let files = [host.clone(), format!("{host}.switch"), format!("{host}.device0")];
@@ -131,6 +131,21 @@ fn some_are_chosen(host: &str, all: &Value) {
     assert_eq!(chosen(&["--failed"]).0, commands.iter().filter(failed).count() as u64);
 }
 
+/// By default data of users are left out, and everything is explained without them.
+fn payloads_are_left_out(document: &Value) {
+    let nodes = document["nodes"].as_array().unwrap();
+    if nodes.iter().all(|node| node["lost"] == 0) {
+        assert_eq!(document["troubles"], serde_json::json!({}));
+    }
+    for command in document["commands"].as_array().unwrap() {
+        let io = command["queue"] != 0
+            && ["read", "write"].contains(&command["command"].as_str().unwrap());
+        let left_out = if io { command["blocks"].as_u64().unwrap() * 512 } else { 0 };
+        assert_eq!(command["data_unrecorded"], left_out, "{command}");
+        assert_eq!(command["data_hash"].is_string(), io, "{command}");
+    }
+}
+
 #[test]
 fn drives_tell_of_every_command() {
     let folder = scratch("events");
@@ -142,6 +157,7 @@ fn drives_tell_of_every_command() {
     sums_are_exact(&alone);
     let both = json(&["trace", &host, &device, "--json"]);
     sums_are_exact(&both);
+    payloads_are_left_out(&both);
     some_are_chosen(&host, &json(&["trace", &host, "--json"]));
     let media = |command: &&Value| command["in_drive"]["media"].as_array().is_some();
     assert!(both["commands"].as_array().unwrap().iter().filter(media).count() > 200);

@@ -2,6 +2,7 @@
 //! and how much writes take.
 
 use super::{Run, Write, script};
+use analysis::trace::PortFollower;
 use bytes::Bytes;
 use live::attached::Switch;
 use live::host::{Memory, RamMemory, ReadOutcome};
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use wire::frame::Role;
-use wire::trace::NodeRole;
+use wire::trace::{NodeRole, PayloadKey};
 use wire::{Bdf, Duration, Instant};
 
 /// Memory that answers when the script says.
@@ -140,8 +141,12 @@ fn path(folder: &Path, role: NodeRole) -> PathBuf {
 
 /// Records one node.
 pub fn tracer(folder: &Path, role: NodeRole, clock: Clock) -> io::Result<Tracer> {
-    let settings = Settings { path: path(folder, role), ring: None, snap: None };
-    Tracer::create(&settings, role, 1 + u64::from(role != NodeRole::Host), clock)
+    // As in simulations.
+    let key = PayloadKey::PUBLIC;
+    let settings = Settings { path: path(folder, role), ring: None, snap: None, key };
+    let follower = Box::new(PortFollower::recording());
+    let instance = 1 + u64::from(role != NodeRole::Host);
+    Tracer::create(&settings, role, instance, clock, Some(follower))
 }
 
 /// The host node, recorded.

@@ -60,7 +60,7 @@ fn read(node: &str, path: &Path, records: &mut BTreeMap<String, Vec<String>>) {
         let text = match timed.record {
             // Why a link is down, worlds say in their own words.
             Record::Link { state: LinkState::Down(_), .. } => "down".into(),
-            Record::Tlp { bytes, .. } => format!("{:?} {bytes:02x?}", class(bytes)),
+            Record::Tlp { bytes, hash, .. } => format!("{:?} {bytes:02x?} {hash:x?}", class(bytes)),
             record => format!("{record:02x?}"),
         };
         records.entry(place).or_default().push(text);

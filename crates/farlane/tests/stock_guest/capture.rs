@@ -90,7 +90,7 @@ fn decode(recording: &Recording) -> Vec<Command> {
     assert_eq!(seen, good);
     let commands = events.into_iter().filter_map(|event| match event {
         Event::Command(command) => Some(*command),
-        Event::Request(_) | Event::Reset { .. } => None,
+        Event::Request(_) | Event::Reset { .. } | Event::Ring(_) => None,
     });
     commands.collect()
 }

@@ -131,6 +131,7 @@ pub fn losses_stand_out(files: &[PathBuf; 3]) {
         }
     });
     done.unwrap_or_else(|error| panic!("{error}"));
+    anomalies.finish(&run);
     println!("trace: {}", anomalies.text());
     let count = |name: &str| anomalies.unexplained.get(name).map_or(0, |trouble| trouble.count);
     // Killed, ended in good order as the larger one, hung.

@@ -2,12 +2,14 @@
 
 pub mod check;
 pub mod client;
+pub mod controller;
 pub mod drive;
 pub mod folder;
 pub mod huge;
 #[path = "../../../live/tests/dma/isolated.rs"]
 pub mod isolated;
 pub mod node;
+pub mod parquet;
 pub mod process;
 pub mod program;
 pub mod relay;

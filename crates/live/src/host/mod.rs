@@ -160,14 +160,10 @@ impl<A: Attached> Machine<A> {
         bus: &Bus,
         software: impl Future<Output = T> + 'static,
     ) -> io::Result<T> {
-        let mut task = Task::new(bus, software);
-        loop {
-            if let Some(value) = task.poll(self.clock.now()) {
-                return Ok(value);
-            }
+        run_to_end(self.clock, bus, software, || {
             let (moved, timer) = self.pump(memory)?;
-            self.wait(moved, timer)?;
-        }
+            self.wait(moved, timer)
+        })
     }
 
     /// Passes requests of the host software to the node and wakes ended sleeps.
@@ -221,5 +217,24 @@ impl<A: Attached> Machine<A> {
     /// Forgets the bus-master rights of the functions on `buses`, which are gone.
     pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
         self.node.clear_bus_masters(buses);
+    }
+}
+
+/// Runs a piece of host software to its end, with a turn of its machine after each step.
+///
+/// # Errors
+/// As `turn`.
+pub(crate) fn run_to_end<T>(
+    clock: Clock,
+    bus: &Bus,
+    software: impl Future<Output = T> + 'static,
+    mut turn: impl FnMut() -> io::Result<()>,
+) -> io::Result<T> {
+    let mut task = Task::new(bus, software);
+    loop {
+        if let Some(value) = task.poll(clock.now()) {
+            return Ok(value);
+        }
+        turn()?;
     }
 }

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use switch::tunnel;
 use wire::tlp::Tlp;
-use wire::trace::{LinkState, NodeRole, NvmeEvent, Tap};
+use wire::trace::{Follower, LinkState, NodeRole, NvmeEvent, PayloadKey, Payloads, Tap};
 use wire::{Duration, Instant};
 
 /// The interval of the echoes that measure the difference of two nodes' clocks.
@@ -38,9 +38,10 @@ pub struct Settings {
     pub path: PathBuf,
     /// Keeps only about this many bytes of the end, and the beginning.
     pub ring: Option<u64>,
-    /// Bytes kept of the payload of each TLP. Without it all bytes, except of what devices
-    /// write ([`wire::trace::SnapLength`]).
+    /// Bytes kept of a payload at most.
     pub snap: Option<u16>,
+    /// The key of the hashes of payloads that are not kept.
+    pub key: PayloadKey,
 }
 
 /// The result of a trace.
@@ -69,7 +70,7 @@ impl Tracer {
     }
 
     /// A tracer that records with the times of `clock`. `instance` is a number that no other
-    /// trace has.
+    /// trace has. It keeps the payloads that `follower` knows, or with `None` all.
     ///
     /// # Errors
     /// If the file cannot be written, or no thread can be started.
@@ -78,8 +79,11 @@ impl Tracer {
         role: NodeRole,
         instance: u64,
         clock: Clock,
+        follower: Option<Box<dyn Follower>>,
     ) -> io::Result<Self> {
-        let recorder = RefCell::new(Recorder::create(settings, role, instance, clock)?);
+        let payloads = Payloads::new(follower, settings.key, settings.snap);
+        let recorder = Recorder::create(settings, role, instance, clock, payloads)?;
+        let recorder = RefCell::new(recorder);
         // Nodes that share a clock need no comparison.
         let first = if clock.is_scripted() { NEVER } else { Instant::ZERO };
         Ok(Self(Some(Rc::new(Shared { recorder, next_echo: Cell::new(first) }))))

@@ -14,7 +14,7 @@ use switch::tunnel;
 use wire::frame::FrameReport;
 use wire::tlp::Tlp;
 use wire::trace::{
-    CHUNK_HEADER, Header, LinkState, NodeRole, NvmeEvent, Record, SnapLength, Tap, encode_tlp,
+    CHUNK_HEADER, Header, LinkState, NodeRole, NvmeEvent, Payloads, Record, Tap, encode_tlp,
     max_record_length,
 };
 use wire::{Duration, Instant};
@@ -37,8 +37,11 @@ const RUN: u8 = 8;
 
 /// Observations that wait while the node is busy: they hold payloads and received bytes.
 const MAX_PENDING: usize = 256;
-/// Records made before an idle node checks for input again: about a microsecond.
-const PIECE: usize = 8;
+/// Records made before an idle node checks for input again, and payload bytes in them, which take
+/// a hash: some microseconds at most.
+const PIECE: (usize, usize) = (8, 4096);
+/// All of them.
+const EVERYTHING: (usize, usize) = (MAX_PENDING, usize::MAX);
 
 /// An observation. It becomes a record when the node is idle: making a record takes longer than
 /// sending the next TLP.
@@ -67,7 +70,7 @@ pub(super) struct Recorder {
     pending: Vec<(Instant, Observation)>,
     /// How many of them are recorded.
     recorded: usize,
-    keep: SnapLength,
+    payloads: Payloads,
     /// The current chunk, with room for its header.
     buffer: Vec<u8>,
     most: usize,
@@ -89,6 +92,7 @@ impl Recorder {
         role: NodeRole,
         instance: u64,
         clock: Clock,
+        payloads: Payloads,
     ) -> io::Result<Self> {
         let file = File::create(&settings.path)?;
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -98,6 +102,7 @@ impl Recorder {
             instance,
             start_unix_ns: (unix.as_nanos() as u64).saturating_sub(clock.now().as_ns()),
             snap: settings.snap.unwrap_or(0),
+            key: settings.key.check(),
             clock: "CLOCK_MONOTONIC, nanoseconds since the node's start".into(),
         };
         let mut bytes = Vec::new();
@@ -120,7 +125,7 @@ impl Recorder {
             last_read: ClockRead { at: Instant::ZERO, run: (Tap::ROOT_PORT, false), left: 0 },
             pending: Vec::with_capacity(MAX_PENDING),
             recorded: 0,
-            keep: SnapLength::new(settings.snap),
+            payloads,
             buffer: new_buffer(most),
             most,
             start_ns: 0,
@@ -180,24 +185,30 @@ impl Recorder {
     /// Keeps an observation until the node is idle.
     fn note(&mut self, at: Instant, pending: Observation) {
         if self.pending.len() == MAX_PENDING {
-            self.record_pending(MAX_PENDING);
+            self.record_pending(EVERYTHING);
         }
         self.pending.push((at, pending));
     }
 
-    /// Makes records of the next `most` observations, in order.
-    fn record_pending(&mut self, most: usize) {
+    /// Makes records of the next `most` observations, in order, with about so many payload bytes.
+    fn record_pending(&mut self, (most, mut bytes): (usize, usize)) {
         for _ in 0..most {
             let Some((at, pending)) = self.pending.get_mut(self.recorded) else { break };
             self.recorded += 1;
             let at = *at;
             match std::mem::replace(pending, Observation::Recorded) {
-                Observation::Tlp(tap, up, tlp) => self.record_tlp(at, tap, up, &tlp),
+                Observation::Tlp(tap, up, tlp) => {
+                    self.record_tlp(at, tap, up, &tlp);
+                    bytes = bytes.saturating_sub(tlp.data.len());
+                }
                 Observation::Frame(tap, frame) => self.record(at, Record::of_frame(tap, &frame)),
                 Observation::Event(event) => {
                     self.record(at, Record::Nvme { tap: Tap::FUNCTION, event });
                 }
                 Observation::Recorded => unreachable!("taken once"),
+            }
+            if bytes == 0 {
+                break;
             }
         }
         // Reused memory stays in the cache.
@@ -208,21 +219,22 @@ impl Recorder {
     }
 
     fn record_tlp(&mut self, now: Instant, tap: Tap, up: bool, tlp: &Tlp) {
-        let keep = self.keep.payload_of(tlp, up);
+        let kept = self.payloads.kept_of(up, tlp);
         let room = max_record_length(tlp.wire_length());
         if let Some(delta) = self.begin(now, room) {
-            encode_tlp(tap, up, tlp, keep, delta, &mut self.buffer);
+            encode_tlp(tap, up, tlp, kept, delta, &mut self.buffer);
         }
     }
 
     /// Records that a link is established or down.
     pub fn link(&mut self, tap: Tap, state: LinkState<'_>) {
-        self.record_pending(MAX_PENDING);
+        self.record_pending(EVERYTHING);
         let now = self.timestamps.now();
         self.record(now, Record::Link { tap, state });
     }
 
     fn record(&mut self, now: Instant, record: Record<'_>) {
+        self.payloads.link(&record);
         if let Some(delta) = self.begin(now, record.max_length()) {
             record.encode(delta, &mut self.buffer);
         }
@@ -282,7 +294,7 @@ impl Recorder {
     /// Writes out the rest. Later records are dropped.
     /// Error: the first error of the file since it was opened.
     pub fn finish(&mut self) -> io::Result<Report> {
-        self.record_pending(MAX_PENDING);
+        self.record_pending(EVERYTHING);
         let Some(full) = self.to_writer.take() else { return Ok(Report::default()) };
         let bytes = std::mem::take(&mut self.buffer);
         self.most = 0;

@@ -7,8 +7,10 @@ use bytes::Bytes;
 use switch::tunnel::Report;
 use wire::frame::{FrameReport, Header, Kind};
 use wire::tlp::{Mark, MemoryRequest, Tlp};
-use wire::trace::{self, CHUNK_HEADER, ChunkHeader, NodeRole, Record, Records, Tap};
+use wire::trace::{self, CHUNK_HEADER, ChunkHeader, NodeRole, PayloadKey, Record, Records, Tap};
 use wire::{Bdf, Duration, Tag};
+
+const KEY: PayloadKey = PayloadKey::new([7; 32]);
 
 fn tlp(number: u64) -> Tlp {
     let request = MemoryRequest::for_bytes(Bdf::new(1, 0, 0), Tag::default(), number * 512, 512);
@@ -17,8 +19,8 @@ fn tlp(number: u64) -> Tlp {
 
 fn record(ring: Option<u64>, snap: Option<u16>, tlps: u64) -> (Vec<u8>, u64) {
     let folder = Folder::new();
-    let settings = Settings { path: folder.join("trace"), ring, snap };
-    let tracer = Tracer::create(&settings, NodeRole::Host, 7, Clock::start()).unwrap();
+    let settings = Settings { path: folder.join("trace"), ring, snap, key: KEY };
+    let tracer = Tracer::create(&settings, NodeRole::Host, 7, Clock::start(), None).unwrap();
     for number in 0..tlps {
         tracer.tlp(Tap::ROOT_PORT, false, &tlp(number));
     }
@@ -72,8 +74,8 @@ fn a_ring_stays_small_and_a_snap_cuts() {
 
 #[test]
 fn a_full_disk_is_an_error_at_the_start() {
-    let settings = Settings { path: "/dev/full".into(), ring: None, snap: None };
-    match Tracer::create(&settings, NodeRole::Host, 7, Clock::start()) {
+    let settings = Settings { path: "/dev/full".into(), ring: None, snap: None, key: KEY };
+    match Tracer::create(&settings, NodeRole::Host, 7, Clock::start(), None) {
         Err(error) => assert!(error.to_string().contains("space"), "{error}"),
         Ok(_) => panic!("the header fits on a full disk"),
     }
@@ -83,9 +85,9 @@ fn a_full_disk_is_an_error_at_the_start() {
 #[test]
 fn records_are_in_the_order_of_time() {
     let folder = Folder::new();
-    let settings = Settings { path: folder.join("trace"), ring: None, snap: None };
+    let settings = Settings { path: folder.join("trace"), ring: None, snap: None, key: KEY };
     let clock = Clock::start();
-    let tracer = Tracer::create(&settings, NodeRole::Device, 7, clock).unwrap();
+    let tracer = Tracer::create(&settings, NodeRole::Device, 7, clock, None).unwrap();
     let mut bytes = Vec::new();
     tlp(1).encode(&mut bytes);
     let frame = |sent| {

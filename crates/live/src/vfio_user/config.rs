@@ -102,7 +102,22 @@ pub struct MsixCapability {
     pub table: (u8, u64),
     /// BAR of the pending bits and byte offset in it.
     pub pba: (u8, u64),
-    control: usize,
+    /// Byte of configuration space with MSI-X Enable and Function Mask: the second one of Message
+    /// Control.
+    pub control: usize,
+}
+
+impl MsixCapability {
+    /// MSI-X Enable, in its byte of Message Control.
+    pub const ENABLE: u8 = 0x80;
+
+    /// Of the capability at byte `at` with these three double words (PCI Express Base 4.0, section
+    /// 7.7.2).
+    pub fn new(at: usize, [head, table, pba]: [u32; 3]) -> Self {
+        let place = |value: u32| ((value & 7) as u8, u64::from(value & !7));
+        let vectors = (head >> 16 & 0x7ff) as u16 + 1;
+        Self { vectors, table: place(table), pba: place(pba), control: at + 3 }
+    }
 }
 
 /// The shadow of configuration space.
@@ -232,16 +247,13 @@ impl Config {
     }
 
     fn msix(&mut self, at: usize, config: &[u8; CONFIG_SIZE]) {
-        let dword = |at| dword(config, at);
-        let place = |value: u32| ((value & 7) as u8, u64::from(value & !7));
-        let vectors = (dword(at) >> 16 & 0x7ff) as u16 + 1;
-        let (table, pba) = (place(dword(at + 4)), place(dword(at + 8)));
         if self.msix.is_none() {
             // All of message control: its other bits are constant, and the host node changes
             // the far enable bit.
             self.shadow_bits(at + 2, 0xff, config[at + 2], 0);
             self.shadow_bits(at + 3, 0xff, config[at + 3] & 0x3f, 0xc0);
-            self.msix = Some(MsixCapability { vectors, table, pba, control: at + 3 });
+            let dwords = [at, at + 4, at + 8].map(|at| dword(config, at));
+            self.msix = Some(MsixCapability::new(at, dwords));
         }
     }
 
@@ -335,7 +347,7 @@ impl Config {
 
     /// Whether the VMM has enabled MSI-X.
     pub fn msix_enabled(&self) -> bool {
-        self.msix.is_some_and(|msix| self.shadow[msix.control] & 0x80 != 0)
+        self.msix.is_some_and(|msix| self.shadow[msix.control] & MsixCapability::ENABLE != 0)
     }
 
     /// Whether the VMM has masked the whole function.

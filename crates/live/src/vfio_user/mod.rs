@@ -23,6 +23,7 @@
 //! Not here: migration, dirty-page tracking, twin sockets, ioeventfds, MSI.
 
 mod action;
+pub mod client;
 mod config;
 mod connection;
 mod dma;

@@ -54,15 +54,14 @@ impl Host {
 
     /// Puts bytes into the driver's own memory.
     pub fn put(&self, address: u64, bytes: &[u8]) {
-        let mut ram = self.ram.borrow_mut();
-        ram.get_mut(address, bytes.len()).expect("the driver's memory").copy_from_slice(bytes);
+        self.ram.borrow_mut().write(address, bytes).expect("the driver's memory");
     }
 
     /// Takes bytes out of the driver's own memory.
     pub fn get<const N: usize>(&self, address: u64) -> [u8; N] {
-        let mut ram = self.ram.borrow_mut();
-        let bytes = ram.get(address, N).expect("the driver's memory");
-        bytes.try_into().expect("N bytes were asked for")
+        let mut bytes = [0; N];
+        self.ram.borrow_mut().read(address, &mut bytes).expect("the driver's memory");
+        bytes
     }
 
     fn ring(&self, doorbell: Doorbell, value: u16) {
@@ -167,10 +166,13 @@ impl QueuePair {
 
     fn take(&mut self, host: &Host) -> Option<Completion> {
         let address = self.cq_base + u64::from(self.cq_head) * COMPLETION_ENTRY as u64;
-        let completion = Completion::decode(&host.get(address));
-        if completion.phase != self.phase {
+        // The phase tag first, as memory may be shared with the controller (section 4.6): with it,
+        // the other fields are there.
+        let [.., status, _] = host.get::<4>(address + COMPLETION_ENTRY as u64 - 4);
+        if (status & 1 != 0) != self.phase {
             return None;
         }
+        let completion = Completion::decode(&host.get(address));
         self.cq_head += 1;
         if self.cq_head == self.entries {
             self.cq_head = 0;

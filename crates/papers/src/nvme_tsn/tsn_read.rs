@@ -128,7 +128,13 @@ fn workload(experiment: Experiment) -> Workload {
     let rate = 4096 * 1_000_000_000_000 / PAUSE.as_ps();
     let size = 4096 * COMMANDS / 2;
     let runtime = Some(Duration::from_ps(PAUSE.as_ps() * COMMANDS));
-    Workload::Fio(Fio { size, runtime, rate: Some(rate), ..Fio::new(rw, 4096, 1) })
+    Workload::Fio(Fio {
+        size,
+        runtime,
+        time_based: true,
+        rate: Some(rate),
+        ..Fio::new(rw, 4096, 1)
+    })
 }
 
 /// Mean, shortest, longest.

@@ -2,6 +2,7 @@
 //! (`docs/trace.md`), in virtual time.
 
 use super::places;
+use analysis::trace::PortFollower;
 use report::Failure;
 use sim::Config;
 use sim::measure::{Observer, Point};
@@ -13,8 +14,8 @@ use wire::Instant;
 use wire::frame::FrameReport;
 use wire::tlp::Tlp;
 use wire::trace::{
-    CHUNK_HEADER, ChunkHeader, Header, LinkState, NodeRole, Record, SnapLength, Tap, VIRTUAL_CLOCK,
-    encode_tlp, max_record_length,
+    CHUNK_HEADER, ChunkHeader, Header, LinkState, NodeRole, PayloadKey, Payloads, Record, Tap,
+    VIRTUAL_CLOCK, encode_tlp, max_record_length,
 };
 
 /// Bytes of a chunk, its header included.
@@ -40,7 +41,7 @@ struct Node {
     out: BufWriter<File>,
     failed: Option<io::Error>,
     number: u32,
-    keep: SnapLength,
+    payloads: Payloads,
     buffer: Vec<u8>,
     start_ns: u64,
     last_ns: u64,
@@ -172,6 +173,7 @@ impl Node {
             instance,
             start_unix_ns: 0,
             snap: 0,
+            key: PayloadKey::PUBLIC.check(),
             clock: VIRTUAL_CLOCK.into(),
         };
         let mut bytes = Vec::new();
@@ -184,7 +186,11 @@ impl Node {
             out,
             failed,
             number: 0,
-            keep: SnapLength::new(None),
+            payloads: Payloads::new(
+                Some(Box::new(PortFollower::recording())),
+                PayloadKey::PUBLIC,
+                None,
+            ),
             buffer: vec![0; CHUNK_HEADER],
             start_ns: 0,
             last_ns: 0,
@@ -221,9 +227,9 @@ impl Node {
         let Some(((at, _), held)) = self.held.pop_first() else { return };
         match &held {
             Held::Tlp { tap, up, tlp } => {
-                let keep = self.keep.payload_of(tlp, *up);
+                let kept = self.payloads.kept_of(*up, tlp);
                 let delta = self.begin(at / 1000, max_record_length(tlp.wire_length()));
-                encode_tlp(*tap, *up, tlp, keep, delta, &mut self.buffer);
+                encode_tlp(*tap, *up, tlp, kept, delta, &mut self.buffer);
             }
             Held::Frame(tap, frame) => self.record(at, Record::of_frame(*tap, frame)),
             Held::Link(tap, state) => self.record(at, Record::Link { tap: *tap, state: *state }),
@@ -231,6 +237,7 @@ impl Node {
     }
 
     fn record(&mut self, at_ps: u64, record: Record) {
+        self.payloads.link(&record);
         let delta = self.begin(at_ps / 1000, record.max_length());
         record.encode(delta, &mut self.buffer);
     }

@@ -29,7 +29,8 @@ fn a_faster_network_is_never_slower() {
 
 #[test]
 fn a_busy_wire_is_busy_and_no_more() {
-    let work = Fio { runtime: Some(Duration::from_ms(20)), ..fio(Rw::Read, 4096, 32) };
+    let work =
+        Fio { runtime: Some(Duration::from_ms(20)), time_based: true, ..fio(Rw::Read, 4096, 32) };
     let report = run(&Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G1));
     check(&report);
     let wire = report.links.iter().find(|link| link.name == "station 1 to station 0");
@@ -40,11 +41,38 @@ fn a_busy_wire_is_busy_and_no_more() {
     assert!(bytes < 125_000_000 * 1460 / 1538 && bytes > 100_000_000, "{bytes} bytes/s");
 }
 
+/// As of fio: `runtime` shortens, `time_based` and `io_size` may lengthen, and the part stays.
+#[test]
+fn jobs_end_by_their_size_or_their_time() {
+    let transfers = |work: Fio| {
+        let report = run(&Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G10));
+        (report.hosts[0].latency.summary().n, report.hosts[0].span)
+    };
+    // 64 blocks of 4 KiB; 20 us or more each at a depth of 1.
+    let whole = fio(Rw::RandRead, 4096, 1);
+    let (count, span) = transfers(whole.clone());
+    assert_eq!(count, 64);
+    let long = Some(Duration::from_ps(span.as_ps() * 4));
+    assert_eq!(transfers(Fio { runtime: long, ..whole.clone() }), (count, span));
+    let half = Some(Duration::from_ps(span.as_ps() / 2));
+    let (shorter, _) = transfers(Fio { runtime: half, ..whole.clone() });
+    assert!((28..=36).contains(&shorter), "{shorter} of 64 in half of the time");
+    let (looped, _) = transfers(Fio { runtime: long, time_based: true, ..whole.clone() });
+    assert!((248..=264).contains(&looped), "{looped}: 4 × 64 in 4 × the time");
+    assert_eq!(transfers(Fio { loops: 2, ..whole.clone() }).0, 128);
+    assert_eq!(transfers(Fio { io_size: Some(100 * 4096), ..whole.clone() }).0, 100);
+    assert_eq!(transfers(Fio { number_ios: Some(5), ..whole }).0, 5);
+}
+
 /// L = λW for the commands in flight: a closed loop keeps `iodepth` there.
 #[test]
 fn littles_law() {
     for iodepth in [1, 4, 16] {
-        let work = Fio { runtime: Some(Duration::from_ms(30)), ..fio(Rw::RandRead, 4096, iodepth) };
+        let work = Fio {
+            runtime: Some(Duration::from_ms(30)),
+            time_based: true,
+            ..fio(Rw::RandRead, 4096, iodepth)
+        };
         let report = run(&Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G10));
         let host = &report.hosts[0];
         let in_flight = host.latency.sum_ps() * 1000 / u128::from(host.span.as_ps());
@@ -56,7 +84,11 @@ fn littles_law() {
 #[test]
 fn depth_hides_latency_until_the_wire_is_full() {
     let throughput = |iodepth| {
-        let work = Fio { runtime: Some(Duration::from_ms(10)), ..fio(Rw::Read, 4096, iodepth) };
+        let work = Fio {
+            runtime: Some(Duration::from_ms(10)),
+            time_based: true,
+            ..fio(Rw::Read, 4096, iodepth)
+        };
         run(&Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G1)).hosts[0].throughput()
     };
     let (one, four, sixteen) = (throughput(1), throughput(4), throughput(16));
@@ -67,8 +99,12 @@ fn depth_hides_latency_until_the_wire_is_full() {
 #[test]
 fn a_rate_holds() {
     let rate = 10_000_000;
-    let work =
-        Fio { runtime: Some(Duration::from_ms(20)), rate: Some(rate), ..fio(Rw::Read, 4096, 4) };
+    let work = Fio {
+        runtime: Some(Duration::from_ms(20)),
+        time_based: true,
+        rate: Some(rate),
+        ..fio(Rw::Read, 4096, 4)
+    };
     let config = Config::nvme_tsn_tunnel(Workload::Fio(work), pipe());
     let got = run(&config).hosts[0].throughput();
     assert!(got <= rate * 102 / 100 && got >= rate * 95 / 100, "{got}");
@@ -112,7 +148,11 @@ fn a_drive_has_its_namespaces_apart() {
 #[test]
 fn nothing_piles_up() {
     for over_tcp in [true, false] {
-        let work = Fio { runtime: Some(Duration::from_ms(50)), ..fio(Rw::RandRw, 4096, 8) };
+        let work = Fio {
+            runtime: Some(Duration::from_ms(50)),
+            time_based: true,
+            ..fio(Rw::RandRw, 4096, 8)
+        };
         let config = match over_tcp {
             true => Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G1),
             false => Config::nvme_tsn_tunnel(Workload::Fio(work), pipe()),

@@ -88,7 +88,11 @@ fn a_cut_cable_ends_in_an_error_and_not_in_silence() {
 #[test]
 fn a_link_lost_for_good_is_reported() {
     let plan = |runtime: u64| {
-        let work = Fio { runtime: Some(Duration::from_ms(runtime)), ..fio(Rw::RandRw, 4096, 8) };
+        let work = Fio {
+            runtime: Some(Duration::from_ms(runtime)),
+            time_based: true,
+            ..fio(Rw::RandRw, 4096, 8)
+        };
         let mut plan = Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G1);
         for faults in &mut plan.network.cables[0].faults {
             faults.cuts = vec![(Instant::from_ns(8_000_000), Instant::from_ns(5_000_000_000))];

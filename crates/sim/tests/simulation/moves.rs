@@ -9,7 +9,13 @@ fn plan(first: Rw, second: Rw) -> Config {
     let network = bridged(vec![station(Rate::G1); 4], 1, bridge::Mode::StoreAndForward, None);
     let runtime = Some(Duration::from_ms(12));
     let work = |rw, numjobs, runtime| {
-        let fio = Fio { numjobs, runtime, size: 128 << 10, ..Fio::new(rw, 4096, 4) };
+        let fio = Fio {
+            numjobs,
+            runtime,
+            time_based: runtime.is_some(),
+            size: 128 << 10,
+            ..Fio::new(rw, 4096, 4)
+        };
         Workload::Fio(fio)
     };
     let flash = Timing::SAMSUNG_970_PRO;

@@ -12,7 +12,7 @@ fn outage(from: u64, until: Option<u64>) -> Outage {
 /// 4000 transfers a second, up to `iodepth` at once.
 fn paced(runtime: u64, iodepth: usize) -> Fio {
     let (runtime, rate) = (Some(Duration::from_ms(runtime)), Some(4_000 * 4096));
-    Fio { runtime, rate, ..fio(Rw::RandRw, 4096, iodepth) }
+    Fio { runtime, time_based: true, rate, ..fio(Rw::RandRw, 4096, iodepth) }
 }
 
 fn lasting(runtime: u64) -> Workload {

@@ -30,6 +30,7 @@ impl Observer for Watch {
 fn preempting() -> Config {
     let work = Fio {
         runtime: Some(Duration::from_ms(60)),
+        time_based: true,
         rate: Some(4_000 * 4096),
         ..fio(Rw::RandRw, 4096, 4)
     };

@@ -49,7 +49,8 @@ fn what_the_network_loses_is_sent_again() {
             cuts: vec![(ms(3), ms(5))],
         };
         spoil(&mut plan.network, faults);
-        jobs(&mut plan).runtime = Some(Duration::from_ms(6));
+        let work = jobs(&mut plan);
+        (work.runtime, work.time_based) = (Some(Duration::from_ms(6)), true);
         let (report, world) = twice(&plan);
         assert!(world.retransmitted() > 20, "{}", world.retransmitted());
         assert!(report.hosts[0].breakdown.get(Stage::Carrier) > Duration::ZERO);
@@ -123,7 +124,7 @@ fn a_rate_limit_holds_on_the_wire() {
 fn a_node_that_was_away_comes_back() {
     let mut plan = plan(Rw::RandRead, Rate::G10, "swift=60us");
     let work = jobs(&mut plan);
-    (work.runtime, work.iodepth) = (Some(Duration::from_ms(300)), 1);
+    (work.runtime, work.time_based, work.iodepth) = (Some(Duration::from_ms(300)), true, 1);
     plan.outages = vec![Outage { station: 1, from: ms(20), until: Some(ms(40)) }];
     let report = run(&plan);
     let host = &report.hosts[0];

@@ -23,7 +23,7 @@ pub struct FrameReport {
     pub begin: u64,
     /// The marks of its TLPs, with where each TLP ends, counted as `begin`.
     pub marks: Vec<(Mark, u64)>,
-    /// The beginnings of its first [`MAX_HEADS`] TLPs, [`HEAD`] bytes each,
+    /// The headers of its first [`MAX_HEADS`] TLPs, [`HEAD`] bytes each,
     /// zeroes behind a shorter one.
     pub heads: Vec<u8>,
     /// The first 64 bytes of a control frame's payload.
@@ -47,7 +47,9 @@ impl FrameReport {
         }
         self.marks.push((mark, start + bytes.len() as u64));
         if self.marks.len() <= MAX_HEADS {
-            self.heads.extend_from_slice(&bytes[..bytes.len().min(HEAD)]);
+            // No payload: it may be anything (PCIe Base 4.0, section 2.2.1, Fmt[0]: four DW).
+            let header = if bytes.first().is_some_and(|fmt| fmt & 0x20 != 0) { HEAD } else { 12 };
+            self.heads.extend_from_slice(&bytes[..bytes.len().min(header)]);
             self.heads.resize(self.marks.len() * HEAD, 0);
         }
     }

@@ -6,7 +6,9 @@ use thiserror::Error;
 /// The first bytes of every trace file.
 pub const MAGIC: [u8; 8] = *b"FLTRACE\0";
 /// Version of the format.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
+/// The oldest version that is read: it has no hashes of payloads.
+pub const FIRST_VERSION: u16 = 1;
 /// The clock's description in traces of a simulation: files that say so and
 /// begin at the same time have one clock, exactly.
 pub const VIRTUAL_CLOCK: &str = "virtual time of a simulation, the same in all its nodes";
@@ -39,6 +41,9 @@ pub struct Header {
     pub start_unix_ns: u64,
     /// Payload bytes kept of a TLP at most; 0 if that differs by kind.
     pub snap: u16,
+    /// Of the key of the payloads' hashes, [`PayloadKey::check`](super::PayloadKey::check): files
+    /// with the same number have the same key; 0 if there is none.
+    pub key: u64,
     /// Description of the clock, for users.
     pub clock: String,
 }
@@ -50,7 +55,7 @@ pub enum Malformed {
     #[error("not a farlane trace")]
     Magic,
     /// An unknown version.
-    #[error("a trace of version {0}; this program reads version {VERSION}")]
+    #[error("a trace of version {0}; this program reads versions {FIRST_VERSION} to {VERSION}")]
     Version(u16),
     /// The file ends in its header.
     #[error("a trace that ends inside of its header")]
@@ -75,7 +80,7 @@ impl Header {
         out.put_u16(self.snap);
         out.put_u64(self.instance);
         out.put_u64(self.start_unix_ns);
-        out.put_u64(0);
+        out.put_u64(self.key);
         out.put_slice(&self.clock.as_bytes()[..end]);
     }
 
@@ -90,19 +95,19 @@ impl Header {
         }
         let mut rest = bytes.get(MAGIC.len()..FIXED).ok_or(Malformed::Short)?;
         let version = rest.get_u16();
-        if version != VERSION {
+        if !(FIRST_VERSION..=VERSION).contains(&version) {
             return Err(Malformed::Version(version));
         }
         let length = usize::from(rest.get_u16());
         let role = NodeRole::from_number(rest.get_u8()).ok_or(Malformed::Field)?;
         let ring = rest.get_u8() & 1 != 0;
         let snap = rest.get_u16();
-        let (instance, start_unix_ns) = (rest.get_u64(), rest.get_u64());
+        let (instance, start_unix_ns, key) = (rest.get_u64(), rest.get_u64(), rest.get_u64());
         if length < FIXED {
             return Err(Malformed::Field);
         }
         let clock = bytes.get(FIXED..length).ok_or(Malformed::Short)?;
         let clock = String::from_utf8_lossy(clock).into_owned();
-        Ok((Self { role, ring, instance, start_unix_ns, snap, clock }, length))
+        Ok((Self { role, ring, instance, start_unix_ns, snap, key, clock }, length))
     }
 }

@@ -7,16 +7,16 @@
 mod chunk;
 mod event;
 mod header;
+mod payload;
 mod record;
-mod snap_length;
 #[cfg(test)]
 mod tests;
 mod varint;
 
 pub use chunk::{CHUNK_HEADER, ChunkHeader, MAX_CHUNK, SYNC};
 pub use event::{CommandId, ControllerState, MediaOperation, NvmeEvent};
-pub use header::{Header, MAGIC, Malformed, NodeRole, VERSION, VIRTUAL_CLOCK};
+pub use header::{FIRST_VERSION, Header, MAGIC, Malformed, NodeRole, VERSION, VIRTUAL_CLOCK};
+pub use payload::{Follower, Kept, PayloadKey, Payloads};
 pub use record::{
     HEAD, LinkState, MAX_HEADS, Record, Records, Tap, Timed, encode_tlp, max_record_length,
 };
-pub use snap_length::SnapLength;

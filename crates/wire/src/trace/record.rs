@@ -1,13 +1,13 @@
 //! Records of a trace.
 
 use super::event::NvmeEvent;
+use super::payload::Kept;
 use super::varint;
 use crate::frame::{FrameReport, HEADER, Kind};
 use crate::tlp::{MAX_TLP, Tlp};
 use std::fmt;
 
-/// Bytes kept of a TLP in a frame: its first 16, or 12 and zeroes if it has no
-/// more. The whole of it is in the record of the port.
+/// Bytes kept of a TLP in a frame: its header, which has 16, or 12 and then zeroes.
 pub const HEAD: usize = 16;
 /// TLPs of a frame of which that is kept.
 pub const MAX_HEADS: usize = 1024;
@@ -83,6 +83,8 @@ pub enum Record<'a> {
         length: u16,
         /// Its first bytes, or all.
         bytes: &'a [u8],
+        /// The keyed hash of the whole payload, if not all of it is kept.
+        hash: Option<u64>,
     },
     /// A frame of TLPs was handed to the network, or had come whole.
     Frame {
@@ -138,6 +140,9 @@ const FRAME: u8 = 2;
 const CONTROL: u8 = 3;
 const LINK: u8 = 4;
 const NVME: u8 = 5;
+const HASHED_TLP: u8 = 6;
+/// Bytes of a hash.
+const HASH: usize = 8;
 const UP: u8 = 0x80;
 
 /// Contents of the record of an event.
@@ -170,7 +175,8 @@ impl<'a> Record<'a> {
     /// The most bytes that the record takes.
     pub fn max_length(&self) -> usize {
         max_record_length(match self {
-            Self::Tlp { bytes, .. } | Self::Unknown { bytes, .. } => bytes.len(),
+            Self::Tlp { bytes, .. } => bytes.len() + HASH,
+            Self::Unknown { bytes, .. } => bytes.len(),
             Self::Frame { heads, .. } => heads.len(),
             Self::Control { payload, .. } => payload.len(),
             Self::Link { state: LinkState::Down(why), .. } => why.len(),
@@ -188,9 +194,10 @@ impl<'a> Record<'a> {
         let start = out.len();
         varint::put(out, delta_ns);
         match *self {
-            Self::Tlp { tap, up, length, bytes } => {
+            Self::Tlp { tap, up, length, bytes, hash } => {
                 put_tap(out, tap, up);
                 varint::put(out, u64::from(length));
+                hash.iter().for_each(|hash| out.extend_from_slice(&hash.to_be_bytes()));
                 out.extend_from_slice(bytes);
             }
             Self::Frame { tap, up, sequence, bytes, tlps, heads } => {
@@ -226,7 +233,8 @@ impl<'a> Record<'a> {
 
     fn kind(&self) -> u8 {
         match self {
-            Self::Tlp { .. } => TLP,
+            Self::Tlp { hash: None, .. } => TLP,
+            Self::Tlp { .. } => HASHED_TLP,
             Self::Frame { .. } => FRAME,
             Self::Control { .. } => CONTROL,
             Self::Link { .. } => LINK,
@@ -252,32 +260,36 @@ fn encode_nvme(tap: Tap, event: &NvmeEvent, delta_ns: u64, out: &mut Vec<u8>) {
 }
 
 /// Appends the record of a TLP that passed `tap`, `delta_ns` after the record
-/// before; of its payload at most `keep` bytes.
-pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, keep: usize, delta_ns: u64, out: &mut Vec<u8>) {
-    let (total, whole) = (tlp.wire_length(), keep >= tlp.data.len());
+/// before, with what is `kept` of its payload.
+pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, kept: Kept, delta_ns: u64, out: &mut Vec<u8>) {
+    let (total, whole) = (tlp.wire_length(), kept.bytes >= tlp.data.len());
     if whole && tlp.digest {
         let mut bytes = Vec::with_capacity(total);
         tlp.encode(&mut bytes);
-        let record = Record::Tlp { tap, up, length: total as u16, bytes: &bytes };
+        let record = Record::Tlp { tap, up, length: total as u16, bytes: &bytes, hash: None };
         return record.encode(delta_ns, out);
     }
-    let data = &tlp.data[..keep.min(tlp.data.len())];
-    let kept = tlp.header_length() + data.len();
-    let ((delta, n), (length, m)) = (varint::short(delta_ns), varint::short(total as u64));
-    let behind = n + 1 + m + kept;
+    let data = &tlp.data[..kept.bytes.min(tlp.data.len())];
     if data.len() > 16 || delta_ns >= varint::SHORT {
-        return encode_long(tap, up, tlp, data, delta_ns, out);
+        return encode_long(tap, up, tlp, (data, kept.hash), delta_ns, out);
     }
+    let (kind, hashed) = if kept.hash.is_some() { (HASHED_TLP, HASH) } else { (TLP, 0) };
+    let kept_bytes = tlp.header_length() + data.len();
+    let ((delta, n), (length, m)) = (varint::short(delta_ns), varint::short(total as u64));
+    let behind = n + 1 + m + hashed + kept_bytes;
     // What recording costs: each part is put where it belongs in one piece of
     // a fixed size, the next one over what is too much of it.
     let place = u64::from(tap.0 | if up { UP } else { 0 });
-    let front = u64::from(TLP) | (behind as u64) << 8 | delta << 16;
+    let front = u64::from(kind) | (behind as u64) << 8 | delta << 16;
     let front = front | (place | length << 8) << (16 + 8 * n);
-    let at = 3 + n + m;
+    let at = 3 + n + m + hashed;
     let start = out.len();
     out.extend_from_slice(&[0; FRONT]);
     let room: &mut [u8; FRONT] = out[start..].first_chunk_mut().expect("just made");
     room[..8].copy_from_slice(&front.to_le_bytes());
+    if let Some(hash) = kept.hash {
+        room[at - HASH..at].copy_from_slice(&hash.to_be_bytes());
+    }
     room[at..at + 16].copy_from_slice(&tlp.header());
     let payload = &mut room[at + tlp.header_length()..];
     if let Some(data) = data.first_chunk::<16>().filter(|_| data.len() == 16) {
@@ -287,21 +299,30 @@ pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, keep: usize, delta_ns: u64, out
     } else if !data.is_empty() {
         payload[..data.len()].copy_from_slice(data);
     }
-    out.truncate(start + at + kept);
+    out.truncate(start + at + kept_bytes);
 }
 
-/// Room for the record of a short TLP: the numbers, header and payload.
-const FRONT: usize = 8 + 16 + 16;
+/// Room for the record of a short TLP: the numbers, hash, header and payload.
+const FRONT: usize = 8 + HASH + 16 + 16;
 
 /// Any length of payload, any time.
-fn encode_long(tap: Tap, up: bool, tlp: &Tlp, data: &[u8], delta_ns: u64, out: &mut Vec<u8>) {
+fn encode_long(
+    tap: Tap,
+    up: bool,
+    tlp: &Tlp,
+    (data, hash): (&[u8], Option<u64>),
+    delta_ns: u64,
+    out: &mut Vec<u8>,
+) {
     let (total, kept) = (tlp.wire_length() as u64, tlp.header_length() + data.len());
+    let kept = kept + hash.map_or(0, |_| HASH);
     let length = varint::length(delta_ns) + 1 + varint::length(total) + kept;
-    out.push(TLP);
+    out.push(if hash.is_some() { HASHED_TLP } else { TLP });
     varint::put(out, length as u64);
     varint::put(out, delta_ns);
     put_tap(out, tap, up);
     varint::put(out, total);
+    hash.iter().for_each(|hash| out.extend_from_slice(&hash.to_be_bytes()));
     out.extend_from_slice(&tlp.header()[..tlp.header_length()]);
     out.extend_from_slice(data);
 }
@@ -374,18 +395,22 @@ impl<'a> Iterator for Records<'a> {
 }
 
 fn decode(kind: u8, body: &[u8]) -> Option<Record<'_>> {
-    if !matches!(kind, TLP | FRAME | CONTROL | LINK | NVME) {
+    if !matches!(kind, TLP | FRAME | CONTROL | LINK | NVME | HASHED_TLP) {
         return Some(Record::Unknown { kind, bytes: body });
     }
     let (first, mut rest) = body.split_first()?;
     let (tap, up) = (Tap::from_bits(first & !UP)?, first & UP != 0);
     let number = |rest: &mut &[u8]| u32::try_from(varint::take(rest)?).ok();
     match kind {
-        TLP => {
+        TLP | HASHED_TLP => {
             let length = u16::try_from(number(&mut rest)?).ok()?;
+            let hash = match kind {
+                TLP => None,
+                _ => Some(u64::from_be_bytes(*rest.split_off(..HASH)?.first_chunk()?)),
+            };
             let fits = (12..=MAX_TLP).contains(&usize::from(length));
             let kept = (12..=usize::from(length)).contains(&rest.len());
-            (fits && kept).then_some(Record::Tlp { tap, up, length, bytes: rest })
+            (fits && kept).then_some(Record::Tlp { tap, up, length, bytes: rest, hash })
         }
         FRAME => {
             let (sequence, bytes) = (number(&mut rest)?, number(&mut rest)?);

@@ -13,7 +13,7 @@ fn records() -> Vec<(u64, Record<'static>)> {
     let tlp: &[u8] = &[0x40, 0, 0, 1, 0, 0, 0, 0xf, 0xfe, 0x80, 0x10, 8, 1, 0, 0, 0];
     vec![
         (0, Record::Link { tap: Tap::link(0), state: LinkState::Connected }),
-        (300, Record::Tlp { tap: Tap::ROOT_PORT, up: false, length: 16, bytes: tlp }),
+        (300, Record::Tlp { tap: Tap::ROOT_PORT, up: false, length: 16, bytes: tlp, hash: None }),
         (
             5,
             Record::Frame {
@@ -59,6 +59,7 @@ fn header() -> Header {
         instance: 0x1122_3344_5566_7788,
         start_unix_ns: 1_700_000_000_000_000_000,
         snap: 256,
+        key: 0xab,
         clock: "monotonic".into(),
     }
 }
@@ -72,16 +73,23 @@ fn the_bytes_of_a_header() {
     let mut out = encoded(|out| header().encode(out));
     assert_eq!(
         hex(&out),
-        "464c545241434500000100310101010011223344556677881797\
-         9cfe362a00000000000000000000"
+        "464c545241434500000200310101010011223344556677881797\
+         9cfe362a000000000000000000ab"
             .to_owned()
             + &hex(b"monotonic")
     );
     assert_eq!(Header::decode(&out), Ok((header(), out.len())));
     assert_eq!(Header::decode(&out[..20]), Err(Malformed::Short));
     assert_eq!(Header::decode(b"PK\x03\x04"), Err(Malformed::Magic));
-    out[9] = 2;
-    assert_eq!(Header::decode(&out), Err(Malformed::Version(2)));
+    for version in [0, 3] {
+        out[9] = version;
+        assert_eq!(Header::decode(&out), Err(Malformed::Version(version.into())));
+    }
+    // Version 1 has zeroes in the place of the key.
+    out[9] = 1;
+    out[39] = 0;
+    let old = Header { key: 0, ..header() };
+    assert_eq!(Header::decode(&out), Ok((old, out.len())));
 }
 
 #[test]
@@ -153,9 +161,12 @@ fn a_tlp_is_cut_to_what_is_kept() {
     let tlp =
         Tlp::write_bytes(Bdf::new(3, 0, 0), 0x1_0000_0000, &Bytes::from(vec![9; 64])).unwrap();
     for (keep, kept) in [(0, 16), (20, 36), (64, 80), (4096, 80)] {
+        let keep = Kept { bytes: keep, hash: None };
         let out = encoded(|out| encode_tlp(Tap::FUNCTION, true, &tlp, keep, 7, out));
         let found: Vec<_> = Records::new(0, &out).collect();
-        let [Timed { at_ns: 7, record: Record::Tlp { tap, up, length, bytes } }] = found[..] else {
+        let [Timed { at_ns: 7, record: Record::Tlp { tap, up, length, bytes, hash: None } }] =
+            found[..]
+        else {
             panic!("{found:?}");
         };
         assert_eq!((tap, up, length, bytes.len()), (Tap::FUNCTION, true, 80, kept));
@@ -174,7 +185,7 @@ fn a_record_says_what_a_report_says() {
     report.add_tlp(Mark::NONE, &second);
     assert_eq!(report.marks, [(Mark::new(5), 1280), (Mark::NONE, 1292)]);
     assert_eq!(report.end(), 1292);
-    let heads = [&first[..HEAD], &second, &[0; 4]].concat();
+    let heads = [&first[..12], &[0; 4], &second, &[0; 4]].concat();
     let record =
         |tap, up| Record::Frame { tap, up, sequence: 9, bytes: 292, tlps: 2, heads: &heads };
     assert_eq!(Record::of_frame(Tap::UPLINK, &report), record(Tap::UPLINK, true));
@@ -190,15 +201,55 @@ fn a_record_says_what_a_report_says() {
     assert_eq!(Record::of_frame(Tap::link(0), &hello), control);
 }
 
+/// Says of every TLP what it was told.
+#[derive(Debug)]
+struct Told(usize);
+
+impl Follower for Told {
+    fn tlp(&mut self, _: bool, _: &Tlp) -> usize {
+        self.0
+    }
+
+    fn link(&mut self, _: &Record<'_>) {}
+}
+
 #[test]
-fn little_is_kept_of_what_devices_write() {
-    let write = Tlp::write_bytes(Bdf::default(), 0x1000, &Bytes::from(vec![0; 4096])).unwrap();
-    let mut keep = SnapLength::new(None);
-    let whole = (0..1000).take_while(|_| keep.payload_of(&write, true) == usize::MAX).count();
-    assert_eq!(whole, (512 << 10) / 4108 + 1);
-    assert_eq!(keep.payload_of(&write, true), 16);
-    assert_eq!(keep.payload_of(&write, false), usize::MAX, "what the host writes is kept");
-    assert_eq!(SnapLength::new(Some(8)).payload_of(&write, false), 8);
+fn data_of_users_are_hashed_and_the_rest_is_kept() {
+    let key = PayloadKey::new(std::array::from_fn(|i| i as u8));
+    let payload = Bytes::from_iter(0..64);
+    let write = Tlp::write_bytes(Bdf::default(), 0x1000, &payload).unwrap();
+    let of = |known: Option<usize>, snap| {
+        let follower = known.map(|known| Box::new(Told(known)) as Box<dyn Follower>);
+        Payloads::new(follower, key, snap).kept_of(false, &write)
+    };
+    let hash = Some(key.hash(&payload));
+    assert_eq!(of(Some(64), None), Kept { bytes: 64, hash: None });
+    assert_eq!(of(None, None), Kept::ALL);
+    assert_eq!(of(Some(0), None), Kept { bytes: 0, hash });
+    assert_eq!(of(Some(16), Some(32)), Kept { bytes: 16, hash });
+    assert_eq!(of(Some(64), Some(32)), Kept { bytes: 32, hash });
+    assert_eq!(of(Some(64), Some(64)), Kept { bytes: 64, hash: None });
+}
+
+/// The test vectors of HighwayHash: key 00 to 1f, messages of bytes from 00 on (`kExpected64` in
+/// `highwayhash/highwayhash_test.cc` of google/highwayhash).
+#[test]
+fn the_hash_is_highwayhash() {
+    let key = PayloadKey::new(std::array::from_fn(|i| i as u8));
+    let message: [u8; 33] = std::array::from_fn(|i| i as u8);
+    for (length, hash) in [
+        (0, 0x907a_56de_22c2_6e53),
+        (1, 0x7eab_43aa_c7cd_dd78),
+        (8, 0xe120_5108_e55f_3171),
+        (15, 0x4079_3f86_a449_f33b),
+        (31, 0x9fc7_007c_cf03_5a68),
+        (32, 0xa0c9_64d9_ecd5_80fc),
+        (33, 0x2c90_f73c_a031_81fc),
+    ] {
+        assert_eq!(key.hash(&message[..length]), hash, "{length} bytes");
+    }
+    assert_ne!(key.check(), PayloadKey::PUBLIC.check());
+    assert!(!format!("{key:?}").contains("1, 2, 3"), "{key:?}");
 }
 
 proptest! {
@@ -207,6 +258,7 @@ proptest! {
     fn a_tlp_is_recorded_as_it_is_on_the_wire(
         delta in prop_oneof![0u64..300, 16_300u64..16_500, any::<u64>()], dws in 0usize..40,
         wide: bool, up: bool, digest: bool, keep in prop_oneof![0usize..40, Just(4096)],
+        hash: Option<u64>,
     ) {
         let address = if wide { 0x1_0000_0000 } else { 0x1000 };
         let length = dws.max(1) * 4;
@@ -220,21 +272,23 @@ proptest! {
         if keep < tlp.data.len() {
             bytes.truncate(tlp.header_length() + keep);
         }
+        let hash = hash.filter(|_| keep < tlp.data.len());
         let length = tlp.wire_length() as u16;
         let (mut want, mut found) = (vec![7], vec![7]);
-        Record::Tlp { tap: Tap::FUNCTION, up, length, bytes: &bytes }.encode(delta, &mut want);
-        encode_tlp(Tap::FUNCTION, up, &tlp, keep, delta, &mut found);
+        Record::Tlp { tap: Tap::FUNCTION, up, length, bytes: &bytes, hash }.encode(delta, &mut want);
+        let kept = Kept { bytes: keep, hash };
+        encode_tlp(Tap::FUNCTION, up, &tlp, kept, delta, &mut found);
         prop_assert_eq!(found, want);
     }
 
     #[test]
     fn tlps_and_frames_come_back(
         delta: u64, port in 0usize..64, up: bool, heads in 0usize..40, payload in proptest::collection::vec(any::<u8>(), 12..600),
-        more in 0usize..3000, sequence: u32, bytes: u32, tlps in 40u32..,
+        more in 0usize..3000, hash: Option<u64>, sequence: u32, bytes: u32, tlps in 40u32..,
     ) {
         let tap = Tap::link(port);
         let length = (payload.len() + more).min(MAX_TLP) as u16;
-        let tlp = Record::Tlp { tap, up, length, bytes: &payload };
+        let tlp = Record::Tlp { tap, up, length, bytes: &payload, hash };
         let heads = vec![payload[0]; heads * HEAD];
         let frame = Record::Frame { tap, up, sequence, bytes, tlps, heads: &heads };
         let mut out = encoded(|out| tlp.encode(delta, out));

@@ -7,9 +7,9 @@ use wire::frame::{Control, Kind};
 use wire::nvme::Status;
 use wire::tlp::Tlp;
 use wire::trace::{
-    CHUNK_HEADER, ChunkHeader, CommandId, ControllerState, HEAD, Header, LinkState, MAGIC,
-    MAX_CHUNK, MAX_HEADS, MediaOperation, NodeRole, NvmeEvent, Record, Records, SYNC, Tap, Timed,
-    VERSION, encode_tlp,
+    CHUNK_HEADER, ChunkHeader, CommandId, ControllerState, HEAD, Header, Kept, LinkState, MAGIC,
+    MAX_CHUNK, MAX_HEADS, MediaOperation, NodeRole, NvmeEvent, PayloadKey, Record, Records, SYNC,
+    Tap, Timed, VERSION, encode_tlp,
 };
 use wire::{Bdf, Tag};
 
@@ -22,8 +22,13 @@ fn header() -> Header {
         instance: 0x1122_3344_5566_7788,
         start_unix_ns: 1_700_000_000_000_000_000,
         snap: 0,
+        key: key().check(),
         clock: "monotonic".to_owned(),
     }
+}
+
+fn key() -> PayloadKey {
+    PayloadKey::new(std::array::from_fn(|i| i as u8))
 }
 
 fn fetch() -> Tlp {
@@ -42,9 +47,10 @@ fn record(delta: u64, record: Record<'_>) -> Vec<u8> {
     out
 }
 
-fn tlp(delta: u64, up: bool, tlp: &Tlp, keep: usize) -> Vec<u8> {
+fn tlp(delta: u64, up: bool, tlp: &Tlp, bytes: usize) -> Vec<u8> {
+    let hash = (bytes == 0).then(|| key().hash(&tlp.data));
     let mut out = Vec::new();
-    encode_tlp(Tap::ROOT_PORT, up, tlp, keep, delta, &mut out);
+    encode_tlp(Tap::ROOT_PORT, up, tlp, Kept { bytes, hash }, delta, &mut out);
     out
 }
 
@@ -91,6 +97,7 @@ fn meanings() -> BTreeMap<String, Vec<u8>> {
         ("chunk", chunk()),
         ("tlp", tlp(300, true, &fetch(), 4096)),
         ("tlp-cut", tlp(5, true, &write(), 4)),
+        ("tlp-hashed", tlp(5, true, &write(), 0)),
         ("frame", frame()),
         ("control", control()),
         ("link-up", record(0, Record::Link { tap, state: LinkState::Connected })),

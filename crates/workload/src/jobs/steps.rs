@@ -11,10 +11,7 @@ impl Jobs {
     /// Starts the application's next transfer, if there is one.
     pub(super) fn issue(&mut self, now: Instant, number: usize, slot: usize) {
         let job = &mut self.jobs[number];
-        let over = match self.end {
-            Some(end) => now >= end,
-            None => job.is_exhausted(),
-        };
+        let over = self.end.is_some_and(|end| now >= end) || job.is_exhausted(self.fio.transfers());
         if over || self.stopped || job.drives.iter().any(|drive| self.released[*drive]) {
             return;
         }
@@ -61,16 +58,19 @@ impl Jobs {
             let place = &self.jobs[number].slots[slot];
             let buffer = place.buffer + part.at;
             if let (true, Some(verification)) = (place.write, &self.settings.verification) {
+                let pattern = verification.patterns[part.drive];
                 let mut ram = self.ram.borrow_mut();
-                let bytes = ram.get_mut(buffer, part.length as usize).expect("our own buffer");
-                fill(verification.patterns[part.drive], part.offset, place.version, bytes);
+                let filled = ram.fill(buffer, part.length as usize, |bytes| {
+                    fill(pattern, part.offset, place.version, bytes);
+                });
+                filled.expect("our own buffer");
             }
             let (since, op) = (place.since, if place.write { Op::Write } else { Op::Read });
             let Part { drive, offset, length, .. } = *part;
             let shift = self.block_shifts[drive];
             let (slba, blocks) = (offset >> shift, (length >> shift) as u32);
             let io = Io { op, nsid: self.fio.nsid, slba, blocks, buffer };
-            let prepared = self.drives[drive].prepare(now, queue, io);
+            let prepared = self.drives[drive].borrow_mut().prepare(now, queue, io);
             let id = prepared.expect("a queue holds its job's commands").get();
             let key = CommandKey::new(drive, queue, id);
             self.queues[drive][queue].own(id, (number, slot));
@@ -85,7 +85,7 @@ impl Jobs {
     /// Rings the doorbell of a queue with a new command, or lets it follow.
     fn announce(&mut self, drive: usize, queue: usize) {
         if !self.settings.batch {
-            self.drives[drive].ring(queue);
+            self.drives[drive].borrow_mut().ring(queue);
         } else if !std::mem::replace(&mut self.queues[drive][queue].unannounced, true) {
             self.unannounced.push((drive, queue));
         }
@@ -98,8 +98,9 @@ impl Jobs {
         queue: usize,
         observer: &mut dyn Observer,
     ) {
-        // Queue n is served by the CPU of job n.
-        let cpu = self.jobs[queue].cpu;
+        // A queue is served by the CPU of its job.
+        let Some(job) = self.job_of(queue) else { return };
+        let cpu = self.jobs[job].cpu;
         if cpu > now {
             return self.agenda.schedule(cpu, Action::Reap { drive, queue });
         }
@@ -107,7 +108,8 @@ impl Jobs {
             // The drive was lost meanwhile.
             return;
         }
-        for done in self.drives[drive].reap(queue) {
+        let done = self.drives[drive].borrow_mut().reap(queue);
+        for done in done {
             let owner = self.queues[drive][queue].owners[usize::from(done.id.get())].take();
             let (number, slot) = owner.expect("it was submitted");
             let at = occupy(&mut self.jobs[number].cpu, now, self.settings.costs.complete);
@@ -176,17 +178,19 @@ impl Jobs {
         };
         let mut ram = self.ram.borrow_mut();
         for Part { drive, offset, at, length } in place.parts.iter().copied() {
-            let bytes = ram.get(place.buffer + at, length as usize).expect("our own buffer");
             let pattern = verification.patterns[drive];
             self.tally.verified += length >> self.block_shifts[drive];
-            if matches(pattern, offset, version, bytes) {
-                continue;
-            }
-            self.tally.mismatches += 1;
-            if let Some((index, expected)) = first_difference(pattern, offset, version, bytes) {
-                let (found, offset) = (bytes[index], offset + index as u64);
-                observer.mismatch(&Mismatch { job: number, drive, offset, expected, found });
-            }
+            let compared = ram.show(place.buffer + at, length as usize, |bytes| {
+                if matches(pattern, offset, version, bytes) {
+                    return;
+                }
+                self.tally.mismatches += 1;
+                if let Some((index, expected)) = first_difference(pattern, offset, version, bytes) {
+                    let (found, offset) = (bytes[index], offset + index as u64);
+                    observer.mismatch(&Mismatch { job: number, drive, offset, expected, found });
+                }
+            });
+            compared.expect("our own buffer");
         }
         self.fio.bs as u64
     }

@@ -2,9 +2,10 @@
 //! by completion entry and head doorbell.
 
 use super::{Controller, OpenCommand};
-use crate::commands::claims::{PAGE, Use};
+use crate::commands::claims::{Match, PAGE, Use};
 use crate::commands::command::{Command, Transfer};
 use crate::commands::queues::{CompletionQueue, SubmissionQueue, Uid};
+use crate::commands::rings::Ring;
 use crate::commands::shared::Shared;
 use crate::commands::step::{Step, StepKind};
 use crate::commands::transfer::{self, Content, Piece};
@@ -19,7 +20,7 @@ const PRESUMED_BLOCK: u32 = 512;
 impl Controller {
     /// A submission entry came: `steps` are its doorbell, fetch and data.
     pub(super) fn open(&mut self, queue: u16, entry: Entry, steps: &[Step], shared: &mut Shared) {
-        let Some(uid) = shared.open_command() else { return };
+        let Some(uid) = shared.open_command() else { return self.queues.done(queue) };
         let known = self.block_sizes.get(&entry.nsid).copied();
         let block_size = (queue != 0 && transfer::names_blocks(entry.opcode))
             .then(|| known.unwrap_or(PRESUMED_BLOCK));
@@ -36,6 +37,7 @@ impl Controller {
             entry,
             transfer,
             block_size,
+            sole: self.sole.contains(&entry.nsid),
             start,
             data,
             ..Command::default()
@@ -91,16 +93,34 @@ impl Controller {
         }
     }
 
-    /// Data of an open command moved.
-    pub(super) fn moved(&mut self, uid: Uid, offset: u64, bytes: &[u8], shared: &mut Shared) {
-        if let Some(open) = self.open.get_mut(&uid) {
-            open.command.moved += bytes.len() as u64;
-            shared.keep(&mut open.command, offset, bytes);
+    /// Data of an open command moved, at `offset` of its transfer; whether all of it was recorded.
+    /// Yields whether it is no data of users.
+    pub(super) fn moved(
+        &mut self,
+        found: Match,
+        offset: u64,
+        (bytes, whole): (&[u8], bool),
+        shared: &mut Shared,
+    ) -> bool {
+        let Some(open) = self.open.get_mut(&found.uid) else { return false };
+        let command = &mut open.command;
+        let length = bytes.len() as u32;
+        shared.print(command, offset, length);
+        if !found.again {
+            command.moved += u64::from(length);
+            if whole {
+                shared.keep(command, offset, bytes);
+            } else {
+                command.unrecorded += u64::from(length);
+                shared.forget_data(command);
+            }
         }
+        is_no_user_data(command.queue, &command.entry)
     }
 
     /// The drive completed a command by the entry of completion queue `cq` at address `at`.
     pub(super) fn complete(&mut self, cq: u16, entry: Completion, at: u64, shared: &mut Shared) {
+        self.ring_entry(cq, &entry, at, shared);
         let Some(uid) = self.ids.remove(&(entry.sq_id, entry.cid)) else {
             shared.counters.unknown_completions += 1;
             return;
@@ -127,20 +147,35 @@ impl Controller {
         let (id, entries) = (e.cdw10 as u16, (e.cdw10 >> 16) + 1);
         let high = (e.cdw11 >> 16) as u16;
         match e.opcode {
-            opcode::admin::CREATE_SQ if id != 0 => {
+            // A queue that is not contiguous (PC, bit 0 of dword 11, cleared) lies elsewhere, and
+            // without its completion queue the end of its commands is not seen.
+            opcode::admin::CREATE_SQ
+                if id != 0 && e.cdw11 & 1 != 0 && self.queues.completion.contains_key(&high) =>
+            {
                 let queue = SubmissionQueue::new(e.prp1 & !0xfff, entries);
                 shared.counters.dropped += u64::from(!self.queues.add_submission(id, queue));
+                self.tell_submission(id, shared);
             }
-            opcode::admin::CREATE_CQ if id != 0 => {
+            opcode::admin::CREATE_CQ if id != 0 && e.cdw11 & 1 != 0 => {
                 let vector = (e.cdw11 & 2 != 0).then_some(high);
                 let queue = CompletionQueue::new(e.prp1 & !0xfff, entries, vector);
                 shared.counters.dropped += u64::from(!self.queues.add_completion(id, queue));
+                self.tell_completion(id, shared);
             }
-            opcode::admin::DELETE_SQ if id != 0 => self.delete_submission(id, shared),
+            opcode::admin::DELETE_SQ if id != 0 => {
+                self.delete_submission(id, shared);
+                self.tell(id, Ring::Gone, shared);
+            }
             opcode::admin::DELETE_CQ if id != 0 => {
                 for uid in self.queues.remove_completion(id) {
                     self.close(uid, None, shared);
                 }
+                self.tell(id, Ring::Gone, shared);
+            }
+            // Their blocks may have another size.
+            opcode::admin::FORMAT | opcode::admin::NAMESPACE_MANAGEMENT => {
+                self.block_sizes.clear();
+                self.sole.clear();
             }
             opcode::admin::IDENTIFY if names_namespace(0, &e) => {
                 self.record_block_size(uid, shared)
@@ -153,11 +188,17 @@ impl Controller {
     fn record_block_size(&mut self, uid: Uid, shared: &mut Shared) {
         let Some(open) = self.open.get_mut(&uid) else { return };
         let data = open.command.data.as_deref().and_then(<[u8]>::first_chunk::<IDENTIFY>);
-        let shift = data.map(|data| IdentifyNamespace::decode(data).lba_format.data_shift);
-        if let Some(shift @ 9..=16) = shift
+        let nsid = open.command.entry.nsid;
+        self.sole.remove(&nsid);
+        if let Some(IdentifyNamespace { lba_format, sharing, .. }) =
+            data.map(IdentifyNamespace::decode)
+            && let shift @ 9..=16 = lba_format.data_shift
             && self.block_sizes.len() < MOST_NAMESPACES
         {
-            self.block_sizes.insert(open.command.entry.nsid, 1 << shift);
+            self.block_sizes.insert(nsid, 1 << shift);
+            if lba_format.metadata == 0 && sharing & IdentifyNamespace::SHARED == 0 {
+                self.sole.insert(nsid);
+            }
         }
         if !shared.settings.collect_data {
             shared.forget_data(&mut open.command);
@@ -175,6 +216,7 @@ impl Controller {
     pub(super) fn close(&mut self, uid: Uid, doorbell: Option<Step>, shared: &mut Shared) {
         let Some(mut open) = self.open.remove(&uid) else { return };
         let id = (open.command.queue, open.command.entry.cid);
+        self.queues.done(id.0);
         if self.ids.get(&id) == Some(&uid) {
             self.ids.remove(&id);
         }
@@ -198,6 +240,19 @@ impl Controller {
 /// Whether the entry is Identify for a namespace, whose data has the size of blocks.
 fn names_namespace(queue: u16, entry: &Entry) -> bool {
     queue == 0 && entry.opcode == opcode::admin::IDENTIFY && entry.cdw10 as u8 == cns::NAMESPACE
+}
+
+/// Whether the data of the command say where data of users are or what a drive is, and are never
+/// data of users: ranges of blocks, Identify, logs of health and events but not of telemetry,
+/// which may have anything (section 5.14.1).
+fn is_no_user_data(queue: u16, entry: &Entry) -> bool {
+    match (queue, entry.opcode) {
+        (0, opcode::admin::IDENTIFY) => true,
+        (0, opcode::admin::GET_LOG_PAGE) => (0x01..=0x06).contains(&(entry.cdw10 as u8)),
+        (0, _) => false,
+        (_, opcode::nvm::DATASET_MANAGEMENT | opcode::nvm::COPY) => true,
+        _ => false,
+    }
 }
 
 /// Whether the entry is Dataset Management, whose data are ranges.

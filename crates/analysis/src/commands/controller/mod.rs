@@ -1,6 +1,7 @@
 //! One NVMe controller as seen from the link.
 
 mod commands;
+mod rings;
 mod traffic;
 
 use super::claims::{Claims, Key};
@@ -9,7 +10,7 @@ use super::pending::Fetch;
 use super::queues::{CompletionQueue, Queues, SubmissionQueue, Uid};
 use super::shared::Shared;
 use super::step::StepKind;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::Bdf;
 use wire::nvme::register::{self, AdminQueueAttributes, Capabilities, Configuration};
 
@@ -46,6 +47,8 @@ pub(super) struct Controller {
     vectors: BTreeMap<u16, [u32; 4]>,
     /// Bytes a block by namespace.
     block_sizes: BTreeMap<u32, u32>,
+    /// Namespaces of this controller alone, without metadata.
+    sole: BTreeSet<u32>,
 }
 
 impl Controller {
@@ -67,8 +70,15 @@ impl Controller {
         }
     }
 
-    /// The host writes a double word at `address`, which is `offset` of BAR 0.
-    pub fn register_write(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) {
+    /// The host writes a double word at `address`, which is `offset` of BAR 0. Whether there is a
+    /// register, or the doorbell of a queue.
+    pub fn register_write(
+        &mut self,
+        address: u64,
+        offset: u64,
+        value: u32,
+        shared: &mut Shared,
+    ) -> bool {
         match offset {
             register::CC => self.configure(value, shared),
             register::AQA => self.admin = value,
@@ -77,9 +87,10 @@ impl Controller {
             register::ACQ => set_low(&mut self.admin_cq, value),
             0x34 => set_high(&mut self.admin_cq, value),
             register::NSSR if value == register::NSSR_VALUE => self.reset(shared),
-            register::DOORBELLS.. => self.doorbell(address, offset, value, shared),
+            register::DOORBELLS.. => return self.doorbell(address, offset, value, shared),
             _ => {}
         }
+        true
     }
 
     fn configure(&mut self, value: u32, shared: &mut Shared) {
@@ -97,11 +108,13 @@ impl Controller {
             // The admin queue has vector 0 (section 3.1.9).
             let queue = CompletionQueue::new(cq, entries(sizes.cq_size), Some(0));
             self.queues.add_completion(0, queue);
+            self.tell_submission(0, shared);
+            self.tell_completion(0, shared);
         }
     }
 
-    /// A doorbell (sections 3.1.24 and 3.1.25), the stride as CAP says.
-    fn doorbell(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) {
+    /// A doorbell (sections 3.1.24 and 3.1.25), the stride as CAP says. Whether its queue exists.
+    fn doorbell(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) -> bool {
         let stride = 4 << Capabilities::from_bits(self.capabilities).doorbell_stride;
         let place = offset - register::DOORBELLS;
         let (index, value) = (place / stride, value & 0xffff);
@@ -110,18 +123,25 @@ impl Controller {
             None => false,
             Some(id) if index.is_multiple_of(2) => {
                 let step = shared.step(StepKind::SqDoorbell, address, 4, None);
-                self.queues.ring(id, value, step, &mut shared.counters)
+                let known = self.queues.ring(id, value, step, &mut shared.counters);
+                self.tell_submission(id, shared);
+                known
             }
             Some(id) => {
                 let step = shared.step(StepKind::CqDoorbell, address, 4, None);
                 let queue = self.queues.completion.get_mut(&id);
                 let taken = queue.map(|queue| queue.take(value, &mut shared.counters));
                 let known = taken.is_some();
-                taken.into_iter().flatten().for_each(|uid| self.close(uid, Some(step), shared));
+                let taken: Vec<Uid> = taken.into_iter().flatten().collect();
+                let queues = self.submission_queues_of(&taken);
+                taken.into_iter().for_each(|uid| self.close(uid, Some(step), shared));
+                self.tell_completion(id, shared);
+                queues.into_iter().for_each(|id| self.tell_submission(id, shared));
                 known
             }
         };
         shared.counters.bad_doorbells += u64::from(!known);
+        known
     }
 
     /// The host writes a double word of the MSI-X table.
@@ -137,6 +157,7 @@ impl Controller {
         shared.counters.resets += 1;
         self.generation += 1;
         self.end(shared);
+        self.tell_gone(shared);
         self.queues = Queues::default();
         self.configuration = 0;
         shared.emit(super::Event::Reset(self.device));
@@ -156,6 +177,7 @@ impl Controller {
         shared.counters.lost_commands = lost;
         self.generation += 1;
         self.queues.gap();
+        self.tell_all(shared);
     }
 
     /// Whether `fetch` was begun since the last reset.

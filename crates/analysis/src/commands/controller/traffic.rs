@@ -34,11 +34,12 @@ impl Controller {
 
     fn fetch(&mut self, id: u16, request: &MemoryRequest, shared: &mut Shared) -> Purpose {
         let (address, bytes) = (request.first_byte(), request.byte_count());
+        let within = self.queues.at(address + bytes.saturating_sub(1) as u64);
         let Some(queue) = self.queues.submission.get_mut(&id) else { return Purpose::Unknown };
         let doorbells: Vec<Option<Step>> = (0..bytes / SUBMISSION_ENTRY)
             .map(|i| queue.fetch(address + (i * SUBMISSION_ENTRY) as u64, &mut shared.counters))
             .collect();
-        if doorbells.iter().all(Option::is_none) {
+        if doorbells.iter().all(Option::is_none) || within != Some(Place::Submission(id)) {
             shared.counters.orphans += 1;
             return Purpose::Unknown;
         }
@@ -58,14 +59,16 @@ impl Controller {
                 let step = Step { kind: StepKind::SqeData, ..step };
                 fetch.answers.push((from..from + bytes.len(), step));
                 if self.is_current(fetch) {
-                    self.entries(fetch, from, &read.buffer, shared);
+                    shared.protocol = bytes.len();
+                    self.entries(read, from, shared);
                 }
             }
         }
     }
 
     /// Opens the commands whose entries are complete with the bytes from `from`.
-    fn entries(&mut self, fetch: &Fetch, from: usize, buffer: &[u8], shared: &mut Shared) {
+    fn entries(&mut self, read: &Read, from: usize, shared: &mut Shared) {
+        let (Purpose::Fetch(fetch), buffer) = (&read.purpose, &read.buffer) else { return };
         let fresh = from / SUBMISSION_ENTRY..buffer.len() / SUBMISSION_ENTRY;
         for index in fresh {
             let at = index * SUBMISSION_ENTRY;
@@ -74,8 +77,10 @@ impl Controller {
                 continue;
             };
             // A Flush without a namespace would be wrong as well.
-            if entry.iter().all(|byte| *byte == 0) {
+            let known = read.knows(&(at..at + SUBMISSION_ENTRY));
+            if !known || entry.iter().all(|byte| *byte == 0) {
                 shared.counters.blank_entries += 1;
+                self.queues.done(fetch.queue);
                 continue;
             }
             let carriers = fetch
@@ -91,15 +96,19 @@ impl Controller {
     fn claimed(&mut self, read: &mut Read, bytes: &[u8], step: Step, shared: &mut Shared) {
         let Purpose::Claimed(found) = read.purpose else { return };
         let at = found.offset + read.done as u64;
+        // What lies behind the claim may be anything.
+        let protocol = found.left.saturating_sub(read.done as u64).min(bytes.len() as u64) as usize;
         match found.what {
             Use::Data { offset, .. } => {
                 let step = Step { kind: StepKind::DataCompletion, ..step };
                 self.add_step(found.uid, step, shared);
-                if !found.again {
-                    self.moved(found.uid, offset + at, bytes, shared);
+                let whole = read.knows(&(read.done..read.done + bytes.len()));
+                if self.moved(found, offset + at, (bytes, whole), shared) {
+                    shared.protocol = protocol;
                 }
             }
             Use::List { offset } => {
+                shared.protocol = protocol;
                 let step = Step { kind: StepKind::ListData, ..step };
                 self.add_step(found.uid, step, shared);
                 let fresh = read.buffer.len() / 8;
@@ -109,12 +118,13 @@ impl Controller {
                 }
             }
             Use::Segment => {
+                shared.protocol = protocol;
                 let step = Step { kind: StepKind::ListData, ..step };
                 self.add_step(found.uid, step, shared);
                 let fresh = read.buffer.len() / SglDescriptor::LENGTH;
                 read.buffer.extend_from_slice(bytes);
                 if !found.again {
-                    self.segment(&read.buffer, found, fresh, shared);
+                    self.segment(read, found, fresh, shared);
                 }
             }
         }
@@ -124,7 +134,13 @@ impl Controller {
     fn list(&mut self, read: &Read, found: Match, offset: u64, fresh: usize, shared: &mut Shared) {
         let page = self.page();
         let bytes = self.open.get(&found.uid).map_or(0, |open| open.command.transfer.bytes());
-        for (i, entry) in read.buffer.chunks_exact(8).enumerate().skip(fresh) {
+        // A drive may read more of the page than it needs.
+        let most = (found.left / 8) as usize;
+        for (i, entry) in read.buffer.chunks_exact(8).enumerate().take(most).skip(fresh) {
+            if !read.knows(&(i * 8..i * 8 + 8)) {
+                shared.counters.unfollowed_pointers += 1;
+                continue;
+            }
             let value = u64::from_le_bytes(entry.try_into().expect("8 bytes"));
             let index = found.offset / 8 + i as u64;
             let address = read.request.first_byte() + i as u64 * 8;
@@ -134,10 +150,17 @@ impl Controller {
         }
     }
 
-    /// Follows the SGL descriptors in `segment` from number `fresh` on; drives read them in order.
-    fn segment(&mut self, segment: &[u8], found: Match, fresh: usize, shared: &mut Shared) {
-        let descriptors = segment.as_chunks::<{ SglDescriptor::LENGTH }>().0;
-        for one in descriptors.iter().skip(fresh).map(SglDescriptor::decode) {
+    /// Follows the SGL descriptors of `read` from number `fresh` on; drives read them in order.
+    fn segment(&mut self, read: &Read, found: Match, fresh: usize, shared: &mut Shared) {
+        let descriptors = read.buffer.as_chunks::<{ SglDescriptor::LENGTH }>().0;
+        let most = (found.left / SglDescriptor::LENGTH as u64) as usize;
+        for (i, one) in descriptors.iter().enumerate().take(most).skip(fresh) {
+            let at = i * SglDescriptor::LENGTH;
+            if !read.knows(&(at..at + SglDescriptor::LENGTH)) {
+                shared.counters.unfollowed_pointers += 1;
+                return;
+            }
+            let one = SglDescriptor::decode(one);
             let Some(open) = self.open.get_mut(&found.uid) else { return };
             let transfer = open.command.transfer;
             let piece = transfer::descriptor(one, open.described, transfer.bytes());
@@ -165,10 +188,14 @@ impl Controller {
             let step = shared.step(StepKind::DataWrite, address, bytes.len(), None);
             self.add_step(found.uid, step, shared);
             shared.counters.repeated_transfers += u64::from(found.again);
-            if let (Use::Data { offset, .. }, false) = (found.what, found.again) {
-                self.moved(found.uid, offset + found.offset, bytes, shared);
+            if let Use::Data { offset, .. } = found.what {
+                let whole = shared.payload.known == bytes.len();
+                if self.moved(found, offset + found.offset, (bytes, whole), shared) {
+                    shared.protocol = found.left.min(bytes.len() as u64) as usize;
+                }
             }
-        } else if let Some(vector) = self.vector(address, bytes) {
+        } else if let Some(vector) = self.vector(address, shared.known(0, bytes)) {
+            shared.protocol = bytes.len();
             self.interrupt(vector, address, shared);
         } else {
             shared.counters.orphans += 1;
@@ -181,7 +208,11 @@ impl Controller {
         if !whole {
             return;
         }
-        for (i, entry) in bytes.chunks_exact(COMPLETION_ENTRY).enumerate() {
+        if self.queues.at(address + bytes.len() as u64 - 1) == Some(Place::Completion(queue)) {
+            shared.protocol = bytes.len();
+        }
+        let known = shared.known(0, bytes);
+        for (i, entry) in known.chunks_exact(COMPLETION_ENTRY).enumerate() {
             let entry = nvme::Completion::decode(entry.try_into().expect("16 bytes"));
             let at = address + (i * COMPLETION_ENTRY) as u64;
             self.complete(queue, entry, at, shared);

@@ -15,6 +15,7 @@ fn command(opcode: u8, slba: u64, blocks: u32, data: Option<&[u8]>, span: (u64, 
         tlp: "MWr32",
         address: 0,
         bytes: 0,
+        length: 0,
         tag: None,
         status: wire::tlp::Status::Success,
     };

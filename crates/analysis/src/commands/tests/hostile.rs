@@ -76,7 +76,7 @@ proptest! {
     ) {
         let mut tlps = stream();
         changes.iter().for_each(|change| apply(&mut tlps, change));
-        let mut analyser = Analyser::new(Settings { collect_data, limits: SMALL });
+        let mut analyser = Analyser::new(Settings { collect_data, follow_rings: true, limits: SMALL });
         for (i, (direction, tlp)) in tlps.iter().enumerate() {
             analyser.push(Instant::from_ns(i as u64), *direction, tlp);
         }
@@ -96,7 +96,7 @@ proptest! {
 /// Entries are submitted and never completed, reads are never answered.
 #[test]
 fn a_drive_that_never_answers_fills_nothing() {
-    let settings = Settings { collect_data: true, limits: SMALL };
+    let settings = Settings { collect_data: true, follow_rings: true, limits: SMALL };
     let (mut testbed, mut drive) = Testbed::with_drive(settings, GAP, 1);
     for i in 0..20_000u32 {
         testbed.begin(&mut drive, 1, &[io(1, i as u16, 0, 65536, 0x10_0000, 0x20_0000)]);

@@ -4,6 +4,7 @@ mod commands;
 mod hostile;
 mod machine;
 mod real;
+mod rings;
 mod streams;
 mod testbed;
 mod views;

@@ -1,6 +1,6 @@
 //! A driver and a drive played by hand: what they would put on the link.
 
-use super::super::{Analyser, Command, Direction, Event, HostRequest, Settings};
+use super::super::{Analyser, Command, Direction, Event, HostRequest, RingState, Settings};
 use bytes::Bytes;
 use wire::nvme::{self, register, register::Doorbell};
 use wire::tlp::{
@@ -26,6 +26,8 @@ pub struct Drive {
     pub tails: [u16; 4],
     pub posted: [u16; 4],
     pub heads: [u16; 4],
+    /// Whether the drive posts with phase 0, by queue: in every second round.
+    pub inverted: [bool; 4],
     pub entries: u16,
     pub stride: u8,
 }
@@ -38,6 +40,7 @@ pub struct Testbed {
     pub commands: Vec<Command>,
     pub requests: Vec<HostRequest>,
     pub resets: usize,
+    pub rings: Vec<RingState>,
     pub gap: Duration,
     pub max_payload: usize,
     pub read_request: usize,
@@ -48,7 +51,8 @@ pub struct Testbed {
 impl Drive {
     pub fn new(bdf: Bdf, bar: u64, memory: u64) -> Self {
         let [tails, posted, heads] = [[0; 4]; 3];
-        Self { bdf, bar, memory, tails, posted, heads, entries: 8, stride: 0 }
+        let inverted = [false; 4];
+        Self { bdf, bar, memory, tails, posted, heads, inverted, entries: 8, stride: 0 }
     }
 
     pub fn sq(&self, queue: u16) -> u64 {
@@ -89,6 +93,7 @@ impl Testbed {
                 Event::Command(command) => self.commands.push(*command),
                 Event::Request(request) => self.requests.push(request),
                 Event::Reset { .. } => self.resets += 1,
+                Event::Ring(state) => self.rings.push(state),
             }
         }
     }
@@ -293,12 +298,16 @@ impl Testbed {
         }
     }
 
-    /// Completion entry alone.
+    /// Completion entry alone, of a drive that has fetched all that was rung for.
     pub fn post(&mut self, drive: &mut Drive, cq: u16, sq: u16, cid: u16, status: u16) {
         let posted = &mut drive.posted[usize::from(cq)];
         let index = std::mem::replace(posted, (*posted + 1) % drive.entries);
-        let status = nvme::Status::from_bits(status);
-        let entry = nvme::Completion { sq_id: sq, cid, status, phase: true, ..Default::default() };
+        let inverted = &mut drive.inverted[usize::from(cq)];
+        let phase = !*inverted;
+        *inverted ^= *posted == 0;
+        let (status, sq_head) = (nvme::Status::from_bits(status), drive.tails[usize::from(sq)]);
+        let sq_id = sq;
+        let entry = nvme::Completion { sq_id, sq_head, cid, status, phase, result: 0 };
         self.write_host(drive, drive.cq(cq) + u64::from(index) * 16, &entry.encode());
     }
 

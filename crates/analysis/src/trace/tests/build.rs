@@ -3,13 +3,15 @@
 
 use crate::commands::tests::{Drive, Testbed, io};
 use crate::commands::{Direction, Settings};
-use crate::trace::Run;
+use crate::trace::{PortFollower, Run};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wire::Duration;
 use wire::frame::{Control, Grant, Hello, Role};
+use wire::tlp::Tlp;
 use wire::trace::{
-    CHUNK_HEADER, ChunkHeader, HEAD, Header, LinkState, NodeRole, Record, Tap, encode_tlp,
+    CHUNK_HEADER, ChunkHeader, HEAD, Header, Kept, LinkState, NodeRole, PayloadKey, Payloads,
+    Record, Tap, encode_tlp,
 };
 
 /// Nanoseconds by which the device's clock is ahead.
@@ -56,12 +58,12 @@ impl File {
         self.records.push((at, Box::new(record)));
     }
 
-    fn write(mut self, path: &Path, instance: u64) {
+    fn write(mut self, path: &Path, instance: u64, key: u64) {
         self.records.sort_by_key(|(at, _)| *at);
         let clock = "made by hand".to_owned();
         let (role, ring, snap, start_unix_ns) = (self.role, false, 0, 1_700_000_000_000_000_000);
         let mut out = Vec::new();
-        Header { role, ring, instance, start_unix_ns, snap, clock }.encode(&mut out);
+        Header { role, ring, instance, start_unix_ns, snap, key, clock }.encode(&mut out);
         for (number, records) in self.records.chunks(CHUNK).enumerate() {
             let (start, mut last) = (records[0].0, records[0].0);
             let mut bytes = Vec::new();
@@ -121,6 +123,34 @@ pub fn traces_greeting(
     hello: impl Fn(Role, u64) -> Vec<u8>,
     work: impl FnOnce(&mut Testbed, &mut Drive),
 ) -> Traces {
+    record(instance, hello, |_, _, tlp| (tlp.clone(), Kept::ALL), 0, work)
+}
+
+/// As nodes record by default: without data of users. `change` alters what a node sees of a TLP.
+pub fn hashed(
+    change: impl Fn(NodeRole, &Tlp) -> Tlp,
+    keys: [PayloadKey; 2],
+    work: impl FnOnce(&mut Testbed, &mut Drive),
+) -> Traces {
+    let payloads = |key| Payloads::new(Some(Box::new(PortFollower::recording())), key, None);
+    let [mut host, mut device] = keys.map(payloads);
+    let see = |role, up, tlp: &Tlp| {
+        let tlp = change(role, tlp);
+        let payloads = if role == NodeRole::Host { &mut host } else { &mut device };
+        let kept = payloads.kept_of(up, &tlp);
+        (tlp, kept)
+    };
+    let key = if keys[0] == keys[1] { keys[0].check() } else { 0 };
+    record(71, hello, see, key, work)
+}
+
+fn record(
+    instance: u64,
+    hello: impl Fn(Role, u64) -> Vec<u8>,
+    mut see: impl FnMut(NodeRole, bool, &Tlp) -> (Tlp, Kept),
+    key: u64,
+    work: impl FnOnce(&mut Testbed, &mut Drive),
+) -> Traces {
     let gap = Duration::from_us(20);
     let (mut testbed, mut drive) = Testbed::with_drive(Settings::default(), gap, 1);
     work(&mut testbed, &mut drive);
@@ -138,24 +168,25 @@ pub fn traces_greeting(
         sequences[usize::from(up)] += 1;
         // Upwards the root port is last.
         let step = |late: u64| if up { at - late } else { at + late };
-        let seen = |tap| {
-            let tlp = tlp.clone();
-            move |delta, out: &mut Vec<u8>| encode_tlp(tap, up, &tlp, 4096, delta, out)
+        let mut seen = |tap, role| {
+            let (tlp, kept) = see(role, up, tlp);
+            move |delta, out: &mut Vec<u8>| encode_tlp(tap, up, &tlp, kept, delta, out)
         };
-        near.record(at, seen(Tap::ROOT_PORT));
+        near.record(at, seen(Tap::ROOT_PORT, NodeRole::Host));
         frame(&mut near, step(NODE), Tap::link(0), up, sequence, tlp);
         frame(&mut far, step(NODE + NETWORK) + OFFSET, Tap::UPLINK, up, sequence, tlp);
-        far.record(step(2 * NODE + NETWORK) + OFFSET, seen(Tap::FUNCTION));
+        far.record(step(2 * NODE + NETWORK) + OFFSET, seen(Tap::FUNCTION, NodeRole::Device));
     }
-    near.write(&host, instance);
-    far.write(&device, instance + 1);
+    near.write(&host, instance, key);
+    far.write(&device, instance + 1, key);
     Traces { folder, host, device, testbed }
 }
 
-fn frame(file: &mut File, at: u64, tap: Tap, up: bool, sequence: u32, tlp: &wire::tlp::Tlp) {
+fn frame(file: &mut File, at: u64, tap: Tap, up: bool, sequence: u32, tlp: &Tlp) {
     let length = tlp.wire_length() as u32;
     let mut heads = Vec::new();
     tlp.encode(&mut heads);
+    heads.truncate(tlp.header_length());
     heads.resize(HEAD, 0);
     file.record(at, move |delta, out| {
         let bytes = length + 12;

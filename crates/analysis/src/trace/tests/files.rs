@@ -2,7 +2,9 @@
 
 use super::{host_trace, traces};
 use crate::commands::Event;
-use crate::trace::{Anomalies, Finding, Run, TraceFile};
+use crate::trace::compare::{Side, compare, sentence};
+use crate::trace::rings::Rings;
+use crate::trace::{Anomalies, Finding, Run, Selection, TraceFile, measures};
 use proptest::prelude::*;
 use std::path::Path;
 use wire::trace::{CHUNK_HEADER, ChunkHeader};
@@ -133,12 +135,23 @@ proptest! {
         let path = traces.file("damaged", &bytes);
         let _ = read(&path);
         if let Ok(run) = Run::open(&[path, traces.device.clone()]) {
+            let mut rings = Rings::new(&Selection::default());
+            let mut side = Side::default();
             let _ = run.analyse(|found, _| {
+                rings.observe(&found);
                 if let Finding::Event(Event::Command(command)) = found {
-                    let _ = crate::trace::path(&run, &command);
+                    let path = crate::trace::path(&run, &command);
                     let _ = crate::trace::chart::chart(&run, &command);
+                    let _ = measures::values(&command, &path);
+                    side.add(&command, &path);
                 }
             });
+            for (_, _, queue) in rings.queues() {
+                prop_assert!(queue.rings.iter().all(|ring| ring.most <= ring.entries));
+                prop_assert!(queue.depth().busy_ns <= queue.depth().life_ns);
+            }
+            let compared = compare(&side, &side, true);
+            prop_assert!(sentence(&compared).starts_with("Nothing differs") || compared.pairs.is_empty());
         }
     }
 }

@@ -9,7 +9,11 @@ use crate::trace::{Location, Run, Stage, path};
 fn the_same_commands_are_found_in_files() {
     let traces = traces();
     let run = traces.run();
-    assert_eq!(commands(&run).0, traces.testbed.commands);
+    let mut found = commands(&run).0;
+    // Only files have prints of payloads.
+    assert!(found.iter().all(|command| command.prints.is_empty() == (command.moved == 0)));
+    found.iter_mut().for_each(|command| command.prints.clear());
+    assert_eq!(found, traces.testbed.commands);
     let device = Run::open(std::slice::from_ref(&traces.device)).unwrap();
     let seen = commands(&device).0;
     assert_eq!(seen.len(), traces.testbed.commands.len(), "a device's trace will do");

@@ -5,6 +5,7 @@ mod capture;
 mod charts;
 mod files;
 mod merging;
+mod payloads;
 mod reports;
 
 use crate::commands::{Command, Event};
@@ -28,6 +29,7 @@ fn commands(run: &Run) -> (Vec<Command>, Anomalies) {
     let (counters, unreadable) = done.unwrap();
     assert_eq!(unreadable, 0);
     anomalies.count(&counters, "the end");
+    anomalies.finish(run);
     (commands, anomalies)
 }
 

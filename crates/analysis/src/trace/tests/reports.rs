@@ -2,11 +2,13 @@
 
 use super::build::{Traces, traces_of};
 use super::{chunks, commands, traces};
-use crate::commands::Command;
 use crate::commands::tests::io;
+use crate::commands::{Command, Event};
+use crate::trace::measures::{self, What};
 use crate::trace::perfetto::Writer;
-use crate::trace::{Run, Selection, Statistics, path};
+use crate::trace::{Finding, Run, Selection, Statistics, path};
 use serde_json::Value;
+use wire::Duration;
 use wire::trace::{ChunkHeader, LinkState, Record, Tap};
 
 /// The identifiers of I/O commands that a selection has.
@@ -45,7 +47,9 @@ fn filters_narrow_down() {
 
 fn statistics(run: &Run, commands: &[Command]) -> Statistics {
     let mut statistics = Statistics::default();
-    commands.iter().for_each(|command| statistics.add(command, &path(run, command)));
+    for command in commands {
+        statistics.add(command, &path(run, command));
+    }
     statistics
 }
 
@@ -84,6 +88,8 @@ fn trouble_stands_out() {
         testbed.ask_host(drive, 0x77_0000, 64);
         testbed.write_host(drive, 0x66_0000, &[0; 64]);
         testbed.post(drive, 1, 1, 999, 0);
+        // The requester has given up.
+        testbed.now += Duration::from_ms(51);
         testbed.begin(drive, 1, &[io(2, 5, 8, 1, 0x10_0000, 0)]);
     });
     let (_, anomalies) = commands(&traces.run());
@@ -97,6 +103,18 @@ fn trouble_stands_out() {
     assert_eq!(count("command without a completion"), 1);
     let (at, packet, what) = &anomalies.unexplained.values().last().unwrap().places[0];
     assert!(*at > 0 && *packet > 0 && !what.is_empty());
+}
+
+#[test]
+fn a_request_right_before_the_end_is_not_late() {
+    let traces = traces_of(24, |testbed, drive| {
+        testbed.ask_host(drive, 0x77_0000, 64);
+    });
+    let text = commands(&traces.run()).1.text();
+    assert!(!text.contains("timeout"), "{text}");
+    assert!(
+        text.contains("1  request that the end of the trace left without a completion (normal)")
+    );
 }
 
 /// The host may have crashed, or its driver has forgotten it.
@@ -195,6 +213,12 @@ fn perfetto_gets_slices_that_nest() {
     for (command, number) in commands.iter().zip(1..) {
         writer.add(number, command, &path(&run, command), run.in_drive(command));
     }
+    run.analyse(|found, _| {
+        if let Finding::Event(Event::Ring(state)) = found {
+            writer.ring(&state);
+        }
+    })
+    .unwrap();
     writer.finish().unwrap();
     let document: Value = serde_json::from_slice(&out).unwrap();
     let events = document["traceEvents"].as_array().unwrap();
@@ -220,8 +244,34 @@ fn perfetto_gets_slices_that_nest() {
         .collect();
     names.sort_unstable();
     assert_eq!(names, ["downstream", "drive", "host", "network", "upstream"], "one at a time");
-    let depths = events.iter().filter(|event| event["ph"] == "C");
-    let depths: Vec<i64> =
-        depths.map(|event| event["args"]["commands"].as_i64().unwrap()).collect();
-    assert_eq!((depths.iter().max(), depths.last()), (Some(&1), Some(&0)));
+    let counter = |name: &str| -> Vec<i64> {
+        let all = events.iter().filter(|event| event["ph"] == "C" && event["name"] == name);
+        all.map(|event| event["args"]["value"].as_i64().unwrap()).collect()
+    };
+    // A read and a write, one after the other.
+    assert_eq!(counter("queue 1 depth"), [0, 1, 0, 1, 0]);
+    assert_eq!(counter("queue 1 SQ tail"), [0, 1, 2]);
+    assert_eq!(
+        (counter("queue 1 CQ head"), counter("queue 1 CQ phase")),
+        (vec![0, 1, 2], vec![0, 1])
+    );
+}
+
+/// A read of 4 KiB 20 us a TLP: doorbell, fetch, entry, 16 writes, completion entry, MSI-X, doorbell.
+#[test]
+fn a_command_is_measured() {
+    let run = traces().run();
+    let (commands, _) = commands(&run);
+    let read = commands.iter().find(|command| command.name() == "Read").unwrap();
+    let values = measures::values(read, &path(&run, read));
+    let named = || measures::ALL.iter().zip(values);
+    let value = |column: &str| named().find(|(of, _)| of.column == column).unwrap().1;
+    assert_eq!(value("duration_ns"), Some(21 * 20_000));
+    assert_eq!(value("segment_data_written_ns"), Some(15 * 20_000));
+    assert_eq!((value("segment_to_data_request_ns"), value("drive_media_ns")), (None, None));
+    let sum = |what| named().filter(|(of, _)| of.what == what).filter_map(|(_, value)| value).sum();
+    assert_eq!((sum(What::Segment), sum(What::Stage)), (420_000u64, 420_000u64));
+    // As in the test of what a command costs the link.
+    let traffic = ["tlps_down", "tlps_up", "bytes_down", "bytes_up"].map(value);
+    assert_eq!(traffic, [3, 19, 108, 4344].map(Some));
 }

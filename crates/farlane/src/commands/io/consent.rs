@@ -3,10 +3,11 @@
 use super::Args;
 use super::options::{Request, Section};
 use super::session::Session;
-use nvme::initiator::NamespaceInfo;
+use crate::signals::Stop;
 use report::span::size;
 use report::{Failure, Outcome};
 use std::io::{IsTerminal, stdin};
+use std::sync::mpsc::{self, RecvTimeoutError};
 
 /// Refuses sections that write, unless `--destructive` is set. The error names the section.
 pub fn check(args: &Args, request: &Request) -> Outcome {
@@ -25,31 +26,56 @@ pub fn check(args: &Args, request: &Request) -> Outcome {
 }
 
 /// Says what will be overwritten, and asks for a yes. Fails without one.
-pub fn ask(args: &Args, session: &Session, request: &Request) -> Outcome {
+pub fn ask(args: &Args, sessions: &mut [Session], request: &Request, stop: &Stop) -> Outcome {
     let mut any = false;
-    for section in request.sections.iter().filter(|section| section.writes()) {
+    let writes = request.sections.iter().filter(|section| section.writes());
+    for (section, session) in writes.flat_map(|section| sessions.iter().map(move |s| (section, s)))
+    {
         any = true;
-        eprintln!("{}", sentence(session, section, session.namespace(section)?));
+        let on = if sessions.len() > 1 { format!(" on {}", session.name) } else { String::new() };
+        eprintln!("{}", sentence(&on, session, section)?);
     }
     if !any || args.yes {
         return Ok(());
     }
     eprint!("Type yes to go on: ");
-    let mut answer = String::new();
-    stdin().read_line(&mut answer)?;
-    match answer.trim() {
+    match answer(sessions, stop)?.trim() {
         "yes" => Ok(()),
         _ => Err(Failure("nothing was written: the answer was not yes".into())),
     }
 }
 
-fn sentence(session: &Session, section: &Section, namespace: NamespaceInfo) -> String {
+/// A line of the terminal. The targets are served meanwhile, so that their links stay up.
+fn answer(sessions: &mut [Session], stop: &Stop) -> Result<String, Failure> {
+    let (typed, line) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        typed.send(stdin().read_line(&mut line).map(|_| line))
+    });
+    loop {
+        match line.recv_timeout(std::time::Duration::from_millis(20)) {
+            Ok(line) => return Ok(line?),
+            Err(RecvTimeoutError::Disconnected) => return Ok(String::new()),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if stop.is_set() {
+            return Err(Failure("interrupted".into()));
+        }
+        for session in &mut *sessions {
+            session.machine.pump()?;
+        }
+    }
+}
+
+/// What a section overwrites on a target.
+fn sentence(on: &str, session: &Session, section: &Section) -> Result<String, Failure> {
+    let namespace = session.namespace(section)?;
     let shift = namespace.block_shift;
     let fio = section.fio(namespace.blocks << shift).expect("it writes");
-    let (first, bytes) = (fio.offset, fio.part() * fio.numjobs as u64);
-    let end = first + bytes;
-    format!(
-        "{} overwrites data: drive {}, serial number {}, namespace {}, {} from byte {first} to \
+    let range = fio.range();
+    let (first, end, bytes) = (range.start, range.end, range.end - range.start);
+    Ok(format!(
+        "{}{on} overwrites data: drive {}, serial number {}, namespace {}, {} from byte {first} to \
          {}, LBA {} to {}",
         section.name,
         session.node.bdf,
@@ -59,5 +85,5 @@ fn sentence(session: &Session, section: &Section, namespace: NamespaceInfo) -> S
         end.saturating_sub(1),
         first >> shift,
         (end >> shift).saturating_sub(1),
-    )
+    ))
 }

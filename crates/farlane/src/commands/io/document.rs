@@ -16,14 +16,24 @@ use workload::Mismatch;
 pub struct Document {
     schema: u32,
     pub drive: Drive,
+    pub targets: Vec<Target>,
     pub randseed: u64,
     pub ended: &'static str,
     pub why: Option<String>,
     pub sections: Vec<SectionResult>,
 }
 
-/// The drive under load.
+/// What was under load.
 #[derive(Serialize)]
+pub struct Target {
+    pub name: String,
+    pub doorbells: Option<&'static str>,
+    pub completions: Option<&'static str>,
+    pub drive: Drive,
+}
+
+/// The drive under load.
+#[derive(Clone, Serialize)]
 pub struct Drive {
     pub function: String,
     pub serial_number: String,
@@ -31,7 +41,7 @@ pub struct Drive {
 }
 
 /// A namespace of it.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct Namespace {
     pub nsid: u32,
     pub block_bytes: u64,
@@ -42,9 +52,18 @@ pub struct Namespace {
 #[derive(Serialize)]
 pub struct SectionResult {
     pub name: String,
+    pub target: usize,
+    pub group: usize,
+    /// The section's number, from 0.
+    #[serde(skip)]
+    number: usize,
+    /// The latencies of all transfers.
+    #[serde(skip)]
+    pub latency: Latency,
     pub workload: Option<Parameters>,
     pub elapsed_ns: u64,
     pub host_cpu_ns_per_io: f64,
+    pub peer_cpu_ns_per_io: Option<f64>,
     pub jobs: Vec<RowResult>,
     pub all: RowResult,
     pub errors: Vec<Cause>,
@@ -125,33 +144,54 @@ pub struct Interval {
 }
 
 impl Document {
-    /// A document without sections.
-    pub fn new(session: &Session, randseed: u64) -> Self {
-        let driver = session.driver();
-        let namespace = |of: &nvme::initiator::NamespaceInfo| Namespace {
-            nsid: of.nsid,
-            block_bytes: 1 << of.block_shift,
-            bytes: of.blocks << of.block_shift,
-        };
-        let drive = Drive {
-            function: session.node.bdf.to_string(),
-            serial_number: driver.serial().to_owned(),
-            namespaces: driver.namespaces().iter().map(namespace).collect(),
-        };
-        Self { schema: 1, drive, randseed, ended: "done", why: None, sections: Vec::new() }
+    /// A document without sections, of at least one target.
+    pub fn new(sessions: &[Session], randseed: u64) -> Self {
+        let targets: Vec<Target> = sessions.iter().map(of_target).collect();
+        let (drive, sections) = (targets[0].drive.clone(), Vec::new());
+        Self { schema: 1, drive, targets, randseed, ended: "done", why: None, sections }
     }
 
-    /// Adds the results of a section.
-    pub fn add(&mut self, section: &Section, recorder: &Recorder) {
+    /// Adds the results of a group of sections, of which the first is number `first`, on a target.
+    /// The CPU time is that of the other side.
+    pub fn add(
+        &mut self,
+        (first, group): (usize, &[Section]),
+        target: usize,
+        recorders: &[Recorder],
+        peer_cpu: Option<Duration>,
+    ) {
+        let transfers = recorders.iter().map(|recorder| recorder.ended).sum();
+        // Reading back would count too.
+        let alone = recorders.iter().all(|recorder| recorder.read_back == Duration::ZERO);
+        let peer = peer_cpu.filter(|_| alone).map(|cpu| per_transfer(cpu, transfers));
+        for ((number, section), recorder) in (first..).zip(group).zip(recorders) {
+            self.add_section((number, section), target, recorder, peer);
+        }
+        self.sections.sort_by_key(|section| (section.number, section.target));
+    }
+
+    fn add_section(
+        &mut self,
+        (number, section): (usize, &Section),
+        target: usize,
+        recorder: &Recorder,
+        peer_cpu_ns_per_io: Option<f64>,
+    ) {
         let nsid = section.workload.nsid();
-        let namespace = self.drive.namespaces.iter().find(|namespace| namespace.nsid == nsid);
+        let mut namespaces = self.targets[target].drive.namespaces.iter();
+        let namespace = namespaces.find(|namespace| namespace.nsid == nsid);
         let (bytes, block) = namespace.map_or((0, 512), |of| (of.bytes, of.block_bytes));
-        let all = of_row(&recorder.all(), None, recorder.worked);
+        let together = recorder.all();
+        let all = of_row(&together, None, recorder.worked);
         let rows = recorder.rows();
         let timeline = &recorder.timeline;
         let bins = timeline.closed(recorder.worked);
         self.sections.push(SectionResult {
             name: section.name.clone(),
+            target,
+            group: section.group,
+            number,
+            latency: together.latency,
             workload: section.fio(bytes).map(|fio| Parameters {
                 rw: fio.rw.name(),
                 bs: fio.bs,
@@ -162,7 +202,8 @@ impl Document {
                 nsid,
             }),
             elapsed_ns: recorder.worked.as_ns(),
-            host_cpu_ns_per_io: rounded(recorder.cpu.as_ns() as f64 / all.n.max(1) as f64, 1),
+            host_cpu_ns_per_io: per_transfer(recorder.cpu, recorder.beside),
+            peer_cpu_ns_per_io,
             jobs: rows.map(|row| of_row(row, Some(row.job), recorder.span(row.op))).collect(),
             all,
             errors: recorder.errors.iter().map(of_error).collect(),
@@ -174,6 +215,15 @@ impl Document {
         });
     }
 
+    /// The names of the sections that ran at the same time on the same target.
+    pub fn beside<'a>(&'a self, section: &'a SectionResult) -> Vec<&'a str> {
+        let beside = self.sections.iter().filter(|other| {
+            (other.group, other.target) == (section.group, section.target)
+                && other.number != section.number
+        });
+        beside.map(|other| other.name.as_str()).collect()
+    }
+
     /// Transfers that failed.
     pub fn failed(&self) -> u64 {
         self.sections.iter().flat_map(|section| &section.errors).map(|error| error.n).sum()
@@ -183,6 +233,30 @@ impl Document {
     pub fn mismatches(&self) -> u64 {
         self.sections.iter().map(|section| section.mismatches).sum()
     }
+}
+
+fn of_target(session: &Session) -> Target {
+    let driver = session.driver();
+    let namespace = |of: &nvme::initiator::NamespaceInfo| Namespace {
+        nsid: of.nsid,
+        block_bytes: 1 << of.block_shift,
+        bytes: of.blocks << of.block_shift,
+    };
+    let ways = session.ways;
+    Target {
+        name: session.name.clone(),
+        doorbells: ways.map(|(doorbells, _)| doorbells.name()),
+        completions: ways.map(|(_, completions)| completions),
+        drive: Drive {
+            function: session.node.bdf.to_string(),
+            serial_number: driver.serial().to_owned(),
+            namespaces: driver.namespaces().iter().map(namespace).collect(),
+        },
+    }
+}
+
+fn per_transfer(cpu: Duration, transfers: u64) -> f64 {
+    rounded(cpu.as_ns() as f64 / transfers.max(1) as f64, 1)
 }
 
 fn per_second(count: u64, span: Duration) -> f64 {

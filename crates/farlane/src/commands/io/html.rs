@@ -1,28 +1,27 @@
 //! The results as one self-contained page: tables, distributions, the course along time, data.
 
+use super::compare;
 use super::document::{Document, SectionResult};
-use super::print::{sentence, table, title};
+use super::print::{drives, sentence, table, title};
 use crate::commands::finish;
-use report::latency::Latency;
 use report::{Axis, Page, Plot, Scale, distribution, time};
 
-/// The page; `latencies` are those of all transfers of each section.
-pub fn page(document: &Document, latencies: &[Latency]) -> String {
+/// The page.
+pub fn page(document: &Document) -> String {
     let mut page = Page::new("farlane io");
-    let drive = &document.drive;
-    page.text(&format!("Drive {}, serial number {}.", drive.function, drive.serial_number));
+    drives(document).iter().for_each(|line| page.text(&format!("{line}.")));
     if let Some(why) = &document.why {
         page.warning(&format!("The run stopped: {why}."));
     }
-    for (section, latency) in document.sections.iter().zip(latencies) {
-        page.section(&title(section));
+    for section in &document.sections {
+        page.section(&title(document, section));
         section.errors.iter().for_each(|error| {
             page.warning(&format!("Failed: {} ({}).", error.n, error.cause));
         });
         section.wrong.iter().for_each(|wrong| page.warning(&sentence(wrong)));
         page.table(&table(section));
         let name = format!("latency distribution of {}", section.name);
-        let lines = [(section.name.clone(), latency)];
+        let lines = [(section.name.clone(), &section.latency)];
         let mut figures =
             vec![("Latency".to_owned(), String::new(), distribution(&name, &lines).html())];
         if section.timeline.len() > 1 {
@@ -30,6 +29,10 @@ pub fn page(document: &Document, latencies: &[Latency]) -> String {
             figures.push(("Latency along time".to_owned(), each(section), course(section).html()));
         }
         page.figures(&figures);
+    }
+    for (name, table) in compare::tables(document) {
+        page.section(&format!("{name}, compared"));
+        page.table(&table);
     }
     finish(page, "JSON, with percentiles", document)
 }

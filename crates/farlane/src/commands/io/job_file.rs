@@ -1,25 +1,19 @@
-//! Job files of fio (fio 3, HOWTO, "Job file format"): `[global]` and sections that run one after
-//! the other.
+//! Job files of fio (fio 3, HOWTO, "Job file format"): `[global]` and sections. Those between two
+//! `stonewall`s run at the same time.
 
 use super::options::{KEYS, Request, Section, Setting, Verify, section};
 use plan::{Origin, unknown};
-use report::Failure;
+use report::{Failure, Outcome, span};
 use std::path::Path;
+use wire::Duration;
 
 /// Keys without an effect here: there is one engine without a cache, the drive is that of
-/// `--connect`, `runtime` always counts, and every job is reported.
-const IGNORED: [&str; 8] = [
-    "ioengine",
-    "direct",
-    "filename",
-    "group_reporting",
-    "time_based",
-    "name",
-    "description",
-    "thread",
-];
+/// `--connect`, and every job is reported.
+const IGNORED: [&str; 7] =
+    ["ioengine", "direct", "filename", "group_reporting", "name", "description", "thread"];
 /// Keys of sections that are no keys of a workload.
-const OTHER: [&str; 5] = ["stonewall", "wait_for_previous", "verify", "verify_only", "randseed"];
+const OTHER: [&str; 6] =
+    ["stonewall", "wait_for_previous", "verify", "verify_only", "randseed", "ramp_time"];
 /// Names of fio that have another one here.
 const ALIASES: [(&str, &str); 2] = [("readwrite", "rw"), ("blocksize", "bs")];
 
@@ -32,6 +26,7 @@ struct Draft {
     stonewall: bool,
     verify: bool,
     verify_only: bool,
+    ramp: Duration,
 }
 
 /// Reads a job file. The error names file and line.
@@ -80,8 +75,12 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
             draft.set(key, value, at(file, line)).map_err(fail)?;
         }
     }
-    let sections = drafts.into_iter().enumerate().map(|(n, draft)| draft.finish(file, n));
-    let sections = sections.collect::<Result<Vec<_>, _>>()?;
+    let mut group = 0;
+    let mut sections = Vec::new();
+    for draft in drafts {
+        group += usize::from(draft.stonewall && !sections.is_empty());
+        sections.push(draft.finish(file, group)?);
+    }
     if sections.is_empty() {
         return Err(Failure(format!("{file}: there is no [section] with a job")));
     }
@@ -90,7 +89,23 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
         let what = "verify_only needs the randseed with which the data were written";
         return Err(Failure(section.origin.fail(what).to_string()));
     }
-    Ok(Request { sections, randseed })
+    let request = Request { sections, randseed };
+    request.groups().try_for_each(has_one_engine)?;
+    Ok(request)
+}
+
+/// Configuration reads wait for each answer and have no queue: nothing runs beside them.
+fn has_one_engine(group: &[Section]) -> Outcome {
+    let reads = group.iter().find(|section| section.workload.fio().is_none());
+    match reads.filter(|_| group.len() > 1) {
+        None => Ok(()),
+        Some(Section { name, origin, .. }) => {
+            let what = format!(
+                "[{name}]: configreads runs alone: it and the section behind it need stonewall"
+            );
+            Err(Failure(origin.fail(what).to_string()))
+        }
+    }
 }
 
 impl Draft {
@@ -105,6 +120,11 @@ impl Draft {
         let name = alias.map_or(key, |(_, name)| name);
         if let Some(key) = KEYS.into_iter().find(|known| *known == name) {
             self.settings.retain(|(known, ..)| *known != key);
+            let value = match (key, value) {
+                ("time_based", _) if is_on()? => "on",
+                ("time_based", _) => return Ok(()),
+                (_, value) => value,
+            };
             self.settings.push((key, value.to_owned(), origin));
             return Ok(());
         }
@@ -113,6 +133,9 @@ impl Draft {
             // The words of fio choose a checksum: the data here say place and version themselves.
             "verify" => self.verify = !matches!(value, "0" | "none"),
             "verify_only" => self.verify_only = is_on()?,
+            "ramp_time" => {
+                self.ramp = span::seconds(value).map_err(|why| format!("{key}: {why}"))?;
+            }
             _ if IGNORED.contains(&key) => {}
             _ => {
                 let names = [&KEYS[..], &OTHER, &ALIASES.map(|(name, _)| name), &IGNORED].concat();
@@ -122,23 +145,16 @@ impl Draft {
         Ok(())
     }
 
-    /// The section, number `number` of the file.
-    fn finish(self, file: &str, number: usize) -> Result<Section, Failure> {
+    /// The section, of this group.
+    fn finish(self, file: &str, group: usize) -> Result<Section, Failure> {
         let origin = at(file, self.line);
-        if number > 0 && !self.stonewall {
-            let what = format!(
-                "[{}] would run beside the section before it: sections run one after the other, \
-                 say so with stonewall",
-                self.name
-            );
-            return Err(Failure(origin.fail(what).to_string()));
-        }
         let verify = match (self.verify, self.verify_only) {
             (_, true) => Verify::Only,
             (true, _) => Verify::Written,
             _ => Verify::No,
         };
-        section(Some(&self.name), &self.settings, origin, verify)
+        let read = section(Some(&self.name), &self.settings, origin, verify, self.ramp)?;
+        Ok(Section { group, ..read })
     }
 }
 
@@ -151,11 +167,15 @@ mod tests {
         parse("j.fio", text).unwrap_err().to_string()
     }
 
+    fn parsed(text: &str) -> workload::Fio {
+        parse("j.fio", text).unwrap().sections[0].workload.fio().expect("jobs")
+    }
+
     #[test]
     fn sections_have_the_globals_before_them_and_their_own() {
         let text = "; a job file\n[global]\nioengine=libaio\nbs=8k\ndirect=1\nrandseed=7\n\n\
             [fill]\nrw=write\nsize = 1m\nverify=crc32c\n[read]\nstonewall\nreadwrite=randread\n\
-            iodepth=4\nruntime=2\ntime_based\n";
+            iodepth=4\nruntime=2\ntime_based\nramp_time=1\nloops=3\n";
         let request = parse("j.fio", text).unwrap();
         assert_eq!(request.randseed, Some(7));
         let [fill, read] = &request.sections[..] else { panic!("two sections") };
@@ -166,6 +186,21 @@ mod tests {
         let Workload::Fio(fio) = &read.workload else { panic!("fio") };
         let runtime = Some(wire::Duration::from_ms(2_000));
         assert_eq!((fio.rw, fio.bs, fio.iodepth, fio.runtime), (Rw::RandRead, 8192, 4, runtime));
+        assert_eq!((fio.time_based, fio.loops, read.ramp), (true, 3, Duration::from_ms(1_000)));
+        assert!(!parsed("[a]\nrw=read\nruntime=2\ntime_based=0\n").time_based);
+        let fio = parsed("[a]\nrw=read\nsize=1m\nio_size=8m\nnumber_ios=7\n");
+        assert_eq!((fio.io_size, fio.number_ios), (Some(8 << 20), Some(7)));
+    }
+
+    #[test]
+    fn stonewalls_separate_groups() {
+        let text = "[a]\nstonewall\nrw=read\n[b]\nrw=read\n[c]\nwait_for_previous\nrw=read\n\
+            [d]\nstonewall\nconfigreads=1\n[e]\nstonewall\nrw=read\n[f]\nstonewall=0\nrw=read\n";
+        let request = parse("j.fio", text).unwrap();
+        let names = |group: &[Section]| -> String {
+            group.iter().map(|section| section.name.as_str()).collect()
+        };
+        assert_eq!(request.groups().map(names).collect::<Vec<_>>(), ["ab", "c", "d", "ef"]);
     }
 
     #[test]
@@ -178,8 +213,12 @@ mod tests {
             ("rw=read\n", "j.fio:1:1: 'rw=read' stands before the first [section]"),
             ("[a\n", "j.fio:1:1: ] is missing"),
             ("[global]\nrw=read\n", "j.fio: there is no [section] with a job"),
-            ("[a]\nrw=read\n[b]\nrw=read\n", "j.fio:3:1: [b] would run beside the section"),
+            ("[a]\nrw=read\n[b]\nconfigreads=1\n", "j.fio:3:1: [b]: configreads runs alone"),
             ("[a]\nrw=write\nverify_only=1\n", "j.fio:1:1: verify_only needs the randseed"),
+            ("[a]\nrw=read\ntime_based\n", "j.fio:3:1: time_based means nothing without runtime"),
+            ("[a]\nrw=read\nramp_time=x\n", "j.fio:3:1: ramp_time: "),
+            ("[a]\nconfigreads=1\nramp_time=1\n", "j.fio:1:1: ramp_time means nothing with"),
+            ("[a]\nrw=read\niodepth_batch=2\n", "j.fio:3:1: unknown key 'iodepth_batch'"),
             ("[a]\nrw=read\nstonewall=x\n", "j.fio:3:1: stonewall: x: 0 or 1"),
             ("[a]\nrw=read\nstripe=4k\n", "j.fio:3:1: unknown key 'stripe'"),
         ] {

@@ -1,49 +1,73 @@
 //! `farlane io`: the built-in initiator on a live drive.
 
 mod attach;
+mod beside;
+mod compare;
 mod consent;
 mod document;
+mod group;
 mod html;
 mod job_file;
+mod machine;
 mod options;
+mod peer;
 mod print;
 mod record;
 mod run;
 mod samples;
 mod session;
+mod target;
 
 use super::{Failure, Outcome, json};
 use crate::node::{NodeArgs, instance};
 use crate::output::assign_stdout;
 use crate::progress::Progress;
+use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
 use document::Document;
-use options::{Request, WorkArgs};
+use live::vfio_user::client::Doorbells;
+use options::{Request, Section, WorkArgs};
+use peer::Peer;
 use record::Recorder;
-use report::latency::Latency;
 use report::span;
 use report::target::Target;
 use run::{End, Runner};
 use samples::Samples;
 use session::Session;
+use std::cell::RefCell;
 use std::path::PathBuf;
+use std::rc::Rc;
+use target::{Completions, LoadTarget, parse_doorbells};
 use wire::Duration;
 
 /// Put load on a live drive, measure and verify it
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
-    farlane io --connect localhost --rw randread --iodepth 8 --runtime 10\n  \
+    farlane io --connect localhost --rw randread --iodepth 8 --runtime 10 --time_based\n  \
     farlane io --connect localhost --rw randrw --size 64m --verify --destructive\n  \
-    farlane io --connect localhost jobs.fio --json --csv samples.csv\n\n\
+    farlane io --connect localhost jobs.fio --json --parquet samples.parquet\n  \
+    farlane io --vfio-user /tmp/farlane/0/cntrl --completions polled --rw randread --runtime 10\n\n\
     Without --destructive it only reads. docs/io.md describes keys and job files.\n\
     Ctrl-C ends the run in order and prints what was measured.")]
 pub struct Args {
     /// A job file of fio, in place of the options of the workload
     #[arg(value_name = "FILE")]
     jobs: Option<PathBuf>,
-    /// The device or switch node: HOST[:PORT], or raw:INTERFACE,MAC for raw Ethernet
-    #[arg(long, value_name = "ADDR")]
-    connect: String,
+    /// The device or switch node: HOST[:PORT], or raw:INTERFACE,MAC for raw Ethernet. Several are
+    /// compared
+    #[arg(long, value_name = "ADDR", required_unless_present = "vfio_user")]
+    connect: Vec<String>,
+    /// The socket of a vfio-user server, ours or another's. Several are compared, after those of
+    /// --connect
+    #[arg(long, value_name = "SOCKET")]
+    vfio_user: Vec<PathBuf>,
+    /// How doorbells of --vfio-user are rung: in the page that the server offers to map, by message,
+    /// or auto: mapped if there is a page
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = parse_doorbells, requires = "vfio_user")]
+    doorbells: Doorbells,
+    /// How completions of --vfio-user are noticed
+    #[arg(long, value_name = "HOW", default_value = "msix", requires = "vfio_user")]
+    completions: Completions,
     /// Which drive, from 0, if several are behind a switch node
     #[arg(long, value_name = "N")]
     drive: Option<usize>,
@@ -72,6 +96,9 @@ pub struct Args {
     /// Also write a line of CSV a transfer; with - to standard output, in place of the text
     #[arg(long, value_name = "FILE")]
     csv: Option<Target>,
+    /// Also write a row a transfer in Apache Parquet, with the columns of --csv
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<Target>,
     /// Also write a self-contained page with the distributions and the course along time; with - to
     /// standard output, in place of the text
     #[arg(long, value_name = "FILE")]
@@ -94,32 +121,59 @@ enum OnError {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let documents = [("--csv", args.csv.as_ref()), ("--html", args.html.as_ref())];
+    let documents = [
+        ("--csv", args.csv.as_ref()),
+        ("--parquet", args.parquet.as_ref()),
+        ("--html", args.html.as_ref()),
+    ];
     assign_stdout(args.json, &documents)?;
     let request = request(args)?;
     consent::check(args, &request)?;
-    let samples = args.csv.as_ref().map(Samples::create).transpose()?;
-    let mut session = Session::start(args, &request)?;
-    let fits = request.sections.iter().try_for_each(|section| session.check(section));
-    if let Err(refused) = fits.and_then(|()| consent::ask(args, &session, &request)) {
-        session.close(args)?;
+    let targets = args.targets()?;
+    let samples = Samples::create(args)?;
+    let stop = Stop::on_signals()?;
+    let mut sessions = Vec::new();
+    let ready = prepare(args, &request, &targets, &stop, &mut sessions);
+    if let Err(refused) = ready {
+        close(args, sessions)?;
         return Err(refused);
     }
-    let mut document = Document::new(&session, request.randseed.unwrap_or_else(instance));
-    let mut latencies = Vec::new();
-    let end = work(args, &request, &mut session, samples, (&mut document, &mut latencies));
-    let closed = session.close(args);
+    let mut document = Document::new(&sessions, request.randseed.unwrap_or_else(instance));
+    let end = work(args, &request, (&mut sessions, &stop), samples, &mut document);
+    let closed = close(args, sessions);
     if args.json {
         println!("{}", json(&document));
     } else {
         print::text(&document);
     }
-    let html = args
-        .html
-        .as_ref()
-        .map_or(Ok(()), |target| target.write(&html::page(&document, &latencies)));
+    let html = args.html.as_ref();
+    let html = html.map_or(Ok(()), |target| target.write(&html::page(&document)));
     end.and(closed).and(html)?;
     verdict(args, &document)
+}
+
+/// Shuts all targets down. Fails as the first one that fails.
+fn close(args: &Args, sessions: Vec<Session>) -> Outcome {
+    let closed: Vec<Outcome> = sessions.into_iter().map(|session| session.close(args)).collect();
+    closed.into_iter().collect()
+}
+
+/// Brings all targets up, checks that they can do what is asked, and asks for permission.
+fn prepare(
+    args: &Args,
+    request: &Request,
+    targets: &[LoadTarget],
+    stop: &Stop,
+    sessions: &mut Vec<Session>,
+) -> Outcome {
+    for target in targets {
+        let session = Session::start(args, request, target, stop, sessions)?;
+        sessions.push(session);
+        let session = &sessions[sessions.len() - 1];
+        request.sections.iter().try_for_each(|section| session.check(section))?;
+        request.groups().try_for_each(|group| session.check_group(group))?;
+    }
+    consent::ask(args, sessions, request, stop)
 }
 
 /// What was asked for. The error names an option or a line.
@@ -134,25 +188,38 @@ fn request(args: &Args) -> Result<Request, Failure> {
     }
 }
 
-/// Runs all sections into the document, and the latencies of each. Fails if a section cannot begin or the machine breaks down.
+/// Runs all groups of sections into the document, each on every target in turn. Fails if a section
+/// cannot begin or the machine breaks down.
 fn work(
     args: &Args,
     request: &Request,
-    session: &mut Session,
-    mut samples: Option<Samples>,
-    (document, latencies): (&mut Document, &mut Vec<Latency>),
+    (sessions, stop): (&mut [Session], &Stop),
+    samples: Option<Samples>,
+    document: &mut Document,
 ) -> Outcome {
-    let epoch = session.rig.machine.clock().now();
-    let seed = document.randseed;
-    let (progress, written) = (Progress::new(), Vec::new());
-    let mut runner = Runner { args, session, seed, written, progress };
+    let (epoch, targets) = (sessions[0].machine.clock().now(), sessions.len());
+    let (seed, progress) = (document.randseed, Progress::new());
+    let samples = samples.map(|samples| Rc::new(RefCell::new(samples)));
+    let mut runner = Runner { args, stop, sessions, at: 0, seed, progress };
     let mut failed = Ok(());
-    for section in &request.sections {
-        let mut recorder = Recorder::new(epoch, &section.name, samples.take());
-        let end = runner.run(section, &mut recorder);
-        document.add(section, &recorder);
-        latencies.push(recorder.all().latency);
-        samples = recorder.samples.take();
+    let firsts = request.groups().scan(0, |next, group| {
+        *next += group.len();
+        Some((*next - group.len(), group))
+    });
+    let turns = firsts.flat_map(|group| (0..targets).map(move |at| (group, at)));
+    for ((first, group), at) in turns {
+        runner.at = at;
+        if let Some(samples) = &samples {
+            samples.borrow_mut().target.clone_from(&document.targets[at].name);
+        }
+        let recorder = |section: &Section| Recorder::new(epoch, &section.name, samples.clone());
+        let mut recorders: Vec<_> = group.iter().map(recorder).collect();
+        let peer = runner.sessions[at].peer;
+        let before = peer.and_then(Peer::cpu);
+        let end = runner.run(group, &mut recorders);
+        let after = peer.and_then(Peer::cpu);
+        let peer_cpu = before.zip(after).map(|(before, after)| after - before);
+        document.add((first, group), at, &recorders, peer_cpu);
         match end {
             Ok(End::Done) => continue,
             Ok(End::Interrupted) => document.ended = "interrupted",
@@ -162,7 +229,8 @@ fn work(
         break;
     }
     runner.progress.done();
-    let written = samples.map_or(Ok(()), Samples::finish);
+    let samples = samples.and_then(Rc::into_inner).map(RefCell::into_inner);
+    let written = samples.map_or(Ok(()), |samples| samples.finish(document));
     failed.and(written)
 }
 

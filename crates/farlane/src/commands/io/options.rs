@@ -2,8 +2,9 @@
 //! ranges and messages are those of `[workload]` in plans; numbers may also have fio's forms.
 
 use plan::{Origin, workload_of};
-use report::Failure;
+use report::{Failure, span};
 use sim::workload::Workload;
+use wire::Duration;
 use workload::Fio;
 
 /// The workload; docs/io.md has the units.
@@ -28,12 +29,27 @@ pub struct WorkArgs {
     /// Bytes of a job's part, and how much it moves: an equal share of all behind --offset
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
+    /// Bytes that a job moves, instead of as many as its part has
+    #[arg(long = "io_size", value_name = "SIZE")]
+    io_size: Option<String>,
+    /// Transfers of a job at most
+    #[arg(long = "number_ios", value_name = "N")]
+    number_ios: Option<String>,
+    /// How often a job does all of this: 1
+    #[arg(long, value_name = "N")]
+    loops: Option<String>,
     /// First byte of the first job's part: 0
     #[arg(long, value_name = "SIZE")]
     offset: Option<String>,
-    /// Run for this long instead of moving SIZE; a number alone is seconds
+    /// End after this time, even if less was moved; a number alone is seconds
     #[arg(long, value_name = "TIME")]
     runtime: Option<String>,
+    /// Go on until --runtime is over, however much was moved
+    #[arg(long = "time_based", requires = "runtime")]
+    time_based: bool,
+    /// Run for this long before anything is measured; a number alone is seconds
+    #[arg(long = "ramp_time", value_name = "TIME", value_parser = span::seconds)]
+    ramp_time: Option<Duration>,
     /// Bytes a second and job at most, such as 100m
     #[arg(long, value_name = "RATE")]
     rate: Option<String>,
@@ -95,30 +111,45 @@ pub struct Section {
     pub sized: bool,
     /// Whether data are compared.
     pub verify: Verify,
+    /// How long it runs before it is measured.
+    pub ramp: Duration,
+    /// Number of its group: sections of one group run at the same time.
+    pub group: usize,
 }
 
 /// Everything that was asked for.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// One after the other.
+    /// By group; groups run one after the other.
     pub sections: Vec<Section>,
     /// The seed, if it was given.
     pub randseed: Option<u64>,
+}
+
+impl Request {
+    /// The sections that run at the same time, in the order of the groups.
+    pub fn groups(&self) -> impl Iterator<Item = &[Section]> {
+        self.sections.chunk_by(|a, b| a.group == b.group)
+    }
 }
 
 /// A key with its value and place.
 pub type Setting = (&'static str, String, Origin);
 
 /// Keys of a workload that `farlane io` takes.
-pub const KEYS: [&str; 16] = [
+pub const KEYS: [&str; 20] = [
     "rw",
     "rwmixread",
     "bs",
     "iodepth",
     "numjobs",
     "size",
+    "io_size",
+    "number_ios",
+    "loops",
     "offset",
     "runtime",
+    "time_based",
     "rate",
     "thinktime",
     "thinktime_blocks",
@@ -130,31 +161,39 @@ pub const KEYS: [&str; 16] = [
 ];
 
 impl WorkArgs {
-    fn values(&self) -> [&Option<String>; KEYS.len()] {
+    fn values(&self) -> [Option<&str>; KEYS.len()] {
         [
-            &self.rw,
-            &self.rwmixread,
-            &self.bs,
-            &self.iodepth,
-            &self.numjobs,
-            &self.size,
-            &self.offset,
-            &self.runtime,
-            &self.rate,
-            &self.thinktime,
-            &self.thinktime_blocks,
-            &self.nsid,
-            &self.dd,
-            &self.count,
-            &self.configreads,
-            &self.gap,
+            self.rw.as_deref(),
+            self.rwmixread.as_deref(),
+            self.bs.as_deref(),
+            self.iodepth.as_deref(),
+            self.numjobs.as_deref(),
+            self.size.as_deref(),
+            self.io_size.as_deref(),
+            self.number_ios.as_deref(),
+            self.loops.as_deref(),
+            self.offset.as_deref(),
+            self.runtime.as_deref(),
+            self.time_based.then_some("on"),
+            self.rate.as_deref(),
+            self.thinktime.as_deref(),
+            self.thinktime_blocks.as_deref(),
+            self.nsid.as_deref(),
+            self.dd.as_deref(),
+            self.count.as_deref(),
+            self.configreads.as_deref(),
+            self.gap.as_deref(),
         ]
     }
 
     /// The name of an option that was given, if any was.
     pub fn any(&self) -> Option<&'static str> {
         let given = KEYS.into_iter().zip(self.values()).find(|(_, value)| value.is_some());
-        let flags = [("verify", self.verify), ("verify_only", self.verify_only)];
+        let flags = [
+            ("verify", self.verify),
+            ("verify_only", self.verify_only),
+            ("ramp_time", self.ramp_time.is_some()),
+        ];
         let flag = flags.into_iter().find(|(_, set)| *set).map(|(name, _)| name);
         given.map(|(key, _)| key).or(flag).or(self.randseed.map(|_| "randseed"))
     }
@@ -162,9 +201,9 @@ impl WorkArgs {
     /// What the options ask for. The error names the option.
     pub fn request(&self) -> Result<Request, Failure> {
         let given = KEYS.into_iter().zip(self.values());
-        let setting = |(key, value): (&'static str, &Option<String>)| {
-            let text = value.as_ref()?;
-            Some((key, text.clone(), Origin::Option(format!("--{key} {text}"))))
+        let setting = |(key, value): (&'static str, Option<&str>)| {
+            let text = value?;
+            Some((key, text.to_owned(), Origin::Option(format!("--{key} {text}"))))
         };
         let settings: Vec<Setting> = given.filter_map(setting).collect();
         let verify = match (self.verify, self.verify_only) {
@@ -173,7 +212,8 @@ impl WorkArgs {
             _ => Verify::No,
         };
         let origin = Origin::Option("the options".to_owned());
-        let section = section(None, &settings, origin, verify)?;
+        let ramp = self.ramp_time.unwrap_or(Duration::ZERO);
+        let section = section(None, &settings, origin, verify, ramp)?;
         Ok(Request { sections: vec![section], randseed: self.randseed })
     }
 }
@@ -186,7 +226,7 @@ fn plain_units(key: &str, text: &str) -> String {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
     };
     let (unit, per) = match key {
-        "bs" | "size" | "offset" => ("B", ""),
+        "bs" | "size" | "io_size" | "offset" => ("B", ""),
         "rate" => ("B", "/s"),
         "runtime" => ("s", ""),
         "thinktime" | "gap" => ("us", ""),
@@ -210,6 +250,7 @@ pub fn section(
     settings: &[Setting],
     origin: Origin,
     verify: Verify,
+    ramp: Duration,
 ) -> Result<Section, Failure> {
     let fail = |origin: &Origin, what: &str| Failure(origin.fail(what).to_string());
     let plain = |(key, text, origin): &Setting| (*key, plain_units(key, text), origin.clone());
@@ -226,18 +267,24 @@ pub fn section(
         Workload::Dd { .. } => "dd",
         _ => "configreads",
     };
+    if ramp > Duration::ZERO && workload.fio().is_none() {
+        return Err(fail(&origin, "ramp_time means nothing with configreads"));
+    }
     match (&workload, verify) {
         (Workload::Fio(_) | Workload::Dd { .. }, _) | (_, Verify::No) => {}
         _ => return Err(fail(&origin, "configuration reads have no data to verify")),
     }
     if verify == Verify::Only {
-        let whole = workload.fio().filter(|fio| fio.runtime.is_none());
-        if whole.is_none_or(|fio| fio.rw != workload::Rw::Write) {
-            let what = "verify_only is for rw=write without runtime: each block was written once";
+        let once = |fio: &Fio| fio.runtime.is_none() && fio.io_size.is_none() && fio.loops == 1;
+        let whole = workload.fio().filter(once);
+        if whole.is_none_or(|fio| fio.rw != workload::Rw::Write) || ramp > Duration::ZERO {
+            let what = "verify_only is for rw=write without runtime, ramp_time, io_size and loops: \
+                each block was written once";
             return Err(fail(&origin, what));
         }
     }
-    Ok(Section { name: name.unwrap_or(own_name).to_owned(), origin, workload, sized, verify })
+    let name = name.unwrap_or(own_name).to_owned();
+    Ok(Section { name, origin, workload, sized, verify, ramp, group: 0 })
 }
 
 impl Section {

@@ -1,16 +1,18 @@
 //! The results as text.
 
-use super::document::{Cause, Document, RowResult, SectionResult, Wrong};
+use super::compare;
+use super::document::{Cause, Document, Drive, RowResult, SectionResult, Target, Wrong};
 use report::Align::{Left, Right};
 use report::span::micros;
 use report::{Column, Table};
 
 /// Prints the results of every section.
 pub fn text(document: &Document) {
-    let drive = &document.drive;
-    println!("drive {}, serial number {}", drive.function, drive.serial_number);
+    for line in drives(document) {
+        println!("{line}");
+    }
     for section in &document.sections {
-        println!("\n{}", title(section));
+        println!("\n{}", title(document, section));
         print!("{}", table(section).text());
         for Cause { cause, n } in &section.errors {
             println!("  failed: {n} ({cause})");
@@ -27,17 +29,46 @@ pub fn text(document: &Document) {
             println!("  and {more} more");
         }
     }
+    for (name, table) in compare::tables(document) {
+        println!("\n{name}, compared");
+        print!("{}", table.text());
+    }
+}
+
+/// A line for each target's drive, with the target's name if there are several or it is a server.
+pub fn drives(document: &Document) -> Vec<String> {
+    let several = document.targets.len() > 1;
+    let line = |target: &Target| {
+        let Drive { function, serial_number, .. } = &target.drive;
+        let drive = format!("drive {function}, serial number {serial_number}");
+        match (target.doorbells, target.completions) {
+            (Some(doorbells), Some(completions)) => {
+                let name = &target.name;
+                format!("{name}: {drive}; doorbells {doorbells}, completions {completions}")
+            }
+            _ if several => format!("{}: {drive}", target.name),
+            _ => drive,
+        }
+    };
+    document.targets.iter().map(line).collect()
 }
 
 /// The heading of a section.
-pub fn title(section: &SectionResult) -> String {
+pub fn title(document: &Document, section: &SectionResult) -> String {
     let seconds = section.elapsed_ns as f64 / 1e9;
     let what = section.workload.as_ref().map(ToString::to_string).unwrap_or_default();
-    let cpu = match section.host_cpu_ns_per_io {
-        0.0 => String::new(),
-        ns => format!(", {:.2} us of CPU time a transfer", ns / 1e3),
+    let cpu = match (section.host_cpu_ns_per_io, section.peer_cpu_ns_per_io) {
+        (0.0, _) => String::new(),
+        (ns, None) => format!(", {:.2} us of CPU time a transfer", ns / 1e3),
+        (ns, Some(peer)) => {
+            let [ours, theirs] = [ns, peer].map(|ns| ns / 1e3);
+            format!(", {ours:.2} us of CPU time a transfer, {theirs:.2} us on the other side")
+        }
     };
-    format!("{}: {what}{seconds:.3} s{cpu}", section.name)
+    let name = compare::name(document, section);
+    let beside = document.beside(section).join(", ");
+    let beside = if beside.is_empty() { beside } else { format!(" (beside {beside})") };
+    format!("{name}{beside}: {what}{seconds:.3} s{cpu}")
 }
 
 /// Where wrong data are.

@@ -1,7 +1,7 @@
 //! What a section's transfers came to: latencies by job and kind, errors, wrong data, and the
 //! course along time.
 
-use super::samples::Samples;
+use super::samples::SharedSamples;
 use report::span::micros;
 use stats::Latency;
 use std::collections::BTreeMap;
@@ -47,6 +47,10 @@ pub struct Recorder {
     pub worked: Duration,
     /// CPU time of this node meanwhile.
     pub cpu: Duration,
+    /// Transfers that ended meanwhile, with those of the sections beside it.
+    pub beside: u64,
+    /// Transfers that ended, whether they succeeded or count, or were read back.
+    pub ended: u64,
     /// How long reading back took.
     pub read_back: Duration,
     /// Transfers that failed, by cause.
@@ -61,13 +65,15 @@ pub struct Recorder {
     pub wrong: Vec<Mismatch>,
     /// The course of the workload.
     pub timeline: Timeline,
+    /// Transfers are not measured yet, as of fio's `ramp_time`.
+    pub ramping: bool,
     /// Every transfer, if wanted.
-    pub samples: Option<Samples>,
+    pub samples: Option<SharedSamples>,
 }
 
 impl Recorder {
     /// Of a section of a run that began at `epoch`.
-    pub fn new(epoch: Instant, name: &str, samples: Option<Samples>) -> Self {
+    pub fn new(epoch: Instant, name: &str, samples: Option<SharedSamples>) -> Self {
         Self {
             epoch,
             start: epoch,
@@ -77,6 +83,8 @@ impl Recorder {
             bytes: 0,
             worked: Duration::ZERO,
             cpu: Duration::ZERO,
+            beside: 0,
+            ended: 0,
             read_back: Duration::ZERO,
             errors: BTreeMap::new(),
             failed: 0,
@@ -84,6 +92,7 @@ impl Recorder {
             mismatches: 0,
             wrong: Vec::new(),
             timeline: Timeline::default(),
+            ramping: false,
             samples,
         }
     }
@@ -125,6 +134,14 @@ impl Recorder {
         )
     }
 
+    /// The same in fewer words.
+    pub fn brief(&self, now: Instant) -> String {
+        let Self { name, transfers, bytes, failed, .. } = self;
+        let per_second = 1e9 / now.since(self.start).as_ns().max(1) as f64;
+        let [iops, rate] = [*transfers, *bytes].map(|count| count as f64 * per_second);
+        format!("{name}: {iops:.0} IOPS, {:.0} MB/s, errors {failed}", rate / 1e6)
+    }
+
     /// A transfer of this kind succeeded.
     pub fn succeed(&mut self, job: usize, kind: usize, latency: Duration, bytes: u64) {
         let at = job * KINDS.len() + kind;
@@ -135,12 +152,14 @@ impl Recorder {
         let row = self.rows[at].get_or_insert_with(new);
         row.latency.record(latency);
         row.bytes += bytes;
+        self.ended += 1;
         self.transfers += 1;
         self.bytes += bytes;
     }
 
     /// Something failed.
     pub fn fail(&mut self, cause: String) {
+        self.ended += 1;
         self.failed += 1;
         *self.errors.entry(cause).or_default() += 1;
     }
@@ -155,8 +174,13 @@ impl Observer for Recorder {
             false => usize::from(op == nvme::initiator::Op::Write),
         };
         self.verified += transfer.compared;
-        if let Some(samples) = &mut self.samples {
-            samples.write(&self.name, KINDS[kind], since - self.epoch, latency, transfer);
+        if self.ramping && outcome == Outcome::Done {
+            self.ended += 1;
+            return;
+        }
+        if let Some(samples) = &self.samples {
+            let mut samples = samples.borrow_mut();
+            samples.write(now, &self.name, KINDS[kind], since - self.epoch, transfer);
         }
         match outcome {
             Outcome::Done => {

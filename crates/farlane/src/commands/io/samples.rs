@@ -1,58 +1,96 @@
-//! `--csv`: a line a transfer.
+//! `--csv` and `--parquet`: a row a transfer.
 
-use report::target::{Sink, Target};
+use super::Args;
+use super::document::Document;
+use crate::rows::{RowFiles, Targets};
+use columns::{Column, Schema, Value};
 use report::{Failure, Outcome as Written};
-use std::io::{self, Write};
-use wire::Duration;
+use std::cell::RefCell;
+use std::rc::Rc;
+use wire::{Duration, Instant};
 use workload::{Outcome, Transfer};
 
-/// The file of all transfers. The first fault of it is kept: the run goes on without it.
+/// The columns of both.
+const COLUMNS: Schema = &[
+    Column::text("section"),
+    Column::unsigned("job", ""),
+    Column::unsigned("submit_ns", "ns"),
+    Column::unsigned("latency_ns", "ns"),
+    Column::text("op"),
+    Column::unsigned("offset", "B"),
+    Column::unsigned("bytes", "B"),
+    Column::text("status"),
+    Column::text("target"),
+];
+
+/// The same for all sections.
+pub type SharedSamples = Rc<RefCell<Samples>>;
+
+/// The files of all transfers.
 #[derive(Debug)]
 pub struct Samples {
-    target: Target,
-    sink: Sink,
-    fault: Option<io::Error>,
+    /// The target under load.
+    pub target: String,
+    files: RowFiles,
 }
 
-/// The first line.
-const HEAD: &str = "job,submit_ns,latency_ns,op,offset,bytes,status\n";
-
 impl Samples {
-    /// Begins the file. The error names it.
-    pub fn create(target: &Target) -> Result<Self, Failure> {
-        let mut sink = target.create()?;
-        let fault = sink.write_all(HEAD.as_bytes()).err();
-        Ok(Self { target: target.clone(), sink, fault })
+    /// Begins the files that are wanted, if any is. The error names one.
+    pub fn create(args: &Args) -> Result<Option<Self>, Failure> {
+        let targets = Targets { csv: args.csv.as_ref(), parquet: args.parquet.as_ref() };
+        let files = RowFiles::create(targets, COLUMNS)?;
+        Ok(files.map(|files| Self { target: String::new(), files }))
     }
 
-    /// Adds a line.
+    /// Adds a transfer that ended at `now` and was submitted at `at`, counted from the run's begin.
     pub fn write(
         &mut self,
+        now: Instant,
         section: &str,
         op: &str,
         at: Duration,
-        latency: Duration,
         transfer: &Transfer,
     ) {
-        if self.fault.is_some() {
-            return;
-        }
-        let Transfer { job, offset, length, .. } = *transfer;
-        let (at, latency) = (at.as_ns(), latency.as_ns());
-        let mut line = |status: &dyn std::fmt::Display| {
-            writeln!(self.sink, "{section}.{job},{at},{latency},{op},{offset},{length},{status}")
+        let Transfer { job, offset, length, since, outcome, .. } = *transfer;
+        let failure;
+        let status = match outcome {
+            Outcome::Done => "ok",
+            Outcome::Lost => "lost",
+            Outcome::Failed(status) => {
+                failure = status.code.to_string();
+                &failure
+            }
         };
-        let written = match transfer.outcome {
-            Outcome::Done => line(&"ok"),
-            Outcome::Failed(status) => line(&status.code),
-            Outcome::Lost => line(&"lost"),
-        };
-        self.fault = written.err();
+        self.files.push(
+            now,
+            &[
+                Value::Text(section),
+                Value::Unsigned(job as u64),
+                Value::Unsigned(at.as_ns()),
+                Value::Unsigned((now - since).as_ns()),
+                Value::Text(op),
+                Value::Unsigned(offset),
+                Value::Unsigned(length),
+                Value::Text(status),
+                Value::Text(&self.target),
+            ],
+        );
     }
 
-    /// Ends the file. The error names it, if not everything is in it.
-    pub fn finish(mut self) -> Written {
-        let fault = self.fault.take().or_else(|| self.sink.flush().err());
-        fault.map_or(Ok(()), |error| Err(self.target.failed(&error)))
+    /// Ends the files; that of Parquet says what was measured. The error names those that do not
+    /// hold everything.
+    pub fn finish(self, document: &Document) -> Written {
+        let workload = document.sections.iter();
+        let workload: Vec<_> = workload.map(|of| (&of.name, &of.workload)).collect();
+        let targets = document.targets.iter();
+        let targets: Vec<_> = targets.map(|of| (&of.name, &of.drive.serial_number)).collect();
+        self.files.finish(&[
+            ("farlane.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("farlane.targets", serde_json::to_string(&targets).expect("plain keys")),
+            ("farlane.randseed", document.randseed.to_string()),
+            ("farlane.workload", serde_json::to_string(&workload).expect("plain keys")),
+            ("farlane.clock", "monotonic, from the beginning of the first section".to_owned()),
+            ("farlane.ended", document.ended.to_owned()),
+        ])
     }
 }

@@ -1,22 +1,28 @@
-//! The host node of a run: connects, chooses the drive, brings it up, and shuts it down.
+//! A target of a run: connects, chooses the drive, brings it up, and shuts it down.
 
 use super::Args;
+use super::machine::{Client, Machine};
 use super::options::{Request, Section};
+use super::peer::Peer;
+use super::target::{Completions, LoadTarget};
 use crate::link_wait::LinkWait;
 use crate::node::instance;
-use crate::rig::{Hardware, Rig};
+use crate::rig::{Hardware, RAM_BASE, Rig};
 use crate::signals::Stop;
 use live::Clock;
 use live::attached::Switch;
-use live::net::Peer;
+use live::net;
 use live::trace::Tracer;
+use live::vfio_user::client::{self, Doorbells, HostMemory};
 use nvme::initiator::{self, Driver, NamespaceInfo};
 use pcie::enumerate::{self, Kind, Node};
 use pcie::root;
 use report::span::size;
 use report::{Failure, Outcome};
+use std::fmt::Display;
+use std::path::Path;
 use wire::trace::NodeRole;
-use workload::{MOST_ENTRIES, nvme_functions};
+use workload::{Fio, MOST_ENTRIES, Written};
 
 /// Queues are made for commands of this size, the largest of our own drives (MDTS); whether
 /// those of a drive that moves less at once hold enough of them is checked then.
@@ -32,72 +38,83 @@ const ENTRY_MEMORY: u64 = 64 + 16 + 4096;
 /// Port type of a switch's downstream port (PCIe Base 4.0, section 7.5.3.2).
 const DOWNSTREAM: u8 = 6;
 
-/// A run's machine and drive.
+/// A target under load: a machine and its drive.
 pub struct Session {
+    /// The target's name.
+    pub name: String,
     /// The machine.
-    pub rig: Rig<Switch>,
+    pub machine: Machine,
     /// The drive's function.
     pub node: Node,
-    /// The port of our own switch that it is below.
+    /// The port of our own that it is below.
     pub port: Option<Node>,
-    /// Its driver, unless jobs have it.
+    /// Its driver, unless a group has it.
     pub driver: Option<Driver>,
     /// How drivers are made.
     pub settings: initiator::Settings,
-    /// Ctrl-C.
-    pub stop: Stop,
+    /// What the sections so far wrote and is certain, by namespace.
+    pub written: Vec<(u32, Vec<Written>)>,
+    /// How doorbells are rung and completions noticed, with `--vfio-user`.
+    pub ways: Option<(Doorbells, &'static str)>,
+    /// The process on the other side, if it can be seen.
+    pub peer: Option<Peer>,
     tracer: Tracer,
 }
 
 impl Session {
-    /// Connects to the node and brings the drive up. One line says why it fails.
-    pub fn start(args: &Args, request: &Request) -> Result<Self, Failure> {
-        let peers = args.node.peers(std::slice::from_ref(&args.connect))?;
-        let options = args.node.with_fitting_payload(peers.iter().flat_map(Peer::addresses))?;
-        let switch = options.switch(&peers, args.group, false)?;
-        let settings = queues(request);
-        let mps = usize::from(options.mps);
-        let enumeration = enumerate::Settings {
-            max_payload: mps,
-            contents: true,
-            ..enumerate::Settings::default()
+    /// Connects to the target and brings its drive up, while the others are served. One line says
+    /// why it fails.
+    pub fn start(
+        args: &Args,
+        request: &Request,
+        target: &LoadTarget,
+        stop: &Stop,
+        others: &mut [Self],
+    ) -> Result<Self, Failure> {
+        let clock = others.first().map_or_else(Clock::start, |other| other.machine.clock());
+        let mut settings = queues(request);
+        let ram = memory(request, settings)?;
+        let (machine, tracer, peer) = match target {
+            LoadTarget::Connect(address) => {
+                connect(args, address, (clock, ram), || serve(stop, others))?
+            }
+            LoadTarget::VfioUser(socket) => {
+                settings.interrupts = args.completions == Completions::Msix;
+                let (machine, peer) = open(args, socket, (clock, ram))?;
+                (machine, Tracer::off(), peer)
+            }
         };
-        let hardware = Hardware {
-            root: root::Settings { max_payload: mps, ..root::Settings::default() },
-            enumeration,
-            ram: memory(request, settings)?,
-            packets: 0,
-        };
-        let stop = Stop::on_signals()?;
-        let clock = Clock::start();
-        let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
-        let mut links = LinkWait::new(clock.now(), args.wait);
-        let ready = |switch: &mut Switch| match stop.is_set() {
-            true => Err(Failure("interrupted".into())),
-            false => links.look(clock.now(), switch),
-        };
-        let switch = switch.traced(tracer.clone());
-        let mut rig = Rig::power_on(clock, options.poller()?, hardware, switch, ready)?;
-        let found = choose(&rig, args).and_then(|node| {
-            let driver = rig.bring_up(&node, settings)?;
-            Ok((node, driver))
-        });
-        match found {
+        let mut machine = machine;
+        match bring_up(&mut machine, args, target, settings) {
             Ok((node, driver)) => {
-                let port = port_above(&rig, &node);
-                Ok(Self { rig, node, port, driver: Some(driver), settings, stop, tracer })
+                let port = match &machine {
+                    Machine::Network(rig) => port_above(rig, &node),
+                    Machine::VfioUser(client) => Some(client.port()),
+                };
+                Ok(Self {
+                    name: target.to_string(),
+                    ways: ways(&mut machine, args),
+                    machine,
+                    node,
+                    port,
+                    driver: Some(driver),
+                    settings,
+                    written: Vec::new(),
+                    peer,
+                    tracer,
+                })
             }
             Err(failure) => {
-                rig.machine.close()?;
+                machine.close()?;
                 args.trace.close(&tracer)?;
                 Err(failure)
             }
         }
     }
 
-    /// The drive that no job has.
+    /// The drive that no group has.
     pub fn driver(&self) -> &Driver {
-        self.driver.as_ref().expect("no job has it")
+        self.driver.as_ref().expect("no group has it")
     }
 
     /// The namespace of a section. The error names those that there are.
@@ -113,11 +130,16 @@ impl Session {
         })
     }
 
+    /// The parameters of a section's jobs in its namespace; nothing for configuration reads. Fails
+    /// as [`namespace`](Self::namespace).
+    pub fn fio(&self, section: &Section) -> Result<Option<Fio>, Failure> {
+        let namespace = self.namespace(section)?;
+        Ok(section.fio(namespace.blocks << namespace.block_shift))
+    }
+
     /// Checks that the drive can do what a section asks. The error names the section's place.
     pub fn check(&self, section: &Section) -> Outcome {
-        let namespace = self.namespace(section)?;
-        let fio = section.fio(namespace.blocks << namespace.block_shift);
-        let checked = fio.map_or(Ok(()), |fio| fio.check([self.driver()]));
+        let checked = self.fio(section)?.map_or(Ok(()), |fio| fio.check([self.driver()]));
         checked.map_err(|what| Failure(section.origin.fail(what).to_string()))
     }
 
@@ -126,22 +148,113 @@ impl Session {
         let down = match self.driver.take() {
             // A drive that is gone cannot be shut down.
             None => Ok(Ok(())),
-            Some(mut driver) => self.rig.run(async move { driver.shutdown().await }),
+            Some(mut driver) => self.machine.run(async move { driver.shutdown().await }),
         };
-        let closed = self.rig.machine.close();
+        let closed = self.machine.close();
         args.trace.close(&self.tracer)?;
         down?.map_err(|error| Failure(format!("the drive did not shut down: {error}")))?;
-        Ok(closed?)
+        closed
     }
 }
 
-/// Queues for all sections.
+/// Serves targets whose turn it is not. Fails if they break down, or with Ctrl-C.
+fn serve(stop: &Stop, others: &mut [Session]) -> Outcome {
+    for other in others {
+        other.machine.pump()?;
+    }
+    if stop.is_set() { Err(Failure("interrupted".into())) } else { Ok(()) }
+}
+
+/// Connects to a node; what `meanwhile` does is done in each turn.
+fn connect(
+    args: &Args,
+    address: &str,
+    (clock, ram): (Clock, usize),
+    mut meanwhile: impl FnMut() -> Outcome,
+) -> Result<(Machine, Tracer, Option<Peer>), Failure> {
+    let peers = args.node.peers(&[address.to_owned()])?;
+    let options = args.node.with_fitting_payload(peers.iter().flat_map(net::Peer::addresses))?;
+    let switch = options.switch(&peers, args.group, false)?;
+    let mps = usize::from(options.mps);
+    let enumeration =
+        enumerate::Settings { max_payload: mps, contents: true, ..enumerate::Settings::default() };
+    let root = root::Settings { max_payload: mps, ..root::Settings::default() };
+    let hardware = Hardware { root, enumeration, ram, packets: 0 };
+    let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
+    let mut links = LinkWait::new(clock.now(), args.wait);
+    let ready = |switch: &mut Switch| {
+        meanwhile()?;
+        links.look(clock.now(), switch)
+    };
+    let switch = switch.traced(tracer.clone());
+    let rig = Rig::power_on(clock, options.poller()?, hardware, switch, ready)?;
+    Ok((Machine::Network(Box::new(rig)), tracer, Peer::listening(peers[0].addresses())))
+}
+
+/// Connects to a vfio-user server.
+fn open(
+    args: &Args,
+    socket: &Path,
+    (clock, ram): (Clock, usize),
+) -> Result<(Machine, Option<Peer>), Failure> {
+    let failed = |error: &dyn Display| Failure(format!("--vfio-user {error}"));
+    let memory = HostMemory::new(RAM_BASE, ram).map_err(|errno| failed(&errno))?;
+    let settings = client::Settings {
+        socket: socket.to_owned(),
+        doorbells: args.doorbells,
+        polled: args.completions == Completions::Polled,
+    };
+    let ram = memory.ram();
+    let machine = client::Machine::connect(clock, args.node.poller()?, settings, memory);
+    let mut machine = machine.map_err(|error| failed(&error))?;
+    let peer = machine.server().map(Peer::process);
+    Ok((Machine::VfioUser(Box::new(Client::new(machine, ram))), peer))
+}
+
+/// Brings up the drive of a machine.
+fn bring_up(
+    machine: &mut Machine,
+    args: &Args,
+    target: &LoadTarget,
+    settings: initiator::Settings,
+) -> Result<(Node, Driver), Failure> {
+    let drives = machine.drives().map_err(|Failure(why)| match target {
+        LoadTarget::Connect(_) => Failure(why),
+        LoadTarget::VfioUser(socket) => Failure(format!("--vfio-user {}: {why}", socket.display())),
+    })?;
+    let node = choose(drives, args, target)?;
+    let (bring_up, function) = (machine.bring_up_with(settings), node.clone());
+    let attached = machine.run(async move { bring_up.attach(&function).await })?;
+    match (attached, machine.why_lost()) {
+        (Err(_), Some(lost)) => Err(Failure(lost)),
+        (attached, _) => {
+            let attached = attached.map_err(|why| Failure(format!("{}: {why}", node.bdf)));
+            attached.map(|(_, driver)| (node, driver))
+        }
+    }
+}
+
+/// How doorbells are rung and completions noticed.
+fn ways(machine: &mut Machine, args: &Args) -> Option<(Doorbells, &'static str)> {
+    let Machine::VfioUser(client) = machine else { return None };
+    let mapped = client.machine.maps_doorbells();
+    let completions = match args.completions {
+        Completions::Msix => "msix",
+        Completions::Polled => "polled",
+    };
+    Some((if mapped { Doorbells::Mapped } else { Doorbells::Message }, completions))
+}
+
+/// Queues for all sections: a pair for each job of the group that has most.
 fn queues(request: &Request) -> initiator::Settings {
-    let all = request.sections.iter().filter_map(|section| section.workload.fio());
-    let most = |count: fn(&workload::Fio) -> usize| all.clone().map(|fio| count(&fio)).max();
-    let entries = most(|fio| fio.commands(SMALLEST_TRANSFER)).unwrap_or(1) + 1;
+    let fios = |group: &[Section]| -> Vec<workload::Fio> {
+        group.iter().filter_map(|section| section.workload.fio()).collect()
+    };
+    let commands = fios(&request.sections).iter().map(|fio| fio.commands(SMALLEST_TRANSFER)).max();
+    let jobs = |group| fios(group).iter().map(|fio| fio.numjobs).sum::<usize>();
+    let (entries, jobs) = (commands.unwrap_or(1) + 1, request.groups().map(jobs).max());
     initiator::Settings {
-        io_queues: most(|fio| fio.numjobs).unwrap_or(1) as u16,
+        io_queues: jobs.unwrap_or(1).clamp(1, u16::MAX.into()) as u16,
         entries: entries.clamp(2, MOST_ENTRIES) as u16,
         ..initiator::Settings::default()
     }
@@ -172,20 +285,20 @@ fn memory(request: &Request, settings: initiator::Settings) -> Result<usize, Fai
 }
 
 /// The function of the drive.
-fn choose(rig: &Rig<Switch>, args: &Args) -> Result<Node, Failure> {
-    let mut drives: Vec<Node> =
-        nvme_functions(&rig.hierarchy).into_iter().map(|(node, _)| node).collect();
-    let count = drives.len();
-    match args.drive {
+fn choose(mut drives: Vec<Node>, args: &Args, target: &LoadTarget) -> Result<Node, Failure> {
+    let (count, number) = match target {
+        LoadTarget::Connect(_) => (drives.len(), args.drive),
+        LoadTarget::VfioUser(_) => (drives.len(), None),
+    };
+    match number {
         None if count == 1 => Ok(drives.remove(0)),
         Some(number) if number < count => Ok(drives.swap_remove(number)),
-        _ if count == 0 => Err(Failure(format!("no drive found behind {}", args.connect))),
+        _ if count == 0 => Err(Failure(format!("no drive found behind {target}"))),
         chosen => {
             let name = |(number, node): (usize, &Node)| format!("{number} ({})", node.bdf);
             let list: Vec<_> = drives.iter().enumerate().map(name).collect();
             let what = chosen.map_or("--drive is missing".to_owned(), |n| format!("--drive {n}"));
-            let behind = &args.connect;
-            Err(Failure(format!("{what}: the drives behind {behind} are {}", list.join(", "))))
+            Err(Failure(format!("{what}: the drives behind {target} are {}", list.join(", "))))
         }
     }
 }

@@ -58,7 +58,7 @@ pub fn run_all(
 fn expected(plan: &Planned) -> Option<u64> {
     let of = |workload: &Workload| match workload {
         Workload::Fio(fio) if fio.runtime.is_some() => None,
-        Workload::Fio(fio) => Some(fio.size / fio.bs as u64 * fio.numjobs as u64),
+        Workload::Fio(fio) => Some(fio.transfers()?.saturating_mul(fio.numjobs as u64)),
         Workload::Dd { count, .. } => Some(*count),
         Workload::Replay(replay) => Some(replay.operations.len() as u64),
         Workload::ConfigReads { .. } | Workload::Idle => None,

@@ -1,11 +1,11 @@
 //! The report of `--html`.
 
-use super::Report;
 use super::print::flaws_of;
 use super::ranking::{Ranking, Type, commands};
+use super::{Report, queues};
 use analysis::commands::Command;
 use analysis::commands::intervals;
-use analysis::trace::{Kind, Node, Run, by_stage, chart, path};
+use analysis::trace::{Kind, Node, Run, Spread, by_stage, chart, path};
 use report::Failure;
 use report::latency::Latency;
 use report::{
@@ -41,6 +41,7 @@ pub fn page(report: &Report, ranking: Ranking) -> Result<String, Failure> {
     );
     latencies(&mut page, report, &types);
     distributions(&mut page, report, &types, shown);
+    queues::section(&mut page, report);
     breakdown(&mut page, report, shown, &found);
     if let Some((name, main)) = shown.first() {
         sequences(&mut page, report, name, main, &found);
@@ -86,7 +87,7 @@ fn overview(page: &mut Page, report: &Report) {
 /// In the order of `types`; what never ended comes last.
 fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     use Align::{Left, Right};
-    let columns: [Column<Kind>; 10] = [
+    let columns: [Column<Kind>; 12] = [
         ("command", Left, |kind| kind.kind.clone()),
         ("n", Right, |kind| kind.commands.to_string()),
         ("min", Right, |kind| span(kind, kind.latency.min_ns)),
@@ -94,10 +95,15 @@ fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
         ("mean", Right, |kind| span(kind, kind.latency.mean_ns)),
         ("p99", Right, |kind| span(kind, kind.latency.p99_ns)),
         ("max", Right, |kind| span(kind, kind.latency.max_ns)),
+        ("TLPs: median / p99", Right, |kind| both(kind.tlps)),
+        ("bytes: median / p99", Right, |kind| both(kind.link_bytes)),
         ("failed", Right, |kind| kind.failed.to_string()),
         ("lost", Right, |kind| kind.lost.to_string()),
         ("unacknowledged", Right, |kind| kind.unacknowledged.to_string()),
     ];
+    fn both(spread: Spread) -> String {
+        format!("{} / {}", spread.p50, spread.p99)
+    }
     fn span(kind: &Kind, ns: u64) -> String {
         if kind.latency.n == 0 { "–".to_owned() } else { time(ns as f64) }
     }
@@ -107,6 +113,10 @@ fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     let (table, more) = kinds.split_at(kinds.len().min(MOST_ROWS));
     let [table, more] = [table, more].map(|kinds| Table::of(&columns, kinds));
     page.table(&table);
+    page.note(
+        "TLPs and bytes of a command: in both directions at the recorded port, header and payload. \
+         A TLP that serves several commands counts in each of them.",
+    );
     if kinds.iter().any(|kind| kind.lost + kind.unacknowledged > 0) {
         page.note(
             "Lost: without a completion entry. Unacknowledged: the host never rang the head \

@@ -1,9 +1,10 @@
 //! The document of `--json`.
 
 use super::{Report, Shown};
-use analysis::commands::Counters;
 use analysis::commands::intervals::{self, Interval};
 use analysis::commands::json::Transaction;
+use analysis::commands::{Counters, Traffic};
+use analysis::trace::rings::{DepthSummary, Point, Queue, RingSummary, Series};
 use analysis::trace::{
     Anomalies, DriveTiming, Kind, Leg, Offset, PartTime, Run, StageTime, StateChange, by_part,
     by_stage,
@@ -11,6 +12,7 @@ use analysis::trace::{
 use report::{Failure, Outcome};
 use serde::Serialize;
 use std::io::Write;
+use wire::Bdf;
 
 /// Version of the document.
 const SCHEMA: u32 = 1;
@@ -25,6 +27,8 @@ struct Document<'a> {
     selected: u64,
     total: u64,
     stats: Vec<Kind>,
+    queues: Vec<QueueEntry<'a>>,
+    all_queues: AllQueues,
     counters: &'a Counters,
     unreadable: u64,
     #[serde(flatten)]
@@ -64,9 +68,51 @@ struct Entry<'a> {
     #[serde(rename = "lanes")]
     stages: Vec<StageTime>,
     path: &'a [Leg],
+    #[serde(flatten)]
+    traffic: Traffic,
     /// Time in the drive by part; empty if it did not tell.
     parts: Vec<PartTime>,
     in_drive: &'a Option<DriveTiming>,
+}
+
+/// A queue pair along time.
+#[derive(Serialize)]
+struct QueueEntry<'a> {
+    drive: String,
+    queue: u16,
+    depth: DepthSummary,
+    submission: RingSummary,
+    completion: RingSummary,
+    #[serde(flatten)]
+    series: &'a Series,
+}
+
+/// The sum of the I/O queues, which has no positions.
+#[derive(Serialize)]
+struct AllQueues {
+    depth: DepthSummary,
+    interval_ns: u64,
+    points: Vec<DepthPoint>,
+}
+
+#[derive(Serialize)]
+struct DepthPoint {
+    at_ns: u64,
+    outstanding: u64,
+    peak: u64,
+}
+
+fn queue((drive, queue, all): (Bdf, u16, &Queue)) -> QueueEntry<'_> {
+    let [submission, completion] = all.rings;
+    let (drive, depth, series) = (drive.to_string(), all.depth(), &all.series);
+    QueueEntry { drive, queue, depth, submission, completion, series }
+}
+
+fn all_queues(all: &Queue) -> AllQueues {
+    let point =
+        |&Point { at_ns, outstanding, peak, .. }: &Point| DepthPoint { at_ns, outstanding, peak };
+    let points = all.series.points.iter().map(point);
+    AllQueues { depth: all.depth(), interval_ns: all.series.interval_ns, points: points.collect() }
 }
 
 /// A state change of a controller.
@@ -122,6 +168,7 @@ fn entry(shown: &Shown) -> Entry<'_> {
         intervals: intervals::split(&shown.command),
         stages: stages.collect(),
         path: &shown.path,
+        traffic: shown.command.traffic,
         parts: parts.collect(),
         in_drive: &shown.timing,
     }
@@ -137,12 +184,19 @@ pub fn print(report: &Report) -> Outcome {
         selected: report.selected,
         total: report.all,
         stats: report.statistics.kinds(),
+        queues: report.rings.queues().map(queue).collect(),
+        all_queues: all_queues(report.rings.all()),
         counters: &report.counters,
         unreadable: report.unreadable,
         anomalies: &report.anomalies,
     };
+    write(&document)
+}
+
+/// A document on stdout. Fails if nobody takes it.
+pub fn write(document: &impl Serialize) -> Outcome {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    serde_json::to_writer_pretty(&mut out, &document).map_err(|e| Failure(e.to_string()))?;
+    serde_json::to_writer_pretty(&mut out, document).map_err(|e| Failure(e.to_string()))?;
     writeln!(out)?;
     Ok(out.flush()?)
 }

@@ -1,15 +1,19 @@
 //! `farlane trace`: what the nodes of a run recorded, for people and machines.
 
+mod against;
 mod html;
 mod json;
 mod print;
+mod queues;
 mod ranking;
 mod sort;
+mod table;
 
 use super::{Failure, Outcome};
 use crate::output::{self, assign_stdout};
 use analysis::commands::{Command, Counters, Event};
 use analysis::trace::capture::{Capture, Written};
+use analysis::trace::rings::Rings;
 use analysis::trace::{
     Anomalies, DriveTiming, Finding, Leg, Opcode, Run, Selection, Span, Statistics, chart,
     parse_time, path, perfetto,
@@ -18,6 +22,7 @@ use report::target::Target;
 use sort::{Key, Largest};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+use table::Table;
 use wire::Bdf;
 
 /// Show what nodes recorded: commands, TLPs, where the time goes
@@ -31,7 +36,9 @@ use wire::Bdf;
     farlane trace run.trace run.trace.device0 --command 7 --svg read.svg\n  \
     farlane trace run.trace run.trace.device0 --html report.html\n  \
     farlane trace run.trace run.trace.device0 --perfetto run.json --limit 0\n  \
-    farlane trace run.trace --pcapng run.pcapng --limit 0\n\n\
+    farlane trace run.trace --pcapng run.pcapng --limit 0\n  \
+    farlane trace run.trace run.trace.device0 --csv - --limit 0\n  \
+    farlane trace run.trace run.trace.device0 --against old.trace old.trace.device0\n\n\
     Traces of one run are brought onto one timeline: the clock of the node nearest\n\
     to the host, whose TLPs are shown. Times are since that node's start.\n\
     docs/trace.md describes the files, docs/json.md the document.")]
@@ -39,6 +46,18 @@ pub struct Args {
     /// Traces of one run: of a host, and of device and switch nodes
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    /// Traces of another run, the base: compare the first ones with these. The selection applies
+    /// to both
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 1..,
+        conflicts_with_all = [
+            "list", "stats", "sort", "limit", "unfold", "svg", "perfetto", "pcapng", "csv",
+            "parquet",
+        ],
+    )]
+    against: Vec<PathBuf>,
     /// Commands by their number in the list: N, N..M or N+COUNT
     #[arg(long, value_name = "N")]
     command: Option<Span>,
@@ -81,7 +100,8 @@ pub struct Args {
     /// One line a command instead of its TLPs
     #[arg(long)]
     list: bool,
-    /// Latencies by type of command instead of single commands
+    /// Latencies, TLPs and bytes by type of command, and depths of queues, instead of single
+    /// commands
     #[arg(long, conflicts_with = "list")]
     stats: bool,
     /// Commands shown at most [default: 4; with --list and --json 1000]
@@ -91,7 +111,7 @@ pub struct Args {
     #[arg(long)]
     unfold: bool,
     /// Also draw the first command shown as a sequence diagram. With - for FILE, this option or one
-    /// of the next three writes to standard output, in place of the text
+    /// of the next five writes to standard output, in place of the text
     #[arg(long, value_name = "FILE")]
     svg: Option<Target>,
     /// Also write the commands that fit for Perfetto, as Chrome trace events
@@ -101,6 +121,13 @@ pub struct Args {
     /// fit, and those that belong to no I/O command
     #[arg(long, value_name = "OUT.PCAPNG")]
     pcapng: Option<Target>,
+    /// Also write a line of comma-separated values for each command that fits: times, segments,
+    /// stages, TLPs, bytes
+    #[arg(long, value_name = "OUT.CSV")]
+    csv: Option<Target>,
+    /// Also write the same as a row a command in Apache Parquet
+    #[arg(long, value_name = "OUT.PARQUET")]
+    parquet: Option<Target>,
     /// Also write a report: one page with tables, distributions and the
     /// sequence diagrams of the median and the worst command
     #[arg(long, value_name = "OUT.HTML")]
@@ -138,6 +165,7 @@ struct Report {
     selected: u64,
     all: u64,
     statistics: Statistics,
+    rings: Rings,
     anomalies: Anomalies,
     counters: Counters,
     unreadable: u64,
@@ -182,9 +210,14 @@ pub fn run(args: &Args) -> Outcome {
         ("--svg", args.svg.as_ref()),
         ("--perfetto", args.perfetto.as_ref()),
         ("--pcapng", args.pcapng.as_ref()),
+        ("--csv", args.csv.as_ref()),
+        ("--parquet", args.parquet.as_ref()),
         ("--html", args.html.as_ref()),
     ];
     assign_stdout(args.json, &targets)?;
+    if !args.against.is_empty() {
+        return against::run(args);
+    }
     let mut ranking = args.html.as_ref().map(|_| ranking::Ranking::default());
     let report = collect(args, ranking.as_mut())?;
     if let Some(path) = &args.svg {
@@ -224,10 +257,15 @@ fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Re
         let writer = perfetto::Writer::new(target.create()?);
         Ok((writer.map_err(|error| target.failed(&error))?, target.clone()))
     };
+    let mut rings = Rings::new(&selection);
+    let mut table = Table::create(args)?;
     let mut perfetto = args.perfetto.as_ref().map(begin).transpose()?;
     let mut labels = args.pcapng.as_ref().map(|_| Capture::default());
     let (counters, unreadable) = run.analyse(|found, counters| {
         anomalies.observe(&found);
+        if let (Some(state), Some((writer, _))) = (rings.observe(&found), &mut perfetto) {
+            writer.ring(state);
+        }
         if let Finding::Tlp(_, _, tlp, _) = &found {
             anomalies.count(counters, tlp.mnemonic());
         }
@@ -246,6 +284,9 @@ fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Re
         if let Some(ranking) = &mut ranking {
             ranking.add(all, &command);
         }
+        if let Some(table) = &mut table {
+            table.add(all, &command, &path);
+        }
         if let Some((writer, _)) = &mut perfetto {
             writer.add(all, &command, &path, run.in_drive(&command));
         }
@@ -256,11 +297,23 @@ fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Re
     })?;
     let shown = shown.sorted();
     anomalies.count(&counters, "the end of the trace");
-    anomalies.observe_drives(&run);
+    anomalies.finish(&run);
     if let Some((writer, target)) = perfetto {
         writer.finish().map_err(|error| target.failed(&error))?;
     }
+    table.map_or(Ok(()), Table::finish)?;
     let captured = labels.zip(args.pcapng.as_ref());
     let captured = captured.map(|(labels, target)| capture(&run, &labels, target)).transpose()?;
-    Ok(Report { run, shown, selected, all, statistics, anomalies, counters, unreadable, captured })
+    Ok(Report {
+        run,
+        shown,
+        selected,
+        all,
+        statistics,
+        rings,
+        anomalies,
+        counters,
+        unreadable,
+        captured,
+    })
 }

@@ -1,10 +1,10 @@
 //! Text on stdout. Lines have at most 100 columns where names allow.
 
-use super::{Args, Report, Shown};
+use super::{Args, Report, Shown, queues};
 use analysis::commands::Command;
 use analysis::commands::intervals::{self, Interval};
 use analysis::commands::view::{self, Options};
-use analysis::trace::{Run, by_part, by_stage, listed};
+use analysis::trace::{Anomalies, Run, by_part, by_stage, listed};
 use report::span::micros;
 use std::io::{self, Write};
 use wire::Duration;
@@ -17,16 +17,21 @@ pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()
     if args.stats {
         heading(out, "Statistics, medians of intervals and stages below each type")?;
         write!(out, "{}", report.statistics.table())?;
+        heading(out, "Queues, while a command was outstanding, weighted by time")?;
+        write!(out, "{}", queues::table(&report.rings).text())?;
     } else if args.list {
         heading(out, &format!("Commands, {}", args.sort.order()))?;
         writeln!(out, "{HEAD}")?;
-        report.shown.iter().try_for_each(|shown| writeln!(out, "{}", line(shown)))?;
+        report
+            .shown
+            .iter()
+            .try_for_each(|shown| writeln!(out, "{}", line(shown, &report.anomalies)))?;
     } else {
         for shown in &report.shown {
             heading(out, &format!("NVMe transaction view of command {}", shown.number))?;
             write!(out, "{}", view::transaction(&shown.command, options))?;
             write!(out, "{}", in_drive(shown))?;
-            write!(out, "{}", breakdown(shown))?;
+            write!(out, "{}", breakdown(shown, &report.anomalies))?;
         }
         if !report.shown.is_empty() {
             heading(out, "Link view")?;
@@ -110,18 +115,17 @@ pub(super) fn flaws_of(node: &analysis::trace::Node) -> Vec<String> {
     out
 }
 
-const HEAD: &str = "       #      start us     total us  drive    queue:cid    command                \
-                    LBA         blocks";
+const HEAD: &str = "       #      start us    total us  drive   queue:cid command          LBA       \
+                    blocks  TLPs   bytes";
 
 /// One command in one line; `!` if something is wrong with it.
-fn line(shown: &Shown) -> String {
+fn line(shown: &Shown, anomalies: &Anomalies) -> String {
     let command = &shown.command;
     let total = command.duration().map_or("-".into(), |total| micros(total.as_ns()));
     let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |v| v.to_string());
-    let problem = problem(command);
-    let mark = if problem.is_empty() { ' ' } else { '!' };
+    let (mark, problem) = problem(command, anomalies);
     let text = format!(
-        "{mark}{:>7} {:>13} {total:>12}  {:<8} {:<12} {:<22} {:<11} {:<6} {problem}",
+        "{mark}{:>7} {:>13} {total:>11}  {:<7} {:<9} {:<16} {:<9} {:>6} {:>5} {:>7} {problem}",
         shown.number,
         micros(command.start.as_ns()),
         command.device.to_string(),
@@ -129,12 +133,14 @@ fn line(shown: &Shown) -> String {
         command.name(),
         number(command.slba()),
         number(command.blocks().map(u64::from)),
+        command.traffic.tlps(),
+        command.traffic.bytes(),
     );
     text.trim_end().to_owned()
 }
 
-/// What is wrong with a command, if anything.
-fn problem(command: &Command) -> String {
+/// What is wrong with a command, if anything, behind `!`; what happens in every run, behind a space.
+fn problem(command: &Command, anomalies: &Anomalies) -> (char, String) {
     let mut all = Vec::new();
     match command.status {
         None => all.push("no completion".to_owned()),
@@ -151,7 +157,12 @@ fn problem(command: &Command) -> String {
     if let Some(step) = command.steps.iter().find(bad) {
         all.push(format!("{} {:?}", step.kind, step.status));
     }
-    all.join(", ")
+    let text = all.join(", ");
+    match all.len() {
+        0 => (' ', text),
+        1 if anomalies.is_normal_refusal(command) => (' ', text + " (normal)"),
+        _ => ('!', text),
+    }
 }
 
 /// The times of a command in the drive, below its TLPs and in their columns.
@@ -201,7 +212,7 @@ fn state_changes(run: &Run) -> String {
 }
 
 /// Where the time goes.
-fn breakdown(shown: &Shown) -> String {
+fn breakdown(shown: &Shown, anomalies: &Anomalies) -> String {
     let intervals = intervals::split(&shown.command);
     let total: u64 = intervals.iter().map(|interval| interval.ns).sum();
     let share = |ns: u64| ns * 100 / total.max(1);
@@ -219,9 +230,9 @@ fn breakdown(shown: &Shown) -> String {
     if !parts.is_empty() {
         out += &format!("  in the drive, in us: {}\n", listed(&parts, " + "));
     }
-    let problem = problem(&shown.command);
+    let (mark, problem) = problem(&shown.command, anomalies);
     if !problem.is_empty() {
-        out += &format!("! {problem}\n");
+        out += &format!("{mark} {problem}\n");
     }
     out
 }

@@ -34,7 +34,7 @@ impl Key {
             Self::End => 0,
             Self::Duration => command.duration().map_or(0, |total| total.as_ns()),
             Self::Bytes => command.moved,
-            Self::Tlps => command.steps.len() as u64 + command.steps_dropped,
+            Self::Tlps => command.traffic.tlps(),
         }
     }
 }

@@ -96,7 +96,7 @@ fn the_port_that_starves_is_the_first() {
                 [bridges.br1]\nschedule = \"s\"\n\
                 [schedules.s]\nentries = [\"S 01 50us\", \"S fe 450us\"]\n\
                 [traffic.t]\nfrom = \"store\"\nto = \"sink\"\ninterval = \"15us\"\n\
-                [workload]\nrw = \"randread\"\nbs = \"4KiB\"\nsize = \"1MiB\"\nruntime = \"10ms\"\n";
+                [workload]\nrw = \"randread\"\nbs = \"4KiB\"\nsize = \"1MiB\"\nruntime = \"10ms\"\ntime_based = \"on\"\n";
     let planned = Plan::parse("p.toml", text).unwrap().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let named = |words: &str| planned.link_name(words);

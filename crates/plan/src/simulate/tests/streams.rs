@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 fn planned(stream: &str, more: &str) -> Planned {
     let text = format!(
         "transport = \"tsn\"\n[nodes.store]\n[nodes.a]\n[bridges.x]\nschedule = \"s\"\n\
-         [drive]\nnode = \"store\"\n[workload]\nrw = \"randread\"\nruntime = \"30ms\"\n\
+         [drive]\nnode = \"store\"\n[workload]\nrw = \"randread\"\nruntime = \"30ms\"\ntime_based = \"on\"\n\
          [traffic.t]\nfrom = \"a\"\nto = \"b\"\n{stream}\n{more}"
     );
     let plan = Plan::parse("p.toml", &text).unwrap_or_else(|error| panic!("{error}"));

@@ -19,7 +19,7 @@ use wire::{Duration, Instant};
 /// at 100 Mb/s.
 const LINE: &str = "transport = \"tsn\"\n[link]\nrate = \"100M\"\npriority = 3\n\
     [nodes.store]\n[nodes.plc]\n[nodes.camera]\n[nodes.logger]\n[nodes.sink]\n[bridges.x]\n\
-    [drive]\nnode = \"store\"\n[workload]\nrw = \"randread\"\nruntime = \"8ms\"\n\
+    [drive]\nnode = \"store\"\n[workload]\nrw = \"randread\"\nruntime = \"8ms\"\ntime_based = \"on\"\n\
     [traffic.control]\nfrom = \"plc\"\nto = \"sink\"\nlength = \"128B\"\ninterval = \"500us\"\n\
     start = \"480us\"\npriority = 7\n\
     [traffic.video]\nfrom = \"camera\"\nto = \"sink\"\nlength = \"700B\"\nburst = 4\n\

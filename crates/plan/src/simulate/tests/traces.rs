@@ -40,6 +40,7 @@ fn traced(config: &Config) -> Traced {
         }
     })
     .unwrap();
+    anomalies.finish(&run);
     let records = std::mem::take(&mut records.0.borrow_mut().0);
     Traced { _folder: folder, report, records, run, commands, anomalies }
 }

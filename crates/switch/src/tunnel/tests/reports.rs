@@ -55,7 +55,8 @@ fn a_report_says_what_went_where() {
     assert_eq!((sent.begin, sent.end()), (begin, begin + 12 + 76 + 12));
     assert_eq!(sent.marks, [(Mark::new(1), begin + 88), (Mark::NONE, begin + 100)]);
     assert_eq!(sent.heads.len(), 2 * HEAD);
-    assert_eq!((sent.heads[0], sent.heads[12], sent.heads[16]), (0x40, 1, 0), "MWr, MRd");
+    assert_eq!((sent.heads[0], sent.heads[16]), (0x40, 0), "MWr, MRd");
+    assert_eq!(sent.heads[12..16], [0; 4], "no payload behind a header of 12 bytes");
     assert_eq!(sent.heads[28..], [0; 4], "a read has no more than 12 bytes");
     assert_eq!(sent.header.sequence, 0);
 }

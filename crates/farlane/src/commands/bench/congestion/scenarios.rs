@@ -206,6 +206,7 @@ fn drives(count: usize, rate: u64, congestion: switch::congestion::Config) -> Co
     };
     let fio = Fio {
         runtime: Some(Duration::from_ms(10)),
+        time_based: true,
         numjobs: count,
         size: (count as u64) << 20,
         ..Fio::new(Rw::RandRead, 64 << 10, 16)

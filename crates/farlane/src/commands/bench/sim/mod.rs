@@ -90,7 +90,12 @@ struct Round {
 
 /// The NVMe/TSN paper's tunnel with a bridge between its nodes.
 fn config(span: Duration) -> Config {
-    let fio = Fio { runtime: Some(span), size: SIZE, ..Fio::new(Rw::Read, 4096, IODEPTH) };
+    let fio = Fio {
+        runtime: Some(span),
+        time_based: true,
+        size: SIZE,
+        ..Fio::new(Rw::Read, 4096, IODEPTH)
+    };
     let mut config = Config::nvme_tsn_tcp(Workload::Fio(fio), Rate::G1);
     let cable = config.network.cables[0].propagation;
     config.network.bridges = vec![BridgeConfig {

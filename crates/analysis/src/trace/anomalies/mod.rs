@@ -1,13 +1,18 @@
 //! Anomalies in a trace, and where they are.
 
+mod refusals;
+mod written;
+
 use super::drive::StateChange;
 use super::run::{Finding, Run};
 use crate::commands::{Command, Counters, Event, HostRequestKind};
+use refusals::{Refusals, Settled};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::nvme::opcode::admin::ASYNC_EVENT_REQUEST;
 use wire::tlp::Status;
 use wire::trace::{ControllerState, LinkState, Tap};
+use written::Written;
 
 /// Places that are remembered of each kind.
 const PLACES: usize = 5;
@@ -31,9 +36,24 @@ pub struct Anomalies {
     pub notes: BTreeMap<&'static str, Anomaly>,
     #[serde(skip)]
     before: Counters,
+    /// Refusals about which later commands decide.
+    #[serde(skip)]
+    refusals: Refusals,
+    /// What blocks hold.
+    #[serde(skip)]
+    written: Written,
+    /// TLPs whose payload differs at another node, by number: when, where, and of which command.
+    #[serde(skip)]
+    differing: BTreeMap<u64, Differing>,
     /// The packet at hand.
     #[serde(skip)]
     last: (u64, u64),
+    /// Its type.
+    #[serde(skip)]
+    tlp: &'static str,
+    /// Doorbells and identifiers of commands that were refused as usual.
+    #[serde(skip)]
+    refused: BTreeSet<(u64, u16)>,
     /// Links that are down.
     #[serde(skip)]
     down: BTreeSet<Tap>,
@@ -45,27 +65,44 @@ pub struct Anomalies {
     missing: bool,
 }
 
+/// A TLP whose payload differs at two nodes.
+#[derive(Clone, Debug)]
+struct Differing {
+    at: u64,
+    /// Of [`Run::nodes`].
+    other: usize,
+    tlp: &'static str,
+    /// What it is, of which command.
+    command: Option<String>,
+}
+
+/// Of which so many are kept.
+const MOST_DIFFERING: usize = 1 << 16;
+
+/// Usual refusals that are remembered.
+const MOST_REFUSED: usize = 1 << 12;
+
 type Count = fn(&Counters) -> u64;
 
 /// Counters of the analyser that count anomalies.
 const WATCHED: [(&str, Count); 20] = [
-    ("orphan: a memory request that nothing explains", |c| c.orphans),
+    (ORPHAN, |c| c.orphans),
     ("unexpected completion", |c| c.unexpected_completions),
     ("completer abort (CA)", |c| c.completer_aborts),
     ("poisoned TLP", |c| c.poisoned),
     (UNANSWERED, |c| c.unanswered),
     ("tag used again before its completion", |c| c.reused_tags),
-    ("bad doorbell", |c| c.bad_doorbells),
+    (BAD_DOORBELL, |c| c.bad_doorbells),
     ("submission entry passed over", |c| c.skipped_entries),
     (UNFETCHED, |c| c.unfetched_entries),
-    ("submission entry that was not recorded (cut)", |c| c.blank_entries),
-    ("completion entry of an unknown command", |c| c.unknown_completions),
+    (UNRECORDED, |c| c.blank_entries),
+    (UNKNOWN, |c| c.unknown_completions),
     ("completion entry acknowledged but never seen", |c| c.unseen_completions),
-    ("command identifier used twice", |c| c.reused_ids),
+    (REUSED, |c| c.reused_ids),
     ("data transferred once more (retry)", |c| c.repeated_transfers),
     ("configuration retry (CRS)", |c| c.config_retries),
     ("pointers that are not followed (SGL segments)", |c| c.unfollowed_pointers),
-    ("forgotten by the analyser: too much at once", |c| c.dropped),
+    (FORGOTTEN, |c| c.dropped),
     ("unsupported request (UR)", |c| c.unsupported_requests),
     ("interrupt without a completion entry", |c| c.idle_interrupts),
     ("controller reset", |c| c.resets),
@@ -77,9 +114,22 @@ const NORMAL: [&str; 2] = ["interrupt without a completion entry", "controller r
 const OPEN: [&str; 2] = [UNANSWERED, UNFETCHED];
 const UNANSWERED: &str = "request without a completion (timeout)";
 const UNFETCHED: &str = "submission entry rung for and never fetched (timeout)";
+const YOUNG: &str = "request that the end of the trace left without a completion";
 const CUT: &str = "on its way when the recording was cut off";
 const MISSING: &str = "on its way where records are missing";
 const UNACKNOWLEDGED: &str = "completion entry whose head doorbell was never rung";
+const ORPHAN: &str = "orphan: a memory request that nothing explains";
+const BAD_DOORBELL: &str = "bad doorbell";
+const UNKNOWN: &str = "completion entry of an unknown command";
+const UNRECORDED: &str = "submission entry that was not recorded (cut)";
+const REUSED: &str = "command identifier used twice";
+const FORGOTTEN: &str = "forgotten by the analyser: too much at once";
+/// Those of them after which it is not certain that every command is known.
+const BLIND: [&str; 6] = [UNKNOWN, UNRECORDED, REUSED, FORGOTTEN, ORPHAN, BAD_DOORBELL];
+const FAILED: &str = "command failed";
+const REFUSED: &str = "optional admin command refused, before the first I/O and not repeated";
+const DIFFERS: &str = "payload differs between two nodes";
+const OTHER_DATA: &str = "read returned other data than was written";
 const UR: &str = "unsupported request (UR)";
 const ABSENT: &str = "configuration read of an absent function (UR)";
 
@@ -87,18 +137,32 @@ impl Anomalies {
     /// Counts what an analysis found.
     pub fn observe(&mut self, found: &Finding<'_>) {
         match found {
-            Finding::Tlp(number, _, _, at) => {
+            Finding::Tlp(number, _, tlp, at) => {
                 self.last = (*at, *number);
+                self.tlp = tlp.mnemonic();
                 self.missing = false;
             }
+            Finding::Differs { number, other } => {
+                let (at, tlp) = (self.last.0, self.tlp);
+                let differing = Differing { at, other: *other, tlp, command: None };
+                if self.differing.len() < MOST_DIFFERING {
+                    self.differing.insert(*number, differing);
+                }
+            }
             Finding::Gap(lost) => {
+                self.written.gap();
                 self.missing = true;
                 let what = lost.map_or("an unknown number of records".to_owned(), |lost| {
                     format!("{lost} records")
                 });
                 self.add("records missing in the trace", 1, &what);
             }
-            Finding::End { cut } => self.cut = *cut && self.down.is_empty(),
+            Finding::End { cut, young } => {
+                self.cut = *cut && self.down.is_empty();
+                if *young > 0 {
+                    self.note(YOUNG, *young, "the end of the trace");
+                }
+            }
             Finding::Link(tap, LinkState::Connected, _) => {
                 self.down.remove(tap);
             }
@@ -119,12 +183,20 @@ impl Anomalies {
                 }
             }
             Finding::Event(Event::Command(command)) => self.observe_command(command),
-            Finding::Event(Event::Reset { .. }) => {}
+            Finding::Event(Event::Reset(device)) => {
+                self.written.reset(*device);
+                let normal = self.refusals.reset(*device);
+                self.settle(Settled { normal, ..Settled::default() });
+            }
+            Finding::Event(Event::Ring(_)) => {}
         }
     }
 
     fn observe_command(&mut self, command: &Command) {
         let what = format!("queue {} command {}", command.queue, command.entry.cid);
+        self.written.observe(command, self.last);
+        self.name_differing(command, &what);
+        let mut failed = None;
         match command.status {
             None if command.is_admin() && command.entry.opcode == ASYNC_EVENT_REQUEST => {
                 self.note("Asynchronous Event Request that waits", 1, &what);
@@ -135,12 +207,39 @@ impl Anomalies {
             }
             Some(status) if !status.is_success() => {
                 let what = format!("{} {what}: {}", command.name(), status.code);
-                self.add("command failed", 1, &what);
+                failed = Some(what);
             }
             Some(_) => {}
         }
+        let settled = self.refusals.observe(command, self.last, failed);
+        self.settle(settled);
         if command.is_unacknowledged() {
             self.open(UNACKNOWLEDGED, 1, &format!("{} {what}", command.name()));
+        }
+    }
+
+    /// What failures turned out to be.
+    fn settle(&mut self, Settled { normal, trouble }: Settled) {
+        for refusal in trouble {
+            put(&mut self.unexplained, refusal.last, FAILED, 1, &refusal.what);
+        }
+        for refusal in normal {
+            if self.refused.len() < MOST_REFUSED {
+                self.refused.insert((refusal.begun, refusal.cid));
+            }
+            put(&mut self.notes, refusal.last, REFUSED, 1, &refusal.what);
+        }
+    }
+
+    /// Names the command of TLPs whose payload differs.
+    fn name_differing(&mut self, command: &Command, what: &str) {
+        if self.differing.is_empty() {
+            return;
+        }
+        for step in &command.steps {
+            if let Some(differing) = self.differing.get_mut(&step.number) {
+                differing.command = Some(format!("{} of {} {what}", step.kind, command.name()));
+            }
         }
     }
 
@@ -161,6 +260,9 @@ impl Anomalies {
             let more = counter(now).saturating_sub(counter(&before));
             if more == 0 {
                 continue;
+            }
+            if BLIND.contains(&name) {
+                self.written.distrust();
             }
             if NORMAL.contains(&name) {
                 self.note(name, more, tlp);
@@ -187,8 +289,32 @@ impl Anomalies {
         }
     }
 
-    /// Counts the state changes that drives recorded.
-    pub fn observe_drives(&mut self, run: &Run) {
+    /// The recording is over: decides what waits for that, and counts the state changes that drives
+    /// recorded.
+    pub fn finish(&mut self, run: &Run) {
+        let normal = self.refusals.finish();
+        self.settle(Settled { normal, ..Settled::default() });
+        for (last, what) in self.written.finish() {
+            put(&mut self.unexplained, last, OTHER_DATA, 1, &what);
+        }
+        let name = |node: usize| run.nodes[node].file.path.display();
+        for (number, differing) in std::mem::take(&mut self.differing) {
+            let Differing { at, other, tlp, command } = differing;
+            let what = command.map_or_else(String::new, |command| format!(", {command}"));
+            let what = format!("{tlp}{what}: {} and {}", name(run.root), name(other));
+            put(&mut self.unexplained, (at, number), DIFFERS, 1, &what);
+        }
+        self.observe_drives(run);
+    }
+
+    /// Whether a command was refused as every start of a host has it. Complete after
+    /// [`finish`](Self::finish).
+    pub fn is_normal_refusal(&self, command: &Command) -> bool {
+        let doorbell = command.steps.first().map(|step| step.number);
+        doorbell.is_some_and(|begun| self.refused.contains(&(begun, command.entry.cid)))
+    }
+
+    fn observe_drives(&mut self, run: &Run) {
         run.state_changes()
             .into_iter()
             .for_each(|(_, at, change)| self.observe_state_change(at, change));
@@ -251,8 +377,11 @@ fn put(
 ) {
     let anomaly = all.entry(name).or_default();
     anomaly.count += more;
-    if anomaly.places.len() < PLACES {
-        anomaly.places.push((at, number, what.to_owned()));
+    // Some are only decided later.
+    let index = anomaly.places.partition_point(|place| (place.0, place.1) <= (at, number));
+    if index < PLACES {
+        anomaly.places.insert(index, (at, number, what.to_owned()));
+        anomaly.places.truncate(PLACES);
     }
 }
 

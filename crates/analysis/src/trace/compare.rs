@@ -1,0 +1,181 @@
+//! Two runs compared: what each type of command took, measure by measure.
+
+use super::measures::{self, Measure, What};
+use super::path::Leg;
+use super::stats::{Kind, Statistics};
+use crate::commands::Command;
+use serde::Serialize;
+use stats::medians::{self, Comparison};
+use stats::random::mix;
+use std::collections::BTreeMap;
+
+mod sentence;
+#[cfg(test)]
+mod tests;
+
+pub use sentence::sentence;
+
+/// Commands of a type whose measures are kept, each 200 bytes; of more, a part that a hash of their
+/// numbers chooses.
+const MOST_SAMPLES: usize = 1 << 16;
+/// The chance of any false finding among all comparisons.
+pub const LEVEL: f64 = 0.05;
+
+/// Measures of a command, [`u64::MAX`] for what it does not have.
+type Row = [u64; measures::COUNT];
+
+/// Commands of one type in the order in which they ended, each with its number among them.
+#[derive(Clone, Debug, Default)]
+struct Sample {
+    seen: u64,
+    /// Of 2^`shift` commands about one is kept.
+    shift: u32,
+    rows: Vec<(u64, Row)>,
+}
+
+impl Sample {
+    fn chosen(shift: u32, number: u64) -> bool {
+        mix(number).trailing_zeros() >= shift
+    }
+
+    fn add(&mut self, row: Row) {
+        self.seen += 1;
+        if Self::chosen(self.shift, self.seen) {
+            self.rows.push((self.seen, row));
+        }
+        while self.rows.len() > MOST_SAMPLES {
+            self.shift += 1;
+            let shift = self.shift;
+            self.rows.retain(|(number, _)| Self::chosen(shift, *number));
+        }
+    }
+
+    /// The values of a measure.
+    fn column(&self, index: usize) -> Vec<u64> {
+        let values = self.rows.iter().map(|(_, row)| row[index]);
+        values.filter(|value| *value != u64::MAX).collect()
+    }
+}
+
+/// The commands of one run.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    /// Their statistics, by type.
+    pub statistics: Statistics,
+    samples: BTreeMap<String, Sample>,
+}
+
+impl Side {
+    /// Takes a command and its path.
+    pub fn add(&mut self, command: &Command, path: &[Leg]) {
+        let name = self.statistics.add(command, path);
+        if command.end.is_none() {
+            return;
+        }
+        let row = measures::values(command, path).map(|value| value.unwrap_or(u64::MAX));
+        self.samples.entry(name).or_default().add(row);
+    }
+}
+
+/// One measure of one type of command in both runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// Which one.
+    pub measure: Measure,
+    /// Commands that have it.
+    pub n: [usize; 2],
+    /// The medians, that of the base first; the difference is that of the first run less the base.
+    pub medians: Comparison,
+    /// The p-value, corrected for the number of comparisons; `None` for what is equal in all
+    /// commands of both runs, or too seldom to be compared.
+    pub p: Option<f64>,
+}
+
+impl Difference {
+    /// Whether the runs differ, with at most [`LEVEL`] for any false finding of all.
+    pub fn is_significant(&self) -> bool {
+        self.p.is_some_and(|p| p < LEVEL)
+    }
+}
+
+/// One type of command in both runs.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The statistics of both.
+    pub kinds: [Kind; 2],
+    /// What was compared, in the order of [`measures::ALL`].
+    pub differences: Vec<Difference>,
+}
+
+/// A type that only one of the runs has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Alone {
+    /// The type: name and bytes.
+    pub kind: String,
+    /// Its commands.
+    pub commands: u64,
+}
+
+/// Two runs compared: the first one against the second one.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// Types of both.
+    pub pairs: Vec<Pair>,
+    /// Types of one alone.
+    pub alone: [Vec<Alone>; 2],
+    /// Comparisons that were corrected for.
+    pub tests: usize,
+}
+
+/// Compares run `a` with run `b`, its base. Without `places`, times in stages and parts of the
+/// drive are left out: the runs have traces of different nodes.
+pub fn compare(a: &Side, b: &Side, places: bool) -> Compared {
+    let kinds = [a, b].map(|side| side.statistics.kinds());
+    let find = |of: usize, name: &str| kinds[of].iter().find(|kind| kind.kind == name);
+    let alone = [0, 1].map(|of| {
+        let only = kinds[of].iter().filter(|kind| find(1 - of, &kind.kind).is_none());
+        only.map(|kind| Alone { kind: kind.kind.clone(), commands: kind.commands }).collect()
+    });
+    let both = kinds[0].iter().filter_map(|first| Some((first, find(1, &first.kind)?)));
+    let pairs = both.map(|(first, second)| {
+        let samples = [a, b].map(|side| side.samples.get(&first.kind));
+        let differences = match samples {
+            [Some(first), Some(second)] => differences(first, second, places),
+            _ => Vec::new(),
+        };
+        Pair { kinds: [first.clone(), second.clone()], differences }
+    });
+    let mut compared = Compared { pairs: pairs.collect(), alone, tests: 0 };
+    correct(&mut compared);
+    compared
+}
+
+fn differences(a: &Sample, b: &Sample, places: bool) -> Vec<Difference> {
+    let here = |(_, measure): &(usize, &Measure)| {
+        places || !matches!(measure.what, What::Stage | What::Part)
+    };
+    let all = measures::ALL.iter().enumerate().filter(here);
+    let one = |(index, measure): (usize, &Measure)| {
+        let (first, second) = (a.column(index), b.column(index));
+        let values = || first.iter().chain(&second);
+        let medians = medians::compare(&second, &first)?;
+        let some = measure.what != What::Stage || values().any(|value| *value > 0);
+        let varies = values().any(|value| *value != first[0]);
+        let p = (varies && medians.difference.interval.is_some()).then_some(medians.p);
+        let n = [first.len(), second.len()];
+        some.then_some(Difference { measure: *measure, n, medians, p })
+    };
+    all.filter_map(one).collect()
+}
+
+/// Corrects all p-values for their number.
+fn correct(compared: &mut Compared) {
+    let all = || compared.pairs.iter().flat_map(|pair| &pair.differences);
+    let p: Vec<f64> = all().filter_map(|difference| difference.p).collect();
+    compared.tests = p.len();
+    let mut corrected = medians::holm(&p).into_iter();
+    let all = compared.pairs.iter_mut().flat_map(|pair| &mut pair.differences);
+    for difference in all.filter(|difference| difference.p.is_some()) {
+        difference.p = corrected.next();
+    }
+}

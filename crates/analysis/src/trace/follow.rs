@@ -1,0 +1,61 @@
+//! The analyser as it follows a port, when a trace is written and when it is read.
+
+use crate::commands::{Analyser, Direction, Limits, Settings};
+use std::collections::HashMap;
+use wire::Instant;
+use wire::frame::Kind;
+use wire::tlp::Tlp;
+use wire::trace::{Follower, LinkState, Record, Tap};
+
+/// Of a follower that only says what payloads are: all that it knows of commands on their way.
+const RECORDING: Limits = Limits { commands: 1 << 16, steps: 0, events: 1, data: 1 << 20 };
+
+/// An analyser, and the links whose loss resets what is behind them.
+#[derive(Debug, Default)]
+pub struct PortFollower {
+    pub(super) analyser: Analyser,
+    /// How often each link was connected.
+    connected: HashMap<Tap, u32>,
+}
+
+impl PortFollower {
+    /// For a node that records.
+    pub fn recording() -> Self {
+        Self::new(Settings { limits: RECORDING, ..Settings::default() })
+    }
+
+    pub(super) fn new(settings: Settings) -> Self {
+        Self { analyser: Analyser::new(settings), ..Self::default() }
+    }
+
+    /// Resets the functions behind a link.
+    fn reset(&mut self, tap: Tap) {
+        match tap.port() {
+            Some(port) => self.analyser.port_reset(port as u8),
+            None => self.analyser.link_reset(),
+        }
+    }
+}
+
+impl Follower for PortFollower {
+    fn tlp(&mut self, up: bool, tlp: &Tlp) -> usize {
+        let direction = if up { Direction::Up } else { Direction::Down };
+        self.analyser.push(Instant::ZERO, direction, tlp);
+        while self.analyser.next_event().is_some() {}
+        self.analyser.protocol()
+    }
+
+    fn link(&mut self, record: &Record<'_>) {
+        match *record {
+            Record::Control { tap, kind, .. } if kind == Kind::Reset as u8 => self.reset(tap),
+            Record::Link { tap, state: LinkState::Connected } => {
+                let times = self.connected.entry(tap).or_default();
+                *times += 1;
+                if *times > 1 {
+                    self.reset(tap);
+                }
+            }
+            _ => {}
+        }
+    }
+}

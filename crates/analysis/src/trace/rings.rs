@@ -1,0 +1,222 @@
+//! Depth of queues and positions of their rings along time, from what the analyser tells.
+
+use super::run::Finding;
+use super::select::Selection;
+use crate::commands::{Event, Ring, RingState};
+use serde::Serialize;
+use stats::Counts;
+use std::collections::BTreeMap;
+use wire::Bdf;
+
+mod series;
+#[cfg(test)]
+mod tests;
+
+pub use series::{Point, Series};
+
+/// Queues that are followed, each with up to 180 kB; further ones are left out.
+const MOST_QUEUES: usize = 256;
+/// Changes that are kept one by one, for a picture of a ring.
+const FIRST: usize = 400;
+
+/// How many commands were outstanding for how long.
+#[derive(Clone, Debug, Default)]
+struct Depth {
+    outstanding: u64,
+    /// When it became so; `None` before the first change.
+    since: Option<u64>,
+    life_ns: u64,
+    /// By time in nanoseconds; 0 left out.
+    busy: Counts,
+}
+
+impl Depth {
+    /// It is `outstanding` from `at` on. Times are nanoseconds in the window already.
+    fn change(&mut self, at: u64, outstanding: u64) {
+        let before = self.since.replace(at);
+        let ns = before.map_or(0, |since| at.saturating_sub(since));
+        self.life_ns += ns;
+        if self.outstanding > 0 {
+            self.busy.record(self.outstanding, ns);
+        }
+        self.outstanding = outstanding;
+    }
+
+    fn summary(&self) -> DepthSummary {
+        DepthSummary {
+            life_ns: self.life_ns,
+            busy_ns: self.busy.total(),
+            p50: self.busy.quantile(0.5),
+            p99: self.busy.quantile(0.99),
+            max: self.busy.max(),
+            mean: (self.busy.mean() * 1000.0).round() / 1000.0,
+        }
+    }
+}
+
+/// Commands outstanding, weighted by time, while there was one at least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct DepthSummary {
+    /// Nanoseconds from the creation of the queue to its end or that of the window.
+    pub life_ns: u64,
+    /// Nanoseconds with a command outstanding.
+    pub busy_ns: u64,
+    /// Median.
+    pub p50: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// Maximum.
+    pub max: u64,
+    /// Mean, to three decimals.
+    pub mean: f64,
+}
+
+/// One of the two rings of a queue pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RingSummary {
+    /// Entries of the ring, of which one is always free.
+    pub entries: u32,
+    /// The most entries in it at once, from head to tail.
+    pub most: u32,
+    /// How often the tail began again at entry 0.
+    pub wraps: u64,
+}
+
+impl RingSummary {
+    fn change(&mut self, entries: u32, before: Option<u32>, tail: Option<u32>, head: Option<u32>) {
+        self.entries = entries;
+        if let (Some(tail), Some(head)) = (tail, head) {
+            self.most = self.most.max((tail + entries - head) % entries.max(1));
+        }
+        if let (Some(before), Some(tail)) = (before, tail) {
+            self.wraps += u64::from(tail < before);
+        }
+    }
+}
+
+/// A queue pair along time.
+#[derive(Clone, Debug, Default)]
+pub struct Queue {
+    depth: Depth,
+    /// The rings of the submission and the completion queue.
+    pub rings: [RingSummary; 2],
+    /// Where they are.
+    here: Point,
+    /// Along time.
+    pub series: Series,
+    /// The first changes, one by one.
+    pub first: Vec<Point>,
+}
+
+impl Queue {
+    /// Commands outstanding.
+    pub fn depth(&self) -> DepthSummary {
+        self.depth.summary()
+    }
+
+    /// Takes a change at `at`, which is in the window if `seen`.
+    fn change(&mut self, at: u64, ring: Ring, seen: bool) {
+        let mut next = Point { at_ns: at, ..self.here };
+        match ring {
+            Ring::Submission { entries, outstanding, tail, head } => {
+                (next.outstanding, next.sq_tail, next.sq_head) = (outstanding, tail, head);
+                if seen {
+                    self.rings[0].change(entries, self.here.sq_tail, tail, head);
+                }
+            }
+            Ring::Completion { entries, tail, head, phase } => {
+                (next.cq_tail, next.cq_head, next.cq_phase) = (tail, head, phase);
+                if seen {
+                    self.rings[1].change(entries, self.here.cq_tail, tail, head);
+                }
+            }
+            Ring::Gone => next = Point { at_ns: at, ..Point::default() },
+        }
+        self.here = next;
+        self.depth.change(at, next.outstanding);
+        if seen {
+            self.series.push(next);
+            if self.first.len() < FIRST {
+                self.first.push(next);
+            }
+        }
+    }
+}
+
+/// All queues along time, those that a selection has, in its window of time.
+#[derive(Clone, Debug, Default)]
+pub struct Rings {
+    drive: Option<Bdf>,
+    queue: Option<u16>,
+    window: (u64, u64),
+    queues: BTreeMap<(Bdf, u16), Queue>,
+    /// The sum of the I/O queues.
+    all: Queue,
+    now: u64,
+}
+
+impl Rings {
+    /// Before the first TLP. Of a selection, drive, queue and times count.
+    pub fn new(selection: &Selection) -> Self {
+        let Selection { drive, queue, from_ns, to_ns, .. } = *selection;
+        let window = (from_ns.unwrap_or(0), to_ns.unwrap_or(u64::MAX));
+        Self { drive, queue, window, ..Self::default() }
+    }
+
+    /// Takes what an analysis found; yields a change that is selected.
+    pub fn observe<'a>(&mut self, found: &'a Finding<'_>) -> Option<&'a RingState> {
+        match found {
+            Finding::Tlp(.., at) => self.now = *at,
+            Finding::Event(Event::Ring(state)) => return self.ring(state).then_some(state),
+            Finding::End { .. } => self.finish(),
+            _ => {}
+        }
+        None
+    }
+
+    fn ring(&mut self, state: &RingState) -> bool {
+        let RingState { at, device, queue, ring } = *state;
+        let selected = self.drive.is_none_or(|drive| drive == device)
+            && self.queue.is_none_or(|selected| selected == queue);
+        let full = self.queues.len() >= MOST_QUEUES && !self.queues.contains_key(&(device, queue));
+        if !selected || full {
+            return false;
+        }
+        let (from, to) = self.window;
+        let seen = (from..=to).contains(&at.as_ns());
+        // No panic if the window is empty.
+        let at = at.as_ns().max(from).min(to);
+        let this = self.queues.entry((device, queue)).or_default();
+        let before = this.depth.outstanding;
+        this.change(at, ring, seen);
+        if queue != 0 {
+            let outstanding = (self.all.depth.outstanding + this.depth.outstanding) - before;
+            let moves = outstanding != self.all.depth.outstanding || self.all.depth.since.is_none();
+            self.all.depth.change(at, outstanding);
+            if seen && moves {
+                self.all.series.push(Point { at_ns: at, outstanding, ..Point::default() });
+            }
+        }
+        seen
+    }
+
+    /// The trace ends: what is outstanding was so until now.
+    fn finish(&mut self) {
+        let at = self.now.max(self.window.0).min(self.window.1);
+        for queue in self.queues.values_mut().chain([&mut self.all]) {
+            if queue.depth.since.is_some() {
+                queue.depth.change(at, queue.depth.outstanding);
+            }
+        }
+    }
+
+    /// The queues, by drive and number; 0 is the admin queue.
+    pub fn queues(&self) -> impl Iterator<Item = (Bdf, u16, &Queue)> {
+        self.queues.iter().map(|((drive, queue), all)| (*drive, *queue, all))
+    }
+
+    /// The sum of the I/O queues of all drives; it has no rings.
+    pub fn all(&self) -> &Queue {
+        &self.all
+    }
+}

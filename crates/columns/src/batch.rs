@@ -1,0 +1,164 @@
+//! Rows in memory, by column.
+
+use crate::{Kind, Schema};
+use std::collections::BTreeMap;
+
+/// A cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// Of a column of [`Kind::Unsigned`].
+    Unsigned(u64),
+    /// Of a column of [`Kind::Signed`].
+    Signed(i64),
+    /// Of a column of [`Kind::Optional`].
+    Optional(Option<u64>),
+    /// Of a column of [`Kind::Text`].
+    Text(&'a str),
+}
+
+/// Rows of one schema.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    schema: Schema,
+    columns: Vec<Cells>,
+    rows: usize,
+}
+
+/// The cells of a column.
+#[derive(Clone, Debug)]
+pub(crate) enum Cells {
+    /// Numbers; those of [`Kind::Unsigned`] have the same 64 bits here.
+    Numbers(Vec<i64>),
+    Optional(Vec<Option<u64>>),
+    Texts(Texts),
+}
+
+/// Texts, each different one stored once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Texts {
+    /// The different texts, in the order of their first cells.
+    pub words: Vec<String>,
+    numbers: BTreeMap<String, u32>,
+    /// By row: which of `words`.
+    pub cells: Vec<u32>,
+}
+
+impl Texts {
+    /// The number of a text among the words.
+    fn number(&mut self, text: &str) -> u32 {
+        // Most texts are those of the row before.
+        if let Some(last) = self.cells.last()
+            && self.words[*last as usize] == text
+        {
+            return *last;
+        }
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let number = self.words.len() as u32;
+        self.words.push(text.to_owned());
+        self.numbers.insert(text.to_owned(), number);
+        number
+    }
+
+    fn push(&mut self, text: &str) {
+        let number = self.number(text);
+        self.cells.push(number);
+    }
+
+    fn append(&mut self, other: &Self) {
+        let known: Vec<u32> = other.words.iter().map(|word| self.number(word)).collect();
+        self.cells.extend(other.cells.iter().map(|cell| known[*cell as usize]));
+    }
+}
+
+impl Batch {
+    /// A batch without rows.
+    pub fn new(schema: Schema) -> Self {
+        let cells = |column: &crate::Column| match column.kind {
+            Kind::Unsigned | Kind::Signed => Cells::Numbers(Vec::new()),
+            Kind::Optional => Cells::Optional(Vec::new()),
+            Kind::Text => Cells::Texts(Texts::default()),
+        };
+        Self { schema, columns: schema.iter().map(cells).collect(), rows: 0 }
+    }
+
+    /// Adds a row: a cell for each column.
+    ///
+    /// # Panics
+    /// If the cells are not those of the schema.
+    pub fn push(&mut self, row: &[Value]) {
+        assert_eq!(row.len(), self.schema.len(), "a cell a column");
+        let places = self.columns.iter_mut().zip(self.schema);
+        for ((cells, column), value) in places.zip(row) {
+            match (cells, column.kind, value) {
+                (Cells::Numbers(cells), Kind::Unsigned, Value::Unsigned(value)) => {
+                    cells.push(*value as i64);
+                }
+                (Cells::Numbers(cells), Kind::Signed, Value::Signed(value)) => cells.push(*value),
+                (Cells::Optional(cells), _, Value::Optional(value)) => cells.push(*value),
+                (Cells::Texts(cells), _, Value::Text(text)) => cells.push(text),
+                _ => panic!("{}: {value:?} in a column of {:?}", column.name, column.kind),
+            }
+        }
+        self.rows += 1;
+    }
+
+    /// Adds the rows of another batch of the same schema.
+    ///
+    /// # Panics
+    /// If it has another schema.
+    pub fn append(&mut self, other: &Self) {
+        assert_eq!(self.schema, other.schema, "batches of one file");
+        for (cells, more) in self.columns.iter_mut().zip(&other.columns) {
+            match (cells, more) {
+                (Cells::Numbers(cells), Cells::Numbers(more)) => cells.extend(more),
+                (Cells::Optional(cells), Cells::Optional(more)) => cells.extend(more),
+                (Cells::Texts(cells), Cells::Texts(more)) => cells.append(more),
+                _ => unreachable!("columns of one schema"),
+            }
+        }
+        self.rows += other.rows;
+    }
+
+    /// Drops all rows and keeps the memory of numbers.
+    pub fn clear(&mut self) {
+        for cells in &mut self.columns {
+            match cells {
+                Cells::Numbers(cells) => cells.clear(),
+                Cells::Optional(cells) => cells.clear(),
+                Cells::Texts(texts) => {
+                    texts.cells.clear();
+                    texts.words.clear();
+                    texts.numbers.clear();
+                }
+            }
+        }
+        self.rows = 0;
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> Schema {
+        self.schema
+    }
+
+    /// The cells by column.
+    pub(crate) fn columns(&self) -> &[Cells] {
+        &self.columns
+    }
+
+    /// The cell of a column in a row.
+    pub(crate) fn value(&self, row: usize, column: usize) -> Value<'_> {
+        match (&self.columns[column], self.schema[column].kind) {
+            (Cells::Numbers(cells), Kind::Unsigned) => Value::Unsigned(cells[row] as u64),
+            (Cells::Numbers(cells), _) => Value::Signed(cells[row]),
+            (Cells::Optional(cells), _) => Value::Optional(cells[row]),
+            (Cells::Texts(texts), _) => Value::Text(&texts.words[texts.cells[row] as usize]),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! CSV (RFC 4180), with the column names in the first line and lines that end with LF alone.
+
+use crate::{Batch, Schema, Value};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// A CSV file that is being written.
+#[derive(Debug)]
+pub struct Csv<W> {
+    sink: W,
+    /// Lines that are written at once.
+    text: String,
+}
+
+impl<W: Write> Csv<W> {
+    /// Begins the file with the names of the columns.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn new(mut sink: W, schema: Schema) -> io::Result<Self> {
+        let names: Vec<_> = schema.iter().map(|column| column.name).collect();
+        writeln!(sink, "{}", names.join(","))?;
+        Ok(Self { sink, text: String::new() })
+    }
+
+    /// Writes the rows of a batch, and flushes the sink.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        for row in 0..batch.rows() {
+            for column in 0..batch.schema().len() {
+                if column > 0 {
+                    self.text.push(',');
+                }
+                cell(&mut self.text, batch.value(row, column));
+            }
+            self.text.push('\n');
+        }
+        self.sink.write_all(self.text.as_bytes())?;
+        self.text.clear();
+        self.sink.flush()
+    }
+}
+
+/// A text with a comma, a quotation mark or a line break stands in quotation marks (RFC 4180,
+/// section 2).
+fn cell(line: &mut String, value: Value) {
+    let written = match value {
+        Value::Optional(None) => Ok(()),
+        Value::Unsigned(number) | Value::Optional(Some(number)) => write!(line, "{number}"),
+        Value::Signed(number) => write!(line, "{number}"),
+        Value::Text(text) if text.contains([',', '"', '\n', '\r']) => {
+            write!(line, "\"{}\"", text.replace('"', "\"\""))
+        }
+        Value::Text(text) => line.write_str(text),
+    };
+    written.expect("a string takes everything");
+}

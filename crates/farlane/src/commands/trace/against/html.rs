@@ -1,0 +1,105 @@
+//! The comparison as a page.
+
+use super::{METHOD, NO_PLACES, Report, names, print};
+use analysis::trace::compare::{Pair, sentence};
+use analysis::trace::measures::What;
+use report::{Align, Bar, Page, Stack, Table, distribution, time};
+
+/// Types with pictures, those in which most time was spent.
+const MOST_TYPES: usize = 4;
+
+/// The whole page.
+pub fn page(report: &Report) -> String {
+    let mut page = Page::new("farlane trace: two runs compared");
+    page.text(&sentence(&report.compared));
+    runs(&mut page, report);
+    let (pairs, few) = print::by_time(report);
+    pictures(&mut page, report, &pairs[..pairs.len().min(MOST_TYPES)]);
+    page.section("Measures");
+    page.text(&print::tests(report));
+    page.text(METHOD);
+    if !report.places {
+        page.text(NO_PLACES);
+    }
+    for pair in pairs {
+        page.note(&print::heading(pair));
+        page.table(&print::table(pair));
+    }
+    if !few.is_empty() {
+        page.section(print::TOO_FEW);
+        page.table(&print::few_table(&few));
+    }
+    alone(&mut page, report);
+    let version = env!("CARGO_PKG_VERSION");
+    page.finish(&format!(
+        "Written by farlane {version}. Medians of parts do not add up to the median of the whole."
+    ))
+}
+
+fn runs(page: &mut Page, report: &Report) {
+    use Align::{Left, Right, Wrap};
+    let mut table =
+        Table::new(&[("run", Left), ("traces", Wrap), ("commands", Right), ("selected", Right)]);
+    for (name, traced) in ["A", "B, the base"].iter().zip(&report.runs) {
+        let numbers = [traced.all, traced.selected].map(|number| number.to_string());
+        table.row([vec![(*name).to_owned(), names(traced)], numbers.to_vec()].concat());
+    }
+    page.table(&table);
+}
+
+fn pictures(page: &mut Page, report: &Report, pairs: &[&Pair]) {
+    for pair in pairs {
+        let kind = &pair.kinds[0].kind;
+        let latency = |of: usize| report.runs[of].side.statistics.latency(kind);
+        let [Some(a), Some(b)] = [latency(0), latency(1)] else { continue };
+        page.section(kind);
+        let lines = [("A".to_owned(), a), ("B".to_owned(), b)];
+        let small = "the slowest one in a thousand is beyond the right end".to_owned();
+        let caption = "Share of commands that took at most so long".to_owned();
+        let mut figures = vec![(caption, small, distribution(kind, &lines).html())];
+        let note = "medians of each part; the bars have the same width";
+        for (title, of) in
+            [("What it waits for", What::Segment), ("Where the time passes", What::Stage)]
+        {
+            if let Some(stack) = stack(pair, title, of) {
+                figures.push((title.to_owned(), note.to_owned(), stack.html()));
+            }
+        }
+        page.figures(&figures);
+    }
+}
+
+/// The medians of the measures of a kind, A above B.
+fn stack(pair: &Pair, title: &str, of: What) -> Option<Stack> {
+    let parts: Vec<_> = pair.differences.iter().filter(|one| one.measure.what == of).collect();
+    let whole = pair.differences.iter().find(|one| one.measure.what == What::Duration)?;
+    let bar = |(name, side): (&str, usize)| Bar {
+        name: name.to_owned(),
+        total: time(whole.medians.medians[side] as f64),
+        parts: parts.iter().map(|one| one.medians.medians[side]).collect(),
+    };
+    (!parts.is_empty()).then(|| Stack {
+        title: title.to_owned(),
+        note: String::new(),
+        parts: parts.iter().map(|one| one.measure.name.to_owned()).collect(),
+        // B is the base of the comparison, its first series.
+        bars: [("A", 1), ("B", 0)].map(bar).to_vec(),
+        format: |ns| time(ns as f64),
+    })
+}
+
+fn alone(page: &mut Page, report: &Report) {
+    let all = ["A", "B"].iter().zip(&report.compared.alone);
+    let rows: Vec<_> =
+        all.flat_map(|(name, alone)| alone.iter().map(move |one| (name, one))).collect();
+    if rows.is_empty() {
+        return;
+    }
+    page.section("Types of one run alone");
+    let columns = [("type", Align::Left), ("run", Align::Left), ("commands", Align::Right)];
+    let mut table = Table::new(&columns);
+    for (name, one) in rows {
+        table.row(vec![one.kind.clone(), (*name).to_string(), one.commands.to_string()]);
+    }
+    page.table(&table);
+}

@@ -1,0 +1,93 @@
+//! `farlane trace A... --against B...`: where two runs differ.
+
+mod html;
+mod json;
+mod print;
+
+use super::Args;
+use analysis::commands::Event;
+use analysis::trace::compare::{Compared, Side, compare};
+use analysis::trace::{Finding, Run, Selection, path};
+use report::{Failure, Outcome};
+use std::path::PathBuf;
+use wire::trace::NodeRole;
+
+/// A run, and what was selected of it.
+struct Traced {
+    run: Run,
+    side: Side,
+    selected: u64,
+    all: u64,
+}
+
+/// Both runs and their comparison.
+struct Report {
+    runs: [Traced; 2],
+    compared: Compared,
+    /// Whether both have traces of the same nodes, so that places can be compared.
+    places: bool,
+}
+
+/// How the numbers come about, for text and page.
+const METHOD: &str = "A difference is the median of A less that of B. Its 95 % interval comes from \
+    order statistics of both runs, with as many independent commands as their autocorrelation \
+    leaves. It is significant (*) if its p-value, corrected for all comparisons by Holm's method, \
+    is below 0.05. Two runs may also differ by what changes from run to run on one machine: repeat \
+    them before you blame a cause.";
+
+/// What is left out if the runs have traces of different nodes.
+const NO_PLACES: &str =
+    "A and B have traces of different nodes, so times by stage and part are not compared.";
+
+fn trace(files: &[PathBuf], selection: &Selection) -> Result<Traced, Failure> {
+    let run = Run::open(files)?;
+    let (mut side, mut selected, mut all) = (Side::default(), 0, 0);
+    run.analyse(|found, _| {
+        let Finding::Event(Event::Command(command)) = found else { return };
+        all += 1;
+        if selection.has(all, &command) {
+            selected += 1;
+            side.add(&command, &path(&run, &command));
+        }
+    })?;
+    Ok(Traced { run, side, selected, all })
+}
+
+/// Refuses runs whose times mean different things.
+fn same_point(runs: &[Traced; 2]) -> Outcome {
+    let [a, b] = runs.each_ref().map(|traced| traced.run.root().file.header.role);
+    if a == b {
+        return Ok(());
+    }
+    Err(Failure(format!(
+        "the first traces are of a {a} node and those after --against of a {b} node: their times \
+         have different ends; give traces of the same nodes"
+    )))
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    let selection = args.selection();
+    let runs = [trace(&args.files, &selection)?, trace(&args.against, &selection)?];
+    same_point(&runs)?;
+    let roles = |traced: &Traced| -> Vec<NodeRole> {
+        traced.run.nodes.iter().map(|node| node.file.header.role).collect()
+    };
+    let places = roles(&runs[0]) == roles(&runs[1]);
+    let compared = compare(&runs[0].side, &runs[1].side, places);
+    let report = Report { runs, compared, places };
+    if let Some(target) = &args.html {
+        target.write(&html::page(&report))?;
+    }
+    if args.json {
+        return json::print(&report);
+    }
+    print!("{}", print::text(&report));
+    Ok(())
+}
+
+/// The files of a run.
+fn names(traced: &Traced) -> String {
+    let names = traced.run.nodes.iter().map(|node| node.file.path.display().to_string());
+    names.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,95 @@
+//! `--csv` and `--parquet`: a row a command, the same columns always.
+
+use super::Args;
+use crate::rows::{RowFiles, Targets};
+use analysis::commands::Command;
+use analysis::trace::Leg;
+use analysis::trace::measures::{self, Measure, What};
+use columns::{Column, Value};
+use report::{Failure, Outcome};
+use wire::Instant;
+
+/// The first columns; those of [`measures::ALL`] follow.
+const FIRST: [Column; 14] = [
+    Column::unsigned("number", ""),
+    Column::text("drive"),
+    Column::unsigned("queue", ""),
+    Column::unsigned("cid", ""),
+    Column::unsigned("nsid", ""),
+    Column::text("opcode"),
+    Column::text("command"),
+    Column::optional("lba", ""),
+    Column::optional("blocks", ""),
+    Column::unsigned("data_bytes", "B"),
+    Column::unsigned("moved_bytes", "B"),
+    Column::optional("status", ""),
+    Column::unsigned("begin_ns", "ns"),
+    Column::optional("end_ns", "ns"),
+];
+
+const COLUMNS: [Column; FIRST.len() + measures::COUNT] = {
+    let mut columns = [FIRST[0]; FIRST.len() + measures::COUNT];
+    let mut at = 0;
+    while at < columns.len() {
+        columns[at] = match at.checked_sub(FIRST.len()) {
+            None => FIRST[at],
+            Some(measure) => column(&measures::ALL[measure]),
+        };
+        at += 1;
+    }
+    columns
+};
+
+const fn column(measure: &Measure) -> Column {
+    let unit = match measure.what {
+        What::Tlps => "",
+        What::Bytes => "B",
+        _ => "ns",
+    };
+    Column::optional(measure.column, unit)
+}
+
+/// The files of all commands that fit.
+pub struct Table(RowFiles);
+
+impl Table {
+    /// Begins the files that are wanted, if any is. The error names one.
+    pub fn create(args: &Args) -> Result<Option<Self>, Failure> {
+        let targets = Targets { csv: args.csv.as_ref(), parquet: args.parquet.as_ref() };
+        Ok(RowFiles::create(targets, &COLUMNS)?.map(Self))
+    }
+
+    /// Adds a command with its number and its path.
+    pub fn add(&mut self, number: u64, command: &Command, path: &[Leg]) {
+        let Command { device, queue, entry, .. } = command;
+        let (drive, opcode) = (device.to_string(), format!("{:#04x}", entry.opcode));
+        let name = command.name();
+        let mut row = vec![
+            Value::Unsigned(number),
+            Value::Text(&drive),
+            Value::Unsigned(u64::from(*queue)),
+            Value::Unsigned(u64::from(entry.cid)),
+            Value::Unsigned(u64::from(entry.nsid)),
+            Value::Text(&opcode),
+            Value::Text(&name),
+            Value::Optional(command.slba()),
+            Value::Optional(command.blocks().map(u64::from)),
+            Value::Unsigned(command.transfer.bytes()),
+            Value::Unsigned(command.moved),
+            Value::Optional(command.status_number().map(u64::from)),
+            Value::Unsigned(command.start.as_ns()),
+            Value::Optional(command.end.map(|end| end.as_ns())),
+        ];
+        row.extend(measures::values(command, path).map(Value::Optional));
+        // A file is read as fast as it goes: batches are full before rows are old.
+        self.0.push(Instant::ZERO, &row);
+    }
+
+    /// Ends the files. The error names those that do not hold everything.
+    pub fn finish(self) -> Outcome {
+        self.0.finish(&[
+            ("farlane.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("farlane.clock", "of the node nearest to the host, from its start".to_owned()),
+        ])
+    }
+}

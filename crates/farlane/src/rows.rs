@@ -1,0 +1,142 @@
+//! Files with a row an event, of `--csv` and `--parquet`.
+//!
+//! The thread that measures only collects rows. Another one formats, encodes and writes them, so
+//! that no event waits for it unless the disk is slower than the events for long.
+
+use columns::{Batch, Csv, Parquet, Schema, Value};
+use report::target::{Sink, Target};
+use report::{Failure, Outcome};
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
+use wire::{Duration, Instant};
+
+/// Rows that the writer gets at once at most.
+const BATCH: usize = 16 << 10;
+/// How old the first of them may be when another row comes.
+const OLDEST: Duration = Duration::from_ms(100);
+/// Batches that wait for the writer at most: then the measuring thread waits.
+const WAITING: usize = 8;
+
+/// Which files are wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Targets<'a> {
+    /// Of `--csv`.
+    pub csv: Option<&'a Target>,
+    /// Of `--parquet`.
+    pub parquet: Option<&'a Target>,
+}
+
+/// Files that are being written. The first fault of a file is kept, and the file given up: what
+/// is measured goes on without it.
+#[derive(Debug)]
+pub struct RowFiles {
+    batch: Batch,
+    /// When the first row of the batch came.
+    since: Instant,
+    full: SyncSender<Batch>,
+    empty: Receiver<Batch>,
+    writer: JoinHandle<Vec<File>>,
+}
+
+impl RowFiles {
+    /// Begins the files; nothing if none is wanted. The error names a file.
+    pub fn create(targets: Targets, schema: Schema) -> Result<Option<Self>, Failure> {
+        let csv = targets.csv.map(|target| {
+            Ok(File::begin(target, Csv::new(target.create()?, schema).map(Format::Csv)))
+        });
+        let parquet = targets.parquet.map(|target| {
+            let file = Parquet::new(target.create_binary()?, schema);
+            Ok(File::begin(target, file.map(|file| Format::Parquet(Box::new(file)))))
+        });
+        let files: Vec<File> = csv.into_iter().chain(parquet).collect::<Result<_, Failure>>()?;
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let (full, batches) = sync_channel(WAITING);
+        let (used, empty) = channel();
+        let writer = std::thread::spawn(move || write(files, &batches, &used));
+        let batch = Batch::new(schema);
+        Ok(Some(Self { batch, since: Instant::ZERO, full, empty, writer }))
+    }
+
+    /// Adds a row at this time.
+    ///
+    /// # Panics
+    /// If the cells are not those of the schema.
+    pub fn push(&mut self, now: Instant, row: &[Value]) {
+        if self.batch.rows() == 0 {
+            self.since = now;
+        }
+        self.batch.push(row);
+        if self.batch.rows() >= BATCH || now.since(self.since) >= OLDEST {
+            let next = self.empty.try_recv().unwrap_or_else(|_| Batch::new(self.batch.schema()));
+            self.hand_over(next);
+        }
+    }
+
+    fn hand_over(&mut self, next: Batch) {
+        let batch = std::mem::replace(&mut self.batch, next);
+        // The writer lives until the channel is closed.
+        self.full.send(batch).expect("the writer takes every batch");
+    }
+
+    /// Ends the files, with these keys and values in that of Parquet. The error names files that do
+    /// not hold everything.
+    pub fn finish(mut self, metadata: &[(&str, String)]) -> Outcome {
+        self.hand_over(Batch::new(&[]));
+        drop(self.full);
+        let files = self.writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let faults = files.into_iter().filter_map(|file| file.finish(metadata));
+        let faults: Vec<String> = faults.collect();
+        if faults.is_empty() { Ok(()) } else { Err(Failure(faults.join("; "))) }
+    }
+}
+
+/// A file, and what was wrong with it.
+struct File {
+    target: Target,
+    format: Result<Format, io::Error>,
+}
+
+enum Format {
+    Csv(Csv<Sink>),
+    Parquet(Box<Parquet<Sink>>),
+}
+
+impl File {
+    fn begin(target: &Target, format: io::Result<Format>) -> Self {
+        Self { target: target.clone(), format }
+    }
+
+    fn write(&mut self, batch: &Batch) {
+        let written = match &mut self.format {
+            Ok(Format::Csv(file)) => file.write(batch),
+            Ok(Format::Parquet(file)) => file.write(batch),
+            Err(_) => return,
+        };
+        if let Err(fault) = written {
+            self.format = Err(fault);
+        }
+    }
+
+    /// What was wrong, if anything was.
+    fn finish(self, metadata: &[(&str, String)]) -> Option<String> {
+        let ended = self.format.and_then(|format| match format {
+            Format::Csv(_) => Ok(()),
+            Format::Parquet(file) => file.finish(metadata),
+        });
+        ended.err().map(|fault| self.target.failed(&fault).to_string())
+    }
+}
+
+/// Writes batches until no more come.
+fn write(mut files: Vec<File>, batches: &Receiver<Batch>, used: &Sender<Batch>) -> Vec<File> {
+    for mut batch in batches {
+        files.iter_mut().for_each(|file| file.write(&batch));
+        batch.clear();
+        // Nobody needs it at the end.
+        let _ = used.send(batch);
+    }
+    files
+}

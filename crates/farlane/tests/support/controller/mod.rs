@@ -1,0 +1,311 @@
+//! A vfio-user controller that shares no code with farlane: raw bytes of the protocol over a
+//! socket, and [`nvme`] behind it. One client at a time; a RAM disk of 4 MiB.
+//!
+//! It differs from our own server where others do: 256 bytes of configuration space, doorbells 8
+//! bytes apart, one descriptor a message, a doorbell page that it compares with what it saw last.
+
+mod nvme;
+
+use nvme::{Controller, Dma};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::{IoSlice, IoSliceMut};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::mem::MaybeUninit;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// Where the doorbells begin in BAR 0 (NVMe 1.4, section 3.1).
+const DOORBELLS: u64 = 0x1000;
+/// Bytes of BAR 0; the MSI-X table is at 2000h.
+const BAR0: u64 = 0x4000;
+
+/// How it differs from case to case.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// It offers its doorbells as a page.
+    pub page: bool,
+    /// It reaches memory by messages, although the client gives a descriptor.
+    pub by_message: bool,
+    /// Its class code.
+    pub class: [u8; 3],
+    /// It closes the connection after so many I/O commands.
+    pub leaves_after: Option<u64>,
+    /// It flips a bit of what the nth read returns.
+    pub damages: Option<u64>,
+}
+
+/// An NVMe controller without a doorbell page.
+pub const NVME: Kind =
+    Kind { page: false, by_message: false, class: [2, 8, 1], leaves_after: None, damages: None };
+
+/// The controller's thread; ends with this value.
+pub struct Server {
+    socket: PathBuf,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens on `socket`.
+    pub fn start(socket: &Path, kind: Kind) -> Self {
+        let _ = std::fs::remove_file(socket);
+        let listener = UnixListener::bind(socket).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            // What is on the disk stays from client to client.
+            let mut controller = Controller::new(kind.damages);
+            let mut left = kind.leaves_after;
+            while let Ok((socket, _)) = listener.accept() {
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                Session::new(socket, kind).serve(&mut controller, &mut left, &stopped);
+            }
+        });
+        Self { socket: socket.to_owned(), stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // Wakes its accept(2).
+        let _ = UnixStream::connect(&self.socket);
+        let _ = self.thread.take().unwrap().join();
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+/// One client.
+struct Session {
+    socket: UnixStream,
+    kind: Kind,
+    config: [u8; 256],
+    page: File,
+    /// The page as it was seen last.
+    seen: Vec<u8>,
+    memory: Option<(u64, u64, File)>,
+    vectors: Vec<Option<File>>,
+}
+
+impl Session {
+    fn new(socket: UnixStream, kind: Kind) -> Self {
+        let page = rustix::fs::memfd_create("page", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&page, 0x2000).unwrap();
+        let mut config = [0; 256];
+        config[..4].copy_from_slice(&[0x34, 0x12, 0x78, 0x56]);
+        // Capabilities list; class code; BAR 0 has 64 bits.
+        config[6] = 0x10;
+        config[9..12].copy_from_slice(&kind.class);
+        config[0x10] = 4;
+        config[0x34] = 0x40;
+        // MSI-X, 8 vectors, table at 2000h of BAR 0, pending bits at 3000h.
+        config[0x40..0x4c].copy_from_slice(&[0x11, 0, 7, 0, 0, 0x20, 0, 0, 0, 0x30, 0, 0]);
+        let vectors = (0..8).map(|_| None).collect();
+        let seen = vec![0; 0x1000];
+        Self { socket, kind, config, page: page.into(), seen, memory: None, vectors }
+    }
+
+    fn serve(&mut self, nvme: &mut Controller, left: &mut Option<u64>, stop: &AtomicBool) {
+        nvme.reset();
+        while !stop.load(Ordering::Relaxed) {
+            let ms = if self.kind.page { 0 } else { 50 };
+            if self.is_ready(ms) && self.message(nvme).is_none() {
+                return;
+            }
+            if self.kind.page && !self.look(nvme) {
+                std::thread::yield_now();
+            }
+            let mut dma = Dma::default();
+            std::mem::swap(&mut dma.memory, &mut self.memory);
+            if self.kind.by_message {
+                dma.socket = Some(self.socket.try_clone().unwrap());
+            }
+            let done = nvme.work(&mut dma);
+            self.memory = dma.memory;
+            for vector in done.vectors {
+                if let Some(Some(signal)) = self.vectors.get_mut(usize::from(vector)) {
+                    signal.write_all(&1_u64.to_ne_bytes()).unwrap();
+                }
+            }
+            if let Some(left) = left {
+                *left = left.saturating_sub(done.commands);
+                if *left == 0 && done.commands > 0 {
+                    // Once.
+                    *left = u64::MAX;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn is_ready(&self, ms: i64) -> bool {
+        let within = Timespec { tv_sec: 0, tv_nsec: ms * 1_000_000 };
+        poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&within)).is_ok_and(|n| n > 0)
+    }
+
+    /// Looks for stores into the page; whether there were any.
+    fn look(&mut self, nvme: &mut Controller) -> bool {
+        let mut now = vec![0; 0x1000];
+        self.page.read_exact_at(&mut now, DOORBELLS).unwrap();
+        let mut any = false;
+        for at in (0..0x1000).step_by(4) {
+            if now[at..at + 4] != self.seen[at..at + 4] {
+                any = true;
+                nvme.doorbell(at as u64, u32_at(&now, at));
+            }
+        }
+        self.seen = now;
+        any
+    }
+
+    /// Handles a message; nothing if the client has gone.
+    fn message(&mut self, nvme: &mut Controller) -> Option<()> {
+        let mut head = [0; 16];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut slices = [IoSliceMut::new(&mut head)];
+        let flags = RecvFlags::WAITALL | RecvFlags::CMSG_CLOEXEC;
+        let got = rustix::net::recvmsg(&self.socket, &mut slices, &mut control, flags).ok()?;
+        let fds = control.drain().flat_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(fds) => fds.collect::<Vec<_>>(),
+            _ => Vec::new(),
+        });
+        let fds: Vec<OwnedFd> = fds.collect();
+        if got.bytes < head.len() {
+            return None;
+        }
+        let mut payload = vec![0; u32_at(&head, 4) as usize - head.len()];
+        self.socket.read_exact(&mut payload).ok()?;
+        assert!(fds.len() <= 1, "it said that it takes one descriptor");
+        let command = u16::from_le_bytes([head[2], head[3]]);
+        let (answer, fd) = self.answer(nvme, command, &payload, fds);
+        head[8] = 1;
+        if answer.is_err() {
+            // The Error flag, and EINVAL.
+            (head[8], head[12]) = (0x21, 22);
+        }
+        let answer = answer.unwrap_or_default();
+        head[4..8].copy_from_slice(&(16 + answer.len() as u32).to_le_bytes());
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let files: Vec<_> = fd.iter().map(AsFd::as_fd).collect();
+        if !files.is_empty() {
+            control.push(SendAncillaryMessage::ScmRights(&files));
+        }
+        let bytes = [&head[..], &answer].concat();
+        let slices = [IoSlice::new(&bytes)];
+        rustix::net::sendmsg(&self.socket, &slices, &mut control, SendFlags::NOSIGNAL).ok()?;
+        Some(())
+    }
+
+    fn answer(
+        &mut self,
+        nvme: &mut Controller,
+        command: u16,
+        asked: &[u8],
+        mut fds: Vec<OwnedFd>,
+    ) -> (Result<Vec<u8>, ()>, Option<File>) {
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let answer = match command {
+            // VERSION 0.1, without capabilities: one descriptor a message.
+            1 => Ok(vec![0, 0, 1, 0]),
+            2 => {
+                let (address, size) = (u64_at(asked, 16), u64_at(asked, 24));
+                self.memory = fds.pop().map(|fd| (address, size, File::from(fd)));
+                Ok(Vec::new())
+            }
+            3 => {
+                self.memory = None;
+                Ok(asked.to_vec())
+            }
+            4 => Ok(words(&[16, 3, 9, 5])),
+            5 => return self.region(asked[8]),
+            7 => Ok(words(&[16, 1, u32_at(asked, 8), if asked[8] == 2 { 8 } else { 0 }])),
+            8 => self.set_irqs(asked, fds),
+            9 | 10 => self.access(nvme, command == 10, asked),
+            13 => {
+                nvme.reset();
+                Ok(Vec::new())
+            }
+            _ => Err(()),
+        };
+        (answer, None)
+    }
+
+    fn region(&self, index: u8) -> (Result<Vec<u8>, ()>, Option<File>) {
+        let mut out = Vec::new();
+        let mut put = |words: &[u32]| words.iter().for_each(|word| out.extend(word.to_le_bytes()));
+        match index {
+            0 if self.kind.page => {
+                put(&[64, 0xf, 0, 32, BAR0 as u32, 0, 0, 0]);
+                put(&[1 | 1 << 16, 0, 1, 0, DOORBELLS as u32, 0, 0x1000, 0]);
+                return (Ok(out), Some(self.page.try_clone().unwrap()));
+            }
+            0 => put(&[32, 3, 0, 0, BAR0 as u32, 0, 0, 0]),
+            7 => put(&[32, 3, 7, 0, 256, 0, 0, 0]),
+            other => put(&[32, 0, other.into(), 0, 0, 0, 0, 0]),
+        }
+        (Ok(out), None)
+    }
+
+    /// Eventfds of MSI-X, one a message; or none any more.
+    fn set_irqs(&mut self, asked: &[u8], mut fds: Vec<OwnedFd>) -> Result<Vec<u8>, ()> {
+        let [flags, index, start, count] = [4, 8, 12, 16].map(|at| u32_at(asked, at));
+        match (flags, index, count) {
+            (0x21, 2, 0) => self.vectors.iter_mut().for_each(|vector| *vector = None),
+            (0x24, 2, 1) => {
+                let place = self.vectors.get_mut(start as usize).ok_or(())?;
+                *place = Some(File::from(fds.pop().ok_or(())?));
+            }
+            _ => return Err(()),
+        }
+        Ok(Vec::new())
+    }
+
+    fn access(&mut self, nvme: &mut Controller, write: bool, asked: &[u8]) -> Result<Vec<u8>, ()> {
+        let (offset, region, count) = (u64_at(asked, 0), u32_at(asked, 8), u32_at(asked, 12));
+        let (at, length) = (offset as usize, count as usize);
+        let mut reply = asked[..16].to_vec();
+        match (region, write) {
+            (7, false) => reply.extend(self.config.get(at..at + length).ok_or(())?),
+            (7, true) => {
+                // Only the Command register and MSI-X Enable can be written.
+                if at == 4 || at == 0x42 {
+                    self.config[at..at + length].copy_from_slice(&asked[16..]);
+                }
+            }
+            (0, false) => reply.extend(&nvme.read(offset).to_le_bytes()[..length]),
+            (0, true) if offset >= DOORBELLS => {
+                assert!(offset < 0x2000, "the MSI-X table belongs to the client");
+                nvme.doorbell(offset - DOORBELLS, u32_at(asked, 16));
+            }
+            (0, true) => {
+                let mut value = [0; 8];
+                value[..length].copy_from_slice(&asked[16..]);
+                nvme.write(offset, length, u64::from_le_bytes(value));
+            }
+            _ => return Err(()),
+        }
+        Ok(reply)
+    }
+}
