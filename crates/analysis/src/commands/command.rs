@@ -3,6 +3,7 @@
 use super::step::{Direction, Step, StepKind};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::fmt;
 use wire::nvme::{self, Status, opcode};
 use wire::trace::PayloadKey;
 use wire::{Bdf, Duration, Instant};
@@ -80,6 +81,31 @@ impl Parts {
     /// All of them.
     pub const fn sum(self) -> u64 {
         self.entry + self.lists + self.data
+    }
+
+    /// Which ones: `entry, lists, data`.
+    pub fn names(self) -> String {
+        let all = [("entry", self.entry), ("lists", self.lists), ("data", self.data)];
+        let there = all.into_iter().filter(|(_, bytes)| *bytes > 0);
+        there.map(|(name, _)| name).collect::<Vec<_>>().join(", ")
+    }
+
+    fn less(self, other: Self) -> Self {
+        Self {
+            entry: self.entry.saturating_sub(other.entry),
+            lists: self.lists.saturating_sub(other.lists),
+            data: self.data.saturating_sub(other.data),
+        }
+    }
+}
+
+/// Which ones, with their bytes.
+impl fmt::Display for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entry = (self.entry > 0).then(|| "entry".to_owned());
+        let of = |bytes: u64, what| (bytes > 0).then(|| format!("{bytes} bytes of {what}"));
+        let all = [entry, of(self.lists, "lists"), of(self.data, "data")];
+        f.write_str(&all.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -239,14 +265,27 @@ impl Command {
     pub fn answered_from_push(&self) -> Parts {
         let PushUse { pushed, fetched, answered } = self.push;
         let Some(status) = self.status else { return answered };
+        let left = pushed.less(fetched);
         // The drive had the entry; lists and data it need not have read if the command failed.
-        let all = status.is_success();
-        let of = |pushed: u64, fetched: u64| if all { pushed.saturating_sub(fetched) } else { 0 };
+        let (lists, data) = if status.is_success() { (left.lists, left.data) } else { (0, 0) };
         Parts {
-            entry: answered.entry + pushed.entry.saturating_sub(fetched.entry),
-            lists: answered.lists + of(pushed.lists, fetched.lists),
-            data: answered.data + of(pushed.data, fetched.data),
+            entry: answered.entry + left.entry,
+            lists: answered.lists + lists,
+            data: answered.data + data,
         }
+    }
+
+    /// What became of what was pushed for it, each as text; nothing if nothing was.
+    pub fn push_texts(&self) -> Vec<String> {
+        let PushUse { pushed, fetched, .. } = self.push;
+        let answered = self.answered_from_push();
+        let all = [
+            ("answered from push", answered),
+            ("pushed, and read from the host all the same", fetched),
+            ("pushed, perhaps for nothing", pushed.less(fetched).less(answered)),
+        ];
+        let all = all.into_iter().filter(|(_, parts)| parts.sum() > 0);
+        all.map(|(what, parts)| format!("{what}: {parts}")).collect()
     }
 
     /// Whether every byte of data was seen.

@@ -3,8 +3,10 @@
 use super::build::{Traces, hashed, traces_of};
 use super::commands;
 use crate::commands::tests::{Drive, Testbed, io, pushed};
+use crate::commands::view::{self, Options};
 use crate::commands::{Command, Parts, StepKind};
-use crate::trace::{Anomalies, Run, Stage, by_stage, path};
+use crate::trace::chart::chart;
+use crate::trace::{Anomalies, PushTotals, Run, Stage, Statistics, by_stage, path};
 use wire::push::Record;
 use wire::trace::{PayloadKey, Record as Recorded};
 
@@ -185,4 +187,54 @@ fn a_push_that_is_not_valid_stands_out() {
     });
     let (_, anomalies) = commands(&traces.run());
     assert_eq!(anomalies.unexplained["push that is not valid"].count, 1);
+}
+
+fn golden(name: &str, text: &str) {
+    let path = format!("{}/src/trace/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("FARLANE_BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    assert_eq!(text, std::fs::read_to_string(&path).unwrap(), "{name}");
+}
+
+/// What people read: at the root port and at the function.
+#[test]
+fn views_of_pushed_commands() {
+    let traces = traces_of(67, both);
+    let mut text = String::new();
+    for host in [true, false] {
+        let (run, found, _) = here(&traces, host);
+        let mut statistics = Statistics::default();
+        let shown = last::<3>(found);
+        for command in &shown {
+            statistics.add(command, &[]);
+            text += &view::transaction(command, Options::default());
+        }
+        text += &statistics.table();
+        let (counters, _) = run.analyse(|_, _| {}).unwrap();
+        text += &format!("{}\n\n", run.push_totals(&counters).lines().join("\n"));
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    golden("push.txt", &text);
+    let run = traces.run();
+    let [.., missed] = last::<3>(commands(&run).0);
+    golden("push.svg", &chart(&run, &missed));
+    // With both traces: five messages with 2 * 64 + 1536 + 16 + 8704, and 64 + 4096 bytes. 27 reads
+    // of 12432 bytes hit; an entry and four reads of 512 bytes went to the host, and the bring-up's
+    // five.
+    let (counters, _) = run.analyse(|_, _| {}).unwrap();
+    let totals = run.push_totals(&counters);
+    let pushed = 128 + 1536 + 16 + 8704 + 64 + 4096;
+    let hits = 128 + 1536 + 16 + 8704 + 2048;
+    assert_eq!(
+        totals,
+        PushTotals {
+            messages: Some(6),
+            pushed_bytes: Some(pushed),
+            hits: Some(27),
+            hit_bytes: Some(hits),
+            misses: 1 + 4 + 3,
+            unused_bytes: Some(pushed - hits),
+        }
+    );
 }
