@@ -1,6 +1,6 @@
 //! Host memory as devices access it.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use pcie::Ram;
 use pcie::root::ReadToken;
 use std::cell::RefCell;
@@ -27,6 +27,10 @@ pub trait Memory {
         range: (u64, usize),
         token: &ReadToken,
     ) -> ReadOutcome;
+
+    /// Appends the bytes that [`read`](Self::read) would find, if they are at hand: what is pushed
+    /// in front of a doorbell. Returns false, and appends nothing, if they are not.
+    fn peek(&mut self, requester: Bdf, range: (u64, usize), out: &mut BytesMut) -> bool;
 
     /// A device writes.
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]);
@@ -67,6 +71,10 @@ impl Memory for RamMemory {
         let data = self.ram.borrow_mut().get(address, length).map(Bytes::copy_from_slice);
         self.faults += u64::from(data.is_none());
         ReadOutcome::Done(data)
+    }
+
+    fn peek(&mut self, _: Bdf, (address, length): (u64, usize), out: &mut BytesMut) -> bool {
+        self.ram.borrow_mut().get(address, length).map(|data| out.extend_from_slice(data)).is_some()
     }
 
     fn write(&mut self, _: Instant, _: Bdf, address: u64, data: &[u8]) {

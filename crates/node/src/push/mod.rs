@@ -20,6 +20,7 @@ use function::Shadow;
 use pcie::config::register;
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
+use std::str::FromStr;
 use switch::push::Ending;
 use wire::push::Record;
 use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
@@ -30,12 +31,21 @@ wire::named! {
     #[derive(Default)]
     pub enum Mode {
         /// Nothing: no message is sent.
-        #[default]
         Off "off",
         /// Submission queue entries.
         Entries "entries",
         /// Entries, PRP and SGL lists, and data for the drive.
+        #[default]
         All "all",
+    }
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == text);
+        found.ok_or_else(|| Self::ALL.map(Self::name).join(", "))
     }
 }
 
@@ -50,10 +60,10 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Off. The bound is a quarter of a link's default window for posted TLPs (1 MiB): what is
+    /// All. The bound is a quarter of a link's default window for posted TLPs (1 MiB): what is
     /// pushed for writes in flight never keeps the credits from the doorbells of others.
     fn default() -> Self {
-        Self { mode: Mode::Off, bound: 256 << 10 }
+        Self { mode: Mode::default(), bound: 256 << 10 }
     }
 }
 
