@@ -6,6 +6,7 @@ use super::allowed::Allowed::{self, *};
 use super::allowed::{Key, Table};
 use super::shapers::ClassShaper;
 use super::units::{self, Drift, Offset, PlanValue};
+use node::push::Mode as Push;
 use sim::drive::Timing;
 use sim::ethernet::port::RateStep;
 use stats::random::Probability;
@@ -138,6 +139,7 @@ const EVERY_HOST: &[Key] = &[
     key("memory", Size(|size| (1 << 20..=3 << 30).contains(&size), "1MiB to 3GiB")),
     key("completion_timeout", Time(COMPLETION)),
     key("ecrc", Word(&["off", "on"])),
+    key("push", Form(Push::check)),
     key("submit", Time(SHORT)),
     key("complete", Time(SHORT)),
     key("interrupt", Time(SHORT)),

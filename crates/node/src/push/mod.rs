@@ -20,6 +20,7 @@ use function::Shadow;
 use pcie::config::register;
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
+use std::str::FromStr;
 use switch::push::Ending;
 use wire::push::Record;
 use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
@@ -36,6 +37,25 @@ wire::named! {
         Entries "entries",
         /// Entries, PRP and SGL lists, and data for the drive.
         All "all",
+    }
+}
+
+impl Mode {
+    /// The words that [`FromStr`] takes, for messages.
+    pub const WORDS: &'static str = "off, entries or all";
+}
+
+/// A text that names no mode.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no mode of push: '{0}'; there are {words}", words = Mode::WORDS)]
+pub struct UnknownMode(String);
+
+impl FromStr for Mode {
+    type Err = UnknownMode;
+
+    fn from_str(text: &str) -> Result<Self, UnknownMode> {
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == text);
+        found.ok_or_else(|| UnknownMode(text.to_owned()))
     }
 }
 
@@ -282,5 +302,20 @@ impl Follower {
             function.controller.register_write(offset + at as u64, &bytes, &mut turn);
         }
         turn.messages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_modes_are_the_same() {
+        for mode in Mode::ALL {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+        }
+        let error = "on".parse::<Mode>().unwrap_err().to_string();
+        assert_eq!(error, "no mode of push: 'on'; there are off, entries or all");
+        assert_eq!(Mode::ALL.map(Mode::name).join(", "), Mode::WORDS.replace(" or", ","));
     }
 }

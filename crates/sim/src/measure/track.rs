@@ -211,19 +211,13 @@ impl Tracker {
         None
     }
 
-    /// A TLP leaves the root port: its first bit is on the wire at `start`, its
-    /// acknowledgement arrives `ack` later.
-    pub fn leaves_root(
-        &mut self,
-        now: Instant,
-        start: Instant,
-        ack: Duration,
-        tlp: &Tlp,
-    ) -> Journey {
+    /// A TLP leaves the root port. `now` it was ready; but for what is pushed in front of it, its
+    /// first bit was on the wire at `start`; it is acknowledged at `end`.
+    pub fn leaves_root(&mut self, [now, start, end]: [Instant; 3], tlp: &Tlp) -> Journey {
         match tlp.packet {
             Packet::MemoryWrite(request) => {
-                if let Some((drive, queue, head)) = self.doorbell(request.address) {
-                    self.doorbell_leaves(now, start, ack, drive, queue, head);
+                if let Some(doorbell) = self.doorbell(request.address) {
+                    self.doorbell_leaves([now, start, end], doorbell);
                 }
             }
             Packet::Completion(c) => {
@@ -240,17 +234,13 @@ impl Tracker {
 
     fn doorbell_leaves(
         &mut self,
-        now: Instant,
-        start: Instant,
-        ack: Duration,
-        drive: u16,
-        queue: u16,
-        head: bool,
+        [now, start, end]: [Instant; 3],
+        (drive, queue, head): (u16, u16, bool),
     ) {
         let Some(queue) = self.queue(drive, queue) else { return };
         if head {
             let done = std::mem::take(&mut queue.before_head_doorbell);
-            done.into_iter().for_each(|doorbell| self.root_port.record((start + ack) - doorbell));
+            done.into_iter().for_each(|doorbell| self.root_port.record(end - doorbell));
             return;
         }
         let submitted = std::mem::take(&mut queue.before_doorbell);

@@ -8,6 +8,10 @@ mod tests;
 
 pub use store::{Counters, Store, whole_entries};
 
+/// Bytes that a device keeps by default: what a link's default window for posted TLPs lets in at
+/// once.
+pub const CAPACITY: u32 = 1 << 20;
+
 /// What ends a pushed byte. Tests leave one out, to show that each is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ending {
