@@ -81,26 +81,67 @@ fn echo(clock: Clock, waiting: Waiting, listener: &Listener) -> Result<(), Failu
 /// Bytes of one write of the stream.
 const STREAM_WRITE: usize = 128 << 10;
 
+/// Copies of the payload in the processes, beside those of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copies {
+    /// The same buffers again and again.
+    None,
+    /// One copy from memory before it is sent, and one to memory after it was received, as a drive
+    /// and a host have to make them.
+    OnEachSide,
+}
+
+/// Memory that payload is copied from and to: larger than the caches near a core.
+const MEMORY: usize = 64 << 20;
+
+/// Copies a write's payload to or from the next place in `memory`.
+struct Copier {
+    memory: Vec<u8>,
+    at: usize,
+}
+
+impl Copier {
+    fn new() -> Self {
+        Self { memory: vec![0x5a; MEMORY], at: 0 }
+    }
+
+    fn next(&mut self, length: usize) -> &mut [u8] {
+        if self.at + length > self.memory.len() {
+            self.at = 0;
+        }
+        self.at += length;
+        &mut self.memory[self.at - length..self.at]
+    }
+}
+
 /// One-way TCP stream on loopback in 128 KiB writes: bytes a second over `span`.
-pub fn stream(clock: Clock, span: wire::Duration) -> Result<u64, Failure> {
+pub fn stream(clock: Clock, span: wire::Duration, copies: Copies) -> Result<u64, Failure> {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let mut sender = std::net::TcpStream::connect(listener.local_addr()?)?;
     let (mut receiver, _) = listener.accept()?;
     let reader = std::thread::spawn(move || {
+        let mut copier = (copies == Copies::OnEachSide).then(Copier::new);
         let mut buffer = vec![0; STREAM_WRITE * 2];
         let mut total = 0u64;
         while let Ok(bytes) = receiver.read(&mut buffer) {
             if bytes == 0 {
                 break;
             }
+            if let Some(copier) = &mut copier {
+                copier.next(bytes).copy_from_slice(&buffer[..bytes]);
+            }
             total += bytes as u64;
         }
         total
     });
-    let data = vec![0x5a; STREAM_WRITE];
+    let mut copier = (copies == Copies::OnEachSide).then(Copier::new);
+    let mut data = vec![0x5a; STREAM_WRITE];
     let start = clock.now();
     while clock.now() < start + span {
+        if let Some(copier) = &mut copier {
+            data.copy_from_slice(copier.next(STREAM_WRITE));
+        }
         sender.write_all(&data)?;
     }
     drop(sender);

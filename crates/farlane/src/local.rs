@@ -4,9 +4,10 @@
 use crate::link_wait::{LinkWait, TIMEOUT, wait_for_links};
 use crate::namespace::Namespace;
 use crate::node::{QUEUES, drive, drive_settings, instance};
-use crate::rig::Rig;
+use crate::rig::{Hardware, Rig};
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
+use ::node::push;
 use live::attached::{Attached, Switch};
 use live::links::Links;
 use live::net::{Address, CarrierListener, RawSettings};
@@ -35,6 +36,8 @@ pub struct LocalLink {
     pub max_payload: u16,
     /// The aggregation policy.
     pub aggregation: Policy,
+    /// What the host pushes.
+    pub push: push::Settings,
 }
 
 impl LocalLink {
@@ -83,7 +86,7 @@ impl Node {
             let tracer = trace.open(NodeRole::Device, instance(), link.clock)?;
             Ok(made.traced(tracer))
         };
-        Self::start(at, link, make, |_, _| Ok(()))
+        Self::start(at, link, switch::push::CAPACITY, make, |_, _| Ok(()))
     }
 
     /// A switch node before `devices`. Fails if it does not start.
@@ -96,12 +99,13 @@ impl Node {
             let tracer = trace.open(NodeRole::Switch, instance(), link.clock);
             Ok(host_switch(link, &devices).traced(tracer?))
         };
-        Self::start(&loopback(), link, make, wait_for_links)
+        Self::start(&loopback(), link, 0, make, wait_for_links)
     }
 
     fn start<A: Attached>(
         at: &Address,
         link: LocalLink,
+        push: u32,
         make: impl FnOnce() -> Result<A, Failure> + Send + 'static,
         ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Outcome + Send + 'static,
     ) -> Result<Self, Failure> {
@@ -113,7 +117,7 @@ impl Node {
             let attached = make()?;
             let tracer = attached.tracer();
             let listener = CarrierListener::bind(&at, link.raw())?;
-            let settings = link.settings(Role::Device);
+            let settings = Settings { push, ..link.settings(Role::Device) };
             let poller = Poller::new(link.waiting)?;
             let mut node = DeviceNode::new(link.clock, poller, listener, settings, attached)?;
             ready(&mut node, &stop)?;
@@ -169,7 +173,8 @@ pub fn host(
     let mut links = LinkWait::new(link.clock.now(), TIMEOUT);
     let switch = host_switch(link, devices).traced(tracer);
     let ready = |switch: &mut Switch| links.look(link.clock.now(), switch);
-    Rig::start(link.clock, Poller::new(link.waiting)?, driver, switch, ready)
+    let hardware = Hardware { push: link.push, ..Hardware::default() };
+    Rig::start(link.clock, Poller::new(link.waiting)?, hardware, driver, switch, ready)
 }
 
 /// A host with a drive of `size` bytes of RAM right below its root port.
@@ -186,5 +191,6 @@ pub fn direct(
         "",
         drive_settings(link.max_payload.into(), QUEUES),
     )?;
-    Rig::start(link.clock, Poller::new(link.waiting)?, driver, attached, |_| Ok(true))
+    let poller = Poller::new(link.waiting)?;
+    Rig::start(link.clock, poller, Hardware::default(), driver, attached, |_| Ok(true))
 }

@@ -14,6 +14,7 @@ mod local;
 mod namespace;
 mod node;
 mod progress;
+mod push_args;
 mod rig;
 mod rows;
 mod signals;

@@ -1,6 +1,7 @@
 //! A host node with the built-in initiator: enumerates, brings drives up,
 //! moves blocks. What `demo`, `bench` and `io` run.
 
+use ::node::push;
 use analysis::commands::{self, Analyser, Direction, Event};
 use live::host::RamMemory;
 use live::{Attached, Clock, Machine, Poller};
@@ -40,6 +41,8 @@ pub struct Hardware {
     pub ram: usize,
     /// Packets that the recorder at the root port holds; 0 records nothing.
     pub packets: usize,
+    /// What is pushed in front of doorbells.
+    pub push: push::Settings,
 }
 
 impl Default for Hardware {
@@ -50,6 +53,7 @@ impl Default for Hardware {
             enumeration: enumerate::Settings::default(),
             ram: RAM_SIZE,
             packets: PACKETS,
+            push: push::Settings::default(),
         }
     }
 }
@@ -78,11 +82,12 @@ impl<A: Attached> Rig<A> {
     pub fn start(
         clock: Clock,
         poller: Poller,
+        hardware: Hardware,
         driver: initiator::Settings,
         attached: A,
         ready: impl FnMut(&mut A) -> Result<bool, Failure>,
     ) -> Result<Self, Failure> {
-        let mut rig = Self::power_on(clock, poller, Hardware::default(), attached, ready)?;
+        let mut rig = Self::power_on(clock, poller, hardware, attached, ready)?;
         for (node, _) in nvme_functions(&rig.hierarchy) {
             let driver = rig.bring_up(&node, driver)?;
             rig.drives.push(Drive { node, driver });
@@ -98,8 +103,8 @@ impl<A: Attached> Rig<A> {
         attached: A,
         mut ready: impl FnMut(&mut A) -> Result<bool, Failure>,
     ) -> Result<Self, Failure> {
-        let Hardware { root, enumeration, ram, packets } = hardware;
-        let mut machine = Machine::new(clock, poller, root, attached)?;
+        let Hardware { root, enumeration, ram, packets, push } = hardware;
+        let mut machine = Machine::new(clock, poller, root, attached)?.with_push(push);
         let bus = machine.new_bus();
         let ram = Rc::new(RefCell::new(Ram::new(RAM_BASE, ram)));
         let mut memory = RamMemory::new(ram);

@@ -8,7 +8,6 @@ use super::section::{Defaults, Section, set_fields};
 use super::units::{PlanValue, SILENCE};
 use super::value::PlanError;
 use super::{allowed, distance, workload};
-use node::push::Mode as Push;
 use sim::drive::DriveConfig;
 use sim::node::RootConfig;
 use sim::transport::{RawConfig, TcpConfig, TransportConfig};
@@ -220,8 +219,7 @@ fn fits(
 fn root_complex(section: &Section, mps: usize, rcb: usize) -> RootConfig {
     let mut root = RootConfig { max_payload: mps, completion_size: rcb, ..RootConfig::NVME_TSN };
     set_fields!(root, section, completion_timeout mmio memory_read memory);
-    // As live nodes do.
-    root.push = section.get("push").unwrap_or(Push::All);
+    root.push = section.get("push").unwrap_or_default();
     RootConfig { ecrc: section.text("ecrc") == Some("on"), ..root }
 }
 

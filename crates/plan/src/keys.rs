@@ -23,6 +23,9 @@ const fn with(with: &'static [&'static str], name: &'static str, allowed: Allowe
     Key { name, allowed, with }
 }
 
+/// What a host pushes.
+const PUSH: [&str; 3] = [Push::Off.name(), Push::Entries.name(), Push::All.name()];
+
 /// Names of transports.
 pub const TRANSPORTS: [&str; 4] = ["direct", "tcp", "tsn", "raw"];
 /// Those over TCP.
@@ -139,7 +142,7 @@ const EVERY_HOST: &[Key] = &[
     key("memory", Size(|size| (1 << 20..=3 << 30).contains(&size), "1MiB to 3GiB")),
     key("completion_timeout", Time(COMPLETION)),
     key("ecrc", Word(&["off", "on"])),
-    key("push", Form(Push::check)),
+    key("push", Word(&PUSH)),
     key("submit", Time(SHORT)),
     key("complete", Time(SHORT)),
     key("interrupt", Time(SHORT)),

@@ -219,8 +219,8 @@ fn right(allowed: Allowed) -> Vec<String> {
         Allowed::File => vec!["\"x\"".into(), "\"y\"".into()],
         Allowed::Text => ["h", "g", "n", "m", "d", "l", "none"].map(|n| format!("{n:?}")).into(),
         Allowed::Form(_) => [
-            "none", "rate=5G", "per-tlp", "adaptive", "off", "all", "1G", "10G", "1%", "2ppm",
-            "4KiB", "5KiB", "1us", "-1us", "10ppm", "10ppb",
+            "none", "rate=5G", "per-tlp", "adaptive", "1G", "10G", "1%", "2ppm", "4KiB", "5KiB",
+            "1us", "-1us", "10ppm", "10ppb",
         ]
         .map(|text| format!("{text:?}"))
         .into(),

@@ -165,7 +165,7 @@ impl PlanValue for Policy {
 /// What a host pushes.
 impl PlanValue for Push {
     fn parse(text: &str) -> Parsed<Self> {
-        text.parse().map_err(|_| Self::WORDS)
+        text.parse().map_err(|_| "one of off, entries, all")
     }
 }
 

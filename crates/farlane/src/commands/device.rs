@@ -12,6 +12,8 @@ use live::net::{Address, CarrierListener};
 use live::{Clock, DeviceNode};
 use nvme::MAX_QUEUES;
 use std::path::PathBuf;
+use switch::push::CAPACITY;
+use switch::tunnel::Settings;
 use wire::frame::{MoveStatus, Moved, Role};
 use wire::trace::NodeRole;
 
@@ -97,7 +99,7 @@ pub fn run(args: &Args) -> Outcome {
         }
     };
     let listener = CarrierListener::bind(&address, options.raw())?;
-    let tunnel = options.tunnel(Role::Device);
+    let tunnel = Settings { push: CAPACITY, ..options.tunnel(Role::Device) };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let drive = drive.traced(tracer.clone());

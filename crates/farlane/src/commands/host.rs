@@ -3,6 +3,7 @@
 use super::{Failure, Outcome};
 use crate::link_wait::LinkWait;
 use crate::node::{NodeArgs, instance, print_report, raise_descriptor_limit};
+use crate::push_args::PushArgs;
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
 use live::Clock;
@@ -58,6 +59,8 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::seconds)]
     wait: Duration,
     #[command(flatten)]
+    push: PushArgs,
+    #[command(flatten)]
     node: NodeArgs,
     #[command(flatten)]
     trace: TraceArgs,
@@ -91,6 +94,7 @@ pub fn run(args: &Args) -> Outcome {
         options.poller()?,
         root::Settings { max_payload: mps, ecrc: args.ecrc, ..root::Settings::default() },
         settings,
+        args.push.settings(),
         switch.traced(tracer.clone()),
         &args.vfio_user,
         args.mmap_doorbells,

@@ -7,9 +7,9 @@ use crate::trace::Tracer;
 use ::switch::Upstream;
 use ::switch::upstream::Settings;
 use node::{LinkEvent, SwitchNode};
-use pcie::{Function, Input, Output, Ready, Target};
+use pcie::{Function, Input, Output, PushRoom, Ready, Target};
 use std::io;
-use wire::Instant;
+use wire::{Bdf, Instant};
 
 /// A switch with the connections of its links.
 pub struct Switch {
@@ -61,6 +61,10 @@ impl Function for Switch {
 
     fn queue(&self, target: Target) -> usize {
         self.node.queue(target)
+    }
+
+    fn push_room(&self, target: Bdf) -> Option<PushRoom> {
+        self.node.push_room(target)
     }
 
     fn queue_ready(&self, queue: usize) -> Ready {

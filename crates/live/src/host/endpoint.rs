@@ -453,6 +453,12 @@ impl Endpoint {
         })
     }
 
+    /// Guest memory as [`dma_read`](Self::dma_read) would read it now, if it is at hand.
+    pub fn peek(&mut self, address: u64, length: usize) -> Option<Bytes> {
+        let at_hand = !self.is_detached() && self.deferred.is_empty();
+        at_hand.then(|| self.server.session.peek(address, length)).flatten()
+    }
+
     /// Reads guest memory; `None` if the client takes no request now.
     fn fetch(
         &mut self,

@@ -28,6 +28,10 @@ pub trait Memory {
         token: &ReadToken,
     ) -> ReadOutcome;
 
+    /// The bytes that [`read`](Self::read) would find, if they are at hand: what is pushed in front
+    /// of a doorbell.
+    fn peek(&mut self, requester: Bdf, range: (u64, usize)) -> Option<Bytes>;
+
     /// A device writes.
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]);
 
@@ -67,6 +71,10 @@ impl Memory for RamMemory {
         let data = self.ram.borrow_mut().get(address, length).map(Bytes::copy_from_slice);
         self.faults += u64::from(data.is_none());
         ReadOutcome::Done(data)
+    }
+
+    fn peek(&mut self, _: Bdf, (address, length): (u64, usize)) -> Option<Bytes> {
+        self.ram.borrow_mut().get(address, length).map(Bytes::copy_from_slice)
     }
 
     fn write(&mut self, _: Instant, _: Bdf, address: u64, data: &[u8]) {

@@ -24,13 +24,14 @@ use crate::clock::Clock;
 use crate::poller::{Activity, Poller};
 use crate::trace::Tapped;
 use ::node::host::{Buses, Input, Output};
+use ::node::push;
 use bytes::Bytes;
 use pcie::root::{self, HostOutput, ReadToken, RootComplex};
 use pcie::software::{Bus, Task};
 use std::io;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use switch::upstream::next_timer;
-use wire::Instant;
+use wire::{Bdf, Instant};
 
 /// The I/O around [`node::HostNode`](::node::HostNode): clock, descriptors and memory.
 pub struct Machine<A> {
@@ -56,6 +57,22 @@ impl<A: Attached> Machine<A> {
         let observer = Probe::new(attached.tracer(), clock);
         let node = ::node::HostNode::new(settings, Tapped { inner: attached, observer });
         Ok(Self { clock, poller, node, buses: Buses::default() })
+    }
+
+    /// The same machine, which pushes bytes of its memory in front of doorbells.
+    #[must_use]
+    pub fn with_push(self, settings: push::Settings) -> Self {
+        Self { node: self.node.with_push(settings), ..self }
+    }
+
+    /// What was pushed.
+    pub fn push_counters(&self) -> push::Counters {
+        self.node.push_counters()
+    }
+
+    /// As [`node::HostNode::remapped`](::node::HostNode::remapped).
+    pub fn remapped(&mut self, range: Range<u64>) {
+        self.node.remapped(range);
     }
 
     /// A bus for another piece of host software.
@@ -183,7 +200,7 @@ impl<A: Attached> Machine<A> {
     fn turn(&mut self, now: Instant, memory: &mut impl Memory) -> (bool, Option<Instant>) {
         let mut moved = false;
         loop {
-            match self.node.poll(now) {
+            match self.node.poll_with(now, &mut Lent(memory)) {
                 Output::Host(HostOutput::Answer(name, value)) => self.buses.answer(name, value),
                 Output::Host(HostOutput::HostRead { token, requester, address, length }) => {
                     match memory.read(now, requester, (address, length), &token) {
@@ -217,6 +234,15 @@ impl<A: Attached> Machine<A> {
     /// Forgets the bus-master rights of the functions on `buses`, which are gone.
     pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
         self.node.clear_bus_masters(buses);
+    }
+}
+
+/// Memory that is lent to the node for what it pushes.
+struct Lent<'a, M>(&'a mut M);
+
+impl<M: Memory> push::HostMemory for Lent<'_, M> {
+    fn peek(&mut self, requester: Bdf, address: u64, length: usize) -> Option<Bytes> {
+        self.0.peek(requester, (address, length))
     }
 }
 

@@ -13,6 +13,8 @@ use crate::limiter::Suppressed;
 use crate::poller::Poller;
 use crate::vfio_user::EndpointInfo;
 use ::node::LinkEvent;
+use ::node::push;
+use bytes::Bytes;
 use pcie::enumerate::{self, Hierarchy, Node, Settings};
 use pcie::root::{self, ReadToken};
 use pcie::software::{Bus, Task};
@@ -68,6 +70,10 @@ impl Memory for Vec<Endpoint> {
             Some(endpoint) => endpoint.dma_read(now, address, length, token),
             None => ReadOutcome::Done(None),
         }
+    }
+
+    fn peek(&mut self, requester: Bdf, (address, length): (u64, usize)) -> Option<Bytes> {
+        of(self, requester)?.peek(address, length)
     }
 
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]) {
@@ -131,13 +137,14 @@ impl HostNode {
         poller: Poller,
         root: root::Settings,
         settings: Settings,
+        push: push::Settings,
         switch: Switch,
         directory: &Path,
         doorbells: bool,
         mut up: impl FnMut(&mut Switch, Instant) -> io::Result<bool>,
     ) -> io::Result<Self> {
         let settings = Settings { contents: true, ..settings };
-        let mut machine = Machine::new(clock, poller, root, switch)?;
+        let mut machine = Machine::new(clock, poller, root, switch)?.with_push(push);
         let mut endpoints = Vec::new();
         let bus = machine.new_bus();
         while !up(machine.attached_mut(), clock.now())? {
@@ -303,6 +310,10 @@ impl HostNode {
                 true => endpoint.service(now),
                 false => endpoint.service_without_input(now),
             };
+            // In front of whatever the client does next.
+            for range in endpoint.server.session.take_remapped() {
+                self.machine.remapped(range);
+            }
             for (token, data) in std::mem::take(&mut endpoint.answers) {
                 moved = true;
                 self.machine.complete_read(token, data);

@@ -1,10 +1,10 @@
 //! A function whose TLPs are observed at its port.
 
 use super::Tracer;
-use pcie::{Function, Input, Output, Ready, Target};
-use wire::Instant;
+use pcie::{Function, Input, Output, PushRoom, Ready, Target};
 use wire::tlp::Tlp;
 use wire::trace::Tap;
+use wire::{Bdf, Instant};
 
 /// Observes the TLPs at a port.
 pub trait TlpObserver {
@@ -49,6 +49,10 @@ impl<A: Function, W: TlpObserver> Function for Tapped<A, W> {
 
     fn queue(&self, target: Target) -> usize {
         self.inner.queue(target)
+    }
+
+    fn push_room(&self, target: Bdf) -> Option<PushRoom> {
+        self.inner.push_room(target)
     }
 
     fn queue_ready(&self, queue: usize) -> Ready {

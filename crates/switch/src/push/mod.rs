@@ -8,8 +8,8 @@ mod tests;
 
 pub use store::{Counters, Store, whole_entries};
 
-/// Bytes that a device keeps by default: what a link's default window for posted TLPs lets in at
-/// once.
+/// Bytes that the port of a device keeps of what its host pushes, unless told otherwise: as much as
+/// a link's default window for posted TLPs brings.
 pub const CAPACITY: u32 = 1 << 20;
 
 /// What ends a pushed byte. Tests leave one out, to show that each is needed.

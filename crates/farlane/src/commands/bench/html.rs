@@ -33,12 +33,13 @@ pub fn page(results: &Results, document: &Document) -> String {
 }
 
 fn name(series: &Series) -> String {
-    format!("{}, MPS {}", series.path, series.mps)
+    format!("{}, MPS {}, push {}", series.path, series.mps, series.push)
 }
 
-const COLUMNS: [Column<Run>; 13] = [
+const COLUMNS: [Column<Run>; 14] = [
     ("path", Left, |run| run.path.to_owned()),
     ("MPS", Right, |run| run.mps.to_string()),
+    ("push", Left, |run| run.push.to_owned()),
     ("workload", Left, |run| run.case.name()),
     ("IOPS", Right, |run| format!("{:.0}", run.iops)),
     ("min", Right, |run| format!("{:.0}", run.iops_min)),

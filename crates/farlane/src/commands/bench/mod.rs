@@ -13,6 +13,7 @@ use super::{Failure, Outcome, json};
 use crate::node::waiting;
 use crate::output::assign_stdout;
 use crate::progress::Progress;
+use ::node::push::Mode;
 use case::{CASES, Case, Path};
 use live::Waiting;
 use report::latency::Latency;
@@ -35,7 +36,7 @@ use wire::Duration;
 pub struct Args {
     #[command(subcommand)]
     other: Option<Other>,
-    /// Fewer and shorter rounds: ends within 45 s
+    /// Fewer and shorter rounds: ends within 50 s
     #[arg(long)]
     quick: bool,
     /// Rounds
@@ -67,6 +68,9 @@ pub struct Args {
     /// Also measure in so many pairs of rounds what recording a trace costs
     #[arg(long, value_name = "PAIRS", value_parser = clap::value_parser!(u32).range(1..=1000))]
     recording: Option<u32>,
+    /// What the tunnelled runs push in front of doorbells
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_values_t = [Mode::Off, Mode::All])]
+    push: Vec<Mode>,
     /// Only this way to the drive
     #[arg(long)]
     path: Option<Path>,
@@ -102,9 +106,22 @@ impl Args {
 pub(crate) struct Series {
     path: Path,
     mps: u16,
+    push: Mode,
     case: Case,
     rounds: Vec<run::Round>,
     latency: Latency,
+}
+
+impl Series {
+    pub fn new(path: Path, mps: u16, push: Mode, case: Case) -> Self {
+        Self { path, mps, push, case, rounds: Vec::new(), latency: Latency::default() }
+    }
+
+    /// In a few words.
+    fn name(&self) -> String {
+        let Self { path, mps, push, case, .. } = self;
+        format!("{path}, MPS {mps}, push {push}, {}", case.name())
+    }
 }
 
 /// The floor, every round.
@@ -113,6 +130,7 @@ pub(crate) struct Floor {
     latency: Latency,
     ping_pong_p50: Vec<u64>,
     stream: Vec<u64>,
+    copied_stream: Vec<u64>,
 }
 
 /// Everything measured.
@@ -148,16 +166,13 @@ pub fn run(args: &Args) -> Outcome {
     if results.series.is_empty() {
         return Err(Failure("no workload fits --rw, --iodepth and --path together".into()));
     }
-    let mut bench = Testbed::new(waiting, sizes)?;
+    let mut bench = Testbed::new(waiting, sizes, &args.push)?;
     for round in 1..=rounds {
         progress.show(&format!("round {round} of {rounds}: raw TCP"));
         bench.floor(span, &mut results.floor)?;
         for series in &mut results.series {
-            let (path, mps, name) = (series.path, series.mps, series.case.name());
-            let what = format!("round {round} of {rounds}: {path:?} MPS {mps} {name}");
-            progress.show(&what.to_lowercase());
-            let done = bench.round(path, mps, series.case, span, &mut series.latency)?;
-            series.rounds.push(done);
+            progress.show(&format!("round {round} of {rounds}: {}", series.name()));
+            bench.round(series, span)?;
         }
     }
     drop(bench);
@@ -180,9 +195,10 @@ pub fn run(args: &Args) -> Outcome {
 fn series(args: &Args, sizes: &[u16]) -> Vec<Series> {
     let mut all = Vec::new();
     for (mps, case) in sizes.iter().flat_map(|mps| CASES.map(|case| (*mps, case))) {
-        let paths = [Path::Direct, Path::Tunnelled].into_iter();
-        for path in paths.filter(|path| args.selects(*path, &case)) {
-            all.push(Series { path, mps, case, rounds: Vec::new(), latency: Latency::default() });
+        let direct = [(Path::Direct, Mode::Off)].into_iter();
+        let paths = direct.chain(args.push.iter().map(|push| (Path::Tunnelled, *push)));
+        for (path, push) in paths.filter(|(path, _)| args.selects(*path, &case)) {
+            all.push(Series::new(path, mps, push, case));
         }
     }
     all

@@ -45,16 +45,19 @@ pub struct FloorEntry {
     pub wait: &'static str,
     pub tcp_pingpong_64b_p50_ns: u64,
     pub tcp_stream_bytes_per_s: u64,
+    pub tcp_stream_copied_bytes_per_s: u64,
 }
 
 impl fmt::Display for FloorEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "floor ({}): 64-byte TCP round trip p50 {:.2} us; one-way TCP stream {:.0} MB/s",
+            "floor ({}): 64-byte TCP round trip p50 {:.2} us; one-way TCP stream {:.0} MB/s, \
+             with one copy of the payload on each side {:.0} MB/s",
             self.wait,
             self.tcp_pingpong_64b_p50_ns as f64 / 1e3,
             self.tcp_stream_bytes_per_s as f64 / 1e6,
+            self.tcp_stream_copied_bytes_per_s as f64 / 1e6,
         )
     }
 }
@@ -64,10 +67,11 @@ impl FloorEntry {
     pub fn sentence(&self) -> String {
         format!(
             "Raw floor of the same run ({}): 64-byte TCP round trip, median {:.2} µs; one-way TCP \
-             stream {:.0} MB/s.",
+             stream {:.0} MB/s, with one copy of the payload on each side {:.0} MB/s.",
             self.wait,
             self.tcp_pingpong_64b_p50_ns as f64 / 1e3,
             self.tcp_stream_bytes_per_s as f64 / 1e6,
+            self.tcp_stream_copied_bytes_per_s as f64 / 1e6,
         )
     }
 }
@@ -77,6 +81,7 @@ impl FloorEntry {
 pub struct Run {
     pub path: &'static str,
     pub mps: u16,
+    pub push: &'static str,
     #[serde(flatten)]
     pub case: Case,
     pub rounds: usize,
@@ -117,6 +122,7 @@ pub fn floor(waiting: Waiting, floor: &Floor) -> FloorEntry {
         },
         tcp_pingpong_64b_p50_ns: median(&floor.ping_pong_p50),
         tcp_stream_bytes_per_s: median(&floor.stream),
+        tcp_stream_copied_bytes_per_s: median(&floor.copied_stream),
     }
 }
 
@@ -174,6 +180,7 @@ pub fn run(series: &Series, floor: &FloorEntry) -> Run {
     Run {
         path: series.path.name(),
         mps: series.mps,
+        push: series.push.name(),
         case: series.case,
         rounds: series.rounds.len(),
         iops: iops.round(),
@@ -190,9 +197,10 @@ pub fn run(series: &Series, floor: &FloorEntry) -> Run {
     }
 }
 
-const COLUMNS: [Column<Run>; 12] = [
+const COLUMNS: [Column<Run>; 13] = [
     ("path", Left, |run| run.path.to_owned()),
     ("MPS", Right, |run| run.mps.to_string()),
+    ("push", Left, |run| run.push.to_owned()),
     ("workload", Left, |run| run.case.name()),
     ("IOPS", Right, |run| format!("{:.0}", run.iops)),
     ("min-max", Right, |run| format!("{:.0}-{:.0}", run.iops_min, run.iops_max)),
@@ -204,7 +212,7 @@ const COLUMNS: [Column<Run>; 12] = [
     ("host ns", Right, |run| format!("{:.0}", run.host_cpu_ns_per_io)),
     ("device ns", Right, |run| format!("{:.0}", run.device_cpu_ns_per_io)),
 ];
-const WIDTHS: [usize; 12] = [9, 4, 22, 9, 19, 8, 9, 9, 6, 7, 9, 9];
+const WIDTHS: [usize; 13] = [9, 4, 7, 22, 9, 19, 8, 9, 9, 6, 7, 9, 9];
 
 /// Microseconds with two decimals.
 pub fn us(ns: u64) -> String {

@@ -5,6 +5,7 @@ use super::run::{LoadGenerator, tunnelled};
 use crate::local::{LocalLink, Node};
 use crate::progress::Progress;
 use crate::trace_args::TraceArgs;
+use ::node::push;
 use live::attached::Switch;
 use live::{Clock, Waiting};
 use report::Failure;
@@ -37,7 +38,8 @@ pub fn measure(
     let folder = tempfile::tempdir()?;
     let trace = TraceArgs::ring(folder.path().join("run.trace"), 64 << 20);
     let (clock, max_payload, aggregation) = (Clock::start(), mps, Policy::Adaptive);
-    let link = LocalLink { clock, waiting, max_payload, aggregation };
+    let push = push::Settings::default();
+    let link = LocalLink { clock, waiting, max_payload, aggregation, push };
     let plain = TraceArgs::default();
     let mut machines = Vec::new();
     for trace in [&plain, &trace, &plain] {

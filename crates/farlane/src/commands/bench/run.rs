@@ -1,12 +1,13 @@
 //! The measured machines, and one round of one case.
 
-use super::Floor;
 use super::case::{Case, FILL, Path};
+use super::{Floor, Series};
 use crate::cpu::CpuTime;
+use crate::floor::{self, Copies};
 use crate::local::{self, LocalLink, Node};
 use crate::rig::Rig;
 use crate::trace_args::TraceArgs;
-use crate::{floor, node};
+use ::node::push::{self, Mode};
 use live::attached::Switch;
 use live::{Attached, Clock, NvmeDrive, Waiting};
 use nvme::initiator::{Io, Settings};
@@ -56,7 +57,15 @@ pub struct LoadGenerator<A> {
 pub struct Testbed {
     clock: Clock,
     waiting: Waiting,
-    machines: Vec<(LoadGenerator<NvmeDrive>, LoadGenerator<Switch>, Node)>,
+    direct: Vec<LoadGenerator<NvmeDrive>>,
+    tunnelled: Vec<Tunnelled>,
+}
+
+/// A machine with its drive behind a tunnel.
+struct Tunnelled {
+    push: Mode,
+    load: LoadGenerator<Switch>,
+    _far: Node,
 }
 
 /// Queues deep enough for every workload.
@@ -71,24 +80,29 @@ pub fn tunnelled(
     trace: &TraceArgs,
 ) -> Result<(LoadGenerator<Switch>, Node), Failure> {
     let far = Node::device(&local::loopback(), link, 0, DRIVE, trace.for_node("device0"))?;
-    let tracer = trace.open(NodeRole::Host, node::instance(), link.clock)?;
+    let tracer = trace.open(NodeRole::Host, crate::node::instance(), link.clock)?;
     let rig = local::host(link, settings(), std::slice::from_ref(&far.address), tracer)?;
     Ok((LoadGenerator::new(link.max_payload, rig, DRIVE)?, far))
 }
 
 impl Testbed {
-    /// Machines for every payload size, with and without a tunnel. Fails if one does not come up.
-    pub fn new(waiting: Waiting, sizes: &[u16]) -> Result<Self, Failure> {
+    /// Machines for every payload size, without a tunnel and with one for each of `pushes`.
+    /// Fails if one does not come up.
+    pub fn new(waiting: Waiting, sizes: &[u16], pushes: &[Mode]) -> Result<Self, Failure> {
         let clock = Clock::start();
-        let machines = sizes.iter().map(|max_payload| {
-            let (max_payload, aggregation) = (*max_payload, Policy::Adaptive);
-            let link = LocalLink { clock, waiting, max_payload, aggregation };
+        let mut bed = Self { clock, waiting, direct: Vec::new(), tunnelled: Vec::new() };
+        for max_payload in sizes.iter().copied() {
+            let (aggregation, push) = (Policy::Adaptive, push::Settings::default());
+            let link = LocalLink { clock, waiting, max_payload, aggregation, push };
             let rig = local::direct(link, settings(), "FARLANE-BENCH", DRIVE)?;
-            let direct = LoadGenerator::new(max_payload, rig, DRIVE)?;
-            let (tunnelled, far) = tunnelled(link, &TraceArgs::default())?;
-            Ok((direct, tunnelled, far))
-        });
-        Ok(Self { clock, waiting, machines: machines.collect::<Result<_, Failure>>()? })
+            bed.direct.push(LoadGenerator::new(max_payload, rig, DRIVE)?);
+            for mode in pushes.iter().copied() {
+                let link = LocalLink { push: push::Settings { mode, ..push }, ..link };
+                let (load, _far) = tunnelled(link, &TraceArgs::default())?;
+                bed.tunnelled.push(Tunnelled { push: mode, load, _far });
+            }
+        }
+        Ok(bed)
     }
 
     /// One round of the raw floor.
@@ -96,25 +110,27 @@ impl Testbed {
         let latency = floor::measure(self.clock, self.waiting, 2000)?;
         floor.ping_pong_p50.push(latency.summary().p50_ns);
         floor.latency.merge(&latency);
-        floor.stream.push(floor::stream(self.clock, span)?);
+        floor.stream.push(floor::stream(self.clock, span, Copies::None)?);
+        floor.copied_stream.push(floor::stream(self.clock, span, Copies::OnEachSide)?);
         Ok(())
     }
 
-    /// One round of one case, for `span`, after a warm-up of a tenth.
-    pub fn round(
-        &mut self,
-        path: Path,
-        mps: u16,
-        case: Case,
-        span: Duration,
-        latency: &mut Latency,
-    ) -> Result<Round, Failure> {
-        let machines = self.machines.iter_mut().find(|(direct, ..)| direct.mps == mps);
-        let (direct, tunnelled, _) = machines.expect("made for every size");
-        match path {
-            Path::Direct => direct.round(case, span, latency),
-            Path::Tunnelled => tunnelled.round(case, span, latency),
-        }
+    /// One round of a series, for `span`, after a warm-up of a tenth.
+    pub fn round(&mut self, series: &mut Series, span: Duration) -> Result<(), Failure> {
+        let (mps, case, latency) = (series.mps, series.case, &mut series.latency);
+        let done = match series.path {
+            Path::Direct => {
+                let load = self.direct.iter_mut().find(|load| load.mps == mps);
+                load.expect("made for every size").round(case, span, latency)?
+            }
+            Path::Tunnelled => {
+                let wanted = |one: &&mut Tunnelled| one.load.mps == mps && one.push == series.push;
+                let found = self.tunnelled.iter_mut().find(wanted);
+                found.expect("made for every size and push").load.round(case, span, latency)?
+            }
+        };
+        series.rounds.push(done);
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use crate::floor;
 use crate::local::{self, LocalLink, Node};
 use crate::node::waiting;
 use crate::progress::Progress;
+use crate::push_args::PushArgs;
 use crate::rig::Rig;
 use crate::trace_args::TraceArgs;
 use analysis::commands::Command;
@@ -43,6 +44,8 @@ pub struct Args {
     /// When TLPs leave a node: adaptive, per-tlp or wait=TIME
     #[arg(long, value_name = "POLICY", default_value_t = Policy::Adaptive)]
     aggregation: Policy,
+    #[command(flatten)]
+    push: PushArgs,
     /// Samples of each latency
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=5_000))]
     samples: u32,
@@ -84,7 +87,8 @@ pub fn run(args: &Args) -> Outcome {
     // In three parts, before, between and after: the machine's speed drifts.
     let mut floor = floor::measure(clock, waiting, n / 3 + 1)?;
     let (max_payload, aggregation) = (args.mps, args.aggregation);
-    let link = LocalLink { clock, waiting, max_payload, aggregation };
+    let push = args.push.settings();
+    let link = LocalLink { clock, waiting, max_payload, aggregation, push };
     // The same without switch and tunnel, nothing else.
     let mut rig = local::direct(link, Settings::default(), "FARLANE-DEMO-DIRECT", DRIVE)?;
     let direct = measure::latencies(&mut rig, n, |what| {

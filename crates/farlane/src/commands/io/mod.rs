@@ -22,6 +22,7 @@ use super::{Failure, Outcome, json};
 use crate::node::{NodeArgs, instance};
 use crate::output::assign_stdout;
 use crate::progress::Progress;
+use crate::push_args::PushArgs;
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
 use document::Document;
@@ -68,6 +69,8 @@ pub struct Args {
     /// How completions of --vfio-user are noticed
     #[arg(long, value_name = "HOW", default_value = "msix", requires = "vfio_user")]
     completions: Completions,
+    #[command(flatten)]
+    push: PushArgs,
     /// Which drive, from 0, if several are behind a switch node
     #[arg(long, value_name = "N")]
     drive: Option<usize>,

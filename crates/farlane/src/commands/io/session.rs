@@ -179,7 +179,7 @@ fn connect(
     let enumeration =
         enumerate::Settings { max_payload: mps, contents: true, ..enumerate::Settings::default() };
     let root = root::Settings { max_payload: mps, ..root::Settings::default() };
-    let hardware = Hardware { root, enumeration, ram, packets: 0 };
+    let hardware = Hardware { root, enumeration, ram, packets: 0, push: args.push.settings() };
     let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
     let mut links = LinkWait::new(clock.now(), args.wait);
     let ready = |switch: &mut Switch| {

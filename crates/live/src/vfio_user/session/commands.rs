@@ -151,15 +151,23 @@ impl Session {
             Rights { read: map.flags & DMA_FLAG_READ != 0, write: map.flags & DMA_FLAG_WRITE != 0 };
         let file = message.fds.pop().map(|file| (file, map.offset));
         self.memory.map(map.address, map.size, rights, file)?;
+        self.remap(map.address..map.address.saturating_add(map.size));
         Ok((Vec::new(), Vec::new()))
     }
 
     /// A descriptor in the message (from SPDK) is closed with it.
     fn dma_unmap(&mut self, message: &Incoming) -> Result<Vec<u8>, Errno> {
         let unmap = DmaUnmap::decode(&message.payload).map_err(invalid)?;
+        let end = unmap.address.saturating_add(unmap.size);
         match unmap.flags {
-            0 => self.unmapper.disposal().dispose(self.memory.unmap(unmap.address, unmap.size)?),
-            DMA_UNMAP_FLAG_ALL => self.unmapper.disposal().dispose(self.memory.clear()),
+            0 => {
+                self.unmapper.disposal().dispose(self.memory.unmap(unmap.address, unmap.size)?);
+                self.remap(unmap.address..end);
+            }
+            DMA_UNMAP_FLAG_ALL => {
+                self.unmapper.disposal().dispose(self.memory.clear());
+                self.remap(0..u64::MAX);
+            }
             _ => return Err(Errno::INVAL),
         }
         let mut reply = Vec::new();

@@ -23,6 +23,7 @@ use access::{ACCESS_DEADLINE, Current, is_posted};
 use bytes::Bytes;
 use rustix::io::Errno;
 use std::collections::VecDeque;
+use std::ops::Range;
 use wire::Instant;
 use wire::vfio_user::{Command, DEFAULT_MAX_DATA_XFER_SIZE, Kind, region_index};
 
@@ -35,6 +36,9 @@ const MAX_QUEUE: usize = 64;
 const MAX_QUEUED_FDS: usize = 32;
 /// Bytes queued for a client that does not read.
 pub(super) const MAX_OUTGOING: usize = 1 << 20;
+
+/// Ranges remembered as mapped or unmapped; with more, all are.
+const MAX_REMAPPED: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
@@ -70,6 +74,8 @@ pub struct Session {
     pub(super) table: Table,
     pub(super) doorbells: Option<Doorbells>,
     pub(super) memory: Memory,
+    /// Addresses that were mapped or unmapped.
+    remapped: Vec<Range<u64>>,
     pub(super) interrupts: Interrupts,
     pub(super) dma: Dma,
     pub(super) workers: Workers,
@@ -106,6 +112,7 @@ impl Session {
             info,
             config,
             memory: Memory::default(),
+            remapped: Vec::new(),
             dma: Dma::default(),
             client: Client::default(),
             client_xfer: DEFAULT_MAX_DATA_XFER_SIZE as usize,
@@ -272,6 +279,7 @@ impl Session {
         let used = std::mem::take(&mut self.client).state == State::Ready;
         // Unmapping a large guest takes long if no other process maps it.
         if self.memory.ranges() > 0 {
+            self.remap(0..u64::MAX);
             self.unmapper.disposal().dispose(self.memory.clear());
         }
         self.worker = self.workers.for_client();
@@ -316,6 +324,20 @@ impl Session {
         if enabled != self.client.msix_enabled {
             self.client.msix_enabled = enabled;
             self.act(Action::MsixEnable(enabled));
+        }
+    }
+
+    /// The addresses that were mapped or unmapped since the last call.
+    pub fn take_remapped(&mut self) -> Vec<Range<u64>> {
+        std::mem::take(&mut self.remapped)
+    }
+
+    /// Other memory, or none, is at these addresses from now on.
+    pub(super) fn remap(&mut self, range: Range<u64>) {
+        if self.remapped.len() >= MAX_REMAPPED {
+            self.remapped = vec![0..u64::MAX];
+        } else {
+            self.remapped.push(range);
         }
     }
 

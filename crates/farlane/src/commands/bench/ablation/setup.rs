@@ -7,6 +7,7 @@ use super::network::TestNetwork;
 use super::{Link, Transport};
 use crate::local::{self, LocalLink, Node};
 use crate::trace_args::TraceArgs;
+use ::node::push;
 use live::attached::Switch;
 use live::trace::Tracer;
 use live::{Clock, Waiting};
@@ -59,7 +60,8 @@ impl Setup {
             Link::Loopback => TestNetwork::loopback(transport)?,
             Link::Veth(_) => TestNetwork::cable(transport)?,
         };
-        let local = LocalLink { clock, waiting, max_payload: mps, aggregation: policy };
+        let push = push::Settings::default();
+        let local = LocalLink { clock, waiting, max_payload: mps, aggregation: policy, push };
         let start = || Node::device(&place.far_address, local, 0, DRIVE, TraceArgs::default());
         let node = place.far.enter(start)??;
         let peer = place.peer(&node.address);
@@ -67,13 +69,7 @@ impl Setup {
             let rig = local::host(local, settings(), &[peer], Tracer::default())?;
             LoadGenerator::new(mps, rig, DRIVE)
         })??;
-        let series = cases.iter().map(|case| Series {
-            path: Path::Tunnelled,
-            mps,
-            case: *case,
-            rounds: Vec::new(),
-            latency: Latency::default(),
-        });
+        let series = cases.iter().map(|case| Series::new(Path::Tunnelled, mps, push.mode, *case));
         let (series, carried) = (series.collect(), vec![(0, 0); cases.len()]);
         Ok(Self { link, transport, policy, place, series, carried, load, _node: node })
     }

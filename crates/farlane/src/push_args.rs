@@ -1,0 +1,26 @@
+//! The options of push.
+
+use crate::namespace::parse_size;
+use ::node::push::{Mode, Settings};
+use clap::Args;
+
+/// Options of host nodes.
+#[derive(Args, Clone, Debug)]
+pub struct PushArgs {
+    /// What goes to NVMe controllers in front of a doorbell, so that they need not fetch it: off
+    /// (nothing), entries (submission queue entries) or all (also PRP and SGL lists, and data for
+    /// the drive)
+    #[arg(long, value_name = "WHAT", default_value_t = Mode::All)]
+    push: Mode,
+    /// Bytes pushed for the commands of a controller that are not complete
+    #[arg(long, value_name = "SIZE", default_value = "256k", value_parser = parse_size)]
+    push_bound: u64,
+}
+
+impl PushArgs {
+    /// The settings of a host node.
+    pub fn settings(&self) -> Settings {
+        let bound = usize::try_from(self.push_bound).unwrap_or(usize::MAX);
+        Settings { mode: self.push, bound }
+    }
+}
