@@ -3,7 +3,7 @@
 
 use super::{Run, Write, script};
 use analysis::trace::PortFollower;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use live::attached::Switch;
 use live::host::{Memory, RamMemory, ReadOutcome};
 use live::links::{LinkEvent, Links};
@@ -45,6 +45,10 @@ impl Memory for SlowMemory {
     ) -> ReadOutcome {
         self.reads.push_back((now + script::MEMORY, token.clone(), address, length));
         ReadOutcome::Pending
+    }
+
+    fn peek(&mut self, _: Bdf, _: (u64, usize), _: &mut BytesMut) -> bool {
+        false
     }
 
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]) {

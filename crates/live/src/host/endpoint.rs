@@ -8,7 +8,7 @@ use crate::random_number;
 use crate::vfio_user::{
     Access, Action, BindError, DmaError, DmaId, EndpointInfo, Presence, Server, Token,
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use pcie::enumerate::{Comparison, ContentsChange, Kind, Node, Settings};
 use pcie::root::ReadToken;
 use pcie::software::{Bus, Task};
@@ -453,10 +453,10 @@ impl Endpoint {
         })
     }
 
-    /// Guest memory as [`dma_read`](Self::dma_read) would read it now, if it is at hand.
-    pub fn peek(&mut self, address: u64, length: usize) -> Option<Bytes> {
-        let at_hand = !self.is_detached() && self.deferred.is_empty();
-        at_hand.then(|| self.server.session.peek(address, length)).flatten()
+    /// Appends guest memory as [`dma_read`](Self::dma_read) would read it now, if it is at hand;
+    /// whether it is.
+    pub fn peek(&mut self, range: (u64, usize), out: &mut BytesMut) -> bool {
+        !self.is_detached() && self.deferred.is_empty() && self.server.session.peek(range, out)
     }
 
     /// Reads guest memory; `None` if the client takes no request now.

@@ -1,6 +1,6 @@
 //! Host memory as devices access it.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use pcie::Ram;
 use pcie::root::ReadToken;
 use std::cell::RefCell;
@@ -28,9 +28,9 @@ pub trait Memory {
         token: &ReadToken,
     ) -> ReadOutcome;
 
-    /// The bytes that [`read`](Self::read) would find, if they are at hand: what is pushed in front
-    /// of a doorbell.
-    fn peek(&mut self, requester: Bdf, range: (u64, usize)) -> Option<Bytes>;
+    /// Appends the bytes that [`read`](Self::read) would find, if they are at hand: what is pushed
+    /// in front of a doorbell. Returns false, and appends nothing, if they are not.
+    fn peek(&mut self, requester: Bdf, range: (u64, usize), out: &mut BytesMut) -> bool;
 
     /// A device writes.
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]);
@@ -73,8 +73,8 @@ impl Memory for RamMemory {
         ReadOutcome::Done(data)
     }
 
-    fn peek(&mut self, _: Bdf, (address, length): (u64, usize)) -> Option<Bytes> {
-        self.ram.borrow_mut().get(address, length).map(Bytes::copy_from_slice)
+    fn peek(&mut self, _: Bdf, (address, length): (u64, usize), out: &mut BytesMut) -> bool {
+        self.ram.borrow_mut().get(address, length).map(|data| out.extend_from_slice(data)).is_some()
     }
 
     fn write(&mut self, _: Instant, _: Bdf, address: u64, data: &[u8]) {

@@ -25,7 +25,7 @@ use crate::poller::{Activity, Poller};
 use crate::trace::Tapped;
 use ::node::host::{Buses, Input, Output};
 use ::node::push;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use pcie::root::{self, HostOutput, ReadToken, RootComplex};
 use pcie::software::{Bus, Task};
 use std::io;
@@ -241,8 +241,8 @@ impl<A: Attached> Machine<A> {
 struct Lent<'a, M>(&'a mut M);
 
 impl<M: Memory> push::HostMemory for Lent<'_, M> {
-    fn peek(&mut self, requester: Bdf, address: u64, length: usize) -> Option<Bytes> {
-        self.0.peek(requester, (address, length))
+    fn peek(&mut self, requester: Bdf, address: u64, length: usize, out: &mut BytesMut) -> bool {
+        self.0.peek(requester, (address, length), out)
     }
 }
 

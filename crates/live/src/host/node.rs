@@ -14,7 +14,7 @@ use crate::poller::Poller;
 use crate::vfio_user::EndpointInfo;
 use ::node::LinkEvent;
 use ::node::push;
-use bytes::Bytes;
+use bytes::BytesMut;
 use pcie::enumerate::{self, Hierarchy, Node, Settings};
 use pcie::root::{self, ReadToken};
 use pcie::software::{Bus, Task};
@@ -72,8 +72,8 @@ impl Memory for Vec<Endpoint> {
         }
     }
 
-    fn peek(&mut self, requester: Bdf, (address, length): (u64, usize)) -> Option<Bytes> {
-        of(self, requester)?.peek(address, length)
+    fn peek(&mut self, requester: Bdf, range: (u64, usize), out: &mut BytesMut) -> bool {
+        of(self, requester).is_some_and(|endpoint| endpoint.peek(range, out))
     }
 
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]) {

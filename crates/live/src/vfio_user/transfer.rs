@@ -5,7 +5,7 @@ use super::dma::{Access, Data, DmaError, Ended, MAX_DMA};
 use super::irq::Interrupt;
 use super::session::{MAX_OUTGOING, Session};
 use crate::guest::{Fault, Method, Part};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use wire::Instant;
 
 impl Session {
@@ -94,15 +94,19 @@ impl Session {
         }
     }
 
-    /// Reads guest memory if it is mapped here and no write to it is under way. What cannot be read
-    /// is no fault: nobody asked for it.
-    pub fn peek(&mut self, address: u64, length: usize) -> Option<Bytes> {
+    /// Appends guest memory to `out` if it is mapped here and no write to it is under way; whether
+    /// it is. What cannot be read is no fault: nobody asked for it.
+    pub fn peek(&self, (address, length): (u64, usize), out: &mut BytesMut) -> bool {
         if self.client.must_close.is_some() || self.must_wait(address, length, false) {
-            return None;
+            return false;
         }
-        let mut buffer = vec![0; length];
-        self.memory.read_into(address, &mut buffer).ok()?;
-        Some(buffer.into())
+        let before = out.len();
+        out.resize(before + length, 0);
+        let read = self.memory.read_into(address, &mut out[before..]).is_ok();
+        if !read {
+            out.truncate(before);
+        }
+        read
     }
 
     /// Writes guest memory for the device.

@@ -23,16 +23,16 @@ const RESERVED_POINTER: u8 = 3;
 
 /// Memory of the host, for bytes that go in front of a doorbell.
 pub trait HostMemory {
-    /// `length` bytes at the bus address `address`, as a read of `requester` would find them now.
-    /// `None` if `requester` may not read all of them, or if they are not at hand: the doorbell
-    /// does not wait.
-    fn peek(&mut self, requester: Bdf, address: u64, length: usize) -> Option<Bytes>;
+    /// Appends `length` bytes at the bus address `address` to `out`, as a read of `requester` would
+    /// find them now. Returns false, and appends nothing, if `requester` may not read all of them,
+    /// or if they are not at hand: the doorbell does not wait.
+    fn peek(&mut self, requester: Bdf, address: u64, length: usize, out: &mut BytesMut) -> bool;
 }
 
 /// No memory is at hand: nothing is pushed.
 impl HostMemory for () {
-    fn peek(&mut self, _: Bdf, _: u64, _: usize) -> Option<Bytes> {
-        None
+    fn peek(&mut self, _: Bdf, _: u64, _: usize, _: &mut BytesMut) -> bool {
+        false
     }
 }
 
@@ -48,10 +48,8 @@ impl Host<'_> {
         (self.room)(bdf)
     }
 
-    fn peek(&mut self, bdf: Bdf, address: u64, length: usize) -> Option<Bytes> {
-        let may = self.root.may_read(bdf, address, length);
-        let bytes = if may { self.memory.peek(bdf, address, length) } else { None };
-        bytes.filter(|bytes| bytes.len() == length)
+    fn peek(&mut self, bdf: Bdf, address: u64, length: usize, out: &mut BytesMut) -> bool {
+        self.root.may_read(bdf, address, length) && self.memory.peek(bdf, address, length, out)
     }
 
     fn message(&self, bdf: Bdf, payload: Bytes) -> Tlp {
@@ -97,7 +95,8 @@ impl Turn<'_, '_> {
     }
 
     fn peek(&mut self, address: u64, length: usize) -> Option<Bytes> {
-        self.host.peek(self.bdf, address, length)
+        let mut bytes = BytesMut::with_capacity(length);
+        self.host.peek(self.bdf, address, length, &mut bytes).then(|| bytes.freeze())
     }
 
     /// The entries of `count` slots from `first` on.
@@ -225,14 +224,20 @@ impl Controller {
             Some(list)
         });
         let Some(ranges) = ranges else { return };
-        for range in ranges.iter().filter(|_| !to_host) {
-            let Some(bytes) = turn.peek(range.address, range.length) else { return };
-            parts.push((range.address, bytes));
-        }
-        let total = parts.iter().map(|(_, bytes)| bytes.len()).sum();
         let place = messages.place();
-        parts.into_iter().for_each(|(address, bytes)| messages.add_bytes(id, address, bytes));
-        if !messages.fit(room) || !self.reserve(id, total, bound) {
+        let mut total = 0;
+        for (address, list) in parts {
+            total += list.len();
+            messages.add_bytes(id, address, list);
+        }
+        let mut all = true;
+        for range in ranges.iter().filter(|_| !to_host) {
+            total += range.length;
+            all &= messages.add_memory(id, range.address, range.length, |address, length, out| {
+                turn.host.peek(turn.bdf, address, length, out)
+            });
+        }
+        if !all || !messages.fit(room) || !self.reserve(id, total, bound) {
             return messages.back_to(place);
         }
         turn.counters.bytes += total as u64;

@@ -25,7 +25,7 @@ impl Messages {
     fn last(&mut self, length: usize) -> &mut BytesMut {
         let fits = |last: &BytesMut| last.len() + length <= self.payload;
         if !self.payloads.last().is_some_and(fits) {
-            self.payloads.push(BytesMut::with_capacity(self.payload.min(512)));
+            self.payloads.push(BytesMut::with_capacity(self.payload));
         }
         self.payloads.last_mut().expect("pushed above")
     }
@@ -36,18 +36,37 @@ impl Messages {
     }
 
     /// Adds bytes of a command, in as many records as they need.
-    pub fn add_bytes(&mut self, (queue, command): (u16, u16), mut address: u64, mut bytes: Bytes) {
-        while !bytes.is_empty() {
+    pub fn add_bytes(&mut self, id: (u16, u16), address: u64, mut bytes: Bytes) {
+        self.add_memory(id, address, bytes.len(), |_, length, out| {
+            out.extend_from_slice(&bytes.split_to(length));
+            true
+        });
+    }
+
+    /// Adds `length` bytes from `address` on, which `read` appends piece by piece: each in one copy.
+    /// Returns false if `read` does; then some may have been added.
+    pub fn add_memory(
+        &mut self,
+        (queue, command): (u16, u16),
+        mut address: u64,
+        mut length: usize,
+        mut read: impl FnMut(u64, usize, &mut BytesMut) -> bool,
+    ) -> bool {
+        while length > 0 {
             // A record of a few bytes at the end of a message is not worth its header.
-            let least = bytes.len().min(64) + BYTES_HEADER;
-            let free = self.payload - self.last(least).len();
-            let piece = bytes.split_to(bytes.len().min(Record::most_bytes(free)));
-            let length = piece.len() as u64;
-            let record = Record::Bytes { queue, command, address, bytes: piece };
-            self.add(&record);
+            let least = length.min(64) + BYTES_HEADER;
+            let payload = self.payload;
+            let last = self.last(least);
+            let piece = length.min(Record::most_bytes(payload - last.len()));
+            Record::encode_bytes_header(queue, command, address, piece, last);
+            if !read(address, piece, last) {
+                return false;
+            }
             // What ends at 2^64 has no address behind it.
-            address = address.wrapping_add(length);
+            address = address.wrapping_add(piece as u64);
+            length -= piece;
         }
+        true
     }
 
     /// Where the next record goes.

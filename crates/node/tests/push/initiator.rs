@@ -42,7 +42,13 @@ impl Function for Drive {
 struct Memory(Rc<RefCell<Ram>>);
 
 impl HostMemory for Memory {
-    fn peek(&mut self, _: Bdf, address: u64, length: usize) -> Option<Bytes> {
+    fn peek(&mut self, _: Bdf, address: u64, length: usize, out: &mut BytesMut) -> bool {
+        self.get(address, length).inspect(|bytes| out.extend_from_slice(bytes)).is_some()
+    }
+}
+
+impl Memory {
+    fn get(&self, address: u64, length: usize) -> Option<Bytes> {
         self.0.borrow_mut().get(address, length).map(Bytes::copy_from_slice)
     }
 }
@@ -117,9 +123,9 @@ impl Rig {
             match self.host.poll_with(self.now, &mut self.memory) {
                 Output::Wait(_) => return moved,
                 Output::Host(HostOutput::Answer(id, value)) => self.buses.answer(id, value),
-                Output::Host(HostOutput::HostRead { token, requester, address, length }) => {
+                Output::Host(HostOutput::HostRead { token, address, length, .. }) => {
                     self.reads += 1;
-                    let data = self.memory.peek(requester, address, length);
+                    let data = self.memory.get(address, length);
                     self.host.handle(self.now, Input::HostData(token, data));
                 }
                 Output::Host(HostOutput::HostWrite { address, data, .. }) => {

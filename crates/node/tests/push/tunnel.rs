@@ -1,7 +1,7 @@
 //! Push over a link as it is: switch node, tunnel, device node.
 
 use super::controller::{Controller, Manners};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use node::host::{Input, Output};
 use node::push::{HostMemory, Mode, Settings};
 use node::{DeviceNode, HostNode, PathId, SwitchNode, device, path, switch as switch_node};
@@ -56,7 +56,14 @@ struct Memory {
 }
 
 impl HostMemory for Memory {
-    fn peek(&mut self, _: Bdf, address: u64, length: usize) -> Option<Bytes> {
+    fn peek(&mut self, _: Bdf, address: u64, length: usize, out: &mut BytesMut) -> bool {
+        let found = self.get(address, length);
+        found.inspect(|bytes| out.extend_from_slice(bytes)).is_some()
+    }
+}
+
+impl Memory {
+    fn get(&self, address: u64, length: usize) -> Option<Bytes> {
         let start = (address - RAM) as usize;
         self.bytes.get(start..start + length).map(Bytes::copy_from_slice)
     }
@@ -168,7 +175,7 @@ impl Rig {
         match output {
             HostOutput::HostRead { token, address, length, .. } => {
                 self.memory.reads += 1;
-                let data = self.memory.peek(DRIVE, address, length);
+                let data = self.memory.get(address, length);
                 self.host.handle(NOW, Input::HostData(token, data));
             }
             HostOutput::HostWrite { address, data, .. } => {

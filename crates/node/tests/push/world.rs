@@ -1,7 +1,7 @@
 //! A host node, a link whose TLPs a test moves one by one, the store, and the controller.
 
 use super::controller::{Controller, DRIVE, Manners, Used};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use node::HostNode;
 use node::host::{Input, Output};
 use node::push::{HostMemory, Mode, Settings};
@@ -43,10 +43,10 @@ impl Memory {
 }
 
 impl HostMemory for Memory {
-    fn peek(&mut self, requester: Bdf, address: u64, length: usize) -> Option<Bytes> {
+    fn peek(&mut self, requester: Bdf, address: u64, length: usize, out: &mut BytesMut) -> bool {
         assert_eq!(requester, DRIVE);
-        let range = self.range(address, length)?;
-        (range.end <= RAM_BYTES * 3 / 4).then(|| Bytes::copy_from_slice(&self.0[range]))
+        let found = self.range(address, length).filter(|range| range.end <= RAM_BYTES * 3 / 4);
+        found.map(|range| out.extend_from_slice(&self.0[range])).is_some()
     }
 }
 

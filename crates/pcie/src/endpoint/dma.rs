@@ -207,11 +207,18 @@ impl Engine {
             read.whole = Some(data.slice(lead..lead + bytes));
             return Ok(bytes);
         }
-        if read.buffer.is_empty() {
-            read.buffer.resize(read.length, 0);
+        let (data, buffer) = (&data[lead..lead + bytes], &mut read.buffer);
+        if buffer.is_empty() {
+            buffer.reserve(read.length);
         }
-        read.buffer[pending.offset..pending.offset + bytes]
-            .copy_from_slice(&data[lead..lead + bytes]);
+        // Completions mostly arrive in order.
+        let end = pending.offset + bytes;
+        if pending.offset == buffer.len() {
+            buffer.extend_from_slice(data);
+        } else {
+            buffer.resize(buffer.len().max(end), 0);
+            buffer[pending.offset..end].copy_from_slice(data);
+        }
         Ok(bytes)
     }
 

@@ -6,7 +6,7 @@ use crate::kernel::{Component, pop_if};
 use crate::measure::{Latency, Point, Pushed, Stage, Tracker};
 use crate::pcie::{Deferral, Link, Received};
 use crate::workload::{BringUp, Software, SoftwareConfig, Workload};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use node::host::{Buses, Input, Output};
 use node::push::{self, HostMemory, Mode};
 use nvme::initiator;
@@ -67,14 +67,20 @@ impl RootConfig {
 /// Host memory, of which bytes are pushed.
 struct Memory<'a> {
     ram: &'a RefCell<Ram>,
-    /// Ranges read.
+    /// Ranges read, and the end of the last one.
     reads: u64,
+    end: u64,
 }
 
 impl HostMemory for Memory<'_> {
-    fn peek(&mut self, _: Bdf, address: u64, length: usize) -> Option<Bytes> {
-        self.reads += 1;
-        self.ram.borrow_mut().get(address, length).map(Bytes::copy_from_slice)
+    fn peek(&mut self, _: Bdf, address: u64, length: usize, out: &mut BytesMut) -> bool {
+        let mut ram = self.ram.borrow_mut();
+        let Some(bytes) = ram.get(address, length) else { return false };
+        out.extend_from_slice(bytes);
+        // What goes into several messages is read at once.
+        self.reads += u64::from(address != self.end);
+        self.end = address + length as u64;
+        true
     }
 }
 
@@ -335,7 +341,7 @@ impl HostNode {
 
     /// The node's next output. What is pushed leaves when host memory has yielded it.
     fn poll(&mut self, now: Instant, ready: Ready, link: &Link) -> Output {
-        let mut memory = Memory { ram: &self.ram, reads: 0 };
+        let mut memory = Memory { ram: &self.ram, reads: 0, end: 0 };
         self.node.below_mut().link = ready;
         let output = self.node.poll_with(now, &mut memory);
         if memory.reads > 0 {

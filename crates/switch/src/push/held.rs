@@ -8,13 +8,74 @@ use wire::push::Queue;
 /// Bytes below this are copied out of the frame that brought them: otherwise 64 bytes could keep
 /// the memory of a whole frame.
 const COPIED: usize = 1024;
+/// Pieces do not grow beyond multiples of this: no read crosses them (PCIe Base 4.0, section 2.2.7).
+const PAGE: u64 = 4096;
 
 /// Submission queue and command identifier.
 pub(super) type Command = (u16, u16);
 
+/// Bytes in one piece.
+#[derive(Debug)]
+enum Piece {
+    /// In the memory of the frame that brought them.
+    Frame(Bytes),
+    /// In memory of their own, to which more can be added.
+    Own(BytesMut),
+}
+
+impl Piece {
+    fn new(bytes: Bytes) -> Self {
+        if bytes.len() < COPIED { Self::Own(bytes[..].into()) } else { Self::Frame(bytes) }
+    }
+
+    fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Frame(bytes) => bytes,
+            Self::Own(bytes) => bytes,
+        }
+    }
+
+    /// Adds bytes behind the last.
+    fn append(&mut self, more: &[u8]) {
+        match self {
+            Self::Frame(bytes) => {
+                let mut own = BytesMut::with_capacity(PAGE as usize);
+                own.extend_from_slice(bytes);
+                own.extend_from_slice(more);
+                *self = Self::Own(own);
+            }
+            Self::Own(own) => {
+                if own.capacity() < own.len() + more.len() {
+                    own.reserve(PAGE as usize - own.len().min(PAGE as usize / 2));
+                }
+                own.extend_from_slice(more);
+            }
+        }
+    }
+
+    /// Removes the first `length` bytes, and yields them.
+    fn split_to(&mut self, length: usize) -> Self {
+        match self {
+            Self::Frame(bytes) => Self::Frame(bytes.split_to(length)),
+            Self::Own(bytes) => Self::Own(bytes.split_to(length)),
+        }
+    }
+
+    fn freeze(self) -> Bytes {
+        match self {
+            Self::Frame(bytes) => bytes,
+            Self::Own(bytes) => bytes.freeze(),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Segment {
-    bytes: Bytes,
+    bytes: Piece,
     command: Command,
     /// Smaller is older.
     order: u64,
@@ -45,8 +106,16 @@ impl Held {
 
     /// Keeps bytes, where none are.
     pub fn insert(&mut self, start: u64, bytes: Bytes, command: Command, order: u64) {
-        let bytes = if bytes.len() < COPIED { Bytes::copy_from_slice(&bytes) } else { bytes };
-        self.put(start, Segment { bytes, command, order });
+        let before = self.segments.range_mut(..start).next_back();
+        if let Some((first, segment)) = before
+            && segment.command == command
+            && first + segment.bytes.len() as u64 == start
+            && !start.is_multiple_of(PAGE)
+        {
+            self.bytes += bytes.len();
+            return segment.bytes.append(&bytes);
+        }
+        self.put(start, Segment { bytes: Piece::new(bytes), command, order });
     }
 
     fn put(&mut self, start: u64, segment: Segment) {
@@ -73,17 +142,35 @@ impl Held {
             .find(|(at, segment)| **at + segment.bytes.len() as u64 > range.start)
         {
             let end = start + segment.bytes.len() as u64;
-            let Some(Segment { bytes, command, order }) = self.take(start) else { break };
-            if start < range.start {
-                let bytes = bytes.slice(..(range.start - start) as usize);
-                self.put(start, Segment { bytes, command, order });
-            }
-            if end > range.end {
-                let bytes = bytes.slice((range.end - start) as usize..);
-                self.put(range.end, Segment { bytes, command, order });
-            }
+            self.cut(start, start.max(range.start)..end.min(range.end));
         }
         before - self.bytes
+    }
+
+    /// Removes a range of the piece at `start`; yields its bytes.
+    fn cut(&mut self, start: u64, range: Range<u64>) -> Option<Piece> {
+        let Segment { mut bytes, command, order } = self.take(start)?;
+        if start < range.start {
+            let bytes = bytes.split_to((range.start - start) as usize);
+            self.put(start, Segment { bytes, command, order });
+        }
+        let wanted = bytes.split_to((range.end - range.start) as usize);
+        if bytes.len() > 0 {
+            self.put(range.end, Segment { bytes, command, order });
+        }
+        Some(wanted)
+    }
+
+    /// Removes all bytes of a range, and yields them; nothing if one of them is not there.
+    pub fn take_range(&mut self, range: Range<u64>) -> Option<Bytes> {
+        let (&start, segment) = self.segments.range(..=range.start).next_back()?;
+        let end = start + segment.bytes.len() as u64;
+        if range.end <= end {
+            return self.cut(start, range).map(Piece::freeze);
+        }
+        let bytes = self.get(range.clone())?;
+        self.remove(range);
+        Some(bytes)
     }
 
     /// Removes what is kept of a command; yields how many bytes.
@@ -106,24 +193,17 @@ impl Held {
     }
 
     /// All bytes of a range, if all are there. They stay.
-    pub fn get(&self, range: Range<u64>) -> Option<Bytes> {
-        let (first, segment) = self.segments.range(..=range.start).next_back()?;
-        let from = (range.start - first) as usize;
+    fn get(&self, range: Range<u64>) -> Option<Bytes> {
+        let (first, _) = self.segments.range(..=range.start).next_back()?;
         let length = (range.end - range.start) as usize;
-        if from >= segment.bytes.len() {
-            return None;
-        }
-        if from + length <= segment.bytes.len() {
-            return Some(segment.bytes.slice(from..from + length));
-        }
         let mut all = BytesMut::with_capacity(length);
-        all.extend_from_slice(&segment.bytes[from..]);
-        for (start, segment) in self.segments.range(range.start + 1..range.end) {
-            if *start != range.start + all.len() as u64 {
+        for (start, segment) in self.segments.range(*first..range.end) {
+            let (bytes, next) = (segment.bytes.as_slice(), range.start + all.len() as u64);
+            let from = next.checked_sub(*start).map_or(bytes.len(), |from| from as usize);
+            if from >= bytes.len() {
                 return None;
             }
-            let wanted = segment.bytes.len().min(length - all.len());
-            all.extend_from_slice(&segment.bytes[..wanted]);
+            all.extend_from_slice(&bytes[from..bytes.len().min(from + length - all.len())]);
         }
         (all.len() == length).then(|| all.freeze())
     }
@@ -179,7 +259,7 @@ mod tests {
         Insert(u64, usize, u16),
         Remove(u64, u64),
         End(u16),
-        Get(u64, u64),
+        Take(u64, u64),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -189,7 +269,7 @@ mod tests {
                 .prop_map(|(at, length, id)| Step::Insert(at, length, id)),
             range().prop_map(|(at, length)| Step::Remove(at, length)),
             (0..3u16).prop_map(Step::End),
-            range().prop_map(|(at, length)| Step::Get(at, length)),
+            range().prop_map(|(at, length)| Step::Take(at, length)),
         ]
     }
 
@@ -217,11 +297,15 @@ mod tests {
                         model.retain(|_, (_, command)| *command != id);
                         prop_assert_eq!(held.end_command((0, id)), before - model.len());
                     }
-                    Step::Get(at, length) => {
+                    Step::Take(at, length) => {
                         let range = at..at + length;
                         let all: Option<Vec<u8>> =
                             range.clone().map(|a| model.get(&a).map(|(byte, _)| *byte)).collect();
-                        prop_assert_eq!(held.get(range).map(|bytes| bytes.to_vec()), all);
+                        let taken = held.take_range(range.clone()).map(|bytes| bytes.to_vec());
+                        if taken.is_some() {
+                            model.retain(|address, _| !range.contains(address));
+                        }
+                        prop_assert_eq!(taken, all);
                     }
                 }
                 prop_assert_eq!(held.bytes, model.len());

@@ -143,7 +143,10 @@ impl Store {
     }
 
     fn record(&mut self, target: Bdf, record: Record) {
-        let queues: usize = self.functions.values().map(|(_, held)| held.queues.len()).sum();
+        let queues = |store: &Self| -> usize {
+            store.functions.values().map(|(_, held)| held.queues.len()).sum()
+        };
+        let room = matches!(record, Record::Queue(_)) && queues(self) < MOST_QUEUES;
         let Some((_, held)) = self.functions.get_mut(&target) else { return };
         let unused = match record {
             Record::Bytes { queue, command, address, bytes } => {
@@ -151,7 +154,7 @@ impl Store {
             }
             Record::Queue(queue) => {
                 let ended = held.end_queue(queue.id);
-                held.set_queue(queue.id, (queues < MOST_QUEUES).then_some(queue));
+                held.set_queue(queue.id, room.then_some(queue));
                 ended
             }
             Record::EndCommand { queue, command } => held.end_command((queue, command)),
@@ -220,12 +223,9 @@ impl Store {
         let solid = MemoryRequest::for_bytes(request.requester, request.tag, start, length);
         let end = start.checked_add(length as u64).filter(|_| solid == Some(request));
         let function = self.functions.get_mut(&request.requester);
-        let found = function.zip(end).and_then(|((completer, held), end)| {
-            let range = start..end;
-            let data = held.get(range.clone())?;
-            held.remove(range);
-            Some((*completer, data))
-        });
+        let found = function
+            .zip(end)
+            .and_then(|((completer, held), end)| Some((*completer, held.take_range(start..end)?)));
         let Some((completer, data)) = found else {
             self.counters.misses += 1;
             return Some(tlp);

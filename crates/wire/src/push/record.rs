@@ -80,13 +80,9 @@ impl Record {
 
     /// Appends the record.
     pub fn encode(&self, out: &mut impl BufMut) {
-        let mut head = |kind: u8, queue: u16| {
-            out.put_u16(u16::from(kind) << 8);
-            out.put_u16(queue);
-        };
         match self {
             Self::Queue(queue) => {
-                head(1, queue.id);
+                head(1, queue.id, out);
                 out.put_u16(queue.last);
                 out.put_u16(queue.head);
                 out.put_u16(queue.completion_last);
@@ -95,25 +91,36 @@ impl Record {
                 out.put_u64(queue.completion_base);
             }
             Self::Bytes { queue, command, address, bytes } => {
-                head(2, *queue);
-                out.put_u16(*command);
-                out.put_u16((bytes.len() / 4) as u16);
-                out.put_u64(*address);
+                Self::encode_bytes_header(*queue, *command, *address, bytes.len(), out);
                 out.put_slice(bytes);
             }
             Self::EndCommand { queue, command } => {
-                head(3, *queue);
+                head(3, *queue, out);
                 out.put_u16(*command);
                 out.put_u16(0);
             }
-            Self::EndQueue(queue) => head(4, *queue),
+            Self::EndQueue(queue) => head(4, *queue, out),
             Self::EndRange { address, length } => {
-                head(5, 0);
+                head(5, 0, out);
                 out.put_u64(*address);
                 out.put_u64(*length);
             }
-            Self::EndAll => head(6, 0),
+            Self::EndAll => head(6, 0, out),
         }
+    }
+
+    /// Appends a record of [`Record::Bytes`] up to its `length` bytes, which have to follow.
+    pub fn encode_bytes_header(
+        queue: u16,
+        command: u16,
+        address: u64,
+        length: usize,
+        out: &mut impl BufMut,
+    ) {
+        head(2, queue, out);
+        out.put_u16(command);
+        out.put_u16((length / 4) as u16);
+        out.put_u64(address);
     }
 
     /// All records of a payload.
@@ -194,6 +201,12 @@ impl Record {
         let bytes = need(payload, length)?.split_to(length);
         Ok(Self::Bytes { queue, command, address, bytes })
     }
+}
+
+/// The kind of a record, and its queue.
+fn head(kind: u8, queue: u16, out: &mut impl BufMut) {
+    out.put_u16(u16::from(kind) << 8);
+    out.put_u16(queue);
 }
 
 /// The payload, if it has `need` bytes.
