@@ -1,7 +1,7 @@
 //! A recorded trace as a list of operations: every NVMe I/O command, when it
 //! was submitted, and how long it took then.
 
-use analysis::commands::{Command, Event, StepKind};
+use analysis::commands::{Command, Event};
 use analysis::trace::{Finding, Run};
 use sim::measure::{Latency, Op};
 use sim::workload::Operation;
@@ -103,7 +103,6 @@ fn recorded_command(command: &Command) -> Option<RecordedCommand> {
     }
     let (op, offset, length) = operation(command)?;
     offset.checked_add(length).filter(|_| length <= LONGEST)?;
-    let fetch = command.steps.iter().find(|step| step.kind == StepKind::SqeData);
     Some(RecordedCommand {
         device: command.device,
         queue: command.queue,
@@ -113,7 +112,7 @@ fn recorded_command(command: &Command) -> Option<RecordedCommand> {
         length,
         start: command.start,
         end: command.end,
-        fetched: fetch.map_or(0, |step| step.number),
+        fetched: command.entry_arrival().map_or(0, |step| step.number),
     })
 }
 

@@ -29,6 +29,8 @@ struct Claim {
     what: Use,
     /// Double words that moved.
     moved: [u64; 16],
+    /// Bytes from the start that were pushed.
+    pushed: u64,
 }
 
 /// The claim that a part of a TLP matches.
@@ -41,6 +43,8 @@ pub(super) struct Match {
     pub left: u64,
     /// The bytes had been moved before.
     pub again: bool,
+    /// The bytes had been pushed.
+    pub pushed: bool,
 }
 
 /// Key of a claim: page, owner, number.
@@ -71,7 +75,7 @@ impl Claims {
             return None;
         }
         let key = (start / PAGE, owner.0, owner.1);
-        self.by_page.insert(key, Claim { start, length, what, moved: [0; 16] });
+        self.by_page.insert(key, Claim { start, length, what, moved: [0; 16], pushed: 0 });
         Some(key)
     }
 
@@ -99,7 +103,8 @@ impl Claims {
             }
             let left = claim.length - offset;
             let length = length.min(left);
-            let found = Match { uid: key.1, what: claim.what, offset, left, again: false };
+            let pushed = offset + length <= claim.pushed;
+            let found = Match { uid: key.1, what: claim.what, offset, left, again: false, pushed };
             if dwords(address, length).all(|(word, bits)| claim.moved[word] & bits == bits) {
                 repeated.get_or_insert(Match { again: true, ..found });
                 continue;
@@ -108,5 +113,25 @@ impl Claims {
             return Some(found);
         }
         repeated
+    }
+
+    /// The claim of command `uid` for pushed bytes at `address`, `length` of them or, if it ends
+    /// before, fewer.
+    pub fn push(&mut self, uid: Uid, address: u64, length: u64) -> Option<Match> {
+        let page = address / PAGE;
+        let own = self.by_page.range_mut((page, uid, 0)..=(page, uid, u32::MAX));
+        let mut own = own.map(|(_, claim)| claim).filter(|claim| {
+            let to_drive = !matches!(claim.what, Use::Data { to_host: true, .. });
+            to_drive && address.checked_sub(claim.start).is_some_and(|o| o < claim.length)
+        });
+        let claim = own.next()?;
+        let offset = address - claim.start;
+        let left = claim.length - offset;
+        let end = offset + length.min(left);
+        let (what, again) = (claim.what, end <= claim.pushed);
+        if offset <= claim.pushed {
+            claim.pushed = claim.pushed.max(end);
+        }
+        Some(Match { uid, what, offset, left, again, pushed: false })
     }
 }

@@ -1,8 +1,9 @@
 //! Finished commands.
 
-use super::step::{Direction, Step};
+use super::step::{Direction, Step, StepKind};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::fmt;
 use wire::nvme::{self, Status, opcode};
 use wire::trace::PayloadKey;
 use wire::{Bdf, Duration, Instant};
@@ -65,6 +66,60 @@ impl Traffic {
     }
 }
 
+/// Bytes of what a drive reads for a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Parts {
+    /// Of its submission queue entry.
+    pub entry: u64,
+    /// Of PRP lists and SGL segments.
+    pub lists: u64,
+    /// Of its data.
+    pub data: u64,
+}
+
+impl Parts {
+    /// All of them.
+    pub const fn sum(self) -> u64 {
+        self.entry + self.lists + self.data
+    }
+
+    /// Which ones: `entry, lists, data`.
+    pub fn names(self) -> String {
+        let all = [("entry", self.entry), ("lists", self.lists), ("data", self.data)];
+        let there = all.into_iter().filter(|(_, bytes)| *bytes > 0);
+        there.map(|(name, _)| name).collect::<Vec<_>>().join(", ")
+    }
+
+    fn less(self, other: Self) -> Self {
+        Self {
+            entry: self.entry.saturating_sub(other.entry),
+            lists: self.lists.saturating_sub(other.lists),
+            data: self.data.saturating_sub(other.data),
+        }
+    }
+}
+
+/// Which ones, with their bytes.
+impl fmt::Display for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entry = (self.entry > 0).then(|| "entry".to_owned());
+        let of = |bytes: u64, what| (bytes > 0).then(|| format!("{bytes} bytes of {what}"));
+        let all = [entry, of(self.lists, "lists"), of(self.data, "data")];
+        f.write_str(&all.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// What was pushed for a command (`docs/push.md`), in bytes, as seen at one point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PushUse {
+    /// What passed in messages in front of the doorbell.
+    pub pushed: Parts,
+    /// Of that, what the drive read from the host all the same, repetitions not counted.
+    pub fetched: Parts,
+    /// What the drive read and the port in front of it answered; seen only behind that port.
+    pub answered: Parts,
+}
+
 /// A command with all TLPs that belong to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
@@ -87,7 +142,7 @@ pub struct Command {
     pub status: Option<Status>,
     /// Dword 0 of the completion entry.
     pub result: u32,
-    /// Start of the submission doorbell.
+    /// Start of the submission doorbell, or of the first push in front of it.
     pub start: Instant,
     /// Start of the head doorbell that covers the completion entry; `None` if there was none.
     pub end: Option<Instant>,
@@ -108,8 +163,11 @@ pub struct Command {
     pub data: Option<Vec<u8>>,
     /// Bytes of data that were seen moving and were not recorded, repetitions not counted.
     pub unrecorded: u64,
-    /// Of each TLP with data, in the order of the link, what tells equal ones from others.
+    /// Of each TLP with data, in the order of the link, what tells equal ones from others; of
+    /// pushed data nothing does.
     pub prints: Vec<Print>,
+    /// What was pushed for it.
+    pub push: PushUse,
 }
 
 /// The print of the data in one TLP.
@@ -164,7 +222,8 @@ impl Command {
         self.status.map(number)
     }
 
-    /// From the start of the submission doorbell to that of the completion head doorbell.
+    /// From the start of the submission doorbell, or of the first push in front of it, to that of
+    /// the completion head doorbell.
     pub fn duration(&self) -> Option<Duration> {
         self.end.map(|end| end.since(self.start))
     }
@@ -191,6 +250,42 @@ impl Command {
     pub fn data_hash(&self) -> Option<u64> {
         let prints = self.whole_prints().filter(|_| self.unrecorded > 0)?;
         Some(print_of(&prints))
+    }
+
+    /// The TLP with which the entry came to the drive: the completion of its fetch, or the
+    /// doorbell behind its push.
+    pub fn entry_arrival(&self) -> Option<&Step> {
+        let first = |kind| self.steps.iter().find(|step| step.kind == kind);
+        let doorbell = || first(StepKind::SqDoorbell).filter(|_| self.push.pushed.entry > 0);
+        first(StepKind::SqeData).or_else(doorbell)
+    }
+
+    /// Bytes that the drive read and the port in front of it answered from push, as far as that
+    /// is certain.
+    pub fn answered_from_push(&self) -> Parts {
+        let PushUse { pushed, fetched, answered } = self.push;
+        let Some(status) = self.status else { return answered };
+        let left = pushed.less(fetched);
+        // The drive had the entry; lists and data it need not have read if the command failed.
+        let (lists, data) = if status.is_success() { (left.lists, left.data) } else { (0, 0) };
+        Parts {
+            entry: answered.entry + left.entry,
+            lists: answered.lists + lists,
+            data: answered.data + data,
+        }
+    }
+
+    /// What became of what was pushed for it, each as text; nothing if nothing was.
+    pub fn push_texts(&self) -> Vec<String> {
+        let PushUse { pushed, fetched, .. } = self.push;
+        let answered = self.answered_from_push();
+        let all = [
+            ("answered from push", answered),
+            ("pushed, and read from the host all the same", fetched),
+            ("pushed, perhaps for nothing", pushed.less(fetched).less(answered)),
+        ];
+        let all = all.into_iter().filter(|(_, parts)| parts.sum() > 0);
+        all.map(|(what, parts)| format!("{what}: {parts}")).collect()
     }
 
     /// Whether every byte of data was seen.

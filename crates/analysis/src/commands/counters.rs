@@ -15,6 +15,14 @@ pub struct Counters {
     pub registers: u64,
     /// Messages.
     pub messages: u64,
+    /// Those of them that push bytes of host memory, or end what was pushed (`docs/push.md`).
+    pub pushes: u64,
+    /// Bytes of entries, lists and data in them.
+    pub pushed_bytes: u64,
+    /// Those of them that are not valid.
+    pub malformed_pushes: u64,
+    /// Reads of host memory by NVMe controllers, without those of length zero.
+    pub reads: u64,
     /// TLPs of functions that are no NVMe controllers.
     pub foreign: u64,
     /// Memory requests of or to an NVMe controller with no known purpose.

@@ -5,6 +5,7 @@ use super::pending::{Purpose, Read, Waiting};
 use super::step::{Direction, Step, StepKind};
 use super::{Analyser, Function, HostRequest, HostRequestKind};
 use wire::nvme::register;
+use wire::push::Push;
 use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Tag};
 
@@ -24,7 +25,27 @@ impl Analyser {
             Packet::MemoryRead(request) => self.register_read(tlp, request),
             Packet::MemoryWrite(request) => self.register_write(tlp, request),
             Packet::Completion(c) => self.device_completion(tlp, c),
-            Packet::Message(_) => self.shared.counters.messages += 1,
+            Packet::Message(_) => {
+                self.shared.counters.messages += 1;
+                self.push_message(tlp);
+            }
+        }
+    }
+
+    /// A message by which the host pushes, if it is one. What does not say what it is, is no push.
+    fn push_message(&mut self, tlp: &Tlp) {
+        let Some((push, valid)) = Push::decode_front(tlp) else { return };
+        self.shared.counters.pushes += 1;
+        // Of pushed data nothing tells equal ones: messages divide them in their own way.
+        self.shared.payload.print = None;
+        let whole = self.shared.payload.knows(&(0..tlp.data.len()));
+        self.shared.counters.malformed_pushes += u64::from(whole && valid.is_err());
+        if tlp.poisoned || !self.is_nvme(push.target) {
+            return;
+        }
+        let function = self.functions.get_mut(&push.target);
+        if let Some(controller) = function.and_then(|function| function.controller.as_mut()) {
+            controller.pushed(&push, &mut self.shared);
         }
     }
 

@@ -4,6 +4,7 @@ use super::{Command, StepKind, Transfer};
 use serde::Serialize;
 use wire::Instant;
 
+const PUSHED: &str = "pushed in front of the doorbell";
 const TO_FETCH: &str = "doorbell to entry fetch: a round trip";
 const TO_DATA_REQUEST: &str = "entry sent to first data request: a round trip";
 const DATA_SENT: &str = "all data requested and sent";
@@ -16,7 +17,8 @@ const TO_INTERRUPT: &str = "completion entry to MSI-X";
 const TO_HEAD: &str = "MSI-X to head doorbell: host software";
 
 /// The names of all intervals, in the order in which a command has some of them.
-pub const ALL: [&str; 10] = [
+pub const ALL: [&str; 11] = [
+    PUSHED,
     TO_FETCH,
     TO_DATA_REQUEST,
     DATA_SENT,
@@ -51,7 +53,8 @@ pub fn of(commands: &[Command]) -> Vec<Interval> {
 pub fn split(command: &Command) -> Vec<Interval> {
     let first = |kind: StepKind| command.steps.iter().find(|step| step.kind == kind);
     let last = |kind: StepKind| command.steps.iter().rev().find(|step| step.kind == kind);
-    let fetch = (TO_FETCH, first(StepKind::SqeFetch));
+    let doorbell = first(StepKind::Push).and(first(StepKind::SqDoorbell));
+    let begin = [(PUSHED, doorbell), (TO_FETCH, first(StepKind::SqeFetch))];
     let cqe = first(StepKind::CqeWrite);
     let middle = match command.transfer {
         Transfer::ToDevice(_) => vec![
@@ -68,7 +71,7 @@ pub fn split(command: &Command) -> Vec<Interval> {
     };
     let end = command.end.and(last(StepKind::CqDoorbell));
     let rest = [(TO_INTERRUPT, last(StepKind::MsiX)), (TO_HEAD, end)];
-    let all = std::iter::once(fetch).chain(middle).chain(rest);
+    let all = begin.into_iter().chain(middle).chain(rest);
     // Differences of whole nanoseconds since the start, so that they add up.
     let ns = |at: Instant| at.since(command.start).as_ns();
     let mut before = command.start;

@@ -3,7 +3,7 @@
 //! Addresses are numbers; those above 2^53, which not every reader of JSON holds exactly, are
 //! strings of the form `"0x…"`. What does not apply is `null`.
 
-use super::command::Command;
+use super::command::{Command, Parts};
 use super::step::{Direction, StepKind};
 use serde::{Serialize, Serializer};
 
@@ -37,6 +37,8 @@ pub struct Step {
     pub tag: Option<u16>,
     /// Its number on the link, from 0.
     pub packet: u64,
+    /// The port in front of the drive answered this read, or sent this completion, from push.
+    pub from_push: bool,
 }
 
 /// A command with its TLPs in the order of the link.
@@ -64,6 +66,10 @@ pub struct Transaction {
     pub data_unrecorded: u64,
     /// Their hash, 16 hexadecimal digits; `null` if the recording has none of all of them.
     pub data_hash: Option<String>,
+    /// Bytes pushed for it.
+    pub pushed: Parts,
+    /// Bytes that the drive read and the port in front of it answered from push.
+    pub answered_from_push: Parts,
     /// The TLPs.
     pub steps: Vec<Step>,
 }
@@ -79,6 +85,7 @@ impl From<&Command> for Transaction {
             bytes: step.bytes,
             tag: step.tag.map(|tag| tag.get()),
             packet: step.number,
+            from_push: step.from_push,
         });
         Self {
             command: command.name().to_lowercase(),
@@ -92,6 +99,8 @@ impl From<&Command> for Transaction {
             duration_ns: command.duration().map(|duration| duration.as_ns()),
             data_unrecorded: command.unrecorded,
             data_hash: command.data_hash().map(|hash| format!("{hash:016x}")),
+            pushed: command.push.pushed,
+            answered_from_push: command.answered_from_push(),
             steps: steps.collect(),
         }
     }

@@ -5,6 +5,10 @@
 //! every command from its doorbell through its pointers to the head doorbell. What it cannot
 //! explain it counts, see [`Counters`].
 //!
+//! Where a host pushes (`docs/push.md`), entries, lists and data come in messages in front of the
+//! doorbell. These open the command, and a fetch by the drive that passes here all the same is a
+//! part of it.
+//!
 //! Followed: PRPs and PRP lists, SGLs of one data block, MSI-X, resets. Not followed: SGL segments,
 //! metadata, queues that are not contiguous or lie in the drive (CMB), shadow doorbells.
 
@@ -31,7 +35,7 @@ pub mod stream;
 pub mod view;
 
 pub(crate) use command::print_of;
-pub use command::{Command, Print, Traffic, Transfer, command_name, command_names};
+pub use command::{Command, Parts, Print, PushUse, Traffic, Transfer, command_name, command_names};
 pub use counters::Counters;
 pub use rings::{Ring, RingState};
 pub use shared::Payload;
@@ -42,6 +46,7 @@ use controller::Controller;
 use pending::Pending;
 use shared::Shared;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use wire::tlp::{Status, Tlp};
 use wire::{Bdf, Duration, Instant};
 
@@ -151,7 +156,7 @@ impl Analyser {
     /// Takes the next TLP of the link, at the time it began; times do not go
     /// back. Then take the [`next_event`](Self::next_event)s.
     pub fn push(&mut self, at: Instant, direction: Direction, tlp: &Tlp) {
-        let payload = Payload { known: tlp.data.len(), print: None };
+        let payload = Payload { known: tlp.data.len(), ..Payload::default() };
         self.push_recorded(at, direction, tlp, payload);
     }
 
@@ -176,6 +181,12 @@ impl Analyser {
     /// what a drive says of itself.
     pub fn protocol(&self) -> usize {
         self.shared.protocol
+    }
+
+    /// Further parts of it of which that is certain, behind these bytes and in order: a push may
+    /// have data of users between them.
+    pub fn protocol_parts(&self) -> &[Range<usize>] {
+        &self.shared.protocol_parts
     }
 
     /// Counts a TLP that cannot be decoded, so that it has a number.

@@ -2,6 +2,7 @@
 
 use super::HostRequest;
 use super::claims::Match;
+use super::queues::Fetched;
 use super::step::{Direction, Step};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,8 +19,8 @@ pub(super) struct Fetch {
     pub generation: u64,
     /// The request itself.
     pub step: Step,
-    /// For each entry the doorbell that rang for it; `None` if nothing did.
-    pub doorbells: Vec<Option<Step>>,
+    /// What each entry is; `None` if no doorbell rang for it.
+    pub entries: Vec<Option<Fetched>>,
     /// Completions so far, with the bytes they brought.
     pub answers: Vec<(Range<usize>, Step)>,
 }

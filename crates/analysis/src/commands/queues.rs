@@ -35,6 +35,29 @@ pub(super) struct SubmissionQueue {
     /// TLPs are missing: the tail is not known until a doorbell is seen, and
     /// what was fetched not until an entry is.
     lost: (bool, bool),
+    /// Commands of entries that the host pushed and has not rung for, by index.
+    announced: BTreeMap<u64, Uid>,
+    /// Entries of the last lap that were pushed, by position, each with its command until the drive
+    /// fetches it from the host all the same.
+    pushed: BTreeMap<u64, Option<Uid>>,
+}
+
+/// An entry that the drive fetches.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fetched {
+    /// The doorbell that rang for it.
+    Rung(Step),
+    /// The command that its push has opened.
+    Pushed(Uid),
+}
+
+/// The commands of pushed entries at a doorbell.
+#[derive(Debug, Default)]
+pub(super) struct Rung {
+    /// Those that it rings for.
+    pub commands: Vec<Uid>,
+    /// Those that it does not ring for.
+    pub others: Vec<Uid>,
 }
 
 impl SubmissionQueue {
@@ -58,7 +81,7 @@ impl SubmissionQueue {
 
     /// Where the ring is.
     pub fn ring_state(&self) -> Ring {
-        let rung = if self.lost.0 { 0 } else { self.tail - self.fetched };
+        let rung = if self.lost.0 { 0 } else { self.unfetched_to(self.tail) };
         let entries = self.entries;
         Ring::Submission {
             entries,
@@ -68,35 +91,84 @@ impl SubmissionQueue {
         }
     }
 
+    /// The host pushes the entry at `address`, which has opened this command; yields one that was
+    /// pushed there before and not rung for.
+    pub fn push(&mut self, address: u64, uid: Uid) -> Option<Uid> {
+        let index = address.saturating_sub(self.base) / SUBMISSION_ENTRY as u64;
+        self.announced.insert(index, uid)
+    }
+
     /// The host wrote `value` to the tail doorbell.
-    fn ring(&mut self, value: u32, step: Step, counters: &mut Counters) {
+    fn ring(&mut self, value: u32, step: Step, counters: &mut Counters) -> Rung {
         let entries = u64::from(self.entries);
+        let announced = std::mem::take(&mut self.announced);
+        self.in_drive += announced.len() as u64;
         if u64::from(value) >= entries {
             counters.bad_doorbells += 1;
-            return;
+            let others = announced.into_values().collect();
+            return Rung { others, ..Rung::default() };
         }
-        if std::mem::take(&mut self.lost.0) {
-            // It rings for one entry or more: the first fetch shows how many.
+        let to_value = |from: u64| (u64::from(value) + entries - from % entries) % entries;
+        let pushed = announced.keys().map(|index| to_value(*index)).max();
+        let more = if std::mem::take(&mut self.lost.0) {
+            // It rings for one entry or more: pushed ones or the first fetch show how many.
+            let more = pushed.unwrap_or(1).max(1);
             self.tail = (self.tail / entries + 2) * entries + u64::from(value);
-            self.fetched = self.tail - 1;
-            self.doorbells.push_back((self.tail, step));
-            return;
-        }
-        let more = (u64::from(value) + entries - self.tail % entries) % entries;
-        self.tail += more;
-        if self.tail - self.fetched >= entries {
-            // More than fits: entries were overwritten.
-            counters.bad_doorbells += 1;
+            self.fetched = self.tail - more;
+            more
+        } else {
+            let more = to_value(self.tail);
+            self.tail += more;
+            if self.tail - self.fetched >= entries {
+                // More than fits: entries were overwritten.
+                counters.bad_doorbells += 1;
+                self.fetched = self.tail - more;
+            }
+            more
+        };
+        if pushed.is_some() && std::mem::take(&mut self.lost.1) {
             self.fetched = self.tail - more;
         }
         if more > 0 {
             self.doorbells.push_back((self.tail, step));
         }
+        let lap = (self.tail + 1).saturating_sub(entries);
+        while self.pushed.first_entry().is_some_and(|first| *first.key() < lap) {
+            self.pushed.pop_first();
+        }
+        let mut rung = Rung::default();
+        for (index, uid) in announced {
+            let behind = to_value(index);
+            if (1..=more).contains(&behind) {
+                self.pushed.insert(self.tail - behind, Some(uid));
+                rung.commands.push(uid);
+            } else {
+                rung.others.push(uid);
+            }
+        }
+        self.pass_pushed();
+        rung
+    }
+
+    /// The drive need not fetch what was pushed.
+    fn pass_pushed(&mut self) {
+        while self.pushed.contains_key(&self.fetched) {
+            self.fetched += 1;
+        }
+        while self.doorbells.front().is_some_and(|(end, _)| *end <= self.fetched) {
+            self.doorbells.pop_front();
+        }
+    }
+
+    /// Entries in front of `position` that were neither pushed nor fetched.
+    fn unfetched_to(&self, position: u64) -> u64 {
+        let pushed = self.pushed.range(self.fetched..position.max(self.fetched)).count();
+        position.saturating_sub(self.fetched) - pushed as u64
     }
 
     /// Entries that were rung for and not fetched, as far as that is known.
     fn unfetched(&self) -> u64 {
-        if self.lost == (false, false) { self.tail - self.fetched } else { 0 }
+        if self.lost == (false, false) { self.unfetched_to(self.tail) } else { 0 }
     }
 
     /// Forgets the oldest doorbell.
@@ -104,18 +176,23 @@ impl SubmissionQueue {
         if let Some((end, _)) = self.doorbells.pop_front() {
             self.fetched = end;
             counters.dropped += 1;
+            self.pass_pushed();
         }
     }
 
-    /// The drive fetches the entry at `address`: the doorbell that rang for it. `None` if none did.
-    pub fn fetch(&mut self, address: u64, counters: &mut Counters) -> Option<Step> {
+    /// The drive fetches the entry at `address`. `None` if no doorbell rang for it.
+    pub fn fetch(&mut self, address: u64, counters: &mut Counters) -> Option<Fetched> {
         let offset = address.checked_sub(self.base)?;
         let (index, entries) = (offset / SUBMISSION_ENTRY as u64, u64::from(self.entries));
         if index >= entries || !offset.is_multiple_of(SUBMISSION_ENTRY as u64) {
             return None;
         }
+        let behind = (self.tail + entries - 1 - index) % entries + 1;
+        let latest = self.tail.checked_sub(behind);
+        if let Some(command) = latest.and_then(|position| self.pushed.get_mut(&position)) {
+            return command.take().map(Fetched::Pushed);
+        }
         if std::mem::take(&mut self.lost.1) {
-            let behind = (self.tail + entries - 1 - index) % entries + 1;
             self.fetched = self.tail.saturating_sub(behind);
         }
         let skip = (index + entries - self.fetched % entries) % entries;
@@ -123,20 +200,15 @@ impl SubmissionQueue {
         if position >= self.tail {
             return None;
         }
-        counters.skipped_entries += skip;
+        counters.skipped_entries += self.unfetched_to(position);
         self.fetched = position + 1;
-        self.in_drive += 1;
         while self.doorbells.front().is_some_and(|(end, _)| *end <= position) {
             self.doorbells.pop_front();
         }
         let step = self.doorbells.front().map(|(_, step)| *step);
-        if step.is_none() {
-            self.done();
-        }
-        if self.doorbells.front().is_some_and(|(end, _)| *end <= self.fetched) {
-            self.doorbells.pop_front();
-        }
-        step
+        self.in_drive += u64::from(step.is_some());
+        self.pass_pushed();
+        step.map(Fetched::Rung)
     }
 }
 
@@ -276,16 +348,33 @@ impl Queues {
         true
     }
 
-    /// The host wrote `value` to the tail doorbell of `id`; `false` if there is no such queue.
-    pub fn ring(&mut self, id: u16, value: u32, step: Step, counters: &mut Counters) -> bool {
-        let Some(queue) = self.submission.get_mut(&id) else { return false };
-        queue.ring(value, step, counters);
+    /// The host wrote `value` to the tail doorbell of `id`; `None` if there is no such queue.
+    pub fn ring(
+        &mut self,
+        id: u16,
+        value: u32,
+        step: Step,
+        counters: &mut Counters,
+    ) -> Option<Rung> {
+        let queue = self.submission.get_mut(&id)?;
+        let rung = queue.ring(value, step, counters);
         if queue.doorbells.len() > FEW_DOORBELLS {
             let all: usize = self.submission.values().map(|queue| queue.doorbells.len()).sum();
             let queue = self.submission.get_mut(&id).filter(|_| all > MOST_DOORBELLS);
             queue.into_iter().for_each(|queue| queue.forget_doorbell(counters));
         }
-        true
+        Some(rung)
+    }
+
+    /// Whether an entry of submission queue `id` begins at an address in its memory.
+    pub fn begins_entry(&self, id: u16, address: u64) -> bool {
+        let queue = self.submission.get(&id);
+        queue.is_some_and(|queue| (address - queue.base).is_multiple_of(SUBMISSION_ENTRY as u64))
+    }
+
+    /// See [`SubmissionQueue::push`].
+    pub fn push(&mut self, id: u16, address: u64, uid: Uid) -> Option<Uid> {
+        self.submission.get_mut(&id)?.push(address, uid)
     }
 
     /// See [`SubmissionQueue::done`].
@@ -299,6 +388,8 @@ impl Queues {
     pub fn gap(&mut self) {
         for queue in self.submission.values_mut() {
             queue.doorbells.clear();
+            queue.announced.clear();
+            queue.pushed.clear();
             queue.lost = (true, true);
             queue.in_drive = 0;
             queue.head = None;

@@ -5,16 +5,30 @@ use super::queues::Uid;
 use super::step::{Direction, Step, StepKind};
 use super::{Counters, Event, Limits, Settings};
 use std::collections::VecDeque;
+use std::ops::Range;
 use wire::tlp::{Status, Tlp};
 use wire::{Instant, Tag};
 
 /// What a recording has of a TLP's payload.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Payload {
     /// Bytes from the first on that are known; those behind read as zeroes.
     pub known: usize,
+    /// Further parts that are known, behind these and in order.
+    pub parts: Vec<Range<usize>>,
     /// Equal payloads have equal prints, others other ones; `None` if nothing tells.
     pub print: Option<u64>,
+    /// The port in front of the drive answered this read, or sent this completion, from pushed
+    /// bytes: no link carried it.
+    pub from_push: bool,
+}
+
+impl Payload {
+    /// Whether these bytes are known.
+    pub fn knows(&self, bytes: &Range<usize>) -> bool {
+        let inside = |part: &Range<usize>| part.start <= bytes.start && bytes.end <= part.end;
+        bytes.end <= self.known || self.parts.iter().any(inside)
+    }
 }
 
 /// Counters, bounds and events of an analyser, and the TLP at hand.
@@ -32,6 +46,8 @@ pub(super) struct Shared {
     pub payload: Payload,
     /// Bytes of its payload, from the first on, that are for certain no data of users.
     pub protocol: usize,
+    /// Further parts of it of which that is certain, in order.
+    pub protocol_parts: Vec<Range<usize>>,
     length: u32,
     events: VecDeque<Event>,
     next_uid: Uid,
@@ -48,6 +64,7 @@ impl Shared {
     /// The next TLP is at hand.
     pub fn begin(&mut self, at: Instant, direction: Direction, tlp: &Tlp, payload: Payload) {
         (self.payload, self.protocol) = (payload, 0);
+        self.protocol_parts.clear();
         (self.at, self.direction, self.tlp) = (at, direction, tlp.mnemonic());
         self.length = (tlp.header_length() + tlp.data.len()) as u32;
         self.seen += 1;
@@ -67,6 +84,16 @@ impl Shared {
             length: self.length,
             tag,
             status: Status::Success,
+            from_push: self.payload.from_push,
+        }
+    }
+
+    /// These bytes of the payload at hand, behind those noted before, are no data of users.
+    pub fn is_protocol(&mut self, bytes: Range<usize>) {
+        match self.protocol_parts.last_mut() {
+            Some(last) if last.end == bytes.start => last.end = bytes.end,
+            None if self.protocol == bytes.start => self.protocol = bytes.end,
+            _ => self.protocol_parts.push(bytes),
         }
     }
 

@@ -28,6 +28,8 @@ impl Direction {
 wire::named! {
     /// The part a TLP plays in a command, in the logical order of a command.
     pub enum StepKind {
+        /// The host sends entries, lists or data in front of the doorbell (`docs/push.md`).
+        Push "push",
         /// The host writes the submission queue's tail.
         SqDoorbell "SQ doorbell",
         /// The drive asks for submission queue entries.
@@ -91,4 +93,7 @@ pub struct Step {
     pub tag: Option<Tag>,
     /// Completion status; success for requests.
     pub status: Status,
+    /// A read of the drive, or its completion, that the port in front of it answered from pushed
+    /// bytes.
+    pub from_push: bool,
 }

@@ -21,6 +21,9 @@ impl Analyser {
     }
 
     fn device_read(&mut self, request: MemoryRequest) {
+        // A zero-length read is a flush (PCIe Base 4.0, section 2.2.5).
+        let reads = request.first_be != 0 && self.is_nvme(request.requester);
+        self.shared.counters.reads += u64::from(reads);
         let purpose = match self.functions.get_mut(&request.requester) {
             Some(function) if function.shadow.is_nvme() => match &mut function.controller {
                 Some(controller) => controller.device_read(&request, &mut self.shared),

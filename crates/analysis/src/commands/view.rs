@@ -26,7 +26,7 @@ const SHORT_RUN: usize = 4;
 
 /// Kinds that belong together, in logical order (figures 9 and 10 of the NVMe/TSN paper).
 const GROUPS: [&[StepKind]; 7] = [
-    &[StepKind::SqDoorbell],
+    &[StepKind::Push, StepKind::SqDoorbell],
     &[StepKind::SqeFetch, StepKind::SqeData],
     &[StepKind::ListFetch, StepKind::ListData],
     &[StepKind::DataRead, StepKind::DataCompletion, StepKind::DataWrite],
@@ -129,9 +129,11 @@ fn merge<'a>(commands: &[&'a Command]) -> Vec<Entry<'a>> {
 const COLUMNS: &str = "   time us        TLP               address  bytes  tag   ";
 
 fn columns(step: &Step, start: Instant) -> String {
-    let arrow = match step.direction {
-        Direction::Down => "-->",
-        Direction::Up => "<--",
+    let arrow = match (step.direction, step.from_push) {
+        (Direction::Down, false) => "-->",
+        (Direction::Up, false) => "<--",
+        (Direction::Down, true) => "|->",
+        (Direction::Up, true) => "|<-",
     };
     let time = micros(ns(step.at, start));
     let tag = step.tag.map_or_else(|| "-".to_owned(), |tag| tag.to_string());
@@ -211,7 +213,7 @@ fn fold_run<'a, T>(
 }
 
 fn alike(a: &Entry, b: &Entry) -> bool {
-    let shape = |step: &Step| (step.kind, step.tlp, step.bytes, step.status);
+    let shape = |step: &Step| (step.kind, step.tlp, step.bytes, step.status, step.from_push);
     shape(a.step) == shape(b.step) && a.owner == b.owner
 }
 
@@ -229,7 +231,14 @@ fn headline(command: &Command) -> String {
     };
     let took = command.duration().map(|took| format!(" in {} us", micros(took.as_ns())));
     out += &format!(": {status}{}\n", took.unwrap_or_default());
-    out + &format!("  {}; --> from the host, <-- from the drive\n", command.place())
+    out += &format!("  {}; --> from the host, <-- from the drive\n", command.place());
+    for text in command.push_texts() {
+        out += &format!("  {text}\n");
+    }
+    if command.steps.iter().any(|step| step.from_push) {
+        out += "  |<- read of the drive that the port in front of it answered by |->\n";
+    }
+    out
 }
 
 fn footline(commands: &[&Command], out: &mut String) {

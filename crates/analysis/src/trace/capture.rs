@@ -123,10 +123,13 @@ impl<W: Write> Pass<'_, W> {
                 self.gap.get_or_insert_with(|| "records are missing before this".to_owned());
                 return;
             }
-            Item::Record(Timed { at_ns, record: Record::Tlp { tap, up, length, bytes, .. } })
-                if !tap.is_link() =>
-            {
-                (at_ns, up, usize::from(length), bytes)
+            Item::Record(Timed {
+                at_ns,
+                record: Record::Tlp { tap, up, length, bytes, holes, .. },
+            }) if !tap.is_link() => {
+                // A capture has the front of a packet.
+                let front = holes.parts(bytes.len()).first().map_or(0, |part| part.end);
+                (at_ns, up, usize::from(length), &bytes[..front])
             }
             Item::Record(_) => return,
         };

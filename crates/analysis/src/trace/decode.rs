@@ -3,13 +3,25 @@
 use crate::commands::Payload;
 use bytes::Bytes;
 use wire::tlp::Tlp;
-use wire::trace::PayloadKey;
+use wire::trace::{Holes, PayloadKey};
 
 /// The TLP of a record, and what the record has of its payload. What was not kept of it reads as
 /// zeroes; `None` if the bytes are no TLP.
-pub(super) fn tlp(length: u16, bytes: &[u8], hash: Option<u64>) -> Option<(Tlp, Payload)> {
+pub(super) fn tlp(
+    length: u16,
+    bytes: &[u8],
+    hash: Option<u64>,
+    holes: Holes<'_>,
+) -> Option<(Tlp, Payload)> {
     let whole = usize::from(length);
-    let mut all = bytes.to_vec();
+    let mut parts = holes.parts(bytes.len());
+    let (mut all, mut rest) = (Vec::with_capacity(whole), bytes);
+    for part in &parts {
+        all.resize(part.start, 0);
+        let (kept, behind) = rest.split_at(part.len());
+        all.extend_from_slice(kept);
+        rest = behind;
+    }
     let cut = bytes.len() < whole;
     if cut {
         all.resize(whole, 0);
@@ -21,10 +33,27 @@ pub(super) fn tlp(length: u16, bytes: &[u8], hash: Option<u64>) -> Option<(Tlp, 
     }
     let mut all = Bytes::from(all);
     let tlp = Tlp::decode(&mut all).ok().filter(|_| all.is_empty())?;
-    let known = bytes.len().saturating_sub(tlp.header_length()).min(tlp.data.len());
+    let header = tlp.header_length();
+    let in_payload = |at: usize| at.saturating_sub(header).min(tlp.data.len());
+    parts.iter_mut().for_each(|part| *part = in_payload(part.start)..in_payload(part.end));
+    let known = parts.remove(0).end;
     let print =
         hash.or_else(|| (known == tlp.data.len()).then(|| PayloadKey::PUBLIC.hash(&tlp.data)));
-    Some((tlp, Payload { known, print }))
+    Some((tlp, Payload { known, parts, print, from_push: false }))
+}
+
+/// The TLP that begins with `bytes`, 12 at least, without its payload and ECRC; a memory write has
+/// become a read.
+pub(super) fn header(bytes: &[u8]) -> Option<Tlp> {
+    let length = if bytes[0] & 0x20 == 0 { 12 } else { 16 };
+    let mut header = bytes.get(..length)?.to_vec();
+    if header[0] & 0x40 != 0 {
+        header[0] &= !0x40;
+        header[2] &= !3;
+        header[3] = 0;
+    }
+    header[2] &= !0x80;
+    Tlp::decode(&mut Bytes::from(header)).ok()
 }
 
 /// What tells the payloads of equal TLPs apart at two points, if both have one: of the whole
@@ -37,11 +66,11 @@ impl PayloadPrint {
     const WHOLE: u64 = 2;
 
     /// That of a record.
-    pub fn of(length: u16, bytes: &[u8], hash: Option<u64>) -> Self {
+    pub fn of(length: u16, bytes: &[u8], hash: Option<u64>, holes: Holes<'_>) -> Self {
         if let Some(hash) = hash {
             return Self(hash & !3 | Self::KEYED);
         }
-        match tlp(length, bytes, None) {
+        match tlp(length, bytes, None, holes) {
             Some((tlp, Payload { print: Some(print), .. })) if !tlp.data.is_empty() => {
                 Self(print & !3 | Self::WHOLE)
             }

@@ -40,7 +40,7 @@ impl Run {
     /// The command as its drive recorded it; `None` without the trace of the drive.
     pub fn in_drive(&self, command: &Command) -> Option<DriveTiming> {
         let first = |kind| command.steps.iter().find(|step| step.kind == kind);
-        let (node, from) = self.at_drive(first(StepKind::SqeData)?.number)?;
+        let (node, from) = self.at_drive(command.entry_arrival()?.number)?;
         let entry = first(StepKind::CqeWrite).and_then(|step| self.at_drive(step.number));
         let to = entry.map_or(u64::MAX, |(_, at)| at);
         let id = CommandId { queue: command.queue, cid: command.entry.cid };

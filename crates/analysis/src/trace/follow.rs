@@ -2,6 +2,7 @@
 
 use crate::commands::{Analyser, Direction, Limits, Settings};
 use std::collections::HashMap;
+use std::ops::Range;
 use wire::Instant;
 use wire::frame::Kind;
 use wire::tlp::Tlp;
@@ -43,6 +44,10 @@ impl Follower for PortFollower {
         self.analyser.push(Instant::ZERO, direction, tlp);
         while self.analyser.next_event().is_some() {}
         self.analyser.protocol()
+    }
+
+    fn parts(&self) -> &[Range<usize>] {
+        self.analyser.protocol_parts()
     }
 
     fn link(&mut self, record: &Record<'_>) {

@@ -1,13 +1,16 @@
 //! The index of a trace, for its place on the common timeline: the times of its
 //! TLPs and frames, and which TLP is in which frame.
 
-use super::decode::{Key, PayloadPrint, key};
+use super::decode::{self, Key, PayloadPrint, key};
 use super::drive::Drive;
 use super::file::{Item, TraceFile};
 use report::Failure;
 use std::collections::{HashMap, VecDeque};
 use wire::frame::{Control, FIXED_HELLO, Kind};
+use wire::push::Push;
+use wire::tlp::Packet;
 use wire::trace::{HEAD, LinkState, NodeRole, Record, Tap};
+use wire::{Bdf, Tag};
 
 /// TLPs at the port of a node that are looked at; what follows is left out.
 const MOST_TLPS: usize = 16 << 20;
@@ -15,6 +18,8 @@ const MOST_TLPS: usize = 16 << 20;
 const MOST_WAITING: usize = 1 << 16;
 /// No TLP, frame or connection.
 pub(super) const NONE: u32 = u32::MAX;
+/// No frame, because a device node answered the TLP, or sent it, from pushed bytes.
+pub(super) const FROM_PUSH: u32 = NONE - 1;
 
 /// A TLP at the port of a node.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +89,8 @@ pub struct Index {
     pub bad: u64,
     /// TLPs at the port beyond the limit.
     pub beyond: u64,
+    /// Reads that a device node answered from pushed bytes, and their bytes.
+    pub from_push: (u64, u64),
     by_frame: HashMap<(Tap, u32, bool, u32), u32>,
     pub(super) drive: Drive,
 }
@@ -97,7 +104,7 @@ impl Index {
         // A function is between its host and, in a switch, its devices.
         let sides: &[usize] = match file.header.role {
             NodeRole::Host => &[1],
-            NodeRole::Device => &[0],
+            NodeRole::Device => DEVICE,
             NodeRole::Switch => &[0, 1],
         };
         let mut builder = Builder { sides, ..Builder::default() };
@@ -111,6 +118,13 @@ impl Index {
     /// TLPs at the node's port.
     pub fn tlps(&self) -> usize {
         self.port.len()
+    }
+
+    /// Whether a device node answered the TLP with this number at its port, or sent it, from pushed
+    /// bytes.
+    pub(super) fn is_from_push(&self, number: u64) -> bool {
+        let tlp = usize::try_from(number).ok().and_then(|number| self.port.get(number));
+        tlp.is_some_and(|tlp| tlp.slots[0] == FROM_PUSH)
     }
 
     /// The frames of all links.
@@ -141,6 +155,16 @@ struct Builder {
     /// TLPs of links that have not been seen at the port, and the reverse.
     from_link: Waiting,
     from_port: Waiting,
+    /// At a device node, the latest read of the function with each requester and tag.
+    reads: HashMap<[u8; 4], FunctionRead>,
+}
+
+/// A read of the function behind a device node.
+#[derive(Clone, Copy, Debug)]
+struct FunctionRead {
+    number: u32,
+    key: Key,
+    bytes: usize,
 }
 
 /// TLPs by direction, side and key, in order.
@@ -170,9 +194,37 @@ impl Waiting {
         number
     }
 
+    /// Removes one that does not arrive.
+    fn remove(&mut self, up: bool, side: usize, key: Key, number: u32) {
+        let name = (up, side == 1, key);
+        let Some(queue) = self.by_key.get_mut(&name) else { return };
+        let before = queue.len();
+        queue.retain(|other| *other != number);
+        self.count -= before - queue.len();
+        if queue.is_empty() {
+            self.by_key.remove(&name);
+        }
+    }
+
     fn clear(&mut self) {
         *self = Self::default();
     }
+}
+
+/// The sides of a device node's port.
+const DEVICE: &[usize] = &[0];
+
+/// Requester and tag.
+fn name(requester: Bdf, tag: Tag) -> [u8; 4] {
+    let ([a, b], [c, d]) = (requester.bits().to_be_bytes(), tag.get().to_be_bytes());
+    [a, b, c, d]
+}
+
+/// Whether a TLP that begins with `head` pushes.
+fn is_push(head: &[u8]) -> bool {
+    // A message (PCIe Base 4.0, table 2-3).
+    let is_message = head[0] & 0x18 == 0x10;
+    is_message && decode::header(head).is_some_and(|tlp| Push::decode_front(&tlp).is_some())
 }
 
 /// Whether a frame goes out of this node.
@@ -201,8 +253,11 @@ impl Builder {
         let (first, last) = self.index.span.unwrap_or((at, at));
         self.index.span = Some((first.min(at), last.max(at)));
         match timed.record {
-            Record::Tlp { tap, up, bytes, length, hash } if !tap.is_link() => {
-                self.port(at, up, key(bytes), PayloadPrint::of(length, bytes, hash));
+            Record::Tlp { tap, up, bytes, length, hash, holes } if !tap.is_link() => {
+                self.port(at, up, key(bytes), PayloadPrint::of(length, bytes, hash, holes));
+                if self.sides == DEVICE {
+                    self.function(bytes);
+                }
             }
             Record::Frame { tap, up, sequence, bytes, tlps, heads } => {
                 let connection = self.links.get(&tap).and_then(|link| link.connection);
@@ -229,6 +284,7 @@ impl Builder {
     fn forget(&mut self) {
         self.from_link.clear();
         self.from_port.clear();
+        self.reads.clear();
     }
 
     fn port(&mut self, at: u64, up: bool, key: Key, payload: PayloadPrint) {
@@ -250,16 +306,49 @@ impl Builder {
         self.index.port.push(PortTlp { at, slots, payload });
     }
 
+    /// Takes note of the last TLP at the port of a device node, which begins with `bytes`. A
+    /// completion that no frame brought answers a read that no frame took away: from push.
+    fn function(&mut self, bytes: &[u8]) {
+        let number = self.index.port.len() as u32 - 1;
+        let is_write = bytes[0] & 0x5f == 0x40;
+        let tlp = decode::header(bytes).filter(|_| !is_write);
+        match tlp.map(|tlp| tlp.packet) {
+            Some(Packet::MemoryRead(r)) => {
+                let read = FunctionRead { number, key: key(bytes), bytes: r.byte_count() };
+                self.reads.insert(name(r.requester, r.tag), read);
+            }
+            Some(Packet::Completion(c)) => {
+                let unframed = |number: u32| self.index.port[number as usize].slots[0] >= FROM_PUSH;
+                let read = self.reads.get(&name(c.requester, c.tag)).copied();
+                let Some(read) = read.filter(|read| unframed(read.number) && unframed(number))
+                else {
+                    return;
+                };
+                if self.index.port[read.number as usize].slots[0] == NONE {
+                    self.index.from_push.0 += 1;
+                    self.index.from_push.1 += read.bytes as u64;
+                    self.from_port.remove(true, 0, read.key, read.number);
+                }
+                for number in [read.number, number] {
+                    self.index.port[number as usize].slots[0] = FROM_PUSH;
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn frame(&mut self, frame: Frame, heads: &[u8]) {
         let Frame { tap, up, sequence, connection, .. } = frame;
-        if self.index.slots.len() + heads.len() / HEAD >= NONE as usize {
+        if self.index.slots.len() + heads.len() / HEAD >= FROM_PUSH as usize {
             return;
         }
         let number = self.index.frames.len() as u32;
         for head in heads.chunks_exact(HEAD) {
             let (key, slot) = (key(head), self.index.slots.len() as u32);
             let mut port = NONE;
-            if !is_sent(tap, up) {
+            if self.sides == DEVICE && is_push(head) {
+                // The port consumes it.
+            } else if !is_sent(tap, up) {
                 self.from_link.put(up, side(tap), key, slot);
             } else if let Some(tlp) = self.from_port.take(up, side(tap), key) {
                 port = tlp;

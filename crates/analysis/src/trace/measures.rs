@@ -61,7 +61,7 @@ const fn measure(what: What, name: &'static str, column: &'static str) -> Measur
 }
 
 /// How many there are.
-pub const COUNT: usize = 24;
+pub const COUNT: usize = 25;
 
 const SEGMENTS: usize = 1;
 const STAGES: usize = SEGMENTS + intervals::ALL.len();
@@ -74,16 +74,17 @@ pub const ALL: [Measure; COUNT] = {
     let segment = intervals::ALL;
     [
         measure(Duration, "", "duration_ns"),
-        measure(Segment, segment[0], "segment_to_fetch_ns"),
-        measure(Segment, segment[1], "segment_to_data_request_ns"),
-        measure(Segment, segment[2], "segment_data_sent_ns"),
-        measure(Segment, segment[3], "segment_data_to_cqe_ns"),
-        measure(Segment, segment[4], "segment_to_data_ns"),
-        measure(Segment, segment[5], "segment_data_written_ns"),
-        measure(Segment, segment[6], "segment_last_data_to_cqe_ns"),
-        measure(Segment, segment[7], "segment_to_cqe_ns"),
-        measure(Segment, segment[8], "segment_to_msix_ns"),
-        measure(Segment, segment[9], "segment_to_head_doorbell_ns"),
+        measure(Segment, segment[0], "segment_pushed_ns"),
+        measure(Segment, segment[1], "segment_to_fetch_ns"),
+        measure(Segment, segment[2], "segment_to_data_request_ns"),
+        measure(Segment, segment[3], "segment_data_sent_ns"),
+        measure(Segment, segment[4], "segment_data_to_cqe_ns"),
+        measure(Segment, segment[5], "segment_to_data_ns"),
+        measure(Segment, segment[6], "segment_data_written_ns"),
+        measure(Segment, segment[7], "segment_last_data_to_cqe_ns"),
+        measure(Segment, segment[8], "segment_to_cqe_ns"),
+        measure(Segment, segment[9], "segment_to_msix_ns"),
+        measure(Segment, segment[10], "segment_to_head_doorbell_ns"),
         measure(Place, Stage::ALL[0].name(), "stage_host_ns"),
         measure(Place, Stage::ALL[1].name(), "stage_upstream_ns"),
         measure(Place, Stage::ALL[2].name(), "stage_network_ns"),

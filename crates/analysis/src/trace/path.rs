@@ -82,7 +82,7 @@ pub struct Leg {
 /// The TLPs that a command waits for, in order.
 fn chain(command: &Command) -> Vec<Step> {
     use StepKind::{
-        CqDoorbell, CqeWrite, DataCompletion, DataRead, DataWrite, MsiX, SqDoorbell, SqeData,
+        CqDoorbell, CqeWrite, DataCompletion, DataRead, DataWrite, MsiX, Push, SqDoorbell, SqeData,
         SqeFetch,
     };
     let first = |kind| command.steps.iter().find(|step| step.kind == kind);
@@ -92,7 +92,8 @@ fn chain(command: &Command) -> Vec<Step> {
         Transfer::ToHost(_) => [first(DataWrite), last(DataWrite)],
         Transfer::None => [None, None],
     };
-    let all = [first(SqDoorbell), first(SqeFetch), first(SqeData)].into_iter().chain(data).chain([
+    let entry = [first(Push), first(SqDoorbell), first(SqeFetch), first(SqeData)];
+    let all = entry.into_iter().chain(data).chain([
         first(CqeWrite),
         last(MsiX),
         command.end.and(last(CqDoorbell)),

@@ -172,6 +172,7 @@ impl<W: Write> Writer<W> {
             let details = json!({
                 "number": number, "cid": command.entry.cid, "nsid": command.entry.nsid,
                 "slba": command.slba(), "bytes": command.transfer.bytes(), "status": status,
+                "push": command.push_texts(),
             });
             let kind = stats::kind(command);
             self.event(&slice(&kind, process, track, *start, total, details))?;

@@ -4,7 +4,7 @@ use super::clock::{Bound, Offset};
 use super::decode;
 use super::file::{Item, TraceFile};
 use super::follow::PortFollower;
-use super::index::{Index, NONE};
+use super::index::{FROM_PUSH, Index};
 use crate::commands::{Counters, Direction, Event, Payload, Settings};
 use report::Failure;
 use std::collections::HashMap;
@@ -193,8 +193,8 @@ impl Pass<'_> {
         };
         self.last_ns = timed.at_ns;
         match timed.record {
-            Record::Tlp { tap, up, length, bytes, hash } if !tap.is_link() => {
-                self.tlp(timed.at_ns, up, decode::tlp(length, bytes, hash), sink);
+            Record::Tlp { tap, up, length, bytes, hash, holes } if !tap.is_link() => {
+                self.tlp(timed.at_ns, up, decode::tlp(length, bytes, hash, holes), sink);
             }
             Record::Control { tap, kind, .. } if kind == Kind::Reset as u8 => {
                 self.follower.link(&timed.record);
@@ -214,12 +214,13 @@ impl Pass<'_> {
         if number >= self.most {
             return;
         }
-        let Some((tlp, payload)) = tlp else {
+        let Some((tlp, mut payload)) = tlp else {
             // Numbers stay those of the index.
             self.unreadable += 1;
             self.follower.analyser.skip();
             return;
         };
+        payload.from_push = self.run.root().index.is_from_push(number);
         let direction = if up { Direction::Up } else { Direction::Down };
         let instant = wire::Instant::from_ns(at);
         self.follower.analyser.push_recorded(instant, direction, &tlp, payload);
@@ -322,5 +323,5 @@ fn bounds(parent: &Index, child: &Index, tap: Tap, connections: &HashMap<u32, u3
 
 /// Whether a slot or connection is there.
 pub(super) fn known(number: u32) -> Option<usize> {
-    (number != NONE).then_some(number as usize)
+    (number < FROM_PUSH).then_some(number as usize)
 }

@@ -42,6 +42,18 @@ struct Group {
     failed: u64,
     lost: u64,
     unacknowledged: u64,
+    from_push: FromPush,
+}
+
+/// What commands of a type got from push.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FromPush {
+    /// Commands with anything answered from push.
+    pub commands: u64,
+    /// Bytes answered from push.
+    pub bytes: u64,
+    /// Bytes pushed for them; 0 where pushes are not seen.
+    pub pushed_bytes: u64,
 }
 
 /// The latencies of the commands of a type.
@@ -59,6 +71,8 @@ pub struct Kind {
     pub lost: u64,
     /// Those with a completion entry for which the host rang no head doorbell.
     pub unacknowledged: u64,
+    /// What they got from push.
+    pub from_push: FromPush,
     /// TLPs of each command that ended, in both directions.
     pub tlps: Spread,
     /// Their bytes, see [`Traffic`](crate::commands::Traffic).
@@ -136,6 +150,10 @@ impl Statistics {
         group.lost += u64::from(command.status.is_none());
         group.unacknowledged += u64::from(command.is_unacknowledged());
         group.failed += u64::from(command.status.is_some_and(|status| !status.is_success()));
+        let answered = command.answered_from_push().sum();
+        group.from_push.commands += u64::from(answered > 0);
+        group.from_push.bytes += answered;
+        group.from_push.pushed_bytes += command.push.pushed.sum();
         let Some(total) = command.duration() else { return name };
         group.latency.record(total);
         group.tlps.record(command.traffic.tlps(), 1);
@@ -164,6 +182,7 @@ impl Statistics {
             commands: group.commands,
             lost: group.lost,
             unacknowledged: group.unacknowledged,
+            from_push: group.from_push,
             tlps: Spread::from(&group.tlps),
             link_bytes: Spread::from(&group.bytes),
             intervals_p50: medians(&group.intervals, |name, ns| Interval { name, ns }),
@@ -195,6 +214,18 @@ impl Statistics {
                 "{:width$} {:>8} TLPs p50 {}, p99 {}; bytes p50 {}, p99 {}\n",
                 "", "", tlps.p50, tlps.p99, link_bytes.p50, link_bytes.p99
             );
+            let FromPush { commands: pushed, bytes, pushed_bytes } = this.from_push;
+            if pushed + pushed_bytes > 0 {
+                let of = match pushed_bytes {
+                    0 => String::new(),
+                    all => format!(" of {all} pushed"),
+                };
+                out += &format!(
+                    "{:width$} {:>8} answered from push: {pushed} of {commands} commands, {bytes} \
+                     bytes{of}\n",
+                    "", ""
+                );
+            }
             for Interval { name, ns } in intervals_p50 {
                 out += &format!("{:width$} {:>8} {:>10}  {name}\n", "", "", micros(*ns));
             }

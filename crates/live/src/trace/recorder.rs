@@ -222,7 +222,7 @@ impl Recorder {
         let kept = self.payloads.kept_of(up, tlp);
         let room = max_record_length(tlp.wire_length());
         if let Some(delta) = self.begin(now, room) {
-            encode_tlp(tap, up, tlp, kept, delta, &mut self.buffer);
+            encode_tlp(tap, up, tlp, &kept, delta, &mut self.buffer);
         }
     }
 

@@ -229,7 +229,7 @@ impl Node {
             Held::Tlp { tap, up, tlp } => {
                 let kept = self.payloads.kept_of(*up, tlp);
                 let delta = self.begin(at / 1000, max_record_length(tlp.wire_length()));
-                encode_tlp(*tap, *up, tlp, kept, delta, &mut self.buffer);
+                encode_tlp(*tap, *up, tlp, &kept, delta, &mut self.buffer);
             }
             Held::Frame(tap, frame) => self.record(at, Record::of_frame(*tap, frame)),
             Held::Link(tap, state) => self.record(at, Record::Link { tap: *tap, state: *state }),

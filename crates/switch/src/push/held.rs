@@ -134,14 +134,11 @@ impl Held {
     /// Removes what is kept of a range; yields how many bytes.
     pub fn remove(&mut self, range: Range<u64>) -> usize {
         let before = self.bytes;
-        let first =
-            self.segments.range(..range.start).next_back().map_or(range.start, |(at, _)| *at);
-        while let Some((&start, segment)) = self
-            .segments
-            .range(first..range.end)
-            .find(|(at, segment)| **at + segment.bytes.len() as u64 > range.start)
-        {
+        while let Some((&start, segment)) = self.segments.range(..range.end).next_back() {
             let end = start + segment.bytes.len() as u64;
+            if end <= range.start {
+                break;
+            }
             self.cut(start, start.max(range.start)..end.min(range.end));
         }
         before - self.bytes

@@ -4,7 +4,7 @@ use super::Ending;
 use super::held::Held;
 use bytes::Bytes;
 use pcie::{Ready, split};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use wire::Bdf;
 use wire::nvme::{COMPLETION_ENTRY, Completion};
@@ -57,12 +57,20 @@ struct Completer {
     digest: bool,
 }
 
+/// What is kept for a function.
+#[derive(Debug)]
+struct Kept {
+    function: Bdf,
+    completer: Completer,
+    held: Held,
+}
+
 /// The pushed bytes in front of the functions behind a port. They answer the functions' own reads,
 /// once; every ending of `docs/push.md` that the far side sees is here.
 #[derive(Debug)]
 pub struct Store {
     capacity: usize,
-    functions: BTreeMap<Bdf, (Completer, Held)>,
+    functions: Vec<Kept>,
     replies: VecDeque<Tlp>,
     /// Number of pieces so far.
     order: u64,
@@ -75,7 +83,7 @@ impl Store {
     pub fn new(capacity: usize) -> Self {
         Self {
             capacity,
-            functions: BTreeMap::new(),
+            functions: Vec::new(),
             replies: VecDeque::new(),
             order: 0,
             counters: Counters::default(),
@@ -89,6 +97,10 @@ impl Store {
         Self { without: Some(ending), ..self }
     }
 
+    fn kept(&mut self, function: Bdf) -> Option<&mut Kept> {
+        self.functions.iter_mut().find(|kept| kept.function == function)
+    }
+
     fn ends(&self, ending: Ending) -> bool {
         self.without != Some(ending)
     }
@@ -100,7 +112,7 @@ impl Store {
 
     /// Bytes kept now.
     pub fn bytes(&self) -> usize {
-        self.functions.values().map(|(_, held)| held.bytes).sum()
+        self.functions.iter().map(|kept| kept.held.bytes).sum()
     }
 
     /// Drops everything: the function was reset, or the link is lost. Yields the marks of the reads
@@ -133,21 +145,23 @@ impl Store {
 
     fn push(&mut self, push: Push) {
         let Push { target, completer, completion_size, digest, records } = push;
-        if self.functions.len() >= MOST_FUNCTIONS && !self.functions.contains_key(&target) {
+        let completer = Completer { id: completer, size: completion_size, digest };
+        if let Some(kept) = self.kept(target) {
+            kept.completer = completer;
+        } else if self.functions.len() < MOST_FUNCTIONS {
+            self.functions.push(Kept { function: target, completer, held: Held::default() });
+        } else {
             return;
         }
-        let completer = Completer { id: completer, size: completion_size, digest };
-        let entry = self.functions.entry(target).or_insert((completer, Held::default()));
-        entry.0 = completer;
         records.into_iter().for_each(|record| self.record(target, record));
     }
 
     fn record(&mut self, target: Bdf, record: Record) {
         let queues = |store: &Self| -> usize {
-            store.functions.values().map(|(_, held)| held.queues.len()).sum()
+            store.functions.iter().map(|kept| kept.held.queues.len()).sum()
         };
         let room = matches!(record, Record::Queue(_)) && queues(self) < MOST_QUEUES;
-        let Some((_, held)) = self.functions.get_mut(&target) else { return };
+        let Some(Kept { held, .. }) = self.kept(target) else { return };
         let unused = match record {
             Record::Bytes { queue, command, address, bytes } => {
                 return self.insert(target, (queue, command), address, bytes);
@@ -173,27 +187,28 @@ impl Store {
     fn insert(&mut self, target: Bdf, command: (u16, u16), address: u64, bytes: Bytes) {
         let length = bytes.len();
         self.counters.pushed_bytes += length as u64;
-        let Some((_, held)) = self.functions.get_mut(&target) else { return };
-        self.counters.unused_bytes += held.remove(address..address + length as u64) as u64;
+        let (capacity, order) = (self.capacity, self.order);
+        let Some(Kept { held, .. }) = self.kept(target) else { return };
+        let mut unused = held.remove(address..address + length as u64);
         // Without its queue nobody knows when the command is complete.
-        if length > self.capacity || !held.queues.contains_key(&command.0) {
-            self.counters.unused_bytes += length as u64;
-            return;
+        let keep = length <= capacity && held.queues.contains_key(&command.0);
+        if keep {
+            held.insert(address, bytes, command, order);
+        } else {
+            unused += length;
         }
-        held.insert(address, bytes, command, self.order);
+        self.counters.unused_bytes += unused as u64;
         self.order += 1;
         self.evict();
     }
 
     /// Drops the oldest pieces until the rest is within the bounds.
     fn evict(&mut self) {
-        let pieces = |store: &Self| -> usize {
-            store.functions.values().map(|(_, held)| held.count()).sum()
-        };
+        let pieces =
+            |store: &Self| -> usize { store.functions.iter().map(|kept| kept.held.count()).sum() };
         while self.bytes() > self.capacity || pieces(self) > MOST_PIECES {
-            let functions = self.functions.values_mut();
-            let oldest =
-                functions.filter_map(|(_, held)| held.oldest().map(|oldest| (oldest, held)));
+            let all = self.functions.iter_mut().map(|kept| &mut kept.held);
+            let oldest = all.filter_map(|held| held.oldest().map(|oldest| (oldest, held)));
             let Some(((_, range), held)) = oldest.min_by_key(|((order, _), _)| *order) else {
                 return;
             };
@@ -222,10 +237,10 @@ impl Store {
         let (start, length) = (request.first_byte(), request.byte_count());
         let solid = MemoryRequest::for_bytes(request.requester, request.tag, start, length);
         let end = start.checked_add(length as u64).filter(|_| solid == Some(request));
-        let function = self.functions.get_mut(&request.requester);
-        let found = function
+        let found = self
+            .kept(request.requester)
             .zip(end)
-            .and_then(|((completer, held), end)| Some((*completer, held.take_range(start..end)?)));
+            .and_then(|(kept, end)| Some((kept.completer, kept.held.take_range(start..end)?)));
         let Some((completer, data)) = found else {
             self.counters.misses += 1;
             return Some(tlp);
@@ -248,7 +263,7 @@ impl Store {
             self.ends(Ending::PartialEntry),
             self.ends(Ending::Write),
         );
-        let Some((_, held)) = self.functions.get_mut(&request.requester) else { return };
+        let Some(Kept { held, .. }) = self.kept(request.requester) else { return };
         let (before, address) = (held.bytes, request.address);
         if held.completes(address) {
             match whole_entries(tlp, request) {

@@ -76,20 +76,29 @@ impl Push {
     /// # Errors
     /// [`Malformed`] if it has our vendor ID and is not valid.
     pub fn decode(tlp: &Tlp) -> Option<Result<Self, Malformed>> {
+        Self::decode_front(tlp).map(|(push, valid)| valid.map(|()| push))
+    }
+
+    /// As [`decode`](Self::decode), with the records in front of the first one that is not valid, and
+    /// what is wrong with that one: for recordings, which may have only the front of a payload.
+    pub fn decode_front(tlp: &Tlp) -> Option<(Self, Result<(), Malformed>)> {
         let Packet::Message(message) = tlp.packet else { return None };
         let [target @ .., v0, v1, subtype, shift, r0, r1] = message.body;
         let ours = message.code == message_code::VENDOR_TYPE_1
             && message.routing == Routing::ById
             && u16::from_be_bytes([v0, v1]) == VENDOR;
         ours.then(|| {
-            check_header(subtype, shift, u16::from_be_bytes([r0, r1]))?;
-            Ok(Self {
+            let mut push = Self {
                 completer: message.requester,
                 target: Bdf::from_bits(u16::from_be_bytes(target)),
-                completion_size: 1 << shift,
+                completion_size: 1
+                    << shift.clamp(*COMPLETION_SHIFTS.start(), *COMPLETION_SHIFTS.end()),
                 digest: tlp.digest,
-                records: Record::decode_all(tlp.data.clone())?,
-            })
+                records: Vec::new(),
+            };
+            let valid = check_header(subtype, shift, u16::from_be_bytes([r0, r1]))
+                .and_then(|()| Record::decode_all(tlp.data.clone(), &mut push.records));
+            (push, valid)
         })
     }
 }

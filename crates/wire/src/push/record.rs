@@ -123,13 +123,12 @@ impl Record {
         out.put_u64(address);
     }
 
-    /// All records of a payload.
-    pub(super) fn decode_all(mut payload: Bytes) -> Result<Vec<Self>, Malformed> {
-        let mut records = Vec::new();
+    /// Appends all records of a payload, up to the first one that is not valid.
+    pub(super) fn decode_all(mut payload: Bytes, records: &mut Vec<Self>) -> Result<(), Malformed> {
         while !payload.is_empty() {
             records.push(Self::decode(&mut payload)?);
         }
-        Ok(records)
+        Ok(())
     }
 
     fn decode(payload: &mut Bytes) -> Result<Self, Malformed> {

@@ -4,6 +4,7 @@ use super::record::Record;
 use crate::tlp::Tlp;
 use highway::{HighwayHash, HighwayHasher, Key};
 use std::fmt;
+use std::ops::Range;
 
 /// The text whose hash tells in a file's header which key it has, without the key.
 const CHECK: &[u8] = b"farlane trace payload key";
@@ -59,22 +60,30 @@ pub trait Follower: fmt::Debug {
     /// are for certain no data of users: registers, queue entries, lists of pointers, interrupts.
     fn tlp(&mut self, up: bool, tlp: &Tlp) -> usize;
 
+    /// Further parts of that payload, in order, behind those bytes and not right behind them, of
+    /// which the same is certain.
+    fn parts(&self) -> &[Range<usize>] {
+        &[]
+    }
+
     /// A link came up or went down, or a frame passed it, as `record` says.
     fn link(&mut self, record: &Record<'_>);
 }
 
 /// What a trace keeps of a TLP's payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Bytes from its first on; as many as there are, or more, for all.
     pub bytes: usize,
+    /// Further parts of it, in order, behind those bytes and not right behind them.
+    pub parts: Vec<Range<usize>>,
     /// The keyed hash of the whole payload; with fewer bytes than all only.
     pub hash: Option<u64>,
 }
 
 impl Kept {
     /// The whole payload.
-    pub const ALL: Self = Self { bytes: usize::MAX, hash: None };
+    pub const ALL: Self = Self { bytes: usize::MAX, parts: Vec::new(), hash: None };
 }
 
 /// Decides what to keep of each payload. All traces use it.
@@ -99,7 +108,10 @@ impl Payloads {
         let known = self.follower.as_mut().map(|follower| follower.tlp(up, tlp));
         let bytes = known.unwrap_or(usize::MAX).min(self.most);
         let hash = (bytes < tlp.data.len()).then(|| self.key.hash(&tlp.data));
-        Kept { bytes, hash }
+        let parts = self.follower.iter().flat_map(|follower| follower.parts());
+        let parts = parts.filter(|part| part.start < self.most);
+        let parts = parts.map(|part| part.start..part.end.min(self.most)).collect();
+        Kept { bytes, parts, hash }
     }
 
     /// As [`Follower::link`].

@@ -1,6 +1,7 @@
 //! Records of a trace.
 
 use super::event::NvmeEvent;
+use super::holes::Holes;
 use super::payload::Kept;
 use super::varint;
 use crate::frame::{FrameReport, HEADER, Kind};
@@ -81,10 +82,12 @@ pub enum Record<'a> {
         up: bool,
         /// Its length in bytes on the wire: header, payload, ECRC.
         length: u16,
-        /// Its first bytes, or all.
+        /// Its first bytes, or all, without what is left out from between.
         bytes: &'a [u8],
         /// The keyed hash of the whole payload, if not all of it is kept.
         hash: Option<u64>,
+        /// What is left out from between; only with a hash.
+        holes: Holes<'a>,
     },
     /// A frame of TLPs was handed to the network, or had come whole.
     Frame {
@@ -141,6 +144,7 @@ const CONTROL: u8 = 3;
 const LINK: u8 = 4;
 const NVME: u8 = 5;
 const HASHED_TLP: u8 = 6;
+const HOLED_TLP: u8 = 7;
 /// Bytes of a hash.
 const HASH: usize = 8;
 const UP: u8 = 0x80;
@@ -175,7 +179,8 @@ impl<'a> Record<'a> {
     /// The most bytes that the record takes.
     pub fn max_length(&self) -> usize {
         max_record_length(match self {
-            Self::Tlp { bytes, .. } => bytes.len() + HASH,
+            // Their number takes two bytes at most.
+            Self::Tlp { bytes, holes, .. } => bytes.len() + HASH + 2 + holes.0.len(),
             Self::Unknown { bytes, .. } => bytes.len(),
             Self::Frame { heads, .. } => heads.len(),
             Self::Control { payload, .. } => payload.len(),
@@ -194,10 +199,14 @@ impl<'a> Record<'a> {
         let start = out.len();
         varint::put(out, delta_ns);
         match *self {
-            Self::Tlp { tap, up, length, bytes, hash } => {
+            Self::Tlp { tap, up, length, bytes, hash, holes } => {
                 put_tap(out, tap, up);
                 varint::put(out, u64::from(length));
                 hash.iter().for_each(|hash| out.extend_from_slice(&hash.to_be_bytes()));
+                if !holes.is_empty() {
+                    varint::put(out, holes.count() as u64);
+                    out.extend_from_slice(holes.0);
+                }
                 out.extend_from_slice(bytes);
             }
             Self::Frame { tap, up, sequence, bytes, tlps, heads } => {
@@ -234,6 +243,7 @@ impl<'a> Record<'a> {
     fn kind(&self) -> u8 {
         match self {
             Self::Tlp { hash: None, .. } => TLP,
+            Self::Tlp { holes, .. } if !holes.is_empty() => HOLED_TLP,
             Self::Tlp { .. } => HASHED_TLP,
             Self::Frame { .. } => FRAME,
             Self::Control { .. } => CONTROL,
@@ -261,12 +271,22 @@ fn encode_nvme(tap: Tap, event: &NvmeEvent, delta_ns: u64, out: &mut Vec<u8>) {
 
 /// Appends the record of a TLP that passed `tap`, `delta_ns` after the record
 /// before, with what is `kept` of its payload.
-pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, kept: Kept, delta_ns: u64, out: &mut Vec<u8>) {
+pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, kept: &Kept, delta_ns: u64, out: &mut Vec<u8>) {
     let (total, whole) = (tlp.wire_length(), kept.bytes >= tlp.data.len());
-    if whole && tlp.digest {
-        let mut bytes = Vec::with_capacity(total);
-        tlp.encode(&mut bytes);
-        let record = Record::Tlp { tap, up, length: total as u16, bytes: &bytes, hash: None };
+    if whole && tlp.digest || !kept.parts.is_empty() {
+        let (mut bytes, mut holes) = (Vec::with_capacity(total), Vec::new());
+        let mut hash = None;
+        if whole {
+            tlp.encode(&mut bytes);
+        } else {
+            hash = kept.hash;
+            bytes.extend_from_slice(&tlp.header()[..tlp.header_length()]);
+            bytes.extend_from_slice(&tlp.data[..kept.bytes]);
+            kept.parts.iter().for_each(|part| bytes.extend_from_slice(&tlp.data[part.clone()]));
+            Holes::put(tlp.header_length(), kept.bytes, &kept.parts, &mut holes);
+        }
+        let (length, holes) = (total as u16, Holes(&holes));
+        let record = Record::Tlp { tap, up, length, bytes: &bytes, hash, holes };
         return record.encode(delta_ns, out);
     }
     let data = &tlp.data[..kept.bytes.min(tlp.data.len())];
@@ -395,22 +415,30 @@ impl<'a> Iterator for Records<'a> {
 }
 
 fn decode(kind: u8, body: &[u8]) -> Option<Record<'_>> {
-    if !matches!(kind, TLP | FRAME | CONTROL | LINK | NVME | HASHED_TLP) {
+    if !matches!(kind, TLP | FRAME | CONTROL | LINK | NVME | HASHED_TLP | HOLED_TLP) {
         return Some(Record::Unknown { kind, bytes: body });
     }
     let (first, mut rest) = body.split_first()?;
     let (tap, up) = (Tap::from_bits(first & !UP)?, first & UP != 0);
     let number = |rest: &mut &[u8]| u32::try_from(varint::take(rest)?).ok();
     match kind {
-        TLP | HASHED_TLP => {
+        TLP | HASHED_TLP | HOLED_TLP => {
             let length = u16::try_from(number(&mut rest)?).ok()?;
             let hash = match kind {
                 TLP => None,
                 _ => Some(u64::from_be_bytes(*rest.split_off(..HASH)?.first_chunk()?)),
             };
+            let holes = match kind {
+                HOLED_TLP => {
+                    let count = number(&mut rest)?;
+                    Holes::take(&mut rest, count, length.into())
+                        .filter(|holes| !holes.is_empty())?
+                }
+                _ => Holes::NONE,
+            };
             let fits = (12..=MAX_TLP).contains(&usize::from(length));
             let kept = (12..=usize::from(length)).contains(&rest.len());
-            (fits && kept).then_some(Record::Tlp { tap, up, length, bytes: rest, hash })
+            (fits && kept).then_some(Record::Tlp { tap, up, length, bytes: rest, hash, holes })
         }
         FRAME => {
             let (sequence, bytes) = (number(&mut rest)?, number(&mut rest)?);

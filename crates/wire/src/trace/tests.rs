@@ -13,7 +13,17 @@ fn records() -> Vec<(u64, Record<'static>)> {
     let tlp: &[u8] = &[0x40, 0, 0, 1, 0, 0, 0, 0xf, 0xfe, 0x80, 0x10, 8, 1, 0, 0, 0];
     vec![
         (0, Record::Link { tap: Tap::link(0), state: LinkState::Connected }),
-        (300, Record::Tlp { tap: Tap::ROOT_PORT, up: false, length: 16, bytes: tlp, hash: None }),
+        (
+            300,
+            Record::Tlp {
+                tap: Tap::ROOT_PORT,
+                up: false,
+                length: 16,
+                bytes: tlp,
+                hash: None,
+                holes: Holes::NONE,
+            },
+        ),
         (
             5,
             Record::Frame {
@@ -161,10 +171,10 @@ fn a_tlp_is_cut_to_what_is_kept() {
     let tlp =
         Tlp::write_bytes(Bdf::new(3, 0, 0), 0x1_0000_0000, &Bytes::from(vec![9; 64])).unwrap();
     for (keep, kept) in [(0, 16), (20, 36), (64, 80), (4096, 80)] {
-        let keep = Kept { bytes: keep, hash: None };
-        let out = encoded(|out| encode_tlp(Tap::FUNCTION, true, &tlp, keep, 7, out));
+        let keep = Kept { bytes: keep, hash: None, ..Kept::ALL };
+        let out = encoded(|out| encode_tlp(Tap::FUNCTION, true, &tlp, &keep, 7, out));
         let found: Vec<_> = Records::new(0, &out).collect();
-        let [Timed { at_ns: 7, record: Record::Tlp { tap, up, length, bytes, hash: None } }] =
+        let [Timed { at_ns: 7, record: Record::Tlp { tap, up, length, bytes, hash: None, .. } }] =
             found[..]
         else {
             panic!("{found:?}");
@@ -222,13 +232,13 @@ fn data_of_users_are_hashed_and_the_rest_is_kept() {
         let follower = known.map(|known| Box::new(Told(known)) as Box<dyn Follower>);
         Payloads::new(follower, key, snap).kept_of(false, &write)
     };
-    let hash = Some(key.hash(&payload));
-    assert_eq!(of(Some(64), None), Kept { bytes: 64, hash: None });
+    let kept = |bytes| Kept { bytes, hash: Some(key.hash(&payload)), ..Kept::ALL };
+    assert_eq!(of(Some(64), None), Kept { bytes: 64, ..Kept::ALL });
     assert_eq!(of(None, None), Kept::ALL);
-    assert_eq!(of(Some(0), None), Kept { bytes: 0, hash });
-    assert_eq!(of(Some(16), Some(32)), Kept { bytes: 16, hash });
-    assert_eq!(of(Some(64), Some(32)), Kept { bytes: 32, hash });
-    assert_eq!(of(Some(64), Some(64)), Kept { bytes: 64, hash: None });
+    assert_eq!(of(Some(0), None), kept(0));
+    assert_eq!(of(Some(16), Some(32)), kept(16));
+    assert_eq!(of(Some(64), Some(32)), kept(32));
+    assert_eq!(of(Some(64), Some(64)), Kept { bytes: 64, ..Kept::ALL });
 }
 
 /// The test vectors of HighwayHash: key 00 to 1f, messages of bytes from 00 on (`kExpected64` in
@@ -275,10 +285,47 @@ proptest! {
         let hash = hash.filter(|_| keep < tlp.data.len());
         let length = tlp.wire_length() as u16;
         let (mut want, mut found) = (vec![7], vec![7]);
-        Record::Tlp { tap: Tap::FUNCTION, up, length, bytes: &bytes, hash }.encode(delta, &mut want);
-        let kept = Kept { bytes: keep, hash };
-        encode_tlp(Tap::FUNCTION, up, &tlp, kept, delta, &mut found);
+        let holes = Holes::NONE;
+        let (tap, bytes) = (Tap::FUNCTION, &bytes[..]);
+        Record::Tlp { tap, up, length, bytes, hash, holes }.encode(delta, &mut want);
+        let kept = Kept { bytes: keep, hash, ..Kept::ALL };
+        encode_tlp(Tap::FUNCTION, up, &tlp, &kept, delta, &mut found);
         prop_assert_eq!(found, want);
+    }
+
+    /// What is kept is where it was, and nothing else is in the record.
+    #[test]
+    fn kept_parts_come_back(
+        edges in proptest::collection::btree_set(0usize..300, 1..20), cut in 0usize..300,
+        delta: u64,
+    ) {
+        let data: Bytes = (0..300).map(|i| (i % 251) as u8).collect();
+        let tlp = Tlp::write_bytes(Bdf::default(), 0x1000, &data).unwrap();
+        let edges: Vec<usize> = edges.into_iter().collect();
+        let (bytes, rest) = edges.split_first().unwrap();
+        // Front, hole, part, hole, part.
+        let parts: Vec<_> = rest.chunks_exact(2).map(|ends| ends[0]..ends[1]).collect();
+        let most = cut.max(bytes + 1);
+        let parts: Vec<_> = parts.into_iter().filter(|part| part.end <= most).collect();
+        let kept = Kept { bytes: *bytes, parts: parts.clone(), hash: Some(9) };
+        let out = encoded(|out| encode_tlp(Tap::FUNCTION, false, &tlp, &kept, delta, out));
+        prop_assert!(out.len() <= max_record_length(tlp.wire_length()));
+        let found: Vec<_> = Records::new(0, &out).map(|timed| timed.record).collect();
+        let [Record::Tlp { length: 312, bytes: kept, hash: Some(9), holes, .. }] = found[..] else {
+            panic!("{found:?}")
+        };
+        let mut at = 0;
+        let mut there = Vec::new();
+        for part in holes.parts(kept.len()) {
+            let whole = [&tlp.header()[..12], &data].concat();
+            prop_assert_eq!(&kept[at..at + part.len()], &whole[part.clone()]);
+            at += part.len();
+            there.push(part);
+        }
+        prop_assert_eq!(at, kept.len());
+        let all = std::iter::once(0..12 + bytes);
+        let all: Vec<_> = all.chain(parts.into_iter().map(|p| p.start + 12..p.end + 12)).collect();
+        prop_assert_eq!(there, all);
     }
 
     #[test]
@@ -288,7 +335,7 @@ proptest! {
     ) {
         let tap = Tap::link(port);
         let length = (payload.len() + more).min(MAX_TLP) as u16;
-        let tlp = Record::Tlp { tap, up, length, bytes: &payload, hash };
+        let tlp = Record::Tlp { tap, up, length, bytes: &payload, hash, holes: Holes::NONE };
         let heads = vec![payload[0]; heads * HEAD];
         let frame = Record::Frame { tap, up, sequence, bytes, tlps, heads: &heads };
         let mut out = encoded(|out| tlp.encode(delta, out));

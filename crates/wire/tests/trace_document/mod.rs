@@ -50,7 +50,15 @@ fn record(delta: u64, record: Record<'_>) -> Vec<u8> {
 fn tlp(delta: u64, up: bool, tlp: &Tlp, bytes: usize) -> Vec<u8> {
     let hash = (bytes == 0).then(|| key().hash(&tlp.data));
     let mut out = Vec::new();
-    encode_tlp(Tap::ROOT_PORT, up, tlp, Kept { bytes, hash }, delta, &mut out);
+    let kept = Kept { bytes, hash, ..Kept::ALL };
+    encode_tlp(Tap::ROOT_PORT, up, tlp, &kept, delta, &mut out);
+    out
+}
+
+fn tlp_with_hole() -> Vec<u8> {
+    let kept = Kept { bytes: 2, parts: vec![6..8], hash: Some(key().hash(&write().data)) };
+    let mut out = Vec::new();
+    encode_tlp(Tap::ROOT_PORT, true, &write(), &kept, 5, &mut out);
     out
 }
 
@@ -98,6 +106,7 @@ fn meanings() -> BTreeMap<String, Vec<u8>> {
         ("tlp", tlp(300, true, &fetch(), 4096)),
         ("tlp-cut", tlp(5, true, &write(), 4)),
         ("tlp-hashed", tlp(5, true, &write(), 0)),
+        ("tlp-holes", tlp_with_hole()),
         ("frame", frame()),
         ("control", control()),
         ("link-up", record(0, Record::Link { tap, state: LinkState::Connected })),

@@ -18,9 +18,16 @@ const MOST_NAMESPACES: usize = 1024;
 const PRESUMED_BLOCK: u32 = 512;
 
 impl Controller {
-    /// A submission entry came: `steps` are its doorbell, fetch and data.
-    pub(super) fn open(&mut self, queue: u16, entry: Entry, steps: &[Step], shared: &mut Shared) {
-        let Some(uid) = shared.open_command() else { return self.queues.done(queue) };
+    /// A submission entry came: `steps` are its doorbell, fetch and data, or its push. `None` if
+    /// there are too many commands.
+    pub(super) fn open(
+        &mut self,
+        queue: u16,
+        entry: Entry,
+        steps: &[Step],
+        shared: &mut Shared,
+    ) -> Option<Uid> {
+        let uid = shared.open_command()?;
         let known = self.block_sizes.get(&entry.nsid).copied();
         let block_size = (queue != 0 && transfer::names_blocks(entry.opcode))
             .then(|| known.unwrap_or(PRESUMED_BLOCK));
@@ -42,7 +49,13 @@ impl Controller {
             data,
             ..Command::default()
         };
-        let mut open = OpenCommand { command, claims: Vec::new(), next_claim: 0, described: 0 };
+        let mut open = OpenCommand {
+            command,
+            claims: Vec::new(),
+            next_claim: 0,
+            described: 0,
+            pushed_list: None,
+        };
         steps.iter().for_each(|step| shared.add_step(&mut open.command, *step));
         if let Some(before) = self.ids.insert((queue, entry.cid), uid) {
             shared.counters.reused_ids += 1;
@@ -55,6 +68,7 @@ impl Controller {
             }
             None => shared.counters.unfollowed_pointers += 1,
         }
+        Some(uid)
     }
 
     /// Claims memory, split at the boundaries that TLPs do not cross.
@@ -106,7 +120,9 @@ impl Controller {
         let command = &mut open.command;
         let length = bytes.len() as u32;
         shared.print(command, offset, length);
-        if !found.again {
+        if found.pushed {
+            command.push.fetched.data += if found.again { 0 } else { u64::from(length) };
+        } else if !found.again {
             command.moved += u64::from(length);
             if whole {
                 shared.keep(command, offset, bytes);

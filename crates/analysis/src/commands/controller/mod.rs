@@ -1,15 +1,17 @@
 //! One NVMe controller as seen from the link.
 
 mod commands;
+mod push;
 mod rings;
 mod traffic;
 
 use super::claims::{Claims, Key};
 use super::command::Command;
 use super::pending::Fetch;
-use super::queues::{CompletionQueue, Queues, SubmissionQueue, Uid};
+use super::queues::{CompletionQueue, Queues, Rung, SubmissionQueue, Uid};
 use super::shared::Shared;
 use super::step::StepKind;
+use push::PushedList;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Bdf;
 use wire::nvme::register::{self, AdminQueueAttributes, Capabilities, Configuration};
@@ -25,6 +27,8 @@ struct OpenCommand {
     next_claim: u32,
     /// Bytes of the transfer whose place SGL descriptors have told.
     described: u64,
+    /// The list that pushes brought last, if more of it may follow.
+    pushed_list: Option<Box<PushedList>>,
 }
 
 /// The state of one NVMe controller.
@@ -123,7 +127,11 @@ impl Controller {
             None => false,
             Some(id) if index.is_multiple_of(2) => {
                 let step = shared.step(StepKind::SqDoorbell, address, 4, None);
-                let known = self.queues.ring(id, value, step, &mut shared.counters);
+                let rung = self.queues.ring(id, value, step, &mut shared.counters);
+                let known = rung.is_some();
+                let Rung { commands, others } = rung.unwrap_or_default();
+                commands.into_iter().for_each(|uid| self.add_step(uid, step, shared));
+                others.into_iter().for_each(|uid| self.close(uid, None, shared));
                 self.tell_submission(id, shared);
                 known
             }

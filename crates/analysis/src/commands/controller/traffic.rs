@@ -4,7 +4,7 @@ use super::Controller;
 use crate::commands::claims::{Match, Use};
 use crate::commands::command::Transfer;
 use crate::commands::pending::{Fetch, Purpose, Read};
-use crate::commands::queues::Place;
+use crate::commands::queues::{Fetched, Place};
 use crate::commands::shared::Shared;
 use crate::commands::step::{Step, StepKind};
 use crate::commands::transfer;
@@ -29,6 +29,14 @@ impl Controller {
         shared.counters.repeated_transfers += u64::from(found.again);
         let step = shared.step(kind, address, bytes, Some(request.tag));
         self.add_step(found.uid, step, shared);
+        if let Some(open) = self.open.get_mut(&found.uid).filter(|_| step.from_push) {
+            let answered = &mut open.command.push.answered;
+            let length = found.left.min(bytes as u64);
+            match found.what {
+                Use::Data { .. } => answered.data += length,
+                Use::List { .. } | Use::Segment => answered.lists += length,
+            }
+        }
         Purpose::Claimed(found)
     }
 
@@ -36,16 +44,16 @@ impl Controller {
         let (address, bytes) = (request.first_byte(), request.byte_count());
         let within = self.queues.at(address + bytes.saturating_sub(1) as u64);
         let Some(queue) = self.queues.submission.get_mut(&id) else { return Purpose::Unknown };
-        let doorbells: Vec<Option<Step>> = (0..bytes / SUBMISSION_ENTRY)
+        let entries: Vec<Option<Fetched>> = (0..bytes / SUBMISSION_ENTRY)
             .map(|i| queue.fetch(address + (i * SUBMISSION_ENTRY) as u64, &mut shared.counters))
             .collect();
-        if doorbells.iter().all(Option::is_none) || within != Some(Place::Submission(id)) {
+        if entries.iter().all(Option::is_none) || within != Some(Place::Submission(id)) {
             shared.counters.orphans += 1;
             return Purpose::Unknown;
         }
         let step = shared.step(StepKind::SqeFetch, address, bytes, Some(request.tag));
         let generation = self.generation;
-        Purpose::Fetch(Fetch { queue: id, generation, step, doorbells, answers: Vec::new() })
+        Purpose::Fetch(Fetch { queue: id, generation, step, entries, answers: Vec::new() })
     }
 
     /// A completion of a read by the drive: the bytes from `read.done`, and the step but its kind.
@@ -73,8 +81,24 @@ impl Controller {
         for index in fresh {
             let at = index * SUBMISSION_ENTRY;
             let entry = buffer.get(at..).and_then(<[u8]>::first_chunk::<SUBMISSION_ENTRY>);
-            let (Some(entry), Some(Some(doorbell))) = (entry, fetch.doorbells.get(index)) else {
+            let (Some(entry), Some(Some(fetched))) = (entry, fetch.entries.get(index)) else {
                 continue;
+            };
+            let carriers = fetch
+                .answers
+                .iter()
+                .filter(|(range, _)| range.start < at + SUBMISSION_ENTRY && range.end > at);
+            let carriers = carriers.map(|(_, step)| *step);
+            let doorbell = match *fetched {
+                Fetched::Rung(doorbell) => doorbell,
+                Fetched::Pushed(uid) => {
+                    let steps = std::iter::once(fetch.step).chain(carriers);
+                    steps.for_each(|step| self.add_step(uid, step, shared));
+                    if let Some(open) = self.open.get_mut(&uid) {
+                        open.command.push.fetched.entry = SUBMISSION_ENTRY as u64;
+                    }
+                    continue;
+                }
             };
             // A Flush without a namespace would be wrong as well.
             let known = read.knows(&(at..at + SUBMISSION_ENTRY));
@@ -83,13 +107,17 @@ impl Controller {
                 self.queues.done(fetch.queue);
                 continue;
             }
-            let carriers = fetch
-                .answers
-                .iter()
-                .filter(|(range, _)| range.start < at + SUBMISSION_ENTRY && range.end > at);
-            let mut steps = vec![*doorbell, fetch.step];
-            steps.extend(carriers.map(|(_, step)| *step));
-            self.open(fetch.queue, nvme::Command::decode(entry), &steps, shared);
+            let steps: Vec<Step> = [doorbell, fetch.step].into_iter().chain(carriers).collect();
+            let entry = nvme::Command::decode(entry);
+            match self.open(fetch.queue, entry, &steps, shared) {
+                None => self.queues.done(fetch.queue),
+                Some(uid) => {
+                    let open = self.open.get_mut(&uid).filter(|_| fetch.step.from_push);
+                    open.into_iter().for_each(|open| {
+                        open.command.push.answered.entry = SUBMISSION_ENTRY as u64;
+                    });
+                }
+            }
         }
     }
 
@@ -107,26 +135,34 @@ impl Controller {
                     shared.protocol = protocol;
                 }
             }
-            Use::List { offset } => {
+            Use::List { .. } | Use::Segment => {
                 shared.protocol = protocol;
                 let step = Step { kind: StepKind::ListData, ..step };
                 self.add_step(found.uid, step, shared);
-                let fresh = read.buffer.len() / 8;
-                read.buffer.extend_from_slice(bytes);
-                if !found.again {
-                    self.list(read, found, offset, fresh, shared);
+                if let Some(open) = self.open.get_mut(&found.uid).filter(|_| found.pushed) {
+                    open.command.push.fetched.lists +=
+                        if found.again { 0 } else { protocol as u64 };
                 }
+                self.follow(read, found, bytes, shared);
             }
-            Use::Segment => {
-                shared.protocol = protocol;
-                let step = Step { kind: StepKind::ListData, ..step };
-                self.add_step(found.uid, step, shared);
-                let fresh = read.buffer.len() / SglDescriptor::LENGTH;
-                read.buffer.extend_from_slice(bytes);
-                if !found.again {
-                    self.segment(read, found, fresh, shared);
-                }
-            }
+        }
+    }
+
+    /// Follows the pointers that come next in a list, unless they came before.
+    pub(super) fn follow(
+        &mut self,
+        read: &mut Read,
+        found: Match,
+        bytes: &[u8],
+        shared: &mut Shared,
+    ) {
+        let before = read.buffer.len();
+        read.buffer.extend_from_slice(bytes);
+        match found.what {
+            _ if found.again || found.pushed => {}
+            Use::Data { .. } => {}
+            Use::List { offset } => self.list(read, found, offset, before / 8, shared),
+            Use::Segment => self.segment(read, found, before / SglDescriptor::LENGTH, shared),
         }
     }
 

@@ -147,7 +147,7 @@ impl Replay {
     /// When a command may have taken effect.
     fn span(&self, command: &Command, last: StepKind) -> Span {
         let number = |kind| command.steps.iter().rev().find(|s| s.kind == kind).map(|s| s.number);
-        let start = number(StepKind::SqeData).unwrap_or(0);
+        let start = command.entry_arrival().map_or(0, |step| step.number);
         let end = number(last).or(number(StepKind::CqeWrite)).unwrap_or(command.closed);
         Span { start: self.base + start, end: self.base + end }
     }

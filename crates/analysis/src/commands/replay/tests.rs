@@ -18,6 +18,7 @@ fn command(opcode: u8, slba: u64, blocks: u32, data: Option<&[u8]>, span: (u64, 
         length: 0,
         tag: None,
         status: wire::tlp::Status::Success,
+        from_push: false,
     };
     let entry = nvme::Command {
         opcode,

@@ -32,8 +32,8 @@ fn kinds(command: &Command) -> Vec<(StepKind, usize)> {
 #[track_caller]
 fn explained(testbed: &Testbed) {
     let seen = testbed.analyser.counters();
-    let Counters { down, up, config, registers, .. } = *seen;
-    assert_eq!(*seen, Counters { down, up, config, registers, ..Counters::default() });
+    let Counters { down, up, config, registers, reads, .. } = *seen;
+    assert_eq!(*seen, Counters { down, up, config, registers, reads, ..Counters::default() });
 }
 
 #[test]

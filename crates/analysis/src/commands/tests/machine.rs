@@ -1,16 +1,19 @@
-//! A real host, switch, tunnel and drive in memory, in virtual time, with one
-//! tap at the root port and one in the tunnel's connection.
+//! A real host, switch, tunnel and drive in memory, in virtual time, with taps at the root port, in
+//! the tunnel's connection and at the function.
 
 use crate::commands::Direction;
 use crate::commands::stream::StreamRange;
 use bytes::{Bytes, BytesMut};
+use node::HostNode;
+use node::host::{Input as HostInput, Output as FromHost};
+use node::push::{HostMemory, Mode, Settings as PushSettings};
 use nvme::initiator::{self, Driver, Io, Op};
 use nvme::testing::Media;
 use nvme::{Config, NamespaceConfig, Subsystem, block};
 use pcie::enumerate::{self, Hierarchy};
-use pcie::root::{self, HostOutput, RootComplex};
+use pcie::root::{self, HostOutput};
 use pcie::software::{Request, Task};
-use pcie::{Bus, Function, Input, Output, Ram, Ready};
+use pcie::{Bus, Function, Input, Output, PushRoom, Ram, Ready};
 use stats::random::Random;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,6 +25,43 @@ use wire::tlp::Tlp;
 use wire::{Bdf, Duration, Instant};
 
 const RAM: u64 = 0x1_0000_0000;
+
+/// A function, and what passes its port.
+struct Tap<F> {
+    inner: F,
+    seen: Vec<(Direction, Tlp)>,
+}
+
+impl<F> Tap<F> {
+    fn new(inner: F) -> Self {
+        Self { inner, seen: Vec::new() }
+    }
+}
+
+impl<F: Function> Function for Tap<F> {
+    fn handle(&mut self, now: Instant, input: Input) {
+        if let Input::Tlp(tlp) = &input {
+            self.seen.push((Direction::Down, tlp.clone()));
+        }
+        self.inner.handle(now, input);
+    }
+
+    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+        let output = self.inner.poll(now, ready);
+        if let Output::Tlp(tlp) = &output {
+            self.seen.push((Direction::Up, tlp.clone()));
+        }
+        output
+    }
+
+    fn ready(&self) -> Ready {
+        self.inner.ready()
+    }
+
+    fn push_room(&self, target: Bdf) -> Option<PushRoom> {
+        self.inner.push_room(target)
+    }
+}
 
 /// A drive with one controller.
 struct Drive(Subsystem);
@@ -40,11 +80,18 @@ impl Function for Drive {
     }
 }
 
+struct Memory(Rc<RefCell<Ram>>);
+
+impl HostMemory for Memory {
+    fn peek(&mut self, _: Bdf, address: u64, length: usize) -> Option<Bytes> {
+        self.0.borrow_mut().get(address, length).map(Bytes::copy_from_slice)
+    }
+}
+
 pub struct Machine {
     pub now: Instant,
-    root: RootComplex,
-    top: Upstream,
-    node: Downstream<Drive>,
+    host: HostNode<Tap<Upstream>>,
+    node: Downstream<Tap<Drive>>,
     media: Media,
     /// Block requests are answered in a shuffled order.
     blocks: Vec<(u64, block::Completion)>,
@@ -54,6 +101,8 @@ pub struct Machine {
     random: Random,
     /// What passed the root port.
     pub port: Vec<(Instant, Direction, Tlp)>,
+    /// What passed the port of the function.
+    pub function: Vec<(Instant, Direction, Tlp)>,
     /// What passed the connection.
     pub down: Vec<u8>,
     pub up: Vec<u8>,
@@ -63,10 +112,15 @@ pub struct Machine {
 impl Machine {
     /// Everything is plugged in and the link is up.
     pub fn new(max_payload: u16, blocks: u64) -> Self {
+        Self::with_push(max_payload, blocks, Mode::Off)
+    }
+
+    /// The same, with a host that pushes.
+    pub fn with_push(max_payload: u16, blocks: u64, mode: Mode) -> Self {
         let mut config = Config::new("ANALYSED", vec![NamespaceConfig::new(blocks)]);
         config.settings.max_payload = usize::from(max_payload);
         let media = Media::new(&config);
-        let tunnel = |role| Settings { max_payload, ..Settings::new(role, 7) };
+        let tunnel = |role| Settings { max_payload, push: 1 << 20, ..Settings::new(role, 7) };
         let top = Upstream::new(upstream::Settings {
             ports: 1,
             max_payload: usize::from(max_payload),
@@ -76,9 +130,9 @@ impl Machine {
         let drive = Drive(Subsystem::new(Instant::ZERO, &config));
         let mut machine = Self {
             now: Instant::ZERO,
-            root: RootComplex::new(root::Settings::default()),
-            top,
-            node: Downstream::new(tunnel(Role::Device), drive),
+            host: HostNode::new(root::Settings::default(), Tap::new(top))
+                .with_push(PushSettings { mode, ..PushSettings::default() }),
+            node: Downstream::new(tunnel(Role::Device), Tap::new(drive)),
             media,
             blocks: Vec::new(),
             bus: Bus::new(),
@@ -86,11 +140,13 @@ impl Machine {
             drive: Bdf::default(),
             random: Random::new(1),
             port: Vec::new(),
+            function: Vec::new(),
             down: Vec::new(),
             up: Vec::new(),
             ranges: Vec::new(),
         };
-        machine.top.handle_link(machine.now, 0, tunnel::Input::Connected);
+        let top = &mut machine.host.below_mut().inner;
+        top.handle_link(machine.now, 0, tunnel::Input::Connected);
         machine.node.handle(machine.now, tunnel::Input::Connected);
         machine.settle();
         machine
@@ -98,7 +154,7 @@ impl Machine {
 
     /// Moves everything until nothing moves.
     pub fn settle(&mut self) {
-        while self.software() | self.host() | self.switch() | self.network() | self.storage() {}
+        while self.software() | self.host() | self.network() | self.storage() {}
     }
 
     fn tick(&mut self) {
@@ -114,7 +170,7 @@ impl Machine {
                     self.now += span;
                     self.bus.answer(id, 0);
                 }
-                request => self.root.handle(self.now, root::Input::Request(id, request), &self.top),
+                request => self.host.handle(self.now, HostInput::Request(id, request)),
             }
         }
         moved
@@ -122,67 +178,80 @@ impl Machine {
 
     fn host(&mut self) -> bool {
         let mut moved = false;
+        let mut memory = Memory(self.ram.clone());
         loop {
-            match self.root.poll(self.now, &self.top) {
-                root::Output::Wait(_) => return moved,
-                root::Output::Downstream(Input::Tlp(tlp)) => {
-                    self.tick();
-                    self.port.push((self.now, Direction::Down, tlp.clone()));
-                    self.top.handle(self.now, Input::Tlp(tlp));
-                }
-                root::Output::Host(HostOutput::Answer(id, value)) => {
+            let output = self.host.poll_with(self.now, &mut memory);
+            for (direction, tlp) in std::mem::take(&mut self.host.below_mut().seen) {
+                self.tick();
+                self.port.push((self.now, direction, tlp));
+                moved = true;
+            }
+            match output {
+                FromHost::Wait(_) => return moved,
+                FromHost::Host(HostOutput::Answer(id, value)) => {
                     self.bus.answer(id, value.unwrap_or(u64::MAX))
                 }
-                root::Output::Host(HostOutput::HostRead { token, address, length, .. }) => {
-                    let data =
-                        self.ram.borrow_mut().get(address, length).map(Bytes::copy_from_slice);
-                    self.root.handle(self.now, root::Input::HostData(token, data), &self.top);
+                FromHost::Host(HostOutput::HostRead { token, requester, address, length }) => {
+                    let data = memory.peek(requester, address, length);
+                    self.host.handle(self.now, HostInput::HostData(token, data));
                 }
-                root::Output::Host(HostOutput::HostWrite { address, data, .. }) => {
+                FromHost::Host(HostOutput::HostWrite { address, data, .. }) => {
                     let mut ram = self.ram.borrow_mut();
                     ram.get_mut(address, data.len()).expect("in RAM").copy_from_slice(&data);
                 }
-                _ => {}
+                FromHost::Host(_) => {}
             }
             moved = true;
         }
     }
 
-    fn switch(&mut self) -> bool {
-        let mut moved = false;
-        while let Output::Tlp(tlp) = self.top.poll(self.now, self.root.ready()) {
-            self.tick();
-            self.port.push((self.now, Direction::Up, tlp.clone()));
-            self.root.handle(self.now, root::Input::Tlp(tlp), &self.top);
-            moved = true;
-        }
-        moved
-    }
-
     fn network(&mut self) -> bool {
         let mut moved = false;
         let room = tunnel::Input::CanTransmit { bytes: 1 << 20 };
-        self.top.handle_link(self.now, 0, room.clone());
+        let now = self.now;
+        self.host.below_mut().inner.handle_link(now, 0, room.clone());
         let mut frames = BytesMut::new();
-        while let LinkOutput::Transmit(_) = self.top.poll_link(self.now, 0, &mut frames) {
-            let bytes = frames.split().freeze();
-            self.captured(Direction::Down, &bytes);
-            self.node.handle(self.now, tunnel::Input::Received(bytes));
+        loop {
+            let output = self.host.below_mut().inner.poll_link(self.now, 0, &mut frames);
+            match output {
+                LinkOutput::Transmit(_) => {
+                    let bytes = frames.split().freeze();
+                    self.captured(Direction::Down, &bytes);
+                    self.node.handle(self.now, tunnel::Input::Received(bytes));
+                }
+                LinkOutput::Up(_) => {}
+                _ => break,
+            }
             moved = true;
         }
         self.node.handle(self.now, room);
         loop {
-            match self.node.poll(self.now, &mut frames) {
+            let output = self.node.poll(self.now, &mut frames);
+            for (direction, tlp) in std::mem::take(&mut self.node.function_mut().seen) {
+                self.function.push((self.now, direction, tlp));
+            }
+            match output {
                 downstream::Output::Transmit(_) => {
                     let bytes = frames.split().freeze();
                     self.captured(Direction::Up, &bytes);
-                    self.top.handle_link(self.now, 0, tunnel::Input::Received(bytes));
+                    let (now, input) = (self.now, tunnel::Input::Received(bytes));
+                    self.host.below_mut().inner.handle_link(now, 0, input);
                 }
                 downstream::Output::Up(_) => {}
                 _ => return moved,
             }
             moved = true;
         }
+    }
+
+    /// What the device node did with pushed bytes.
+    pub fn store(&self) -> switch::push::Counters {
+        self.node.store().counters()
+    }
+
+    /// What the host node pushed.
+    pub fn pushed(&self) -> node::push::Counters {
+        self.host.push_counters()
     }
 
     /// In two pieces, as networks cut streams anywhere.
@@ -203,7 +272,7 @@ impl Machine {
     }
 
     fn storage(&mut self) -> bool {
-        while let Some(request) = self.node.function_mut().0.poll_block() {
+        while let Some(request) = self.node.function_mut().inner.0.poll_block() {
             let id = request.id;
             let result = self.media.execute(request);
             self.blocks.push((id, result));
@@ -214,7 +283,7 @@ impl Machine {
         let index = self.random(self.blocks.len() as u64) as usize;
         let (id, result) = self.blocks.swap_remove(index);
         self.tick();
-        self.node.function_mut().0.complete_block(self.now, id, result);
+        self.node.function_mut().inner.0.complete_block(self.now, id, result);
         true
     }
 

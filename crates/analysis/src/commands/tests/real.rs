@@ -5,14 +5,16 @@ use super::machine::{Machine, io};
 use crate::commands::replay::{Difference, Initial, Issued, Replay, Report, compare};
 use crate::commands::stream::LinkAnalyser;
 use crate::commands::view::{self, Options};
-use crate::commands::{Analyser, Command, Counters, Event, HostRequestKind, Settings};
+use crate::commands::{Analyser, Command, Counters, Direction, Event, HostRequestKind, Settings};
 use bytes::Bytes;
 use nvme::initiator::{Driver, Op};
+use wire::Instant;
+use wire::tlp::Tlp;
 
-const COLLECT: fn() -> Settings = || Settings { collect_data: true, ..Settings::default() };
+pub const COLLECT: fn() -> Settings = || Settings { collect_data: true, ..Settings::default() };
 
 /// Random commands on both queues, many at once, that overlap.
-fn storm(machine: &mut Machine, driver: &mut Driver, rounds: usize) {
+pub fn storm(machine: &mut Machine, driver: &mut Driver, rounds: usize) {
     let buffer = machine.buffer(64 * (128 << 10));
     for round in 0..rounds {
         for slot in 0..64u64 {
@@ -45,10 +47,14 @@ fn storm(machine: &mut Machine, driver: &mut Driver, rounds: usize) {
     }
 }
 
-fn at_root_port(machine: &Machine) -> (Vec<Event>, Counters) {
+pub fn at_root_port(machine: &Machine) -> (Vec<Event>, Counters) {
+    analysed(&machine.port)
+}
+
+pub fn analysed(seen: &[(Instant, Direction, Tlp)]) -> (Vec<Event>, Counters) {
     let mut analyser = Analyser::new(COLLECT());
     let mut events = Vec::new();
-    for (at, direction, tlp) in &machine.port {
+    for (at, direction, tlp) in seen {
         analyser.push(*at, *direction, tlp);
         events.extend(std::iter::from_fn(|| analyser.next_event()));
     }
@@ -57,7 +63,7 @@ fn at_root_port(machine: &Machine) -> (Vec<Event>, Counters) {
     (events, *analyser.counters())
 }
 
-fn in_tunnel(machine: &Machine) -> (Vec<Event>, Counters) {
+pub fn in_tunnel(machine: &Machine) -> (Vec<Event>, Counters) {
     let mut link = LinkAnalyser::new(COLLECT());
     let mut events = Vec::new();
     link.run(&machine.down, &machine.up, machine.ranges.iter().cloned(), |e| events.push(e))
@@ -67,19 +73,22 @@ fn in_tunnel(machine: &Machine) -> (Vec<Event>, Counters) {
     (events, *link.analyser.counters())
 }
 
-fn commands(events: Vec<Event>) -> Vec<Command> {
+pub fn commands(events: Vec<Event>) -> Vec<Command> {
     let command = |event| if let Event::Command(command) = event { Some(*command) } else { None };
     events.into_iter().filter_map(command).collect()
 }
 
 /// Counters of what should not be in clean traffic.
 #[track_caller]
-fn explained(c: &Counters) {
+pub fn explained(c: &Counters) {
     let good = Counters {
         down: c.down,
         up: c.up,
         config: c.config,
         registers: c.registers,
+        reads: c.reads,
+        pushes: c.pushes,
+        pushed_bytes: c.pushed_bytes,
         messages: c.messages,
         // Empty device numbers during enumeration.
         unsupported_requests: c.unsupported_requests,
@@ -90,7 +99,7 @@ fn explained(c: &Counters) {
     assert_eq!(*c, good);
 }
 
-fn check(commands: impl IntoIterator<Item = Command>, media: &[u8]) -> Report {
+pub fn check(commands: impl IntoIterator<Item = Command>, media: &[u8]) -> Report {
     let mut replay = Replay::new(Initial::Zero);
     commands.into_iter().for_each(|command| replay.add(command));
     replay.add_final(1, 0, 512, Bytes::copy_from_slice(media));

@@ -3,6 +3,7 @@
 use super::super::{Analyser, Command, Direction, Event, HostRequest, RingState, Settings};
 use bytes::Bytes;
 use wire::nvme::{self, register, register::Doorbell};
+use wire::push::{self, Record};
 use wire::tlp::{
     Completion, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status as TlpStatus, Tlp,
 };
@@ -37,6 +38,8 @@ pub struct Testbed {
     pub analyser: Analyser,
     pub now: Instant,
     pub tlps: Vec<(Instant, Direction, Tlp)>,
+    /// What passed only between the drive and the port in front of it.
+    pub local: Vec<(Instant, Direction, Tlp)>,
     pub commands: Vec<Command>,
     pub requests: Vec<HostRequest>,
     pub resets: usize,
@@ -278,6 +281,47 @@ impl Testbed {
         }
     }
 
+    /// The host pushes.
+    pub fn push(&mut self, drive: &Drive, records: &[Record]) {
+        let mut payload = Vec::new();
+        records.iter().for_each(|record| record.encode(&mut payload));
+        let size = self.completion_size;
+        let message = push::message(ROOT_PORT, drive.bdf, size, false, payload.into());
+        self.send(Direction::Down, message);
+    }
+
+    /// The record of queue `queue`, which the host sends in front of its first push.
+    pub fn queue(&self, drive: &Drive, queue: u16) -> Record {
+        let last = drive.entries - 1;
+        Record::Queue(push::Queue {
+            id: queue,
+            last,
+            head: 0,
+            completion_last: last,
+            base: drive.sq(queue),
+            completion_base: drive.cq(queue),
+        })
+    }
+
+    /// The records of the next `entries` of queue `queue`.
+    pub fn entries(&self, drive: &Drive, queue: u16, entries: &[nvme::Command]) -> Vec<Record> {
+        let slots = (u64::from(drive.tails[usize::from(queue)])..).zip(entries);
+        let record = |(slot, entry): (u64, &nvme::Command)| {
+            let slot = slot % u64::from(drive.entries);
+            pushed(queue, entry.cid, drive.sq(queue) + slot * 64, &entry.encode())
+        };
+        slots.map(record).collect()
+    }
+
+    /// The drive reads `bytes`, which the port in front of it has.
+    pub fn read_port(&mut self, drive: &Drive, address: u64, bytes: &[u8]) {
+        let before = self.tlps.len();
+        let analyser = std::mem::take(&mut self.analyser);
+        self.read_host(drive, address, bytes);
+        self.analyser = analyser;
+        self.local.extend(self.tlps.drain(before..));
+    }
+
     /// The drive reads and gets `bytes`, all requests before the first answer.
     pub fn read_host(&mut self, drive: &Drive, address: u64, bytes: &[u8]) {
         let mut asked = Vec::new();
@@ -344,6 +388,11 @@ pub fn completion(completer: Bdf, requester: Bdf, tag: Tag, bytes: u16, low: u8)
         lower_address: low,
         byte_count_modified: false,
     }
+}
+
+/// Bytes pushed for a command.
+pub fn pushed(queue: u16, command: u16, address: u64, bytes: &[u8]) -> Record {
+    Record::Bytes { queue, command, address, bytes: Bytes::copy_from_slice(bytes) }
 }
 
 /// A Read or Write.

@@ -61,7 +61,7 @@ fn json_has_the_documented_names() {
     assert_eq!(json["status"], 0x280);
     assert_eq!(
         json["steps"][0].to_string(),
-        r#"{"address":3758100488,"bytes":4,"direction":"down","packet":104,"step":"SQ doorbell","t_ns":0,"tag":null,"tlp":"MWr32"}"#
+        r#"{"address":3758100488,"bytes":4,"direction":"down","from_push":false,"packet":104,"step":"SQ doorbell","t_ns":0,"tag":null,"tlp":"MWr32"}"#
     );
     assert_eq!(json["steps"][1]["address"], "0x1000000000000000");
     assert_eq!(json["steps"][1]["step"], "SQE fetch");

@@ -85,11 +85,12 @@ const MOST_REFUSED: usize = 1 << 12;
 type Count = fn(&Counters) -> u64;
 
 /// Counters of the analyser that count anomalies.
-const WATCHED: [(&str, Count); 20] = [
+const WATCHED: [(&str, Count); 21] = [
     (ORPHAN, |c| c.orphans),
     ("unexpected completion", |c| c.unexpected_completions),
     ("completer abort (CA)", |c| c.completer_aborts),
     ("poisoned TLP", |c| c.poisoned),
+    ("push that is not valid", |c| c.malformed_pushes),
     (UNANSWERED, |c| c.unanswered),
     ("tag used again before its completion", |c| c.reused_tags),
     (BAD_DOORBELL, |c| c.bad_doorbells),

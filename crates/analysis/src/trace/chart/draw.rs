@@ -285,7 +285,11 @@ fn surface(out: &mut String, chart: &Chart, first: &[Point], last: &[Point], fil
 
 fn words(group: &Group) -> String {
     let (count, bytes) = (group.lines.len(), group.bytes[0]);
-    let bad = if is_bad(&group.first) { " FAILED" } else { "" };
+    let bad = match (is_bad(&group.first), group.first.from_push) {
+        (true, _) => " FAILED",
+        (false, true) => " from push",
+        (false, false) => "",
+    };
     if count == 1 {
         return format!("{}: {}, {bytes} B{bad}", group.first.kind, group.first.tlp);
     }

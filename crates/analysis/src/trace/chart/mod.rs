@@ -135,7 +135,8 @@ fn groups(run: &Run, command: &Command, start: i64) -> Vec<Group> {
 }
 
 fn alike(first: &Step, step: &Step) -> bool {
-    (first.kind, first.tlp, is_bad(first)) == (step.kind, step.tlp, is_bad(step))
+    let looks = |step: &Step| (step.kind, step.tlp, step.from_push, is_bad(step));
+    looks(first) == looks(step)
 }
 
 fn is_bad(step: &Step) -> bool {
@@ -190,6 +191,10 @@ fn footer(run: &Run, command: &Command) -> Vec<String> {
     if !parts.is_empty() {
         let parts = listed(&parts, " + ");
         lines.push(format!("Time in the drive, in µs: {parts}"));
+    }
+    let pushed = command.push_texts();
+    if !pushed.is_empty() {
+        lines.push(format!("Bytes {}", pushed.join("; ")));
     }
     let uncertainty = (0..run.nodes.len()).map(|node| run.uncertainty_ns(node)).max().unwrap_or(0);
     if uncertainty > 0 {

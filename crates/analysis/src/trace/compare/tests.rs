@@ -21,7 +21,20 @@ fn command(start: u64, segments: [u64; 6], status: u16) -> Command {
         let (number, tlp, address, bytes, tag) = (0, "MWr32", 0, 4, None);
         let (length, at) = (16, Instant::from_ns(at));
         let status = wire::tlp::Status::Success;
-        let step = Step { at, number, kind, direction, tlp, address, bytes, length, tag, status };
+        let from_push = false;
+        let step = Step {
+            at,
+            number,
+            kind,
+            direction,
+            tlp,
+            address,
+            bytes,
+            length,
+            tag,
+            status,
+            from_push,
+        };
         command.traffic.add(&step);
         command.steps.push(step);
     };

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wire::Duration;
 use wire::frame::{Control, Grant, Hello, Role};
+use wire::push::Push;
 use wire::tlp::Tlp;
 use wire::trace::{
     CHUNK_HEADER, ChunkHeader, HEAD, Header, Kept, LinkState, NodeRole, PayloadKey, Payloads,
@@ -161,21 +162,31 @@ fn record(
     let hellos = [hello(Role::Host, instance), hello(Role::Device, instance + 1)];
     greet(&mut near, Tap::link(0), 0, &hellos);
     greet(&mut far, Tap::UPLINK, OFFSET, &hellos);
-    let mut sequences = [0, 0];
+    let (mut sequences, mut at_function) = ([0, 0], Vec::new());
     for (at, direction, tlp) in &testbed.tlps {
         let (at, up) = (at.as_ns(), *direction == Direction::Up);
         let sequence = sequences[usize::from(up)];
         sequences[usize::from(up)] += 1;
         // Upwards the root port is last.
         let step = |late: u64| if up { at - late } else { at + late };
-        let mut seen = |tap, role| {
-            let (tlp, kept) = see(role, up, tlp);
-            move |delta, out: &mut Vec<u8>| encode_tlp(tap, up, &tlp, kept, delta, out)
-        };
-        near.record(at, seen(Tap::ROOT_PORT, NodeRole::Host));
+        let (seen, kept) = see(NodeRole::Host, up, tlp);
+        let tap = Tap::ROOT_PORT;
+        near.record(at, move |delta, out| encode_tlp(tap, up, &seen, &kept, delta, out));
         frame(&mut near, step(NODE), Tap::link(0), up, sequence, tlp);
         frame(&mut far, step(NODE + NETWORK) + OFFSET, Tap::UPLINK, up, sequence, tlp);
-        far.record(step(2 * NODE + NETWORK) + OFFSET, seen(Tap::FUNCTION, NodeRole::Device));
+        // The port consumes pushes.
+        if Push::decode(tlp).is_none() {
+            at_function.push((step(2 * NODE + NETWORK), up, tlp));
+        }
+    }
+    for (at, direction, tlp) in &testbed.local {
+        at_function.push((at.as_ns(), *direction == Direction::Up, tlp));
+    }
+    at_function.sort_by_key(|(at, ..)| *at);
+    for (at, up, tlp) in at_function {
+        let (tlp, kept) = see(NodeRole::Device, up, tlp);
+        let tap = Tap::FUNCTION;
+        far.record(at + OFFSET, move |delta, out| encode_tlp(tap, up, &tlp, &kept, delta, out));
     }
     near.write(&host, instance, key);
     far.write(&device, instance + 1, key);

@@ -66,10 +66,10 @@ fn rewritten(traces: &Traces, keep: usize, missing: usize) -> Vec<u8> {
         let mut last = chunk.start_ns;
         for Timed { at_ns, record } in Records::new(chunk.start_ns, &whole[place][CHUNK_HEADER..]) {
             let record = match record {
-                Record::Tlp { tap: Tap::ROOT_PORT, up, length, bytes, hash } => {
+                Record::Tlp { tap: Tap::ROOT_PORT, up, length, bytes, hash, holes } => {
                     let header = if bytes[0] & 0x20 == 0 { 12 } else { 16 };
                     let bytes = &bytes[..bytes.len().min(header + keep)];
-                    Record::Tlp { tap: Tap::ROOT_PORT, up, length, bytes, hash }
+                    Record::Tlp { tap: Tap::ROOT_PORT, up, length, bytes, hash, holes }
                 }
                 other => other,
             };

@@ -6,6 +6,7 @@ mod charts;
 mod files;
 mod merging;
 mod payloads;
+mod push;
 mod reports;
 
 use crate::commands::{Command, Event};

@@ -87,7 +87,7 @@ fn overview(page: &mut Page, report: &Report) {
 /// In the order of `types`; what never ended comes last.
 fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     use Align::{Left, Right};
-    let columns: [Column<Kind>; 12] = [
+    let columns: [Column<Kind>; 13] = [
         ("command", Left, |kind| kind.kind.clone()),
         ("n", Right, |kind| kind.commands.to_string()),
         ("min", Right, |kind| span(kind, kind.latency.min_ns)),
@@ -97,6 +97,7 @@ fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
         ("max", Right, |kind| span(kind, kind.latency.max_ns)),
         ("TLPs: median / p99", Right, |kind| both(kind.tlps)),
         ("bytes: median / p99", Right, |kind| both(kind.link_bytes)),
+        ("answered from push", Right, |kind| kind.from_push.commands.to_string()),
         ("failed", Right, |kind| kind.failed.to_string()),
         ("lost", Right, |kind| kind.lost.to_string()),
         ("unacknowledged", Right, |kind| kind.unacknowledged.to_string()),
@@ -106,6 +107,10 @@ fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     }
     fn span(kind: &Kind, ns: u64) -> String {
         if kind.latency.n == 0 { "–".to_owned() } else { time(ns as f64) }
+    }
+    let push = report.run.push_totals(&report.counters);
+    if push.is_some() {
+        page.text(&format!("Push, of the whole trace: {}.", push.lines().join("; ")));
     }
     let mut kinds = report.statistics.kinds();
     let place = |name: &str| types.iter().position(|(known, _)| known == name);

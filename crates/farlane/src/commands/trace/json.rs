@@ -6,8 +6,8 @@ use analysis::commands::json::Transaction;
 use analysis::commands::{Counters, Traffic};
 use analysis::trace::rings::{DepthSummary, Point, Queue, RingSummary, Series};
 use analysis::trace::{
-    Anomalies, DriveTiming, Kind, Leg, Offset, PartTime, Run, StageTime, StateChange, by_part,
-    by_stage,
+    Anomalies, DriveTiming, Kind, Leg, Offset, PartTime, PushTotals, Run, StageTime, StateChange,
+    by_part, by_stage,
 };
 use report::{Failure, Outcome};
 use serde::Serialize;
@@ -29,6 +29,7 @@ struct Document<'a> {
     stats: Vec<Kind>,
     queues: Vec<QueueEntry<'a>>,
     all_queues: AllQueues,
+    push: PushTotals,
     counters: &'a Counters,
     unreadable: u64,
     #[serde(flatten)]
@@ -186,6 +187,7 @@ pub fn print(report: &Report) -> Outcome {
         stats: report.statistics.kinds(),
         queues: report.rings.queues().map(queue).collect(),
         all_queues: all_queues(report.rings.all()),
+        push: report.run.push_totals(&report.counters),
         counters: &report.counters,
         unreadable: report.unreadable,
         anomalies: &report.anomalies,

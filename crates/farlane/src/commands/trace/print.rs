@@ -17,6 +17,11 @@ pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()
     if args.stats {
         heading(out, "Statistics, medians of intervals and stages below each type")?;
         write!(out, "{}", report.statistics.table())?;
+        let push = report.run.push_totals(&report.counters);
+        if push.is_some() {
+            heading(out, "Push, of the whole trace")?;
+            push.lines().iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        }
         heading(out, "Queues, while a command was outstanding, weighted by time")?;
         write!(out, "{}", queues::table(&report.rings).text())?;
     } else if args.list {
@@ -124,8 +129,13 @@ fn line(shown: &Shown, anomalies: &Anomalies) -> String {
     let total = command.duration().map_or("-".into(), |total| micros(total.as_ns()));
     let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |v| v.to_string());
     let (mark, problem) = problem(command, anomalies);
+    let pushed = command.answered_from_push();
+    let pushed =
+        if pushed.sum() > 0 { format!("from push: {}", pushed.names()) } else { "".into() };
+    let notes = [pushed, problem].into_iter().filter(|note| !note.is_empty());
+    let notes = notes.collect::<Vec<_>>().join("; ");
     let text = format!(
-        "{mark}{:>7} {:>13} {total:>11}  {:<7} {:<9} {:<16} {:<9} {:>6} {:>5} {:>7} {problem}",
+        "{mark}{:>7} {:>13} {total:>11}  {:<7} {:<9} {:<16} {:<9} {:>6} {:>5} {:>7} {notes}",
         shown.number,
         micros(command.start.as_ns()),
         command.device.to_string(),

@@ -1,0 +1,207 @@
+//! What the host pushes in front of a doorbell (`docs/push.md`).
+//!
+//! A pushed entry opens its command, so that the lists and data behind it are known for what they
+//! are. The doorbell behind the message then rings for it.
+
+use super::Controller;
+use crate::commands::claims::{Match, Use};
+use crate::commands::pending::{Purpose, Read};
+use crate::commands::queues::{Place, Uid};
+use crate::commands::shared::Shared;
+use crate::commands::step::{Step, StepKind};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use wire::Tag;
+use wire::nvme::{self, SUBMISSION_ENTRY};
+use wire::push::{BYTES_HEADER, Push, Record};
+use wire::tlp::MemoryRequest;
+
+/// A list of pointers that pushes bring in pieces.
+#[derive(Debug)]
+pub(super) struct PushedList {
+    found: Match,
+    read: Read,
+}
+
+/// A message at hand.
+struct Message {
+    /// What it means for each of its commands.
+    step: Step,
+    /// The commands that have this step.
+    commands: BTreeSet<Uid>,
+}
+
+/// The bytes of a record, and where they are in the message.
+struct Piece<'a> {
+    address: u64,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Piece<'_> {
+    fn place(&self) -> Range<usize> {
+        self.at..self.at + self.bytes.len()
+    }
+}
+
+impl Controller {
+    /// A push of the host to this controller.
+    pub fn pushed(&mut self, push: &Push, shared: &mut Shared) {
+        let bytes = |record: &Record| match record {
+            Record::Bytes { address, bytes, .. } => Some((*address, bytes.len())),
+            _ => None,
+        };
+        let first = push.records.iter().find_map(bytes).map_or(0, |(address, _)| address);
+        let total = push.records.iter().filter_map(bytes).map(|(_, length)| length).sum();
+        shared.counters.pushed_bytes += total as u64;
+        let step = shared.step(StepKind::Push, first, total, None);
+        let mut message = Message { step, commands: BTreeSet::new() };
+        let mut at = 0;
+        for record in &push.records {
+            let length = record.length();
+            match record {
+                Record::Bytes { queue, command, address, bytes } => {
+                    shared.is_protocol(at..at + BYTES_HEADER);
+                    let piece = Piece { address: *address, bytes, at: at + BYTES_HEADER };
+                    self.pushed_bytes((*queue, *command), piece, &mut message, shared);
+                }
+                _ => shared.is_protocol(at..at + length),
+            }
+            at += length;
+        }
+    }
+
+    fn pushed_bytes(
+        &mut self,
+        id: (u16, u16),
+        piece: Piece<'_>,
+        message: &mut Message,
+        shared: &mut Shared,
+    ) {
+        let place = Some(Place::Submission(id.0));
+        let last = piece.address.saturating_add(piece.bytes.len() as u64 - 1);
+        if self.queues.at(piece.address) == place && self.queues.at(last) == place {
+            shared.is_protocol(piece.place());
+            self.pushed_entries(id.0, &piece, message, shared);
+        } else if let Some(uid) = self.ids.get(&id).copied() {
+            self.pushed_for(uid, piece, message, shared);
+        } else {
+            shared.counters.orphans += 1;
+        }
+    }
+
+    /// Entries of queue `queue`, each of which opens its command.
+    fn pushed_entries(
+        &mut self,
+        queue: u16,
+        piece: &Piece<'_>,
+        message: &mut Message,
+        shared: &mut Shared,
+    ) {
+        let (entries, rest) = piece.bytes.as_chunks::<SUBMISSION_ENTRY>();
+        if !rest.is_empty() || !self.queues.begins_entry(queue, piece.address) {
+            shared.counters.orphans += 1;
+            return;
+        }
+        for (i, entry) in entries.iter().enumerate() {
+            let from = i * SUBMISSION_ENTRY;
+            let place = piece.at + from..piece.at + from + SUBMISSION_ENTRY;
+            if !shared.payload.knows(&place) || entry.iter().all(|byte| *byte == 0) {
+                shared.counters.blank_entries += 1;
+                continue;
+            }
+            let entry = nvme::Command::decode(entry);
+            let Some(uid) = self.open(queue, entry, &[message.step], shared) else { continue };
+            message.commands.insert(uid);
+            if let Some(open) = self.open.get_mut(&uid) {
+                open.command.push.pushed.entry = SUBMISSION_ENTRY as u64;
+            }
+            let before = self.queues.push(queue, piece.address + from as u64, uid);
+            before.into_iter().for_each(|uid| self.close(uid, None, shared));
+        }
+    }
+
+    /// Lists or data of command `uid`.
+    fn pushed_for(
+        &mut self,
+        uid: Uid,
+        mut piece: Piece<'_>,
+        message: &mut Message,
+        shared: &mut Shared,
+    ) {
+        if message.commands.insert(uid) {
+            self.add_step(uid, message.step, shared);
+        }
+        while !piece.bytes.is_empty() {
+            let found = self.claims.push(uid, piece.address, piece.bytes.len() as u64);
+            let Some(found) = found else {
+                shared.counters.orphans += 1;
+                return;
+            };
+            let length = found.left.min(piece.bytes.len() as u64) as usize;
+            let (bytes, rest) = piece.bytes.split_at(length);
+            self.pushed_claim(found, &Piece { bytes, ..piece }, shared);
+            let Some(address) = piece.address.checked_add(length as u64) else { return };
+            piece = Piece { address, bytes: rest, at: piece.at + length };
+        }
+    }
+
+    /// Bytes of one claim.
+    fn pushed_claim(&mut self, found: Match, piece: &Piece<'_>, shared: &mut Shared) {
+        let known = shared.payload.knows(&piece.place());
+        let Some(open) = self.open.get_mut(&found.uid) else { return };
+        let pushed = &mut open.command.push.pushed;
+        let length = if found.again { 0 } else { piece.bytes.len() as u64 };
+        match found.what {
+            Use::Data { offset, .. } => {
+                pushed.data += length;
+                if self.moved(found, offset + found.offset, (piece.bytes, known), shared) {
+                    shared.is_protocol(piece.place());
+                }
+            }
+            Use::List { .. } | Use::Segment => {
+                pushed.lists += length;
+                shared.is_protocol(piece.place());
+                if !found.again {
+                    self.pushed_list(found, piece, known, shared);
+                }
+            }
+        }
+    }
+
+    /// The next piece of a list, or the first one of another.
+    fn pushed_list(&mut self, found: Match, piece: &Piece<'_>, known: bool, shared: &mut Shared) {
+        let Some(open) = self.open.get_mut(&found.uid) else { return };
+        let next = |list: &PushedList| {
+            let length = list.read.buffer.len() as u64;
+            list.read.request.first_byte() + length == piece.address && list.found.left > length
+        };
+        let list = open.pushed_list.take().filter(|list| next(list));
+        let mut list = match list {
+            Some(list) => list,
+            None => {
+                let (address, length) = (piece.address, piece.bytes.len());
+                let request =
+                    MemoryRequest::for_bytes(self.device, Tag::default(), address, length);
+                let Some(request) = request else { return };
+                let read = Read {
+                    request,
+                    purpose: Purpose::Claimed(found),
+                    buffer: Vec::new(),
+                    unknown: Vec::new(),
+                    done: 0,
+                };
+                Box::new(PushedList { found, read })
+            }
+        };
+        if !known {
+            let length = list.read.buffer.len();
+            list.read.unknown.push(length..length + piece.bytes.len());
+        }
+        let found = list.found;
+        self.follow(&mut list.read, found, piece.bytes, shared);
+        if let Some(open) = self.open.get_mut(&found.uid) {
+            open.pushed_list = Some(list);
+        }
+    }
+}

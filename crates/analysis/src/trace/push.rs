@@ -1,0 +1,84 @@
+//! What the traces of a run say of push (`docs/push.md`), all commands together.
+
+use super::run::Run;
+use crate::commands::Counters;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use wire::trace::{NodeRole, Tap};
+
+/// Totals of a run; `None` for what no trace of it shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PushTotals {
+    /// Messages that pushed or ended something; they pass the port of a host or switch node.
+    pub messages: Option<u64>,
+    /// Bytes of entries, lists and data in them.
+    pub pushed_bytes: Option<u64>,
+    /// Reads of drives that device nodes answered; with the traces of all of these.
+    pub hits: Option<u64>,
+    /// Bytes of these reads.
+    pub hit_bytes: Option<u64>,
+    /// Reads of drives that the host answered, without those of length zero.
+    pub misses: u64,
+    /// Bytes that were pushed and answered no read; where no records are missing.
+    pub unused_bytes: Option<u64>,
+}
+
+impl PushTotals {
+    /// Whether anything was pushed.
+    pub fn is_some(&self) -> bool {
+        self.messages.unwrap_or(0) > 0 || self.hits.unwrap_or(0) > 0
+    }
+
+    /// As text.
+    pub fn lines(&self) -> Vec<String> {
+        let Self { misses, .. } = self;
+        let mut lines = Vec::new();
+        if let (Some(messages), Some(bytes)) = (self.messages, self.pushed_bytes) {
+            let unused = self.unused_bytes.map(|bytes| format!(", {bytes} of them for nothing"));
+            let unused = unused.unwrap_or_default();
+            lines.push(format!("pushed: {bytes} bytes in {messages} messages{unused}"));
+        }
+        lines.push(match (self.hits, self.hit_bytes) {
+            (Some(hits), Some(bytes)) => format!(
+                "reads of drives: {hits} answered from push ({bytes} bytes), {misses} by the host"
+            ),
+            _ => format!(
+                "reads of drives: {misses} by the host; the traces of all device nodes would show \
+                 the others"
+            ),
+        });
+        lines
+    }
+}
+
+impl Run {
+    /// What was pushed and used, of `counters` of the whole trace of the root node.
+    pub fn push_totals(&self, counters: &Counters) -> PushTotals {
+        let devices: Vec<_> =
+            self.nodes.iter().filter(|n| n.file.header.role == NodeRole::Device).collect();
+        let sum = |of: fn((u64, u64)) -> u64| devices.iter().map(|n| of(n.index.from_push)).sum();
+        let (hits, hit_bytes): (u64, u64) = (sum(|(hits, _)| hits), sum(|(_, bytes)| bytes));
+        if self.root().file.header.role == NodeRole::Device {
+            let (hits, hit_bytes, misses) =
+                (Some(hits), Some(hit_bytes), counters.reads.saturating_sub(hits));
+            return PushTotals { hits, hit_bytes, misses, ..PushTotals::default() };
+        }
+        let links = |tap: &Tap| tap.port().is_some();
+        let connections = |node: &super::Node| {
+            let taps = node.index.connections.iter().map(|connection| connection.tap);
+            taps.filter(links).collect::<BTreeSet<_>>().len()
+        };
+        // Each link of a host or switch node leads to a node that is here.
+        let inner = self.nodes.iter().filter(|n| n.file.header.role != NodeRole::Device);
+        let all = inner.map(connections).sum::<usize>() == self.nodes.len() - 1;
+        let whole = self.nodes.iter().all(|n| (n.index.gaps, n.index.beyond) == (0, 0));
+        PushTotals {
+            messages: Some(counters.pushes),
+            pushed_bytes: Some(counters.pushed_bytes),
+            hits: all.then_some(hits),
+            hit_bytes: all.then_some(hit_bytes),
+            misses: counters.reads,
+            unused_bytes: (all && whole).then(|| counters.pushed_bytes.saturating_sub(hit_bytes)),
+        }
+    }
+}
