@@ -84,7 +84,7 @@ impl HostMemory for Memory<'_> {
     }
 }
 
-/// A posted request of the host that waits behind what is pushed in front of it.
+/// A posted request of the host that waits behind what goes in front of it.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     since: Instant,
@@ -231,7 +231,7 @@ impl HostNode {
         let (software, wait) = loop {
             let software = self.software.run(now, context.tracker);
             self.programs.retain_mut(|program| program.poll(now).is_none());
-            self.take_requests(now);
+            self.take_requests(link, context);
             self.interrupted = false;
             let wait = self.serve(link, context);
             if !self.interrupted {
@@ -328,15 +328,29 @@ impl HostNode {
         self.buses.wake(now);
     }
 
-    fn take_requests(&mut self, now: Instant) {
+    fn take_requests(&mut self, link: &Link, context: &mut Context) {
+        let now = context.now;
         while let Some((id, request)) = self.buses.next_request(now, |_| true) {
             self.requests.push_back((now + self.config.mmio, id, request));
         }
         while let Some((_, id, request)) =
             pop_if(&mut self.requests, |(at, _, request)| *at <= now && self.node.accepts(request))
         {
+            if let Request::MemoryWrite { address, .. } = request
+                && self.pushes()
+            {
+                self.head_rung(link, address, context);
+            }
             self.node.handle(now, Input::Request(id, request));
         }
+    }
+
+    /// Takes note of a head doorbell, which may wait for the next TLP, as if it left alone.
+    fn head_rung(&self, link: &Link, address: u64, context: &mut Context) {
+        let written = Tlp::write_bytes(Bdf::default(), address, &Bytes::from_static(&[0; 4]));
+        let tlp = Tlp { digest: self.config.ecrc, ..written.expect("a double word") };
+        let end = link.down.next_start(context.now) + acknowledged(link, &tlp);
+        context.tracker.head_rung(address, end);
     }
 
     /// The node's next output. What is pushed leaves when host memory has yielded it.
@@ -400,7 +414,6 @@ impl HostNode {
 
     fn send(&mut self, link: &mut Link, mut tlp: Tlp, context: &mut Context) {
         let now = context.now;
-        let ack = link.down.tlp_time(&tlp) + link.down.propagation + link.up.dllp_time();
         let start = link.down.next_start(now);
         if let Packet::ConfigRead(read) = tlp.packet {
             self.config_read_starts.insert(read.tag.get(), start);
@@ -408,13 +421,19 @@ impl HostNode {
         context.observe(start, Point::RootPort(self.number), false, &tlp);
         // What is pushed belongs to the request behind it.
         if !matches!(tlp.packet, Packet::Message(_)) {
-            let waiting = self.waiting.take().unwrap_or(Waiting { since: now, start });
-            let times = [waiting.since, waiting.start, start + ack];
-            let mut journey = context.tracker.leaves_root(times, &tlp);
+            let waiting = self.waiting.unwrap_or(Waiting { since: now, start });
+            let head = (!self.pushes()).then(|| start + acknowledged(link, &tlp));
+            let times = [waiting.since, waiting.start];
+            let mut journey = context.tracker.leaves_root(times, head, &tlp);
             journey.advance(self.pushed_at.min(now), Stage::HostMemory);
             journey.advance(now, Stage::Pcie);
             tlp.mark = context.journeys.insert(journey);
         }
         link.down.send(now, tlp);
     }
+}
+
+/// From a TLP's first bit on the wire to its acknowledgement.
+fn acknowledged(link: &Link, tlp: &Tlp) -> Duration {
+    link.down.tlp_time(tlp) + link.down.propagation + link.up.dllp_time()
 }
