@@ -334,6 +334,20 @@ fn an_sgl_of_one_range_is_followed() {
 }
 
 #[test]
+fn long_data_are_not_pushed() {
+    let mut rig = Rig::new(Mode::All, 1 << 20);
+    rig.start();
+    for (slot, blocks, expected) in [(0, 64u32, 64 + (32 << 10)), (1, 65, 64)] {
+        let before = rig.device.store().counters().pushed_bytes;
+        let mut write = entry(0x01, RAM + 0x1000, [0, 0, blocks - 1]);
+        write[1] = 1 << 6;
+        write[32..36].copy_from_slice(&(blocks * 512).to_le_bytes());
+        rig.submit(1, slot, write);
+        assert_eq!(rig.device.store().counters().pushed_bytes - before, expected, "{blocks}");
+    }
+}
+
+#[test]
 fn without_an_identified_format_the_entry_goes_alone() {
     let mut rig = Rig::new(Mode::All, 1 << 20);
     rig.start();
