@@ -337,11 +337,15 @@ fn an_sgl_of_one_range_is_followed() {
 fn long_data_are_not_pushed() {
     let mut rig = Rig::new(Mode::All, 1 << 20);
     rig.start();
-    for (slot, blocks, expected) in [(0, 64u32, 64 + (32 << 10)), (1, 65, 64)] {
+    // A PRP list; all entries name one page.
+    let page = RAM + 0x1_1000;
+    for at in (0x1_c000..0x1_c040).step_by(8) {
+        rig.memory.bytes[at..at + 8].copy_from_slice(&page.to_le_bytes());
+    }
+    for (slot, blocks, expected) in [(0, 64, 64 + 7 * 8 + (32 << 10)), (1, 65, 64 + 8 * 8)] {
         let before = rig.device.store().counters().pushed_bytes;
-        let mut write = entry(0x01, RAM + 0x1000, [0, 0, blocks - 1]);
-        write[1] = 1 << 6;
-        write[32..36].copy_from_slice(&(blocks * 512).to_le_bytes());
+        let mut write = entry(0x01, page, [0, 0, blocks - 1]);
+        write[32..40].copy_from_slice(&(RAM + 0x1_c000).to_le_bytes());
         rig.submit(1, slot, write);
         assert_eq!(rig.device.store().counters().pushed_bytes - before, expected, "{blocks}");
     }
