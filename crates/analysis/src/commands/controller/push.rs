@@ -200,7 +200,8 @@ impl Controller {
         }
         let found = list.found;
         self.follow(&mut list.read, found, piece.bytes, shared);
-        if let Some(open) = self.open.get_mut(&found.uid) {
+        let more = (list.read.buffer.len() as u64) < found.left;
+        if let Some(open) = self.open.get_mut(&found.uid).filter(|_| more) {
             open.pushed_list = Some(list);
         }
     }
