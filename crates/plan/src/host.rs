@@ -219,6 +219,7 @@ fn fits(
 fn root_complex(section: &Section, mps: usize, rcb: usize) -> RootConfig {
     let mut root = RootConfig { max_payload: mps, completion_size: rcb, ..RootConfig::NVME_TSN };
     set_fields!(root, section, completion_timeout mmio memory_read memory);
+    root.push = section.get("push").unwrap_or_default();
     RootConfig { ecrc: section.text("ecrc") == Some("on"), ..root }
 }
 

@@ -6,6 +6,7 @@ use super::allowed::Allowed::{self, *};
 use super::allowed::{Key, Table};
 use super::shapers::ClassShaper;
 use super::units::{self, Drift, Offset, PlanValue};
+use node::push::Mode as Push;
 use sim::drive::Timing;
 use sim::ethernet::port::RateStep;
 use stats::random::Probability;
@@ -21,6 +22,9 @@ const fn key(name: &'static str, allowed: Allowed) -> Key {
 const fn with(with: &'static [&'static str], name: &'static str, allowed: Allowed) -> Key {
     Key { name, allowed, with }
 }
+
+/// What a host pushes.
+const PUSH: [&str; 3] = [Push::Off.name(), Push::Entries.name(), Push::All.name()];
 
 /// Names of transports.
 pub const TRANSPORTS: [&str; 4] = ["direct", "tcp", "tsn", "raw"];
@@ -138,6 +142,7 @@ const EVERY_HOST: &[Key] = &[
     key("memory", Size(|size| (1 << 20..=3 << 30).contains(&size), "1MiB to 3GiB")),
     key("completion_timeout", Time(COMPLETION)),
     key("ecrc", Word(&["off", "on"])),
+    key("push", Word(&PUSH)),
     key("submit", Time(SHORT)),
     key("complete", Time(SHORT)),
     key("interrupt", Time(SHORT)),

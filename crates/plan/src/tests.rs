@@ -33,7 +33,10 @@ fn short_plans_are_the_presets_of_the_nvme_tsn_paper() {
         ("tcp", Config::nvme_tsn_tcp(dd(), Rate::G1)),
         ("tsn", Config::nvme_tsn_tsn(dd(), Rate::G1)),
     ] {
-        let text = format!("transport = \"{transport}\"\n[workload]\ndd = \"write\"\ncount = 20\n");
+        let text = format!(
+            "transport = \"{transport}\"\n[host]\npush = \"off\"\n[workload]\ndd = \"write\"\n\
+             count = 20\n"
+        );
         let planned = built(&text);
         assert_eq!(planned.hosts, ["host"]);
         let run = |config: &Config| sim::World::new(config).unwrap().run().unwrap();

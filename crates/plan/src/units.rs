@@ -2,6 +2,7 @@
 //! is guessed.
 
 use super::shapers::ClassShaper;
+use node::push::Mode as Push;
 use sim::ethernet::port::RateStep;
 use stats::random::Probability;
 use switch::aggregate::Policy;
@@ -158,6 +159,13 @@ impl PlanValue for Policy {
         }
         let what = "per-tlp, wait=TIME up to 10ms (such as wait=1us), hop or adaptive";
         text.parse().map_err(|_| what)
+    }
+}
+
+/// What a host pushes.
+impl PlanValue for Push {
+    fn parse(text: &str) -> Parsed<Self> {
+        text.parse().map_err(|_| "one of off, entries, all")
     }
 }
 

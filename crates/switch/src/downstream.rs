@@ -50,7 +50,7 @@ impl<F: Function> Downstream<F> {
                 }
                 Output::Up(_) | Output::Reset => {}
             }
-            self.store.clear();
+            self.tunnel.report_dropped(self.store.clear());
             self.function.handle(now, Input::HotReset);
             if output != Output::Reset {
                 return output;

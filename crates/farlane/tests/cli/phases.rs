@@ -4,11 +4,11 @@ use super::json_document::every_key_is_described;
 use crate::support::program::{document, fails, is_wrong_usage, parsed, plan_of, prints, run};
 use serde_json::Value;
 
-/// Two bridges with one schedule: reads pass both in one window, unless a clock is off.
+/// Two bridges with one schedule: reads, as plain TLPs, pass both in one window, unless a clock is off.
 fn plan(folder: &tempfile::TempDir, deadline: &str) -> String {
     let path = folder.path().join("p.toml");
     let text = format!(
-        "transport = \"tsn\"\n[host]\ndeadline = \"{deadline}\"\n[link]\npriority = 3\n\
+        "transport = \"tsn\"\n[host]\npush = \"off\"\ndeadline = \"{deadline}\"\n[link]\npriority = 3\n\
          [bridges.one]\nschedule = \"s\"\n[bridges.two]\nschedule = \"s\"\n[schedules.s]\n\
          entries = [\"S 08 250us\", \"S f7 250us\"]\n[cables.x]\na = \"host\"\nb = \"one\"\n\
          [cables.y]\na = \"one\"\nb = \"two\"\n[cables.z]\na = \"two\"\nb = \"device\"\n\

@@ -92,7 +92,7 @@ fn check(name: &str, most: usize, parts: &[(&str, &str)]) {
 
 #[test]
 fn the_guide_to_simulations() {
-    check("docs/guide/simulate.md", 4, &[]);
+    check("docs/guide/simulate.md", 5, &[]);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn the_guide_to_tsn() {
 
 #[test]
 fn parts_of_many_nodes() {
-    check("docs/experiments/many-nodes.md", 4, &PARTS);
+    check("docs/experiments/many-nodes.md", 5, &PARTS);
 }
 
 /// Every paragraph that the command prints is on the page.
@@ -128,7 +128,7 @@ mod long {
 
     #[test]
     fn many_nodes() {
-        check("docs/experiments/many-nodes.md", 4, &[]);
+        check("docs/experiments/many-nodes.md", 5, &[]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The simulator's shell.
 
 use super::{Run, Write, script};
+use node::push::Mode;
 use pcie::{Bus, Ram};
 use plan::simulate::trace::TraceFiles;
 use plan::simulate::{Observers, Shared};
@@ -52,6 +53,7 @@ fn config(link: PipeConfig) -> Config {
         completion_size: script::ROOT.completion_size,
         completion_timeout: script::ROOT.completion_timeout,
         ecrc: script::ROOT.ecrc,
+        push: Mode::Off,
         mmio: Duration::ZERO,
         memory_read: script::MEMORY,
         memory: script::RAM.1,

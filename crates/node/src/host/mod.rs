@@ -46,12 +46,14 @@ pub struct HostNode<B> {
     below: B,
     /// Follows controllers below, if something is pushed.
     follower: Option<Follower>,
+    /// What goes down at once; empty between calls.
+    down: Vec<Tlp>,
 }
 
 impl<B: Function> HostNode<B> {
     /// A host after power-on.
     pub fn new(settings: Settings, below: B) -> Self {
-        Self { root: RootComplex::new(settings), below, follower: None }
+        Self { root: RootComplex::new(settings), below, follower: None, down: Vec::new() }
     }
 
     /// The same host, which pushes bytes of its memory in front of doorbells. Before host software
@@ -126,7 +128,7 @@ impl<B: Function> HostNode<B> {
     /// As [`poll`](Self::poll), with the memory whose bytes are pushed.
     pub fn poll_with(&mut self, now: Instant, memory: &mut dyn HostMemory) -> Output {
         loop {
-            self.send_endings(now);
+            self.send_due(now, memory);
             let mut wait = match self.root.poll(now, &self.below) {
                 root::Output::Downstream(input) => {
                     self.send_down(now, input, memory);
@@ -145,7 +147,8 @@ impl<B: Function> HostNode<B> {
                     }
                     pcie::Output::Wait(_) if fed => break,
                     pcie::Output::Wait(below) => {
-                        wait.until = next_timer([wait.until, below.until]);
+                        let heads = self.follower.as_ref().and_then(Follower::timer);
+                        wait.until = next_timer([wait.until, below.until, heads]);
                         return Output::Wait(wait);
                     }
                 }
@@ -153,34 +156,35 @@ impl<B: Function> HostNode<B> {
         }
     }
 
-    /// Hands an input to the function below, behind the messages that go in front of it.
+    /// Hands an input to the function below, behind what goes in front of it.
     fn send_down(&mut self, now: Instant, input: pcie::Input, memory: &mut dyn HostMemory) {
-        let messages = match (&mut self.follower, &input) {
+        match (&mut self.follower, input) {
             (Some(follower), pcie::Input::Tlp(tlp)) => {
                 let room = |bdf| self.below.push_room(bdf);
-                follower.down(tlp, &mut push::Host { root: &self.root, room: &room, memory })
+                let host = &mut push::Host { root: &self.root, room: &room, memory };
+                follower.down(now, tlp, host, &mut self.down);
+                self.hand_down(now);
             }
             (Some(follower), pcie::Input::HotReset) => {
                 follower.reset();
-                Vec::new()
+                self.below.handle(now, pcie::Input::HotReset);
             }
-            (None, _) => Vec::new(),
-        };
-        self.send_messages(now, messages);
-        self.below.handle(now, input);
+            (None, input) => self.below.handle(now, input),
+        }
     }
 
-    /// Sends the endings that wait for no TLP.
-    fn send_endings(&mut self, now: Instant) {
+    /// Sends what waits for no further TLP.
+    fn send_due(&mut self, now: Instant, memory: &mut dyn HostMemory) {
         let Some(follower) = &mut self.follower else { return };
         let room = |bdf| self.below.push_room(bdf);
-        let messages = follower.due(&push::Host { root: &self.root, room: &room, memory: &mut () });
-        self.send_messages(now, messages);
+        let host = &mut push::Host { root: &self.root, room: &room, memory };
+        follower.due(now, host, &mut self.down);
+        self.hand_down(now);
     }
 
-    fn send_messages(&mut self, now: Instant, messages: Vec<Tlp>) {
-        for message in messages {
-            self.below.handle(now, pcie::Input::Tlp(message));
+    fn hand_down(&mut self, now: Instant) {
+        for tlp in self.down.drain(..) {
+            self.below.handle(now, pcie::Input::Tlp(tlp));
         }
     }
 

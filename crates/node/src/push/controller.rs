@@ -109,6 +109,33 @@ impl Queue {
 struct CompletionQueue {
     base: u64,
     last: u16,
+    /// The slot behind the last entry that the controller wrote.
+    tail: u16,
+    /// As the controller knows it.
+    head: u16,
+    interrupts: bool,
+    /// Its deletion is under way.
+    suspended: bool,
+}
+
+impl CompletionQueue {
+    fn new(base: u64, last: u16, interrupts: bool) -> Self {
+        Self { base, last, tail: 0, head: 0, interrupts, suspended: false }
+    }
+
+    /// Whether an entry at `address` would be in it.
+    fn contains(&self, address: u64) -> bool {
+        let length = (u64::from(self.last) + 1) * COMPLETION_ENTRY as u64;
+        (self.base..self.base + length).contains(&address)
+    }
+
+    /// Whether the controller has at least half of the slots free, though it does not know of those
+    /// that the host has freed meanwhile.
+    fn has_room(&self) -> bool {
+        let entries = u32::from(self.last) + 1;
+        let used = (u32::from(self.tail) + entries - u32::from(self.head)) % entries;
+        used <= entries / 2
+    }
 }
 
 /// A controller below the root port.
@@ -227,7 +254,7 @@ impl Controller {
         self.lost = !self.enabled;
         if self.enabled {
             self.queues.insert(0, Queue::new(0, base, sizes.sq_size, 0));
-            let queue = CompletionQueue { base: completion_base, last: sizes.cq_size };
+            let queue = CompletionQueue::new(completion_base, sizes.cq_size, true);
             self.completion_queues.insert(0, queue);
         }
     }
@@ -283,11 +310,41 @@ impl Controller {
             };
             let stride_zero = wire::nvme::register::DOORBELLS + (from >> dstrd);
             if from.is_multiple_of(4 << dstrd)
-                && let Some(Doorbell::SubmissionTail(queue)) = Doorbell::at(stride_zero)
+                && let Some(doorbell) = Doorbell::at(stride_zero)
             {
-                self.ring(queue, u16::from_le_bytes([*low, *high]), turn);
+                let value = u16::from_le_bytes([*low, *high]);
+                match doorbell {
+                    Doorbell::SubmissionTail(queue) => self.ring(queue, value, turn),
+                    Doorbell::CompletionHead(queue) => {
+                        if let Some(queue) = self.completion_queues.get_mut(&queue) {
+                            queue.head = value.min(queue.last);
+                        }
+                    }
+                }
             }
         }
+    }
+
+    /// The completion queue whose head doorbell, at this offset, may wait. `interrupts`: the function
+    /// sends messages.
+    pub fn head_that_waits(&self, offset: u64, interrupts: bool) -> Option<u16> {
+        let dstrd = Capabilities::from_bits(self.u64(CAP)).doorbell_stride;
+        let from = offset.checked_sub(wire::nvme::register::DOORBELLS)?;
+        let Some(Doorbell::CompletionHead(id)) =
+            Doorbell::at(wire::nvme::register::DOORBELLS + (from >> dstrd))
+        else {
+            return None;
+        };
+        self.head_may_wait(id, interrupts).then_some(id)
+    }
+
+    /// Whether the head doorbell of a completion queue may go on waiting.
+    pub fn head_may_wait(&self, id: u16, interrupts: bool) -> bool {
+        let queue = self.completion_queues.get(&id);
+        self.enabled
+            && queue.is_some_and(|queue| {
+                queue.has_room() && !queue.suspended && (interrupts || !queue.interrupts)
+            })
     }
 
     /// The record by which the far side knows a queue.
@@ -315,6 +372,11 @@ impl Controller {
                     if announced && turn.ends(Ending::QueueDeleted) {
                         turn.end(&Record::EndQueue(low));
                     }
+                }
+            }
+            opcode::admin::DELETE_CQ => {
+                if let Some(queue) = self.completion_queues.get_mut(&low) {
+                    queue.suspended = true;
                 }
             }
             // SQID in bits 15:0, CID in bits 31:16 of dword 10 (section 5.1).
@@ -362,19 +424,16 @@ impl Controller {
                 self.captures.values_mut().for_each(|capture| capture.write(address, &bytes));
             }
         }
-        let within = |queue: &CompletionQueue| {
-            let length = (u64::from(queue.last) + 1) * COMPLETION_ENTRY as u64;
-            (queue.base..queue.base + length).contains(&request.address)
-        };
-        if !self.completion_queues.values().any(within) {
-            return None;
-        }
+        let mut queues = self.completion_queues.values_mut();
+        let queue = queues.find(|queue| queue.contains(request.address))?;
         let Some(entries) = whole_entries(tlp, request) else {
             let record = self.end_all(Ending::PartialEntry, without);
             self.forget();
             self.lost = true;
             return record;
         };
+        let behind = request.address - queue.base + tlp.data.len() as u64;
+        queue.tail = ((behind / COMPLETION_ENTRY as u64) % (u64::from(queue.last) + 1)) as u16;
         entries.for_each(|entry| self.completed(entry));
         None
     }
@@ -408,7 +467,10 @@ impl Controller {
             && (sizes.sq_entry_size, sizes.cq_entry_size) == ENTRY_SIZES;
         match command.opcode {
             opcode::admin::CREATE_CQ if known => {
-                self.completion_queues.insert(id, CompletionQueue { base: command.prp1, last });
+                // IEN in bit 1 of dword 11 (section 5.3).
+                let interrupts = command.cdw11 & 2 != 0;
+                let queue = CompletionQueue::new(command.prp1, last, interrupts);
+                self.completion_queues.insert(id, queue);
             }
             opcode::admin::CREATE_SQ if known => {
                 let completion_queue = (command.cdw11 >> 16) as u16;
@@ -441,6 +503,11 @@ impl Controller {
         match command.opcode {
             opcode::admin::DELETE_SQ => {
                 if let Some(queue) = self.queues.get_mut(&(command.cdw10 as u16)) {
+                    queue.suspended = false;
+                }
+            }
+            opcode::admin::DELETE_CQ => {
+                if let Some(queue) = self.completion_queues.get_mut(&(command.cdw10 as u16)) {
                     queue.suspended = false;
                 }
             }

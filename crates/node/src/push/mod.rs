@@ -9,6 +9,7 @@
 mod controller;
 mod doorbell;
 mod function;
+mod heads;
 mod identify;
 mod messages;
 pub use doorbell::HostMemory;
@@ -17,14 +18,17 @@ use controller::Controller;
 pub(crate) use doorbell::Host;
 use doorbell::Turn;
 use function::Shadow;
+use heads::{Head, Heads};
 use pcie::config::register;
+use pcie::root::MSI_WINDOW;
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 use switch::push::Ending;
 use wire::push::Record;
+use wire::tlp::message_code::{ASSERT_INTA, DEASSERT_INTA};
 use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
-use wire::{Bdf, Tag};
+use wire::{Bdf, Instant, Tag};
 
 wire::named! {
     /// What is pushed.
@@ -99,6 +103,8 @@ enum Read {
 struct Function {
     shadow: Shadow,
     controller: Controller,
+    /// Its last interrupt was a message (MSI or MSI-X).
+    sends_interrupts: bool,
 }
 
 /// The follower of all controllers below a root port.
@@ -111,6 +117,7 @@ pub(crate) struct Follower {
     reads: BTreeMap<Tag, Read>,
     /// Endings that no TLP brings along.
     pending: Vec<(Bdf, Record)>,
+    heads: Heads,
     counters: Counters,
     without: Option<Ending>,
 }
@@ -123,6 +130,7 @@ impl Follower {
             bars: BTreeMap::new(),
             reads: BTreeMap::new(),
             pending: Vec::new(),
+            heads: Heads::default(),
             counters: Counters::default(),
             without: None,
         }
@@ -137,27 +145,52 @@ impl Follower {
         self.counters
     }
 
-    /// Takes note of a TLP on its way down; yields the messages that go in front of it.
-    pub fn down(&mut self, tlp: &Tlp, host: &mut Host<'_>) -> Vec<Tlp> {
-        let mut messages = self.due(host);
+    /// Takes a TLP on its way down. Adds to `out` what goes down now, in order: the TLP behind what
+    /// has to be in front of it, or nothing if it may wait for the next.
+    pub fn down(&mut self, now: Instant, tlp: Tlp, host: &mut Host<'_>, out: &mut Vec<Tlp>) {
+        if let Some((function, queue)) = self.head_that_waits(&tlp, host) {
+            return self.heads.wait(now, function, queue, tlp);
+        }
+        self.release_heads(host, out);
+        self.pass_down(tlp, host, out);
+    }
+
+    /// The completion queue whose head a TLP moves, if the TLP may wait.
+    fn head_that_waits(&self, tlp: &Tlp, host: &Host<'_>) -> Option<(Bdf, u16)> {
+        let Packet::MemoryWrite(r) = tlp.packet else { return None };
+        let (bdf, offset) = self.target(r.address).filter(|_| r.length_dw == 1)?;
+        let function = self.functions.get(&bdf)?;
+        let queue = function.controller.head_that_waits(offset, function.sends_interrupts)?;
+        host.room(bdf).is_some_and(|room| self.heads.fits(room)).then_some((bdf, queue))
+    }
+
+    fn release_heads(&mut self, host: &mut Host<'_>, out: &mut Vec<Tlp>) {
+        if !self.heads.is_empty() {
+            self.heads.take().for_each(|tlp| self.pass_down(tlp, host, out));
+        }
+    }
+
+    fn pass_down(&mut self, tlp: Tlp, host: &mut Host<'_>, out: &mut Vec<Tlp>) {
+        let before = out.len();
+        self.endings(host, out);
         match tlp.packet {
             Packet::ConfigRead(c) => {
                 self.reads.insert(c.tag, Read::Config(c.target, c.register, c.first_be));
             }
             Packet::ConfigWrite(c) => {
                 self.config_write(c, &tlp.data);
-                messages.extend(self.due(host));
+                self.endings(host, out);
             }
             Packet::MemoryRead(r) => {
                 if let Some((bdf, offset)) = self.target(r.first_byte()) {
                     self.reads.insert(r.tag, Read::Register(bdf, offset));
                 }
             }
-            Packet::MemoryWrite(r) => messages.extend(self.register_write(tlp, r, host)),
+            Packet::MemoryWrite(r) => out.extend(self.register_write(&tlp, r, host)),
             Packet::Completion(_) | Packet::Message(_) => {}
         }
-        self.counters.messages += messages.len() as u64;
-        messages
+        self.counters.messages += (out.len() - before) as u64;
+        out.push(tlp);
     }
 
     /// Takes note of a TLP on its way up, before the root complex takes it.
@@ -166,19 +199,50 @@ impl Follower {
             Packet::Completion(c) if c.requester == HOST => self.completion(c, tlp),
             Packet::MemoryWrite(r) => {
                 if let Some(function) = self.functions.get_mut(&r.requester) {
+                    function.sends_interrupts |= MSI_WINDOW.contains(&r.address);
                     let ended = function.controller.host_write(tlp, r, self.without);
                     self.pending.extend(ended.map(|record| (r.requester, record)));
+                    let may_wait = |head: &Head| {
+                        self.functions.get(&head.function).is_some_and(|function| {
+                            let interrupts = function.sends_interrupts;
+                            function.controller.head_may_wait(head.queue, interrupts)
+                        })
+                    };
+                    let due = !self.heads.iter().all(may_wait);
+                    self.heads.due |= due;
                 }
+            }
+            // Bridges on the way have put their own identifiers into it.
+            Packet::Message(message) if (ASSERT_INTA..DEASSERT_INTA).contains(&message.code) => {
+                self.functions.values_mut().for_each(|function| function.sends_interrupts = false);
+                self.heads.due = true;
             }
             _ => {}
         }
     }
 
-    /// Endings that wait, as messages.
-    pub fn due(&mut self, host: &Host<'_>) -> Vec<Tlp> {
-        let pending = std::mem::take(&mut self.pending);
-        let there = pending.into_iter().filter(|(bdf, _)| host.room(*bdf).is_some());
-        there.map(|(bdf, record)| host.ending(bdf, &record)).collect()
+    /// Adds to `out` what goes down now without a TLP from above.
+    pub fn due(&mut self, now: Instant, host: &mut Host<'_>, out: &mut Vec<Tlp>) {
+        if self.heads.is_due(now) {
+            self.release_heads(host, out);
+        }
+        let before = out.len();
+        self.endings(host, out);
+        self.counters.messages += (out.len() - before) as u64;
+    }
+
+    /// When something goes down at the latest.
+    pub fn timer(&self) -> Option<Instant> {
+        self.heads.until
+    }
+
+    /// Adds the endings that wait, as messages.
+    fn endings(&mut self, host: &Host<'_>, out: &mut Vec<Tlp>) {
+        for (bdf, record) in self.pending.drain(..) {
+            if host.room(bdf).is_some() {
+                out.push(host.ending(bdf, &record));
+            }
+        }
     }
 
     /// Everything below was reset, and with it what was pushed.
@@ -190,6 +254,7 @@ impl Follower {
     /// Forgets the functions on these buses: they were reset or removed. A link that came up again
     /// meanwhile may have got something for the functions as they were.
     pub fn forget(&mut self, buses: RangeInclusive<u8>) {
+        self.heads.forget(|function| buses.contains(&function.bus()));
         let gone = self.functions.extract_if(.., |bdf, _| buses.contains(&bdf.bus()));
         for (bdf, mut function) in gone {
             let ended = function.controller.end_all(Ending::HotReset, self.without);

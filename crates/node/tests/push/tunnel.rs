@@ -12,7 +12,7 @@ use stats::random::Random;
 use switch::{tunnel, upstream};
 use wire::frame::Role;
 use wire::tlp::Class;
-use wire::{Bdf, Instant};
+use wire::{Bdf, Duration, Instant};
 
 const NOW: Instant = Instant::ZERO;
 const DRIVE: Bdf = Bdf::new(3, 0, 0);
@@ -77,6 +77,7 @@ struct Rig {
     sent: Vec<u8>,
     answer: Option<Option<u64>>,
     requests: u64,
+    now: Instant,
 }
 
 impl Rig {
@@ -114,6 +115,7 @@ impl Rig {
             sent: Vec::new(),
             answer: None,
             requests: 0,
+            now: NOW,
         };
         rig.run();
         rig.enumerate();
@@ -125,7 +127,7 @@ impl Rig {
         loop {
             let mut moved = false;
             loop {
-                match self.host.poll_with(NOW, &mut self.memory) {
+                match self.host.poll_with(self.now, &mut self.memory) {
                     Output::Wait(_) => break,
                     Output::Host(output) => self.host_output(output),
                 }
@@ -332,6 +334,24 @@ fn an_sgl_of_one_range_is_followed() {
 }
 
 #[test]
+fn long_data_are_not_pushed() {
+    let mut rig = Rig::new(Mode::All, 1 << 20);
+    rig.start();
+    // A PRP list; all entries name one page.
+    let page = RAM + 0x1_1000;
+    for at in (0x1_c000..0x1_c040).step_by(8) {
+        rig.memory.bytes[at..at + 8].copy_from_slice(&page.to_le_bytes());
+    }
+    for (slot, blocks, expected) in [(0, 64, 64 + 7 * 8 + (32 << 10)), (1, 65, 64 + 8 * 8)] {
+        let before = rig.device.store().counters().pushed_bytes;
+        let mut write = entry(0x01, page, [0, 0, blocks - 1]);
+        write[32..40].copy_from_slice(&(RAM + 0x1_c000).to_le_bytes());
+        rig.submit(1, slot, write);
+        assert_eq!(rig.device.store().counters().pushed_bytes - before, expected, "{blocks}");
+    }
+}
+
+#[test]
 fn without_an_identified_format_the_entry_goes_alone() {
     let mut rig = Rig::new(Mode::All, 1 << 20);
     rig.start();
@@ -390,4 +410,104 @@ fn answers_stand_behind_posted_requests_before_their_bytes() {
     rig.device.function_mut().2 = Ready::ALL;
     rig.run();
     assert_eq!(rig.device.store().counters().hits, hits + 1, "the entry, once it may be there");
+}
+
+/// What the host sends for something, in bytes.
+fn sent(rig: &mut Rig, what: impl FnOnce(&mut Rig)) -> usize {
+    let before = rig.sent.len();
+    what(rig);
+    rig.sent.len() - before
+}
+
+/// Four double words of a TLP with its data, for a doorbell.
+fn rings(bytes: &[u8], doorbell: u64) -> usize {
+    let address = ((BAR + 0x1000 + doorbell * 4) as u32).to_be_bytes();
+    bytes.windows(4).filter(|window| *window == address).count()
+}
+
+#[test]
+fn a_head_doorbell_waits_for_the_next_tlp() {
+    let mut rig = Rig::new(Mode::All, 1 << 20);
+    rig.start();
+    rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
+    // Queue 1's head is doorbell 3, its tail doorbell 2.
+    assert_eq!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)), 0, "it waits");
+    let before = rig.sent.len();
+    rig.command(1, 1, 0x01, RAM + 0x1_1000, [0, 0, 7]);
+    let bytes = &rig.sent[before..];
+    let place = |doorbell: u64| {
+        let address = ((BAR + 0x1000 + doorbell * 4) as u32).to_be_bytes();
+        bytes.windows(4).position(|window| window == address)
+    };
+    assert!(place(3).unwrap() < place(2).unwrap(), "it is in front of what came later");
+    // A read takes it along as well.
+    assert_eq!(sent(&mut rig, |rig| rig.write(0x100c, 4, 2)), 0);
+    let before = rig.sent.len();
+    rig.request(Request::MemoryRead { address: BAR + 0x1c, size: 4 });
+    assert_eq!(rings(&rig.sent[before..], 3), 1);
+}
+
+#[test]
+fn a_head_doorbell_does_not_wait_long() {
+    let mut rig = Rig::new(Mode::All, 1 << 20);
+    rig.start();
+    rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
+    assert_eq!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)), 0);
+    let Output::Wait(wait) = rig.host.poll_with(rig.now, &mut rig.memory) else { panic!("idle") };
+    assert_eq!(wait.until, Some(NOW + Duration::from_us(100)));
+    rig.now = NOW + Duration::from_us(99);
+    assert_eq!(sent(&mut rig, Rig::run), 0);
+    rig.now = NOW + Duration::from_us(100);
+    assert!(sent(&mut rig, Rig::run) > 0);
+    assert_eq!(rings(&rig.sent, 3), 1);
+}
+
+#[test]
+fn a_head_doorbell_goes_at_once_if_entries_run_short() {
+    let mut rig = Rig::new(Mode::All, 1 << 20);
+    rig.start();
+    // Half of the 8 entries may be in use.
+    for slot in 0..4 {
+        rig.command(1, slot, 0x01, RAM + 0x1_1000, [0, 0, 7]);
+    }
+    assert_eq!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)), 0);
+    rig.command(1, 4, 0x01, RAM + 0x1_1000, [0, 0, 7]);
+    rig.command(1, 5, 0x01, RAM + 0x1_1000, [0, 0, 7]);
+    assert!(sent(&mut rig, |rig| rig.write(0x100c, 4, 2)) > 0, "five of eight are in use");
+}
+
+#[test]
+fn a_queue_that_is_deleted_gets_its_head_doorbells_at_once() {
+    let mut rig = Rig::new(Mode::All, 1 << 20);
+    rig.start();
+    rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
+    let before = rig.sent.len();
+    rig.write(0x100c, 4, 1);
+    rig.command(0, 3, 0x00, 0, [1, 0, 0]);
+    assert_eq!(rings(&rig.sent[before..], 3), 1, "the deletion took it along");
+    rig.command(0, 4, 0x04, 0, [1, 0, 0]);
+    assert!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)) > 0, "the queue is gone");
+}
+
+#[test]
+fn without_push_head_doorbells_do_not_wait() {
+    let mut rig = Rig::new(Mode::Off, 1 << 20);
+    rig.start();
+    rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
+    assert!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)) > 0);
+}
+
+#[test]
+fn a_head_doorbell_waits_only_if_interrupts_are_messages() {
+    for messages in [false, true] {
+        let mut rig = Rig::new(Mode::All, 1 << 20);
+        rig.device.function_mut().0.interrupts = messages;
+        rig.command(0, 0, 0x06, RAM + 0x1_0000, [0; 3]);
+        // With IEN.
+        rig.command(0, 1, 0x05, RAM + 0x3000, [7 << 16 | 1, 3, 0]);
+        rig.command(0, 2, 0x01, RAM + 0x2000, [7 << 16 | 1, 1 << 16 | 1, 0]);
+        rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
+        let sent = sent(&mut rig, |rig| rig.write(0x100c, 4, 1));
+        assert_eq!(sent == 0, messages, "{sent} bytes");
+    }
 }

@@ -90,7 +90,7 @@ impl Function for Link {
             }
             pcie::Input::HotReset => {
                 (self.down, self.up, self.arrived) = Default::default();
-                self.store.clear();
+                self.store.clear().for_each(drop);
                 self.controller.hot_reset();
             }
         }

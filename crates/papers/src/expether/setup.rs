@@ -1,5 +1,6 @@
 //! The simulated prototype: one set of parameters for every evaluation.
 
+use node::push::Mode;
 use sim::Config;
 use sim::drive::{DriveConfig, Timing};
 use sim::ethernet::{Rate, bridge, port};
@@ -169,6 +170,8 @@ const ROOT: RootConfig = RootConfig {
     completion_size: MPS,
     memory: 96 << 20,
     memory_at: RootConfig::HIGH_MEMORY,
+    // ExpEther carries plain TLPs.
+    push: Mode::Off,
     ..RootConfig::NVME_TSN
 };
 

@@ -4,8 +4,10 @@
 //! over TSN.
 
 pub mod depth;
+mod least;
 mod parameters;
 mod published;
+pub mod push;
 pub mod requests;
 pub mod speeds;
 mod table;
@@ -16,6 +18,7 @@ pub mod tsn_read;
 pub use depth::Depth;
 pub use parameters::{Parameter, parameters, section as parameter_section};
 pub use published::{Published, published};
+pub use push::Pushed;
 pub use requests::Requests;
 pub use speeds::Speed;
 pub use table::{Tables, tables};

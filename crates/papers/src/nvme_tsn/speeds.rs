@@ -9,8 +9,8 @@ use serde::Serialize;
 use sim::ethernet::Rate;
 use wire::Duration;
 
-const RATES: [Rate; 5] = [Rate::G1, Rate::G10, Rate::G25, Rate::G50, Rate::G100];
-const TUNNELS: [Topology; 2] = [Topology::Tcp, Topology::Tsn];
+pub(super) const RATES: [Rate; 5] = [Rate::G1, Rate::G10, Rate::G25, Rate::G50, Rate::G100];
+pub(super) const TUNNELS: [Topology; 2] = [Topology::Tcp, Topology::Tsn];
 
 /// A topology at a rate.
 #[derive(Clone, Debug, Serialize)]

@@ -4,6 +4,7 @@
 use super::*;
 use crate::described::every_key_is_described;
 use crate::nvme_tsn::depth::Depth;
+use crate::nvme_tsn::push::Added;
 use crate::nvme_tsn::requests::{Requests, RequestsRow};
 use crate::nvme_tsn::tsn_read::{Case, TsnRead};
 use crate::{Row, Section};
@@ -100,6 +101,34 @@ fn faster_networks_are_faster_and_pipelines_remain() {
     }
     let text = speeds::section(&speeds).table_texts().next().expect("a table");
     assert!(DOCUMENT.contains(&text), "docs/experiments/nvme-tsn.md has not\n{text}");
+}
+
+#[test]
+fn with_push_the_tunnel_adds_little_more_than_the_least() {
+    let rows = push::simulate().expect("it runs");
+    let section = push::section(&rows);
+    for text in section.table_texts() {
+        assert!(DOCUMENT.contains(&text), "docs/experiments/nvme-tsn.md has not\n{text}");
+    }
+    for row in &rows {
+        for Added { plain_us, push_us, least_us, within_goal } in [row.read, row.write] {
+            assert!(push_us < plain_us, "{row:?}");
+            // Frames that leave with one TLP: a frame of 90 bytes is 0.72 us at 1 Gb/s.
+            assert!(least_us <= push_us && push_us < least_us + 6.0 * 0.72, "{row:?}");
+            assert_eq!(within_goal, push_us <= 10.0);
+        }
+    }
+    let at_10 = rows.iter().find(|row| (row.topology, &row.rate[..]) == ("tcp", "10G"));
+    let at_10 = at_10.expect("a row");
+    assert!(at_10.read.push_us < 8.5 && at_10.write.push_us < 10.0, "{at_10:?}");
+    every_key_is_described(&serde_json::json!({ "push": rows }));
+}
+
+#[test]
+fn the_goal_of_remote_storage_is_cited() {
+    let goal = push::goal();
+    assert_eq!((goal.goal_us.value, goal.prototype_us.value), (10, 8));
+    assert!(goal.author == "J Metz" && goal.publisher == "SNIA" && !goal.goal_us.source.is_empty());
 }
 
 fn requests_row(mps: usize, mrrs: usize, reads_in_flight: usize, write_4k_us: f64) -> RequestsRow {

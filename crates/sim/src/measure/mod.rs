@@ -2,12 +2,14 @@
 
 mod observer;
 mod port;
+mod push;
 mod stages;
 mod track;
 
 pub use nvme::initiator::Op;
 pub use observer::{CommandRecord, Observer, Point};
 pub use port::{PortChange, PortSample};
+pub use push::Pushed;
 pub use stages::{Breakdown, STAGES, Stage};
 pub(crate) use stages::{Journey, Journeys};
 pub use stats::{Latency, Summary};

@@ -211,21 +211,21 @@ impl Tracker {
         None
     }
 
-    /// A TLP leaves the root port: its first bit is on the wire at `start`, its
-    /// acknowledgement arrives `ack` later.
+    /// A TLP leaves the root port. `now` it was ready; but for what goes in front of it, its first
+    /// bit was on the wire at `start`. A head doorbell is acknowledged at `head`; `None` if
+    /// [`head_rung`](Self::head_rung) tells.
     pub fn leaves_root(
         &mut self,
-        now: Instant,
-        start: Instant,
-        ack: Duration,
+        [now, start]: [Instant; 2],
+        head: Option<Instant>,
         tlp: &Tlp,
     ) -> Journey {
         match tlp.packet {
-            Packet::MemoryWrite(request) => {
-                if let Some((drive, queue, head)) = self.doorbell(request.address) {
-                    self.doorbell_leaves(now, start, ack, drive, queue, head);
-                }
-            }
+            Packet::MemoryWrite(request) => match (self.doorbell(request.address), head) {
+                (Some((drive, queue, false)), _) => self.tail_leaves([now, start], drive, queue),
+                (Some((.., true)), Some(end)) => self.head_rung(request.address, end),
+                _ => {}
+            },
             Packet::Completion(c) => {
                 if let Some(read) = self.read(c.requester, c.tag.get()) {
                     let mut journey = read.journey;
@@ -238,21 +238,8 @@ impl Tracker {
         Journey::new(now)
     }
 
-    fn doorbell_leaves(
-        &mut self,
-        now: Instant,
-        start: Instant,
-        ack: Duration,
-        drive: u16,
-        queue: u16,
-        head: bool,
-    ) {
+    fn tail_leaves(&mut self, [now, start]: [Instant; 2], drive: u16, queue: u16) {
         let Some(queue) = self.queue(drive, queue) else { return };
-        if head {
-            let done = std::mem::take(&mut queue.before_head_doorbell);
-            done.into_iter().for_each(|doorbell| self.root_port.record((start + ack) - doorbell));
-            return;
-        }
         let submitted = std::mem::take(&mut queue.before_doorbell);
         for id in &submitted {
             if let Some(command) = &mut queue.commands[usize::from(*id)] {
@@ -261,6 +248,15 @@ impl Tracker {
             }
         }
         queue.doorbells.push_back(submitted);
+    }
+
+    /// A register write at `address` is acknowledged at `end`: the commands end that it
+    /// acknowledges, if it is a head doorbell.
+    pub fn head_rung(&mut self, address: u64, end: Instant) {
+        let Some((drive, queue, true)) = self.doorbell(address) else { return };
+        let Some(queue) = self.queue(drive, queue) else { return };
+        let done = std::mem::take(&mut queue.before_head_doorbell);
+        done.into_iter().for_each(|doorbell| self.root_port.record(end - doorbell));
     }
 
     fn read(&mut self, requester: Bdf, tag: u16) -> Option<&mut Read> {

@@ -4,7 +4,7 @@
 use super::port::{self, Port};
 use super::{Context, earliest};
 use crate::kernel::Component;
-use crate::measure::{Point, Stage};
+use crate::measure::{Point, Pushed, Stage};
 use crate::network::Network;
 use crate::pcie::{Deferral, Link, Received};
 use crate::transport::{End, Stream, Transport};
@@ -48,6 +48,8 @@ pub(crate) struct DeviceNode {
     accepted: u64,
     /// The path that carries the link, or did so last.
     current: usize,
+    /// What happened to pushed bytes before its last power cycle.
+    kept_before: Pushed,
     /// The component below was reset and is to be notified.
     pub reset: bool,
 }
@@ -82,6 +84,7 @@ impl DeviceNode {
             paths: Vec::new(),
             accepted: 0,
             current: 0,
+            kept_before: Pushed::default(),
             reset: false,
         }
     }
@@ -105,6 +108,11 @@ impl DeviceNode {
     /// The one that carries TLPs, or did so last.
     pub fn link(&self) -> usize {
         self.paths[self.current].link
+    }
+
+    /// What happened to pushed bytes.
+    pub fn kept(&self) -> Pushed {
+        self.kept_before + self.node.store().counters().into()
     }
 
     fn number(&self) -> u16 {
@@ -132,6 +140,7 @@ impl DeviceNode {
         port.handle(now, pcie::Input::HotReset);
         port.pass_reset(now, env.link, context.journeys);
         self.settings.instance += INSTANCES;
+        self.kept_before = self.kept();
         self.node = power_on(self.settings, self.limit, self.group);
         for link in self.links() {
             env.streams[link].iter_mut().for_each(|stream| stream.clear(context.journeys));
@@ -342,8 +351,8 @@ impl DeviceNode {
         self.node.function_mut().up.push(received.tlp);
     }
 
-    /// While the network takes nothing, and will signal when it does, TLPs from
-    /// below only queue: they may be deferred.
+    /// While the network takes nothing, and will signal when it does, and nothing is there that
+    /// answers reads, TLPs from below only queue: they may be deferred.
     fn deferral(&self, now: Instant, transport: &Transport) -> Deferral {
         let tunnel = self.node.tunnel();
         let full =
@@ -352,6 +361,7 @@ impl DeviceNode {
         let waits = full
             && !transport.is_raw()
             && tunnel.is_up()
+            && self.node.store().bytes() == 0
             && !matches!(self.settings.aggregation, Policy::Wait(_))
             && self.node.function().up.is_empty()
             && tunnel.queue().has_room(Deferral::MOST, most);

@@ -1,13 +1,14 @@
 //! A host: the unchanged host node, its memory and its software, above a PCIe link.
 
-use super::port::Port;
+use super::port::{Port, PushRooms};
 use super::{Context, earliest};
 use crate::kernel::{Component, pop_if};
-use crate::measure::{Latency, Point, Tracker};
+use crate::measure::{Latency, Point, Pushed, Stage, Tracker};
 use crate::pcie::{Deferral, Link, Received};
 use crate::workload::{BringUp, Software, SoftwareConfig, Workload};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use node::host::{Buses, Input, Output};
+use node::push::{self, HostMemory, Mode};
 use nvme::initiator;
 use pcie::enumerate;
 use pcie::root::{self, HostOutput, ReadToken};
@@ -18,8 +19,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::rc::Rc;
-use wire::tlp::{Packet, Tlp};
-use wire::{Duration, Instant};
+use wire::tlp::{Class, Packet, Tlp};
+use wire::{Bdf, Duration, Instant};
 
 /// Root complex and memory of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +33,13 @@ pub struct RootConfig {
     pub completion_timeout: Duration,
     /// Whether the host and its drives add an ECRC to every TLP.
     pub ecrc: bool,
+    /// What goes in front of submission doorbells to functions behind a switch.
+    pub push: Mode,
     /// From a CPU's access to the root port's transaction layer, and from an
     /// answer there to the CPU.
     pub mmio: Duration,
-    /// From a read request in the root port's transaction layer to its data there.
+    /// From a read request in the root port's transaction layer to its data there; also of each
+    /// range of memory that is read for a push, one after the other.
     pub memory_read: Duration,
     /// Bytes of memory for queues and buffers.
     pub memory: usize,
@@ -60,6 +64,34 @@ impl RootConfig {
     pub const HIGH_MEMORY: u64 = 4 << 30;
 }
 
+/// Host memory, of which bytes are pushed.
+struct Memory<'a> {
+    ram: &'a RefCell<Ram>,
+    /// Ranges read, and the end of the last one.
+    reads: u64,
+    end: u64,
+}
+
+impl HostMemory for Memory<'_> {
+    fn peek(&mut self, _: Bdf, address: u64, length: usize, out: &mut BytesMut) -> bool {
+        let mut ram = self.ram.borrow_mut();
+        let Some(bytes) = ram.get(address, length) else { return false };
+        out.extend_from_slice(bytes);
+        // What goes into several messages is read at once.
+        self.reads += u64::from(address != self.end);
+        self.end = address + length as u64;
+        true
+    }
+}
+
+/// A posted request of the host that waits behind what goes in front of it.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    since: Instant,
+    /// When its first bit would have been on the wire with nothing in front of it.
+    start: Instant,
+}
+
 /// The component of a host.
 pub(crate) struct HostNode {
     number: u16,
@@ -76,6 +108,10 @@ pub(crate) struct HostNode {
     answers: VecDeque<(Instant, RequestId, Option<u64>)>,
     /// Reads of host memory under way.
     reads: VecDeque<(Instant, ReadToken, u64, usize)>,
+    /// When host memory has yielded what goes in front of the next posted request.
+    pushed_at: Instant,
+    /// The request of the host that waits in front of the link.
+    waiting: Option<Waiting>,
     /// Configuration reads at the root port: start of the request by tag.
     config_read_starts: BTreeMap<u16, Instant>,
     /// Software has something new to do.
@@ -119,12 +155,13 @@ impl HostNode {
             completion_timeout: config.completion_timeout,
             ecrc: config.ecrc,
         };
+        let push = push::Settings { mode: config.push, ..push::Settings::default() };
         let mut buses = Buses::default();
         buses.add(bus);
         Self {
             number,
             config,
-            node: node::HostNode::new(settings, Port::new(0)),
+            node: node::HostNode::new(settings, Port::new(0)).with_push(push),
             buses,
             ram,
             software,
@@ -132,6 +169,8 @@ impl HostNode {
             requests: VecDeque::new(),
             answers: VecDeque::new(),
             reads: VecDeque::new(),
+            pushed_at: Instant::ZERO,
+            waiting: None,
             config_read_starts: BTreeMap::new(),
             interrupted: false,
             reset: false,
@@ -142,6 +181,16 @@ impl HostNode {
     /// Errors counted in the root complex.
     pub fn errors(&self) -> &pcie::Errors {
         self.node.root().errors()
+    }
+
+    /// Whether it pushes anything.
+    pub fn pushes(&self) -> bool {
+        self.config.push != Mode::Off
+    }
+
+    /// What it sent.
+    pub fn pushed(&self) -> Pushed {
+        self.node.push_counters().into()
     }
 
     /// Runs a program in addition to the workload, on its own bus.
@@ -171,17 +220,18 @@ impl HostNode {
     pub fn run(
         &mut self,
         link: &mut Link,
-        below: Component,
+        (below, rooms): (Component, PushRooms),
         context: &mut Context,
     ) -> Option<Instant> {
         let now = context.now;
+        self.node.below_mut().set_push_rooms(rooms, link.down.posted_on_the_way());
         self.receive_below(link, context);
         self.complete_reads(now);
         self.deliver_answers(now);
         let (software, wait) = loop {
             let software = self.software.run(now, context.tracker);
             self.programs.retain_mut(|program| program.poll(now).is_none());
-            self.take_requests(now);
+            self.take_requests(link, context);
             self.interrupted = false;
             let wait = self.serve(link, context);
             if !self.interrupted {
@@ -191,11 +241,13 @@ impl HostNode {
         let next = earliest([link.down.next_arrival(), link.up.next_credits()]);
         context.kernel.arm_by_next(below, next);
         context.observe_commands(self.number);
+        let sent = self.node.below().down.is_empty();
         earliest([
             wait.until,
             software,
             link.up.next_arrival(),
-            link.down.next_ready(now).filter(|_| wait.receiver),
+            link.down.next_ready(now).filter(|_| wait.receiver || !sent),
+            Some(self.pushed_at).filter(|at| *at > now && !sent),
             // Requests that are due wait for room in the root complex.
             self.requests.front().map(|(at, ..)| *at).filter(|at| *at > now),
             self.answers.front().map(|(at, ..)| *at),
@@ -276,15 +328,44 @@ impl HostNode {
         self.buses.wake(now);
     }
 
-    fn take_requests(&mut self, now: Instant) {
+    fn take_requests(&mut self, link: &Link, context: &mut Context) {
+        let now = context.now;
         while let Some((id, request)) = self.buses.next_request(now, |_| true) {
             self.requests.push_back((now + self.config.mmio, id, request));
         }
         while let Some((_, id, request)) =
             pop_if(&mut self.requests, |(at, _, request)| *at <= now && self.node.accepts(request))
         {
+            if let Request::MemoryWrite { address, .. } = request
+                && self.pushes()
+            {
+                self.head_rung(link, address, context);
+            }
             self.node.handle(now, Input::Request(id, request));
         }
+    }
+
+    /// Takes note of a head doorbell, which may wait for the next TLP, as if it left alone.
+    fn head_rung(&self, link: &Link, address: u64, context: &mut Context) {
+        let written = Tlp::write_bytes(Bdf::default(), address, &Bytes::from_static(&[0; 4]));
+        let tlp = Tlp { digest: self.config.ecrc, ..written.expect("a double word") };
+        let end = link.down.next_start(context.now) + acknowledged(link, &tlp);
+        context.tracker.head_rung(address, end);
+    }
+
+    /// The node's next output. What is pushed leaves when host memory has yielded it.
+    fn poll(&mut self, now: Instant, ready: Ready, link: &Link) -> Output {
+        let mut memory = Memory { ram: &self.ram, reads: 0, end: 0 };
+        self.node.below_mut().link = ready;
+        let output = self.node.poll_with(now, &mut memory);
+        if memory.reads > 0 {
+            let time = Duration::from_ps(self.config.memory_read.as_ps() * memory.reads);
+            self.pushed_at = self.pushed_at.max(now) + time;
+        }
+        if self.waiting.is_none() && !self.node.below().down.is_empty() {
+            self.waiting = Some(Waiting { since: now, start: link.down.next_start(now) });
+        }
+        output
     }
 
     /// Carries out the node's outputs; yields what it waits for.
@@ -292,11 +373,13 @@ impl HostNode {
         let now = context.now;
         loop {
             let ready = link.down.ready(now, self.config.max_payload);
-            self.node.below_mut().link = ready;
-            let output = self.node.poll(now);
+            let output = self.poll(now, ready, link);
+            let ready =
+                ready.with(Class::Posted, ready.has(Class::Posted) && now >= self.pushed_at);
             let sent = self.node.below_mut().down.pop(ready);
             let mut moved = sent.is_some();
             sent.into_iter().for_each(|tlp| self.send(link, tlp, context));
+            self.waiting = self.waiting.filter(|_| !self.node.below().down.is_empty());
             match output {
                 Output::Host(HostOutput::Answer(id, value)) => {
                     self.answers.push_back((now + self.config.mmio, id, value));
@@ -317,7 +400,9 @@ impl HostNode {
                     self.interrupted = true;
                 }
                 Output::Wait(wait) => {
-                    self.reset |= self.node.below_mut().pass_reset(now, link, context.journeys);
+                    if self.node.below_mut().pass_reset(now, link, context.journeys) {
+                        (self.reset, self.waiting) = (true, None);
+                    }
                     moved |= self.take_up(link, context);
                     if !moved {
                         return wait;
@@ -329,14 +414,26 @@ impl HostNode {
 
     fn send(&mut self, link: &mut Link, mut tlp: Tlp, context: &mut Context) {
         let now = context.now;
-        let ack = link.down.tlp_time(&tlp) + link.down.propagation + link.up.dllp_time();
         let start = link.down.next_start(now);
         if let Packet::ConfigRead(read) = tlp.packet {
             self.config_read_starts.insert(read.tag.get(), start);
         }
         context.observe(start, Point::RootPort(self.number), false, &tlp);
-        let journey = context.tracker.leaves_root(now, start, ack, &tlp);
-        tlp.mark = context.journeys.insert(journey);
+        // What is pushed belongs to the request behind it.
+        if !matches!(tlp.packet, Packet::Message(_)) {
+            let waiting = self.waiting.unwrap_or(Waiting { since: now, start });
+            let head = (!self.pushes()).then(|| start + acknowledged(link, &tlp));
+            let times = [waiting.since, waiting.start];
+            let mut journey = context.tracker.leaves_root(times, head, &tlp);
+            journey.advance(self.pushed_at.min(now), Stage::HostMemory);
+            journey.advance(now, Stage::Pcie);
+            tlp.mark = context.journeys.insert(journey);
+        }
         link.down.send(now, tlp);
     }
+}
+
+/// From a TLP's first bit on the wire to its acknowledgement.
+fn acknowledged(link: &Link, tlp: &Tlp) -> Duration {
+    link.down.tlp_time(tlp) + link.down.propagation + link.up.dllp_time()
 }

@@ -12,6 +12,7 @@ pub(crate) use device::DeviceNode;
 pub(crate) use drive::DriveNode;
 pub(crate) use host::HostNode;
 pub use host::RootConfig;
+pub(crate) use port::PushRooms;
 pub(crate) use switch::SwitchNode;
 
 use wire::Instant;

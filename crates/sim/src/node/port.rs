@@ -3,13 +3,17 @@
 
 use crate::measure::Journeys;
 use crate::pcie::Link;
-use pcie::{Function, Input, OrderedQueue, Output, Ready};
-use wire::Instant;
-use wire::tlp::Mark;
+use pcie::{Function, Input, OrderedQueue, Output, PushRoom, Ready};
+use wire::tlp::{Class, Mark};
+use wire::{Bdf, Instant};
 
 /// TLPs of each class that wait here on their way up. Further ones stay in the
 /// link's receiver, which returns no credits for them.
 pub(super) const DEPTH: usize = 8;
+
+/// What a switch takes of pushed bytes for the functions right below its ports, by their bus.
+#[derive(Debug, Default)]
+pub(crate) struct PushRooms(pub Vec<(u8, PushRoom)>);
 
 /// Queues between a node and a modelled link.
 #[derive(Debug)]
@@ -23,6 +27,9 @@ pub(super) struct Port {
     reset: bool,
     /// Marks of discarded TLPs.
     discarded: Vec<Mark>,
+    push_rooms: PushRooms,
+    /// Posted TLPs, and their data credits, that the switch did not have when it told its rooms.
+    unseen: [u32; 2],
 }
 
 impl Port {
@@ -30,7 +37,26 @@ impl Port {
     /// one more that the link takes at once.
     pub fn new(depth: usize) -> Self {
         let (down, up) = Default::default();
-        Self { depth, link: Ready::NONE, down, up, reset: false, discarded: Vec::new() }
+        Self {
+            depth,
+            link: Ready::NONE,
+            down,
+            up,
+            reset: false,
+            discarded: Vec::new(),
+            push_rooms: PushRooms::default(),
+            unseen: [0; 2],
+        }
+    }
+
+    /// Takes note of what the switch below takes of pushed bytes, with what is on its way over the
+    /// link: posted TLPs and their data credits.
+    pub fn set_push_rooms(&mut self, rooms: PushRooms, [headers, data]: [u32; 2]) {
+        let waiting = self.down.len(Class::Posted);
+        // Each needs one credit of data more at most than its share of the payload.
+        let payload = self.down.payload(Class::Posted) / 16 + waiting;
+        self.unseen = [headers + waiting as u32, data + payload as u32];
+        self.push_rooms = rooms;
     }
 
     /// The classes that it takes from the link below.
@@ -52,7 +78,13 @@ impl Port {
 impl Function for Port {
     fn handle(&mut self, _: Instant, input: Input) {
         match input {
-            Input::Tlp(tlp) => self.down.push(tlp),
+            Input::Tlp(tlp) => {
+                if tlp.class() == Class::Posted {
+                    self.unseen[0] += 1;
+                    self.unseen[1] += tlp.data_credits();
+                }
+                self.down.push(tlp);
+            }
             Input::HotReset => {
                 self.discarded.extend(self.down.marks().chain(self.up.marks()));
                 self.down.clear();
@@ -69,5 +101,16 @@ impl Function for Port {
     fn ready(&self) -> Ready {
         let passes = |class| self.down.is_empty() && self.link.has(class);
         Ready::of(|class| self.down.len(class) < self.depth || passes(class))
+    }
+    /// The room of the switch below. What waits here for the link's credits waits for no others: the
+    /// switch has room for it.
+    fn push_room(&self, target: Bdf) -> Option<PushRoom> {
+        let (_, room) = self.push_rooms.0.iter().find(|(bus, _)| *bus == target.bus())?;
+        let [headers, data] = self.unseen;
+        Some(PushRoom {
+            headers: room.headers.saturating_sub(headers),
+            data: room.data.saturating_sub(data),
+            ..*room
+        })
     }
 }

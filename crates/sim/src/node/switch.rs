@@ -1,6 +1,7 @@
 //! A switch node: the unchanged state machine below a PCIe link, with
 //! transports as the paths of its links.
 
+use super::port::PushRooms;
 use super::{Context, earliest};
 use crate::kernel::Component;
 use crate::measure::{Point, Stage};
@@ -15,7 +16,7 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use switch::congestion::Rate;
 use switch::tunnel;
-use wire::Instant;
+use wire::{Bdf, Instant};
 
 /// The component of a switch.
 #[derive(Debug)]
@@ -96,6 +97,16 @@ impl SwitchNode {
     /// Its end of a link, unless the rate limit forbids sending.
     pub fn sender(&self, now: Instant, port: usize) -> Option<&tunnel::Tunnel> {
         (!self.node.is_rate_limited(now)).then(|| self.node.upstream().tunnel(port))
+    }
+
+    /// What it takes of pushed bytes.
+    pub fn push_rooms(&self) -> PushRooms {
+        let upstream = self.node.upstream();
+        let room = |port| {
+            let bus = *upstream.buses(port).start();
+            Some((bus, upstream.push_room(Bdf::new(bus, 0, 0))?))
+        };
+        PushRooms((0..self.paths.len()).filter_map(room).collect())
     }
 
     /// Runs until nothing is left to do now; yields the next wake-up.

@@ -177,6 +177,14 @@ impl Direction {
         start
     }
 
+    /// Posted TLPs whose credits have not returned, and their data credits: all that the receiver's
+    /// component has not taken, and some that it has.
+    pub fn posted_on_the_way(&self) -> [u32; 2] {
+        let class = Class::Posted.index();
+        let (full, left) = (self.full[class], self.left[class]);
+        [full.headers - left.headers, full.data - left.data]
+    }
+
     /// Sends a DLLP as soon as the transmitter is free, before the next TLP.
     /// Yields when it is sent.
     pub(super) fn send_dllp(&mut self, now: Instant) -> Instant {

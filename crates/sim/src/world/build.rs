@@ -8,9 +8,11 @@ use crate::ensure;
 use crate::kernel::{Component, Kernel};
 use crate::measure::Tracker;
 use crate::network::Network;
-use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
+use crate::node::{DeviceNode, DriveNode, HostNode, RootConfig, SwitchNode};
 use crate::pcie::{Link, LinkConfig};
 use crate::transport::{Encapsulation, Pipe, Transport, TransportConfig};
+use node::push::Mode;
+use switch::push::CAPACITY;
 use switch::tunnel;
 use wire::frame::Role;
 use wire::{Duration, Instant};
@@ -182,15 +184,20 @@ impl World {
         self.trackers.push(Tracker::default());
         let first = self.drives.len();
         let queues = config.workload.queues();
-        let below = match &config.attached {
-            Attached::Direct(drive) => self.add_drive(number, 0, queues, drive, None),
-            Attached::Switch(switch) => self.add_switch(number, None, queues, switch, moves),
+        let (below, push) = match &config.attached {
+            // What is pushed is kept in front of a tunnel's far end.
+            Attached::Direct(drive) => (self.add_drive(number, 0, queues, drive, None), Mode::Off),
+            Attached::Switch(switch) => {
+                let keeps = if config.root.push == Mode::Off { 0 } else { CAPACITY };
+                (self.add_switch(number, None, (queues, keeps), switch, moves), config.root.push)
+            }
         };
+        let root = RootConfig { push, ..config.root };
         let (drives, nsid) = (&self.drives[first..], config.workload.nsid());
         let patterns = drives.iter().map(|drive| drive.pattern(nsid)).collect();
         let rng = self.kernel.rng(&format!("host {number}"));
         let workload = (config.software, config.workload.clone());
-        let mut node = HostNode::new(number as u16, config.root, workload, rng, patterns);
+        let mut node = HostNode::new(number as u16, root, workload, rng, patterns);
         if drives.iter().any(|drive| drive.volatile) {
             node.software.identify_contents();
         }
@@ -220,12 +227,13 @@ impl World {
     }
 
     /// A switch below a root port, or below the device node of the link
-    /// `above`, with everything below it.
+    /// `above`, with everything below it. Drives have so many queues; the device nodes of a host's
+    /// own switch keep so many bytes of what is pushed.
     fn add_switch(
         &mut self,
         host: usize,
         above: Option<usize>,
-        queues: u16,
+        (queues, keeps): (u16, u32),
         config: &SwitchConfig,
         moves: &[Move],
     ) -> Component {
@@ -246,7 +254,8 @@ impl World {
         self.switch_above.push(above);
         for (number, port) in config.ports.iter().enumerate() {
             let place = ([host, number], index, component);
-            let link = self.add_link(place, config, (&port.transport, &port.link), moves);
+            let of = (&port.transport, &port.link);
+            let link = self.add_link(place, (config, keeps), of, moves);
             let on_host = self.drive_above.iter().filter(|(of, _)| *of == host).count();
             self.device_drives[link] = Some(self.drives.len());
             self.device_below[link] =
@@ -254,12 +263,12 @@ impl World {
         }
         for (number, lower) in config.switches.iter().enumerate() {
             let place = ([host, config.ports.len() + number], index, component);
-            self.add_link(place, config, (&lower.transport, &lower.link), moves);
+            self.add_link(place, (config, 0), (&lower.transport, &lower.link), moves);
         }
         for (number, lower) in config.switches.iter().enumerate() {
             let link = first + config.ports.len() + number;
             self.device_below[link] =
-                self.add_switch(host, Some(link), queues, &lower.switch, moves);
+                self.add_switch(host, Some(link), (queues, 0), &lower.switch, moves);
         }
         component
     }
@@ -269,13 +278,14 @@ impl World {
     fn add_link(
         &mut self,
         (place, index, switch): ([usize; 2], usize, Component),
-        config: &SwitchConfig,
+        (config, keeps): (&SwitchConfig, u32),
         (transport, below): (&TransportConfig, &LinkConfig),
         moves: &[Move],
     ) -> usize {
         let link = self.transports.len();
         self.streams.push(Default::default());
         let end = settings(config, Role::Device, 1 << 32 | link as u64);
+        let end = tunnel::Settings { push: keeps, ..end };
         let node = DeviceNode::new(end, config.rate_limit, first_group(moves, place));
         let device = self.add_device(place, node, moves);
         self.devices[self.device_numbers[link]].add_link(link, switch);

@@ -3,7 +3,7 @@
 use super::moves::group_of;
 use super::{Error, Kind, Move, Outage, World};
 use crate::kernel::Component;
-use crate::node::{Context, device, switch};
+use crate::node::{Context, PushRooms, device, switch};
 use wire::{Duration, Instant};
 
 /// How often to check whether a host has released a drive.
@@ -45,8 +45,10 @@ impl World {
             Kind::Host(host) => {
                 let below = self.host_components[host].below;
                 let waited = self.hosts[host].software.began.is_none();
+                let rooms = self.push_rooms(host);
                 let mut context = context!(self, host);
-                let next = self.hosts[host].run(&mut self.root_links[host], below, &mut context);
+                let link = &mut self.root_links[host];
+                let next = self.hosts[host].run(link, (below, rooms), &mut context);
                 if waited {
                     if let Some(error) = self.hosts[host].software.failure() {
                         return Err(Error::Boot { host, error: error.clone() });
@@ -84,6 +86,14 @@ impl World {
         // Other components may have armed it while it ran.
         self.kernel.arm_or_disarm(component, next);
         Ok(())
+    }
+
+    /// What the switch of a host takes of pushed bytes.
+    fn push_rooms(&self, host: usize) -> PushRooms {
+        match self.kinds[self.host_components[host].below.index()] {
+            Kind::Switch(switch) if self.hosts[host].pushes() => self.switches[switch].push_rooms(),
+            _ => PushRooms::default(),
+        }
     }
 
     /// Resets the component below a root port or a device node.

@@ -16,7 +16,7 @@ pub use preset::READS_IN_FLIGHT;
 pub use report::{HostReport, LinkReport, Report, TunnelReport};
 
 use crate::kernel::{Component, Kernel, LimitReached};
-use crate::measure::{Journeys, Latency, Load, Observer, Point, Tracker};
+use crate::measure::{Journeys, Latency, Load, Observer, Point, Pushed, Tracker};
 use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
@@ -24,6 +24,7 @@ use crate::transport::{End, Stream, Transport};
 use crate::workload::BootError;
 use pcie::{Bus, Ram};
 use std::cell::RefCell;
+use std::ops::Add;
 use std::rc::Rc;
 use switch::tunnel::Tunnel;
 use thiserror::Error;
@@ -95,12 +96,14 @@ struct HostComponents {
 }
 
 /// The counters when the workloads began; reports subtract them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Baseline {
     at: Instant,
     loads: Vec<Load>,
     /// Frames and TLPs of every tunnel link and direction.
     tunnels: Vec<(u64, u64)>,
+    /// By host.
+    pushed: Vec<Pushed>,
 }
 
 /// A simulation: all components and their state.
@@ -338,7 +341,8 @@ impl World {
             self.take_deferred();
             let loads = self.loads().into_iter().map(|(_, load)| load).collect();
             let tunnels = self.tunnels().map(|(_, carried)| carried).collect();
-            self.baseline = Some(Baseline { at: self.kernel.now(), loads, tunnels });
+            let pushed = (0..self.hosts.len()).map(|host| self.pushed(host)).collect();
+            self.baseline = Some(Baseline { at: self.kernel.now(), loads, tunnels, pushed });
         }
     }
 
@@ -355,7 +359,7 @@ impl World {
     pub fn report(&mut self) -> Report {
         self.take_deferred();
         let now = self.kernel.now();
-        let nothing = Baseline { at: Instant::ZERO, loads: Vec::new(), tunnels: Vec::new() };
+        let nothing = Baseline::default();
         let baseline = self.baseline.as_ref().unwrap_or(&nothing);
         let links = self.loads().into_iter().enumerate().map(|(at, (name, load))| {
             let load = load - baseline.loads.get(at).copied().unwrap_or_default();
@@ -377,7 +381,16 @@ impl World {
         }
     }
 
+    /// What a host pushed since it was built.
+    fn pushed(&self, host: usize) -> Pushed {
+        let of_host =
+            |device: &&DeviceNode| self.switch_hosts[self.device_switches[device.link()]] == host;
+        let kept = self.devices.iter().filter(of_host).map(DeviceNode::kept);
+        kept.fold(self.hosts[host].pushed(), Pushed::add)
+    }
+
     fn host_report(&self, number: usize) -> HostReport {
+        let before = self.baseline.as_ref().and_then(|baseline| baseline.pushed.get(number));
         let (host, tracker) = (&self.hosts[number], &self.trackers[number]);
         let began = host.software.began.unwrap_or(self.kernel.now());
         let ended = host.software.ended.unwrap_or(self.kernel.now());
@@ -394,6 +407,7 @@ impl World {
             verified: tally.verified,
             mismatches: tally.mismatches,
             failures: tally.failures,
+            pushed: self.pushed(number) - before.copied().unwrap_or_default(),
             began,
             span: ended.since(began),
         }

@@ -11,6 +11,7 @@ use crate::node::RootConfig;
 use crate::pcie::{Buffer, Generation, LinkConfig, PortLatency};
 use crate::transport::{Encapsulation, TcpConfig, TransportConfig};
 use crate::workload::{CompletionMode, SoftwareConfig, Workload};
+use node::push::Mode;
 use switch::aggregate::Policy;
 use wire::Duration;
 
@@ -63,6 +64,8 @@ impl RootConfig {
         completion_size: 128,
         completion_timeout: Duration::from_ms(50),
         ecrc: false,
+        // The paper's switch carries plain TLPs.
+        push: Mode::Off,
         mmio: Duration::from_ns(100),
         memory_read: Duration::from_ns(200),
         memory: 64 << 20,

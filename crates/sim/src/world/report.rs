@@ -1,7 +1,7 @@
 //! The results of a simulation.
 
 use crate::ethernet::traffic::StreamId;
-use crate::measure::{Breakdown, Latency, Load, QueueStats};
+use crate::measure::{Breakdown, Latency, Load, Pushed, QueueStats};
 use crate::network::StreamReport;
 use wire::{Duration, Instant};
 
@@ -55,6 +55,8 @@ pub struct HostReport {
     /// Commands with an error status, or lost with their drive's link, and
     /// configuration reads that returned all ones.
     pub failures: u64,
+    /// What it pushed while its workload ran; of a drive that moved, at its last host.
+    pub pushed: Pushed,
     /// When the workload began.
     pub began: Instant,
     /// How long it ran.

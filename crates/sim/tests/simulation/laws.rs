@@ -1,6 +1,7 @@
 //! What no network may break: latency, utilisation, Little's law.
 
 use crate::simulation::worlds::*;
+use node::push::Mode;
 
 #[test]
 fn a_configuration_read_takes_its_way() {
@@ -147,7 +148,9 @@ fn a_drive_has_its_namespaces_apart() {
 /// What a world holds is what is on its way, however long it has run.
 #[test]
 fn nothing_piles_up() {
-    for over_tcp in [true, false] {
+    let modes = [Mode::Off, Mode::All];
+    for (over_tcp, push) in [true, false].into_iter().flat_map(|tcp| modes.map(|push| (tcp, push)))
+    {
         let work = Fio {
             runtime: Some(Duration::from_ms(50)),
             time_based: true,
@@ -157,6 +160,8 @@ fn nothing_piles_up() {
             true => Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G1),
             false => Config::nvme_tsn_tunnel(Workload::Fio(work), pipe()),
         };
+        let mut config = config;
+        config.hosts[0].root.push = push;
         let mut world = World::new(&config).expect("a valid plan");
         let mut most = 0;
         let mut at = Instant::ZERO;

@@ -10,6 +10,7 @@ mod moves;
 mod outages;
 mod plans;
 mod preemption;
+mod push;
 mod random;
 mod raw;
 mod replay;

@@ -5,7 +5,7 @@ use sim::world::Move;
 
 /// Two hosts and two drives. The first host works on both, until one of them
 /// goes to the second host.
-fn plan(first: Rw, second: Rw) -> Config {
+pub fn plan(first: Rw, second: Rw) -> Config {
     let network = bridged(vec![station(Rate::G1); 4], 1, bridge::Mode::StoreAndForward, None);
     let runtime = Some(Duration::from_ms(12));
     let work = |rw, numjobs, runtime| {

@@ -1,6 +1,7 @@
 //! Random small plans: what holds in one holds in all.
 
 use crate::simulation::worlds::*;
+use node::push::Mode;
 use proptest::prelude::*;
 use sim::workload::CompletionMode;
 
@@ -47,6 +48,7 @@ prop_compose! {
         ack in prop::option::of(1u64..50),
         reads in 1usize..9,
         polling in any::<bool>(),
+        push in prop::sample::select(Mode::ALL.to_vec()),
         transport in prop::sample::select(vec!["tcp", "tcp", "pipe", "none", "swift", "swift=100us"]),
     ) -> Config {
         let mut node = station(rate);
@@ -79,6 +81,7 @@ prop_compose! {
             (transport, drive)
         });
         let mut host = host(work, ports.collect());
+        host.root.push = push;
         if polling {
             host.software.completions = CompletionMode::Polling { interval: Duration::from_us(1) };
         }

@@ -9,7 +9,7 @@ use std::fmt;
 use wire::Bdf;
 use wire::nvme::{COMPLETION_ENTRY, Completion};
 use wire::push::{Push, Record};
-use wire::tlp::{Class, MemoryRequest, Packet, Tlp};
+use wire::tlp::{Class, Mark, MemoryRequest, Packet, Tlp};
 
 /// The most functions behind a port for which bytes are kept: those of one device (PCIe Base 4.0,
 /// section 6.13, ARI).
@@ -115,13 +115,14 @@ impl Store {
         self.functions.iter().map(|kept| kept.held.bytes).sum()
     }
 
-    /// Drops everything: the function was reset, or the link is lost.
-    pub fn clear(&mut self) {
-        self.replies.clear();
+    /// Drops everything: the function was reset, or the link is lost. Yields the marks of the reads
+    /// whose completions are dropped.
+    pub fn clear(&mut self) -> impl Iterator<Item = Mark> {
         if self.ends(Ending::HotReset) {
             self.counters.unused_bytes += self.bytes() as u64;
             self.functions.clear();
         }
+        self.replies.drain(..).map(|reply| reply.mark)
     }
 
     /// Takes a TLP from the host; yields it if it is for the function.
@@ -247,8 +248,11 @@ impl Store {
         self.counters.hits += 1;
         self.counters.hit_bytes += length as u64;
         let replies = split::completions(&tlp, completer.id, completer.size, data);
-        let (digest, mark) = (completer.digest, tlp.mark);
-        self.replies.extend(replies.map(|reply| Tlp { digest, mark, ..reply }));
+        self.replies.extend(replies.map(|reply| Tlp { digest: completer.digest, ..reply }));
+        // The read is over with the last one.
+        if let Some(last) = self.replies.back_mut() {
+            last.mark = tlp.mark;
+        }
         None
     }
 

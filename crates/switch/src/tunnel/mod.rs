@@ -35,7 +35,7 @@ pub use settings::Settings;
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::{Control, FrameReport, Header, Kind, Moved, Reject};
-use wire::tlp::{Class, Tlp};
+use wire::tlp::{Class, Mark, Tlp};
 
 /// The most control frames queued, and requests of the far side unanswered. A
 /// far side that exceeds it violates the protocol.
@@ -304,6 +304,11 @@ impl Tunnel {
     /// The next report.
     pub fn poll_report(&mut self) -> Option<Report> {
         self.account.reports.pop()
+    }
+
+    /// Reports TLPs with these marks that were dropped behind the tunnel.
+    pub(crate) fn report_dropped(&mut self, marks: impl Iterator<Item = Mark>) {
+        self.account.reports.dropped(marks);
     }
 
     /// Counters over all connections.

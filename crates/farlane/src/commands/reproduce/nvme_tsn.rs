@@ -2,7 +2,9 @@
 
 use super::Options;
 use clap::ValueEnum;
-use papers::nvme_tsn::{self, Depth, Parameter, Requests, Speed, Tables, TsnRead, published};
+use papers::nvme_tsn::{
+    self, Depth, Parameter, Pushed, Requests, Speed, Tables, TsnRead, published,
+};
 use papers::{Row, Section};
 use report::{Failure, Outcome};
 use serde::Serialize;
@@ -16,6 +18,8 @@ pub enum Part {
     TsnRead,
     /// 10, 25, 50 and 100 Gb/s
     Speeds,
+    /// What push adds to a directly attached drive, at 1 to 100 Gb/s
+    Push,
     /// Time per command against queue depth
     Depth,
     /// MPS, MRRS and reads in flight
@@ -33,6 +37,8 @@ struct Results {
     tsn_read: Option<TsnRead>,
     #[serde(skip_serializing_if = "Option::is_none")]
     speeds: Option<Vec<Speed>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    push: Option<Vec<Pushed>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     depth: Option<Vec<Depth>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,6 +67,10 @@ fn simulate(part: &Part, results: &mut Results) -> Result<Vec<Section>, Failure>
         Part::Speeds => {
             let result = nvme_tsn::speeds::simulate()?;
             vec![nvme_tsn::speeds::section(results.speeds.insert(result))]
+        }
+        Part::Push => {
+            let result = nvme_tsn::push::simulate()?;
+            vec![nvme_tsn::push::section(results.push.insert(result))]
         }
         Part::Depth => {
             let result = nvme_tsn::depth::simulate()?;

@@ -9,7 +9,7 @@ use plan::{Planned, Recording};
 use serde::Serialize;
 use sim::ethernet::traffic::StreamId;
 use sim::measure::{ClassStats, QueueStats, STAGES, Stage};
-use sim::world::Report;
+use sim::world::{HostReport, Report};
 use std::collections::BTreeMap;
 
 /// Version of the document.
@@ -167,9 +167,43 @@ pub struct Host {
     pub verified_blocks: u64,
     pub mismatches: u64,
     pub failures: u64,
+    /// What it pushed, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pushed: Option<Pushed>,
     /// The recording that it replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recorded>,
+}
+
+/// What went in front of doorbells, and what became of it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Pushed {
+    pub messages: u64,
+    pub entries: u64,
+    pub unpushed_entries: u64,
+    pub bytes: u64,
+    pub hits: u64,
+    pub hit_bytes: u64,
+    pub misses: u64,
+    pub unused_bytes: u64,
+}
+
+impl Pushed {
+    fn of(host: &HostReport) -> Option<Self> {
+        let sim::measure::Pushed { messages, entries, unpushed, bytes, .. } = host.pushed;
+        let sim::measure::Pushed { hits, hit_bytes, misses, unused_bytes, .. } = host.pushed;
+        let pushed = Self {
+            messages,
+            entries,
+            unpushed_entries: unpushed,
+            bytes,
+            hits,
+            hit_bytes,
+            misses,
+            unused_bytes,
+        };
+        (messages > 0).then_some(pushed)
+    }
 }
 
 /// A recording that was replayed.
@@ -328,6 +362,7 @@ impl Document {
                 verified_blocks: host.verified,
                 mismatches: host.mismatches,
                 failures: host.failures,
+                pushed: Pushed::of(host),
                 recorded: recorded.as_deref().map(Recorded::from),
             }
         });

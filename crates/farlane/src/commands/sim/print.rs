@@ -1,7 +1,7 @@
 //! Results for people.
 
 use super::document::{
-    Class, Credit, Document, Latency, Link, Part, Port, Recorded, Stream, Tunnel,
+    Class, Credit, Document, Latency, Link, Part, Port, Pushed, Recorded, Stream, Tunnel,
 };
 use plan::simulate::requirements;
 use report::Align::{Left, Right};
@@ -72,6 +72,9 @@ fn hosts(document: &Document) -> String {
             );
         }
     }
+    for host in &document.hosts {
+        out += &host.pushed.as_ref().map_or_else(String::new, |it| pushed(&host.host, it));
+    }
     if document.hosts.iter().filter(|host| host.bytes > 0).count() > 1 {
         let rate = document.bytes_per_s / 1_000_000;
         out += &format!(
@@ -83,6 +86,16 @@ fn hosts(document: &Document) -> String {
         out += &host.recorded.as_ref().map_or_else(String::new, |it| recorded(&host.host, it));
     }
     out + "\n"
+}
+
+/// What a host pushed with doorbells.
+fn pushed(host: &str, pushed: &Pushed) -> String {
+    let Pushed { entries, unpushed_entries, bytes, hits, misses, unused_bytes, .. } = *pushed;
+    format!(
+        "\n{host}: {entries} of {} entries pushed, {bytes} bytes with their data; {hits} reads of \
+         drives answered from push, {misses} by the host; {unused_bytes} bytes pushed for nothing",
+        entries + unpushed_entries
+    )
 }
 
 /// Whether the plan's requirements are met.

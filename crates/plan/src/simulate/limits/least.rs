@@ -4,6 +4,7 @@
 use super::waits::{ADMIN, COMPLETION, IO};
 use super::{Assumptions, CompletionTimeout, Limits, Row};
 use crate::simulate::places;
+use node::push::Mode as Push;
 use sim::Config;
 use sim::ethernet::bridge::Mode;
 use sim::ethernet::frame::{HEADER, MINIMUM, PREAMBLE};
@@ -123,8 +124,11 @@ impl Trips {
             self.row("round trip of a DMA read", self.dma_read, drive, COMPLETION),
         ];
         if !matches!(host.workload, Workload::ConfigReads { .. }) {
-            // Doorbell and completion entry, and between them the fetch.
-            let command = self.config_read + self.dma_read;
+            // Doorbell and completion entry, and between them the fetch, if it is not pushed.
+            let direct = matches!(host.attached, Attached::Direct(_));
+            let pushed = !direct && host.root.push != Push::Off;
+            let fetch = if pushed { Duration::ZERO } else { self.dma_read };
+            let command = self.config_read + fetch;
             let admin = at(assumed.admin_timeout);
             rows.push(self.row("I/O command", command, at(assumed.io_timeout), IO));
             rows.push(self.row("admin command", command, admin, ADMIN));

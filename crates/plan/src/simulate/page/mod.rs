@@ -16,8 +16,8 @@ use report::Failure;
 use report::{Align, Page, Table, shares, time};
 use sim::Config;
 use sim::ethernet::traffic::StreamId;
-use sim::measure::{Op, Summary};
-use sim::world::Report;
+use sim::measure::{Op, Pushed, Summary};
+use sim::world::{HostReport, Report};
 use std::path::PathBuf;
 
 /// Title, plan and names for the page.
@@ -147,6 +147,33 @@ fn links(page: &mut Page, subject: &Subject<'_>) {
         let each = tunnel.tlps as f64 / tunnel.frames.max(1) as f64;
         let numbers = [tunnel.frames.to_string(), tunnel.tlps.to_string(), format!("{each:.2}")];
         table.row(std::iter::once((words.named)(&tunnel.name)).chain(numbers).collect());
+    }
+    page.table(&table);
+    pushed(page, subject);
+}
+
+/// What hosts pushed with doorbells.
+fn pushed(page: &mut Page, subject: &Subject<'_>) {
+    use Align::{Left, Right};
+    let hosts = (0..).zip(&subject.report.hosts).filter(|(_, host)| host.pushed.messages > 0);
+    let hosts: Vec<(usize, &HostReport)> = hosts.collect();
+    if hosts.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&[
+        ("pushed with doorbells by", Left),
+        ("entries", Right),
+        ("entries not pushed", Right),
+        ("bytes", Right),
+        ("reads answered from push", Right),
+        ("reads answered by the host", Right),
+        ("bytes for nothing", Right),
+    ]);
+    for (number, host) in hosts {
+        let Pushed { entries, unpushed, bytes, hits, misses, unused_bytes, .. } = host.pushed;
+        let numbers = [entries, unpushed, bytes, hits, misses, unused_bytes];
+        let name = (subject.words.named)(&format!("host {number}"));
+        table.row(std::iter::once(name).chain(numbers.map(|n| n.to_string())).collect());
     }
     page.table(&table);
 }

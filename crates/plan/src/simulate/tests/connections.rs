@@ -159,7 +159,7 @@ fn a_dead_peer_is_told_apart() {
     let text_of = |until: u64| {
         format!(
             "[nodes.n]\noutages = [\"5ms..{until}ms\"]\n[workload]\nrw = \"randread\"\n\
-             size = \"128KiB\"\nruntime = \"20ms\"\ntime_based = \"on\"\n"
+             size = \"128KiB\"\niodepth = 8\nruntime = \"20ms\"\ntime_based = \"on\"\n"
         )
     };
     for (until, verdict) in [(100, Verdict::Holds), (400, Verdict::AtRisk)] {

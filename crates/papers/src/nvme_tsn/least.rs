@@ -1,0 +1,173 @@
+//! The least that a tunnel with push adds to a 4 KiB command, by arithmetic on the parameters: every
+//! pipeline once each way, every bit once, nothing waits for anything else.
+
+use sim::Config;
+use sim::ethernet::frame::{FCS, GAP, HEADER, PREAMBLE, TAG};
+use sim::pcie::{FRAMING, LinkConfig, Rate};
+use sim::transport::TransportConfig;
+use sim::world::{Attached, HostConfig, PortConfig};
+use wire::Duration;
+use wire::frame::HEADER as FRAME;
+use wire::nvme::{COMPLETION_ENTRY, SUBMISSION_ENTRY};
+use wire::push::{BYTES_HEADER, Record};
+
+/// Bytes that a command moves.
+const BLOCK: usize = 4096;
+/// Header of a memory write below 4 GiB: 3 double words (PCIe Base 4.0, section 2.2.1).
+const WRITE: usize = 12;
+/// Header of a message: 4 double words (section 2.2.8).
+const MESSAGE: usize = 16;
+/// A doorbell, or the data of an MSI-X message.
+const WORD: usize = 4;
+/// Headers of IP and TCP without options.
+const SEGMENT: usize = 40;
+
+/// What a command meets between host and drive.
+struct Way<'a> {
+    host: &'a HostConfig,
+    port: &'a PortConfig,
+    rate: sim::ethernet::Rate,
+    /// Bytes of a tunnel frame at most.
+    burst: usize,
+    tag: usize,
+    /// Added to one way by pipelines and cables, whatever its length.
+    pipelines: Duration,
+}
+
+impl<'a> Way<'a> {
+    /// `None` without a tunnel over TCP.
+    fn of(config: &'a Config) -> Option<Self> {
+        let host = &config.hosts[0];
+        let Attached::Switch(switch) = &host.attached else { return None };
+        let port = switch.ports.first()?;
+        let TransportConfig::Tcp(tcp) = &port.transport else { return None };
+        let [near, far] = tcp.stations.map(|at| &config.network.stations[at]);
+        let pipelines = host.link.upstream_port.receive
+            + near.tx_delay
+            + config.network.cables[0].propagation
+            + far.rx_delay
+            + port.link.downstream_port.transmit
+            + port.link.propagation;
+        Some(Self {
+            host,
+            port,
+            rate: near.port.rate,
+            burst: tcp.burst,
+            tag: if near.tagging.is_some() { TAG } else { 0 },
+            pipelines,
+        })
+    }
+
+    /// TLPs of so many bytes on the line, in as few segments as hold them.
+    fn line(&self, bytes: usize) -> Duration {
+        let frames = bytes.div_ceil(self.burst - FRAME);
+        let each = FRAME + SEGMENT + HEADER + self.tag + FCS + PREAMBLE;
+        self.rate.duration(bytes + frames * each + (frames - 1) * GAP)
+    }
+
+    /// The entry, with the data of a write, in messages: their lengths as TLPs.
+    fn messages(&self, data: usize) -> Vec<usize> {
+        let payload = self.host.software.max_payload;
+        let mut all = vec![MESSAGE + BYTES_HEADER + SUBMISSION_ENTRY];
+        let (mut left, mut room) = (data, payload + MESSAGE - all[0]);
+        while left > 0 {
+            let piece = left.min(Record::most_bytes(room));
+            *all.last_mut().expect("the entry") += BYTES_HEADER + piece;
+            left -= piece;
+            if left > 0 {
+                all.push(MESSAGE);
+                room = payload;
+            }
+        }
+        all
+    }
+
+    /// What a DMA read saves because the device node answers it.
+    fn saved(&self) -> Duration {
+        let (root, node) = (self.host.link.downstream_port, self.port.link.downstream_port);
+        let host = root.receive + self.host.root.memory_read + root.transmit;
+        host - (node.receive + node.transmit)
+    }
+
+    /// To the drive: the messages and the doorbell.
+    fn there(&self, data: usize) -> Duration {
+        let (messages, doorbell) = (self.messages(data), WRITE + WORD);
+        let (first, all) = (messages[0], messages.iter().sum::<usize>());
+        let above = |bytes: &[usize]| on(&self.host.link, bytes);
+        // The first message leaves while others come, unless the line is faster than PCIe.
+        let slow_line = above(&[first]) + self.line(all + doorbell);
+        let fast_line = above(&messages) + self.line(doorbell);
+        // The entry, then its data.
+        let ranges = if data > 0 { 2 } else { 1 };
+        self.pipelines
+            + Duration::from_ps(self.host.root.memory_read.as_ps() * ranges)
+            + slow_line.max(fast_line)
+            + on(&self.port.link, &[doorbell])
+    }
+
+    /// To the host: data, completion entry, interrupt. Directly attached, PCIe takes its time too.
+    fn back(&self, data: usize) -> Duration {
+        let payload = self.host.software.max_payload;
+        let mut tlps = vec![WRITE + payload; data.div_ceil(payload)];
+        tlps.extend([WRITE + COMPLETION_ENTRY, WRITE + WORD]);
+        let below = |bytes: &[usize]| on(&self.port.link, bytes);
+        let interrupt = WRITE + WORD;
+        let slow_line = below(&tlps[..1]) + self.line(tlps.iter().sum()) - below(&tlps);
+        self.pipelines + slow_line.max(self.line(interrupt)) + on(&self.host.link, &[interrupt])
+    }
+}
+
+/// TLPs of these lengths on a PCIe link.
+fn on(link: &LinkConfig, lengths: &[usize]) -> Duration {
+    let bytes = lengths.iter().map(|bytes| bytes + FRAMING).sum();
+    Rate::new(link.generation, link.width).duration(bytes)
+}
+
+/// What a tunnel adds to a 4 KiB read or write at the least.
+///
+/// # Panics
+/// If the configuration has no tunnel over TCP.
+pub fn least(config: &Config, write: bool) -> Duration {
+    let way = Way::of(config).expect("a tunnel over TCP");
+    let (to_drive, to_host) = if write { (BLOCK, 0) } else { (0, BLOCK) };
+    // The entry, and the data: so many reads at once.
+    let drive = &way.port.drive;
+    let reads = 1 + to_drive.div_ceil(drive.read_request * drive.reads_in_flight);
+    let saved = Duration::from_ps(way.saved().as_ps() * reads as u64);
+    way.there(to_drive) + way.back(to_host) - saved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nvme_tsn::{Experiment, Topology};
+    use sim::ethernet::Rate as Ethernet;
+
+    #[test]
+    fn the_least_of_a_read_at_one_gigabit() {
+        let config = Topology::Tcp.config(Experiment::Read.workload(), Ethernet::G1);
+        let way = Way::of(&config).expect("a tunnel");
+        assert_eq!(way.pipelines, Duration::from_ns(134 + 894 + 10 + 894 + 134 + 1));
+        // Down: a message of 16 + 16 + 64 bytes and a doorbell of 16, in a frame of 12 + 112 + 40 +
+        // 14 + 4 + 8 = 190 bytes. PCIe has 0.5 ns a byte, with 8 bytes a TLP.
+        assert_eq!(way.messages(0), [96]);
+        let there = 2_067 + 200 + 52 + 190 * 8 + 12;
+        assert_eq!(way.there(0), Duration::from_ns(there));
+        // Up: 16 x 268 + 28 + 16 = 4332 bytes in 3 frames with 78 bytes each and 2 gaps; PCIe takes
+        // 276 bytes before, and directly 4332 + 18 x 8.
+        let back = 2_067 + 138 + (4_332 + 3 * 78 + 24) * 8 - 2_238 + 12;
+        assert_eq!(way.back(BLOCK), Duration::from_ns(back));
+        // 50 + 200 + 50 ns in place of 134 + 134.
+        assert_eq!(least(&config, false), Duration::from_ns(there + back - 32));
+    }
+
+    #[test]
+    fn messages_are_as_long_as_those_sent() {
+        let config = Topology::Tcp.config(Experiment::Write.workload(), Ethernet::G1);
+        let way = Way::of(&config).expect("a tunnel");
+        // 256 - 80 - 16 = 160 bytes of data beside the entry, then 16 x 240, then 96.
+        let mut expected = vec![16 + 256; 17];
+        expected.push(16 + 16 + 96);
+        assert_eq!(way.messages(BLOCK), expected);
+    }
+}

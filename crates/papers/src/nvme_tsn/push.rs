@@ -1,0 +1,161 @@
+//! With push: what the tunnel adds to a 4 KiB command at each rate, beside plain TLPs, the least by
+//! arithmetic, and the goal of remote storage.
+
+use super::least::least;
+use super::speeds::{RATES, TUNNELS};
+use super::{Experiment, Topology, us};
+use crate::{Runs, Section};
+use node::push::Mode;
+use report::Align::{Left, Right};
+use report::{Column, Failure};
+use serde::{Deserialize, Serialize};
+use sim::Config;
+use sim::ethernet::Rate;
+use wire::Duration;
+
+const GOAL: &str = include_str!("../../data/remote-nvme.json");
+
+/// A published figure in microseconds.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Figure {
+    /// Where it stands.
+    pub source: String,
+    /// Microseconds.
+    pub value: u64,
+}
+
+/// What remote storage is to add at most: `data/remote-nvme.json`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Goal {
+    /// Of the publication.
+    pub title: String,
+    /// Whose it is.
+    pub author: String,
+    /// Where it was published.
+    pub publisher: String,
+    /// Added to a local drive at most.
+    pub goal_us: Figure,
+    /// What a prototype added.
+    pub prototype_us: Figure,
+}
+
+/// Reads the file.
+///
+/// # Panics
+/// If it does not fit: it is part of the program.
+pub fn goal() -> Goal {
+    serde_json::from_str(GOAL).expect("data/remote-nvme.json is part of the program")
+}
+
+/// What a tunnel adds to a command, in microseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Added {
+    /// With plain TLPs.
+    pub plain_us: f64,
+    /// With push.
+    pub push_us: f64,
+    /// With push at the least, by arithmetic.
+    pub least_us: f64,
+    /// Whether push is within the goal of remote storage.
+    pub within_goal: bool,
+}
+
+/// A tunnel at a rate.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Pushed {
+    /// The rate's name.
+    pub rate: String,
+    /// `tcp` or `tsn`.
+    pub topology: &'static str,
+    /// To a 4 KiB read.
+    pub read: Added,
+    /// To a 4 KiB write.
+    pub write: Added,
+}
+
+/// A topology with push.
+fn config(topology: Topology, experiment: Experiment, rate: Rate, push: Mode) -> Config {
+    let mut config = topology.config(experiment.workload(), rate);
+    config.hosts[0].root.push = push;
+    config
+}
+
+/// Runs reads and writes at every rate, with push and without.
+///
+/// # Errors
+/// If a simulation does not end well.
+pub fn simulate() -> Result<Vec<Pushed>, Failure> {
+    const COMMANDS: [Experiment; 2] = [Experiment::Read, Experiment::Write];
+    const MODES: [Mode; 2] = [Mode::Off, Mode::All];
+    let mut cases = vec![(Topology::Direct, Rate::G1)];
+    cases.extend(TUNNELS.into_iter().flat_map(|it| RATES.map(|rate| (it, rate))));
+    let mut runs = Runs::default();
+    for (topology, rate) in &cases {
+        for (experiment, push) in COMMANDS.into_iter().flat_map(|of| MODES.map(|mode| (of, mode))) {
+            let name = format!("{experiment:?} {topology:?} {rate}, push {push}");
+            runs.add(name, config(*topology, experiment, *rate, push));
+        }
+    }
+    let reports = runs.run()?;
+    let time = |case: usize, command: usize, mode: usize| {
+        COMMANDS[command].mean(&reports[4 * case + 2 * command + mode])
+    };
+    let goal = Duration::from_us(goal().goal_us.value);
+    let added = |case: usize, command: usize| {
+        let (topology, rate) = cases[case];
+        let [plain, push] = [0, 1].map(|mode| time(case, command, mode) - time(0, command, 0));
+        let experiment = COMMANDS[command];
+        let config = config(topology, experiment, rate, Mode::All);
+        let least = least(&config, experiment == Experiment::Write);
+        Added {
+            plain_us: us(plain),
+            push_us: us(push),
+            least_us: us(least),
+            within_goal: push <= goal,
+        }
+    };
+    let pushed = |(case, (topology, rate)): (usize, &(Topology, Rate))| Pushed {
+        rate: rate.name().to_owned(),
+        topology: topology.name(),
+        read: added(case, 0),
+        write: added(case, 1),
+    };
+    Ok(cases.iter().enumerate().skip(1).map(pushed).collect())
+}
+
+fn signed(us: f64) -> String {
+    format!("{us:+.2}")
+}
+
+fn yes(within: bool) -> String {
+    (if within { "yes" } else { "no" }).to_owned()
+}
+
+/// As a table.
+pub fn section(rows: &[Pushed]) -> Section {
+    let columns: [Column<Pushed>; 10] = [
+        ("", Left, |row| row.topology.to_owned()),
+        ("Ethernet", Right, |row| row.rate.clone()),
+        ("read, plain TLPs", Right, |row| signed(row.read.plain_us)),
+        ("push", Right, |row| signed(row.read.push_us)),
+        ("least", Right, |row| signed(row.read.least_us)),
+        ("goal", Right, |row| yes(row.read.within_goal)),
+        ("write, plain TLPs", Right, |row| signed(row.write.plain_us)),
+        ("push", Right, |row| signed(row.write.push_us)),
+        ("least", Right, |row| signed(row.write.least_us)),
+        ("goal", Right, |row| yes(row.write.within_goal)),
+    ];
+    let Goal { title, author, publisher, goal_us, prototype_us } = goal();
+    let source = format!(
+        "The goal: remote storage adds no more than {} us to a local drive ({author}, \"{title}\", \
+         {publisher}; its prototype of 2014 added {} us).",
+        goal_us.value, prototype_us.value
+    );
+    let notes = [
+        "Added to the directly attached drive, whose commands take the times of the table above. \
+         Least: pipelines once each way and bits once, by arithmetic; nothing waits for anything \
+         else, and what leaves together is in one frame.",
+        &source,
+    ];
+    Section::of("With push: what a tunnel adds to a 4 KiB command, us", &columns, rows, &notes)
+}
