@@ -40,7 +40,7 @@ pub fn run(data: &[u8]) {
             4 | 5 => run.read(&mut source),
             6 => run.write(&mut source),
             _ => {
-                run.store.clear();
+                run.store.clear().for_each(drop);
                 run.may.clear();
             }
         }
@@ -76,7 +76,7 @@ fn record(source: &mut Source<'_>) -> Record {
         }
         5 => Record::EndCommand { queue, command },
         6 => Record::EndRange { address: address(source), length: source.word().into() },
-        _ if source.byte() % 2 == 0 => Record::EndQueue(queue),
+        _ if source.byte().is_multiple_of(2) => Record::EndQueue(queue),
         _ => Record::EndAll,
     }
 }

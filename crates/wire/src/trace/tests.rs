@@ -346,8 +346,8 @@ proptest! {
             prop_assert_eq!(hole.hash, key.hash(&whole[from..end]));
         }
         let parts = parts.into_iter().filter(|part| part.end <= snap);
-        let mut all = vec![0..12 + (*front).min(snap)];
-        all.extend(parts.map(|part| part.start + 12..part.end + 12));
+        let front = std::iter::once(0..12 + (*front).min(snap));
+        let all: Vec<_> = front.chain(parts.map(|p| p.start + 12..p.end + 12)).collect();
         prop_assert_eq!(there, all);
     }
 

@@ -98,6 +98,7 @@ fn host(peer: Address, folder: &Path) -> HostNode {
         Poller::new(Waiting::Block).unwrap(),
         root::Settings::default(),
         enumerate::Settings::default(),
+        Default::default(),
         Switch::new(settings, Links::new(&[peer])),
         folder,
         false,
