@@ -183,6 +183,11 @@ impl HostNode {
         self.node.root().errors()
     }
 
+    /// Whether its workload is done, and all has gone down that was rung for.
+    pub fn is_done(&self) -> bool {
+        self.software.is_done() && !self.node.holds_back()
+    }
+
     /// Whether it pushes anything.
     pub fn pushes(&self) -> bool {
         self.config.push != Mode::Off
