@@ -3,6 +3,7 @@
 use crate::namespace::parse_size;
 use ::node::push::{Mode, Settings};
 use clap::Args;
+use std::fmt::{self, Display, Formatter};
 
 /// Options of host nodes.
 #[derive(Args, Clone, Debug)]
@@ -15,6 +16,13 @@ pub struct PushArgs {
     /// Bytes pushed for the commands of a controller that are not complete
     #[arg(long, value_name = "SIZE", default_value = "256k", value_parser = parse_size)]
     push_bound: u64,
+}
+
+/// What is pushed.
+impl Display for PushArgs {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.push.fmt(f)
+    }
 }
 
 impl PushArgs {

@@ -41,6 +41,14 @@ pub struct Interval {
     pub ns: u64,
 }
 
+impl Interval {
+    /// Whether it has a dependent round trip of the network: the host waits for the drive, or the
+    /// drive for the host.
+    pub fn is_round_trip(&self) -> bool {
+        [TO_FETCH, TO_DATA_REQUEST, DATA_TO_CQE, TO_DATA, TO_CQE].contains(&self.name)
+    }
+}
+
 /// The intervals of the command whose length is the median: they add up to it.
 pub fn of(commands: &[Command]) -> Vec<Interval> {
     let mut order: Vec<&Command> = commands.iter().filter(|c| c.duration().is_some()).collect();

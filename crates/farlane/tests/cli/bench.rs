@@ -40,11 +40,17 @@ fn the_document_and_the_page_have_every_run() {
     let path = &text(&scratch("bench").join("page.html"));
     let document = document(&["bench", "--quick", "--rounds", "1", "--json", "--html", path]);
     assert_eq!(document["floor"]["wait"], "spin");
-    for figure in ["tcp_pingpong_64b_p50_ns", "tcp_stream_bytes_per_s"] {
+    for figure in
+        ["tcp_pingpong_64b_p50_ns", "tcp_stream_bytes_per_s", "tcp_stream_copied_bytes_per_s"]
+    {
         assert!(document["floor"][figure].as_u64().unwrap() > 0, "{figure}");
     }
     let runs = document["runs"].as_array().unwrap();
-    assert_eq!(runs.len(), 2 * 2 * 8, "two paths, two payload sizes, eight workloads");
+    assert_eq!(runs.len(), 3 * 2 * 8, "three ways, two payload sizes, eight workloads");
+    for push in ["off", "all"] {
+        let pushed = |run: &&Value| run["path"] == "tunnelled" && run["push"] == push;
+        assert_eq!(runs.iter().filter(pushed).count(), 2 * 8, "{push}");
+    }
     for run in runs {
         assert!(matches!(run["path"].as_str(), Some("direct" | "tunnelled")));
         let number = |name: &str| run[name].as_f64().unwrap_or_else(|| panic!("{name}: {run}"));

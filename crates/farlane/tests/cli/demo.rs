@@ -33,6 +33,27 @@ fn the_document_has_everything_that_scripts_hang_on() {
     assert!(!document["segments"]["read_4k"].as_array().unwrap().is_empty());
 }
 
+/// Dependent round trips of the median read and write.
+fn waits(document: &Value) -> [usize; 2] {
+    ["read_4k", "write_4k"].map(|command| {
+        let segments = document["segments"][command].as_array().unwrap();
+        let name = |segment: &Value| segment["segment"].as_str().unwrap().to_owned();
+        segments.iter().filter(|segment| name(segment).ends_with("a round trip")).count()
+    })
+}
+
+#[test]
+fn pushed_commands_take_one_round_trip() {
+    let document = document(&["--mps", "128"]);
+    let [read, write] = [&document["transactions"][0], &document["transactions"][1]];
+    let begin = ["push", "SQ doorbell"];
+    let end = ["CQE write", "MSI-X", "CQ doorbell"];
+    assert_eq!(steps(read), [&begin[..], &["data write"], &end[..]].concat());
+    assert_eq!(steps(write), [&begin[..], &end[..]].concat());
+    assert_eq!(write["answered_from_push"]["data"], 4096);
+    assert_eq!(waits(&document), [1, 1]);
+}
+
 /// Names of a transaction's steps, in order, repetitions folded.
 fn steps(transaction: &Value) -> Vec<String> {
     let list = transaction["steps"].as_array().expect("steps are a list");
@@ -44,13 +65,14 @@ fn steps(transaction: &Value) -> Vec<String> {
 
 #[test]
 fn transactions_are_in_the_order_of_the_brief() {
-    let document = document(&["--mps", "128"]);
+    let document = document(&["--mps", "128", "--push", "off"]);
     let [read, write] = [&document["transactions"][0], &document["transactions"][1]];
     assert_eq!((&read["command"], &write["command"]), (&"read".into(), &"write".into()));
     let begin = ["SQ doorbell", "SQE fetch", "SQE data"];
     let end = ["CQE write", "MSI-X", "CQ doorbell"];
     assert_eq!(steps(read), [&begin[..], &["data write"], &end[..]].concat());
     assert_eq!(steps(write), [&begin[..], &["data read", "data completion"], &end[..]].concat());
+    assert_eq!(waits(&document), [2, 3]);
     for transaction in [read, write] {
         let list = transaction["steps"].as_array().unwrap();
         let times: Vec<u64> = list.iter().map(|step| step["t_ns"].as_u64().unwrap()).collect();
@@ -86,7 +108,8 @@ fn two_devices_and_a_cascade_are_found_and_verified() {
 #[test]
 fn text_has_its_parts_and_no_escape_codes() {
     let text = prints(&["demo", "--samples", "100"]);
-    for part in ["Topology", "bytes written, read back", "SQE fetch", "T_tunnel", "round trip"] {
+    let sentence = "1 dependent round trip of the network, with --push all";
+    for part in ["Topology", "bytes written, read back", "MsgD", "T_tunnel", sentence] {
         assert!(text.contains(part), "no {part} in {text}");
     }
     assert!(!text.contains('\x1b'));

@@ -18,6 +18,9 @@ const MOST_ENTRIES: usize = 64;
 const MOST_LISTS: usize = 2;
 /// Bytes of a list at most.
 const MOST_LIST: usize = 4096;
+/// Data of one command at most. Longer ones take so long on the network that a round trip more
+/// matters little, and would keep the bound from others.
+const MOST_DATA: usize = 32 << 10;
 /// PSDT 11b is reserved (NVM Express 1.4, figure 104).
 const RESERVED_POINTER: u8 = 3;
 
@@ -200,7 +203,8 @@ impl Controller {
         pushed
     }
 
-    /// Adds the lists and the data of a command, all of them or nothing.
+    /// Adds the lists of a command, and its data for the drive unless they are long: all of it or
+    /// nothing.
     fn push_data(
         &mut self,
         queue: u16,
@@ -211,9 +215,7 @@ impl Controller {
     ) {
         let Some((length, to_host)) = self.transfer(queue, command) else { return };
         let (id, most) = ((queue, command.cid), bound.saturating_sub(self.in_flight_bytes));
-        if !to_host && length > most {
-            return;
-        }
+        let with_data = !to_host && length <= MOST_DATA.min(most);
         let mut parts: Vec<(u64, Bytes)> = Vec::new();
         let ranges = nvme::follow(command, length, self.page(), to_host, |address, length| {
             if parts.len() == MOST_LISTS || length > MOST_LIST {
@@ -231,7 +233,7 @@ impl Controller {
             messages.add_bytes(id, address, list);
         }
         let mut all = true;
-        for range in ranges.iter().filter(|_| !to_host) {
+        for range in ranges.iter().filter(|_| with_data) {
             total += range.length;
             all &= messages.add_memory(id, range.address, range.length, |address, length, out| {
                 turn.host.peek(turn.bdf, address, length, out)

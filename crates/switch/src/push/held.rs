@@ -105,17 +105,22 @@ impl Held {
     }
 
     /// Keeps bytes, where none are.
-    pub fn insert(&mut self, start: u64, bytes: Bytes, command: Command, order: u64) {
+    pub fn insert(&mut self, mut start: u64, mut bytes: Bytes, command: Command, order: u64) {
         let before = self.segments.range_mut(..start).next_back();
         if let Some((first, segment)) = before
             && segment.command == command
             && first + segment.bytes.len() as u64 == start
             && !start.is_multiple_of(PAGE)
         {
-            self.bytes += bytes.len();
-            return segment.bytes.append(&bytes);
+            let rest = (PAGE - start % PAGE) as usize;
+            let part = bytes.split_to(bytes.len().min(rest));
+            self.bytes += part.len();
+            start += part.len() as u64;
+            segment.bytes.append(&part);
         }
-        self.put(start, Segment { bytes: Piece::new(bytes), command, order });
+        if !bytes.is_empty() {
+            self.put(start, Segment { bytes: Piece::new(bytes), command, order });
+        }
     }
 
     fn put(&mut self, start: u64, segment: Segment) {

@@ -83,8 +83,11 @@ impl Function for Drive {
 struct Memory(Rc<RefCell<Ram>>);
 
 impl HostMemory for Memory {
-    fn peek(&mut self, _: Bdf, address: u64, length: usize) -> Option<Bytes> {
-        self.0.borrow_mut().get(address, length).map(Bytes::copy_from_slice)
+    fn peek(&mut self, _: Bdf, address: u64, length: usize, out: &mut BytesMut) -> bool {
+        let mut ram = self.0.borrow_mut();
+        let bytes = ram.get(address, length);
+        out.extend_from_slice(bytes.unwrap_or_default());
+        bytes.is_some()
     }
 }
 
@@ -191,8 +194,9 @@ impl Machine {
                 FromHost::Host(HostOutput::Answer(id, value)) => {
                     self.bus.answer(id, value.unwrap_or(u64::MAX))
                 }
-                FromHost::Host(HostOutput::HostRead { token, requester, address, length }) => {
-                    let data = memory.peek(requester, address, length);
+                FromHost::Host(HostOutput::HostRead { token, address, length, .. }) => {
+                    let data =
+                        self.ram.borrow_mut().get(address, length).map(Bytes::copy_from_slice);
                     self.host.handle(self.now, HostInput::HostData(token, data));
                 }
                 FromHost::Host(HostOutput::HostWrite { address, data, .. }) => {

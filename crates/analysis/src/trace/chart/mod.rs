@@ -192,9 +192,9 @@ fn footer(run: &Run, command: &Command) -> Vec<String> {
         let parts = listed(&parts, " + ");
         lines.push(format!("Time in the drive, in µs: {parts}"));
     }
-    let pushed = command.push_texts();
-    if !pushed.is_empty() {
-        lines.push(format!("Bytes {}", pushed.join("; ")));
+    let pushed = command.push_texts().join("; ");
+    if let Some((first, rest)) = pushed.split_at_checked(1) {
+        lines.push(first.to_uppercase() + rest);
     }
     let uncertainty = (0..run.nodes.len()).map(|node| run.uncertainty_ns(node)).max().unwrap_or(0);
     if uncertainty > 0 {

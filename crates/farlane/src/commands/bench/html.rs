@@ -36,7 +36,7 @@ fn name(series: &Series) -> String {
     format!("{}, MPS {}, push {}", series.path, series.mps, series.push)
 }
 
-const COLUMNS: [Column<Run>; 14] = [
+const COLUMNS: [Column<Run>; 15] = [
     ("path", Left, |run| run.path.to_owned()),
     ("MPS", Right, |run| run.mps.to_string()),
     ("push", Left, |run| run.push.to_owned()),
@@ -49,6 +49,7 @@ const COLUMNS: [Column<Run>; 14] = [
     ("p99 µs", Right, |run| us(run.p99_ns)),
     ("floor round trips", Right, |run| format!("{:.2}", run.floor_round_trips)),
     ("of raw stream", Right, |run| format!("{:.0} %", run.floor_stream_share * 100.0)),
+    ("with copies", Right, |run| format!("{:.0} %", run.floor_copied_stream_share * 100.0)),
     ("host CPU µs", Right, |run| format!("{:.2}", run.host_cpu_ns_per_io / 1e3)),
     ("device CPU µs", Right, |run| format!("{:.2}", run.device_cpu_ns_per_io / 1e3)),
 ];

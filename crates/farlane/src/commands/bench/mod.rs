@@ -10,12 +10,13 @@ mod run;
 mod sim;
 
 use super::{Failure, Outcome, json};
+use crate::floor::{self, Copies};
 use crate::node::waiting;
 use crate::output::assign_stdout;
 use crate::progress::Progress;
 use ::node::push::Mode;
 use case::{CASES, Case, Path};
-use live::Waiting;
+use live::{Clock, Waiting};
 use report::latency::Latency;
 use report::span;
 use report::target::Target;
@@ -133,6 +134,18 @@ pub(crate) struct Floor {
     copied_stream: Vec<u64>,
 }
 
+impl Floor {
+    /// One more round.
+    fn measure(&mut self, clock: Clock, waiting: Waiting, span: Duration) -> Outcome {
+        let latency = floor::measure(clock, waiting, 2000)?;
+        self.ping_pong_p50.push(latency.summary().p50_ns);
+        self.latency.merge(&latency);
+        self.stream.push(floor::stream(clock, span, Copies::None)?);
+        self.copied_stream.push(floor::stream(clock, span, Copies::OnEachSide)?);
+        Ok(())
+    }
+}
+
 /// Everything measured.
 pub(crate) struct Results {
     waiting: Waiting,
@@ -169,7 +182,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut bench = Testbed::new(waiting, sizes, &args.push)?;
     for round in 1..=rounds {
         progress.show(&format!("round {round} of {rounds}: raw TCP"));
-        bench.floor(span, &mut results.floor)?;
+        results.floor.measure(bench.clock, waiting, span)?;
         for series in &mut results.series {
             progress.show(&format!("round {round} of {rounds}: {}", series.name()));
             bench.round(series, span)?;

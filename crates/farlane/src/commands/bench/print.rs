@@ -96,6 +96,7 @@ pub struct Run {
     pub device_cpu_ns_per_io: f64,
     pub floor_round_trips: f64,
     pub floor_stream_share: f64,
+    pub floor_copied_stream_share: f64,
 }
 
 /// Median, smallest and largest.
@@ -169,6 +170,10 @@ fn recording(cost: &Cost) -> Recording {
     }
 }
 
+fn share(bytes_per_s: f64, floor: u64) -> f64 {
+    rounded(bytes_per_s / floor.max(1) as f64, 2)
+}
+
 pub fn run(series: &Series, floor: &FloorEntry) -> Run {
     let of = |field: fn(&Round) -> f64| spread(series.rounds.iter().map(field));
     let (iops, iops_min, iops_max) = of(|round| round.iops);
@@ -193,11 +198,12 @@ pub fn run(series: &Series, floor: &FloorEntry) -> Run {
         host_cpu_ns_per_io: host.round(),
         device_cpu_ns_per_io: device.round(),
         floor_round_trips: rounded(p50 / floor.tcp_pingpong_64b_p50_ns.max(1) as f64, 2),
-        floor_stream_share: rounded(bytes_per_s / floor.tcp_stream_bytes_per_s.max(1) as f64, 2),
+        floor_stream_share: share(bytes_per_s, floor.tcp_stream_bytes_per_s),
+        floor_copied_stream_share: share(bytes_per_s, floor.tcp_stream_copied_bytes_per_s),
     }
 }
 
-const COLUMNS: [Column<Run>; 13] = [
+const COLUMNS: [Column<Run>; 14] = [
     ("path", Left, |run| run.path.to_owned()),
     ("MPS", Right, |run| run.mps.to_string()),
     ("push", Left, |run| run.push.to_owned()),
@@ -209,10 +215,11 @@ const COLUMNS: [Column<Run>; 13] = [
     ("p99 us", Right, |run| us(run.p99_ns)),
     ("RTTs", Right, |run| format!("{:.2}", run.floor_round_trips)),
     ("stream", Right, |run| format!("{:.0}%", run.floor_stream_share * 100.0)),
+    ("copied", Right, |run| format!("{:.0}%", run.floor_copied_stream_share * 100.0)),
     ("host ns", Right, |run| format!("{:.0}", run.host_cpu_ns_per_io)),
     ("device ns", Right, |run| format!("{:.0}", run.device_cpu_ns_per_io)),
 ];
-const WIDTHS: [usize; 13] = [9, 4, 7, 22, 9, 19, 8, 9, 9, 6, 7, 9, 9];
+const WIDTHS: [usize; 14] = [9, 4, 7, 22, 9, 19, 8, 9, 9, 6, 7, 7, 9, 9];
 
 /// Microseconds with two decimals.
 pub fn us(ns: u64) -> String {
@@ -224,7 +231,7 @@ pub fn table(document: &Document) {
     println!("{}", document.floor);
     print!("{}", Table::of(&COLUMNS, &document.runs).fixed(&WIDTHS));
     println!(
-        "RTTs: p50 in floor round trips; stream: share of the raw stream; \
+        "RTTs: p50 in floor round trips; stream, copied: share of the raw streams; \
          host and device ns: CPU time a command on each side"
     );
     for cost in &document.recording {

@@ -1,9 +1,8 @@
 //! The measured machines, and one round of one case.
 
+use super::Series;
 use super::case::{Case, FILL, Path};
-use super::{Floor, Series};
 use crate::cpu::CpuTime;
-use crate::floor::{self, Copies};
 use crate::local::{self, LocalLink, Node};
 use crate::rig::Rig;
 use crate::trace_args::TraceArgs;
@@ -55,8 +54,8 @@ pub struct LoadGenerator<A> {
 
 /// The measured machines, by payload size.
 pub struct Testbed {
-    clock: Clock,
-    waiting: Waiting,
+    /// The clock of all of them.
+    pub clock: Clock,
     direct: Vec<LoadGenerator<NvmeDrive>>,
     tunnelled: Vec<Tunnelled>,
 }
@@ -90,7 +89,7 @@ impl Testbed {
     /// Fails if one does not come up.
     pub fn new(waiting: Waiting, sizes: &[u16], pushes: &[Mode]) -> Result<Self, Failure> {
         let clock = Clock::start();
-        let mut bed = Self { clock, waiting, direct: Vec::new(), tunnelled: Vec::new() };
+        let mut bed = Self { clock, direct: Vec::new(), tunnelled: Vec::new() };
         for max_payload in sizes.iter().copied() {
             let (aggregation, push) = (Policy::Adaptive, push::Settings::default());
             let link = LocalLink { clock, waiting, max_payload, aggregation, push };
@@ -103,16 +102,6 @@ impl Testbed {
             }
         }
         Ok(bed)
-    }
-
-    /// One round of the raw floor.
-    pub fn floor(&self, span: Duration, floor: &mut Floor) -> Result<(), Failure> {
-        let latency = floor::measure(self.clock, self.waiting, 2000)?;
-        floor.ping_pong_p50.push(latency.summary().p50_ns);
-        floor.latency.merge(&latency);
-        floor.stream.push(floor::stream(self.clock, span, Copies::None)?);
-        floor.copied_stream.push(floor::stream(self.clock, span, Copies::OnEachSide)?);
-        Ok(())
     }
 
     /// One round of a series, for `span`, after a warm-up of a tenth.

@@ -133,6 +133,9 @@ pub fn text(findings: &Findings, args: &Args) {
             println!("{:>12}  {share:>3} %  {interval}", Duration::from_ns(*ns).to_string());
         }
         println!("{:>12}  100 %  total", Duration::from_ns(total).to_string());
+        let count = intervals.iter().filter(|interval| interval.is_round_trip()).count();
+        let noun = if count == 1 { "round trip" } else { "round trips" };
+        println!("{count} dependent {noun} of the network, with --push {}", args.push);
     }
 }
 

@@ -1,4 +1,5 @@
 //! What takes long: `./test long`.
 
 mod huge_pages;
+mod push;
 mod reboot;

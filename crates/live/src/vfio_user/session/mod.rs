@@ -334,11 +334,11 @@ impl Session {
 
     /// Other memory, or none, is at these addresses from now on.
     pub(super) fn remap(&mut self, range: Range<u64>) {
-        if self.remapped.len() >= MAX_REMAPPED {
-            self.remapped = vec![0..u64::MAX];
-        } else {
-            self.remapped.push(range);
+        let many = self.remapped.len() >= MAX_REMAPPED;
+        if many {
+            self.remapped.clear();
         }
+        self.remapped.push(if many { 0..u64::MAX } else { range });
     }
 
     pub(super) fn token(&mut self) -> Token {

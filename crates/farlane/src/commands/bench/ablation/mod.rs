@@ -9,7 +9,6 @@ mod wire_cost;
 
 use super::super::{Failure, Outcome};
 use super::{Args, Floor};
-use crate::floor::{self, Copies};
 use crate::progress::Progress;
 use live::{Clock, Waiting};
 use print::{Check, LatencyPair};
@@ -101,8 +100,7 @@ pub fn run(args: &Args, waiting: Waiting) -> Outcome {
     }
     for round in 1..=rounds {
         progress.show(&format!("round {round} of {rounds}: raw TCP"));
-        all.floor.ping_pong_p50.push(floor::measure(clock, waiting, 2000)?.summary().p50_ns);
-        all.floor.stream.push(floor::stream(clock, span, Copies::None)?);
+        all.floor.measure(clock, waiting, span)?;
         for index in 0..all.setups[0].series.len() {
             for setup in &mut all.setups {
                 let what = format!("{}, {}, {}", setup.link, setup.transport, setup.policy);

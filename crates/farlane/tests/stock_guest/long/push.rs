@@ -1,0 +1,61 @@
+//! What push is worth to a guest: a drive with it, one without, and QEMU's own, in turns.
+//!
+//! Without a variable it shows that all of them can be measured; with it, it prints a table:
+//!
+//! ```text
+//! FARLANE_GUEST_ROUNDS=5 cargo test --release --package farlane \
+//!     --test main long::push -- --nocapture
+//! ```
+
+use crate::stock_guest::guest::Guest;
+use crate::stock_guest::workload;
+use crate::support::{HostNode, Node, folder};
+
+const LOADS: [&str; 4] = ["randread", "randwrite", "dd-read", "dd-write"];
+
+/// Microseconds of a load on a drive, sorted, from the lines of the script.
+fn micros(text: &str, drive: &str, load: &str) -> Vec<f64> {
+    let begin = format!("latency {drive} {load} ");
+    let lines = text.lines().filter_map(|line| line.trim().strip_prefix(&begin));
+    let mut all: Vec<f64> = lines.map(|ns| ns.parse::<f64>().unwrap() / 1e3).collect();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+#[test]
+fn push_in_a_guest_beside_qemus_own_drive() {
+    let rounds = std::env::var("FARLANE_GUEST_ROUNDS").map_or(1, |text| text.parse().unwrap());
+    let folder = folder::kept("push");
+    let nodes = ["all", "off"].map(|push| {
+        let name = format!("device-{push}");
+        let device = Node::device_at("127.0.0.1:0", &folder, &name, &["ram=64M"], &[]);
+        let host = HostNode::start(&folder, push, &[device.address()], &["--push", push]);
+        (device, host)
+    });
+    let disk = folder.join("disk.img");
+    folder::empty_disk(&disk, 64 << 20);
+    let mut guest = Guest::builder("push/guest")
+        .drive(&nodes[0].1, 0)
+        .drive(&nodes[1].1, 0)
+        .option("-drive", format!("if=none,id=disk,format=raw,file={}", disk.display()))
+        .root_port("rp")
+        .device("nvme,drive=disk,serial=reference,bus=rp")
+        .start();
+    let text = guest.run(&workload::latency(rounds, 3)).text;
+    let drives = ["push all", "push off", "QEMU's own"];
+    for (number, name) in drives.into_iter().enumerate() {
+        let columns = LOADS.map(|load| {
+            let all = micros(&text, &format!("nvme{number}n1"), load);
+            assert_eq!(all.len(), rounds, "{name}, {load}");
+            assert!(all[0] > 0.0, "{name}, {load}");
+            let [median, most] = [all[rounds / 2], all[rounds - 1]];
+            format!("{load} {median:.0} [{:.0} to {most:.0}]", all[0])
+        });
+        println!("{name:10} us: {}", columns.join(", "));
+    }
+    guest.power_off();
+    for (device, host) in nodes {
+        host.stop();
+        device.stop();
+    }
+}
