@@ -108,7 +108,7 @@ fn files_that_cannot_be_written_are_named() {
     let path = plan(&folder, "p.toml", &format!("{PLAN}[record]\npcapng = \"none/x\"\n"));
     fails(&["sim", &path], &["cannot write", "unwritten/none/x"]);
     let path = plan(&folder, "q.toml", &format!("{PLAN}[record]\ntraec = \"x\"\n"));
-    fails(&["sim", &path], &["q.toml:7:1: unknown key of [record] 'traec'"]);
+    fails(&["sim", &path], &["q.toml:9:1: unknown key of [record] 'traec'"]);
 }
 
 /// A port and a time of one's own choice in the report.

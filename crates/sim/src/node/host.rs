@@ -237,6 +237,9 @@ impl HostNode {
             let software = self.software.run(now, context.tracker);
             self.programs.retain_mut(|program| program.poll(now).is_none());
             self.take_requests(link, context);
+            if self.software.is_done() {
+                self.node.release();
+            }
             self.interrupted = false;
             let wait = self.serve(link, context);
             if !self.interrupted {
