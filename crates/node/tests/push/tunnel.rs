@@ -342,7 +342,7 @@ fn long_data_are_not_pushed() {
     for at in (0x1_c000..0x1_c040).step_by(8) {
         rig.memory.bytes[at..at + 8].copy_from_slice(&page.to_le_bytes());
     }
-    for (slot, blocks, expected) in [(0, 64, 64 + 7 * 8 + (32 << 10)), (1, 65, 64 + 8 * 8)] {
+    for (slot, blocks, expected) in [(0, 64, 64 + 7 * 8 + (32 << 10)), (1, 72, 64 + 8 * 8)] {
         let before = rig.device.store().counters().pushed_bytes;
         let mut write = entry(0x01, page, [0, 0, blocks - 1]);
         write[32..40].copy_from_slice(&(RAM + 0x1_c000).to_le_bytes());
