@@ -76,6 +76,16 @@ impl<B: Function> HostNode<B> {
         self.follower.as_ref().map(Follower::counters).unwrap_or_default()
     }
 
+    /// Whether a head doorbell waits for the next TLP.
+    pub fn holds_back(&self) -> bool {
+        self.follower.as_ref().is_some_and(Follower::holds_back)
+    }
+
+    /// Lets no head doorbell wait any longer: host software has nothing more to do.
+    pub fn release(&mut self) {
+        self.follower.iter_mut().for_each(Follower::release);
+    }
+
     /// Host memory in this range of bus addresses is other memory from now on: it was mapped or
     /// unmapped, or its owner has gone. Poll before host software learns that it is done.
     pub fn remapped(&mut self, range: Range<u64>) {

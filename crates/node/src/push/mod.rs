@@ -145,6 +145,16 @@ impl Follower {
         self.counters
     }
 
+    /// Whether a head doorbell waits for the next TLP.
+    pub fn holds_back(&self) -> bool {
+        !self.heads.is_empty()
+    }
+
+    /// Lets no head doorbell wait any longer.
+    pub fn release(&mut self) {
+        self.heads.due = true;
+    }
+
     /// Takes a TLP on its way down. Adds to `out` what goes down now, in order: the TLP behind what
     /// has to be in front of it, or nothing if it may wait for the next.
     pub fn down(&mut self, now: Instant, tlp: Tlp, host: &mut Host<'_>, out: &mut Vec<Tlp>) {

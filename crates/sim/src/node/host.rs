@@ -183,6 +183,11 @@ impl HostNode {
         self.node.root().errors()
     }
 
+    /// Whether its workload is done, and all has gone down that was rung for.
+    pub fn is_done(&self) -> bool {
+        self.software.is_done() && !self.node.holds_back()
+    }
+
     /// Whether it pushes anything.
     pub fn pushes(&self) -> bool {
         self.config.push != Mode::Off
@@ -232,6 +237,9 @@ impl HostNode {
             let software = self.software.run(now, context.tracker);
             self.programs.retain_mut(|program| program.poll(now).is_none());
             self.take_requests(link, context);
+            if self.software.is_done() {
+                self.node.release();
+            }
             self.interrupted = false;
             let wait = self.serve(link, context);
             if !self.interrupted {

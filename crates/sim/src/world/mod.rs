@@ -241,7 +241,7 @@ impl World {
     }
 
     fn is_done(&self) -> bool {
-        self.kernel.now() >= self.until && self.hosts.iter().all(|host| host.software.is_done())
+        self.kernel.now() >= self.until && self.hosts.iter().all(HostNode::is_done)
     }
 
     /// Runs the next component.
