@@ -54,6 +54,12 @@ return function(names, bytes, transfer)
             if sq and value < sq.entries then
                 while sq.tail ~= value do
                     sq.bells[sq.tail] = seen
+                    local pushed = sq.pushed and sq.pushed[sq.tail]
+                    if pushed then
+                        pushed.doorbell_in, pushed.begin = seen.number, seen.time
+                        serves(seen, pushed)
+                        sq.pushed[sq.tail] = nil
+                    end
                     sq.tail = (sq.tail + 1) % sq.entries
                 end
             end
@@ -155,6 +161,18 @@ return function(names, bytes, transfer)
         return command
     end
 
+    -- The command of an entry that the drive fetches: it may be open, because the entry was pushed.
+    local function fetched(c, queue, raw, seen, bell)
+        local before = c.open[queue * 65536 + u16(raw, 2)]
+        if before and before.pushed and before.entry.raw == raw then
+            before.pushed = nil
+            return before
+        end
+        local command = open(c, queue, raw, seen, bell)
+        if bell then serves(bell, command) end
+        return command
+    end
+
     -- The drive reads host memory: what for. `t` has address and bytes.
     function controller.read(c, t, seen)
         local address = t.address + t.lead
@@ -189,6 +207,55 @@ return function(names, bytes, transfer)
         return string.format("PRP list: %s", one.command.text)
     end
 
+    -- Entries of a queue in a push, in front of their doorbell.
+    local function pushed_entries(c, seen, id, sq, from, raw, at)
+        if from % 64 ~= 0 then return nil end
+        local texts = {}
+        seen.entries, sq.pushed = seen.entries or {}, sq.pushed or {}
+        for i = 0, math.floor(#raw / 64) - 1 do
+            local command = open(c, id, raw:sub(i * 64 + 1, i * 64 + 64), seen)
+            command.pushed = true
+            sq.pushed[(from / 64 + i) % sq.entries] = command
+            table.insert(seen.entries, { command = command, at = at + i * 64 })
+            table.insert(texts, "NVMe " .. command.text)
+        end
+        return string.format("SQE q%d: %s", id, table.concat(texts, ", "))
+    end
+
+    -- A list, of which a push may have a part: whole entries from those before on.
+    local function pushed_list(c, command, one, address, raw)
+        local before = command.list
+        if before and before.one == one and before.at + #before.raw == address then
+            raw, address = before.raw .. raw, before.at
+        end
+        local whole = #raw - #raw % 8
+        list_data(c, {}, { claim = one }, address, raw:sub(1, whole))
+        command.list = { one = one, at = address + whole, raw = raw:sub(whole + 1) }
+        return "PRP list: " .. command.text
+    end
+
+    -- The host pushes `raw`, as the record `record` says.
+    function controller.pushed(c, seen, record, raw)
+        local sq = c.sq[record.queue]
+        local from = sq and record.address - sq.base or -1
+        if from >= 0 and from + #raw <= sq.entries * 64 then
+            return pushed_entries(c, seen, record.queue, sq, from, raw, record.at + 16)
+        end
+        local command = c.open[record.queue * 65536 + record.command]
+        if command == nil then return nil end
+        if command.sqe_in ~= seen.number and command.pushed_in ~= seen.number then
+            command.pushed_in = seen.number
+            serves(seen, command)
+        end
+        for _, one in ipairs(c.claims[record.address - record.address % page_bytes] or {}) do
+            local inside = record.address >= one.first and record.address < one.last
+            if one.command == command and inside and one.list then
+                return pushed_list(c, command, one, record.address, raw)
+            end
+        end
+        return "data: " .. command.text
+    end
+
     -- `raw` answers what the drive asked in `request`, from byte `done` on.
     function controller.answer(c, seen, request, done, raw)
         local fetch = request.fetch
@@ -200,9 +267,8 @@ return function(names, bytes, transfer)
             local texts = {}
             for i = before, math.floor(#fetch.raw / 64) - 1 do
                 local entry = fetch.raw:sub(i * 64 + 1, i * 64 + 64)
-                local command = open(c, fetch.queue, entry, seen, fetch.bells[i])
+                local command = fetched(c, fetch.queue, entry, seen, fetch.bells[i])
                 serves(request, command)
-                if fetch.bells[i] then serves(fetch.bells[i], command) end
                 table.insert(seen.entries, { command = command, at = i * 64 - done })
                 table.insert(texts, "NVMe " .. command.text)
             end

@@ -3,7 +3,7 @@
 -- What is found out about a TLP is kept by its caller: Wireshark dissects
 -- packets again, in any order, but only the first time here.
 
-return function(names, bytes, config, controller, tlp)
+return function(names, bytes, config, controller, tlp, push)
     local follow = {}
     local u32 = bytes.u32
 
@@ -163,10 +163,24 @@ return function(names, bytes, config, controller, tlp)
         return controller.answer(c, seen, request, done, useful)
     end
 
-    local function from_host(s, t, raw, seen)
+    -- A message: what it pushes to which commands.
+    local function message(s, t, tvb, raw, seen)
+        seen.push = push.parse(t, tvb, raw)
+        if seen.push == nil then return nil end
+        local f, meanings = s.functions[seen.push.target], {}
+        local c = f and config.is_nvme(f) and f.controller
+        for _, one in ipairs(seen.push.records) do
+            local there = one.kind == 2 and raw:sub(one.at + 17, one.at + one.length) or ""
+            if c and there ~= "" then meanings[#meanings + 1] = controller.pushed(c, seen, one, there) end
+        end
+        return push.summary(seen.push, meanings)
+    end
+
+    local function from_host(s, t, raw, seen, tvb)
         if t.kind == "MWr" then return host_write(s, t, raw, seen) end
         if t.kind == "Cpl" then return device_answer(s, t, raw, seen) end
-        if t.kind ~= "Msg" then return host_request(s, t, raw, seen) end
+        if t.kind == "Msg" then return message(s, t, tvb, raw, seen) end
+        return host_request(s, t, raw, seen)
     end
 
     local function from_device(s, t, raw, seen)
@@ -196,7 +210,7 @@ return function(names, bytes, config, controller, tlp)
         local dropped = direction == "up" and s.resetting ~= nil
         if t.kind and not dropped then
             local raw = t.data_kept > 0 and tvb(t.data_at, t.data_kept):raw() or ""
-            local meaning = (direction == "down" and from_host or from_device)(s, t, raw, seen)
+            local meaning = (direction == "down" and from_host or from_device)(s, t, raw, seen, tvb)
             if meaning then summary = summary .. " " .. meaning end
         elseif dropped then
             summary = summary .. " (dropped: the link is being reset)"

@@ -1,7 +1,7 @@
 -- The NVMe part of the tree: queue entries (NVM Express 1.4, sections 4.2 and
 -- 4.6), and for every other TLP which command it serves.
 
-return function(names)
+return function(names, push, tlp)
     local proto = Proto("nvme_pcie", "NVMe over PCIe")
     local nvme = { proto = proto }
     local u8, u16, u32, u64 = ProtoField.uint8, ProtoField.uint16, ProtoField.uint32, ProtoField.uint64
@@ -107,6 +107,7 @@ return function(names)
     -- Adds what `seen` tells about the TLP `t`. An entry whose bytes came in
     -- several completions gets a buffer of its own.
     function nvme.add(tree, t, tvb, seen)
+        if seen.push then push.add(tree, t, tvb, seen.push, tlp.bdf) end
         for _, one in ipairs(seen.entries or {}) do
             local range
             if one.at >= 0 then

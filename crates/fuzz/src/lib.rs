@@ -6,6 +6,7 @@ mod corpora;
 mod endpoint;
 mod frames;
 mod mpacket;
+mod push;
 mod raw;
 mod tlp;
 mod trace;
@@ -34,6 +35,7 @@ targets! {
     tlp: tlp::run,
     frames: frames::run,
     mpacket: mpacket::run,
+    push: push::run,
     raw: raw::run,
     fabric: world::operations::run_operations,
     endpoint: endpoint::run,

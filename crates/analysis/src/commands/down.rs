@@ -36,7 +36,8 @@ impl Analyser {
     fn push_message(&mut self, tlp: &Tlp) {
         let Some((push, valid)) = Push::decode_front(tlp) else { return };
         self.shared.counters.pushes += 1;
-        // Of pushed data nothing tells equal ones: messages divide them in their own way.
+        self.shared.is_push = true;
+        // It is of several things: parts have their own.
         self.shared.payload.print = None;
         let whole = self.shared.payload.knows(&(0..tlp.data.len()));
         self.shared.counters.malformed_pushes += u64::from(whole && valid.is_err());

@@ -183,10 +183,10 @@ impl Analyser {
         self.shared.protocol
     }
 
-    /// Further parts of it of which that is certain, behind these bytes and in order: a push may
-    /// have data of users between them.
-    pub fn protocol_parts(&self) -> &[Range<usize>] {
-        &self.shared.protocol_parts
+    /// Of a push, further parts of it of which that is certain, behind these bytes and in order:
+    /// between and behind them are data of users.
+    pub fn protocol_parts(&self) -> Option<&[Range<usize>]> {
+        self.shared.is_push.then_some(&self.shared.protocol_parts)
     }
 
     /// Counts a TLP that cannot be decoded, so that it has a number.

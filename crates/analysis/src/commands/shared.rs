@@ -16,6 +16,8 @@ pub struct Payload {
     pub known: usize,
     /// Further parts that are known, behind these and in order.
     pub parts: Vec<Range<usize>>,
+    /// Prints of what is between and behind them.
+    pub holes: Vec<(Range<usize>, u64)>,
     /// Equal payloads have equal prints, others other ones; `None` if nothing tells.
     pub print: Option<u64>,
     /// The port in front of the drive answered this read, or sent this completion, from pushed
@@ -48,6 +50,8 @@ pub(super) struct Shared {
     pub protocol: usize,
     /// Further parts of it of which that is certain, in order.
     pub protocol_parts: Vec<Range<usize>>,
+    /// It pushes.
+    pub is_push: bool,
     length: u32,
     events: VecDeque<Event>,
     next_uid: Uid,
@@ -65,6 +69,7 @@ impl Shared {
     pub fn begin(&mut self, at: Instant, direction: Direction, tlp: &Tlp, payload: Payload) {
         (self.payload, self.protocol) = (payload, 0);
         self.protocol_parts.clear();
+        self.is_push = false;
         (self.at, self.direction, self.tlp) = (at, direction, tlp.mnemonic());
         self.length = (tlp.header_length() + tlp.data.len()) as u32;
         self.seen += 1;
@@ -171,6 +176,16 @@ impl Shared {
             data.resize(offset + length, 0);
         }
         data[offset..offset + length].copy_from_slice(&bytes[..length]);
+    }
+
+    /// Notes the print of a part of the payload at hand, which is a command's data from `offset`.
+    pub fn print_part(&mut self, command: &mut Command, offset: u64, part: &Range<usize>) {
+        let hole = self.payload.holes.iter().find(|(hole, _)| hole == part);
+        if let Some((_, print)) = hole
+            && command.steps_dropped == 0
+        {
+            command.prints.push(Print { offset, bytes: part.len() as u32, print: *print });
+        }
     }
 
     /// Notes the print of the TLP at hand, which has `bytes` of the command's data from `offset`.

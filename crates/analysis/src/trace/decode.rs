@@ -3,7 +3,7 @@
 use crate::commands::Payload;
 use bytes::Bytes;
 use wire::tlp::Tlp;
-use wire::trace::{Holes, PayloadKey};
+use wire::trace::{Hole, Holes, PayloadKey};
 
 /// The TLP of a record, and what the record has of its payload. What was not kept of it reads as
 /// zeroes; `None` if the bytes are no TLP.
@@ -37,9 +37,16 @@ pub(super) fn tlp(
     let in_payload = |at: usize| at.saturating_sub(header).min(tlp.data.len());
     parts.iter_mut().for_each(|part| *part = in_payload(part.start)..in_payload(part.end));
     let known = parts.remove(0).end;
+    let mut at = 0;
+    let hole = |hole: Hole| {
+        let start = at + hole.kept;
+        at = start + hole.length;
+        (in_payload(start)..in_payload(at), hole.hash)
+    };
+    let holes = holes.iter().map(hole).collect();
     let print =
         hash.or_else(|| (known == tlp.data.len()).then(|| PayloadKey::PUBLIC.hash(&tlp.data)));
-    Some((tlp, Payload { known, parts, print, from_push: false }))
+    Some((tlp, Payload { known, parts, holes, print, from_push: false }))
 }
 
 /// The TLP that begins with `bytes`, 12 at least, without its payload and ECRC; a memory write has

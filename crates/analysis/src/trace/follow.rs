@@ -46,7 +46,7 @@ impl Follower for PortFollower {
         self.analyser.protocol()
     }
 
-    fn parts(&self) -> &[Range<usize>] {
+    fn parts(&self) -> Option<&[Range<usize>]> {
         self.analyser.protocol_parts()
     }
 

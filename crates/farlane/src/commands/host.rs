@@ -7,7 +7,7 @@ use crate::push_args::PushArgs;
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
 use live::Clock;
-use live::host::{HostEvent, HostNode};
+use live::host::{HostEvent, HostNode, MachineSettings};
 use live::net::Peer;
 use pcie::{enumerate, root};
 use report::span;
@@ -83,18 +83,20 @@ pub fn run(args: &Args) -> Outcome {
     if args.hot_plug {
         links = links.allow_missing();
     }
-    let settings = enumerate::Settings {
-        max_payload: mps,
-        max_read_request: args.mrrs,
-        ecrc: args.ecrc,
-        ..enumerate::Settings::default()
+    let settings = MachineSettings {
+        root: root::Settings { max_payload: mps, ecrc: args.ecrc, ..root::Settings::default() },
+        enumeration: enumerate::Settings {
+            max_payload: mps,
+            max_read_request: args.mrrs,
+            ecrc: args.ecrc,
+            ..enumerate::Settings::default()
+        },
+        push: args.push.settings(),
     };
     let mut node = HostNode::start(
         clock,
         options.poller()?,
-        root::Settings { max_payload: mps, ecrc: args.ecrc, ..root::Settings::default() },
         settings,
-        args.push.settings(),
         switch.traced(tracer.clone()),
         &args.vfio_user,
         args.mmap_doorbells,

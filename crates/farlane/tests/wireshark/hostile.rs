@@ -10,7 +10,8 @@ use wire::frame::{
     Control, Grant, HEADER, Header, Hello, HostAfter, Kind, MoveStatus, Moved, Reject, Role,
     VERSION,
 };
-use wire::tlp::{Completion, MemoryRequest, Status, Tlp};
+use wire::push::{self, Push, Record};
+use wire::tlp::{Completion, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Instant, Tag};
 
 use crate::support::{Recording, Tshark, check, folder};
@@ -177,6 +178,122 @@ fn what_is_wrong_is_said() {
     }
 }
 
+/// A push with this payload, and its body changed.
+fn push(payload: &[u8], change: impl FnOnce(&mut [u8; 8])) -> Tlp {
+    let (root, function) = (Bdf::new(0, 1, 0), Bdf::new(3, 0, 0));
+    let mut tlp = push::message(root, function, 256, false, payload.to_vec().into());
+    let Packet::Message(message) = &mut tlp.packet else { unreachable!("it is one") };
+    change(&mut message.body);
+    tlp
+}
+
+/// What `wire::push` refuses, Wireshark calls malformed; records have their fields.
+#[test]
+fn pushes_are_checked_as_the_codec_checks_them() {
+    let folder = folder::kept("wireshark-push");
+    let records = [
+        Record::Queue(push::Queue {
+            id: 2,
+            last: 1023,
+            head: 5,
+            completion_last: 511,
+            base: 0x1_2345_6000,
+            completion_base: 0x7000,
+        }),
+        Record::Bytes {
+            queue: 2,
+            command: 0x1234,
+            address: 0x1_2345_6140,
+            bytes: vec![0xde, 0xad, 0xbe, 0xef].into(),
+        },
+        Record::EndCommand { queue: 2, command: 0x1235 },
+        Record::EndQueue(3),
+        Record::EndRange { address: 0x8000_0000, length: 0x10_0000 },
+        Record::EndAll,
+    ];
+    let mut good = Vec::new();
+    records.iter().for_each(|record| record.encode(&mut good));
+    let malformed: Vec<(Tlp, &str)> = vec![
+        (push(&good, |body| body[4] = 2), "subtype 2"),
+        (push(&good, |body| body[5] = 13), "completions of 2^13 bytes"),
+        (push(&good, |body| body[7] = 1), "bytes 14 and 15 are not 0"),
+        (push(&good[..24], |_| {}), "24 bytes are left for a record of 28"),
+        (
+            push(&[2, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0], |_| {}),
+            "16 bytes are left for a record of 52",
+        ),
+        (push(&[7, 0, 0, 0], |_| {}), "record kind 7"),
+        (push(&[6, 1, 0, 0], |_| {}), "byte 1 of a record is not 0"),
+        (push(&[6, 0, 0, 1], |_| {}), "a queue in a record without one"),
+        (push(&[3, 0, 0, 1, 0, 1, 0, 1], |_| {}), "bytes 6 and 7 of EndCommand are not 0"),
+        (push(&[2, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], |_| {}), "no bytes in Bytes"),
+        (
+            push(&[2, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0], |_| {}),
+            "an address of Bytes that is no double word below 2^64",
+        ),
+        (
+            push(
+                &[&[2, 0, 0, 1, 0, 0, 0, 1][..], &[0xff; 7], &[0xfc, 0, 0, 0, 0]].concat(),
+                |_| {},
+            ),
+            "an address of Bytes that is no double word below 2^64",
+        ),
+        // Its last slot is 3.
+        (
+            push(&[&[1, 0, 0, 2, 0, 3][..], &good[6..]].concat(), |_| {}),
+            "the head is no slot of the queue",
+        ),
+    ];
+    let mut streams = Recording::greeted();
+    streams.tlp(Direction::Down, 0, &push(&good, |_| {}));
+    for (sequence, (tlp, what)) in (1..).zip(&malformed) {
+        assert!(matches!(Push::decode(tlp), Some(Err(_))), "{what}");
+        streams.tlp(Direction::Down, sequence, tlp);
+    }
+    // Of another vendor, or routed otherwise: it may have anything.
+    let others = [push(&[9; 8], |body| body[2] = 0), push(&[9; 8], |body| body[3] = 0)];
+    for (sequence, tlp) in (1 + malformed.len() as u32..).zip(&others) {
+        assert_eq!(Push::decode(tlp), None);
+        streams.tlp(Direction::Down, sequence, tlp);
+    }
+    let capture = streams.write(&folder, "push");
+    let expected: Vec<_> =
+        malformed.iter().map(|(_, what)| format!("Malformed push: {what}")).collect();
+    assert_eq!(complaints(&capture, &[]), expected);
+    assert_eq!(complaints(&capture, &["-2"]), expected, "dissected twice");
+    let fields = [
+        "farlane_push.target",
+        "farlane_push.completion_size",
+        "farlane_push.kind",
+        "farlane_push.queue",
+        "farlane_push.command",
+        "farlane_push.address",
+        "farlane_push.length",
+        "farlane_push.last",
+        "farlane_push.head",
+        "farlane_push.completion_last",
+        "farlane_push.base",
+        "farlane_push.bytes",
+    ];
+    let found = Tshark::ready().fields(&capture, &[], "farlane_push && !_ws.expert", &fields);
+    let expected: [&[&str]; 12] = [
+        &["03:00.0"],
+        &["256"],
+        &["1", "2", "3", "4", "5", "6"],
+        &["2", "2", "2", "3"],
+        &["4660", "4661"],
+        &["0x0000000123456140", "0x0000000080000000"],
+        &["4", "1048576"],
+        &["1023"],
+        &["5"],
+        &["511"],
+        &["0x0000000123456000"],
+        &["deadbeef"],
+    ];
+    assert_eq!(found, [expected]);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
 /// Everything of the greeting, moves and resets has a name.
 #[test]
 fn greetings_moves_and_resets_are_shown() {
@@ -245,13 +362,22 @@ fn hostile_bytes_do_no_harm() {
         let mut payload = random.bytes(length);
         // Often a TLP that looks like one.
         if let Some(first) = payload.first_mut() {
-            *first = [0x00, 0x20, 0x40, 0x60, 0x04, 0x44, 0x0a, 0x4a, 0x30, *first]
-                [random.below(10) as usize];
+            *first = [0x00, 0x20, 0x40, 0x60, 0x04, 0x44, 0x0a, 0x4a, 0x30, 0x72, *first]
+                [random.below(11) as usize];
         }
         if length > 4 {
             payload[1] &= 0x70;
             payload[2] = 0;
             payload[3] %= 8;
+        }
+        if length > 18 && payload[0] == 0x72 {
+            // Often a push, and often its records.
+            payload[7] = 0x7f;
+            payload[10..13].copy_from_slice(&[0xfa, 0x12, 1]);
+            payload[13] = random.below(16) as u8;
+            payload[14..16].fill(0);
+            payload[16] %= 8;
+            payload[17] = 0;
         }
         let kind = Kind::from_byte(random.below(14) as u8).unwrap_or(Kind::Tlps);
         // Mostly the number that is due.

@@ -13,8 +13,8 @@ const PIECES: [(u64, usize); 5] = [(0, 1), (8, 8), (100, 9), (1000, 128), (32_76
 /// What passed, the capture of the same connection on loopback, and what host and device recorded.
 type Session = (Recording, Option<PathBuf>, [PathBuf; 2]);
 
-/// Writes and reads through the tunnel.
-fn session(folder: &Path) -> Session {
+/// Writes and reads through the tunnel, of a host that pushes this.
+fn session(folder: &Path, push: &str) -> Session {
     let traces = ["host.trace", "device.trace"].map(|name| folder.join(name));
     let [host_trace, device_trace] = traces.each_ref().map(|path| path.display().to_string());
     // All of the host's TLPs, of the device's no data of users and 64 bytes of the rest.
@@ -30,7 +30,7 @@ fn session(folder: &Path) -> Session {
             None
         }
     };
-    let options = ["--mmap-doorbells", "--trace", &whole];
+    let options = ["--mmap-doorbells", "--push", push, "--trace", &whole];
     let host = HostNode::start(folder, "host", &[relay.address()], &options);
     let mut drive = Drive::attach(&host.socket(0));
     assert_eq!(drive.identify_namespace(1), (16 << 20) / BLOCK as u64);
@@ -56,9 +56,17 @@ fn session(folder: &Path) -> Session {
 
 #[test]
 fn a_session_is_decoded_down_to_its_commands() {
-    let folder = folder::kept("wireshark");
-    let (recording, real, traces) = session(&folder);
-    let (expected, [tunnel, tlps]) = check::recorded(&folder, &recording, |_| {});
+    session_is_decoded(&folder::kept("wireshark"), "off");
+}
+
+#[test]
+fn a_session_with_push_is_decoded_down_to_its_commands() {
+    session_is_decoded(&folder::kept("wireshark-pushed"), "all");
+}
+
+fn session_is_decoded(folder: &Path, push: &str) {
+    let (recording, real, traces) = session(folder, push);
+    let (expected, [tunnel, tlps]) = check::recorded(folder, &recording, |_| {});
     let reads =
         expected.commands.iter().filter(|[queue, _, opcode, ..]| (*queue, *opcode) == (1, 2));
     assert_eq!(reads.count(), PIECES.len());
@@ -71,8 +79,8 @@ fn a_session_is_decoded_down_to_its_commands() {
         // Whatever else the port, which is any free one, is known for.
         check::tunnel(&real, &["-o", "tcp.try_heuristic_first:TRUE"], &expected);
     }
-    info_column(&tlps);
-    one_command(&tlps);
+    info_column(&tlps, push);
+    one_command(&tlps, push);
     let [host, device] = traces;
     let whole = check::commands(&exported(&host), &expected);
     assert_eq!(whole.len(), 0, "nothing was cut");
@@ -109,36 +117,49 @@ fn comments(capture: &Path) {
 }
 
 /// Every TLP of a command is found by its queue and identifier.
-fn one_command(capture: &Path) {
+fn one_command(capture: &Path, push: &str) {
     let filter = "nvme_pcie.qid == 1 && nvme_pcie.cid == 1";
     let names = Tshark::ready().fields(capture, &["-2"], filter, &["_ws.col.info"]);
     let read = " LBA 0x0 +1";
-    let expected = [
-        "MWr32 4 B SQ1 tail doorbell = 2".to_owned(),
-        "MRd64 64 B SQE fetch q1".to_owned(),
-        format!("CplD 64 B SQE q1: NVMe Read cid 1{read}"),
+    let doorbell = "MWr32 4 B SQ1 tail doorbell = 2".to_owned();
+    let pushed = format!("MsgD Vendor_Defined Type 1 push: SQE q1: NVMe Read cid 1{read}");
+    let fetched = format!("CplD 64 B SQE q1: NVMe Read cid 1{read}");
+    let begin = match push {
+        "off" => vec![doorbell, "MRd64 64 B SQE fetch q1".to_owned(), fetched],
+        _ => vec![pushed, doorbell],
+    };
+    let rest = [
         format!("MWr64 512 B data +0x0: Read cid 1{read}"),
         format!("MWr64 16 B CQE q1: Read cid 1{read} Success"),
         "MWr32 4 B CQ1 head doorbell = 2".to_owned(),
     ];
     let names: Vec<_> = names.into_iter().map(|mut packet| packet[0].swap_remove(0)).collect();
-    assert_eq!(names, expected);
+    assert_eq!(names, [&begin[..], &rest].concat());
 }
 
 /// One line a TLP, readable.
-fn info_column(capture: &Path) {
+fn info_column(capture: &Path, push: &str) {
     let lines = Tshark::ready().run(capture, &["-T", "fields", "-e", "_ws.col.info"]);
-    for part in [
-        "MWr32 4 B CC = 0x460001",
-        "MWr32 4 B SQ1 tail doorbell = 1",
+    let fetched = [
         "MRd64 64 B SQE fetch q1",
         "CplD 64 B SQE q1: NVMe Write cid 0 LBA 0x0 +1",
         "data +0x0: Write cid 0 LBA 0x0 +1",
         "PRP list fetch: Write cid",
+    ];
+    let pushed = [
+        "push: SQE q1: NVMe Write cid 0 LBA 0x0 +1, data: Write cid 0 LBA 0x0 +1",
+        "push: SQE q1: NVMe Read cid 1 LBA 0x0 +1",
+        "PRP list: Read cid",
+    ];
+    let of_push = if push == "off" { &fetched[..] } else { &pushed };
+    let all = [
+        "MWr32 4 B CC = 0x460001",
+        "MWr32 4 B SQ1 tail doorbell = 1",
         "CQE q1: Read cid 1 LBA 0x0 +1 Success",
         "MWr32 4 B CQ1 head doorbell = 1",
         "Create I/O Submission Queue cid",
-    ] {
+    ];
+    for part in all.iter().chain(of_push) {
         assert!(lines.lines().any(|line| line.contains(part)), "no line with {part}");
     }
 }

@@ -14,7 +14,7 @@ mod summary;
 mod tests;
 
 pub use memory::{Memory, RamMemory, ReadOutcome};
-pub use node::{HostEvent, HostNode};
+pub use node::{HostEvent, HostNode, MachineSettings};
 pub use probe::{Probe, Record};
 pub use reattach::EndpointChange;
 pub use summary::Summary;

@@ -53,6 +53,17 @@ pub enum HostEvent {
     Suppressed(Suppressed<Self>),
 }
 
+/// How the machine of a host node is set up.
+#[derive(Clone, Debug, Default)]
+pub struct MachineSettings {
+    /// The root complex.
+    pub root: root::Settings,
+    /// How it is enumerated; contents are looked at in any case.
+    pub enumeration: Settings,
+    /// What is pushed.
+    pub push: push::Settings,
+}
+
 fn of(endpoints: &mut [Endpoint], function: Bdf) -> Option<&mut Endpoint> {
     endpoints.iter_mut().find(|endpoint| endpoint.node.bdf == function)
 }
@@ -131,19 +142,17 @@ impl HostNode {
     ///
     /// # Errors
     /// One line for the user.
-    #[allow(clippy::too_many_arguments)]
     pub fn start(
         clock: Clock,
         poller: Poller,
-        root: root::Settings,
-        settings: Settings,
-        push: push::Settings,
+        machine: MachineSettings,
         switch: Switch,
         directory: &Path,
         doorbells: bool,
         mut up: impl FnMut(&mut Switch, Instant) -> io::Result<bool>,
     ) -> io::Result<Self> {
-        let settings = Settings { contents: true, ..settings };
+        let MachineSettings { root, enumeration, push } = machine;
+        let settings = Settings { contents: true, ..enumeration };
         let mut machine = Machine::new(clock, poller, root, switch)?.with_push(push);
         let mut endpoints = Vec::new();
         let bus = machine.new_bus();

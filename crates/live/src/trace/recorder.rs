@@ -15,7 +15,6 @@ use wire::frame::FrameReport;
 use wire::tlp::Tlp;
 use wire::trace::{
     CHUNK_HEADER, Header, LinkState, NodeRole, NvmeEvent, Payloads, Record, Tap, encode_tlp,
-    max_record_length,
 };
 use wire::{Duration, Instant};
 
@@ -220,8 +219,7 @@ impl Recorder {
 
     fn record_tlp(&mut self, now: Instant, tap: Tap, up: bool, tlp: &Tlp) {
         let kept = self.payloads.kept_of(up, tlp);
-        let room = max_record_length(tlp.wire_length());
-        if let Some(delta) = self.begin(now, room) {
+        if let Some(delta) = self.begin(now, kept.max_record_length(tlp)) {
             encode_tlp(tap, up, tlp, &kept, delta, &mut self.buffer);
         }
     }

@@ -15,7 +15,7 @@ use wire::frame::FrameReport;
 use wire::tlp::Tlp;
 use wire::trace::{
     CHUNK_HEADER, ChunkHeader, Header, LinkState, NodeRole, PayloadKey, Payloads, Record, Tap,
-    VIRTUAL_CLOCK, encode_tlp, max_record_length,
+    VIRTUAL_CLOCK, encode_tlp,
 };
 
 /// Bytes of a chunk, its header included.
@@ -228,7 +228,7 @@ impl Node {
         match &held {
             Held::Tlp { tap, up, tlp } => {
                 let kept = self.payloads.kept_of(*up, tlp);
-                let delta = self.begin(at / 1000, max_record_length(tlp.wire_length()));
+                let delta = self.begin(at / 1000, kept.max_record_length(tlp));
                 encode_tlp(*tap, *up, tlp, &kept, delta, &mut self.buffer);
             }
             Held::Frame(tap, frame) => self.record(at, Record::of_frame(*tap, frame)),

@@ -3,10 +3,24 @@
 use super::varint;
 use std::ops::Range;
 
-/// The parts of a TLP that its record leaves out from between others: pairs of numbers, the bytes
-/// kept and the bytes left out behind them, from the first byte of the TLP on.
+/// Bytes of a hash.
+pub(super) const HASH: usize = 8;
+
+/// The parts of a TLP that its record leaves out from between others: of each the bytes kept in
+/// front of it, from the first byte of the TLP on, its own, and their keyed hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holes<'a>(pub(super) &'a [u8]);
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// Bytes kept in front of it, behind the hole before.
+    pub kept: usize,
+    /// Bytes left out.
+    pub length: usize,
+    /// Their keyed hash.
+    pub hash: u64,
+}
 
 impl<'a> Holes<'a> {
     /// Nothing is left out from between.
@@ -17,53 +31,66 @@ impl<'a> Holes<'a> {
         self.0.is_empty()
     }
 
-    /// How many.
-    pub(super) fn count(self) -> usize {
-        // Each pair is two numbers, each of which ends with its first byte below 80h.
-        self.0.iter().filter(|byte| **byte < 0x80).count() / 2
+    /// Each of them.
+    pub fn iter(self) -> impl Iterator<Item = Hole> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || Hole::take(&mut rest))
     }
 
-    /// Appends those of a TLP with a header of `header` bytes that keeps the first `front` bytes of
-    /// its payload and these `parts` behind them.
-    pub(super) fn put(header: usize, front: usize, parts: &[Range<usize>], out: &mut Vec<u8>) {
-        let (mut kept, mut end) = (header + front, front);
-        for part in parts {
-            varint::put(out, kept as u64);
-            varint::put(out, (part.start - end) as u64);
-            (kept, end) = (part.len(), part.end);
+    /// Appends those of a TLP with a header of `header` bytes, of whose payload these are left out,
+    /// each with its hash.
+    pub(super) fn put(header: usize, left_out: &[(Range<usize>, u64)], out: &mut Vec<u8>) {
+        let mut end = 0;
+        for (hole, hash) in left_out {
+            let (start, length) = (header + hole.start, hole.len());
+            varint::put(out, (start - end) as u64);
+            varint::put(out, length as u64);
+            out.extend_from_slice(&hash.to_be_bytes());
+            end = start + length;
         }
     }
 
-    /// Checks `count` of them at the front of `rest`, for a record that keeps `bytes` of `length`.
+    /// Takes `count` of them off the front of `rest`, behind which are the bytes kept of a TLP of
+    /// `length` bytes. `None` if these are not all in front of holes and behind the last one.
     pub(super) fn take(rest: &mut &'a [u8], count: u32, length: usize) -> Option<Self> {
         let all = *rest;
-        let (mut kept, mut end, mut first) = (0, 0, true);
-        for _ in 0..count {
-            let [more, out] = [varint::take(rest)?, varint::take(rest)?];
-            let [more, out] = [more, out].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-            kept = more.checked_add(kept)?;
-            end = more.checked_add(end)?.checked_add(out)?;
-            if out == 0 || more < if first { 12 } else { 1 } || end > length {
+        let (mut kept, mut end) = (0usize, 0usize);
+        for number in 0..count {
+            let hole = Hole::take(rest)?;
+            kept = kept.checked_add(hole.kept)?;
+            end = end.checked_add(hole.kept)?.checked_add(hole.length)?;
+            let least = if number == 0 { 12 } else { 1 };
+            if hole.length == 0 || hole.kept < least || end > length {
                 return None;
             }
-            first = false;
         }
         let fits = kept <= rest.len() && rest.len() + (end - kept) <= length;
         fits.then(|| Holes(&all[..all.len() - rest.len()]))
     }
 
-    /// The parts of the TLP that are there, of a record that has `bytes` bytes of it.
+    /// The parts of the TLP that are there, of a record that has `bytes` bytes of it; one at least.
     pub fn parts(self, bytes: usize) -> Vec<Range<usize>> {
-        let (mut rest, mut parts) = (self.0, Vec::new());
-        let (mut at, mut left) = (0, bytes);
-        while let (Some(kept), Some(out)) = (varint::take(&mut rest), varint::take(&mut rest)) {
-            let (kept, out) = (kept as usize, out as usize);
-            parts.push(at..at + kept);
-            at += kept + out;
-            left -= kept;
+        let (mut parts, mut at, mut left) = (Vec::new(), 0, bytes);
+        for hole in self.iter() {
+            parts.push(at..at + hole.kept);
+            at += hole.kept + hole.length;
+            left -= hole.kept;
         }
-        parts.push(at..at + left);
-        parts.retain(|part| !part.is_empty());
+        if left > 0 || parts.is_empty() {
+            parts.push(at..at + left);
+        }
         parts
+    }
+}
+
+impl Hole {
+    fn take(rest: &mut &[u8]) -> Option<Self> {
+        let [kept, length] = [varint::take(rest)?, varint::take(rest)?];
+        let hash = u64::from_be_bytes(*rest.split_off(..HASH)?.first_chunk()?);
+        Some(Self {
+            kept: usize::try_from(kept).ok()?,
+            length: usize::try_from(length).ok()?,
+            hash,
+        })
     }
 }

@@ -17,7 +17,7 @@ mod varint;
 pub use chunk::{CHUNK_HEADER, ChunkHeader, MAX_CHUNK, SYNC};
 pub use event::{CommandId, ControllerState, MediaOperation, NvmeEvent};
 pub use header::{FIRST_VERSION, Header, MAGIC, Malformed, NodeRole, VERSION, VIRTUAL_CLOCK};
-pub use holes::Holes;
+pub use holes::{Hole, Holes};
 pub use payload::{Follower, Kept, PayloadKey, Payloads};
 pub use record::{
     HEAD, LinkState, MAX_HEADS, Record, Records, Tap, Timed, encode_tlp, max_record_length,

@@ -1,6 +1,6 @@
 //! Payloads: which ones a trace keeps, and the keyed hash of those that it leaves out.
 
-use super::record::Record;
+use super::record::{Record, max_record_length};
 use crate::tlp::Tlp;
 use highway::{HighwayHash, HighwayHasher, Key};
 use std::fmt;
@@ -61,9 +61,10 @@ pub trait Follower: fmt::Debug {
     fn tlp(&mut self, up: bool, tlp: &Tlp) -> usize;
 
     /// Further parts of that payload, in order, behind those bytes and not right behind them, of
-    /// which the same is certain.
-    fn parts(&self) -> &[Range<usize>] {
-        &[]
+    /// which the same is certain. `None` unless what is between and behind them has meanings of its
+    /// own, and hashes.
+    fn parts(&self) -> Option<&[Range<usize>]> {
+        None
     }
 
     /// A link came up or went down, or a frame passed it, as `record` says.
@@ -75,15 +76,22 @@ pub trait Follower: fmt::Debug {
 pub struct Kept {
     /// Bytes from its first on; as many as there are, or more, for all.
     pub bytes: usize,
-    /// Further parts of it, in order, behind those bytes and not right behind them.
-    pub parts: Vec<Range<usize>>,
+    /// Parts of these that are left out all the same, in order, each with its keyed hash; then
+    /// `bytes` is at least the end of the last one.
+    pub left_out: Vec<(Range<usize>, u64)>,
     /// The keyed hash of the whole payload; with fewer bytes than all only.
     pub hash: Option<u64>,
 }
 
 impl Kept {
+    /// The most bytes that the record of `tlp` takes.
+    pub fn max_record_length(&self, tlp: &Tlp) -> usize {
+        // Of each part left out the hash and two lengths of at most two bytes, and their number.
+        max_record_length(tlp.wire_length() + 12 * self.left_out.len() + 2)
+    }
+
     /// The whole payload.
-    pub const ALL: Self = Self { bytes: usize::MAX, parts: Vec::new(), hash: None };
+    pub const ALL: Self = Self { bytes: usize::MAX, left_out: Vec::new(), hash: None };
 }
 
 /// Decides what to keep of each payload. All traces use it.
@@ -108,10 +116,26 @@ impl Payloads {
         let known = self.follower.as_mut().map(|follower| follower.tlp(up, tlp));
         let bytes = known.unwrap_or(usize::MAX).min(self.most);
         let hash = (bytes < tlp.data.len()).then(|| self.key.hash(&tlp.data));
-        let parts = self.follower.iter().flat_map(|follower| follower.parts());
-        let parts = parts.filter(|part| part.start < self.most);
-        let parts = parts.map(|part| part.start..part.end.min(self.most)).collect();
-        Kept { bytes, parts, hash }
+        let parts = self.follower.as_ref().and_then(|follower| follower.parts());
+        match parts.filter(|_| hash.is_some()) {
+            Some(parts) => self.in_parts(bytes, parts, tlp, hash),
+            None => Kept { bytes, left_out: Vec::new(), hash },
+        }
+    }
+
+    /// Keeps the first `bytes` of a payload and `parts` behind them, as far as a snap allows.
+    fn in_parts(&self, bytes: usize, parts: &[Range<usize>], tlp: &Tlp, hash: Option<u64>) -> Kept {
+        let end = tlp.data.len();
+        let (mut left_out, mut from) = (Vec::new(), bytes);
+        let behind = end..end;
+        for part in parts.iter().filter(|part| part.end <= self.most).chain([&behind]) {
+            if from < part.start {
+                let hole = from..part.start;
+                left_out.push((hole.clone(), self.key.hash(&tlp.data[hole])));
+            }
+            from = part.end;
+        }
+        Kept { bytes: end, left_out, hash }
     }
 
     /// As [`Follower::link`].

@@ -1,7 +1,7 @@
 //! Records of a trace.
 
 use super::event::NvmeEvent;
-use super::holes::Holes;
+use super::holes::{HASH, Holes};
 use super::payload::Kept;
 use super::varint;
 use crate::frame::{FrameReport, HEADER, Kind};
@@ -145,8 +145,6 @@ const LINK: u8 = 4;
 const NVME: u8 = 5;
 const HASHED_TLP: u8 = 6;
 const HOLED_TLP: u8 = 7;
-/// Bytes of a hash.
-const HASH: usize = 8;
 const UP: u8 = 0x80;
 
 /// Contents of the record of an event.
@@ -204,7 +202,7 @@ impl<'a> Record<'a> {
                 varint::put(out, u64::from(length));
                 hash.iter().for_each(|hash| out.extend_from_slice(&hash.to_be_bytes()));
                 if !holes.is_empty() {
-                    varint::put(out, holes.count() as u64);
+                    varint::put(out, holes.iter().count() as u64);
                     out.extend_from_slice(holes.0);
                 }
                 out.extend_from_slice(bytes);
@@ -272,21 +270,27 @@ fn encode_nvme(tap: Tap, event: &NvmeEvent, delta_ns: u64, out: &mut Vec<u8>) {
 /// Appends the record of a TLP that passed `tap`, `delta_ns` after the record
 /// before, with what is `kept` of its payload.
 pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, kept: &Kept, delta_ns: u64, out: &mut Vec<u8>) {
-    let (total, whole) = (tlp.wire_length(), kept.bytes >= tlp.data.len());
-    if whole && tlp.digest || !kept.parts.is_empty() {
-        let (mut bytes, mut holes) = (Vec::with_capacity(total), Vec::new());
-        let mut hash = None;
-        if whole {
-            tlp.encode(&mut bytes);
-        } else {
-            hash = kept.hash;
-            bytes.extend_from_slice(&tlp.header()[..tlp.header_length()]);
-            bytes.extend_from_slice(&tlp.data[..kept.bytes]);
-            kept.parts.iter().for_each(|part| bytes.extend_from_slice(&tlp.data[part.clone()]));
-            Holes::put(tlp.header_length(), kept.bytes, &kept.parts, &mut holes);
+    let (total, all) = (tlp.wire_length(), kept.left_out.is_empty());
+    let whole = all && kept.bytes >= tlp.data.len();
+    if whole && tlp.digest {
+        let mut bytes = Vec::with_capacity(total);
+        tlp.encode(&mut bytes);
+        let (length, holes) = (total as u16, Holes::NONE);
+        let record = Record::Tlp { tap, up, length, bytes: &bytes, hash: None, holes };
+        return record.encode(delta_ns, out);
+    }
+    if !all {
+        let mut bytes = tlp.header()[..tlp.header_length()].to_vec();
+        let mut from = 0;
+        for (hole, _) in &kept.left_out {
+            bytes.extend_from_slice(&tlp.data[from..hole.start]);
+            from = hole.end;
         }
+        bytes.extend_from_slice(&tlp.data[from..kept.bytes]);
+        let mut holes = Vec::new();
+        Holes::put(tlp.header_length(), &kept.left_out, &mut holes);
         let (length, holes) = (total as u16, Holes(&holes));
-        let record = Record::Tlp { tap, up, length, bytes: &bytes, hash, holes };
+        let record = Record::Tlp { tap, up, length, bytes: &bytes, hash: kept.hash, holes };
         return record.encode(delta_ns, out);
     }
     let data = &tlp.data[..kept.bytes.min(tlp.data.len())];

@@ -8,6 +8,7 @@ use crate::tlp::{MAX_TLP, Mark, Tlp};
 use crate::{Bdf, Tag};
 use bytes::Bytes;
 use proptest::prelude::*;
+use std::ops::Range;
 
 fn records() -> Vec<(u64, Record<'static>)> {
     let tlp: &[u8] = &[0x40, 0, 0, 1, 0, 0, 0, 0xf, 0xfe, 0x80, 0x10, 8, 1, 0, 0, 0];
@@ -223,6 +224,22 @@ impl Follower for Told {
     fn link(&mut self, _: &Record<'_>) {}
 }
 
+/// Says that a front and parts of every payload are known.
+#[derive(Debug)]
+struct InParts(usize, Vec<Range<usize>>);
+
+impl Follower for InParts {
+    fn tlp(&mut self, _: bool, _: &Tlp) -> usize {
+        self.0
+    }
+
+    fn parts(&self) -> Option<&[Range<usize>]> {
+        Some(&self.1)
+    }
+
+    fn link(&mut self, _: &Record<'_>) {}
+}
+
 #[test]
 fn data_of_users_are_hashed_and_the_rest_is_kept() {
     let key = PayloadKey::new(std::array::from_fn(|i| i as u8));
@@ -296,35 +313,41 @@ proptest! {
     /// What is kept is where it was, and nothing else is in the record.
     #[test]
     fn kept_parts_come_back(
-        edges in proptest::collection::btree_set(0usize..300, 1..20), cut in 0usize..300,
+        edges in proptest::collection::btree_set(0usize..300, 1..20), snap in 0usize..400,
         delta: u64,
     ) {
+        let key = PayloadKey::PUBLIC;
         let data: Bytes = (0..300).map(|i| (i % 251) as u8).collect();
         let tlp = Tlp::write_bytes(Bdf::default(), 0x1000, &data).unwrap();
         let edges: Vec<usize> = edges.into_iter().collect();
-        let (bytes, rest) = edges.split_first().unwrap();
+        let (front, rest) = edges.split_first().unwrap();
         // Front, hole, part, hole, part.
         let parts: Vec<_> = rest.chunks_exact(2).map(|ends| ends[0]..ends[1]).collect();
-        let most = cut.max(bytes + 1);
-        let parts: Vec<_> = parts.into_iter().filter(|part| part.end <= most).collect();
-        let kept = Kept { bytes: *bytes, parts: parts.clone(), hash: Some(9) };
+        let follower = Box::new(InParts(*front, parts.clone()));
+        let kept = Payloads::new(Some(follower), key, Some(snap as u16)).kept_of(false, &tlp);
+        prop_assert_eq!(kept.hash, Some(key.hash(&data)));
         let out = encoded(|out| encode_tlp(Tap::FUNCTION, false, &tlp, &kept, delta, out));
-        prop_assert!(out.len() <= max_record_length(tlp.wire_length()));
+        prop_assert!(out.len() <= kept.max_record_length(&tlp));
         let found: Vec<_> = Records::new(0, &out).map(|timed| timed.record).collect();
-        let [Record::Tlp { length: 312, bytes: kept, hash: Some(9), holes, .. }] = found[..] else {
+        let [Record::Tlp { length: 312, bytes: kept, hash: Some(_), holes, .. }] = found[..] else {
             panic!("{found:?}")
         };
-        let mut at = 0;
-        let mut there = Vec::new();
+        let whole = [&tlp.header()[..12], &data].concat();
+        let (mut at, mut end, mut there) = (0, 0, Vec::new());
         for part in holes.parts(kept.len()) {
-            let whole = [&tlp.header()[..12], &data].concat();
             prop_assert_eq!(&kept[at..at + part.len()], &whole[part.clone()]);
             at += part.len();
             there.push(part);
         }
         prop_assert_eq!(at, kept.len());
-        let all = std::iter::once(0..12 + bytes);
-        let all: Vec<_> = all.chain(parts.into_iter().map(|p| p.start + 12..p.end + 12)).collect();
+        for hole in holes.iter() {
+            let from = end + hole.kept;
+            end = from + hole.length;
+            prop_assert_eq!(hole.hash, key.hash(&whole[from..end]));
+        }
+        let parts = parts.into_iter().filter(|part| part.end <= snap);
+        let front = std::iter::once(0..12 + (*front).min(snap));
+        let all: Vec<_> = front.chain(parts.map(|p| p.start + 12..p.end + 12)).collect();
         prop_assert_eq!(there, all);
     }
 

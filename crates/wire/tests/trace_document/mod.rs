@@ -56,7 +56,9 @@ fn tlp(delta: u64, up: bool, tlp: &Tlp, bytes: usize) -> Vec<u8> {
 }
 
 fn tlp_with_hole() -> Vec<u8> {
-    let kept = Kept { bytes: 2, parts: vec![6..8], hash: Some(key().hash(&write().data)) };
+    let data = write().data;
+    let left_out = vec![(2..6, key().hash(&data[2..6]))];
+    let kept = Kept { bytes: 8, left_out, hash: Some(key().hash(&data)) };
     let mut out = Vec::new();
     encode_tlp(Tap::ROOT_PORT, true, &write(), &kept, 5, &mut out);
     out

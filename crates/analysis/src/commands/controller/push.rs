@@ -132,6 +132,7 @@ impl Controller {
         if message.commands.insert(uid) {
             self.add_step(uid, message.step, shared);
         }
+        let (place, mut data) = (piece.place(), None);
         while !piece.bytes.is_empty() {
             let found = self.claims.push(uid, piece.address, piece.bytes.len() as u64);
             let Some(found) = found else {
@@ -139,10 +140,17 @@ impl Controller {
                 return;
             };
             let length = found.left.min(piece.bytes.len() as u64) as usize;
+            if let Use::Data { offset, .. } = found.what {
+                data = Some(data.unwrap_or(offset + found.offset));
+            }
             let (bytes, rest) = piece.bytes.split_at(length);
             self.pushed_claim(found, &Piece { bytes, ..piece }, shared);
             let Some(address) = piece.address.checked_add(length as u64) else { return };
             piece = Piece { address, bytes: rest, at: piece.at + length };
+        }
+        // Claims that follow each other in memory, as pages do, are parts of one transfer.
+        if let (Some(offset), Some(open)) = (data, self.open.get_mut(&uid)) {
+            shared.print_part(&mut open.command, offset, &place);
         }
     }
 
@@ -200,7 +208,8 @@ impl Controller {
         }
         let found = list.found;
         self.follow(&mut list.read, found, piece.bytes, shared);
-        if let Some(open) = self.open.get_mut(&found.uid) {
+        let more = (list.read.buffer.len() as u64) < found.left;
+        if let Some(open) = self.open.get_mut(&found.uid).filter(|_| more) {
             open.pushed_list = Some(list);
         }
     }

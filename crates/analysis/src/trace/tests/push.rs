@@ -4,7 +4,7 @@ use super::build::{Traces, hashed, traces_of};
 use super::commands;
 use crate::commands::tests::{Drive, Testbed, io, pushed};
 use crate::commands::view::{self, Options};
-use crate::commands::{Command, Parts, StepKind};
+use crate::commands::{Command, Parts, Print, StepKind};
 use crate::trace::chart::chart;
 use crate::trace::{Anomalies, PushTotals, Run, Stage, Statistics, by_stage, path};
 use wire::push::Record;
@@ -120,11 +120,12 @@ fn a_recording_leaves_out_the_data_in_pushes_and_no_more() {
     }
     assert_eq!(plain, traces.testbed.commands, "as from whole TLPs");
     let [first, second, missed] = last(found);
-    assert_eq!(
-        [first, second].map(|c| (c.unrecorded, c.data_hash())),
-        [(1536, None), (8704, None)]
-    );
-    // 2048 bytes of it were read from the host and have their hashes, but not all of it.
+    assert_eq!([&first, &second].map(|c| c.unrecorded), [1536, 8704]);
+    // One piece in the first message: its hash is that of its only print.
+    let print = Print { offset: 0, bytes: 1536, print: KEY.hash(&[SECRET; 1536]) };
+    assert_eq!(first.whole_prints(), Some(vec![print]));
+    assert!(second.data_hash().is_some() && second.data_hash() != first.data_hash());
+    // Half of it came twice.
     assert_eq!((missed.unrecorded, missed.data_hash()), (4096, None));
     // Of the first message 28 + 2 * 80 bytes, the header of the data, then header and list; of the
     // others header, list and header, then header alone or two of them.

@@ -4,15 +4,14 @@
 use crate::attached::{Attached, Switch};
 use crate::folder::Folder;
 use crate::host::event_limits::HostEventLimiter;
-use crate::host::{EndpointChange, HostEvent, HostNode};
+use crate::host::{EndpointChange, HostEvent, HostNode, MachineSettings};
 use crate::links::Links;
 use crate::net::{Address, CarrierListener, RawSettings};
 use crate::poller::{Poller, Waiting};
 use crate::vfio_user::tests::client::{Client, access, message};
 use crate::{Clock, Control, DeviceNode};
 use pcie::dma_test::{DmaTest, Settings, register};
-use pcie::enumerate;
-use pcie::{Function, Input, Output, Ready, root};
+use pcie::{Function, Input, Output, Ready};
 use rustix::net::{RecvFlags, recv};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
@@ -96,8 +95,7 @@ fn host(peer: Address, folder: &Path) -> HostNode {
     HostNode::start(
         Clock::start(),
         Poller::new(Waiting::Block).unwrap(),
-        root::Settings::default(),
-        enumerate::Settings::default(),
+        MachineSettings::default(),
         Switch::new(settings, Links::new(&[peer])),
         folder,
         false,
