@@ -1,5 +1,6 @@
 //! `farlane sim`: plans that come with the program, its document, sweeps.
 
+use super::json_document::every_key_is_described;
 use crate::support::program::{document, fails, page, parsed, plan_of as path, prints, run};
 use serde_json::Value;
 
@@ -109,6 +110,37 @@ fn bridges_merge_what_waits_if_the_plan_says_so() {
     assert!(rate(0) < rate(1) && rate(1) < rate(2), "{} {} {}", rate(0), rate(1), rate(2));
     let wanted = "it needs a bridge and transport = \"raw\"";
     fails(&["sim", &plan, "--set", "aggregation=hop"], &[wanted]);
+}
+
+/// A sweep over what is pushed; text and page tell of it too.
+#[test]
+fn what_is_pushed_is_told() {
+    let plan = path("tcp");
+    let writes = ["--set", "workload.dd=write", "--set", "workload.count=5"];
+    let sweep = ["--json", "--sweep", "host.push=off,entries,all"];
+    let rows = document(&[&["sim", &plan][..], &writes, &sweep].concat());
+    every_key_is_described(&rows);
+    let pushed = |row: usize, key: &str| rows[row]["hosts"][0]["pushed"][key].as_u64();
+    assert_eq!(pushed(0, "messages"), None);
+    // An entry of 64 bytes; 4096 bytes in 16 reads of 256.
+    for (row, bytes, hits, misses) in [(1, 64, 1, 16), (2, 64 + 4096, 17, 0)] {
+        check(&rows[row]);
+        let counted = ["entries", "bytes", "hits", "misses"].map(|key| pushed(row, key));
+        assert_eq!(counted, [1, bytes, hits, misses].map(|each| Some(5 * each)), "row {row}");
+    }
+    assert!(rows[2]["latency_ns"]["p50"].as_u64() < rows[1]["latency_ns"]["p50"].as_u64());
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("p.html").display().to_string();
+    let all = ["--set", "host.push=all", "--report", &report];
+    let text = prints(&[&["sim", &plan][..], &writes, &all].concat());
+    let told = "host: 5 of 5 entries pushed, 20800 bytes with their data; 85 reads of drives answered \
+                from push, 0 by the host; 0 bytes pushed for nothing";
+    assert!(text.contains(told), "{text}");
+    assert!(page(&report).contains("pushed with doorbells by"));
+    fails(
+        &["sim", &plan, "--set", "host.push=on"],
+        &["--set host.push=on: ", "There are: off, entries, all"],
+    );
 }
 
 /// A plan that cannot come up says before and after which limit is the reason.

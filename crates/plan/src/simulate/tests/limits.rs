@@ -4,6 +4,7 @@ use super::{gated, mixed, tcp};
 use crate::simulate::limits::{
     Assumptions, CompletionTimeout, Document, Row, Verdict, flagged, planned_rows, text,
 };
+use node::push::Mode as Push;
 use sim::Config;
 use sim::ethernet::Rate;
 use sim::world::Attached;
@@ -128,4 +129,19 @@ fn what_never_ends_counts_until_the_end() {
     assert!(silence.worst.as_ref().unwrap().span >= switch.loss_limit);
     let io = row(&rows, "I/O timeout").worst.as_ref().unwrap();
     assert!(io.span > Duration::from_ms(1_900) && io.what.contains("never"), "{}", text(&rows));
+}
+
+/// Without a fetch a command takes one round trip less.
+#[test]
+fn a_pushed_command_is_held_against_one_round_trip() {
+    let breaks = |push| {
+        let mut config = tcp(1);
+        config.hosts[0].root.push = push;
+        // There and back 52 ms, twice 104 ms.
+        config.network.cables[0].propagation = Duration::from_ms(26);
+        let assumed = Assumptions { io_timeout: Duration::from_ms(80), ..Assumptions::default() };
+        let rows = planned_rows(&config, &assumed);
+        rows.iter().any(|row| row.name == "I/O command, at the least")
+    };
+    assert_eq!([Push::Off, Push::Entries].map(breaks), [true, false]);
 }
