@@ -11,10 +11,6 @@ use wire::tlp::{Class, Malformed, Tlp};
 /// Output of a device node's link end: no resets, which it carries out, and no answers.
 pub use crate::tunnel::Output;
 
-/// With so many bytes of TLPs the network goes first: while the function does more, the host works
-/// on these.
-const EARLY: usize = 16 << 10;
-
 /// A tunnel end with the function that it serves.
 #[derive(Debug)]
 pub struct Downstream<F> {
@@ -41,29 +37,18 @@ impl<F: Function> Downstream<F> {
 
     /// The next output; appends frames to `out`. Exchanges TLPs between tunnel and function first.
     pub fn poll(&mut self, now: Instant, out: &mut BytesMut) -> Output {
-        let mut most = EARLY;
         loop {
-            let waits = self.exchange_up_to(now, most);
+            let timer = self.exchange(now);
             let output = self.tunnel.poll(now, out);
-            match (&output, waits) {
-                (Output::Transmit(_), _) => return output,
-                (Output::Timeout(at), Some(timer)) => {
-                    return Output::Timeout(next_timer([*at, timer]));
-                }
-                // The network takes none of it, but perhaps what the function does next.
-                (Output::Timeout(_), None) => {
-                    most = usize::MAX;
-                    continue;
-                }
-                _ => {}
-            }
             match &output {
+                Output::Transmit(_) => return output,
+                Output::Timeout(at) => return Output::Timeout(next_timer([*at, timer])),
                 // The device node serves probes on connections of their own.
                 Output::EchoReply(_) | Output::Move(_) | Output::Moved(_) => continue,
                 Output::Down(cause) => {
                     count_down(&mut self.errors, cause, self.tunnel.take_posted_lost());
                 }
-                Output::Up(_) | Output::Reset | Output::Transmit(_) | Output::Timeout(_) => {}
+                Output::Up(_) | Output::Reset => {}
             }
             self.tunnel.report_dropped(self.store.clear());
             self.function.handle(now, Input::HotReset);
@@ -77,12 +62,7 @@ impl<F: Function> Downstream<F> {
     /// Exchanges TLPs between tunnel and function until neither has one for the
     /// other. Returns the function's timer.
     pub fn exchange(&mut self, now: Instant) -> Option<Instant> {
-        self.exchange_up_to(now, usize::MAX).flatten()
-    }
-
-    /// The same, until so many bytes wait for the network; then it returns no wait.
-    fn exchange_up_to(&mut self, now: Instant, bytes: usize) -> Option<Option<Instant>> {
-        while self.tunnel.queued_bytes() < bytes {
+        loop {
             while let Some(tlp) = self.next_down() {
                 self.function.handle(now, Input::Tlp(tlp));
             }
@@ -94,10 +74,9 @@ impl<F: Function> Downstream<F> {
                         self.tunnel.push(tlp);
                     }
                 }
-                FunctionOutput::Wait(wait) => return Some(wait.until),
+                FunctionOutput::Wait(wait) => return wait.until,
             }
         }
-        None
     }
 
     /// The next TLP for the function. Answers from the store need no place in the tunnel's order:

@@ -216,11 +216,6 @@ impl Tunnel {
         if self.is_up() { self.session.queue.ready() } else { Ready::NONE }
     }
 
-    /// Bytes of queued TLPs, as counted on the wire.
-    pub fn queued_bytes(&self) -> usize {
-        self.session.queue.bytes()
-    }
-
     /// Queues a TLP for the far side. Dropped if the link is down.
     pub fn push(&mut self, tlp: Tlp) {
         match self.is_up() {

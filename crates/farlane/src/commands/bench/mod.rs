@@ -52,7 +52,7 @@ pub struct Args {
     html: Option<Target>,
     /// Look for input this long before sleeping, such as 50us; a number alone
     /// is microseconds, 0 sleeps at once
-    #[arg(long, value_name = "TIME", default_value = "50us", value_parser = span::microseconds)]
+    #[arg(long, value_name = "TIME", default_value = "200us", value_parser = span::microseconds)]
     spin: Duration,
     /// Payload sizes to measure at: 256 and 4096 unless told otherwise; one,
     /// with --aggregation, and 128
