@@ -343,7 +343,7 @@ impl Controller {
         let queue = self.completion_queues.get(&id);
         self.enabled
             && queue.is_some_and(|queue| {
-                queue.has_room() && !queue.suspended && (interrupts || !queue.interrupts)
+                queue.has_room() && !queue.suspended && queue.interrupts && interrupts
             })
     }
 

@@ -254,10 +254,21 @@ impl Rig {
         self.submit(queue, slot, entry(opcode, prp1, dwords));
     }
 
-    /// Identify, and queue 1 of 8 entries.
+    /// Identify, and queue 1 of 8 entries, polled.
     fn start(&mut self) {
+        self.start_with(1);
+    }
+
+    /// The same if the drive signals its completion entries by messages.
+    fn start_with_interrupts(&mut self) {
+        self.device.function_mut().0.interrupts = true;
+        self.start_with(3);
+    }
+
+    /// The same with this double word 11 of Create I/O Completion Queue: PC and IEN.
+    fn start_with(&mut self, dword: u32) {
         self.command(0, 0, 0x06, RAM + 0x1_0000, [0; 3]);
-        self.command(0, 1, 0x05, RAM + 0x3000, [7 << 16 | 1, 1, 0]);
+        self.command(0, 1, 0x05, RAM + 0x3000, [7 << 16 | 1, dword, 0]);
         self.command(0, 2, 0x01, RAM + 0x2000, [7 << 16 | 1, 1 << 16 | 1, 0]);
     }
 
@@ -428,7 +439,7 @@ fn rings(bytes: &[u8], doorbell: u64) -> usize {
 #[test]
 fn a_head_doorbell_waits_for_the_next_tlp() {
     let mut rig = Rig::new(Mode::All, 1 << 20);
-    rig.start();
+    rig.start_with_interrupts();
     rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
     // Queue 1's head is doorbell 3, its tail doorbell 2.
     assert_eq!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)), 0, "it waits");
@@ -450,7 +461,7 @@ fn a_head_doorbell_waits_for_the_next_tlp() {
 #[test]
 fn a_head_doorbell_does_not_wait_long() {
     let mut rig = Rig::new(Mode::All, 1 << 20);
-    rig.start();
+    rig.start_with_interrupts();
     rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
     assert_eq!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)), 0);
     let Output::Wait(wait) = rig.host.poll_with(rig.now, &mut rig.memory) else { panic!("idle") };
@@ -465,7 +476,7 @@ fn a_head_doorbell_does_not_wait_long() {
 #[test]
 fn a_head_doorbell_goes_at_once_if_entries_run_short() {
     let mut rig = Rig::new(Mode::All, 1 << 20);
-    rig.start();
+    rig.start_with_interrupts();
     // Half of the 8 entries may be in use.
     for slot in 0..4 {
         rig.command(1, slot, 0x01, RAM + 0x1_1000, [0, 0, 7]);
@@ -479,7 +490,7 @@ fn a_head_doorbell_goes_at_once_if_entries_run_short() {
 #[test]
 fn a_queue_that_is_deleted_gets_its_head_doorbells_at_once() {
     let mut rig = Rig::new(Mode::All, 1 << 20);
-    rig.start();
+    rig.start_with_interrupts();
     rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
     let before = rig.sent.len();
     rig.write(0x100c, 4, 1);
@@ -492,22 +503,20 @@ fn a_queue_that_is_deleted_gets_its_head_doorbells_at_once() {
 #[test]
 fn without_push_head_doorbells_do_not_wait() {
     let mut rig = Rig::new(Mode::Off, 1 << 20);
-    rig.start();
+    rig.start_with_interrupts();
     rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
     assert!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)) > 0);
 }
 
 #[test]
 fn a_head_doorbell_waits_only_if_interrupts_are_messages() {
-    for messages in [false, true] {
+    // With IEN and without messages, with both, and polled.
+    for (dword, messages, waits) in [(3, false, false), (3, true, true), (1, true, false)] {
         let mut rig = Rig::new(Mode::All, 1 << 20);
         rig.device.function_mut().0.interrupts = messages;
-        rig.command(0, 0, 0x06, RAM + 0x1_0000, [0; 3]);
-        // With IEN.
-        rig.command(0, 1, 0x05, RAM + 0x3000, [7 << 16 | 1, 3, 0]);
-        rig.command(0, 2, 0x01, RAM + 0x2000, [7 << 16 | 1, 1 << 16 | 1, 0]);
+        rig.start_with(dword);
         rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
         let sent = sent(&mut rig, |rig| rig.write(0x100c, 4, 1));
-        assert_eq!(sent == 0, messages, "{sent} bytes");
+        assert_eq!(sent == 0, waits, "{sent} bytes");
     }
 }
