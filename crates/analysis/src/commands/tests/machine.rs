@@ -158,6 +158,10 @@ impl Machine {
     /// Moves everything until nothing moves.
     pub fn settle(&mut self) {
         while self.software() | self.host() | self.network() | self.storage() {}
+        if self.host.holds_back() {
+            self.host.release();
+            self.settle();
+        }
     }
 
     fn tick(&mut self) {
