@@ -87,6 +87,8 @@ fn counters_are_shown_on_request_and_at_the_end() {
     // Both hosts: ten measured and two to warm up, each.
     let link = device.line("link: sent");
     assert!(link.contains("sent 24 TLPs") && link.contains("connections: 2"), "{link}");
+    // Pings push nothing.
+    device.line("push: 0 reads answered from push");
     device.line("data are on the media");
 }
 

@@ -208,6 +208,7 @@ impl<A: Attached> DeviceNode<A> {
         let (counters, errors) = (self.node.tunnel().counters(), self.node.errors());
         let mut lines = vec![("link".to_owned(), format!("{counters}; errors: {errors}"))];
         lines.extend(self.node.function().inner.report());
+        lines.push(("push".to_owned(), self.node.store().counters().to_string()));
         lines.push(("connections".to_owned(), self.limits.report(self.node.without_hello())));
         lines
     }

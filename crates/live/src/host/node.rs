@@ -461,6 +461,7 @@ impl HostNode {
             };
             lines.push((format!("endpoint {number} DMA"), faults));
         }
+        lines.push(("push".to_owned(), self.machine.push_counters().to_string()));
         lines
     }
 }

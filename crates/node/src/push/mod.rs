@@ -22,6 +22,7 @@ use heads::{Head, Heads};
 use pcie::config::register;
 use pcie::root::MSI_WINDOW;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 use switch::push::Ending;
@@ -82,6 +83,17 @@ pub struct Counters {
     pub unpushed: u64,
     /// Bytes of entries, lists and data pushed.
     pub bytes: u64,
+}
+
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { messages, entries, unpushed, bytes } = self;
+        write!(
+            f,
+            "{bytes} bytes in {messages} messages; {entries} submission queue entries pushed, \
+             {unpushed} fetched"
+        )
+    }
 }
 
 /// The requester ID of host software.
