@@ -49,6 +49,9 @@ impl Heads {
     /// Drops those to functions that are gone.
     pub fn forget(&mut self, gone: impl Fn(Bdf) -> bool) {
         self.waiting.retain(|head| !gone(head.function));
+        if self.waiting.is_empty() {
+            *self = Self::default();
+        }
     }
 
     /// Whether they may not wait any longer.

@@ -520,3 +520,18 @@ fn a_head_doorbell_waits_only_if_interrupts_are_messages() {
         assert_eq!(sent == 0, waits, "{sent} bytes");
     }
 }
+
+#[test]
+fn a_head_doorbell_goes_with_its_function() {
+    let mut rig = Rig::new(Mode::All, 1 << 20);
+    rig.start_with_interrupts();
+    rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
+    assert_eq!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)), 0);
+    rig.host.clear_bus_masters(3..=3);
+    let Output::Wait(wait) = rig.host.poll_with(rig.now, &mut rig.memory) else { panic!("idle") };
+    assert_eq!(wait.until, None, "nothing waits");
+    rig.now = NOW + Duration::from_us(100);
+    let before = rig.sent.len();
+    rig.run();
+    assert_eq!(rings(&rig.sent[before..], 3), 0);
+}
