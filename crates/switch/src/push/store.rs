@@ -41,6 +41,10 @@ pub struct Counters {
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { hits, misses, pushed_bytes, hit_bytes, unused_bytes, malformed } = self;
+        let malformed = match malformed {
+            0 => "none".to_owned(),
+            count => count.to_string(),
+        };
         write!(
             f,
             "{hits} reads answered from push ({hit_bytes} bytes), {misses} by the host; {pushed_bytes} \
