@@ -5,7 +5,6 @@
 rounds=$1
 seconds=$2
 shift 2
-blocks=500
 
 # by_fio DRIVE RW
 by_fio() {
@@ -23,8 +22,9 @@ by_dd() {
     what=$2
     shift 2
     begun=$(date +%s%N)
-    dd bs=4096 count="$blocks" "$@" 2>/dev/null
-    echo "latency $drive $what $((($(date +%s%N) - begun) / blocks))"
+    dd bs=4096 count=500 "$@" 2>/dev/null
+    ended=$(date +%s%N)
+    echo "latency $drive $what $(((ended - begun) / 500))"
 }
 
 one_round() {
