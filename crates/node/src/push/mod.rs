@@ -130,6 +130,8 @@ pub(crate) struct Follower {
     /// Endings that no TLP brings along.
     pending: Vec<(Bdf, Record)>,
     heads: Heads,
+    /// No head doorbell waits.
+    heads_at_once: bool,
     counters: Counters,
     without: Option<Ending>,
 }
@@ -143,6 +145,7 @@ impl Follower {
             reads: BTreeMap::new(),
             pending: Vec::new(),
             heads: Heads::default(),
+            heads_at_once: false,
             counters: Counters::default(),
             without: None,
         }
@@ -151,6 +154,11 @@ impl Follower {
     /// Leaves one ending out, for tests.
     pub fn leave_out(&mut self, ending: Ending) {
         self.without = Some(ending);
+    }
+
+    /// Lets no head doorbell wait.
+    pub fn send_heads_at_once(&mut self) {
+        self.heads_at_once = true;
     }
 
     pub fn counters(&self) -> Counters {
@@ -180,7 +188,8 @@ impl Follower {
     /// The completion queue whose head a TLP moves, if the TLP may wait.
     fn head_that_waits(&self, tlp: &Tlp, host: &Host<'_>) -> Option<(Bdf, u16)> {
         let Packet::MemoryWrite(r) = tlp.packet else { return None };
-        let (bdf, offset) = self.target(r.address).filter(|_| r.length_dw == 1)?;
+        let may = !self.heads_at_once && r.length_dw == 1;
+        let (bdf, offset) = self.target(r.address).filter(|_| may)?;
         let function = self.functions.get(&bdf)?;
         let queue = function.controller.head_that_waits(offset, function.sends_interrupts)?;
         host.room(bdf).is_some_and(|room| self.heads.fits(room)).then_some((bdf, queue))
@@ -269,8 +278,8 @@ impl Follower {
 
     /// Everything below was reset, and with it what was pushed.
     pub fn reset(&mut self) {
-        let (settings, counters, without) = (self.settings, self.counters, self.without);
-        *self = Self { counters, without, ..Self::new(settings) };
+        let Self { settings, heads_at_once, counters, without, .. } = *self;
+        *self = Self { heads_at_once, counters, without, ..Self::new(settings) };
     }
 
     /// Forgets the functions on these buses: they were reset or removed. A link that came up again

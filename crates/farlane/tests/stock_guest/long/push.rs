@@ -28,7 +28,8 @@ fn push_in_a_guest_beside_qemus_own_drive() {
     let folder = folder::kept("push");
     let nodes = ["all", "off"].map(|push| {
         let name = format!("device-{push}");
-        let device = Node::device_at("127.0.0.1:0", &folder, &name, &["ram=64M"], &["--serial", push]);
+        let device =
+            Node::device_at("127.0.0.1:0", &folder, &name, &["ram=64M"], &["--serial", push]);
         let host = HostNode::start(&folder, push, &[device.address()], &["--push", push]);
         (device, host)
     });
