@@ -120,27 +120,27 @@ pub fn stream(clock: Clock, span: wire::Duration, copies: Copies) -> Result<u64,
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let mut sender = std::net::TcpStream::connect(listener.local_addr()?)?;
     let (mut receiver, _) = listener.accept()?;
+    let copier = || (copies == Copies::OnEachSide).then(Copier::new);
+    let (mut from, mut to) = (copier(), copier());
     let reader = std::thread::spawn(move || {
-        let mut copier = (copies == Copies::OnEachSide).then(Copier::new);
         let mut buffer = vec![0; STREAM_WRITE * 2];
         let mut total = 0u64;
         while let Ok(bytes) = receiver.read(&mut buffer) {
             if bytes == 0 {
                 break;
             }
-            if let Some(copier) = &mut copier {
-                copier.next(bytes).copy_from_slice(&buffer[..bytes]);
+            if let Some(memory) = &mut to {
+                memory.next(bytes).copy_from_slice(&buffer[..bytes]);
             }
             total += bytes as u64;
         }
         total
     });
-    let mut copier = (copies == Copies::OnEachSide).then(Copier::new);
     let mut data = vec![0x5a; STREAM_WRITE];
     let start = clock.now();
     while clock.now() < start + span {
-        if let Some(copier) = &mut copier {
-            data.copy_from_slice(copier.next(STREAM_WRITE));
+        if let Some(memory) = &mut from {
+            data.copy_from_slice(memory.next(STREAM_WRITE));
         }
         sender.write_all(&data)?;
     }

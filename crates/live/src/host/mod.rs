@@ -62,8 +62,7 @@ impl<A: Attached> Machine<A> {
     /// The same machine, which pushes bytes of its memory in front of doorbells.
     #[must_use]
     pub fn with_push(self, settings: push::Settings) -> Self {
-        // Waiting head doorbells made guests and polled clients slower (docs/push.md).
-        Self { node: self.node.with_push(settings).with_heads_at_once(), ..self }
+        Self { node: self.node.with_push(settings), ..self }
     }
 
     /// What was pushed.

@@ -71,13 +71,6 @@ impl<B: Function> HostNode<B> {
         self
     }
 
-    /// The same host, whose head doorbells do not wait.
-    #[must_use]
-    pub fn with_heads_at_once(mut self) -> Self {
-        self.follower.iter_mut().for_each(Follower::send_heads_at_once);
-        self
-    }
-
     /// What was pushed.
     pub fn push_counters(&self) -> push::Counters {
         self.follower.as_ref().map(Follower::counters).unwrap_or_default()

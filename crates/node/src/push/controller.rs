@@ -300,42 +300,35 @@ impl Controller {
     }
 
     fn doorbells(&mut self, offset: u64, bytes: &[u8], turn: &mut Turn<'_, '_>) {
-        let dstrd = Capabilities::from_bits(self.u64(CAP)).doorbell_stride;
         for (at, value) in (offset..).step_by(4).zip(bytes.chunks(4)) {
             // Software writes whole double words (section 3.1.24); two bytes have the value.
-            let (from, Some([low, high])) =
-                (at - wire::nvme::register::DOORBELLS, value.first_chunk())
-            else {
+            let Some(value) = value.first_chunk().map(|bytes| u16::from_le_bytes(*bytes)) else {
                 continue;
             };
-            let stride_zero = wire::nvme::register::DOORBELLS + (from >> dstrd);
-            if from.is_multiple_of(4 << dstrd)
-                && let Some(doorbell) = Doorbell::at(stride_zero)
-            {
-                let value = u16::from_le_bytes([*low, *high]);
-                match doorbell {
-                    Doorbell::SubmissionTail(queue) => self.ring(queue, value, turn),
-                    Doorbell::CompletionHead(queue) => {
-                        if let Some(queue) = self.completion_queues.get_mut(&queue) {
-                            queue.head = value.min(queue.last);
-                        }
+            match self.doorbell(at) {
+                Some(Doorbell::SubmissionTail(queue)) => self.ring(queue, value, turn),
+                Some(Doorbell::CompletionHead(queue)) => {
+                    if let Some(queue) = self.completion_queues.get_mut(&queue) {
+                        queue.head = value.min(queue.last);
                     }
                 }
+                None => {}
             }
         }
+    }
+
+    /// The doorbell at an offset.
+    fn doorbell(&self, offset: u64) -> Option<Doorbell> {
+        Doorbell::at(offset, Capabilities::from_bits(self.u64(CAP)).doorbell_stride)
     }
 
     /// The completion queue whose head doorbell, at this offset, may wait. `interrupts`: the function
     /// sends messages.
     pub fn head_that_waits(&self, offset: u64, interrupts: bool) -> Option<u16> {
-        let dstrd = Capabilities::from_bits(self.u64(CAP)).doorbell_stride;
-        let from = offset.checked_sub(wire::nvme::register::DOORBELLS)?;
-        let Some(Doorbell::CompletionHead(id)) =
-            Doorbell::at(wire::nvme::register::DOORBELLS + (from >> dstrd))
-        else {
-            return None;
-        };
-        self.head_may_wait(id, interrupts).then_some(id)
+        match self.doorbell(offset)? {
+            Doorbell::CompletionHead(id) => self.head_may_wait(id, interrupts).then_some(id),
+            Doorbell::SubmissionTail(_) => None,
+        }
     }
 
     /// Whether the head doorbell of a completion queue may go on waiting.

@@ -24,7 +24,7 @@ pub(super) struct Heads {
     /// When they go at the latest.
     pub until: Option<Instant>,
     /// They go at once.
-    pub due: bool,
+    due: bool,
 }
 
 impl Heads {
@@ -44,6 +44,11 @@ impl Heads {
         self.waiting.retain(|head| (head.function, head.queue) != (function, queue));
         self.waiting.push(Head { function, queue, tlp });
         self.until.get_or_insert(now + LONGEST);
+    }
+
+    /// Lets none of them wait any longer.
+    pub fn hurry(&mut self) {
+        self.due = !self.waiting.is_empty();
     }
 
     /// Drops those to functions that are gone.

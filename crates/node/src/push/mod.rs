@@ -62,13 +62,16 @@ pub struct Settings {
     /// Bytes pushed for the commands of a controller that are not complete. More commands get no
     /// push, or only that of their entries.
     pub bound: usize,
+    /// Head doorbells may wait for the next TLP (`docs/push.md`).
+    pub heads_wait: bool,
 }
 
 impl Default for Settings {
-    /// All. The bound is a quarter of a link's default window for posted TLPs (1 MiB): what is
-    /// pushed for writes in flight never keeps the credits from the doorbells of others.
+    /// All; head doorbells go at once. The bound is a quarter of a link's default window for posted
+    /// TLPs (1 MiB): what is pushed for writes in flight never keeps the credits from the doorbells
+    /// of others.
     fn default() -> Self {
-        Self { mode: Mode::default(), bound: 256 << 10 }
+        Self { mode: Mode::default(), bound: 256 << 10, heads_wait: false }
     }
 }
 
@@ -130,8 +133,6 @@ pub(crate) struct Follower {
     /// Endings that no TLP brings along.
     pending: Vec<(Bdf, Record)>,
     heads: Heads,
-    /// No head doorbell waits.
-    heads_at_once: bool,
     counters: Counters,
     without: Option<Ending>,
 }
@@ -145,7 +146,6 @@ impl Follower {
             reads: BTreeMap::new(),
             pending: Vec::new(),
             heads: Heads::default(),
-            heads_at_once: false,
             counters: Counters::default(),
             without: None,
         }
@@ -154,11 +154,6 @@ impl Follower {
     /// Leaves one ending out, for tests.
     pub fn leave_out(&mut self, ending: Ending) {
         self.without = Some(ending);
-    }
-
-    /// Lets no head doorbell wait.
-    pub fn send_heads_at_once(&mut self) {
-        self.heads_at_once = true;
     }
 
     pub fn counters(&self) -> Counters {
@@ -172,7 +167,7 @@ impl Follower {
 
     /// Lets no head doorbell wait any longer.
     pub fn release(&mut self) {
-        self.heads.due = true;
+        self.heads.hurry();
     }
 
     /// Takes a TLP on its way down. Adds to `out` what goes down now, in order: the TLP behind what
@@ -188,7 +183,7 @@ impl Follower {
     /// The completion queue whose head a TLP moves, if the TLP may wait.
     fn head_that_waits(&self, tlp: &Tlp, host: &Host<'_>) -> Option<(Bdf, u16)> {
         let Packet::MemoryWrite(r) = tlp.packet else { return None };
-        let may = !self.heads_at_once && r.length_dw == 1;
+        let may = self.settings.heads_wait && r.length_dw == 1;
         let (bdf, offset) = self.target(r.address).filter(|_| may)?;
         let function = self.functions.get(&bdf)?;
         let queue = function.controller.head_that_waits(offset, function.sends_interrupts)?;
@@ -239,14 +234,15 @@ impl Follower {
                             function.controller.head_may_wait(head.queue, interrupts)
                         })
                     };
-                    let due = !self.heads.iter().all(may_wait);
-                    self.heads.due |= due;
+                    if !self.heads.iter().all(may_wait) {
+                        self.heads.hurry();
+                    }
                 }
             }
             // Bridges on the way have put their own identifiers into it.
             Packet::Message(message) if (ASSERT_INTA..DEASSERT_INTA).contains(&message.code) => {
                 self.functions.values_mut().for_each(|function| function.sends_interrupts = false);
-                self.heads.due = true;
+                self.heads.hurry();
             }
             _ => {}
         }
@@ -278,8 +274,8 @@ impl Follower {
 
     /// Everything below was reset, and with it what was pushed.
     pub fn reset(&mut self) {
-        let Self { settings, heads_at_once, counters, without, .. } = *self;
-        *self = Self { heads_at_once, counters, without, ..Self::new(settings) };
+        let Self { settings, counters, without, .. } = *self;
+        *self = Self { counters, without, ..Self::new(settings) };
     }
 
     /// Forgets the functions on these buses: they were reset or removed. A link that came up again

@@ -50,6 +50,22 @@ struct Completions {
     phase: bool,
 }
 
+/// A controller with blocks of 512 bytes that does nothing unusual.
+impl Default for Manners {
+    fn default() -> Self {
+        Self {
+            batch: 8,
+            speculates: false,
+            chunk: 512,
+            fails: 0,
+            lags: false,
+            pieces: false,
+            dstrd: 0,
+            shift: 9,
+        }
+    }
+}
+
 /// A command that was fetched.
 #[derive(Debug)]
 pub struct Command {

@@ -100,17 +100,7 @@ fn step(world: &mut World, random: &mut Random) {
 /// A world after many steps.
 fn run(seed: u64) -> World {
     let mut random = Random::new(seed);
-    let manners = Manners {
-        batch: 8,
-        speculates: false,
-        chunk: 512,
-        fails: 0,
-        lags: false,
-        pieces: false,
-        dstrd: 0,
-        shift: 9,
-    };
-    let mut world = World::new(manners, Mode::All, 1 << 16, None);
+    let mut world = World::new(Manners::default(), Mode::All, 1 << 16, None);
     world.enumerate();
     Driver::new(false).start(&mut world, &mut random);
     world.settle();

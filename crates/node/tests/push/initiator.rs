@@ -77,7 +77,7 @@ impl Rig {
         let (max, tunnel) = (usize::from(max_payload), link(Role::Host));
         let upstream =
             Upstream::new(upstream::Settings { ports: 1, max_payload: max, p2p: false, tunnel });
-        let push = Settings { mode, ..Settings::default() };
+        let push = Settings { mode, heads_wait: true, ..Settings::default() };
         let mut buses = Buses::default();
         let mut rig = Self {
             now: Instant::ZERO,

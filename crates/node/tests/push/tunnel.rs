@@ -95,21 +95,10 @@ impl Rig {
         };
         let host = settings(Role::Host);
         let upstream = upstream::Settings { ports: 1, max_payload: 512, p2p: false, tunnel: host };
-        let manners = Manners {
-            batch: 8,
-            speculates: false,
-            chunk: 512,
-            fails: 0,
-            lags: false,
-            pieces: false,
-            dstrd: 0,
-            shift: 9,
-        };
-        let drive = Drive(Controller::new(manners), Random::new(1), Ready::ALL);
-        let bound = Settings::default().bound;
+        let drive = Drive(Controller::new(Manners::default()), Random::new(1), Ready::ALL);
         let mut rig = Self {
             host: HostNode::new(Default::default(), SwitchNode::new(upstream, None))
-                .with_push(Settings { mode, bound }),
+                .with_push(Settings { mode, heads_wait: true, ..Settings::default() }),
             device: DeviceNode::new(settings(Role::Device), drive),
             memory: Memory { bytes: vec![0; 1 << 17], ..Memory::default() },
             sent: Vec::new(),

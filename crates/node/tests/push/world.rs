@@ -138,7 +138,11 @@ impl World {
             sent: Vec::new(),
             burst: (0, 0),
         };
-        let host = HostNode::new(Default::default(), link).with_push(Settings { mode, bound });
+        let host = HostNode::new(Default::default(), link).with_push(Settings {
+            mode,
+            bound,
+            heads_wait: true,
+        });
         Self {
             host: match without {
                 Some(ending) => host.without(ending),

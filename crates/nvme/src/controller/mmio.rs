@@ -39,7 +39,7 @@ impl Controller {
         if self.phase != Phase::Ready {
             return;
         }
-        match Doorbell::at(offset) {
+        match Doorbell::at(offset, 0) {
             // The register only says that there is something in memory.
             Some(doorbell) if self.has_shadow(doorbell) => self.look(doorbell),
             doorbell => {

@@ -155,7 +155,8 @@ impl HostNode {
             completion_timeout: config.completion_timeout,
             ecrc: config.ecrc,
         };
-        let push = push::Settings { mode: config.push, ..push::Settings::default() };
+        let push =
+            push::Settings { mode: config.push, heads_wait: true, ..push::Settings::default() };
         let mut buses = Buses::default();
         buses.add(bus);
         Self {

@@ -41,13 +41,14 @@ pub enum Doorbell {
 }
 
 impl Doorbell {
-    /// The doorbell at a byte offset in the BAR, with stride 4 (DSTRD 0).
+    /// The doorbell at a byte offset in the BAR, for the stride `4 << dstrd`.
     /// `None` below the doorbells, off their alignment, or past queue 65535.
-    pub const fn at(offset: u64) -> Option<Self> {
-        if offset < DOORBELLS || !offset.is_multiple_of(4) {
+    pub const fn at(offset: u64, dstrd: u8) -> Option<Self> {
+        let stride = 4 << (dstrd & 15);
+        if offset < DOORBELLS || !(offset - DOORBELLS).is_multiple_of(stride) {
             return None;
         }
-        let index = (offset - DOORBELLS) / 4;
+        let index = (offset - DOORBELLS) / stride;
         if index / 2 > 0xffff {
             return None;
         }

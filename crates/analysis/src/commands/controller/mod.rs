@@ -14,7 +14,7 @@ use super::step::StepKind;
 use push::PushedList;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Bdf;
-use wire::nvme::register::{self, AdminQueueAttributes, Capabilities, Configuration};
+use wire::nvme::register::{self, AdminQueueAttributes, Capabilities, Configuration, Doorbell};
 
 /// MSI-X vectors a function can have (PCIe Base 4.0, section 7.7.2).
 const MOST_VECTORS: u64 = 2048;
@@ -119,13 +119,11 @@ impl Controller {
 
     /// A doorbell (sections 3.1.24 and 3.1.25), the stride as CAP says. Whether its queue exists.
     fn doorbell(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) -> bool {
-        let stride = 4 << Capabilities::from_bits(self.capabilities).doorbell_stride;
-        let place = offset - register::DOORBELLS;
-        let (index, value) = (place / stride, value & 0xffff);
-        let queue = u16::try_from(index / 2).ok().filter(|_| place.is_multiple_of(stride));
-        let known = match queue {
+        let stride = Capabilities::from_bits(self.capabilities).doorbell_stride;
+        let value = value & 0xffff;
+        let known = match Doorbell::at(offset, stride) {
             None => false,
-            Some(id) if index.is_multiple_of(2) => {
+            Some(Doorbell::SubmissionTail(id)) => {
                 let step = shared.step(StepKind::SqDoorbell, address, 4, None);
                 let rung = self.queues.ring(id, value, step, &mut shared.counters);
                 let known = rung.is_some();
@@ -135,7 +133,7 @@ impl Controller {
                 self.tell_submission(id, shared);
                 known
             }
-            Some(id) => {
+            Some(Doorbell::CompletionHead(id)) => {
                 let step = shared.step(StepKind::CqDoorbell, address, 4, None);
                 let queue = self.queues.completion.get_mut(&id);
                 let taken = queue.map(|queue| queue.take(value, &mut shared.counters));

@@ -131,10 +131,10 @@ impl Machine {
             tunnel: tunnel(Role::Host),
         });
         let drive = Drive(Subsystem::new(Instant::ZERO, &config));
+        let push = PushSettings { mode, heads_wait: true, ..PushSettings::default() };
         let mut machine = Self {
             now: Instant::ZERO,
-            host: HostNode::new(root::Settings::default(), Tap::new(top))
-                .with_push(PushSettings { mode, ..PushSettings::default() }),
+            host: HostNode::new(root::Settings::default(), Tap::new(top)).with_push(push),
             node: Downstream::new(tunnel(Role::Device), Tap::new(drive)),
             media,
             blocks: Vec::new(),

@@ -188,18 +188,20 @@ fn configuration_and_status() {
 
 #[test]
 fn doorbells() {
-    assert_eq!(Doorbell::at(0x0ffc), None);
-    assert_eq!(Doorbell::at(0x1002), None);
+    assert_eq!(Doorbell::at(0x0ffc, 0), None);
+    assert_eq!(Doorbell::at(0x1002, 0), None);
     for (doorbell, offset) in [
         (Doorbell::SubmissionTail(0), 0x1000),
         (Doorbell::CompletionHead(0), 0x1004),
         (Doorbell::SubmissionTail(64), 0x1200),
         (Doorbell::CompletionHead(64), 0x1204),
     ] {
-        assert_eq!(Doorbell::at(offset), Some(doorbell));
+        assert_eq!(Doorbell::at(offset, 0), Some(doorbell));
         assert_eq!(doorbell.offset(0), offset);
     }
     assert_eq!(Doorbell::CompletionHead(1).offset(4), 0x1000 + 3 * 64);
+    assert_eq!(Doorbell::at(0x1000 + 3 * 64, 4), Some(Doorbell::CompletionHead(1)));
+    assert_eq!(Doorbell::at(0x1000 + 3 * 64 + 4, 4), None, "between two");
 }
 
 #[test]
