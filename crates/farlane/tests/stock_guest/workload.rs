@@ -28,10 +28,10 @@ pub fn fio(mebibytes: u32, drives: &[u32]) -> Script {
     })
 }
 
-/// One transfer at a time on drives 0 to 2 in turns, as `latency.sh` has it.
-pub fn latency(rounds: usize, seconds: u32) -> Script {
+/// One transfer at a time on the drives with these serial numbers in turns, as `latency.sh` has it.
+pub fn latency(rounds: usize, seconds: u32, serials: &[&str]) -> Script {
     let script = script!("latency").argument(rounds).argument(seconds);
-    (0..3).fold(script, |script, drive| script.argument(namespace(drive)))
+    serials.iter().fold(script, Script::argument)
 }
 
 /// Makes a file system with files; its output has their checksums.
