@@ -13,7 +13,7 @@ pub struct PushArgs {
     /// the drive)
     #[arg(long, value_name = "WHAT", default_value_t = Mode::All)]
     push: Mode,
-    /// Bytes pushed for the commands of a controller that are not complete
+    /// Bytes pushed over a link for the commands that are not complete
     #[arg(long, value_name = "SIZE", default_value_t = Settings::default().bound as u64, value_parser = parse_size)]
     push_bound: u64,
 }

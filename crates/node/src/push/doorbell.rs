@@ -74,6 +74,8 @@ pub(super) struct Turn<'a, 'b> {
     pub host: &'a mut Host<'b>,
     pub bdf: Bdf,
     pub settings: Settings,
+    /// Bytes in flight for the other controllers of the link.
+    pub others: usize,
     pub without: Option<Ending>,
     pub counters: &'a mut Counters,
     pub messages: Vec<Tlp>,
@@ -175,7 +177,7 @@ impl Controller {
         if !announced {
             messages.back_to(place);
         }
-        let bound = turn.settings.bound.min(room.capacity);
+        let bound = turn.settings.bound.min(room.capacity).saturating_sub(turn.others);
         for (at, entry) in entries.iter().enumerate().filter(|_| announced) {
             let place = messages.place();
             let id = (queue.id, command(entry).cid);
@@ -216,8 +218,8 @@ impl Controller {
     ) {
         let Some((length, to_host)) = self.transfer(queue, command) else { return };
         let (id, most) = ((queue, command.cid), bound.saturating_sub(self.in_flight_bytes));
-        let with_data =
-            !to_host && length <= MOST_DATA.saturating_sub(self.in_flight_bytes).min(most);
+        let data = MOST_DATA.saturating_sub(turn.others + self.in_flight_bytes);
+        let with_data = !to_host && length <= data.min(most);
         let mut parts: Vec<(u64, Bytes)> = Vec::new();
         let ranges = nvme::follow(command, length, self.page(), to_host, |address, length| {
             if parts.len() == MOST_LISTS || length > MOST_LIST {

@@ -59,8 +59,8 @@ impl FromStr for Mode {
 pub struct Settings {
     /// What is pushed.
     pub mode: Mode,
-    /// Bytes pushed for the commands of a controller that are not complete. More commands get no
-    /// push, or only that of their entries.
+    /// Bytes pushed over a link for the commands that are not complete. More commands get no push,
+    /// or only that of their entries.
     pub bound: usize,
     /// Head doorbells may wait for the next TLP (`docs/push.md`).
     pub heads_wait: bool,
@@ -377,12 +377,38 @@ impl Follower {
 
     fn register_write(&mut self, tlp: &Tlp, r: MemoryRequest, host: &mut Host<'_>) -> Vec<Tlp> {
         let Some((bdf, offset)) = self.target(r.address) else { return Vec::new() };
+        let others = self.in_flight_beside(bdf);
         let Some(function) = self.functions.get_mut(&bdf) else { return Vec::new() };
         let (settings, without, counters) = (self.settings, self.without, &mut self.counters);
-        let mut turn = Turn { host, bdf, settings, without, counters, messages: Vec::new() };
+        let mut turn =
+            Turn { host, bdf, settings, others, without, counters, messages: Vec::new() };
         for (at, bytes) in pcie::split::enabled_runs(&r, &tlp.data) {
             function.controller.register_write(offset + at as u64, &bytes, &mut turn);
         }
         turn.messages
+    }
+
+    /// Bytes in flight for the other controllers of a function's link: what is pushed goes to the
+    /// bus right below the port alone.
+    fn in_flight_beside(&self, bdf: Bdf) -> usize {
+        let others = self.functions.iter().filter(|(of, _)| of.bus() == bdf.bus() && **of != bdf);
+        others.map(|(_, function)| function.controller.in_flight_bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_of_a_link_share_its_bound() {
+        let mut follower = Follower::new(Settings::default());
+        let functions = [(3, 0, 100), (3, 1, 20), (4, 0, 7)].map(|(bus, function, bytes)| {
+            let bdf = Bdf::new(bus, 0, function);
+            follower.functions.entry(bdf).or_default().controller.in_flight_bytes = bytes;
+            bdf
+        });
+        let beside = functions.map(|bdf| follower.in_flight_beside(bdf));
+        assert_eq!(beside, [20, 100, 0]);
     }
 }
