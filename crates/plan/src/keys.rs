@@ -6,6 +6,7 @@ use super::allowed::Allowed::{self, *};
 use super::allowed::{Key, Table};
 use super::shapers::ClassShaper;
 use super::units::{self, Drift, Offset, PlanValue};
+use super::variants::Setting;
 use node::push::Mode as Push;
 use sim::drive::Timing;
 use sim::ethernet::port::RateStep;
@@ -77,6 +78,7 @@ pub const ROOT: Table = &[
         key("shapers", Named(SHAPER)),
         key("traffic", Named(TRAFFIC)),
         key("moves", Named(MOVE)),
+        key("variants", Named(VARIANT)),
     ],
 ];
 
@@ -85,6 +87,8 @@ const TUNNELS: &[Key] = &[
     with(TUNNEL, "aggregation", Form(Policy::check)),
     with(TUNNEL, "rate_limit", Form(RateLimit::check)),
 ];
+
+const VARIANT: Table = &[&[key("set", List(&Form(Setting::check)))]];
 
 const LIMITS: Table = &[&[key("events", Number(1, i64::MAX as u64)), key("time", Time(SPAN))]];
 

@@ -27,6 +27,7 @@ pub mod simulate;
 mod tests;
 mod units;
 mod value;
+mod variants;
 mod workload;
 
 pub use error_text::unknown;
@@ -112,14 +113,17 @@ impl Plan {
     }
 
     /// The same plan with the key at a dotted path set to something else, by
-    /// an option such as `--sweep`.
+    /// an option such as `--sweep`. `variant` sets all keys of a `[variants.NAME]`.
     ///
     /// # Errors
     /// If the plan has no such table, or the table can have no such key: only
     /// plans name hosts, nodes, drives and the like.
     pub fn with(&self, path: &str, text: &str, option: &str) -> Result<Self, PlanError> {
         let mut plan = self.clone();
-        allowed::set(ROOT, &mut plan.value, path, text, option)?;
+        match path {
+            variants::KEY => variants::set(&mut plan.value, text, option)?,
+            _ => allowed::set(ROOT, &mut plan.value, path, text, option)?,
+        }
         Ok(plan)
     }
 
@@ -129,6 +133,7 @@ impl Plan {
     /// The first mistake or contradiction, with its place.
     pub fn build(&self) -> Result<Planned, PlanError> {
         allowed::check(ROOT, &self.value)?;
+        variants::check(&self.value)?;
         let root = &Section::root(&self.value);
         let defaults = &Defaults::read(root);
         let record = root.table("record");

@@ -234,7 +234,7 @@ fn right(allowed: Allowed) -> Vec<String> {
 }
 
 /// Keys that other tests show at work: they need other tables too.
-const ELSEWHERE: [&str; 16] = [
+const ELSEWHERE: [&str; 17] = [
     "workload.time_based",
     "workload.thinktime_blocks",
     "workload.timing",
@@ -251,6 +251,7 @@ const ELSEWHERE: [&str; 16] = [
     "shapers.e.algorithm",
     "shapers.e.weight",
     "moves.m.drive",
+    "variants.e.set",
 ];
 
 /// Shapers with all keys of their kind.

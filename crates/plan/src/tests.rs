@@ -447,3 +447,27 @@ fn mistakes_with_raw_ethernet() {
         "p.toml:4:15: rate_steps: expected a time up to 1000000s and a rate of 1 b/s to 1000G such as \"10ms 2G\"; found '1ms'",
     );
 }
+
+#[test]
+fn variants_set_several_keys() {
+    let plan = |set: &str| {
+        let text = format!("seed = 1\n{READS}\n[variants.fast]\nset = [{set}]\n");
+        Plan::parse("plan.toml", &text).unwrap()
+    };
+    let text = |error: PlanError| error.to_string();
+    let fast = plan("\"seed=7\", \"link.rate=10G\"");
+    let built = fast.with("variant", "fast", "--set").unwrap().build().unwrap();
+    assert_eq!(built.config.seed, 7);
+    assert_eq!(fast.build().unwrap().config.seed, 1, "nobody asked for it");
+    let slow = fast.with("variant", "fats", "--sweep").map_err(text).unwrap_err();
+    assert!(
+        slow.starts_with("--sweep variant=fats: unknown variant 'fats'; did you mean"),
+        "{slow}"
+    );
+    let wrong = plan("\"link.rate=10G\", \"link.raet=1G\"").build().map_err(text).unwrap_err();
+    assert!(wrong.starts_with("plan.toml:") && wrong.contains("'raet'"), "{wrong}");
+    let value = plan("\"seed=many\"").build().map_err(text).unwrap_err();
+    assert!(value.contains("seed: expected a whole number"), "{value}");
+    let form = plan("\"seed\"").build().map_err(text).unwrap_err();
+    assert!(form.contains("expected KEY=VALUE, as of --set"), "{form}");
+}

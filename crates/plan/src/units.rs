@@ -2,6 +2,7 @@
 //! is guessed.
 
 use super::shapers::ClassShaper;
+use super::variants::Setting;
 use node::push::Mode as Push;
 use sim::ethernet::port::RateStep;
 use stats::random::Probability;
@@ -245,6 +246,15 @@ impl PlanValue for (Instant, Option<Instant>) {
 }
 
 /// `5 video`: a class and its shaper.
+impl PlanValue for Setting {
+    fn parse(text: &str) -> Parsed<Self> {
+        let parts =
+            text.split_once('=').filter(|(path, value)| !path.is_empty() && !value.is_empty());
+        let (path, value) = parts.ok_or("KEY=VALUE, as of --set")?;
+        Ok(Self { path: path.trim().to_owned(), value: value.trim().to_owned() })
+    }
+}
+
 impl PlanValue for ClassShaper {
     fn parse(text: &str) -> Parsed<Self> {
         let parts = text.trim().split_once(char::is_whitespace);

@@ -101,6 +101,12 @@ fn the_guide_to_tsn() {
 }
 
 #[test]
+fn a_part_of_the_shapers() {
+    let all = "variant=alone,fifo,strict,cbs,ats,ets,cqf,gates,preemption";
+    check("docs/experiments/shapers.md", 2, &[(all, "variant=strict,cbs,gates")]);
+}
+
+#[test]
 fn parts_of_many_nodes() {
     check("docs/experiments/many-nodes.md", 5, &PARTS);
 }
@@ -125,6 +131,11 @@ fn parts_of_the_reproductions() {
 /// What takes minutes: `./test long`.
 mod long {
     use super::{check, paragraphs};
+
+    #[test]
+    fn shapers() {
+        check("docs/experiments/shapers.md", 2, &[]);
+    }
 
     #[test]
     fn many_nodes() {

@@ -1,0 +1,55 @@
+//! `[variants.NAME]`: several keys set at once, under a name.
+
+use super::allowed;
+use super::error_text::unknown;
+use super::keys::ROOT;
+use super::section::Section;
+use super::value::{Origin, PlanError, Value};
+
+/// The key of `--set` and `--sweep` that names a variant.
+pub const KEY: &str = "variant";
+
+/// `KEY=VALUE`, as of `--set`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The dotted path of a key.
+    pub path: String,
+    /// Its value as `--set` has it.
+    pub value: String,
+}
+
+/// Sets what the variant `name` sets.
+///
+/// # Errors
+/// If the plan has no such variant, or as [`Plan::with`](super::Plan::with), at the place of the
+/// variant's setting.
+pub fn set(plan: &mut Value, name: &str, option: &str) -> Result<(), PlanError> {
+    let root = plan.clone();
+    let variants = Section::root(&root).named("variants");
+    let Some((_, section)) = variants.iter().find(|(of, _)| of == name) else {
+        let names: Vec<&str> = variants.iter().map(|(name, _)| name.as_str()).collect();
+        let what = match names[..] {
+            [] => "the plan has no [variants.NAME]".to_owned(),
+            _ => unknown("variant", name, &names),
+        };
+        return Err(Origin::Option(format!("{option} {KEY}={name}")).fail(what));
+    };
+    for (Setting { path, value }, origin) in section.list("set") {
+        allowed::set(ROOT, plan, &path, &value, option)
+            .map_err(|error| origin.fail(error.message))?;
+    }
+    Ok(())
+}
+
+/// Checks every variant on its own.
+///
+/// # Errors
+/// The first key or value that is not allowed.
+pub fn check(plan: &Value) -> Result<(), PlanError> {
+    for (name, _) in Section::root(plan).named("variants") {
+        let mut with = plan.clone();
+        set(&mut with, &name, "--set")?;
+        allowed::check(ROOT, &with)?;
+    }
+    Ok(())
+}
