@@ -128,6 +128,14 @@ impl Filter {
         self.counters
     }
 
+    /// Opens everything that a violation has blocked and fills the buckets, as after a loss of
+    /// power. The counters stay.
+    pub fn restart(&mut self) {
+        self.oversize = false;
+        self.gate.iter_mut().for_each(StreamGate::restart);
+        self.meter.iter_mut().for_each(|(meter, _)| meter.restart());
+    }
+
     /// What becomes of a frame that came in at `now`.
     pub fn take(&mut self, now: Instant, frame: Frame) -> Verdict {
         self.counters.matching += 1;

@@ -120,6 +120,11 @@ impl StreamGate {
         Ok(Self { config, used: ((i64::MIN, 0), 0), closed: false })
     }
 
+    /// Opens again.
+    pub(super) fn restart(&mut self) {
+        (self.used, self.closed) = (((i64::MIN, 0), 0), false);
+    }
+
     /// Whether it has closed for good.
     pub fn is_blocked(&self) -> bool {
         self.closed

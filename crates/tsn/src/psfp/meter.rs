@@ -84,6 +84,12 @@ impl Meter {
         Ok(Self { config, committed, excess, at: Instant::ZERO, all_red: false })
     }
 
+    /// Fills both buckets and marks no frame.
+    pub(super) fn restart(&mut self) {
+        (self.committed, self.excess) = (bytes(self.config.cbs), bytes(self.config.ebs));
+        self.all_red = false;
+    }
+
     /// Whether it marks all frames red, for good.
     pub fn is_blocked(&self) -> bool {
         self.all_red
