@@ -24,7 +24,7 @@ struct Flow {
 pub fn gates(config: &Config, layout: &Layout) -> Result<(), PlanError> {
     for flow in flows(config, layout) {
         let tag = config.network.stations[flow.from].tagging.map_or(0, |_| TAG);
-        for egress in places::route(&config.network, flow.from, flow.to, flow.priority) {
+        for egress in places::all_routes(&config.network, flow.from, flow.to, flow.priority) {
             let Some(gates) = egress.gates else { continue };
             let frame: Duration = egress.rate.duration(PREAMBLE + flow.length + tag);
             if gates.longest_wait(egress.queue, frame).is_none() {

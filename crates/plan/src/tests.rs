@@ -1,6 +1,7 @@
 //! Plans: what they come to, and what is wrong with them.
 
 mod shapers;
+mod streams;
 
 use super::*;
 use sim::ethernet::Rate;

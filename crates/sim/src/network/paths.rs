@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use tsn::frer::Algorithm;
 use tsn::psfp;
 
-use super::config::{CableEnd, NetworkConfig};
+use super::config::{CableEnd, NetworkConfig, ip, mac};
 use super::tree::Place;
 use crate::ensure;
+use crate::ethernet::Tag;
 use crate::ethernet::bridge::Mode;
-use crate::ethernet::streams::{Handling, Identification, Recover, StreamTable};
+use crate::ethernet::streams::{Handling, Header, Identification, Recover, StreamTable};
 
 /// A stream.
 #[derive(Clone, Debug)]
@@ -262,6 +263,20 @@ impl Part {
 }
 
 impl NetworkConfig {
+    /// The stream with paths of its own whose frames go from one station to another with a priority
+    /// of the sender. It is not asked whether they carry TCP, which alone has IP addresses here.
+    pub fn stream_of(&self, from: usize, to: usize, priority: u8) -> Option<&StreamConfig> {
+        let tag = self.stations[from].tagging.map(|tagging| Tag {
+            pcp: tagging.pcp_of_priority[usize::from(priority)],
+            vid: tagging.vid,
+        });
+        let header =
+            Header { destination: mac(to), source: mac(from), tag, ip: Some([ip(from), ip(to)]) };
+        let ours =
+            |stream: &&StreamConfig| stream.from == from && stream.identification.matches(&header);
+        self.streams.iter().find(ours).filter(|stream| !stream.paths.is_empty())
+    }
+
     /// The other end of the cable at a place.
     pub fn across(&self, place: CableEnd) -> Option<CableEnd> {
         self.cables.iter().find_map(|cable| match (cable.a, cable.b) {
