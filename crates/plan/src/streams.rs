@@ -100,7 +100,9 @@ impl Named<'_> {
         let mut eliminate = Vec::new();
         for (name, origin) in section.list::<String>("eliminate") {
             let place = self.place(&name).map_err(|what| origin.fail(what))?;
-            if !(both && place == Place::Station(from)) {
+            let sends = place == Place::Station(from);
+            let alone = matches!(place, Place::Bridge(at) if !meet(&paths, at));
+            if !(both && (sends || alone)) {
                 eliminate.push((place, recover));
             }
         }
@@ -189,6 +191,16 @@ impl Named<'_> {
             _ => Ok(Identification::Null { destination, vlan }),
         }
     }
+}
+
+/// Whether paths come to a bridge from different nodes, so that copies meet there.
+fn meet(paths: &[Vec<usize>], bridge: usize) -> bool {
+    let before = paths.iter().filter_map(|path| {
+        let at = path.iter().position(|of| *of == bridge)?;
+        Some(at.checked_sub(1).map(|before| path[before]))
+    });
+    let before: Vec<Option<usize>> = before.collect();
+    before.windows(2).any(|pair| pair[0] != pair[1])
 }
 
 /// The recovery function of every place that eliminates.

@@ -33,6 +33,8 @@ pub struct PageLabels<'a> {
     pub recorded: &'a [Option<Summary>],
     /// Names of the streams.
     pub streams: &'a [(String, StreamId)],
+    /// Names of the streams that nodes identify.
+    pub identified: &'a [String],
     /// What is overloaded: a sentence each.
     pub overloads: &'a [String],
     /// What else is remarkable: a sentence each.
@@ -93,6 +95,7 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
         latency::sections(&mut page, subject);
     }
     streams::section(&mut page, subject);
+    streams::handled(&mut page, subject);
     links(&mut page, subject);
     gates::section(&mut page, subject);
     timeline::section(&mut page, subject);
