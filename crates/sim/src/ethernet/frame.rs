@@ -69,6 +69,11 @@ impl Tag {
     pub const fn control(self) -> u16 {
         (self.pcp as u16) << 13 | self.vid
     }
+
+    /// The tag with this control information; its drop-eligible bit is ignored.
+    pub const fn of_control(control: u16) -> Self {
+        Self { pcp: (control >> 13) as u8, vid: control & 0xfff }
+    }
 }
 
 /// What the MACs at both ends of a line send each other (IEEE 802.3-2022, 99.4.3).
