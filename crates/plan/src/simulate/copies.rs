@@ -19,7 +19,7 @@ const POINTS: usize = 120;
 pub struct Bin {
     /// Copies.
     pub copies: u64,
-    /// How much later than the first copy of its frame the latest of them began.
+    /// How much later than the first copy of its frame the latest of them arrived.
     pub behind: Duration,
 }
 
@@ -35,7 +35,9 @@ pub struct Copies {
     pub width: Duration,
     /// By wire.
     pub wires: BTreeMap<usize, Vec<Bin>>,
-    /// By number: when the first copy began, and which wires have brought one.
+    /// By wire: how long its cable takes.
+    takes: BTreeMap<usize, Duration>,
+    /// By number: when the first copy that was seen arrived, and the wires that have brought one.
     first: BTreeMap<u16, (Instant, Vec<usize>)>,
 }
 
@@ -48,13 +50,18 @@ impl AllCopies {
     pub fn new(config: &Config) -> Self {
         let streams = config.network.streams.iter().enumerate();
         let of = |(number, stream): (usize, &StreamConfig)| {
-            let copies = |(place, _): &(Place, _)| Copies {
-                stream: number,
-                place: *place,
-                identification: stream.identification,
-                width: Duration::from_us(10),
-                wires: wires(config, stream, *place),
-                first: BTreeMap::new(),
+            let copies = |(place, _): &(Place, _)| {
+                let wires = wires(config, stream, *place);
+                let takes = |wire: &usize| (*wire, config.network.cables[wire / 2].propagation);
+                Copies {
+                    stream: number,
+                    place: *place,
+                    identification: stream.identification,
+                    width: Duration::from_us(10),
+                    takes: wires.keys().map(takes).collect(),
+                    wires,
+                    first: BTreeMap::new(),
+                }
             };
             stream.eliminate.iter().map(copies).collect::<Vec<_>>()
         };
@@ -92,18 +99,25 @@ impl Copies {
         while at.as_ps() / self.width.as_ps() >= POINTS as u64 {
             self.halve();
         }
+        let at = at + self.takes[&wire];
         let (first, seen) = self.first.entry(sequence).or_insert((at, Vec::new()));
         if seen.contains(&wire) {
             // The numbers have begun anew.
             (*first, *seen) = (at, Vec::new());
         }
         seen.push(wire);
-        let behind = at.since(*first);
+        // What begins first may have the longer cable.
+        let (behind, late) = if at < *first { (seen[0], *first - at) } else { (wire, at - *first) };
+        self.bin(at, wire).copies += 1;
+        let bin = self.bin(at, behind);
+        bin.behind = bin.behind.max(late);
+    }
+
+    fn bin(&mut self, at: Instant, wire: usize) -> &mut Bin {
         let place = (at.as_ps() / self.width.as_ps()) as usize;
         let bins = self.wires.get_mut(&wire).expect("it comes over this wire");
         bins.resize(bins.len().max(place + 1), Bin::default());
-        bins[place].copies += 1;
-        bins[place].behind = bins[place].behind.max(behind);
+        &mut bins[place]
     }
 
     fn halve(&mut self) {

@@ -15,8 +15,8 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     page.section("Copies on their paths");
     page.text(
         "What came over each path to a node that eliminates. A path that is broken brings nothing. \
-         Below, how much later than the first copy of its frame a copy began: the history has to \
-         cover the frames of that time.",
+         Beside it, how much later than the first copy of its frame a copy arrived: the history has \
+         to cover the frames of that time.",
     );
     for copies in all {
         page.figures(&plots(copies, subject));
