@@ -108,6 +108,11 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     for (name, cycle) in cycles(planned) {
         add(cycle, format!("gates of {name}"));
     }
+    for (name, stream) in planned.identified.iter().zip(&network.streams) {
+        for gate in stream.filters.iter().filter_map(|(_, filter)| filter.gate.as_ref()) {
+            add(gate.cycle, format!("stream gate of {name}"));
+        }
+    }
     for (name, period) in periodic(planned, network) {
         add(period, format!("stream {name}"));
     }

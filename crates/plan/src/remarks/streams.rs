@@ -8,7 +8,7 @@ use sim::ethernet::frame::{FCS, GAP, HEADER, MINIMUM, MTU, PREAMBLE, TAG};
 use sim::ethernet::streams::Header;
 use sim::network::{CableEnd, NetworkConfig, Place, StreamConfig, TrafficConfig, mac};
 use std::collections::BTreeSet;
-use tsn::frer::{Algorithm, rtag};
+use tsn::frer::Algorithm;
 use wire::Duration;
 
 /// Remarks on the streams of a plan.
@@ -107,8 +107,7 @@ struct Offered<'a> {
 impl<'a> Offered<'a> {
     fn of(network: &'a NetworkConfig, stream: &StreamConfig) -> Self {
         let station = &network.stations[stream.from];
-        let tags = if station.tagging.is_some() { TAG } else { 0 }
-            + if stream.eliminate.is_empty() { 0 } else { rtag::LENGTH };
+        let tags = if station.tagging.is_some() { TAG } else { 0 } + stream.tag_length();
         let header = |to: usize, priority: u8| Header {
             destination: mac(to),
             source: mac(stream.from),

@@ -146,6 +146,11 @@ fn remarks_name_the_clause() {
          bytes of the meter: those are always red (802.1Q-2022, 8.6.5.5)",
     );
     remark(
+        "babbling-camera",
+        &[("filters.camera.entries", "[\"open 70us\"]")],
+        "70us (stream gate of camera), 80us (stream picture)",
+    );
+    remark(
         "redundant-drive",
         &[
             ("streams.nvme.paths", "[\"left > upper > right\"]"),

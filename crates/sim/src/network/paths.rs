@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tsn::frer::Algorithm;
+use tsn::frer::{Algorithm, rtag};
 use tsn::psfp;
 
 use super::config::{CableEnd, NetworkConfig, ip, mac};
@@ -100,6 +100,11 @@ impl StreamConfig {
             found.ok_or_else(|| format!("no cable leads from {} to {}", pair[0], pair[1]))
         };
         self.nodes(path).windows(2).map(pair).collect()
+    }
+
+    /// Bytes that its R-TAG adds to each frame, if it has one.
+    pub fn tag_length(&self) -> usize {
+        if self.eliminate.is_empty() { 0 } else { rtag::LENGTH }
     }
 
     fn recover(&self, place: Place) -> Option<Recover> {
