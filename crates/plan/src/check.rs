@@ -5,7 +5,7 @@ use super::value::PlanError;
 use crate::simulate::places;
 use sim::Config;
 use sim::ethernet::frame::{FCS, HEADER, MTU, PREAMBLE, TAG};
-use sim::network::CableEnd;
+use sim::network::{CableEnd, StreamConfig};
 use sim::transport::TransportConfig;
 use sim::world::Attached;
 use wire::Duration;
@@ -23,8 +23,10 @@ struct Flow {
 /// Every gate that a flow passes opens for long enough.
 pub fn gates(config: &Config, layout: &Layout) -> Result<(), PlanError> {
     for flow in flows(config, layout) {
-        let tag = config.network.stations[flow.from].tagging.map_or(0, |_| TAG);
-        for egress in places::route(&config.network, flow.from, flow.to, flow.priority) {
+        let stream = config.network.stream_of(flow.from, flow.to, flow.priority);
+        let tag = config.network.stations[flow.from].tagging.map_or(0, |_| TAG)
+            + stream.map_or(0, StreamConfig::tag_length);
+        for egress in places::all_routes(&config.network, flow.from, flow.to, flow.priority) {
             let Some(gates) = egress.gates else { continue };
             let frame: Duration = egress.rate.duration(PREAMBLE + flow.length + tag);
             if gates.longest_wait(egress.queue, frame).is_none() {

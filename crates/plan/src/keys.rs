@@ -4,7 +4,9 @@
 
 use super::allowed::Allowed::{self, *};
 use super::allowed::{Key, Table};
+use super::filters::Policing;
 use super::shapers::ClassShaper;
+use super::streams::PathNames;
 use super::units::{self, Drift, Offset, PlanValue};
 use super::variants::Setting;
 use node::push::Mode as Push;
@@ -13,6 +15,8 @@ use sim::ethernet::port::RateStep;
 use stats::random::Probability;
 use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate as RateLimit};
+use tsn::frer::Config as Recovery;
+use tsn::psfp::GateEntry;
 use units::{COMPLETION, CYCLE, INTERVAL, LONG, SHORT, SILENCE, SPAN, VERIFY};
 use wire::Instant;
 
@@ -40,6 +44,8 @@ pub const TUNNEL: &[&str] = &["tcp", "tsn", "raw"];
 pub const MOST_NAMESPACES: u64 = 32;
 /// Copies of a host, a device node or a drive.
 const COPIES: Allowed = Number(1, 32);
+/// Of what is off unless a plan says so.
+const ON: &[&str] = &["off", "on"];
 const PRIORITY: Allowed = Number(0, 7);
 const SHARE: Allowed = Form(Probability::check);
 const SIZE: Allowed = Form(|text| units::size(text).map(drop));
@@ -77,6 +83,8 @@ pub const ROOT: Table = &[
         key("schedules", Named(SCHEDULE)),
         key("shapers", Named(SHAPER)),
         key("traffic", Named(TRAFFIC)),
+        key("streams", Named(STREAM)),
+        key("filters", Named(FILTER)),
         key("moves", Named(MOVE)),
         key("variants", Named(VARIANT)),
     ],
@@ -253,6 +261,7 @@ const BRIDGE: Table = &[
         key("delay", Time(SHORT)),
         key("jitter", Time(SHORT)),
         key("ports", Named(BRIDGE_PORT)),
+        key("outages", List(&Form(<(Instant, Option<Instant>)>::check))),
     ],
     PORT,
     QUEUES,
@@ -299,6 +308,43 @@ const TRAFFIC: Table = &[&[
     key("loss", SHARE),
     key("committed_rate", Rate(1, MOST_RATE)),
     key("committed_burst", Bytes(64, 1 << 30)),
+]];
+
+const STREAM: Table = &[&[
+    key("from", Text),
+    key("to", Text),
+    key("both", Word(ON)),
+    key("identification", Word(&["null", "source", "priority", "ip"])),
+    key("priority", PRIORITY),
+    key("paths", List(&Form(PathNames::check))),
+    key("numbers", Text),
+    key("eliminate", List(&NAME)),
+    key("algorithm", Word(&["vector", "match"])),
+    key("history", Number(Recovery::SHORTEST as u64, Recovery::LONGEST as u64)),
+    key("reset", Time(SPAN)),
+    key("take_no_sequence", Word(ON)),
+    key("latent_difference", Number(0, i64::MAX as u64)),
+    key("latent_paths", Number(2, 255)),
+    key("latent_period", Time(SPAN)),
+    key("latent_reset", Time(SPAN)),
+    key("police", List(&Form(Policing::check))),
+]];
+
+const FILTER: Table = &[&[
+    key("max_sdu", Bytes(46, 9000)),
+    key("block_oversize", Word(ON)),
+    key("entries", List(&Form(GateEntry::check))),
+    key("base", Time(LONG)),
+    key("cycle", Time(SPAN)),
+    key("block_closed", Word(ON)),
+    key("block_octets", Word(ON)),
+    key("rate", Rate(1, MOST_RATE)),
+    key("burst", Bytes(64, 1 << 30)),
+    key("excess_rate", Rate(1, MOST_RATE)),
+    key("excess_burst", Bytes(64, 1 << 30)),
+    key("coupling", Word(ON)),
+    key("yellow", Word(&["pass", "drop"])),
+    key("block_red", Word(ON)),
 ]];
 
 const MOVE: Table = &[&[key("drive", Text), key("to", Text), key("at", Time(LONG))]];

@@ -5,6 +5,7 @@ mod attached;
 mod check;
 mod distance;
 mod error_text;
+mod filters;
 mod hop;
 mod host;
 mod keys;
@@ -23,6 +24,7 @@ mod schedule;
 mod section;
 mod shapers;
 pub mod simulate;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -78,6 +80,8 @@ pub struct Planned {
     pub bridges: Vec<String>,
     /// Names of the streams.
     pub streams: Vec<(String, StreamId)>,
+    /// Names of the streams that nodes identify, in the order of the network's.
+    pub identified: Vec<String>,
     /// What is required of hosts, drives and streams.
     pub requirements: Vec<Requirement>,
     /// Where streams offer more than gates and lines let through.
@@ -165,6 +169,7 @@ impl Plan {
             stations: stations.to_vec(),
             bridges: bridges.to_vec(),
             streams: network.streams.iter().map(|of| (of.name.clone(), of.id)).collect(),
+            identified: network.identified.clone(),
             requirements,
             overloads,
             remarks: Vec::new(),
@@ -275,25 +280,31 @@ impl Planned {
 
     /// A link or wire of a report by the names of the plan.
     pub fn link_name(&self, name: &str) -> String {
-        let words: Vec<&str> = name.split(' ').collect();
-        let pick = |names: &[String], number: &str| {
-            number.parse().ok().and_then(|n: usize| names.get(n).cloned())
-        };
-        let mut out: Vec<String> = Vec::new();
-        let mut at = 0;
-        while at < words.len() {
-            let next = words.get(at + 1).copied().unwrap_or("");
-            let (next, comma) = next.strip_suffix(',').map_or((next, ""), |next| (next, ","));
-            let named = match words[at] {
-                "host" => pick(&self.hosts, next),
-                "link" => pick(&self.drives, next),
-                "station" => pick(&self.stations, next),
-                "bridge" => pick(&self.bridges, next),
-                _ => None,
-            };
-            at += if named.is_some() { 2 } else { 1 };
-            out.push(named.map_or_else(|| words[at - 1].to_owned(), |name| name + comma));
-        }
-        out.join(" ")
+        with_names(name, |word, number| match word {
+            "host" => pick(&self.hosts, number),
+            "link" => pick(&self.drives, number),
+            "station" => pick(&self.stations, number),
+            "bridge" => pick(&self.bridges, number),
+            _ => None,
+        })
     }
+}
+
+fn pick(names: &[String], number: &str) -> Option<String> {
+    number.parse().ok().and_then(|number: usize| names.get(number).cloned())
+}
+
+/// A text in which a word with a number, such as `bridge 3`, becomes the name that `of` has for it.
+fn with_names(text: &str, of: impl Fn(&str, &str) -> Option<String>) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    let mut out: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        let next = words.get(at + 1).copied().unwrap_or("");
+        let (next, comma) = next.strip_suffix(',').map_or((next, ""), |next| (next, ","));
+        let named = of(words[at], next);
+        at += if named.is_some() { 2 } else { 1 };
+        out.push(named.map_or_else(|| words[at - 1].to_owned(), |name| name + comma));
+    }
+    out.join(" ")
 }

@@ -1,10 +1,12 @@
 //! Stations, bridges, cables, background traffic and outages.
 
 use super::error_text::unknown;
+use super::filters::Filters;
 use super::owners::{Owners, copies};
 use super::port::{self, Parts};
 use super::section::{Defaults, Section, set_fields};
 use super::shapers;
+use super::streams::{self, Named};
 use super::value::{Kind, Origin, PlanError};
 use super::workload::any;
 use sim::Config;
@@ -14,7 +16,8 @@ use sim::ethernet::port::RateStep;
 use sim::ethernet::traffic::{Pattern, StreamId};
 use sim::ethernet::{Rate, bridge};
 use sim::network::{
-    BridgeConfig, CableConfig, CableEnd, MAX_STREAMS, NetworkConfig, StationConfig, TrafficConfig,
+    BridgeConfig, BridgeOutage, CableConfig, CableEnd, MAX_STREAMS, NetworkConfig, StationConfig,
+    TrafficConfig,
 };
 use sim::world::Outage;
 use stats::random::Probability;
@@ -36,6 +39,8 @@ pub struct Layout {
     pub outages: Vec<Outage>,
     /// In the order of the plan.
     pub streams: Vec<Stream>,
+    /// Names of the streams that nodes identify.
+    pub identified: Vec<String>,
 }
 
 /// A stream with its name and requirements.
@@ -66,7 +71,8 @@ impl Layout {
     ) -> Result<Self, PlanError> {
         let mut layout = Self::default();
         if !owners.hosts.is_empty() && owners.hosts.iter().all(|host| host.is_direct()) {
-            let tables = ["nodes", "cables", "bridges", "schedules", "traffic"];
+            let tables =
+                ["nodes", "cables", "bridges", "schedules", "traffic", "streams", "filters"];
             if let Some(entry) = tables.iter().find_map(|table| root.find(table)) {
                 let what = format!("[{}] means nothing with transport direct", entry.key);
                 return Err(entry.origin.fail(what));
@@ -107,10 +113,15 @@ impl Layout {
         }
         for (_, section) in &bridges {
             layout.places.push(section.place("schedule"));
+            let at = layout.config.bridges.len();
+            let spans = section.list::<(Instant, Option<Instant>)>("outages").into_iter();
+            let outage = |((from, until), _)| BridgeOutage { bridge: at, from, until };
+            layout.config.bridge_outages.extend(spans.map(outage));
             layout.config.bridges.push(bridge(section));
         }
         layout.connect(named_cable, &sections, &bridges, &parts)?;
         layout.traffic(root)?;
+        layout.identify(root, &bridges)?;
         Ok(layout)
     }
 
@@ -197,13 +208,13 @@ impl Layout {
         parts: &Parts,
     ) -> Result<(), PlanError> {
         let mut group: Vec<usize> = (0..self.names.len()).collect();
-        let NetworkConfig { stations, bridges: made, cables } = &mut self.config;
+        let NetworkConfig { stations, bridges: made, cables, .. } = &mut self.config;
         let mut neighbours: Vec<Vec<&str>> = vec![Vec::new(); bridges.len()];
         self.port_places = vec![Vec::new(); bridges.len()];
         for cable in named_cable {
             let [a, b] = cable.ends.map(|end| group[end]);
-            if a == b {
-                return Err(cable.origin.fail("this cable closes a loop: a network has none"));
+            if cable.ends[0] == cable.ends[1] {
+                return Err(cable.origin.fail("this cable leads from a bridge to itself"));
             }
             group.iter_mut().filter(|of| **of == b).for_each(|of| *of = a);
             let mut place = |end: usize, other: usize| {
@@ -233,6 +244,16 @@ impl Layout {
             let what = format!("no way leads from '{}' to '{}'", self.names[0], self.names[apart]);
             return Err(self.places[0].fail(what));
         }
+        Ok(())
+    }
+
+    /// Reads `[filters]` and `[streams]`.
+    fn identify(&mut self, root: &Section, bridges: &[(String, Section)]) -> Result<(), PlanError> {
+        let filters = Filters::read(root)?;
+        let (names, network) = (&self.names, &self.config);
+        let named = Named { names, network, filters: &filters, bridges };
+        let (names, streams) = streams::read(root, &named)?.into_iter().unzip();
+        (self.identified, self.config.streams) = (names, streams);
         Ok(())
     }
 

@@ -40,7 +40,7 @@ pub(super) fn find(network: &NetworkConfig) -> Vec<Overload> {
     for (station, config) in network.stations.iter().enumerate() {
         for (number, traffic) in config.traffic.iter().enumerate() {
             let stream = StreamId { station: station as u16, number: number as u8 };
-            for egress in places::route(network, station, traffic.to, traffic.priority) {
+            for egress in places::all_routes(network, station, traffic.to, traffic.priority) {
                 let tagged = config.tagging.is_some();
                 let place = ports.entry(egress.place);
                 let (_, offered) = place.or_insert((egress.clone(), Offered::default()));

@@ -183,11 +183,13 @@ const PLAN: &str = r#"
     vlan = 1
     [bridges]
     s = { schedule = "l", express = [7], shapers = ["4 e", "5 e"] }
+    z = { express = [7] }
     [cables]
     c = { a = "h", b = "s" }
     d = { a = "g", b = "s" }
     e = { a = "n", b = "s" }
     f = { a = "m", b = "s" }
+    z = { a = "s", b = "z" }
     [schedules]
     l = { entries = ["S ff 1ms"], then = "n" }
     n = { entries = ["S ff 1ms"], base = "1000.03ms" }
@@ -196,6 +198,20 @@ const PLAN: &str = r#"
     e = {  }
     [traffic]
     t = { from = "h", to = "n", interval = "1ms", priority = 4 }
+    [streams.st]
+    from = "h"
+    to = "n"
+    paths = ["s"]
+    eliminate = ["n"]
+    latent_difference = 5
+    police = ["z fi"]
+    [filters.fi]
+    max_sdu = "1000B"
+    entries = ["open 1ms"]
+    rate = "2MB/s"
+    burst = "8KiB"
+    excess_rate = "2MB/s"
+    excess_burst = "8KiB"
     [moves]
     m = { drive = "d", to = "g", at = "1ms" }
 "#;
@@ -234,7 +250,7 @@ fn right(allowed: Allowed) -> Vec<String> {
 }
 
 /// Keys that other tests show at work: they need other tables too.
-const ELSEWHERE: [&str; 17] = [
+const ELSEWHERE: [&str; 21] = [
     "workload.time_based",
     "workload.thinktime_blocks",
     "workload.timing",
@@ -250,6 +266,10 @@ const ELSEWHERE: [&str; 17] = [
     "cables.c.b",
     "shapers.e.algorithm",
     "shapers.e.weight",
+    "streams.st.to",
+    "streams.st.priority",
+    "streams.st.numbers",
+    "streams.st.eliminate",
     "moves.m.drive",
     "variants.e.set",
 ];
@@ -286,10 +306,19 @@ fn every_key_reaches_the_simulation() {
     for (heading, Key { name, allowed, .. }) in keys() {
         let table = match heading.split_once(".NAME") {
             Some((of, rest)) => {
-                let names = ["h", "n", "s", "c", "l", "t", "m", "e"];
-                let tables =
-                    ["hosts", "nodes", "bridges", "cables", "schedules", "traffic", "moves"];
-                let at = tables.iter().position(|table| *table == of).unwrap_or(7);
+                let names = ["h", "n", "s", "c", "l", "t", "m", "st", "fi", "e"];
+                let tables = [
+                    "hosts",
+                    "nodes",
+                    "bridges",
+                    "cables",
+                    "schedules",
+                    "traffic",
+                    "moves",
+                    "streams",
+                    "filters",
+                ];
+                let at = tables.iter().position(|table| *table == of).unwrap_or(9);
                 format!("{of}.{}{}", names[at], rest.replace("NAME", "h"))
             }
             None => heading,

@@ -3,6 +3,7 @@
 //! has seen every one.
 
 mod ports;
+mod streams;
 
 use super::Planned;
 use sim::ethernet::traffic::Pattern;
@@ -107,7 +108,12 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     for (name, cycle) in cycles(planned) {
         add(cycle, format!("gates of {name}"));
     }
-    for (name, period) in streams(planned, network) {
+    for (name, stream) in planned.identified.iter().zip(&network.streams) {
+        for gate in stream.filters.iter().filter_map(|(_, filter)| filter.gate.as_ref()) {
+            add(gate.cycle, format!("stream gate of {name}"));
+        }
+    }
+    for (name, period) in periodic(planned, network) {
         add(period, format!("stream {name}"));
     }
     for (name, host) in planned.hosts.iter().zip(&planned.config.hosts) {
@@ -116,7 +122,8 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
         }
     }
     let periods = Periods::of(all).map(Remark::Periods);
-    periods.into_iter().chain(ports::find(planned)).collect()
+    let periods = periods.into_iter().chain(ports::find(planned));
+    periods.chain(self::streams::find(planned)).collect()
 }
 
 /// The cycles of all gates, with the name of the station or bridge; of the port, if those of a
@@ -144,7 +151,7 @@ fn cycles(planned: &Planned) -> Vec<(String, Duration)> {
     stations.chain(bridges).collect()
 }
 
-fn streams<'a>(planned: &'a Planned, network: &NetworkConfig) -> Vec<(&'a String, Duration)> {
+fn periodic<'a>(planned: &'a Planned, network: &NetworkConfig) -> Vec<(&'a String, Duration)> {
     let of = |(name, id): &'a (String, sim::ethernet::traffic::StreamId)| {
         let station = &network.stations[usize::from(id.station)];
         match station.traffic[usize::from(id.number)].pattern {

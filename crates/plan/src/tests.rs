@@ -1,6 +1,8 @@
 //! Plans: what they come to, and what is wrong with them.
 
+mod redundancy;
 mod shapers;
+mod streams;
 
 use super::*;
 use sim::ethernet::Rate;

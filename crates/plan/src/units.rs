@@ -1,13 +1,16 @@
 //! Parsers of the values of keys. Numbers need their unit: every unit is written out, none
 //! is guessed.
 
+use super::filters::Policing;
 use super::shapers::ClassShaper;
+use super::streams::PathNames;
 use super::variants::Setting;
 use node::push::Mode as Push;
 use sim::ethernet::port::RateStep;
 use stats::random::Probability;
 use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate, SwiftConfig, Target};
+use tsn::psfp::{GateEntry, MAX_INTERVAL};
 use tsn::{Entry, GateStates, Operation};
 use wire::units::scaled;
 use wire::{Duration, Instant};
@@ -291,6 +294,60 @@ impl PlanValue for Entry {
     }
 }
 
+/// `left camera`: a bridge and its filter.
+impl PlanValue for Policing {
+    fn parse(text: &str) -> Parsed<Self> {
+        let parts = text.trim().split_once(char::is_whitespace);
+        let read = parts.map(|(bridge, filter)| {
+            let [bridge, filter] = [bridge, filter.trim()].map(str::to_owned);
+            Self { bridge, filter }
+        });
+        read.ok_or("a bridge and the name of its filter such as \"left camera\"")
+    }
+}
+
+/// `left > upper > right`: bridges in the order in which frames pass them.
+impl PlanValue for PathNames {
+    fn parse(text: &str) -> Parsed<Self> {
+        let names: Vec<String> = text.split('>').map(|name| name.trim().to_owned()).collect();
+        let known = names.iter().all(|name| !name.is_empty());
+        known.then_some(Self(names)).ok_or("the bridges of a path such as \"left > upper > right\"")
+    }
+}
+
+/// `open 200us ipv=5 octets=1500B`, `closed 800us`.
+impl PlanValue for GateEntry {
+    fn parse(text: &str) -> Parsed<Self> {
+        let read = || {
+            let mut words = text.split_whitespace();
+            let open = match words.next()? {
+                "open" => true,
+                "closed" => false,
+                _ => return None,
+            };
+            let interval = Duration::parse(words.next()?).ok()?;
+            let mut entry = Self { open, ipv: None, interval, octets: None };
+            for word in words.filter(|_| open) {
+                match word.split_once('=')? {
+                    ("ipv", value) => {
+                        entry.ipv =
+                            value.parse().ok().filter(|ipv| usize::from(*ipv) < tsn::QUEUES);
+                        entry.ipv?;
+                    }
+                    ("octets", value) => entry.octets = Some(size(value).ok()?),
+                    _ => return None,
+                }
+            }
+            let bare = open || text.split_whitespace().count() == 2;
+            (bare && (SPAN.0..=MAX_INTERVAL).contains(&interval)).then_some(entry)
+        };
+        read().ok_or(
+            "an entry such as 'open 200us ipv=5 octets=1500B' or 'closed 800us': 1ns to \
+             4294967295ns; an internal priority of 0 to 7 and bytes, if it is open",
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,6 +379,10 @@ mod tests {
             (Probability::check, "101%", "at most 100%"),
             (Offset::check, "-1001s", "at most 1000s"),
             (Drift::check, "2000ppm", "at most 1000ppm"),
+            (GateEntry::check, "open 5s", "1ns to 4294967295ns"),
+            (GateEntry::check, "closed 5us ipv=1", "if it is open"),
+            (GateEntry::check, "open 5us ipv=8", "0 to 7"),
+            (PathNames::check, "a > > b", "left > upper > right"),
             (RateStep::check, "1ms 0G", "1 b/s to 1000G"),
             (Entry::check, "S ff 0ns", "1ns to 1000000s"),
             (<(Instant, Instant)>::check, "1s..1000001s", "up to 1000000s"),

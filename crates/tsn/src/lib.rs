@@ -10,21 +10,25 @@
 //! - [`credit`]: the credit-based shaper (IEEE 802.1Q-2022, 8.6.8.2, annex L; formerly 802.1Qav).
 //! - [`ats`]: asynchronous traffic shaping (8.6.11; formerly 802.1Qcr).
 //! - [`ets`]: enhanced transmission selection, by weights (8.6.8.3).
+//! - [`frer`]: replication and elimination (IEEE 802.1CB-2017).
+//! - [`psfp`]: filtering and policing of streams (8.6.5.2 to 8.6.5.5; formerly 802.1Qci).
 //! - [`preemption`]: where a frame may be cut, mPackets, verification (IEEE 802.1Q-2022, 6.7.2;
 //!   IEEE 802.3-2022, clause 99).
 //! - [`taprio`]: a list as a command for Linux.
 //!
 //! All of it is arithmetic and state machines without I/O: time is an argument.
 //!
-//! Not implemented: replication (CB), the clock servo of 802.1AS.
+//! Not implemented: the clock servo of 802.1AS.
 
 pub mod ats;
 pub mod clock;
 pub mod cqf;
 pub mod credit;
 pub mod ets;
+pub mod frer;
 pub mod gates;
 pub mod preemption;
+pub mod psfp;
 pub mod taprio;
 
 pub use clock::{Clock, LocalTime};

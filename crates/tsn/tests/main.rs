@@ -5,5 +5,7 @@ mod clock;
 mod cqf;
 mod credit;
 mod ets;
+mod frer;
 mod gates;
 mod preemption;
+mod psfp;

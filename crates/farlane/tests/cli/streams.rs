@@ -55,3 +55,23 @@ fn there_are_no_traces_without_hosts() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("this plan has no host; --pcapng captures"), "{error}");
 }
+
+/// Tables of elimination and policing in the document, each key described.
+#[test]
+fn documents_have_what_nodes_did_with_streams() {
+    let redundant = document(&["sim", &plan_of("redundant-drive"), "--json"]);
+    every_key_is_described(&redundant);
+    let rows = redundant["eliminations"].as_array().expect("a list");
+    let [stream, node] = ["stream", "node"].map(|key| rows[2][key].as_str().unwrap());
+    assert_eq!((rows.len(), stream, node), (6, "nvme", "right"));
+    assert_eq!(
+        (rows[2]["eliminates"].as_bool(), rows[0]["eliminates"].as_bool()),
+        (Some(true), Some(false))
+    );
+    assert_eq!(redundant["retransmitted"], 0);
+    assert!(redundant["policings"].is_null());
+    let policed = document(&["sim", &plan_of("babbling-camera"), "--json"]);
+    every_key_is_described(&policed);
+    assert_eq!(policed["policings"][0]["blocked"], "red");
+    assert_eq!(policed["streams"][0]["duplicates"], 0);
+}

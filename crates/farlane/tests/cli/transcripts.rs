@@ -107,6 +107,11 @@ fn a_part_of_the_shapers() {
 }
 
 #[test]
+fn the_guide_to_streams() {
+    check("docs/guide/streams.md", 8, &[]);
+}
+
+#[test]
 fn parts_of_many_nodes() {
     check("docs/experiments/many-nodes.md", 5, &PARTS);
 }

@@ -10,7 +10,7 @@ use crate::support::{Tshark, folder};
 use crate::wireshark::sharkd::Sharkd;
 
 /// Keys that make a plan short; those of other plans are run as they are.
-const SHORT: [(&str, &[&str]); 8] = [
+const SHORT: [(&str, &[&str]); 11] = [
     ("direct", &["workload.count=4"]),
     ("tcp", &["workload.count=20"]),
     ("tsn", &["workload.count=20"]),
@@ -22,6 +22,9 @@ const SHORT: [(&str, &[&str]); 8] = [
     ("scale-out", &["hosts.host.count=2", "workload.size=128KiB", "workload.runtime=50us"]),
     ("industrial-cell", &["workload.size=32KiB"]),
     ("zonal-vehicle", &["workload.size=8KiB", "hosts.cabin.workload.size=64KiB"]),
+    ("redundant-drive", &["workload.runtime=1ms", "hosts.host.deadline=1s"]),
+    ("babbling-camera", &["workload.runtime=3ms", "hosts.host.deadline=1s"]),
+    ("reordered-tcp", &["workload.runtime=1ms"]),
 ];
 
 /// Raw Ethernet beside what the plan says; the frames of these plans have

@@ -48,7 +48,7 @@ fn of_stream(planned: &Planned, name: &str, id: StreamId, add: &mut impl FnMut(S
     }
     let payload = traffic.length - HEADER - FCS;
     let priority = if station.tagging.is_some() { traffic.priority } else { 0 };
-    for egress in places::route(network, sender, traffic.to, priority) {
+    for egress in places::all_routes(network, sender, traffic.to, priority) {
         let class = &egress.port.classes[egress.queue];
         let port = || planned.port_name(egress.place);
         if let Some(most) = class.max_sdu.filter(|most| payload > *most) {

@@ -4,6 +4,8 @@
 //! [`Outputs`] is all of it in one; the parts can be used alone.
 
 pub mod capture;
+pub mod copies;
+pub mod handled;
 pub mod limits;
 mod outputs;
 pub mod page;

@@ -1,6 +1,7 @@
 //! The outputs of a simulation, from before its start to its end.
 
 use super::capture::Capture;
+use super::copies::AllCopies;
 use super::limits::{self, Assumptions, Row, Waits};
 use super::page::{PageLabels, Subject, page};
 use super::report_data::ReportData;
@@ -39,6 +40,7 @@ pub struct Outputs {
     trace: Option<Shared<TraceFiles>>,
     capture: Option<Shared<Capture>>,
     data: Option<Shared<ReportData>>,
+    copies: Option<Shared<AllCopies>>,
     timelines: Option<Shared<Timelines>>,
     ports: Vec<PortTimeline>,
     page: Option<Target>,
@@ -75,6 +77,7 @@ impl Outputs {
             trace: trace.map(Shared::new),
             capture: capture.transpose()?.map(Shared::new),
             data,
+            copies: files.report.as_ref().map(|_| Shared::new(AllCopies::new(config))),
             page: files.report.clone(),
             _folder: folder,
         })
@@ -86,6 +89,7 @@ impl Outputs {
         all.extend(self.trace.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
         all.extend(self.capture.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
         all.extend(self.data.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
+        all.extend(self.copies.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
         all.extend(self.timelines.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
         Box::new(Observers(all))
     }
@@ -126,7 +130,10 @@ impl Outputs {
         requirements: &[requirements::Row],
         words: &PageLabels<'_>,
     ) -> Outcome {
-        let (Some(target), Some(data)) = (&self.page, &self.data) else { return Ok(()) };
+        let (Some(target), Some(data), Some(copies)) = (&self.page, &self.data, &self.copies)
+        else {
+            return Ok(());
+        };
         let traces = self.trace.as_ref().map(|trace| {
             let trace = trace.0.borrow();
             (0..config.hosts.len()).map(|host| trace.paths(host)).collect()
@@ -137,6 +144,7 @@ impl Outputs {
             config,
             report,
             data: &data.0.borrow(),
+            copies: &copies.0.borrow(),
             ports: &self.ports,
             waits: &self.waits.0.borrow(),
             limits,

@@ -1,10 +1,12 @@
 //! Where things are in a configuration: links, ways through the network, names for people.
 
 use sim::Config;
+use sim::ethernet::frame::{MINIMUM, PREAMBLE};
 use sim::ethernet::{Rate, port};
 use sim::network::{CableEnd, NetworkConfig};
 use sim::world::{Attached, PortConfig};
 use tsn::Gates;
+use wire::Duration;
 
 /// The downstream ports in the order of their links: host, port, its configuration.
 pub fn ports(config: &Config) -> impl Iterator<Item = (usize, usize, &PortConfig)> {
@@ -32,18 +34,71 @@ pub struct Egress<'a> {
     pub port: &'a port::Config,
 }
 
-/// What frames of priority `priority` leave through on their way between two
-/// stations; empty if there is no way.
+/// What frames of priority `priority` leave through on their way between two stations; empty if
+/// there is no way. Of several paths of a stream it is the one that takes the least time.
 pub fn route(network: &NetworkConfig, from: usize, to: usize, priority: u8) -> Vec<Egress<'_>> {
+    let ways = ways(network, from, to, priority);
+    let fastest = ways.into_iter().min_by_key(|way| travel(network, way, MINIMUM));
+    egresses(network, from, priority, fastest.unwrap_or_default())
+}
+
+/// What they leave through on any of their paths, each port once.
+pub fn all_routes(
+    network: &NetworkConfig,
+    from: usize,
+    to: usize,
+    priority: u8,
+) -> Vec<Egress<'_>> {
+    let mut all: Vec<CableEnd> = Vec::new();
+    for place in ways(network, from, to, priority).into_iter().flatten() {
+        if !all.contains(&place) {
+            all.push(place);
+        }
+    }
+    egresses(network, from, priority, all)
+}
+
+fn egresses(
+    network: &NetworkConfig,
+    from: usize,
+    priority: u8,
+    places: Vec<CableEnd>,
+) -> Vec<Egress<'_>> {
     let tagging = network.stations[from].tagging;
     let pcp = tagging.map_or(0, |tag| tag.pcp_of_priority[usize::from(priority & 7)]);
-    let route = walk(network, CableEnd::Station(from), to).unwrap_or_default().into_iter().rev();
     let egress = |place| {
         let port = network.port(place);
         let queue = port.queue_of_priority[usize::from(pcp & 7)].into();
         Egress { place, rate: port.rate, queue, gates: port.gates.as_ref(), port }
     };
-    route.map(egress).collect()
+    places.into_iter().map(egress).collect()
+}
+
+/// The ports of each way: one for each path of the stream, or that of the tree.
+fn ways(network: &NetworkConfig, from: usize, to: usize, priority: u8) -> Vec<Vec<CableEnd>> {
+    if let Some(stream) = network.stream_of(from, to, priority) {
+        let hops = |path: &Vec<usize>| stream.hops(network, path).ok();
+        let sent = |hops: Vec<[CableEnd; 2]>| hops.into_iter().map(|[sent, _]| sent).collect();
+        return stream.paths.iter().filter_map(hops).map(sent).collect();
+    }
+    let tree = network.spanning();
+    let mut way = walk(network, &tree, CableEnd::Station(from), to).unwrap_or_default();
+    way.reverse();
+    vec![way]
+}
+
+/// How long a frame of `length` bytes, header to FCS, takes through these ports at the least: lines,
+/// cables and bridges, every queue empty.
+pub fn travel(network: &NetworkConfig, way: &[CableEnd], length: usize) -> Duration {
+    way.iter().fold(Duration::ZERO, |sum, place| {
+        let cable = across(network, *place).map(|(cable, _)| network.cables[cable].propagation);
+        let bridge = match place {
+            CableEnd::Station(_) => Duration::ZERO,
+            CableEnd::Bridge(bridge, _) => network.bridges[*bridge].delay,
+        };
+        let line = network.port(*place).rate.duration(PREAMBLE + length);
+        sum + line + cable.unwrap_or_default() + bridge
+    })
 }
 
 /// The link's ways: from the host to the device node, and back. Empty without a network.
@@ -55,14 +110,14 @@ pub fn routes<'a>(config: &'a Config, port: &PortConfig) -> [Vec<Egress<'a>>; 2]
     [route(host, device), route(device, host)]
 }
 
-/// What frames leave through from `at` on, the last one first. The network has
-/// no loops.
-fn walk(network: &NetworkConfig, at: CableEnd, to: usize) -> Option<Vec<CableEnd>> {
-    let mut route = match across(network, at)?.1 {
+/// What frames leave through from `at` on, the last one first, over the cables of the `tree`.
+fn walk(network: &NetworkConfig, tree: &[bool], at: CableEnd, to: usize) -> Option<Vec<CableEnd>> {
+    let (_, other) = across(network, at).filter(|(cable, _)| tree[*cable])?;
+    let mut route = match other {
         CableEnd::Station(station) => (station == to).then(Vec::new)?,
         CableEnd::Bridge(bridge, entered) => (0..network.bridges[bridge].ports.len())
             .filter(|port| *port != entered)
-            .find_map(|port| walk(network, CableEnd::Bridge(bridge, port), to))?,
+            .find_map(|port| walk(network, tree, CableEnd::Bridge(bridge, port), to))?,
     };
     route.push(at);
     Some(route)

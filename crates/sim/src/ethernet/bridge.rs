@@ -12,7 +12,8 @@ use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Transmission};
 use super::port::Admission;
-use super::{Dropped, FrameStage, LineEvent, Port, port};
+use super::streams::{Handling, StreamTable, Verdict};
+use super::{Dropped, FrameStage, LineEvent, Port, port, streams};
 use crate::kernel::pop_if;
 use stats::random::Random;
 
@@ -46,6 +47,13 @@ pub struct Config {
     /// Whether source addresses are learned (IEEE 802.1Q-2022, 8.7). Entries
     /// do not age.
     pub learns: bool,
+    /// By port: whether frames that are of no stream with paths of its own pass it. In a network
+    /// with loops such ports are a tree, as the spanning tree protocol has them (IEEE
+    /// 802.1Q-2022, 8.4, forwarding and discarding). Empty: all do.
+    pub forwards: Vec<bool>,
+    /// What it does with streams. Filters and elimination need [`Mode::StoreAndForward`], since
+    /// they have to know the FCS.
+    pub streams: Vec<Handling>,
 }
 
 /// Addresses that a bridge learns at most.
@@ -93,6 +101,8 @@ pub struct Counters {
     pub flooded: u64,
     /// Frames to ports that were not stored whole first.
     pub cut_through: u64,
+    /// Frames of streams that a filter or a recovery function discarded.
+    pub eliminated: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -118,6 +128,7 @@ pub struct Bridge {
     outputs: Vec<Egress>,
     addresses: BTreeMap<Mac, usize>,
     random: Random,
+    streams: StreamTable,
     /// In the order of their times, and of their arrival.
     pipeline: VecDeque<Ready>,
     /// When the last frame was ready, for each pair of ports.
@@ -130,7 +141,7 @@ impl Bridge {
     /// An idle bridge.
     ///
     /// # Panics
-    /// If an address is at a port that does not exist.
+    /// If an address is at a port that does not exist, or a stream cannot be handled.
     pub fn new(config: Config) -> Self {
         let ports = config.ports.len();
         assert!(config.addresses.iter().all(|&(_, port)| port < ports), "an unknown port");
@@ -142,6 +153,7 @@ impl Bridge {
             outputs: config.ports.iter().map(output).collect(),
             addresses: config.addresses.iter().copied().collect(),
             random: Random::new(config.seed),
+            streams: StreamTable::new(&config.streams).expect("checked before"),
             pipeline: VecDeque::new(),
             last: vec![Instant::ZERO; ports * ports],
             counters: Counters::default(),
@@ -185,20 +197,85 @@ impl Bridge {
             self.dropped.note(&transmission.frame);
             return;
         }
+        let mut transmission = transmission;
+        match self.streams.take(now, from, &mut transmission.frame) {
+            Verdict::Drop => {
+                self.counters.eliminated += 1;
+                self.dropped.note(&transmission.frame);
+            }
+            Verdict::None => self.forward_by_address(now, from, transmission, None),
+            Verdict::Pass { at, ipv } => match self.streams.ports(at, from) {
+                Some(to) => {
+                    let to = to.to_vec();
+                    self.streams.copied(at, to.len());
+                    self.forward(now, from, &to, transmission, ipv);
+                }
+                None => self.forward_by_address(now, from, transmission, ipv),
+            },
+        }
+    }
+
+    /// Forwards a frame that has no path of its own (IEEE 802.1Q-2022, 8.6).
+    fn forward_by_address(
+        &mut self,
+        now: Instant,
+        from: usize,
+        transmission: Transmission,
+        ipv: Option<u8>,
+    ) {
+        if !self.forwards(from) {
+            self.counters.filtered += 1;
+            self.dropped.note(&transmission.frame);
+            return;
+        }
         self.learn(transmission.frame.source(), from);
         match self.addresses.get(&transmission.frame.destination()) {
             Some(&to) if to == from => {
                 self.counters.filtered += 1;
                 self.dropped.note(&transmission.frame);
             }
-            Some(&to) => self.enter(now, from, to, transmission),
+            Some(&to) => self.enter(now, from, to, transmission, ipv),
             None => {
                 self.counters.flooded += 1;
-                for to in (0..self.outputs.len()).filter(|&to| to != from) {
-                    self.enter(now, from, to, transmission.clone());
-                }
+                let others = (0..self.outputs.len()).filter(|&to| to != from && self.forwards(to));
+                let others: Vec<usize> = others.collect();
+                self.forward(now, from, &others, transmission, ipv);
             }
         }
+    }
+
+    /// Gives a frame to each of these ports.
+    fn forward(
+        &mut self,
+        now: Instant,
+        from: usize,
+        to: &[usize],
+        transmission: Transmission,
+        ipv: Option<u8>,
+    ) {
+        self.dropped.note_copies(&transmission.frame, to.len());
+        to.iter().for_each(|to| self.enter(now, from, *to, transmission.clone(), ipv));
+    }
+
+    fn forwards(&self, port: usize) -> bool {
+        self.config.forwards.get(port).is_none_or(|forwards| *forwards)
+    }
+
+    /// What it counted of the streams that it handles until `now`, each with its number.
+    pub fn streams(&self, now: Instant) -> impl Iterator<Item = (usize, streams::Counters)> {
+        self.streams.counters(now)
+    }
+
+    /// Drops all its frames and forgets its streams' state, as without power, except what is on the
+    /// lines already. What it counted and learned stays.
+    pub fn reset(&mut self, now: Instant) {
+        self.pipeline.drain(..).for_each(|ready| self.dropped.note(&ready.frame));
+        for output in &mut self.outputs {
+            output.port.clear(now);
+            self.dropped.append(output.port.dropped());
+            output.wake = Some(now);
+        }
+        self.streams.restart(now);
     }
 
     /// Whether the link at a port is up; see [`Port::set_link`].
@@ -236,7 +313,14 @@ impl Bridge {
     }
 
     /// Puts a frame into the pipeline.
-    fn enter(&mut self, now: Instant, from: usize, to: usize, transmission: Transmission) {
+    fn enter(
+        &mut self,
+        now: Instant,
+        from: usize,
+        to: usize,
+        transmission: Transmission,
+        ipv: Option<u8>,
+    ) {
         let Transmission { mut frame, end, rate, preemptable, .. } = transmission;
         let faster = self.outputs[to].port.rate() > rate;
         let cut = self.config.mode == Mode::CutThrough && !faster && !preemptable;
@@ -247,7 +331,7 @@ impl Bridge {
             frame.latency.book(FrameStage::Serialisation, known);
         }
         let output = &mut self.outputs[to].port;
-        let Some(admission) = output.admit(from, known, &frame) else {
+        let Some(admission) = output.admit_as(from, known, &frame, ipv) else {
             self.dropped.append(output.dropped());
             return;
         };

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use tsn::frer::rtag;
 use wire::{Duration, Instant};
 
 use super::{FrameLatency, Rate};
@@ -68,6 +69,11 @@ impl Tag {
     pub const fn control(self) -> u16 {
         (self.pcp as u16) << 13 | self.vid
     }
+
+    /// The tag with this control information; its drop-eligible bit is ignored.
+    pub const fn of_control(control: u16) -> Self {
+        Self { pcp: (control >> 13) as u8, vid: control & 0xfff }
+    }
 }
 
 /// What the MACs at both ends of a line send each other (IEEE 802.3-2022, 99.4.3).
@@ -88,6 +94,8 @@ pub struct Frame {
     pub bytes: Bytes,
     /// The tag, kept separately so that no hop copies bytes.
     pub tag: Option<Tag>,
+    /// The sequence number of its R-TAG (IEEE 802.1CB-2017, 7.8), kept separately likewise.
+    pub sequence: Option<u16>,
     /// The sender's priority, 0 to 7 (Linux: `SO_PRIORITY`); the network
     /// interface derives the tag from it.
     pub priority: u8,
@@ -107,7 +115,8 @@ impl Frame {
     pub fn new(id: u64, bytes: Bytes, priority: u8, now: Instant) -> Self {
         assert!(bytes.len() >= HEADER, "a frame of {} bytes", bytes.len());
         let latency = FrameLatency::new(now);
-        Self { id, bytes, tag: None, priority, control: None, corrupt: false, latency }
+        let (tag, sequence) = (None, None);
+        Self { id, bytes, tag, sequence, priority, control: None, corrupt: false, latency }
     }
 
     /// A packet that one MAC sends to the other at `now`.
@@ -126,9 +135,10 @@ impl Frame {
         Mac(self.bytes[6..12].try_into().expect("six bytes"))
     }
 
-    /// Header to FCS with tag and padding, in bytes.
+    /// Header to FCS with tags and padding, in bytes.
     pub fn length(&self) -> usize {
-        length(self.bytes.len(), self.tag.is_some())
+        let redundancy = if self.sequence.is_some() { rtag::LENGTH } else { 0 };
+        length(self.bytes.len() + redundancy, self.tag.is_some())
     }
 
     /// Preamble to FCS, in bytes: what occupies the line, without the gap.
@@ -142,19 +152,19 @@ impl Frame {
         rate.duration(self.line_length())
     }
 
-    /// Appends the frame as a capture has it: with tag and padding, without
+    /// Appends the frame as a capture has it: with tags and padding, without
     /// FCS.
     pub fn capture(&self, out: &mut Vec<u8>) {
         let start = out.len();
-        match self.tag {
-            None => out.extend_from_slice(&self.bytes),
-            Some(tag) => {
-                out.extend_from_slice(&self.bytes[..12]);
-                out.extend_from_slice(&TPID.to_be_bytes());
-                out.extend_from_slice(&tag.control().to_be_bytes());
-                out.extend_from_slice(&self.bytes[12..]);
-            }
+        out.extend_from_slice(&self.bytes[..12]);
+        if let Some(tag) = self.tag {
+            out.extend_from_slice(&TPID.to_be_bytes());
+            out.extend_from_slice(&tag.control().to_be_bytes());
         }
+        if let Some(sequence) = self.sequence {
+            out.extend_from_slice(&rtag::encode(sequence));
+        }
+        out.extend_from_slice(&self.bytes[12..]);
         out.resize(out.len().max(start + MINIMUM - FCS), 0);
     }
 }

@@ -28,6 +28,7 @@ pub mod latency;
 pub mod nic;
 pub mod port;
 pub mod rate;
+pub mod streams;
 pub mod traffic;
 
 pub use bridge::Bridge;

@@ -13,6 +13,7 @@ use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Tag, Transmission};
 use super::port::Admission;
+use super::streams::{self, Handling, StreamTable, Verdict};
 use super::{Dropped, FrameStage, LineEvent, Port, port};
 
 /// The tags that an interface puts on what it sends.
@@ -48,6 +49,9 @@ pub struct Config {
     pub tx_ring: usize,
     /// Tags on what is sent. What is received loses its tag in any case.
     pub tagging: Option<Tagging>,
+    /// Streams that it numbers when it sends, or whose copies it discards when it receives. What is
+    /// received loses its R-TAG in any case.
+    pub streams: Vec<Handling>,
 }
 
 /// Input of an interface.
@@ -81,6 +85,8 @@ pub struct Counters {
     pub not_for_us: u64,
     /// Frames for the host.
     pub to_host: u64,
+    /// Frames of streams from the line that a filter or a recovery function discarded.
+    pub eliminated: u64,
 }
 
 /// A network interface.
@@ -92,16 +98,22 @@ pub struct Nic {
     /// Frames in `tx`, by queue.
     in_pipeline: [usize; QUEUES],
     rx: VecDeque<(Instant, Frame)>,
+    streams: StreamTable,
     counters: Counters,
     dropped: Dropped,
 }
 
 impl Nic {
     /// An idle interface.
+    ///
+    /// # Panics
+    /// If a stream cannot be handled.
     pub fn new(config: Config) -> Self {
         let port = config.port.clone().with_depth(config.tx_ring, usize::MAX);
+        let streams = StreamTable::new(&config.streams).expect("checked before");
         Self {
             config,
+            streams,
             port: Port::new(port),
             tx: VecDeque::new(),
             in_pipeline: [0; QUEUES],
@@ -117,7 +129,10 @@ impl Nic {
         let mut dropped = std::mem::take(self.dropped());
         let sending = self.tx.iter().map(|(_, (frame, _))| frame);
         sending.chain(self.rx.iter().map(|(_, frame)| frame)).for_each(|frame| dropped.note(frame));
-        *self = Self { counters: self.counters, dropped, ..Self::new(self.config.clone()) };
+        self.streams.restart(now);
+        let streams = std::mem::take(&mut self.streams);
+        let new = Self::new(self.config.clone());
+        *self = Self { counters: self.counters, dropped, streams, ..new };
     }
 
     /// Frames of streams that it or its port dropped.
@@ -154,6 +169,11 @@ impl Nic {
         })
     }
 
+    /// What it counted of the streams that it handles until `now`, each with its number.
+    pub fn streams(&self, now: Instant) -> impl Iterator<Item = (usize, streams::Counters)> {
+        self.streams.counters(now)
+    }
+
     /// What was counted.
     pub fn counters(&self) -> Counters {
         self.counters
@@ -177,6 +197,7 @@ impl Nic {
         match input {
             Input::FromHost(mut frame) => {
                 frame.tag = self.tag(frame.priority);
+                self.streams.send(&mut frame);
                 let Some(admission) = self.port.admit(0, now, &frame) else { return };
                 assert!(self.room_in(admission.class) > 0, "the transmit ring is full");
                 self.in_pipeline[admission.class] += 1;
@@ -199,7 +220,7 @@ impl Nic {
         };
         if let Some((due, mut frame)) = pop_due(&mut self.rx, now) {
             frame.latency.book(FrameStage::Nic, due);
-            frame.tag = None;
+            (frame.tag, frame.sequence) = (None, None);
             self.counters.to_host += 1;
             return Output::ToHost(frame);
         }
@@ -208,7 +229,7 @@ impl Nic {
         Output::Timeout(wake)
     }
 
-    fn receive(&mut self, now: Instant, frame: Frame) {
+    fn receive(&mut self, now: Instant, mut frame: Frame) {
         if let Some(control) = frame.control.filter(|_| !frame.corrupt) {
             return self.port.handle(now, port::Input::Control(control));
         }
@@ -219,6 +240,9 @@ impl Nic {
             self.dropped.note(&frame);
         } else if destination != self.config.mac && !destination.is_group() {
             self.counters.not_for_us += 1;
+            self.dropped.note(&frame);
+        } else if self.streams.take(now, 0, &mut frame) == Verdict::Drop {
+            self.counters.eliminated += 1;
             self.dropped.note(&frame);
         } else {
             self.rx.push_back((now + self.config.rx_delay, frame));

@@ -38,6 +38,12 @@ pub(super) fn network(config: &NetworkConfig) -> Result<(), String> {
             ensure(port.preemption.is_none_or(asks), format!("{place:?}: {what}"))?;
         }
     }
+    for (number, outage) in config.bridge_outages.iter().enumerate() {
+        let known = outage.bridge < config.bridges.len();
+        ensure(known, format!("bridge outage {number}: no bridge {}", outage.bridge))?;
+        let ends = outage.until.is_none_or(|until| until > outage.from);
+        ensure(ends, format!("bridge outage {number}: it ends after it began"))?;
+    }
     for (number, station) in config.stations.iter().enumerate() {
         ensure(station.tx_ring > 0, format!("station {number}: tx_ring is at least 1"))?;
         let few = station.traffic.len() <= MAX_STREAMS;

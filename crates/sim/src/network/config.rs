@@ -1,9 +1,11 @@
 //! The configuration of a network.
 
 use super::CableDirection;
+use super::paths::StreamConfig;
 use super::record::Recorder;
 use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::Tagging;
+use crate::ethernet::streams::Handling;
 use crate::ethernet::traffic::{self, Pattern, StreamId};
 use crate::ethernet::{Cable, Mac, Rate, bridge, nic, port};
 use crate::kernel::Component;
@@ -20,8 +22,12 @@ pub struct NetworkConfig {
     pub stations: Vec<StationConfig>,
     /// Bridges.
     pub bridges: Vec<BridgeConfig>,
-    /// Cables; the network has no loops.
+    /// Cables. Frames that are of no stream with paths use a tree of them; see [`Self::spanning`].
     pub cables: Vec<CableConfig>,
+    /// Streams that nodes identify.
+    pub streams: Vec<StreamConfig>,
+    /// When bridges are without power.
+    pub bridge_outages: Vec<BridgeOutage>,
 }
 
 impl NetworkConfig {
@@ -100,6 +106,17 @@ impl NetworkConfig {
 /// Streams of a station at most, since their frames' ids have 8 bits for it.
 pub const MAX_STREAMS: usize = 256;
 
+/// A bridge without power: its links are down, and it forgets what waits in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BridgeOutage {
+    /// The bridge.
+    pub bridge: usize,
+    /// When.
+    pub from: Instant,
+    /// When it is back; `None`: never.
+    pub until: Option<Instant>,
+}
+
 /// A bridge.
 #[derive(Clone, Debug)]
 pub struct BridgeConfig {
@@ -149,8 +166,8 @@ pub fn mac(station: usize) -> Mac {
     Mac::local(station as u32 + 1)
 }
 
-/// 10.0.0.1 and so on.
-pub(super) fn ip(station: usize) -> Ipv4Addr {
+/// The IPv4 address of a station: 10.0.0.1 and so on.
+pub fn ip(station: usize) -> Ipv4Addr {
     Ipv4Addr::from_bits(0x0a00_0001 + station as u32)
 }
 
@@ -174,7 +191,12 @@ impl StationConfig {
         tcp::Config { ack_delay: self.ack_delay, low_water: 1, ..config }
     }
 
-    pub(super) fn nic(&self, number: usize, rate_steps: Vec<port::RateStep>) -> nic::Config {
+    pub(super) fn nic(
+        &self,
+        number: usize,
+        rate_steps: Vec<port::RateStep>,
+        streams: Vec<Handling>,
+    ) -> nic::Config {
         nic::Config {
             mac: mac(number),
             port: port::Config { rate_steps, ..self.port.clone() },
@@ -182,6 +204,7 @@ impl StationConfig {
             rx_delay: self.rx_delay,
             tx_ring: self.tx_ring,
             tagging: self.tagging,
+            streams,
         }
     }
 }
@@ -209,6 +232,8 @@ impl BridgeConfig {
         seed: u64,
         number: usize,
         addresses: Vec<(Mac, usize)>,
+        forwards: Vec<bool>,
+        streams: Vec<Handling>,
         network: &NetworkConfig,
     ) -> bridge::Config {
         let port = |(port, config): (usize, &port::Config)| {
@@ -226,6 +251,8 @@ impl BridgeConfig {
             seed: Random::for_component(seed, &format!("bridge {number}")).bits(),
             addresses,
             learns: false,
+            forwards,
+            streams,
         }
     }
 }
@@ -262,11 +289,21 @@ pub(super) fn directions(
         }
         CableEnd::Bridge(bridge, _) => config.bridges[bridge].delay,
     };
-    let way = |cable: &CableConfig, from: CableEnd, to: CableEnd, faults: &Faults| CableDirection {
+    let faults = |from: CableEnd, to: CableEnd, faults: &Faults| {
+        let dark = config.bridge_outages.iter().filter(|outage| {
+            [from, to]
+                .iter()
+                .any(|end| matches!(end, CableEnd::Bridge(at, _) if *at == outage.bridge))
+        });
+        let cuts = dark.map(|of| (of.from, of.until.unwrap_or(Instant::from_ps(u64::MAX))));
+        let cuts = faults.cuts.iter().copied().chain(cuts).collect();
+        Faults { cuts, ..faults.clone() }
+    };
+    let way = |cable: &CableConfig, from: CableEnd, to: CableEnd, of: &Faults| CableDirection {
         cable: Cable::new(cable::Config {
             propagation: cable.propagation,
             delivery: delivery(to),
-            faults: faults.clone(),
+            faults: faults(from, to, of),
         }),
         to: component(to),
         name: format!("{} to {}", name(from), name(to)),

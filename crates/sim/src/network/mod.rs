@@ -4,20 +4,23 @@
 mod check;
 mod config;
 mod ends;
+mod handled;
 mod links;
+mod paths;
 mod power;
 mod queues;
 mod raw;
 mod record;
 mod routes;
+mod spanning;
 mod streams;
 mod timeline;
 mod tree;
 mod watch;
 
 pub use config::{
-    BridgeConfig, CableConfig, CableEnd, MAX_STREAMS, NetworkConfig, StationConfig, TrafficConfig,
-    mac,
+    BridgeConfig, BridgeOutage, CableConfig, CableEnd, MAX_STREAMS, NetworkConfig, StationConfig,
+    TrafficConfig, ip, mac,
 };
 
 use crate::ethernet::traffic::{Source, StreamId};
@@ -32,6 +35,9 @@ use crate::tcp::{self, Host};
 use crate::transport::Arrived;
 pub(crate) use ends::EndId;
 use ends::{ConnectionEnd, Protocol};
+pub use handled::Handled;
+use paths::Handlings;
+pub use paths::StreamConfig;
 use record::Recorder;
 use std::collections::VecDeque;
 pub use streams::StreamReport;
@@ -85,6 +91,8 @@ struct BridgeNode {
     bridge: Bridge,
     /// By port: cables from and to it.
     cables: Vec<Option<(usize, usize)>>,
+    /// When it loses its power next, the last one first.
+    outages: Vec<Instant>,
 }
 
 /// The network of a world.
@@ -107,6 +115,8 @@ impl Network {
         bridges: &[Component],
     ) -> Result<Self, String> {
         check::network(config)?;
+        let mut handlings = Handlings::of(config)?;
+        let tree = config.spanning();
         let directions = config::directions(config, &stations, bridges);
         let ends = |place: CableEnd| {
             config.cables.iter().enumerate().find_map(|(number, cable)| {
@@ -128,7 +138,11 @@ impl Network {
             let sources = station.traffic.iter().enumerate();
             Station {
                 host,
-                nic: Nic::new(station.nic(number, config::steps(config, place))),
+                nic: Nic::new(station.nic(
+                    number,
+                    config::steps(config, place),
+                    handlings.stations.remove(&number).unwrap_or_default(),
+                )),
                 sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
                 waiting: vec![VecDeque::new(); station.traffic.len()],
                 streams_first: false,
@@ -139,14 +153,22 @@ impl Network {
                 powered_off: false,
             }
         });
-        let made = made.collect();
+        let made: Vec<Station> = made.collect();
         let switching = config.bridges.iter().enumerate().map(|(number, bridge)| {
             let ports = 0..bridge.ports.len();
             let cables = ports.map(|port| ends(CableEnd::Bridge(number, port)));
-            let addresses = routes::addresses(config, number);
+            let addresses = routes::addresses(config, &tree, number);
+            let forwards = routes::forwards(config, &tree, number);
+            let streams = handlings.bridges.remove(&number).unwrap_or_default();
+            let here = config.bridge_outages.iter().filter(|outage| outage.bridge == number);
+            let mut outages: Vec<Instant> = here.map(|outage| outage.from).collect();
+            outages.sort_unstable_by(|a, b| b.cmp(a));
             BridgeNode {
                 cables: cables.collect(),
-                bridge: Bridge::new(bridge.machine(seed, number, addresses, config)),
+                outages,
+                bridge: Bridge::new(
+                    bridge.machine(seed, number, addresses, forwards, streams, config),
+                ),
             }
         });
         let bridges = switching.collect();
@@ -198,7 +220,7 @@ impl Network {
         loop {
             let (moved, at) = station.turn(now, &mut self.directions, &mut self.streams, context);
             if !moved {
-                self.streams.lose(station.nic.dropped().take());
+                self.streams.settle(station.nic.dropped());
                 return earliest([wake, at]);
             }
         }
@@ -207,8 +229,8 @@ impl Network {
     /// Runs a bridge; yields its next wake-up.
     pub fn run_bridge(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
         let now = context.now;
-        let BridgeNode { bridge, cables } = &mut self.bridges[number];
-        let mut wake = None;
+        let BridgeNode { bridge, cables, outages } = &mut self.bridges[number];
+        let mut wake = outages.iter().rev().copied().find(|at| *at > now);
         for (port, cable) in cables.iter().enumerate() {
             let Some(cables) = *cable else { continue };
             if let Some((is_up, change)) = links::state(&self.directions, cables, now) {
@@ -230,6 +252,11 @@ impl Network {
             digest.word(transmission.frame.id);
             bridge.handle(due, bridge::Input::Frame { port, transmission });
         }
+        // What arrives later is lost on the way.
+        while outages.pop_if(|at| *at <= now).is_some() {
+            bridge.reset(now);
+        }
+        self.streams.settle(bridge.dropped());
         loop {
             match bridge.poll(now) {
                 bridge::Output::Line { port, event } => {
@@ -238,11 +265,11 @@ impl Network {
                     }
                     if let Some((_, to)) = cables[port] {
                         self.directions[to].carry(now, to, event, bridge.port(port), context);
-                        self.streams.lose(self.directions[to].cable.dropped().take());
+                        self.streams.settle(self.directions[to].cable.dropped());
                     }
                 }
                 bridge::Output::Timeout(at) => {
-                    self.streams.lose(bridge.dropped().take());
+                    self.streams.settle(bridge.dropped());
                     return earliest([wake, at]);
                 }
             }
@@ -377,7 +404,7 @@ impl Station {
                 nic::Output::Line(event) => {
                     if let Some((_, to)) = self.cables {
                         directions[to].carry(now, to, event, self.nic.port(), context);
-                        streams.lose(directions[to].cable.dropped().take());
+                        streams.settle(directions[to].cable.dropped());
                     }
                 }
                 nic::Output::ToHost(frame) if StreamId::of_frame(frame.id).is_some() => {

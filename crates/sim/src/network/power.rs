@@ -14,7 +14,7 @@ impl Network {
         station.powered_off = true;
         station.cables.iter().for_each(|(_, to)| self.directions[*to].is_dark = true);
         station.nic.reset(now);
-        self.streams.lose(station.nic.dropped().take());
+        self.streams.settle(station.nic.dropped());
         let waiting = station.waiting.iter_mut().flat_map(|waiting| waiting.drain(..));
         self.streams.lose(waiting.map(|frame| frame.id));
         station.ends.iter_mut().for_each(ConnectionEnd::forget);

@@ -1,8 +1,8 @@
 //! What becomes of the frames of each stream.
 
 use super::{Network, NetworkConfig};
-use crate::ethernet::Frame;
 use crate::ethernet::traffic::StreamId;
+use crate::ethernet::{Dropped, Frame};
 use crate::measure::Latency;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
@@ -16,10 +16,14 @@ pub struct StreamReport {
     pub sent: u64,
     /// Those that arrived at the application of the other station.
     pub arrived: u64,
-    /// Those that were dropped anywhere on the way; the others are still on it.
+    /// Those of which every copy was dropped on the way; the others are still on it.
     pub lost: u64,
     /// Those that missed the deadline: arrived late, lost, or on the way for longer.
     pub late: u64,
+    /// Copies that arrived after the first one.
+    pub duplicates: u64,
+    /// Those of `arrived` that were sent before another one that had arrived already.
+    pub overtaken: u64,
     /// From application to application, of those that arrived.
     pub latency: Latency,
     /// The most bytes (header to FCS, without tag) that were on the way at once.
@@ -32,8 +36,20 @@ struct Stream {
     report: StreamReport,
     length: u64,
     deadline: Option<Duration>,
-    /// By id: when frames on the way were sent.
-    on_the_way: BTreeMap<u64, Instant>,
+    /// By id: frames on the way.
+    on_the_way: BTreeMap<u64, OnTheWay>,
+    /// Those of which no copy has arrived.
+    missing: u64,
+    /// The highest id that has arrived.
+    highest: Option<u64>,
+}
+
+/// A frame on the way.
+#[derive(Debug)]
+struct OnTheWay {
+    sent: Instant,
+    copies: u32,
+    arrived: bool,
 }
 
 /// The streams of a network.
@@ -52,11 +68,14 @@ impl Streams {
                     arrived: 0,
                     lost: 0,
                     late: 0,
+                    duplicates: 0,
+                    overtaken: 0,
                     latency: Latency::default(),
                     backlog_bytes: 0,
                 };
                 let (length, deadline) = (traffic.length as u64, traffic.deadline);
-                (stream, Stream { report, length, deadline, on_the_way: BTreeMap::new() })
+                let (on_the_way, missing, highest) = (BTreeMap::new(), 0, None);
+                (stream, Stream { report, length, deadline, on_the_way, missing, highest })
             })
         });
         Self(all.collect())
@@ -70,29 +89,56 @@ impl Streams {
     pub fn send(&mut self, frame: &Frame) {
         let Some(stream) = self.of_frame(frame.id) else { return };
         stream.report.sent += 1;
-        stream.on_the_way.insert(frame.id, frame.latency.created());
-        let bytes = stream.on_the_way.len() as u64 * stream.length;
+        let sent = frame.latency.created();
+        stream.on_the_way.insert(frame.id, OnTheWay { sent, copies: 1, arrived: false });
+        stream.missing += 1;
+        let bytes = stream.missing * stream.length;
         stream.report.backlog_bytes = stream.report.backlog_bytes.max(bytes);
     }
 
     /// A frame has arrived.
     pub fn receive(&mut self, frame: &Frame) {
         let Some(stream) = self.of_frame(frame.id) else { return };
-        if stream.on_the_way.remove(&frame.id).is_some() {
+        let Some(on_the_way) = stream.on_the_way.get_mut(&frame.id) else { return };
+        let first = !std::mem::replace(&mut on_the_way.arrived, true);
+        on_the_way.copies -= 1;
+        if on_the_way.copies == 0 {
+            stream.on_the_way.remove(&frame.id);
+        }
+        if first {
             let latency = frame.latency.total();
+            stream.missing -= 1;
+            stream.report.overtaken += u64::from(Some(frame.id) < stream.highest);
+            stream.highest = stream.highest.max(Some(frame.id));
             stream.report.arrived += 1;
             stream.report.latency.record(latency);
             stream.report.late += u64::from(stream.deadline.is_some_and(|most| latency > most));
+        } else {
+            stream.report.duplicates += 1;
         }
     }
 
-    /// Frames were dropped.
+    /// A part of the network copied and dropped frames.
+    pub fn settle(&mut self, dropped: &mut Dropped) {
+        for id in dropped.take_copied() {
+            let Some(stream) = self.of_frame(id) else { continue };
+            stream.on_the_way.entry(id).and_modify(|frame| frame.copies += 1);
+        }
+        self.lose(dropped.take());
+    }
+
+    /// Copies of frames were dropped: the last one loses the frame, unless another has arrived.
     pub fn lose(&mut self, ids: impl Iterator<Item = u64>) {
         for id in ids {
             let Some(stream) = self.of_frame(id) else { continue };
-            if stream.on_the_way.remove(&id).is_some() {
-                stream.report.lost += 1;
-                stream.report.late += u64::from(stream.deadline.is_some());
+            let Some(frame) = stream.on_the_way.get_mut(&id) else { continue };
+            frame.copies -= 1;
+            if frame.copies == 0 {
+                let lost = u64::from(!frame.arrived);
+                stream.on_the_way.remove(&id);
+                stream.missing -= lost;
+                stream.report.lost += lost;
+                stream.report.late += lost * u64::from(stream.deadline.is_some());
             }
         }
     }
@@ -102,7 +148,9 @@ impl Network {
     /// What became of each stream until `now`, by station and number.
     pub fn streams(&self, now: Instant) -> Vec<StreamReport> {
         let report = |stream: &Stream| {
-            let late = |sent: &&Instant| stream.deadline.is_some_and(|d| now.since(**sent) > d);
+            let late = |frame: &&OnTheWay| {
+                !frame.arrived && stream.deadline.is_some_and(|d| now.since(frame.sent) > d)
+            };
             let late = stream.on_the_way.values().filter(late).count() as u64;
             StreamReport { late: stream.report.late + late, ..stream.report.clone() }
         };

@@ -1,4 +1,4 @@
-//! Trees of stations and bridges, put together link by link.
+//! Networks of stations and bridges, put together link by link.
 
 use super::config::{
     BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationConfig, TrafficConfig,
@@ -6,19 +6,29 @@ use super::config::{
 use crate::ethernet::nic::Tagging;
 use crate::ethernet::traffic::StreamId;
 use crate::ethernet::{Rate, bridge, port};
+use std::fmt;
 use wire::Duration;
 
 /// Frames that the transmit ring of each queue of a [`Tree`]'s station holds: more than a stream
 /// has waiting, so that nothing waits above the interface.
 const TX_RING: usize = 4096;
 
-/// A node of a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A node of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// The station with this number.
     Station(usize),
     /// The bridge with this number.
     Bridge(usize),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Station(number) => write!(f, "station {number}"),
+            Self::Bridge(number) => write!(f, "bridge {number}"),
+        }
+    }
 }
 
 /// A network of one rate whose stations add no time of their own and tag what they send with its

@@ -16,6 +16,7 @@ mod device;
 mod engine;
 mod neighbours;
 mod segment;
+pub(crate) use segment::Segment;
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};

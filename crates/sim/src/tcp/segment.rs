@@ -7,8 +7,9 @@ use crate::ethernet::frame::HEADER;
 
 /// Addresses, ports and sequence of a TCP segment in an Ethernet frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(crate) struct Segment {
     pub source: Ipv4Addr,
+    pub destination: Ipv4Addr,
     pub source_port: u16,
     pub destination_port: u16,
     pub sequence: u32,
@@ -39,6 +40,7 @@ impl Segment {
         let data = usize::from(tcp[12] >> 4) * 4;
         Some(Self {
             source: Ipv4Addr::from(<[u8; 4]>::try_from(ip.get(12..16)?).ok()?),
+            destination: Ipv4Addr::from(<[u8; 4]>::try_from(ip.get(16..20)?).ok()?),
             source_port: u16::from_be_bytes([tcp[0], tcp[1]]),
             destination_port: u16::from_be_bytes([tcp[2], tcp[3]]),
             sequence: u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]),

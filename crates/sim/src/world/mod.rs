@@ -377,6 +377,8 @@ impl World {
             links: links.collect(),
             tunnels: tunnels.collect(),
             streams: self.network.streams(now),
+            handled: self.network.handled(now),
+            retransmitted: self.network.retransmitted(),
             queues: self.network.queues(now),
         }
     }

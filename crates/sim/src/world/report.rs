@@ -2,7 +2,7 @@
 
 use crate::ethernet::traffic::StreamId;
 use crate::measure::{Breakdown, Latency, Load, Pushed, QueueStats};
-use crate::network::StreamReport;
+use crate::network::{Handled, StreamReport};
 use wire::{Duration, Instant};
 
 /// The results of a simulation.
@@ -22,6 +22,10 @@ pub struct Report {
     pub tunnels: Vec<TunnelReport>,
     /// By station and number: what became of each stream.
     pub streams: Vec<StreamReport>,
+    /// By stream and node: what it did with the stream's frames.
+    pub handled: Vec<Handled>,
+    /// TCP segments with data, and raw data frames, that stations sent again.
+    pub retransmitted: u64,
     /// By wire: statistics of the queues of the port that sends on it.
     pub queues: Vec<QueueStats>,
 }

@@ -16,6 +16,8 @@ fn bridge(mode: Mode, rates: &[Rate]) -> Config {
         seed: 1,
         addresses: (0..rates.len()).map(|port| (Mac::local(port as u32), port)).collect(),
         learns: false,
+        forwards: Vec::new(),
+        streams: Vec::new(),
     }
 }
 

@@ -99,6 +99,7 @@ fn interface(tagging: Option<nic::Tagging>) -> nic::Config {
         rx_delay: Duration::from_ns(200),
         tx_ring: 2,
         tagging,
+        streams: Vec::new(),
     }
 }
 

@@ -51,6 +51,7 @@ impl Pair {
                 rx_delay: Duration::ZERO,
                 tx_ring: 100,
                 tagging: Some(nic::Tagging::vlan(1)),
+                streams: Vec::new(),
             })
         });
         let cables = faults.map(|faults| {

@@ -50,6 +50,8 @@ impl Plan {
             seed: 7,
             addresses: vec![(mac(0), 0), (mac(1), 1)],
             learns: false,
+            forwards: Vec::new(),
+            streams: Vec::new(),
         });
         if mode == bridge::Mode::CutThrough {
             plan.cables.iter_mut().for_each(|cable| cable.delivery = cable::Delivery::Header);
@@ -121,6 +123,7 @@ impl World {
                 rx_delay: plan.nic_delay,
                 tx_ring: plan.tx_ring,
                 tagging: plan.tagging,
+                streams: Vec::new(),
             })
         });
         let mut cables: Vec<_> = plan.cables.clone().map(Cable::new).into();

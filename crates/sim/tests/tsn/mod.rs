@@ -1,8 +1,11 @@
 //! Worlds of streams alone: bridges and stations, no host.
 
 mod laws;
+mod mesh;
+mod police;
 mod ports;
 mod random;
+mod redundancy;
 mod shapers;
 mod streams;
 

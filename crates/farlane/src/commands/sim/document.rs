@@ -3,6 +3,7 @@
 use super::super::rounded;
 use super::phases::Phases;
 use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns, remarks};
+use plan::simulate::handled::{self, Elimination, Policing};
 use plan::simulate::limits::{self, Assumptions};
 use plan::simulate::{places, requirements};
 use plan::{Planned, Recording};
@@ -33,6 +34,14 @@ pub struct Document {
     pub fairness: Option<f64>,
     pub hosts: Vec<Host>,
     pub streams: Vec<Stream>,
+    /// Replication and elimination, by stream and node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub eliminations: Vec<Elimination>,
+    /// Filters, by stream and bridge.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub policings: Vec<Policing>,
+    /// Data segments of TCP and raw data frames that stations sent again.
+    pub retransmitted: u64,
     /// Ports that frames passed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<Port>,
@@ -109,6 +118,8 @@ pub struct Stream {
     pub arrived: u64,
     pub lost: u64,
     pub late: u64,
+    pub duplicates: u64,
+    pub overtaken: u64,
     pub latency_ns: Latency,
     pub backlog_bytes: u64,
 }
@@ -383,6 +394,8 @@ impl Document {
                 tlps_per_frame: hundredths as f64 / 100.0,
             }
         });
+        let named = |words: &str| planned.link_name(words);
+        let (eliminations, policings) = handled::rows(report, &planned.identified, &named);
         Self {
             schema: SCHEMA,
             plan: plan.to_owned(),
@@ -397,6 +410,9 @@ impl Document {
             fairness: fairness(report),
             hosts,
             streams: streams(planned, report),
+            eliminations,
+            policings,
+            retransmitted: report.retransmitted,
             ports: ports(planned, report),
             overloads: overloads(planned),
             remarks: remarks(planned, report),
@@ -441,6 +457,8 @@ fn streams(planned: &Planned, report: &Report) -> Vec<Stream> {
             arrived: found.arrived,
             lost: found.lost,
             late: found.late,
+            duplicates: found.duplicates,
+            overtaken: found.overtaken,
             latency_ns: found.latency.summary().into(),
             backlog_bytes: found.backlog_bytes,
         })

@@ -3,7 +3,7 @@
 use super::document::{
     Class, Credit, Document, Latency, Link, Part, Port, Pushed, Recorded, Stream, Tunnel,
 };
-use plan::simulate::requirements;
+use plan::simulate::{handled, requirements};
 use report::Align::{Left, Right};
 use report::{Column, Table};
 
@@ -38,10 +38,12 @@ pub fn text(document: &Document) -> String {
     }
     if document.hosts.is_empty() {
         out += streams(document).trim_start_matches('\n');
+        out += &handled(document);
         out += &ports(document);
     } else {
         out += &hosts(document);
         out += &streams(document);
+        out += &handled(document);
         out += &ports(document);
         out += &segments(document);
     }
@@ -129,6 +131,19 @@ fn streams(document: &Document) -> String {
         return String::new();
     }
     format!("\n{}", Table::of(&COLUMNS, &document.streams).text())
+}
+
+/// Elimination and policing.
+fn handled(document: &Document) -> String {
+    let mut out = String::new();
+    if !document.eliminations.is_empty() {
+        out += &format!("\n{}", handled::eliminations(&document.eliminations).text());
+        out += &format!("data sent again by stations: {}\n", document.retransmitted);
+    }
+    if !document.policings.is_empty() {
+        out += &format!("\n{}", handled::policings(&document.policings).text());
+    }
+    out
 }
 
 /// The queues of ports that shape, interrupt or drop frames.

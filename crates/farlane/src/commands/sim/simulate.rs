@@ -201,6 +201,7 @@ pub fn simulate_plan(
                     named: &named,
                     recorded: &recorded,
                     streams: &plan.streams,
+                    identified: &plan.identified,
                     overloads: &plan.overload_sentences(),
                     remarks: &remarks(plan, report),
                     phases: options.phases.as_ref(),

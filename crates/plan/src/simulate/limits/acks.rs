@@ -15,6 +15,7 @@ use sim::network::CableEnd;
 use sim::transport::TransportConfig;
 use sim::world::FIRST_PORT;
 use std::collections::VecDeque;
+use tsn::frer::rtag;
 use wire::raw::{Body, ETHERTYPE, Frame, Sequence};
 use wire::{Duration, Instant};
 
@@ -180,7 +181,7 @@ impl Acks {
     /// Data frames of raw Ethernet that leave their station again. The world
     /// gives link n the connections whose low 16 bits are n + 1.
     fn raw(&mut self, from: CableEnd, bytes: &[u8]) {
-        let at = if bytes.get(12..14) == Some(&[0x81, 0]) { 16 } else { 12 };
+        let at = behind_tags(bytes);
         if bytes.get(at..at + 2) != Some(&ETHERTYPE.to_be_bytes()[..]) {
             return;
         }
@@ -267,13 +268,17 @@ const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 
+/// Where the EtherType of a frame is, behind its VLAN tag and its R-TAG, if it has them.
+fn behind_tags(frame: &[u8]) -> usize {
+    let has = |at: usize, of: u16| frame.get(at..at + 2) == Some(&of.to_be_bytes()[..]);
+    let at = if has(12, 0x8100) { 16 } else { 12 };
+    if has(at, rtag::ETHER_TYPE) { at + rtag::LENGTH } else { at }
+}
+
 /// The TCP segment of an Ethernet frame (RFC 791, 3.1; RFC 9293, 3.1).
 fn segment(frame: &[u8]) -> Option<Segment> {
     let number = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
-    let mut at = 12;
-    if number(at)? == 0x8100 {
-        at += 4;
-    }
+    let at = behind_tags(frame);
     if number(at)? != 0x0800 {
         return None;
     }

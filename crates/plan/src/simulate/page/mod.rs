@@ -1,5 +1,6 @@
 //! The report of a simulation: one page for people.
 
+mod copies;
 mod gates;
 mod latency;
 mod overview;
@@ -8,6 +9,7 @@ mod streams;
 mod timeline;
 mod topology;
 
+use super::copies::AllCopies;
 use super::limits::{Row, Waits};
 use super::report_data::ReportData;
 use super::requirements;
@@ -33,6 +35,8 @@ pub struct PageLabels<'a> {
     pub recorded: &'a [Option<Summary>],
     /// Names of the streams.
     pub streams: &'a [(String, StreamId)],
+    /// Names of the streams that nodes identify.
+    pub identified: &'a [String],
     /// What is overloaded: a sentence each.
     pub overloads: &'a [String],
     /// What else is remarkable: a sentence each.
@@ -66,6 +70,8 @@ pub struct Subject<'a> {
     pub report: &'a Report,
     /// What the observers saw.
     pub data: &'a ReportData,
+    /// The copies of streams on their paths.
+    pub copies: &'a AllCopies,
     /// The ports along time, in the order of importance.
     pub ports: &'a [PortTimeline],
     /// See `data`.
@@ -93,6 +99,8 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
         latency::sections(&mut page, subject);
     }
     streams::section(&mut page, subject);
+    streams::handled(&mut page, subject);
+    copies::section(&mut page, subject);
     links(&mut page, subject);
     gates::section(&mut page, subject);
     timeline::section(&mut page, subject);

@@ -1,7 +1,7 @@
 //! Requirements and streams.
 
 use super::Subject;
-use crate::simulate::requirements;
+use crate::simulate::{handled, requirements};
 use report::{Align, Page, Table, time};
 use sim::network::StreamReport;
 
@@ -52,6 +52,32 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
         let found = report.stream(*id)?;
         Some((name.as_str(), found))
     })));
+}
+
+/// Elimination and policing.
+pub(super) fn handled(page: &mut Page, subject: &Subject<'_>) {
+    let Subject { report, words, .. } = subject;
+    let (eliminations, policings) = handled::rows(report, words.identified, words.named);
+    if !eliminations.is_empty() {
+        page.section("Replication and elimination");
+        page.text(
+            "Copies are frames that bridges sent to more than one port. A recovery function passes \
+             the first copy of each number. Rogue frames have a number too far from the history and \
+             are discarded. Latent errors: copies are missing although nothing is lost.",
+        );
+        page.table(&handled::eliminations(&eliminations));
+        if report.retransmitted > 0 {
+            page.text(&format!(
+                "Stations sent {} TCP segments or raw frames with data again.",
+                report.retransmitted
+            ));
+        }
+    }
+    if !policings.is_empty() {
+        page.section("Filtering and policing");
+        page.text("What bridges did with streams that they police, by filter.");
+        page.table(&handled::policings(&policings));
+    }
 }
 
 fn table<'a>(streams: impl Iterator<Item = (&'a str, &'a StreamReport)>) -> Table {

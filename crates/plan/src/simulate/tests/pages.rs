@@ -19,6 +19,7 @@ fn written(config: &Config, path: &Path) -> (Report, String) {
         named: &str::to_owned,
         recorded: &[],
         streams: &[],
+        identified: &[],
         overloads: &[],
         remarks: &[],
         phases: None,
@@ -106,6 +107,7 @@ fn the_port_that_starves_is_the_first() {
         named: &named,
         recorded: &[],
         streams: &[],
+        identified: &[],
         overloads: &[],
         remarks: &[],
         phases: None,
@@ -208,7 +210,12 @@ fn it_can_be_looked_at() {
 /// Pages of plans with several hosts and drives: wide pictures, many links, a drive that moves.
 #[test]
 fn pages_of_plans_can_be_looked_at() {
-    for (name, settings) in [("scale-out", &[("workload.runtime", "1ms")][..]), ("handover", &[])] {
+    let settings = [
+        ("scale-out", &[("workload.runtime", "1ms")][..]),
+        ("handover", &[]),
+        ("redundant-drive", &[]),
+    ];
+    for (name, settings) in settings {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../plans/{name}.toml"));
         let mut plan = Plan::read(&file).unwrap();
         for (key, value) in settings {
@@ -223,11 +230,16 @@ fn pages_of_plans_can_be_looked_at() {
             named: &named,
             recorded: &[],
             streams: &[],
+            identified: &planned.identified,
             overloads: &[],
             remarks: &[],
             phases: None,
         };
         let (_, html) = written_as(&planned.config, &path, &words);
+        // The copies of its tunnel, by path.
+        let shown = ["copies of nvme to right", "from upper", "from lower"];
+        let has = shown.map(|words| html.contains(words));
+        assert_eq!(has, [name == "redundant-drive"; 3], "{name}");
         for words in ["longest observed of all", "class=\"plot own\"", "The longest observed"] {
             assert!(html.contains(words), "{name}: no {words}");
         }

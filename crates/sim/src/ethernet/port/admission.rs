@@ -42,16 +42,20 @@ pub(super) fn class_of(config: &Config, tag: Option<Tag>) -> usize {
 
 impl Admissions {
     /// Admits a frame that the reception port `from` has received at `received`; `None` if it is
-    /// dropped.
+    /// dropped. It waits as if it had the internal priority `ipv`, if there is one (8.6.5.4).
     pub fn admit(
         &mut self,
         config: &Config,
         from: usize,
         received: Instant,
-        frame: &Frame,
+        (frame, ipv): (&Frame, Option<u8>),
         counters: &mut Counters,
     ) -> Option<Admission> {
-        let class = filled(config, class_of(config, frame.tag), received);
+        let class = ipv.map_or_else(
+            || class_of(config, frame.tag),
+            |ipv| usize::from(config.queue_of_priority[usize::from(ipv)]),
+        );
+        let class = filled(config, class, received);
         if config.classes[class].max_sdu.is_some_and(|most| frame.bytes.len() - HEADER > most) {
             counters.oversize += 1;
             return None;

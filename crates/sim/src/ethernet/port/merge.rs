@@ -25,7 +25,8 @@ pub(super) fn merge(
     let fits = |next: &Frame, length: usize| {
         is_raw(next)
             && next.bytes[..HEADER] == frame.bytes[..HEADER]
-            && (next.tag, next.corrupt) == (frame.tag, frame.corrupt)
+            && (next.tag, next.sequence, next.corrupt) == (frame.tag, None, frame.corrupt)
+            && frame.sequence.is_none()
             && length + next.bytes.len() <= 2 * HEADER + most
     };
     while queues

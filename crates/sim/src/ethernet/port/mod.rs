@@ -203,8 +203,19 @@ impl Port {
     /// Says into which queue a frame goes that the reception port `from` (of a bridge, else 0) has
     /// received at `received`, and from when on it may leave; `None` if it is dropped.
     pub fn admit(&mut self, from: usize, received: Instant, frame: &Frame) -> Option<Admission> {
-        let admission =
-            self.admissions.admit(&self.config, from, received, frame, &mut self.counters);
+        self.admit_as(from, received, frame, None)
+    }
+
+    /// The same for a frame with an internal priority (IEEE 802.1Q-2022, 8.6.5.4), if it has one.
+    pub(super) fn admit_as(
+        &mut self,
+        from: usize,
+        received: Instant,
+        frame: &Frame,
+        ipv: Option<u8>,
+    ) -> Option<Admission> {
+        let (config, counters) = (&self.config, &mut self.counters);
+        let admission = self.admissions.admit(config, from, received, (frame, ipv), counters);
         if admission.is_none() {
             self.counters.offered += 1;
             self.dropped.note(frame);

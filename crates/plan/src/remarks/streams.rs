@@ -1,0 +1,176 @@
+//! What is permitted of streams that nodes identify, and will hurt: histories shorter than the skew
+//! of the paths, meters below the stream's own rate, and cables that nobody uses.
+
+use super::super::Planned;
+use super::Remark;
+use crate::simulate::places;
+use sim::ethernet::frame::{FCS, GAP, HEADER, MINIMUM, MTU, PREAMBLE, TAG};
+use sim::ethernet::streams::Header;
+use sim::network::{CableEnd, NetworkConfig, Place, StreamConfig, TrafficConfig, mac};
+use std::collections::BTreeSet;
+use tsn::frer::Algorithm;
+use wire::Duration;
+
+/// Remarks on the streams of a plan.
+pub(super) fn find(planned: &Planned) -> Vec<Remark> {
+    let network = &planned.config.network;
+    let mut found = Vec::new();
+    for (name, stream) in planned.identified.iter().zip(&network.streams) {
+        for (place, recover) in &stream.eliminate {
+            let what = skew(network, stream, *place, recover.recovery.algorithm);
+            let node = planned.link_name(&place.to_string());
+            found.extend(what.map(|what| format!("stream {name} at {node}: {what}")));
+        }
+        for (bridge, filter) in &stream.filters {
+            let node = planned.link_name(&Place::Bridge(*bridge).to_string());
+            let what = filter.meter.and_then(|meter| slow(network, stream, &meter));
+            found.extend(what.map(|what| format!("stream {name} at {node}: {what}")));
+        }
+    }
+    found.extend(unused(planned));
+    found.into_iter().map(Remark::Port).collect()
+}
+
+/// Whether copies come too late for the history of a place.
+fn skew(
+    network: &NetworkConfig,
+    stream: &StreamConfig,
+    place: Place,
+    algorithm: Algorithm,
+) -> Option<String> {
+    let offered = Offered::of(network, stream);
+    let until = |path: &Vec<usize>| -> Option<Duration> {
+        let hops = stream.hops(network, path).ok()?;
+        let before = |hop: &&[CableEnd; 2]| hop[0].node() != place;
+        let way: Vec<CableEnd> = hops.iter().take_while(before).map(|hop| hop[0]).collect();
+        let last = hops.get(way.len().checked_sub(1)?)?[1].node();
+        (last == place).then(|| places::travel(network, &way, offered.longest))
+    };
+    let times: Vec<Duration> = stream.paths.iter().filter_map(until).collect();
+    let skew = *times.iter().max()? - *times.iter().min()?;
+    let frames = offered.within(skew);
+    let behind = format!(
+        "the copy on the slowest path comes {} behind that on the fastest, {frames} frames later",
+        skew.exact()
+    );
+    match algorithm {
+        Algorithm::Vector { history } if frames >= u64::from(history) => Some(format!(
+            "{behind}, but the history has {history} numbers: copies are rogue and discarded, also \
+             those that no other path brings (802.1CB-2017, 7.4.3.4)"
+        )),
+        Algorithm::Match if frames > 0 => Some(format!(
+            "{behind}: match recovery takes it for another frame and passes it \
+             (802.1CB-2017, 7.4.3.5)"
+        )),
+        _ => None,
+    }
+}
+
+/// Whether a meter lets less through than the stream offers.
+fn slow(
+    network: &NetworkConfig,
+    stream: &StreamConfig,
+    meter: &tsn::psfp::MeterConfig,
+) -> Option<String> {
+    let offered = Offered::of(network, stream);
+    let excess = if meter.drop_on_yellow { (0, 0) } else { (meter.eir, meter.ebs) };
+    let burst = meter.cbs.max(excess.1);
+    if offered.longest as u64 > burst {
+        return Some(format!(
+            "its frames have up to {} bytes, more than the burst of {burst} bytes of the meter: \
+             those are always red (802.1Q-2022, 8.6.5.5)",
+            offered.longest
+        ));
+    }
+    let rate = meter.cir + excess.0;
+    (offered.bits_per_second > u128::from(rate)).then(|| {
+        format!(
+            "its frames need {:.1} Mb/s, the meter lets {:.1} Mb/s through (802.1Q-2022, 8.6.5.5)",
+            offered.bits_per_second as f64 / 1e6,
+            rate as f64 / 1e6
+        )
+    })
+}
+
+/// What a stream sends.
+struct Offered<'a> {
+    /// Its `[traffic]`.
+    traffic: Vec<&'a TrafficConfig>,
+    /// Whether a tunnel may send in it whenever the line of its sender is free.
+    line: Option<Duration>,
+    /// The longest frame, header to FCS with its tags.
+    longest: usize,
+    /// Of `traffic`, header to FCS.
+    bits_per_second: u128,
+}
+
+impl<'a> Offered<'a> {
+    fn of(network: &'a NetworkConfig, stream: &StreamConfig) -> Self {
+        let station = &network.stations[stream.from];
+        let tags = if station.tagging.is_some() { TAG } else { 0 } + stream.tag_length();
+        let header = |to: usize, priority: u8| Header {
+            destination: mac(to),
+            source: mac(stream.from),
+            tag: station.tagging.map(|tagging| sim::ethernet::Tag {
+                pcp: tagging.pcp_of_priority[usize::from(priority)],
+                vid: tagging.vid,
+            }),
+            ip: None,
+        };
+        let ours = |traffic: &&TrafficConfig| {
+            stream.identification.matches(&header(traffic.to, traffic.priority))
+        };
+        let traffic: Vec<&TrafficConfig> = station.traffic.iter().filter(ours).collect();
+        // Tunnels are told by the addresses of their ends.
+        let tunnel = traffic.is_empty();
+        let line = station.port.rate.duration(PREAMBLE + MINIMUM.max(tags) + GAP);
+        let longest = match tunnel {
+            true => HEADER + MTU + FCS,
+            false => traffic.iter().map(|of| of.length).max().unwrap_or_default(),
+        };
+        let bits = |of: &&TrafficConfig| {
+            let bits = (of.length + tags) as u128 * 8 * u128::from(of.burst);
+            bits * 1_000_000_000_000 / u128::from(of.pattern.interval().as_ps().max(1))
+        };
+        Self {
+            bits_per_second: traffic.iter().map(bits).sum(),
+            line: tunnel.then_some(line),
+            longest: longest + tags,
+            traffic,
+        }
+    }
+
+    /// Frames that may follow a frame within a time.
+    fn within(&self, span: Duration) -> u64 {
+        if let Some(line) = self.line {
+            return span.as_ps() / line.as_ps();
+        }
+        let frames = |of: &&TrafficConfig| {
+            let intervals = span.as_ps() / of.pattern.interval().as_ps().max(1);
+            intervals * u64::from(of.burst)
+        };
+        self.traffic.iter().map(frames).sum()
+    }
+}
+
+/// Cables that close a loop and that no path uses.
+fn unused(planned: &Planned) -> Vec<String> {
+    let network = &planned.config.network;
+    let mut used: BTreeSet<usize> = BTreeSet::new();
+    for stream in &network.streams {
+        let hops = stream.paths.iter().filter_map(|path| stream.hops(network, path).ok());
+        let cables = hops.flatten().filter_map(|[a, b]| network.between(a.node(), b.node()));
+        used.extend(cables.map(|(cable, _)| cable));
+    }
+    let tree = network.spanning();
+    let idle = (0..tree.len()).filter(|cable| !tree[*cable] && !used.contains(cable));
+    idle.map(|cable| {
+        let cable = &network.cables[cable];
+        let [a, b] = [cable.a, cable.b].map(|end| planned.link_name(&end.node().to_string()));
+        format!(
+            "the cable between {a} and {b} closes a loop and no stream has a path over it: it \
+             carries nothing"
+        )
+    })
+    .collect()
+}

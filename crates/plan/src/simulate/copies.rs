@@ -1,0 +1,154 @@
+//! Copies of frames on their way to a recovery function, along time and by path.
+
+use super::places;
+use sim::Config;
+use sim::ethernet::frame::HEADER;
+use sim::ethernet::streams::{Header, Identification};
+use sim::ethernet::{Mac, Tag};
+use sim::measure::{Observer, Point};
+use sim::network::{Place, StreamConfig};
+use std::collections::BTreeMap;
+use tsn::frer::rtag;
+use wire::{Duration, Instant};
+
+/// Points along time at most; beyond, neighbours are joined.
+const POINTS: usize = 120;
+
+/// What came over one wire in a part of the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bin {
+    /// Copies.
+    pub copies: u64,
+    /// How much later than the first copy of its frame the latest of them arrived.
+    pub behind: Duration,
+}
+
+/// The copies of a stream that come to a place.
+#[derive(Clone, Debug)]
+pub struct Copies {
+    /// The number of the stream.
+    pub stream: usize,
+    /// The place, which eliminates.
+    pub place: Place,
+    identification: Identification,
+    /// Length of a part of the time.
+    pub width: Duration,
+    /// By wire.
+    pub wires: BTreeMap<usize, Vec<Bin>>,
+    /// By wire: how long its cable takes.
+    takes: BTreeMap<usize, Duration>,
+    /// By number: when the first copy that was seen arrived, and the wires that have brought one.
+    first: BTreeMap<u16, (Instant, Vec<usize>)>,
+}
+
+/// The copies of all streams.
+#[derive(Clone, Debug)]
+pub struct AllCopies(pub Vec<Copies>);
+
+impl AllCopies {
+    /// Of every place that eliminates.
+    pub fn new(config: &Config) -> Self {
+        let streams = config.network.streams.iter().enumerate();
+        let of = |(number, stream): (usize, &StreamConfig)| {
+            let copies = |(place, _): &(Place, _)| {
+                let wires = wires(config, stream, *place);
+                let takes = |wire: &usize| (*wire, config.network.cables[wire / 2].propagation);
+                Copies {
+                    stream: number,
+                    place: *place,
+                    identification: stream.identification,
+                    width: Duration::from_us(10),
+                    takes: wires.keys().map(takes).collect(),
+                    wires,
+                    first: BTreeMap::new(),
+                }
+            };
+            stream.eliminate.iter().map(copies).collect::<Vec<_>>()
+        };
+        Self(streams.flat_map(of).filter(|copies| !copies.wires.is_empty()).collect())
+    }
+}
+
+/// The wires over which a stream comes to a place.
+fn wires(config: &Config, stream: &StreamConfig, place: Place) -> BTreeMap<usize, Vec<Bin>> {
+    let hops = stream.paths.iter().filter_map(|path| stream.hops(&config.network, path).ok());
+    let last = hops.flatten().filter(|[_, to]| to.node() == place);
+    let wire = |[from, _]: [_; 2]| {
+        let (cable, _) = places::across(&config.network, from)?;
+        Some(2 * cable + usize::from(config.network.cables[cable].a != from))
+    };
+    last.filter_map(wire).map(|wire| (wire, Vec::new())).collect()
+}
+
+impl Observer for AllCopies {
+    fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {
+        let Point::Wire(wire) = point else { return };
+        let wire = usize::from(wire);
+        for copies in self.0.iter_mut().filter(|copies| copies.wires.contains_key(&wire)) {
+            if let Some((header, sequence)) = parse(bytes, copies.identification)
+                && copies.identification.matches(&header)
+            {
+                copies.add(at, wire, sequence);
+            }
+        }
+    }
+}
+
+impl Copies {
+    fn add(&mut self, at: Instant, wire: usize, sequence: u16) {
+        while at.as_ps() / self.width.as_ps() >= POINTS as u64 {
+            self.halve();
+        }
+        let at = at + self.takes[&wire];
+        let (first, seen) = self.first.entry(sequence).or_insert((at, Vec::new()));
+        if seen.contains(&wire) {
+            // The numbers have begun anew.
+            (*first, *seen) = (at, Vec::new());
+        }
+        seen.push(wire);
+        // What begins first may have the longer cable.
+        let (behind, late) = if at < *first { (seen[0], *first - at) } else { (wire, at - *first) };
+        self.bin(at, wire).copies += 1;
+        let bin = self.bin(at, behind);
+        bin.behind = bin.behind.max(late);
+    }
+
+    fn bin(&mut self, at: Instant, wire: usize) -> &mut Bin {
+        let place = (at.as_ps() / self.width.as_ps()) as usize;
+        let bins = self.wires.get_mut(&wire).expect("it comes over this wire");
+        bins.resize(bins.len().max(place + 1), Bin::default());
+        &mut bins[place]
+    }
+
+    fn halve(&mut self) {
+        for bins in self.wires.values_mut() {
+            let join = |pair: &[Bin]| {
+                pair.iter().fold(Bin::default(), |sum, bin| Bin {
+                    copies: sum.copies + bin.copies,
+                    behind: sum.behind.max(bin.behind),
+                })
+            };
+            *bins = bins.chunks(2).map(join).collect();
+        }
+        self.width = self.width + self.width;
+    }
+}
+
+/// Header and number of a captured frame that has a number. It has the IP addresses of the stream:
+/// nothing else has its numbers.
+fn parse(bytes: &[u8], identification: Identification) -> Option<(Header, u16)> {
+    let mac = |at: usize| Some(Mac(*bytes.get(at..)?.first_chunk()?));
+    let number = |at: usize| Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
+    let behind_addresses = HEADER - 2;
+    let tagged = rtag::decode(bytes.get(behind_addresses..)?).is_err();
+    let (tag, at) = match tagged {
+        true => (Some(Tag::of_control(number(HEADER)?)), HEADER + 2),
+        false => (None, behind_addresses),
+    };
+    let sequence = rtag::decode(bytes.get(at..)?).ok()?;
+    let ip = match identification {
+        Identification::Ip { ip, .. } => Some(ip),
+        _ => None,
+    };
+    Some((Header { destination: mac(0)?, source: mac(6)?, tag, ip }, sequence))
+}

@@ -1,0 +1,181 @@
+//! What nodes did with the streams that they identify: elimination and policing.
+
+use report::Align::{Left, Right};
+use report::{Column, Table};
+use serde::Serialize;
+use sim::ethernet::streams::Counters;
+use sim::world::Report;
+use tsn::psfp::Reason;
+use wire::Instant;
+
+/// A recovery function, or a node that numbers or replicates (802.1CB-2017, 10.8 and 10.9).
+#[derive(Clone, Debug, Serialize)]
+pub struct Elimination {
+    /// The stream.
+    pub stream: String,
+    /// The station or bridge.
+    pub node: String,
+    /// Frames that it numbered.
+    pub numbered: u64,
+    /// Copies that it made.
+    pub copies: u64,
+    /// Whether it discards copies; the counts below are of that.
+    pub eliminates: bool,
+    /// Frames that passed.
+    pub passed: u64,
+    /// Copies that it discarded, rogue ones among them.
+    pub discarded: u64,
+    /// Frames whose number was too far from the history.
+    pub rogue: u64,
+    /// Frames that passed and did not follow the one before.
+    pub out_of_order: u64,
+    /// Numbers that it never saw.
+    pub lost: u64,
+    /// Those of `lost` that are older than the first frame after the beginning or a reset.
+    pub lost_before_first: u64,
+    /// Frames without a number.
+    pub tagless: u64,
+    /// Expiries of the reset timer.
+    pub resets: u64,
+    /// Tests for latent errors that signalled one.
+    pub latent_errors: u64,
+}
+
+/// A filter of a stream at a bridge (802.1Q-2022, 12.31.2).
+#[derive(Clone, Debug, Serialize)]
+pub struct Policing {
+    /// The stream.
+    pub stream: String,
+    /// The bridge.
+    pub node: String,
+    /// Frames of the stream.
+    pub matching: u64,
+    /// Those that passed everything.
+    pub passed: u64,
+    /// Those that the longest SDU stopped, and all of a stream blocked by it.
+    pub not_passing_sdu: u64,
+    /// Those that the stream gate held back.
+    pub not_passing_gate: u64,
+    /// Those that the meter marked yellow.
+    pub yellow: u64,
+    /// Those that the meter marked red.
+    pub red: u64,
+    /// Why the stream was blocked for good, if it was.
+    pub blocked: Option<&'static str>,
+    /// When.
+    pub blocked_at_ns: Option<u64>,
+}
+
+/// Both kinds of rows of a report; `streams` are the names of the streams, `named` is as in
+/// [`PageLabels`](super::PageLabels).
+pub fn rows(
+    report: &Report,
+    streams: &[String],
+    named: &dyn Fn(&str) -> String,
+) -> (Vec<Elimination>, Vec<Policing>) {
+    let (mut eliminations, mut policings) = (Vec::new(), Vec::new());
+    for handled in &report.handled {
+        let Some(stream) = streams.get(handled.stream) else { continue };
+        let node = named(&handled.place.to_string());
+        let counters = handled.counters;
+        if counters.numbered + counters.copies > 0 || counters.recovery.is_some() {
+            eliminations.push(elimination(stream, &node, counters));
+        }
+        policings.extend(counters.filter.map(|filter| policing(stream, &node, filter)));
+    }
+    (eliminations, policings)
+}
+
+fn elimination(stream: &str, node: &str, counters: Counters) -> Elimination {
+    let recovery = counters.recovery.unwrap_or_default();
+    Elimination {
+        stream: stream.to_owned(),
+        node: node.to_owned(),
+        numbered: counters.numbered,
+        copies: counters.copies,
+        eliminates: counters.recovery.is_some(),
+        passed: recovery.passed,
+        discarded: recovery.discarded,
+        rogue: recovery.rogue,
+        out_of_order: recovery.out_of_order,
+        lost: recovery.lost,
+        lost_before_first: recovery.lost_before_first,
+        tagless: recovery.tagless,
+        resets: recovery.resets,
+        latent_errors: counters.latent_errors,
+    }
+}
+
+fn policing(stream: &str, node: &str, filter: tsn::psfp::Counters) -> Policing {
+    let blocked = filter.blocked;
+    Policing {
+        stream: stream.to_owned(),
+        node: node.to_owned(),
+        matching: filter.matching,
+        passed: filter.matching - filter.dropped,
+        not_passing_sdu: filter.not_passing_sdu,
+        not_passing_gate: filter.not_passing,
+        yellow: filter.yellow,
+        red: filter.red,
+        blocked: blocked.map(|(reason, _)| words(reason)),
+        blocked_at_ns: blocked.map(|(_, at)| at.since(Instant::ZERO).as_ns()),
+    }
+}
+
+fn words(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Blocked => "blocked",
+        Reason::Oversize => "too long",
+        Reason::GateClosed => "gate closed",
+        Reason::Octets => "octets of the gate",
+        Reason::Yellow => "yellow",
+        Reason::Red => "red",
+    }
+}
+
+/// The table of eliminations.
+pub fn eliminations(rows: &[Elimination]) -> Table {
+    let columns: [Column<Elimination>; 12] = [
+        ("stream", Left, |row| row.stream.clone()),
+        ("node", Left, |row| row.node.clone()),
+        ("numbered", Right, |row| row.numbered.to_string()),
+        ("copies made", Right, |row| row.copies.to_string()),
+        ("passed", Right, |row| row.count(row.passed)),
+        ("eliminated", Right, |row| row.count(row.discarded - row.rogue)),
+        ("rogue", Right, |row| row.count(row.rogue)),
+        ("out of order", Right, |row| row.count(row.out_of_order)),
+        ("never seen", Right, |row| row.count(row.lost - row.lost_before_first)),
+        ("tagless", Right, |row| row.count(row.tagless)),
+        ("resets", Right, |row| row.count(row.resets)),
+        ("latent errors", Right, |row| row.count(row.latent_errors)),
+    ];
+    Table::of(&columns, rows)
+}
+
+impl Elimination {
+    /// A count of the recovery function, if there is one.
+    fn count(&self, count: u64) -> String {
+        if self.eliminates { count.to_string() } else { "–".to_owned() }
+    }
+}
+
+/// The table of filters.
+pub fn policings(rows: &[Policing]) -> Table {
+    let columns: [Column<Policing>; 9] = [
+        ("policed stream", Left, |row| row.stream.clone()),
+        ("node", Left, |row| row.node.clone()),
+        ("matching", Right, |row| row.matching.to_string()),
+        ("passed", Right, |row| row.passed.to_string()),
+        ("too long", Right, |row| row.not_passing_sdu.to_string()),
+        ("gate closed", Right, |row| row.not_passing_gate.to_string()),
+        ("yellow", Right, |row| row.yellow.to_string()),
+        ("red", Right, |row| row.red.to_string()),
+        ("blocked for good", Left, |row| match (row.blocked, row.blocked_at_ns) {
+            (Some(reason), Some(at)) => {
+                format!("{reason} at {}", report::time(at as f64))
+            }
+            _ => "–".to_owned(),
+        }),
+    ];
+    Table::of(&columns, rows)
+}

@@ -1,0 +1,243 @@
+//! `[streams.NAME]`: frames that nodes identify, with paths of their own, elimination and policing.
+
+use super::error_text::unknown;
+use super::filters::{Filters, Policing};
+use super::section::Section;
+use super::value::{Origin, PlanError};
+use sim::ethernet::Tag;
+use sim::ethernet::nic::Tagging;
+use sim::ethernet::streams::{Identification, Recover};
+use sim::network::{NetworkConfig, Place, StreamConfig, ip, mac};
+use tsn::frer::{Algorithm, Config as Recovery, LatentTest};
+
+/// The bridges of a path: `"left > upper > right"`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathNames(pub Vec<String>);
+
+/// What a stream refers to by name.
+pub struct Named<'a> {
+    /// Of the stations, and then of the bridges.
+    pub names: &'a [String],
+    pub network: &'a NetworkConfig,
+    pub filters: &'a Filters,
+    /// Tables of the bridges.
+    pub bridges: &'a [(String, Section<'a>)],
+}
+
+/// Reads `[streams]`: each with its name; one that goes both ways is two.
+///
+/// # Errors
+/// A stream that cannot be, at its key.
+pub fn read(root: &Section, named: &Named<'_>) -> Result<Vec<(String, StreamConfig)>, PlanError> {
+    let mut all = Vec::new();
+    for (name, section) in root.named("streams") {
+        let stream = named.stream(&section)?;
+        if section.text("both") == Some("on") {
+            let Some(to) = stream.to else {
+                return section.fail("both", "both: a stream both ways needs to");
+            };
+            if section.find("numbers").is_some() {
+                return section.fail("numbers", "numbers means nothing with both: the senders do");
+            }
+            let reversed = stream.paths.iter().map(|path| path.iter().copied().rev().collect());
+            let paths = reversed.collect();
+            let back = named.directed(&section, (to, Some(stream.from)), paths)?;
+            all.push((format!("{name} back"), back));
+        }
+        let at = all.len() - usize::from(section.text("both") == Some("on"));
+        all.insert(at, (name, stream));
+    }
+    Ok(all)
+}
+
+impl Named<'_> {
+    fn stations(&self) -> &[String] {
+        &self.names[..self.network.stations.len()]
+    }
+
+    fn find(&self, names: &[String], what: &str, name: &str) -> Result<usize, String> {
+        let known = || names.iter().map(String::as_str).collect::<Vec<_>>();
+        let found = names.iter().position(|known| known == name);
+        found.ok_or_else(|| unknown(what, name, &known()))
+    }
+
+    fn bridge(&self, origin: &Origin, name: &str) -> Result<usize, PlanError> {
+        let bridges = &self.names[self.network.stations.len()..];
+        self.find(bridges, "bridge", name).map_err(|what| origin.fail(what))
+    }
+
+    fn place(&self, name: &str) -> Result<Place, String> {
+        let stations = self.network.stations.len();
+        let at = self.find(self.names, "host, node or bridge", name)?;
+        Ok(at.checked_sub(stations).map_or(Place::Station(at), Place::Bridge))
+    }
+
+    fn stream(&self, section: &Section) -> Result<StreamConfig, PlanError> {
+        let of = |key: &str, name: &str| {
+            let found = self.find(self.stations(), "host or node", name);
+            found.or_else(|what| section.fail(key, what))
+        };
+        let from = of("from", section.required("from", ": a host or node")?)?;
+        let to = section.text("to").map(|name| of("to", name)).transpose()?;
+        if to == Some(from) {
+            return section.fail("to", "a stream goes from one station to another");
+        }
+        let path = |(PathNames(names), origin): (PathNames, Origin)| {
+            names.iter().map(|name| self.bridge(&origin, name)).collect::<Result<Vec<_>, _>>()
+        };
+        let paths = section.list::<PathNames>("paths").into_iter();
+        self.directed(section, (from, to), paths.map(path).collect::<Result<_, _>>()?)
+    }
+
+    fn directed(
+        &self,
+        section: &Section,
+        (from, to): (usize, Option<usize>),
+        paths: Vec<Vec<usize>>,
+    ) -> Result<StreamConfig, PlanError> {
+        let recover = recover(section, paths.len())?;
+        let both = section.text("both") == Some("on");
+        let mut eliminate = Vec::new();
+        for (name, origin) in section.list::<String>("eliminate") {
+            let place = self.place(&name).map_err(|what| origin.fail(what))?;
+            let sends = place == Place::Station(from);
+            let alone = matches!(place, Place::Bridge(at) if !meet(&paths, at));
+            if !(both && (sends || alone)) {
+                eliminate.push((place, recover));
+            }
+        }
+        let numbers = match section.text("numbers") {
+            Some(name) => self.place(name).or_else(|what| section.fail("numbers", what))?,
+            None => Place::Station(from),
+        };
+        if section.find("numbers").is_some() && eliminate.is_empty() {
+            return section.fail("numbers", "numbers means nothing without eliminate");
+        }
+        let mut filters = Vec::new();
+        for (Policing { bridge, filter }, origin) in section.list("police") {
+            let at = self.bridge(&origin, &bridge)?;
+            let found = self.filters.at(&filter, &self.bridges[at].1);
+            filters.push((at, found.map_err(|what| origin.fail(what))?));
+        }
+        let identification = self.identification(section, from, to)?;
+        let stream = StreamConfig { identification, from, to, paths, eliminate, numbers, filters };
+        self.check(section, &stream)?;
+        Ok(stream)
+    }
+
+    /// Checks a stream, path by path, so that the message has the place of the path.
+    fn check(&self, section: &Section, stream: &StreamConfig) -> Result<(), PlanError> {
+        let names = |what: String| self.words(&what);
+        if stream.to.is_some() {
+            let origins = section.list::<PathNames>("paths").into_iter();
+            for (path, (_, origin)) in stream.paths.iter().zip(origins) {
+                let hops = stream.hops(self.network, path);
+                hops.map_err(|what| origin.fail(format!("paths: {}", names(what))))?;
+            }
+        }
+        let checked = stream.check(self.network);
+        checked.map_err(|what| section.origin.fail(format!("[{}]: {}", section.name, names(what))))
+    }
+
+    /// The same with the names of the plan.
+    fn words(&self, text: &str) -> String {
+        let (stations, bridges) = self.names.split_at(self.network.stations.len());
+        super::with_names(text, |word, number| match word {
+            "station" => super::pick(stations, number),
+            "bridge" => super::pick(bridges, number),
+            _ => None,
+        })
+    }
+
+    fn identification(
+        &self,
+        section: &Section,
+        from: usize,
+        to: Option<usize>,
+    ) -> Result<Identification, PlanError> {
+        let tagging: Option<Tagging> = self.network.stations[from].tagging;
+        let vlan = tagging.map(|tagging| tagging.vid);
+        let by = section.text("identification").unwrap_or("null");
+        if by != "priority" && section.find("priority").is_some() {
+            let what = "priority means nothing unless identification is \"priority\"";
+            return section.fail("priority", what);
+        }
+        if by == "source" {
+            return Ok(Identification::Source { source: mac(from), vlan });
+        }
+        let Some(to) = to else {
+            let what = format!("[{}] needs to, unless identification is \"source\"", section.name);
+            return Err(section.origin.fail(what));
+        };
+        let destination = mac(to);
+        match by {
+            "priority" => {
+                let Some(priority) = section.get::<u8>("priority") else {
+                    let what = format!("[{}] needs priority, 0 to 7, to identify by", section.name);
+                    return Err(section.origin.fail(what));
+                };
+                let Some(tagging) = tagging else {
+                    let what = format!(
+                        "priority: the frames of '{}' have no tag; vlan adds one",
+                        self.names[from]
+                    );
+                    return section.fail("priority", what);
+                };
+                let pcp = tagging.pcp_of_priority[usize::from(priority)];
+                let tag = Tag { pcp, vid: tagging.vid };
+                Ok(Identification::Priority { destination, source: mac(from), tag })
+            }
+            "ip" => Ok(Identification::Ip { destination, vlan, ip: [ip(from), ip(to)] }),
+            _ => Ok(Identification::Null { destination, vlan }),
+        }
+    }
+}
+
+/// Whether paths come to a bridge from different nodes, so that copies meet there.
+fn meet(paths: &[Vec<usize>], bridge: usize) -> bool {
+    let before = paths.iter().filter_map(|path| {
+        let at = path.iter().position(|of| *of == bridge)?;
+        Some(at.checked_sub(1).map(|before| path[before]))
+    });
+    let before: Vec<Option<usize>> = before.collect();
+    before.windows(2).any(|pair| pair[0] != pair[1])
+}
+
+/// The recovery function of every place that eliminates.
+fn recover(section: &Section, paths: usize) -> Result<Recover, PlanError> {
+    let eliminates = !section.list::<String>("eliminate").is_empty();
+    for key in ["algorithm", "history", "reset", "take_no_sequence", "latent_difference"] {
+        if section.find(key).is_some() && !eliminates {
+            return section.fail(key, format!("{key} means nothing without eliminate"));
+        }
+    }
+    let algorithm = match section.text("algorithm") {
+        Some("match") if section.find("history").is_some() => {
+            return section.fail("history", "history means nothing to match");
+        }
+        Some("match") => Algorithm::Match,
+        _ => Algorithm::Vector { history: section.get("history").unwrap_or(Recovery::SHORTEST) },
+    };
+    let recovery = Recovery {
+        algorithm,
+        reset: section.get("reset").unwrap_or(Recovery::RESET),
+        take_no_sequence: section.text("take_no_sequence") == Some("on"),
+        individual: false,
+    };
+    let Some(difference) = section.get("latent_difference") else {
+        let keys = ["latent_paths", "latent_period", "latent_reset"];
+        return match keys.iter().find(|key| section.find(key).is_some()) {
+            Some(key) => {
+                section.fail(key, format!("{key} means nothing without latent_difference"))
+            }
+            None => Ok(Recover { recovery, latent: None }),
+        };
+    };
+    let latent = LatentTest {
+        paths: section.get("latent_paths").unwrap_or(paths as u32),
+        difference,
+        period: section.get("latent_period").unwrap_or(LatentTest::PERIOD),
+        reset_period: section.get("latent_reset").unwrap_or(LatentTest::RESET_PERIOD),
+    };
+    Ok(Recover { recovery, latent: Some(latent) })
+}

@@ -1,0 +1,35 @@
+//! What each node did with the streams that it handles.
+
+use super::Network;
+use super::tree::Place;
+use crate::ethernet::streams::Counters;
+use wire::Instant;
+
+/// What a node did with a stream, from the beginning of the simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handled {
+    /// The number of the stream in the configuration of the network.
+    pub stream: usize,
+    /// The node.
+    pub place: Place,
+    /// What it counted.
+    pub counters: Counters,
+}
+
+impl Network {
+    /// What nodes did with streams until `now`, by stream, stations first.
+    pub fn handled(&self, now: Instant) -> Vec<Handled> {
+        let of = move |place: Place| {
+            move |(stream, counters): (usize, Counters)| Handled { stream, place, counters }
+        };
+        let stations = self.stations.iter().enumerate();
+        let stations =
+            stations.flat_map(|(at, node)| node.nic.streams(now).map(of(Place::Station(at))));
+        let bridges = self.bridges.iter().enumerate();
+        let bridges =
+            bridges.flat_map(|(at, node)| node.bridge.streams(now).map(of(Place::Bridge(at))));
+        let mut all: Vec<Handled> = stations.chain(bridges).collect();
+        all.sort_by_key(|handled| (handled.stream, handled.place));
+        all
+    }
+}

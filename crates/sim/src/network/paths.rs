@@ -1,0 +1,293 @@
+//! Streams with a treatment of their own (IEEE 802.1CB-2017; IEEE 802.1Q-2022, 8.6.5): what each
+//! node on their paths does with them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tsn::frer::{Algorithm, rtag};
+use tsn::psfp;
+
+use super::config::{CableEnd, NetworkConfig, ip, mac};
+use super::tree::Place;
+use crate::ensure;
+use crate::ethernet::Tag;
+use crate::ethernet::bridge::Mode;
+use crate::ethernet::streams::{Handling, Header, Identification, Recover, StreamTable};
+
+/// A stream.
+#[derive(Clone, Debug)]
+pub struct StreamConfig {
+    /// Its frames.
+    pub identification: Identification,
+    /// The station that sends them.
+    pub from: usize,
+    /// The station that they are for; `None`: any, without paths.
+    pub to: Option<usize>,
+    /// Bridges from the one to the other, in their order, of each path. Where paths part, frames
+    /// are replicated. None: frames go where their address leads.
+    pub paths: Vec<Vec<usize>>,
+    /// Where copies are discarded: bridges, or the station they are for.
+    pub eliminate: Vec<(Place, Recover)>,
+    /// Who numbers the frames, if copies are discarded somewhere: the station that sends them, or a
+    /// bridge on all paths.
+    pub numbers: Place,
+    /// Bridges that filter and police.
+    pub filters: Vec<(usize, psfp::Config)>,
+}
+
+/// What a node does with a stream.
+#[derive(Clone, Debug)]
+struct Part {
+    /// Ports to send to, by reception port.
+    routes: BTreeMap<usize, BTreeSet<usize>>,
+}
+
+/// What every node does with each stream.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Handlings {
+    pub stations: BTreeMap<usize, Vec<Handling>>,
+    pub bridges: BTreeMap<usize, Vec<Handling>>,
+}
+
+impl Handlings {
+    /// Of all streams of a network.
+    ///
+    /// # Errors
+    /// A stream that cannot be, with its number.
+    pub fn of(network: &NetworkConfig) -> Result<Self, String> {
+        let mut all = Self::default();
+        for (number, stream) in network.streams.iter().enumerate() {
+            let handlings = stream.handlings(network, number);
+            for (place, handling) in handlings.map_err(|what| format!("stream {number}: {what}"))? {
+                match place {
+                    Place::Station(station) => all.stations.entry(station),
+                    Place::Bridge(bridge) => all.bridges.entry(bridge),
+                }
+                .or_default()
+                .push(handling);
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl StreamConfig {
+    /// Checks a stream against its network.
+    ///
+    /// # Errors
+    /// What it lacks: a cable, a bridge on its paths, a loop that nothing ends, a range.
+    pub fn check(&self, network: &NetworkConfig) -> Result<(), String> {
+        self.handlings(network, 0).map(drop)
+    }
+
+    /// The nodes of a path with both stations.
+    pub fn nodes(&self, path: &[usize]) -> Vec<Place> {
+        let ends = [Some(self.from), self.to].map(|end| end.map(Place::Station));
+        let bridges = path.iter().map(|bridge| Place::Bridge(*bridge));
+        ends[0].into_iter().chain(bridges).chain(ends[1]).collect()
+    }
+
+    /// The ports that frames leave through on a path, in their order.
+    ///
+    /// # Errors
+    /// Two neighbours without a cable.
+    pub fn hops(
+        &self,
+        network: &NetworkConfig,
+        path: &[usize],
+    ) -> Result<Vec<[CableEnd; 2]>, String> {
+        let pair = |pair: &[Place]| {
+            let found = network.between(pair[0], pair[1]).map(|(_, ends)| ends);
+            found.ok_or_else(|| format!("no cable leads from {} to {}", pair[0], pair[1]))
+        };
+        self.nodes(path).windows(2).map(pair).collect()
+    }
+
+    /// Bytes that its R-TAG adds to each frame, if it has one.
+    pub fn tag_length(&self) -> usize {
+        if self.eliminate.is_empty() { 0 } else { rtag::LENGTH }
+    }
+
+    fn recover(&self, place: Place) -> Option<Recover> {
+        self.eliminate.iter().find(|(at, _)| *at == place).map(|(_, recover)| *recover)
+    }
+
+    fn handlings(
+        &self,
+        network: &NetworkConfig,
+        stream: usize,
+    ) -> Result<Vec<(Place, Handling)>, String> {
+        let parts = self.parts(network)?;
+        self.check_places(network, &parts)?;
+        let numbers = (!self.eliminate.is_empty()).then_some(self.numbers);
+        let listener = self.to.map(Place::Station);
+        let mut places: BTreeSet<Place> = parts.keys().map(|at| Place::Bridge(*at)).collect();
+        places.extend(self.filters.iter().map(|(at, _)| Place::Bridge(*at)));
+        places.extend(self.eliminate.iter().map(|(at, _)| *at).chain(numbers));
+        let handling = |place: Place| {
+            let (part, filter) = match place {
+                Place::Bridge(at) => (
+                    parts.get(&at),
+                    self.filters.iter().find(|(of, _)| *of == at).map(|(_, of)| of.clone()),
+                ),
+                Place::Station(_) => (None, None),
+            };
+            let recover = self.recover(place);
+            let last = part.is_some_and(|part| part.leads_to(network, place, listener));
+            let tells = listener.is_some_and(|at| self.recover(at).is_some());
+            let routes = part.map_or_else(Vec::new, |part| part.routes(recover.is_some()));
+            let handling = Handling {
+                stream,
+                identification: self.identification,
+                routes,
+                filter,
+                recover,
+                numbers: numbers == Some(place),
+                untags: recover.is_some() && last && !tells,
+            };
+            StreamTable::new(std::slice::from_ref(&handling)).map(|_| (place, handling))
+        };
+        places.into_iter().map(handling).collect()
+    }
+
+    /// What each bridge on the paths sends where.
+    fn parts(&self, network: &NetworkConfig) -> Result<BTreeMap<usize, Part>, String> {
+        let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
+        for path in &self.paths {
+            let nodes = self.nodes(path).into_iter().collect::<BTreeSet<_>>().len();
+            ensure(nodes == path.len() + 2, "a path passes each bridge once".to_owned())?;
+            for pair in self.hops(network, path)?.windows(2) {
+                let ([_, CableEnd::Bridge(at, received)], [CableEnd::Bridge(_, sent), _]) =
+                    (pair[0], pair[1])
+                else {
+                    return Err("a path leads over bridges".to_owned());
+                };
+                let part = parts.entry(at).or_insert(Part { routes: BTreeMap::new() });
+                part.routes.entry(received).or_default().insert(sent);
+            }
+        }
+        Ok(parts)
+    }
+
+    fn check_places(
+        &self,
+        network: &NetworkConfig,
+        parts: &BTreeMap<usize, Part>,
+    ) -> Result<(), String> {
+        let known = |station: usize| station < network.stations.len();
+        ensure(known(self.from) && self.to.is_none_or(known), "it has no such station".to_owned())?;
+        let leads = self.to.is_some() || self.paths.is_empty();
+        ensure(leads, "paths need a station to lead to".to_owned())?;
+        for (place, _) in &self.eliminate {
+            let on = match place {
+                Place::Bridge(at) => parts.contains_key(at),
+                Place::Station(at) => self.to == Some(*at),
+            };
+            ensure(on, format!("{place} eliminates, but is on none of the paths"))?;
+        }
+        let numbers = match self.numbers {
+            Place::Station(at) => at == self.from,
+            Place::Bridge(at) => self.paths.iter().all(|path| path.contains(&at)),
+        };
+        let first = format!("{} numbers the frames, but is not on all paths", self.numbers);
+        ensure(numbers || self.eliminate.is_empty(), first)?;
+        let bridges = self.filters.iter().map(|(at, _)| *at);
+        let deciding = bridges.chain(self.eliminate.iter().filter_map(|(at, _)| match at {
+            Place::Bridge(at) => Some(*at),
+            Place::Station(_) => None,
+        }));
+        for at in deciding {
+            let bridge = network.bridges.get(at).ok_or_else(|| format!("no bridge {at}"))?;
+            ensure(
+                bridge.mode == Mode::StoreAndForward,
+                format!(
+                    "{} is cut-through: a bridge that filters or eliminates has to know the FCS",
+                    Place::Bridge(at)
+                ),
+            )?;
+        }
+        self.check_ends(network, parts)
+    }
+
+    /// No copy runs in a circle for ever: each circle has a bridge that knows a number again.
+    fn check_ends(
+        &self,
+        network: &NetworkConfig,
+        parts: &BTreeMap<usize, Part>,
+    ) -> Result<(), String> {
+        let ends = |at: usize| {
+            let recover = self.recover(Place::Bridge(at));
+            recover.is_some_and(|of| matches!(of.recovery.algorithm, Algorithm::Vector { .. }))
+        };
+        let next = |(at, received): (usize, usize)| {
+            let routes = parts[&at].routes(self.recover(Place::Bridge(at)).is_some());
+            let sent = routes.into_iter().find(|(port, _)| *port == received);
+            let to = sent.map_or_else(Vec::new, |(_, sent)| sent).into_iter();
+            to.filter_map(|port| match network.across(CableEnd::Bridge(at, port))? {
+                CableEnd::Bridge(to, port) => parts.contains_key(&to).then_some((to, port)),
+                CableEnd::Station(_) => None,
+            })
+            .collect::<Vec<_>>()
+        };
+        let mut open: BTreeSet<(usize, usize)> = BTreeSet::new();
+        for (at, part) in parts {
+            open.extend(part.routes.keys().map(|port| (*at, *port)));
+        }
+        // Take away what leads nowhere but to what was taken away.
+        open.retain(|(at, _)| !ends(*at));
+        loop {
+            let leads: Vec<_> =
+                open.iter().filter(|at| next(**at).iter().any(|to| open.contains(to))).collect();
+            if leads.len() == open.len() {
+                break;
+            }
+            open = leads.into_iter().copied().collect();
+        }
+        let what = "its paths together are a circle in which no bridge eliminates by vector";
+        ensure(open.is_empty(), what.to_owned())
+    }
+}
+
+impl Part {
+    /// A bridge that eliminates sends what passes to every port of the stream: the copy that came
+    /// first stands for all.
+    fn routes(&self, eliminates: bool) -> Vec<(usize, Vec<usize>)> {
+        let all: BTreeSet<usize> = self.routes.values().flatten().copied().collect();
+        let of = |(received, sent): (&usize, &BTreeSet<usize>)| {
+            let sent = if eliminates { &all } else { sent };
+            (*received, sent.iter().copied().filter(|port| port != received).collect())
+        };
+        self.routes.iter().map(of).collect()
+    }
+
+    /// Whether all its ports lead to a place.
+    fn leads_to(&self, network: &NetworkConfig, from: Place, to: Option<Place>) -> bool {
+        let Place::Bridge(at) = from else { return false };
+        let mut sent = self.routes.values().flatten();
+        sent.all(|port| network.across(CableEnd::Bridge(at, *port)).map(CableEnd::node) == to)
+    }
+}
+
+impl NetworkConfig {
+    /// The stream with paths of its own whose frames go from one station to another with a priority
+    /// of the sender. It is not asked whether they carry TCP, which alone has IP addresses here.
+    pub fn stream_of(&self, from: usize, to: usize, priority: u8) -> Option<&StreamConfig> {
+        let tag = self.stations[from].tagging.map(|tagging| Tag {
+            pcp: tagging.pcp_of_priority[usize::from(priority)],
+            vid: tagging.vid,
+        });
+        let header =
+            Header { destination: mac(to), source: mac(from), tag, ip: Some([ip(from), ip(to)]) };
+        let ours =
+            |stream: &&StreamConfig| stream.from == from && stream.identification.matches(&header);
+        self.streams.iter().find(ours).filter(|stream| !stream.paths.is_empty())
+    }
+
+    /// The other end of the cable at a place.
+    pub fn across(&self, place: CableEnd) -> Option<CableEnd> {
+        self.cables.iter().find_map(|cable| match (cable.a, cable.b) {
+            (a, b) if a == place => Some(b),
+            (a, b) if b == place => Some(a),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,242 @@
+//! Replication and elimination over two paths, by hand.
+
+use super::*;
+use sim::ethernet::streams::{Identification, Recover};
+use sim::network::{BridgeOutage, Handled, StreamConfig, mac};
+use tsn::frer::{Algorithm, Config as Recovery, LatentTest};
+
+/// The VLAN of the stations of a [`Tree`].
+const VLAN: Option<u16> = Some(1);
+
+pub fn ms(ms: u64) -> Instant {
+    Instant::from_ns(ms * 1_000_000)
+}
+
+pub fn vector(history: u16) -> Recover {
+    let algorithm = Algorithm::Vector { history };
+    let recovery =
+        Recovery { algorithm, reset: Recovery::RESET, take_no_sequence: false, individual: false };
+    Recover { recovery, latent: None }
+}
+
+/// Everything from one station to another, by destination, with these paths and ends of them.
+pub fn stream(paths: Vec<Vec<usize>>, eliminate: Vec<(Place, Recover)>) -> StreamConfig {
+    StreamConfig {
+        identification: Identification::Null { destination: mac(1), vlan: VLAN },
+        from: 0,
+        to: Some(1),
+        paths,
+        eliminate,
+        numbers: Place::Station(0),
+        filters: Vec::new(),
+    }
+}
+
+/// Station 0, bridge 0, bridges 1 and 2 beside each other, bridge 3, station 1, at 100 Mb/s; a
+/// stream of 1000-byte frames each millisecond. Returns its directions from bridge 0 to 1 and 2.
+pub fn diamond() -> (Tree, StreamId, [usize; 2]) {
+    let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
+    let (from, to) = (tree.station(), tree.station());
+    let bridges: Vec<Place> =
+        (0..4).map(|_| tree.bridge(bridge::Mode::StoreAndForward, Duration::from_us(2))).collect();
+    tree.link(from, bridges[0]);
+    let one = tree.link(bridges[0], bridges[1]);
+    let two = tree.link(bridges[0], bridges[2]);
+    tree.link(bridges[1], bridges[3]);
+    tree.link(bridges[2], bridges[3]);
+    tree.link(bridges[3], to);
+    let periodic = Pattern::Periodic(Duration::from_ms(1));
+    let id = tree.stream(from, TrafficConfig::new(1, 1_000, 5, periodic));
+    (tree, id, [one, two])
+}
+
+fn both() -> Vec<Vec<usize>> {
+    vec![vec![0, 1, 3], vec![0, 2, 3]]
+}
+
+fn run(tree: &mut Tree, streams: Vec<StreamConfig>) -> Report {
+    tree.network().streams = streams;
+    observed(&config(tree, Duration::from_ms(100))).0
+}
+
+fn at(report: &Report, place: Place) -> Handled {
+    *report.handled.iter().find(|handled| handled.place == place).expect("it handles the stream")
+}
+
+fn counts(report: &Report, id: StreamId) -> [u64; 4] {
+    let of = report.stream(id).expect("it is there");
+    [of.sent, of.arrived, of.lost, of.duplicates]
+}
+
+/// INET's showcase framereplication: a bridge is down from 20 to 80 ms of 100, and nothing is lost.
+#[test]
+fn a_bridge_dies_and_nothing_is_lost() {
+    for eliminator in [Place::Bridge(3), Place::Station(1)] {
+        let (mut tree, id, _) = diamond();
+        let outage = BridgeOutage { bridge: 1, from: ms(20), until: Some(ms(80)) };
+        tree.network().bridge_outages = vec![outage];
+        let report = run(&mut tree, vec![stream(both(), vec![(eliminator, vector(8))])]);
+        assert_eq!(counts(&report, id), [100, 100, 0, 0], "{eliminator}");
+        let recovery = at(&report, eliminator).counters.recovery.expect("it eliminates");
+        // Of frames 20 to 79 there is one copy: each of the others arrives twice.
+        assert_eq!((recovery.passed, recovery.discarded), (100, 40));
+        assert_eq!((recovery.rogue, recovery.out_of_order, recovery.resets), (0, 0, 0));
+        assert_eq!(at(&report, Place::Station(0)).counters.numbered, 100);
+        let split = at(&report, Place::Bridge(0)).counters;
+        assert_eq!((split.copies, split.recovery), (100, None));
+    }
+    // One path: all that come while it is down are lost.
+    let (mut tree, id, _) = diamond();
+    tree.network().bridge_outages =
+        vec![BridgeOutage { bridge: 1, from: ms(20), until: Some(ms(80)) }];
+    let report = run(&mut tree, vec![]);
+    assert_eq!(counts(&report, id), [100, 40, 60, 0], "the tree leads over bridge 1");
+}
+
+/// The tag has 6 bytes on every line but the last, where the bridge has removed it.
+#[test]
+fn the_tag_takes_its_bytes_from_the_line() {
+    // Preamble 8, frame 1000, VLAN tag 4: 1012 bytes at 80 ns on four lines; cables, three bridges.
+    let plain = 4 * 1_012 * 80 + 4 * 50 + 3 * 2_000;
+    for (eliminator, lines) in [(Place::Bridge(3), 3), (Place::Station(1), 4)] {
+        let (mut tree, id, _) = diamond();
+        let report = run(&mut tree, vec![stream(both(), vec![(eliminator, vector(2))])]);
+        let latency = report.stream(id).expect("it is there").latency.summary();
+        assert_eq!(latency.min_ns, plain + lines * 6 * 80, "{eliminator}");
+    }
+    let (mut tree, id, _) = diamond();
+    let report = run(&mut tree, vec![]);
+    assert_eq!(report.stream(id).expect("it is there").latency.summary().min_ns, plain);
+}
+
+#[test]
+fn without_elimination_every_frame_arrives_twice() {
+    let (mut tree, id, _) = diamond();
+    let report = run(&mut tree, vec![stream(both(), vec![])]);
+    assert_eq!(counts(&report, id), [100, 100, 0, 100]);
+    let numbers = |handled: &Handled| handled.counters.numbered > 0;
+    assert!(!report.handled.iter().any(numbers), "nobody needs numbers");
+}
+
+/// Bridge 0 numbers instead of the station. Its restart begins at 0 again, which the eliminating
+/// bridge takes for old numbers until its timer has expired.
+#[test]
+fn a_restart_of_who_numbers_costs_the_reset_time() {
+    let (mut tree, id, _) = diamond();
+    tree.network().bridge_outages =
+        vec![BridgeOutage { bridge: 0, from: ms(40), until: Some(ms(41)) }];
+    let mut recover = vector(4);
+    recover.recovery.reset = Duration::from_ms(10);
+    let numbers = Place::Bridge(0);
+    let stream = StreamConfig { numbers, ..stream(both(), vec![(Place::Bridge(3), recover)]) };
+    let report = run(&mut tree, vec![stream]);
+    let recovery = at(&report, Place::Bridge(3)).counters.recovery.expect("it eliminates");
+    // Frame 39 has the number 39, and 40 is lost in the outage. 41 to 48 have the numbers 0 to 7:
+    // rogue twice each. 49 comes 10 ms after 39, as the timer expires.
+    assert_eq!((recovery.resets, recovery.rogue), (1, 2 * 8));
+    let [sent, arrived, lost, _] = counts(&report, id);
+    assert_eq!((sent, arrived, lost), (100, 91, 9));
+}
+
+/// A broken path that costs nothing yet is found by counting.
+#[test]
+fn latent_errors_are_found() {
+    for (broken, errors) in [(false, 0), (true, 4)] {
+        let (mut tree, id, [one, _]) = diamond();
+        if broken {
+            tree.network().cables[one / 2].faults[0].cuts = vec![(ms(50), ms(1_000))];
+        }
+        let mut recover = vector(4);
+        let (period, reset_period) = (Duration::from_ms(10), Duration::from_ms(1_000));
+        // 50.2 to 60 ms: 10 copies are missing, not above 10; at 70, 80, 90 and 100 ms they are.
+        recover.latent = Some(LatentTest { paths: 2, difference: 10, period, reset_period });
+        let report = run(&mut tree, vec![stream(both(), vec![(Place::Bridge(3), recover)])]);
+        assert_eq!(at(&report, Place::Bridge(3)).counters.latent_errors, errors);
+        assert_eq!(counts(&report, id)[2], 0);
+    }
+}
+
+/// The shorter path loses a frame: its copy comes late, behind a later frame.
+#[test]
+fn a_lost_copy_on_the_faster_path_reorders() {
+    let (mut tree, id, [one, two]) = diamond();
+    // 2.5 frames of delay on the second path.
+    tree.network().cables[two / 2].propagation = Duration::from_us(2_500);
+    tree.network().cables[one / 2].faults[0].cuts = vec![(ms(30), ms(31))];
+    let report = run(&mut tree, vec![stream(both(), vec![(Place::Bridge(3), vector(8))])]);
+    let recovery = at(&report, Place::Bridge(3)).counters.recovery.expect("it eliminates");
+    // Frame 31 is one too far, and frame 30 comes late.
+    assert_eq!(recovery.out_of_order, 2);
+    let of = report.stream(id).expect("it is there");
+    assert_eq!((of.lost, of.overtaken), (0, 1));
+    // With the default history of 2 frame 31 is rogue, and all others of the faster path after it:
+    // from there on the stream lives on the slower path alone.
+    let report = run(&mut tree, vec![stream(both(), vec![(Place::Bridge(3), vector(2))])]);
+    let recovery = at(&report, Place::Bridge(3)).counters.recovery.expect("it eliminates");
+    // Late copies of 0 to 27 are rogue as well: two numbers old. That of 28 is old by one.
+    assert_eq!((recovery.rogue, recovery.out_of_order), (28 + 69, 0));
+    let latency = report.stream(id).expect("it is there").latency.summary();
+    assert!(latency.max_ns > latency.min_ns + 2_400_000);
+}
+
+/// Other frames keep to the tree, also to nobody's address: nothing circles.
+#[test]
+fn frames_of_no_stream_use_the_tree() {
+    let (mut tree, _, [one, two]) = diamond();
+    assert_eq!(tree.network().spanning(), [true, true, true, true, false, true]);
+    let (_, seen) = observed(&config(&mut tree, Duration::from_ms(10)));
+    let on = |wire: usize| seen.sent.iter().filter(|sent| sent.wire == wire).count();
+    assert_eq!((on(one), on(two)), (10, 0));
+}
+
+#[test]
+fn streams_that_cannot_be_are_refused() {
+    let (mut tree, ..) = diamond();
+    let mut error = |stream: StreamConfig| stream.check(tree.network()).unwrap_err();
+    let plain = |paths, eliminate| stream(paths, eliminate);
+    assert_eq!(error(plain(vec![vec![0, 3]], vec![])), "no cable leads from bridge 0 to bridge 3");
+    assert_eq!(
+        error(plain(both(), vec![(Place::Station(0), vector(2))])),
+        "station 0 eliminates, but is on none of the paths"
+    );
+    assert_eq!(
+        error(plain(both(), vec![(Place::Bridge(3), vector(1))])),
+        "a history of 1 numbers: 2 to 32768"
+    );
+    let numbers = Place::Bridge(1);
+    let eliminate = vec![(Place::Bridge(3), vector(2))];
+    assert_eq!(
+        error(StreamConfig { numbers, ..plain(both(), eliminate) }),
+        "bridge 1 numbers the frames, but is not on all paths"
+    );
+    assert_eq!(error(plain(vec![vec![0, 1, 0, 2, 3]], vec![])), "a path passes each bridge once");
+}
+
+/// Three paths whose parts make a circle: 1 to 2, 2 to 4, 4 to 1.
+#[test]
+fn a_circle_needs_a_bridge_that_ends_it() {
+    let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
+    let (from, to) = (tree.station(), tree.station());
+    let make = |tree: &mut Tree| tree.bridge(bridge::Mode::StoreAndForward, Duration::from_us(2));
+    let bridges: Vec<Place> = (0..6).map(|_| make(&mut tree)).collect();
+    tree.link(from, bridges[0]);
+    for (a, b) in [(0, 1), (0, 2), (0, 4), (1, 2), (2, 4), (4, 1), (1, 5), (2, 5), (4, 5)] {
+        tree.link(bridges[a], bridges[b]);
+    }
+    tree.link(bridges[5], to);
+    let periodic = Pattern::Periodic(Duration::from_ms(1));
+    let id = tree.stream(from, TrafficConfig::new(1, 100, 5, periodic));
+    // 3 is on no path.
+    tree.link(bridges[3], bridges[5]);
+    let paths = vec![vec![0, 1, 2, 4, 5], vec![0, 2, 4, 1, 5], vec![0, 4, 1, 2, 5]];
+    let listener = (Place::Station(1), vector(8));
+    let circle = "its paths together are a circle in which no bridge eliminates by vector";
+    let alone = stream(paths.clone(), vec![listener]);
+    assert_eq!(alone.check(tree.network()).unwrap_err(), circle);
+    let mut matching = vector(8);
+    matching.recovery.algorithm = Algorithm::Match;
+    let by_match = stream(paths.clone(), vec![listener, (Place::Bridge(2), matching)]);
+    assert_eq!(by_match.check(tree.network()).unwrap_err(), circle);
+    let report = run(&mut tree, vec![stream(paths, vec![listener, (Place::Bridge(2), vector(8))])]);
+    assert_eq!(counts(&report, id), [100, 100, 0, 0]);
+}

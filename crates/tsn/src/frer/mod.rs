@@ -1,0 +1,35 @@
+//! Frame replication and elimination for reliability (IEEE 802.1CB-2017, clause 7): sequence
+//! numbers, the tag that carries them, and the recovery functions that discard copies.
+//!
+//! Each copy of a frame has the same number. A recovery function passes the first copy that it
+//! sees and discards the others. It needs no knowledge of the paths.
+
+mod latent;
+mod recovery;
+pub mod rtag;
+
+pub use latent::{LatentTest, LatentTester};
+pub use recovery::{Algorithm, Config, ConfigError, Counters, Recovery};
+
+/// Sequence numbers have 16 bits (7.4.1.1, GenSeqSpace; 7.4.3.2.1, RecovSeqSpace).
+pub const SPACE: u32 = 1 << 16;
+
+/// Sequence generation (7.4.1): numbers from 0, each one more than the last, modulo [`SPACE`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Generator {
+    next: u16,
+}
+
+impl Generator {
+    /// The number of the next frame (7.4.1.4).
+    pub fn number(&mut self) -> u16 {
+        let number = self.next;
+        self.next = number.wrapping_add(1);
+        number
+    }
+
+    /// Begins at 0 again, as after a restart (7.4.1.3).
+    pub fn reset(&mut self) {
+        self.next = 0;
+    }
+}

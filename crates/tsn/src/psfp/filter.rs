@@ -1,0 +1,207 @@
+//! Stream filters: one instance for each stream at each bridge (IEEE 802.1Q-2022, 8.6.5.3).
+
+use wire::Instant;
+
+use super::gate::Held;
+use super::{Color, GateConfig, GateError, Meter, MeterConfig, MeterError, StreamGate};
+
+/// What a filter does with its stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// The longest SDU, bytes; longer frames are discarded (8.6.5.3.1).
+    pub max_sdu: Option<u64>,
+    /// StreamBlockedDueToOversizeFrameEnable: such a frame blocks the stream for good.
+    pub block_on_oversize: bool,
+    /// Its stream gate.
+    pub gate: Option<GateConfig>,
+    /// Its flow meter.
+    pub meter: Option<MeterConfig>,
+}
+
+/// A filter that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// Its gate.
+    #[error(transparent)]
+    Gate(#[from] GateError),
+    /// Its meter.
+    #[error(transparent)]
+    Meter(#[from] MeterError),
+}
+
+/// What a filter needs to know of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Bytes behind the EtherType.
+    pub sdu: u64,
+    /// Bytes that the meter counts: from the destination address to the FCS (MEF 10.3, 12.2).
+    pub length: u64,
+    /// The drop eligible bit of its tag.
+    pub drop_eligible: bool,
+}
+
+/// What becomes of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It passes.
+    Pass {
+        /// The priority whose queue it goes into, if that is not its own.
+        ipv: Option<u8>,
+        /// Whether it is drop eligible from here on.
+        drop_eligible: bool,
+    },
+    /// It is discarded.
+    Drop(Reason),
+}
+
+/// Why a frame is discarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// The stream is blocked for good after an earlier violation.
+    Blocked,
+    /// It is longer than the longest SDU.
+    Oversize,
+    /// The stream gate is closed.
+    GateClosed,
+    /// The octets of the gate's interval are used up.
+    Octets,
+    /// Yellow, and the meter drops those.
+    Yellow,
+    /// Red.
+    Red,
+}
+
+/// What a filter counts (12.31.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// MatchingFramesCount.
+    pub matching: u64,
+    /// PassingSDUCount.
+    pub passing_sdu: u64,
+    /// NotPassingSDUCount; of a blocked stream all frames.
+    pub not_passing_sdu: u64,
+    /// PassingFramesCount: through the gate.
+    pub passing: u64,
+    /// NotPassingFramesCount: held back by the gate.
+    pub not_passing: u64,
+    /// Frames that the meter marked yellow.
+    pub yellow: u64,
+    /// RedFramesCount.
+    pub red: u64,
+    /// Frames discarded, whatever the reason.
+    pub dropped: u64,
+    /// The first violation that blocked the stream for good, and when.
+    pub blocked: Option<(Reason, Instant)>,
+}
+
+/// A filter.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    max_sdu: Option<u64>,
+    block_on_oversize: bool,
+    /// StreamBlockedDueToOversizeFrame.
+    oversize: bool,
+    gate: Option<StreamGate>,
+    meter: Option<(Meter, bool)>,
+    counters: Counters,
+}
+
+impl Filter {
+    /// A filter that has seen nothing.
+    ///
+    /// # Errors
+    /// A gate or meter that cannot be.
+    pub fn new(config: &Config) -> Result<Self, FilterError> {
+        let meter = |config: MeterConfig| Ok((Meter::new(config)?, config.drop_on_yellow));
+        Ok(Self {
+            max_sdu: config.max_sdu,
+            block_on_oversize: config.block_on_oversize,
+            oversize: false,
+            gate: config.gate.clone().map(StreamGate::new).transpose()?,
+            meter: config.meter.map(meter).transpose().map_err(FilterError::Meter)?,
+            counters: Counters::default(),
+        })
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Opens everything that a violation has blocked and fills the buckets, as after a loss of
+    /// power. The counters stay.
+    pub fn restart(&mut self) {
+        self.oversize = false;
+        self.gate.iter_mut().for_each(StreamGate::restart);
+        self.meter.iter_mut().for_each(|(meter, _)| meter.restart());
+    }
+
+    /// What becomes of a frame that came in at `now`.
+    pub fn take(&mut self, now: Instant, frame: Frame) -> Verdict {
+        self.counters.matching += 1;
+        let found = self.judge(now, frame);
+        if let Verdict::Drop(reason) = found {
+            self.counters.dropped += 1;
+            if self.counters.blocked.is_none() && self.is_blocked() {
+                self.counters.blocked = Some((reason, now));
+            }
+        }
+        found
+    }
+
+    /// Whether the stream is blocked for good.
+    pub fn is_blocked(&self) -> bool {
+        self.oversize
+            || self.gate.as_ref().is_some_and(StreamGate::is_blocked)
+            || self.meter.as_ref().is_some_and(|(meter, _)| meter.is_blocked())
+    }
+
+    fn judge(&mut self, now: Instant, frame: Frame) -> Verdict {
+        let too_long = self.max_sdu.is_some_and(|most| frame.sdu > most);
+        if self.oversize || too_long {
+            self.counters.not_passing_sdu += 1;
+            let before = self.oversize;
+            self.oversize |= self.block_on_oversize;
+            return Verdict::Drop(if before { Reason::Blocked } else { Reason::Oversize });
+        }
+        self.counters.passing_sdu += 1;
+        let mut ipv = None;
+        if let Some(gate) = &mut self.gate {
+            match gate.pass(now, frame.sdu) {
+                Ok(priority) => ipv = priority,
+                Err(held) => {
+                    self.counters.not_passing += 1;
+                    return Verdict::Drop(match held {
+                        Held::Blocked => Reason::Blocked,
+                        Held::Closed => Reason::GateClosed,
+                        Held::Octets => Reason::Octets,
+                    });
+                }
+            }
+        }
+        self.counters.passing += 1;
+        self.metered(now, frame, ipv)
+    }
+
+    fn metered(&mut self, now: Instant, frame: Frame, ipv: Option<u8>) -> Verdict {
+        let Frame { length, drop_eligible, .. } = frame;
+        let Some((meter, drop_on_yellow)) = &mut self.meter else {
+            return Verdict::Pass { ipv, drop_eligible };
+        };
+        let blocked = meter.is_blocked();
+        match meter.color(now, length, drop_eligible) {
+            Color::Green => Verdict::Pass { ipv, drop_eligible },
+            Color::Yellow => {
+                self.counters.yellow += 1;
+                match drop_on_yellow {
+                    true => Verdict::Drop(Reason::Yellow),
+                    false => Verdict::Pass { ipv, drop_eligible: true },
+                }
+            }
+            Color::Red => {
+                self.counters.red += 1;
+                Verdict::Drop(if blocked { Reason::Blocked } else { Reason::Red })
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Stream gates: a list of intervals in which the frames of a stream may come in (IEEE
+//! 802.1Q-2022, 8.6.5.4, 8.6.10).
+
+use thiserror::Error;
+use wire::{Duration, Instant};
+
+use crate::{Clock, LocalTime, QUEUES};
+
+/// The longest interval: that of a gate control list (12.29.1.2, 32 bits of nanoseconds).
+pub const MAX_INTERVAL: Duration = Duration::from_ns(u32::MAX as u64);
+
+/// An entry of a stream gate control list (table 8-9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GateEntry {
+    /// Whether frames pass.
+    pub open: bool,
+    /// Internal priority value: frames that pass wait in the queue of this priority, 0 to 7;
+    /// `None`: in that of their own.
+    pub ipv: Option<u8>,
+    /// How long the entry holds, above zero.
+    pub interval: Duration,
+    /// IntervalOctetMax: bytes of SDU that may pass in it.
+    pub octets: Option<u64>,
+}
+
+/// Parameters of a stream gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateConfig {
+    /// When a cycle begins, on the clock of the bridge.
+    pub base: Instant,
+    /// How long it is: at least the sum of the entries. The last one holds to its end.
+    pub cycle: Duration,
+    /// The entries, one at least.
+    pub entries: Vec<GateEntry>,
+    /// GateClosedDueToInvalidRxEnable: a frame that comes while the gate is closed closes it for
+    /// good.
+    pub close_on_invalid: bool,
+    /// GateClosedDueToOctetsExceededEnable: a frame beyond the octets of an interval does.
+    pub close_on_excess: bool,
+    /// The bridge's clock.
+    pub clock: Clock,
+}
+
+/// A list that no gate can execute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum GateError {
+    /// No entry.
+    #[error("a stream gate needs an entry")]
+    Empty,
+    /// An entry, from 1, of no time or of too much.
+    #[error("entry {0}: an interval above 0ns, at most {max}ns", max = MAX_INTERVAL.as_ns())]
+    Interval(usize),
+    /// An entry, from 1, with an internal priority above 7.
+    #[error("entry {0}: an internal priority of 0 to 7")]
+    Priority(usize),
+    /// The entries last longer than the cycle.
+    #[error("the entries last {entries_ns} ns, the cycle {cycle_ns} ns")]
+    Cycle {
+        /// The sum of the entries, ns.
+        entries_ns: u64,
+        /// The cycle, ns.
+        cycle_ns: u64,
+    },
+}
+
+impl GateConfig {
+    /// Checks the list.
+    ///
+    /// # Errors
+    /// The first entry that cannot be, or a cycle that is too short.
+    pub fn check(&self) -> Result<(), GateError> {
+        let mut all = Duration::ZERO;
+        for (number, entry) in self.entries.iter().enumerate() {
+            if entry.interval == Duration::ZERO || entry.interval > MAX_INTERVAL {
+                return Err(GateError::Interval(number + 1));
+            }
+            if entry.ipv.is_some_and(|ipv| usize::from(ipv) >= QUEUES) {
+                return Err(GateError::Priority(number + 1));
+            }
+            all = all + entry.interval;
+        }
+        match () {
+            () if self.entries.is_empty() => Err(GateError::Empty),
+            () if all > self.cycle => {
+                Err(GateError::Cycle { entries_ns: all.as_ns(), cycle_ns: self.cycle.as_ns() })
+            }
+            () => Ok(()),
+        }
+    }
+}
+
+/// Why a stream gate holds a frame back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// It is closed for good.
+    Blocked,
+    /// It is closed now.
+    Closed,
+    /// The octets of the interval are used up.
+    Octets,
+}
+
+/// A stream gate.
+#[derive(Clone, Debug)]
+pub struct StreamGate {
+    config: GateConfig,
+    /// The entry of the last frame that passed, with the cycle it was in, and the octets that have
+    /// passed in it.
+    used: ((i64, usize), u64),
+    closed: bool,
+}
+
+impl StreamGate {
+    /// An open gate.
+    ///
+    /// # Errors
+    /// A list that cannot be executed.
+    pub fn new(config: GateConfig) -> Result<Self, GateError> {
+        config.check()?;
+        Ok(Self { config, used: ((i64::MIN, 0), 0), closed: false })
+    }
+
+    /// Opens again.
+    pub(super) fn restart(&mut self) {
+        (self.used, self.closed) = (((i64::MIN, 0), 0), false);
+    }
+
+    /// Whether it has closed for good.
+    pub fn is_blocked(&self) -> bool {
+        self.closed
+    }
+
+    /// Lets a frame with `sdu` bytes pass that came in at `now`; yields its internal priority.
+    pub(super) fn pass(&mut self, now: Instant, sdu: u64) -> Result<Option<u8>, Held> {
+        if self.closed {
+            return Err(Held::Blocked);
+        }
+        let place = self.place(self.config.clock.local(now));
+        let entry = self.config.entries[place.1];
+        if !entry.open {
+            self.closed = self.config.close_on_invalid;
+            return Err(Held::Closed);
+        }
+        if self.used.0 != place {
+            self.used = (place, 0);
+        }
+        if entry.octets.is_some_and(|most| self.used.1 + sdu > most) {
+            self.closed = self.config.close_on_excess;
+            return Err(Held::Octets);
+        }
+        self.used.1 += sdu;
+        Ok(entry.ipv)
+    }
+
+    /// The cycle and the entry at a time.
+    fn place(&self, at: LocalTime) -> (i64, usize) {
+        let GateConfig { base, cycle, entries, .. } = &self.config;
+        let cycle_ps = cycle.as_ps().cast_signed();
+        let since = at.as_ps().saturating_sub(base.as_ps().cast_signed());
+        let (number, mut left) = (since.div_euclid(cycle_ps), since.rem_euclid(cycle_ps) as u64);
+        for (at, entry) in entries.iter().enumerate() {
+            let Some(rest) = left.checked_sub(entry.interval.as_ps()) else {
+                return (number, at);
+            };
+            left = rest;
+        }
+        (number, entries.len() - 1)
+    }
+}

@@ -1,0 +1,132 @@
+//! Flow meters: two token buckets (IEEE 802.1Q-2022, 8.6.5.5; MEF 10.3, 12.2, with one flow).
+
+use thiserror::Error;
+use wire::Instant;
+
+/// Parameters of a meter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeterConfig {
+    /// Committed information rate, bits a second; 0: no frame is green once the bucket is empty.
+    pub cir: u64,
+    /// Committed burst size, bytes: above zero if `cir` is.
+    pub cbs: u64,
+    /// Excess information rate, bits a second.
+    pub eir: u64,
+    /// Excess burst size, bytes: above zero if `eir` is.
+    pub ebs: u64,
+    /// CF: tokens that the committed bucket has no room for go to the excess bucket.
+    pub coupling: bool,
+    /// CM: frames that are drop eligible when they come in are never green.
+    pub color_aware: bool,
+    /// DropOnYellow: yellow frames are discarded; otherwise they become drop eligible.
+    pub drop_on_yellow: bool,
+    /// MarkAllFramesRedEnable: after a red frame all further ones are red.
+    pub mark_all_red: bool,
+}
+
+/// A bucket without room for any frame, although its rate is above zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{0} of 0 bytes, but its rate is above zero: no frame would ever fit (MEF 10.3, 12.2)")]
+pub struct MeterError(&'static str);
+
+/// What a meter says of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Color {
+    /// Within the committed rate and burst.
+    Green,
+    /// Within the excess rate and burst.
+    Yellow,
+    /// Beyond both: discarded.
+    Red,
+}
+
+/// Tokens are 10^-12 bits: bits a second times picoseconds.
+const BIT: u128 = 1_000_000_000_000;
+
+/// A meter.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    config: MeterConfig,
+    committed: u128,
+    excess: u128,
+    /// When the tokens were counted.
+    at: Instant,
+    /// MarkAllFramesRed.
+    all_red: bool,
+}
+
+impl MeterConfig {
+    /// Checks that rates have buckets.
+    ///
+    /// # Errors
+    /// A burst of zero with a rate above zero.
+    pub fn check(&self) -> Result<(), MeterError> {
+        match (self.cir > 0 && self.cbs == 0, self.eir > 0 && self.ebs == 0) {
+            (true, _) => Err(MeterError("a committed burst")),
+            (_, true) => Err(MeterError("an excess burst")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn bytes(bytes: u64) -> u128 {
+    u128::from(bytes) * 8 * BIT
+}
+
+impl Meter {
+    /// A meter with full buckets.
+    ///
+    /// # Errors
+    /// A burst of zero with a rate above zero.
+    pub fn new(config: MeterConfig) -> Result<Self, MeterError> {
+        config.check()?;
+        let (committed, excess) = (bytes(config.cbs), bytes(config.ebs));
+        Ok(Self { config, committed, excess, at: Instant::ZERO, all_red: false })
+    }
+
+    /// Fills both buckets and marks no frame.
+    pub(super) fn restart(&mut self) {
+        (self.committed, self.excess) = (bytes(self.config.cbs), bytes(self.config.ebs));
+        self.all_red = false;
+    }
+
+    /// Whether it marks all frames red, for good.
+    pub fn is_blocked(&self) -> bool {
+        self.all_red
+    }
+
+    /// Tokens in bytes, rounded down, of the committed and of the excess bucket at the last frame.
+    pub fn tokens(&self) -> [u64; 2] {
+        [self.committed, self.excess].map(|tokens| (tokens / bytes(1)) as u64)
+    }
+
+    /// The color of a frame of `length` bytes that came in at `now`.
+    pub fn color(&mut self, now: Instant, length: u64, drop_eligible: bool) -> Color {
+        self.fill(now);
+        if self.all_red {
+            return Color::Red;
+        }
+        let needed = bytes(length);
+        let may_be_green = !(self.config.color_aware && drop_eligible);
+        if may_be_green && needed <= self.committed {
+            self.committed -= needed;
+            Color::Green
+        } else if needed <= self.excess {
+            self.excess -= needed;
+            Color::Yellow
+        } else {
+            self.all_red = self.config.mark_all_red;
+            Color::Red
+        }
+    }
+
+    fn fill(&mut self, now: Instant) {
+        let elapsed = u128::from(now.since(self.at).as_ps());
+        self.at = self.at.max(now);
+        let committed = self.committed + u128::from(self.config.cir) * elapsed;
+        self.committed = committed.min(bytes(self.config.cbs));
+        let over = if self.config.coupling { committed - self.committed } else { 0 };
+        let excess = self.excess + u128::from(self.config.eir) * elapsed + over;
+        self.excess = excess.min(bytes(self.config.ebs));
+    }
+}
