@@ -17,7 +17,7 @@ use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate as RateLimit};
 use tsn::frer::Config as Recovery;
 use tsn::psfp::GateEntry;
-use units::{COMPLETION, CYCLE, INTERVAL, LONG, SHORT, SILENCE, SPAN, VERIFY};
+use units::{COMPLETION, CYCLE, INTERVAL, LONG, SHORT, SILENCE, SPAN, TESTS, VERIFY};
 use wire::Instant;
 
 const fn key(name: &'static str, allowed: Allowed) -> Key {
@@ -325,8 +325,8 @@ const STREAM: Table = &[&[
     key("take_no_sequence", Word(ON)),
     key("latent_difference", Number(0, i64::MAX as u64)),
     key("latent_paths", Number(2, 255)),
-    key("latent_period", Time(SPAN)),
-    key("latent_reset", Time(SPAN)),
+    key("latent_period", Time(TESTS)),
+    key("latent_reset", Time(TESTS)),
     key("police", List(&Form(Policing::check))),
 ]];
 

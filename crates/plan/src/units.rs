@@ -45,6 +45,8 @@ pub const SPAN: Span = (Duration::from_ns(1), LONGEST);
 pub const COMPLETION: Span = (Duration::from_us(50), Duration::from_ms(64_000));
 /// How long a port waits for an answer to a verify packet.
 pub const VERIFY: Span = (Duration::from_ms(1), Duration::from_ms(128));
+/// From one test for latent errors to the next: whole milliseconds in IEEE 802.1CB-2017, 10.4.1.12.
+pub const TESTS: Span = (Duration::from_ms(1), LONGEST);
 /// Of gates.
 pub const CYCLE: Span = (Duration::from_ns(1), tsn::GateControlList::MAX_CYCLE);
 /// The idle and loss intervals of a tunnel.

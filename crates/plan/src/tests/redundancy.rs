@@ -50,6 +50,25 @@ fn a_bridge_dies_and_no_command_notices() {
     assert_eq!((row.latent_errors, row.passed.abs_diff(row.discarded) < 8), (0, true), "{row:?}");
 }
 
+/// Whatever carries the tunnel, identifies it and discards its copies.
+#[test]
+fn every_tunnel_has_two_paths() {
+    let raw = [("transport", "raw"), ("link.vlan", "1")];
+    let ends = [("streams.nvme.eliminate", "[\"host\", \"device\"]")];
+    let priority = [("streams.nvme.identification", "priority"), ("streams.nvme.priority", "5")];
+    let ip = [("streams.nvme.identification", "ip")];
+    let variants: [&[(&str, &str)]; 4] = [&raw, &ends, &priority, &ip];
+    for settings in variants {
+        let (planned, report) = run("redundant-drive", settings);
+        let node = if settings == ends { "device" } else { "right" };
+        let row = elimination(&planned, &report, ["nvme", node]);
+        assert!(row.discarded > 100 && row.latent_errors > 0, "{settings:?}: {row:?}");
+        let host = &report.hosts[0];
+        assert_eq!((host.failures, host.mismatches, report.retransmitted), (0, 0, 0));
+        assert!(worst(&report) < 400_000, "{settings:?}");
+    }
+}
+
 /// With one path commands wait for good.
 #[test]
 fn with_one_path_the_drive_is_gone() {

@@ -240,3 +240,30 @@ fn a_circle_needs_a_bridge_that_ends_it() {
     let report = run(&mut tree, vec![stream(paths, vec![listener, (Place::Bridge(2), vector(8))])]);
     assert_eq!(counts(&report, id), [100, 100, 0, 0]);
 }
+
+/// 70 000 frames and their copies, 1 us behind: the numbers wrap once, and nothing is taken for old.
+#[test]
+fn numbers_wrap_in_a_long_run() {
+    let mut tree = Tree::new(Rate::G1, Duration::from_ns(50));
+    let (from, to) = (tree.station(), tree.station());
+    let bridges: Vec<Place> =
+        (0..3).map(|_| tree.bridge(bridge::Mode::StoreAndForward, Duration::from_us(1))).collect();
+    tree.link(from, bridges[0]);
+    tree.link(bridges[0], bridges[1]);
+    tree.link(bridges[0], bridges[2]);
+    tree.link(bridges[2], bridges[1]);
+    tree.link(bridges[1], to);
+    let periodic = Pattern::Periodic(Duration::from_us(2));
+    let stop = Some(ms(140));
+    let id = tree.stream(from, TrafficConfig { stop, ..TrafficConfig::new(1, 64, 5, periodic) });
+    let paths = vec![vec![0, 1], vec![0, 2, 1]];
+    tree.network().streams = vec![stream(paths, vec![(Place::Bridge(1), vector(8))])];
+    let config = config(&mut tree, Duration::from_ms(141));
+    let report = World::new(&config).expect("it is right").run().expect("it runs");
+    assert_eq!(counts(&report, id), [70_000, 70_000, 0, 0]);
+    let recovery = at(&report, Place::Bridge(1)).counters.recovery.expect("it eliminates");
+    let found = (recovery.passed, recovery.discarded, recovery.rogue, recovery.out_of_order);
+    assert_eq!(found, (70_000, 70_000, 0, 0));
+    // The history was empty before the first number.
+    assert_eq!((recovery.lost, recovery.lost_before_first), (7, 7));
+}
