@@ -160,6 +160,7 @@ const EVERY_HOST: &[Key] = &[
     key("interrupt", Time(SHORT)),
     key("polling", Time(INTERVAL)),
     key("deadline", Time(SPAN)),
+    with(TUNNEL, "reserve", Rate(1, MOST_RATE)),
 ];
 
 const HOSTS: Table = &[
@@ -193,6 +194,7 @@ const LINK: Table = &[
     CLOCK,
     &[
         with(TUNNEL, "priority", PRIORITY),
+        with(TUNNEL, "reservable", SHARE),
         with(RAW, "mtu", SIZE),
         with(TCP, "burst", SIZE),
         with(TUNNEL, "keepalive", Time(SILENCE)),
@@ -306,6 +308,7 @@ const TRAFFIC: Table = &[&[
     key("priority", PRIORITY),
     key("deadline", Time(SPAN)),
     key("loss", SHARE),
+    key("reserve", Rate(1, MOST_RATE)),
     key("committed_rate", Rate(1, MOST_RATE)),
     key("committed_burst", Bytes(64, 1 << 30)),
 ]];

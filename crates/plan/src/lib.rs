@@ -20,6 +20,7 @@ mod ranges;
 mod recording;
 mod remarks;
 mod requirements;
+mod reservations;
 mod schedule;
 mod section;
 mod shapers;
@@ -182,6 +183,7 @@ impl Plan {
             },
             runs: root.get("runs").unwrap_or(1),
         };
+        reservations::admit(&planned, root, owners)?;
         let planned = Planned { remarks: remarks::find(&planned), ..planned };
         Ok(planned.with_seed(seed))
     }
@@ -262,7 +264,7 @@ impl Planned {
 
     /// What is overloaded: a sentence for each class of a port.
     pub fn overload_sentences(&self) -> Vec<String> {
-        let rate = |bits: u64| format!("{:.1} Mb/s", bits as f64 / 1e6);
+        let rate = overload::megabits;
         let sentence = |overload: &Overload| {
             let others = if overload.classes.len() > 1 { " and the classes above" } else { "" };
             format!(

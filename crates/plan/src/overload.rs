@@ -117,30 +117,7 @@ impl Offered {
         /// Rates are rounded to a picosecond a frame.
         const ROUNDING: f64 = 1.0 + 1e-6;
         let shaped = classes.iter().map(|class| self.shaped(egress, *class)).sum::<f64>();
-        self.gated(egress, classes).min(shaped) * ROUNDING
-    }
-
-    /// What the windows of these classes hold, of the list that lets the least through.
-    fn gated(&self, egress: &Egress<'_>, classes: &[usize]) -> f64 {
-        let Some(gates) = egress.gates else { return 1.0 };
-        // Frames of cyclic queues take turns between two classes.
-        let pair = |class: &usize| {
-            let pairs = egress.port.cqf.iter().map(|pair| pair.classes.map(usize::from));
-            pairs.into_iter().find(|pair| pair.contains(class)).unwrap_or([*class; 2])
-        };
-        let both = classes.iter().flat_map(pair);
-        let states = GateStates(both.fold(0, |states, class| states | 1 << class));
-        let (frame, gap) = (self.frame[classes[0]], egress.rate.duration(GAP));
-        let mut least: f64 = 1.0;
-        let mut from = Some(Instant::ZERO);
-        while let Some(now) = from {
-            let open = gates.list_at(classes[0], now).open_share(states, frame, gap);
-            // The last frame of a window ends in it. Frames of other classes may fill the rest.
-            let share = if classes.len() == 1 { open.whole_frames } else { open.time };
-            least = least.min(share);
-            from = gates.next_list(now);
-        }
-        least
+        gated(egress, classes, self.frame[classes[0]]).min(shaped) * ROUNDING
     }
 
     /// What the shaper of a class lets through.
@@ -179,6 +156,35 @@ impl Offered {
             streams: self.streams[classes[0]].clone(),
         }
     }
+}
+
+/// The share of the line's time that the windows of these classes hold, with frames that take
+/// `frame`, of the list that lets the least through.
+pub(super) fn gated(egress: &Egress<'_>, classes: &[usize], frame: Duration) -> f64 {
+    let Some(gates) = egress.gates else { return 1.0 };
+    // Frames of cyclic queues take turns between two classes.
+    let pair = |class: &usize| {
+        let pairs = egress.port.cqf.iter().map(|pair| pair.classes.map(usize::from));
+        pairs.into_iter().find(|pair| pair.contains(class)).unwrap_or([*class; 2])
+    };
+    let both = classes.iter().flat_map(pair);
+    let states = GateStates(both.fold(0, |states, class| states | 1 << class));
+    let gap = egress.rate.duration(GAP);
+    let mut least: f64 = 1.0;
+    let mut from = Some(Instant::ZERO);
+    while let Some(now) = from {
+        let open = gates.list_at(classes[0], now).open_share(states, frame, gap);
+        // The last frame of a window ends in it. Frames of other classes may fill the rest.
+        let share = if classes.len() == 1 { open.whole_frames } else { open.time };
+        least = least.min(share);
+        from = gates.next_list(now);
+    }
+    least
+}
+
+/// A rate in words.
+pub(super) fn megabits(bits: u64) -> String {
+    format!("{:.1} Mb/s", bits as f64 / 1e6)
 }
 
 /// The weight of a class with one.

@@ -14,7 +14,7 @@ use tsn::{Clock, Cqf};
 use wire::{Duration, Instant};
 
 /// Bits a second of a rate in bytes.
-const BITS: u64 = 8;
+pub(super) const BITS: u64 = 8;
 /// The largest gap behind a frame that cannot be cut, in frame bytes: preamble and gap.
 const PREAMBLE_AND_GAP: usize = sim::ethernet::frame::PREAMBLE + sim::ethernet::frame::GAP;
 

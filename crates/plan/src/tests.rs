@@ -1,6 +1,7 @@
 //! Plans: what they come to, and what is wrong with them.
 
 mod redundancy;
+mod reservations;
 mod shapers;
 mod streams;
 

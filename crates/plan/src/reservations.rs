@@ -1,0 +1,148 @@
+//! Bandwidth that tunnels and streams reserve on their way, admitted or refused before the
+//! simulation runs (IEEE 802.1Q-2022, 34.3 and clause 35: a port lends a share of its rate).
+
+use super::Planned;
+use super::overload::{self, megabits};
+use super::owners::Owners;
+use super::section::Section;
+use super::shapers::BITS;
+use super::value::{Origin, PlanError};
+use crate::simulate::places::{self, Egress};
+use sim::ethernet::frame::{FCS, HEADER, MTU, PREAMBLE, TAG};
+use sim::network::CableEnd;
+use sim::world::Attached;
+use stats::random::Probability;
+use std::collections::BTreeMap;
+
+/// deltaBandwidth unless told otherwise (802.1Q-2022, 34.3.1, of the highest class): 75 %.
+const RESERVABLE: Probability = Probability::from_ppm(750_000).expect("at most all");
+
+/// What one tunnel or stream reserves, in one direction.
+struct Reservation {
+    what: String,
+    /// Bits a second on the line, preamble and gap counted.
+    rate: u64,
+    origin: Origin,
+    from: usize,
+    to: usize,
+    priority: u8,
+}
+
+/// Admits each reservation on every port of its way, in the order of the plan: hosts, then streams.
+///
+/// # Errors
+/// The first one for which a port has too little left, with the port and what is reserved there.
+pub(super) fn admit(
+    planned: &Planned,
+    root: &Section<'_>,
+    owners: &Owners<'_>,
+) -> Result<(), PlanError> {
+    let reservable = root.table("link").get("reservable").unwrap_or(RESERVABLE);
+    let mut all = tunnels(planned, owners)?;
+    all.extend(streams(planned, root));
+    let mut ports: BTreeMap<CableEnd, Vec<(usize, &Reservation)>> = BTreeMap::new();
+    for new in &all {
+        for egress in places::all_routes(&planned.config.network, new.from, new.to, new.priority) {
+            let there = ports.entry(egress.place).or_default();
+            there.push((egress.queue, new));
+            if let Some(excess) = Excess::find(&egress, there, reservable) {
+                let port = planned.port_name(egress.place);
+                return Err(new.origin.fail(excess.sentence(new, &port, there)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is reserved at a port beyond what it lends, bits a second.
+struct Excess {
+    wanted: u64,
+    lent: u64,
+    why: String,
+}
+
+impl Excess {
+    fn find(
+        egress: &Egress<'_>,
+        there: &[(usize, &Reservation)],
+        reservable: Probability,
+    ) -> Option<Self> {
+        let class = egress.queue;
+        let of_class = there.iter().filter(|(of, _)| *of == class);
+        let (all, of_class): (u64, u64) =
+            (there.iter().map(|(_, one)| one.rate).sum(), of_class.map(|(_, one)| one.rate).sum());
+        let (line, gated) = (reservable.of(egress.rate.bits_per_second()), gated(egress));
+        if all > line {
+            let why = format!("{} % of its rate", reservable.of(100));
+            return Some(Self { wanted: all, lent: line, why });
+        }
+        let why = format!("what its gates leave to class {class}");
+        (of_class > gated).then_some(Self { wanted: of_class, lent: gated, why })
+    }
+
+    fn sentence(&self, new: &Reservation, port: &str, there: &[(usize, &Reservation)]) -> String {
+        let part =
+            |(_, one): &(usize, &Reservation)| format!("{} {}", one.what, megabits(one.rate));
+        let parts: Vec<String> = there.iter().map(part).collect();
+        format!(
+            "{} cannot reserve {}: {port} lends {}, {}, and {} are wanted there: {}",
+            new.what,
+            megabits(new.rate),
+            megabits(self.lent),
+            self.why,
+            megabits(self.wanted),
+            parts.join(", ")
+        )
+    }
+}
+
+/// What the gates leave to frames of the link's class, with the longest frames.
+fn gated(egress: &Egress<'_>) -> u64 {
+    let longest = egress.rate.duration(PREAMBLE + HEADER + TAG + MTU + FCS);
+    let share = overload::gated(egress, &[egress.queue], longest);
+    (share * egress.rate.bits_per_second() as f64) as u64
+}
+
+/// Both directions of every tunnel of the hosts that reserve.
+fn tunnels(planned: &Planned, owners: &Owners<'_>) -> Result<Vec<Reservation>, PlanError> {
+    let mut all = Vec::new();
+    for (owner, host) in owners.hosts.iter().zip(&planned.config.hosts) {
+        let Some(rate) = owner.section.get::<u64>("reserve") else { continue };
+        let Attached::Switch(switch) = &host.attached else {
+            return owner.section.fail("reserve", "reserve means nothing without a network");
+        };
+        for port in &switch.ports {
+            let Some(([host, device], priority)) = port.transport.stations() else { continue };
+            let origin = owner.section.place("reserve");
+            let to = |from, to| Reservation {
+                what: format!("host {}", owner.name),
+                rate: rate * BITS,
+                origin: origin.clone(),
+                from,
+                to,
+                priority,
+            };
+            all.extend([to(host, device), to(device, host)]);
+        }
+    }
+    Ok(all)
+}
+
+/// What streams reserve.
+fn streams(planned: &Planned, root: &Section<'_>) -> Vec<Reservation> {
+    let mut all = Vec::new();
+    for ((name, section), (_, id)) in root.named("traffic").into_iter().zip(&planned.streams) {
+        let Some(rate) = section.get::<u64>("reserve") else { continue };
+        let from = usize::from(id.station);
+        let traffic = &planned.config.network.stations[from].traffic[usize::from(id.number)];
+        all.push(Reservation {
+            what: format!("stream {name}"),
+            rate: rate * BITS,
+            origin: section.place("reserve"),
+            from,
+            to: traffic.to,
+            priority: traffic.priority,
+        });
+    }
+    all
+}
