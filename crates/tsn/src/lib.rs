@@ -12,11 +12,12 @@
 //! - [`ets`]: enhanced transmission selection, by weights (8.6.8.3).
 //! - [`preemption`]: where a frame may be cut, mPackets, verification (IEEE 802.1Q-2022, 6.7.2;
 //!   IEEE 802.3-2022, clause 99).
+//! - [`gptp`]: oscillators, the messages of IEEE 802.1AS, best master, the servo of linuxptp.
 //! - [`taprio`]: a list as a command for Linux.
 //!
 //! All of it is arithmetic and state machines without I/O: time is an argument.
 //!
-//! Not implemented: replication (CB), the clock servo of 802.1AS.
+//! Not implemented: replication (CB).
 
 pub mod ats;
 pub mod clock;
@@ -24,6 +25,7 @@ pub mod cqf;
 pub mod credit;
 pub mod ets;
 pub mod gates;
+pub mod gptp;
 pub mod preemption;
 pub mod taprio;
 

@@ -6,4 +6,5 @@ mod cqf;
 mod credit;
 mod ets;
 mod gates;
+mod gptp;
 mod preemption;
