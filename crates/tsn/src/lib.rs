@@ -33,7 +33,7 @@ pub use clock::{Clock, LocalTime};
 pub use cqf::{Cqf, CqfError};
 pub use gates::{
     Entry, GateControlList, GateStates, Gates, Hardware, Hold, HoldAdvance, ListError, OpenShare,
-    Operation, hyperperiod,
+    Operation, StepPolicy, hyperperiod,
 };
 
 /// Queues of a port, which is also the number of priorities and the most
