@@ -1,5 +1,6 @@
 //! Stations, bridges, cables, background traffic and outages.
 
+use super::clocks;
 use super::error_text::unknown;
 use super::owners::{Owners, copies};
 use super::port::{self, Parts};
@@ -66,7 +67,7 @@ impl Layout {
     ) -> Result<Self, PlanError> {
         let mut layout = Self::default();
         if !owners.hosts.is_empty() && owners.hosts.iter().all(|host| host.is_direct()) {
-            let tables = ["nodes", "cables", "bridges", "schedules", "traffic"];
+            let tables = ["nodes", "cables", "bridges", "schedules", "traffic", "clocks"];
             if let Some(entry) = tables.iter().find_map(|table| root.find(table)) {
                 let what = format!("[{}] means nothing with transport direct", entry.key);
                 return Err(entry.origin.fail(what));
@@ -110,6 +111,9 @@ impl Layout {
             layout.config.bridges.push(bridge(section));
         }
         layout.connect(named_cable, &sections, &bridges, &parts)?;
+        let stations: Vec<_> = sections.iter().map(|(section, _)| section).collect();
+        let switching: Vec<_> = bridges.iter().map(|(_, section)| section).collect();
+        layout.config.time = clocks::read(root, &stations, &switching)?;
         layout.traffic(root)?;
         Ok(layout)
     }
@@ -197,7 +201,7 @@ impl Layout {
         parts: &Parts,
     ) -> Result<(), PlanError> {
         let mut group: Vec<usize> = (0..self.names.len()).collect();
-        let NetworkConfig { stations, bridges: made, cables } = &mut self.config;
+        let NetworkConfig { stations, bridges: made, cables, .. } = &mut self.config;
         let mut neighbours: Vec<Vec<&str>> = vec![Vec::new(); bridges.len()];
         self.port_places = vec![Vec::new(); bridges.len()];
         for cable in named_cable {
@@ -267,6 +271,7 @@ impl Layout {
                 burst: section.get("burst").unwrap_or(1),
                 start,
                 stop: time("stop"),
+                own_clock: section.text("clock") != Some("true"),
                 deadline,
                 ..TrafficConfig::new(to, length, priority, pattern)
             });

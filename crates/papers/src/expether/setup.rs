@@ -121,7 +121,7 @@ impl Setup {
                 (vec![self.bridge()], vec![cable(host, port(0)), cable(port(1), drives)])
             }
         };
-        NetworkConfig { stations: vec![station.clone(), station], bridges, cables }
+        NetworkConfig { stations: vec![station.clone(), station], bridges, cables, time: None }
     }
 
     fn bridge(&self) -> BridgeConfig {

@@ -33,7 +33,12 @@ pub fn star(senders: usize, rate: Rate, steps: Vec<RateStep>) -> NetworkConfig {
         delay: Duration::from_ns(1_500),
         jitter: Duration::ZERO,
     };
-    NetworkConfig { stations: vec![station; senders + 1], bridges: vec![bridge], cables }
+    NetworkConfig {
+        stations: vec![station; senders + 1],
+        bridges: vec![bridge],
+        cables,
+        time: None,
+    }
 }
 
 /// A flow from each sender of a star at 10 Gb/s, each beginning `apart` after

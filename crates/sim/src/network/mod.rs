@@ -11,6 +11,7 @@ mod raw;
 mod record;
 mod routes;
 mod streams;
+mod time;
 mod timeline;
 mod tree;
 mod watch;
@@ -36,6 +37,10 @@ use record::Recorder;
 use std::collections::VecDeque;
 pub use streams::StreamReport;
 use streams::Streams;
+pub use time::{
+    ClockNode, ClockReport, EdgeReport, MeasuredSample, OffsetSample, TimeConfig, TimeReport,
+};
+use time::{Left, Time};
 use timeline::Followed;
 pub use tree::{Place, Tree};
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
@@ -49,6 +54,7 @@ const STREAM_QUEUE: usize = 1000;
 struct Station {
     host: Host,
     nic: Nic,
+    rx_delay: Duration,
     sources: Vec<Source>,
     /// By source: frames for which the interface has no room yet.
     waiting: Vec<VecDeque<Frame>>,
@@ -77,6 +83,8 @@ struct CableDirection {
     /// Its sender has no power.
     is_dark: bool,
     recorder: Recorder,
+    /// Messages of 802.1AS that have begun to leave in this run of their node.
+    left: Vec<Left>,
     /// Of the port that sends, if an observer follows it.
     followed: Option<Box<Followed>>,
 }
@@ -85,6 +93,8 @@ struct BridgeNode {
     bridge: Bridge,
     /// By port: cables from and to it.
     cables: Vec<Option<(usize, usize)>>,
+    /// From a frame's end to its own software.
+    delay: Duration,
 }
 
 /// The network of a world.
@@ -96,6 +106,7 @@ pub(crate) struct Network {
     station_components: Vec<Component>,
     streams: Streams,
     watch: Option<Watch>,
+    time: Option<Time>,
 }
 
 impl Network {
@@ -128,6 +139,7 @@ impl Network {
             let sources = station.traffic.iter().enumerate();
             Station {
                 host,
+                rx_delay: station.rx_delay,
                 nic: Nic::new(station.nic(number, config::steps(config, place))),
                 sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
                 waiting: vec![VecDeque::new(); station.traffic.len()],
@@ -146,13 +158,27 @@ impl Network {
             let addresses = routes::addresses(config, number);
             BridgeNode {
                 cables: cables.collect(),
+                delay: bridge.delay,
                 bridge: Bridge::new(bridge.machine(seed, number, addresses, config)),
             }
         });
         let bridges = switching.collect();
         let station_components = stations;
         let streams = Streams::new(config);
-        Ok(Self { stations: made, bridges, directions, station_components, streams, watch: None })
+        let ports = config.stations.iter().map(|_| 1);
+        let ports = ports.chain(config.bridges.iter().map(|bridge| bridge.ports.len()));
+        let time = config.time.clone().map(|time| Time::new(time, seed, ports));
+        let mut this = Self {
+            stations: made,
+            bridges,
+            directions,
+            station_components,
+            streams,
+            watch: None,
+            time,
+        };
+        this.start_clocks();
+        Ok(this)
     }
 
     /// The load of every direction of every cable.
@@ -170,9 +196,9 @@ impl Network {
 
     /// Runs a station; yields its next wake-up.
     pub fn run_station(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
-        let now = context.now;
+        let (now, place) = (context.now, Place::Station(number));
+        let mut wake = self.run_clock(place, now);
         let station = &mut self.stations[number];
-        let mut wake = None;
         if let Some((from, _)) = station.cables {
             let direction = &mut self.directions[from];
             while let Some((due, transmission)) = direction.arrival(from, context) {
@@ -181,11 +207,17 @@ impl Network {
                     continue;
                 }
                 context.happened(0x4000 + number as u64, &transmission.frame.bytes);
-                station.nic.handle(due, nic::Input::FromLine(transmission));
+                match &mut self.time {
+                    Some(time) if time::is_ptp(&transmission.frame) => {
+                        time.receive(place, 0, &transmission, station.rx_delay);
+                    }
+                    _ => station.nic.handle(due, nic::Input::FromLine(transmission)),
+                }
             }
-            wake = direction.wake();
+            wake = earliest([wake, direction.wake()]);
         }
-        wake = earliest([wake, station.send_streams(now, &mut self.streams)]);
+        let time = self.time.as_ref();
+        wake = earliest([wake, station.send_streams(now, number, &mut self.streams, time)]);
         if station.powered_off {
             return wake;
         }
@@ -196,19 +228,23 @@ impl Network {
             wake = earliest([wake, change]);
         }
         loop {
-            let (moved, at) = station.turn(now, &mut self.directions, &mut self.streams, context);
+            let world = (&mut self.directions[..], &mut self.streams, self.time.as_ref());
+            let (moved, at) = station.turn(now, number, world, context);
             if !moved {
                 self.streams.lose(station.nic.dropped().take());
-                return earliest([wake, at]);
+                wake = earliest([wake, at]);
+                break;
             }
         }
+        self.stamp(place);
+        earliest([wake, self.clock_wake(place, now)])
     }
 
     /// Runs a bridge; yields its next wake-up.
     pub fn run_bridge(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
-        let now = context.now;
-        let BridgeNode { bridge, cables } = &mut self.bridges[number];
-        let mut wake = None;
+        let (now, place) = (context.now, Place::Bridge(number));
+        let mut wake = self.run_clock(place, now);
+        let BridgeNode { bridge, cables, delay } = &mut self.bridges[number];
         for (port, cable) in cables.iter().enumerate() {
             let Some(cables) = *cable else { continue };
             if let Some((is_up, change)) = links::state(&self.directions, cables, now) {
@@ -228,7 +264,12 @@ impl Network {
             let digest = context.kernel.digest_mut();
             digest.word(0x5000 + number as u64);
             digest.word(transmission.frame.id);
-            bridge.handle(due, bridge::Input::Frame { port, transmission });
+            match &mut self.time {
+                Some(time) if time::is_ptp(&transmission.frame) => {
+                    time.receive(place, port, &transmission, *delay);
+                }
+                _ => bridge.handle(due, bridge::Input::Frame { port, transmission }),
+            }
         }
         loop {
             match bridge.poll(now) {
@@ -243,10 +284,13 @@ impl Network {
                 }
                 bridge::Output::Timeout(at) => {
                     self.streams.lose(bridge.dropped().take());
-                    return earliest([wake, at]);
+                    wake = earliest([wake, at]);
+                    break;
                 }
             }
         }
+        self.stamp(place);
+        earliest([wake, self.clock_wake(place, now)])
     }
 }
 
@@ -295,6 +339,7 @@ impl CableDirection {
         context: &mut Context,
     ) {
         self.occupy(&event);
+        self.left.extend(Left::of(&event));
         self.show(now, number, &event, port, context);
         if let Some(observer) = context.observer {
             let point = Point::Wire(number as u16);
@@ -325,14 +370,22 @@ impl CableDirection {
 
 impl Station {
     /// Takes the frames that are due from the sources; yields when the next one is.
-    fn send_streams(&mut self, now: Instant, streams: &mut Streams) -> Option<Instant> {
+    fn send_streams(
+        &mut self,
+        now: Instant,
+        number: usize,
+        streams: &mut Streams,
+        time: Option<&Time>,
+    ) -> Option<Instant> {
         let mut wake = None;
+        let clock = time.map(|time| *time.clock(Place::Station(number)));
         for (source, waiting) in self.sources.iter_mut().zip(&mut self.waiting) {
             loop {
-                match source.poll(now) {
+                match source.poll(now, clock.as_ref()) {
                     traffic::Output::Frame(_) if self.powered_off => {}
                     traffic::Output::Frame(frame) => {
-                        streams.send(&frame);
+                        let shows = time.map_or(0, |time| time.shows(number, now).0);
+                        streams.send(&frame, shows);
                         if waiting.len() < STREAM_QUEUE {
                             waiting.push_back(frame);
                         } else {
@@ -367,8 +420,8 @@ impl Station {
     fn turn(
         &mut self,
         now: Instant,
-        directions: &mut [CableDirection],
-        streams: &mut Streams,
+        number: usize,
+        (directions, streams, time): (&mut [CableDirection], &mut Streams, Option<&Time>),
         context: &mut Context,
     ) -> (bool, Option<Instant>) {
         let mut moved = false;
@@ -381,7 +434,8 @@ impl Station {
                     }
                 }
                 nic::Output::ToHost(frame) if StreamId::of_frame(frame.id).is_some() => {
-                    streams.receive(&frame);
+                    let shows = time.map(|time| time.shows(number, now));
+                    streams.receive(now, &frame, shows);
                     if let Some(observer) = context.observer {
                         observer.arrival(now, &frame);
                     }

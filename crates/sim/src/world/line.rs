@@ -51,6 +51,7 @@ impl Config {
             stations: (0..bridges).map(station).collect(),
             bridges: vec![bridge; bridges],
             cables: own.chain(line).map(|(a, b)| CableConfig::new(a, b, CABLE)).collect(),
+            time: None,
         };
         Self { network, runtime: Some(runtime), ..Self::default() }
     }

@@ -378,6 +378,7 @@ impl World {
             tunnels: tunnels.collect(),
             streams: self.network.streams(now),
             queues: self.network.queues(now),
+            time_of_nodes: self.network.time_report(now),
         }
     }
 

@@ -51,7 +51,12 @@ fn station(rate: Rate, pipeline: Duration, tagging: Option<Tagging>) -> StationC
 /// Two stations and a cable.
 fn point_to_point(station: StationConfig) -> NetworkConfig {
     let cable = CableConfig::new(CableEnd::Station(0), CableEnd::Station(1), CABLE);
-    NetworkConfig { stations: vec![station; 2], bridges: Vec::new(), cables: vec![cable] }
+    NetworkConfig {
+        stations: vec![station; 2],
+        bridges: Vec::new(),
+        cables: vec![cable],
+        time: None,
+    }
 }
 
 /// Ten centimetres of trace and connector.

@@ -2,7 +2,7 @@
 
 use crate::ethernet::traffic::StreamId;
 use crate::measure::{Breakdown, Latency, Load, Pushed, QueueStats};
-use crate::network::StreamReport;
+use crate::network::{StreamReport, TimeReport};
 use wire::{Duration, Instant};
 
 /// The results of a simulation.
@@ -24,6 +24,8 @@ pub struct Report {
     pub streams: Vec<StreamReport>,
     /// By wire: statistics of the queues of the port that sends on it.
     pub queues: Vec<QueueStats>,
+    /// What clocks came to, if they are simulated.
+    pub time_of_nodes: Option<TimeReport>,
 }
 
 /// What a host measured.

@@ -110,7 +110,7 @@ pub fn bridged(
     for station in 1..=far {
         cables.push(cable(CableEnd::Bridge(bridges - 1, station), CableEnd::Station(station)));
     }
-    NetworkConfig { stations, bridges: made, cables }
+    NetworkConfig { stations, bridges: made, cables, time: None }
 }
 
 /// The same faults on every cable, each way with a seed of its own.

@@ -1,5 +1,6 @@
 //! The report of a simulation: one page for people.
 
+mod clocks;
 mod gates;
 mod latency;
 mod overview;
@@ -94,6 +95,7 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
     }
     streams::section(&mut page, subject);
     links(&mut page, subject);
+    clocks::section(&mut page, subject);
     gates::section(&mut page, subject);
     timeline::section(&mut page, subject);
     sequence_diagrams(&mut page, subject)?;

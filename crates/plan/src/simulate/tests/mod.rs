@@ -53,7 +53,7 @@ pub fn gated(work: Workload, open: Duration, cycle: Duration) -> Config {
     let cables = vec![cable(0, 0), cable(1, 1)];
     let mut stations = config.network.stations.clone();
     stations.iter_mut().for_each(|station| station.port.gates = Some(gates.clone()));
-    config.network = NetworkConfig { stations, bridges: vec![bridge], cables };
+    config.network = NetworkConfig { stations, bridges: vec![bridge], cables, time: None };
     if let Attached::Switch(switch) = &mut config.hosts[0].attached
         && let sim::transport::TransportConfig::Tcp(tcp) = &mut switch.ports[0].transport
     {
