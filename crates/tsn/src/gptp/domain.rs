@@ -74,6 +74,8 @@ pub struct Sample {
 #[derive(Clone, Debug)]
 pub struct Domain {
     config: DomainConfig,
+    /// Whether the own clock may be grandmaster yet.
+    ready: bool,
     heard: Vec<Option<Heard>>,
     roles: Vec<Role>,
     master: Option<PriorityVector>,
@@ -93,6 +95,7 @@ impl Domain {
     pub fn new(config: DomainConfig, ports: usize, now: i64) -> Self {
         Self {
             config,
+            ready: true,
             heard: vec![None; ports],
             roles: vec![Role::Disabled; ports],
             master: None,
@@ -126,6 +129,11 @@ impl Domain {
         self.is_grandmaster() || now < self.synced_until
     }
 
+    /// Whether the own clock may be grandmaster; at first it may.
+    pub fn set_ready(&mut self, ready: bool) {
+        self.ready = ready;
+    }
+
     /// The clock was stepped: earlier stamps of it mean nothing.
     pub fn forget_stamps(&mut self) {
         self.sync = None;
@@ -146,7 +154,9 @@ impl Domain {
         let heard: Vec<_> = self.heard.iter().map(|h| h.as_ref().map(|h| h.vector)).collect();
         let able: Vec<_> = links.iter().map(LinkDelay::is_able).collect();
         let before = (self.grandmaster(), self.slave());
-        (self.master, self.roles) = best_master::roles(self.config.own, &heard, &able);
+        let own = self.config.own;
+        let own = if self.ready { own } else { SystemIdentity { priority1: u8::MAX, ..own } };
+        (self.master, self.roles) = best_master::roles(own, &heard, &able);
         if self.slave() != before.1 {
             (self.sync, self.received) = (None, None);
         }

@@ -55,6 +55,8 @@ pub struct Node {
     /// Whose time the clock follows.
     using: usize,
     servo: Servo,
+    /// Whether its clock has followed the first domain.
+    followed: bool,
     adjustment: RateRatio,
     next_request: i64,
     out: VecDeque<Output>,
@@ -74,6 +76,7 @@ impl Node {
             domains: config.domains.iter().map(|of| Domain::new(*of, ports, now)).collect(),
             using: 0,
             servo: Servo::new(config.servo),
+            followed: false,
             adjustment: RateRatio::default(),
             next_request: now,
             out: VecDeque::new(),
@@ -180,6 +183,10 @@ impl Node {
     /// time, then the secondary's (hot standby, IEEE 802.1ASdm, clause 17).
     fn select(&mut self, now: i64) {
         let before = (self.using, self.domain().grandmaster());
+        // The secondary grandmaster begins when it has the primary's time, so that both domains
+        // have the same.
+        self.followed |= self.servo.is_locked() && self.domains[0].is_synced(now);
+        self.domains[1..].iter_mut().for_each(|domain| domain.set_ready(self.followed));
         for domain in &mut self.domains {
             domain.select(&self.links, now);
         }
