@@ -39,6 +39,7 @@ pub use streams::StreamReport;
 use streams::Streams;
 pub use time::{
     ClockNode, ClockReport, EdgeReport, MeasuredSample, OffsetSample, TimeConfig, TimeReport,
+    is_ptp, lost_bytes,
 };
 use time::{Left, Time};
 use timeline::Followed;
@@ -208,7 +209,7 @@ impl Network {
                 }
                 context.happened(0x4000 + number as u64, &transmission.frame.bytes);
                 match &mut self.time {
-                    Some(time) if time::is_ptp(&transmission.frame) => {
+                    Some(time) if time::is_ptp(transmission.frame.id) => {
                         time.receive(place, 0, &transmission, station.rx_delay);
                     }
                     _ => station.nic.handle(due, nic::Input::FromLine(transmission)),
@@ -265,7 +266,7 @@ impl Network {
             digest.word(0x5000 + number as u64);
             digest.word(transmission.frame.id);
             match &mut self.time {
-                Some(time) if time::is_ptp(&transmission.frame) => {
+                Some(time) if time::is_ptp(transmission.frame.id) => {
                     time.receive(place, port, &transmission, *delay);
                 }
                 _ => bridge.handle(due, bridge::Input::Frame { port, transmission }),

@@ -144,16 +144,16 @@ fn seven_hops() {
         assert!(worst(&time, number, seconds(30)) < 1_000_000, "{number}");
     }
     assert!(time.clocks[1].offsets.last().unwrap().synced);
-    // Until they agree, edges come late or early by as much as the clocks are apart; 40 s of two
-    // edges each 500 us, at each of 14 ports.
+    // 40 s of two edges each 500 us, at each of 14 ports. Who followed another master at first is
+    // slewed for some seconds: the servo steps once.
     assert_eq!(time.edges.len(), 14);
     for edges in time.edges.values() {
-        assert!(edges.errors.count().abs_diff(160_000) <= 10, "{}", edges.errors.count());
+        let count = edges.before + edges.errors.count();
+        assert!(count.abs_diff(160_000) <= 10 && edges.before < 30_000, "{count}");
+        assert!(edges.errors.quantile_ns(0.5) < 1_000, "{}", edges.errors.quantile_ns(0.5));
     }
     assert_eq!(time.edges[&0].worst(), Duration::ZERO, "the grandmaster's");
-    let end = &time.edges[&13];
-    assert!(end.worst() > Duration::from_us(1), "at the beginning");
-    assert!(end.errors.quantile_ns(0.5) < 1_000);
+    assert!(time.edges[&13].worst() > Duration::from_ns(8));
 }
 
 /// The same plan gives the same run.

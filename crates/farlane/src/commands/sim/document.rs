@@ -1,6 +1,7 @@
 //! The document of `--json`, from which the tables are printed as well.
 
 use super::super::rounded;
+use super::clocks;
 use super::phases::Phases;
 use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns, remarks};
 use plan::simulate::limits::{self, Assumptions};
@@ -33,6 +34,11 @@ pub struct Document {
     pub fairness: Option<f64>,
     pub hosts: Vec<Host>,
     pub streams: Vec<Stream>,
+    /// Clocks of stations and bridges, and the gates that run by them, if clocks are simulated.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<clocks::Clock>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gate_edges: Vec<clocks::Edges>,
     /// Ports that frames passed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<Port>,
@@ -397,6 +403,8 @@ impl Document {
             fairness: fairness(report),
             hosts,
             streams: streams(planned, report),
+            clocks: clocks::clocks(planned, report),
+            gate_edges: clocks::edges(planned, report),
             ports: ports(planned, report),
             overloads: overloads(planned),
             remarks: remarks(planned, report),

@@ -4,7 +4,7 @@ use super::Subject;
 use crate::simulate::places;
 use report::Align::{Left, Right};
 use report::{Axis, Page, Plot, Scale, Table, round_time, time};
-use sim::network::{ClockReport, OffsetSample, TimeReport};
+use sim::network::{ClockReport, OffsetSample, TimeReport, lost_bytes};
 use wire::Instant;
 
 /// Points of a line at most; beyond, each is the largest offset of several.
@@ -23,7 +23,7 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     );
     let names = names(subject);
     let all: Vec<_> = names.iter().zip(&clocks.clocks).collect();
-    let synced = clocks.clocks.iter().filter_map(first_synced).max();
+    let synced = clocks.clocks.iter().filter_map(ClockReport::synced_from).max();
     let mut figures = vec![figure("Size of the offset, logarithmic", size_plot(&all))];
     let after = synced.filter(|from| clocks.clocks.iter().any(|c| has_two(c, *from)));
     if let Some(from) = after {
@@ -47,20 +47,8 @@ fn figure(caption: &str, plot: Plot) -> (String, String, String) {
     (caption.to_owned(), String::new(), plot.html())
 }
 
-fn first_synced(clock: &ClockReport) -> Option<Instant> {
-    clock.offsets.iter().find(|sample| sample.synced).map(|sample| sample.at)
-}
-
-fn since(clock: &ClockReport, from: Instant) -> impl Iterator<Item = &OffsetSample> {
-    clock.offsets.iter().filter(move |sample| sample.at >= from)
-}
-
 fn has_two(clock: &ClockReport, from: Instant) -> bool {
-    since(clock, from).nth(1).is_some()
-}
-
-fn largest(clock: &ClockReport, from: Instant) -> u64 {
-    since(clock, from).map(|sample| sample.offset_ps.unsigned_abs()).max().unwrap_or(0)
+    clock.since(from).nth(1).is_some()
 }
 
 /// The clocks that err most, at most so many as a plot has lines.
@@ -69,14 +57,14 @@ fn worst<'a>(
     from: Instant,
 ) -> Vec<(&'a String, &'a ClockReport)> {
     let mut sorted = all.to_vec();
-    sorted.sort_by_key(|(_, clock)| std::cmp::Reverse(largest(clock, from)));
+    sorted.sort_by_key(|(_, clock)| std::cmp::Reverse(clock.largest_since(from)));
     sorted.truncate(LINES);
     sorted
 }
 
 /// Seconds and nanoseconds, of several samples the largest.
 fn points(clock: &ClockReport, from: Instant) -> Vec<(f64, f64)> {
-    let samples: Vec<_> = since(clock, from).collect();
+    let samples: Vec<_> = clock.since(from).collect();
     let together = samples.len().div_ceil(POINTS).max(1);
     let point = |several: &[&OffsetSample]| {
         let most = several.iter().max_by_key(|sample| sample.offset_ps.unsigned_abs());
@@ -99,7 +87,8 @@ fn range_of(all: &[(&String, &ClockReport)], from: Instant) -> (f64, f64) {
 
 fn size_plot(all: &[(&String, &ClockReport)]) -> Plot {
     let from = Instant::ZERO;
-    let most = all.iter().map(|(_, clock)| largest(clock, from)).max().unwrap_or(0) as f64 / 1e3;
+    let most =
+        all.iter().map(|(_, clock)| clock.largest_since(from)).max().unwrap_or(0) as f64 / 1e3;
     let y = Axis::times("size of the offset", 1.0, most * 1.2);
     let mut plot = Plot::new("Size of clock offsets along time", seconds(range_of(all, from)), y);
     for (name, clock) in worst(all, from) {
@@ -110,7 +99,7 @@ fn size_plot(all: &[(&String, &ClockReport)]) -> Plot {
 }
 
 fn offset_plot(all: &[(&String, &ClockReport)], from: Instant) -> Plot {
-    let most = all.iter().map(|(_, clock)| largest(clock, from)).max().unwrap_or(0);
+    let most = all.iter().map(|(_, clock)| clock.largest_since(from)).max().unwrap_or(0);
     let most = (most as f64 / 1e3 * 1.1).max(1.0);
     let y = Axis::new("offset", Scale::Linear, signed, (-most, most));
     let mut plot = Plot::new("Clock offsets along time", seconds(range_of(all, from)), y);
@@ -144,8 +133,8 @@ fn table(subject: &Subject<'_>, all: &[(&String, &ClockReport)]) -> Table {
     for (name, clock) in all {
         let master = (0..names.len())
             .find(|place| clock.grandmaster == Some(sim::network::TimeConfig::identity(*place)));
-        let first = first_synced(clock);
-        let worst = first.map(|from| time(largest(clock, from) as f64 / 1e3));
+        let first = clock.synced_from();
+        let worst = first.map(|from| time(clock.largest_since(from) as f64 / 1e3));
         table.row(vec![
             (*name).clone(),
             master.map_or_else(|| "none".to_owned(), |place| names[place].clone()),
@@ -165,7 +154,8 @@ fn edges(page: &mut Page, subject: &Subject<'_>, clocks: &TimeReport) {
         return;
     }
     page.text(
-        "Edges of gates come early or late by as much as the clock errs. A window that two nodes \
+        "Edges of gates come early or late by as much as the clock errs; here since each clock \
+         first followed a grandmaster. A window that two nodes \
          share is shorter by the difference of their errors: in bytes, what the line carries in \
          the worst error of a port.",
     );
@@ -197,11 +187,6 @@ fn edges(page: &mut Page, subject: &Subject<'_>, clocks: &TimeReport) {
         ]);
     }
     page.table(&table);
-}
-
-/// What a line of so many bits a second carries in `ps`, in bytes, rounded up.
-fn lost_bytes(ps: u64, bits_per_second: u64) -> u64 {
-    (u128::from(ps) * u128::from(bits_per_second)).div_ceil(8_000_000_000_000) as u64
 }
 
 /// Latencies in true time beside those that both clocks measure.
@@ -243,12 +228,8 @@ fn measured(page: &mut Page, subject: &Subject<'_>) {
 mod tests {
     use super::*;
 
-    /// 1 us at 1 Gb/s is 125 bytes; a picosecond more begins another one.
     #[test]
-    fn a_window_loses_what_the_line_carries() {
-        assert_eq!(lost_bytes(1_000_000, 1_000_000_000), 125);
-        assert_eq!(lost_bytes(1_000_001, 1_000_000_000), 126);
-        assert_eq!(lost_bytes(0, 1_000_000_000), 0);
+    fn offsets_have_a_sign() {
         assert_eq!(signed_ps(-1_500_000), "−1.5 µs");
     }
 }

@@ -10,13 +10,13 @@ mod node;
 mod record;
 
 pub use config::{ClockNode, TimeConfig};
-pub use record::{ClockReport, EdgeReport, MeasuredSample, OffsetSample};
+pub use record::{ClockReport, EdgeReport, MeasuredSample, OffsetSample, lost_bytes};
 
 use super::{Network, Place};
 use crate::ethernet::{LineEvent, Port, Transmission};
 use crate::node::earliest;
 use bytes::Bytes;
-pub(super) use node::is_ptp;
+pub use node::is_ptp;
 use node::{Act, TimeNode};
 use record::Edges;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ impl Left {
         };
         let handed = frame.latency.created();
         let left = || Self { start: *start, end: *end, handed, bytes: frame.bytes.clone() };
-        is_ptp(frame).then(left)
+        is_ptp(frame.id).then(left)
     }
 }
 
@@ -62,6 +62,8 @@ pub(super) struct Time {
     next_sample: Vec<Instant>,
     offsets: Vec<Vec<OffsetSample>>,
     edges: BTreeMap<usize, Edges>,
+    /// By node: whether it has ever followed a grandmaster, or cannot.
+    synced: Vec<bool>,
     reference: usize,
     acts: Vec<Act>,
 }
@@ -75,6 +77,7 @@ impl Time {
             nodes.map(|(place, (node, ports))| TimeNode::new(place, ports, node)).collect();
         Self {
             stations,
+            synced: nodes.iter().map(|node| node.config().node.is_none()).collect(),
             next_sample: vec![Instant::ZERO; nodes.len()],
             offsets: vec![Vec::new(); nodes.len()],
             nodes,
@@ -142,10 +145,15 @@ impl Time {
         self.next_sample[number]
     }
 
-    fn settle(&mut self, wire: usize, port: &Port, now: Instant) {
+    fn settle(&mut self, wire: usize, number: usize, port: &Port, now: Instant) {
         let Some(gates) = &port.config().gates else { return };
         let reference = *self.nodes[self.reference].clock();
-        self.edges.entry(wire).or_insert_with(Edges::new).settle(gates, &reference, now);
+        self.edges.entry(wire).or_insert_with(Edges::new).settle(
+            gates,
+            &reference,
+            now,
+            self.synced[number],
+        );
     }
 }
 
@@ -167,6 +175,7 @@ impl Network {
         }
         let time = self.time.as_mut()?;
         let wake = time.nodes[number].run(now, &mut acts);
+        time.synced[number] |= time.nodes[number].is_synced(now);
         let (clock, on_step) = (*time.nodes[number].clock(), time.nodes[number].config().on_step);
         for act in acts.drain(..) {
             match (act, place) {
@@ -233,16 +242,17 @@ impl Network {
             if only.is_none_or(|only| only == Place::Station(number))
                 && let Some((_, wire)) = station.cables
             {
-                time.settle(wire, station.nic.port(), now);
+                time.settle(wire, number, station.nic.port(), now);
             }
         }
+        let stations = self.stations.len();
         for (number, bridge) in self.bridges.iter().enumerate() {
             if only.is_some_and(|only| only != Place::Bridge(number)) {
                 continue;
             }
             for (port, cables) in bridge.cables.iter().enumerate() {
                 if let Some((_, wire)) = *cables {
-                    time.settle(wire, bridge.bridge.port(port), now);
+                    time.settle(wire, stations + number, bridge.bridge.port(port), now);
                 }
             }
         }

@@ -16,9 +16,9 @@ use crate::node::earliest;
 /// Ids of all frames of 802.1AS: bits 63 and 62 belong to streams and to raw frames.
 const OF_PTP: u64 = 1 << 61;
 
-/// Whether a frame belongs to 802.1AS.
-pub fn is_ptp(frame: &Frame) -> bool {
-    frame.id >> 61 == 1
+/// Whether the frame with this id belongs to 802.1AS.
+pub const fn is_ptp(id: u64) -> bool {
+    id >> 61 == 1
 }
 
 /// What has happened at a port.

@@ -30,9 +30,29 @@ pub struct ClockReport {
     pub drift_ppt: i64,
 }
 
-/// How far the edges of a port's gates are from where the reference clock has them.
+impl ClockReport {
+    /// When it first followed a grandmaster, or was one.
+    pub fn synced_from(&self) -> Option<Instant> {
+        self.offsets.iter().find(|sample| sample.synced).map(|sample| sample.at)
+    }
+
+    /// The samples from a time on.
+    pub fn since(&self, from: Instant) -> impl Iterator<Item = &OffsetSample> {
+        self.offsets.iter().filter(move |sample| sample.at >= from)
+    }
+
+    /// The largest of them, ahead or behind, in picoseconds.
+    pub fn largest_since(&self, from: Instant) -> u64 {
+        self.since(from).map(|sample| sample.offset_ps.unsigned_abs()).max().unwrap_or(0)
+    }
+}
+
+/// How far the edges of a port's gates are from where the reference clock has them, since the
+/// node's clock first followed a grandmaster; of a clock without 802.1AS from the beginning.
 #[derive(Clone, Debug, Default)]
 pub struct EdgeReport {
+    /// Edges before that.
+    pub before: u64,
     /// By edge, early or late.
     pub errors: Latency,
     /// The edge that came first before its time, in picoseconds.
@@ -48,10 +68,20 @@ impl EdgeReport {
         self.latest_ps = self.latest_ps.max(late_ps);
     }
 
+    /// What a line of so many bits a second carries in the largest error, in bytes, rounded up.
+    pub fn lost_bytes(&self, bits_per_second: u64) -> u64 {
+        lost_bytes(self.worst().as_ps(), bits_per_second)
+    }
+
     /// The largest error, early or late.
     pub fn worst(&self) -> Duration {
         Duration::from_ps(self.earliest_ps.unsigned_abs().max(self.latest_ps.unsigned_abs()))
     }
+}
+
+/// What a line of so many bits a second carries in `ps`, in bytes, rounded up.
+pub fn lost_bytes(ps: u64, bits_per_second: u64) -> u64 {
+    (u128::from(ps) * u128::from(bits_per_second)).div_ceil(8_000_000_000_000) as u64
 }
 
 /// The latencies of the frames of a stream that arrived within an interval.
@@ -82,13 +112,17 @@ impl Edges {
     }
 
     /// Counts the edges up to `now`, with gates whose clock has not changed since the last time.
-    pub fn settle(&mut self, gates: &Gates, reference: &Clock, now: Instant) {
+    /// Those of a clock that was never `synced` are only counted.
+    pub fn settle(&mut self, gates: &Gates, reference: &Clock, now: Instant, synced: bool) {
         loop {
             let next = (0..QUEUES).filter_map(|queue| gates.next_change(queue, self.until)).min();
             let Some(edge) = next.filter(|edge| *edge <= now) else { break };
             // The same clock reading comes at the reference by so much earlier.
             let (own, other) = (gates.clock().local(edge), reference.local(edge));
-            self.report.record(other.as_ps().saturating_sub(own.as_ps()));
+            match synced {
+                true => self.report.record(other.as_ps().saturating_sub(own.as_ps())),
+                false => self.report.before += 1,
+            }
             self.until = edge;
         }
         self.until = self.until.max(now);
@@ -115,5 +149,18 @@ impl MeasuredSample {
                 samples.push(Self { from, frames: 1, truly: [truly; 2], measured: [measured; 2] })
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1 us at 1 Gb/s is 125 bytes; a picosecond more begins another one.
+    #[test]
+    fn a_window_loses_what_the_line_carries() {
+        assert_eq!(lost_bytes(1_000_000, 1_000_000_000), 125);
+        assert_eq!(lost_bytes(1_000_001, 1_000_000_000), 126);
+        assert_eq!(lost_bytes(0, 1_000_000_000), 0);
     }
 }
