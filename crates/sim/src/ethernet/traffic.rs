@@ -110,6 +110,8 @@ pub struct Source {
     /// Frames left of the burst that is due.
     left: u32,
     made: u64,
+    /// Whether it was polled.
+    begun: bool,
 }
 
 impl Source {
@@ -132,6 +134,7 @@ impl Source {
             next: None,
             left: config.burst,
             made: 0,
+            begun: false,
             config,
         };
         let start = source.config.start;
@@ -153,6 +156,10 @@ impl Source {
     /// as long.
     pub fn poll(&mut self, now: Instant, clock: Option<&Clock>) -> Output {
         let clock = clock.filter(|_| self.config.own_clock);
+        if let (Some(clock), false) = (clock, self.begun) {
+            self.skip(clock.local(now));
+        }
+        self.begun = true;
         let global = |at: Instant| match clock {
             Some(clock) => clock.global(LocalTime::from_ps(at.as_ps() as i64)),
             None => at,
@@ -171,6 +178,20 @@ impl Source {
             }
             next => Output::Timeout(next.map(global)),
         }
+    }
+
+    /// A clock that is ahead at the beginning has not missed what it would have sent before.
+    fn skip(&mut self, local: LocalTime) {
+        let now = Instant::from_ps(local.as_ps().max(0) as u64);
+        let Some(next) = self.next.filter(|next| *next < now) else { return };
+        let first = match self.config.pattern {
+            Pattern::Periodic(interval) => {
+                let missed = now.since(next).as_ps().div_ceil(interval.as_ps());
+                next + Duration::from_ps(missed * interval.as_ps())
+            }
+            Pattern::Poisson(_) | Pattern::Normal { .. } => now + self.interval(),
+        };
+        self.next = self.within(first);
     }
 
     fn interval(&mut self) -> Duration {

@@ -61,3 +61,21 @@ fn a_talker_of_the_same_clock_waits() {
     assert_eq!(last.measured[1] - last.truly[1], 5_200_000_000);
     assert_eq!(report.time_of_nodes.unwrap().clocks[0].steps.len(), 1);
 }
+
+/// A clock that is a second ahead at the beginning: its talker has missed nothing.
+#[test]
+fn a_clock_ahead_begins_where_it_is() {
+    let mut net = Net::new();
+    let ahead = ClockConfig { offset_ps: 1_000_000_000_000, ..ClockConfig::default() };
+    let from = net.station(ClockNode::new(ahead));
+    let to = net.station(ClockNode::new(ClockConfig::default()));
+    net.tree.link(from, to);
+    let pattern = Pattern::Periodic(Duration::from_ms(1));
+    let start = Instant::ZERO + Duration::from_us(300);
+    let traffic = TrafficConfig { start, ..TrafficConfig::new(1, 64, 0, pattern) };
+    net.tree.stream(from, traffic);
+    let report = net.run(Duration::from_ms(100), Vec::new());
+    assert_eq!((report.streams[0].sent, report.streams[0].latency.longest()), (100, DIRECT));
+    let measured = report.streams[0].measured[0].measured[0];
+    assert_eq!(measured, DIRECT.as_ps() as i64 - 1_000_000_000_000);
+}
