@@ -9,6 +9,7 @@ mod row;
 mod runs;
 mod section;
 pub mod tsn_ports;
+pub mod tsn_vm;
 
 pub use row::Row;
 use row::{error_percent, percent};

@@ -7,7 +7,7 @@ use super::allowed::{Key, Table};
 use super::filters::Policing;
 use super::shapers::ClassShaper;
 use super::streams::PathNames;
-use super::units::{self, Drift, Offset, PlanValue};
+use super::units::{self, ClockStep, Drift, Frequency, LogInterval, Offset, PlanValue};
 use super::variants::Setting;
 use node::push::Mode as Push;
 use sim::drive::Timing;
@@ -80,6 +80,7 @@ pub const ROOT: Table = &[
         key("nodes", Named(NODE)),
         key("bridges", Named(BRIDGE)),
         key("cables", Named(CABLE)),
+        key("clocks", Table(CLOCKS)),
         key("schedules", Named(SCHEDULE)),
         key("shapers", Named(SHAPER)),
         key("traffic", Named(TRAFFIC)),
@@ -242,17 +243,43 @@ const QUEUES: &[Key] = &[
     // The longest frame of TCP with its tag, at least.
     key("queue_bytes", Bytes(1522, 1 << 30)),
 ];
-const CLOCK: &[Key] =
-    &[key("clock_offset", Form(Offset::check)), key("clock_drift", Form(Drift::check))];
+const CLOCK: &[Key] = &[
+    key("clock_offset", Form(Offset::check)),
+    key("clock_drift", Form(Drift::check)),
+    key("clock_walk", Form(Frequency::check)),
+    key("clock_walk_every", Time(INTERVAL)),
+    key("clock_walk_limit", Form(Frequency::check)),
+    key("clock_steps", List(&Form(ClockStep::check))),
+    key("clock_priority", Number(0, 255)),
+    key("standby_priority", Number(0, 255)),
+    key("stamping", Word(&["hardware", "software"])),
+    key("stamp_grain", Time(INTERVAL)),
+    key("stamp_noise", Time(SHORT)),
+    key("on_step", Word(&["rederived", "frozen", "burst"])),
+];
+
+/// Clocks and 802.1AS for all nodes.
+const CLOCKS: Table = &[&[
+    key("sync", Word(&["gptp", "off"])),
+    key("sync_interval", Form(LogInterval::check)),
+    key("pdelay_interval", Form(LogInterval::check)),
+    key("announce_interval", Form(LogInterval::check)),
+    key("sync_timeout", Number(1, 255)),
+    key("announce_timeout", Number(1, 255)),
+    key("delay_limit", Time(SHORT)),
+    key("standby", Word(&["off", "on"])),
+    key("class", PRIORITY),
+    key("first_step", Time(SHORT)),
+    key("step", Time(SHORT)),
+    key("max_frequency", Form(Frequency::check)),
+    key("sample", Time(INTERVAL)),
+]];
 
 const NODE: Table = &[
     INTERFACE,
     PORT,
     CLOCK,
-    &[
-        key("count", COPIES),
-        with(TUNNEL, "outages", List(&Form(<(Instant, Option<Instant>)>::check))),
-    ],
+    &[key("count", COPIES), key("outages", List(&Form(<(Instant, Option<Instant>)>::check)))],
 ];
 
 const CABLE: Table = &[&[key("a", Text), key("b", Text)], WIRE];
@@ -305,6 +332,7 @@ const TRAFFIC: Table = &[&[
     key("burst", Number(1, 100_000)),
     key("start", Time(LONG)),
     key("stop", Time(SPAN)),
+    key("clock", Word(&["node", "true"])),
     key("priority", PRIORITY),
     key("deadline", Time(SPAN)),
     key("loss", SHARE),

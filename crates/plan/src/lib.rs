@@ -3,6 +3,7 @@
 mod allowed;
 mod attached;
 mod check;
+mod clocks;
 mod distance;
 mod error_text;
 mod filters;

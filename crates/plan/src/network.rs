@@ -1,5 +1,6 @@
 //! Stations, bridges, cables, background traffic and outages.
 
+use super::clocks;
 use super::error_text::unknown;
 use super::filters::Filters;
 use super::owners::{Owners, copies};
@@ -71,8 +72,16 @@ impl Layout {
     ) -> Result<Self, PlanError> {
         let mut layout = Self::default();
         if !owners.hosts.is_empty() && owners.hosts.iter().all(|host| host.is_direct()) {
-            let tables =
-                ["nodes", "cables", "bridges", "schedules", "traffic", "streams", "filters"];
+            let tables = [
+                "nodes",
+                "cables",
+                "bridges",
+                "schedules",
+                "traffic",
+                "streams",
+                "filters",
+                "clocks",
+            ];
             if let Some(entry) = tables.iter().find_map(|table| root.find(table)) {
                 let what = format!("[{}] means nothing with transport direct", entry.key);
                 return Err(entry.origin.fail(what));
@@ -120,6 +129,9 @@ impl Layout {
             layout.config.bridges.push(bridge(section));
         }
         layout.connect(named_cable, &sections, &bridges, &parts)?;
+        let stations: Vec<_> = sections.iter().map(|(section, _)| section).collect();
+        let switching: Vec<_> = bridges.iter().map(|(_, section)| section).collect();
+        layout.config.time = clocks::read(root, &stations, &switching)?;
         layout.traffic(root)?;
         layout.identify(root, &bridges)?;
         Ok(layout)
@@ -288,6 +300,7 @@ impl Layout {
                 burst: section.get("burst").unwrap_or(1),
                 start,
                 stop: time("stop"),
+                own_clock: section.text("clock") != Some("true"),
                 deadline,
                 ..TrafficConfig::new(to, length, priority, pattern)
             });

@@ -39,6 +39,7 @@ pub fn config(section: &Section, rate: Rate, parts: &Parts) -> Result<port::Conf
         set_fields!(class, section, queue_frames queue_bytes);
     }
     port.gates = parts.schedules.gates(section)?;
+    port.clock = clock(section);
     parts.shapers.set_up(section, &mut port, clock(section))?;
     Ok(port)
 }

@@ -178,11 +178,14 @@ const PLAN: &str = r#"
     n = {}
     m = {}
     [link]
+    clock_walk = "1ppm"
+    clock_priority = 1
+    standby_priority = 2
     schedule = "l"
     express = [7]
     vlan = 1
     [bridges]
-    s = { schedule = "l", express = [7], shapers = ["4 e", "5 e"] }
+    s = { clock_walk = "1ppm", schedule = "l", express = [7], shapers = ["4 e", "5 e"] }
     z = { express = [7] }
     [cables]
     c = { a = "h", b = "s" }
@@ -196,6 +199,8 @@ const PLAN: &str = r#"
     m = { entries = ["S ff 1ms"], base = "2s" }
     [shapers]
     e = {  }
+    [clocks]
+    standby = "on"
     [traffic]
     t = { from = "h", to = "n", interval = "1ms", priority = 4 }
     [streams.st]
@@ -236,12 +241,12 @@ fn right(allowed: Allowed) -> Vec<String> {
         Allowed::Text => ["h", "g", "n", "m", "d", "l", "none"].map(|n| format!("{n:?}")).into(),
         Allowed::Form(_) => [
             "none", "rate=5G", "per-tlp", "adaptive", "1G", "10G", "1%", "2ppm", "4KiB", "5KiB",
-            "1us", "-1us", "10ppm", "10ppb",
+            "1us", "-1us", "10ppm", "10ppb", "250ms", "500ms",
         ]
         .map(|text| format!("{text:?}"))
         .into(),
         Allowed::List(_) => {
-            let texts = ["4KiB", "1ms..2ms", "1ms 5G", "S ff 1ms", "S ff 2ms", "3 e"];
+            let texts = ["4KiB", "1ms..2ms", "1ms 5G", "S ff 1ms", "S ff 2ms", "3 e", "1s -1ms"];
             let texts = texts.map(|text| format!("[{text:?}]"));
             ["[]".to_owned(), "[5]".to_owned()].into_iter().chain(texts).collect()
         }

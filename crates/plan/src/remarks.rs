@@ -2,6 +2,7 @@
 //! Their phases change from one cycle to the next, and only a run as long as all of them together
 //! has seen every one.
 
+mod clocks;
 mod ports;
 mod streams;
 
@@ -123,7 +124,7 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     }
     let periods = Periods::of(all).map(Remark::Periods);
     let periods = periods.into_iter().chain(ports::find(planned));
-    periods.chain(self::streams::find(planned)).collect()
+    periods.chain(self::streams::find(planned)).chain(clocks::find(planned)).collect()
 }
 
 /// The cycles of all gates, with the name of the station or bridge; of the port, if those of a

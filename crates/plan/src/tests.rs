@@ -1,5 +1,6 @@
 //! Plans: what they come to, and what is wrong with them.
 
+mod clocks;
 mod redundancy;
 mod reservations;
 mod shapers;

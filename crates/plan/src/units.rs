@@ -126,6 +126,50 @@ impl PlanValue for Drift {
     }
 }
 
+/// A frequency error, or a change of it, in parts per 10^12.
+pub struct Frequency(pub i64);
+
+impl PlanValue for Frequency {
+    fn parse(text: &str) -> Parsed<Self> {
+        let ppt = scaled(text, &[("ppb", 1_000), ("ppm", 1_000_000)]);
+        let ppt = ppt.and_then(|ppt| i64::try_from(ppt).ok());
+        ppt.filter(|ppt| *ppt <= tsn::Clock::MAX_RATE_PPT)
+            .map(Self)
+            .ok_or("a frequency of at most 100000ppm such as 0.1ppm or 50ppb")
+    }
+}
+
+/// An interval between messages of 802.1AS: log2 of seconds.
+pub struct LogInterval(pub i8);
+
+impl PlanValue for LogInterval {
+    fn parse(text: &str) -> Parsed<Self> {
+        let time: Option<Duration> = text.parse().ok();
+        (-7..=7)
+            .find(|log| time == Some(tsn::gptp::domain::interval(*log)))
+            .map(Self)
+            .ok_or("a power of two of seconds such as 125ms or 2s, 7.8125ms to 128s")
+    }
+}
+
+/// Somebody sets a clock: `2s -5ms`.
+pub struct ClockStep {
+    /// When.
+    pub at: Instant,
+    /// By how much, picoseconds.
+    pub ps: i64,
+}
+
+impl PlanValue for ClockStep {
+    fn parse(text: &str) -> Parsed<Self> {
+        let step = text.trim().split_once(char::is_whitespace).and_then(|(at, by)| {
+            let Offset(ps) = Offset::parse(by.trim()).ok()?;
+            Some(Self { at: moment(at)?, ps })
+        });
+        step.ok_or("a time up to 1000000s and a step of at most 1000s such as \"2s -5ms\"")
+    }
+}
+
 fn signed(text: &str) -> (i64, &str) {
     match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -386,6 +430,9 @@ mod tests {
             (GateEntry::check, "open 5us ipv=8", "0 to 7"),
             (PathNames::check, "a > > b", "left > upper > right"),
             (RateStep::check, "1ms 0G", "1 b/s to 1000G"),
+            (Frequency::check, "100001ppm", "at most 100000ppm"),
+            (LogInterval::check, "100ms", "7.8125ms to 128s"),
+            (ClockStep::check, "1s 1001s", "at most 1000s"),
             (Entry::check, "S ff 0ns", "1ns to 1000000s"),
             (<(Instant, Instant)>::check, "1s..1000001s", "up to 1000000s"),
             (<(Instant, Option<Instant>)>::check, "1000001s..", "up to 1000000s"),

@@ -3,6 +3,7 @@
 mod congestion;
 mod network;
 mod simulation;
+mod time;
 mod tsn;
 
 use ::tsn::{Clock, Entry, GateControlList, GateStates, Gates};

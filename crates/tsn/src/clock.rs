@@ -1,14 +1,14 @@
 //! A node's clock: true time with an offset and a drift.
 //!
-//! local = global + offset + floor(global * drift / 10^9), with the drift in
-//! parts per billion. Integers only, so that both directions are exact:
-//! [`Clock::global`] is the first picosecond at which the clock shows at least
-//! a local time, and never contradicts [`Clock::local`].
+//! local = floor(offset + (global - from) * rate), with the rate in parts per 10^12. Integers only,
+//! so that both directions are exact: [`Clock::global`] is the first picosecond at which the clock
+//! shows at least a local time, and never contradicts [`Clock::local`].
 
 use wire::Instant;
 
-/// Parts per billion in one.
-const BILLION: i128 = 1_000_000_000;
+/// Parts per 10^12 in one.
+const TRILLION: i128 = 1_000_000_000_000;
+const ONE: u128 = TRILLION as u128;
 
 /// A time on a node's own clock, in picoseconds. It may lie before the
 /// beginning of the world: clocks have offsets.
@@ -27,17 +27,25 @@ impl LocalTime {
     }
 }
 
-/// A clock with an offset and the drift of its oscillator.
+/// A clock that shows a local time at an instant and runs at a rate from there on: an offset and
+/// the drift of its oscillator, or a piece of a clock that is steered ([`Self::with_rate`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
-    offset_ps: i64,
-    drift_ppb: i32,
+    /// The instant, in picoseconds.
+    from: u64,
+    /// What it shows then, in 10^-12 ps: exact whatever the rate.
+    local: i128,
+    drift_ppt: i64,
 }
 
 impl Clock {
-    /// The largest drift, in parts per billion: ten times the 100 ppm that
-    /// IEEE 802.3 and 802.1AS (B.1.1) allow an oscillator.
+    /// The largest drift of an oscillator, in parts per billion: ten times the 100 ppm that
+    /// IEEE 802.3 and 802.1AS (B.1.1) allow.
     pub const MAX_DRIFT_PPB: i32 = 1_000_000;
+
+    /// The largest change of rate, in parts per 10^12: a tenth. `max_adj` of Linux's PTP clocks is
+    /// below it (62 499 999 ppb of igb and igc).
+    pub const MAX_RATE_PPT: i64 = 100_000_000_000;
 
     /// A clock that is `offset_ps` ahead (behind, if negative) at the beginning and gains
     /// `drift_ppb` nanoseconds a second. `None` if the drift is beyond [`Self::MAX_DRIFT_PPB`].
@@ -45,57 +53,74 @@ impl Clock {
         if drift_ppb.unsigned_abs() > Self::MAX_DRIFT_PPB.unsigned_abs() {
             return None;
         }
-        Some(Self { offset_ps, drift_ppb })
+        let local = offset_ps as i128 * TRILLION;
+        Some(Self { from: 0, local, drift_ppt: drift_ppb as i64 * 1_000 })
     }
 
-    /// What the clock shows at `global`. It never runs backwards. Saturates
+    /// The same until `now`, from then on gaining `drift_ppt` picoseconds a second, limited to
+    /// [`Self::MAX_RATE_PPT`].
+    #[must_use]
+    pub fn with_rate(self, now: Instant, drift_ppt: i64) -> Self {
+        let passed = i128::from(now.as_ps()) - i128::from(self.from);
+        Self {
+            from: now.as_ps(),
+            local: self.local + passed * self.rate(),
+            drift_ppt: drift_ppt.clamp(-Self::MAX_RATE_PPT, Self::MAX_RATE_PPT),
+        }
+    }
+
+    /// The same with another time, `ps` later, or earlier if that is negative.
+    #[must_use]
+    pub fn stepped(self, ps: i64) -> Self {
+        Self { local: self.local + i128::from(ps) * TRILLION, ..self }
+    }
+
+    /// How fast it runs against true time, in parts per 10^12 beyond one.
+    pub fn drift_ppt(&self) -> i64 {
+        self.drift_ppt
+    }
+
+    /// What the clock shows at `global`. Without a step it never runs backwards. Saturates
     /// at the ends of the range, about 106 days from zero.
     pub fn local(&self, global: Instant) -> LocalTime {
-        if self.drift_ppb == 0
-            && let Ok(ps) = i64::try_from(global.as_ps())
-        {
-            return LocalTime(ps.saturating_add(self.offset_ps));
-        }
-        let ps = self.local_ps(i128::from(global.as_ps()));
+        let ps = if *self == Self::default() {
+            i128::from(global.as_ps())
+        } else {
+            let passed = i128::from(global.as_ps()) - i128::from(self.from);
+            (self.local + passed * self.rate()).div_euclid(TRILLION)
+        };
         LocalTime(ps.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
     }
 
     /// The first instant at which the clock shows `local` or more; zero for
     /// times before the beginning.
     pub fn global(&self, local: LocalTime) -> Instant {
-        let elapsed = i128::from(local.0) - i128::from(self.offset_ps);
-        if elapsed <= 0 {
-            return Instant::ZERO;
+        if *self == Self::default() {
+            return Instant::from_ps(local.0.max(0) as u64);
         }
-        if self.drift_ppb == 0 {
-            return Instant::from_ps(elapsed.min(i128::from(u64::MAX)) as u64);
-        }
-        // floor(g * rate / B) >= e  <=>  g * rate >= e * B  <=>  g >= ceil(e * B / rate).
-        let rate = self.rate();
-        let global = (elapsed * BILLION + rate - 1) / rate;
-        Instant::from_ps(global.min(i128::from(u64::MAX)) as u64)
+        // local + g * rate >= l * T  <=>  g >= ceil((l * T - local) / rate).
+        let ahead = i128::from(local.0) * TRILLION - self.local;
+        let global = i128::from(self.from) - (-ahead).div_euclid(self.rate());
+        Instant::from_ps(global.clamp(0, i128::from(u64::MAX)) as u64)
     }
 
     /// The shortest true time that a span of `ps` local picoseconds takes, in picoseconds; it takes
     /// at most one more.
     pub(crate) fn shortest(&self, ps: i64) -> u128 {
-        (i128::from(ps) * BILLION / self.rate()) as u128
+        (i128::from(ps) * TRILLION / self.rate()) as u128
     }
 
     /// The sum of [`Self::global`] over `count` local times from `first`, every `step` picoseconds,
-    /// in picoseconds. All are within the clock's range and after the beginning.
+    /// in picoseconds. All are within the clock's range and not before this piece of it.
     pub(crate) fn sum_of_globals(&self, first: i64, step: i64, count: u64) -> u128 {
-        let (elapsed, rate) = (i128::from(first) - i128::from(self.offset_ps), self.rate());
-        let start = (elapsed * BILLION + rate - 1) as u128;
-        sum_of_floors(count.into(), rate as u128, step as u128 * BILLION as u128, start)
+        let (ahead, rate) = (i128::from(first) * TRILLION - self.local, self.rate());
+        let start = (ahead + rate - 1) as u128;
+        let floors = sum_of_floors(count.into(), rate as u128, step as u128 * ONE, start);
+        floors + u128::from(self.from) * u128::from(count)
     }
 
     fn rate(&self) -> i128 {
-        BILLION + i128::from(self.drift_ppb)
-    }
-
-    fn local_ps(&self, global: i128) -> i128 {
-        (global * self.rate()).div_euclid(BILLION) + i128::from(self.offset_ps)
+        TRILLION + i128::from(self.drift_ppt)
     }
 }
 

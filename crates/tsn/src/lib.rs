@@ -14,11 +14,10 @@
 //! - [`psfp`]: filtering and policing of streams (8.6.5.2 to 8.6.5.5; formerly 802.1Qci).
 //! - [`preemption`]: where a frame may be cut, mPackets, verification (IEEE 802.1Q-2022, 6.7.2;
 //!   IEEE 802.3-2022, clause 99).
+//! - [`gptp`]: oscillators, the messages of IEEE 802.1AS, best master, the servo of linuxptp.
 //! - [`taprio`]: a list as a command for Linux.
 //!
 //! All of it is arithmetic and state machines without I/O: time is an argument.
-//!
-//! Not implemented: the clock servo of 802.1AS.
 
 pub mod ats;
 pub mod clock;
@@ -27,6 +26,7 @@ pub mod credit;
 pub mod ets;
 pub mod frer;
 pub mod gates;
+pub mod gptp;
 pub mod preemption;
 pub mod psfp;
 pub mod taprio;
@@ -35,7 +35,7 @@ pub use clock::{Clock, LocalTime};
 pub use cqf::{Cqf, CqfError};
 pub use gates::{
     Entry, GateControlList, GateStates, Gates, Hardware, Hold, HoldAdvance, ListError, OpenShare,
-    Operation, hyperperiod,
+    Operation, StepPolicy, hyperperiod,
 };
 
 /// Queues of a port, which is also the number of priorities and the most

@@ -7,5 +7,6 @@ mod credit;
 mod ets;
 mod frer;
 mod gates;
+mod gptp;
 mod preemption;
 mod psfp;

@@ -23,17 +23,16 @@ mod star;
 mod tests;
 mod time_aware;
 
+use crate::{Section, error_percent, percent};
+pub(crate) use observed::run;
 pub use observed::{Arrival, Latencies, Observed};
 pub use published::{Basis, CaseData, Figure, Published, Rule, published};
-
-use crate::{Section, error_percent, percent};
-use observed::run;
 use report::Align::{Left, Right, Wrap};
 use report::{Column, Failure, Table};
 use serde::Serialize;
 
 /// Simulated figures of a case by their names.
-type Figures = Vec<(&'static str, f64)>;
+pub(crate) type Figures = Vec<(&'static str, f64)>;
 
 /// What simulates a case.
 type Simulate = fn() -> Result<Figures, Failure>;
@@ -123,7 +122,11 @@ pub fn simulate(published: &Published, part: Part) -> Result<Vec<Case>, Failure>
     of_part.map(case).collect()
 }
 
-fn compare(data: &CaseData, simulated: &Figures) -> Vec<Check> {
+/// Each figure of a case beside the simulated one.
+///
+/// # Panics
+/// If they are not the same figures.
+pub(crate) fn compare(data: &CaseData, simulated: &Figures) -> Vec<Check> {
     assert_eq!(data.figures.len(), simulated.len(), "figures of {}", data.name);
     let check = |figure: &Figure| {
         let (_, simulated) =

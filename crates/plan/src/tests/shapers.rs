@@ -293,7 +293,6 @@ fn without_hosts_what_is_of_hosts_means_nothing() {
         ("[bridges.s]\n[drive]\n", "p.toml:16:2: drive means nothing without hosts"),
         ("[bridges.s]\n[pcie]\n", "p.toml:16:2: pcie means nothing without hosts"),
         ("[bridges.s]\n[hosts.h]\n", "p.toml:1:1: [workload] needs one of"),
-        ("[bridges.s]\n[nodes.d]\noutages = [\"1ms..\"]\n", "p.toml:17:11: outages means nothing"),
         (
             "[bridges.s]\n[limits]\ntime = \"1ms\"\n",
             "p.toml:1:11: runtime: at most limits.time, 1ms",

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use tsn::{Clock, StepPolicy};
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Transmission};
@@ -276,6 +277,23 @@ impl Bridge {
             output.wake = Some(now);
         }
         self.streams.restart(now);
+    }
+
+    /// The bridge's clock runs as `clock` from now on; see [`Port::set_clock`].
+    pub fn set_clock(&mut self, now: Instant, clock: Clock, stepped: Option<StepPolicy>) {
+        self.streams.set_clock(clock);
+        for output in &mut self.outputs {
+            output.port.set_clock(now, clock, stepped);
+            output.wake = Some(now);
+        }
+    }
+
+    /// A frame of the bridge itself, for the queue of `class` of a port.
+    pub fn send(&mut self, now: Instant, port: usize, frame: Frame, class: usize) {
+        let output = &mut self.outputs[port];
+        output.port.handle(now, port::Input::Frame(frame, Admission::to(class)));
+        self.dropped.append(output.port.dropped());
+        output.wake = Some(now);
     }
 
     /// Whether the link at a port is up; see [`Port::set_link`].

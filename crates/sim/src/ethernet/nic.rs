@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use tsn::QUEUES;
+use tsn::{Clock, QUEUES, StepPolicy};
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Tag, Transmission};
@@ -139,6 +139,21 @@ impl Nic {
     pub fn dropped(&mut self) -> &mut Dropped {
         self.dropped.append(self.port.dropped());
         &mut self.dropped
+    }
+
+    /// The node's clock runs as `clock` from now on; see [`Port::set_clock`].
+    pub fn set_clock(&mut self, now: Instant, clock: Clock, stepped: Option<StepPolicy>) {
+        self.port.set_clock(now, clock, stepped);
+    }
+
+    /// A frame without tag for the queue of `class`; false if the ring has no room.
+    pub fn send_untagged(&mut self, now: Instant, frame: Frame, class: usize) -> bool {
+        let has_room = self.room_in(class) > 0;
+        if has_room {
+            self.in_pipeline[class] += 1;
+            self.tx.push_back((now + self.config.tx_delay, (frame, Admission::to(class))));
+        }
+        has_room
     }
 
     /// How many frames the host may hand over now, whatever their priority.

@@ -1,6 +1,7 @@
 //! Streams of frames that compete with those of the tunnels.
 
 use bytes::Bytes;
+use tsn::{Clock, LocalTime};
 use wire::{Duration, Instant};
 
 use super::frame::{FCS, Frame, HEADER, MINIMUM, Mac, TAG};
@@ -82,6 +83,8 @@ pub struct Config {
     pub start: Instant,
     /// No frame at this time or after it.
     pub stop: Option<Instant>,
+    /// Whether `start`, `stop` and intervals are times of the sender's clock.
+    pub own_clock: bool,
     /// Seed of a Poisson process.
     pub seed: u64,
     /// Of the frames' ids: the first is this one.
@@ -107,6 +110,8 @@ pub struct Source {
     /// Frames left of the burst that is due.
     left: u32,
     made: u64,
+    /// Whether it was polled.
+    begun: bool,
 }
 
 impl Source {
@@ -129,6 +134,7 @@ impl Source {
             next: None,
             left: config.burst,
             made: 0,
+            begun: false,
             config,
         };
         let start = source.config.start;
@@ -145,10 +151,21 @@ impl Source {
         self.made
     }
 
-    /// The next frame, or when to poll again.
-    pub fn poll(&mut self, now: Instant) -> Output {
+    /// The next frame, or when to poll again. The sender's clock, if it has one, says when frames
+    /// are due: after a step forward all that it has jumped over at once, after a step back none for
+    /// as long.
+    pub fn poll(&mut self, now: Instant, clock: Option<&Clock>) -> Output {
+        let clock = clock.filter(|_| self.config.own_clock);
+        if let (Some(clock), false) = (clock, self.begun) {
+            self.skip(clock.local(now));
+        }
+        self.begun = true;
+        let global = |at: Instant| match clock {
+            Some(clock) => clock.global(LocalTime::from_ps(at.as_ps() as i64)),
+            None => at,
+        };
         match self.next {
-            Some(at) if at <= now => {
+            Some(at) if global(at) <= now => {
                 let id = self.config.first_id + self.made;
                 self.made += 1;
                 self.left -= 1;
@@ -159,8 +176,22 @@ impl Source {
                 }
                 Output::Frame(Frame::new(id, self.bytes.clone(), self.config.priority, now))
             }
-            next => Output::Timeout(next),
+            next => Output::Timeout(next.map(global)),
         }
+    }
+
+    /// A clock that is ahead at the beginning has not missed what it would have sent before.
+    fn skip(&mut self, local: LocalTime) {
+        let now = Instant::from_ps(local.as_ps().max(0) as u64);
+        let Some(next) = self.next.filter(|next| *next < now) else { return };
+        let first = match self.config.pattern {
+            Pattern::Periodic(interval) => {
+                let missed = now.since(next).as_ps().div_ceil(interval.as_ps());
+                next + Duration::from_ps(missed * interval.as_ps())
+            }
+            Pattern::Poisson(_) | Pattern::Normal { .. } => now + self.interval(),
+        };
+        self.next = self.within(first);
     }
 
     fn interval(&mut self) -> Duration {

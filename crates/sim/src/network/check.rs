@@ -51,5 +51,6 @@ pub(super) fn network(config: &NetworkConfig) -> Result<(), String> {
         let known = station.traffic.iter().all(|traffic| traffic.to < config.stations.len());
         ensure(known, format!("station {number}: traffic for a station that is not there"))?;
     }
-    Ok(())
+    let (stations, bridges) = (config.stations.len(), config.bridges.len());
+    config.time.as_ref().map_or(Ok(()), |time| time.check(stations, bridges))
 }

@@ -1,6 +1,7 @@
 //! The configuration of a network.
 
 use super::CableDirection;
+use super::TimeConfig;
 use super::paths::StreamConfig;
 use super::record::Recorder;
 use crate::ethernet::cable::{self, Delivery, Faults};
@@ -28,6 +29,8 @@ pub struct NetworkConfig {
     pub streams: Vec<StreamConfig>,
     /// When bridges are without power.
     pub bridge_outages: Vec<BridgeOutage>,
+    /// Clocks that drift, and 802.1AS; `None`: gates run by the clocks of their ports.
+    pub time: Option<TimeConfig>,
 }
 
 impl NetworkConfig {
@@ -80,6 +83,8 @@ pub struct TrafficConfig {
     pub start: Instant,
     /// No frame at this time or after it.
     pub stop: Option<Instant>,
+    /// Whether the station's own clock says when frames are made, if it has one; else true time.
+    pub own_clock: bool,
     /// Frames that take longer, or are lost, count as late.
     pub deadline: Option<Duration>,
     /// Seed of a Poisson process.
@@ -90,7 +95,8 @@ impl TrafficConfig {
     /// A stream without start, end, bursts or deadline.
     pub fn new(to: usize, length: usize, priority: u8, pattern: Pattern) -> Self {
         let (burst, start, stop, deadline, seed) = (1, Instant::ZERO, None, None, 0);
-        Self { to, length, priority, pattern, burst, start, stop, deadline, seed }
+        let own_clock = true;
+        Self { to, length, priority, pattern, burst, start, stop, own_clock, deadline, seed }
     }
 }
 
@@ -220,6 +226,7 @@ impl TrafficConfig {
             burst: self.burst,
             start: self.start,
             stop: self.stop,
+            own_clock: self.own_clock,
             seed: self.seed,
             first_id: StreamId { station: station as u16, number: number as u8 }.first_frame(),
         }
@@ -310,6 +317,7 @@ pub(super) fn directions(
         load: Load::default(),
         lag: lag(from, to),
         is_dark: false,
+        left: Vec::new(),
         preempts: config.port(from).preemption.is_some(),
         recorder: Recorder::new(config.port(from).preemption.is_some()),
         followed: None,

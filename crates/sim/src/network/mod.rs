@@ -14,6 +14,7 @@ mod record;
 mod routes;
 mod spanning;
 mod streams;
+mod time;
 mod timeline;
 mod tree;
 mod watch;
@@ -42,6 +43,11 @@ use record::Recorder;
 use std::collections::VecDeque;
 pub use streams::StreamReport;
 use streams::Streams;
+pub use time::{
+    ClockNode, ClockReport, EdgeReport, MeasuredSample, OffsetSample, TimeConfig, TimeReport,
+    is_ptp, lost_bytes,
+};
+use time::{Left, Time};
 use timeline::Followed;
 pub use tree::{Place, Tree};
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
@@ -55,6 +61,7 @@ const STREAM_QUEUE: usize = 1000;
 struct Station {
     host: Host,
     nic: Nic,
+    rx_delay: Duration,
     sources: Vec<Source>,
     /// By source: frames for which the interface has no room yet.
     waiting: Vec<VecDeque<Frame>>,
@@ -83,6 +90,8 @@ struct CableDirection {
     /// Its sender has no power.
     is_dark: bool,
     recorder: Recorder,
+    /// Messages of 802.1AS that have begun to leave in this run of their node.
+    left: Vec<Left>,
     /// Of the port that sends, if an observer follows it.
     followed: Option<Box<Followed>>,
 }
@@ -93,6 +102,8 @@ struct BridgeNode {
     cables: Vec<Option<(usize, usize)>>,
     /// When it loses its power next, the last one first.
     outages: Vec<Instant>,
+    /// From a frame's end to its own software.
+    delay: Duration,
 }
 
 /// The network of a world.
@@ -104,6 +115,7 @@ pub(crate) struct Network {
     station_components: Vec<Component>,
     streams: Streams,
     watch: Option<Watch>,
+    time: Option<Time>,
 }
 
 impl Network {
@@ -138,6 +150,7 @@ impl Network {
             let sources = station.traffic.iter().enumerate();
             Station {
                 host,
+                rx_delay: station.rx_delay,
                 nic: Nic::new(station.nic(
                     number,
                     config::steps(config, place),
@@ -165,6 +178,7 @@ impl Network {
             outages.sort_unstable_by(|a, b| b.cmp(a));
             BridgeNode {
                 cables: cables.collect(),
+                delay: bridge.delay,
                 outages,
                 bridge: Bridge::new(
                     bridge.machine(seed, number, addresses, forwards, streams, config),
@@ -174,7 +188,20 @@ impl Network {
         let bridges = switching.collect();
         let station_components = stations;
         let streams = Streams::new(config);
-        Ok(Self { stations: made, bridges, directions, station_components, streams, watch: None })
+        let ports = config.stations.iter().map(|_| 1);
+        let ports = ports.chain(config.bridges.iter().map(|bridge| bridge.ports.len()));
+        let time = config.time.clone().map(|time| Time::new(time, seed, ports));
+        let mut this = Self {
+            stations: made,
+            bridges,
+            directions,
+            station_components,
+            streams,
+            watch: None,
+            time,
+        };
+        this.start_clocks();
+        Ok(this)
     }
 
     /// The load of every direction of every cable.
@@ -192,9 +219,9 @@ impl Network {
 
     /// Runs a station; yields its next wake-up.
     pub fn run_station(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
-        let now = context.now;
+        let (now, place) = (context.now, Place::Station(number));
+        let mut wake = self.run_clock(place, now);
         let station = &mut self.stations[number];
-        let mut wake = None;
         if let Some((from, _)) = station.cables {
             let direction = &mut self.directions[from];
             while let Some((due, transmission)) = direction.arrival(from, context) {
@@ -203,11 +230,17 @@ impl Network {
                     continue;
                 }
                 context.happened(0x4000 + number as u64, &transmission.frame.bytes);
-                station.nic.handle(due, nic::Input::FromLine(transmission));
+                match &mut self.time {
+                    Some(time) if time::is_ptp(transmission.frame.id) => {
+                        time.receive(place, 0, &transmission, station.rx_delay);
+                    }
+                    _ => station.nic.handle(due, nic::Input::FromLine(transmission)),
+                }
             }
-            wake = direction.wake();
+            wake = earliest([wake, direction.wake()]);
         }
-        wake = earliest([wake, station.send_streams(now, &mut self.streams)]);
+        let time = self.time.as_ref();
+        wake = earliest([wake, station.send_streams(now, number, &mut self.streams, time)]);
         if station.powered_off {
             return wake;
         }
@@ -218,19 +251,24 @@ impl Network {
             wake = earliest([wake, change]);
         }
         loop {
-            let (moved, at) = station.turn(now, &mut self.directions, &mut self.streams, context);
+            let world = (&mut self.directions[..], &mut self.streams, self.time.as_ref());
+            let (moved, at) = station.turn(now, number, world, context);
             if !moved {
                 self.streams.settle(station.nic.dropped());
-                return earliest([wake, at]);
+                wake = earliest([wake, at]);
+                break;
             }
         }
+        self.stamp(place);
+        earliest([wake, self.clock_wake(place, now)])
     }
 
     /// Runs a bridge; yields its next wake-up.
     pub fn run_bridge(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
-        let now = context.now;
-        let BridgeNode { bridge, cables, outages } = &mut self.bridges[number];
-        let mut wake = outages.iter().rev().copied().find(|at| *at > now);
+        let (now, place) = (context.now, Place::Bridge(number));
+        let mut wake = self.run_clock(place, now);
+        let BridgeNode { bridge, cables, outages, delay } = &mut self.bridges[number];
+        wake = earliest([wake, outages.iter().rev().copied().find(|at| *at > now)]);
         for (port, cable) in cables.iter().enumerate() {
             let Some(cables) = *cable else { continue };
             if let Some((is_up, change)) = links::state(&self.directions, cables, now) {
@@ -250,7 +288,12 @@ impl Network {
             let digest = context.kernel.digest_mut();
             digest.word(0x5000 + number as u64);
             digest.word(transmission.frame.id);
-            bridge.handle(due, bridge::Input::Frame { port, transmission });
+            match &mut self.time {
+                Some(time) if time::is_ptp(transmission.frame.id) => {
+                    time.receive(place, port, &transmission, *delay);
+                }
+                _ => bridge.handle(due, bridge::Input::Frame { port, transmission }),
+            }
         }
         // What arrives later is lost on the way.
         while outages.pop_if(|at| *at <= now).is_some() {
@@ -270,10 +313,13 @@ impl Network {
                 }
                 bridge::Output::Timeout(at) => {
                     self.streams.settle(bridge.dropped());
-                    return earliest([wake, at]);
+                    wake = earliest([wake, at]);
+                    break;
                 }
             }
         }
+        self.stamp(place);
+        earliest([wake, self.clock_wake(place, now)])
     }
 }
 
@@ -322,6 +368,7 @@ impl CableDirection {
         context: &mut Context,
     ) {
         self.occupy(&event);
+        self.left.extend(Left::of(&event));
         self.show(now, number, &event, port, context);
         if let Some(observer) = context.observer {
             let point = Point::Wire(number as u16);
@@ -352,14 +399,22 @@ impl CableDirection {
 
 impl Station {
     /// Takes the frames that are due from the sources; yields when the next one is.
-    fn send_streams(&mut self, now: Instant, streams: &mut Streams) -> Option<Instant> {
+    fn send_streams(
+        &mut self,
+        now: Instant,
+        number: usize,
+        streams: &mut Streams,
+        time: Option<&Time>,
+    ) -> Option<Instant> {
         let mut wake = None;
+        let clock = time.map(|time| *time.clock(Place::Station(number)));
         for (source, waiting) in self.sources.iter_mut().zip(&mut self.waiting) {
             loop {
-                match source.poll(now) {
+                match source.poll(now, clock.as_ref()) {
                     traffic::Output::Frame(_) if self.powered_off => {}
                     traffic::Output::Frame(frame) => {
-                        streams.send(&frame);
+                        let shows = time.map_or(0, |time| time.shows(number, now).0);
+                        streams.send(&frame, shows);
                         if waiting.len() < STREAM_QUEUE {
                             waiting.push_back(frame);
                         } else {
@@ -394,8 +449,8 @@ impl Station {
     fn turn(
         &mut self,
         now: Instant,
-        directions: &mut [CableDirection],
-        streams: &mut Streams,
+        number: usize,
+        (directions, streams, time): (&mut [CableDirection], &mut Streams, Option<&Time>),
         context: &mut Context,
     ) -> (bool, Option<Instant>) {
         let mut moved = false;
@@ -408,7 +463,8 @@ impl Station {
                     }
                 }
                 nic::Output::ToHost(frame) if StreamId::of_frame(frame.id).is_some() => {
-                    streams.receive(&frame);
+                    let shows = time.map(|time| time.shows(number, now));
+                    streams.receive(now, &frame, shows);
                     if let Some(observer) = context.observer {
                         observer.arrival(now, &frame);
                     }

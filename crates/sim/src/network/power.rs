@@ -10,6 +10,7 @@ use wire::Instant;
 impl Network {
     /// Powers a station off: it loses all its state. Yields its neighbour, whose link goes down.
     pub fn power_off(&mut self, now: Instant, number: usize) -> Option<Component> {
+        self.time.iter_mut().for_each(|time| time.power(now, number, false));
         let station = &mut self.stations[number];
         station.powered_off = true;
         station.cables.iter().for_each(|(_, to)| self.directions[*to].is_dark = true);
@@ -30,6 +31,7 @@ impl Network {
     ) -> impl Iterator<Item = Component> + use<> {
         let others = (0..self.stations.len()).filter(|other| *other != number);
         let others: Vec<_> = others.map(|at| (config::mac(at), config::ip(at))).collect();
+        self.time.iter_mut().for_each(|time| time.power(now, number, true));
         let station = &mut self.stations[number];
         if let Some((from, _)) = station.cables {
             let cable = &mut self.directions[from].cable;
@@ -38,6 +40,9 @@ impl Network {
             {
                 self.streams.lose(iter::once(missed.frame.id));
             }
+        }
+        if let Some(time) = &self.time {
+            station.nic.set_clock(now, *time.clock(super::Place::Station(number)), None);
         }
         station.powered_off = false;
         station.cables.iter().for_each(|(_, to)| self.directions[*to].is_dark = false);

@@ -1,6 +1,6 @@
 //! What becomes of the frames of each stream.
 
-use super::{Network, NetworkConfig};
+use super::{MeasuredSample, Network, NetworkConfig};
 use crate::ethernet::traffic::StreamId;
 use crate::ethernet::{Dropped, Frame};
 use crate::measure::Latency;
@@ -26,6 +26,8 @@ pub struct StreamReport {
     pub overtaken: u64,
     /// From application to application, of those that arrived.
     pub latency: Latency,
+    /// Along time, what both stations measure with their clocks, if clocks are simulated.
+    pub measured: Vec<MeasuredSample>,
     /// The most bytes (header to FCS, without tag) that were on the way at once.
     pub backlog_bytes: u64,
 }
@@ -48,6 +50,8 @@ struct Stream {
 #[derive(Debug)]
 struct OnTheWay {
     sent: Instant,
+    /// The same by the sender's clock, in picoseconds.
+    local: i64,
     copies: u32,
     arrived: bool,
 }
@@ -71,6 +75,7 @@ impl Streams {
                     duplicates: 0,
                     overtaken: 0,
                     latency: Latency::default(),
+                    measured: Vec::new(),
                     backlog_bytes: 0,
                 };
                 let (length, deadline) = (traffic.length as u64, traffic.deadline);
@@ -85,22 +90,24 @@ impl Streams {
         self.0.get_mut(&StreamId::of_frame(id)?)
     }
 
-    /// The application sends a frame.
-    pub fn send(&mut self, frame: &Frame) {
+    /// The application sends a frame; its clock shows `local` picoseconds.
+    pub fn send(&mut self, frame: &Frame, local: i64) {
         let Some(stream) = self.of_frame(frame.id) else { return };
         stream.report.sent += 1;
         let sent = frame.latency.created();
-        stream.on_the_way.insert(frame.id, OnTheWay { sent, copies: 1, arrived: false });
+        stream.on_the_way.insert(frame.id, OnTheWay { sent, local, copies: 1, arrived: false });
         stream.missing += 1;
         let bytes = stream.missing * stream.length;
         stream.report.backlog_bytes = stream.report.backlog_bytes.max(bytes);
     }
 
-    /// A frame has arrived.
-    pub fn receive(&mut self, frame: &Frame) {
+    /// A frame has arrived at `now`; if clocks are simulated, that of the receiver shows so many
+    /// picoseconds, and measurements are of intervals of this length.
+    pub fn receive(&mut self, now: Instant, frame: &Frame, clock: Option<(i64, Duration)>) {
         let Some(stream) = self.of_frame(frame.id) else { return };
         let Some(on_the_way) = stream.on_the_way.get_mut(&frame.id) else { return };
         let first = !std::mem::replace(&mut on_the_way.arrived, true);
+        let sent = on_the_way.local;
         on_the_way.copies -= 1;
         if on_the_way.copies == 0 {
             stream.on_the_way.remove(&frame.id);
@@ -110,6 +117,11 @@ impl Streams {
             stream.missing -= 1;
             stream.report.overtaken += u64::from(Some(frame.id) < stream.highest);
             stream.highest = stream.highest.max(Some(frame.id));
+            if let Some((local, every)) = clock {
+                let (truly, measured) = (latency.as_ps() as i64, local.saturating_sub(sent));
+                let samples = &mut stream.report.measured;
+                MeasuredSample::record(samples, now, every, truly, measured);
+            }
             stream.report.arrived += 1;
             stream.report.latency.record(latency);
             stream.report.late += u64::from(stream.deadline.is_some_and(|most| latency > most));

@@ -380,6 +380,7 @@ impl World {
             handled: self.network.handled(now),
             retransmitted: self.network.retransmitted(),
             queues: self.network.queues(now),
+            time_of_nodes: self.network.time_report(now),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::ethernet::traffic::StreamId;
 use crate::measure::{Breakdown, Latency, Load, Pushed, QueueStats};
-use crate::network::{Handled, StreamReport};
+use crate::network::{Handled, StreamReport, TimeReport};
 use wire::{Duration, Instant};
 
 /// The results of a simulation.
@@ -28,6 +28,8 @@ pub struct Report {
     pub retransmitted: u64,
     /// By wire: statistics of the queues of the port that sends on it.
     pub queues: Vec<QueueStats>,
+    /// What clocks came to, if they are simulated.
+    pub time_of_nodes: Option<TimeReport>,
 }
 
 /// What a host measured.

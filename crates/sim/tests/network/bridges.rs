@@ -206,6 +206,7 @@ fn jitter() {
 
 fn source(port: u32, pattern: Pattern, length: usize) -> Source {
     Source::new(traffic::Config {
+        own_clock: false,
         source: Mac::local(port),
         destination: Mac::local(2),
         length,
@@ -224,7 +225,7 @@ fn arrivals(source: &mut Source, port: usize) -> Vec<(Instant, Input)> {
     let mut now = Instant::ZERO;
     let mut frames = Vec::new();
     loop {
-        match source.poll(now) {
+        match source.poll(now, None) {
             traffic::Output::Timeout(None) => return frames,
             traffic::Output::Timeout(Some(at)) => now = at,
             traffic::Output::Frame(mut frame) => {

@@ -78,10 +78,13 @@ impl Gates {
 
     pub(super) fn track(&self, queue: usize) -> Track<'_> {
         let row = Row::Queue(queue);
-        match self.class_list(queue) {
-            Some(list) => Track { first: list.windows(queue), later: &[], row },
-            None => Track { first: self.list.windows(queue), later: &self.later, row },
-        }
+        let track = match self.class_list(queue) {
+            Some(list) => Track { first: list.windows(queue), later: &[], row, detour: None },
+            None => {
+                Track { first: self.list.windows(queue), later: &self.later, row, detour: None }
+            }
+        };
+        self.with_detour(track)
     }
 
     fn class_list(&self, queue: usize) -> Option<&GateControlList> {

@@ -49,7 +49,9 @@ impl Gates {
     /// of a cycle. A list that takes over begins as one of its later cycles does; without any of
     /// these operations it never holds.
     pub fn hold_until(&self, now: Instant, advance: &HoldAdvance) -> Hold {
-        let track = Track { first: self.list.hold(), later: &self.later, row: Row::Hold };
+        let row = Row::Hold;
+        let track = Track { first: self.list.hold(), later: &self.later, row, detour: None };
+        let track = self.with_detour(track);
         let now = self.clock.local(now);
         let instant =
             |at: i64| (at < END.as_ps()).then(|| self.clock.global(LocalTime::from_ps(at)));

@@ -4,7 +4,7 @@ use thiserror::Error;
 use wire::{Duration, Instant};
 
 use super::windows::Windows;
-use crate::QUEUES;
+use crate::{LocalTime, QUEUES};
 
 /// Which queues' gates are open: bit n is queue n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -221,6 +221,12 @@ impl GateControlList {
         // The gap behind the last frame may lie outside.
         let frames: u64 = windows.lengths().map(|open| (open + gap.as_ps()) / each).sum();
         OpenShare { time: time as f64 / cycle, whole_frames: (frames * each) as f64 / cycle }
+    }
+
+    /// The same entries, with a cycle that begins at a local time.
+    pub(super) fn beginning_at(mut self, at: LocalTime) -> Self {
+        self.windows.iter_mut().chain([&mut self.hold]).for_each(|windows| windows.begin_at(at));
+        self
     }
 
     pub(super) fn windows(&self, queue: usize) -> &Windows {

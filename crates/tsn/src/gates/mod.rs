@@ -14,6 +14,7 @@ mod hardware;
 mod hold;
 mod list;
 mod open_time;
+mod step;
 mod track;
 mod windows;
 
@@ -21,6 +22,8 @@ pub use cycles::{cycles_divide, hyperperiod};
 pub use hardware::Hardware;
 pub use hold::{Hold, HoldAdvance};
 pub use list::{Entry, GateControlList, GateStates, ListError, OpenShare, Operation};
+use step::Detour;
+pub use step::{BURST_ENTRY, StepPolicy};
 use track::Phase;
 use windows::Windows;
 use wire::{Duration, Instant};
@@ -34,12 +37,14 @@ pub struct Gates {
     clock: Clock,
     later: Vec<Phase>,
     classes: Vec<(GateStates, GateControlList)>,
+    /// After a step of the clock.
+    detour: Option<Detour>,
 }
 
 impl Gates {
     /// A list and the clock it runs by.
     pub fn new(list: GateControlList, clock: Clock) -> Self {
-        Self { list, clock, later: Vec::new(), classes: Vec::new() }
+        Self { list, clock, later: Vec::new(), classes: Vec::new(), detour: None }
     }
 
     /// The gates of a port without a list: all are open. Their cycle of 1 ns divides all others.

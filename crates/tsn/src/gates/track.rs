@@ -3,6 +3,7 @@
 use wire::Duration;
 
 use super::GateControlList;
+use super::step::Detour;
 use super::windows::Windows;
 use crate::LocalTime;
 
@@ -40,20 +41,34 @@ pub(super) struct Track<'a> {
     pub first: &'a Windows,
     pub later: &'a [Phase],
     pub row: Row,
+    /// What holds instead for a while.
+    pub detour: Option<&'a Detour>,
 }
 
 impl<'a> Track<'a> {
     /// The windows, if there is only one list.
     pub fn only(&self) -> Option<&'a Windows> {
-        self.later.is_empty().then_some(self.first)
+        (self.later.is_empty() && self.detour.is_none()).then_some(self.first)
+    }
+
+    /// The detour, if it is not over at `at`.
+    fn detour_at(&self, at: LocalTime) -> Option<&'a Detour> {
+        self.detour.filter(|detour| at < detour.until)
     }
 
     /// The window that `at` lies in, else the next one. A window that continues in the next list
     /// is one; its start is not before that of the list in which it was found.
     pub fn next(&self, at: LocalTime) -> Option<(LocalTime, LocalTime)> {
-        match self.only() {
-            Some(windows) => windows.next(at),
-            None => self.next_through(at),
+        match self.detour_at(at) {
+            Some(detour) => detour.next(self.row, at, |at| self.next_listed(at)),
+            None => self.next_listed(at),
+        }
+    }
+
+    fn next_listed(&self, at: LocalTime) -> Option<(LocalTime, LocalTime)> {
+        match self.later {
+            [] => self.first.next(at),
+            _ => self.next_through(at),
         }
     }
 
@@ -91,13 +106,16 @@ impl<'a> Track<'a> {
 
     /// Whether the list that runs at `at` is the last one.
     pub fn is_last(&self, at: LocalTime) -> bool {
-        self.index(at) == self.later.len()
+        self.detour_at(at).is_none() && self.index(at) == self.later.len()
     }
 
     /// If a walk from `from` to `at`, where a window closed, has seen all windows and pauses of the
     /// list that runs then: its cycle, and how long the cycles last that repeat it before the next
     /// list.
     pub fn repeated(&self, at: LocalTime, from: LocalTime) -> Option<(i64, i64)> {
+        if self.detour_at(from).is_some() {
+            return None;
+        }
         let index = self.index(at);
         let since = index.checked_sub(1).map_or(from, |before| self.later[before].from.max(from));
         let cycle = self.windows(index).cycle();
@@ -109,6 +127,9 @@ impl<'a> Track<'a> {
     /// How many whole cycles of the list that runs at `at`, where a gate is closed, end before
     /// `before` and before the next list takes over.
     pub fn cycles(&self, at: LocalTime, before: LocalTime) -> u64 {
+        if self.detour_at(at).is_some() {
+            return 0;
+        }
         let cycle = self.windows_at(at).cycle();
         // Room for the window in which the last cycle ends.
         let range = LocalTime::from_ps(i64::MAX - 2 * cycle);

@@ -45,6 +45,11 @@ impl Windows {
         Self { base, cycle, open: join_ends(open, cycle) }
     }
 
+    /// Moves the beginning of a cycle.
+    pub fn begin_at(&mut self, at: LocalTime) {
+        self.base = at.as_ps().rem_euclid(self.cycle);
+    }
+
     pub fn len(&self) -> usize {
         self.open.len()
     }

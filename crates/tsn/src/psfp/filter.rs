@@ -2,6 +2,8 @@
 
 use wire::Instant;
 
+use crate::Clock;
+
 use super::gate::Held;
 use super::{Color, GateConfig, GateError, Meter, MeterConfig, MeterError, StreamGate};
 
@@ -134,6 +136,11 @@ impl Filter {
         self.oversize = false;
         self.gate.iter_mut().for_each(StreamGate::restart);
         self.meter.iter_mut().for_each(|(meter, _)| meter.restart());
+    }
+
+    /// The bridge's clock runs as `clock` from now on.
+    pub fn set_clock(&mut self, clock: Clock) {
+        self.gate.iter_mut().for_each(|gate| gate.set_clock(clock));
     }
 
     /// What becomes of a frame that came in at `now`.

@@ -125,6 +125,11 @@ impl StreamGate {
         (self.used, self.closed) = (((i64::MIN, 0), 0), false);
     }
 
+    /// The bridge's clock runs as `clock` from now on; the list follows it, also where it is set.
+    pub(super) fn set_clock(&mut self, clock: Clock) {
+        self.config.clock = clock;
+    }
+
     /// Whether it has closed for good.
     pub fn is_blocked(&self) -> bool {
         self.closed

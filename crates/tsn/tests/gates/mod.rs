@@ -3,6 +3,7 @@
 mod golden;
 mod model;
 mod queries;
+mod steps;
 
 use proptest::prelude::*;
 use tsn::{

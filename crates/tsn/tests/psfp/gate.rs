@@ -70,6 +70,10 @@ fn it_runs_on_the_clock_of_the_bridge() {
     assert_eq!(filter.take(us(4), frame(46)), PASS);
     assert_eq!(filter.take(us(5), frame(46)), Verdict::Drop(Reason::GateClosed));
     assert_eq!(filter.take(us(15), frame(46)), PASS);
+    // Set back by 5 us, it is right.
+    filter.set_clock(Clock::default());
+    assert_eq!(filter.take(us(29), frame(46)), PASS);
+    assert_eq!(filter.take(us(30), frame(46)), Verdict::Drop(Reason::GateClosed));
 }
 
 #[test]

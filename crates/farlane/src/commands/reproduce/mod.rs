@@ -3,6 +3,7 @@
 mod expether;
 mod nvme_tsn;
 mod tsn_ports;
+mod tsn_vm;
 
 use super::{Outcome, WRITTEN_BY, json};
 use crate::output::assign_stdout;
@@ -40,6 +41,11 @@ enum Publication {
         farlane reproduce tsn-ports --html tsn-ports.html\n\n\
         Exit status 1 if a case is not as expected.")]
     TsnPorts(Options<tsn_ports::Part>),
+    /// Linaro, "Network Latency with Time Sensitive Networking on Virtual Machine"
+    #[command(after_help = "Examples:\n  farlane reproduce tsn-vm --only clocks\n  \
+        farlane reproduce tsn-vm --html tsn-vm.html\n\n\
+        Exit status 1 if the model does not show a statement.")]
+    TsnVm(Options<tsn_vm::Part>),
 }
 
 /// Which parts run, and where the results go.
@@ -62,6 +68,7 @@ pub fn run(args: &Args) -> Outcome {
         Publication::NvmeTsn(options) => nvme_tsn::run(options),
         Publication::Expether(options) => expether::run(options),
         Publication::TsnPorts(options) => tsn_ports::run(options),
+        Publication::TsnVm(options) => tsn_vm::run(options),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The document of `--json`, from which the tables are printed as well.
 
 use super::super::rounded;
+use super::clocks;
 use super::phases::Phases;
 use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns, remarks};
 use plan::simulate::handled::{self, Elimination, Policing};
@@ -42,6 +43,11 @@ pub struct Document {
     pub policings: Vec<Policing>,
     /// Data segments of TCP and raw data frames that stations sent again.
     pub retransmitted: u64,
+    /// Clocks of stations and bridges, and the gates that run by them, if clocks are simulated.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<clocks::Clock>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gate_edges: Vec<clocks::Edges>,
     /// Ports that frames passed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<Port>,
@@ -413,6 +419,8 @@ impl Document {
             eliminations,
             policings,
             retransmitted: report.retransmitted,
+            clocks: clocks::clocks(planned, report),
+            gate_edges: clocks::edges(planned, report),
             ports: ports(planned, report),
             overloads: overloads(planned),
             remarks: remarks(planned, report),

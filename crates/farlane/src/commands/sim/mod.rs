@@ -1,5 +1,6 @@
 //! `farlane sim`: a plan run in virtual time.
 
+mod clocks;
 mod document;
 mod phases;
 mod pool;

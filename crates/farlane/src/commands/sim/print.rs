@@ -1,5 +1,6 @@
 //! Results for people.
 
+use super::clocks;
 use super::document::{
     Class, Credit, Document, Latency, Link, Part, Port, Pushed, Recorded, Stream, Tunnel,
 };
@@ -47,6 +48,7 @@ pub fn text(document: &Document) -> String {
         out += &ports(document);
         out += &segments(document);
     }
+    out += &clocks::text(&document.clocks, &document.gate_edges);
     out += &links(document);
     if !document.limits.is_empty() {
         out += "\nWill the drive fall off the bus?\n";

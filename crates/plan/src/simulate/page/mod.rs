@@ -1,5 +1,6 @@
 //! The report of a simulation: one page for people.
 
+mod clocks;
 mod copies;
 mod gates;
 mod latency;
@@ -102,6 +103,7 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
     streams::handled(&mut page, subject);
     copies::section(&mut page, subject);
     links(&mut page, subject);
+    clocks::section(&mut page, subject);
     gates::section(&mut page, subject);
     timeline::section(&mut page, subject);
     sequence_diagrams(&mut page, subject)?;

@@ -246,3 +246,34 @@ fn pages_of_plans_can_be_looked_at() {
         look(&path, 4..=24);
     }
 }
+
+/// Clocks have plots, the errors of gates and what receivers measured.
+#[test]
+fn clocks_are_on_it() {
+    let text = "runtime = \"4s\"\n[nodes.a]\nclock_drift = \"30ppm\"\n[nodes.b]\n[bridges.s]\n[clocks]\n\
+                [link]\nrate = \"1G\"\nschedule = \"l\"\n[schedules.l]\nentries = [\"S 80 100us\", \
+                \"S ff 400us\"]\n[traffic.t]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10ms\"\n";
+    let planned = Plan::parse("p.toml", text).unwrap().build().unwrap();
+    let words = PageLabels {
+        title: "clocks.toml",
+        plan: text,
+        named: &|name| planned.link_name(name),
+        recorded: &[],
+        streams: &planned.streams,
+        identified: &[],
+        overloads: &[],
+        remarks: &[],
+        phases: None,
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (_, page) = written_as(&planned.config, &folder.path().join("report.html"), &words);
+    for part in [
+        ">Clocks<",
+        "Clock offsets along time",
+        "window lost, 99 %",
+        "clocks apart by up to",
+        "+30.000 ppm",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}

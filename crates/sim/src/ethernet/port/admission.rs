@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tsn::{Gates, ats};
+use tsn::{Clock, Gates, LocalTime, ats};
 use wire::Instant;
 
 use super::super::frame::{Frame, GAP, HEADER, Mac, PREAMBLE, Tag};
@@ -15,9 +15,9 @@ use super::counters::Counters;
 pub struct Admission {
     /// Its class.
     pub class: usize,
-    /// It is not selected before this time, and behind frames of its class that may be selected
+    /// It is not selected before this time of the node's clock, and behind frames of its class that may be selected
     /// earlier.
-    pub eligible: Instant,
+    pub eligible: LocalTime,
 }
 
 /// Whose rate a scheduler holds.
@@ -38,6 +38,13 @@ pub(super) struct Admissions {
 pub(super) fn class_of(config: &Config, tag: Option<Tag>) -> usize {
     let priority = tag.map_or(0, |tag| tag.pcp);
     usize::from(config.queue_of_priority[usize::from(priority)])
+}
+
+impl Admission {
+    /// Into the queue of `class`, first come, first served.
+    pub const fn to(class: usize) -> Self {
+        Self { class, eligible: LocalTime::from_ps(i64::MIN) }
+    }
 }
 
 impl Admissions {
@@ -62,12 +69,12 @@ impl Admissions {
         }
         let eligible = match &config.classes[class].algorithm {
             Algorithm::Ats(shaper) => {
-                let eligible = self.eligible(shaper, (from, class), received, frame);
+                let eligible = self.eligible(shaper, config.clock, (from, class), received, frame);
                 counters.late_eligible += u64::from(eligible.is_none());
                 eligible?
             }
             // First come, first served, at the queue.
-            _ => Instant::ZERO,
+            _ => LocalTime::from_ps(i64::MIN),
         };
         Some(Admission { class, eligible })
     }
@@ -75,10 +82,11 @@ impl Admissions {
     fn eligible(
         &mut self,
         shaper: &Ats,
+        clock: Clock,
         (from, class): (usize, usize),
         received: Instant,
         frame: &Frame,
-    ) -> Option<Instant> {
+    ) -> Option<LocalTime> {
         let flow = match StreamId::of_frame(frame.id) {
             Some(stream) => Flow::Stream(stream),
             None => Flow::Addresses(frame.source(), frame.destination()),
@@ -92,7 +100,11 @@ impl Admissions {
             Counted::WithGap => PREAMBLE + frame.length() + GAP,
             Counted::FrameOnly => frame.length(),
         };
-        scheduler.admit(group, received, bytes as u64 * 8, shaper.max_residence)
+        // Schedulers count from zero on, and clocks may show times before it.
+        let local = clock.local(received).as_ps();
+        let arrival = Instant::from_ps(local.wrapping_sub(i64::MIN) as u64);
+        let eligible = scheduler.admit(group, arrival, bytes as u64 * 8, shaper.max_residence)?;
+        Some(LocalTime::from_ps((eligible.as_ps() as i64).wrapping_add(i64::MIN)))
     }
 }
 

@@ -141,6 +141,8 @@ pub struct Config {
     pub rate: Rate,
     /// When each queue may send; `None`: always.
     pub gates: Option<Gates>,
+    /// The clock of asynchronous traffic shaping; gates have theirs.
+    pub clock: Clock,
     /// Whether a frame fits before its gate closes.
     pub guard: Guard,
     /// Its traffic classes.
@@ -164,6 +166,7 @@ impl Config {
         Self {
             rate,
             gates: None,
+            clock: Clock::default(),
             guard: Guard::FrameLength,
             classes: Default::default(),
             queue_of_priority: [0, 1, 2, 3, 4, 5, 6, 7],

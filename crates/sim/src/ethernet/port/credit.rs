@@ -50,6 +50,11 @@ impl ClassCredit {
         self.next_list = gates.next_list(self.at);
     }
 
+    /// The clock of the gates has changed; the credit is up to date.
+    pub fn clock_changed(&mut self, class: usize, gates: Option<&Gates>) {
+        self.take_list(class, gates);
+    }
+
     /// Brings the credit up to `now`; until then nothing has changed but time. `head` is the
     /// duration of the next frame if one waits.
     pub fn advance(

@@ -35,9 +35,9 @@ pub use counters::Counters;
 pub use credit::CreditCourse;
 pub use line::{Resume, Suspend};
 
-use tsn::QUEUES;
 use tsn::gates::Hold;
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC, Verification, verification};
+use tsn::{Clock, QUEUES, StepPolicy};
 use wire::{Duration, Instant};
 
 use super::frame::{Control, FCS, Frame, GAP, HEADER, MINIMUM, PREAMBLE, Tag, Transmission};
@@ -188,6 +188,21 @@ impl Port {
     /// starts or stops; `None` without credit.
     pub fn credit_course(&self, class: usize) -> Option<CreditCourse> {
         self.selection.credit_course(&self.queues, class)
+    }
+
+    /// The node's clock runs as `clock` from now on; `stepped` says what the gates do if it was set.
+    pub fn set_clock(&mut self, now: Instant, clock: Clock, stepped: Option<StepPolicy>) {
+        for class in 0..QUEUES {
+            self.selection.advance(&self.config, &self.queues, class, now);
+        }
+        self.config.clock = clock;
+        if let Some(gates) = &mut self.config.gates {
+            match stepped {
+                Some(policy) => gates.step_clock(now, clock, policy),
+                None => gates.set_clock(clock),
+            }
+        }
+        self.selection.clock_changed(&self.config);
     }
 
     /// Drops all frames that wait, and the rest of one that is interrupted.

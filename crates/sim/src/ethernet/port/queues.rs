@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use tsn::QUEUES;
+use tsn::{LocalTime, QUEUES};
 use wire::{Duration, Instant};
 
 use super::super::Frame;
@@ -16,8 +16,8 @@ pub(super) struct Queued {
     pub duration: Duration,
     /// When it could have started if only its gate mattered.
     pub gate_until: Instant,
-    /// Not before this time; frames of a class wait in this order.
-    pub eligible: Instant,
+    /// Not before this time of the node's clock; frames of a class wait in this order.
+    pub eligible: LocalTime,
 }
 
 #[derive(Clone, Debug, Default)]

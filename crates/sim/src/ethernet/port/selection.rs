@@ -86,6 +86,13 @@ impl Selection {
         }
     }
 
+    /// The clock of the gates has changed at the time up to which all credit was brought.
+    pub fn clock_changed(&mut self, config: &Config) {
+        for (class, credit) in self.credits.iter_mut().enumerate() {
+            credit.iter_mut().for_each(|credit| credit.clock_changed(class, config.gates.as_ref()));
+        }
+    }
+
     /// When the first frame of a class may start, from `now` on; `None`: never.
     pub fn start(
         &mut self,
@@ -101,7 +108,7 @@ impl Selection {
         self.advance(config, queues, class, now);
         let ready = match &self.credits[class] {
             Some(credit) => credit.ready(class, now, duration, config.gates.as_ref())?,
-            None => queues.head(class)?.eligible.max(now),
+            None => config.clock.global(queues.head(class)?.eligible).max(now),
         };
         if ready > now {
             let from = self.shaped[class].map_or(now, |(from, _)| from);

@@ -1,7 +1,7 @@
 //! The streams that a node knows, and their state there.
 
 use tsn::frer::{Config, Generator, LatentTest, LatentTester, Recovery};
-use tsn::{frer, psfp};
+use tsn::{Clock, frer, psfp};
 use wire::Instant;
 
 use super::super::frame::{Frame, HEADER};
@@ -167,6 +167,12 @@ impl StreamTable {
                 filter.restart();
             }
         }
+    }
+
+    /// The node's clock, by which its stream gates go, runs as `clock` from now on.
+    pub fn set_clock(&mut self, clock: Clock) {
+        let filters = self.streams.iter_mut().filter_map(|state| state.filter.as_mut());
+        filters.for_each(|filter| filter.set_clock(clock));
     }
 
     /// By stream: its number in the network, and what was counted until `now`.

@@ -60,13 +60,14 @@ impl View<'_> {
         words
     }
 
-    /// The stream, or `tunnel`.
+    /// The stream, `802.1AS` or `tunnel`.
     pub fn short(&self, piece: &Piece) -> String {
         let stream = StreamId::of_frame(piece.id);
         let found = self.subject.words.streams.iter().find(|(_, id)| stream == Some(*id));
         match (found, stream) {
             (Some((name, _)), _) => name.clone(),
             (None, Some(StreamId { station, number })) => format!("stream {station}.{number}"),
+            (None, None) if sim::network::is_ptp(piece.id) => "802.1AS".into(),
             (None, None) => "tunnel".into(),
         }
     }
@@ -75,6 +76,9 @@ impl View<'_> {
     pub fn owner(&self, piece: &Piece) -> String {
         if StreamId::of_frame(piece.id).is_some() {
             return format!("a frame of {}", self.short(piece));
+        }
+        if sim::network::is_ptp(piece.id) {
+            return "a message of 802.1AS".into();
         }
         let [Some(from), Some(to)] = piece.addresses.map(|mac| self.station(mac)) else {
             return "a frame of a tunnel".into();

@@ -1,0 +1,189 @@
+//! What is simulated for each group of statements.
+
+use super::setup::{Boards, INTERVAL};
+use crate::tsn_ports::{Arrival, Figures, Observed};
+use report::{Axis, Failure, Plot, Scale};
+use sim::ethernet::traffic::StreamId;
+use sim::network::MeasuredSample;
+use tsn::gptp::{Stamping, Walk};
+use wire::{Duration, Instant};
+
+/// A case's figures, and its plots.
+pub type Simulated = (Figures, Vec<Plot>);
+
+const SECOND: u64 = 1_000_000_000_000;
+
+fn us(ps: i64) -> f64 {
+    ps as f64 / 1e6
+}
+
+/// From the beginning of the slot for which a packet was meant.
+fn since_slot(arrival: &Arrival, late: Duration) -> f64 {
+    let meant = arrival.created.as_ps() - late.as_ps();
+    us((arrival.at.as_ps() - meant) as i64)
+}
+
+/// Applications that wake up late.
+pub fn missed_slot() -> Result<Simulated, Failure> {
+    let latency = |late_us: u64| -> Result<f64, Failure> {
+        let late = Duration::from_us(late_us);
+        let (observed, packets) = Boards::new(late, true).run(Duration::from_ms(20))?;
+        let all = observed.of(packets).iter().map(|arrival| since_slot(arrival, late));
+        Ok(all.fold(0.0, f64::max))
+    };
+    let mut figures = Vec::new();
+    for (name, late) in [
+        ("on_time", 0),
+        ("99_us_late", 99),
+        ("100_us_late", 100),
+        ("500_us_late", 500),
+        ("600_us_late", 600),
+    ] {
+        figures.push((name, latency(late)?));
+    }
+    let mut points = Vec::new();
+    for late in (0..1_100).step_by(20) {
+        points.push((late as f64, latency(late)?));
+    }
+    let x = Axis::new("woken late by, us", Scale::Linear, |us| format!("{us}"), (0.0, 1_100.0));
+    let y = Axis::new("latency, us", Scale::Linear, |us| format!("{us}"), (0.0, 1_600.0));
+    let mut plot = Plot::new("Latency of a packet whose application wakes up late", x, y);
+    plot.line("latency from the beginning of the slot", points);
+    Ok((figures, vec![plot]))
+}
+
+/// Clocks that PTP steers.
+pub fn servo_swings() -> Result<Simulated, Failure> {
+    let runtime = Duration::from_ms(300_000);
+    // INET's gPTP showcases.
+    let walk =
+        Walk { step_ppt: 1_000_000, every: Duration::from_ns(12_500_000), limit_ppt: 100_000_000 };
+    let boards = || Boards::new(Duration::ZERO, true).drifting(20, Some(walk));
+    let [hardware, software] = [
+        boards().synchronised(Stamping::Hardware, Duration::ZERO).run(runtime)?,
+        boards().synchronised(Stamping::Software, Duration::from_us(20)).run(runtime)?,
+    ];
+    let without = Boards::new(Duration::ZERO, true).drifting(20, None).run(runtime)?;
+    let [hard, soft] = [(&hardware, 20), (&software, 40)].map(|(run, from)| measured(run, from));
+    let spread = soft.iter().map(|m| m.truly[1]).max().unwrap_or(0)
+        - soft.iter().map(|m| m.truly[0]).min().unwrap_or(0);
+    let least = |of: &[MeasuredSample]| us(of.iter().map(|m| m.measured[0]).min().unwrap_or(0));
+    let most = |of: &[MeasuredSample]| us(of.iter().map(|m| m.measured[1]).max().unwrap_or(0));
+    let ramp = measured(&without, 0);
+    let (first, last) = (ramp[0], ramp[ramp.len() - 1]);
+    let seconds = (last.from.as_ps() - first.from.as_ps()) as f64 / SECOND as f64;
+    let slope = us(last.measured[0] - first.measured[0]).abs() / seconds;
+    let figures = vec![
+        ("true_latency_spread", us(spread)),
+        ("hardware_least", least(&hard)),
+        ("hardware_most", most(&hard)),
+        ("software_least", least(&soft)),
+        ("software_most", most(&soft)),
+        ("software_on_one_side", one_side(&soft)),
+        ("without_ptp_per_second", slope),
+    ];
+    let plots = vec![
+        along("Measured latency, hardware stamps", &hard),
+        along("Measured latency, software stamps", &soft),
+    ];
+    Ok((figures, plots))
+}
+
+/// What both boards measured, from a second on.
+fn measured((observed, packets): &(Observed, StreamId), from: u64) -> Vec<MeasuredSample> {
+    let from = Instant::from_ps(from * SECOND);
+    let all = observed.report.stream(*packets).map(|stream| stream.measured.as_slice());
+    all.unwrap_or_default().iter().filter(|sample| sample.from >= from).copied().collect()
+}
+
+/// The longest time, in seconds, for which measured latencies stayed above the true ones, or below.
+fn one_side(samples: &[MeasuredSample]) -> f64 {
+    let (mut longest, mut side, mut since) = (0, None, Instant::ZERO);
+    for sample in samples {
+        let above = sample.measured[0] > sample.truly[0];
+        let below = sample.measured[1] < sample.truly[1];
+        let now = (above || below).then_some(above);
+        if side != now {
+            (side, since) = (now, sample.from);
+        }
+        if side.is_some() {
+            longest = longest.max(sample.from.since(since).as_ps());
+        }
+    }
+    longest as f64 / SECOND as f64
+}
+
+fn along(title: &str, samples: &[MeasuredSample]) -> Plot {
+    let all = samples.iter().flat_map(|sample| sample.measured).map(us);
+    let most = all.map(f64::abs).fold(1.0, f64::max) * 1.1;
+    let time = |at: Instant| at.as_ps() as f64 / SECOND as f64;
+    let [from, to] = [samples.first(), samples.last()].map(|s| s.map_or(0.0, |s| time(s.from)));
+    let x = Axis::new("time in s", Scale::Linear, |s| format!("{s}"), (from, to.max(from + 1.0)));
+    let y = Axis::new("us", Scale::Linear, |us| format!("{us}"), (-most, most));
+    let mut plot = Plot::new(title, x, y);
+    plot.line("measured", samples.iter().map(|s| (time(s.from), us(s.measured[1]))));
+    plot.line("true", samples.iter().map(|s| (time(s.from), us(s.truly[1]))));
+    plot
+}
+
+/// A sender whose gate is stuck at 50.95 ms, closed and 50 us before it would open.
+fn stalled(by: Duration) -> Boards {
+    Boards::new(Duration::ZERO, false).stalled(Instant::from_ns(50_950_000), by)
+}
+
+/// Packets that wait behind a stuck gate, with their latencies in microseconds.
+fn late(run: &(Observed, StreamId)) -> Vec<(Arrival, f64)> {
+    let all = run.0.of(run.1).iter();
+    let all = all.map(|arrival| (*arrival, since_slot(arrival, Duration::ZERO)));
+    all.filter(|(_, us)| *us > 500.0).collect()
+}
+
+/// Stalls.
+pub fn stall() -> Result<Simulated, Failure> {
+    let runs = [6, 160].map(|ms| stalled(Duration::from_ms(ms)).run(Duration::from_ms(1_000)));
+    let [short_run, long_run] = runs;
+    let (short_run, long_run) = (short_run?, long_run?);
+    let [short, long] = [&short_run, &long_run].map(late);
+    let longest = |of: &[(Arrival, f64)]| of.iter().map(|(_, us)| *us).fold(0.0, f64::max);
+    let at_once = |of: &[(Arrival, f64)]| match (of.first(), of.last()) {
+        (Some((first, _)), Some((last, _))) => us(last.at.since(first.at).as_ps() as i64),
+        _ => 0.0,
+    };
+    let falls = (short[0].1 - short[short.len() - 1].1) / (short.len() - 1) as f64;
+    let figures = vec![
+        ("short_longest", longest(&short)),
+        ("short_late", short.len() as f64),
+        ("short_decline", falls),
+        ("short_at_once", at_once(&short)),
+        ("long_longest", longest(&long)),
+        ("long_late", long.len() as f64),
+        ("long_at_once", at_once(&long)),
+    ];
+    let x = Axis::new("sent at, ms", Scale::Linear, |ms| format!("{ms}"), (0.0, 260.0));
+    let y = Axis::new("latency, ms", Scale::Linear, |ms| format!("{ms}"), (0.0, 170.0));
+    let mut plot = Plot::new("Latencies along time, with a stall of 160 ms", x, y);
+    let points = long_run.0.of(long_run.1).iter().map(|arrival| {
+        (arrival.created.as_ps() as f64 / 1e9, since_slot(arrival, Duration::ZERO) / 1e3)
+    });
+    plot.line("latency", points.filter(|(at, _)| *at <= 260.0));
+    Ok((figures, vec![plot]))
+}
+
+/// A run with and without its stall.
+pub fn data_range() -> Result<Simulated, Failure> {
+    let run = stalled(Duration::from_ms(6)).run(Duration::from_ms(60_000))?;
+    let all: Vec<f64> =
+        run.0.of(run.1).iter().map(|arrival| since_slot(arrival, Duration::ZERO)).collect();
+    let skipped = (SECOND / INTERVAL.as_ps()) as usize;
+    let (whole, quiet) = (&all[..], &all[skipped..]);
+    let most = |of: &[f64]| of.iter().copied().fold(0.0, f64::max);
+    let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+    let middle = mean(quiet);
+    let squares = quiet.iter().map(|us| (us - middle).powi(2)).sum::<f64>();
+    let figures = vec![
+        ("maximum_falls", most(whole) - most(quiet)),
+        ("mean_falls", mean(whole) - middle),
+        ("deviation_left", (squares / quiet.len() as f64).sqrt()),
+    ];
+    Ok((figures, Vec::new()))
+}

@@ -1,0 +1,70 @@
+//! Linaro's article on latencies of virtual machines behind gates: what its clocks, its servo and
+//! its gates explain. `data/tsn-vm.json` has its statements with their sections, and the arithmetic
+//! of what it does not print.
+//!
+//! The overhead of hosts, hypervisors and bridges, which the article measures, is not modelled.
+
+mod cases;
+mod setup;
+#[cfg(test)]
+mod tests;
+
+use crate::tsn_ports::{Case, Published, compare, sections};
+use crate::{Section, tsn_ports};
+use cases::Simulated;
+use report::Failure;
+
+const DATA: &str = include_str!("../../data/tsn-vm.json");
+
+wire::named! {
+    /// A group of statements.
+    pub enum Part {
+        /// Packets that miss their slot.
+        Slots "slots",
+        /// Clocks and their servo.
+        Clocks "clocks",
+        /// Stalls, and what leaving them out changes.
+        Stalls "stalls",
+    }
+}
+
+/// What simulates a case.
+type Simulate = fn() -> Result<Simulated, Failure>;
+
+/// The cases by their names in the data.
+const CASES: &[(Part, &str, Simulate)] = &[
+    (Part::Slots, "missed_slot", cases::missed_slot),
+    (Part::Clocks, "servo_swings", cases::servo_swings),
+    (Part::Stalls, "stall", cases::stall),
+    (Part::Stalls, "data_range", cases::data_range),
+];
+
+/// The article's statements.
+///
+/// # Panics
+/// If the file does not fit: it is part of the program.
+pub fn published() -> Published {
+    serde_json::from_str(DATA).expect("data/tsn-vm.json is part of the program")
+}
+
+/// Simulates the cases of a group; yields them, and sections with their plots.
+///
+/// # Errors
+/// If one of them does not run.
+///
+/// # Panics
+/// If a case has no data, or other figures than the data: both are part of the program.
+pub fn simulate(
+    published: &Published,
+    part: Part,
+) -> Result<Vec<(tsn_ports::Case, Section)>, Failure> {
+    let of_part = CASES.iter().filter(|(of, ..)| *of == part);
+    let case = |(_, name, simulate): &(Part, &str, Simulate)| {
+        let data = published.cases.iter().find(|data| data.name == *name).expect("a case");
+        let (figures, plots) = simulate()?;
+        let case = Case { data: data.clone(), checks: compare(data, &figures) };
+        let section = sections(std::slice::from_ref(&case)).remove(0);
+        Ok((case, Section { plots, ..section }))
+    };
+    of_part.map(case).collect()
+}

@@ -1,0 +1,109 @@
+//! The article's two boards: a sender and a receiver on one cable.
+
+use crate::tsn_ports::{Observed, run};
+use report::Failure;
+use sim::ethernet::Rate;
+use sim::ethernet::nic::Tagging;
+use sim::ethernet::traffic::{Pattern, StreamId};
+use sim::network::{ClockNode, Place, TimeConfig, TrafficConfig, Tree};
+use tsn::gptp::{
+    ClockConfig, DomainConfig, NodeConfig, ServoConfig, Stamping, SystemIdentity, Walk,
+};
+use tsn::{Clock, Entry, GateControlList, GateStates, Gates, StepPolicy};
+use wire::{Duration, Instant};
+
+/// Set by the article: the packets' interval, the gates' cycle, and 20 % of it for the packets.
+pub const INTERVAL: Duration = Duration::from_ms(1);
+pub const CYCLE: Duration = Duration::from_us(500);
+pub const SLOT: Duration = Duration::from_us(100);
+
+/// VLAN of the article.
+const VLAN: u16 = 5;
+/// Two metres of copper.
+const CABLE: Duration = Duration::from_ns(10);
+/// Bytes of a packet without its tag.
+const LENGTH: usize = 64;
+/// Classes: the packets' is 0, that of PTP is 7 and open always; the load's is 3.
+const PACKETS: u8 = 0x81;
+const LOAD: u8 = 0x88;
+
+/// Two boards.
+pub struct Boards {
+    tree: Tree,
+    /// The sender's and the receiver's clock.
+    clocks: [ClockNode; 2],
+    packets: StreamId,
+}
+
+impl Boards {
+    /// Whose packets are made so long after the beginning of each slot, by the sender's clock
+    /// (`own_clock`) or by another one that shows true time.
+    pub fn new(late: Duration, own_clock: bool) -> Self {
+        let mut tree = Tree::new(Rate::G1, CABLE);
+        let [sender, receiver] = [tree.station(), tree.station()];
+        let wire = tree.link(sender, receiver);
+        let entries = [(PACKETS, SLOT), (LOAD, CYCLE - SLOT)];
+        let entries = entries.map(|(states, time)| Entry::set(GateStates(states), time));
+        let list = GateControlList::of_entries(Instant::ZERO, &entries).expect("a valid list");
+        tree.port(wire).gates = Some(Gates::new(list, Clock::default()));
+        for station in &mut tree.network().stations {
+            station.tagging = Some(Tagging::vlan(VLAN));
+        }
+        let start = Instant::ZERO + late;
+        let traffic = TrafficConfig::new(1, LENGTH, 0, Pattern::Periodic(INTERVAL));
+        let packets = tree.stream(sender, TrafficConfig { start, own_clock, ..traffic });
+        debug_assert_eq!(sender, Place::Station(0));
+        let clock = || ClockNode::new(ClockConfig::default());
+        Self { tree, clocks: [clock(), clock()], packets }
+    }
+
+    /// The sender's clock is set back at `at`, while its gates stay as they are.
+    pub fn stalled(mut self, at: Instant, by: Duration) -> Self {
+        self.clocks[0].on_step = StepPolicy::Frozen;
+        self.clocks[0].steps = vec![(at, -(by.as_ps() as i64))];
+        self
+    }
+
+    /// Oscillators at ±`ppm`, which wander if `walk` says so, without PTP.
+    pub fn drifting(mut self, ppm: i64, walk: Option<Walk>) -> Self {
+        for (clock, sign) in self.clocks.iter_mut().zip([1, -1]) {
+            clock.clock.drift_ppt = sign * ppm * 1_000_000;
+            clock.clock.walk = walk;
+        }
+        self
+    }
+
+    /// PTP as in linuxptp's automotive profile, with the sender as grandmaster; stamps of software
+    /// are late by `noise` in the mean.
+    pub fn synchronised(mut self, stamping: Stamping, noise: Duration) -> Self {
+        for (place, clock) in self.clocks.iter_mut().enumerate() {
+            let name = TimeConfig::identity(place);
+            let own = SystemIdentity::new([1, u8::MAX][place], name);
+            // operLogSyncInterval and operLogPdelayReqInterval.
+            let domain = DomainConfig { log_sync: 0, ..DomainConfig::new(0, own) };
+            let servo = ServoConfig::new(stamping, 0);
+            clock.stamping = stamping;
+            clock.noise = noise;
+            clock.node = Some(NodeConfig {
+                clock: name,
+                domains: vec![domain],
+                log_delay: 2,
+                // asCapable is true, whatever the delay.
+                most_delay: Duration::from_ms(1_000),
+                servo: ServoConfig { step: Duration::from_ms(1_000), ..servo },
+            });
+        }
+        self
+    }
+
+    /// Runs them.
+    ///
+    /// # Errors
+    /// If the simulation fails.
+    pub fn run(mut self, runtime: Duration) -> Result<(Observed, StreamId), Failure> {
+        let stations = self.clocks.to_vec();
+        let sample = Duration::from_ms(125);
+        self.tree.network().time = Some(TimeConfig { stations, bridges: Vec::new(), sample });
+        Ok((run("two boards", &mut self.tree, runtime)?, self.packets))
+    }
+}

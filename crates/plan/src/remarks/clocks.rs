@@ -1,0 +1,82 @@
+//! What hurts clocks although the standards permit it.
+
+use super::super::Planned;
+use super::Remark;
+use sim::network::{CableEnd, ClockNode, TimeConfig};
+use tsn::gptp::Stamping;
+use wire::Duration;
+
+/// The largest frequency error of an oscillator, parts per 10^12 (IEEE 802.1AS-2020, B.1.1).
+const MOST_DRIFT: u64 = 100_000_000;
+/// The coarsest stamps (B.1.2).
+const COARSEST: Duration = Duration::from_ns(40);
+
+pub(super) fn find(planned: &Planned) -> Vec<Remark> {
+    let Some(time) = &planned.config.network.time else { return Vec::new() };
+    let mut found = Vec::new();
+    for cable in &planned.config.network.cables {
+        for place in [cable.a, cable.b] {
+            let of = of_place(time, place);
+            let said = of_port(planned, place, of);
+            found.extend(said.map(|what| format!("{}: {what}", planned.port_name(place))));
+        }
+    }
+    let names = planned.stations.iter().chain(&planned.bridges);
+    for (name, clock) in names.zip(time.stations.iter().chain(&time.bridges)) {
+        found.extend(of_clock(clock).into_iter().map(|what| format!("clock of {name}: {what}")));
+    }
+    found.into_iter().map(Remark::Port).collect()
+}
+
+fn of_place(time: &TimeConfig, place: CableEnd) -> &ClockNode {
+    match place {
+        CableEnd::Station(station) => &time.stations[station],
+        CableEnd::Bridge(bridge, _) => &time.bridges[bridge],
+    }
+}
+
+/// Messages that wait for a gate.
+fn of_port(planned: &Planned, place: CableEnd, clock: &ClockNode) -> Option<String> {
+    clock.node.as_ref()?;
+    let gates = planned.config.network.port(place).gates.as_ref()?;
+    let class = clock.class;
+    match gates.longest_closed(usize::from(class)) {
+        None => Some(format!(
+            "no list opens class {class} for good, which 802.1AS is in: its messages stay here \
+             (802.1Q-2022, 8.6.8.4)"
+        )),
+        Some(Duration::ZERO) => None,
+        Some(closed) => {
+            let so = match clock.stamping {
+                Stamping::Hardware => "stamps do not see that",
+                Stamping::Software => "stamps above the queue count that as the delay of the link",
+            };
+            Some(format!(
+                "the gate of class {class}, which 802.1AS is in, is closed for up to {}: messages \
+                 wait (802.1Q-2022, 8.6.8.4), and {so}",
+                closed.exact()
+            ))
+        }
+    }
+}
+
+fn of_clock(clock: &ClockNode) -> Vec<String> {
+    let mut found = Vec::new();
+    if clock.clock.drift_ppt.unsigned_abs() > MOST_DRIFT {
+        found.push("its drift is above the 100 ppm of 802.1AS-2020, B.1.1".to_owned());
+    }
+    if clock.clock.grain > COARSEST {
+        found.push("its stamps are coarser than the 40 ns of 802.1AS-2020, B.1.2".to_owned());
+    }
+    let short = |most: Duration| clock.noise > Duration::ZERO && most <= clock.noise;
+    if clock.stamping == Stamping::Software
+        && clock.node.as_ref().is_some_and(|node| short(node.most_delay))
+    {
+        found.push(
+            "software stamps are late by more than delay_limit: links longer than that take no \
+             part (asCapable, 802.1AS-2020, 11.2.2)"
+                .to_owned(),
+        );
+    }
+    found
+}

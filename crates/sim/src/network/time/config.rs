@@ -1,0 +1,87 @@
+//! What clocks and 802.1AS need to know of each node.
+
+use stats::random::Random;
+use tsn::StepPolicy;
+use tsn::gptp::{ClockConfig, ClockIdentity, NodeConfig, Stamping};
+use wire::{Duration, Instant};
+
+use super::super::config::mac;
+use crate::ensure;
+
+/// Clocks that drift, and messages of 802.1AS between them.
+#[derive(Clone, Debug)]
+pub struct TimeConfig {
+    /// By station.
+    pub stations: Vec<ClockNode>,
+    /// By bridge.
+    pub bridges: Vec<ClockNode>,
+    /// How often offsets are noted, above 0.
+    pub sample: Duration,
+}
+
+/// A node's clocks, and how it takes part in 802.1AS.
+#[derive(Clone, Debug)]
+pub struct ClockNode {
+    /// Its clocks.
+    pub clock: ClockConfig,
+    /// Its messages and its servo; `None`: it does not take part, and its clock runs freely.
+    pub node: Option<NodeConfig>,
+    /// The class of its messages at its ports, 0 to 7.
+    pub class: u8,
+    /// Where stamps are taken.
+    pub stamping: Stamping,
+    /// The mean of what software stamps are late by, exponentially distributed.
+    pub noise: Duration,
+    /// What gates do when the clock is set.
+    pub on_step: StepPolicy,
+    /// When somebody sets the clock, and by how many picoseconds; in the order of time.
+    pub steps: Vec<(Instant, i64)>,
+}
+
+impl ClockNode {
+    /// A node with such clocks and no part in 802.1AS.
+    pub fn new(clock: ClockConfig) -> Self {
+        Self {
+            clock,
+            node: None,
+            class: 7,
+            stamping: Stamping::Hardware,
+            noise: Duration::ZERO,
+            on_step: StepPolicy::Rederived,
+            steps: Vec::new(),
+        }
+    }
+}
+
+impl TimeConfig {
+    /// The name of a station's clock, or of that of bridge `number` behind all stations: an EUI-64
+    /// made of its address (IEEE 802.1AS-2020, 8.5.2.2).
+    pub fn identity(place: usize) -> ClockIdentity {
+        let [a, b, c, d, e, f] = mac(place).0;
+        ClockIdentity(u64::from_be_bytes([a, b, c, 0xff, 0xfe, d, e, f]))
+    }
+
+    /// Gives every clock and walk a seed of its own.
+    pub(super) fn seeded(mut self, seed: u64) -> Self {
+        for (number, node) in self.stations.iter_mut().chain(&mut self.bridges).enumerate() {
+            node.clock.seed = Random::for_component(seed, &format!("clock {number}")).bits();
+        }
+        self
+    }
+
+    pub(in super::super) fn check(&self, stations: usize, bridges: usize) -> Result<(), String> {
+        let each = (self.stations.len(), self.bridges.len()) == (stations, bridges);
+        ensure(each, "clocks of some nodes are missing".to_owned())?;
+        ensure(self.sample > Duration::ZERO, "samples of clocks need an interval".to_owned())?;
+        for (number, node) in self.stations.iter().chain(&self.bridges).enumerate() {
+            let at = |what: &str| format!("clock {number}: {what}");
+            ensure(node.class < 8, at("its messages are of class 0 to 7"))?;
+            ensure(node.clock.grain > Duration::ZERO, at("stamps need a grain"))?;
+            let walks = node.clock.walk.is_none_or(|walk| walk.every > Duration::ZERO);
+            ensure(walks, at("its walk needs an interval"))?;
+            let domains = node.node.as_ref().is_none_or(|node| !node.domains.is_empty());
+            ensure(domains, at("it needs a domain"))?;
+        }
+        Ok(())
+    }
+}

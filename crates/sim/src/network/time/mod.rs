@@ -1,0 +1,277 @@
+//! Clocks of the nodes of a network, and 802.1AS between them, in frames of the network itself.
+//!
+//! Each node has an oscillator and a steered clock ([`tsn::gptp`]). Its messages wait in the queues
+//! of its ports as all other frames, for the gates of their class too; hardware stamps them when
+//! their first bit passes the port, software when it hands them over and when it sees them. Nothing
+//! forwards them: each node answers or passes on the time itself.
+
+mod config;
+mod node;
+mod record;
+
+pub use config::{ClockNode, TimeConfig};
+pub use record::{ClockReport, EdgeReport, MeasuredSample, OffsetSample, lost_bytes};
+
+use super::{Network, Place};
+use crate::ethernet::{LineEvent, Port, Transmission};
+use crate::node::earliest;
+use bytes::Bytes;
+pub use node::is_ptp;
+use node::{Act, TimeNode};
+use record::Edges;
+use std::collections::BTreeMap;
+use tsn::Clock;
+use wire::{Duration, Instant};
+
+/// What clocks came to.
+#[derive(Clone, Debug, Default)]
+pub struct TimeReport {
+    /// By station, then by bridge.
+    pub clocks: Vec<ClockReport>,
+    /// By wire: of its sender, if that has gates.
+    pub edges: BTreeMap<usize, EdgeReport>,
+}
+
+/// An event message that has begun to leave.
+#[derive(Clone, Debug)]
+pub(super) struct Left {
+    start: Instant,
+    end: Instant,
+    handed: Instant,
+    bytes: Bytes,
+}
+
+impl Left {
+    /// What begins on a line, if that is a message.
+    pub fn of(event: &LineEvent) -> Option<Self> {
+        let LineEvent::Transmit(Transmission { frame, start, end, .. }) = event else {
+            return None;
+        };
+        let handed = frame.latency.created();
+        let left = || Self { start: *start, end: *end, handed, bytes: frame.bytes.clone() };
+        is_ptp(frame.id).then(left)
+    }
+}
+
+/// The clocks of a network.
+pub(super) struct Time {
+    stations: usize,
+    nodes: Vec<TimeNode>,
+    sample: Duration,
+    /// By node: when its offset is noted next, and what was noted.
+    next_sample: Vec<Instant>,
+    offsets: Vec<Vec<OffsetSample>>,
+    edges: BTreeMap<usize, Edges>,
+    /// By node: whether it has ever followed a grandmaster, or cannot.
+    synced: Vec<bool>,
+    reference: usize,
+    acts: Vec<Act>,
+}
+
+impl Time {
+    pub fn new(config: TimeConfig, seed: u64, ports: impl Iterator<Item = usize>) -> Self {
+        let config = config.seeded(seed);
+        let (stations, sample) = (config.stations.len(), config.sample);
+        let nodes = config.stations.into_iter().chain(config.bridges).zip(ports).enumerate();
+        let nodes: Vec<_> =
+            nodes.map(|(place, (node, ports))| TimeNode::new(place, ports, node)).collect();
+        Self {
+            stations,
+            synced: nodes.iter().map(|node| node.config().node.is_none()).collect(),
+            next_sample: vec![Instant::ZERO; nodes.len()],
+            offsets: vec![Vec::new(); nodes.len()],
+            nodes,
+            sample,
+            edges: BTreeMap::new(),
+            reference: 0,
+            acts: Vec::new(),
+        }
+    }
+
+    fn number(&self, place: Place) -> usize {
+        match place {
+            Place::Station(station) => station,
+            Place::Bridge(bridge) => self.stations + bridge,
+        }
+    }
+
+    /// A message of 802.1AS has come in whose last bit has passed at `end`.
+    pub fn receive(&mut self, place: Place, port: usize, sent: &Transmission, delay: Duration) {
+        let number = self.number(place);
+        self.nodes[number].received(port, &sent.frame.bytes, sent.start, sent.end + delay);
+    }
+
+    pub fn left(&mut self, place: Place, port: usize, left: &Left) {
+        let number = self.number(place);
+        let Left { start, end, handed, bytes } = left;
+        self.nodes[number].sent(port, bytes, (*start, *end), *handed);
+    }
+
+    pub fn clock(&self, place: Place) -> &Clock {
+        self.nodes[self.number(place)].clock()
+    }
+
+    pub fn power(&mut self, now: Instant, station: usize, on: bool) {
+        self.nodes[station].power(now, on);
+    }
+
+    /// What the clock of a station shows, in picoseconds, and how long the intervals are of what it
+    /// measures.
+    pub fn shows(&self, station: usize, now: Instant) -> (i64, Duration) {
+        (self.nodes[station].clock().local(now).as_ps(), self.sample)
+    }
+
+    /// The best grandmaster with power, whose clock is the reference; the last one if there is none.
+    fn choose_reference(&mut self) {
+        let best = self.nodes.iter().enumerate().filter_map(|(number, node)| {
+            let is_master = node.node()?.domain().is_grandmaster();
+            let own = node.config().node.as_ref()?.domains[0].own;
+            is_master.then_some((own, number))
+        });
+        self.reference = best.min().map_or(self.reference, |(_, number)| number);
+    }
+
+    /// Notes the offset of a node, if that is due; yields when it is due next.
+    fn note(&mut self, number: usize, now: Instant) -> Instant {
+        if self.next_sample[number] <= now {
+            self.choose_reference();
+            let node = &self.nodes[number];
+            let local = |number: usize| self.nodes[number].clock().local(now).as_ps();
+            let offset_ps = local(number).saturating_sub(local(self.reference));
+            let synced = node.is_synced(now);
+            self.offsets[number].push(OffsetSample { at: now, offset_ps, synced });
+            self.next_sample[number] = now + self.sample;
+        }
+        self.next_sample[number]
+    }
+
+    fn settle(&mut self, wire: usize, number: usize, port: &Port, now: Instant) {
+        let Some(gates) = &port.config().gates else { return };
+        let reference = *self.nodes[self.reference].clock();
+        self.edges.entry(wire).or_insert_with(Edges::new).settle(
+            gates,
+            &reference,
+            now,
+            self.synced[number],
+        );
+    }
+}
+
+impl Network {
+    /// Lets the clock of a station or bridge do what is due; yields when there is more.
+    pub(super) fn run_clock(&mut self, place: Place, now: Instant) -> Option<Instant> {
+        let time = self.time.as_mut()?;
+        let number = time.number(place);
+        let (reference, mut acts) = (time.reference, std::mem::take(&mut time.acts));
+        let due = time.note(number, now);
+        if time.reference != reference {
+            self.settle_edges(now, None);
+        }
+        let time = self.time.as_mut()?;
+        // Edges up to now came by the clocks that have run until now.
+        if time.nodes[number].next(now, None).is_some_and(|at| at <= now) {
+            let only = Some(place).filter(|_| time.reference != number);
+            self.settle_edges(now, only);
+        }
+        let time = self.time.as_mut()?;
+        let wake = time.nodes[number].run(now, &mut acts);
+        time.synced[number] |= time.nodes[number].is_synced(now);
+        let (clock, on_step) = (*time.nodes[number].clock(), time.nodes[number].config().on_step);
+        for act in acts.drain(..) {
+            match (act, place) {
+                (Act::Clock { stepped }, Place::Station(station)) => {
+                    let policy = stepped.then_some(on_step);
+                    self.stations[station].nic.set_clock(now, clock, policy);
+                }
+                (Act::Clock { stepped }, Place::Bridge(bridge)) => {
+                    let policy = stepped.then_some(on_step);
+                    self.bridges[bridge].bridge.set_clock(now, clock, policy);
+                }
+                (Act::Send { frame, class, .. }, Place::Station(station)) => {
+                    // A full ring loses it, as the next one follows.
+                    let _ = self.stations[station].nic.send_untagged(now, frame, class);
+                }
+                (Act::Send { port, frame, class }, Place::Bridge(bridge)) => {
+                    self.bridges[bridge].bridge.send(now, port, frame, class);
+                }
+            }
+        }
+        if let Some(time) = &mut self.time {
+            time.acts = acts;
+        }
+        earliest([wake, Some(due)])
+    }
+
+    /// Gives every port its clock as it is at the beginning.
+    pub(super) fn start_clocks(&mut self) {
+        let Some(time) = &self.time else { return };
+        for (number, station) in self.stations.iter_mut().enumerate() {
+            station.nic.set_clock(Instant::ZERO, *time.clock(Place::Station(number)), None);
+        }
+        for (number, bridge) in self.bridges.iter_mut().enumerate() {
+            let clock = *time.clock(Place::Bridge(number));
+            bridge.bridge.set_clock(Instant::ZERO, clock, None);
+        }
+    }
+
+    /// When the clock of a node has something to do that its last run did not know of.
+    pub(super) fn clock_wake(&self, place: Place, now: Instant) -> Option<Instant> {
+        let time = self.time.as_ref()?;
+        time.nodes[time.number(place)].next(now, None)
+    }
+
+    /// Hands the messages that have left to their node.
+    pub(super) fn stamp(&mut self, place: Place) {
+        let Some(time) = &mut self.time else { return };
+        let cables = match place {
+            Place::Station(station) => std::slice::from_ref(&self.stations[station].cables),
+            Place::Bridge(bridge) => &self.bridges[bridge].cables[..],
+        };
+        for (port, cable) in cables.iter().enumerate() {
+            let Some((_, to)) = *cable else { continue };
+            for left in self.directions[to].left.drain(..) {
+                time.left(place, port, &left);
+            }
+        }
+    }
+
+    /// Counts the edges of gates up to `now`: of a node, or of all.
+    fn settle_edges(&mut self, now: Instant, only: Option<Place>) {
+        let Some(time) = &mut self.time else { return };
+        for (number, station) in self.stations.iter().enumerate() {
+            if only.is_none_or(|only| only == Place::Station(number))
+                && let Some((_, wire)) = station.cables
+            {
+                time.settle(wire, number, station.nic.port(), now);
+            }
+        }
+        let stations = self.stations.len();
+        for (number, bridge) in self.bridges.iter().enumerate() {
+            if only.is_some_and(|only| only != Place::Bridge(number)) {
+                continue;
+            }
+            for (port, cables) in bridge.cables.iter().enumerate() {
+                if let Some((_, wire)) = *cables {
+                    time.settle(wire, stations + number, bridge.bridge.port(port), now);
+                }
+            }
+        }
+    }
+
+    /// What clocks came to until `now`, if they are simulated.
+    pub fn time_report(&mut self, now: Instant) -> Option<TimeReport> {
+        self.settle_edges(now, None);
+        let time = self.time.as_ref()?;
+        let clock = |(node, offsets): (&TimeNode, &Vec<OffsetSample>)| ClockReport {
+            offsets: offsets.clone(),
+            steps: node.stepped.clone(),
+            grandmaster: node.node().and_then(|node| node.domain().grandmaster()),
+            drift_ppt: node.free().drift_ppt(),
+        };
+        let edges = time.edges.iter().map(|(wire, edges)| (*wire, edges.report.clone()));
+        Some(TimeReport {
+            clocks: time.nodes.iter().zip(&time.offsets).map(clock).collect(),
+            edges: edges.collect(),
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! One node's clocks and its part in 802.1AS: what comes in, when it is due, what goes out.
+
+use bytes::Bytes;
+use stats::random::Random;
+use std::collections::BTreeMap;
+use tsn::Clock;
+use tsn::gptp::node::{frame, message_of};
+use tsn::gptp::{Message, Node, NodeClock, Output, Stamp, Stamping};
+use wire::{Duration, Instant};
+
+use super::super::config::mac;
+use super::config::ClockNode;
+use crate::ethernet::Frame;
+use crate::node::earliest;
+
+/// Ids of all frames of 802.1AS: bits 63 and 62 belong to streams and to raw frames.
+const OF_PTP: u64 = 1 << 61;
+
+/// Whether the frame with this id belongs to 802.1AS.
+pub const fn is_ptp(id: u64) -> bool {
+    id >> 61 == 1
+}
+
+/// What has happened at a port.
+#[derive(Clone, Debug)]
+enum Event {
+    Received(Message, Stamp),
+    Sent(Message, Stamp),
+}
+
+/// What a node does.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Sends a frame without tag from the queue of a class.
+    Send { port: usize, frame: Frame, class: usize },
+    /// Its clock runs otherwise from now on.
+    Clock { stepped: bool },
+}
+
+/// A node's clocks, and its part in 802.1AS.
+pub struct TimeNode {
+    place: usize,
+    ports: usize,
+    config: ClockNode,
+    clock: NodeClock,
+    node: Option<Node>,
+    noise: Random,
+    /// In the order of time, then of arrival.
+    inbox: BTreeMap<(Instant, u64), (usize, Event)>,
+    events: u64,
+    steps: usize,
+    frames: u64,
+    powered_off: bool,
+    /// When the clock was set, and by how much.
+    pub stepped: Vec<(Instant, i64)>,
+}
+
+impl TimeNode {
+    /// The node `place`, with bridges behind all stations.
+    pub fn new(place: usize, ports: usize, config: ClockNode) -> Self {
+        let mut this = Self {
+            place,
+            ports,
+            clock: NodeClock::new(config.clock),
+            noise: Random::new(config.clock.seed ^ 1),
+            config,
+            node: None,
+            inbox: BTreeMap::new(),
+            events: 0,
+            steps: 0,
+            frames: 0,
+            powered_off: false,
+            stepped: Vec::new(),
+        };
+        this.begin(Instant::ZERO);
+        this
+    }
+
+    fn begin(&mut self, now: Instant) {
+        let local = self.clock.free().local(now);
+        let make = |node: &_| Node::new(Clone::clone(node), self.ports, local);
+        self.node = self.config.node.as_ref().map(make);
+    }
+
+    pub fn config(&self) -> &ClockNode {
+        &self.config
+    }
+
+    /// The clock that gates use.
+    pub fn clock(&self) -> &Clock {
+        self.clock.steered()
+    }
+
+    /// Its oscillator's clock.
+    pub fn free(&self) -> &Clock {
+        self.clock.free()
+    }
+
+    /// Its part in 802.1AS, while it has power.
+    pub fn node(&self) -> Option<&Node> {
+        self.node.as_ref().filter(|_| !self.powered_off)
+    }
+
+    /// Whether its clock follows a grandmaster or is one.
+    pub fn is_synced(&self, now: Instant) -> bool {
+        self.node().is_some_and(|node| node.is_synced(self.clock.free().local(now)))
+    }
+
+    /// It loses power, or gets it back: it forgets all but its oscillator, and the time of the
+    /// clock, which a battery keeps.
+    pub fn power(&mut self, now: Instant, on: bool) {
+        self.powered_off = !on;
+        self.inbox.clear();
+        if on {
+            self.clock.adjust(now, 0);
+            self.begin(now);
+        }
+    }
+
+    /// A frame has come in whose first bit passed at `start`, and which software sees at `ready`.
+    pub fn received(&mut self, port: usize, bytes: &[u8], start: Instant, ready: Instant) {
+        let Some(message) = message_of(bytes).filter(|_| !self.powered_off) else { return };
+        let stamp = self.stamp(start, ready);
+        self.push(ready, port, Event::Received(message, stamp));
+    }
+
+    /// A frame has left: its first bit passed at `start`, its last will at `end`, and software
+    /// handed it over at `handed`.
+    pub fn sent(
+        &mut self,
+        port: usize,
+        bytes: &[u8],
+        (start, end): (Instant, Instant),
+        handed: Instant,
+    ) {
+        let Some(message) = message_of(bytes).filter(Message::is_event) else { return };
+        let stamp = self.stamp(start, handed);
+        self.push(end, port, Event::Sent(message, stamp));
+    }
+
+    fn stamp(&mut self, wire: Instant, software: Instant) -> Stamp {
+        match self.config.stamping {
+            Stamping::Hardware => self.clock.stamp(wire),
+            Stamping::Software => {
+                let late = self.noise.exponential(self.config.noise.as_ps());
+                self.clock.stamp(software + Duration::from_ps(late))
+            }
+        }
+    }
+
+    fn push(&mut self, due: Instant, port: usize, event: Event) {
+        self.events += 1;
+        self.inbox.insert((due, self.events), (port, event));
+    }
+
+    /// When it has something to do.
+    pub fn next(&self, now: Instant, node: Option<Instant>) -> Option<Instant> {
+        let step = self.config.steps.get(self.steps).map(|(at, _)| *at);
+        let inbox = self.inbox.first_key_value().map(|((due, _), _)| *due);
+        let walk = self.clock.next_walk();
+        earliest([step, inbox, walk, node]).map(|at| at.max(now))
+    }
+
+    /// Does what is due at `now`; yields when there is more.
+    pub fn run(&mut self, now: Instant, acts: &mut Vec<Act>) -> Option<Instant> {
+        if self.clock.run(now) {
+            acts.push(Act::Clock { stepped: false });
+        }
+        while let Some(&(at, ps)) = self.config.steps.get(self.steps).filter(|(at, _)| *at <= now) {
+            debug_assert!(at <= now);
+            self.steps += 1;
+            self.step(now, ps, acts);
+            self.node.iter_mut().for_each(Node::clock_was_set);
+        }
+        while let Some(entry) = self.inbox.first_entry().filter(|entry| entry.key().0 <= now) {
+            let (port, event) = entry.remove();
+            let Some(node) = &mut self.node else { continue };
+            match event {
+                Event::Received(message, stamp) => node.handle(port, &message, stamp),
+                Event::Sent(message, stamp) => node.sent(port, &message, stamp),
+            }
+        }
+        let mut next = None;
+        while !self.powered_off
+            && let Some(node) = &mut self.node
+        {
+            match node.poll(self.clock.free().local(now)) {
+                Output::Timeout(at) => {
+                    let at = self.clock.free().global(at);
+                    next = Some(at.max(now + Duration::from_ps(1)));
+                    break;
+                }
+                Output::Frequency(ppt) => {
+                    self.clock.adjust(now, ppt);
+                    acts.push(Act::Clock { stepped: false });
+                }
+                Output::Step(ps) => self.step(now, ps, acts),
+                Output::Send { port, message } => {
+                    self.frames += 1;
+                    let id = OF_PTP | (self.place as u64) << 40 | self.frames;
+                    let bytes = Bytes::from(frame(mac(self.place).0, &message));
+                    let frame = Frame::new(id, bytes, 0, now);
+                    acts.push(Act::Send { port, frame, class: self.config.class.into() });
+                }
+            }
+        }
+        self.next(now, next)
+    }
+
+    fn step(&mut self, now: Instant, ps: i64, acts: &mut Vec<Act>) {
+        self.clock.step(now, ps);
+        self.stepped.push((now, ps));
+        acts.push(Act::Clock { stepped: true });
+    }
+}

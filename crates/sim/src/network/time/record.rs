@@ -1,0 +1,166 @@
+//! What clocks came to: offsets along time, errors at the edges of gates, what receivers measured.
+
+use crate::measure::Latency;
+use tsn::gptp::ClockIdentity;
+use tsn::{Clock, Gates, QUEUES};
+use wire::{Duration, Instant};
+
+/// An offset at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffsetSample {
+    /// When.
+    pub at: Instant,
+    /// How far the clock is ahead of the reference, in picoseconds.
+    pub offset_ps: i64,
+    /// Whether it follows a grandmaster, or is one. Else it runs freely or holds over.
+    pub synced: bool,
+}
+
+/// A node's clock, from the beginning of the simulation. Offsets are against the reference: the
+/// clock of the best grandmaster with power.
+#[derive(Clone, Debug, Default)]
+pub struct ClockReport {
+    /// Samples, in the order of time.
+    pub offsets: Vec<OffsetSample>,
+    /// When it was set, and by how many picoseconds.
+    pub steps: Vec<(Instant, i64)>,
+    /// Its grandmaster at the end.
+    pub grandmaster: Option<ClockIdentity>,
+    /// Its oscillator against true time at the end, parts per 10^12.
+    pub drift_ppt: i64,
+}
+
+impl ClockReport {
+    /// When it first followed a grandmaster, or was one.
+    pub fn synced_from(&self) -> Option<Instant> {
+        self.offsets.iter().find(|sample| sample.synced).map(|sample| sample.at)
+    }
+
+    /// The samples from a time on.
+    pub fn since(&self, from: Instant) -> impl Iterator<Item = &OffsetSample> {
+        self.offsets.iter().filter(move |sample| sample.at >= from)
+    }
+
+    /// The largest of them, ahead or behind, in picoseconds.
+    pub fn largest_since(&self, from: Instant) -> u64 {
+        self.since(from).map(|sample| sample.offset_ps.unsigned_abs()).max().unwrap_or(0)
+    }
+}
+
+/// How far the edges of a port's gates are from where the reference clock has them, since the
+/// node's clock first followed a grandmaster; of a clock without 802.1AS from the beginning.
+#[derive(Clone, Debug, Default)]
+pub struct EdgeReport {
+    /// Edges before that.
+    pub before: u64,
+    /// By edge, early or late.
+    pub errors: Latency,
+    /// The edge that came first before its time, in picoseconds.
+    pub earliest_ps: i64,
+    /// The one that came last behind it.
+    pub latest_ps: i64,
+}
+
+impl EdgeReport {
+    fn record(&mut self, late_ps: i64) {
+        self.errors.record(Duration::from_ps(late_ps.unsigned_abs()));
+        self.earliest_ps = self.earliest_ps.min(late_ps);
+        self.latest_ps = self.latest_ps.max(late_ps);
+    }
+
+    /// What a line of so many bits a second carries in the largest error, in bytes, rounded up.
+    pub fn lost_bytes(&self, bits_per_second: u64) -> u64 {
+        lost_bytes(self.worst().as_ps(), bits_per_second)
+    }
+
+    /// The largest error, early or late.
+    pub fn worst(&self) -> Duration {
+        Duration::from_ps(self.earliest_ps.unsigned_abs().max(self.latest_ps.unsigned_abs()))
+    }
+}
+
+/// What a line of so many bits a second carries in `ps`, in bytes, rounded up.
+pub fn lost_bytes(ps: u64, bits_per_second: u64) -> u64 {
+    (u128::from(ps) * u128::from(bits_per_second)).div_ceil(8_000_000_000_000) as u64
+}
+
+/// The latencies of the frames of a stream that arrived within an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeasuredSample {
+    /// When the interval begins.
+    pub from: Instant,
+    /// Frames.
+    pub frames: u64,
+    /// The shortest and longest in true time, picoseconds.
+    pub truly: [i64; 2],
+    /// The shortest and longest as both nodes measure them: what the receiver's clock shows at the
+    /// arrival less what the sender's clock showed when the frame was made.
+    pub measured: [i64; 2],
+}
+
+/// Edges of the gates of one port.
+#[derive(Debug)]
+pub struct Edges {
+    pub report: EdgeReport,
+    /// Up to when they are counted.
+    until: Instant,
+}
+
+impl Edges {
+    pub fn new() -> Self {
+        Self { report: EdgeReport::default(), until: Instant::ZERO }
+    }
+
+    /// Counts the edges up to `now`, with gates whose clock has not changed since the last time.
+    /// Those of a clock that was never `synced` are only counted.
+    pub fn settle(&mut self, gates: &Gates, reference: &Clock, now: Instant, synced: bool) {
+        loop {
+            let next = (0..QUEUES).filter_map(|queue| gates.next_change(queue, self.until)).min();
+            let Some(edge) = next.filter(|edge| *edge <= now) else { break };
+            // The same clock reading comes at the reference by so much earlier.
+            let (own, other) = (gates.clock().local(edge), reference.local(edge));
+            match synced {
+                true => self.report.record(other.as_ps().saturating_sub(own.as_ps())),
+                false => self.report.before += 1,
+            }
+            self.until = edge;
+        }
+        self.until = self.until.max(now);
+    }
+}
+
+impl MeasuredSample {
+    /// Adds a frame that arrived at `now` to those of its interval of length `every`.
+    pub(in super::super) fn record(
+        samples: &mut Vec<Self>,
+        now: Instant,
+        every: Duration,
+        truly: i64,
+        measured: i64,
+    ) {
+        let from = Instant::from_ps(now.as_ps() / every.as_ps() * every.as_ps());
+        match samples.last_mut().filter(|last| last.from == from) {
+            Some(last) => {
+                last.frames += 1;
+                last.truly = [last.truly[0].min(truly), last.truly[1].max(truly)];
+                last.measured = [last.measured[0].min(measured), last.measured[1].max(measured)];
+            }
+            None => {
+                samples.push(Self { from, frames: 1, truly: [truly; 2], measured: [measured; 2] })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1 us at 1 Gb/s is 125 bytes; a picosecond more begins another one.
+    #[test]
+    fn a_window_loses_what_the_line_carries() {
+        assert_eq!(lost_bytes(1_000_000, 1_000_000_000), 125);
+        assert_eq!(lost_bytes(1_000_001, 1_000_000_000), 126);
+        assert_eq!(lost_bytes(0, 1_000_000_000), 0);
+    }
+}

@@ -1,0 +1,232 @@
+//! Clocks and 802.1AS in frames of the simulated network.
+
+mod random;
+mod steps;
+
+use super::gates_of;
+use sim::World;
+use sim::ethernet::Rate;
+use sim::ethernet::bridge::Mode;
+use sim::ethernet::traffic::Pattern;
+use sim::measure::Observer;
+use sim::network::{ClockNode, Place, TimeConfig, TimeReport, TrafficConfig, Tree};
+use sim::world::{Config, Outage, Report};
+use tsn::gptp::{
+    ClockConfig, DomainConfig, NodeConfig, ServoConfig, Stamping, SystemIdentity, Walk,
+};
+use wire::{Duration, Instant};
+
+const PROPAGATION: Duration = Duration::from_ns(50);
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_ms(1_000 * count)
+}
+
+/// Stations and bridges, and what their clocks are like.
+struct Net {
+    tree: Tree,
+    nodes: Vec<(Place, ClockNode)>,
+}
+
+/// A node whose oscillator is `ppm` fast and that has this priority1 in each domain.
+fn clock(ppm: i64, priorities: &[u8]) -> ClockNode {
+    let clock = ClockConfig { drift_ppt: ppm * 1_000_000, ..ClockConfig::default() };
+    let domain = |(number, priority): (usize, &u8)| {
+        // Its name comes with its place.
+        let own = SystemIdentity::new(*priority, TimeConfig::identity(0));
+        DomainConfig::new(number as u8, own)
+    };
+    let node = NodeConfig {
+        clock: TimeConfig::identity(0),
+        domains: priorities.iter().enumerate().map(domain).collect(),
+        log_delay: 0,
+        most_delay: Duration::from_ns(800),
+        servo: ServoConfig::new(Stamping::Hardware, -3),
+    };
+    ClockNode { node: Some(node), ..ClockNode::new(clock) }
+}
+
+/// The same, with a random walk of 0.02 ppm each 100 ms.
+fn wandering(ppm: i64, priorities: &[u8]) -> ClockNode {
+    let mut node = clock(ppm, priorities);
+    let every = Duration::from_ms(100);
+    node.clock.walk = Some(Walk { step_ppt: 20_000, every, limit_ppt: 100_000_000 });
+    node
+}
+
+impl Net {
+    fn new() -> Self {
+        Self { tree: Tree::new(Rate::G1, PROPAGATION), nodes: Vec::new() }
+    }
+
+    fn station(&mut self, clock: ClockNode) -> Place {
+        let place = self.tree.station();
+        self.nodes.push((place, clock));
+        place
+    }
+
+    fn bridge(&mut self, clock: ClockNode) -> Place {
+        let place = self.tree.bridge(Mode::StoreAndForward, Duration::from_us(1));
+        self.nodes.push((place, clock));
+        place
+    }
+
+    fn run(self, runtime: Duration, outages: Vec<Outage>) -> Report {
+        self.world(runtime, outages).run().unwrap()
+    }
+
+    fn observed(self, runtime: Duration, observer: Box<dyn Observer>) -> Report {
+        let mut world = self.world(runtime, Vec::new());
+        world.observe(observer);
+        world.run().unwrap()
+    }
+
+    fn world(mut self, runtime: Duration, outages: Vec<Outage>) -> World {
+        let (mut stations, mut bridges) = (Vec::new(), Vec::new());
+        for (place, node) in self.nodes {
+            match place {
+                Place::Station(_) => stations.push(node),
+                Place::Bridge(_) => bridges.push(node),
+            }
+        }
+        for (place, node) in stations.iter_mut().chain(&mut bridges).enumerate() {
+            let Some(node) = &mut node.node else { continue };
+            node.clock = TimeConfig::identity(place);
+            node.domains
+                .iter_mut()
+                .for_each(|domain| domain.own.clock = TimeConfig::identity(place));
+        }
+        let sample = Duration::from_ms(125);
+        self.tree.network().time = Some(TimeConfig { stations, bridges, sample });
+        let network = self.tree.network().clone();
+        let runtime = Some(runtime);
+        let config = Config { seed: 1, network, runtime, outages, ..Config::default() };
+        World::new(&config).unwrap()
+    }
+}
+
+/// The largest offset of a clock from `from` on, in picoseconds.
+fn worst(time: &TimeReport, clock: usize, from: Duration) -> u64 {
+    let from = Instant::ZERO + from;
+    let after = time.clocks[clock].offsets.iter().filter(|sample| sample.at >= from);
+    after.map(|sample| sample.offset_ps.unsigned_abs()).max().expect("samples")
+}
+
+/// A grandmaster, `bridges` in a row, and an end station; gates of 100 us and 400 us everywhere,
+/// both open for messages of 802.1AS.
+fn chain(bridges: usize) -> (Net, Place, Place) {
+    let mut net = Net::new();
+    let master = net.station(wandering(50, &[100]));
+    let mut last = master;
+    for number in 0..bridges {
+        let ppm = if number % 2 == 0 { 100 } else { -100 };
+        let next = net.bridge(wandering(ppm, &[246]));
+        net.tree.link(last, next);
+        last = next;
+    }
+    let end = net.station(wandering(-30, &[248]));
+    net.tree.link(last, end);
+    let gates = gates_of(&[(0x81, Duration::from_us(100)), (0xfe, Duration::from_us(400))]);
+    for direction in 0..2 * (bridges + 1) {
+        net.tree.port(direction).gates = Some(gates.clone());
+    }
+    (net, master, end)
+}
+
+/// A microsecond over seven hops (IEEE 802.1AS-2020, B.3), with messages that wait in queues, and
+/// edges of gates within the same microsecond.
+#[test]
+fn seven_hops() {
+    let report = chain(6).0.run(seconds(40), Vec::new());
+    let time = report.time_of_nodes.unwrap();
+    for (number, clock) in time.clocks.iter().enumerate() {
+        assert_eq!(clock.grandmaster, Some(TimeConfig::identity(0)), "{number}");
+        assert!(worst(&time, number, seconds(30)) < 1_000_000, "{number}");
+    }
+    assert!(time.clocks[1].offsets.last().unwrap().synced);
+    // 40 s of two edges each 500 us, at each of 14 ports. Who followed another master at first is
+    // slewed for some seconds: the servo steps once.
+    assert_eq!(time.edges.len(), 14);
+    for edges in time.edges.values() {
+        let count = edges.before + edges.errors.count();
+        assert!(count.abs_diff(160_000) <= 10 && edges.before < 30_000, "{count}");
+        assert!(edges.errors.quantile_ns(0.5) < 1_000, "{}", edges.errors.quantile_ns(0.5));
+    }
+    assert_eq!(time.edges[&0].worst(), Duration::ZERO, "the grandmaster's");
+    assert!(time.edges[&13].worst() > Duration::from_ns(8));
+}
+
+/// The same plan gives the same run.
+#[test]
+fn runs_repeat() {
+    let run = || chain(2).0.run(seconds(5), Vec::new());
+    let [a, b] = [run(), run()];
+    assert_eq!(a.digest, b.digest);
+    assert_eq!(
+        a.time_of_nodes.unwrap().clocks[3].offsets,
+        b.time_of_nodes.unwrap().clocks[3].offsets
+    );
+}
+
+/// A grandmaster without power: with hot standby the others stay within a microsecond of each
+/// other, without it they hold over and drift away.
+#[test]
+fn a_grandmaster_is_lost() {
+    let run = |standby: bool| {
+        let priorities = |first: u8, second: u8| {
+            if standby { vec![first, second] } else { vec![first] }
+        };
+        let mut net = Net::new();
+        let master = net.station(wandering(50, &priorities(100, 255)));
+        let other = net.station(wandering(-80, &priorities(255, 100)));
+        let end = net.station(wandering(30, &priorities(255, 255)));
+        let bridge = net.bridge(wandering(-20, &priorities(255, 255)));
+        for station in [master, other, end] {
+            net.tree.link(station, bridge);
+        }
+        let from = Instant::ZERO + seconds(20);
+        let report = net.run(seconds(60), vec![Outage { station: 0, from, until: None }]);
+        report.time_of_nodes.unwrap()
+    };
+    let apart = |time: &TimeReport, a: usize, b: usize| {
+        let (a, b) = (&time.clocks[a].offsets, &time.clocks[b].offsets);
+        let after = a.iter().zip(b).filter(|(a, _)| a.at >= Instant::ZERO + seconds(20));
+        after.map(|(a, b)| (a.offset_ps - b.offset_ps).unsigned_abs()).max().unwrap()
+    };
+    let with = run(true);
+    assert!(apart(&with, 1, 2) < 1_000_000 && apart(&with, 1, 3) < 1_000_000);
+    let without = run(false);
+    assert!(!without.clocks[2].offsets.last().unwrap().synced);
+    // A walk of 40 s: more than a microsecond, no more than 0.4 ppm/s * (40 s)^2 / 2.
+    let lost = worst(&without, 2, seconds(20));
+    assert!((1_000_000..320_000_000).contains(&lost), "{lost}");
+}
+
+/// Messages in a class whose gate is closed for 400 us of 500 us wait for it, up to the servo's
+/// grief: the delay of the link is measured with waits in it, unless hardware stamps behind the
+/// queue. Software stamps above it are off by milliseconds of nothing but gates.
+#[test]
+fn a_closed_gate_hurts_software_stamps_alone() {
+    let run = |stamping: Stamping| {
+        let mut net = Net::new();
+        let node = |ppm: i64, priority: u8| {
+            let mut node = clock(ppm, &[priority]);
+            node.stamping = stamping;
+            let part = node.node.as_mut().unwrap();
+            part.most_delay = Duration::from_ms(10);
+            part.servo = ServoConfig::new(stamping, -3);
+            node
+        };
+        let master = net.station(node(0, 100));
+        let end = net.station(node(20, 200));
+        net.tree.link(master, end);
+        let gates = gates_of(&[(0x80, Duration::from_us(100)), (0x01, Duration::from_us(400))]);
+        for direction in 0..2 {
+            net.tree.port(direction).gates = Some(gates.clone());
+        }
+        let time = net.run(seconds(90), Vec::new()).time_of_nodes.unwrap();
+        worst(&time, 1, seconds(80))
+    };
+    assert!(run(Stamping::Hardware) < 100_000);
+    assert!(run(Stamping::Software) > 1_000_000);
+}

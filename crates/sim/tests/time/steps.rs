@@ -1,0 +1,81 @@
+//! Clocks that somebody sets, and what their gates and talkers do.
+
+use super::*;
+use tsn::StepPolicy;
+
+/// A talker on true time, each ms at the beginning of its window of 100 us in 500 us; its
+/// interface's clock goes back by 5.2 ms at 50 ms.
+fn stepped(policy: StepPolicy, own_clock: bool) -> Report {
+    let mut net = Net::new();
+    let mut sender = ClockNode::new(ClockConfig::default());
+    sender.on_step = policy;
+    let back = Instant::ZERO + Duration::from_us(50_200);
+    sender.steps = vec![(back, -5_200_000_000)];
+    let from = net.station(sender);
+    let to = net.station(ClockNode::new(ClockConfig::default()));
+    let wire = net.tree.link(from, to);
+    let gates = gates_of(&[(0x01, Duration::from_us(100)), (0xfe, Duration::from_us(400))]);
+    net.tree.port(wire).gates = Some(gates);
+    let pattern = Pattern::Periodic(Duration::from_ms(1));
+    net.tree.stream(from, TrafficConfig { own_clock, ..TrafficConfig::new(1, 64, 0, pattern) });
+    net.run(Duration::from_ms(100), Vec::new())
+}
+
+/// 68 bytes with the tag, 76 with preamble, at 1 Gb/s and 50 ns of cable.
+const DIRECT: Duration = Duration::from_ns(76 * 8 + 50);
+
+/// At 50.2 ms the gate is closed. Frozen, it stays closed until the clock shows the end of that
+/// window again, at 50.5 ms + 5.2 ms; the frames of 51 to 55 ms leave together then, so that their
+/// latencies decline by the interval: 4.7 ms, 3.7 ms and so on.
+#[test]
+fn a_frozen_gate_stalls_its_stream() {
+    let report = stepped(StepPolicy::Frozen, false);
+    let stream = &report.streams[0];
+    assert_eq!((stream.sent, stream.lost), (100, 0));
+    let late = Duration::from_us(4_700) + DIRECT;
+    assert_eq!(stream.latency.longest(), late);
+    assert_eq!(stream.latency.summary().min_ns, DIRECT.as_ns());
+    let stalled = stream.measured.iter().map(|sample| sample.truly[1]).max();
+    assert_eq!(stalled, Some(late.as_ps() as i64));
+}
+
+/// With the list derived again, the window is where the clock says: 200 us earlier in the cycle of
+/// 500 us, so frames of true time miss it and leave one window later, 300 us - 200 us... of a cycle
+/// of the clock that is 5.2 ms behind: at 300 us behind each millisecond less 100 us.
+#[test]
+fn rederived_gates_follow_the_clock() {
+    let report = stepped(StepPolicy::Rederived, false);
+    // The clock shows n * 1 ms - 5.2 ms: 300 us into a cycle, 200 us before the next window.
+    let late = Duration::from_us(200) + DIRECT;
+    assert_eq!(report.streams[0].latency.longest(), late);
+}
+
+/// A talker that follows the same clock is silent for as long as the step, and meets its window.
+#[test]
+fn a_talker_of_the_same_clock_waits() {
+    let report = stepped(StepPolicy::Rederived, true);
+    assert_eq!(report.streams[0].latency.longest(), DIRECT);
+    assert_eq!(report.streams[0].sent, 100 - 5);
+    // What the receiver measures is off by what the clocks are apart.
+    let last = report.streams[0].measured.last().unwrap();
+    assert_eq!(last.measured[1] - last.truly[1], 5_200_000_000);
+    assert_eq!(report.time_of_nodes.unwrap().clocks[0].steps.len(), 1);
+}
+
+/// A clock that is a second ahead at the beginning: its talker has missed nothing.
+#[test]
+fn a_clock_ahead_begins_where_it_is() {
+    let mut net = Net::new();
+    let ahead = ClockConfig { offset_ps: 1_000_000_000_000, ..ClockConfig::default() };
+    let from = net.station(ClockNode::new(ahead));
+    let to = net.station(ClockNode::new(ClockConfig::default()));
+    net.tree.link(from, to);
+    let pattern = Pattern::Periodic(Duration::from_ms(1));
+    let start = Instant::ZERO + Duration::from_us(300);
+    let traffic = TrafficConfig { start, ..TrafficConfig::new(1, 64, 0, pattern) };
+    net.tree.stream(from, traffic);
+    let report = net.run(Duration::from_ms(100), Vec::new());
+    assert_eq!((report.streams[0].sent, report.streams[0].latency.longest()), (100, DIRECT));
+    let measured = report.streams[0].measured[0].measured[0];
+    assert_eq!(measured, DIRECT.as_ps() as i64 - 1_000_000_000_000);
+}

@@ -1,0 +1,129 @@
+//! Who is grandmaster: the identities that announcements carry, and their order
+//! (IEEE 802.1AS-2020, 10.3.2 to 10.3.5).
+
+/// A clock's name (8.5.2.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClockIdentity(pub u64);
+
+/// A port's name (8.5.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortIdentity {
+    /// Of the clock.
+    pub clock: ClockIdentity,
+    /// From 1.
+    pub port: u16,
+}
+
+impl PortIdentity {
+    pub(super) fn encode(self, out: &mut Vec<u8>) {
+        out.extend(self.clock.0.to_be_bytes());
+        out.extend(self.port.to_be_bytes());
+    }
+
+    pub(super) fn decode(bytes: [u8; 10]) -> Self {
+        let [clock @ .., a, b] = bytes;
+        Self { clock: ClockIdentity(u64::from_be_bytes(clock)), port: u16::from_be_bytes([a, b]) }
+    }
+}
+
+/// How good a clock is as grandmaster: the smaller one is better (10.3.2). The order of the fields
+/// is that of the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SystemIdentity {
+    /// priority1; 255: not able to be grandmaster (8.6.2.1).
+    pub priority1: u8,
+    /// clockClass.
+    pub class: u8,
+    /// clockAccuracy.
+    pub accuracy: u8,
+    /// offsetScaledLogVariance.
+    pub variance: u16,
+    /// priority2.
+    pub priority2: u8,
+    /// clockIdentity.
+    pub clock: ClockIdentity,
+}
+
+impl SystemIdentity {
+    /// A clock with the default quality (8.6.2: class 248, accuracy 0xFE, variance 0x436A,
+    /// priority2 248).
+    pub const fn new(priority1: u8, clock: ClockIdentity) -> Self {
+        Self { priority1, class: 248, accuracy: 0xfe, variance: 0x436a, priority2: 248, clock }
+    }
+
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend([self.priority1, self.class, self.accuracy]);
+        out.extend(self.variance.to_be_bytes());
+        out.push(self.priority2);
+        out.extend(self.clock.0.to_be_bytes());
+    }
+
+    pub(super) fn decode(bytes: &[u8; 14]) -> Self {
+        let [priority1, class, accuracy, a, b, priority2, clock @ ..] = *bytes;
+        let variance = u16::from_be_bytes([a, b]);
+        let clock = ClockIdentity(u64::from_be_bytes(clock));
+        Self { priority1, class, accuracy, variance, priority2, clock }
+    }
+}
+
+/// What a port hears of a grandmaster: the smaller one is better (10.3.4, 10.3.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PriorityVector {
+    /// The grandmaster.
+    pub root: SystemIdentity,
+    /// Links to it.
+    pub steps: u16,
+    /// Who says so.
+    pub source: PortIdentity,
+}
+
+/// What a port does (10.3.12, with the names of IEEE 1588).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Its partner does not answer, or is too far away (asCapable is false).
+    #[default]
+    Disabled,
+    /// It sends time.
+    Master,
+    /// It receives time.
+    Slave,
+    /// Neither: another way to the grandmaster is better.
+    Passive,
+}
+
+/// The roles of all ports: `heard` has what each hears, if anything, `able` whether its partner
+/// answers. The grandmaster is the best of all and `own`, which may be none.
+pub fn roles(
+    own: SystemIdentity,
+    heard: &[Option<PriorityVector>],
+    able: &[bool],
+) -> (Option<PriorityVector>, Vec<Role>) {
+    let itself =
+        PriorityVector { root: own, steps: 0, source: PortIdentity { clock: own.clock, port: 0 } };
+    let heard_by = |port: usize| heard[port].filter(|_| able[port]);
+    // A step further than who says it (gmPathPriorityVector).
+    let path = |port: usize| {
+        let vector = heard_by(port)?;
+        Some((PriorityVector { steps: vector.steps + 1, ..vector }, port))
+    };
+    let best = (0..heard.len()).filter_map(path).min();
+    let capable = own.priority1 < u8::MAX;
+    let (master, slave) = match best {
+        Some((vector, port)) if !capable || vector < itself => (Some(vector), Some(port)),
+        _ => (capable.then_some(itself), None),
+    };
+    let role = |port: usize| match master {
+        _ if !able[port] => Role::Disabled,
+        Some(_) if slave == Some(port) => Role::Slave,
+        Some(PriorityVector { root, steps, .. }) => {
+            let source = PortIdentity { clock: own.clock, port: port as u16 + 1 };
+            let ours = PriorityVector { root, steps, source };
+            match heard_by(port).is_some_and(|theirs| theirs < ours) {
+                true => Role::Passive,
+                false => Role::Master,
+            }
+        }
+        None => Role::Passive,
+    };
+    (master, (0..heard.len()).map(role).collect())
+}

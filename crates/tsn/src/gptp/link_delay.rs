@@ -1,0 +1,175 @@
+//! The delay of a link and the rate of the clock at its other end, by Pdelay messages
+//! (IEEE 802.1AS-2020, 11.2.19).
+
+use std::collections::VecDeque;
+
+use wire::Duration;
+
+use super::best_master::PortIdentity;
+use super::message::{Body, Message, corrected, split};
+use super::ratio::RateRatio;
+
+/// Answers that may be missing in a row (allowedLostResponses, 11.5.3).
+const ALLOWED_LOST: u8 = 9;
+
+/// The rate ratio is that between the first and the last of so many exchanges (11.2.19.3.3 leaves
+/// the scheme open).
+const RATIO_EXCHANGES: usize = 5;
+
+/// The delay is the median of the last ones (linuxptp: `delay_filter moving_median`,
+/// `delay_filter_length 10`).
+const MEDIAN_OF: usize = 10;
+
+/// An exchange that is under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Exchange {
+    sequence: u16,
+    sent: Option<i64>,
+    /// By the partner, and by this node: the request and the response came in.
+    received: Option<(i64, i64)>,
+}
+
+/// One end of a link.
+#[derive(Clone, Debug)]
+pub struct LinkDelay {
+    own: PortIdentity,
+    /// Longest delay with which the port takes part (meanLinkDelayThresh, 11.2.2).
+    most: Duration,
+    exchange: Exchange,
+    missing: u8,
+    /// The partner's time of sending, and the own time of reception.
+    stamps: VecDeque<(i64, i64)>,
+    delays: VecDeque<i64>,
+    ratio: Option<RateRatio>,
+    /// Requests of the partner whose response is on its way out, with their time of reception.
+    asked: Option<(u16, PortIdentity)>,
+}
+
+impl LinkDelay {
+    /// An end that knows nothing of its partner.
+    pub fn new(own: PortIdentity, most: Duration) -> Self {
+        Self {
+            own,
+            most,
+            exchange: Exchange::default(),
+            missing: ALLOWED_LOST,
+            stamps: VecDeque::new(),
+            delays: VecDeque::new(),
+            ratio: None,
+            asked: None,
+        }
+    }
+
+    /// Whether the partner speaks 802.1AS and is near enough (asCapable, 11.2.2).
+    pub fn is_able(&self) -> bool {
+        self.missing < ALLOWED_LOST
+            && self.ratio.is_some()
+            && self.delay().is_some_and(|delay| delay <= self.most.as_ps() as i64)
+    }
+
+    /// meanLinkDelay, picoseconds of the partner's clock; stamps may make it negative.
+    pub fn delay(&self) -> Option<i64> {
+        let mut sorted: Vec<i64> = self.delays.iter().copied().collect();
+        sorted.sort_unstable();
+        let middle = sorted.len() / 2;
+        match sorted.len() {
+            0 => None,
+            n if n % 2 == 1 => Some(sorted[middle]),
+            _ => Some(sorted[middle - 1].midpoint(sorted[middle])),
+        }
+    }
+
+    /// How much faster the partner's oscillator is than the own one (neighborRateRatio).
+    pub fn ratio(&self) -> RateRatio {
+        self.ratio.unwrap_or_default()
+    }
+
+    /// Another request. The last one that has no answer is given up.
+    pub fn request(&mut self, log_interval: i8) -> Message {
+        self.missing = (self.missing + 1).min(ALLOWED_LOST);
+        let sequence = self.exchange.sequence.wrapping_add(1);
+        self.exchange = Exchange { sequence, ..Exchange::default() };
+        let (source, domain, correction) = (self.own, 0, 0);
+        Message { domain, correction, source, sequence, log_interval, body: Body::DelayRequest }
+    }
+
+    /// A message of this end was sent at `at`, by the oscillator; yields what follows it.
+    pub fn sent(&mut self, message: &Message, at: i64) -> Option<Message> {
+        match message.body {
+            Body::DelayRequest if message.sequence == self.exchange.sequence => {
+                self.exchange.sent = Some(at);
+                None
+            }
+            Body::DelayResponse { requester, .. } => {
+                let asked = self.asked.take_if(|asked| *asked == (message.sequence, requester));
+                asked.map(|(sequence, requester)| {
+                    let (sent, correction) = split(at);
+                    self.answer(sequence, correction, Body::DelayFollowUp { sent, requester })
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// A message of the partner came in at `at`, by the oscillator; yields the answer.
+    pub fn handle(&mut self, message: &Message, at: i64) -> Option<Message> {
+        match message.body {
+            Body::DelayRequest => {
+                self.asked = Some((message.sequence, message.source));
+                let (received, correction) = split(at);
+                let requester = message.source;
+                let body = Body::DelayResponse { received, requester };
+                // The rest of the stamp counts against the answer (11.2.20.3.1).
+                Some(self.answer(message.sequence, -correction, body))
+            }
+            Body::DelayResponse { received, requester } if self.is_mine(message, requester) => {
+                let theirs = received.saturating_sub(corrected(message.correction));
+                self.exchange.received = Some((theirs, at));
+                None
+            }
+            Body::DelayFollowUp { sent, requester } if self.is_mine(message, requester) => {
+                self.measure(sent.saturating_add(corrected(message.correction)));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn is_mine(&self, message: &Message, requester: PortIdentity) -> bool {
+        requester == self.own && message.sequence == self.exchange.sequence
+    }
+
+    fn answer(&self, sequence: u16, correction: i64, body: Body) -> Message {
+        // logMessageInterval of answers is 0x7F (table 10-12).
+        Message { domain: 0, correction, source: self.own, sequence, log_interval: 0x7f, body }
+    }
+
+    /// The exchange is complete: the partner sent its response at `theirs`.
+    fn measure(&mut self, theirs: i64) {
+        let Exchange { sent: Some(t1), received: Some((t2, t4)), .. } = self.exchange else {
+            return;
+        };
+        (self.exchange.sent, self.missing) = (None, 0);
+        keep(&mut self.stamps, (theirs, t4), RATIO_EXCHANGES);
+        if let (Some(first), true) = (self.stamps.front(), self.stamps.len() > 1) {
+            let ratio =
+                RateRatio::of_spans(theirs.saturating_sub(first.0), t4.saturating_sub(first.1));
+            self.ratio = ratio;
+            if ratio.is_none() {
+                // A clock was set: the stamps before tell nothing.
+                self.stamps.clear();
+            }
+        }
+        // ((t4 - t1) * r - (t3 - t2)) / 2 (11.2.19.3.4).
+        let round_trip = self.ratio().of(t4.saturating_sub(t1));
+        let turnaround = theirs.saturating_sub(t2);
+        keep(&mut self.delays, round_trip.saturating_sub(turnaround) / 2, MEDIAN_OF);
+    }
+}
+
+fn keep<T>(queue: &mut VecDeque<T>, value: T, most: usize) {
+    if queue.len() == most {
+        queue.pop_front();
+    }
+    queue.push_back(value);
+}

@@ -1,0 +1,29 @@
+//! Time on a network: clocks that drift, and how 802.1AS makes them agree.
+//!
+//! - [`oscillator`]: a node's clocks and their stamps;
+//! - [`servo`]: the PI servo of linuxptp;
+//! - [`message`]: the messages, byte by byte;
+//! - [`link_delay`]: Pdelay: a link's delay, the rate of the clock at its other end;
+//! - [`best_master`]: who is grandmaster;
+//! - [`domain`]: announcements, and time on its way from the grandmaster through relays;
+//! - [`node`]: a time-aware system, with hot standby (IEEE 802.1ASdm) and holdover.
+//!
+//! A relay measures with its oscillator, which nobody steers, and passes on the rate of the
+//! grandmaster against it; only the clock of gates is steered (IEEE 802.1AS-2020, 10.1.2, 11.1.3).
+
+pub mod best_master;
+pub mod domain;
+pub mod link_delay;
+pub mod message;
+pub mod node;
+pub mod oscillator;
+mod ratio;
+pub mod servo;
+
+pub use best_master::{ClockIdentity, PortIdentity, Role, SystemIdentity};
+pub use domain::DomainConfig;
+pub use message::Message;
+pub use node::{Node, NodeConfig, Output};
+pub use oscillator::{ClockConfig, NodeClock, Stamp, Walk};
+pub use ratio::RateRatio;
+pub use servo::{Gains, Servo, ServoConfig, Stamping};

@@ -1,0 +1,139 @@
+//! The clocks of a node: an oscillator that nobody steers, and the clock that a servo steers.
+
+use stats::random::Random;
+use wire::{Duration, Instant};
+
+use crate::{Clock, LocalTime};
+
+/// How the frequency of an oscillator wanders: a bounded random walk, as of INET's
+/// `RandomDriftOscillator`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walk {
+    /// The largest change at once, parts per 10^12; changes are evenly distributed.
+    pub step_ppt: i64,
+    /// How often it changes, above 0.
+    pub every: Duration,
+    /// The frequency stays within this, parts per 10^12.
+    pub limit_ppt: i64,
+}
+
+/// The parameters of a node's clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockConfig {
+    /// What both clocks show beyond true time at the beginning, picoseconds.
+    pub offset_ps: i64,
+    /// The oscillator's frequency error at the beginning, parts per 10^12.
+    pub drift_ppt: i64,
+    /// How it wanders.
+    pub walk: Option<Walk>,
+    /// Time stamps are whole multiples of this, above 0 (timestamp granularity, IEEE
+    /// 802.1AS-2020, B.1.2: 40 ns at most).
+    pub grain: Duration,
+    /// Seed of the walk.
+    pub seed: u64,
+}
+
+impl Default for ClockConfig {
+    /// A perfect clock with stamps of 8 ns, a period of 125 MHz.
+    fn default() -> Self {
+        let grain = Duration::from_ns(8);
+        Self { offset_ps: 0, drift_ppt: 0, walk: None, grain, seed: 0 }
+    }
+}
+
+/// One event by both clocks of a node, in picoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// By the free-running oscillator: LocalClock (IEEE 802.1AS-2020, 10.1.2.1).
+    pub free: i64,
+    /// By the steered clock.
+    pub steered: i64,
+}
+
+/// The clocks of a node. Queries are exact from the last change on.
+#[derive(Clone, Debug)]
+pub struct NodeClock {
+    config: ClockConfig,
+    free: Clock,
+    steered: Clock,
+    /// Of the steered clock against the oscillator, parts per 10^12.
+    adjustment_ppt: i64,
+    random: Random,
+    next_walk: Option<Instant>,
+}
+
+impl NodeClock {
+    /// The clocks at the beginning: both show the same.
+    pub fn new(config: ClockConfig) -> Self {
+        let free = Clock::default().stepped(config.offset_ps);
+        let free = free.with_rate(Instant::ZERO, config.drift_ppt);
+        Self {
+            config,
+            free,
+            steered: free,
+            adjustment_ppt: 0,
+            random: Random::new(config.seed),
+            next_walk: config.walk.map(|walk| Instant::ZERO + walk.every),
+        }
+    }
+
+    /// The oscillator's clock, which nobody steers.
+    pub fn free(&self) -> &Clock {
+        &self.free
+    }
+
+    /// The clock that gates, shapers and talkers use.
+    pub fn steered(&self) -> &Clock {
+        &self.steered
+    }
+
+    /// Lets the frequency wander; whether it has changed at `now`.
+    pub fn run(&mut self, now: Instant) -> bool {
+        let (Some(walk), Some(due)) = (self.config.walk, self.next_walk) else { return false };
+        if due > now {
+            return false;
+        }
+        let step = self.random.within(0..=2 * walk.step_ppt.unsigned_abs()) as i64 - walk.step_ppt;
+        let drift = self.free.drift_ppt() + step;
+        self.free = self.free.with_rate(now, drift.clamp(-walk.limit_ppt, walk.limit_ppt));
+        self.next_walk = Some(due + walk.every);
+        self.follow(now);
+        true
+    }
+
+    /// When the frequency changes next.
+    pub fn next_walk(&self) -> Option<Instant> {
+        self.next_walk
+    }
+
+    /// The steered clock gains `ppt` picoseconds a second against the oscillator from now on.
+    pub fn adjust(&mut self, now: Instant, ppt: i64) {
+        self.adjustment_ppt = ppt;
+        self.follow(now);
+    }
+
+    /// The steered clock steps by `ps` picoseconds now.
+    pub fn step(&mut self, now: Instant, ps: i64) {
+        self.steered = self.steered.with_rate(now, self.steered.drift_ppt()).stepped(ps);
+    }
+
+    /// The steered clock against the oscillator, parts per 10^12.
+    pub fn adjustment_ppt(&self) -> i64 {
+        self.adjustment_ppt
+    }
+
+    /// What hardware notes of an event at `at`.
+    pub fn stamp(&self, at: Instant) -> Stamp {
+        let grain = self.config.grain.as_ps() as i64;
+        let floor = |time: LocalTime| time.as_ps().div_euclid(grain) * grain;
+        Stamp { free: floor(self.free.local(at)), steered: floor(self.steered.local(at)) }
+    }
+
+    fn follow(&mut self, now: Instant) {
+        const ONE: i128 = 1_000_000_000_000;
+        let rate = (ONE + i128::from(self.free.drift_ppt()))
+            * (ONE + i128::from(self.adjustment_ppt))
+            / ONE;
+        self.steered = self.steered.with_rate(now, (rate - ONE) as i64);
+    }
+}

@@ -1,0 +1,50 @@
+//! Ratios of frequencies as 802.1AS sends them.
+
+/// How much faster one clock is than another: (ratio - 1) in units of 2^-41
+/// (cumulativeScaledRateOffset, IEEE 802.1AS-2020, 11.4.4.3.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RateRatio(i64);
+
+const SHIFT: u32 = 41;
+
+impl RateRatio {
+    /// From a message.
+    pub const fn from_scaled(scaled: i32) -> Self {
+        Self(scaled as i64)
+    }
+
+    /// As in a message; saturates at about ±0.1 %.
+    pub fn scaled(self) -> i32 {
+        self.0.clamp(i32::MIN.into(), i32::MAX.into()) as i32
+    }
+
+    /// A clock that is so many parts per 10^12 faster.
+    pub const fn from_ppt(ppt: i64) -> Self {
+        Self((((ppt as i128) << SHIFT) / 1_000_000_000_000) as i64)
+    }
+
+    /// In parts per 10^12.
+    pub const fn as_ppt(self) -> i64 {
+        ((self.0 as i128 * 1_000_000_000_000) >> SHIFT) as i64
+    }
+
+    /// Of two spans between the same events; `None` if `own` is not above zero or they differ by
+    /// more than a tenth.
+    pub fn of_spans(other: i64, own: i64) -> Option<Self> {
+        if own <= 0 || other.abs_diff(own) > own.unsigned_abs() / 10 {
+            return None;
+        }
+        Some(Self((((i128::from(other) - i128::from(own)) << SHIFT) / i128::from(own)) as i64))
+    }
+
+    /// The product of two ratios.
+    #[must_use]
+    pub const fn times(self, other: Self) -> Self {
+        Self(self.0 + other.0 + ((self.0 as i128 * other.0 as i128) >> SHIFT) as i64)
+    }
+
+    /// A span of one clock on the other.
+    pub const fn of(self, ps: i64) -> i64 {
+        ps + ((ps as i128 * self.0 as i128) >> SHIFT) as i64
+    }
+}

@@ -1,0 +1,6 @@
+//! Time on a network.
+
+mod message;
+mod network;
+mod servo;
+mod world;
