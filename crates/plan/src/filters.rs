@@ -3,13 +3,11 @@
 use super::error_text::unknown;
 use super::schedule::clock;
 use super::section::Section;
+use super::shapers::BITS;
 use super::value::PlanError;
 use tsn::psfp::{Config, GateConfig, GateEntry, MeterConfig};
 use tsn::{Clock, psfp};
 use wire::{Duration, Instant};
-
-/// Bits of a byte.
-const BITS: u64 = 8;
 
 /// A bridge and the name of its filter: `"left camera"`.
 #[derive(Clone, Debug, PartialEq, Eq)]

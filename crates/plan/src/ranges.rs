@@ -209,7 +209,7 @@ const PLAN: &str = r#"
     paths = ["s"]
     eliminate = ["n"]
     latent_difference = 5
-    police = ["z fi"]
+    police = ["s fi"]
     [filters.fi]
     max_sdu = "1000B"
     entries = ["open 1ms"]

@@ -47,53 +47,56 @@ pub(super) fn admit(
             there.push((egress.queue, new));
             if let Some(excess) = Excess::find(&egress, there, reservable) {
                 let port = planned.port_name(egress.place);
-                return Err(new.origin.fail(excess.sentence(new, &port, there)));
+                return Err(new.origin.fail(excess.sentence(new, &port)));
             }
         }
     }
     Ok(())
 }
 
-/// What is reserved at a port beyond what it lends, bits a second.
-struct Excess {
-    wanted: u64,
+/// More than a port lends, bits a second.
+struct Excess<'a> {
     lent: u64,
     why: String,
+    wanted: Vec<&'a Reservation>,
 }
 
-impl Excess {
+impl<'a> Excess<'a> {
     fn find(
         egress: &Egress<'_>,
-        there: &[(usize, &Reservation)],
+        there: &[(usize, &'a Reservation)],
         reservable: Probability,
     ) -> Option<Self> {
         let class = egress.queue;
-        let of_class = there.iter().filter(|(of, _)| *of == class);
-        let (all, of_class): (u64, u64) =
-            (there.iter().map(|(_, one)| one.rate).sum(), of_class.map(|(_, one)| one.rate).sum());
-        let (line, gated) = (reservable.of(egress.rate.bits_per_second()), gated(egress));
-        if all > line {
+        let all: Vec<_> = there.iter().map(|(_, one)| *one).collect();
+        let line = reservable.of(egress.rate.bits_per_second());
+        if sum(&all) > line {
             let why = format!("{} % of its rate", reservable.of(100));
-            return Some(Self { wanted: all, lent: line, why });
+            return Some(Self { lent: line, why, wanted: all });
         }
+        let of_class = there.iter().filter(|(of, _)| *of == class);
+        let (wanted, lent) = (of_class.map(|(_, one)| *one).collect::<Vec<_>>(), gated(egress));
         let why = format!("what its gates leave to class {class}");
-        (of_class > gated).then_some(Self { wanted: of_class, lent: gated, why })
+        (sum(&wanted) > lent).then_some(Self { lent, why, wanted })
     }
 
-    fn sentence(&self, new: &Reservation, port: &str, there: &[(usize, &Reservation)]) -> String {
-        let part =
-            |(_, one): &(usize, &Reservation)| format!("{} {}", one.what, megabits(one.rate));
-        let parts: Vec<String> = there.iter().map(part).collect();
+    fn sentence(&self, new: &Reservation, port: &str) -> String {
+        let part = |one: &&Reservation| format!("{} {}", one.what, megabits(one.rate));
+        let parts: Vec<String> = self.wanted.iter().map(part).collect();
         format!(
             "{} cannot reserve {}: {port} lends {}, {}, and {} are wanted there: {}",
             new.what,
             megabits(new.rate),
             megabits(self.lent),
             self.why,
-            megabits(self.wanted),
+            megabits(sum(&self.wanted)),
             parts.join(", ")
         )
     }
+}
+
+fn sum(all: &[&Reservation]) -> u64 {
+    all.iter().map(|one| one.rate).sum()
 }
 
 /// What the gates leave to frames of the link's class, with the longest frames.

@@ -116,6 +116,14 @@ impl Named<'_> {
         let mut filters = Vec::new();
         for (Policing { bridge, filter }, origin) in section.list("police") {
             let at = self.bridge(&origin, &bridge)?;
+            if filters.iter().any(|(other, _)| *other == at) {
+                let what = format!("police: '{bridge}' has a filter for this stream already");
+                return Err(origin.fail(what));
+            }
+            if !paths.is_empty() && !paths.iter().any(|path| path.contains(&at)) {
+                let what = format!("police: '{bridge}' is on none of the paths");
+                return Err(origin.fail(what));
+            }
             let found = self.filters.at(&filter, &self.bridges[at].1);
             filters.push((at, found.map_err(|what| origin.fail(what))?));
         }

@@ -4,8 +4,17 @@ use super::json_document::every_key_is_described;
 use crate::support::program::{document, fails, page, parsed, plan_of as path, prints, run};
 use serde_json::Value;
 
-const PLANS: [&str; 8] =
-    ["direct", "tcp", "tsn", "zonal-vehicle", "industrial-cell", "scale-out", "incast", "handover"];
+const PLANS: [&str; 9] = [
+    "direct",
+    "tcp",
+    "tsn",
+    "zonal-vehicle",
+    "industrial-cell",
+    "scale-out",
+    "incast",
+    "handover",
+    "shapers",
+];
 
 /// What holds in every plan.
 fn check(document: &Value) {

@@ -10,7 +10,8 @@ use crate::support::{Tshark, folder};
 use crate::wireshark::sharkd::Sharkd;
 
 /// Keys that make a plan short; those of other plans are run as they are.
-const SHORT: [(&str, &[&str]); 11] = [
+const SHORT: [(&str, &[&str]); 12] = [
+    ("shapers", &["workload.size=64KiB"]),
     ("direct", &["workload.count=4"]),
     ("tcp", &["workload.count=20"]),
     ("tsn", &["workload.count=20"]),

@@ -38,9 +38,11 @@ fn what_does_not_fit_is_refused_with_the_port_and_the_sum() {
         assert!(sum.contains(part), "{sum}");
     }
     // 40 of 100 us hold three frames of 12.336 us.
-    let gates = mistake("reserve = \"400Mb/s\"", "", "").unwrap_err();
+    let other = "reserve = \"100Mb/s\"";
+    let gates = mistake("reserve = \"400Mb/s\"", other, "").unwrap_err();
     assert!(gates.contains("host h cannot reserve 400.0 Mb/s: "), "{gates}");
-    assert!(gates.contains("what its gates leave to class 3"), "{gates}");
+    assert!(gates.contains("what its gates leave to class 3, and 400.0 Mb/s are"), "{gates}");
+    assert!(gates.ends_with(": host h 400.0 Mb/s"), "of the class alone: {gates}");
     let share = mistake("", "reserve = \"20Mb/s\"", "reservable = \"1%\"").unwrap_err();
     assert!(share.contains("lends 10.0 Mb/s, 1 % of its rate"), "{share}");
 }

@@ -113,6 +113,18 @@ fn what_a_stream_cannot_be_has_its_place() {
             at(0, 10, "[streams.s]: right eliminates, but is on none of the paths"),
         ),
         (
+            format!(
+                "{ends}{BOTH}police = [\"left f\", \"left f\"]\n[filters.f]\nmax_sdu = \"100B\"\n"
+            ),
+            at(4, 21, "police: 'left' has a filter for this stream already"),
+        ),
+        (
+            format!(
+                "{ends}paths = [\"left > upper > right\"]\npolice = [\"lower f\"]\n[filters.f]\nmax_sdu = \"100B\"\n"
+            ),
+            at(4, 11, "police: 'lower' is on none of the paths"),
+        ),
+        (
             format!("{ends}{BOTH}history = 5\n"),
             at(4, 11, "history means nothing without eliminate"),
         ),
