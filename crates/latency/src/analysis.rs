@@ -203,7 +203,7 @@ fn segment(of: Segment, input: &Input, stable: &Range, apart: bool) -> Option<Se
     let whole = Figures::of(&all, input.band);
     let unknown = input.clock.source == Source::Unknown;
     let caution = match crosses {
-        true if apart || whole.negative > 0 => "no latency: the clocks are apart",
+        true if apart || (of.proves() && whole.negative > 0) => "no latency: the clocks are apart",
         true if unknown => "holds the clock error, which is not known",
         true if known.is_some_and(|error| whole.p50_ns.unsigned_abs() < error) => {
             "the median is smaller than the clock error may be"

@@ -23,7 +23,7 @@ impl Source {
     pub fn says(self) -> &'static str {
         match self {
             Self::Unknown => "not known; one-way times hold it, whatever it is",
-            Self::Shared => "both ends share one clock, as --clock says",
+            Self::Shared => "both ends share one clock",
             Self::Exchange => "from the frames that were sent back",
             Self::Ptp4l => "from ptp4l's offset from its master",
         }

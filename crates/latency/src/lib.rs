@@ -20,6 +20,6 @@ pub use analysis::{Analysis, Bin, Input, SegmentReport};
 pub use clock::{ClockError, ClockPoint, Source, exchange};
 pub use findings::Finding;
 pub use sample::{Sample, Segment, Stamp, stamp};
-pub use sequence::{Counts, Sequence};
+pub use sequence::{Counts, MOST as MOST_FRAMES, Sequence};
 pub use stable::Range;
 pub use statistics::{Band, Figures};

@@ -19,7 +19,7 @@ pub struct Sample {
     pub scheduled: u64,
     /// When the talker woke.
     pub woken: u64,
-    /// When the talker's application handed it over.
+    /// When the talker's application handed it over; 0 if the kernel did not take it.
     pub sent: u64,
     /// When it entered the queueing discipline (`SCM_TSTAMP_SCHED`, Linux
     /// Documentation/networking/timestamping.rst, 1.3.1).
@@ -118,6 +118,12 @@ impl Segment {
         matches!(self, SentToKernel | WireToKernel | EndToEnd | BackToKernel | BackEndToEnd)
     }
 
+    /// Whether a time below zero proves that clocks are apart: frames with a launch time may leave
+    /// before they are scheduled.
+    pub fn proves(self) -> bool {
+        self.crosses_clocks() && self != Self::EndToEnd
+    }
+
     /// Whether it leads from the listener to the talker: a clock error counts the other way.
     pub fn is_back(self) -> bool {
         matches!(self, Self::BackToKernel | Self::BackEndToEnd)
@@ -129,7 +135,7 @@ impl Segment {
         let [received, returned] = [sample.received, sample.returned].map(|at| at.map(u64::from));
         let (from, to) = match self {
             Self::Wake => (Some(sample.scheduled), Some(sample.woken)),
-            Self::ToWire => (Some(sample.scheduled), Some(sample.departed())),
+            Self::ToWire => (Some(sample.scheduled), (sample.sent > 0).then(|| sample.departed())),
             Self::SentToKernel => (Some(sample.sent), kernel),
             Self::WireToKernel => (Some(sample.departed()), kernel),
             Self::KernelToApplication => (kernel, received),
