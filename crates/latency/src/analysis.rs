@@ -165,14 +165,19 @@ fn primary(samples: &[Sample]) -> (Segment, Vec<Point>) {
     some.into_iter().find(most).unwrap_or((Segment::ToWire, Vec::new()))
 }
 
+/// The frames of a part of the way. Ways to the application begin where the frame was sent, since
+/// a talker that wakes late is no fault of the way.
 fn points(segment: Segment, samples: &[Sample]) -> Vec<Point> {
-    let from = |sample: &Sample| match segment {
-        Segment::SentToKernel | Segment::RoundTrip => sample.sent,
-        _ => sample.scheduled,
-    };
     let point = |sample: &Sample| {
-        let latency = segment.of(sample)?;
-        Some(Point { sequence: sample.sequence, from: from(sample), latency })
+        let sequence = sample.sequence;
+        let (from, latency) = match segment {
+            Segment::ToWire => (sample.scheduled, segment.of(sample)?),
+            Segment::EndToEnd => {
+                (sample.sent, sample.received?.get().wrapping_sub(sample.sent) as i64)
+            }
+            _ => (sample.sent, segment.of(sample)?),
+        };
+        Some(Point { sequence, from, latency })
     };
     samples.iter().filter_map(point).collect()
 }
