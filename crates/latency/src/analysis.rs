@@ -130,10 +130,10 @@ impl Analysis {
     pub fn of(input: &Input) -> Self {
         let (primary, points) = primary(input.samples);
         let mut found = findings::find(&points, &context(input, primary));
+        let stable = stable::choose(&points, &found);
         if primary == Segment::SentToKernel {
             found.extend(application_stalls(input, &found));
         }
-        let stable = stable::choose(&points, &found);
         let apart = found.iter().any(|finding| finding.kind == Kind::ClockOffset);
         let segments = Segment::ALL.into_iter();
         Self {
@@ -242,11 +242,11 @@ fn course(samples: &[(Sample, i64)]) -> Vec<Bin> {
     samples.chunks(samples.len().div_ceil(BINS)).map(bin).collect()
 }
 
-/// Equal bars from the least to the 99.9th percentile.
+/// Equal bars from the least to the 99th percentile.
 fn histogram(samples: &[i64]) -> Vec<Bar> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();
-    let (least, most) = (sorted[0], statistics::quantile(&sorted, 9_990));
+    let (least, most) = (sorted[0], statistics::quantile(&sorted, 9_900));
     let width = (most.saturating_sub(least) / BARS as i64 + 1).max(1);
     let mut counts = [0; BARS];
     for ns in &sorted {
@@ -259,11 +259,14 @@ fn histogram(samples: &[i64]) -> Vec<Bar> {
     counts.iter().enumerate().map(bar).collect()
 }
 
+/// A stamp of a frame.
+type At = fn(&Sample) -> Option<u64>;
+
 fn slots(input: &Input) -> Vec<Slots> {
     if input.window.cycle == 0 {
         return Vec::new();
     }
-    let stamps: [(&str, fn(&Sample) -> Option<u64>); 2] = [
+    let stamps: [(&str, At); 2] = [
         ("departure", |sample| (sample.sent > 0).then(|| sample.departed())),
         ("arrival", |sample| sample.came().map(u64::from)),
     ];

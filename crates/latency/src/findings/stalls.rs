@@ -3,6 +3,7 @@
 //! almost at once").
 
 use super::{Context, Finding, Kind, Point};
+use crate::sample::Segment;
 use crate::statistics::median;
 
 /// Frames of a stall at least: two may be close by chance.
@@ -43,9 +44,13 @@ pub fn find(points: &[Point], context: &Context) -> Vec<Finding> {
 fn stall(run: &[Point], usual: i64, context: &Context) -> Finding {
     let (first, last) = (run[0], run[run.len() - 1]);
     let size_ns = first.latency.abs_diff(usual);
+    let (who, begun) = match context.segment {
+        Segment::ToWire => ("the talker", "due"),
+        Segment::EndToEnd => ("the listener's application", "sent"),
+        _ => ("the receiving side", "sent"),
+    };
     let evidence = format!(
-        "{} frames sent within {} ns came within {} ns: the receiving side stood still, for \
-         {size_ns} ns",
+        "{} frames {begun} within {} ns came within {} ns: {who} stood still, for {size_ns} ns",
         run.len(),
         last.from - first.from,
         (last.to() - first.to()).abs()

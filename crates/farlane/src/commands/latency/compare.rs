@@ -34,11 +34,7 @@ pub fn run(args: &Args) -> Outcome {
     for document in &documents {
         let title = print::title(document);
         print::cautions(document).iter().for_each(|line| println!("{title}: {line}"));
-        document
-            .analysis
-            .findings
-            .iter()
-            .for_each(|of| println!("{title}: {}", print::sentence(of)));
+        print::findings(document).iter().for_each(|line| println!("{title}: {line}"));
     }
     args.html.as_ref().map_or(Ok(()), |target| target.write(&html::page(&documents)))
 }

@@ -31,7 +31,10 @@ fn run(page: &mut Page, document: &Document) {
     print::cautions(document).iter().for_each(|line| page.warning(&format!("{line}.")));
     let analysis = &document.analysis;
     page.text(&format!("Stable range, by {}: {}.", analysis.stable_by, analysis.stable.reason));
-    analysis.findings.iter().for_each(|of| page.warning(&format!("{}.", print::sentence(of))));
+    match analysis.findings.is_empty() {
+        true => print::findings(document).iter().for_each(|line| page.note(line)),
+        false => print::findings(document).iter().for_each(|line| page.warning(line)),
+    }
     if !analysis.slots.is_empty() {
         page.table(&print::slots(document));
     }

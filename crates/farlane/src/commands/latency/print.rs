@@ -4,6 +4,7 @@ use super::document::{Document, Setting};
 use latency::{Figures, Finding, SegmentReport, Source};
 use report::Align::{Left, Right};
 use report::{Column, Table};
+use std::collections::BTreeMap;
 
 /// Prints everything.
 pub fn text(document: &Document) {
@@ -26,11 +27,7 @@ pub fn text(document: &Document) {
         print!("{}", settings(document).text());
     }
     println!("");
-    if document.analysis.findings.is_empty() {
-        println!("no stalls, periodic spikes, slips or swings found");
-    } else {
-        document.analysis.findings.iter().for_each(|of| println!("{}", sentence(of)));
-    }
+    findings(document).iter().for_each(|line| println!("{line}"));
 }
 
 /// The heading of a run.
@@ -189,8 +186,32 @@ pub fn settings(document: &Document) -> Table {
     Table::of(&columns, &document.settings)
 }
 
+/// Findings of one kind that are shown; the document has all.
+const SHOWN: usize = 5;
+
+/// What went wrong, in lines.
+pub fn findings(document: &Document) -> Vec<String> {
+    let all = &document.analysis.findings;
+    if all.is_empty() {
+        return vec!["no stalls, periodic spikes, slips or swings found".to_owned()];
+    }
+    let mut shown: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut lines = Vec::new();
+    for finding in all {
+        let n = shown.entry((finding.kind.name(), &finding.segment)).or_default();
+        *n += 1;
+        if *n <= SHOWN {
+            lines.push(sentence(finding));
+        }
+    }
+    let more = shown.into_iter().filter(|(_, n)| *n > SHOWN);
+    lines
+        .extend(more.map(|((kind, segment), n)| format!("{kind} ({segment}): {} more", n - SHOWN)));
+    lines
+}
+
 /// A finding in a line.
-pub fn sentence(finding: &Finding) -> String {
+fn sentence(finding: &Finding) -> String {
     let Finding { kind, segment, first, last, evidence, .. } = finding;
     let frames =
         if first == last { format!("frame {first}") } else { format!("frames {first} to {last}") };
