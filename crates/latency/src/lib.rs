@@ -10,6 +10,7 @@ mod analysis;
 mod clock;
 pub mod findings;
 pub mod frame;
+pub mod ptp;
 mod sample;
 pub mod schedule;
 mod sequence;

@@ -10,6 +10,7 @@ use live::net::{Interface, Namespace};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::net::UnixDatagram;
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -350,6 +351,35 @@ fn mistakes_are_named() {
     ] {
         is_wrong_usage(&[&["latency", "talk", "localhost"], wrong].concat());
     }
+}
+
+/// A program in ptp4l's place, which answers in the profile of gPTP alone: 25 us from its master.
+#[test]
+fn what_ptp4l_says_is_the_clock_error() {
+    let path = scratch("latency-ptp").join("ptp4l");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 512];
+        while let Ok((bytes, from)) = socket.recv_from(&mut buffer) {
+            if buffer[0] >> 4 != 1 {
+                continue;
+            }
+            let mut answer = buffer[..bytes].to_vec();
+            // A response, and TIME_STATUS_NP.
+            answer[46] = 2;
+            answer.extend(25_000i64.to_be_bytes());
+            answer.extend([0; 42]);
+            socket.send_to_addr(&answer, &from).unwrap();
+        }
+    });
+    let how = format!("ptp4l={}", text(&path));
+    let listener = Listener::udp(&["--clock", &how]);
+    talk(&listener.address, &["--count", "50"]);
+    let clock = &listener.report()["clock"];
+    assert_eq!([&clock["source"], &clock["offset_ns"]], [&Value::from("ptp4l"), &25_000.into()]);
+    assert_eq!([&clock["proven_ns"], &clock["possible_ns"]], [0, 50_000]);
+    let nobody = ["latency", "talk", "localhost", "--clock", "ptp4l=/nonexistent/ptp4l"];
+    fails(&nobody, &["ptp4l cannot be asked; /nonexistent/ptp4l: "]);
 }
 
 /// No machine has CPU 1000, `lo` has no hardware stamps, and launch times need etf.

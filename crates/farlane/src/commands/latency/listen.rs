@@ -59,9 +59,12 @@ pub fn run(args: &Args) -> Outcome {
         Some(address) => eprintln!("listening on {address}"),
         None => eprintln!("listening on {}", args.address),
     }
+    let follower = args.machine.follower()?;
     let mut listener = Listener::new(args, &port);
     let ended = listener.listen(&stop)?;
-    let (document, samples) = listener.document(settings, local, ended);
+    let series = follower.map_or(Vec::new(), |follower| follower.finish(1));
+    let clock = ClockError { source: args.machine.source(local), series };
+    let (document, samples) = listener.document(settings, clock, ended);
     deliver(&document, &samples, &args.output)
 }
 
@@ -238,7 +241,7 @@ impl<'a> Listener<'a> {
     fn document(
         mut self,
         settings: Settings,
-        local: Option<SocketAddr>,
+        clock: ClockError,
         ended: &str,
     ) -> (Document, Vec<Sample>) {
         let samples: Vec<Sample> = self.samples.into_values().collect();
@@ -247,14 +250,7 @@ impl<'a> Listener<'a> {
         self.faults.without_stamp =
             samples.iter().filter(|sample| sample.arrived.is_none()).count() as u64;
         let output = &self.args.output;
-        let source = self.args.machine.source(local);
-        let input = Input {
-            samples: &samples,
-            interval,
-            window,
-            clock: ClockError { source, series: Vec::new() },
-            band: output.band,
-        };
+        let input = Input { samples: &samples, interval, window, clock, band: output.band };
         let tags = self.tags.into_iter();
         let tags = tags.map(|((priority, vlan), n)| TagCount { priority, vlan, n }).collect();
         let document = Document {

@@ -6,6 +6,7 @@ mod html;
 mod listen;
 mod options;
 mod print;
+mod ptp;
 mod samples;
 mod setup;
 mod talk;

@@ -1,10 +1,12 @@
 //! Options of talker and listener.
 
+use super::ptp::Follower;
 use crate::output::assign_stdout;
 use latency::{Band, Source};
 use report::target::Target;
-use report::{Outcome, span};
+use report::{Failure, Outcome, span};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use wire::Duration;
 
 /// Where results go.
@@ -60,10 +62,14 @@ pub struct MachineArgs {
     /// Have the hardware of this interface stamp frames; its clock must be TAI, as under PTP
     #[arg(long, value_name = "INTERFACE")]
     pub hardware: Option<String>,
-    /// What is known of the two ends' clocks: shared if they are one. Loopback is shared; from
-    /// frames that come back the talker finds out
-    #[arg(long, value_name = "HOW", default_value = "unknown")]
+    /// What is known of the two ends' clocks: unknown, shared if they are one, or ptp4l[=SOCKET]:
+    /// this end's ptp4l follows the other end. Loopback is shared; from frames that come back the
+    /// talker finds out
+    #[arg(long, value_name = "HOW", default_value = "unknown", value_parser = clock)]
     pub clock: ClockArg,
+    /// The domain of ptp4l
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub ptp_domain: u8,
     /// Add this to every stamp of this end, such as -20ms: a test of what is reported when clocks
     /// are apart
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = signed, allow_hyphen_values = true)]
@@ -77,21 +83,42 @@ impl MachineArgs {
     /// What is known of the clocks with the far side at `address`.
     pub fn source(&self, address: Option<SocketAddr>) -> Source {
         match self.clock {
+            ClockArg::Ptp4l(_) => Source::Ptp4l,
             ClockArg::Shared => Source::Shared,
             ClockArg::Unknown if address.is_some_and(|of| of.ip().is_loopback()) => Source::Shared,
             ClockArg::Unknown => Source::Unknown,
         }
     }
+
+    /// Begins to ask ptp4l, if it is to be asked.
+    pub fn follower(&self) -> Result<Option<Follower>, Failure> {
+        match &self.clock {
+            ClockArg::Ptp4l(path) => Follower::start(path.as_deref(), self.ptp_domain).map(Some),
+            _ => Ok(None),
+        }
+    }
 }
 
 /// What is known of the clocks.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ClockArg {
     /// Nothing.
     #[default]
     Unknown,
     /// They are one.
     Shared,
+    /// What ptp4l says, at this socket or at those that it has without configuration.
+    Ptp4l(Option<PathBuf>),
+}
+
+fn clock(text: &str) -> Result<ClockArg, String> {
+    match (text, text.strip_prefix("ptp4l=")) {
+        ("unknown", _) => Ok(ClockArg::Unknown),
+        ("shared", _) => Ok(ClockArg::Shared),
+        ("ptp4l", _) => Ok(ClockArg::Ptp4l(None)),
+        (_, Some(path)) => Ok(ClockArg::Ptp4l(Some(path.into()))),
+        _ => Err(format!("'{text}' is none of unknown, shared, ptp4l, ptp4l=SOCKET")),
+    }
 }
 
 /// A time of either sign in ns.
@@ -147,6 +174,8 @@ mod tests {
         assert!(band("2us").unwrap_err().contains("FROM,TO"));
         assert_eq!(window("200us,100us"), Ok((200_000, 100_000)));
         assert_eq!(hex("ff"), Ok(255));
+        assert_eq!(clock("ptp4l=/x"), Ok(ClockArg::Ptp4l(Some("/x".into()))));
+        assert!(clock("ntp").unwrap_err().contains("none of unknown"));
         assert!(hex("0xff").is_err() && positive("0").is_err());
     }
 }

@@ -7,7 +7,7 @@ use super::{deliver, options};
 use crate::signals::Stop;
 use latency::frame::{self, FollowUp, Frame, Kind};
 use latency::schedule::{Schedule, Slot};
-use latency::{Analysis, ClockError, Input, Sample, Sequence, Source, exchange};
+use latency::{Analysis, ClockError, ClockPoint, Input, Sample, Sequence, Source, exchange};
 use live::latency::{Control, Port, Remote, Step, Tag, now, oversleep, sleep_until, spin_until};
 use live::net::{Address, Interface, Peer};
 use report::{Failure, Outcome, span};
@@ -107,6 +107,7 @@ pub fn run(args: &Args) -> Outcome {
     settings.machine(&args.machine);
     let hardware = settings.stamps(&args.machine, &port)?;
     refuse_too_short(args)?;
+    let follower = args.machine.follower()?;
     let done = AtomicBool::new(false);
     let (tell, events) = sync_channel(EVENTS);
     let mut talker = Talker::new(args, schedule, &port, to, events);
@@ -119,7 +120,8 @@ pub fn run(args: &Args) -> Outcome {
         done.store(true, Ordering::Relaxed);
         ended
     })?;
-    let (document, samples) = talker.document(settings, ended);
+    let said = follower.map(|follower| follower.finish(-1));
+    let (document, samples) = talker.document(settings, ended, said);
     deliver(&document, &samples, &args.output)
 }
 
@@ -490,13 +492,18 @@ impl<'a> Talker<'a> {
         sample.back_received = shift.stamp(application);
     }
 
-    fn document(mut self, settings: Settings, ended: &str) -> (Document, Vec<Sample>) {
+    fn document(
+        mut self,
+        settings: Settings,
+        ended: &str,
+        said: Option<Vec<ClockPoint>>,
+    ) -> (Document, Vec<Sample>) {
         self.back.end(self.samples.len() as u64);
         let address = match self.to {
             Remote::Udp(address) => Some(address),
             Remote::Ethernet(_) => None,
         };
-        let series = exchange(&self.samples);
+        let series = said.unwrap_or_else(|| exchange(&self.samples));
         let source = match self.args.machine.source(address) {
             Source::Unknown if !series.is_empty() => Source::Exchange,
             source => source,
