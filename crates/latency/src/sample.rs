@@ -63,6 +63,12 @@ pub enum Segment {
     Wake,
     /// Scheduled to the talker's last stamp: wire, or driver where there is none.
     ToWire,
+    /// Handed over by the application to the queueing discipline.
+    ToQueue,
+    /// The queueing discipline to the talker's last stamp: there a gate holds frames back.
+    InQueue,
+    /// The talker's hardware to the listener's.
+    WireToWire,
     /// Handed over by the application to the listener's kernel: the latency of Linaro's article.
     SentToKernel,
     /// The talker's last stamp to the listener's kernel.
@@ -83,9 +89,12 @@ pub enum Segment {
 
 impl Segment {
     /// All, along the way.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Wake,
+        Self::ToQueue,
+        Self::InQueue,
         Self::ToWire,
+        Self::WireToWire,
         Self::SentToKernel,
         Self::WireToKernel,
         Self::KernelToApplication,
@@ -101,6 +110,9 @@ impl Segment {
         match self {
             Self::Wake => "schedule to wake-up",
             Self::ToWire => "schedule to wire",
+            Self::ToQueue => "sent to queue",
+            Self::InQueue => "queue to wire",
+            Self::WireToWire => "wire to wire",
             Self::SentToKernel => "sent to kernel",
             Self::WireToKernel => "wire to kernel",
             Self::KernelToApplication => "kernel to application",
@@ -114,8 +126,9 @@ impl Segment {
 
     /// Whether its ends are stamped by the clocks of two machines.
     pub fn crosses_clocks(self) -> bool {
-        use Segment::*;
-        matches!(self, SentToKernel | WireToKernel | EndToEnd | BackToKernel | BackEndToEnd)
+        use Segment::{EndToEnd, SentToKernel, WireToKernel, WireToWire};
+        let there = matches!(self, WireToWire | SentToKernel | WireToKernel | EndToEnd);
+        there || self.is_back()
     }
 
     /// Whether a time below zero proves that clocks are apart: frames with a launch time may leave
@@ -136,6 +149,12 @@ impl Segment {
         let (from, to) = match self {
             Self::Wake => (Some(sample.scheduled), Some(sample.woken)),
             Self::ToWire => (Some(sample.scheduled), (sample.sent > 0).then(|| sample.departed())),
+            Self::ToQueue => (Some(sample.sent), sample.queued.map(u64::from)),
+            Self::InQueue => {
+                let left = sample.wire.or(sample.driver);
+                (sample.queued.map(u64::from), left.map(u64::from))
+            }
+            Self::WireToWire => (sample.wire.map(u64::from), sample.arrived_wire.map(u64::from)),
             Self::SentToKernel => (Some(sample.sent), kernel),
             Self::WireToKernel => (Some(sample.departed()), kernel),
             Self::KernelToApplication => (kernel, received),
@@ -153,7 +172,8 @@ impl Segment {
 mod tests {
     use super::*;
 
-    /// Scheduled at 1000, woken 10 later, sent at 1020, driver at 1030, kernel at 1100,
+    /// Scheduled at 1000, woken 10 later, sent at 1020, queued at 1023, driver at 1030, wire at 1040,
+    /// at the far wire at 1090, kernel at 1100,
     /// application at 1150, returned at 1160, kernel at 1220, application at 1300.
     #[test]
     fn segments_of_a_frame() {
@@ -161,7 +181,9 @@ mod tests {
             scheduled: 1000,
             woken: 1010,
             sent: 1020,
+            queued: stamp(1023),
             driver: stamp(1030),
+            arrived_wire: stamp(1090),
             arrived: stamp(1100),
             received: stamp(1150),
             returned: stamp(1160),
@@ -169,9 +191,11 @@ mod tests {
             back_received: stamp(1300),
             ..Sample::default()
         };
-        let all = Segment::ALL.map(|segment| segment.of(&sample).unwrap());
-        assert_eq!(all, [10, 30, 80, 70, 50, 150, 10, 60, 140, 280]);
+        assert_eq!(Segment::WireToWire.of(&sample), None, "no stamp of the talker's hardware");
+        assert_eq!(Segment::WireToKernel.of(&sample), Some(70));
         sample.wire = stamp(1040);
+        let all = Segment::ALL.map(|segment| segment.of(&sample).unwrap());
+        assert_eq!(all, [10, 3, 17, 40, 50, 80, 60, 50, 150, 10, 60, 140, 280]);
         assert_eq!(Segment::WireToKernel.of(&sample), Some(60), "the wire is nearer");
         sample.arrived = None;
         assert_eq!(Segment::WireToKernel.of(&sample), None);

@@ -149,6 +149,23 @@ mod tests {
         assert_eq!(received.step, None);
     }
 
+    /// Recorded on loopback with Linux 6.18: the stamps of a datagram that came, and of the queue
+    /// for the third one that was sent.
+    #[test]
+    fn recorded_messages() {
+        let zeroes = "00".repeat(32);
+        let came =
+            format!("40000000000000000100000025000000589b046b00000000233de92f00000000{zeroes}");
+        let found = parse(&bytes(&came));
+        // 6b049b58h = 1795464024 s, 2fe93d23h = 803814691 ns.
+        assert_eq!((found.software, found.step), (1_795_464_024_803_814_691, None));
+        let queued = "40000000000000000100000025000000589b046b000000007f30e92f00000000";
+        let error = "3000000000000000000000000b0000002a000000040000000100000002000000";
+        let found = parse(&bytes(&format!("{queued}{zeroes}{error}{}", &zeroes[..32])));
+        assert_eq!(found.software, 1_795_464_024_803_811_455);
+        assert_eq!((found.step, found.hardware), (Some((Step::Queued, 2)), 0));
+    }
+
     #[test]
     fn messages_of_the_error_queue() {
         let queued = parse(&bytes(&format!("{STAMPS}{QUEUED}")));

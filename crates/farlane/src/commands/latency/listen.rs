@@ -52,6 +52,8 @@ pub fn run(args: &Args) -> Outcome {
     args.output.assign()?;
     let stop = Stop::on_signals()?;
     let (port, local) = port(args)?;
+    // Its thread is to have any CPU.
+    let follower = args.machine.follower()?;
     let mut settings = Settings::default();
     settings.machine(&args.machine);
     settings.stamps(&args.machine, &port)?;
@@ -59,7 +61,6 @@ pub fn run(args: &Args) -> Outcome {
         Some(address) => eprintln!("listening on {address}"),
         None => eprintln!("listening on {}", args.address),
     }
-    let follower = args.machine.follower()?;
     let mut listener = Listener::new(args, &port);
     let ended = listener.listen(&stop)?;
     let series = follower.map_or(Vec::new(), |follower| follower.finish(1));

@@ -8,7 +8,9 @@ use crate::signals::Stop;
 use latency::frame::{self, FollowUp, Frame, Kind};
 use latency::schedule::{Schedule, Slot};
 use latency::{Analysis, ClockError, ClockPoint, Input, Sample, Sequence, Source, exchange};
-use live::latency::{Control, Port, Remote, Step, Tag, now, oversleep, sleep_until, spin_until};
+use live::latency::{
+    Control, Port, Remote, Step, Tag, now, oversleep, prioritise, sleep_until, spin_until,
+};
 use live::net::{Address, Interface, Peer};
 use report::{Failure, Outcome, span};
 use std::collections::VecDeque;
@@ -104,9 +106,7 @@ pub fn run(args: &Args) -> Outcome {
     let stop = Stop::on_signals()?;
     let mut settings = Settings::default();
     let (port, to) = args.port(&mut settings)?;
-    settings.machine(&args.machine);
     let hardware = settings.stamps(&args.machine, &port)?;
-    refuse_too_short(args)?;
     let follower = args.machine.follower()?;
     let done = AtomicBool::new(false);
     let (tell, events) = sync_channel(EVENTS);
@@ -114,9 +114,11 @@ pub fn run(args: &Args) -> Outcome {
     talker.hardware = hardware;
     let ended = std::thread::scope(|scope| {
         let (port, done) = (&port, &done);
-        scope.spawn(move || receive(port, done, &tell));
-        let launched = talker.probe(&mut settings);
-        let ended = launched.and_then(|()| talker.talk(&stop));
+        scope.spawn(move || receive(args, port, done, &tell));
+        // From here on: a thread begins with the CPUs and the class of the one that starts it, and
+        // the receiving one must not wait for this one's CPU.
+        settings.machine(&args.machine);
+        let ended = talker.run(&mut settings, &stop);
         done.store(true, Ordering::Relaxed);
         ended
     })?;
@@ -198,7 +200,11 @@ fn refuse_too_short(args: &Args) -> Outcome {
 }
 
 /// Receives everything until it is told to end.
-fn receive(port: &Port, done: &AtomicBool, tell: &SyncSender<Event>) {
+fn receive(args: &Args, port: &Port, done: &AtomicBool, tell: &SyncSender<Event>) {
+    if let Some(priority) = args.machine.fifo {
+        // The talker says so if it is refused.
+        let _ = prioritise(priority);
+    }
     let mut buffer = [0; 2048];
     while !done.load(Ordering::Relaxed) {
         if let Err(error) = receive_all(port, &mut buffer, tell) {
@@ -238,7 +244,8 @@ struct Talker<'a> {
     port: &'a Port,
     to: Remote,
     events: Receiver<Event>,
-    run: u64,
+    /// The run's number.
+    number: u64,
     shift: Shift,
     /// The hardware stamps.
     hardware: bool,
@@ -271,7 +278,7 @@ impl<'a> Talker<'a> {
             port,
             to,
             events,
-            run: args.machine.run.unwrap_or_else(live::random_number),
+            number: args.machine.run.unwrap_or_else(live::random_number),
             shift: Shift(args.machine.stamp_offset),
             hardware: false,
             launch: args.launch,
@@ -283,6 +290,13 @@ impl<'a> Talker<'a> {
             buffer: Vec::new(),
             probed: None,
         }
+    }
+
+    /// Checks what the machine can do, and sends all frames; how it ended.
+    fn run(&mut self, settings: &mut Settings, stop: &Stop) -> Result<&'static str, Failure> {
+        refuse_too_short(self.args)?;
+        self.probe(settings)?;
+        self.talk(stop)
     }
 
     /// Finds out whether launch times, if they are wanted, are honoured on the way out of this
@@ -357,7 +371,7 @@ impl<'a> Talker<'a> {
         Frame {
             kind,
             size: self.args.size,
-            run: self.run,
+            run: self.number,
             sequence,
             scheduled: self.shift.of(due),
             woken: 0,
@@ -436,7 +450,7 @@ impl<'a> Talker<'a> {
         while let Ok(event) = self.events.try_recv() {
             match event {
                 Event::Sent(stamps) => self.take_stamps(&stamps),
-                Event::Back { frame, kernel, application } if frame.run == self.run => {
+                Event::Back { frame, kernel, application } if frame.run == self.number => {
                     self.take_back(&frame, kernel, application);
                 }
                 Event::Back { .. } => self.faults.stranger(|| "a frame of another run".to_owned()),
@@ -524,7 +538,7 @@ impl<'a> Talker<'a> {
             end: "talk".to_owned(),
             label: output.label.clone(),
             address: self.args.address.clone(),
-            run: format!("{:016x}", self.run),
+            run: format!("{:016x}", self.number),
             ended: ended.to_owned(),
             interval_ns: self.schedule.interval,
             cycle_ns: window.cycle.into(),
