@@ -167,14 +167,14 @@ fn refuse_too_short(args: &Args) -> Outcome {
         return Ok(());
     }
     let late = oversleep(interval);
-    if late.median < interval + spin {
+    if late.least < interval + spin {
         return Ok(());
     }
     Err(Failure(format!(
-        "an interval of {interval} ns is too short here: a thread that sleeps wakes {} ns late \
-         (median of 21 times, {} ns at most); take {} ns or more, or --spin",
-        late.median,
+        "an interval of {interval} ns is too short here: a thread that sleeps wakes {} ns late at \
+         least ({} ns at most, of 21 times); take {} ns or more, or --spin",
+        late.least,
         late.most,
-        2 * late.median
+        2 * late.least
     )))
 }
