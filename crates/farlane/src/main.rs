@@ -22,7 +22,7 @@ mod trace_args;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    bench, demo, device, drive, host, io, move_to, ping, reproduce, sim, switch, trace,
+    bench, demo, device, drive, host, io, latency, move_to, ping, reproduce, sim, switch, trace,
 };
 use std::process::ExitCode;
 
@@ -53,6 +53,7 @@ enum Command {
     Drive(drive::Args),
     Host(host::Args),
     Io(Box<io::Args>),
+    Latency(latency::Args),
     Switch(switch::Args),
     Move(move_to::Args),
     Ping(ping::Args),
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         Command::Drive(args) => drive::run(&args),
         Command::Host(args) => host::run(&args),
         Command::Io(args) => io::run(&args),
+        Command::Latency(args) => latency::run(&args),
         Command::Switch(args) => switch::run(&args),
         Command::Move(args) => move_to::run(&args),
         Command::Ping(args) => ping::run(&args),

@@ -14,6 +14,7 @@ pub mod drive;
 mod folder;
 mod guest;
 pub mod host;
+pub mod latency;
 pub mod limiter;
 pub mod links;
 #[allow(unsafe_code)]

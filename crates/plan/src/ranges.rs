@@ -255,7 +255,7 @@ fn right(allowed: Allowed) -> Vec<String> {
 }
 
 /// Keys that other tests show at work: they need other tables too.
-const ELSEWHERE: [&str; 21] = [
+const ELSEWHERE: [&str; 22] = [
     "workload.time_based",
     "workload.thinktime_blocks",
     "workload.timing",
@@ -267,6 +267,7 @@ const ELSEWHERE: [&str; 21] = [
     "drive.count",
     "drive.node",
     "nodes.n.count",
+    "bridges.s.mode",
     "cables.c.a",
     "cables.c.b",
     "shapers.e.algorithm",

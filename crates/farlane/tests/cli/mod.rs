@@ -7,6 +7,7 @@ pub mod drive;
 mod io;
 mod io_vfio_user;
 pub mod json_document;
+mod latency;
 mod media;
 mod mistakes;
 mod nodes;

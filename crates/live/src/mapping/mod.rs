@@ -6,14 +6,18 @@
 //! also take the pages away: then the mapping is dead, and every access fails (`fault.rs`).
 
 mod fault;
+mod message;
 mod mtu;
 mod receive;
 mod ring;
+mod scheduling;
 mod signaller;
 
+pub(crate) use message::{receive_message, set_option};
 pub(crate) use mtu::mtu;
 pub use receive::receive;
 pub use ring::{Ended, Ring};
+pub(crate) use scheduling::{set_fifo, stamp_in_hardware};
 pub use signaller::Signaller;
 
 use fault::Guard;

@@ -1,0 +1,277 @@
+//! `farlane latency listen`: takes a talker's frames, and sends them back if it is asked to.
+
+use super::deliver;
+use super::document::{Document, Faults, TagCount};
+use super::options::{MachineArgs, Output, positive};
+use super::setup::{Settings, Shift};
+use crate::signals::Stop;
+use latency::frame::{self, FollowUp, Frame, Kind, Window};
+use latency::{Analysis, ClockError, Input, Sample, Sequence};
+use live::latency::{Port, Received, Remote, Tag, now};
+use live::net::{Address, Interface};
+use report::{Failure, Outcome};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time;
+use wire::Duration;
+
+/// Receive a talker's frames
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    farlane latency listen localhost --reflect\n  \
+    farlane latency listen raw:eth1 --clock shared --json\n\n\
+    It takes the first run that it hears, or that of --run; frames of others are counted. It ends \
+    with the run, and on Ctrl-C, with its report.")]
+pub struct Args {
+    /// Where: HOST[:PORT] for UDP, or raw:INTERFACE for Ethernet frames
+    #[arg(value_name = "ADDR")]
+    address: String,
+    /// Send every frame of the run back, from the application
+    #[arg(long)]
+    reflect: bool,
+    /// Let --reflect answer others than loopback
+    #[arg(long)]
+    insecure: bool,
+    /// How long to wait for the first frame
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive)]
+    wait: Duration,
+    /// End when the talker was silent for so long
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = positive)]
+    idle: Duration,
+    #[command(flatten)]
+    machine: MachineArgs,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// How long a frame may still come after the talker said that it ended, in ns.
+const LINGER: u64 = 200_000_000;
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    args.output.assign()?;
+    let stop = Stop::on_signals()?;
+    let (port, local) = port(args)?;
+    // Its thread is to have any CPU.
+    let follower = args.machine.follower()?;
+    let mut settings = Settings::default();
+    settings.machine(&args.machine);
+    settings.stamps(&args.machine, &port)?;
+    match port.address()? {
+        Some(address) => eprintln!("listening on {address}"),
+        None => eprintln!("listening on {}", args.address),
+    }
+    let mut listener = Listener::new(args, &port);
+    let ended = listener.listen(&stop)?;
+    let series = follower.map_or(Vec::new(), |follower| follower.finish(1));
+    let clock = ClockError { source: args.machine.source(local), series };
+    let (document, samples) = listener.document(settings, clock, ended);
+    deliver(&document, &samples, &args.output)
+}
+
+/// The socket, and the address of UDP.
+fn port(args: &Args) -> Result<(Port, Option<SocketAddr>), Failure> {
+    // Receiving alone needs no permission: nothing leaves this machine.
+    let allowed = args.insecure || !args.reflect;
+    Ok(match Address::to_listen(&args.address, allowed)? {
+        Address::Tcp(address) => (Port::udp(address)?, Some(address)),
+        Address::Raw(station) => {
+            let interface = Interface::find(&station.interface)?;
+            (Port::ethernet(&interface, frame::ETHERTYPE, None)?, None)
+        }
+        Address::Scripted(_) => return Err(Failure("a script has no latency".into())),
+    })
+}
+
+/// A listener at work.
+struct Listener<'a> {
+    args: &'a Args,
+    port: &'a Port,
+    shift: Shift,
+    /// The run that is measured, and who talks.
+    run: Option<(u64, Remote)>,
+    /// What the run's first frame said: interval, windows, size.
+    about: Option<Frame>,
+    samples: BTreeMap<u64, Sample>,
+    sequence: Sequence,
+    tags: BTreeMap<(u8, u16), u64>,
+    faults: Faults,
+    /// When the last frame of the run came.
+    last: u64,
+}
+
+impl<'a> Listener<'a> {
+    fn new(args: &'a Args, port: &'a Port) -> Self {
+        Self {
+            args,
+            port,
+            shift: Shift(args.machine.stamp_offset),
+            run: None,
+            about: None,
+            samples: BTreeMap::new(),
+            sequence: Sequence::default(),
+            tags: BTreeMap::new(),
+            faults: Faults::default(),
+            last: 0,
+        }
+    }
+
+    /// Takes frames until the run ends; how it ended.
+    fn listen(&mut self, stop: &Stop) -> Result<&'static str, Failure> {
+        let (mut buffer, began) = ([0; 2048], now());
+        let [wait, idle] = [self.args.wait, self.args.idle].map(Duration::as_ns);
+        loop {
+            self.port.wait(time::Duration::from_millis(20))?;
+            while let Some(received) = self.port.receive(&mut buffer)? {
+                let application = now();
+                let at = self.port.payload_at();
+                self.take(&buffer[at..at + received.bytes], &received, application);
+            }
+            // Stamps of what was sent back: nobody asks for them.
+            while self.port.sent()?.is_some() {}
+            let now = now();
+            if stop.is_set() {
+                return Ok("interrupted");
+            }
+            match self.run {
+                None if now > began + wait => {
+                    let strangers = self.faults.strangers;
+                    return Err(Failure(format!(
+                        "no frame of a talker came to {} within {} ns; frames of strangers: \
+                         {strangers}",
+                        self.args.address, wait
+                    )));
+                }
+                None => {}
+                Some(_) if self.sequence.is_ended() && now > self.last + LINGER => {
+                    return Ok("done");
+                }
+                Some(_) if now > self.last + idle => return Ok("silent"),
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Takes what came.
+    fn take(&mut self, bytes: &[u8], received: &Received, application: u64) {
+        let frame = match Frame::decode(bytes) {
+            Ok(frame) if frame.kind != Kind::Reflected => frame,
+            // On loopback its own answers come back to it.
+            Ok(_) => return,
+            Err(why) => return self.faults.stranger(|| format!("from {}: {why}", received.from)),
+        };
+        if !self.is_own(&frame, received.from) {
+            let (run, from) = (frame.run, received.from);
+            return self.faults.stranger(|| format!("run {run:016x} from {from}"));
+        }
+        self.last = now();
+        if let Some(earlier) = frame.follow_up() {
+            self.follow_up(&earlier);
+        }
+        match frame.kind {
+            Kind::Data => self.data(&frame, received, application),
+            Kind::End => self.sequence.end(frame.sequence),
+            Kind::Probe | Kind::Reflected => {}
+        }
+    }
+
+    /// Whether the frame belongs to the run; the first one begins it.
+    fn is_own(&mut self, frame: &Frame, from: Remote) -> bool {
+        if let Some(run) = self.run {
+            return run == (frame.run, from);
+        }
+        let wanted = self.args.machine.run.is_none_or(|run| run == frame.run);
+        if wanted {
+            self.run = Some((frame.run, from));
+            self.about = Some(*frame);
+        }
+        wanted
+    }
+
+    fn data(&mut self, frame: &Frame, received: &Received, application: u64) {
+        if let Some(Tag { vlan, priority }) = received.tag {
+            *self.tags.entry((priority, vlan)).or_default() += 1;
+        }
+        if !self.sequence.take(frame.sequence) {
+            return;
+        }
+        let stamp = |at: Option<std::num::NonZeroU64>| self.shift.stamp(at.map_or(0, u64::from));
+        let mut sample = Sample {
+            sequence: frame.sequence,
+            scheduled: frame.scheduled,
+            woken: frame.woken,
+            sent: frame.sent,
+            arrived_wire: stamp(received.wire),
+            arrived: stamp(received.kernel),
+            received: self.shift.stamp(application),
+            opens: frame.window.opens,
+            ..Sample::default()
+        };
+        if self.args.reflect {
+            sample.returned = self.reflect(frame, &sample, received.from);
+        }
+        self.samples.insert(frame.sequence, sample);
+    }
+
+    /// Sends a frame back, with this end's stamps; when, if the kernel took it.
+    fn reflect(&mut self, frame: &Frame, sample: &Sample, to: Remote) -> latency::Stamp {
+        let number = |stamp: latency::Stamp| stamp.map_or(0, u64::from);
+        let [wire, kernel] = [sample.arrived_wire, sample.arrived].map(number);
+        let returned = self.shift.stamp(now());
+        let more = [wire, kernel, number(sample.received), number(returned)];
+        let mut bytes = Vec::new();
+        Frame { kind: Kind::Reflected, more, ..*frame }.encode(&mut bytes);
+        match self.port.send(&bytes, to, None) {
+            Ok(()) => returned,
+            Err(error) => {
+                self.faults.refused += 1;
+                self.faults.refusal = error.to_string();
+                None
+            }
+        }
+    }
+
+    fn follow_up(&mut self, earlier: &FollowUp) {
+        if let Some(sample) = self.samples.get_mut(&earlier.sequence) {
+            sample.queued = sample.queued.or(earlier.queued);
+            sample.driver = sample.driver.or(earlier.driver);
+            sample.wire = sample.wire.or(earlier.wire);
+        }
+    }
+
+    fn document(
+        mut self,
+        settings: Settings,
+        clock: ClockError,
+        ended: &str,
+    ) -> (Document, Vec<Sample>) {
+        let samples: Vec<Sample> = self.samples.into_values().collect();
+        let window = self.about.map_or(Window::default(), |about| about.window);
+        let interval = self.about.map_or(0, |about| u64::from(about.interval));
+        self.faults.without_stamp =
+            samples.iter().filter(|sample| sample.arrived.is_none()).count() as u64;
+        let output = &self.args.output;
+        let input = Input { samples: &samples, interval, window, clock, band: output.band };
+        let tags = self.tags.into_iter();
+        let tags = tags.map(|((priority, vlan), n)| TagCount { priority, vlan, n }).collect();
+        let document = Document {
+            schema: 1,
+            end: "listen".to_owned(),
+            label: output.label.clone(),
+            address: self.args.address.clone(),
+            run: format!("{:016x}", self.run.map_or(0, |(run, _)| run)),
+            ended: ended.to_owned(),
+            interval_ns: interval,
+            cycle_ns: window.cycle.into(),
+            window_ns: window.length.into(),
+            size_bytes: self.about.map_or(0, |about| about.size.into()),
+            settings: settings.0,
+            counts: Some(self.sequence.counts()),
+            faults: self.faults,
+            tags,
+            band: output.band,
+            analysis: Analysis::of(&input),
+        };
+        (document, samples)
+    }
+}

@@ -1,0 +1,52 @@
+//! `farlane latency`: time-sensitive frames from a talker to a listener and back, live.
+
+mod compare;
+mod document;
+mod html;
+mod listen;
+mod options;
+mod print;
+mod ptp;
+mod samples;
+mod setup;
+mod talk;
+
+use super::Outcome;
+use document::Document;
+use options::Output;
+
+/// Measure the latency of time-sensitive frames, up to the application and back
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    Talk(Box<talk::Args>),
+    Listen(Box<listen::Args>),
+    Compare(compare::Args),
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    match &args.command {
+        Command::Talk(args) => talk::run(args),
+        Command::Listen(args) => listen::run(args),
+        Command::Compare(args) => compare::run(args),
+    }
+}
+
+/// Prints and writes what was measured.
+fn deliver(document: &Document, samples: &[latency::Sample], output: &Output) -> Outcome {
+    if output.json {
+        println!("{}", super::json(document));
+    } else {
+        print::text(document);
+    }
+    let rows = samples::write(document, samples, output);
+    let html = output.html.as_ref();
+    let html = html.map_or(Ok(()), |target| target.write(&html::page(&[document])));
+    rows.and(html)
+}

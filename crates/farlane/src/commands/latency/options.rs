@@ -1,0 +1,181 @@
+//! Options of talker and listener.
+
+use super::ptp::Follower;
+use crate::output::assign_stdout;
+use latency::{Band, Source};
+use report::target::Target;
+use report::{Failure, Outcome, span};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use wire::Duration;
+
+/// Where results go.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
+pub struct Output {
+    /// A name for the run, such as idle or loaded
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub label: String,
+    /// Also count the frames whose time lies between two times, such as 40us,100us
+    #[arg(long, value_name = "FROM,TO", value_parser = band)]
+    pub band: Option<Band>,
+    /// One JSON document instead of text; docs/json.md describes it
+    #[arg(long)]
+    pub json: bool,
+    /// Also write a line of CSV a frame; with - to standard output, in place of the text
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<Target>,
+    /// Also write a row a frame in Apache Parquet, with the columns of --csv
+    #[arg(long, value_name = "FILE")]
+    pub parquet: Option<Target>,
+    /// Also write a self-contained page with time series and histograms; with - to standard output,
+    /// in place of the text
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<Target>,
+}
+
+impl Output {
+    /// Decides what goes to standard output.
+    pub fn assign(&self) -> Outcome {
+        let documents = [
+            ("--csv", self.csv.as_ref()),
+            ("--parquet", self.parquet.as_ref()),
+            ("--html", self.html.as_ref()),
+        ];
+        assign_stdout(self.json, &documents)
+    }
+}
+
+/// What both ends ask of the machine.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Machine")]
+pub struct MachineArgs {
+    /// Run as SCHED_FIFO of this priority, 1 to 99
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub fifo: Option<u8>,
+    /// Run on this CPU
+    #[arg(long, value_name = "N")]
+    pub cpu: Option<usize>,
+    /// Keep all memory of the process in RAM
+    #[arg(long)]
+    pub lock_memory: bool,
+    /// Have the hardware of this interface stamp frames; its clock must be TAI, as under PTP
+    #[arg(long, value_name = "INTERFACE")]
+    pub hardware: Option<String>,
+    /// What is known of the two ends' clocks: unknown, shared if they are one, or ptp4l[=SOCKET]:
+    /// this end's ptp4l follows the other end. Loopback is shared; from frames that come back the
+    /// talker finds out
+    #[arg(long, value_name = "HOW", default_value = "unknown", value_parser = clock)]
+    pub clock: ClockArg,
+    /// The domain of ptp4l
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub ptp_domain: u8,
+    /// Add this to every stamp of this end, such as -20ms: a test of what is reported when clocks
+    /// are apart
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = signed, allow_hyphen_values = true)]
+    pub stamp_offset: i64,
+    /// Take frames of this run alone, or call the talker's run so: a number, in hexadecimal
+    #[arg(long, value_name = "HEX", value_parser = hex)]
+    pub run: Option<u64>,
+}
+
+impl MachineArgs {
+    /// What is known of the clocks with the far side at `address`.
+    pub fn source(&self, address: Option<SocketAddr>) -> Source {
+        match self.clock {
+            ClockArg::Ptp4l(_) => Source::Ptp4l,
+            ClockArg::Shared => Source::Shared,
+            ClockArg::Unknown if address.is_some_and(|of| of.ip().is_loopback()) => Source::Shared,
+            ClockArg::Unknown => Source::Unknown,
+        }
+    }
+
+    /// Begins to ask ptp4l, if it is to be asked.
+    pub fn follower(&self) -> Result<Option<Follower>, Failure> {
+        match &self.clock {
+            ClockArg::Ptp4l(path) => Follower::start(path.as_deref(), self.ptp_domain).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// What is known of the clocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ClockArg {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// They are one.
+    Shared,
+    /// What ptp4l says, at this socket or at those that it has without configuration.
+    Ptp4l(Option<PathBuf>),
+}
+
+fn clock(text: &str) -> Result<ClockArg, String> {
+    match (text, text.strip_prefix("ptp4l=")) {
+        ("unknown", _) => Ok(ClockArg::Unknown),
+        ("shared", _) => Ok(ClockArg::Shared),
+        ("ptp4l", _) => Ok(ClockArg::Ptp4l(None)),
+        (_, Some(path)) => Ok(ClockArg::Ptp4l(Some(path.into()))),
+        _ => Err(format!("'{text}' is none of unknown, shared, ptp4l, ptp4l=SOCKET")),
+    }
+}
+
+/// A time of either sign in ns.
+fn signed(text: &str) -> Result<i64, String> {
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text),
+    };
+    Ok(sign * span::time(rest)?.as_ns() as i64)
+}
+
+/// Two times in ns.
+fn band(text: &str) -> Result<Band, String> {
+    let (from, to) = text.split_once(',').ok_or("a band is FROM,TO, such as 40us,100us")?;
+    let (from_ns, to_ns) = (signed(from)?, signed(to)?);
+    if from_ns > to_ns {
+        return Err(format!("the band {text} ends before it begins"));
+    }
+    Ok(Band { from_ns, to_ns })
+}
+
+fn hex(text: &str) -> Result<u64, String> {
+    u64::from_str_radix(text, 16)
+        .map_err(|_| format!("'{text}' is no number of up to 16 hexadecimal digits"))
+}
+
+/// A window as START,LENGTH in ns.
+pub fn window(text: &str) -> Result<(u64, u64), String> {
+    let (start, length) =
+        text.split_once(',').ok_or("a window is START,LENGTH, such as 200us,100us")?;
+    Ok((span::time(start)?.as_ns(), span::time(length)?.as_ns()))
+}
+
+/// A time that is not 0.
+pub fn positive(text: &str) -> Result<Duration, String> {
+    match span::time(text)? {
+        Duration::ZERO => Err("it must be more than 0".to_owned()),
+        time => Ok(time),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_bands_and_windows() {
+        assert_eq!(signed("-20ms"), Ok(-20_000_000));
+        assert_eq!(signed("1.5us"), Ok(1_500));
+        assert!(signed("--1s").is_err());
+        assert_eq!(band("40us,100us"), Ok(Band { from_ns: 40_000, to_ns: 100_000 }));
+        assert!(band("2us,1us").unwrap_err().contains("ends before it begins"));
+        assert!(band("2us").unwrap_err().contains("FROM,TO"));
+        assert_eq!(window("200us,100us"), Ok((200_000, 100_000)));
+        assert_eq!(hex("ff"), Ok(255));
+        assert_eq!(clock("ptp4l=/x"), Ok(ClockArg::Ptp4l(Some("/x".into()))));
+        assert!(clock("ntp").unwrap_err().contains("none of unknown"));
+        assert!(hex("0xff").is_err() && positive("0").is_err());
+    }
+}

@@ -1,0 +1,80 @@
+//! What was asked of the machine, and what it granted.
+
+use super::document::Setting;
+use super::options::MachineArgs;
+use live::latency::{Port, lock_memory, pin, prioritise, tai_offset_s};
+
+/// Settings with what became of them.
+#[derive(Clone, Debug, Default)]
+pub struct Settings(pub Vec<Setting>);
+
+impl Settings {
+    /// Adds one; a refusal is also said on standard error.
+    pub fn add(&mut self, name: &str, wanted: String, granted: Result<(), String>) {
+        if let Err(why) = &granted {
+            eprintln!("{name} {wanted} refused: {why}");
+        }
+        let (in_force, note) = match granted {
+            Ok(()) => (true, String::new()),
+            Err(why) => (false, why),
+        };
+        self.0.push(Setting { name: name.to_owned(), value: wanted, in_force, note });
+    }
+
+    /// Adds one that was looked at, not asked for.
+    pub fn note(&mut self, name: &str, value: String, note: &str) {
+        let (name, note) = (name.to_owned(), note.to_owned());
+        self.0.push(Setting { name, value, in_force: true, note });
+    }
+
+    /// Asks for everything that concerns this thread and the process.
+    pub fn machine(&mut self, args: &MachineArgs) {
+        if args.lock_memory {
+            self.add("locked memory", "all".to_owned(), lock_memory());
+        }
+        if let Some(cpu) = args.cpu {
+            self.add("CPU", cpu.to_string(), pin(cpu));
+        }
+        if let Some(priority) = args.fifo {
+            self.add("SCHED_FIFO", priority.to_string(), prioritise(priority));
+        }
+        let seconds = tai_offset_s();
+        let note = match seconds {
+            0 => "CLOCK_TAI equals CLOCK_REALTIME: nobody has told the kernel the leap seconds",
+            _ => "",
+        };
+        self.note("TAI offset", format!("{seconds} s"), note);
+    }
+
+    /// Asks for stamps. Returns whether those of the hardware are on.
+    pub fn stamps(&mut self, args: &MachineArgs, port: &Port) -> std::io::Result<bool> {
+        let hardware = args.hardware.as_ref().is_some_and(|interface| {
+            let on = port.stamp_in_hardware(interface);
+            let is_on = on.is_ok();
+            self.add("hardware stamps", interface.clone(), on);
+            is_on
+        });
+        port.stamp(hardware)?;
+        if args.stamp_offset != 0 {
+            let value = format!("{} ns", args.stamp_offset);
+            self.note("stamp offset", value, "added to every stamp of this end, as a test");
+        }
+        Ok(hardware)
+    }
+}
+
+/// A stamp of this end as it is reported: with `--stamp-offset`.
+#[derive(Clone, Copy, Debug)]
+pub struct Shift(pub i64);
+
+impl Shift {
+    /// A time in ns.
+    pub fn of(self, at: u64) -> u64 {
+        at.saturating_add_signed(self.0)
+    }
+
+    /// A stamp in ns; 0 is none.
+    pub fn stamp(self, at: u64) -> latency::Stamp {
+        latency::stamp(at).and_then(|at| latency::stamp(self.of(at.get())))
+    }
+}

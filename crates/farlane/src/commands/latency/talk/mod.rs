@@ -1,0 +1,180 @@
+//! `farlane latency talk`: sends frames on schedule.
+
+mod receive;
+mod talker;
+
+use super::deliver;
+use super::options::{MachineArgs, Output, positive, window};
+use super::setup::Settings;
+use crate::signals::Stop;
+use latency::frame;
+use latency::schedule::{Schedule, Slot};
+use live::latency::{Port, Remote, Tag, now, oversleep};
+use live::net::{Address, Interface, Peer};
+use report::{Failure, Outcome, span};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use talker::Talker;
+use wire::Duration;
+
+/// Send frames on schedule
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    farlane latency talk localhost --interval 1ms --count 10000 --reflect\n  \
+    farlane latency talk raw:eth1,02:00:5e:10:00:01 --vlan 5 --priority 3 --cycle 500us \
+    --window 200us,100us --offset 220us --fifo 80 --cpu 3\n\n\
+    docs/latency.md says what each figure means. Ctrl-C ends the run with its report.")]
+pub struct Args {
+    /// The listener: HOST[:PORT] for UDP, or raw:INTERFACE,MAC for Ethernet frames
+    #[arg(value_name = "ADDR")]
+    address: String,
+    /// From one frame to the next, 4s at most
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = positive)]
+    interval: Duration,
+    /// Frames to send
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=latency::MOST_FRAMES))]
+    count: u64,
+    /// The beginning of a cycle, as base-time of taprio: ns of CLOCK_TAI
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    base: u64,
+    /// From the beginning of a cycle to a frame
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::time)]
+    offset: Duration,
+    /// From one window of the gates to the next
+    #[arg(long, value_name = "TIME", value_parser = positive, requires = "window")]
+    cycle: Option<Duration>,
+    /// The window of these frames in each cycle
+    #[arg(long, value_name = "START,LENGTH", value_parser = window, requires = "cycle")]
+    window: Option<(u64, u64)>,
+    /// Bytes of a payload
+    #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = clap::value_parser!(u16).range(frame::LEAST as i64..=frame::MOST as i64))]
+    size: u16,
+    /// Expect every frame back: the listener runs with --reflect
+    #[arg(long)]
+    reflect: bool,
+    /// Priority of the frames, 0 to 7: SO_PRIORITY, and PCP of their VLAN tag
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=7))]
+    priority: Option<u8>,
+    /// Give Ethernet frames a tag of this VLAN; 0 is a tag of the priority alone
+    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(0..=4094))]
+    vlan: Option<u16>,
+    /// DSCP of UDP over IPv4, 0 to 63
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=63))]
+    dscp: Option<u8>,
+    /// Wake this much before a frame is due, and read the clock until then
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::microseconds)]
+    spin: Duration,
+    /// Hand frames over this much before they are due, with a launch time (SO_TXTIME)
+    #[arg(long, value_name = "TIME", value_parser = positive, conflicts_with = "spin")]
+    launch: Option<Duration>,
+    #[command(flatten)]
+    machine: MachineArgs,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Events that wait for the talker.
+const EVENTS: usize = 1 << 16;
+/// `--base` may be so far ahead, in ns: an hour.
+const AHEAD: u64 = 3_600_000_000_000;
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    args.output.assign()?;
+    let schedule = args.schedule()?;
+    let stop = Stop::on_signals()?;
+    let mut settings = Settings::default();
+    let (port, to) = args.port(&mut settings)?;
+    let hardware = settings.stamps(&args.machine, &port)?;
+    let follower = args.machine.follower()?;
+    let done = AtomicBool::new(false);
+    let (tell, events) = sync_channel(EVENTS);
+    let mut talker = Talker::new(args, schedule, &port, to, events);
+    talker.hardware = hardware;
+    let ended = std::thread::scope(|scope| {
+        let (port, done) = (&port, &done);
+        scope.spawn(move || receive::run(args, port, done, &tell));
+        // From here on: a thread begins with the CPUs and the class of the one that starts it, and
+        // the receiving one must not wait for this one's CPU.
+        settings.machine(&args.machine);
+        let ended = talker.run(&mut settings, &stop);
+        done.store(true, Ordering::Relaxed);
+        ended
+    })?;
+    let said = follower.map(|follower| follower.finish(-1));
+    let (document, samples) = talker.document(settings, ended, said);
+    deliver(&document, &samples, &args.output)
+}
+
+impl Args {
+    fn schedule(&self) -> Result<Schedule, Failure> {
+        let slot = self.cycle.zip(self.window).map(|(cycle, (opens, length))| Slot {
+            cycle: cycle.as_ns(),
+            opens,
+            length,
+        });
+        let schedule = Schedule {
+            base: self.base,
+            interval: self.interval.as_ns(),
+            offset: self.offset.as_ns(),
+            slot,
+        };
+        schedule.check().map_err(|wrong| Failure(wrong.to_string()))?;
+        if self.base > now() + AHEAD {
+            return Err(Failure("--base is more than an hour ahead: it is ns of CLOCK_TAI".into()));
+        }
+        Ok(schedule)
+    }
+
+    fn port(&self, settings: &mut Settings) -> Result<(Port, Remote), Failure> {
+        let peer = Peer::find(&self.address, true)?;
+        let (port, to) = match peer.address(0) {
+            Address::Tcp(to) => {
+                if self.vlan.is_some() {
+                    return Err(Failure("--vlan is of Ethernet frames: raw:INTERFACE,MAC".into()));
+                }
+                let any: IpAddr = match to {
+                    SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                    SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+                };
+                (Port::udp((any, 0).into())?, Remote::Udp(*to))
+            }
+            Address::Raw(station) => {
+                let tag = self.vlan.map(|vlan| Tag { vlan, priority: self.priority.unwrap_or(0) });
+                let interface = Interface::find(&station.interface)?;
+                let port = Port::ethernet(&interface, frame::ETHERTYPE, tag)?;
+                (port, Remote::Ethernet(station.mac))
+            }
+            Address::Scripted(_) => return Err(Failure("a script has no latency".into())),
+        };
+        if let Some(dscp) = self.dscp {
+            let set = port.set_dscp(dscp).map_err(|error| error.to_string());
+            settings.add("DSCP", dscp.to_string(), set);
+        }
+        if let Some(priority) = self.priority {
+            let set = port.set_priority(priority).map_err(|error| error.to_string());
+            settings.add("priority", priority.to_string(), set);
+        }
+        Ok((port, to))
+    }
+}
+
+/// Fails if this machine cannot wake as often as asked.
+fn refuse_too_short(args: &Args) -> Outcome {
+    let (interval, spin) = (args.interval.as_ns(), args.spin.as_ns());
+    if spin >= interval {
+        return Ok(());
+    }
+    let late = oversleep(interval);
+    if late.least < interval + spin {
+        return Ok(());
+    }
+    Err(Failure(format!(
+        "an interval of {interval} ns is too short here: a thread that sleeps wakes {} ns late at \
+         least ({} ns at most, of 21 times); take {} ns or more, or --spin",
+        late.least,
+        late.most,
+        2 * late.least
+    )))
+}

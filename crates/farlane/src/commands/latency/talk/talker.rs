@@ -1,0 +1,362 @@
+//! A talker at work.
+
+use super::Args;
+use super::receive::Event;
+use crate::commands::latency::document::{Document, Faults};
+use crate::commands::latency::setup::{Settings, Shift};
+use crate::signals::Stop;
+use latency::frame::{FollowUp, Frame, Kind};
+use latency::schedule::Schedule;
+use latency::{Analysis, ClockError, ClockPoint, Input, Sample, Sequence, Source, exchange};
+use live::latency::{Control, Port, Remote, Step, now, sleep_until, spin_until};
+use report::{Failure, Outcome};
+use std::collections::VecDeque;
+use std::sync::mpsc::Receiver;
+use wire::Duration;
+
+/// From the start to the first frame, in ns.
+const LEAD: u64 = 100_000_000;
+/// The longest sleep between two looks at signals, in ns.
+const NAP: u64 = 100_000_000;
+/// How long stamps and frames may still come after the last frame, in ns.
+const LINGER: u64 = 200_000_000;
+/// Ends that are sent, so that one arrives; more if they have follow-ups to carry.
+const ENDS: usize = 3;
+const MOST_ENDS: usize = 64;
+/// The launch time of the probe, from when it is sent, in ns. With taprio in between it would have
+/// to lie in a window.
+const PROBE: u64 = 20_000_000;
+
+/// A talker at work.
+pub struct Talker<'a> {
+    args: &'a Args,
+    schedule: Schedule,
+    port: &'a Port,
+    to: Remote,
+    events: Receiver<Event>,
+    /// The run's number.
+    number: u64,
+    shift: Shift,
+    /// Whether the hardware stamps.
+    pub hardware: bool,
+    /// How much before they are due frames are handed over with a launch time.
+    launch: Option<Duration>,
+    /// By number.
+    samples: Vec<Sample>,
+    /// Of each frame that the socket sent, in order: its number, if it was one of the run.
+    sent: Vec<Option<u64>>,
+    /// Frames whose stamps the listener does not know.
+    follow_ups: VecDeque<u64>,
+    back: Sequence,
+    faults: Faults,
+    buffer: Vec<u8>,
+    /// When the driver had the probe, in ns.
+    probed: Option<u64>,
+}
+
+impl<'a> Talker<'a> {
+    /// A talker that has sent nothing.
+    pub fn new(
+        args: &'a Args,
+        schedule: Schedule,
+        port: &'a Port,
+        to: Remote,
+        events: Receiver<Event>,
+    ) -> Self {
+        Self {
+            args,
+            schedule,
+            port,
+            to,
+            events,
+            number: args.machine.run.unwrap_or_else(live::random_number),
+            shift: Shift(args.machine.stamp_offset),
+            hardware: false,
+            launch: args.launch,
+            samples: Vec::new(),
+            sent: Vec::new(),
+            follow_ups: VecDeque::new(),
+            back: Sequence::default(),
+            faults: Faults::default(),
+            buffer: Vec::new(),
+            probed: None,
+        }
+    }
+
+    /// Checks what the machine can do, and sends all frames; how it ended.
+    pub fn run(&mut self, settings: &mut Settings, stop: &Stop) -> Result<&'static str, Failure> {
+        super::refuse_too_short(self.args)?;
+        self.probe(settings)?;
+        self.talk(stop)
+    }
+
+    /// Finds out whether launch times, if they are wanted, are honoured on the way out of this
+    /// machine; without, frames are handed over when they are due.
+    fn probe(&mut self, settings: &mut Settings) -> Outcome {
+        let Some(lead) = self.launch else { return Ok(()) };
+        let allowed = self.port.allow_launch_times().map_err(|error| error.to_string());
+        if let Err(why) = allowed {
+            self.launch = None;
+            settings.add("launch times", format!("{} ns ahead", lead.as_ns()), Err(why));
+            return Ok(());
+        }
+        let at = now();
+        let probe = self.frame(Kind::Probe, 0, at);
+        let sent = self.transmit(&probe, None, Some(at + PROBE));
+        while now() < at + 2 * PROBE {
+            sleep_until(at + 2 * PROBE);
+        }
+        self.take_events()?;
+        let granted = match (sent, self.probed) {
+            (false, _) => Err(format!("the kernel drops such frames: {}", self.faults.refusal)),
+            (true, _) if self.faults.launch_dropped > 0 => {
+                Err("the queueing discipline drops such frames".to_owned())
+            }
+            (true, None) => Err("unknown: no stamp says when the probe left".to_owned()),
+            (true, Some(left)) if left < at + PROBE / 4 => Err(format!(
+                "ignored: a probe due in {PROBE} ns left after {} ns; no queueing discipline on \
+                 the way honours them (etf does)",
+                left.saturating_sub(at)
+            )),
+            (true, Some(_)) => Ok(()),
+        };
+        if granted.is_err() {
+            self.launch = None;
+        }
+        self.faults = Faults::default();
+        settings.add("launch times", format!("{} ns ahead", lead.as_ns()), granted);
+        Ok(())
+    }
+
+    /// Sends all frames; how it ended.
+    fn talk(&mut self, stop: &Stop) -> Result<&'static str, Failure> {
+        let first = self.schedule.next(now() + LEAD);
+        let early = self.launch.unwrap_or(self.args.spin).as_ns();
+        let mut ended = "done";
+        for number in 0..self.args.count {
+            let due = self.schedule.due(first + number);
+            if !nap_until(due - early.min(due), stop) {
+                ended = "interrupted";
+                break;
+            }
+            if self.launch.is_none() {
+                spin_until(due);
+            }
+            self.frame_at(number, due);
+            self.take_events()?;
+        }
+        let linger = now() + LINGER;
+        while now() < linger && !(stop.is_set() && ended == "done") {
+            sleep_until(now() + LINGER / 20);
+            self.take_events()?;
+        }
+        self.end();
+        Ok(ended)
+    }
+
+    fn frame(&self, kind: Kind, sequence: u64, due: u64) -> Frame {
+        let mut window = self.schedule.window(due.max(self.schedule.base));
+        if window.cycle > 0 {
+            window.opens = self.shift.of(window.opens);
+        }
+        Frame {
+            kind,
+            size: self.args.size,
+            run: self.number,
+            sequence,
+            scheduled: self.shift.of(due),
+            woken: 0,
+            sent: 0,
+            more: [0; 4],
+            window,
+            interval: self.args.interval.as_ns() as u32,
+        }
+    }
+
+    /// Sends a frame of the run that is due now.
+    fn frame_at(&mut self, number: u64, due: u64) {
+        let woken = now();
+        let early = self.launch.map_or(0, Duration::as_ns);
+        if woken >= due - early + self.schedule.interval {
+            self.faults.overslept += 1;
+        }
+        let mut frame = self.frame(Kind::Data, number, due);
+        frame.woken = self.shift.of(woken);
+        if let Some(earlier) = self.next_follow_up() {
+            frame.set_follow_up(&earlier);
+        }
+        frame.sent = self.shift.of(now());
+        let launch = self.launch.map(|_| due);
+        let was_sent = self.transmit(&frame, Some(number), launch);
+        self.samples.push(Sample {
+            sequence: number,
+            scheduled: frame.scheduled,
+            woken: frame.woken,
+            sent: if was_sent { frame.sent } else { 0 },
+            opens: frame.window.opens,
+            ..Sample::default()
+        });
+        if !was_sent && self.faults.refused == 1 {
+            eprintln!("frame {number} was not sent: {}", self.faults.refusal);
+        }
+    }
+
+    fn next_follow_up(&mut self) -> Option<FollowUp> {
+        let sequence = self.follow_ups.pop_front()?;
+        let Sample { queued, driver, wire, .. } = self.samples[sequence as usize];
+        Some(FollowUp { sequence, queued, driver, wire })
+    }
+
+    /// Sends a frame; whether the kernel took it.
+    fn transmit(&mut self, frame: &Frame, number: Option<u64>, launch: Option<u64>) -> bool {
+        frame.encode(&mut self.buffer);
+        match self.port.send(&self.buffer, self.to, launch) {
+            Ok(()) => {
+                self.sent.push(number);
+                true
+            }
+            Err(error) => {
+                self.faults.refused += 1;
+                self.faults.refusal = error.to_string();
+                false
+            }
+        }
+    }
+
+    /// Tells the listener that this was all, with the follow-ups that are left.
+    fn end(&mut self) {
+        let count = self.samples.len() as u64;
+        let ends = self.follow_ups.len().clamp(ENDS, MOST_ENDS);
+        for _ in 0..ends {
+            let mut frame = self.frame(Kind::End, count, now());
+            if let Some(earlier) = self.next_follow_up() {
+                frame.set_follow_up(&earlier);
+            }
+            self.transmit(&frame, None, None);
+            sleep_until(now() + 1_000_000);
+        }
+    }
+
+    fn take_events(&mut self) -> Outcome {
+        while let Ok(event) = self.events.try_recv() {
+            match event {
+                Event::Sent(stamps) => self.take_stamps(&stamps),
+                Event::Back { frame, kernel, application } if frame.run == self.number => {
+                    self.take_back(&frame, kernel, application);
+                }
+                Event::Back { .. } => self.faults.stranger(|| "a frame of another run".to_owned()),
+                Event::Stranger(what) => self.faults.stranger(|| what),
+                Event::Broken(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_stamps(&mut self, stamps: &Control) {
+        if stamps.dropped.is_some() {
+            self.faults.launch_dropped += 1;
+        }
+        let Some((step, id)) = stamps.step else { return };
+        let Some(Some(number)) = self.sent.get(id as usize).copied() else {
+            // The first frame of all is the probe, if there is one.
+            if step == Step::Sent && id == 0 {
+                self.probed = Some(stamps.software);
+            }
+            return;
+        };
+        let sample = &mut self.samples[number as usize];
+        let software = self.shift.stamp(stamps.software);
+        match step {
+            Step::Queued => sample.queued = sample.queued.or(software),
+            Step::Sent => {
+                sample.driver = sample.driver.or(software);
+                sample.wire = sample.wire.or(self.shift.stamp(stamps.hardware));
+                if !self.hardware || stamps.hardware > 0 {
+                    self.follow_ups.push_back(number);
+                }
+            }
+        }
+    }
+
+    fn take_back(&mut self, frame: &Frame, kernel: u64, application: u64) {
+        let shift = self.shift;
+        let is_ours = usize::from(frame.size) == usize::from(self.args.size);
+        let sample = self.samples.get_mut(frame.sequence as usize);
+        let Some(sample) = sample.filter(|_| is_ours) else {
+            return self.faults.stranger(|| "a frame that was not sent".to_owned());
+        };
+        if !self.back.take(frame.sequence) {
+            return;
+        }
+        let [wire, arrived, received, returned] = frame.more.map(latency::stamp);
+        sample.arrived_wire = wire;
+        sample.arrived = arrived;
+        sample.received = received;
+        sample.returned = returned;
+        sample.back_arrived = shift.stamp(kernel);
+        sample.back_received = shift.stamp(application);
+    }
+
+    /// What was measured.
+    pub fn document(
+        mut self,
+        settings: Settings,
+        ended: &str,
+        said: Option<Vec<ClockPoint>>,
+    ) -> (Document, Vec<Sample>) {
+        self.back.end(self.samples.len() as u64);
+        let address = match self.to {
+            Remote::Udp(address) => Some(address),
+            Remote::Ethernet(_) => None,
+        };
+        let series = said.unwrap_or_else(|| exchange(&self.samples));
+        let source = match self.args.machine.source(address) {
+            Source::Unknown if !series.is_empty() => Source::Exchange,
+            source => source,
+        };
+        self.faults.without_stamp =
+            self.samples.iter().filter(|sample| sample.driver.is_none()).count() as u64;
+        let window = self.schedule.window(self.schedule.base);
+        let output = &self.args.output;
+        let input = Input {
+            samples: &self.samples,
+            interval: self.schedule.interval,
+            window,
+            clock: ClockError { source, series },
+            band: output.band,
+        };
+        let document = Document {
+            schema: 1,
+            end: "talk".to_owned(),
+            label: output.label.clone(),
+            address: self.args.address.clone(),
+            run: format!("{:016x}", self.number),
+            ended: ended.to_owned(),
+            interval_ns: self.schedule.interval,
+            cycle_ns: window.cycle.into(),
+            window_ns: window.length.into(),
+            size_bytes: self.args.size.into(),
+            settings: settings.0,
+            counts: self.args.reflect.then(|| self.back.counts()),
+            faults: self.faults,
+            tags: Vec::new(),
+            band: output.band,
+            analysis: Analysis::of(&input),
+        };
+        (document, self.samples)
+    }
+}
+
+/// Sleeps until then, with looks at signals; whether the time has come.
+fn nap_until(at: u64, stop: &Stop) -> bool {
+    loop {
+        if stop.is_set() {
+            return false;
+        }
+        let left = at.saturating_sub(now());
+        if left == 0 {
+            return true;
+        }
+        sleep_until(if left > NAP { now() + NAP } else { at });
+    }
+}

@@ -1,0 +1,292 @@
+//! Everything that follows from the samples of a run.
+
+use crate::clock::{ClockError, Source};
+use crate::findings::{self, Context, Finding, Kind, Point};
+use crate::sample::{Sample, Segment};
+use crate::schedule::place;
+use crate::stable::{self, Range};
+use crate::statistics::{Band, Figures, quantile};
+use crate::{frame, statistics};
+use serde::{Deserialize, Serialize};
+
+/// Points of a course along time at most, and bars of a histogram.
+const BINS: usize = 200;
+const BARS: usize = 48;
+
+/// What is looked at.
+#[derive(Clone, Debug)]
+pub struct Input<'a> {
+    /// The frames, by their numbers.
+    pub samples: &'a [Sample],
+    /// From one frame to the next, in ns.
+    pub interval: u64,
+    /// The windows: cycle and length; both 0 without.
+    pub window: frame::Window,
+    /// The clocks.
+    pub clock: ClockError,
+    /// The band of which the share is wanted.
+    pub band: Option<Band>,
+}
+
+/// What follows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Analysis {
+    /// By part of the way, those of which there are stamps.
+    pub segments: Vec<SegmentReport>,
+    /// The stable range, of the part of the way that `stable_by` names.
+    pub stable: Range,
+    /// By which part of the way the range was chosen and the findings were made.
+    pub stable_by: String,
+    /// How frames kept their windows; empty without windows.
+    pub slots: Vec<Slots>,
+    /// What went wrong.
+    pub findings: Vec<Finding>,
+    /// The clock error.
+    pub clock: Clocks,
+}
+
+/// A part of the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentReport {
+    /// Its name.
+    pub segment: String,
+    /// Whether two clocks measure it.
+    pub crosses_clocks: bool,
+    /// All frames.
+    pub whole: Figures,
+    /// Those of the stable range.
+    pub stable: Figures,
+    /// Frames whose time is smaller than the clock error may be; null if that is not known, or if
+    /// one clock measures this part.
+    pub within_clock_error: Option<u64>,
+    /// What is wrong with the figures; empty if nothing is.
+    pub caution: String,
+    /// Along time.
+    pub course: Vec<Bin>,
+    /// How many took how long.
+    pub histogram: Vec<Bar>,
+}
+
+/// A piece of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bin {
+    /// Its first frame's schedule, from that of the run's first frame, in ns.
+    pub at_ns: u64,
+    /// The shortest.
+    pub min_ns: i64,
+    /// The median.
+    pub p50_ns: i64,
+    /// The longest.
+    pub max_ns: i64,
+}
+
+/// Latencies of a histogram; the last bar has all that are longer too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bar {
+    /// The least.
+    pub from_ns: i64,
+    /// The end; latencies are below it.
+    pub to_ns: i64,
+    /// Frames.
+    pub n: u64,
+}
+
+/// How frames kept their windows, by one stamp.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slots {
+    /// Which stamp: `departure` is the talker's last, `arrival` the listener's first.
+    pub stamp: String,
+    /// Frames with this stamp.
+    pub n: u64,
+    /// Within the window in which they were scheduled.
+    pub in_slot: u64,
+    /// In a window, that of their cycle or another.
+    pub in_window: u64,
+    /// One cycle late or more, by how many: (cycles, frames).
+    pub late: Vec<(i64, u64)>,
+    /// In a cycle before theirs.
+    pub early: u64,
+}
+
+/// The clock error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clocks {
+    /// The listener's clock less the talker's in ns: the median of the series.
+    pub offset_ns: Option<i64>,
+    /// The least difference that is proven, in ns.
+    pub proven_ns: u64,
+    /// The greatest one that may be, in ns; null if nothing is known.
+    pub possible_ns: Option<u64>,
+    /// Where it is known from, and the series.
+    #[serde(flatten)]
+    pub error: ClockError,
+}
+
+/// Different numbers of late cycles that are told apart; the last one has all above it.
+const LATE: i64 = 10;
+
+impl Analysis {
+    /// Looks at everything.
+    pub fn of(input: &Input) -> Self {
+        let (primary, points) = primary(input.samples);
+        let mut found = findings::find(&points, &context(input, primary));
+        let stable = stable::choose(&points, &found);
+        if primary == Segment::SentToKernel {
+            found.extend(application_stalls(input, &found));
+        }
+        let apart = found.iter().any(|finding| finding.kind == Kind::ClockOffset);
+        let segments = Segment::ALL.into_iter();
+        Self {
+            segments: segments.filter_map(|of| segment(of, input, &stable, apart)).collect(),
+            stable,
+            stable_by: primary.name().to_owned(),
+            slots: slots(input),
+            findings: found,
+            clock: Clocks {
+                offset_ns: input.clock.offset_ns(),
+                proven_ns: input.clock.proven_ns(),
+                possible_ns: input.clock.possible_ns(),
+                error: input.clock.clone(),
+            },
+        }
+    }
+}
+
+fn context<'a>(input: &'a Input, segment: Segment) -> Context<'a> {
+    let cycle = u64::from(input.window.cycle);
+    Context { interval: input.interval, cycle, clock: &input.clock, segment }
+}
+
+/// The part of the way that is looked at for faults: the longest between kernels that has stamps.
+fn primary(samples: &[Sample]) -> (Segment, Vec<Point>) {
+    let all = [Segment::SentToKernel, Segment::EndToEnd, Segment::RoundTrip, Segment::ToWire];
+    let some = all.into_iter().map(|segment| (segment, points(segment, samples)));
+    let most = |(_, points): &(Segment, Vec<Point>)| points.len() * 2 > samples.len().min(2);
+    some.into_iter().find(most).unwrap_or((Segment::ToWire, Vec::new()))
+}
+
+/// The frames of a part of the way. Ways to the application begin where the frame was sent, since
+/// a talker that wakes late is no fault of the way.
+fn points(segment: Segment, samples: &[Sample]) -> Vec<Point> {
+    let point = |sample: &Sample| {
+        let sequence = sample.sequence;
+        let (from, latency) = match segment {
+            Segment::ToWire => (sample.scheduled, segment.of(sample)?),
+            Segment::EndToEnd => {
+                (sample.sent, sample.received?.get().wrapping_sub(sample.sent) as i64)
+            }
+            _ => (sample.sent, segment.of(sample)?),
+        };
+        Some(Point { sequence, from, latency })
+    };
+    samples.iter().filter_map(point).collect()
+}
+
+/// Stalls of the application alone: the kernel had the frames in time.
+fn application_stalls(input: &Input, known: &[Finding]) -> Vec<Finding> {
+    let points = points(Segment::EndToEnd, input.samples);
+    let found = findings::find(&points, &context(input, Segment::EndToEnd));
+    let is_known = |of: &Finding| {
+        let both = |other: &&Finding| other.first <= of.last && other.last >= of.first;
+        known.iter().any(|other| other.kind == Kind::Stall && both(&other))
+    };
+    found.into_iter().filter(|of| of.kind == Kind::Stall && !is_known(of)).collect()
+}
+
+fn segment(of: Segment, input: &Input, stable: &Range, apart: bool) -> Option<SegmentReport> {
+    let with = |sample: &Sample| Some((*sample, of.of(sample)?));
+    let samples: Vec<(Sample, i64)> = input.samples.iter().filter_map(with).collect();
+    if samples.is_empty() {
+        return None;
+    }
+    let all: Vec<i64> = samples.iter().map(|(_, ns)| *ns).collect();
+    let is_stable = |sample: &Sample| (stable.first..=stable.last).contains(&sample.sequence);
+    let part = samples.iter().filter(|(sample, _)| is_stable(sample)).map(|(_, ns)| *ns);
+    let crosses = of.crosses_clocks();
+    let within = |error: u64| all.iter().filter(|ns| ns.unsigned_abs() < error).count() as u64;
+    let known = input.clock.possible_ns().filter(|_| crosses);
+    let whole = Figures::of(&all, input.band);
+    let unknown = input.clock.source == Source::Unknown;
+    let caution = match crosses {
+        true if apart || (of.proves() && whole.negative > 0) => "no latency: the clocks are apart",
+        true if unknown => "holds the clock error, which is not known",
+        true if known.is_some_and(|error| whole.p50_ns.unsigned_abs() < error) => {
+            "the median is smaller than the clock error may be"
+        }
+        _ => "",
+    };
+    Some(SegmentReport {
+        segment: of.name().to_owned(),
+        crosses_clocks: crosses,
+        whole,
+        stable: Figures::of(&part.collect::<Vec<_>>(), input.band),
+        within_clock_error: known.map(within),
+        caution: caution.to_owned(),
+        course: course(&samples),
+        histogram: histogram(&all),
+    })
+}
+
+fn course(samples: &[(Sample, i64)]) -> Vec<Bin> {
+    let start = samples[0].0.scheduled;
+    let bin = |part: &[(Sample, i64)]| {
+        let mut sorted: Vec<i64> = part.iter().map(|(_, ns)| *ns).collect();
+        sorted.sort_unstable();
+        Bin {
+            at_ns: part[0].0.scheduled.saturating_sub(start),
+            min_ns: sorted[0],
+            p50_ns: quantile(&sorted, 5_000),
+            max_ns: sorted[sorted.len() - 1],
+        }
+    };
+    samples.chunks(samples.len().div_ceil(BINS)).map(bin).collect()
+}
+
+/// Equal bars from the least to the 99th percentile.
+fn histogram(samples: &[i64]) -> Vec<Bar> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable();
+    let (least, most) = (sorted[0], statistics::quantile(&sorted, 9_900));
+    let width = (most.saturating_sub(least) / BARS as i64 + 1).max(1);
+    let mut counts = [0; BARS];
+    for ns in &sorted {
+        counts[((ns.saturating_sub(least) / width) as usize).min(BARS - 1)] += 1;
+    }
+    let bar = |(at, n): (usize, &u64)| {
+        let from_ns = least.saturating_add(at as i64 * width);
+        Bar { from_ns, to_ns: from_ns.saturating_add(width), n: *n }
+    };
+    counts.iter().enumerate().map(bar).collect()
+}
+
+/// A stamp of a frame.
+type At = fn(&Sample) -> Option<u64>;
+
+fn slots(input: &Input) -> Vec<Slots> {
+    if input.window.cycle == 0 {
+        return Vec::new();
+    }
+    let stamps: [(&str, At); 2] = [
+        ("departure", |sample| (sample.sent > 0).then(|| sample.departed())),
+        ("arrival", |sample| sample.came().map(u64::from)),
+    ];
+    let all = stamps.map(|(name, at)| {
+        let place = |sample: &Sample| {
+            place(&frame::Window { opens: sample.opens, ..input.window }, at(sample)?)
+        };
+        let places: Vec<_> = input.samples.iter().filter_map(place).collect();
+        let count = |cycles: i64| {
+            let same = |found: i64| found == cycles || (cycles == LATE && found > LATE);
+            places.iter().filter(|place| same(place.cycles)).count() as u64
+        };
+        Slots {
+            stamp: name.to_owned(),
+            n: places.len() as u64,
+            in_slot: places.iter().filter(|of| of.inside && of.cycles == 0).count() as u64,
+            in_window: places.iter().filter(|of| of.inside).count() as u64,
+            late: (1..=LATE).map(|by| (by, count(by))).filter(|(_, n)| *n > 0).collect(),
+            early: places.iter().filter(|of| of.cycles < 0).count() as u64,
+        }
+    });
+    all.into_iter().filter(|of| of.n > 0).collect()
+}

@@ -1,0 +1,193 @@
+//! How far the clocks of the two ends are apart.
+
+use crate::sample::Sample;
+use crate::statistics::median;
+use serde::{Deserialize, Serialize};
+
+/// Where the clock error is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// Nowhere: one-way times hold it, whatever it is.
+    Unknown,
+    /// Both ends are on one machine.
+    Shared,
+    /// From the frames that were sent back.
+    Exchange,
+    /// From ptp4l's offset from its master.
+    Ptp4l,
+}
+
+impl Source {
+    /// In a sentence.
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Unknown => "not known; one-way times hold it, whatever it is",
+            Self::Shared => "both ends share one clock",
+            Self::Exchange => "from the frames that were sent back",
+            Self::Ptp4l => "from ptp4l's offset from its master",
+        }
+    }
+}
+
+/// The listener's clock less the talker's, at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockPoint {
+    /// When, in ns of TAI.
+    pub at_ns: u64,
+    /// How much the listener's clock is ahead.
+    pub offset_ns: i64,
+    /// How much that may be wrong, either way.
+    pub bound_ns: u64,
+}
+
+impl ClockPoint {
+    /// The least difference between the clocks that follows.
+    fn proven(&self) -> u64 {
+        self.offset_ns.unsigned_abs().saturating_sub(self.bound_ns)
+    }
+
+    fn possible(&self) -> u64 {
+        self.offset_ns.unsigned_abs().saturating_add(self.bound_ns)
+    }
+}
+
+/// The clock error of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockError {
+    /// Where it is known from.
+    pub source: Source,
+    /// Along time.
+    pub series: Vec<ClockPoint>,
+}
+
+/// Frames from which one point of the series is made: that with the shortest way counts, as in
+/// NTP's clock filter (RFC 5905, section 10).
+const FILTER: usize = 16;
+
+/// What the frames that came back say about the clocks: with t1 to t4 as in RFC 5905, section 8,
+/// the offset is ((t2 - t1) + (t3 - t4)) / 2, and half of (t4 - t1) - (t3 - t2) bounds its error
+/// however unequal the two ways are.
+pub fn exchange(samples: &[Sample]) -> Vec<ClockPoint> {
+    let point = |sample: &Sample| {
+        let t1 = sample.departed();
+        let t2 = sample.came()?.get();
+        let t3 = sample.returned?.get();
+        let t4 = sample.back_arrived.or(sample.back_received)?.get();
+        let apart = |to: u64, from: u64| i128::from(to) - i128::from(from);
+        let way = apart(t4, t1) - apart(t3, t2);
+        Some(ClockPoint {
+            at_ns: t1,
+            offset_ns: ((apart(t2, t1) + apart(t3, t4)) / 2) as i64,
+            bound_ns: (way.max(0) / 2) as u64,
+        })
+    };
+    let points: Vec<ClockPoint> = samples.iter().filter_map(point).collect();
+    let best = |points: &[ClockPoint]| points.iter().min_by_key(|of| of.bound_ns).copied();
+    points.chunks(FILTER).filter_map(best).collect()
+}
+
+impl ClockError {
+    /// Nothing is known.
+    pub fn unknown() -> Self {
+        Self { source: Source::Unknown, series: Vec::new() }
+    }
+
+    /// The difference that the series proves; 0 if the clocks may be equal.
+    pub fn proven_ns(&self) -> u64 {
+        self.series.iter().map(ClockPoint::proven).max().unwrap_or(0)
+    }
+
+    /// The greatest difference that may be; `None` if nothing is known.
+    pub fn possible_ns(&self) -> Option<u64> {
+        if self.proven_ns() == 0 && self.source == Source::Shared {
+            return Some(0);
+        }
+        self.series.iter().map(ClockPoint::possible).max()
+    }
+
+    /// The offset of most of the series.
+    pub fn offset_ns(&self) -> Option<i64> {
+        let offsets = self.series.iter().map(|point| point.offset_ns);
+        (!self.series.is_empty()).then(|| median(offsets))
+    }
+
+    /// The offset at a time: on the line between the points around it.
+    pub fn offset_at(&self, at: u64) -> Option<i64> {
+        let after = self.series.partition_point(|point| point.at_ns < at);
+        let (Some(right), Some(left)) =
+            (self.series.get(after).or(self.series.last()), self.series.get(after.max(1) - 1))
+        else {
+            return None;
+        };
+        let span = i128::from(right.at_ns) - i128::from(left.at_ns);
+        if span <= 0 || at <= left.at_ns {
+            return Some(if at <= left.at_ns { left.offset_ns } else { right.offset_ns });
+        }
+        let part = i128::from(at) - i128::from(left.at_ns);
+        let rise = i128::from(right.offset_ns) - i128::from(left.offset_ns);
+        Some((i128::from(left.offset_ns) + rise * part / span) as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::stamp;
+    use proptest::prelude::*;
+
+    /// A frame sent at `at`, `there` ns on its way, 10 ns at the listener, `back` ns on its way
+    /// home; the listener's clock is ahead by `ahead`.
+    fn sample(at: u64, there: u64, back: u64, ahead: i64) -> Sample {
+        let theirs = |at: u64| stamp(at.wrapping_add_signed(ahead));
+        Sample {
+            sent: at,
+            received: theirs(at + there),
+            returned: theirs(at + there + 10),
+            back_received: stamp(at + there + 10 + back),
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn an_offset_is_seen_and_equal_clocks_are_not_accused() {
+        let ahead = exchange(&[sample(1000, 300, 100, 50_000)]);
+        // ((300 + 50000) + (50000 - 100)) / 2, and (300 + 100) / 2.
+        assert_eq!(ahead, [ClockPoint { at_ns: 1000, offset_ns: 50_100, bound_ns: 200 }]);
+        let error = ClockError { source: Source::Shared, series: ahead };
+        assert_eq!((error.proven_ns(), error.possible_ns()), (49_900, Some(50_300)));
+        let same = exchange(&[sample(1000, 300, 100, 0)]);
+        let shared = ClockError { source: Source::Shared, series: same.clone() };
+        assert_eq!((shared.proven_ns(), shared.possible_ns()), (0, Some(0)));
+        let found = ClockError { source: Source::Exchange, series: same };
+        assert_eq!((found.proven_ns(), found.possible_ns()), (0, Some(300)));
+        assert_eq!(ClockError::unknown().possible_ns(), None);
+    }
+
+    #[test]
+    fn the_series_is_a_line_between_its_points() {
+        let point = |at_ns, offset_ns| ClockPoint { at_ns, offset_ns, bound_ns: 0 };
+        let series = vec![point(100, 10), point(200, 30)];
+        let error = ClockError { source: Source::Ptp4l, series };
+        let at = [0, 100, 150, 200, 300].map(|at| error.offset_at(at).unwrap());
+        assert_eq!(at, [10, 10, 20, 30, 30]);
+        assert_eq!(ClockError::unknown().offset_at(5), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_true_offset_is_within_the_bound(
+            ways in prop::collection::vec((0u64..10_000, 0u64..10_000), 1..50),
+            ahead in -1_000_000i64..1_000_000,
+        ) {
+            let one = |(number, (there, back)): (usize, &(u64, u64))| {
+                sample(1_000_000_000 + 1000 * number as u64, *there, *back, ahead)
+            };
+            let samples: Vec<Sample> = ways.iter().enumerate().map(one).collect();
+            for point in exchange(&samples) {
+                // Halves are rounded.
+                prop_assert!(point.offset_ns.abs_diff(ahead) <= point.bound_ns + 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What went wrong in a run, by name: stalls, periodic spikes, slips by whole cycles, swings of
+//! the clock.
+
+mod blocks;
+mod slips;
+mod spikes;
+mod stalls;
+mod swings;
+#[cfg(test)]
+mod tests;
+
+pub use blocks::{Block, blocks};
+
+use crate::clock::ClockError;
+use crate::sample::Segment;
+use serde::{Deserialize, Serialize};
+
+/// What a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Frames that were sent one after the other came all at once: latencies fall like a saw's
+    /// tooth.
+    Stall,
+    /// Spikes with equal times between them.
+    PeriodicSpikes,
+    /// Frames that are late by whole cycles: they missed their slots.
+    Slips,
+    /// Latencies that rise and fall over long times because a clock does.
+    ClockSwing,
+    /// The same without a proof that it is the clock.
+    Swing,
+    /// Clocks that are apart.
+    ClockOffset,
+}
+
+impl Kind {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stall => "stall",
+            Self::PeriodicSpikes => "periodic spikes",
+            Self::Slips => "slips by whole cycles",
+            Self::ClockSwing => "swing of the clock",
+            Self::Swing => "swing",
+            Self::ClockOffset => "clocks apart",
+        }
+    }
+}
+
+/// Something that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What it is.
+    pub kind: Kind,
+    /// The part of the way that shows it, by its name.
+    pub segment: String,
+    /// The first frame that shows it.
+    pub first: u64,
+    /// The last one.
+    pub last: u64,
+    /// Frames, or spikes, that show it.
+    pub n: u64,
+    /// How large it is, in ns: the highest latency above the median, or the swing.
+    pub size_ns: u64,
+    /// The time between two of them, or a cycle, in ns, if there is one.
+    pub period_ns: Option<u64>,
+    /// The evidence in a sentence.
+    pub evidence: String,
+}
+
+/// A frame on the way that is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Its number.
+    pub sequence: u64,
+    /// When it began, in ns of TAI.
+    pub from: u64,
+    /// How long it took, in ns.
+    pub latency: i64,
+}
+
+impl Point {
+    /// When it ended.
+    fn to(&self) -> i128 {
+        i128::from(self.from) + i128::from(self.latency)
+    }
+}
+
+/// What is known of the run besides.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// From one frame to the next, in ns.
+    pub interval: u64,
+    /// The cycle of the windows in ns; 0 without.
+    pub cycle: u64,
+    /// The clocks.
+    pub clock: &'a ClockError,
+    /// The part of the way.
+    pub segment: Segment,
+}
+
+impl Context<'_> {
+    /// Whether the way crosses from the talker's clock to the listener's.
+    fn crosses(&self) -> bool {
+        self.segment.crosses_clocks() && !self.segment.is_back()
+    }
+
+    /// A finding about these frames.
+    fn finding(&self, kind: Kind, (first, last): (u64, u64), evidence: String) -> Finding {
+        let segment = self.segment.name().to_owned();
+        Finding { kind, segment, first, last, n: 0, size_ns: 0, period_ns: None, evidence }
+    }
+}
+
+/// Everything that is found, in the order of time.
+pub fn find(points: &[Point], context: &Context) -> Vec<Finding> {
+    let stalls = stalls::find(points, context);
+    let free: Vec<Point> = points.iter().filter(|point| !in_any(&stalls, point)).copied().collect();
+    let slips = slips::find(&free, context);
+    // A slip is no spike: its cause is known.
+    let spikes = if slips.is_some() { None } else { spikes::find(points, context) };
+    let swing = swings::find(&free, context);
+    let offset = apart(points, context);
+    let mut all = stalls;
+    all.extend(slips.into_iter().chain(spikes).chain(swing).chain(offset));
+    all.sort_by_key(|finding| finding.first);
+    all
+}
+
+fn in_any(findings: &[Finding], point: &Point) -> bool {
+    findings.iter().any(|of| (of.first..=of.last).contains(&point.sequence))
+}
+
+/// Clocks that are proven to be apart, by the series or by latencies below zero.
+fn apart(points: &[Point], context: &Context) -> Option<Finding> {
+    if !context.crosses() {
+        return None;
+    }
+    let least = points.iter().min_by_key(|point| point.latency)?;
+    let below = if context.segment.proves() { least.latency.min(0).unsigned_abs() } else { 0 };
+    let proven = context.clock.proven_ns();
+    let (first, last) = (points.first()?.sequence, points.last()?.sequence);
+    let evidence = if proven > 0 {
+        format!(
+            "frames that came back prove that the clocks are {proven} ns apart at least: one-way \
+             times are no latencies"
+        )
+    } else if below > 0 {
+        format!(
+            "frame {} took {} ns: the clocks are {below} ns apart at least, one-way times are no \
+             latencies",
+            least.sequence, least.latency
+        )
+    } else {
+        return None;
+    };
+    let n = points.iter().filter(|point| point.latency < 0).count() as u64;
+    let size_ns = proven.max(below);
+    Some(Finding { n, size_ns, ..context.finding(Kind::ClockOffset, (first, last), evidence) })
+}

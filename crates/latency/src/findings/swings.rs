@@ -1,0 +1,76 @@
+//! Swings: the medians of the parts of a run rise and fall slowly. A servo that chases a drifting
+//! clock does that (Linaro's article, annex 1); so does a machine that becomes busier. The series of
+//! the clock error tells one from the other.
+
+use super::{Context, Finding, Kind, Point, blocks};
+use crate::statistics::median;
+
+/// A swing is so many times the usual spread within a part of the run.
+const SPREADS: i64 = 2;
+
+/// The swing of a run, if it has one.
+pub fn find(points: &[Point], context: &Context) -> Option<Finding> {
+    let parts = blocks(points);
+    let (least, most) = ends(parts.iter().map(|part| part.median))?;
+    let spread = median(parts.iter().map(|part| part.spread));
+    let swing = most - least;
+    let medians: Vec<i64> = parts.iter().map(|part| part.median).collect();
+    // One part alone is an event, not a swing.
+    let without_one = {
+        let mut sorted = medians.clone();
+        sorted.sort_unstable();
+        sorted[sorted.len() - 3] - sorted[2]
+    };
+    if without_one <= SPREADS * spread.max(1) || turns(&medians) * 2 > medians.len() {
+        return None;
+    }
+    let rest = context.crosses().then(|| corrected(points, context)).flatten();
+    let (kind, why) = match rest {
+        Some(rest) if rest <= swing / 2 => (
+            Kind::ClockSwing,
+            format!("{rest} ns are left of it without the clock error: this swing is the clock"),
+        ),
+        Some(rest) => (
+            Kind::Swing,
+            format!("{rest} ns are left of it without the clock error: it is not the clock"),
+        ),
+        None if context.crosses() && least < 0 => (
+            Kind::ClockSwing,
+            format!("the medians go down to {least} ns, and no latency is below zero"),
+        ),
+        None if context.crosses() && context.clock.source != crate::Source::Shared => {
+            (Kind::Swing, "it may be the clock: no series of its error is known".to_owned())
+        }
+        None => (Kind::Swing, "both ends have one clock: it is not the clock".to_owned()),
+    };
+    let evidence = format!(
+        "medians of {} parts of the run go from {least} to {most} ns, and the spread within one is \
+         {spread} ns; {why}",
+        parts.len()
+    );
+    let frames = (parts[0].first, parts[parts.len() - 1].last);
+    let (n, size_ns) = (points.len() as u64, swing as u64);
+    Some(Finding { n, size_ns, ..context.finding(kind, frames, evidence) })
+}
+
+/// The swing that is left without the clock error; `None` if no series is known.
+fn corrected(points: &[Point], context: &Context) -> Option<i64> {
+    let of = |point: &Point| {
+        let offset = context.clock.offset_at(point.from)?;
+        Some(Point { latency: point.latency.saturating_sub(offset), ..*point })
+    };
+    let points: Vec<Point> = points.iter().map(of).collect::<Option<_>>()?;
+    let (least, most) = ends(blocks(&points).iter().map(|part| part.median))?;
+    Some(most - least)
+}
+
+/// How often the medians turn from rising to falling or back. Noise turns at two thirds of them.
+fn turns(medians: &[i64]) -> usize {
+    let steps: Vec<i64> =
+        medians.windows(2).map(|pair| (pair[1] - pair[0]).signum()).filter(|s| *s != 0).collect();
+    steps.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
+fn ends(values: impl Iterator<Item = i64> + Clone) -> Option<(i64, i64)> {
+    Some((values.clone().min()?, values.max()?))
+}

@@ -1,0 +1,292 @@
+//! The payload of a frame: of a UDP datagram, or behind the EtherType of an Ethernet frame.
+//!
+//! | bytes | field |
+//! | --- | --- |
+//! | 0-3 | `FLLT` |
+//! | 4 | version, 1 |
+//! | 5 | kind: 0 data, 1 reflected, 2 end, 3 probe |
+//! | 6-7 | bytes of the payload, padding included |
+//! | 8-15 | run |
+//! | 16-23 | sequence number; of an end, how many data frames were sent |
+//! | 24-47 | scheduled, woken, sent |
+//! | 48-79 | data, end: number of an earlier frame plus 1, and when the kernel queued it, the driver took it, the wire had it; reflected: when it came to wire, kernel, application, and when the application returned it |
+//! | 80-87 | when the window opens in which it is scheduled |
+//! | 88-91 | interval |
+//! | 92-95 | cycle of the windows; 0 if there are none |
+//! | 96-99 | length of the window |
+//! | 100-103 | 0 |
+//!
+//! Numbers have their most significant byte first; times are nanoseconds, 0 if unknown.
+
+use crate::sample::{Stamp, stamp};
+use thiserror::Error;
+
+/// EtherType of raw frames: Local Experimental EtherType 2 (IEEE 802-2014, table 4). The tunnel
+/// has number 1.
+pub const ETHERTYPE: u16 = 0x88b6;
+/// Bytes of the fields: the least payload.
+pub const LEAST: usize = 104;
+/// The largest payload: that of an Ethernet frame without the headers of IPv6 (40 bytes) and UDP
+/// (8 bytes).
+pub const MOST: usize = 1500 - 48;
+
+const MAGIC: [u8; 4] = *b"FLLT";
+const VERSION: u8 = 1;
+
+/// What a frame is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// From the talker.
+    Data,
+    /// Sent back by the listener's application.
+    Reflected,
+    /// Nothing follows but copies of it.
+    End,
+    /// A trial before the run; not counted.
+    Probe,
+}
+
+const KINDS: [Kind; 4] = [Kind::Data, Kind::Reflected, Kind::End, Kind::Probe];
+
+/// A window of the talker's schedule; all zero without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// When the window opens in which the frame is scheduled, in ns.
+    pub opens: u64,
+    /// From one window to the next, in ns.
+    pub cycle: u32,
+    /// How long it is open, in ns.
+    pub length: u32,
+}
+
+/// The fields of a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// What it is for.
+    pub kind: Kind,
+    /// Bytes of the payload.
+    pub size: u16,
+    /// A number that the talker chose.
+    pub run: u64,
+    /// From 0.
+    pub sequence: u64,
+    /// When the talker was to send it, in ns.
+    pub scheduled: u64,
+    /// When the talker woke for it.
+    pub woken: u64,
+    /// When the talker's application handed it over.
+    pub sent: u64,
+    /// The four further numbers of the kind.
+    pub more: [u64; 4],
+    /// The window.
+    pub window: Window,
+    /// From one frame to the next, in ns.
+    pub interval: u32,
+}
+
+/// Later stamps of an earlier frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FollowUp {
+    /// Its number.
+    pub sequence: u64,
+    /// When the kernel queued it.
+    pub queued: Stamp,
+    /// When the driver took it.
+    pub driver: Stamp,
+    /// When the wire had it.
+    pub wire: Stamp,
+}
+
+/// Why bytes are no frame.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum Stranger {
+    /// They are shorter than the fields.
+    #[error("{0} bytes, fewer than the {LEAST} of a frame")]
+    Short(usize),
+    /// They do not begin as a frame does.
+    #[error("it does not begin with FLLT")]
+    Magic,
+    /// They have a version that is not known.
+    #[error("version {0}, not {VERSION}")]
+    Version(u8),
+    /// They have a kind that is not known.
+    #[error("kind {0}, not 0 to 3")]
+    Kind(u8),
+    /// The payload has another size than it says.
+    #[error("{found} bytes, and it says {said}")]
+    Size {
+        /// Bytes.
+        found: usize,
+        /// What the field says.
+        said: u16,
+    },
+}
+
+impl Frame {
+    /// Writes the payload, padding included, over what `buffer` holds.
+    ///
+    /// # Panics
+    /// If the size is not [`LEAST`] to [`MOST`].
+    pub fn encode(&self, buffer: &mut Vec<u8>) {
+        let size = usize::from(self.size);
+        assert!((LEAST..=MOST).contains(&size), "{size} bytes");
+        buffer.clear();
+        buffer.extend(MAGIC);
+        buffer.extend([VERSION, self.kind as u8]);
+        buffer.extend(self.size.to_be_bytes());
+        for number in [self.run, self.sequence, self.scheduled, self.woken, self.sent] {
+            buffer.extend(number.to_be_bytes());
+        }
+        self.more.iter().for_each(|number| buffer.extend(number.to_be_bytes()));
+        buffer.extend(self.window.opens.to_be_bytes());
+        for number in [self.interval, self.window.cycle, self.window.length] {
+            buffer.extend(number.to_be_bytes());
+        }
+        buffer.resize(size, 0);
+    }
+
+    /// Reads a payload.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Stranger> {
+        let found = bytes.len();
+        let fields: &[u8; LEAST] = bytes.first_chunk().ok_or(Stranger::Short(found))?;
+        if fields[..4] != MAGIC {
+            return Err(Stranger::Magic);
+        }
+        if fields[4] != VERSION {
+            return Err(Stranger::Version(fields[4]));
+        }
+        let kind = *KINDS.get(usize::from(fields[5])).ok_or(Stranger::Kind(fields[5]))?;
+        let size = u16::from_be_bytes([fields[6], fields[7]]);
+        if usize::from(size) != found || found > MOST {
+            return Err(Stranger::Size { found, said: size });
+        }
+        let long = |at: usize| {
+            fields[at..at + 8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+        };
+        let short = |at: usize| (long(at - 4) & u64::from(u32::MAX)) as u32;
+        Ok(Self {
+            kind,
+            size,
+            run: long(8),
+            sequence: long(16),
+            scheduled: long(24),
+            woken: long(32),
+            sent: long(40),
+            more: [long(48), long(56), long(64), long(72)],
+            window: Window { opens: long(80), cycle: short(92), length: short(96) },
+            interval: short(88),
+        })
+    }
+
+    /// The later stamps that a data frame or an end carries.
+    pub fn follow_up(&self) -> Option<FollowUp> {
+        let [number, queued, driver, wire] = self.more;
+        let has_one = matches!(self.kind, Kind::Data | Kind::End) && number > 0;
+        has_one.then(|| FollowUp {
+            sequence: number - 1,
+            queued: stamp(queued),
+            driver: stamp(driver),
+            wire: stamp(wire),
+        })
+    }
+
+    /// Puts the later stamps of an earlier frame in.
+    pub fn set_follow_up(&mut self, earlier: &FollowUp) {
+        let FollowUp { sequence, queued, driver, wire } = *earlier;
+        let [queued, driver, wire] = [queued, driver, wire].map(|at| at.map_or(0, u64::from));
+        self.more = [sequence + 1, queued, driver, wire];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn data() -> Frame {
+        Frame {
+            kind: Kind::Data,
+            size: 112,
+            run: 0x1122_3344_5566_7788,
+            sequence: 5,
+            scheduled: 0x18,
+            woken: 0x20,
+            sent: 0x28,
+            more: [4, 0x38, 0x40, 0],
+            window: Window { opens: 0x50, cycle: 500_000, length: 100_000 },
+            interval: 1_000_000,
+        }
+    }
+
+    #[test]
+    fn golden_bytes() {
+        let mut bytes = Vec::new();
+        data().encode(&mut bytes);
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(
+            hex,
+            "464c4c54010000701122334455667788\
+             0000000000000005000000000000001800000000000000200000000000000028\
+             0000000000000004000000000000003800000000000000400000000000000000\
+             0000000000000050000f42400007a120000186a0000000000000000000000000"
+        );
+        let follow_up =
+            FollowUp { sequence: 3, queued: stamp(0x38), driver: stamp(0x40), wire: None };
+        assert_eq!(data().follow_up(), Some(follow_up));
+        let mut copy = Frame { more: [0; 4], ..data() };
+        assert_eq!(copy.follow_up(), None);
+        copy.set_follow_up(&follow_up);
+        assert_eq!(copy, data());
+    }
+
+    #[test]
+    fn strangers_are_told_apart() {
+        let mut bytes = Vec::new();
+        data().encode(&mut bytes);
+        assert_eq!(Frame::decode(&bytes[..LEAST - 1]), Err(Stranger::Short(LEAST - 1)));
+        assert_eq!(Frame::decode(&bytes[..111]), Err(Stranger::Size { found: 111, said: 112 }));
+        let with = |at: usize, byte: u8| {
+            let mut bytes = bytes.clone();
+            bytes[at] = byte;
+            Frame::decode(&bytes)
+        };
+        assert_eq!(with(0, 0), Err(Stranger::Magic));
+        assert_eq!(with(4, 2), Err(Stranger::Version(2)));
+        assert_eq!(with(5, 4), Err(Stranger::Kind(4)));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            kind in 0..KINDS.len(),
+            size in LEAST..=MOST,
+            numbers: [u64; 10],
+            [cycle, length, interval]: [u32; 3],
+        ) {
+            let [run, sequence, scheduled, woken, sent, a, b, c, d, opens] = numbers;
+            let frame = Frame {
+                kind: KINDS[kind],
+                size: size as u16,
+                run, sequence, scheduled, woken, sent,
+                more: [a, b, c, d],
+                window: Window { opens, cycle, length },
+                interval,
+            };
+            let mut bytes = Vec::new();
+            frame.encode(&mut bytes);
+            prop_assert_eq!(bytes.len(), size);
+            prop_assert_eq!(Frame::decode(&bytes), Ok(frame));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(mut bytes: Vec<u8>, begins: bool) {
+            if begins && bytes.len() >= 5 {
+                bytes[..5].copy_from_slice(b"FLLT\x01");
+            }
+            let _ = Frame::decode(&bytes).map(|frame| frame.follow_up());
+        }
+    }
+}

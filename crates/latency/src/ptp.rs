@@ -1,0 +1,115 @@
+//! What ptp4l says of its clock: the management message TIME_STATUS_NP, a linuxptp extension, as
+//! `pmc` asks for it over a Unix socket.
+//!
+//! The header is that of IEEE 1588-2019, table 35; the management fields are those of its table 56,
+//! and the fields of TIME_STATUS_NP those of `struct time_status_np` in linuxptp's tlv.h.
+
+/// Bytes of a request: header, management fields, an empty TLV.
+pub const REQUEST: usize = HEADER + MANAGEMENT + TLV;
+const HEADER: usize = 34;
+const MANAGEMENT: usize = 14;
+/// Type, length, management ID.
+const TLV: usize = 6;
+/// Message type of management messages (table 36), and the version.
+const MANAGEMENT_MESSAGE: u8 = 0xd;
+const VERSION: u8 = 2;
+/// `controlField` of management messages (table 42), and `logMessageInterval` of those without.
+const CONTROL: u8 = 4;
+const NO_INTERVAL: u8 = 0x7f;
+/// `actionField` (table 57).
+const GET: u8 = 0;
+const RESPONSE: u8 = 2;
+/// The TLV type MANAGEMENT (table 52), and linuxptp's `MID_TIME_STATUS_NP`.
+const MANAGEMENT_TLV: u16 = 1;
+const TIME_STATUS_NP: u16 = 0xc000;
+/// Bytes of TIME_STATUS_NP, and where `gmPresent` is.
+const STATUS: usize = 50;
+const GM_PRESENT: usize = 38;
+
+/// What ptp4l says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Its clock less its master's in ns, as it last measured; 0 on a master.
+    pub master_offset_ns: i64,
+    /// Whether it follows a grandmaster; it may be one itself.
+    pub has_master: bool,
+}
+
+/// A request. ptp4l answers if the domain and the transport specific field (majorSdoId), 0 to 15,
+/// which is 1 for gPTP, are its own.
+pub fn request(number: u16, domain: u8, transport_specific: u8) -> [u8; REQUEST] {
+    let mut bytes = [0; REQUEST];
+    bytes[0] = transport_specific << 4 | MANAGEMENT_MESSAGE;
+    bytes[1] = VERSION;
+    bytes[2..4].copy_from_slice(&(REQUEST as u16).to_be_bytes());
+    bytes[4] = domain;
+    bytes[30..32].copy_from_slice(&number.to_be_bytes());
+    bytes[32] = CONTROL;
+    bytes[33] = NO_INTERVAL;
+    // Every clock and port.
+    bytes[34..44].fill(0xff);
+    bytes[46] = GET;
+    bytes[48..50].copy_from_slice(&MANAGEMENT_TLV.to_be_bytes());
+    // Of the management ID alone.
+    bytes[50..52].copy_from_slice(&2u16.to_be_bytes());
+    bytes[52..54].copy_from_slice(&TIME_STATUS_NP.to_be_bytes());
+    bytes
+}
+
+/// The answer to a request; `None` if the bytes are something else.
+pub fn answer(bytes: &[u8]) -> Option<Status> {
+    let (fields, data) = bytes.split_first_chunk::<REQUEST>()?;
+    let short = |at: usize| u16::from_be_bytes([fields[at], fields[at + 1]]);
+    let is_answer = fields[0] & 0xf == MANAGEMENT_MESSAGE
+        && fields[1] & 0xf == VERSION
+        && fields[46] & 0xf == RESPONSE
+        && (short(48), short(52)) == (MANAGEMENT_TLV, TIME_STATUS_NP)
+        && data.len() >= STATUS;
+    let present = data.get(GM_PRESENT..GM_PRESENT + 4)?;
+    is_answer.then(|| Status {
+        master_offset_ns: i64::from_be_bytes(data[..8].try_into().expect("eight bytes")),
+        has_master: present != [0; 4],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn golden_request() {
+        assert_eq!(
+            hex(&request(7, 3, 1)),
+            "1d020036030000000000000000000000000000000000000000000000000000070\
+             47fffffffffffffffffffff0000000000010002c000"
+        );
+    }
+
+    /// An offset of -1000 ns from a grandmaster.
+    #[test]
+    fn an_answer_and_what_is_none() {
+        let mut bytes = request(7, 0, 0).to_vec();
+        bytes[46] = RESPONSE;
+        bytes.extend((-1000i64).to_be_bytes());
+        bytes.extend([0; STATUS - 8]);
+        bytes[REQUEST + GM_PRESENT + 3] = 1;
+        let status = Status { master_offset_ns: -1000, has_master: true };
+        assert_eq!(answer(&bytes), Some(status));
+        assert_eq!(answer(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(answer(&request(7, 0, 0)), None);
+        bytes[46] = GET;
+        assert_eq!(answer(&bytes), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            answer(&bytes);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The stable range of a run: what the article chose by hand, here by a rule and with its reason.
+
+use crate::findings::{Finding, Kind, Point, blocks};
+use crate::statistics::median;
+use serde::{Deserialize, Serialize};
+
+/// A part of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    /// Its first frame.
+    pub first: u64,
+    /// Its last frame.
+    pub last: u64,
+    /// Whether it is all of the run.
+    pub is_whole: bool,
+    /// Why this one.
+    pub reason: String,
+}
+
+/// Deviations (medians of absolute ones) that the median of a part may be away from the usual one.
+const DEVIATIONS: i64 = 5;
+
+/// The longest run of parts that have no stall and whose medians are near to the usual one.
+pub fn choose(points: &[Point], findings: &[Finding]) -> Range {
+    let ends = points.first().zip(points.last());
+    let (first, last) = ends.map_or((0, 0), |(first, last)| (first.sequence, last.sequence));
+    let whole = |reason: String| Range { first, last, is_whole: true, reason };
+    let parts = blocks(points);
+    if parts.is_empty() {
+        return whole(format!(
+            "all {} frames: with fewer than 640 no part of a run tells anything",
+            points.len()
+        ));
+    }
+    let usual = median(parts.iter().map(|part| part.median));
+    let spread = median(parts.iter().map(|part| part.spread));
+    let deviation = median(parts.iter().map(|part| (part.median - usual).abs()));
+    let near = (DEVIATIONS * deviation).max(spread).max(1);
+    let stalls = |first: u64, last: u64| {
+        let stall = |of: &&Finding| of.kind == Kind::Stall && of.first <= last && of.last >= first;
+        findings.iter().any(|of| stall(&of))
+    };
+    let verdicts: Vec<(bool, bool)> = parts
+        .iter()
+        .map(|part| ((part.median - usual).abs() > near, stalls(part.first, part.last)))
+        .collect();
+    let far = verdicts.iter().filter(|(far, _)| *far).count();
+    let stalled = verdicts.iter().filter(|(_, stalled)| *stalled).count();
+    let rule = format!("medians within {near} ns of {usual} ns and no stall");
+    let Some((from, to)) = longest(verdicts.iter().map(|(far, stalled)| !far && !stalled)) else {
+        return whole(format!("all frames: none of {} parts has {rule}", parts.len()));
+    };
+    if from == 0 && to + 1 == parts.len() {
+        return whole(format!("all frames: each of {} parts has {rule}", parts.len()));
+    }
+    Range {
+        first: parts[from].first,
+        last: parts[to].last,
+        is_whole: false,
+        reason: format!(
+            "parts {} to {} of {}: the longest run with {rule}; {far} parts are farther away, \
+             {stalled} have a stall",
+            from + 1,
+            to + 1,
+            parts.len()
+        ),
+    }
+}
+
+/// Where the longest run of `true` begins and ends.
+fn longest(good: impl Iterator<Item = bool>) -> Option<(usize, usize)> {
+    let mut best: Option<(usize, usize)> = None;
+    let mut since = None;
+    for (at, is_good) in good.enumerate() {
+        since = if is_good { since.or(Some(at)) } else { None };
+        if let Some(from) = since
+            && best.is_none_or(|(a, b)| at - from > b - a)
+        {
+            best = Some((from, at));
+        }
+    }
+    best
+}
