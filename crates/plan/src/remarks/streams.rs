@@ -3,6 +3,7 @@
 
 use super::super::Planned;
 use super::Remark;
+use crate::overload::megabits;
 use crate::simulate::places;
 use sim::ethernet::frame::{FCS, GAP, HEADER, MINIMUM, MTU, PREAMBLE, TAG};
 use sim::ethernet::streams::Header;
@@ -85,9 +86,9 @@ fn slow(
     let rate = meter.cir + excess.0;
     (offered.bits_per_second > u128::from(rate)).then(|| {
         format!(
-            "its frames need {:.1} Mb/s, the meter lets {:.1} Mb/s through (802.1Q-2022, 8.6.5.5)",
-            offered.bits_per_second as f64 / 1e6,
-            rate as f64 / 1e6
+            "its frames need {}, the meter lets {} through (802.1Q-2022, 8.6.5.5)",
+            megabits(offered.bits_per_second as u64),
+            megabits(rate)
         )
     })
 }

@@ -4,6 +4,7 @@
 //! [`Outputs`] is all of it in one; the parts can be used alone.
 
 pub mod capture;
+pub mod clocks;
 pub mod copies;
 pub mod handled;
 pub mod limits;

@@ -1,9 +1,9 @@
 //! The document of `--json`, from which the tables are printed as well.
 
 use super::super::rounded;
-use super::clocks;
 use super::phases::Phases;
 use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns, remarks};
+use plan::simulate::clocks;
 use plan::simulate::handled::{self, Elimination, Policing};
 use plan::simulate::limits::{self, Assumptions};
 use plan::simulate::{places, requirements};
@@ -419,8 +419,8 @@ impl Document {
             eliminations,
             policings,
             retransmitted: report.retransmitted,
-            clocks: clocks::clocks(planned, report),
-            gate_edges: clocks::edges(planned, report),
+            clocks: clocks::clocks(&planned.config, report, &named),
+            gate_edges: clocks::edges(&planned.config, report, &named),
             ports: ports(planned, report),
             overloads: overloads(planned),
             remarks: remarks(planned, report),

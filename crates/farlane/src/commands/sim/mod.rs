@@ -1,6 +1,5 @@
 //! `farlane sim`: a plan run in virtual time.
 
-mod clocks;
 mod document;
 mod phases;
 mod pool;

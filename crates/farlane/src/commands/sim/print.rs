@@ -1,10 +1,9 @@
 //! Results for people.
 
-use super::clocks;
 use super::document::{
     Class, Credit, Document, Latency, Link, Part, Port, Pushed, Recorded, Stream, Tunnel,
 };
-use plan::simulate::{handled, requirements};
+use plan::simulate::{clocks, handled, requirements};
 use report::Align::{Left, Right};
 use report::{Column, Table};
 
@@ -48,7 +47,12 @@ pub fn text(document: &Document) -> String {
         out += &ports(document);
         out += &segments(document);
     }
-    out += &clocks::text(&document.clocks, &document.gate_edges);
+    if !document.clocks.is_empty() {
+        out += &format!("\n{}", clocks::clock_table(&document.clocks).text());
+    }
+    if !document.gate_edges.is_empty() {
+        out += &format!("\n{}", clocks::edge_table(&document.gate_edges).text());
+    }
     out += &links(document);
     if !document.limits.is_empty() {
         out += "\nWill the drive fall off the bus?\n";

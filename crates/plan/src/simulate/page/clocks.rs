@@ -1,10 +1,10 @@
 //! Clocks: offsets along time, errors at the edges of gates, what receivers measured.
 
 use super::Subject;
-use crate::simulate::places;
+use crate::simulate::clocks::{self, signed};
 use report::Align::{Left, Right};
 use report::{Axis, Page, Plot, Scale, Table, round_time, time};
-use sim::network::{ClockReport, OffsetSample, TimeReport, lost_bytes};
+use sim::network::{ClockReport, OffsetSample};
 use wire::Instant;
 
 /// Points of a line at most; beyond, each is the largest offset of several.
@@ -14,33 +14,26 @@ const LINES: usize = 8;
 
 /// Everything about clocks, if they were simulated.
 pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
-    let Some(clocks) = &subject.report.time_of_nodes else { return };
+    let Some(time) = &subject.report.time_of_nodes else { return };
     page.section("Clocks");
     page.text(
         "How far each clock is ahead of the reference: the clock of the best grandmaster with \
          power. It is synchronised once its servo has estimated the frequency, and holds over, \
          with its last frequency, when no time comes.",
     );
-    let names = names(subject);
-    let all: Vec<_> = names.iter().zip(&clocks.clocks).collect();
-    let synced = clocks.clocks.iter().filter_map(ClockReport::synced_from).max();
+    let names = clocks::names(subject.config, subject.words.named);
+    let all: Vec<_> = names.iter().zip(&time.clocks).collect();
+    let synced = time.clocks.iter().filter_map(ClockReport::synced_from).max();
     let mut figures = vec![figure("Size of the offset, logarithmic", size_plot(&all))];
-    let after = synced.filter(|from| clocks.clocks.iter().any(|c| has_two(c, *from)));
+    let after = synced.filter(|from| time.clocks.iter().any(|c| has_two(c, *from)));
     if let Some(from) = after {
         figures.push(figure("Offset, after all were synchronised", offset_plot(&all, from)));
     }
     page.figures(&figures);
-    page.table(&table(subject, &all));
-    edges(page, subject, clocks);
+    let rows = clocks::clocks(subject.config, subject.report, subject.words.named);
+    page.table(&clocks::clock_table(&rows));
+    edges(page, subject);
     measured(page, subject);
-}
-
-/// Names of stations and bridges.
-fn names(subject: &Subject<'_>) -> Vec<String> {
-    let network = &subject.config.network;
-    let stations = (0..network.stations.len()).map(|number| format!("station {number}"));
-    let bridges = (0..network.bridges.len()).map(|number| format!("bridge {number}"));
-    stations.chain(bridges).map(|name| (subject.words.named)(&name)).collect()
 }
 
 fn figure(caption: &str, plot: Plot) -> (String, String, String) {
@@ -101,7 +94,7 @@ fn size_plot(all: &[(&String, &ClockReport)]) -> Plot {
 fn offset_plot(all: &[(&String, &ClockReport)], from: Instant) -> Plot {
     let most = all.iter().map(|(_, clock)| clock.largest_since(from)).max().unwrap_or(0);
     let most = (most as f64 / 1e3 * 1.1).max(1.0);
-    let y = Axis::new("offset", Scale::Linear, signed, (-most, most));
+    let y = Axis::new("offset", Scale::Linear, round, (-most, most));
     let mut plot = Plot::new("Clock offsets along time", seconds(range_of(all, from)), y);
     for (name, clock) in worst(all, from) {
         plot.line(name, points(clock, from));
@@ -109,48 +102,15 @@ fn offset_plot(all: &[(&String, &ClockReport)], from: Instant) -> Plot {
     plot
 }
 
-/// A time that may be negative.
-fn signed(ns: f64) -> String {
-    if ns < 0.0 { format!("−{}", round_time(-ns)) } else { round_time(ns) }
-}
-
-fn signed_ps(ps: i64) -> String {
-    let size = time(ps.unsigned_abs() as f64 / 1e3);
-    if ps < 0 { format!("−{size}") } else { size }
-}
-
-fn table(subject: &Subject<'_>, all: &[(&String, &ClockReport)]) -> Table {
-    let mut table = Table::new(&[
-        ("clock", Left),
-        ("grandmaster at the end", Left),
-        ("oscillator", Right),
-        ("synchronised from", Right),
-        ("worst since then", Right),
-        ("at the end", Right),
-        ("set", Right),
-    ]);
-    let names = names(subject);
-    for (name, clock) in all {
-        let master = (0..names.len())
-            .find(|place| clock.grandmaster == Some(sim::network::TimeConfig::identity(*place)));
-        let first = clock.synced_from();
-        let worst = first.map(|from| time(clock.largest_since(from) as f64 / 1e3));
-        table.row(vec![
-            (*name).clone(),
-            master.map_or_else(|| "none".to_owned(), |place| names[place].clone()),
-            format!("{:+.3} ppm", clock.drift_ppt as f64 / 1e6),
-            first.map_or_else(|| "never".to_owned(), |at| time(at.as_ns() as f64)),
-            worst.unwrap_or_else(|| "–".to_owned()),
-            clock.offsets.last().map_or_else(String::new, |last| signed_ps(last.offset_ps)),
-            format!("{}×", clock.steps.len()),
-        ]);
-    }
-    table
+/// A time in nanoseconds that may be negative, rounded.
+fn round(ns: f64) -> String {
+    if ns < 0.0 { format!("-{}", round_time(-ns)) } else { round_time(ns) }
 }
 
 /// The error of each port's edges, and what that costs a window.
-fn edges(page: &mut Page, subject: &Subject<'_>, clocks: &TimeReport) {
-    if clocks.edges.is_empty() {
+fn edges(page: &mut Page, subject: &Subject<'_>) {
+    let edges = clocks::edges(subject.config, subject.report, subject.words.named);
+    if edges.is_empty() {
         return;
     }
     page.text(
@@ -159,34 +119,7 @@ fn edges(page: &mut Page, subject: &Subject<'_>, clocks: &TimeReport) {
          share is shorter by the difference of their errors: in bytes, what the line carries in \
          the worst error of a port.",
     );
-    let mut table = Table::new(&[
-        ("port", Left),
-        ("edges", Right),
-        ("error, median", Right),
-        ("99 %", Right),
-        ("earliest", Right),
-        ("latest", Right),
-        ("window lost, 99 %", Right),
-        ("at worst", Right),
-    ]);
-    let network = &subject.config.network;
-    for (wire, edges) in &clocks.edges {
-        let Some((place, _)) = places::wire(network, *wire) else { continue };
-        let bits = network.port(place).rate.bits_per_second();
-        let bytes = |ps: u64| format!("{} B", lost_bytes(ps, bits));
-        let ns = |share: f64| edges.errors.quantile_ns(share);
-        table.row(vec![
-            (subject.words.named)(&places::name(place)),
-            edges.errors.count().to_string(),
-            time(ns(0.5) as f64),
-            time(ns(0.99) as f64),
-            signed_ps(edges.earliest_ps),
-            signed_ps(edges.latest_ps),
-            bytes(ns(0.99) * 1_000),
-            bytes(edges.worst().as_ps()),
-        ]);
-    }
-    page.table(&table);
+    page.table(&clocks::edge_table(&edges));
 }
 
 /// Latencies in true time beside those that both clocks measure.
@@ -210,7 +143,7 @@ fn measured(page: &mut Page, subject: &Subject<'_>) {
         let apart = stream.measured.iter().flat_map(|sample| {
             [0, 1].map(|end| (sample.measured[end] - sample.truly[end]).unsigned_abs())
         });
-        let cells = [truly.0, truly.1, seen.0, seen.1].map(signed_ps);
+        let cells = [truly.0, truly.1, seen.0, seen.1].map(signed);
         let apart = time(apart.max().unwrap_or(0) as f64 / 1e3);
         any = true;
         table.row(std::iter::once(name.clone()).chain(cells).chain([apart]).collect());
@@ -221,15 +154,5 @@ fn measured(page: &mut Page, subject: &Subject<'_>) {
              showed: the difference of the clocks is in it.",
         );
         page.table(&table);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn offsets_have_a_sign() {
-        assert_eq!(signed_ps(-1_500_000), "−1.5 µs");
     }
 }

@@ -1,10 +1,10 @@
-//! Clocks and the edges of gates in the document, and as tables.
+//! Clocks and the edges of gates: what documents have of them, and the tables of texts and pages.
 
-use plan::Planned;
-use plan::simulate::places;
+use super::places;
 use report::Align::{Left, Right};
 use report::{Column, Table, time};
 use serde::Serialize;
+use sim::Config;
 use sim::network::{ClockReport, EdgeReport, TimeConfig};
 use sim::world::Report;
 use wire::Instant;
@@ -12,10 +12,13 @@ use wire::Instant;
 /// A clock of a station or bridge.
 #[derive(Clone, Debug, Serialize)]
 pub struct Clock {
+    /// Its name in the plan.
     pub name: String,
     /// Its grandmaster at the end.
     pub grandmaster: Option<String>,
+    /// Its oscillator against true time at the end, parts per 10^9.
     pub drift_ppb: f64,
+    /// When it first followed a grandmaster, or was one.
     pub synced_from_ns: Option<u64>,
     /// The largest offset since then.
     pub worst_ps: Option<u64>,
@@ -28,30 +31,43 @@ pub struct Clock {
 /// The gates of a port.
 #[derive(Clone, Debug, Serialize)]
 pub struct Edges {
+    /// The port.
     pub port: String,
+    /// Edges since its clock first followed a grandmaster.
     pub edges: u64,
+    /// Median of their errors.
     pub error_p50_ns: u64,
+    /// 99th percentile of their errors.
     pub error_p99_ns: u64,
+    /// The edge that came first before its time, negative.
     pub earliest_ps: i64,
+    /// The edge that came last behind its time.
     pub latest_ps: i64,
     /// What the line carries in the worst error.
     pub lost_bytes: u64,
 }
 
+/// Names of stations, then of bridges. `named` puts the plan's name for `station 0`.
+pub(super) fn names(config: &Config, named: &dyn Fn(&str) -> String) -> Vec<String> {
+    let stations = (0..config.network.stations.len()).map(|number| format!("station {number}"));
+    let bridges = (0..config.network.bridges.len()).map(|number| format!("bridge {number}"));
+    stations.chain(bridges).map(|name| named(&name)).collect()
+}
+
 /// Every clock, if clocks are simulated.
-pub fn clocks(planned: &Planned, report: &Report) -> Vec<Clock> {
+pub fn clocks(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) -> Vec<Clock> {
     let Some(time) = &report.time_of_nodes else { return Vec::new() };
-    let names: Vec<&String> = planned.stations.iter().chain(&planned.bridges).collect();
+    let names = names(config, named);
     let known = |clock: &ClockReport| {
         let master = clock.grandmaster?;
         let place = (0..names.len()).find(|place| TimeConfig::identity(*place) == master)?;
         Some(names[place].clone())
     };
-    let of = |(name, clock): (&&String, &ClockReport)| {
+    let of = |(name, clock): (&String, &ClockReport)| {
         let from = clock.synced_from();
         let pair = |(at, ps): (Instant, i64)| (at.as_ns(), ps);
         Clock {
-            name: (*name).clone(),
+            name: name.clone(),
             grandmaster: known(clock),
             drift_ppb: clock.drift_ppt as f64 / 1e3,
             synced_from_ns: from.map(Instant::as_ns),
@@ -64,12 +80,12 @@ pub fn clocks(planned: &Planned, report: &Report) -> Vec<Clock> {
 }
 
 /// The gates of every port, if clocks are simulated.
-pub fn edges(planned: &Planned, report: &Report) -> Vec<Edges> {
-    let network = &planned.config.network;
+pub fn edges(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) -> Vec<Edges> {
+    let network = &config.network;
     let of = |(wire, edges): (&usize, &EdgeReport)| {
         let (place, _) = places::wire(network, *wire)?;
         Some(Edges {
-            port: planned.port_name(place),
+            port: named(&places::way(network, place)),
             edges: edges.errors.count(),
             error_p50_ns: edges.errors.quantile_ns(0.5),
             error_p99_ns: edges.errors.quantile_ns(0.99),
@@ -82,14 +98,14 @@ pub fn edges(planned: &Planned, report: &Report) -> Vec<Edges> {
     all.filter_map(of).collect()
 }
 
-/// A time that may be negative.
-fn signed(ps: i64) -> String {
+/// A time in picoseconds that may be negative.
+pub(super) fn signed(ps: i64) -> String {
     let size = time(ps.unsigned_abs() as f64 / 1e3);
     if ps < 0 { format!("-{size}") } else { size }
 }
 
-/// Both as tables.
-pub fn text(clocks: &[Clock], edges: &[Edges]) -> String {
+/// Clocks, one a row.
+pub fn clock_table(clocks: &[Clock]) -> Table {
     const CLOCKS: [Column<Clock>; 7] = [
         ("clock", Left, |clock| clock.name.clone()),
         ("grandmaster", Left, |clock| clock.grandmaster.clone().unwrap_or_else(|| "none".into())),
@@ -105,6 +121,11 @@ pub fn text(clocks: &[Clock], edges: &[Edges]) -> String {
         ("at the end", Right, |clock| signed(clock.offsets.last().map_or(0, |last| last.1))),
         ("set", Right, |clock| clock.steps.len().to_string()),
     ];
+    Table::of(&CLOCKS, clocks)
+}
+
+/// Ports with gates, one a row.
+pub fn edge_table(edges: &[Edges]) -> Table {
     const EDGES: [Column<Edges>; 7] = [
         ("edges of gates", Left, |edges| edges.port.clone()),
         ("count", Right, |edges| edges.edges.to_string()),
@@ -114,12 +135,15 @@ pub fn text(clocks: &[Clock], edges: &[Edges]) -> String {
         ("latest", Right, |edges| signed(edges.latest_ps)),
         ("window lost", Right, |edges| format!("{} B", edges.lost_bytes)),
     ];
-    let mut out = String::new();
-    if !clocks.is_empty() {
-        out += &format!("\n{}", Table::of(&CLOCKS, clocks).text());
+    Table::of(&EDGES, edges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_have_a_sign() {
+        assert_eq!(signed(-1_500_000), "-1.5 µs");
     }
-    if !edges.is_empty() {
-        out += &format!("\n{}", Table::of(&EDGES, edges).text());
-    }
-    out
 }
