@@ -54,7 +54,7 @@ fn route(
         slowest = slowest.max(frame);
         ps += (frame.as_ps() + egress.rate.duration(short).as_ps()) / 2;
         ps += gate(&egress, frame).as_ps();
-        let Some((cable, other)) = places::across(network, egress.place) else { continue };
+        let Some((cable, other)) = network.across(egress.place) else { continue };
         ps += network.cables[cable].propagation.as_ps();
         if let CableEnd::Bridge(bridge, _) = other {
             ps += network.bridges[bridge].delay.as_ps();

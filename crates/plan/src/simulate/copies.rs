@@ -1,6 +1,5 @@
 //! Copies of frames on their way to a recovery function, along time and by path.
 
-use super::places;
 use sim::Config;
 use sim::ethernet::frame::HEADER;
 use sim::ethernet::streams::{Header, Identification};
@@ -74,7 +73,7 @@ fn wires(config: &Config, stream: &StreamConfig, place: Place) -> BTreeMap<usize
     let hops = stream.paths.iter().filter_map(|path| stream.hops(&config.network, path).ok());
     let last = hops.flatten().filter(|[_, to]| to.node() == place);
     let wire = |[from, _]: [_; 2]| {
-        let (cable, _) = places::across(&config.network, from)?;
+        let (cable, _) = config.network.across(from)?;
         Some(2 * cable + usize::from(config.network.cables[cable].a != from))
     };
     last.filter_map(wire).map(|wire| (wire, Vec::new())).collect()

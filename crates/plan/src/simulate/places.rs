@@ -91,7 +91,7 @@ fn ways(network: &NetworkConfig, from: usize, to: usize, priority: u8) -> Vec<Ve
 /// cables and bridges, every queue empty.
 pub fn travel(network: &NetworkConfig, way: &[CableEnd], length: usize) -> Duration {
     way.iter().fold(Duration::ZERO, |sum, place| {
-        let cable = across(network, *place).map(|(cable, _)| network.cables[cable].propagation);
+        let cable = network.across(*place).map(|(cable, _)| network.cables[cable].propagation);
         let bridge = match place {
             CableEnd::Station(_) => Duration::ZERO,
             CableEnd::Bridge(bridge, _) => network.bridges[*bridge].delay,
@@ -112,7 +112,7 @@ pub fn routes<'a>(config: &'a Config, port: &PortConfig) -> [Vec<Egress<'a>>; 2]
 
 /// What frames leave through from `at` on, the last one first, over the cables of the `tree`.
 fn walk(network: &NetworkConfig, tree: &[bool], at: CableEnd, to: usize) -> Option<Vec<CableEnd>> {
-    let (_, other) = across(network, at).filter(|(cable, _)| tree[*cable])?;
+    let (_, other) = network.across(at).filter(|(cable, _)| tree[*cable])?;
     let mut route = match other {
         CableEnd::Station(station) => (station == to).then(Vec::new)?,
         CableEnd::Bridge(bridge, entered) => (0..network.bridges[bridge].ports.len())
@@ -121,20 +121,6 @@ fn walk(network: &NetworkConfig, tree: &[bool], at: CableEnd, to: usize) -> Opti
     };
     route.push(at);
     Some(route)
-}
-
-/// The cable at a place, and its other end.
-pub fn across(network: &NetworkConfig, place: CableEnd) -> Option<(usize, CableEnd)> {
-    network.cables.iter().enumerate().find_map(|(number, cable)| {
-        let other = if cable.a == place {
-            cable.b
-        } else if cable.b == place {
-            cable.a
-        } else {
-            return None;
-        };
-        Some((number, other))
-    })
 }
 
 /// A place in words.
@@ -147,7 +133,7 @@ pub fn name(place: CableEnd) -> String {
 
 /// A place in words, with what its cable leads to.
 pub fn way(network: &NetworkConfig, place: CableEnd) -> String {
-    let to = across(network, place).map_or_else(String::new, |(_, to)| format!(" to {}", name(to)));
+    let to = network.across(place).map_or_else(String::new, |(_, to)| format!(" to {}", name(to)));
     name(place) + &to
 }
 

@@ -222,7 +222,7 @@ impl StreamConfig {
             let routes = parts[&at].routes(self.recover(Place::Bridge(at)).is_some());
             let sent = routes.into_iter().find(|(port, _)| *port == received);
             let to = sent.map_or_else(Vec::new, |(_, sent)| sent).into_iter();
-            to.filter_map(|port| match network.across(CableEnd::Bridge(at, port))? {
+            to.filter_map(|port| match network.across(CableEnd::Bridge(at, port))?.1 {
                 CableEnd::Bridge(to, port) => parts.contains_key(&to).then_some((to, port)),
                 CableEnd::Station(_) => None,
             })
@@ -263,7 +263,9 @@ impl Part {
     fn leads_to(&self, network: &NetworkConfig, from: Place, to: Option<Place>) -> bool {
         let Place::Bridge(at) = from else { return false };
         let mut sent = self.routes.values().flatten();
-        sent.all(|port| network.across(CableEnd::Bridge(at, *port)).map(CableEnd::node) == to)
+        sent.all(|port| {
+            network.across(CableEnd::Bridge(at, *port)).map(|(_, other)| other.node()) == to
+        })
     }
 }
 
@@ -282,11 +284,11 @@ impl NetworkConfig {
         self.streams.iter().find(ours).filter(|stream| !stream.paths.is_empty())
     }
 
-    /// The other end of the cable at a place.
-    pub fn across(&self, place: CableEnd) -> Option<CableEnd> {
-        self.cables.iter().find_map(|cable| match (cable.a, cable.b) {
-            (a, b) if a == place => Some(b),
-            (a, b) if b == place => Some(a),
+    /// The cable at a place, and its other end.
+    pub fn across(&self, place: CableEnd) -> Option<(usize, CableEnd)> {
+        self.cables.iter().enumerate().find_map(|(number, cable)| match (cable.a, cable.b) {
+            (a, b) if a == place => Some((number, b)),
+            (a, b) if b == place => Some((number, a)),
             _ => None,
         })
     }

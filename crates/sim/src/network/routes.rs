@@ -23,12 +23,7 @@ fn follow(
     seen: &mut [bool],
     stations: &mut Vec<usize>,
 ) {
-    let cables = config.cables.iter().zip(tree).filter(|(_, is_part)| **is_part);
-    let other = cables.map(|(cable, _)| cable).find_map(|cable| match (cable.a, cable.b) {
-        (a, b) if a == from => Some(b),
-        (a, b) if b == from => Some(a),
-        _ => None,
-    });
+    let other = config.across(from).filter(|(cable, _)| tree[*cable]).map(|(_, other)| other);
     match other {
         Some(CableEnd::Station(station)) => stations.push(station),
         Some(CableEnd::Bridge(bridge, entry)) if !std::mem::replace(&mut seen[bridge], true) => {

@@ -163,7 +163,7 @@ fn wire(link: &LinkConfig) -> Duration {
 fn frames(config: &Config, route: &[places::Egress<'_>]) -> Duration {
     let network = &config.network;
     route.iter().fold(Duration::ZERO, |sum, egress| {
-        let Some((cable, other)) = places::across(network, egress.place) else { return sum };
+        let Some((cable, other)) = network.across(egress.place) else { return sum };
         let (delay, bytes) = match other {
             CableEnd::Station(_) => (Duration::ZERO, MINIMUM),
             CableEnd::Bridge(bridge, _) => {
