@@ -2,7 +2,7 @@
 
 use sim::Config;
 use sim::ethernet::frame::HEADER;
-use sim::ethernet::streams::{Header, Identification};
+use sim::ethernet::streams::{Header, Identification, Recover};
 use sim::ethernet::{Mac, Tag};
 use sim::measure::{Observer, Point};
 use sim::network::{Place, StreamConfig};
@@ -36,6 +36,8 @@ pub struct Copies {
     pub wires: BTreeMap<usize, Vec<Bin>>,
     /// By wire: how long its cable takes.
     takes: BTreeMap<usize, Duration>,
+    /// The reset timer of the recovery function: copies further apart are of other frames.
+    reset: Duration,
     /// By number: when the first copy that was seen arrived, and the wires that have brought one.
     first: BTreeMap<u16, (Instant, Vec<usize>)>,
 }
@@ -49,7 +51,7 @@ impl AllCopies {
     pub fn new(config: &Config) -> Self {
         let streams = config.network.streams.iter().enumerate();
         let of = |(number, stream): (usize, &StreamConfig)| {
-            let copies = |(place, _): &(Place, _)| {
+            let copies = |(place, recover): &(Place, Recover)| {
                 let wires = wires(config, stream, *place);
                 let takes = |wire: &usize| (*wire, config.network.cables[wire / 2].propagation);
                 Copies {
@@ -59,6 +61,7 @@ impl AllCopies {
                     width: Duration::from_us(10),
                     takes: wires.keys().map(takes).collect(),
                     wires,
+                    reset: recover.recovery.reset,
                     first: BTreeMap::new(),
                 }
             };
@@ -100,7 +103,7 @@ impl Copies {
         }
         let at = at + self.takes[&wire];
         let (first, seen) = self.first.entry(sequence).or_insert((at, Vec::new()));
-        if seen.contains(&wire) {
+        if seen.contains(&wire) || at > *first + self.reset {
             // The numbers have begun anew.
             (*first, *seen) = (at, Vec::new());
         }
@@ -150,4 +153,30 @@ fn parse(bytes: &[u8], identification: Identification) -> Option<(Header, u16)> 
         _ => None,
     };
     Some((Header { destination: mac(0)?, source: mac(6)?, tag, ip }, sequence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_begin_anew_when_the_reset_timer_has_run_out() {
+        let us = |us: u64| Instant::ZERO + Duration::from_us(us);
+        let mut copies = Copies {
+            stream: 0,
+            place: Place::Bridge(0),
+            identification: Identification::Source { source: Mac([0; 6]), vlan: None },
+            width: Duration::from_us(10),
+            wires: [(0, Vec::new()), (2, Vec::new())].into(),
+            takes: [(0, Duration::ZERO), (2, Duration::ZERO)].into(),
+            reset: Duration::from_us(100),
+            first: BTreeMap::new(),
+        };
+        // The other copy is lost; the number comes again, over the other wire first.
+        copies.add(us(0), 0, 7);
+        copies.add(us(500), 2, 7);
+        copies.add(us(504), 0, 7);
+        let latest = copies.wires.values().flatten().map(|bin| bin.behind).max();
+        assert_eq!(latest, Some(Duration::from_us(4)));
+    }
 }

@@ -14,9 +14,9 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     }
     page.section("Copies on their paths");
     page.text(
-        "What came over each path to a node that eliminates. A path that is broken brings nothing. \
-         Beside it, how much later than the first copy of its frame a copy arrived: the history has \
-         to cover the frames of that time.",
+        "What was sent over the last cable of each path to a node that eliminates. Beside it, how much \
+         later than the first copy of its frame a copy arrives there: the history has to cover the \
+         frames of that time.",
     );
     for copies in all {
         page.figures(&plots(copies, subject));
