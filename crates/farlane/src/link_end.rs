@@ -147,7 +147,7 @@ fn connect(
     poller: &mut live::Poller,
 ) -> io::Result<Carrier> {
     let start = clock.now();
-    let mut connection = Carrier::connect(start, address, args.raw())?;
+    let mut connection = Carrier::connect(start, address, &args.links()?)?;
     poller.add(&connection, connection.connects_when_writable())?;
     while !connection.established(clock.now())? {
         if clock.now() > start + TIMEOUT {

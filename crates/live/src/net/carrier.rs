@@ -2,8 +2,9 @@
 
 use super::address::Address;
 use super::connection::{Connection, Listener};
-use super::raw::{RawConnection, RawListener, RawSettings};
+use super::raw::{RawConnection, RawListener};
 use super::scripted::{Script, ScriptedConnection};
+use super::settings::LinkSettings;
 use bytes::Bytes;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -29,10 +30,10 @@ impl Carrier {
     ///
     /// # Errors
     /// A sentence: no socket, no such interface, no capability.
-    pub fn connect(now: Instant, peer: &Address, raw: RawSettings) -> io::Result<Self> {
+    pub fn connect(now: Instant, peer: &Address, settings: &LinkSettings) -> io::Result<Self> {
         Ok(match peer {
-            Address::Tcp(peer) => Self::Tcp(Connection::connect(*peer)?),
-            Address::Raw(peer) => Self::Raw(RawConnection::connect(now, peer, raw)?.into()),
+            Address::Tcp(peer) => Self::Tcp(Connection::connect(*peer, settings)?),
+            Address::Raw(peer) => Self::Raw(RawConnection::connect(now, peer, settings)?.into()),
             Address::Scripted(script) => Self::Scripted(ScriptedConnection::open(script)?),
         })
     }
@@ -193,10 +194,11 @@ impl CarrierListener {
     ///
     /// # Errors
     /// A sentence that names the address, the interface or the capability.
-    pub fn bind(address: &Address, raw: RawSettings) -> io::Result<Self> {
+    pub fn bind(address: &Address, settings: impl Into<LinkSettings>) -> io::Result<Self> {
+        let settings = settings.into();
         Ok(match address {
-            Address::Tcp(address) => Self::Tcp(Listener::bind(*address)?),
-            Address::Raw(station) => Self::Raw(RawListener::bind(station, raw)?),
+            Address::Tcp(address) => Self::Tcp(Listener::bind(*address, settings)?),
+            Address::Raw(station) => Self::Raw(RawListener::bind(station, settings)?),
             Address::Scripted(script) => Self::Scripted(script.clone()),
         })
     }

@@ -1,5 +1,6 @@
 //! Non-blocking TCP connections and their listener.
 
+use super::settings::LinkSettings;
 use crate::{about, mapping};
 use bytes::{Buf, Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -34,10 +35,11 @@ impl Connection {
     /// Begins to connect; [`established`](Self::established) returns the outcome.
     ///
     /// # Errors
-    /// If no socket can be created.
-    pub fn connect(peer: SocketAddr) -> io::Result<Self> {
+    /// If no socket can be created, or it may not be marked so.
+    pub fn connect(peer: SocketAddr, settings: &LinkSettings) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(peer), Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
+        settings.marking.mark(SockRef::from(&socket), Some(Domain::for_address(peer)))?;
         match socket.connect(&peer.into()) {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
@@ -159,18 +161,22 @@ impl AsFd for Connection {
 
 /// Accepts connections.
 #[derive(Debug)]
-pub struct Listener(TcpListener);
+pub struct Listener {
+    listener: TcpListener,
+    settings: LinkSettings,
+}
 
 impl Listener {
     /// Listens on `address`.
     ///
     /// # Errors
     /// A sentence that names the address.
-    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+    pub fn bind(address: SocketAddr, settings: LinkSettings) -> io::Result<Self> {
         let listener = TcpListener::bind(address)
             .map_err(|error| about(format!("cannot listen on {address}"), error))?;
         listener.set_nonblocking(true)?;
-        Ok(Self(listener))
+        settings.marking.mark(SockRef::from(&listener), Some(Domain::for_address(address)))?;
+        Ok(Self { listener, settings })
     }
 
     /// The address it listens on.
@@ -178,20 +184,23 @@ impl Listener {
     /// # Errors
     /// As `getsockname(2)`.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
+        self.listener.local_addr()
     }
 
     /// The next waiting connection. Connections that failed before they could be accepted are
     /// skipped.
     pub fn accept(&self) -> Option<Connection> {
-        let (stream, peer) = self.0.accept().ok()?;
+        let (stream, peer) = self.listener.accept().ok()?;
+        // An accepted socket does not inherit IPV6_TCLASS.
+        let ip = Domain::for_address(self.address().ok()?);
+        self.settings.marking.mark(SockRef::from(&stream), Some(ip)).ok()?;
         Connection::new(stream, peer).ok()
     }
 }
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.listener.as_fd()
     }
 }
 
@@ -214,8 +223,10 @@ mod tests {
     /// Sends `frames` of 88 bytes to a peer that reads only when the kernel accepts no more, so
     /// that waiting frames could be merged.
     fn send_to_a_slow_reader(frames: usize, records: bool) -> usize {
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let mut near = Connection::connect(listener.address().unwrap()).unwrap();
+        let listener =
+            Listener::bind("127.0.0.1:0".parse().unwrap(), LinkSettings::default()).unwrap();
+        let mut near =
+            Connection::connect(listener.address().unwrap(), &LinkSettings::default()).unwrap();
         let mut far = loop {
             if let Some(far) = listener.accept() {
                 break far;

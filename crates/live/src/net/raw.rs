@@ -4,9 +4,11 @@
 use super::address::Station;
 use super::interface::{Interface, Mac};
 use super::packet::{ETHERNET, Filter, PacketSocket};
+use super::settings::LinkSettings;
 use crate::{about, random_number};
 use bytes::{Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::SockRef;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -122,7 +124,7 @@ pub struct RawConnection {
 }
 
 impl RawConnection {
-    pub fn connect(now: Instant, peer: &Station, settings: RawSettings) -> io::Result<Self> {
+    pub fn connect(now: Instant, peer: &Station, settings: &LinkSettings) -> io::Result<Self> {
         let interface = Interface::find(&peer.interface)?;
         // On loopback a sender receives its own frames: random addresses tell stations apart.
         let own = if interface.is_loopback { random_mac() } else { interface.mac };
@@ -137,7 +139,7 @@ impl RawConnection {
         interface: &Interface,
         own: Mac,
         peer: Station,
-        settings: RawSettings,
+        settings: &LinkSettings,
         connection: u32,
     ) -> io::Result<Self> {
         let filter = Filter::fields(
@@ -152,9 +154,11 @@ impl RawConnection {
         header[..6].copy_from_slice(&peer.mac.0);
         header[6..12].copy_from_slice(&own.0);
         header[12..].copy_from_slice(&ETHERTYPE.to_be_bytes());
+        let socket = PacketSocket::open(interface, ETHERTYPE, &filter)?;
+        settings.marking.mark(SockRef::from(&socket), None)?;
         Ok(Self {
-            socket: PacketSocket::open(interface, ETHERTYPE, &filter)?,
-            endpoint: Endpoint::new(settings.endpoint(interface, connection)),
+            socket,
+            endpoint: Endpoint::new(settings.raw.endpoint(interface, connection)),
             peer,
             header,
             up: false,
@@ -322,7 +326,7 @@ pub struct RawListener {
     socket: PacketSocket,
     interface: Interface,
     pub(super) station: Station,
-    settings: RawSettings,
+    settings: LinkSettings,
     /// Open connections: a repeated Open belongs to one of them.
     connections: Vec<(Mac, u32, Weak<()>)>,
     _claim: UnixListener,
@@ -337,7 +341,7 @@ fn claim(interface: &str) -> io::Result<UnixListener> {
 }
 
 impl RawListener {
-    pub fn bind(station: &Station, settings: RawSettings) -> io::Result<Self> {
+    pub fn bind(station: &Station, settings: LinkSettings) -> io::Result<Self> {
         let interface = Interface::find(&station.interface)?;
         let open = (ETHERNET as u32, 1, 0xff, u32::from(VERSION << 4 | Kind::Open as u8));
         let filter = Filter::fields(&[&mac_at(0, interface.mac)[..], &[open]].concat());
@@ -361,7 +365,7 @@ impl RawListener {
             }
             let peer = Station { interface: self.station.interface.clone(), mac: from };
             let own = self.station.mac;
-            let made = RawConnection::new(&self.interface, own, peer, self.settings, connection);
+            let made = RawConnection::new(&self.interface, own, peer, &self.settings, connection);
             let Ok(mut made) = made else { continue };
             made.endpoint.handle(now, Input::Accept);
             made.endpoint.handle(now, Input::Received(Bytes::copy_from_slice(frame)));
