@@ -1,5 +1,6 @@
 //! What device nodes, switch nodes and host nodes share.
 
+use crate::gate_args::GateArgs;
 use crate::namespace::Namespace;
 use clap::Args;
 use live::attached::Switch;
@@ -53,6 +54,9 @@ pub struct NodeArgs {
     /// The Differentiated Services code point of what links send over TCP, 0 to 63, such as 46
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=63))]
     pub dscp: Option<u8>,
+    /// The gate in front of the line.
+    #[command(flatten)]
+    pub gate: GateArgs,
 }
 
 impl NodeArgs {
@@ -92,12 +96,13 @@ impl NodeArgs {
     }
 
     /// The settings of connections that carry links. Fails if this process may not mark what it
-    /// sends so.
-    pub fn links(&self) -> io::Result<LinkSettings> {
+    /// sends so, or as [`GateArgs::gate`].
+    pub fn links(&self) -> Result<LinkSettings, Failure> {
         let marking = Marking { priority: self.priority, dscp: self.dscp };
         marking.check()?;
         let raw = RawSettings { congestion: self.congestion, ..RawSettings::default() };
-        Ok(LinkSettings { raw, marking })
+        let gate = self.gate.gate(self.priority.unwrap_or(0))?;
+        Ok(LinkSettings { raw, marking, gate })
     }
 
     /// A poller that waits as the options say. Fails if the kernel gives none.

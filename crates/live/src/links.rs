@@ -1,7 +1,7 @@
 //! The connections of a switch node's links: names, addresses and descriptors.
 //! [`node::SwitchNode`] decides when to open and close them.
 
-use crate::net::{Carrier, LinkSettings, Peer};
+use crate::net::{Carrier, LineGate, LinkSettings, Peer};
 use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use bytes::Bytes;
@@ -93,6 +93,11 @@ impl Links {
     pub fn limited(mut self, rate: Option<Rate>) -> Self {
         self.limit = rate;
         self
+    }
+
+    /// The gate of all links.
+    pub fn gate(&self) -> Option<&LineGate> {
+        self.settings.gate.as_ref()
     }
 
     /// The limit to the total output of all links.

@@ -2,6 +2,7 @@
 
 use super::address::Address;
 use super::connection::{Connection, Listener};
+use super::gate::LineGate;
 use super::raw::{RawConnection, RawListener};
 use super::scripted::{Script, ScriptedConnection};
 use super::settings::LinkSettings;
@@ -116,7 +117,7 @@ impl Carrier {
     /// If the connection is gone.
     pub fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()> {
         match self {
-            Self::Tcp(connection) => connection.send(bytes),
+            Self::Tcp(connection) => connection.send_at(now, bytes),
             Self::Raw(connection) => connection.send(now, bytes),
             Self::Scripted(connection) => connection.send(bytes),
         }
@@ -128,7 +129,7 @@ impl Carrier {
     /// If the connection is gone.
     pub fn flush(&mut self, now: Instant) -> io::Result<()> {
         match self {
-            Self::Tcp(connection) => connection.flush(),
+            Self::Tcp(connection) => connection.flush_at(now),
             Self::Raw(connection) => connection.flush(now),
             Self::Scripted(_) => Ok(()),
         }
@@ -155,15 +156,18 @@ impl Carrier {
     /// When to call [`flush`](Self::flush) at the latest.
     pub fn timer(&self) -> Option<Instant> {
         match self {
-            Self::Raw(connection) => connection.timer,
-            Self::Tcp(_) | Self::Scripted(_) => None,
+            Self::Raw(connection) => connection.timer(),
+            Self::Tcp(connection) => connection.opens,
+            Self::Scripted(_) => None,
         }
     }
 
     /// Waits briefly until all sent bytes have arrived, before the connection is dropped.
     pub fn linger(&mut self) {
-        if let Self::Raw(connection) = self {
-            connection.linger();
+        match self {
+            Self::Raw(connection) => connection.linger(),
+            Self::Tcp(connection) => connection.linger(),
+            Self::Scripted(_) => {}
         }
     }
 }
@@ -212,6 +216,15 @@ impl CarrierListener {
             Self::Tcp(listener) => Ok(listener.address()?.into()),
             Self::Raw(listener) => Ok(Address::Raw(listener.station.clone())),
             Self::Scripted(script) => Ok(Address::Scripted(script.clone())),
+        }
+    }
+
+    /// The gate of its connections.
+    pub fn gate(&self) -> Option<&LineGate> {
+        match self {
+            Self::Tcp(listener) => listener.gate(),
+            Self::Raw(listener) => listener.settings.gate.as_ref(),
+            Self::Scripted(_) => None,
         }
     }
 

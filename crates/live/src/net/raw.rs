@@ -2,6 +2,7 @@
 //! frame. [`switch::raw`] makes them reliable.
 
 use super::address::Station;
+use super::gate::LineGate;
 use super::interface::{Interface, Mac};
 use super::packet::{ETHERNET, Filter, PacketSocket};
 use super::settings::LinkSettings;
@@ -17,6 +18,7 @@ use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::sync::{Arc, Weak};
 use switch::congestion;
 use switch::raw::{Cause, Endpoint, Input, Output, Settings};
+use switch::upstream::next_timer;
 use wire::raw::{Body, CONNECTION_MASK, ETHERTYPE, Frame, HEADER, Kind, VERSION};
 use wire::{Duration, Instant};
 
@@ -115,7 +117,10 @@ pub struct RawConnection {
     pending: VecDeque<Vec<u8>>,
     delivered: VecDeque<Bytes>,
     input: BytesMut,
-    pub(super) timer: Option<Instant>,
+    timer: Option<Instant>,
+    gate: Option<LineGate>,
+    /// When the gate opens for the first of the pending frames.
+    opens: Option<Instant>,
     /// Something was received since the last `take_room_changed`.
     room_changed: bool,
     now: Instant,
@@ -156,9 +161,16 @@ impl RawConnection {
         header[12..].copy_from_slice(&ETHERTYPE.to_be_bytes());
         let socket = PacketSocket::open(interface, ETHERTYPE, &filter)?;
         settings.marking.mark(SockRef::from(&socket), None)?;
+        let mut endpoint = settings.raw.endpoint(interface, connection);
+        if let Some(gate) = &settings.gate {
+            // A frame and its acknowledgement wait, each at its end.
+            let wait = gate.check(ETHERNET + mtu_of(interface))?;
+            endpoint.initial_timeout = endpoint.initial_timeout + wait + wait;
+            endpoint.min_timeout = endpoint.min_timeout + wait + wait;
+        }
         Ok(Self {
             socket,
-            endpoint: Endpoint::new(settings.raw.endpoint(interface, connection)),
+            endpoint: Endpoint::new(endpoint),
             peer,
             header,
             up: false,
@@ -168,6 +180,8 @@ impl RawConnection {
             delivered: VecDeque::new(),
             input: BytesMut::new(),
             timer: None,
+            gate: settings.gate.clone(),
+            opens: None,
             room_changed: false,
             now: Instant::ZERO,
             _alive: Arc::new(()),
@@ -213,7 +227,12 @@ impl RawConnection {
     }
 
     pub fn is_full(&self) -> bool {
-        !self.pending.is_empty()
+        !self.pending.is_empty() && self.opens.is_none()
+    }
+
+    /// When to call [`flush`](Self::flush) at the latest.
+    pub fn timer(&self) -> Option<Instant> {
+        next_timer([self.timer, self.opens])
     }
 
     /// An acknowledgement alone makes room.
@@ -292,11 +311,20 @@ impl RawConnection {
     }
 
     fn flush_pending(&mut self) {
+        self.opens = None;
         while let Some(frame) = self.pending.front() {
+            let gate = self.gate.as_ref();
+            self.opens = gate.and_then(|gate| gate.holds(self.now, frame.len()));
+            if self.opens.is_some() {
+                break;
+            }
             match self.socket.send(frame) {
                 // A frame that cannot be sent counts as lost and is sent again; if that never
                 // works, the connection is given up.
-                Ok(true) | Err(_) => drop(self.pending.pop_front()),
+                Ok(true) | Err(_) => {
+                    gate.inspect(|gate| gate.sent(frame.len()));
+                    self.pending.pop_front();
+                }
                 Ok(false) => break,
             }
         }
@@ -326,7 +354,7 @@ pub struct RawListener {
     socket: PacketSocket,
     interface: Interface,
     pub(super) station: Station,
-    settings: LinkSettings,
+    pub(super) settings: LinkSettings,
     /// Open connections: a repeated Open belongs to one of them.
     connections: Vec<(Mac, u32, Weak<()>)>,
     _claim: UnixListener,

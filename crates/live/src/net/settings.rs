@@ -1,5 +1,6 @@
 //! Local settings of what carries links.
 
+use super::gate::LineGate;
 use super::marking::Marking;
 use super::raw::RawSettings;
 
@@ -10,6 +11,9 @@ pub struct LinkSettings {
     pub raw: RawSettings,
     /// The marks of what is sent.
     pub marking: Marking,
+    /// The gate in front of the line; over TCP only the hand-over to the kernel waits for it: when
+    /// segments, acknowledgements and retransmissions leave, the kernel decides.
+    pub gate: Option<LineGate>,
 }
 
 impl From<RawSettings> for LinkSettings {
