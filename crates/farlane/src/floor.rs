@@ -1,6 +1,6 @@
 //! The raw round trip: 64 bytes of TCP there and back on loopback, waiting as the data path does.
 
-use live::net::{Connection, Listener};
+use live::net::{Connection, LinkSettings, Listener};
 use live::{Clock, Poller, Waiting};
 use report::Failure;
 use report::latency::Latency;
@@ -10,11 +10,12 @@ const BYTES: usize = 64;
 
 /// Measures `n` round trips, after a warm-up.
 pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Latency, Failure> {
-    let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    let listener =
+        Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), LinkSettings::default())?;
     let address = listener.address()?;
     let echo = std::thread::spawn(move || echo(clock, waiting, &listener));
     let poller = Poller::new(waiting)?;
-    let connection = Connection::connect(address)?;
+    let connection = Connection::connect(address, &LinkSettings::default())?;
     while !connection.established()? {
         std::thread::yield_now();
     }

@@ -147,7 +147,8 @@ fn connect(
     poller: &mut live::Poller,
 ) -> io::Result<Carrier> {
     let start = clock.now();
-    let mut connection = Carrier::connect(start, address, args.raw())?;
+    let settings = args.links().map_err(|failure| io::Error::other(failure.to_string()))?;
+    let mut connection = Carrier::connect(start, address, &settings)?;
     poller.add(&connection, connection.connects_when_writable())?;
     while !connection.established(clock.now())? {
         if clock.now() > start + TIMEOUT {

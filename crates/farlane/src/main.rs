@@ -8,6 +8,7 @@ mod commands;
 mod cpu;
 mod floor;
 mod folder_drive;
+mod gate_args;
 mod link_end;
 mod link_wait;
 mod local;

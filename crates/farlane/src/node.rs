@@ -1,11 +1,12 @@
 //! What device nodes, switch nodes and host nodes share.
 
+use crate::gate_args::GateArgs;
 use crate::namespace::Namespace;
 use clap::Args;
 use live::attached::Switch;
 use live::links::Links;
 use live::media::Media;
-use live::net::{Address, Peer, RawSettings, Station, largest_payload, mtu};
+use live::net::{Address, LinkSettings, Marking, Peer, RawSettings, Station, largest_payload, mtu};
 pub use live::random_number as instance;
 use live::{NvmeDrive, Poller, Report, Waiting};
 use nvme::{Config, NamespaceConfig, Subsystem};
@@ -46,6 +47,16 @@ pub struct NodeArgs {
     /// evenly in bytes: such as 5G or 250M. The headers of TCP, IP and Ethernet do not count
     #[arg(long, value_name = "RATE")]
     pub rate_limit: Option<Rate>,
+    /// The priority of what links send, 0 to 7 (SO_PRIORITY): the class of a queueing discipline,
+    /// and through the egress-qos-map of a VLAN interface the PCP. 7 needs CAP_NET_ADMIN
+    #[arg(long, value_name = "0..7", value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub priority: Option<u8>,
+    /// The Differentiated Services code point of what links send over TCP, 0 to 63, such as 46
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=63))]
+    pub dscp: Option<u8>,
+    /// The gate in front of the line.
+    #[command(flatten)]
+    pub gate: GateArgs,
 }
 
 impl NodeArgs {
@@ -84,9 +95,14 @@ impl NodeArgs {
         Ok(fitting)
     }
 
-    /// The settings of links over raw Ethernet.
-    pub fn raw(&self) -> RawSettings {
-        RawSettings { congestion: self.congestion, ..RawSettings::default() }
+    /// The settings of connections that carry links. Fails if this process may not mark what it
+    /// sends so, or as [`GateArgs::gate`].
+    pub fn links(&self) -> Result<LinkSettings, Failure> {
+        let marking = Marking { priority: self.priority, dscp: self.dscp };
+        marking.check()?;
+        let raw = RawSettings { congestion: self.congestion, ..RawSettings::default() };
+        let gate = self.gate.gate(self.priority.unwrap_or(0))?;
+        Ok(LinkSettings { raw, marking, gate })
     }
 
     /// A poller that waits as the options say. Fails if the kernel gives none.
@@ -109,7 +125,7 @@ impl NodeArgs {
         }
         let tunnel = Settings { group, ..self.tunnel(Role::Host) };
         let upstream = switch::upstream::Settings { ports: links as u8, max_payload, p2p, tunnel };
-        Ok(Switch::new(upstream, Links::new(peers).over(self.raw()).limited(self.limit())))
+        Ok(Switch::new(upstream, Links::new(peers).over(self.links()?).limited(self.limit())))
     }
 
     /// The settings of a link end.

@@ -1,7 +1,7 @@
 //! The connections of a switch node's links: names, addresses and descriptors.
 //! [`node::SwitchNode`] decides when to open and close them.
 
-use crate::net::{Carrier, Peer, RawSettings};
+use crate::net::{Carrier, LineGate, LinkSettings, Peer};
 use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use bytes::Bytes;
@@ -54,7 +54,7 @@ pub struct Links {
     limit: Option<Rate>,
     events: VecDeque<LinkEvent>,
     tracer: Tracer,
-    raw: RawSettings,
+    settings: LinkSettings,
     last_service: Instant,
 }
 
@@ -76,15 +76,15 @@ impl Links {
             limit: None,
             events: VecDeque::new(),
             tracer: Tracer::off(),
-            raw: RawSettings::default(),
+            settings: LinkSettings::default(),
             last_service: Instant::ZERO,
         }
     }
 
-    /// The same with these settings for raw Ethernet.
+    /// The same with these settings of connections.
     #[must_use]
-    pub fn over(mut self, raw: RawSettings) -> Self {
-        self.raw = raw;
+    pub fn over(mut self, settings: impl Into<LinkSettings>) -> Self {
+        self.settings = settings.into();
         self
     }
 
@@ -93,6 +93,11 @@ impl Links {
     pub fn limited(mut self, rate: Option<Rate>) -> Self {
         self.limit = rate;
         self
+    }
+
+    /// The gate of all links.
+    pub fn gate(&self) -> Option<&LineGate> {
+        self.settings.gate.as_ref()
     }
 
     /// The limit to the total output of all links.
@@ -247,7 +252,7 @@ impl Links {
     ) -> io::Result<()> {
         let link = &mut self.links[index];
         link.attempt = attempt;
-        match Carrier::connect(now, link.peer.address(attempt), self.raw) {
+        match Carrier::connect(now, link.peer.address(attempt), &self.settings) {
             Ok(carrier) => {
                 poller.add(&carrier, carrier.connects_when_writable())?;
                 (link.carrier, link.open) = (Some(carrier), false);
@@ -317,7 +322,8 @@ mod tests {
     /// A node is not scheduled for longer than the loss limit; `hears` says whether its far
     /// side sent a frame meanwhile. Returns whether the link is kept.
     fn late(hears: bool) -> bool {
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener =
+            Listener::bind("127.0.0.1:0".parse().unwrap(), LinkSettings::default()).unwrap();
         let mut links = Links::new(&[Address::from(listener.address().unwrap())]);
         let tunnel = Settings::new(Role::Host, 1);
         let settings =

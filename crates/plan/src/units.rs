@@ -10,8 +10,8 @@ use sim::ethernet::port::RateStep;
 use stats::random::Probability;
 use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate, SwiftConfig, Target};
+use tsn::Entry;
 use tsn::psfp::{GateEntry, MAX_INTERVAL};
-use tsn::{Entry, GateStates, Operation};
 use wire::units::scaled;
 use wire::{Duration, Instant};
 
@@ -319,21 +319,11 @@ impl PlanValue for ClassShaper {
 impl PlanValue for Entry {
     fn parse(text: &str) -> Parsed<Self> {
         let text = text.trim().strip_prefix("sched-entry").unwrap_or(text);
-        let read = |words: &[&str]| {
-            let [operation, states, interval] = words else { return None };
-            let operation = match *operation {
-                "S" => Operation::SetGateStates,
-                "H" => Operation::SetAndHoldMac,
-                "R" => Operation::SetAndReleaseMac,
-                _ => return None,
-            };
-            let states = states.strip_prefix("0x").unwrap_or(states);
-            let interval = Duration::parse(interval).ok()?;
-            let states = GateStates(u8::from_str_radix(states, 16).ok()?);
-            let inside = (SPAN.0..=SPAN.1).contains(&interval);
-            inside.then_some(Self { states, interval, operation })
+        let time = |text: &str| {
+            let time = Duration::parse(text).ok()?;
+            (SPAN.0..=SPAN.1).contains(&time).then_some(time)
         };
-        read(&text.split_whitespace().collect::<Vec<_>>()).ok_or(
+        tsn::taprio::entry(&text.split_whitespace().collect::<Vec<_>>(), time).ok_or(
             "an entry such as 'S 01 300us': S, H or R, the open gates in hexadecimal, a time with \
              its unit, 1ns to 1000000s",
         )

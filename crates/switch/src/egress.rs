@@ -8,7 +8,12 @@
 //!
 //! A rate limit over all of them is the congestion control unit of the prototype (J. Suzuki et al.,
 //! Hot Interconnects 2014, "Sending TLPs"): while it holds back frames, TLPs wait in the
-//! aggregation queue. Without a limit the scheduler holds nothing back.
+//! aggregation queue. Without a limit the scheduler holds nothing back. [`Gate`] holds frames back
+//! until a window opens.
+
+mod gate;
+
+pub use gate::{Gate, GateCounters, Windows};
 
 use crate::congestion::{Rate, RateLimit};
 use std::fmt;

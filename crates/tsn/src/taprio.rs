@@ -1,8 +1,10 @@
-//! A list as a command for Linux: `tc qdisc replace … taprio` (iproute2, tc-taprio(8)).
+//! A list as a command for Linux, `tc qdisc replace … taprio` (iproute2, tc-taprio(8)), and from it.
 
 use std::fmt::Write;
+use thiserror::Error;
+use wire::{Duration, Instant};
 
-use crate::GateControlList;
+use crate::{Entry, GateControlList, GateStates, Operation};
 
 /// Options of the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,4 +34,137 @@ pub fn command(list: &GateControlList, options: &Options<'_>) -> String {
     write!(line, " cycle-time {}", list.cycle_time().as_ns()).expect("a String takes all");
     line.push_str(if options.offload { " flags 0x2" } else { " flags 0x0 clockid CLOCK_TAI" });
     line
+}
+
+/// A text that is no list.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {what}")]
+pub struct ParseError {
+    /// Counted from 1.
+    pub line: usize,
+    /// What is wrong, and what is allowed.
+    pub what: String,
+}
+
+/// Reads the words of an entry, such as `S 01 300us`: operation, open gates in hexadecimal, and the
+/// interval as `time` reads it. `None` if they are none.
+pub fn entry(words: &[&str], time: impl FnOnce(&str) -> Option<Duration>) -> Option<Entry> {
+    let [operation, states, interval] = words else { return None };
+    let operations =
+        [Operation::SetGateStates, Operation::SetAndHoldMac, Operation::SetAndReleaseMac];
+    let letter = operations.map(|one| one.letter().to_string());
+    let operation = operations[letter.iter().position(|letter| letter == operation)?];
+    let states = states.strip_prefix("0x").unwrap_or(states);
+    let states = GateStates(u8::from_str_radix(states, 16).ok()?);
+    Some(Entry { operation, states, interval: time(interval)? })
+}
+
+/// Reads a list: the `base-time`, `sched-entry` and `cycle-time` of tc-taprio(8), in any lines. A
+/// number without a unit is nanoseconds, as there. The words before the first of them and behind
+/// the last are not of the list, so that a whole [`command`] will do. `#` begins a comment.
+///
+/// # Errors
+/// The line, what is wrong and what is allowed.
+pub fn parse(text: &str) -> Result<GateControlList, ParseError> {
+    let (mut base, mut cycle, mut entries) = (0, None, Vec::new());
+    let mut last = 1;
+    for (line, content) in (1..).zip(text.lines()) {
+        let fail = |what: String| ParseError { line, what };
+        let content = content.split('#').next().unwrap_or_default();
+        let mut words = content.split_whitespace();
+        while let Some(key) = words.next() {
+            let mut of = |count| words.by_ref().take(count).collect::<Vec<_>>();
+            match key {
+                "base-time" => {
+                    let value = of(1).join(" ");
+                    let ns = value.parse().ok();
+                    let ns = ns.or_else(|| nanoseconds(&value).map(Duration::as_ns));
+                    base = ns.ok_or_else(|| fail(wrong_time(key, &value)))?;
+                }
+                "cycle-time" => {
+                    let value = of(1).join(" ");
+                    let time = nanoseconds(&value);
+                    cycle = Some(time.ok_or_else(|| fail(wrong_time(key, &value)))?);
+                }
+                "sched-entry" => {
+                    let value = of(3);
+                    let wrong = || {
+                        let what = value.join(" ");
+                        fail(format!(
+                            "sched-entry '{what}': S, H or R, the open gates in hexadecimal, a \
+                             time, such as 'S 01 300us'"
+                        ))
+                    };
+                    entries.push(entry(&value, nanoseconds).ok_or_else(wrong)?);
+                    last = line;
+                }
+                _ => {}
+            }
+        }
+    }
+    // Beyond the range of Instant only its place in a cycle is kept.
+    let sum = || entries.iter().fold(Duration::ZERO, |sum, entry| sum + entry.interval);
+    let cycle_ns = cycle.unwrap_or_else(sum).as_ns().max(1);
+    let fits = base <= u64::MAX / 1_000;
+    let base = Instant::from_ns(if fits { base } else { base % cycle_ns });
+    let list = match cycle {
+        Some(cycle) => GateControlList::new(base, cycle, &entries),
+        None => GateControlList::of_entries(base, &entries),
+    };
+    list.map_err(|error| ParseError { line: last, what: error.to_string() })
+}
+
+fn wrong_time(key: &str, value: &str) -> String {
+    format!("{key} '{value}': a time such as 500us, or nanoseconds")
+}
+
+/// A time with its unit, or a number of nanoseconds.
+fn nanoseconds(text: &str) -> Option<Duration> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    let (number, unit) = if plain { (text, "ns") } else { (text, "") };
+    format!("{number}{unit}").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_read_back() {
+        let text = "base-time 1s # on CLOCK_TAI\nsched-entry S 08 200us\nsched-entry H 0xf7 300000\n\
+                    sched-entry R 00 1us cycle-time 1ms";
+        let list = parse(text).unwrap();
+        assert_eq!(list.base_time(), Instant::ZERO + Duration::from_ms(1_000));
+        assert_eq!(list.cycle_time(), Duration::from_ms(1));
+        let states: Vec<_> = list.entries().iter().map(|entry| entry.states.0).collect();
+        assert_eq!(states, [8, 0xf7, 0]);
+        assert_eq!(list.entries()[1].interval, Duration::from_us(300));
+        let line = command(&list, &Options { device: "eth0", offload: false });
+        let back = parse(&line).unwrap();
+        assert_eq!((back.entries(), back.base_time()), (list.entries(), list.base_time()));
+        assert_eq!(back.cycle_time(), list.cycle_time());
+    }
+
+    #[test]
+    fn a_base_of_today_keeps_its_place_in_a_cycle() {
+        let list = parse("base-time 1700000000001500000 sched-entry S 01 20ms").unwrap();
+        assert_eq!(list.base_time(), Instant::from_ns(1_500_000));
+    }
+
+    #[test]
+    fn what_is_no_list_is_named_with_its_line() {
+        for (text, line, part) in [
+            ("", 1, "at least one entry"),
+            ("\nsched-entry X 01 1ms", 2, "'X 01 1ms': S, H or R"),
+            ("sched-entry S 100 1ms", 1, "'S 100 1ms'"),
+            ("sched-entry S 01", 1, "'S 01'"),
+            ("sched-entry S 01 1ms\ncycle-time soon", 2, "cycle-time 'soon'"),
+            ("sched-entry S 01 1ms\nsched-entry S 02 0", 2, "entry 2: the interval is zero"),
+            ("base-time -1 sched-entry S 01 1ms", 1, "base-time '-1'"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error.line, line, "{text}: {error}");
+            assert!(error.what.contains(part), "{text}: {error}");
+        }
+    }
 }

@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> Outcome {
             drive(&namespaces, args.serial.as_deref(), &address.to_string(), settings)?
         }
     };
-    let listener = CarrierListener::bind(&address, options.raw())?;
+    let listener = CarrierListener::bind(&address, options.links()?)?;
     let tunnel = Settings { push: CAPACITY, ..options.tunnel(Role::Device) };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;

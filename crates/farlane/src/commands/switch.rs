@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> Outcome {
     let options =
         args.node.with_fitting_payload(peers.iter().flat_map(Peer::addresses).chain([&address]))?;
     let stop = Stop::on_signals()?;
-    let listener = CarrierListener::bind(&address, options.raw())?;
+    let listener = CarrierListener::bind(&address, options.links()?)?;
     let switch = options.switch(&peers, 0, args.p2p)?;
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Switch, instance(), clock)?;

@@ -5,7 +5,7 @@ use super::{Run, script};
 use live::host::RamMemory;
 use live::links::{LinkEvent, Links};
 use live::media::{Media, RamMedia};
-use live::net::{Address, Listener};
+use live::net::{Address, LinkSettings, Listener};
 use live::{Clock, Control, DeviceNode, NvmeDrive, Poller, Waiting};
 use pcie::{Bus, Ram, root};
 use std::cell::RefCell;
@@ -45,7 +45,7 @@ pub fn run<T: Future<Output = ()> + 'static>(
     folder: &Path,
     software: impl FnOnce(Bus, Rc<RefCell<Ram>>) -> T,
 ) -> io::Result<Run> {
-    let listener = Listener::bind(([127, 0, 0, 1], 0).into())?;
+    let listener = Listener::bind(([127, 0, 0, 1], 0).into(), LinkSettings::default())?;
     let links = Links::new(&[Address::from(listener.address()?)]);
     // A busy machine may be slow.
     let patient = Duration::from_ms(60_000);

@@ -36,6 +36,11 @@ impl Switch {
     }
 
     /// The connections.
+    pub fn links(&self) -> &Links {
+        &self.links
+    }
+
+    /// The connections.
     pub fn links_mut(&mut self) -> &mut Links {
         &mut self.links
     }

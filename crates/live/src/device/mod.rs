@@ -210,6 +210,7 @@ impl<A: Attached> DeviceNode<A> {
         lines.extend(self.node.function().inner.report());
         lines.push(("push".to_owned(), self.node.store().counters().to_string()));
         lines.push(("connections".to_owned(), self.limits.report(self.node.without_hello())));
+        lines.extend(self.listener.gate().map(|gate| ("gate".to_owned(), gate.report())));
         lines
     }
 

@@ -462,6 +462,8 @@ impl HostNode {
             lines.push((format!("endpoint {number} DMA"), faults));
         }
         lines.push(("push".to_owned(), self.machine.push_counters().to_string()));
+        let gate = self.machine.attached().links().gate();
+        lines.extend(gate.map(|gate| ("gate".to_owned(), gate.report())));
         lines
     }
 }

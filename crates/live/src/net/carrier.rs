@@ -2,8 +2,10 @@
 
 use super::address::Address;
 use super::connection::{Connection, Listener};
-use super::raw::{RawConnection, RawListener, RawSettings};
+use super::gate::LineGate;
+use super::raw::{RawConnection, RawListener};
 use super::scripted::{Script, ScriptedConnection};
+use super::settings::LinkSettings;
 use bytes::Bytes;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -29,10 +31,10 @@ impl Carrier {
     ///
     /// # Errors
     /// A sentence: no socket, no such interface, no capability.
-    pub fn connect(now: Instant, peer: &Address, raw: RawSettings) -> io::Result<Self> {
+    pub fn connect(now: Instant, peer: &Address, settings: &LinkSettings) -> io::Result<Self> {
         Ok(match peer {
-            Address::Tcp(peer) => Self::Tcp(Connection::connect(*peer)?),
-            Address::Raw(peer) => Self::Raw(RawConnection::connect(now, peer, raw)?.into()),
+            Address::Tcp(peer) => Self::Tcp(Connection::connect(*peer, settings)?),
+            Address::Raw(peer) => Self::Raw(RawConnection::connect(now, peer, settings)?.into()),
             Address::Scripted(script) => Self::Scripted(ScriptedConnection::open(script)?),
         })
     }
@@ -115,7 +117,7 @@ impl Carrier {
     /// If the connection is gone.
     pub fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()> {
         match self {
-            Self::Tcp(connection) => connection.send(bytes),
+            Self::Tcp(connection) => connection.send_at(now, bytes),
             Self::Raw(connection) => connection.send(now, bytes),
             Self::Scripted(connection) => connection.send(bytes),
         }
@@ -127,7 +129,7 @@ impl Carrier {
     /// If the connection is gone.
     pub fn flush(&mut self, now: Instant) -> io::Result<()> {
         match self {
-            Self::Tcp(connection) => connection.flush(),
+            Self::Tcp(connection) => connection.flush_at(now),
             Self::Raw(connection) => connection.flush(now),
             Self::Scripted(_) => Ok(()),
         }
@@ -154,15 +156,18 @@ impl Carrier {
     /// When to call [`flush`](Self::flush) at the latest.
     pub fn timer(&self) -> Option<Instant> {
         match self {
-            Self::Raw(connection) => connection.timer,
-            Self::Tcp(_) | Self::Scripted(_) => None,
+            Self::Raw(connection) => connection.timer(),
+            Self::Tcp(connection) => connection.opens,
+            Self::Scripted(_) => None,
         }
     }
 
     /// Waits briefly until all sent bytes have arrived, before the connection is dropped.
     pub fn linger(&mut self) {
-        if let Self::Raw(connection) = self {
-            connection.linger();
+        match self {
+            Self::Raw(connection) => connection.linger(),
+            Self::Tcp(connection) => connection.linger(),
+            Self::Scripted(_) => {}
         }
     }
 }
@@ -193,10 +198,11 @@ impl CarrierListener {
     ///
     /// # Errors
     /// A sentence that names the address, the interface or the capability.
-    pub fn bind(address: &Address, raw: RawSettings) -> io::Result<Self> {
+    pub fn bind(address: &Address, settings: impl Into<LinkSettings>) -> io::Result<Self> {
+        let settings = settings.into();
         Ok(match address {
-            Address::Tcp(address) => Self::Tcp(Listener::bind(*address)?),
-            Address::Raw(station) => Self::Raw(RawListener::bind(station, raw)?),
+            Address::Tcp(address) => Self::Tcp(Listener::bind(*address, settings)?),
+            Address::Raw(station) => Self::Raw(RawListener::bind(station, settings)?),
             Address::Scripted(script) => Self::Scripted(script.clone()),
         })
     }
@@ -210,6 +216,15 @@ impl CarrierListener {
             Self::Tcp(listener) => Ok(listener.address()?.into()),
             Self::Raw(listener) => Ok(Address::Raw(listener.station.clone())),
             Self::Scripted(script) => Ok(Address::Scripted(script.clone())),
+        }
+    }
+
+    /// The gate of its connections.
+    pub fn gate(&self) -> Option<&LineGate> {
+        match self {
+            Self::Tcp(listener) => listener.gate(),
+            Self::Raw(listener) => listener.settings.gate.as_ref(),
+            Self::Scripted(_) => None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Non-blocking TCP connections and their listener.
 
+use super::gate::{FRAME, LineGate};
+use super::settings::LinkSettings;
 use crate::{about, mapping};
 use bytes::{Buf, Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,6 +11,7 @@ use socket2::{Domain, SockRef, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use wire::{Duration, Instant};
 
 /// Unsent bytes in the kernel above which a socket does not count as writable: TLPs wait in the
 /// tunnel, where they can still be aggregated.
@@ -17,6 +20,11 @@ const UNSENT: u32 = 16 << 10;
 const READ: usize = 128 << 10;
 /// Bytes offered to the tunnel at once.
 const OFFER: usize = 64 << 10;
+
+/// What a segment has before its payload: Ethernet 14 bytes, IPv6 40, TCP 20 and time stamps 12.
+const HEADERS: usize = 86;
+/// How long a connection that ends may wait for a window.
+const LINGER: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// A connection to the other end of a link.
 #[derive(Debug)]
@@ -28,25 +36,29 @@ pub struct Connection {
     /// Bytes sent since the kernel was last asked for room.
     unchecked: usize,
     flags: SendFlags,
+    gate: Option<LineGate>,
+    /// When the gate opens for the output.
+    pub(super) opens: Option<Instant>,
 }
 
 impl Connection {
     /// Begins to connect; [`established`](Self::established) returns the outcome.
     ///
     /// # Errors
-    /// If no socket can be created.
-    pub fn connect(peer: SocketAddr) -> io::Result<Self> {
+    /// If no socket can be created, or it may not be marked so.
+    pub fn connect(peer: SocketAddr, settings: &LinkSettings) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(peer), Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
+        settings.marking.mark(SockRef::from(&socket), Some(Domain::for_address(peer)))?;
         match socket.connect(&peer.into()) {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
             Err(error) => return Err(error),
         }
-        Self::new(socket.into(), peer)
+        Self::new(socket.into(), peer, settings)
     }
 
-    fn new(stream: TcpStream, peer: SocketAddr) -> io::Result<Self> {
+    fn new(stream: TcpStream, peer: SocketAddr, settings: &LinkSettings) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT)?;
@@ -57,6 +69,8 @@ impl Connection {
             output: Bytes::new(),
             unchecked: 0,
             flags: SendFlags::NOSIGNAL,
+            gate: settings.gate.clone(),
+            opens: None,
         })
     }
 
@@ -103,12 +117,17 @@ impl Connection {
     /// # Errors
     /// As `send(2)`.
     pub fn send(&mut self, bytes: Bytes) -> io::Result<()> {
+        self.send_at(Instant::ZERO, bytes)
+    }
+
+    /// The same at `now`, on the clock of `opens`.
+    pub(super) fn send_at(&mut self, now: Instant, bytes: Bytes) -> io::Result<()> {
         self.output = if self.output.is_empty() {
             bytes
         } else {
             [&self.output[..], &bytes[..]].concat().into()
         };
-        self.flush()
+        self.flush_at(now)
     }
 
     /// Sends what is left over.
@@ -116,9 +135,23 @@ impl Connection {
     /// # Errors
     /// As `send(2)`.
     pub fn flush(&mut self) -> io::Result<()> {
+        self.flush_at(Instant::ZERO)
+    }
+
+    /// The same at `now`. A gate hands over pieces of a segment each.
+    pub(super) fn flush_at(&mut self, now: Instant) -> io::Result<()> {
+        self.opens = None;
         while !self.output.is_empty() {
-            match rustix::net::send(&self.stream, &self.output, self.flags) {
+            let most = if self.gate.is_some() { FRAME - HEADERS } else { usize::MAX };
+            let piece = &self.output[..self.output.len().min(most)];
+            let gate = self.gate.as_ref();
+            self.opens = gate.and_then(|gate| gate.holds(now, HEADERS + piece.len()));
+            if self.opens.is_some() {
+                return Ok(());
+            }
+            match rustix::net::send(&self.stream, piece, self.flags) {
                 Ok(bytes) => {
+                    gate.inspect(|gate| gate.sent(HEADERS + bytes));
                     self.output.advance(bytes);
                     self.unchecked += bytes;
                 }
@@ -147,7 +180,20 @@ impl Connection {
 
     /// Whether the connection waits for the kernel to take more.
     pub fn is_full(&self) -> bool {
-        !self.output.is_empty() || self.unchecked > UNSENT as usize
+        let full = !self.output.is_empty() || self.unchecked > UNSENT as usize;
+        full && self.opens.is_none()
+    }
+
+    /// Waits for a window for the rest of the output.
+    pub(super) fn linger(&mut self) {
+        let start = std::time::Instant::now();
+        while self.opens.is_some() && start.elapsed() < LINGER {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+            let now = Instant::ZERO + Duration::from_ns(start.elapsed().as_nanos() as u64);
+            if self.flush_at(now).is_err() {
+                return;
+            }
+        }
     }
 }
 
@@ -159,18 +205,27 @@ impl AsFd for Connection {
 
 /// Accepts connections.
 #[derive(Debug)]
-pub struct Listener(TcpListener);
+pub struct Listener {
+    listener: TcpListener,
+    settings: LinkSettings,
+}
 
 impl Listener {
     /// Listens on `address`.
     ///
     /// # Errors
     /// A sentence that names the address.
-    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+    pub fn bind(address: SocketAddr, settings: LinkSettings) -> io::Result<Self> {
         let listener = TcpListener::bind(address)
             .map_err(|error| about(format!("cannot listen on {address}"), error))?;
         listener.set_nonblocking(true)?;
-        Ok(Self(listener))
+        settings.marking.mark(SockRef::from(&listener), Some(Domain::for_address(address)))?;
+        Ok(Self { listener, settings })
+    }
+
+    /// The gate of its connections.
+    pub(super) fn gate(&self) -> Option<&LineGate> {
+        self.settings.gate.as_ref()
     }
 
     /// The address it listens on.
@@ -178,20 +233,23 @@ impl Listener {
     /// # Errors
     /// As `getsockname(2)`.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
+        self.listener.local_addr()
     }
 
     /// The next waiting connection. Connections that failed before they could be accepted are
     /// skipped.
     pub fn accept(&self) -> Option<Connection> {
-        let (stream, peer) = self.0.accept().ok()?;
-        Connection::new(stream, peer).ok()
+        let (stream, peer) = self.listener.accept().ok()?;
+        // An accepted socket does not inherit IPV6_TCLASS.
+        let ip = Domain::for_address(self.address().ok()?);
+        self.settings.marking.mark(SockRef::from(&stream), Some(ip)).ok()?;
+        Connection::new(stream, peer, &self.settings).ok()
     }
 }
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.listener.as_fd()
     }
 }
 
@@ -214,8 +272,10 @@ mod tests {
     /// Sends `frames` of 88 bytes to a peer that reads only when the kernel accepts no more, so
     /// that waiting frames could be merged.
     fn send_to_a_slow_reader(frames: usize, records: bool) -> usize {
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let mut near = Connection::connect(listener.address().unwrap()).unwrap();
+        let listener =
+            Listener::bind("127.0.0.1:0".parse().unwrap(), LinkSettings::default()).unwrap();
+        let mut near =
+            Connection::connect(listener.address().unwrap(), &LinkSettings::default()).unwrap();
         let mut far = loop {
             if let Some(far) = listener.accept() {
                 break far;

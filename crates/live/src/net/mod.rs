@@ -3,17 +3,23 @@
 mod address;
 mod carrier;
 mod connection;
+mod gate;
 mod interface;
+mod marking;
 mod namespace;
 mod packet;
 mod raw;
 mod scripted;
+mod settings;
 
 pub use address::{Address, DEFAULT_PORT, Peer, Station};
 pub use carrier::{Carrier, CarrierListener};
 pub use connection::{Connection, Listener};
+pub use gate::{GateClock, LineGate};
 pub use interface::{Interface, Mac};
+pub use marking::Marking;
 pub use namespace::Namespace;
 pub use packet::{ETHERNET, Filter, PacketSocket};
 pub use raw::{RawSettings, largest_payload, mtu};
 pub use scripted::Script;
+pub use settings::LinkSettings;

@@ -2,11 +2,14 @@
 //! frame. [`switch::raw`] makes them reliable.
 
 use super::address::Station;
+use super::gate::LineGate;
 use super::interface::{Interface, Mac};
 use super::packet::{ETHERNET, Filter, PacketSocket};
+use super::settings::LinkSettings;
 use crate::{about, random_number};
 use bytes::{Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::SockRef;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,6 +18,7 @@ use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::sync::{Arc, Weak};
 use switch::congestion;
 use switch::raw::{Cause, Endpoint, Input, Output, Settings};
+use switch::upstream::next_timer;
 use wire::raw::{Body, CONNECTION_MASK, ETHERTYPE, Frame, HEADER, Kind, VERSION};
 use wire::{Duration, Instant};
 
@@ -113,7 +117,10 @@ pub struct RawConnection {
     pending: VecDeque<Vec<u8>>,
     delivered: VecDeque<Bytes>,
     input: BytesMut,
-    pub(super) timer: Option<Instant>,
+    timer: Option<Instant>,
+    gate: Option<LineGate>,
+    /// When the gate opens for the first of the pending frames.
+    opens: Option<Instant>,
     /// Something was received since the last `take_room_changed`.
     room_changed: bool,
     now: Instant,
@@ -122,7 +129,7 @@ pub struct RawConnection {
 }
 
 impl RawConnection {
-    pub fn connect(now: Instant, peer: &Station, settings: RawSettings) -> io::Result<Self> {
+    pub fn connect(now: Instant, peer: &Station, settings: &LinkSettings) -> io::Result<Self> {
         let interface = Interface::find(&peer.interface)?;
         // On loopback a sender receives its own frames: random addresses tell stations apart.
         let own = if interface.is_loopback { random_mac() } else { interface.mac };
@@ -137,7 +144,7 @@ impl RawConnection {
         interface: &Interface,
         own: Mac,
         peer: Station,
-        settings: RawSettings,
+        settings: &LinkSettings,
         connection: u32,
     ) -> io::Result<Self> {
         let filter = Filter::fields(
@@ -152,9 +159,18 @@ impl RawConnection {
         header[..6].copy_from_slice(&peer.mac.0);
         header[6..12].copy_from_slice(&own.0);
         header[12..].copy_from_slice(&ETHERTYPE.to_be_bytes());
+        let socket = PacketSocket::open(interface, ETHERTYPE, &filter)?;
+        settings.marking.mark(SockRef::from(&socket), None)?;
+        let mut endpoint = settings.raw.endpoint(interface, connection);
+        if let Some(gate) = &settings.gate {
+            // A frame and its acknowledgement wait, each at its end.
+            let wait = gate.check(ETHERNET + mtu_of(interface))?;
+            endpoint.initial_timeout = endpoint.initial_timeout + wait + wait;
+            endpoint.min_timeout = endpoint.min_timeout + wait + wait;
+        }
         Ok(Self {
-            socket: PacketSocket::open(interface, ETHERTYPE, &filter)?,
-            endpoint: Endpoint::new(settings.endpoint(interface, connection)),
+            socket,
+            endpoint: Endpoint::new(endpoint),
             peer,
             header,
             up: false,
@@ -164,6 +180,8 @@ impl RawConnection {
             delivered: VecDeque::new(),
             input: BytesMut::new(),
             timer: None,
+            gate: settings.gate.clone(),
+            opens: None,
             room_changed: false,
             now: Instant::ZERO,
             _alive: Arc::new(()),
@@ -209,7 +227,12 @@ impl RawConnection {
     }
 
     pub fn is_full(&self) -> bool {
-        !self.pending.is_empty()
+        !self.pending.is_empty() && self.opens.is_none()
+    }
+
+    /// When to call [`flush`](Self::flush) at the latest.
+    pub fn timer(&self) -> Option<Instant> {
+        next_timer([self.timer, self.opens])
     }
 
     /// An acknowledgement alone makes room.
@@ -288,11 +311,20 @@ impl RawConnection {
     }
 
     fn flush_pending(&mut self) {
+        self.opens = None;
         while let Some(frame) = self.pending.front() {
+            let gate = self.gate.as_ref();
+            self.opens = gate.and_then(|gate| gate.holds(self.now, frame.len()));
+            if self.opens.is_some() {
+                break;
+            }
             match self.socket.send(frame) {
                 // A frame that cannot be sent counts as lost and is sent again; if that never
                 // works, the connection is given up.
-                Ok(true) | Err(_) => drop(self.pending.pop_front()),
+                Ok(true) | Err(_) => {
+                    gate.inspect(|gate| gate.sent(frame.len()));
+                    self.pending.pop_front();
+                }
                 Ok(false) => break,
             }
         }
@@ -322,7 +354,7 @@ pub struct RawListener {
     socket: PacketSocket,
     interface: Interface,
     pub(super) station: Station,
-    settings: RawSettings,
+    pub(super) settings: LinkSettings,
     /// Open connections: a repeated Open belongs to one of them.
     connections: Vec<(Mac, u32, Weak<()>)>,
     _claim: UnixListener,
@@ -337,7 +369,7 @@ fn claim(interface: &str) -> io::Result<UnixListener> {
 }
 
 impl RawListener {
-    pub fn bind(station: &Station, settings: RawSettings) -> io::Result<Self> {
+    pub fn bind(station: &Station, settings: LinkSettings) -> io::Result<Self> {
         let interface = Interface::find(&station.interface)?;
         let open = (ETHERNET as u32, 1, 0xff, u32::from(VERSION << 4 | Kind::Open as u8));
         let filter = Filter::fields(&[&mac_at(0, interface.mac)[..], &[open]].concat());
@@ -361,7 +393,7 @@ impl RawListener {
             }
             let peer = Station { interface: self.station.interface.clone(), mac: from };
             let own = self.station.mac;
-            let made = RawConnection::new(&self.interface, own, peer, self.settings, connection);
+            let made = RawConnection::new(&self.interface, own, peer, &self.settings, connection);
             let Ok(mut made) = made else { continue };
             made.endpoint.handle(now, Input::Accept);
             made.endpoint.handle(now, Input::Received(Bytes::copy_from_slice(frame)));

@@ -3,7 +3,7 @@
 use live::attached::Switch;
 use live::host::RamMemory;
 use live::links::Links;
-use live::net::{Address, CarrierListener, RawSettings};
+use live::net::{Address, CarrierListener, LinkSettings, RawSettings};
 use live::{Clock, Control, DeviceNode, Machine, Poller, Report, Waiting};
 use pcie::dma_test::{self, DmaTest, driver};
 use pcie::enumerate::{self, Node};
@@ -131,7 +131,12 @@ impl Near {
 
     /// Connects from the network namespace of the caller.
     pub fn connect(link: Link, peers: &[Address]) -> Self {
-        let (links, count) = (Links::new(peers).over(link.raw), peers.len());
+        Self::connect_over(link, peers, link.raw)
+    }
+
+    /// The same over connections of these settings.
+    pub fn connect_over(link: Link, peers: &[Address], over: impl Into<LinkSettings>) -> Self {
+        let (links, count) = (Links::new(peers).over(over), peers.len());
         let (max_payload, ecrc) = (usize::from(link.max_payload), link.ecrc);
         let tunnel = link.tunnel(Role::Host, 8);
         let upstream =

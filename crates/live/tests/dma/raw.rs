@@ -4,9 +4,11 @@ use crate::isolated::isolated;
 use crate::nodes::{Far, Link, Near, RAM, pattern};
 use crate::relay::{FAULTS, Relay};
 use live::net::{
-    Address, Filter, Interface, Namespace, PacketSocket, Peer, RawSettings, largest_payload,
+    Address, Filter, GateClock, Interface, LineGate, LinkSettings, Namespace, PacketSocket, Peer,
+    RawSettings, largest_payload,
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::Ordering;
 use switch::aggregate::Policy;
 use switch::congestion::Config;
@@ -87,6 +89,70 @@ fn an_ordinary_bridge_in_between_carries_two_links() {
         assert_eq!(near.copy(1, RAM, RAM + 0x10_0000, 100_000), Ok(()));
         assert!(near.memory(0x10_0000, 100_000) == data);
     });
+}
+
+#[test]
+fn a_gate_lets_frames_go_in_its_windows_alone() {
+    isolated("raw::a_gate_lets_frames_go_in_its_windows_alone", |home| {
+        const CYCLE: u64 = 20_000_000;
+        let away = Namespace::new().unwrap();
+        home.cable("near0", &away, "far0").unwrap();
+        let mut far = away.enter(|| Far::listen(listen("far0"), Link::new(256))).unwrap();
+        let list = tsn::taprio::parse("sched-entry S 20 10ms sched-entry S df 10ms").unwrap();
+        let rate = "1G".parse().unwrap();
+        let margin = Some(Duration::from_us(500));
+        let gate = LineGate::new(&list, 5, rate, margin, GateClock::Realtime).unwrap();
+        let peer = through("near0", &far);
+        let settings = LinkSettings { gate: Some(gate.clone()), ..LinkSettings::default() };
+        let seen = watch(&away, "far0");
+        let mut near = Near::connect_over(Link::new(256), &[peer], settings);
+        copies(&mut near, 3);
+        let report = gate.report();
+        let seen = seen();
+        assert!(seen.len() > 100, "{} frames", seen.len());
+        let outside = seen.iter().filter(|ns| *ns % CYCLE > CYCLE / 2).count();
+        let number = |what: &str| -> usize {
+            let (before, _) = report.split_once(what).unwrap();
+            before.rsplit(' ').next().unwrap().parse().unwrap()
+        };
+        assert!(number(" waited") > 0, "{report}");
+        // 98 of 100, and what the node itself counts: threads here may lose their processor.
+        assert!(outside <= seen.len() / 50 + number(" missed"), "{outside} outside; {report}");
+        assert!(far.stop().expect("it ran")[0].1.contains("errors: none"));
+    });
+}
+
+/// Watches the frames of links that arrive at `interface`; the result stops it and has the kernel's
+/// times of their arrival, in nanoseconds since 1970.
+fn watch(place: &Namespace, interface: &str) -> impl FnOnce() -> Vec<u64> + use<> {
+    let found = place.enter(|| Interface::find(interface).unwrap()).unwrap();
+    let own = found.mac.0;
+    let socket = place
+        .enter(|| PacketSocket::open(&found, wire::raw::ETHERTYPE, &Filter::everything()).unwrap())
+        .unwrap();
+    nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::ReceiveTimestampns, &true)
+        .unwrap();
+    move || {
+        use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+        let mut times = Vec::new();
+        let (mut bytes, mut space) = ([0; 64], nix::cmsg_space!(nix::sys::time::TimeSpec));
+        loop {
+            let mut parts = [std::io::IoSliceMut::new(&mut bytes)];
+            let fd = socket.as_fd().as_raw_fd();
+            let flags = MsgFlags::MSG_DONTWAIT;
+            let Ok(got) = recvmsg::<()>(fd, &mut parts, Some(&mut space), flags) else {
+                return times;
+            };
+            let stamp = got.cmsgs().unwrap().find_map(|message| match message {
+                ControlMessageOwned::ScmTimestampns(at) => Some(at),
+                _ => None,
+            });
+            if bytes[..6] == own {
+                let at = stamp.expect("it was asked for");
+                times.push(at.tv_sec() as u64 * 1_000_000_000 + at.tv_nsec() as u64);
+            }
+        }
+    }
 }
 
 /// Copies over a network with faults.

@@ -13,6 +13,15 @@ pub struct Rate {
     pub burst: u32,
 }
 
+impl Rate {
+    /// How long `bytes` take, rounded up to a picosecond.
+    pub fn duration(self, bytes: u64) -> Duration {
+        let ps = u128::from(bytes) * 8 * 1_000_000_000_000;
+        let ps = ps.div_ceil(u128::from(self.bits_per_second));
+        Duration::from_ps(ps.try_into().unwrap_or(u64::MAX))
+    }
+}
+
 /// A token bucket of [`Rate::burst`] frames.
 #[derive(Clone, Debug)]
 pub struct RateLimit {
@@ -31,7 +40,7 @@ impl RateLimit {
     pub fn new(rate: Rate, frame: u64) -> Self {
         assert!(rate.bits_per_second > 0, "a rate of zero");
         let credit = frame * u64::from(rate.burst.saturating_sub(1));
-        Self { rate, credit: duration(rate, credit), next_send: Instant::ZERO }
+        Self { rate, credit: rate.duration(credit), next_send: Instant::ZERO }
     }
 
     /// Whether a frame may be sent.
@@ -47,12 +56,6 @@ impl RateLimit {
     /// A frame of `bytes` was sent.
     pub fn sent(&mut self, now: Instant, bytes: u64) {
         let earliest = Instant::ZERO + (now.since(Instant::ZERO) - self.credit);
-        self.next_send = self.next_send.max(earliest) + duration(self.rate, bytes);
+        self.next_send = self.next_send.max(earliest) + self.rate.duration(bytes);
     }
-}
-
-/// How long `bytes` take at `rate`, rounded up.
-fn duration(rate: Rate, bytes: u64) -> Duration {
-    let ps = u128::from(bytes) * 8 * 1_000_000_000_000;
-    Duration::from_ps(ps.div_ceil(u128::from(rate.bits_per_second)).try_into().unwrap_or(u64::MAX))
 }

@@ -1,0 +1,63 @@
+//! Options of a gate in front of the line.
+
+use clap::{Args, ValueEnum};
+use live::net::{GateClock, LineGate};
+use report::{Failure, span};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use switch::congestion::Rate;
+use wire::Duration;
+
+/// The clock that windows follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WindowClock {
+    /// CLOCK_TAI; its offset from CLOCK_REALTIME must be set
+    Tai,
+    /// CLOCK_REALTIME
+    Realtime,
+}
+
+/// Options of a gate in front of the line.
+#[derive(Args, Clone, Debug)]
+pub struct GateArgs {
+    /// Send only in the windows of the gate control list in FILE, which has base-time, sched-entry
+    /// and cycle-time as tc-taprio(8). The gate is that of --priority, 0 without. Over raw Ethernet
+    /// each frame ends within its window; over TCP only the hand-over to the kernel is gated, not
+    /// acknowledgements and retransmissions
+    #[arg(long, value_name = "FILE", requires = "line_rate")]
+    gate: Option<PathBuf>,
+    /// The rate of the line behind --gate, such as 1G: all links of this node share it
+    #[arg(long, value_name = "RATE", requires = "gate")]
+    line_rate: Option<Rate>,
+    /// How long before a window's end a frame has to end, because threads wake up late. Without
+    /// this option the node measures 100 wake-ups and takes the latest
+    #[arg(long, value_name = "TIME", requires = "gate", value_parser = span::microseconds)]
+    gate_margin: Option<Duration>,
+    /// The clock of --gate
+    #[arg(long, value_name = "CLOCK", requires = "gate", value_enum, default_value = "tai")]
+    gate_clock: WindowClock,
+    /// The gate once it is made: all connections of a node share it.
+    #[arg(skip)]
+    made: OnceLock<LineGate>,
+}
+
+impl GateArgs {
+    /// The gate of `queue`, the same each time. Fails if FILE is no usable list, or the clock is not
+    /// set; the error names FILE and line.
+    pub fn gate(&self, queue: u8) -> Result<Option<LineGate>, Failure> {
+        let (Some(file), Some(rate)) = (&self.gate, self.line_rate) else { return Ok(None) };
+        if let Some(gate) = self.made.get() {
+            return Ok(Some(gate.clone()));
+        }
+        let failed = |why: String| Failure(format!("--gate {}: {why}", file.display()));
+        let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
+        let list = tsn::taprio::parse(&text).map_err(|error| failed(error.to_string()))?;
+        let clock = match self.gate_clock {
+            WindowClock::Tai => GateClock::Tai,
+            WindowClock::Realtime => GateClock::Realtime,
+        };
+        let gate = LineGate::new(&list, queue.into(), rate, self.gate_margin, clock)
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(Some(self.made.get_or_init(|| gate).clone()))
+    }
+}
