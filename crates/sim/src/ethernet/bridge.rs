@@ -216,6 +216,12 @@ impl Bridge {
         }
     }
 
+    /// Counts a frame for the bridge itself whose FCS is wrong.
+    pub fn refuse_corrupt(&mut self) {
+        self.counters.received += 1;
+        self.counters.fcs_errors += 1;
+    }
+
     /// Forwards a frame that has no path of its own (IEEE 802.1Q-2022, 8.6).
     fn forward_by_address(
         &mut self,

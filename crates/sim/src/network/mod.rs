@@ -231,7 +231,7 @@ impl Network {
                 }
                 context.happened(0x4000 + number as u64, &transmission.frame.bytes);
                 match &mut self.time {
-                    Some(time) if time::is_ptp(transmission.frame.id) => {
+                    Some(time) if time::is_intact_ptp(&transmission.frame) => {
                         time.receive(place, 0, &transmission, station.rx_delay);
                     }
                     _ => station.nic.handle(due, nic::Input::FromLine(transmission)),
@@ -289,9 +289,11 @@ impl Network {
             digest.word(0x5000 + number as u64);
             digest.word(transmission.frame.id);
             match &mut self.time {
-                Some(time) if time::is_ptp(transmission.frame.id) => {
+                Some(time) if time::is_intact_ptp(&transmission.frame) => {
                     time.receive(place, port, &transmission, *delay);
                 }
+                // No bridge forwards a message of 802.1AS, with a wrong FCS neither.
+                Some(_) if is_ptp(transmission.frame.id) => bridge.refuse_corrupt(),
                 _ => bridge.handle(due, bridge::Input::Frame { port, transmission }),
             }
         }

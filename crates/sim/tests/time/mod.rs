@@ -7,10 +7,12 @@ use super::gates_of;
 use sim::World;
 use sim::ethernet::Rate;
 use sim::ethernet::bridge::Mode;
+use sim::ethernet::cable::Faults;
 use sim::ethernet::traffic::Pattern;
 use sim::measure::Observer;
 use sim::network::{ClockNode, Place, TimeConfig, TimeReport, TrafficConfig, Tree};
 use sim::world::{Config, Outage, Report};
+use stats::random::Probability;
 use tsn::gptp::{
     ClockConfig, DomainConfig, NodeConfig, ServoConfig, Stamping, SystemIdentity, Walk,
 };
@@ -229,4 +231,29 @@ fn a_closed_gate_hurts_software_stamps_alone() {
     };
     assert!(run(Stamping::Hardware) < 100_000);
     assert!(run(Stamping::Software) > 1_000_000);
+}
+
+/// A frame with a wrong FCS tells nothing: over cables that corrupt every frame nobody hears of
+/// another grandmaster, at a station or a bridge that cuts through.
+#[test]
+fn corrupt_messages_tell_nothing() {
+    let run = |corruption: Probability| {
+        let mut net = Net::new();
+        let master = net.station(clock(50, &[100]));
+        let bridge = net.tree.bridge(Mode::CutThrough, Duration::from_us(1));
+        net.nodes.push((bridge, clock(-20, &[246])));
+        let end = net.station(clock(30, &[248]));
+        net.tree.link(master, bridge);
+        net.tree.link(bridge, end);
+        for cable in &mut net.tree.network().cables {
+            cable.faults = [Faults { corruption, ..Faults::default() }, Faults::default()];
+            cable.faults[1] = cable.faults[0].clone();
+        }
+        let time = net.run(seconds(10), Vec::new()).time_of_nodes.unwrap();
+        time.clocks.iter().map(|clock| clock.grandmaster).collect::<Vec<_>>()
+    };
+    // By station, then by bridge.
+    let of = |place| Some(TimeConfig::identity(place));
+    assert_eq!(run(Probability::NEVER), [of(0), of(0), of(0)]);
+    assert_eq!(run(Probability::ALWAYS), [of(0), of(1), of(2)]);
 }

@@ -12,6 +12,9 @@ use super::ratio::RateRatio;
 /// Answers that may be missing in a row (allowedLostResponses, 11.5.3).
 const ALLOWED_LOST: u8 = 9;
 
+/// More requests than that without an answer: all but the last, which is under way, are lost.
+const MOST_UNANSWERED: u8 = ALLOWED_LOST + 1;
+
 /// The rate ratio is that between the first and the last of so many exchanges (11.2.19.3.3 leaves
 /// the scheme open).
 const RATIO_EXCHANGES: usize = 5;
@@ -36,7 +39,8 @@ pub struct LinkDelay {
     /// Longest delay with which the port takes part (meanLinkDelayThresh, 11.2.2).
     most: Duration,
     exchange: Exchange,
-    missing: u8,
+    /// Requests since the last answer, with the one under way.
+    unanswered: u8,
     /// The partner's time of sending, and the own time of reception.
     stamps: VecDeque<(i64, i64)>,
     delays: VecDeque<i64>,
@@ -52,7 +56,7 @@ impl LinkDelay {
             own,
             most,
             exchange: Exchange::default(),
-            missing: ALLOWED_LOST,
+            unanswered: MOST_UNANSWERED + 1,
             stamps: VecDeque::new(),
             delays: VecDeque::new(),
             ratio: None,
@@ -62,7 +66,7 @@ impl LinkDelay {
 
     /// Whether the partner speaks 802.1AS and is near enough (asCapable, 11.2.2).
     pub fn is_able(&self) -> bool {
-        self.missing < ALLOWED_LOST
+        self.unanswered <= MOST_UNANSWERED
             && self.ratio.is_some()
             && self.delay().is_some_and(|delay| delay <= self.most.as_ps() as i64)
     }
@@ -86,7 +90,7 @@ impl LinkDelay {
 
     /// Another request. The last one that has no answer is given up.
     pub fn request(&mut self, log_interval: i8) -> Message {
-        self.missing = (self.missing + 1).min(ALLOWED_LOST);
+        self.unanswered = (self.unanswered + 1).min(MOST_UNANSWERED + 1);
         let sequence = self.exchange.sequence.wrapping_add(1);
         self.exchange = Exchange { sequence, ..Exchange::default() };
         let (source, domain, correction) = (self.own, 0, 0);
@@ -149,7 +153,7 @@ impl LinkDelay {
         let Exchange { sent: Some(t1), received: Some((t2, t4)), .. } = self.exchange else {
             return;
         };
-        (self.exchange.sent, self.missing) = (None, 0);
+        (self.exchange.sent, self.unanswered) = (None, 0);
         keep(&mut self.stamps, (theirs, t4), RATIO_EXCHANGES);
         if let (Some(first), true) = (self.stamps.front(), self.stamps.len() > 1) {
             let ratio =

@@ -1,5 +1,6 @@
 //! Time on a network.
 
+mod link;
 mod message;
 mod network;
 mod servo;

@@ -13,7 +13,7 @@ pub use config::{ClockNode, TimeConfig};
 pub use record::{ClockReport, EdgeReport, MeasuredSample, OffsetSample, lost_bytes};
 
 use super::{Network, Place};
-use crate::ethernet::{LineEvent, Port, Transmission};
+use crate::ethernet::{Frame, LineEvent, Port, Transmission};
 use crate::node::earliest;
 use bytes::Bytes;
 pub use node::is_ptp;
@@ -51,6 +51,11 @@ impl Left {
         let left = || Self { start: *start, end: *end, handed, bytes: frame.bytes.clone() };
         is_ptp(frame.id).then(left)
     }
+}
+
+/// Whether a frame is a message of 802.1AS with a right FCS.
+pub(super) fn is_intact_ptp(frame: &Frame) -> bool {
+    is_ptp(frame.id) && !frame.corrupt
 }
 
 /// The clocks of a network.
