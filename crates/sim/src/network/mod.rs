@@ -100,8 +100,8 @@ struct BridgeNode {
     bridge: Bridge,
     /// By port: cables from and to it.
     cables: Vec<Option<(usize, usize)>>,
-    /// When it loses its power next, the last one first.
-    outages: Vec<Instant>,
+    /// When it loses its power (`false`) or gets it back (`true`), the last one first.
+    outages: Vec<(Instant, bool)>,
     /// From a frame's end to its own software.
     delay: Duration,
 }
@@ -174,8 +174,11 @@ impl Network {
             let forwards = routes::forwards(config, &tree, number);
             let streams = handlings.bridges.remove(&number).unwrap_or_default();
             let here = config.bridge_outages.iter().filter(|outage| outage.bridge == number);
-            let mut outages: Vec<Instant> = here.map(|outage| outage.from).collect();
-            outages.sort_unstable_by(|a, b| b.cmp(a));
+            let changes = here.flat_map(|of| {
+                std::iter::once((of.from, false)).chain(of.until.map(|until| (until, true)))
+            });
+            let mut outages: Vec<_> = changes.collect();
+            outages.sort_unstable_by_key(|(at, on)| std::cmp::Reverse((*at, !on)));
             BridgeNode {
                 cables: cables.collect(),
                 delay: bridge.delay,
@@ -266,9 +269,10 @@ impl Network {
     /// Runs a bridge; yields its next wake-up.
     pub fn run_bridge(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
         let (now, place) = (context.now, Place::Bridge(number));
+        self.power_bridge(now, number, true);
         let mut wake = self.run_clock(place, now);
         let BridgeNode { bridge, cables, outages, delay } = &mut self.bridges[number];
-        wake = earliest([wake, outages.iter().rev().copied().find(|at| *at > now)]);
+        wake = earliest([wake, outages.iter().rev().map(|(at, _)| *at).find(|at| *at > now)]);
         for (port, cable) in cables.iter().enumerate() {
             let Some(cables) = *cable else { continue };
             if let Some((is_up, change)) = links::state(&self.directions, cables, now) {
@@ -298,9 +302,8 @@ impl Network {
             }
         }
         // What arrives later is lost on the way.
-        while outages.pop_if(|at| *at <= now).is_some() {
-            bridge.reset(now);
-        }
+        self.power_bridge(now, number, false);
+        let BridgeNode { bridge, cables, .. } = &mut self.bridges[number];
         self.streams.settle(bridge.dropped());
         loop {
             match bridge.poll(now) {

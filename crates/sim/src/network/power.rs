@@ -1,7 +1,7 @@
-//! Stations without power.
+//! Stations and bridges without power.
 
 use super::ends::ConnectionEnd;
-use super::{Network, config};
+use super::{Network, Place, config};
 use crate::ethernet::cable;
 use crate::kernel::Component;
 use std::iter;
@@ -10,7 +10,7 @@ use wire::Instant;
 impl Network {
     /// Powers a station off: it loses all its state. Yields its neighbour, whose link goes down.
     pub fn power_off(&mut self, now: Instant, number: usize) -> Option<Component> {
-        self.time.iter_mut().for_each(|time| time.power(now, number, false));
+        self.power_clock(now, Place::Station(number), false);
         let station = &mut self.stations[number];
         station.powered_off = true;
         station.cables.iter().for_each(|(_, to)| self.directions[*to].is_dark = true);
@@ -31,7 +31,7 @@ impl Network {
     ) -> impl Iterator<Item = Component> + use<> {
         let others = (0..self.stations.len()).filter(|other| *other != number);
         let others: Vec<_> = others.map(|at| (config::mac(at), config::ip(at))).collect();
-        self.time.iter_mut().for_each(|time| time.power(now, number, true));
+        self.power_clock(now, Place::Station(number), true);
         let station = &mut self.stations[number];
         if let Some((from, _)) = station.cables {
             let cable = &mut self.directions[from].cable;
@@ -42,7 +42,7 @@ impl Network {
             }
         }
         if let Some(time) = &self.time {
-            station.nic.set_clock(now, *time.clock(super::Place::Station(number)), None);
+            station.nic.set_clock(now, *time.clock(Place::Station(number)), None);
         }
         station.powered_off = false;
         station.cables.iter().for_each(|(_, to)| self.directions[*to].is_dark = false);
@@ -50,6 +50,28 @@ impl Network {
         others.into_iter().for_each(|(mac, ip)| station.host.add_neighbour(mac, ip));
         (0..station.ends.len()).for_each(|end| station.reopen(now, end));
         iter::once(self.station_components[number]).chain(self.neighbour(number))
+    }
+
+    /// Lets a bridge lose its power, or get it back, if that is due at `now`. It forgets what waits
+    /// in it, and its part in 802.1AS.
+    pub(super) fn power_bridge(&mut self, now: Instant, number: usize, on: bool) {
+        let place = Place::Bridge(number);
+        let is_due = |(at, to): &mut (Instant, bool)| *to == on && *at <= now;
+        while self.bridges[number].outages.pop_if(is_due).is_some() {
+            self.power_clock(now, place, on);
+            let bridge = &mut self.bridges[number].bridge;
+            if !on {
+                bridge.reset(now);
+            } else if let Some(time) = &self.time {
+                bridge.set_clock(now, *time.clock(place), None);
+            }
+        }
+    }
+
+    /// Edges of gates up to now came by the clocks that have run, of nodes that have had power.
+    fn power_clock(&mut self, now: Instant, place: Place, on: bool) {
+        self.settle_edges(now, None);
+        self.time.iter_mut().for_each(|time| time.power(now, place, on));
     }
 
     /// What is at the other end of a station's cable, if it takes notice of links.

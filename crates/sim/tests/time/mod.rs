@@ -10,7 +10,7 @@ use sim::ethernet::bridge::Mode;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::traffic::Pattern;
 use sim::measure::Observer;
-use sim::network::{ClockNode, Place, TimeConfig, TimeReport, TrafficConfig, Tree};
+use sim::network::{BridgeOutage, ClockNode, Place, TimeConfig, TimeReport, TrafficConfig, Tree};
 use sim::world::{Config, Outage, Report};
 use stats::random::Probability;
 use tsn::gptp::{
@@ -256,4 +256,66 @@ fn corrupt_messages_tell_nothing() {
     let of = |place| Some(TimeConfig::identity(place));
     assert_eq!(run(Probability::NEVER), [of(0), of(0), of(0)]);
     assert_eq!(run(Probability::ALWAYS), [of(0), of(1), of(2)]);
+}
+
+/// A bridge that is the grandmaster loses its power for 20 s: a station takes over, offsets are
+/// against that one, and all follow the bridge again when it is back.
+#[test]
+fn a_bridge_that_is_grandmaster_is_lost() {
+    let mut net = Net::new();
+    let (best, other) = (net.station(clock(50, &[200])), net.station(clock(30, &[248])));
+    let bridge = net.bridge(clock(-20, &[100]));
+    net.tree.link(best, bridge);
+    net.tree.link(other, bridge);
+    let [from, until] = [20, 40].map(|at| Instant::ZERO + seconds(at));
+    net.tree.network().bridge_outages = vec![BridgeOutage { bridge: 0, from, until: Some(until) }];
+    let time = net.run(seconds(70), Vec::new()).time_of_nodes.unwrap();
+    let within = |clock: usize, from: u64, until: u64| {
+        let [from, until] = [from, until].map(|at| Instant::ZERO + seconds(at));
+        time.clocks[clock].offsets.iter().filter(move |at| (from..until).contains(&at.at))
+    };
+    assert!(within(2, 10, 20).all(|at| at.synced && at.offset_ps == 0), "the grandmaster");
+    assert!(within(0, 15, 20).all(|at| at.synced && at.offset_ps != 0));
+    assert!(within(2, 21, 40).all(|at| !at.synced), "without power");
+    // Announcements age for 3 s.
+    assert!(within(0, 30, 40).all(|at| at.synced && at.offset_ps == 0), "the next one");
+    assert!(within(2, 30, 40).all(|at| at.offset_ps != 0));
+    assert!(within(2, 45, 70).all(|at| at.synced && at.offset_ps == 0));
+    for clock in 0..2 {
+        assert_eq!(time.clocks[clock].grandmaster, Some(TimeConfig::identity(2)));
+        assert!(worst(&time, clock, seconds(65)) < 1_000_000, "{clock}");
+    }
+}
+
+/// Gates of a station without power have no edges: two each 500 us, for 20 s of 30 s.
+#[test]
+fn no_edges_without_power() {
+    let [from, until] = [10, 20].map(|at| Instant::ZERO + seconds(at));
+    let outage = Outage { station: 1, from, until: Some(until) };
+    let time = chain(1).0.run(seconds(30), vec![outage]).time_of_nodes.unwrap();
+    for (wire, edges) in &time.edges {
+        // The first direction of the second cable comes from the bridge, the other from station 1.
+        let expected: u64 = if *wire == 3 { 80_000 } else { 120_000 };
+        let count = edges.before + edges.errors.count();
+        assert!(count.abs_diff(expected) <= 20, "{wire}: {count}");
+    }
+}
+
+/// Without a grandmaster offsets are against true time: 1 us, and 10 us more each second.
+#[test]
+fn free_clocks_are_compared_with_true_time() {
+    let mut net = Net::new();
+    let config =
+        ClockConfig { offset_ps: 1_000_000, drift_ppt: 10_000_000, ..ClockConfig::default() };
+    let ahead = net.station(ClockNode::new(config));
+    let right = net.station(ClockNode::new(ClockConfig::default()));
+    net.tree.link(ahead, right);
+    let time = net.run(seconds(2), Vec::new()).time_of_nodes.unwrap();
+    for (clock, expected) in [(0, [1_000_000, 11_000_000]), (1, [0, 0])] {
+        let at = |at: u64| {
+            let at = Instant::ZERO + seconds(at);
+            time.clocks[clock].offsets.iter().find(|sample| sample.at == at).unwrap().offset_ps
+        };
+        assert_eq!([at(0), at(1)], expected, "{clock}");
+    }
 }

@@ -69,7 +69,8 @@ pub(super) struct Time {
     edges: BTreeMap<usize, Edges>,
     /// By node: whether it has ever followed a grandmaster, or cannot.
     synced: Vec<bool>,
-    reference: usize,
+    /// The best grandmaster with power, or the last one; true time before there is any.
+    reference: Option<usize>,
     acts: Vec<Act>,
 }
 
@@ -88,7 +89,7 @@ impl Time {
             nodes,
             sample,
             edges: BTreeMap::new(),
-            reference: 0,
+            reference: None,
             acts: Vec::new(),
         }
     }
@@ -116,8 +117,9 @@ impl Time {
         self.nodes[self.number(place)].clock()
     }
 
-    pub fn power(&mut self, now: Instant, station: usize, on: bool) {
-        self.nodes[station].power(now, on);
+    pub fn power(&mut self, now: Instant, place: Place, on: bool) {
+        let number = self.number(place);
+        self.nodes[number].power(now, on);
     }
 
     /// What the clock of a station shows, in picoseconds, and how long the intervals are of what it
@@ -127,22 +129,26 @@ impl Time {
     }
 
     /// The best grandmaster with power, whose clock is the reference; the last one if there is none.
-    fn choose_reference(&mut self) {
+    fn best_reference(&self) -> Option<usize> {
         let best = self.nodes.iter().enumerate().filter_map(|(number, node)| {
             let is_master = node.node()?.domain().is_grandmaster();
             let own = node.config().node.as_ref()?.domains[0].own;
             is_master.then_some((own, number))
         });
-        self.reference = best.min().map_or(self.reference, |(_, number)| number);
+        best.min().map(|(_, number)| number).or(self.reference)
+    }
+
+    /// The reference clock.
+    fn reference(&self) -> Clock {
+        self.reference.map_or_else(Clock::default, |number| *self.nodes[number].clock())
     }
 
     /// Notes the offset of a node, if that is due; yields when it is due next.
     fn note(&mut self, number: usize, now: Instant) -> Instant {
         if self.next_sample[number] <= now {
-            self.choose_reference();
             let node = &self.nodes[number];
-            let local = |number: usize| self.nodes[number].clock().local(now).as_ps();
-            let offset_ps = local(number).saturating_sub(local(self.reference));
+            let own = node.clock().local(now).as_ps();
+            let offset_ps = own.saturating_sub(self.reference().local(now).as_ps());
             let synced = node.is_synced(now);
             self.offsets[number].push(OffsetSample { at: now, offset_ps, synced });
             self.next_sample[number] = now + self.sample;
@@ -152,13 +158,12 @@ impl Time {
 
     fn settle(&mut self, wire: usize, number: usize, port: &Port, now: Instant) {
         let Some(gates) = &port.config().gates else { return };
-        let reference = *self.nodes[self.reference].clock();
-        self.edges.entry(wire).or_insert_with(Edges::new).settle(
-            gates,
-            &reference,
-            now,
-            self.synced[number],
-        );
+        let reference = self.reference();
+        let edges = self.edges.entry(wire).or_insert_with(Edges::new);
+        match self.nodes[number].has_power() {
+            true => edges.settle(gates, &reference, now, self.synced[number]),
+            false => edges.skip(now),
+        }
     }
 }
 
@@ -167,15 +172,19 @@ impl Network {
     pub(super) fn run_clock(&mut self, place: Place, now: Instant) -> Option<Instant> {
         let time = self.time.as_mut()?;
         let number = time.number(place);
-        let (reference, mut acts) = (time.reference, std::mem::take(&mut time.acts));
-        let due = time.note(number, now);
+        let mut acts = std::mem::take(&mut time.acts);
+        let is_due = time.next_sample[number] <= now;
+        let reference = if is_due { time.best_reference() } else { time.reference };
         if time.reference != reference {
+            // Edges up to now count against the reference that was.
             self.settle_edges(now, None);
         }
         let time = self.time.as_mut()?;
+        time.reference = reference;
+        let due = time.note(number, now);
         // Edges up to now came by the clocks that have run until now.
         if time.nodes[number].next(now, None).is_some_and(|at| at <= now) {
-            let only = Some(place).filter(|_| time.reference != number);
+            let only = Some(place).filter(|_| time.reference != Some(number));
             self.settle_edges(now, only);
         }
         let time = self.time.as_mut()?;
@@ -241,7 +250,7 @@ impl Network {
     }
 
     /// Counts the edges of gates up to `now`: of a node, or of all.
-    fn settle_edges(&mut self, now: Instant, only: Option<Place>) {
+    pub(super) fn settle_edges(&mut self, now: Instant, only: Option<Place>) {
         let Some(time) = &mut self.time else { return };
         for (number, station) in self.stations.iter().enumerate() {
             if only.is_none_or(|only| only == Place::Station(number))

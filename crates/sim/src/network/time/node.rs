@@ -101,6 +101,10 @@ impl TimeNode {
         self.node.as_ref().filter(|_| !self.powered_off)
     }
 
+    pub fn has_power(&self) -> bool {
+        !self.powered_off
+    }
+
     /// Whether its clock follows a grandmaster or is one.
     pub fn is_synced(&self, now: Instant) -> bool {
         self.node().is_some_and(|node| node.is_synced(self.clock.free().local(now)))

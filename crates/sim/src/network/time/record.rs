@@ -17,7 +17,7 @@ pub struct OffsetSample {
 }
 
 /// A node's clock, from the beginning of the simulation. Offsets are against the reference: the
-/// clock of the best grandmaster with power.
+/// clock of the best grandmaster with power, or of the last one; true time if there never was any.
 #[derive(Clone, Debug, Default)]
 pub struct ClockReport {
     /// Samples, in the order of time.
@@ -111,6 +111,11 @@ impl Edges {
         Self { report: EdgeReport::default(), until: Instant::ZERO }
     }
 
+    /// Leaves out the edges up to `now`: the node has no power.
+    pub fn skip(&mut self, now: Instant) {
+        self.until = self.until.max(now);
+    }
+
     /// Counts the edges up to `now`, with gates whose clock has not changed since the last time.
     /// Those of a clock that was never `synced` are only counted.
     pub fn settle(&mut self, gates: &Gates, reference: &Clock, now: Instant, synced: bool) {
@@ -125,7 +130,7 @@ impl Edges {
             }
             self.until = edge;
         }
-        self.until = self.until.max(now);
+        self.skip(now);
     }
 }
 
