@@ -63,6 +63,8 @@ impl LinkEnd {
     pub fn turn(&mut self) -> Outcome {
         let now = self.clock.now();
         let failed = |name: &str, why: String| Failure(format!("{name}: {why}"));
+        let flushed = self.connection.flush(now);
+        flushed.map_err(|error| failed(&self.name, error.to_string()))?;
         let (tunnel, mut moved) = (&mut self.tunnel, false);
         let closed = self.connection.receive(now, |bytes| {
             moved = true;
