@@ -133,8 +133,8 @@ fn no_plan_has_errors_in_its_capture() {
         let other = scope.spawn(|| all(odd));
         all(even) + other.join().unwrap()
     });
-    // Not the plan without a wire as it is, and not the one without hosts.
-    assert_eq!(captures, 2 * names.len() - 3);
+    // Not the plan without a wire as it is, and not the two without hosts.
+    assert_eq!(captures, 2 * names.len() - 5);
 }
 
 /// As somebody clicks in Wireshark: once in order, then anywhere.
