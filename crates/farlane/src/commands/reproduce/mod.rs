@@ -10,9 +10,11 @@ use crate::output::assign_stdout;
 use crate::progress::Progress;
 use clap::{Subcommand, ValueEnum};
 use papers::Section;
+use papers::tsn_ports::Check;
 use report::target::Target;
 use report::{Failure, Page};
 use serde::Serialize;
+use std::cell::Cell;
 
 /// Simulate a published experiment and print both side by side
 #[derive(clap::Args, Debug)]
@@ -72,6 +74,12 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
+/// Figures beside those that are expected, of the parts that ran.
+#[derive(Default, Serialize)]
+struct Checks {
+    checks: Vec<Check>,
+}
+
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
@@ -124,5 +132,25 @@ impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
             target.write(&page.finish(WRITTEN_BY))?;
         }
         Ok(())
+    }
+
+    /// The same, of figures with expectations; fails if one of them is not as expected.
+    fn run_checks(
+        &self,
+        name: &str,
+        citation: String,
+        simulate: impl Fn(&P) -> Result<(Vec<Check>, Vec<Section>), Failure>,
+    ) -> Outcome {
+        let failed = Cell::new(0);
+        self.run(name, citation, |part, results: &mut Checks| {
+            let (checks, sections) = simulate(part)?;
+            results.checks.extend(checks);
+            failed.set(results.checks.iter().filter(|check| !check.holds).count());
+            Ok(sections)
+        })?;
+        match failed.get() {
+            0 => Ok(()),
+            failed => Err(Failure(format!("{failed} figures are not as expected"))),
+        }
     }
 }
