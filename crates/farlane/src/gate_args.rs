@@ -1,7 +1,8 @@
 //! Options of a gate in front of the line.
 
 use clap::{Args, ValueEnum};
-use live::net::{GateClock, LineGate};
+use live::clock::WallClock;
+use live::net::LineGate;
 use report::{Failure, span};
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -53,8 +54,8 @@ impl GateArgs {
         let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
         let list = tsn::taprio::parse(&text).map_err(|error| failed(error.to_string()))?;
         let clock = match self.gate_clock {
-            WindowClock::Tai => GateClock::Tai,
-            WindowClock::Realtime => GateClock::Realtime,
+            WindowClock::Tai => WallClock::Tai,
+            WindowClock::Realtime => WallClock::Realtime,
         };
         let gate = LineGate::new(&list, queue.into(), rate, self.gate_margin, clock)
             .map_err(|error| failed(error.to_string()))?;

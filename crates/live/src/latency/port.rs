@@ -1,13 +1,13 @@
 //! A socket whose frames are stamped: UDP, or Ethernet frames of one EtherType.
 
 use super::control::{Control, launch_at, parse};
-use super::wake::tai_offset_s;
+use crate::clock::tai_offset_s;
 use crate::mapping::{receive_message, set_option, stamp_in_hardware};
-use crate::net::{ETHERNET, Filter, Interface, Mac, PacketSocket};
+use crate::net::{ETHERNET, Filter, Interface, Mac, Marking, PacketSocket};
 use nix::libc;
 use nix::sys::socket::sockopt::TxTime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use socket2::{MsgHdr, SockAddr, SockRef};
+use socket2::{Domain, MsgHdr, SockAddr, SockRef};
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
@@ -176,7 +176,8 @@ impl Port {
     /// # Errors
     /// As `setsockopt(2)`.
     pub fn set_dscp(&self, dscp: u8) -> io::Result<()> {
-        SockRef::from(self).set_tos_v4(u32::from(dscp) << 2)
+        let marking = Marking { priority: None, dscp: Some(dscp) };
+        marking.mark(SockRef::from(self), Some(Domain::IPV4))
     }
 
     /// Sets the priority that queueing disciplines see (SO_PRIORITY, socket(7)).
@@ -184,14 +185,8 @@ impl Port {
     /// # Errors
     /// A sentence; above 6 CAP_NET_ADMIN is needed.
     pub fn set_priority(&self, priority: u8) -> io::Result<()> {
-        let set = SockRef::from(self).set_priority(priority.into());
-        set.map_err(|error| match error.kind() {
-            io::ErrorKind::PermissionDenied => io::Error::new(
-                error.kind(),
-                format!("priority {priority} needs CAP_NET_ADMIN; 0 to 6 need nothing"),
-            ),
-            _ => error,
-        })
+        let marking = Marking { priority: Some(priority), dscp: None };
+        marking.mark(SockRef::from(self), None)
     }
 
     /// Lets frames have launch times, in ns of CLOCK_TAI (SO_TXTIME).

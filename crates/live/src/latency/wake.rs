@@ -1,25 +1,14 @@
 //! The clock, and waking at a time.
 
+use crate::clock::WallClock;
 use nix::sys::time::TimeSpec;
-use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
+use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 
 const SECOND: u64 = 1_000_000_000;
 
-fn read(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock).expect("Linux has had this clock since 3.10");
-    time.tv_sec() as u64 * SECOND + time.tv_nsec() as u64
-}
-
 /// CLOCK_TAI in ns.
 pub fn now() -> u64 {
-    read(ClockId::CLOCK_TAI)
-}
-
-/// By how many seconds CLOCK_TAI is ahead of CLOCK_REALTIME: 37 since 2017 (IERS Bulletin C 52)
-/// where something, such as ptp4l or chrony, has told the kernel, else 0.
-pub fn tai_offset_s() -> u64 {
-    let realtime = read(ClockId::CLOCK_REALTIME);
-    (now().saturating_sub(realtime) + SECOND / 2) / SECOND
+    WallClock::Tai.now()
 }
 
 /// Sleeps until CLOCK_TAI is `at`, or a signal comes; returns whether the time has come.
@@ -75,6 +64,6 @@ mod tests {
         assert!(sleep_until(1), "the time is over");
         let late = oversleep(1000);
         assert!(late.least <= late.most);
-        assert!(tai_offset_s() < 100);
+        assert!(crate::clock::tai_offset_s() < 100);
     }
 }

@@ -1,7 +1,7 @@
 //! The gate in front of a line, on a clock that other machines share: the windows of a gate control
 //! list, kept in user space. [`switch::egress::Gate`] decides; here are the clocks.
 
-use rustix::time::{ClockId, DynamicClockId, clock_gettime_dynamic};
+use crate::clock::{WallClock, tai_offset_s};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use switch::congestion::Rate;
@@ -18,28 +18,6 @@ const WAKE_UPS: (u32, std::time::Duration) = (100, std::time::Duration::from_mic
 /// The longest frame of an ordinary Ethernet without its FCS, in bytes.
 pub(super) const FRAME: usize = 1514;
 
-/// The clock that windows follow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GateClock {
-    /// CLOCK_TAI, as `taprio` has it.
-    #[default]
-    Tai,
-    /// CLOCK_REALTIME, where nothing sets the offset of TAI from UTC.
-    Realtime,
-}
-
-impl GateClock {
-    /// Nanoseconds since 1970.
-    fn now(self) -> u64 {
-        let id = match self {
-            Self::Tai => DynamicClockId::Tai,
-            Self::Realtime => DynamicClockId::Known(ClockId::Realtime),
-        };
-        let time = clock_gettime_dynamic(id).expect("Linux has had both since 3.10");
-        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-    }
-}
-
 /// The gate in front of a line. Its copies are the same gate: all connections of a node share it.
 #[derive(Clone, Debug)]
 pub struct LineGate(Arc<Mutex<Line>>);
@@ -48,7 +26,7 @@ pub struct LineGate(Arc<Mutex<Line>>);
 struct Line {
     gate: Gate,
     windows: Cycle,
-    clock: GateClock,
+    clock: WallClock,
     /// Start of a cycle, in nanoseconds of the clock: the zero of the gate's times.
     origin: u64,
     latest: Instant,
@@ -81,9 +59,9 @@ impl LineGate {
         queue: usize,
         rate: Rate,
         margin: Option<Duration>,
-        clock: GateClock,
+        clock: WallClock,
     ) -> io::Result<Self> {
-        if clock == GateClock::Tai && !tai_has_an_offset() {
+        if clock == WallClock::Tai && tai_offset_s() == 0 {
             return Err(io::Error::other(
                 "CLOCK_TAI equals CLOCK_REALTIME: its offset was never set, as ptp4l and phc2sys do \
                  at synchronisation; with --gate-clock realtime windows follow CLOCK_REALTIME",
@@ -186,11 +164,6 @@ impl Line {
     }
 }
 
-/// Whether CLOCK_TAI is whole seconds away from CLOCK_REALTIME (clock_gettime(2)).
-fn tai_has_an_offset() -> bool {
-    GateClock::Tai.now().abs_diff(GateClock::Realtime.now()) > 500_000_000
-}
-
 /// The greatest delay of some wake-ups.
 fn measured_margin() -> Duration {
     let (times, asked) = WAKE_UPS;
@@ -210,7 +183,7 @@ mod tests {
 
     fn gate(list: &str, margin: u64) -> io::Result<LineGate> {
         let list = tsn::taprio::parse(list).unwrap();
-        LineGate::new(&list, 3, RATE, Some(Duration::from_us(margin)), GateClock::Realtime)
+        LineGate::new(&list, 3, RATE, Some(Duration::from_us(margin)), WallClock::Realtime)
     }
 
     #[test]
@@ -222,9 +195,9 @@ mod tests {
         let now = Instant::from_ns(5);
         for _ in 0..50 {
             let phase = |at: u64| (at - 1_700_000_000_001_500_000) % 20_000_000;
-            let before = phase(GateClock::Realtime.now());
+            let before = phase(WallClock::Realtime.now());
             let held = gate.holds(now, FRAME);
-            let after = phase(GateClock::Realtime.now());
+            let after = phase(WallClock::Realtime.now());
             if after < before || (before < 10_000_000 && after > 9_980_000) {
                 continue;
             }
@@ -255,9 +228,9 @@ mod tests {
     #[test]
     fn tai_without_an_offset_is_refused() {
         let list = tsn::taprio::parse("sched-entry S ff 1ms").unwrap();
-        let made = LineGate::new(&list, 0, RATE, Some(Duration::ZERO), GateClock::Tai);
+        let made = LineGate::new(&list, 0, RATE, Some(Duration::ZERO), WallClock::Tai);
         match made {
-            Ok(_) => assert!(tai_has_an_offset()),
+            Ok(_) => assert!(tai_offset_s() > 0),
             Err(error) => assert!(error.to_string().contains("--gate-clock realtime"), "{error}"),
         }
     }

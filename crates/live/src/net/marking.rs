@@ -26,7 +26,7 @@ impl Marking {
 
     /// Marks a socket of this IP version, or of none. The kernel derives a priority from IP_TOS
     /// (`rt_tos2priority` in Linux), so that SO_PRIORITY comes after it.
-    pub(super) fn mark(self, socket: SockRef<'_>, ip: Option<Domain>) -> io::Result<()> {
+    pub(crate) fn mark(self, socket: SockRef<'_>, ip: Option<Domain>) -> io::Result<()> {
         if let (Some(dscp), Some(ip)) = (self.dscp, ip) {
             // The two low bits are those of ECN (RFC 3168, section 5).
             let octet = u32::from(dscp) << 2;

@@ -15,7 +15,7 @@ mod settings;
 pub use address::{Address, DEFAULT_PORT, Peer, Station};
 pub use carrier::{Carrier, CarrierListener};
 pub use connection::{Connection, Listener};
-pub use gate::{GateClock, LineGate};
+pub use gate::LineGate;
 pub use interface::{Interface, Mac};
 pub use marking::Marking;
 pub use namespace::Namespace;

@@ -4,8 +4,8 @@ use crate::isolated::isolated;
 use crate::nodes::{Far, Link, Near, RAM, pattern};
 use crate::relay::{FAULTS, Relay};
 use live::net::{
-    Address, Filter, GateClock, Interface, LineGate, LinkSettings, Namespace, PacketSocket, Peer,
-    RawSettings, largest_payload,
+    Address, Filter, Interface, LineGate, LinkSettings, Namespace, PacketSocket, Peer, RawSettings,
+    largest_payload,
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use std::os::fd::{AsFd, AsRawFd};
@@ -101,7 +101,7 @@ fn a_gate_lets_frames_go_in_its_windows_alone() {
         let list = tsn::taprio::parse("sched-entry S 20 10ms sched-entry S df 10ms").unwrap();
         let rate = "1G".parse().unwrap();
         let margin = Some(Duration::from_us(500));
-        let gate = LineGate::new(&list, 5, rate, margin, GateClock::Realtime).unwrap();
+        let gate = LineGate::new(&list, 5, rate, margin, live::clock::WallClock::Realtime).unwrap();
         let peer = through("near0", &far);
         let settings = LinkSettings { gate: Some(gate.clone()), ..LinkSettings::default() };
         let seen = watch(&away, "far0");

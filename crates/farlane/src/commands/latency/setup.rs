@@ -2,7 +2,8 @@
 
 use super::document::Setting;
 use super::options::MachineArgs;
-use live::latency::{Port, lock_memory, pin, prioritise, tai_offset_s};
+use live::clock::tai_offset_s;
+use live::latency::{Port, lock_memory, pin, prioritise};
 
 /// Settings with what became of them.
 #[derive(Clone, Debug, Default)]
