@@ -3,6 +3,7 @@
 mod compare;
 mod document;
 mod html;
+mod lab;
 mod listen;
 mod options;
 mod print;
@@ -27,6 +28,7 @@ enum Command {
     Talk(Box<talk::Args>),
     Listen(Box<listen::Args>),
     Compare(compare::Args),
+    Lab(Box<lab::Args>),
 }
 
 /// Runs the command.
@@ -35,6 +37,7 @@ pub fn run(args: &Args) -> Outcome {
         Command::Talk(args) => talk::run(args),
         Command::Listen(args) => listen::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Lab(args) => lab::run(args),
     }
 }
 

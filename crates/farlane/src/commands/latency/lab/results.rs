@@ -1,0 +1,159 @@
+//! The document of the lab.
+
+use super::bridge::Bridge;
+use crate::commands::latency::document::{Document, Setting};
+use serde::{Deserialize, Serialize};
+
+/// The document.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Results {
+    /// 1.
+    pub schema: u64,
+    /// The name of the lab.
+    pub name: String,
+    /// How it ended: `done` or `interrupted`.
+    pub ended: String,
+    /// The gate control list, as tc-taprio(8) has it; empty without.
+    pub gates: String,
+    /// What was found out about the machine, and asked of it.
+    pub machine: Vec<Setting>,
+    /// One for each bridge, in the order of the command line.
+    pub bridges: Vec<OfBridge>,
+}
+
+/// What was found out about a bridge.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OfBridge {
+    /// Its kind.
+    pub bridge: Bridge,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why it was refused or failed; empty else.
+    pub why: String,
+    /// Whether its gates are in force; null without gates, or if nothing passes.
+    pub gate: Option<Gate>,
+    /// What was asked for, and whether the kernel says that it is so.
+    pub settings: Vec<Setting>,
+    /// The runs.
+    pub runs: Vec<OfRun>,
+}
+
+/// What became of a bridge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It hands frames on.
+    Passes,
+    /// It was built, and hands nothing on.
+    LosesEverything,
+    /// It cannot be built here.
+    Refused,
+    /// Something ended while it was measured.
+    Failed,
+}
+
+impl Outcome {
+    /// In words.
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Passes => "passes",
+            Self::LosesEverything => "loses everything",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Whether gates are in force, by the arrivals of frames that were due at any time of the cycle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gate {
+    /// What follows.
+    pub verdict: Verdict,
+    /// Frames that came.
+    pub n: u64,
+    /// Of them those that came within a window.
+    pub in_window: u64,
+    /// Of them those that were due outside every window.
+    pub outside_due: u64,
+    /// Of these those that came outside: nothing held them back.
+    pub outside_arrived: u64,
+}
+
+/// Whether gates are in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// 98 of 100 frames came within their window.
+    Gated,
+    /// More than half of the frames that were due outside came outside.
+    NotGated,
+    /// Neither.
+    PartlyGated,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Gated => "gated",
+            Self::NotGated => "not gated",
+            Self::PartlyGated => "partly gated",
+        }
+    }
+}
+
+/// How many of 100 frames have to come within a window where gates are in force: wake-ups of the
+/// kernel's timers are late now and then.
+const IN_FORCE: u64 = 98;
+
+impl Gate {
+    /// What the listener's and the talker's document of a run say, whose frames were due at any
+    /// time. `None` if they have no arrivals.
+    pub fn of(document: &Document) -> Option<Self> {
+        let slots = document.analysis.slots.iter().find(|of| of.stamp == "arrival")?;
+        let (n, in_window) = (slots.n, slots.in_window);
+        let (outside_due, outside_arrived) = (slots.outside_due, slots.outside_arrived);
+        let verdict = match () {
+            () if n == 0 => return None,
+            () if in_window * 100 >= n * IN_FORCE => Verdict::Gated,
+            () if outside_arrived * 2 > outside_due => Verdict::NotGated,
+            () => Verdict::PartlyGated,
+        };
+        Some(Self { verdict, n, in_window, outside_due, outside_arrived })
+    }
+}
+
+/// A run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OfRun {
+    /// Its name: `gates`, `idle` or `loaded`, with the reads.
+    pub name: String,
+    /// What the talker says; it has the frames that came back.
+    pub talk: Document,
+    /// What the listener says; null if it is a guest's.
+    pub listen: Option<Document>,
+    /// Bits a second that came to the listener's interface and its namespace's others, frames and
+    /// all; null if it is a guest's.
+    pub received_bits_per_second: Option<u64>,
+    /// The reads of a drive.
+    pub reads: Option<OfReads>,
+}
+
+/// Reads of a drive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfReads {
+    /// The priority of both nodes; null without.
+    pub priority: Option<u8>,
+    /// Whether the nodes have a gate of their own.
+    pub gated: bool,
+    /// How many.
+    pub n: u64,
+    /// The median of their latencies, in ns.
+    pub p50_ns: u64,
+    /// Their 99th percentile, in ns.
+    pub p99_ns: u64,
+    /// The longest, in ns.
+    pub max_ns: u64,
+    /// Why there are none; empty else.
+    pub why: String,
+}
