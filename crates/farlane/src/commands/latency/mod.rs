@@ -8,6 +8,7 @@ mod listen;
 mod options;
 mod print;
 mod ptp;
+mod redirect;
 mod samples;
 mod setup;
 mod talk;
@@ -29,6 +30,7 @@ enum Command {
     Listen(Box<listen::Args>),
     Compare(compare::Args),
     Lab(Box<lab::Args>),
+    Redirect(redirect::Args),
 }
 
 /// Runs the command.
@@ -38,6 +40,7 @@ pub fn run(args: &Args) -> Outcome {
         Command::Listen(args) => listen::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Lab(args) => lab::run(args),
+        Command::Redirect(args) => redirect::run(args),
     }
 }
 
