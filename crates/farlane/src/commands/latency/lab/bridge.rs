@@ -39,6 +39,7 @@ impl Bridge {
             Self::Ovs | Self::OvsUser | Self::OvsAfxdp => {
                 &["ip", "ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-vswitchd", "ovs-appctl"]
             }
+            Self::Xdp => &["ip", "ethtool"],
             _ => &["ip"],
         }
     }
@@ -84,9 +85,10 @@ impl Bridge {
 
 fn redirect(place: &Place, mode: &str, steps: &mut Steps) {
     if mode == "native" {
-        // A veth takes redirected frames only if its peer polls (drivers/net/veth.c in Linux).
+        // A veth takes redirected frames only if its peer polls, and no checksum that is not yet
+        // computed is ever (drivers/net/veth.c in Linux).
         for (namespace, name) in [(place.talker(), "near"), (place.listener(), "far")] {
-            steps.run(format!("ip netns exec {namespace} ethtool -K {name} gro on"));
+            steps.run(format!("ip netns exec {namespace} ethtool -K {name} gro on tx off"));
         }
     }
     let line =
@@ -141,7 +143,7 @@ pub fn cables(bridge: Bridge, place: &Place, steps: &mut Steps) {
         steps.undone(format!("ip netns add {namespace}"), format!("ip netns delete {namespace}"));
     }
     // As many queues as there are priorities, for taprio; frames as long as those of a wire.
-    let veth = "numtxqueues 8 gso_max_segs 1 type veth peer";
+    let queues = "numtxqueues 8 numrxqueues 8 gso_max_segs 1";
     let cable = |near: (&str, &str, String), far: (&str, &str, String)| {
         let ((near, near_mac, near_in), (far, far_mac, far_in)) = (near, far);
         let address = |mac: &str| match mac {
@@ -149,8 +151,8 @@ pub fn cables(bridge: Bridge, place: &Place, steps: &mut Steps) {
             mac => format!("address {mac} "),
         };
         format!(
-            "ip link add {near} netns {near_in} {}{veth} name {far} netns {far_in} \
-             {}numtxqueues 8 gso_max_segs 1",
+            "ip link add {near} netns {near_in} {}{queues} type veth peer name {far} netns {far_in} \
+             {}{queues}",
             address(near_mac),
             address(far_mac)
         )

@@ -6,6 +6,7 @@ use super::place::Place;
 use super::step::{End, Step, Steps};
 use crate::signals::Stop;
 use report::{Failure, Outcome};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -86,6 +87,7 @@ impl<'a> Site<'a> {
         let path = |ending: &str| self.folder.join(format!("{name}{ending}"));
         let (output, errors) = (path(".out"), path(""));
         let mut command = shell(&format!("exec {line}"));
+        command.env("PATH", own_program(&self.folder)?);
         command.stdout(File::create(&output)?).stderr(File::create(&errors)?);
         let child = command.spawn()?;
         if let Some(process) = Process::find(child.id()) {
@@ -148,18 +150,24 @@ impl Drop for Site<'_> {
     }
 }
 
-/// A shell that finds this program first, in a process group of its own: Ctrl-C is the lab's.
+/// A shell in a process group of its own: Ctrl-C is the lab's.
 fn shell(line: &str) -> Command {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new("sh");
     command.args(["-c", line]).stdin(Stdio::null()).process_group(0);
-    let (own, all) = (std::env::current_exe().ok(), std::env::var_os("PATH").unwrap_or_default());
-    let own = own.as_deref().and_then(Path::parent).map(Path::to_owned);
-    let paths = own.into_iter().chain(std::env::split_paths(&all));
-    if let Ok(path) = std::env::join_paths(paths) {
-        command.env("PATH", path);
-    }
     command
+}
+
+/// Makes a folder that has this program alone, and a path of folders that begins with it.
+fn own_program(folder: &Path) -> Result<OsString, Failure> {
+    let own = folder.join("bin");
+    fs::create_dir_all(&own)?;
+    let link = own.join("farlane");
+    let _ = fs::remove_file(&link);
+    std::os::unix::fs::symlink(std::env::current_exe()?, link)?;
+    let all = std::env::var_os("PATH").unwrap_or_default();
+    let paths = std::iter::once(own).chain(std::env::split_paths(&all));
+    std::env::join_paths(paths).map_err(|error| Failure(format!("PATH: {error}")))
 }
 
 /// Runs a line to its end. Its output goes to a file: a daemon that it starts may keep it open.
