@@ -76,7 +76,7 @@ impl Bridge {
             }
             Self::OvsAfxdp => {
                 steps.run("modprobe -q tun || test -e /dev/net/tun");
-                open_vswitch(place, "netdev", " type=afxdp options:xdp-mode=best-effort", steps);
+                open_vswitch(place, "netdev", " type=afxdp options:n_rxq=8 options:xdp-mode=best-effort", steps);
             }
             Self::Vfio => {}
         }
@@ -133,6 +133,9 @@ fn open_vswitch(place: &Place, datapath: &str, interface: &str, steps: &mut Step
             options => format!(" -- set interface {port}{options}"),
         };
         steps.run(format!("{control} add-port bridge0 {port}{set}"));
+        // add-port is done when the database has the port, with or without an interface.
+        let error = format!("{control} get interface {port} error");
+        steps.run(format!("test \"$({error})\" = '[]' || {{ {error} >&2; false; }}"));
     }
     steps.run(format!("ip -n {bridge} link set bridge0 up"));
 }

@@ -10,7 +10,7 @@ use super::window::Window;
 use tsn::GateControlList;
 use wire::Duration;
 
-/// Frames of a run that looks for gates: one at each hundredth of the cycle.
+/// Frames of a run that looks for gates.
 const PROBES: u64 = 100;
 
 /// What all bridges have in common.
@@ -144,10 +144,14 @@ impl Experiment {
     /// Interval in ns, frames, and the option that says when in a cycle they are due.
     fn schedule(&self, run: &Run) -> (u64, u64, String) {
         match (&self.gates, run.looks_for_gates) {
-            (Some((list, _)), true) => {
-                // Relatively prime to PROBES: each hundredth of the cycle has its frame.
-                let interval = list.cycle_time().as_ns() * 61 / PROBES;
-                (interval, PROBES, " --outside".to_owned())
+            (Some((list, window)), true) => {
+                // Spread over the middle half of the time without a window: what is late is still
+                // outside, and what is held back comes at a beginning.
+                let cycle = list.cycle_time().as_ns();
+                let closed = cycle - window.length;
+                let first = (window.opens + window.length + closed / 4) % cycle;
+                let interval = cycle + closed / 2 / PROBES;
+                (interval, PROBES, format!(" --outside --offset {first}ns"))
             }
             _ => {
                 let offset = format!(" --offset {}ns", self.offset.as_ns());

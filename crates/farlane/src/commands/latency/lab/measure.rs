@@ -63,8 +63,10 @@ fn runs(
             .map_err(|why| Failure(format!("{}: {}", run.name, why.0)))?;
         let came = done.listen.as_ref().and_then(|listen| listen.counts);
         let passes = came.is_none_or(|counts| counts.received > 0);
-        if run.looks_for_gates {
-            of.gate = done.listen.as_ref().and_then(Gate::of);
+        match (&mut of.gate, &done.listen) {
+            (gate, Some(listen)) if run.looks_for_gates => *gate = Gate::of(listen),
+            (Some(gate), Some(listen)) => gate.and(listen),
+            _ => {}
         }
         of.runs.push(done);
         site.go_on()?;

@@ -64,7 +64,7 @@ impl Outcome {
     }
 }
 
-/// Whether gates are in force, by the arrivals of frames that were due at any time of the cycle.
+/// Whether gates are in force, by the arrivals of frames that were due outside every window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
     /// What follows.
@@ -73,10 +73,6 @@ pub struct Gate {
     pub n: u64,
     /// Of them those that came within a window.
     pub in_window: u64,
-    /// Of them those that were due outside every window.
-    pub outside_due: u64,
-    /// Of these those that came outside: nothing held them back.
-    pub outside_arrived: u64,
 }
 
 /// Whether gates are in force.
@@ -85,9 +81,12 @@ pub struct Gate {
 pub enum Verdict {
     /// 98 of 100 frames came within their window.
     Gated,
-    /// More than half of the frames that were due outside came outside.
+    /// More than half of the frames came outside: nothing held them back.
     NotGated,
-    /// Neither.
+    /// The same, but frames that were due within their window came outside too: the gate of another
+    /// priority let them go.
+    OtherGate,
+    /// None of these.
     PartlyGated,
 }
 
@@ -97,6 +96,7 @@ impl Verdict {
         match self {
             Self::Gated => "gated",
             Self::NotGated => "not gated",
+            Self::OtherGate => "gated by another priority",
             Self::PartlyGated => "partly gated",
         }
     }
@@ -107,20 +107,30 @@ impl Verdict {
 const IN_FORCE: u64 = 98;
 
 impl Gate {
-    /// What the listener's and the talker's document of a run say, whose frames were due at any
-    /// time. `None` if they have no arrivals.
+    /// What a listener says of frames that were due outside every window. `None` if none came.
     pub fn of(document: &Document) -> Option<Self> {
-        let slots = document.analysis.slots.iter().find(|of| of.stamp == "arrival")?;
-        let (n, in_window) = (slots.n, slots.in_window);
-        let (outside_due, outside_arrived) = (slots.outside_due, slots.outside_arrived);
+        let (n, in_window) = arrivals(document)?;
         let verdict = match () {
-            () if n == 0 => return None,
             () if in_window * 100 >= n * IN_FORCE => Verdict::Gated,
-            () if outside_arrived * 2 > outside_due => Verdict::NotGated,
+            () if in_window * 2 < n => Verdict::NotGated,
             () => Verdict::PartlyGated,
         };
-        Some(Self { verdict, n, in_window, outside_due, outside_arrived })
+        Some(Self { verdict, n, in_window })
     }
+
+    /// Takes into account what a listener says of frames that were due within their window.
+    pub fn and(&mut self, document: &Document) {
+        let left = arrivals(document).is_some_and(|(n, in_window)| in_window * 2 < n);
+        if left && self.verdict == Verdict::NotGated {
+            self.verdict = Verdict::OtherGate;
+        }
+    }
+}
+
+/// Frames that came, and those of them that came within a window. `None` without frames.
+fn arrivals(document: &Document) -> Option<(u64, u64)> {
+    let slots = document.analysis.slots.iter().find(|of| of.stamp == "arrival" && of.n > 0)?;
+    Some((slots.n, slots.in_window))
 }
 
 /// A run.

@@ -1,6 +1,6 @@
 //! The results as text and as a page.
 
-use super::results::{Gate, OfBridge, OfRun, Results};
+use super::results::{Gate, OfBridge, OfRun, Results, Verdict};
 use crate::commands::finish;
 use crate::commands::latency::document::Setting;
 use crate::commands::latency::{html, print};
@@ -42,7 +42,7 @@ fn bridges(results: &Results) -> Table {
         ("bridge", Left, |of| of.bridge.name()),
         ("outcome", Left, |of| of.outcome.says().to_owned()),
         ("gate", Left, |of| of.gate.as_ref().map_or("", |gate| gate.verdict.says()).to_owned()),
-        ("in a window", Right, |of| of.gate.as_ref().map_or(String::new(), in_window)),
+        ("held back", Right, |of| of.gate.as_ref().map_or(String::new(), in_window)),
         ("why", Wrap, why),
     ];
     Table::of(&columns, &results.bridges)
@@ -55,10 +55,12 @@ fn in_window(gate: &Gate) -> String {
 fn why(of: &OfBridge) -> String {
     match &of.gate {
         _ if !of.why.is_empty() => of.why.clone(),
-        Some(gate) => format!(
-            "of {} frames due outside a window {} came outside",
-            gate.outside_due, gate.outside_arrived
-        ),
+        Some(gate) => match gate.verdict {
+            Verdict::Gated => String::new(),
+            Verdict::NotGated => "frames go round the gate".to_owned(),
+            Verdict::OtherGate => "frames lose their priority on the way to it".to_owned(),
+            Verdict::PartlyGated => "the gate holds a part of the frames back".to_owned(),
+        },
         None => String::new(),
     }
 }
