@@ -76,7 +76,7 @@ impl Bridge {
             }
             Self::OvsAfxdp => {
                 steps.run("modprobe -q tun || test -e /dev/net/tun");
-                open_vswitch(place, "netdev", " type=afxdp options:n_rxq=8 options:xdp-mode=best-effort", steps);
+                open_vswitch(place, "netdev", " type=afxdp options:xdp-mode=best-effort", steps);
             }
             Self::Vfio => {}
         }
@@ -145,27 +145,24 @@ pub fn cables(bridge: Bridge, place: &Place, steps: &mut Steps) {
     for namespace in place.namespaces() {
         steps.undone(format!("ip netns add {namespace}"), format!("ip netns delete {namespace}"));
     }
-    // As many queues as there are priorities, for taprio; frames as long as those of a wire.
-    let queues = "numtxqueues 8 numrxqueues 8 gso_max_segs 1";
-    let cable = |near: (&str, &str, String), far: (&str, &str, String)| {
-        let ((near, near_mac, near_in), (far, far_mac, far_in)) = (near, far);
-        let address = |mac: &str| match mac {
-            "" => String::new(),
-            mac => format!("address {mac} "),
-        };
-        format!(
-            "ip link add {near} netns {near_in} {}{queues} type veth peer name {far} netns {far_in} \
-             {}{queues}",
-            address(near_mac),
-            address(far_mac)
-        )
-    };
     if !bridge.is_on_port() {
-        steps.run(cable(("near", NEAR_MAC, place.talker()), ("in", "", place.bridge())));
+        steps.run(cable(("near", NEAR_MAC, &place.talker()), "in", place));
     }
-    steps.run(cable(("out", "", place.bridge()), ("far", FAR_MAC, place.listener())));
+    steps.run(cable(("far", FAR_MAC, &place.listener()), "out", place));
     if !bridge.is_on_port() {
         steps.run(format!("ip -n {} link set in up", place.bridge()));
     }
     steps.run(format!("ip -n {} link set out up", place.bridge()));
+}
+
+/// A cable between an end and a port of the bridge. The port has a transmit queue for each priority,
+/// for taprio. It has as many receive queues as the end has for transmission, without which XDP is
+/// refused (drivers/net/veth.c in Linux): one, because a thread of Open vSwitch polls each. Frames
+/// are as long as those of a wire.
+fn cable((end, mac, namespace): (&str, &str, &str), port: &str, place: &Place) -> String {
+    format!(
+        "ip link add {port} netns {} numtxqueues 8 numrxqueues 1 gso_max_segs 1 type veth \
+         peer name {end} netns {namespace} address {mac} numtxqueues 1 numrxqueues 8 gso_max_segs 1",
+        place.bridge()
+    )
 }

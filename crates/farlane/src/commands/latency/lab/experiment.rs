@@ -145,13 +145,11 @@ impl Experiment {
     fn schedule(&self, run: &Run) -> (u64, u64, String) {
         match (&self.gates, run.looks_for_gates) {
             (Some((list, window)), true) => {
-                // Spread over the middle half of the time without a window: what is late is still
-                // outside, and what is held back comes at a beginning.
+                // In the middle of the time without a window: what comes late is still outside, and
+                // what is held back comes at the next beginning.
                 let cycle = list.cycle_time().as_ns();
-                let closed = cycle - window.length;
-                let first = (window.opens + window.length + closed / 4) % cycle;
-                let interval = cycle + closed / 2 / PROBES;
-                (interval, PROBES, format!(" --outside --offset {first}ns"))
+                let middle = (window.opens + window.length + (cycle - window.length) / 2) % cycle;
+                (cycle, PROBES, format!(" --outside --offset {middle}ns"))
             }
             _ => {
                 let offset = format!(" --offset {}ns", self.offset.as_ns());
