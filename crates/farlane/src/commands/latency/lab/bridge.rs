@@ -36,9 +36,15 @@ impl Bridge {
     /// The program that each step needs, and its package in Debian.
     pub fn tools(self) -> &'static [&'static str] {
         match self {
-            Self::Ovs | Self::OvsUser | Self::OvsAfxdp => {
-                &["ip", "ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-vswitchd", "ovs-appctl"]
-            }
+            Self::Ovs | Self::OvsUser | Self::OvsAfxdp => &[
+                "ip",
+                "ethtool",
+                "ovsdb-tool",
+                "ovsdb-server",
+                "ovs-vsctl",
+                "ovs-vswitchd",
+                "ovs-appctl",
+            ],
             Self::Xdp => &["ip", "ethtool"],
             _ => &["ip"],
         }
@@ -67,7 +73,10 @@ impl Bridge {
                 ));
                 steps.run(format!("ip -n {bridge} link set near netns {talker}"));
             }
-            Self::Xdp => redirect(place, "native", steps),
+            Self::Xdp => {
+                whole_frames(place, steps);
+                redirect(place, "native", steps);
+            }
             Self::XdpGeneric => redirect(place, "generic", steps),
             Self::Ovs => open_vswitch(place, "system", "", steps),
             Self::OvsUser => {
@@ -75,6 +84,7 @@ impl Bridge {
                 open_vswitch(place, "netdev", "", steps);
             }
             Self::OvsAfxdp => {
+                whole_frames(place, steps);
                 steps.run("modprobe -q tun || test -e /dev/net/tun");
                 open_vswitch(place, "netdev", " type=afxdp options:xdp-mode=best-effort", steps);
             }
@@ -83,14 +93,16 @@ impl Bridge {
     }
 }
 
-fn redirect(place: &Place, mode: &str, steps: &mut Steps) {
-    if mode == "native" {
-        // A veth takes redirected frames only if its peer polls, and no checksum that is not yet
-        // computed is ever (drivers/net/veth.c in Linux).
-        for (namespace, name) in [(place.talker(), "near"), (place.listener(), "far")] {
-            steps.run(format!("ip netns exec {namespace} ethtool -K {name} gro on tx off"));
-        }
+/// Adds the steps for XDP in the driver of a veth (drivers/net/veth.c in Linux): it takes redirected
+/// frames only if its peer polls (`gro on`), and sees neither checksums that are still to be computed
+/// nor tags that are still to be inserted.
+fn whole_frames(place: &Place, steps: &mut Steps) {
+    for (namespace, name) in [(place.talker(), "near"), (place.listener(), "far")] {
+        steps.run(format!("ip netns exec {namespace} ethtool -K {name} gro on tx off txvlan off"));
     }
+}
+
+fn redirect(place: &Place, mode: &str, steps: &mut Steps) {
     let line =
         format!("ip netns exec {} farlane latency redirect in out --mode {mode}", place.bridge());
     steps.keep(line, "redirect.log", "redirecting between");

@@ -86,6 +86,10 @@ pub struct Args {
     /// also gated by the nodes
     #[arg(long)]
     drive: bool,
+    /// How long before a window's end a frame of a node of --drive has to end, in place of what the
+    /// node measures
+    #[arg(long, value_name = "TIME", requires = "drive", value_parser = span::microseconds)]
+    gate_margin: Option<Duration>,
     /// Drop one of so many frames on purpose
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     drop: Option<u32>,
@@ -207,7 +211,11 @@ impl Args {
         if let Some(file) = &self.gate {
             // One machine: taprio's CLOCK_TAI is the nodes' CLOCK_REALTIME if nobody told it apart.
             let clock = if tai_offset_s() == 0 { " --gate-clock realtime" } else { "" };
-            reads.push(with(format!(" --gate '{}' --line-rate 10G{clock}", absolute(file)?)));
+            let margin = self
+                .gate_margin
+                .map_or(String::new(), |of| format!(" --gate-margin {}ns", of.as_ns()));
+            let file = absolute(file)?;
+            reads.push(with(format!(" --gate '{file}' --line-rate 10G{clock}{margin}")));
         }
         Ok(reads)
     }
