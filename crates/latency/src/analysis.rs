@@ -3,7 +3,7 @@
 use crate::clock::{ClockError, Source};
 use crate::findings::{self, Context, Finding, Kind, Point};
 use crate::sample::{Sample, Segment};
-use crate::schedule::place;
+use crate::slots::{self, Slots};
 use crate::stable::{self, Range};
 use crate::statistics::{Band, Figures, quantile};
 use crate::{frame, statistics};
@@ -91,23 +91,6 @@ pub struct Bar {
     pub n: u64,
 }
 
-/// How frames kept their windows, by one stamp.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slots {
-    /// Which stamp: `departure` is the talker's last, `arrival` the listener's first.
-    pub stamp: String,
-    /// Frames with this stamp.
-    pub n: u64,
-    /// Within the window in which they were scheduled.
-    pub in_slot: u64,
-    /// In a window, that of their cycle or another.
-    pub in_window: u64,
-    /// One cycle late or more, by how many: (cycles, frames).
-    pub late: Vec<(i64, u64)>,
-    /// In a cycle before theirs.
-    pub early: u64,
-}
-
 /// The clock error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clocks {
@@ -121,9 +104,6 @@ pub struct Clocks {
     #[serde(flatten)]
     pub error: ClockError,
 }
-
-/// Different numbers of late cycles that are told apart; the last one has all above it.
-const LATE: i64 = 10;
 
 impl Analysis {
     /// Looks at everything.
@@ -140,7 +120,7 @@ impl Analysis {
             segments: segments.filter_map(|of| segment(of, input, &stable, apart)).collect(),
             stable,
             stable_by: primary.name().to_owned(),
-            slots: slots(input),
+            slots: slots::of(input.samples, &input.window),
             findings: found,
             clock: Clocks {
                 offset_ns: input.clock.offset_ns(),
@@ -257,36 +237,4 @@ fn histogram(samples: &[i64]) -> Vec<Bar> {
         Bar { from_ns, to_ns: from_ns.saturating_add(width), n: *n }
     };
     counts.iter().enumerate().map(bar).collect()
-}
-
-/// A stamp of a frame.
-type At = fn(&Sample) -> Option<u64>;
-
-fn slots(input: &Input) -> Vec<Slots> {
-    if input.window.cycle == 0 {
-        return Vec::new();
-    }
-    let stamps: [(&str, At); 2] = [
-        ("departure", |sample| (sample.sent > 0).then(|| sample.departed())),
-        ("arrival", |sample| sample.came().map(u64::from)),
-    ];
-    let all = stamps.map(|(name, at)| {
-        let place = |sample: &Sample| {
-            place(&frame::Window { opens: sample.opens, ..input.window }, at(sample)?)
-        };
-        let places: Vec<_> = input.samples.iter().filter_map(place).collect();
-        let count = |cycles: i64| {
-            let same = |found: i64| found == cycles || (cycles == LATE && found > LATE);
-            places.iter().filter(|place| same(place.cycles)).count() as u64
-        };
-        Slots {
-            stamp: name.to_owned(),
-            n: places.len() as u64,
-            in_slot: places.iter().filter(|of| of.inside && of.cycles == 0).count() as u64,
-            in_window: places.iter().filter(|of| of.inside).count() as u64,
-            late: (1..=LATE).map(|by| (by, count(by))).filter(|(_, n)| *n > 0).collect(),
-            early: places.iter().filter(|of| of.cycles < 0).count() as u64,
-        }
-    });
-    all.into_iter().filter(|of| of.n > 0).collect()
 }

@@ -14,6 +14,7 @@ pub mod ptp;
 mod sample;
 pub mod schedule;
 mod sequence;
+mod slots;
 mod stable;
 mod statistics;
 
@@ -22,5 +23,6 @@ pub use clock::{ClockError, ClockPoint, Source, exchange};
 pub use findings::Finding;
 pub use sample::{Sample, Segment, Stamp, stamp};
 pub use sequence::{Counts, MOST as MOST_FRAMES, Sequence};
+pub use slots::Slots;
 pub use stable::Range;
 pub use statistics::{Band, Figures};

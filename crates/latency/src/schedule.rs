@@ -62,7 +62,7 @@ pub enum Wrong {
 }
 
 impl Schedule {
-    /// Checks the ranges, and that every frame is due within a window.
+    /// Checks the ranges.
     ///
     /// # Errors
     /// The first fault, with what is allowed.
@@ -72,7 +72,15 @@ impl Schedule {
         let Some(Slot { cycle, opens, length }) = self.slot else { return Ok(()) };
         in_range("the cycle", cycle, 1, LONGEST)?;
         in_range("the window's length", length, 1, cycle)?;
-        in_range("the window's opening", opens, 0, cycle - length)?;
+        in_range("the window's opening", opens, 0, cycle - length)
+    }
+
+    /// Checks that every frame of a [checked](Self::check) schedule is due within a window.
+    ///
+    /// # Errors
+    /// The first frame that is not.
+    pub fn check_inside(&self) -> Result<(), Wrong> {
+        let Some(Slot { cycle, opens, length }) = self.slot else { return Ok(()) };
         // The places within the cycle repeat after so many frames.
         let different = cycle / divisor(cycle, self.interval);
         let place = |number: u64| (self.offset + number * self.interval) % cycle;
@@ -96,11 +104,13 @@ impl Schedule {
         now.saturating_sub(self.base + self.offset).div_ceil(self.interval)
     }
 
-    /// The window in which a frame due at `due` is scheduled.
+    /// The window of a frame due at `due`: that in which it is due, else the next one, until which
+    /// a gate would hold it.
     pub fn window(&self, due: u64) -> Window {
         let Some(Slot { cycle, opens, length }) = self.slot else { return Window::default() };
         let into = (due - self.base) % cycle;
-        Window { opens: due - into + opens, cycle: cycle as u32, length: length as u32 }
+        let next = if into < opens + length { 0 } else { cycle };
+        Window { opens: due - into + next + opens, cycle: cycle as u32, length: length as u32 }
     }
 }
 
@@ -154,7 +164,7 @@ mod tests {
 
     #[test]
     fn frames_and_windows_of_the_article() {
-        assert_eq!(ARTICLE.check(), Ok(()));
+        assert_eq!((ARTICLE.check(), ARTICLE.check_inside()), (Ok(()), Ok(())));
         assert_eq!(ARTICLE.due(3), 1_003_220_000);
         assert_eq!([0, 1_000_220_000, 1_000_220_001].map(|now| ARTICLE.next(now)), [0, 0, 1]);
         let window = ARTICLE.window(ARTICLE.due(3));
@@ -174,6 +184,17 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_due_outside_belongs_to_the_next_window() {
+        let cases = [(150_000, 200_000), (300_000, 700_000), (499_999, 700_000)];
+        for (offset, opens) in cases {
+            let early = Schedule { offset, ..ARTICLE };
+            assert_eq!(early.check(), Ok(()), "the ranges are right");
+            assert!(matches!(early.check_inside(), Err(Wrong::Outside { number: 0, .. })));
+            assert_eq!(early.window(early.due(0)).opens, early.base + opens, "{offset}");
+        }
+    }
+
+    #[test]
     fn faults_are_named() {
         let zero = Schedule { interval: 0, ..ARTICLE };
         let text = "the interval is 0 ns; it may be 1 to 4000000000 ns";
@@ -182,7 +203,7 @@ mod tests {
         let walks = Schedule { interval: 600_000, ..ARTICLE };
         let text =
             "frame 1 is due 320000 ns into its cycle, outside the window of 200000 to 300000 ns";
-        assert_eq!(walks.check().unwrap_err().to_string(), text);
+        assert_eq!(walks.check_inside().unwrap_err().to_string(), text);
         let slot = Slot { cycle: 500_000, opens: 450_000, length: 100_000 };
         let over = Schedule { slot: Some(slot), ..ARTICLE };
         let text = "the window's opening is 450000 ns; it may be 0 to 400000 ns";
@@ -203,11 +224,23 @@ mod tests {
             let slot = Some(Slot { cycle, opens, length });
             let offset = opens + into % length;
             let schedule = Schedule { base: 77, interval, offset, slot };
-            prop_assert_eq!(schedule.check(), Ok(()));
+            prop_assert_eq!((schedule.check(), schedule.check_inside()), (Ok(()), Ok(())));
             let due = schedule.due(number);
             let found = place(&schedule.window(due), due);
             prop_assert_eq!(found, Some(Place { cycles: 0, inside: true }));
             prop_assert_eq!(schedule.next(due), number);
+        }
+
+        #[test]
+        fn a_window_of_a_frame_is_the_first_that_has_not_closed(
+            (cycle, opens, length) in (1u64..1_000, 0u64..1_000, 1u64..1_000),
+            (base, after) in (0u64..1_000_000, 0u64..1_000_000),
+        ) {
+            let opens = opens % cycle;
+            let slot = Slot { cycle, opens, length: 1 + (length - 1) % (cycle - opens) };
+            let schedule = Schedule { base, interval: 1, offset: 0, slot: Some(slot) };
+            let (due, closes) = (base + after, schedule.window(base + after).opens + slot.length);
+            prop_assert!(due < closes && closes - cycle <= due, "{due} {closes}");
         }
     }
 }

@@ -125,6 +125,41 @@ fn every_frame_comes_back_and_every_part_of_its_way_is_measured() {
     assert_eq!(departures(&near), departures(&far));
 }
 
+/// The window opens 1.5 s after the frames are due: at once they come outside it. Then a relay keeps
+/// them until it opens, as a gate does.
+#[test]
+fn frames_due_outside_their_windows_show_whether_something_held_them() {
+    let base = live::latency::now() + 500_000_000;
+    let opens = base + 1_500_000_000;
+    let windows = ["--cycle", "4s", "--window", "1.5s,1.5s", "--outside", "--count", "20"];
+    let base = base.to_string();
+    let talk = |address: &str| talk(address, &[&windows[..], &["--base", &base]].concat());
+    let listeners = [Listener::udp(&[]), Listener::udp(&[])];
+    let mut held: Vec<Vec<u8>> = Vec::new();
+    let relay = Relay::start(&listeners[1].address, move |number, bytes, far| {
+        held.push(bytes.to_vec());
+        if number.is_none_or(|number| number == 20) {
+            while !live::latency::sleep_until(opens) {}
+            for bytes in held.drain(..) {
+                far.send(&bytes).unwrap();
+            }
+        }
+    });
+    let gated = relay.address.to_string();
+    let ends = std::thread::scope(|scope| {
+        let near = [&listeners[0].address, &gated].map(|to| scope.spawn(|| talk(to)));
+        near.map(|talker| talker.join().unwrap())
+    });
+    let [open, gated] = listeners.map(Listener::report);
+    for slots in [&ends[0]["slots"][0], &ends[1]["slots"][0], &open["slots"][1]] {
+        let counts = ["n", "outside_due", "outside_arrived", "early"].map(|key| &slots[key]);
+        assert_eq!(counts, [20; 4], "{slots}");
+    }
+    let slots = &gated["slots"][1];
+    let counts = ["n", "in_slot", "outside_due", "outside_arrived"].map(|key| &slots[key]);
+    assert_eq!(counts, [20, 20, 20, 0], "{slots}");
+}
+
 /// Passes datagrams on to a listener.
 struct Relay {
     address: SocketAddr,
@@ -360,7 +395,7 @@ fn mistakes_are_named() {
     let slot = ["--cycle", "500us", "--window", "400us,200us"];
     fails(&talk(&slot), &["the window's opening is 400000 ns", "0 to 300000 ns"]);
     let slot = ["--cycle", "500us", "--window", "100us,200us"];
-    fails(&talk(&slot), &["frame 0 is due 0 ns into its cycle", "100000 to 300000 ns"]);
+    fails(&talk(&slot), &["frame 0 is due 0 ns into its cycle", "100000 to 300000 ns; --outside"]);
     fails(&talk(&["--vlan", "5"]), &["--vlan is of Ethernet frames"]);
     fails(&talk(&["--interval", "1ns"]), &["an interval of 1 ns is too short here"]);
     fails(&["latency", "talk", "raw:nosuch0,02:00:5e:10:00:01"], &["no interface 'nosuch0'"]);
@@ -375,6 +410,7 @@ fn mistakes_are_named() {
     );
     for wrong in [
         &["--cycle", "1ms"][..],
+        &["--outside"],
         &["--size", "103"],
         &["--priority", "8"],
         &["--fifo", "100"],

@@ -1,7 +1,7 @@
 //! The results as text.
 
 use super::document::{Document, Setting};
-use latency::{Figures, Finding, SegmentReport, Source};
+use latency::{Figures, Finding, SegmentReport, Slots, Source};
 use report::Align::{Left, Right};
 use report::{Column, Table};
 use std::collections::BTreeMap;
@@ -150,29 +150,31 @@ pub fn cautions(document: &Document) -> Vec<String> {
     document.analysis.segments.iter().filter_map(line).collect()
 }
 
-/// How frames kept their windows.
+/// How frames kept their windows. The last column is there if frames were due outside them.
 pub fn slots(document: &Document) -> Table {
-    let columns = [
-        ("slots by", Left),
-        ("n", Right),
-        ("in their slot", Right),
-        ("in any window", Right),
-        ("cycles late: frames", Left),
-        ("early", Right),
+    let late = |of: &Slots| {
+        let late: Vec<String> = of.late.iter().map(|(by, n)| format!("{by}: {n}")).collect();
+        if late.is_empty() { "none".to_owned() } else { late.join(", ") }
+    };
+    let columns: [Column<Slots>; 7] = [
+        ("slots by", Left, |of| of.stamp.clone()),
+        ("n", Right, |of| of.n.to_string()),
+        ("in their slot", Right, |of| with_share(of.in_slot, of.n)),
+        ("in any window", Right, |of| with_share(of.in_window, of.n)),
+        ("cycles late: frames", Left, late),
+        ("early", Right, |of| of.early.to_string()),
+        ("of those due outside: came outside", Right, |of| {
+            format!("{}: {}", of.outside_due, with_share(of.outside_arrived, of.outside_due))
+        }),
     ];
-    let mut table = Table::new(&columns);
-    for slots in &document.analysis.slots {
-        let late: Vec<String> = slots.late.iter().map(|(by, n)| format!("{by}: {n}")).collect();
-        table.row(vec![
-            slots.stamp.clone(),
-            slots.n.to_string(),
-            format!("{} ({})", slots.in_slot, share(slots.in_slot, slots.n)),
-            format!("{} ({})", slots.in_window, share(slots.in_window, slots.n)),
-            if late.is_empty() { "none".to_owned() } else { late.join(", ") },
-            slots.early.to_string(),
-        ]);
-    }
-    table
+    let all = &document.analysis.slots;
+    let has_outside = all.iter().any(|of| of.outside_due > 0);
+    Table::of(&columns[..if has_outside { 7 } else { 6 }], all)
+}
+
+/// A number and its share of another.
+fn with_share(part: u64, of: u64) -> String {
+    format!("{part} ({})", share(part, of))
 }
 
 /// What was asked of the machine.

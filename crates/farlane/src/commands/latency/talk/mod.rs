@@ -8,7 +8,7 @@ use super::options::{MachineArgs, Output, positive, window};
 use super::setup::Settings;
 use crate::signals::Stop;
 use latency::frame;
-use latency::schedule::{Schedule, Slot};
+use latency::schedule::{Schedule, Slot, Wrong};
 use live::latency::{Port, Remote, Tag, now, oversleep};
 use live::net::{Address, Interface, Peer};
 use report::{Failure, Outcome, span};
@@ -47,6 +47,10 @@ pub struct Args {
     /// The window of these frames in each cycle
     #[arg(long, value_name = "START,LENGTH", value_parser = window, requires = "cycle")]
     window: Option<(u64, u64)>,
+    /// Frames may be due outside their windows, where a gate on the way is to hold them back: the
+    /// report says how many came outside any window all the same
+    #[arg(long, requires = "window")]
+    outside: bool,
     /// Bytes of a payload
     #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = clap::value_parser!(u16).range(frame::LEAST as i64..=frame::MOST as i64))]
     size: u16,
@@ -120,7 +124,12 @@ impl Args {
             offset: self.offset.as_ns(),
             slot,
         };
-        schedule.check().map_err(|wrong| Failure(wrong.to_string()))?;
+        let inside = |()| if self.outside { Ok(()) } else { schedule.check_inside() };
+        let checked = schedule.check().and_then(inside);
+        checked.map_err(|wrong| match wrong {
+            Wrong::Outside { .. } => Failure(format!("{wrong}; --outside allows that")),
+            wrong => Failure(wrong.to_string()),
+        })?;
         if self.base > now() + AHEAD {
             return Err(Failure("--base is more than an hour ahead: it is ns of CLOCK_TAI".into()));
         }
