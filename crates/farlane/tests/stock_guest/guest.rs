@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use serde_json::json;
 
+use crate::stock_guest::lab;
 use crate::stock_guest::qmp::Qmp;
 use crate::stock_guest::script::{LIMIT, Output, Script};
 use crate::stock_guest::trace;
@@ -27,6 +28,7 @@ use crate::support::{HostNode, Process, Transcript};
 /// A guest to be started.
 pub struct Builder {
     name: String,
+    lab: bool,
     memory: Option<String>,
     kernel: Vec<&'static str>,
     qemu: Vec<String>,
@@ -62,6 +64,12 @@ impl Builder {
         self
     }
 
+    /// Gives the guest what makes networks, the program under test, and twice the memory.
+    pub fn lab(mut self) -> Self {
+        self.lab = true;
+        self
+    }
+
     /// Adds a parameter to the kernel's command line.
     pub fn kernel(mut self, parameter: &'static str) -> Self {
         self.kernel.push(parameter);
@@ -74,6 +82,10 @@ impl Builder {
         // Once for all guests that start at the same time.
         static FILES: OnceLock<PathBuf> = OnceLock::new();
         let files = FILES.get_or_init(|| fetched(&["guest/fetch", "guest/initramfs"]));
+        let (initrd, size) = match self.lab {
+            true => (lab::initrd(files), "1G"),
+            false => (files.join("initramfs.cpio"), "512M"),
+        };
         let folder = folder::kept(&self.name);
         let sockets = Sockets::new();
         let [console, control, qmp] = ["console", "control", "qmp"]
@@ -85,10 +97,10 @@ impl Builder {
             .args(["-no-reboot", "-nic", "none", "-accel", "tcg", "-smp", "2"])
             // Random numbers from the start: programs do not wait for them.
             .args(["-cpu", "qemu64,+rdrand"])
-            .args(["-m", "512M", "-run-with", "exit-with-parent=on"]);
+            .args(["-m", size, "-run-with", "exit-with-parent=on"]);
         match self.memory {
             Some(kind) => command
-                .args(["-object", &format!("memory-backend-{kind},id=mem,size=512M,share=on")])
+                .args(["-object", &format!("memory-backend-{kind},id=mem,size={size},share=on")])
                 .args(["-machine", "q35,memory-backend=mem"]),
             None => command.args(["-machine", "q35"]),
         };
@@ -105,7 +117,7 @@ impl Builder {
             .arg("-kernel")
             .arg(files.join("vmlinuz"))
             .arg("-initrd")
-            .arg(files.join("initramfs.cpio"))
+            .arg(initrd)
             .args(["-append", &self.kernel.join(" ")])
             .args(&self.qemu);
         let process = Process::start(&mut command, "qemu", &folder);
@@ -164,7 +176,7 @@ impl Guest {
     /// A guest with shared memory and no drive yet. `name` is the test's.
     pub fn builder(name: &str) -> Builder {
         let (memory, qemu) = (Some("memfd".to_owned()), Vec::new());
-        Builder { name: name.to_owned(), memory, kernel: KERNEL.to_vec(), qemu }
+        Builder { name: name.to_owned(), lab: false, memory, kernel: KERNEL.to_vec(), qemu }
     }
 
     /// Runs a script to its end, which must be a good one.

@@ -7,6 +7,7 @@ mod buffers;
 mod capture;
 mod drive;
 mod guest;
+mod lab;
 mod long;
 mod lost;
 mod qmp;

@@ -67,3 +67,19 @@ impl Output {
         Some(rest.split_once("@@ end\n")?.0)
     }
 }
+
+/// The script of that name in `tests/guest/scripts`.
+macro_rules! script {
+    ($name:literal) => {
+        $crate::stock_guest::script::Script::new(
+            $name,
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../tests/guest/scripts/",
+                $name,
+                ".sh"
+            )),
+        )
+    };
+}
+pub(crate) use script;

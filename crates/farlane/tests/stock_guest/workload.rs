@@ -3,13 +3,7 @@
 use std::time::Duration;
 
 use crate::stock_guest::guest::Guest;
-use crate::stock_guest::script::Script;
-
-macro_rules! script {
-    ($name:literal) => {
-        Script::new($name, include_str!(concat!("../../../../tests/guest/scripts/", $name, ".sh")))
-    };
-}
+use crate::stock_guest::script::{Script, script};
 
 /// The stock driver is bound to `nvmeN`, and nvme-cli can identify it.
 pub fn identify(drive: u32) -> Script {

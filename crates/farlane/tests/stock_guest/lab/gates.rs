@@ -1,0 +1,74 @@
+//! What the program exports for Linux, as the real programs take it, and whether it works.
+
+use serde_json::Value;
+use tsn::taprio;
+
+use crate::stock_guest::guest::Guest;
+use crate::stock_guest::lab::{FAR, command, document, json, probe};
+use crate::stock_guest::script::script;
+
+/// Priority 3 may go in the second half of a cycle, all others in the first.
+const GATES: &str = "sched-entry S f7 10ms sched-entry S 08 10ms";
+/// How often to look at gates before they count as broken.
+const ROUNDS: usize = 5;
+/// Frames of the probe; due at every ms of the cycle in turns, as 7 and 20 have no divisor.
+const FRAMES: u64 = 200;
+const PROBE: [&str; 11] = [
+    "--priority",
+    "3",
+    "--interval",
+    "7ms",
+    "--count",
+    "200",
+    "--cycle",
+    "20ms",
+    "--window",
+    "10ms,10ms",
+    "--outside",
+];
+
+/// How the frames of a probe keep their windows when they arrive.
+fn arrival(guest: &mut Guest) -> Value {
+    let output = guest.run(&probe((FAR, &PROBE), ("raw:far", &["--clock", "shared"])));
+    let heard = document(&output, "listen");
+    assert_eq!(heard["counts"]["received"], FRAMES, "{}", heard["counts"]);
+    let slots = heard["slots"].as_array().unwrap();
+    let arrival = slots.iter().find(|slots| slots["stamp"] == "arrival").expect("by arrival");
+    assert_eq!([&arrival["n"], &arrival["outside_due"]], [FRAMES, FRAMES / 2]);
+    println!("{arrival}");
+    arrival.clone()
+}
+
+#[test]
+fn exported_lines_hold_in_a_stock_kernel() {
+    let mut guest = Guest::builder("lab-gates/guest").lab().start();
+    guest.run(&script!("network"));
+    let list = taprio::parse(GATES).unwrap();
+    let line = |offload| taprio::command(&list, &taprio::Options { device: "near", offload });
+
+    // A veth has no clock of its own, so the kernel understands the line and has to refuse it.
+    let refused = guest.try_run(&command(&line(true)));
+    assert!(refused.text.contains("Device does not have a PTP clock"), "{}", refused.text);
+    let open = arrival(&mut guest);
+    assert!(open["early"].as_u64() > Some(FRAMES / 8), "{open}");
+
+    guest.run(&command(&line(false)));
+    let shown = json(&guest.run(&command("tc -j qdisc show dev near root")).text);
+    let options = &shown[0]["options"];
+    assert_eq!((&shown[0]["kind"], &options["cycle_time"]), (&"taprio".into(), &20_000_000.into()));
+    let entry = |index: usize| {
+        let entry = &options["schedule"][index];
+        (entry["cmd"].clone(), entry["gatemask"].clone(), entry["interval"].clone())
+    };
+    let expected = |mask: &str| ("S".into(), mask.into(), 10_000_000.into());
+    assert_eq!([entry(0), entry(1)], [expected("0xf7"), expected("0x8")], "{shown}");
+    // A host with other work stops the guest for milliseconds, which makes frames late, never
+    // early; 49 of 50 keep their windows when it does not.
+    let kept = (0..ROUNDS).any(|_| {
+        let gated = arrival(&mut guest);
+        assert_eq!(gated["early"], 0, "frames went round the gates");
+        gated["in_window"].as_u64().unwrap() * 50 >= FRAMES * 49
+    });
+    assert!(kept, "in {ROUNDS} rounds");
+    guest.power_off();
+}

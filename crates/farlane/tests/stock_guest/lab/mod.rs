@@ -1,0 +1,36 @@
+//! Networks of a stock kernel in a guest: gates, marks and clocks as the real programs set them,
+//! and `farlane latency` on them. The guest is emulated, so only order, windows and counts mean
+//! anything.
+
+mod gates;
+mod image;
+
+use serde_json::Value;
+
+use crate::stock_guest::script::{Output, Script, script};
+
+pub use image::initrd;
+
+/// A command in the namespace of the talker.
+fn command(line: &str) -> Script {
+    script!("command").argument(line)
+}
+
+/// Frames from the talker to the listener, each at an address and with options.
+fn probe(talker: (&str, &[&str]), listener: (&str, &[&str])) -> Script {
+    let script = script!("probe").argument(talker.0).argument(listener.0);
+    let script = listener.1.iter().fold(script, Script::argument).argument("--");
+    talker.1.iter().fold(script, Script::argument)
+}
+
+/// The listener's MAC, which `network.sh` gives it.
+const FAR: &str = "raw:near,02:00:5e:00:53:02";
+
+/// What one end of a probe says.
+fn document(output: &Output, end: &str) -> Value {
+    json(output.between(end).unwrap_or_else(|| panic!("no {end}: {}", output.text)))
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
