@@ -4,9 +4,10 @@ use clap::{Args, ValueEnum};
 use live::clock::WallClock;
 use live::net::LineGate;
 use report::{Failure, span};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use switch::congestion::Rate;
+use tsn::GateControlList;
 use wire::Duration;
 
 /// The clock that windows follow.
@@ -51,8 +52,7 @@ impl GateArgs {
             return Ok(Some(gate.clone()));
         }
         let failed = |why: String| Failure(format!("--gate {}: {why}", file.display()));
-        let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
-        let list = tsn::taprio::parse(&text).map_err(|error| failed(error.to_string()))?;
+        let list = read_list(file)?;
         let clock = match self.gate_clock {
             WindowClock::Tai => WallClock::Tai,
             WindowClock::Realtime => WallClock::Realtime,
@@ -61,4 +61,11 @@ impl GateArgs {
             .map_err(|error| failed(error.to_string()))?;
         Ok(Some(self.made.get_or_init(|| gate).clone()))
     }
+}
+
+/// The gate control list in the file of `--gate`. Fails if it is none; the error names the line.
+pub fn read_list(file: &Path) -> Result<GateControlList, Failure> {
+    let failed = |why: String| Failure(format!("--gate {}: {why}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
+    tsn::taprio::parse(&text).map_err(|error| failed(error.to_string()))
 }

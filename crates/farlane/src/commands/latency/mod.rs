@@ -3,10 +3,12 @@
 mod compare;
 mod document;
 mod html;
+mod lab;
 mod listen;
 mod options;
 mod print;
 mod ptp;
+mod redirect;
 mod samples;
 mod setup;
 mod talk;
@@ -27,6 +29,8 @@ enum Command {
     Talk(Box<talk::Args>),
     Listen(Box<listen::Args>),
     Compare(compare::Args),
+    Lab(Box<lab::Args>),
+    Redirect(redirect::Args),
 }
 
 /// Runs the command.
@@ -35,6 +39,8 @@ pub fn run(args: &Args) -> Outcome {
         Command::Talk(args) => talk::run(args),
         Command::Listen(args) => listen::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Lab(args) => lab::run(args),
+        Command::Redirect(args) => redirect::run(args),
     }
 }
 

@@ -1,0 +1,56 @@
+//! The talker's and the listener's interfaces, and what is done to their frames on the way.
+
+use super::place::{FAR, FAR_TAGGED, NEAR, NEAR_TAGGED, Place};
+use super::step::Steps;
+use tsn::GateControlList;
+use tsn::taprio;
+
+/// Adds the steps that give both interfaces their addresses: without a tag for stress, and in the
+/// VLAN, if it is wanted, for the drive. There SO_PRIORITY becomes the tag's priority (PCP).
+pub fn addresses(vlan: Option<u16>, place: &Place, steps: &mut Steps) {
+    let ends =
+        [(place.talker(), "near", NEAR, NEAR_TAGGED), (place.listener(), "far", FAR, FAR_TAGGED)];
+    for (namespace, name, plain, tagged) in ends {
+        steps.run(format!("ip -n {namespace} link set lo up"));
+        steps.run(format!("ip -n {namespace} link set {name} up"));
+        steps.run(format!("ip -n {namespace} address add {plain}/24 dev {name}"));
+        let Some(vlan) = vlan else { continue };
+        steps.run(format!(
+            "ip -n {namespace} link add link {name} name {name}.{vlan} type vlan id {vlan} \
+             egress-qos-map 1:1 2:2 3:3 4:4 5:5 6:6 7:7"
+        ));
+        steps.run(format!("ip -n {namespace} link set {name}.{vlan} up"));
+        steps.run(format!("ip -n {namespace} address add {tagged}/24 dev {name}.{vlan}"));
+    }
+}
+
+/// Adds the steps that put gates in front of an interface. A frame's gate is that of its priority
+/// in the kernel (`skb->priority`), which a veth pair does not hand on (`skb_scrub_packet` in
+/// Linux), so that the bridge's ingress `from` sets it again by the tag's.
+pub fn gates(
+    list: &GateControlList,
+    (namespace, device): (&str, &str),
+    from: Option<&str>,
+    steps: &mut Steps,
+) {
+    let options = taprio::Options { device, offload: false };
+    steps.run(format!("ip netns exec {namespace} {}", taprio::command(list, &options)));
+    let Some(from) = from else { return };
+    steps.run(format!("tc -n {namespace} qdisc add dev {from} clsact"));
+    for priority in 1..8 {
+        steps.run(format!(
+            "tc -n {namespace} filter add dev {from} ingress protocol 802.1Q flower \
+             vlan_prio {priority} action skbedit priority {priority}"
+        ));
+    }
+}
+
+/// Adds the steps that drop every `nth` frame of the talker's (tc-gact in `man tc`, `random determ`).
+pub fn losses(nth: u32, place: &Place, steps: &mut Steps) {
+    let talker = place.talker();
+    steps.run(format!("tc -n {talker} qdisc add dev near clsact"));
+    steps.run(format!(
+        "tc -n {talker} filter add dev near egress matchall action gact pass random determ drop \
+         {nth}"
+    ));
+}

@@ -1,0 +1,186 @@
+//! An experiment with one bridge: how it is built, and what is run in it.
+
+use super::bridge::{Bridge, cables};
+use super::ends::{addresses, gates, losses};
+use super::place::{FAR, FAR_MAC, FAR_TAGGED, Place};
+use super::reads::Reads;
+use super::step::Steps;
+use super::stress::Stress;
+use super::window::Window;
+use tsn::GateControlList;
+use wire::Duration;
+
+/// Frames of a run that looks for gates.
+const PROBES: u64 = 100;
+
+/// What all bridges have in common.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Names.
+    pub place: Place,
+    /// The gates, and in them the window of the frames.
+    pub gates: Option<(GateControlList, Window)>,
+    /// Whether gates are set before the bridge has its ports.
+    pub gates_first: bool,
+    /// The VLAN of the frames, and of the drive that has their priority.
+    pub vlan: Option<u16>,
+    /// The priority of the frames.
+    pub priority: u8,
+    /// From one frame to the next.
+    pub interval: Duration,
+    /// From the beginning of a cycle to a frame.
+    pub offset: Duration,
+    /// Frames of a run.
+    pub count: u64,
+    /// Every so many frames one is dropped on purpose; 0: none.
+    pub drop: u32,
+    /// Further options of `farlane latency talk`, and of `listen`.
+    pub options: [String; 2],
+    /// The load, if there is to be one.
+    pub stress: Option<Stress>,
+    /// How a drive is read, one run each.
+    pub reads: Vec<Reads>,
+    /// Where all documents and samples are kept; empty for nowhere.
+    pub keep: String,
+}
+
+/// A run: probe frames, and what else goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// `gates`, or `idle` or `loaded`, with the reads.
+    pub name: String,
+    /// Whether frames are due at any time, to see whether gates hold them back.
+    pub looks_for_gates: bool,
+    /// Whether there is load.
+    pub is_loaded: bool,
+    /// How a drive is read meanwhile.
+    pub reads: Option<Reads>,
+}
+
+impl Experiment {
+    /// The steps that build everything.
+    pub fn steps(&self, bridge: Bridge) -> Steps {
+        let (place, mut steps) = (&self.place, Steps::default());
+        cables(bridge, place, &mut steps);
+        if self.gates_first {
+            self.gates(bridge, &mut steps);
+        }
+        bridge.join(place, &mut steps);
+        if !self.gates_first {
+            self.gates(bridge, &mut steps);
+        }
+        let tagged = self.vlan.filter(|_| self.reads.iter().any(Reads::is_tagged));
+        addresses(tagged, place, &mut steps);
+        if self.drop > 0 {
+            losses(self.drop, place, &mut steps);
+        }
+        steps
+    }
+
+    fn gates(&self, bridge: Bridge, steps: &mut Steps) {
+        let Some((list, _)) = &self.gates else { return };
+        let ingress = if bridge.is_on_port() { None } else { Some("in") };
+        gates(list, (&self.place.bridge(), "out"), ingress, steps);
+    }
+
+    /// All runs.
+    pub fn runs(&self) -> Vec<Run> {
+        let run = |name: &str, is_loaded| Run {
+            name: name.to_owned(),
+            looks_for_gates: false,
+            is_loaded,
+            reads: None,
+        };
+        let looks = self.gates.iter().map(|_| Run { looks_for_gates: true, ..run("gates", false) });
+        let loads = [("idle", false), ("loaded", true)];
+        let loads = loads.into_iter().filter(|(_, loaded)| !loaded || self.stress.is_some());
+        let each = loads.flat_map(|(name, loaded)| match self.reads.is_empty() {
+            true => vec![run(name, loaded)],
+            false => self
+                .reads
+                .iter()
+                .map(|reads| Run {
+                    reads: Some(reads.clone()),
+                    ..run(&format!("{name}, {}", reads.name()), loaded)
+                })
+                .collect(),
+        });
+        looks.chain(each).collect()
+    }
+
+    /// The listener of a run, which prints a document.
+    pub fn listen(&self, bridge: Bridge, run: &Run) -> String {
+        format!(
+            "ip netns exec {} farlane latency listen raw:far --reflect --insecure --clock shared \
+             --idle 2s --json{}{}",
+            self.place.listener(),
+            self.label(bridge, run, "listen"),
+            self.options[1]
+        )
+    }
+
+    /// The talker of a run, which prints a document.
+    pub fn talk(&self, bridge: Bridge, run: &Run) -> String {
+        let slot = match &self.gates {
+            None => String::new(),
+            Some((list, Window { opens, length })) => format!(
+                " --base {} --cycle {}ns --window {opens}ns,{length}ns",
+                list.base_time().as_ns(),
+                list.cycle_time().as_ns()
+            ),
+        };
+        let vlan = self.vlan.map_or(String::new(), |vlan| format!(" --vlan {vlan}"));
+        let (interval, count, rest) = self.schedule(run);
+        format!(
+            "ip netns exec {} farlane latency talk raw:near,{FAR_MAC} --reflect --clock shared \
+             --priority {}{vlan} --interval {interval}ns --count {count}{slot}{rest} --json{}{}",
+            self.place.talker(),
+            self.priority,
+            self.label(bridge, run, "talk"),
+            self.options[0]
+        )
+    }
+
+    /// Interval in ns, frames, and the option that says when in a cycle they are due.
+    fn schedule(&self, run: &Run) -> (u64, u64, String) {
+        match (&self.gates, run.looks_for_gates) {
+            (Some((list, window)), true) => {
+                // In the middle of the time without a window: what comes late is still outside, and
+                // what is held back comes at the next beginning.
+                let cycle = list.cycle_time().as_ns();
+                let middle = (window.opens + window.length + (cycle - window.length) / 2) % cycle;
+                (cycle, PROBES, format!(" --outside --offset {middle}ns"))
+            }
+            _ => {
+                let offset = format!(" --offset {}ns", self.offset.as_ns());
+                (self.interval.as_ns(), self.count, offset)
+            }
+        }
+    }
+
+    fn label(&self, bridge: Bridge, run: &Run, end: &str) -> String {
+        let label = format!("{}, {}", bridge.name(), run.name);
+        let rows = match self.keep.as_str() {
+            "" => String::new(),
+            folder => format!(" --parquet '{folder}/{}.parquet'", file_name(bridge, run, end)),
+        };
+        format!(" --label '{label}'{rows}")
+    }
+
+    /// How long a run takes if nothing is in its way.
+    pub fn length(&self, run: &Run) -> Duration {
+        let (interval, count, _) = self.schedule(run);
+        Duration::from_ns(interval.saturating_mul(count))
+    }
+
+    /// The listener's address for what goes beside the frames.
+    pub fn far(&self, is_tagged: bool) -> &'static str {
+        if is_tagged { FAR_TAGGED } else { FAR }
+    }
+}
+
+/// The name of a file of a run, without its ending.
+pub fn file_name(bridge: Bridge, run: &Run, what: &str) -> String {
+    let words = run.name.replace(", ", "-").replace(' ', "-");
+    format!("{}-{words}-{what}", bridge.name())
+}

@@ -1,0 +1,212 @@
+//! Builds a bridge, runs everything in it, and takes it down.
+
+use super::bridge::Bridge;
+use super::child::Child;
+use super::experiment::{Experiment, Run, file_name};
+use super::results::{Gate, OfBridge, OfReads, OfRun, Outcome};
+use super::site::{Site, output};
+use super::{check, reads::Reads};
+use crate::commands::latency::document::Document;
+use crate::progress::Progress;
+use report::Failure;
+use rustix::process::Signal;
+use std::time::{Duration, Instant};
+
+/// How long a program may take until it listens, and to end.
+const READY: Duration = Duration::from_secs(60);
+/// How long a listener may take to end behind the talker.
+const LISTENER: Duration = Duration::from_secs(5);
+/// Seconds that load and reads go on for, beyond the frames.
+const BEYOND: u64 = 3;
+
+/// Measures a bridge.
+pub fn measure(
+    experiment: &Experiment,
+    bridge: Bridge,
+    site: &mut Site<'_>,
+    progress: &mut Progress,
+) -> OfBridge {
+    let mut of = OfBridge {
+        bridge,
+        outcome: Outcome::Passes,
+        why: String::new(),
+        gate: None,
+        settings: Vec::new(),
+        runs: Vec::new(),
+    };
+    progress.show(&format!("{}: building", bridge.name()));
+    let built =
+        check::possible(experiment, bridge).and_then(|()| site.build(&experiment.steps(bridge)));
+    let measured = match built {
+        Ok(()) => {
+            of.settings = check::settings(experiment, bridge);
+            runs(experiment, site, progress, &mut of).map_err(|why| (Outcome::Failed, why))
+        }
+        Err(why) => Err((Outcome::Refused, why)),
+    };
+    let down = site.take_down().map_err(|why| (Outcome::Failed, why));
+    if let Err((outcome, Failure(why))) = measured.and(down) {
+        (of.outcome, of.why) = (outcome, why);
+    }
+    of
+}
+
+fn runs(
+    experiment: &Experiment,
+    site: &mut Site<'_>,
+    progress: &mut Progress,
+    of: &mut OfBridge,
+) -> report::Outcome {
+    for run in experiment.runs() {
+        progress.show(&format!("{}: {}", of.bridge.name(), run.name));
+        let done = one(experiment, of.bridge, &run, site)
+            .map_err(|why| Failure(format!("{}: {}", run.name, why.0)))?;
+        let came = done.listen.as_ref().and_then(|listen| listen.counts);
+        let passes = came.is_none_or(|counts| counts.received > 0);
+        match (&mut of.gate, &done.listen) {
+            (gate, Some(listen)) if run.looks_for_gates => *gate = Gate::of(listen),
+            (Some(gate), Some(listen)) => gate.and(listen),
+            _ => {}
+        }
+        of.runs.push(done);
+        site.go_on()?;
+        if !passes {
+            of.outcome = Outcome::LosesEverything;
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// A run.
+fn one(
+    experiment: &Experiment,
+    bridge: Bridge,
+    run: &Run,
+    site: &mut Site<'_>,
+) -> Result<OfRun, Failure> {
+    let (stop, seconds) = (site.stop(), experiment.length(run).as_ns().div_ceil(1_000_000_000));
+    let mut listener = site.start(&experiment.listen(bridge, run), "listen.log")?;
+    listener.wait_for("listening on", READY, stop)?;
+    let load = load(experiment, run, site, seconds)?;
+    let mut reads =
+        run.reads.as_ref().map(|reads| Reading::start(experiment, reads, site, seconds));
+    let (bytes, since) = (received(experiment)?, Instant::now());
+    let mut talker = site.start(&experiment.talk(bridge, run), "talk.log")?;
+    let limit = READY + Duration::from_secs(2 * seconds);
+    talker.finish(limit, stop)?;
+    let elapsed = since.elapsed().as_nanos().max(1);
+    let bits = u128::from(received(experiment)?.saturating_sub(bytes)) * 8 * 1_000_000_000;
+    let reads = reads.as_mut().map(|reads| match reads {
+        Ok(reading) => reading.finish(READY + Duration::from_secs(2 * seconds), site),
+        Err(why) => Reading::refused(run.reads.as_ref(), why),
+    });
+    drop(load);
+    // One that heard nothing would wait on.
+    listener.finish_or(Signal::INT, LISTENER, stop)?;
+    let done = OfRun {
+        name: run.name.clone(),
+        talk: document(&talker)?,
+        listen: Some(document(&listener)?),
+        received_bits_per_second: u64::try_from(bits / elapsed).ok(),
+        reads,
+    };
+    keep(experiment, bridge, run, &done)?;
+    Ok(done)
+}
+
+/// Starts the load of a run.
+fn load(
+    experiment: &Experiment,
+    run: &Run,
+    site: &mut Site<'_>,
+    seconds: u64,
+) -> Result<Vec<Child>, Failure> {
+    let Some(stress) = experiment.stress.filter(|_| run.is_loaded) else { return Ok(Vec::new()) };
+    let (server, ready) = stress.server(&experiment.place);
+    let server = site.start(&server, "stress-server.log")?;
+    server.wait_for(ready, READY, site.stop())?;
+    let mut load = vec![server];
+    for (number, client) in (0..).zip(stress.clients(&experiment.place, seconds + BEYOND)) {
+        load.push(site.start(&client, &format!("stress-{number}.log"))?);
+    }
+    Ok(load)
+}
+
+/// Bytes that came to the listener's interface.
+fn received(experiment: &Experiment) -> Result<u64, Failure> {
+    let listener = experiment.place.listener();
+    let line = format!("ip netns exec {listener} cat /sys/class/net/far/statistics/rx_bytes");
+    let text = output(&line)?;
+    text.trim().parse().map_err(|_| Failure(format!("`{line}` printed '{}'", text.trim())))
+}
+
+fn document(child: &Child) -> Result<Document, Failure> {
+    let text = child.output()?;
+    serde_json::from_str(&text).map_err(|error| Failure(format!("no document came: {error}")))
+}
+
+fn keep(experiment: &Experiment, bridge: Bridge, run: &Run, done: &OfRun) -> report::Outcome {
+    if experiment.keep.is_empty() {
+        return Ok(());
+    }
+    let documents = [("talk", Some(&done.talk)), ("listen", done.listen.as_ref())];
+    for (end, document) in documents {
+        let Some(document) = document else { continue };
+        let path = format!("{}/{}.json", experiment.keep, file_name(bridge, run, end));
+        std::fs::write(&path, crate::commands::json(document))
+            .map_err(|error| Failure(format!("{path}: {error}")))?;
+    }
+    Ok(())
+}
+
+/// A drive that is read.
+struct Reading {
+    reads: Reads,
+    initiator: Child,
+    /// Ends behind the initiator.
+    _device: Child,
+}
+
+impl Reading {
+    fn start(
+        experiment: &Experiment,
+        reads: &Reads,
+        site: &mut Site<'_>,
+        seconds: u64,
+    ) -> Result<Self, Failure> {
+        let address = experiment.far(reads.is_tagged());
+        let (device, ready) = reads.device(&experiment.place, address);
+        let device = site.start(&device, "device.log")?;
+        device.wait_for(ready, READY, site.stop())?;
+        let initiator = reads.io(&experiment.place, address, seconds + BEYOND);
+        let initiator = site.start(&initiator, "io.log")?;
+        Ok(Self { reads: reads.clone(), initiator, _device: device })
+    }
+
+    fn finish(&mut self, limit: Duration, site: &Site<'_>) -> OfReads {
+        let mut of = Self::refused(Some(&self.reads), &Failure(String::new()));
+        if let Err(Failure(why)) = self.initiator.finish(limit, site.stop()) {
+            of.why = why;
+            return of;
+        }
+        let text = self.initiator.output().unwrap_or_default();
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let all = &document["sections"][0]["all"];
+        let figure = |name: &str| all[name].as_u64().unwrap_or(0);
+        let [n, p50_ns, p99_ns, max_ns] = ["n", "p50_ns", "p99_ns", "max_ns"].map(figure);
+        OfReads { n, p50_ns, p99_ns, max_ns, ..of }
+    }
+
+    fn refused(reads: Option<&Reads>, why: &Failure) -> OfReads {
+        OfReads {
+            priority: reads.and_then(|reads| reads.priority),
+            gated: reads.is_some_and(|reads| !reads.gate.is_empty()),
+            n: 0,
+            p50_ns: 0,
+            p99_ns: 0,
+            max_ns: 0,
+            why: why.0.clone(),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The document of the lab.
+
+use super::bridge::Bridge;
+use crate::commands::latency::document::{Document, Setting};
+use serde::{Deserialize, Serialize};
+
+/// The document.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Results {
+    /// 1.
+    pub schema: u64,
+    /// The name of the lab.
+    pub name: String,
+    /// How it ended: `done` or `interrupted`.
+    pub ended: String,
+    /// The gate control list, as tc-taprio(8) has it; empty without.
+    pub gates: String,
+    /// What was found out about the machine, and asked of it.
+    pub machine: Vec<Setting>,
+    /// One for each bridge, in the order of the command line.
+    pub bridges: Vec<OfBridge>,
+}
+
+/// What was found out about a bridge.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OfBridge {
+    /// Its kind.
+    pub bridge: Bridge,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why it was refused or failed; empty else.
+    pub why: String,
+    /// Whether its gates are in force; null without gates, or if nothing passes.
+    pub gate: Option<Gate>,
+    /// What was asked for, and whether the kernel says that it is so.
+    pub settings: Vec<Setting>,
+    /// The runs.
+    pub runs: Vec<OfRun>,
+}
+
+/// What became of a bridge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It hands frames on.
+    Passes,
+    /// It was built, and hands nothing on.
+    LosesEverything,
+    /// It cannot be built here.
+    Refused,
+    /// Something ended while it was measured.
+    Failed,
+}
+
+impl Outcome {
+    /// In words.
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Passes => "passes",
+            Self::LosesEverything => "loses everything",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Whether gates are in force, by the arrivals of frames that were due outside every window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gate {
+    /// What follows.
+    pub verdict: Verdict,
+    /// Frames that came.
+    pub n: u64,
+    /// Of them those that came within a window.
+    pub in_window: u64,
+}
+
+/// Whether gates are in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// 98 of 100 frames came within their window.
+    Gated,
+    /// More than half of the frames came outside: nothing held them back.
+    NotGated,
+    /// The same, but frames that were due within their window came outside too: the gate of another
+    /// priority let them go.
+    OtherGate,
+    /// None of these.
+    PartlyGated,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Gated => "gated",
+            Self::NotGated => "not gated",
+            Self::OtherGate => "gated by another priority",
+            Self::PartlyGated => "partly gated",
+        }
+    }
+}
+
+/// How many of 100 frames have to come within a window where gates are in force: wake-ups of the
+/// kernel's timers are late now and then.
+const IN_FORCE: u64 = 98;
+
+impl Gate {
+    /// What a listener says of frames that were due outside every window. `None` if none came.
+    pub fn of(document: &Document) -> Option<Self> {
+        let (n, in_window) = arrivals(document)?;
+        let verdict = match () {
+            () if in_window * 100 >= n * IN_FORCE => Verdict::Gated,
+            () if in_window * 2 < n => Verdict::NotGated,
+            () => Verdict::PartlyGated,
+        };
+        Some(Self { verdict, n, in_window })
+    }
+
+    /// Takes into account what a listener says of frames that were due within their window.
+    pub fn and(&mut self, document: &Document) {
+        let left = arrivals(document).is_some_and(|(n, in_window)| in_window * 2 < n);
+        if left && self.verdict == Verdict::NotGated {
+            self.verdict = Verdict::OtherGate;
+        }
+    }
+}
+
+/// Frames that came, and those of them that came within a window. `None` without frames.
+fn arrivals(document: &Document) -> Option<(u64, u64)> {
+    let slots = document.analysis.slots.iter().find(|of| of.stamp == "arrival" && of.n > 0)?;
+    Some((slots.n, slots.in_window))
+}
+
+/// A run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OfRun {
+    /// Its name: `gates`, `idle` or `loaded`, with the reads.
+    pub name: String,
+    /// What the talker says; it has the frames that came back.
+    pub talk: Document,
+    /// What the listener says; null if it is a guest's.
+    pub listen: Option<Document>,
+    /// Bits a second that came to the listener's interface and its namespace's others, frames and
+    /// all; null if it is a guest's.
+    pub received_bits_per_second: Option<u64>,
+    /// The reads of a drive.
+    pub reads: Option<OfReads>,
+}
+
+/// Reads of a drive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfReads {
+    /// The priority of both nodes; null without.
+    pub priority: Option<u8>,
+    /// Whether the nodes have a gate of their own.
+    pub gated: bool,
+    /// How many.
+    pub n: u64,
+    /// The median of their latencies, in ns.
+    pub p50_ns: u64,
+    /// Their 99th percentile, in ns.
+    pub p99_ns: u64,
+    /// The longest, in ns.
+    pub max_ns: u64,
+    /// Why there are none; empty else.
+    pub why: String,
+}

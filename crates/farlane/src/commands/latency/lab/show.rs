@@ -1,0 +1,183 @@
+//! The results as text and as a page.
+
+use super::results::{Gate, OfBridge, OfRun, Results, Verdict};
+use crate::commands::finish;
+use crate::commands::latency::document::Setting;
+use crate::commands::latency::{html, print};
+use latency::Figures;
+use report::Align::{Left, Right, Wrap};
+use report::{Column, Page, Table, span};
+
+/// Prints everything.
+pub fn text(results: &Results) {
+    print!("{}", bridges(results).text());
+    for (name, table) in tables(results) {
+        println!("");
+        println!("{name}");
+        print!("{}", table.text());
+    }
+    if results.ended != "done" {
+        println!("");
+        println!("{}", results.ended);
+    }
+}
+
+/// Everything but the bridges: names and tables that are not empty.
+fn tables(results: &Results) -> Vec<(&'static str, Table)> {
+    let mut tables = Vec::new();
+    if results.bridges.iter().any(|of| !of.runs.is_empty()) {
+        tables
+            .push(("runs, in us; the way back and the round trip are the talker's", runs(results)));
+    }
+    if results.bridges.iter().flat_map(|of| &of.runs).any(|run| run.reads.is_some()) {
+        tables.push(("4 KiB reads of a drive beside the frames, in us", reads(results)));
+    }
+    tables.push(("settings", settings(results)));
+    tables
+}
+
+/// A row a bridge.
+fn bridges(results: &Results) -> Table {
+    let columns: [Column<OfBridge>; 5] = [
+        ("bridge", Left, |of| of.bridge.name()),
+        ("outcome", Left, |of| of.outcome.says().to_owned()),
+        ("gate", Left, |of| of.gate.as_ref().map_or("", |gate| gate.verdict.says()).to_owned()),
+        ("held back", Right, |of| of.gate.as_ref().map_or(String::new(), in_window)),
+        ("why", Wrap, why),
+    ];
+    Table::of(&columns, &results.bridges)
+}
+
+fn in_window(gate: &Gate) -> String {
+    format!("{} of {}", gate.in_window, gate.n)
+}
+
+fn why(of: &OfBridge) -> String {
+    match &of.gate {
+        _ if !of.why.is_empty() => of.why.clone(),
+        Some(gate) => match gate.verdict {
+            Verdict::Gated => String::new(),
+            Verdict::NotGated => "frames go round the gate".to_owned(),
+            Verdict::OtherGate => "frames lose their priority on the way to it".to_owned(),
+            Verdict::PartlyGated => "the gate holds a part of the frames back".to_owned(),
+        },
+        None => String::new(),
+    }
+}
+
+/// The figures of a part of the way; those of a run without it are empty.
+fn figures(run: &OfRun, segment: &str) -> Vec<String> {
+    let found = run.talk.analysis.segments.iter().find(|of| of.segment == segment);
+    match found.map(|of| of.whole) {
+        Some(Figures { p50_ns, p99_ns, max_ns, .. }) => {
+            [p50_ns, p99_ns, max_ns].map(print::plain).to_vec()
+        }
+        None => vec![String::new(); 3],
+    }
+}
+
+/// The parts of the way of which the table has figures.
+const SHOWN: [(&str, &str); 3] = [
+    ("sent to kernel", "sent to kernel"),
+    ("end to end", "end to end"),
+    ("round trip", "round trip"),
+];
+
+/// A row a run.
+fn runs(results: &Results) -> Table {
+    let mut columns = vec![
+        ("bridge".to_owned(), Left),
+        ("run".to_owned(), Left),
+        ("sent".to_owned(), Right),
+        ("came".to_owned(), Right),
+        ("in window".to_owned(), Right),
+        ("Mb/s".to_owned(), Right),
+    ];
+    for (_, name) in SHOWN {
+        columns.extend(["p50", "p99", "max"].map(|figure| (format!("{name} {figure}"), Right)));
+    }
+    let columns: Vec<_> = columns.iter().map(|(name, side)| (name.as_str(), *side)).collect();
+    let mut table = Table::new(&columns);
+    for of in &results.bridges {
+        for run in &of.runs {
+            let counts = run.listen.as_ref().and_then(|listen| listen.counts);
+            let count = |value: fn(&latency::Counts) -> u64| {
+                counts.as_ref().map_or(String::new(), |counts| value(counts).to_string())
+            };
+            let slots = run.listen.iter().flat_map(|of| &of.analysis.slots);
+            let mut arrivals = slots.filter(|slots| slots.stamp == "arrival");
+            let share =
+                arrivals.next().map_or(String::new(), |of| print::share(of.in_window, of.n));
+            let bits = run.received_bits_per_second;
+            let mut row = vec![
+                of.bridge.name(),
+                run.name.clone(),
+                count(|counts| counts.sent),
+                count(|counts| counts.received),
+                share,
+                bits.map_or(String::new(), |bits| (bits / 1_000_000).to_string()),
+            ];
+            row.extend(SHOWN.iter().flat_map(|(segment, _)| figures(run, segment)));
+            table.row(row);
+        }
+    }
+    table
+}
+
+/// A row a run with reads.
+fn reads(results: &Results) -> Table {
+    let columns = [
+        ("bridge", Left),
+        ("run", Left),
+        ("reads", Right),
+        ("p50", Right),
+        ("p99", Right),
+        ("max", Right),
+        ("why", Wrap),
+    ];
+    let mut table = Table::new(&columns);
+    for of in &results.bridges {
+        for run in &of.runs {
+            let Some(reads) = &run.reads else { continue };
+            let times = [reads.p50_ns, reads.p99_ns, reads.max_ns];
+            let mut row = vec![of.bridge.name(), run.name.clone(), reads.n.to_string()];
+            row.extend(times.map(span::micros));
+            row.push(reads.why.clone());
+            table.row(row);
+        }
+    }
+    table
+}
+
+/// What is in force, of the machine and of each bridge.
+fn settings(results: &Results) -> Table {
+    let columns =
+        [("of", Left), ("setting", Left), ("value", Left), ("in force", Left), ("note", Wrap)];
+    let mut table = Table::new(&columns);
+    let mut add = |of: String, Setting { name, value, in_force, note }: &Setting| {
+        let in_force = if *in_force { "yes" } else { "no" };
+        table.row(vec![of, name.clone(), value.clone(), in_force.to_owned(), note.clone()]);
+    };
+    results.machine.iter().for_each(|setting| add("machine".to_owned(), setting));
+    for of in &results.bridges {
+        of.settings.iter().for_each(|setting| add(of.bridge.name(), setting));
+        // Of the talker alone: what the lab asks for itself is the same in each run.
+        let last = of.runs.last().into_iter().flat_map(|run| &run.talk.settings);
+        last.for_each(|setting| add(format!("{}, talker", of.bridge.name()), setting));
+    }
+    table
+}
+
+/// Everything as a page.
+pub fn page(results: &Results) -> String {
+    let mut page = Page::new("farlane latency lab");
+    page.table(&bridges(results));
+    for (name, table) in tables(results) {
+        page.section(name);
+        page.table(&table);
+    }
+    let runs = results.bridges.iter().flat_map(|of| &of.runs);
+    let documents: Vec<_> = runs.filter(|run| run.name != "gates").map(|run| &run.talk).collect();
+    html::runs(&mut page, &documents);
+    finish(page, "JSON, with every figure", results)
+}

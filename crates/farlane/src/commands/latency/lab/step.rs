@@ -1,0 +1,52 @@
+//! What the lab does, as shell lines: the same ones are run, printed by `--dry-run`, and written to
+//! the journal.
+
+use std::fmt;
+
+/// A shell line, and what takes back what it did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The line.
+    pub line: String,
+    /// The line that takes it back, if no other step's does.
+    pub undo: Option<String>,
+    /// How it ends.
+    pub end: End,
+}
+
+/// How a line ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself.
+    Itself,
+    /// With the lab. Its standard error goes to this file of the lab's folder; the next line waits
+    /// until this text is in it.
+    Lab {
+        /// The file.
+        log: &'static str,
+        /// The text.
+        ready: &'static str,
+    },
+}
+
+/// Steps, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Steps(pub Vec<Step>);
+
+impl Steps {
+    /// Adds a line that a later undo takes back too, such as the end of its namespace.
+    pub fn run(&mut self, line: impl fmt::Display) {
+        self.0.push(Step { line: line.to_string(), undo: None, end: End::Itself });
+    }
+
+    /// Adds a line, and the line that takes it back.
+    pub fn undone(&mut self, line: impl fmt::Display, undo: impl fmt::Display) {
+        let (line, undo) = (line.to_string(), Some(undo.to_string()));
+        self.0.push(Step { line, undo, end: End::Itself });
+    }
+
+    /// Adds a program that runs as long as the lab.
+    pub fn keep(&mut self, line: impl fmt::Display, log: &'static str, ready: &'static str) {
+        self.0.push(Step { line: line.to_string(), undo: None, end: End::Lab { log, ready } });
+    }
+}

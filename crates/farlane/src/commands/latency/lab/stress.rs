@@ -1,0 +1,70 @@
+//! Load beside the frames: parallel UDP streams from talker to listener, without a VLAN tag.
+
+use super::place::{FAR, Place};
+use switch::congestion::Rate;
+
+/// The port of the streams.
+const PORT: u16 = 5201;
+
+/// The program that makes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Tool {
+    /// iperf3
+    Iperf3,
+    /// netperf, UDP_STREAM; it has no rate
+    Netperf,
+    /// `farlane latency stress`
+    BuiltIn,
+}
+
+/// Load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stress {
+    /// Parallel streams.
+    pub streams: u16,
+    /// Of each.
+    pub rate: Rate,
+    /// Bytes of UDP's payload.
+    pub size: u16,
+    /// By which program.
+    pub tool: Tool,
+}
+
+impl Stress {
+    /// The server, and what it says once it listens.
+    pub fn server(&self, place: &Place) -> (String, &'static str) {
+        let enter = format!("ip netns exec {}", place.listener());
+        match self.tool {
+            Tool::Iperf3 => {
+                (format!("{enter} iperf3 -s -B {FAR} -p {PORT} --forceflush"), "listening")
+            }
+            Tool::Netperf => (format!("{enter} netserver -D -L {FAR} -p {PORT}"), "netserver"),
+            Tool::BuiltIn => (
+                format!("{enter} farlane latency stress --sink {FAR}:{PORT} --insecure"),
+                "listening",
+            ),
+        }
+    }
+
+    /// The clients, which go on for so many seconds.
+    pub fn clients(&self, place: &Place, seconds: u64) -> Vec<String> {
+        let Self { streams, rate, size, .. } = self;
+        let enter = format!("ip netns exec {}", place.talker());
+        let bits = rate.bits_per_second;
+        match self.tool {
+            Tool::Iperf3 => vec![format!(
+                "{enter} iperf3 -c {FAR} -p {PORT} -u -P {streams} -b {bits} -l {size} -t {seconds}"
+            )],
+            Tool::Netperf => vec![
+                format!(
+                    "{enter} netperf -H {FAR} -p {PORT} -t UDP_STREAM -l {seconds} -- -m {size}"
+                );
+                usize::from(*streams)
+            ],
+            Tool::BuiltIn => vec![format!(
+                "{enter} farlane latency stress {FAR}:{PORT} --streams {streams} --rate {bits} \
+                 --size {size} --duration {seconds}s"
+            )],
+        }
+    }
+}
