@@ -4,6 +4,7 @@
 
 mod gates;
 mod image;
+mod marks;
 
 use serde_json::Value;
 
