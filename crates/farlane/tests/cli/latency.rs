@@ -3,6 +3,7 @@
 
 use crate::support::isolated::isolated;
 use crate::support::parquet::rows;
+use crate::support::process::wait_until;
 use crate::support::program::{
     fails, farlane, is_wrong_usage, page, parsed, scratch, succeeds, text,
 };
@@ -386,6 +387,39 @@ fn every_frame_is_a_row_and_runs_stand_side_by_side() {
     std::fs::write(&documents[1], "{}").unwrap();
     let wrong = ["latency", "compare", &documents[0], &documents[1]];
     fails(&wrong, &["loaded.json", "no document of `farlane latency talk`"]);
+}
+
+/// Both ends are killed while they run: their rows so far are there, in order, and those that came
+/// with later frames too.
+#[test]
+fn killed_programs_leave_their_rows() {
+    let folder = scratch("latency-killed");
+    let [near, far] = ["near.csv", "far.csv"].map(|name| text(&folder.join(name)));
+    let listener = Listener::udp(&["--reflect", "--csv", &far]);
+    let options = ["--interval", "2ms", "--count", "1000000", "--reflect", "--csv", &near];
+    let arguments = [&["latency", "talk", &listener.address, "--json"], &options[..]].concat();
+    let mut talker = farlane(&arguments).spawn().unwrap();
+    let rows = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    wait_until("rows of both ends", || {
+        std::thread::sleep(Duration::from_millis(100));
+        [&near, &far].iter().all(|path| rows(path).lines().count() > 100)
+    });
+    talker.kill().unwrap();
+    talker.wait().unwrap();
+    drop(listener);
+    for (path, last) in [(&near, "back_received_ns"), (&far, "returned_ns")] {
+        let text = rows(path);
+        let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let names = lines.next().unwrap();
+        let lines: Vec<_> = lines.collect();
+        let numbers: Vec<u64> = lines.iter().map(|cells| cells[0].parse().unwrap()).collect();
+        assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{path}: {numbers:?}");
+        for name in ["driver_ns", last] {
+            let column = names.iter().position(|of| *of == name).unwrap();
+            let known = lines.iter().filter(|cells| !cells[column].is_empty()).count();
+            assert!(known * 2 > lines.len(), "{path}: {known} rows of {} have {name}", lines.len());
+        }
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::deliver;
 use super::document::{Document, Faults, TagCount};
 use super::options::{MachineArgs, Output, positive};
+use super::samples::{Rows, is_old};
 use super::setup::{Settings, Shift};
 use crate::signals::Stop;
 use latency::frame::{self, FollowUp, Frame, Kind, Window};
@@ -52,8 +53,9 @@ pub fn run(args: &Args) -> Outcome {
     args.output.assign()?;
     let stop = Stop::on_signals()?;
     let (port, local) = port(args)?;
-    // Its thread is to have any CPU.
+    // Their threads are to have any CPU.
     let follower = args.machine.follower()?;
+    let rows = Rows::create(&args.output)?;
     let mut settings = Settings::default();
     settings.machine(&args.machine);
     settings.stamps(&args.machine, &port)?;
@@ -61,12 +63,12 @@ pub fn run(args: &Args) -> Outcome {
         Some(address) => eprintln!("listening on {address}"),
         None => eprintln!("listening on {}", args.address),
     }
-    let mut listener = Listener::new(args, &port);
+    let mut listener = Listener::new(args, &port, rows);
     let ended = listener.listen(&stop)?;
     let series = follower.map_or(Vec::new(), |follower| follower.finish(1));
     let clock = ClockError { source: args.machine.source(local), series };
-    let (document, samples) = listener.document(settings, clock, ended);
-    deliver(&document, &samples, &args.output)
+    let (document, rows, unwritten) = listener.document(settings, clock, ended);
+    deliver(&document, rows, &unwritten, &args.output)
 }
 
 /// The socket, and the address of UDP.
@@ -93,6 +95,9 @@ struct Listener<'a> {
     /// What the run's first frame said: interval, windows, size.
     about: Option<Frame>,
     samples: BTreeMap<u64, Sample>,
+    rows: Rows,
+    /// Frames that came after the rows of later ones were written.
+    overtaken: Vec<u64>,
     sequence: Sequence,
     tags: BTreeMap<(u8, u16), u64>,
     faults: Faults,
@@ -101,7 +106,7 @@ struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    fn new(args: &'a Args, port: &'a Port) -> Self {
+    fn new(args: &'a Args, port: &'a Port, rows: Rows) -> Self {
         Self {
             args,
             port,
@@ -109,6 +114,8 @@ impl<'a> Listener<'a> {
             run: None,
             about: None,
             samples: BTreeMap::new(),
+            rows,
+            overtaken: Vec::new(),
             sequence: Sequence::default(),
             tags: BTreeMap::new(),
             faults: Faults::default(),
@@ -129,6 +136,7 @@ impl<'a> Listener<'a> {
             }
             // Stamps of what was sent back: nobody asks for them.
             while self.port.sent()?.is_some() {}
+            self.write_rows();
             let now = now();
             if stop.is_set() {
                 return Ok("interrupted");
@@ -210,7 +218,20 @@ impl<'a> Listener<'a> {
         if self.args.reflect {
             sample.returned = self.reflect(frame, &sample, received.from);
         }
+        if self.rows.is_past(frame.sequence) {
+            self.overtaken.push(frame.sequence);
+        }
         self.samples.insert(frame.sequence, sample);
+    }
+
+    /// Writes the rows of frames of which everything is known.
+    fn write_rows(&mut self) {
+        let now = self.shift.of(now());
+        let last = self.samples.last_key_value().map_or(0, |(last, _)| *last);
+        let is_due =
+            |of: &&Sample| is_old(now, of.received.map_or(0, u64::from), of.sequence, last);
+        let frames = self.samples.range(self.rows.next()..).map(|(_, of)| of);
+        self.rows.advance(frames.take_while(is_due));
     }
 
     /// Sends a frame back, with this end's stamps; when, if the kernel took it.
@@ -233,18 +254,25 @@ impl<'a> Listener<'a> {
 
     fn follow_up(&mut self, earlier: &FollowUp) {
         if let Some(sample) = self.samples.get_mut(&earlier.sequence) {
+            let is_late =
+                self.rows.is_past(earlier.sequence) && !self.overtaken.contains(&earlier.sequence);
+            self.faults.late_stamps += u64::from(is_late);
             sample.queued = sample.queued.or(earlier.queued);
             sample.driver = sample.driver.or(earlier.driver);
             sample.wire = sample.wire.or(earlier.wire);
         }
     }
 
+    /// What was measured, and the frames that have no row.
     fn document(
         mut self,
         settings: Settings,
         clock: ClockError,
         ended: &str,
-    ) -> (Document, Vec<Sample>) {
+    ) -> (Document, Rows, Vec<Sample>) {
+        let unwritten = self.samples.range(self.rows.next()..).map(|(_, of)| *of);
+        let overtaken = self.overtaken.iter().filter_map(|number| self.samples.get(number));
+        let unwritten = unwritten.chain(overtaken.copied()).collect();
         let samples: Vec<Sample> = self.samples.into_values().collect();
         let window = self.about.map_or(Window::default(), |about| about.window);
         let interval = self.about.map_or(0, |about| u64::from(about.interval));
@@ -272,6 +300,6 @@ impl<'a> Listener<'a> {
             band: output.band,
             analysis: Analysis::of(&input),
         };
-        (document, samples)
+        (document, self.rows, unwritten)
     }
 }

@@ -5,6 +5,7 @@ mod talker;
 
 use super::deliver;
 use super::options::{MachineArgs, Output, positive, window};
+use super::samples::Rows;
 use super::setup::Settings;
 use crate::signals::Stop;
 use latency::frame;
@@ -94,7 +95,8 @@ pub fn run(args: &Args) -> Outcome {
     let follower = args.machine.follower()?;
     let done = AtomicBool::new(false);
     let (tell, events) = sync_channel(EVENTS);
-    let mut talker = Talker::new(args, schedule, &port, to, events);
+    let rows = Rows::create(&args.output)?;
+    let mut talker = Talker::new(args, schedule, &port, to, events, rows);
     talker.hardware = hardware;
     let ended = std::thread::scope(|scope| {
         let (port, done) = (&port, &done);
@@ -107,8 +109,8 @@ pub fn run(args: &Args) -> Outcome {
         ended
     })?;
     let said = follower.map(|follower| follower.finish(-1));
-    let (document, samples) = talker.document(settings, ended, said);
-    deliver(&document, &samples, &args.output)
+    let (document, rows, unwritten) = talker.document(settings, ended, said);
+    deliver(&document, rows, &unwritten, &args.output)
 }
 
 impl Args {

@@ -3,6 +3,7 @@
 use super::Args;
 use super::receive::Event;
 use crate::commands::latency::document::{Document, Faults};
+use crate::commands::latency::samples::{Rows, is_old};
 use crate::commands::latency::setup::{Settings, Shift};
 use crate::signals::Stop;
 use latency::frame::{FollowUp, Frame, Kind};
@@ -50,6 +51,7 @@ pub struct Talker<'a> {
     back: Sequence,
     faults: Faults,
     buffer: Vec<u8>,
+    rows: Rows,
     /// When the driver had the probe, in ns.
     probed: Option<u64>,
 }
@@ -62,6 +64,7 @@ impl<'a> Talker<'a> {
         port: &'a Port,
         to: Remote,
         events: Receiver<Event>,
+        rows: Rows,
     ) -> Self {
         Self {
             args,
@@ -79,6 +82,7 @@ impl<'a> Talker<'a> {
             back: Sequence::default(),
             faults: Faults::default(),
             buffer: Vec::new(),
+            rows,
             probed: None,
         }
     }
@@ -144,6 +148,7 @@ impl<'a> Talker<'a> {
             }
             self.frame_at(number, due);
             self.take_events()?;
+            self.write_rows();
         }
         let linger = now() + LINGER;
         while now() < linger && !(stop.is_set() && ended == "done") {
@@ -252,6 +257,14 @@ impl<'a> Talker<'a> {
         Ok(())
     }
 
+    /// Writes the rows of frames of which everything is known.
+    fn write_rows(&mut self) {
+        let (now, last) = (self.shift.of(now()), self.samples.len() as u64);
+        let is_due = |of: &&Sample| is_old(now, of.scheduled, of.sequence, last.saturating_sub(1));
+        let frames = self.samples[self.rows.next() as usize..].iter();
+        self.rows.advance(frames.take_while(is_due));
+    }
+
     fn take_stamps(&mut self, stamps: &Control) {
         if stamps.dropped.is_some() {
             self.faults.launch_dropped += 1;
@@ -264,6 +277,7 @@ impl<'a> Talker<'a> {
             }
             return;
         };
+        self.faults.late_stamps += u64::from(self.rows.is_past(number));
         let sample = &mut self.samples[number as usize];
         let software = self.shift.stamp(stamps.software);
         match step {
@@ -288,6 +302,7 @@ impl<'a> Talker<'a> {
         if !self.back.take(frame.sequence) {
             return;
         }
+        self.faults.late_stamps += u64::from(self.rows.is_past(frame.sequence));
         let [wire, arrived, received, returned] = frame.more.map(latency::stamp);
         sample.arrived_wire = wire;
         sample.arrived = arrived;
@@ -297,13 +312,13 @@ impl<'a> Talker<'a> {
         sample.back_received = shift.stamp(application);
     }
 
-    /// What was measured.
+    /// What was measured, and the frames that have no row.
     pub fn document(
         mut self,
         settings: Settings,
         ended: &str,
         said: Option<Vec<ClockPoint>>,
-    ) -> (Document, Vec<Sample>) {
+    ) -> (Document, Rows, Vec<Sample>) {
         self.back.end(self.samples.len() as u64);
         let address = match self.to {
             Remote::Udp(address) => Some(address),
@@ -343,7 +358,8 @@ impl<'a> Talker<'a> {
             band: output.band,
             analysis: Analysis::of(&input),
         };
-        (document, self.samples)
+        let unwritten = self.samples.split_off(self.rows.next() as usize);
+        (document, self.rows, unwritten)
     }
 }
 
