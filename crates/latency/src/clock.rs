@@ -72,8 +72,8 @@ pub fn exchange(samples: &[Sample]) -> Vec<ClockPoint> {
     let point = |sample: &Sample| {
         let t1 = sample.departed();
         let t2 = sample.came()?.get();
-        let t3 = sample.returned?.get();
-        let t4 = sample.back_arrived.or(sample.back_received)?.get();
+        let t3 = sample.departed_back()?.get();
+        let t4 = sample.came_back()?.get();
         let apart = |to: u64, from: u64| i128::from(to) - i128::from(from);
         let way = apart(t4, t1) - apart(t3, t2);
         Some(ClockPoint {

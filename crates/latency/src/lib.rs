@@ -21,7 +21,7 @@ mod statistics;
 pub use analysis::{Analysis, Bin, Input, SegmentReport};
 pub use clock::{ClockError, ClockPoint, Source, exchange};
 pub use findings::Finding;
-pub use sample::{Sample, Segment, Stamp, stamp};
+pub use sample::{Departure, Sample, Segment, Stamp, stamp};
 pub use sequence::{Counts, MOST as MOST_FRAMES, Sequence};
 pub use slots::Slots;
 pub use stable::Range;

@@ -3,12 +3,13 @@
 use super::deliver;
 use super::document::{Document, Faults, TagCount};
 use super::options::{MachineArgs, Output, positive};
+use super::outbox::Outbox;
 use super::samples::{Rows, is_old};
 use super::setup::{Settings, Shift};
 use crate::signals::Stop;
 use latency::frame::{self, FollowUp, Frame, Kind, Window};
 use latency::{Analysis, ClockError, Input, Sample, Sequence};
-use live::latency::{Port, Received, Remote, Tag, now};
+use live::latency::{Control, Port, Received, Remote, Tag, now};
 use live::net::{Address, Interface};
 use report::{Failure, Outcome};
 use std::collections::BTreeMap;
@@ -95,6 +96,7 @@ struct Listener<'a> {
     /// What the run's first frame said: interval, windows, size.
     about: Option<Frame>,
     samples: BTreeMap<u64, Sample>,
+    outbox: Outbox,
     rows: Rows,
     /// Frames that came after the rows of later ones were written.
     overtaken: Vec<u64>,
@@ -114,6 +116,7 @@ impl<'a> Listener<'a> {
             run: None,
             about: None,
             samples: BTreeMap::new(),
+            outbox: Outbox::new(Shift(args.machine.stamp_offset)),
             rows,
             overtaken: Vec::new(),
             sequence: Sequence::default(),
@@ -134,8 +137,9 @@ impl<'a> Listener<'a> {
                 let at = self.port.payload_at();
                 self.take(&buffer[at..at + received.bytes], &received, application);
             }
-            // Stamps of what was sent back: nobody asks for them.
-            while self.port.sent()?.is_some() {}
+            while let Some(stamps) = self.port.sent()? {
+                self.take_stamps(&stamps);
+            }
             self.write_rows();
             let now = now();
             if stop.is_set() {
@@ -178,7 +182,7 @@ impl<'a> Listener<'a> {
         }
         match frame.kind {
             Kind::Data => self.data(&frame, received, application),
-            Kind::End => self.sequence.end(frame.sequence),
+            Kind::End => self.end(&frame, received.from),
             Kind::Probe | Kind::Reflected => {}
         }
     }
@@ -236,31 +240,63 @@ impl<'a> Listener<'a> {
 
     /// Sends a frame back, with this end's stamps; when, if the kernel took it.
     fn reflect(&mut self, frame: &Frame, sample: &Sample, to: Remote) -> latency::Stamp {
-        let number = |stamp: latency::Stamp| stamp.map_or(0, u64::from);
-        let [wire, kernel] = [sample.arrived_wire, sample.arrived].map(number);
         let returned = self.shift.stamp(now());
-        let more = [wire, kernel, number(sample.received), number(returned)];
+        let here = [sample.arrived_wire, sample.arrived, sample.received, returned];
+        let earlier = self.next_follow_up();
+        let back = frame.reflected(here, earlier.as_ref());
+        self.transmit(&back, to, Some(frame.sequence)).then_some(returned)?
+    }
+
+    /// The talker sent all; it is told when the last frames left here.
+    fn end(&mut self, frame: &Frame, to: Remote) {
+        self.sequence.end(frame.sequence);
+        if self.args.reflect
+            && let Some(earlier) = self.next_follow_up()
+        {
+            self.transmit(&frame.reflected([None; 4], Some(&earlier)), to, None);
+        }
+    }
+
+    fn next_follow_up(&mut self) -> Option<FollowUp> {
+        let sequence = self.outbox.next_untold()?;
+        Some(FollowUp { sequence, departure: self.samples.get(&sequence)?.back_departure })
+    }
+
+    /// Sends a frame; whether the kernel took it.
+    fn transmit(&mut self, frame: &Frame, to: Remote, number: Option<u64>) -> bool {
         let mut bytes = Vec::new();
-        Frame { kind: Kind::Reflected, more, ..*frame }.encode(&mut bytes);
-        match self.port.send(&bytes, to, None) {
-            Ok(()) => returned,
-            Err(error) => {
-                self.faults.refused += 1;
-                self.faults.refusal = error.to_string();
-                None
+        frame.encode(&mut bytes);
+        let sent = self.outbox.send(self.port, (&bytes, to), None, number);
+        if let Err(error) = &sent {
+            self.faults.refused += 1;
+            self.faults.refusal = error.to_string();
+        }
+        sent.is_ok()
+    }
+
+    fn take_stamps(&mut self, stamps: &Control) {
+        let Some((number, departure)) = self.outbox.departure(stamps) else { return };
+        let Some(sample) = self.samples.get_mut(&number) else { return };
+        if sample.back_departure.fill(&departure) {
+            self.count_late(number);
+            if departure.last().is_some() {
+                self.outbox.tell(number);
             }
         }
     }
 
     fn follow_up(&mut self, earlier: &FollowUp) {
-        if let Some(sample) = self.samples.get_mut(&earlier.sequence) {
-            let is_late =
-                self.rows.is_past(earlier.sequence) && !self.overtaken.contains(&earlier.sequence);
-            self.faults.late_stamps += u64::from(is_late);
-            sample.queued = sample.queued.or(earlier.queued);
-            sample.driver = sample.driver.or(earlier.driver);
-            sample.wire = sample.wire.or(earlier.wire);
+        if let Some(sample) = self.samples.get_mut(&earlier.sequence)
+            && sample.departure.fill(&earlier.departure)
+        {
+            self.count_late(earlier.sequence);
         }
+    }
+
+    /// A stamp of this frame came, which its row may not have.
+    fn count_late(&mut self, number: u64) {
+        let has_row = self.rows.is_past(number) && !self.overtaken.contains(&number);
+        self.faults.late_stamps += u64::from(has_row);
     }
 
     /// What was measured, and the frames that have no row.

@@ -5,6 +5,7 @@ mod document;
 mod html;
 mod listen;
 mod options;
+mod outbox;
 mod print;
 mod ptp;
 mod samples;

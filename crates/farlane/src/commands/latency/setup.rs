@@ -47,8 +47,8 @@ impl Settings {
         self.note("TAI offset", format!("{seconds} s"), note);
     }
 
-    /// Asks for stamps. Returns whether those of the hardware are on.
-    pub fn stamps(&mut self, args: &MachineArgs, port: &Port) -> std::io::Result<bool> {
+    /// Asks for stamps.
+    pub fn stamps(&mut self, args: &MachineArgs, port: &Port) -> std::io::Result<()> {
         let hardware = args.hardware.as_ref().is_some_and(|interface| {
             let on = port.stamp_in_hardware(interface);
             let is_on = on.is_ok();
@@ -60,7 +60,7 @@ impl Settings {
             let value = format!("{} ns", args.stamp_offset);
             self.note("stamp offset", value, "added to every stamp of this end, as a test");
         }
-        Ok(hardware)
+        Ok(())
     }
 }
 

@@ -91,13 +91,12 @@ pub fn run(args: &Args) -> Outcome {
     let stop = Stop::on_signals()?;
     let mut settings = Settings::default();
     let (port, to) = args.port(&mut settings)?;
-    let hardware = settings.stamps(&args.machine, &port)?;
+    settings.stamps(&args.machine, &port)?;
     let follower = args.machine.follower()?;
     let done = AtomicBool::new(false);
     let (tell, events) = sync_channel(EVENTS);
     let rows = Rows::create(&args.output)?;
     let mut talker = Talker::new(args, schedule, &port, to, events, rows);
-    talker.hardware = hardware;
     let ended = std::thread::scope(|scope| {
         let (port, done) = (&port, &done);
         scope.spawn(move || receive::run(args, port, done, &tell));
