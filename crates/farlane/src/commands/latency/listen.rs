@@ -59,7 +59,8 @@ pub fn run(args: &Args) -> Outcome {
     let rows = Rows::create(&args.output)?;
     let mut settings = Settings::default();
     settings.machine(&args.machine);
-    settings.stamps(&args.machine, &port)?;
+    // Until the end of the run, also after SIGINT.
+    let _hardware = settings.stamps(&args.machine, &port)?;
     match port.address()? {
         Some(address) => eprintln!("listening on {address}"),
         None => eprintln!("listening on {}", args.address),

@@ -91,7 +91,8 @@ pub fn run(args: &Args) -> Outcome {
     let stop = Stop::on_signals()?;
     let mut settings = Settings::default();
     let (port, to) = args.port(&mut settings)?;
-    settings.stamps(&args.machine, &port)?;
+    // Until the end of the run, also after SIGINT.
+    let _hardware = settings.stamps(&args.machine, &port)?;
     let follower = args.machine.follower()?;
     let done = AtomicBool::new(false);
     let (tell, events) = sync_channel(EVENTS);
