@@ -10,6 +10,7 @@ mod analysis;
 mod clock;
 pub mod findings;
 pub mod frame;
+pub mod phc;
 pub mod ptp;
 mod sample;
 pub mod schedule;
@@ -19,7 +20,7 @@ mod stable;
 mod statistics;
 
 pub use analysis::{Analysis, Bin, Input, SegmentReport};
-pub use clock::{ClockError, ClockPoint, Source, exchange};
+pub use clock::{ClockError, ClockPoint, Part, Source, exchange};
 pub use findings::Finding;
 pub use sample::{Departure, Sample, Segment, Stamp, stamp};
 pub use sequence::{Counts, MOST as MOST_FRAMES, Sequence};

@@ -500,10 +500,11 @@ fn what_ptp4l_says_is_the_clock_error() {
                 continue;
             }
             let mut answer = buffer[..bytes].to_vec();
-            // A response, and TIME_STATUS_NP.
+            // A response, and TIME_STATUS_NP with gmPresent in domain 0 alone.
             answer[46] = 2;
             answer.extend(25_000i64.to_be_bytes());
             answer.extend([0; 42]);
+            answer[95] = u8::from(buffer[4] == 0);
             socket.send_to_addr(&answer, &from).unwrap();
         }
     });
@@ -515,6 +516,13 @@ fn what_ptp4l_says_is_the_clock_error() {
     assert_eq!([&clock["proven_ns"], &clock["possible_ns"]], [0, 50_000]);
     let nobody = ["latency", "talk", "localhost", "--clock", "ptp4l=/nonexistent/ptp4l"];
     fails(&nobody, &["ptp4l cannot be asked; /nonexistent/ptp4l: "]);
+    let master = ["latency", "talk", "localhost", "--clock", &how, "--ptp-domain", "1"];
+    fails(&master, &["follows no other clock"]);
+    let clock = |how: &'static str| ["latency", "talk", "localhost", "--clock", how];
+    fails(&clock("phc2sys=/dev/null"), &["--clock phc2sys=/dev/null: /dev/null is no hardware"]);
+    fails(&clock("phc2sys=lo"), &["lo has no hardware clock"]);
+    let both = ["--clock", "shared", "--clock", "ptp4l"];
+    fails(&[&clock("ptp4l")[..3], &both[..]].concat(), &["only be ptp4l and phc2sys"]);
 }
 
 /// No machine has CPU 1000, `lo` has no hardware stamps, and launch times need etf.

@@ -1,5 +1,6 @@
 //! `farlane latency listen`: takes a talker's frames, and sends them back if it is asked to.
 
+use super::clocks::Clocks;
 use super::deliver;
 use super::document::{Document, Faults, TagCount};
 use super::options::{MachineArgs, Output, positive};
@@ -52,10 +53,11 @@ const LINGER: u64 = 200_000_000;
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     args.output.assign()?;
+    args.machine.check()?;
     let stop = Stop::on_signals()?;
     let (port, local) = port(args)?;
     // Their threads are to have any CPU.
-    let follower = args.machine.follower()?;
+    let clocks = Clocks::start(&args.machine)?;
     let rows = Rows::create(&args.output)?;
     let mut settings = Settings::default();
     settings.machine(&args.machine);
@@ -67,8 +69,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     let mut listener = Listener::new(args, &port, rows);
     let ended = listener.listen(&stop)?;
-    let series = follower.map_or(Vec::new(), |follower| follower.finish(1));
-    let clock = ClockError { source: args.machine.source(local), series };
+    let clock = clocks.finish(1, &args.machine, local);
     let (document, rows, unwritten) = listener.document(settings, clock, ended);
     deliver(&document, rows, &unwritten, &args.output)
 }

@@ -1,5 +1,6 @@
 //! `farlane latency`: time-sensitive frames from a talker to a listener and back, live.
 
+mod clocks;
 mod compare;
 mod document;
 mod html;

@@ -3,6 +3,7 @@
 mod receive;
 mod talker;
 
+use super::clocks::Clocks;
 use super::deliver;
 use super::options::{MachineArgs, Output, positive, window};
 use super::samples::Rows;
@@ -87,13 +88,14 @@ const AHEAD: u64 = 3_600_000_000_000;
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     args.output.assign()?;
+    args.machine.check()?;
     let schedule = args.schedule()?;
     let stop = Stop::on_signals()?;
     let mut settings = Settings::default();
     let (port, to) = args.port(&mut settings)?;
     // Until the end of the run, also after SIGINT.
     let _hardware = settings.stamps(&args.machine, &port)?;
-    let follower = args.machine.follower()?;
+    let clocks = Clocks::start(&args.machine)?;
     let done = AtomicBool::new(false);
     let (tell, events) = sync_channel(EVENTS);
     let rows = Rows::create(&args.output)?;
@@ -108,8 +110,12 @@ pub fn run(args: &Args) -> Outcome {
         done.store(true, Ordering::Relaxed);
         ended
     })?;
-    let said = follower.map(|follower| follower.finish(-1));
-    let (document, rows, unwritten) = talker.document(settings, ended, said);
+    let address = match to {
+        Remote::Udp(address) => Some(address),
+        Remote::Ethernet(_) => None,
+    };
+    let clock = clocks.finish(-1, &args.machine, address);
+    let (document, rows, unwritten) = talker.document(settings, ended, clock);
     deliver(&document, rows, &unwritten, &args.output)
 }
 

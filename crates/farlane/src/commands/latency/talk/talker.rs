@@ -9,7 +9,7 @@ use crate::commands::latency::setup::{Settings, Shift};
 use crate::signals::Stop;
 use latency::frame::{FollowUp, Frame, Kind};
 use latency::schedule::Schedule;
-use latency::{Analysis, ClockError, ClockPoint, Input, Sample, Sequence, Source, exchange};
+use latency::{Analysis, ClockError, Input, Sample, Sequence, Source, exchange};
 use live::latency::{Control, Port, Remote, Step, now, sleep_until, spin_until};
 use report::{Failure, Outcome};
 use std::sync::mpsc::Receiver;
@@ -318,18 +318,15 @@ impl<'a> Talker<'a> {
         mut self,
         settings: Settings,
         ended: &str,
-        said: Option<Vec<ClockPoint>>,
+        mut clock: ClockError,
     ) -> (Document, Rows, Vec<Sample>) {
         self.back.end(self.samples.len() as u64);
-        let address = match self.to {
-            Remote::Udp(address) => Some(address),
-            Remote::Ethernet(_) => None,
-        };
-        let series = said.unwrap_or_else(|| exchange(&self.samples));
-        let source = match self.args.machine.source(address) {
-            Source::Unknown if !series.is_empty() => Source::Exchange,
-            source => source,
-        };
+        if matches!(clock.source, Source::Unknown | Source::Shared) {
+            clock.series = exchange(&self.samples);
+            if clock.source == Source::Unknown && !clock.series.is_empty() {
+                clock.source = Source::Exchange;
+            }
+        }
         let unstamped = |of: &&Sample| of.sent > 0 && of.departure.last().is_none();
         self.faults.without_stamp = self.samples.iter().filter(unstamped).count() as u64;
         let window = self.schedule.window(self.schedule.base);
@@ -338,7 +335,7 @@ impl<'a> Talker<'a> {
             samples: &self.samples,
             interval: self.schedule.interval,
             window,
-            clock: ClockError { source, series },
+            clock,
             band: output.band,
         };
         let document = Document {
