@@ -94,7 +94,7 @@ fn servo(bound_ns: u64) -> ClockError {
         let offset_ns = ramp(at);
         ClockPoint { at_ns: START + at * INTERVAL, offset_ns, bound_ns }
     };
-    ClockError { source: Source::Exchange, series: (0..4000).step_by(16).map(point).collect() }
+    ClockError::of(Source::Exchange, (0..4000).step_by(16).map(point).collect())
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_swing_is_the_clock_only_with_a_proof() {
     assert_eq!(kinds(&found(&points, &unknown())), [Kind::Swing], "nothing is known");
     // The clock is steady, so the swing is none of it.
     let point = ClockPoint { at_ns: START, offset_ns: 3, bound_ns: 70_000 };
-    let steady = ClockError { source: Source::Exchange, series: vec![point] };
+    let steady = ClockError::of(Source::Exchange, vec![point]);
     assert_eq!(kinds(&found(&points, &steady)), [Kind::Swing]);
     // Below zero it can only be the clock.
     let below = series(4000, |at| ramp(at) - 100_000);
@@ -115,7 +115,7 @@ fn a_swing_is_the_clock_only_with_a_proof() {
 #[test]
 fn clocks_that_are_apart_are_named() {
     let point = ClockPoint { at_ns: START, offset_ns: 40_000_000, bound_ns: 60_000 };
-    let ahead = ClockError { source: Source::Shared, series: vec![point] };
+    let ahead = ClockError::of(Source::Shared, vec![point]);
     let found_ = found(&series(1000, |_| 40_000_000), &ahead);
     assert_eq!(kinds(&found_), [Kind::ClockOffset]);
     assert_eq!(found_[0].size_ns, 39_940_000);
