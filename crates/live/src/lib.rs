@@ -25,6 +25,7 @@ pub mod poller;
 pub mod storage;
 pub mod trace;
 pub mod vfio_user;
+pub mod xdp;
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -16,6 +16,7 @@ mod peers;
 mod phases;
 mod raw;
 mod record;
+mod redirect;
 mod replay;
 mod reproduce;
 mod requirements;

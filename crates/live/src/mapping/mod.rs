@@ -5,6 +5,7 @@
 //! bytes are copied in and out, and every value read is a snapshot that the caller checks. It can
 //! also take the pages away: then the mapping is dead, and every access fails (`fault.rs`).
 
+mod bpf;
 mod fault;
 mod message;
 mod mtu;
@@ -13,6 +14,7 @@ mod ring;
 mod scheduling;
 mod signaller;
 
+pub(crate) use bpf::{Instruction, attach_xdp, load_xdp};
 pub(crate) use message::{receive_message, set_option};
 pub(crate) use mtu::mtu;
 pub use receive::receive;

@@ -53,6 +53,11 @@ pub struct Interface {
 }
 
 impl Interface {
+    /// Its number (netdevice(7)).
+    pub fn index(&self) -> u32 {
+        self.link.ifindex() as u32
+    }
+
     /// Looks `name` up.
     ///
     /// # Errors

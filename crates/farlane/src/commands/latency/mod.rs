@@ -7,6 +7,7 @@ mod listen;
 mod options;
 mod print;
 mod ptp;
+mod redirect;
 mod samples;
 mod setup;
 mod talk;
@@ -27,6 +28,7 @@ enum Command {
     Talk(Box<talk::Args>),
     Listen(Box<listen::Args>),
     Compare(compare::Args),
+    Redirect(redirect::Args),
 }
 
 /// Runs the command.
@@ -35,6 +37,7 @@ pub fn run(args: &Args) -> Outcome {
         Command::Talk(args) => talk::run(args),
         Command::Listen(args) => listen::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Redirect(args) => redirect::run(args),
     }
 }
 

@@ -1,0 +1,107 @@
+//! `farlane latency redirect`, between three namespaces that the tests make.
+
+use crate::support::isolated::isolated;
+use crate::support::program::{fails, is_wrong_usage, node, parsed, succeeds};
+use crate::support::{Process, cannot};
+use live::net::{Interface, Namespace};
+use live::xdp::{Attached, Mode};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// A talker's `near` and a listener's `far`, each on a cable to the namespace between.
+struct Three {
+    between: Namespace,
+    listener: Namespace,
+}
+
+impl Three {
+    /// `None` where this process may not load XDP programs, as in a user namespace.
+    fn new(test: &str, talker: &Namespace) -> Option<Self> {
+        let three =
+            Self { between: Namespace::new().unwrap(), listener: Namespace::new().unwrap() };
+        talker.cable("near", &three.between, "in").unwrap();
+        three.between.cable("out", &three.listener, "far").unwrap();
+        match Attached::pass("near", Mode::Generic) {
+            Err(why) if why.contains("CAP_BPF") => {
+                cannot(test, why);
+                None
+            }
+            tried => tried.map(|_| three).map_err(|why| panic!("{why}")).ok(),
+        }
+    }
+
+    fn redirect(&self, options: &[&str]) -> Process {
+        let arguments = [&["latency", "redirect", "in", "out"], options].concat();
+        let process = self.between.enter(|| node(&arguments)).unwrap();
+        process.line("redirecting between in and out");
+        process
+    }
+
+    /// Whether the kernel has a program on one of both interfaces.
+    fn is_redirected(&self) -> bool {
+        self.between.run("ip link show").unwrap().contains("xdp")
+    }
+
+    /// What came to the listener of 100 frames of VLAN 5, and of what it sent back to the talker.
+    fn received(&self) -> [Value; 2] {
+        let address = self.listener.enter(|| Interface::find("far").unwrap().mac).unwrap();
+        let listen = ["latency", "listen", "raw:far", "--reflect", "--insecure", "--json"];
+        let mut listener = self.listener.enter(|| node(&listen)).unwrap();
+        listener.line("listening on");
+        let to = format!("raw:near,{address}");
+        let talk = ["latency", "talk", &to, "--reflect", "--json", "--vlan", "5", "--count", "100"];
+        let near = parsed(&succeeds(&talk));
+        assert!(listener.wait().success());
+        let far = parsed(&listener.stdout.text());
+        assert_eq!(far["tags"][0]["vlan"], 5);
+        [&far, &near].map(|document| document["counts"]["received"].clone())
+    }
+}
+
+#[test]
+fn frames_cross_both_ways_and_a_killed_redirect_leaves_nothing() {
+    let name = "cli::redirect::frames_cross_both_ways_and_a_killed_redirect_leaves_nothing";
+    isolated(name, |talker| {
+        let Some(three) = Three::new(name, talker) else { return };
+        let mut generic = three.redirect(&["--mode", "generic"]);
+        assert_eq!(three.received(), [100, 100]);
+        generic.kill();
+        assert!(!three.is_redirected());
+        let mut native = three.redirect(&[]);
+        assert!(three.is_redirected());
+        // A veth takes no frames of a redirect while its peer neither has a program nor GRO.
+        let pass = |on: &str| {
+            let process = node(&["latency", "redirect", "--pass", on]);
+            process.line(&format!("passing on {on} (native)"));
+            process
+        };
+        let _passing = [pass("near"), three.listener.enter(|| pass("far")).unwrap()];
+        assert_eq!(three.received(), [100, 100]);
+        native.signal(Signal::TERM);
+        assert!(native.wait().success());
+        assert!(!three.is_redirected());
+    });
+}
+
+#[test]
+fn mistakes_are_named() {
+    let name = "cli::redirect::mistakes_are_named";
+    isolated(name, |talker| {
+        talker.run("ip link set lo up").unwrap();
+        let Some(three) = Three::new(name, talker) else { return };
+        let redirect = |options: &[&'static str]| [&["latency", "redirect"], options].concat();
+        fails(&redirect(&["near", "nosuch0"]), &["no interface 'nosuch0' here", "near"]);
+        fails(&redirect(&["near", "near"]), &["near cannot be joined with itself"]);
+        fails(
+            &redirect(&["lo", "near"]),
+            &["native XDP cannot be attached to lo", "--mode generic"],
+        );
+        is_wrong_usage(&redirect(&["near"]));
+        let wrong = is_wrong_usage(&redirect(&["near", "near", "--mode", "skb"]));
+        assert!(wrong.contains("native, generic"), "{wrong}");
+        let _first = three.redirect(&["--mode", "generic"]);
+        let again = redirect(&["in", "out", "--mode", "generic"]);
+        let says = "generic XDP cannot be attached to in: it has an XDP program already";
+        three.between.enter(|| fails(&again, &[says])).unwrap();
+    });
+}
