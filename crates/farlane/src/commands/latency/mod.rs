@@ -10,6 +10,7 @@ mod ptp;
 mod redirect;
 mod samples;
 mod setup;
+mod stress;
 mod talk;
 
 use super::Outcome;
@@ -29,6 +30,7 @@ enum Command {
     Listen(Box<listen::Args>),
     Compare(compare::Args),
     Redirect(redirect::Args),
+    Stress(stress::Args),
 }
 
 /// Runs the command.
@@ -38,6 +40,7 @@ pub fn run(args: &Args) -> Outcome {
         Command::Listen(args) => listen::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Redirect(args) => redirect::run(args),
+        Command::Stress(args) => stress::run(args),
     }
 }
 
