@@ -22,6 +22,7 @@ mod reproduce;
 mod requirements;
 mod sim;
 mod streams;
+mod stress;
 mod trace;
 mod trace_runs;
 mod transcripts;

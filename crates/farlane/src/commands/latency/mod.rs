@@ -13,6 +13,7 @@ mod ptp;
 mod redirect;
 mod samples;
 mod setup;
+mod stress;
 mod talk;
 
 use super::Outcome;
@@ -35,6 +36,7 @@ enum Command {
     Compare(compare::Args),
     Lab(Box<lab::Args>),
     Redirect(redirect::Args),
+    Stress(stress::Args),
 }
 
 /// Runs the command.
@@ -45,6 +47,7 @@ pub fn run(args: &Args) -> Outcome {
         Command::Compare(args) => compare::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Redirect(args) => redirect::run(args),
+        Command::Stress(args) => stress::run(args),
     }
 }
 
