@@ -14,6 +14,7 @@ use live::latency::{Control, Port, Received, Remote, Tag, now};
 use live::net::{Address, Interface};
 use report::{Failure, Outcome};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::time;
 use wire::Duration;
@@ -35,6 +36,10 @@ pub struct Args {
     /// Let --reflect answer others than loopback
     #[arg(long)]
     insecure: bool,
+    /// Take one run after the other, and print what came of each, until Ctrl-C or --wait without a
+    /// run
+    #[arg(long, conflicts_with_all = ["clock", "csv", "parquet", "html"])]
+    repeat: bool,
     /// How long to wait for the first frame
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive)]
     wait: Duration,
@@ -67,11 +72,28 @@ pub fn run(args: &Args) -> Outcome {
         Some(address) => eprintln!("listening on {address}"),
         None => eprintln!("listening on {}", args.address),
     }
-    let mut listener = Listener::new(args, &port, rows);
-    let ended = listener.listen(&stop)?;
-    let clock = clocks.finish(1, &args.machine, local);
-    let (document, rows, unwritten) = listener.document(settings, clock, ended);
-    deliver(&document, rows, &unwritten, &args.output)
+    let mut of_run = Some((clocks, rows));
+    let mut runs = 0;
+    loop {
+        let (clocks, rows) = match of_run.take() {
+            Some(first) => first,
+            None => (Clocks::start(&args.machine)?, Rows::create(&args.output)?),
+        };
+        let mut listener = Listener::new(args, &port, rows);
+        let ended = match listener.listen(&stop) {
+            // One without a run says so, unless there were others.
+            _ if runs > 0 && listener.run.is_none() => return Ok(()),
+            ended => ended?,
+        };
+        let clock = clocks.finish(1, &args.machine, local);
+        let (document, rows, unwritten) = listener.document(settings.clone(), clock, ended);
+        deliver(&document, rows, &unwritten, &args.output)?;
+        std::io::stdout().flush()?;
+        runs += 1;
+        if !args.repeat || stop.is_set() {
+            return Ok(());
+        }
+    }
 }
 
 /// The socket, and the address of UDP.

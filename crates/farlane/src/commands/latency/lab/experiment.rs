@@ -1,8 +1,9 @@
 //! An experiment with one bridge: how it is built, and what is run in it.
 
-use super::bridge::{Bridge, cables};
+use super::bridge::{Bridge, Ports};
+use super::cables::{Far, cables, join, ports};
 use super::ends::{addresses, gates, losses};
-use super::place::{FAR, FAR_MAC, FAR_TAGGED, Place};
+use super::place::{FAR, FAR_TAGGED, Place};
 use super::reads::Reads;
 use super::step::Steps;
 use super::stress::Stress;
@@ -18,6 +19,8 @@ const PROBES: u64 = 100;
 pub struct Experiment {
     /// Names.
     pub place: Place,
+    /// Where the bridge leads.
+    pub far: Far,
     /// The gates, and in them the window of the frames.
     pub gates: Option<(GateControlList, Window)>,
     /// Whether gates are set before the bridge has its ports.
@@ -40,6 +43,8 @@ pub struct Experiment {
     pub stress: Option<Stress>,
     /// How a drive is read, one run each.
     pub reads: Vec<Reads>,
+    /// How long to wait for a guest.
+    pub patience: Duration,
     /// Where all documents and samples are kept; empty for nowhere.
     pub keep: String,
 }
@@ -61,16 +66,16 @@ impl Experiment {
     /// The steps that build everything.
     pub fn steps(&self, bridge: Bridge) -> Steps {
         let (place, mut steps) = (&self.place, Steps::default());
-        cables(bridge, place, &mut steps);
+        cables(bridge, &self.far, place, &mut steps);
         if self.gates_first {
             self.gates(bridge, &mut steps);
         }
-        bridge.join(place, &mut steps);
+        join(bridge, &self.far, place, &mut steps);
         if !self.gates_first {
             self.gates(bridge, &mut steps);
         }
         let tagged = self.vlan.filter(|_| self.reads.iter().any(Reads::is_tagged));
-        addresses(tagged, place, &mut steps);
+        addresses(tagged, &self.far, place, &mut steps);
         if self.drop > 0 {
             losses(self.drop, place, &mut steps);
         }
@@ -79,8 +84,14 @@ impl Experiment {
 
     fn gates(&self, bridge: Bridge, steps: &mut Steps) {
         let Some((list, _)) = &self.gates else { return };
-        let ingress = if bridge.is_on_port() { None } else { Some("in") };
-        gates(list, (&self.place.bridge(), "out"), ingress, steps);
+        let (talker, bridged) = (self.place.talker(), self.place.bridge());
+        match self.far {
+            // What leads to a guest may have one queue, and taprio needs one for each priority.
+            Far::Guest { .. } => gates(list, (&talker, "near"), None, steps),
+            // A macvtap device hands priorities on.
+            Far::Namespace if bridge.is_on_port() => gates(list, (&bridged, "out"), None, steps),
+            Far::Namespace => gates(list, (&bridged, "out"), Some("in"), steps),
+        }
     }
 
     /// All runs.
@@ -108,6 +119,34 @@ impl Experiment {
         looks.chain(each).collect()
     }
 
+    /// A few frames, to see whether a guest answers.
+    pub fn call(&self) -> String {
+        format!(
+            "ip netns exec {} farlane latency talk raw:near,{} --reflect --interval 50ms --count 10 \
+             --json",
+            self.place.talker(),
+            self.far.mac()
+        )
+    }
+
+    /// How to start a guest behind the lab's tap device, in words of QEMU.
+    pub fn start_guest(&self, bridge: Bridge, mac: &str) -> String {
+        let Ports { enter, far, .. } = ports(&self.place);
+        let qemu = "qemu-system-x86_64 …";
+        let device = format!("-device virtio-net-pci,netdev=n0,mac={mac}");
+        match bridge.is_on_port() {
+            // The device of a macvtap interface has its number (tap(4), macvtap in ip-link(8)).
+            true => format!(
+                "{enter}sh -c 'exec {qemu} -netdev tap,id=n0,fd=3,vhost=on {device} \
+                 3<>/dev/tap$(cat /sys/class/net/{far}/ifindex)'"
+            ),
+            false => format!(
+                "{enter}{qemu} -netdev tap,id=n0,ifname={far},script=no,downscript=no,queues=2,\
+                 vhost=on {device},mq=on"
+            ),
+        }
+    }
+
     /// The listener of a run, which prints a document.
     pub fn listen(&self, bridge: Bridge, run: &Run) -> String {
         format!(
@@ -131,10 +170,12 @@ impl Experiment {
         };
         let vlan = self.vlan.map_or(String::new(), |vlan| format!(" --vlan {vlan}"));
         let (interval, count, rest) = self.schedule(run);
+        let clock = if self.far == Far::Namespace { " --clock shared" } else { "" };
         format!(
-            "ip netns exec {} farlane latency talk raw:near,{FAR_MAC} --reflect --clock shared \
-             --priority {}{vlan} --interval {interval}ns --count {count}{slot}{rest} --json{}{}",
+            "ip netns exec {} farlane latency talk raw:near,{} --reflect{clock} --priority {}{vlan} \
+             --interval {interval}ns --count {count}{slot}{rest} --json{}{}",
             self.place.talker(),
+            self.far.mac(),
             self.priority,
             self.label(bridge, run, "talk"),
             self.options[0]

@@ -1,6 +1,7 @@
 //! `farlane latency lab`: builds talker – bridge – listener, measures, and takes everything down.
 
 mod bridge;
+mod cables;
 mod check;
 mod child;
 mod ends;
@@ -23,8 +24,10 @@ use crate::output::assign_stdout;
 use crate::progress::Progress;
 use crate::signals::Stop;
 use bridge::Bridge;
+use cables::Far;
 use experiment::Experiment;
 use live::clock::tai_offset_s;
+use live::net::Mac;
 use place::Place;
 use reads::Reads;
 use report::target::Target;
@@ -99,6 +102,14 @@ pub struct Args {
     /// Further options of `farlane latency listen`
     #[arg(long, value_name = "OPTIONS", default_value = "", allow_hyphen_values = true)]
     listen: String,
+    /// Lead to a guest, which runs `farlane latency listen raw:INTERFACE --reflect --insecure
+    /// --repeat`: behind an interface of this machine, or behind a tap device of the lab, with its
+    /// MAC address, such as tap,52:54:00:12:34:56. The gates stand at the talker then
+    #[arg(long, value_name = "INTERFACE,MAC", value_parser = guest, conflicts_with = "drive")]
+    guest: Option<Far>,
+    /// How long to wait for the guest's first answer
+    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = positive)]
+    guest_wait: Duration,
     /// The lab's name: its namespaces are NAME-talker, NAME-bridge, NAME-listener
     #[arg(long, value_name = "NAME", default_value = "farlane", value_parser = place::name)]
     name: String,
@@ -126,6 +137,18 @@ fn kind(text: &str) -> Result<Option<Bridge>, String> {
             format!("'{one}' is none of all, {}", all.join(", "))
         }),
     }
+}
+
+/// A guest.
+fn guest(text: &str) -> Result<Far, String> {
+    let (interface, mac) = text.split_once(',').ok_or("a guest is INTERFACE,MAC or tap,MAC")?;
+    let mac: Mac = mac.parse().map_err(|error| format!("'{mac}': {error}"))?;
+    let allowed =
+        |byte: u8| byte.is_ascii_graphic() && !b"'\"$`\\;&|<>()*?[]#~!{}/".contains(&byte);
+    if !(1..16).contains(&interface.len()) || !interface.bytes().all(allowed) {
+        return Err(format!("'{interface}' is no name of an interface"));
+    }
+    Ok(Far::Guest { interface: interface.to_owned(), mac: mac.to_string() })
 }
 
 fn every() -> &'static [Bridge] {
@@ -174,6 +197,7 @@ impl Args {
         });
         Ok(Experiment {
             place: Place(self.name.clone()),
+            far: self.guest.clone().unwrap_or(Far::Namespace),
             gates,
             gates_first: self.gate_first,
             vlan: Some(self.vlan),
@@ -185,6 +209,7 @@ impl Args {
             options,
             stress: self.stress.map(|streams| self.load(streams)),
             reads: self.reads()?,
+            patience: self.guest_wait,
             keep: self.keep.as_ref().map_or(Ok(String::new()), |folder| absolute(folder))?,
         })
     }
@@ -192,6 +217,8 @@ impl Args {
     fn load(&self, streams: u16) -> Stress {
         let installed = [("iperf3", Tool::Iperf3), ("netperf", Tool::Netperf)];
         let installed = installed.into_iter().find(|(program, _)| check::is_there(program));
+        // A guest has no server that they need.
+        let installed = installed.filter(|_| self.guest.is_none());
         let found = installed.map_or(Tool::BuiltIn, |(_, tool)| tool);
         Stress {
             streams,
