@@ -111,6 +111,27 @@ pub struct Ports {
     pub far: String,
 }
 
+impl Ports {
+    /// How to start a guest behind the port towards the listener, in words of QEMU.
+    pub fn guest(&self, bridge: Bridge, mac: &str) -> String {
+        let Self { enter, far, .. } = self;
+        let qemu = "qemu-system-x86_64 …";
+        let device = format!("-device virtio-net-pci,netdev=n0,mac={mac}");
+        match bridge {
+            // The device of a macvtap interface has its number (Linux drivers/net/macvtap.c).
+            Bridge::Macvtap => format!(
+                "{enter}sh -c 'exec {qemu} -netdev tap,id=n0,fd=3,vhost=on {device} \
+                 3<>/dev/tap$(cat /sys/class/net/{far}/ifindex)'"
+            ),
+            Bridge::Vfio => format!("{enter}{qemu} -device vfio-pci,host=$device"),
+            _ => format!(
+                "{enter}{qemu} -netdev tap,id=n0,ifname={far},script=no,downscript=no,queues=2,\
+                 vhost=on {device},mq=on"
+            ),
+        }
+    }
+}
+
 /// The kernel's device for tunnels, without which Open vSwitch has no interface of a bridge.
 const TUN: &str = "modprobe -q tun || test -e /dev/net/tun";
 

@@ -1,8 +1,9 @@
 //! An experiment with one bridge: how it is built, and what is run in it.
 
-use super::bridge::{Bridge, Ports};
-use super::cables::{Far, cables, join, ports};
+use super::bridge::Bridge;
+use super::cables::{Far, cables, join};
 use super::ends::{addresses, gates, losses};
+use super::measure::enter;
 use super::place::{FAR, FAR_TAGGED, Place};
 use super::reads::Reads;
 use super::step::Steps;
@@ -129,24 +130,6 @@ impl Experiment {
         )
     }
 
-    /// How to start a guest behind the lab's tap device, in words of QEMU.
-    pub fn start_guest(&self, bridge: Bridge, mac: &str) -> String {
-        let Ports { enter, far, .. } = ports(&self.place);
-        let qemu = "qemu-system-x86_64 …";
-        let device = format!("-device virtio-net-pci,netdev=n0,mac={mac}");
-        match bridge.is_on_port() {
-            // The device of a macvtap interface has its number (tap(4), macvtap in ip-link(8)).
-            true => format!(
-                "{enter}sh -c 'exec {qemu} -netdev tap,id=n0,fd=3,vhost=on {device} \
-                 3<>/dev/tap$(cat /sys/class/net/{far}/ifindex)'"
-            ),
-            false => format!(
-                "{enter}{qemu} -netdev tap,id=n0,ifname={far},script=no,downscript=no,queues=2,\
-                 vhost=on {device},mq=on"
-            ),
-        }
-    }
-
     /// The listener of a run, which prints a document.
     pub fn listen(&self, bridge: Bridge, run: &Run) -> String {
         format!(
@@ -160,6 +143,13 @@ impl Experiment {
 
     /// The talker of a run, which prints a document.
     pub fn talk(&self, bridge: Bridge, run: &Run) -> String {
+        let enter = enter(&self.place);
+        let clock = if self.far == Far::Namespace { " --clock shared" } else { "" };
+        self.talk_to(&enter, &format!("raw:near,{}{clock}", self.far.mac()), bridge, run)
+    }
+
+    /// The same, to `address`, behind what leads to the talker's namespace.
+    pub fn talk_to(&self, enter: &str, address: &str, bridge: Bridge, run: &Run) -> String {
         let slot = match &self.gates {
             None => String::new(),
             Some((list, Window { opens, length })) => format!(
@@ -170,12 +160,9 @@ impl Experiment {
         };
         let vlan = self.vlan.map_or(String::new(), |vlan| format!(" --vlan {vlan}"));
         let (interval, count, rest) = self.schedule(run);
-        let clock = if self.far == Far::Namespace { " --clock shared" } else { "" };
         format!(
-            "ip netns exec {} farlane latency talk raw:near,{} --reflect{clock} --priority {}{vlan} \
+            "{enter}farlane latency talk {address} --reflect --priority {}{vlan} \
              --interval {interval}ns --count {count}{slot}{rest} --json{}{}",
-            self.place.talker(),
-            self.far.mac(),
             self.priority,
             self.label(bridge, run, "talk"),
             self.options[0]
@@ -208,10 +195,10 @@ impl Experiment {
         format!(" --label '{label}'{rows}")
     }
 
-    /// How long a run takes if nothing is in its way.
-    pub fn length(&self, run: &Run) -> Duration {
+    /// How many seconds a run takes if nothing is in its way.
+    pub fn seconds(&self, run: &Run) -> u64 {
         let (interval, count, _) = self.schedule(run);
-        Duration::from_ns(interval.saturating_mul(count))
+        interval.saturating_mul(count).div_ceil(1_000_000_000)
     }
 
     /// The listener's address for what goes beside the frames.

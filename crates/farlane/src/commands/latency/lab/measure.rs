@@ -1,9 +1,10 @@
 //! Builds a bridge, runs everything in it, and takes it down.
 
 use super::bridge::Bridge;
-use super::cables::Far;
+use super::cables::{Far, ports};
 use super::child::Child;
 use super::experiment::{Experiment, Run, file_name};
+use super::place::Place;
 use super::results::{Gate, OfBridge, OfReads, OfRun, Outcome};
 use super::site::{Site, output};
 use super::{check, reads::Reads};
@@ -18,7 +19,7 @@ const READY: Duration = Duration::from_secs(60);
 /// How long a listener may take to end behind the talker.
 const LISTENER: Duration = Duration::from_secs(5);
 /// Seconds that load and reads go on for, beyond the frames.
-const BEYOND: u64 = 3;
+pub const BEYOND: u64 = 3;
 
 /// Measures a bridge.
 pub fn measure(
@@ -89,7 +90,7 @@ fn runs(
 fn await_guest(experiment: &Experiment, site: &mut Site<'_>, bridge: Bridge) -> report::Outcome {
     let Far::Guest { interface, mac } = &experiment.far else { return Ok(()) };
     if interface == "tap" {
-        eprintln!("{}", experiment.start_guest(bridge, mac));
+        eprintln!("{}", ports(&experiment.place).guest(bridge, mac));
     }
     eprintln!("waiting for the guest: farlane latency listen raw:… --reflect --insecure --repeat");
     let deadline = Instant::now() + std::time::Duration::from_nanos(experiment.patience.as_ns());
@@ -115,7 +116,7 @@ fn one(
     run: &Run,
     site: &mut Site<'_>,
 ) -> Result<OfRun, Failure> {
-    let (stop, seconds) = (site.stop(), experiment.length(run).as_ns().div_ceil(1_000_000_000));
+    let (stop, seconds) = (site.stop(), experiment.seconds(run));
     let mut listener = listener(experiment, bridge, run, site)?;
     let load = load(experiment, run, site, seconds)?;
     let mut reads =
@@ -178,10 +179,15 @@ fn load(
         server.wait_for(ready, READY, site.stop())?;
         load.push(server);
     }
-    for (number, client) in (0..).zip(stress.clients(&experiment.place, seconds + BEYOND)) {
+    for (number, client) in (0..).zip(stress.clients(&enter(&experiment.place), seconds + BEYOND)) {
         load.push(site.start(&client, &format!("stress-{number}.log"))?);
     }
     Ok(load)
+}
+
+/// What leads to the talker's namespace.
+pub fn enter(place: &Place) -> String {
+    format!("ip netns exec {} ", place.talker())
 }
 
 /// Bytes that came to the listener's interface; none of a guest's.

@@ -1,5 +1,6 @@
 //! `farlane latency lab`: builds talker – bridge – listener, measures, and takes everything down.
 
+mod boards;
 mod bridge;
 mod cables;
 mod check;
@@ -23,6 +24,7 @@ use crate::gate_args::read_list;
 use crate::output::assign_stdout;
 use crate::progress::Progress;
 use crate::signals::Stop;
+use boards::Boards;
 use bridge::Bridge;
 use cables::Far;
 use experiment::Experiment;
@@ -116,6 +118,10 @@ pub struct Args {
     /// Print what would be done as a shell script, and do nothing
     #[arg(long, conflicts_with_all = ["json", "html"])]
     dry_run: bool,
+    /// With --dry-run: print what is to be run on two boards, with these NICs of the talker's and of
+    /// the bridge's board, and in a guest behind the bridge, whose MAC address --guest tap,MAC gives
+    #[arg(long, value_name = "TALKER,BRIDGE", value_parser = boards, requires_all = ["dry_run", "guest"])]
+    boards: Option<Boards>,
     /// Keep every document (JSON) and every frame's row (Parquet) in this folder
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -143,12 +149,24 @@ fn kind(text: &str) -> Result<Option<Bridge>, String> {
 fn guest(text: &str) -> Result<Far, String> {
     let (interface, mac) = text.split_once(',').ok_or("a guest is INTERFACE,MAC or tap,MAC")?;
     let mac: Mac = mac.parse().map_err(|error| format!("'{mac}': {error}"))?;
-    let allowed =
-        |byte: u8| byte.is_ascii_graphic() && !b"'\"$`\\;&|<>()*?[]#~!{}/".contains(&byte);
-    if !(1..16).contains(&interface.len()) || !interface.bytes().all(allowed) {
-        return Err(format!("'{interface}' is no name of an interface"));
+    Ok(Far::Guest { interface: interface_name(interface)?, mac: mac.to_string() })
+}
+
+/// Two NICs.
+fn boards(text: &str) -> Result<Boards, String> {
+    let (talker, bridge) =
+        text.split_once(',').ok_or("NICs are TALKER,BRIDGE, such as eth1,eth1")?;
+    Ok(Boards { talker: interface_name(talker)?, bridge: interface_name(bridge)? })
+}
+
+/// The name of an interface, for a shell line.
+fn interface_name(text: &str) -> Result<String, String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:@".contains(&byte);
+    // IFNAMSIZ of linux/if.h is 16, with its end.
+    match (1..16).contains(&text.len()) && text.bytes().all(allowed) && !text.starts_with('-') {
+        true => Ok(text.to_owned()),
+        false => Err(format!("'{text}' is no name of an interface that fits a shell line")),
     }
-    Ok(Far::Guest { interface: interface.to_owned(), mac: mac.to_string() })
 }
 
 fn every() -> &'static [Bridge] {
@@ -161,7 +179,10 @@ pub fn run(args: &Args) -> Outcome {
     let experiment = args.experiment()?;
     let bridges = args.bridges();
     if args.dry_run {
-        print!("{}", script::script(&experiment, &bridges));
+        match &args.boards {
+            Some(boards) => print!("{}", boards::script(&experiment, &bridges, boards)),
+            None => print!("{}", script::script(&experiment, &bridges)),
+        }
         return Ok(());
     }
     let stop = Stop::on_signals()?;

@@ -3,6 +3,7 @@
 use super::bridge::Bridge;
 use super::cables::Far;
 use super::experiment::{Experiment, Run, file_name};
+use super::measure::{BEYOND, enter};
 use super::step::{End, Step};
 use std::fmt::Write;
 
@@ -56,7 +57,7 @@ fn run_lines(
     bridge: Bridge,
     run: &Run,
 ) -> std::fmt::Result {
-    let seconds = experiment.length(run).as_ns().div_ceil(1_000_000_000) + 3;
+    let seconds = experiment.seconds(run) + BEYOND;
     writeln!(text, "\n# Run: {}", run.name)?;
     let document = |what| format!("\"$out/{}.json\"", file_name(bridge, run, what));
     let log = "\"$folder/listen.log\"";
@@ -70,7 +71,7 @@ fn run_lines(
         if is_ours {
             kept(text, &server, "stress-server.log", ready)?;
         }
-        for client in stress.clients(&experiment.place, seconds) {
+        for client in stress.clients(&enter(&experiment.place), seconds) {
             writeln!(text, "{client} >/dev/null &")?;
         }
     }

@@ -97,7 +97,7 @@ fn runs(results: &Results) -> Table {
     let mut table = Table::new(&columns);
     for of in &results.bridges {
         for run in &of.runs {
-            let counts = run.listen.as_ref().and_then(|listen| listen.counts);
+            let counts = run.listen.as_ref().unwrap_or(&run.talk).counts;
             let count = |value: fn(&latency::Counts) -> u64| {
                 counts.as_ref().map_or(String::new(), |counts| value(counts).to_string())
             };
