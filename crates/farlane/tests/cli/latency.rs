@@ -413,8 +413,14 @@ fn every_frame_is_a_row_and_runs_stand_side_by_side() {
         assert!(shown.contains(name), "no {name} in {shown}");
     }
     let page = page(&html);
-    for name in ["end to end along time", "loaded: listened on", "Stable range, by sent to kernel"]
-    {
+    for name in [
+        "end to end along time",
+        "loaded: listened on",
+        "Stable range, by sent to kernel",
+        "end to end, runs along time",
+        "end to end, cumulative distributions",
+        "loaded, longest",
+    ] {
         assert!(page.contains(name), "no {name}");
     }
     std::fs::write(&documents[1], "{}").unwrap();

@@ -7,6 +7,7 @@ mod html;
 mod listen;
 mod options;
 mod outbox;
+mod overlay;
 mod print;
 mod ptp;
 mod samples;
