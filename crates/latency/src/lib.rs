@@ -19,7 +19,7 @@ mod slots;
 mod stable;
 mod statistics;
 
-pub use analysis::{Analysis, Bin, Input, SegmentReport};
+pub use analysis::{Analysis, Bar, Bin, Input, SegmentReport};
 pub use clock::{ClockError, ClockPoint, Part, Source, exchange};
 pub use findings::Finding;
 pub use sample::{Departure, Sample, Segment, Stamp, stamp};

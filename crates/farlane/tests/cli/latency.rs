@@ -274,10 +274,38 @@ fn an_offset_of_one_clock_is_not_taken_for_latency() {
         for name in ["round trip", "turn at the listener"] {
             assert_eq!(segment(&near, name)["caution"], "", "one clock measures it");
         }
-        if offset == "-40ms" {
+        // Nothing came back to the listener, which has another clock.
+        assert_eq!(far["clock"]["source"], "unknown", "{far}");
+        if offset == "40ms" {
+            let caution = &segment(&far, "sent to kernel")["caution"];
+            assert_eq!(caution, "holds the clock error, which is not known");
+        } else {
             let one_way = segment(&far, "sent to kernel");
             assert_eq!(one_way["caution"], "no latency: the clocks are apart");
             assert_eq!(one_way["whole"]["n"], one_way["whole"]["negative"]);
+        }
+    }
+}
+
+/// One of two ends knows the leap seconds: named with and without frames that come back, whichever
+/// end it is.
+#[test]
+fn ends_that_are_the_leap_seconds_apart_are_told_so() {
+    let leap = ["--stamp-offset", "37s"];
+    for (here, there) in [(&[][..], &leap[..]), (&leap, &[])] {
+        let both = [there, &["--reflect"]].concat();
+        let listener = Listener::udp(&both);
+        let near = talk(&listener.address, &[here, &["--count", "100", "--reflect"]].concat());
+        let reflecting = listener.report();
+        let listener = Listener::udp(there);
+        talk(&listener.address, &[here, &["--count", "100"]].concat());
+        for document in [near, reflecting, listener.report()] {
+            let all = document["findings"].as_array().unwrap();
+            let apart = all.iter().find(|of| of["kind"] == "clock-offset");
+            let evidence = apart.unwrap_or_else(|| panic!("{document}"))["evidence"].as_str();
+            assert!(evidence.unwrap().contains("37 s apart: only one knows TAI"), "{evidence:?}");
+            let caution = &segment(&document, "end to end")["caution"];
+            assert_eq!(caution, "no latency: the clocks are apart", "{document}");
         }
     }
 }
@@ -413,8 +441,14 @@ fn every_frame_is_a_row_and_runs_stand_side_by_side() {
         assert!(shown.contains(name), "no {name} in {shown}");
     }
     let page = page(&html);
-    for name in ["end to end along time", "loaded: listened on", "Stable range, by sent to kernel"]
-    {
+    for name in [
+        "end to end along time",
+        "loaded: listened on",
+        "Stable range, by sent to kernel",
+        "end to end, runs along time",
+        "end to end, cumulative distributions",
+        "loaded, longest",
+    ] {
         assert!(page.contains(name), "no {name}");
     }
     std::fs::write(&documents[1], "{}").unwrap();

@@ -4,6 +4,7 @@ mod bench;
 mod demo;
 mod disks;
 pub mod drive;
+mod gates;
 mod io;
 mod io_vfio_user;
 pub mod json_document;

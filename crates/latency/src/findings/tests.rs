@@ -121,6 +121,33 @@ fn clocks_that_are_apart_are_named() {
     assert_eq!(found_[0].size_ns, 39_940_000);
 }
 
+/// One end knows the leap seconds: 37 s there or back, also without a proof by frames that came back
+/// and if both ends were said to have one clock.
+#[test]
+fn an_offset_of_the_leap_seconds_is_named() {
+    const LEAP: i64 = 37_000_000_000;
+    let evidence = |offset, clock: &ClockError| {
+        let found_ = found(&series(1000, |_| offset), clock);
+        assert_eq!(kinds(&found_), [Kind::ClockOffset], "{offset}");
+        assert!(found_[0].size_ns.abs_diff(LEAP as u64) < 1_000_000, "{}", found_[0].size_ns);
+        found_[0].evidence.clone()
+    };
+    let shared = ClockError::of(Source::Shared, Vec::new());
+    let point = ClockPoint { at_ns: START, offset_ns: LEAP, bound_ns: 60_000 };
+    let exchange = ClockError::of(Source::Exchange, vec![point]);
+    for (offset, clock) in
+        [(LEAP, &unknown()), (-LEAP, &unknown()), (LEAP, &shared), (LEAP, &exchange)]
+    {
+        let says = "the ends are 37 s apart: only one knows TAI's offset from UTC";
+        let evidence = evidence(offset, clock);
+        assert!(evidence.ends_with(says), "{evidence}");
+    }
+    // Two seconds of latency are nothing of the kind, nor are clocks 36 s apart.
+    assert_eq!(kinds(&found(&series(1000, |_| 2_000_000_000), &shared)), []);
+    let other = found(&series(1000, |_| -36_000_000_000), &unknown());
+    assert!(!other[0].evidence.contains("TAI"), "{}", other[0].evidence);
+}
+
 #[test]
 fn a_warm_up_is_left_out_of_the_stable_range() {
     let points = series(4000, |at| if at < 500 { 30_000 } else { 0 });

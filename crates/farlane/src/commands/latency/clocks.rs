@@ -53,7 +53,12 @@ impl Clocks {
             (None, Some(phc)) => ClockError::of(Source::Phc2sys, phc),
             (None, None) => {
                 let is_loopback = address.is_some_and(|of| of.ip().is_loopback());
-                let is_shared = is_loopback || args.clock.contains(&ClockArg::Shared);
+                let is_shared = match args.clock.first() {
+                    // This end's stamps are those of another clock.
+                    _ if args.stamp_offset != 0 => false,
+                    None => is_loopback,
+                    Some(clock) => *clock == ClockArg::Shared,
+                };
                 let source = if is_shared { Source::Shared } else { Source::Unknown };
                 ClockError::of(source, Vec::new())
             }

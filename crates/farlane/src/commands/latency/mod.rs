@@ -8,6 +8,7 @@ mod lab;
 mod listen;
 mod options;
 mod outbox;
+mod overlay;
 mod print;
 mod ptp;
 mod redirect;

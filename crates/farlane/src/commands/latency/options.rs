@@ -63,15 +63,15 @@ pub struct MachineArgs {
     pub hardware: Option<String>,
     /// What is known of the two ends' clocks: unknown, shared if they are one, ptp4l[=SOCKET]: this
     /// end's ptp4l follows the other end, or phc2sys=DEVICE: this end's system clock follows the
-    /// hardware clock of an interface or of /dev/ptpN. With both of these their sum counts. Loopback
-    /// is shared; from frames that come back the talker finds out
+    /// hardware clock of an interface or of /dev/ptpN. With both of these their sum counts. Without
+    /// this option loopback is shared; from frames that come back the talker finds out
     #[arg(long, value_name = "HOW", value_parser = clock)]
     pub clock: Vec<ClockArg>,
     /// The domain of ptp4l
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub ptp_domain: u8,
     /// Add this to every stamp of this end, such as -20ms: a test of what is reported when clocks
-    /// are apart
+    /// are apart. This end does not take them for one then
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = signed, allow_hyphen_values = true)]
     pub stamp_offset: i64,
     /// Take frames of this run alone, or call the talker's run so: a number, in hexadecimal

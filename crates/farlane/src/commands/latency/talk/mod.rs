@@ -177,19 +177,22 @@ impl Args {
     }
 }
 
+/// Wake-ups that are measured before a run.
+const WAKE_UPS: u64 = 21;
+
 /// Fails if this machine cannot wake as often as asked.
 fn refuse_too_short(args: &Args) -> Outcome {
     let (interval, spin) = (args.interval.as_ns(), args.spin.as_ns());
     if spin >= interval {
         return Ok(());
     }
-    let late = oversleep(interval);
+    let late = oversleep(interval, WAKE_UPS);
     if late.least < interval + spin {
         return Ok(());
     }
     Err(Failure(format!(
         "an interval of {interval} ns is too short here: a thread that sleeps wakes {} ns late at \
-         least ({} ns at most, of 21 times); take {} ns or more, or --spin",
+         least ({} ns at most, of {WAKE_UPS} times); take {} ns or more, or --spin",
         late.least,
         late.most,
         2 * late.least
