@@ -4,6 +4,7 @@ mod compare;
 mod document;
 mod html;
 mod listen;
+mod machine;
 mod options;
 mod print;
 mod ptp;
