@@ -10,4 +10,4 @@ mod wake;
 pub use control::{Control, Launch, Step, launch_at, parse};
 pub use port::{Port, Received, Remote, Tag};
 pub use realtime::{lock_memory, pin, prioritise};
-pub use wake::{Overslept, now, oversleep, sleep_until, spin_until};
+pub use wake::{Overslept, now, oversleep, shortest_entry, sleep_until, spin_until};

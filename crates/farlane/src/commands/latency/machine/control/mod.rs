@@ -97,6 +97,21 @@ pub fn gated(found: &[Qdisc], asked: &GateControlList) -> Result<(), String> {
     }
 }
 
+/// Whether software gates can keep a list; `shortest` is [`live::latency::shortest_entry`], in ns.
+///
+/// # Errors
+/// The entry that is too short.
+pub fn keepable(list: &GateControlList, shortest: u64) -> Result<(), String> {
+    let intervals = (0..).zip(list.entries()).map(|(index, entry)| (index, entry.interval.as_ns()));
+    match intervals.into_iter().find(|(_, interval)| *interval < shortest) {
+        None => Ok(()),
+        Some((index, interval)) => Err(format!(
+            "entry {index} lasts {interval} ns: software gates here need {shortest} ns or more, \
+             because the kernel runs a timer at each entry; shorter ones can hang the machine"
+        )),
+    }
+}
+
 /// A flower filter that sets the kernel's priority of frames by their VLAN tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {

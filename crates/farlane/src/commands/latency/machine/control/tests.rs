@@ -51,6 +51,17 @@ fn a_list_that_begins_later_is_not_in_force() {
 }
 
 #[test]
+fn an_entry_that_software_gates_cannot_keep_is_named() {
+    let list = asked("sched-entry S 01 200us sched-entry S 02 99us sched-entry S 04 5us");
+    let says = keepable(&list, 100_000).unwrap_err();
+    assert!(
+        says.starts_with("entry 1 lasts 99000 ns: software gates here need 100000 ns"),
+        "{says}"
+    );
+    assert_eq!(keepable(&asked("sched-entry S 01 100us"), 100_000), Ok(()));
+}
+
+#[test]
 fn other_queueing_disciplines_are_named() {
     let list = asked("sched-entry S 01 10ms sched-entry S 02 10ms");
     let says = |json| gated(&qdiscs(json).unwrap(), &list).unwrap_err();
