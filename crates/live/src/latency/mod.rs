@@ -14,4 +14,4 @@ pub use hardware::HardwareStamps;
 pub use phc::HardwareClock;
 pub use port::{Port, Received, Remote, Tag};
 pub use realtime::{lock_memory, pin, prioritise};
-pub use wake::{Overslept, now, oversleep, sleep_until, spin_until};
+pub use wake::{Overslept, now, oversleep, shortest_entry, sleep_until, spin_until};

@@ -6,6 +6,7 @@ mod document;
 mod html;
 mod lab;
 mod listen;
+mod machine;
 mod options;
 mod outbox;
 mod overlay;
