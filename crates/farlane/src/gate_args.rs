@@ -5,7 +5,7 @@ use live::clock::WallClock;
 use live::net::LineGate;
 use report::{Failure, span};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use switch::congestion::Rate;
 use tsn::GateControlList;
 use wire::Duration;
@@ -38,9 +38,10 @@ pub struct GateArgs {
     /// The clock of --gate
     #[arg(long, value_name = "CLOCK", requires = "gate", value_enum, default_value = "tai")]
     gate_clock: WindowClock,
-    /// The gate once it is made: all connections of a node share it.
+    /// The gate once it is made: all connections of a node share it, whichever copy of the options
+    /// they have.
     #[arg(skip)]
-    made: OnceLock<LineGate>,
+    made: Arc<OnceLock<LineGate>>,
 }
 
 impl GateArgs {
@@ -68,4 +69,37 @@ pub fn read_list(file: &Path) -> Result<GateControlList, Failure> {
     let failed = |why: String| Failure(format!("--gate {}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
     tsn::taprio::parse(&text).map_err(|error| failed(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Options {
+        #[command(flatten)]
+        node: crate::node::NodeArgs,
+    }
+
+    /// The options are copied for a payload that fits, and each link asks for the gate anew.
+    #[test]
+    fn all_links_of_a_node_have_one_gate_and_one_marking() {
+        let file = std::env::temp_dir().join(format!("farlane-gate-{}", std::process::id()));
+        std::fs::write(&file, "sched-entry S 20 5ms sched-entry S df 5ms").unwrap();
+        let list = file.to_str().unwrap();
+        let words = ["farlane", "--gate", list, "--line-rate", "1G", "--gate-clock", "realtime"];
+        let marks = ["--gate-margin", "1ms", "--priority", "5", "--dscp", "46"];
+        let node = Options::parse_from(words.into_iter().chain(marks)).node;
+        let copy = node.clone();
+        let links = [&node, &copy, &node].map(|node| node.links().unwrap());
+        std::fs::remove_file(&file).unwrap();
+        let gate = links[0].gate.as_ref().expect("a gate");
+        for other in &links[1..] {
+            assert!(other.gate.as_ref() == Some(gate));
+            let marks = (other.marking.priority, other.marking.dscp);
+            assert_eq!(marks, (Some(5), Some(46)));
+        }
+        let other = Options::parse_from(words).node;
+        assert!(other.gate.gate(0).is_err(), "the file is gone");
+    }
 }

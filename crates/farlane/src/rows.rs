@@ -36,6 +36,9 @@ pub struct RowFiles {
     since: Instant,
     full: SyncSender<Batch>,
     empty: Receiver<Batch>,
+    /// Batches that the writer has, and those that came back from it.
+    away: usize,
+    spare: Vec<Batch>,
     writer: JoinHandle<Vec<File>>,
 }
 
@@ -56,8 +59,18 @@ impl RowFiles {
         let (full, batches) = sync_channel(WAITING);
         let (used, empty) = channel();
         let writer = std::thread::spawn(move || write(files, &batches, &used));
-        let batch = Batch::new(schema);
-        Ok(Some(Self { batch, since: Instant::ZERO, full, empty, writer }))
+        let (batch, since) = (Batch::new(schema), Instant::ZERO);
+        let (away, spare) = (0, Vec::new());
+        Ok(Some(Self { batch, since, full, empty, away, spare, writer }))
+    }
+
+    /// Whether the next row does not have to wait for the disk.
+    pub fn is_free(&mut self) -> bool {
+        for batch in self.empty.try_iter() {
+            self.away -= 1;
+            self.spare.push(batch);
+        }
+        self.away < WAITING
     }
 
     /// Adds a row at this time.
@@ -70,13 +83,16 @@ impl RowFiles {
         }
         self.batch.push(row);
         if self.batch.rows() >= BATCH || now.since(self.since) >= OLDEST {
-            let next = self.empty.try_recv().unwrap_or_else(|_| Batch::new(self.batch.schema()));
+            // Takes back what the writer is done with.
+            self.is_free();
+            let next = self.spare.pop().unwrap_or_else(|| Batch::new(self.batch.schema()));
             self.hand_over(next);
         }
     }
 
     fn hand_over(&mut self, next: Batch) {
         let batch = std::mem::replace(&mut self.batch, next);
+        self.away += 1;
         // The writer lives until the channel is closed.
         self.full.send(batch).expect("the writer takes every batch");
     }

@@ -16,6 +16,11 @@ pub enum Source {
     Exchange,
     /// From ptp4l's offset from its master.
     Ptp4l,
+    /// From the difference between the system's clock and a hardware clock, which phc2sys steers.
+    Phc2sys,
+    /// From the sum of both: system to hardware clock, hardware clock to master.
+    #[serde(rename = "ptp4l+phc2sys")]
+    Both,
 }
 
 impl Source {
@@ -26,6 +31,11 @@ impl Source {
             Self::Shared => "both ends share one clock",
             Self::Exchange => "from the frames that were sent back",
             Self::Ptp4l => "from ptp4l's offset from its master",
+            Self::Phc2sys => "from the system's clock less the hardware clock",
+            Self::Both => {
+                "from the system's clock less the hardware clock, and ptp4l's offset of that from \
+                 its master"
+            }
         }
     }
 }
@@ -59,6 +69,17 @@ pub struct ClockError {
     pub source: Source,
     /// Along time.
     pub series: Vec<ClockPoint>,
+    /// What it is the sum of; empty if it is none.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a clock error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Where it is known from.
+    pub source: Source,
+    /// Along time.
+    pub series: Vec<ClockPoint>,
 }
 
 /// Frames from which one point of the series is made: that with the shortest way counts, as in
@@ -72,8 +93,8 @@ pub fn exchange(samples: &[Sample]) -> Vec<ClockPoint> {
     let point = |sample: &Sample| {
         let t1 = sample.departed();
         let t2 = sample.came()?.get();
-        let t3 = sample.returned?.get();
-        let t4 = sample.back_arrived.or(sample.back_received)?.get();
+        let t3 = sample.departed_back()?.get();
+        let t4 = sample.came_back()?.get();
         let apart = |to: u64, from: u64| i128::from(to) - i128::from(from);
         let way = apart(t4, t1) - apart(t3, t2);
         Some(ClockPoint {
@@ -88,9 +109,34 @@ pub fn exchange(samples: &[Sample]) -> Vec<ClockPoint> {
 }
 
 impl ClockError {
+    /// From one source.
+    pub fn of(source: Source, series: Vec<ClockPoint>) -> Self {
+        Self { source, series, parts: Vec::new() }
+    }
+
     /// Nothing is known.
     pub fn unknown() -> Self {
-        Self { source: Source::Unknown, series: Vec::new() }
+        Self::of(Source::Unknown, Vec::new())
+    }
+
+    /// The system's clock less the hardware clock, and that less its master: the sum at the times of
+    /// the former. Nothing is known without either.
+    pub fn sum(system: Vec<ClockPoint>, master: Vec<ClockPoint>) -> Self {
+        let hardware = Self::of(Source::Ptp4l, master);
+        let add = |point: &ClockPoint| {
+            let (offset, bound) = hardware.around(point.at_ns)?;
+            Some(ClockPoint {
+                at_ns: point.at_ns,
+                offset_ns: point.offset_ns.saturating_add(offset),
+                bound_ns: point.bound_ns.saturating_add(bound),
+            })
+        };
+        let series = system.iter().filter_map(add).collect();
+        let parts = vec![
+            Part { source: Source::Phc2sys, series: system },
+            Part { source: Source::Ptp4l, series: hardware.series },
+        ];
+        Self { source: Source::Both, series, parts }
     }
 
     /// The difference that the series proves; 0 if the clocks may be equal.
@@ -114,19 +160,25 @@ impl ClockError {
 
     /// The offset at a time: on the line between the points around it.
     pub fn offset_at(&self, at: u64) -> Option<i64> {
+        self.around(at).map(|(offset, _)| offset)
+    }
+
+    /// The same, and the greater bound of the points around it.
+    fn around(&self, at: u64) -> Option<(i64, u64)> {
         let after = self.series.partition_point(|point| point.at_ns < at);
         let (Some(right), Some(left)) =
             (self.series.get(after).or(self.series.last()), self.series.get(after.max(1) - 1))
         else {
             return None;
         };
+        let bound = left.bound_ns.max(right.bound_ns);
         let span = i128::from(right.at_ns) - i128::from(left.at_ns);
         if span <= 0 || at <= left.at_ns {
-            return Some(if at <= left.at_ns { left.offset_ns } else { right.offset_ns });
+            return Some((if at <= left.at_ns { left.offset_ns } else { right.offset_ns }, bound));
         }
         let part = i128::from(at) - i128::from(left.at_ns);
         let rise = i128::from(right.offset_ns) - i128::from(left.offset_ns);
-        Some((i128::from(left.offset_ns) + rise * part / span) as i64)
+        Some(((i128::from(left.offset_ns) + rise * part / span) as i64, bound))
     }
 }
 
@@ -154,12 +206,12 @@ mod tests {
         let ahead = exchange(&[sample(1000, 300, 100, 50_000)]);
         // ((300 + 50000) + (50000 - 100)) / 2, and (300 + 100) / 2.
         assert_eq!(ahead, [ClockPoint { at_ns: 1000, offset_ns: 50_100, bound_ns: 200 }]);
-        let error = ClockError { source: Source::Shared, series: ahead };
+        let error = ClockError::of(Source::Shared, ahead);
         assert_eq!((error.proven_ns(), error.possible_ns()), (49_900, Some(50_300)));
         let same = exchange(&[sample(1000, 300, 100, 0)]);
-        let shared = ClockError { source: Source::Shared, series: same.clone() };
+        let shared = ClockError::of(Source::Shared, same.clone());
         assert_eq!((shared.proven_ns(), shared.possible_ns()), (0, Some(0)));
-        let found = ClockError { source: Source::Exchange, series: same };
+        let found = ClockError::of(Source::Exchange, same);
         assert_eq!((found.proven_ns(), found.possible_ns()), (0, Some(300)));
         assert_eq!(ClockError::unknown().possible_ns(), None);
     }
@@ -168,10 +220,26 @@ mod tests {
     fn the_series_is_a_line_between_its_points() {
         let point = |at_ns, offset_ns| ClockPoint { at_ns, offset_ns, bound_ns: 0 };
         let series = vec![point(100, 10), point(200, 30)];
-        let error = ClockError { source: Source::Ptp4l, series };
+        let error = ClockError::of(Source::Ptp4l, series);
         let at = [0, 100, 150, 200, 300].map(|at| error.offset_at(at).unwrap());
         assert_eq!(at, [10, 10, 20, 30, 30]);
         assert_eq!(ClockError::unknown().offset_at(5), None);
+    }
+
+    /// The system is 100 ns ahead of the hardware clock, which swings around its master.
+    #[test]
+    fn a_sum_has_the_offsets_and_bounds_of_its_parts() {
+        let point = |at_ns, offset_ns, bound_ns| ClockPoint { at_ns, offset_ns, bound_ns };
+        let system = vec![point(150, 100, 7), point(300, 100, 8)];
+        let master = vec![point(100, 10, 10), point(200, -30, 30)];
+        let sum = ClockError::sum(system.clone(), master.clone());
+        // Half-way between 10 and -30; then the last one.
+        assert_eq!(sum.series, [point(150, 90, 37), point(300, 70, 38)]);
+        assert_eq!((sum.source, sum.possible_ns()), (Source::Both, Some(127)));
+        let [first, second] = &sum.parts[..] else { panic!("{:?}", sum.parts) };
+        assert_eq!((first.source, &first.series), (Source::Phc2sys, &system));
+        assert_eq!((second.source, &second.series), (Source::Ptp4l, &master));
+        assert_eq!(ClockError::sum(system, Vec::new()).possible_ns(), None);
     }
 
     proptest! {

@@ -3,22 +3,23 @@
 //! | bytes | field |
 //! | --- | --- |
 //! | 0-3 | `FLLT` |
-//! | 4 | version, 1 |
+//! | 4 | version, 2 |
 //! | 5 | kind: 0 data, 1 reflected, 2 end, 3 probe |
 //! | 6-7 | bytes of the payload, padding included |
 //! | 8-15 | run |
 //! | 16-23 | sequence number; of an end, how many data frames were sent |
-//! | 24-47 | scheduled, woken, sent |
+//! | 24-47 | data, end, probe: scheduled, woken, sent; reflected: when the kernel queued the earlier reflected frame of bytes 80-87, the driver took it, the wire had it |
 //! | 48-79 | data, end: number of an earlier frame plus 1, and when the kernel queued it, the driver took it, the wire had it; reflected: when it came to wire, kernel, application, and when the application returned it |
-//! | 80-87 | when the window opens in which it is scheduled |
+//! | 80-87 | data, end, probe: when the window opens in which it is scheduled; reflected: number of an earlier reflected frame plus 1 |
 //! | 88-91 | interval |
 //! | 92-95 | cycle of the windows; 0 if there are none |
 //! | 96-99 | length of the window |
 //! | 100-103 | 0 |
 //!
-//! Numbers have their most significant byte first; times are nanoseconds, 0 if unknown.
+//! Numbers have their most significant byte first; times are nanoseconds, 0 if unknown. An end is
+//! reflected too if the listener has stamps to tell: it has the number of the end.
 
-use crate::sample::{Stamp, stamp};
+use crate::sample::{Departure, Stamp, stamp};
 use thiserror::Error;
 
 /// EtherType of raw frames: Local Experimental EtherType 2 (IEEE 802-2014, table 4). The tunnel
@@ -31,7 +32,7 @@ pub const LEAST: usize = 104;
 pub const MOST: usize = 1500 - 48;
 
 const MAGIC: [u8; 4] = *b"FLLT";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// What a frame is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +60,8 @@ pub struct Window {
     pub length: u32,
 }
 
-/// The fields of a payload.
+/// The fields of a payload. A reflected one has later stamps of another in the place of the three
+/// times and the window's opening: [`reflected`](Frame::reflected) puts them in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// What it is for.
@@ -89,12 +91,8 @@ pub struct Frame {
 pub struct FollowUp {
     /// Its number.
     pub sequence: u64,
-    /// When the kernel queued it.
-    pub queued: Stamp,
-    /// When the driver took it.
-    pub driver: Stamp,
-    /// When the wire had it.
-    pub wire: Stamp,
+    /// When it left.
+    pub departure: Departure,
 }
 
 /// Why bytes are no frame.
@@ -181,24 +179,42 @@ impl Frame {
         })
     }
 
-    /// The later stamps that a data frame or an end carries.
+    /// The later stamps that it carries.
     pub fn follow_up(&self) -> Option<FollowUp> {
-        let [number, queued, driver, wire] = self.more;
-        let has_one = matches!(self.kind, Kind::Data | Kind::End) && number > 0;
-        has_one.then(|| FollowUp {
-            sequence: number - 1,
-            queued: stamp(queued),
-            driver: stamp(driver),
-            wire: stamp(wire),
-        })
+        let [number, queued, driver, wire] = match self.kind {
+            Kind::Data | Kind::End => self.more,
+            Kind::Reflected => [self.window.opens, self.scheduled, self.woken, self.sent],
+            Kind::Probe => return None,
+        };
+        let [queued, driver, wire] = [queued, driver, wire].map(stamp);
+        let departure = Departure { queued, driver, wire };
+        Some(FollowUp { sequence: number.checked_sub(1)?, departure })
     }
 
-    /// Puts the later stamps of an earlier frame in.
+    /// Puts the later stamps of an earlier frame into a data frame or an end.
     pub fn set_follow_up(&mut self, earlier: &FollowUp) {
-        let FollowUp { sequence, queued, driver, wire } = *earlier;
-        let [queued, driver, wire] = [queued, driver, wire].map(|at| at.map_or(0, u64::from));
-        self.more = [sequence + 1, queued, driver, wire];
+        self.more = earlier.numbers();
     }
+
+    /// The frame as it is sent back: with when it came to wire, kernel and application and when it
+    /// was returned, and the later stamps of a frame that was sent back earlier.
+    pub fn reflected(&self, here: [Stamp; 4], earlier: Option<&FollowUp>) -> Self {
+        let [opens, scheduled, woken, sent] = earlier.map_or([0; 4], FollowUp::numbers);
+        let window = Window { opens, ..self.window };
+        let more = here.map(number);
+        Self { kind: Kind::Reflected, scheduled, woken, sent, more, window, ..*self }
+    }
+}
+
+impl FollowUp {
+    fn numbers(&self) -> [u64; 4] {
+        let Departure { queued, driver, wire } = self.departure;
+        [self.sequence + 1, number(queued), number(driver), number(wire)]
+    }
+}
+
+fn number(stamp: Stamp) -> u64 {
+    stamp.map_or(0, u64::from)
 }
 
 #[cfg(test)]
@@ -228,18 +244,38 @@ mod tests {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(
             hex,
-            "464c4c54010000701122334455667788\
+            "464c4c54020000701122334455667788\
              0000000000000005000000000000001800000000000000200000000000000028\
              0000000000000004000000000000003800000000000000400000000000000000\
              0000000000000050000f42400007a120000186a0000000000000000000000000"
         );
-        let follow_up =
-            FollowUp { sequence: 3, queued: stamp(0x38), driver: stamp(0x40), wire: None };
+        let departure = Departure { queued: stamp(0x38), driver: stamp(0x40), wire: None };
+        let follow_up = FollowUp { sequence: 3, departure };
         assert_eq!(data().follow_up(), Some(follow_up));
         let mut copy = Frame { more: [0; 4], ..data() };
         assert_eq!(copy.follow_up(), None);
         copy.set_follow_up(&follow_up);
         assert_eq!(copy, data());
+    }
+
+    #[test]
+    fn golden_bytes_of_a_reflected_frame() {
+        let departure = Departure { queued: stamp(0x58), driver: None, wire: stamp(0x60) };
+        let earlier = FollowUp { sequence: 2, departure };
+        let here = [None, stamp(0x68), stamp(0x70), stamp(0x78)];
+        let back = data().reflected(here, Some(&earlier));
+        let mut bytes = Vec::new();
+        back.encode(&mut bytes);
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(
+            hex,
+            "464c4c54020100701122334455667788\
+             0000000000000005000000000000005800000000000000000000000000000060\
+             0000000000000000000000000000006800000000000000700000000000000078\
+             0000000000000003000f42400007a120000186a0000000000000000000000000"
+        );
+        assert_eq!(Frame::decode(&bytes).unwrap().follow_up(), Some(earlier));
+        assert_eq!(data().reflected(here, None).follow_up(), None);
     }
 
     #[test]
@@ -254,7 +290,7 @@ mod tests {
             Frame::decode(&bytes)
         };
         assert_eq!(with(0, 0), Err(Stranger::Magic));
-        assert_eq!(with(4, 2), Err(Stranger::Version(2)));
+        assert_eq!(with(4, 1), Err(Stranger::Version(1)));
         assert_eq!(with(5, 4), Err(Stranger::Kind(4)));
     }
 
@@ -284,7 +320,7 @@ mod tests {
         #[test]
         fn no_bytes_make_it_panic(mut bytes: Vec<u8>, begins: bool) {
             if begins && bytes.len() >= 5 {
-                bytes[..5].copy_from_slice(b"FLLT\x01");
+                bytes[..5].copy_from_slice(b"FLLT\x02");
             }
             let _ = Frame::decode(&bytes).map(|frame| frame.follow_up());
         }

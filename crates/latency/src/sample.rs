@@ -10,6 +10,34 @@ pub fn stamp(ns: u64) -> Stamp {
     NonZeroU64::new(ns)
 }
 
+/// When a frame left a machine, as the kernel says after that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Departure {
+    /// When it entered the queueing discipline (`SCM_TSTAMP_SCHED`, Linux
+    /// Documentation/networking/timestamping.rst, 1.3.1).
+    pub queued: Stamp,
+    /// When the driver took it (`SCM_TSTAMP_SND`, software).
+    pub driver: Stamp,
+    /// When it was on the wire (`SCM_TSTAMP_SND`, hardware).
+    pub wire: Stamp,
+}
+
+impl Departure {
+    /// The stamp nearest to the wire, if the driver or the hardware gave one.
+    pub fn last(&self) -> Stamp {
+        self.wire.or(self.driver)
+    }
+
+    /// Takes the stamps that are missing here; whether there were any.
+    pub fn fill(&mut self, more: &Self) -> bool {
+        let before = *self;
+        self.queued = self.queued.or(more.queued);
+        self.driver = self.driver.or(more.driver);
+        self.wire = self.wire.or(more.wire);
+        *self != before
+    }
+}
+
 /// The stamps of one frame, in the order in which it passes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
@@ -21,13 +49,8 @@ pub struct Sample {
     pub woken: u64,
     /// When the talker's application handed it over; 0 if the kernel did not take it.
     pub sent: u64,
-    /// When it entered the queueing discipline (`SCM_TSTAMP_SCHED`, Linux
-    /// Documentation/networking/timestamping.rst, 1.3.1).
-    pub queued: Stamp,
-    /// When the driver took it (`SCM_TSTAMP_SND`, software).
-    pub driver: Stamp,
-    /// When it was on the wire (`SCM_TSTAMP_SND`, hardware).
-    pub wire: Stamp,
+    /// When it left the talker.
+    pub departure: Departure,
     /// When it came from the wire (receive stamp, hardware).
     pub arrived_wire: Stamp,
     /// When the listener's kernel had it (receive stamp, software).
@@ -36,6 +59,10 @@ pub struct Sample {
     pub received: Stamp,
     /// When the listener's application sent it back.
     pub returned: Stamp,
+    /// When it left the listener.
+    pub back_departure: Departure,
+    /// When it came back from the wire (receive stamp, hardware).
+    pub back_arrived_wire: Stamp,
     /// When the talker's kernel had it again.
     pub back_arrived: Stamp,
     /// When the talker's application had it again.
@@ -47,12 +74,22 @@ pub struct Sample {
 impl Sample {
     /// When it left the talker, by the stamp nearest to the wire.
     pub fn departed(&self) -> u64 {
-        self.wire.or(self.driver).map_or(self.sent, u64::from)
+        self.departure.last().map_or(self.sent, u64::from)
     }
 
     /// When it was at the listener, by the stamp nearest to the wire.
     pub fn came(&self) -> Stamp {
         self.arrived_wire.or(self.arrived).or(self.received)
+    }
+
+    /// When it left the listener, by the stamp nearest to the wire.
+    pub fn departed_back(&self) -> Stamp {
+        self.back_departure.last().or(self.returned)
+    }
+
+    /// When it was at the talker again, by the stamp nearest to the wire.
+    pub fn came_back(&self) -> Stamp {
+        self.back_arrived_wire.or(self.back_arrived).or(self.back_received)
     }
 }
 
@@ -79,8 +116,18 @@ pub enum Segment {
     EndToEnd,
     /// The listener's application: received to returned.
     Turn,
+    /// Returned by the application to the listener's queueing discipline.
+    BackToQueue,
+    /// The listener's queueing discipline to its last stamp.
+    BackInQueue,
+    /// The listener's hardware to the talker's.
+    BackWireToWire,
     /// Returned to the talker's kernel.
     BackToKernel,
+    /// The listener's last stamp to the talker's kernel.
+    BackWireToKernel,
+    /// The talker's kernel to its application.
+    BackKernelToApplication,
     /// Returned to the talker's application.
     BackEndToEnd,
     /// Handed over to received again, both by the talker's application.
@@ -89,7 +136,7 @@ pub enum Segment {
 
 impl Segment {
     /// All, along the way.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 18] = [
         Self::Wake,
         Self::ToQueue,
         Self::InQueue,
@@ -100,7 +147,12 @@ impl Segment {
         Self::KernelToApplication,
         Self::EndToEnd,
         Self::Turn,
+        Self::BackToQueue,
+        Self::BackInQueue,
+        Self::BackWireToWire,
         Self::BackToKernel,
+        Self::BackWireToKernel,
+        Self::BackKernelToApplication,
         Self::BackEndToEnd,
         Self::RoundTrip,
     ];
@@ -118,7 +170,12 @@ impl Segment {
             Self::KernelToApplication => "kernel to application",
             Self::EndToEnd => "end to end",
             Self::Turn => "turn at the listener",
+            Self::BackToQueue => "sent back to queue",
+            Self::BackInQueue => "back, queue to wire",
+            Self::BackWireToWire => "back, wire to wire",
             Self::BackToKernel => "back to kernel",
+            Self::BackWireToKernel => "back, wire to kernel",
+            Self::BackKernelToApplication => "back, kernel to application",
             Self::BackEndToEnd => "back to application",
             Self::RoundTrip => "round trip",
         }
@@ -139,32 +196,37 @@ impl Segment {
 
     /// Whether it leads from the listener to the talker: a clock error counts the other way.
     pub fn is_back(self) -> bool {
-        matches!(self, Self::BackToKernel | Self::BackEndToEnd)
+        use Segment::{BackEndToEnd, BackToKernel, BackWireToKernel, BackWireToWire};
+        matches!(self, BackWireToWire | BackToKernel | BackWireToKernel | BackEndToEnd)
     }
 
     /// How long a frame took, in ns; `None` if a stamp is missing.
     pub fn of(self, sample: &Sample) -> Option<i64> {
-        let kernel = sample.arrived.map(u64::from);
-        let [received, returned] = [sample.received, sample.returned].map(|at| at.map(u64::from));
+        let Sample { departure, back_departure, arrived, received, returned, .. } = *sample;
+        let Sample { back_arrived, back_received, .. } = *sample;
+        let [scheduled, woken, sent] = [sample.scheduled, sample.woken, sample.sent].map(stamp);
+        let departed = sent.and(stamp(sample.departed()));
         let (from, to) = match self {
-            Self::Wake => (Some(sample.scheduled), Some(sample.woken)),
-            Self::ToWire => (Some(sample.scheduled), (sample.sent > 0).then(|| sample.departed())),
-            Self::ToQueue => (Some(sample.sent), sample.queued.map(u64::from)),
-            Self::InQueue => {
-                let left = sample.wire.or(sample.driver);
-                (sample.queued.map(u64::from), left.map(u64::from))
-            }
-            Self::WireToWire => (sample.wire.map(u64::from), sample.arrived_wire.map(u64::from)),
-            Self::SentToKernel => (Some(sample.sent), kernel),
-            Self::WireToKernel => (Some(sample.departed()), kernel),
-            Self::KernelToApplication => (kernel, received),
-            Self::EndToEnd => (Some(sample.scheduled), received),
+            Self::Wake => (scheduled, woken),
+            Self::ToWire => (scheduled, departed),
+            Self::ToQueue => (sent, departure.queued),
+            Self::InQueue => (departure.queued, departure.last()),
+            Self::WireToWire => (departure.wire, sample.arrived_wire),
+            Self::SentToKernel => (sent, arrived),
+            Self::WireToKernel => (departed, arrived),
+            Self::KernelToApplication => (arrived, received),
+            Self::EndToEnd => (scheduled, received),
             Self::Turn => (received, returned),
-            Self::BackToKernel => (returned, sample.back_arrived.map(u64::from)),
-            Self::BackEndToEnd => (returned, sample.back_received.map(u64::from)),
-            Self::RoundTrip => (Some(sample.sent), sample.back_received.map(u64::from)),
+            Self::BackToQueue => (returned, back_departure.queued),
+            Self::BackInQueue => (back_departure.queued, back_departure.last()),
+            Self::BackWireToWire => (back_departure.wire, sample.back_arrived_wire),
+            Self::BackToKernel => (returned, back_arrived),
+            Self::BackWireToKernel => (sample.departed_back(), back_arrived),
+            Self::BackKernelToApplication => (back_arrived, back_received),
+            Self::BackEndToEnd => (returned, back_received),
+            Self::RoundTrip => (sent, back_received),
         };
-        Some(to?.wrapping_sub(from?) as i64)
+        Some(to?.get().wrapping_sub(from?.get()) as i64)
     }
 }
 
@@ -173,33 +235,53 @@ mod tests {
     use super::*;
 
     /// Scheduled at 1000, woken 10 later, sent at 1020, queued at 1023, driver at 1030, wire at 1040,
-    /// at the far wire at 1090, kernel at 1100,
-    /// application at 1150, returned at 1160, kernel at 1220, application at 1300.
+    /// at the far wire at 1090, kernel at 1100, application at 1150, returned at 1160, queued at
+    /// 1164, driver at 1170, wire at 1182, at the near wire at 1210, kernel at 1220, application at
+    /// 1300.
     #[test]
     fn segments_of_a_frame() {
+        let departure = Departure { queued: stamp(1023), driver: stamp(1030), wire: None };
+        let back_departure =
+            Departure { queued: stamp(1164), driver: stamp(1170), wire: stamp(1182) };
         let mut sample = Sample {
+            sequence: 0,
             scheduled: 1000,
             woken: 1010,
             sent: 1020,
-            queued: stamp(1023),
-            driver: stamp(1030),
+            departure,
             arrived_wire: stamp(1090),
             arrived: stamp(1100),
             received: stamp(1150),
             returned: stamp(1160),
+            back_departure,
+            back_arrived_wire: stamp(1210),
             back_arrived: stamp(1220),
             back_received: stamp(1300),
-            ..Sample::default()
+            opens: 0,
         };
         assert_eq!(Segment::WireToWire.of(&sample), None, "no stamp of the talker's hardware");
         assert_eq!(Segment::WireToKernel.of(&sample), Some(70));
-        sample.wire = stamp(1040);
+        sample.departure.wire = stamp(1040);
         let all = Segment::ALL.map(|segment| segment.of(&sample).unwrap());
-        assert_eq!(all, [10, 3, 17, 40, 50, 80, 60, 50, 150, 10, 60, 140, 280]);
+        let there = [10, 3, 17, 40, 50, 80, 60, 50, 150];
+        let back = [10, 4, 18, 28, 60, 38, 80, 140, 280];
+        assert_eq!(all[..], [there, back].concat());
         assert_eq!(Segment::WireToKernel.of(&sample), Some(60), "the wire is nearer");
         sample.arrived = None;
         assert_eq!(Segment::WireToKernel.of(&sample), None);
         sample.arrived = stamp(900);
         assert_eq!(Segment::SentToKernel.of(&sample), Some(-120), "the clocks disagree");
+        let refused = Sample { sent: 0, ..sample };
+        for of in [Segment::ToQueue, Segment::ToWire, Segment::WireToKernel, Segment::RoundTrip] {
+            assert_eq!(of.of(&refused), None, "{}", of.name());
+        }
+    }
+
+    #[test]
+    fn the_first_stamp_of_a_departure_counts() {
+        let mut departure = Departure { queued: stamp(5), ..Departure::default() };
+        assert!(departure.fill(&Departure { queued: stamp(6), driver: stamp(7), wire: None }));
+        assert_eq!(departure, Departure { queued: stamp(5), driver: stamp(7), wire: None });
+        assert!(!departure.fill(&Departure { driver: stamp(8), ..Departure::default() }));
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::support::isolated::isolated;
 use crate::support::parquet::rows;
+use crate::support::process::wait_until;
 use crate::support::program::{
     fails, farlane, is_wrong_usage, page, parsed, scratch, succeeds, text,
 };
@@ -114,13 +115,20 @@ fn every_frame_comes_back_and_every_part_of_its_way_is_measured() {
         }
         // The kernel begins to stamp a moment after it was asked.
         assert!(segment(document, "wire to kernel")["whole"]["n"].as_u64() > Some(100));
+        // The driver's stamps of either end reach the other one in later frames, ends included.
+        for name in ["sent to queue", "queue to wire", "sent back to queue", "back, queue to wire"]
+        {
+            assert_eq!(segment(document, name)["whole"]["n"], 200, "{end}: {name}");
+        }
         let slots = document["slots"].as_array().unwrap();
         assert!(slots.len() == 2 && slots.iter().all(|slots| slots["n"] == 200), "{slots:?}");
     }
     assert_eq!(segment(&near, "round trip")["whole"]["n"], 200);
     assert!(near["clock"]["series"].as_array().is_some_and(|series| !series.is_empty()));
     assert_eq!(near["clock"]["proven_ns"], 0);
-    // The driver's stamps reach the listener in later frames.
+    for name in ["back, wire to kernel", "back, kernel to application"] {
+        assert!(segment(&near, name)["whole"]["n"].as_u64() > Some(100), "{name}");
+    }
     let departures = |document: &Value| document["slots"][0]["in_slot"].clone();
     assert_eq!(departures(&near), departures(&far));
 }
@@ -266,10 +274,38 @@ fn an_offset_of_one_clock_is_not_taken_for_latency() {
         for name in ["round trip", "turn at the listener"] {
             assert_eq!(segment(&near, name)["caution"], "", "one clock measures it");
         }
-        if offset == "-40ms" {
+        // Nothing came back to the listener, which has another clock.
+        assert_eq!(far["clock"]["source"], "unknown", "{far}");
+        if offset == "40ms" {
+            let caution = &segment(&far, "sent to kernel")["caution"];
+            assert_eq!(caution, "holds the clock error, which is not known");
+        } else {
             let one_way = segment(&far, "sent to kernel");
             assert_eq!(one_way["caution"], "no latency: the clocks are apart");
             assert_eq!(one_way["whole"]["n"], one_way["whole"]["negative"]);
+        }
+    }
+}
+
+/// One of two ends knows the leap seconds: named with and without frames that come back, whichever
+/// end it is.
+#[test]
+fn ends_that_are_the_leap_seconds_apart_are_told_so() {
+    let leap = ["--stamp-offset", "37s"];
+    for (here, there) in [(&[][..], &leap[..]), (&leap, &[])] {
+        let both = [there, &["--reflect"]].concat();
+        let listener = Listener::udp(&both);
+        let near = talk(&listener.address, &[here, &["--count", "100", "--reflect"]].concat());
+        let reflecting = listener.report();
+        let listener = Listener::udp(there);
+        talk(&listener.address, &[here, &["--count", "100"]].concat());
+        for document in [near, reflecting, listener.report()] {
+            let all = document["findings"].as_array().unwrap();
+            let apart = all.iter().find(|of| of["kind"] == "clock-offset");
+            let evidence = apart.unwrap_or_else(|| panic!("{document}"))["evidence"].as_str();
+            assert!(evidence.unwrap().contains("37 s apart: only one knows TAI"), "{evidence:?}");
+            let caution = &segment(&document, "end to end")["caution"];
+            assert_eq!(caution, "no latency: the clocks are apart", "{document}");
         }
     }
 }
@@ -339,6 +375,32 @@ fn tagged_frames_cross_a_cable_and_come_back() {
     });
 }
 
+/// A queue of one frame in front of 80 kbit/s: 142 bytes take it 14 ms, and most are dropped. The
+/// kernel counts them too, so the stamps of the others have to be told apart by that.
+#[test]
+fn frames_that_a_queue_drops_are_refused_and_confuse_no_stamps() {
+    isolated("cli::latency::frames_that_a_queue_drops_are_refused_and_confuse_no_stamps", |home| {
+        let away = Namespace::new().unwrap();
+        home.cable("near0", &away, "far0").unwrap();
+        home.run("tc qdisc add dev near0 root tbf rate 80kbit burst 1600 limit 200").unwrap();
+        let mac = away.enter(|| Interface::find("far0").unwrap().mac).unwrap();
+        let listener = away.enter(|| Listener::start("raw:far0", &["--clock", "shared"])).unwrap();
+        let near = talk(&format!("raw:near0,{mac}"), &["--count", "300", "--clock", "shared"]);
+        let far = listener.report();
+        let refused = near["faults"]["refused"].as_u64().unwrap();
+        let came = far["counts"]["received"].as_u64().unwrap();
+        assert!(refused > 0 && came > 0 && refused + came <= 300, "{refused} {came}");
+        let refusal = near["faults"]["refusal"].as_str().unwrap();
+        assert!(refusal.contains("No buffer space"), "{refusal}");
+        assert_eq!(segment(&near, "queue to wire")["whole"]["n"], 300 - refused);
+        assert_eq!(near["faults"]["without_stamp"], 0);
+        for name in ["sent to queue", "queue to wire", "wire to kernel"] {
+            let whole = &segment(&far, name)["whole"];
+            assert_eq!(whole["negative"], 0, "{name}: {whole}");
+        }
+    });
+}
+
 #[test]
 fn every_frame_is_a_row_and_runs_stand_side_by_side() {
     let folder = scratch("latency");
@@ -379,13 +441,52 @@ fn every_frame_is_a_row_and_runs_stand_side_by_side() {
         assert!(shown.contains(name), "no {name} in {shown}");
     }
     let page = page(&html);
-    for name in ["end to end along time", "loaded: listened on", "Stable range, by sent to kernel"]
-    {
+    for name in [
+        "end to end along time",
+        "loaded: listened on",
+        "Stable range, by sent to kernel",
+        "end to end, runs along time",
+        "end to end, cumulative distributions",
+        "loaded, longest",
+    ] {
         assert!(page.contains(name), "no {name}");
     }
     std::fs::write(&documents[1], "{}").unwrap();
     let wrong = ["latency", "compare", &documents[0], &documents[1]];
     fails(&wrong, &["loaded.json", "no document of `farlane latency talk`"]);
+}
+
+/// Both ends are killed while they run: their rows so far are there, in order, and those that came
+/// with later frames too.
+#[test]
+fn killed_programs_leave_their_rows() {
+    let folder = scratch("latency-killed");
+    let [near, far] = ["near.csv", "far.csv"].map(|name| text(&folder.join(name)));
+    let listener = Listener::udp(&["--reflect", "--csv", &far]);
+    let options = ["--interval", "2ms", "--count", "1000000", "--reflect", "--csv", &near];
+    let arguments = [&["latency", "talk", &listener.address, "--json"], &options[..]].concat();
+    let mut talker = farlane(&arguments).spawn().unwrap();
+    let rows = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    wait_until("rows of both ends", || {
+        std::thread::sleep(Duration::from_millis(100));
+        [&near, &far].iter().all(|path| rows(path).lines().count() > 100)
+    });
+    talker.kill().unwrap();
+    talker.wait().unwrap();
+    drop(listener);
+    for (path, last) in [(&near, "back_received_ns"), (&far, "returned_ns")] {
+        let text = rows(path);
+        let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let names = lines.next().unwrap();
+        let lines: Vec<_> = lines.collect();
+        let numbers: Vec<u64> = lines.iter().map(|cells| cells[0].parse().unwrap()).collect();
+        assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{path}: {numbers:?}");
+        for name in ["driver_ns", last] {
+            let column = names.iter().position(|of| *of == name).unwrap();
+            let known = lines.iter().filter(|cells| !cells[column].is_empty()).count();
+            assert!(known * 2 > lines.len(), "{path}: {known} rows of {} have {name}", lines.len());
+        }
+    }
 }
 
 #[test]
@@ -433,10 +534,11 @@ fn what_ptp4l_says_is_the_clock_error() {
                 continue;
             }
             let mut answer = buffer[..bytes].to_vec();
-            // A response, and TIME_STATUS_NP.
+            // A response, and TIME_STATUS_NP with gmPresent in domain 0 alone.
             answer[46] = 2;
             answer.extend(25_000i64.to_be_bytes());
             answer.extend([0; 42]);
+            answer[95] = u8::from(buffer[4] == 0);
             socket.send_to_addr(&answer, &from).unwrap();
         }
     });
@@ -448,6 +550,13 @@ fn what_ptp4l_says_is_the_clock_error() {
     assert_eq!([&clock["proven_ns"], &clock["possible_ns"]], [0, 50_000]);
     let nobody = ["latency", "talk", "localhost", "--clock", "ptp4l=/nonexistent/ptp4l"];
     fails(&nobody, &["ptp4l cannot be asked; /nonexistent/ptp4l: "]);
+    let master = ["latency", "talk", "localhost", "--clock", &how, "--ptp-domain", "1"];
+    fails(&master, &["follows no other clock"]);
+    let clock = |how: &'static str| ["latency", "talk", "localhost", "--clock", how];
+    fails(&clock("phc2sys=/dev/null"), &["--clock phc2sys=/dev/null: /dev/null is no hardware"]);
+    fails(&clock("phc2sys=lo"), &["lo has no hardware clock"]);
+    let both = ["--clock", "shared", "--clock", "ptp4l"];
+    fails(&[&clock("ptp4l")[..3], &both[..]].concat(), &["only be ptp4l and phc2sys"]);
 }
 
 /// No machine has CPU 1000, `lo` has no hardware stamps, and launch times need etf.

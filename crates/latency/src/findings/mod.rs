@@ -13,6 +13,7 @@ pub use blocks::{Block, blocks};
 
 use crate::clock::ClockError;
 use crate::sample::Segment;
+use crate::statistics::median;
 use serde::{Deserialize, Serialize};
 
 /// What a finding is.
@@ -132,7 +133,15 @@ fn in_any(findings: &[Finding], point: &Point) -> bool {
     findings.iter().any(|of| (of.first..=of.last).contains(&point.sequence))
 }
 
-/// Clocks that are proven to be apart, by the series or by latencies below zero.
+/// By how much TAI is ahead of UTC, in ns: 37 s since 2017 (IERS Bulletin C 52). A CLOCK_TAI that
+/// nobody has told it is behind by that.
+const LEAP_SECONDS: u64 = 37_000_000_000;
+/// How near to that a difference is, so that it is taken for it: clocks that NTP or PTP keeps are
+/// nearer.
+const NEAR: u64 = 500_000_000;
+
+/// Clocks that are proven to be apart, by the series, by latencies below zero, or because they are
+/// apart by the leap seconds: no frame is on its way for so long.
 fn apart(points: &[Point], context: &Context) -> Option<Finding> {
     if !context.crosses() {
         return None;
@@ -140,22 +149,26 @@ fn apart(points: &[Point], context: &Context) -> Option<Finding> {
     let least = points.iter().min_by_key(|point| point.latency)?;
     let below = if context.segment.proves() { least.latency.min(0).unsigned_abs() } else { 0 };
     let proven = context.clock.proven_ns();
-    let (first, last) = (points.first()?.sequence, points.last()?.sequence);
-    let evidence = if proven > 0 {
-        format!(
-            "frames that came back prove that the clocks are {proven} ns apart at least: one-way \
-             times are no latencies"
-        )
+    let usual = median(points.iter().map(|point| point.latency));
+    let difference = context.clock.offset_ns().unwrap_or(usual).unsigned_abs();
+    let is_leap = difference.abs_diff(LEAP_SECONDS) < NEAR;
+    let what = if proven > 0 {
+        format!("frames that came back prove that the clocks are {proven} ns apart at least")
     } else if below > 0 {
-        format!(
-            "frame {} took {} ns: the clocks are {below} ns apart at least, one-way times are no \
-             latencies",
-            least.sequence, least.latency
-        )
+        let Point { sequence, latency, .. } = least;
+        format!("frame {sequence} took {latency} ns: the clocks are {below} ns apart at least")
+    } else if is_leap {
+        format!("half of the frames took {usual} ns or more: that is no latency")
     } else {
         return None;
     };
+    let why = match is_leap {
+        true => "; the ends are 37 s apart: only one knows TAI's offset from UTC",
+        false => "",
+    };
+    let (first, last) = (points.first()?.sequence, points.last()?.sequence);
     let n = points.iter().filter(|point| point.latency < 0).count() as u64;
-    let size_ns = proven.max(below);
+    let size_ns = proven.max(below).max(if is_leap { difference } else { 0 });
+    let evidence = format!("{what}; one-way times are no latencies{why}");
     Some(Finding { n, size_ns, ..context.finding(Kind::ClockOffset, (first, last), evidence) })
 }

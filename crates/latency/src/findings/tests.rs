@@ -94,7 +94,7 @@ fn servo(bound_ns: u64) -> ClockError {
         let offset_ns = ramp(at);
         ClockPoint { at_ns: START + at * INTERVAL, offset_ns, bound_ns }
     };
-    ClockError { source: Source::Exchange, series: (0..4000).step_by(16).map(point).collect() }
+    ClockError::of(Source::Exchange, (0..4000).step_by(16).map(point).collect())
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_swing_is_the_clock_only_with_a_proof() {
     assert_eq!(kinds(&found(&points, &unknown())), [Kind::Swing], "nothing is known");
     // The clock is steady, so the swing is none of it.
     let point = ClockPoint { at_ns: START, offset_ns: 3, bound_ns: 70_000 };
-    let steady = ClockError { source: Source::Exchange, series: vec![point] };
+    let steady = ClockError::of(Source::Exchange, vec![point]);
     assert_eq!(kinds(&found(&points, &steady)), [Kind::Swing]);
     // Below zero it can only be the clock.
     let below = series(4000, |at| ramp(at) - 100_000);
@@ -115,10 +115,37 @@ fn a_swing_is_the_clock_only_with_a_proof() {
 #[test]
 fn clocks_that_are_apart_are_named() {
     let point = ClockPoint { at_ns: START, offset_ns: 40_000_000, bound_ns: 60_000 };
-    let ahead = ClockError { source: Source::Shared, series: vec![point] };
+    let ahead = ClockError::of(Source::Shared, vec![point]);
     let found_ = found(&series(1000, |_| 40_000_000), &ahead);
     assert_eq!(kinds(&found_), [Kind::ClockOffset]);
     assert_eq!(found_[0].size_ns, 39_940_000);
+}
+
+/// One end knows the leap seconds: 37 s there or back, also without a proof by frames that came back
+/// and if both ends were said to have one clock.
+#[test]
+fn an_offset_of_the_leap_seconds_is_named() {
+    const LEAP: i64 = 37_000_000_000;
+    let evidence = |offset, clock: &ClockError| {
+        let found_ = found(&series(1000, |_| offset), clock);
+        assert_eq!(kinds(&found_), [Kind::ClockOffset], "{offset}");
+        assert!(found_[0].size_ns.abs_diff(LEAP as u64) < 1_000_000, "{}", found_[0].size_ns);
+        found_[0].evidence.clone()
+    };
+    let shared = ClockError::of(Source::Shared, Vec::new());
+    let point = ClockPoint { at_ns: START, offset_ns: LEAP, bound_ns: 60_000 };
+    let exchange = ClockError::of(Source::Exchange, vec![point]);
+    for (offset, clock) in
+        [(LEAP, &unknown()), (-LEAP, &unknown()), (LEAP, &shared), (LEAP, &exchange)]
+    {
+        let says = "the ends are 37 s apart: only one knows TAI's offset from UTC";
+        let evidence = evidence(offset, clock);
+        assert!(evidence.ends_with(says), "{evidence}");
+    }
+    // Two seconds of latency are nothing of the kind, nor are clocks 36 s apart.
+    assert_eq!(kinds(&found(&series(1000, |_| 2_000_000_000), &shared)), []);
+    let other = found(&series(1000, |_| -36_000_000_000), &unknown());
+    assert!(!other[0].evidence.contains("TAI"), "{}", other[0].evidence);
 }
 
 #[test]

@@ -3,11 +3,15 @@
 //! nanoseconds of CLOCK_TAI (clock_gettime(2)).
 
 mod control;
+mod hardware;
+mod phc;
 mod port;
 mod realtime;
 mod wake;
 
 pub use control::{Control, Launch, Step, launch_at, parse};
+pub use hardware::HardwareStamps;
+pub use phc::HardwareClock;
 pub use port::{Port, Received, Remote, Tag};
 pub use realtime::{lock_memory, pin, prioritise};
 pub use wake::{Overslept, now, oversleep, sleep_until, spin_until};

@@ -2,7 +2,7 @@
 
 use super::control::{Control, launch_at, parse};
 use crate::clock::tai_offset_s;
-use crate::mapping::{receive_message, set_option, stamp_in_hardware};
+use crate::mapping::{receive_message, set_option};
 use crate::net::{ETHERNET, Filter, Interface, Mac, Marking, PacketSocket};
 use nix::libc;
 use nix::sys::socket::sockopt::TxTime;
@@ -156,20 +156,6 @@ impl Port {
         set_option(self, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, software | more)
     }
 
-    /// Switches the hardware stamps of an interface on.
-    ///
-    /// # Errors
-    /// A sentence, most likely that the interface has none.
-    pub fn stamp_in_hardware(&self, interface: &str) -> Result<(), String> {
-        stamp_in_hardware(self, interface).map_err(|error| match error.kind() {
-            io::ErrorKind::Unsupported => {
-                format!("{interface} has no hardware stamps (SIOCSHWTSTAMP: {error})")
-            }
-            io::ErrorKind::PermissionDenied => format!("{interface}: needs CAP_NET_ADMIN"),
-            _ => format!("{interface}: {error}"),
-        })
-    }
-
     /// Sets the type of service of IPv4 to this DSCP (RFC 2474), 0 to 63. Call it before
     /// [`set_priority`](Self::set_priority): it changes that as well (ip(7)).
     ///
@@ -318,7 +304,7 @@ fn ethernet(from: Mac, to: Mac, tag: Option<Tag>, ethertype: u16) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latency::Step;
+    use crate::latency::{HardwareStamps, Step};
     use crate::net::Namespace;
     use std::net::Ipv4Addr;
     use std::time::Instant;
@@ -390,8 +376,8 @@ mod tests {
         assert_eq!((received.bytes, received.from), (104, Remote::Ethernet(own)));
         assert_eq!(received.tag, Some(tag));
         assert_eq!(buffer[far.payload_at()..][..104], [9; 104]);
-        let error = near.stamp_in_hardware("near0").unwrap_err();
-        assert!(error.contains("near0"), "{error}");
+        let error = HardwareStamps::on(&near, "near0").unwrap_err();
+        assert!(error.starts_with("near0"), "{error}");
     }
 
     fn skipped() {

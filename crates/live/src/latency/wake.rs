@@ -34,17 +34,16 @@ pub struct Overslept {
     pub most: u64,
 }
 
-/// Sleeps for so many ns some times, for a tenth of a second or so at most, and says how much
-/// longer it took.
-pub fn oversleep(span: u64) -> Overslept {
-    const TIMES: u64 = 21;
-    let span = span.min(SECOND / 10 / TIMES);
+/// Sleeps for so many ns some times, and says how much longer it took. `span` is cut so that all of
+/// them are asked to take a tenth of a second at most.
+pub fn oversleep(span: u64, times: u64) -> Overslept {
+    let span = span.min(SECOND / 10 / times.max(1));
     let once = |_| {
         let at = now() + span;
         sleep_until(at);
         now().saturating_sub(at)
     };
-    let (least, most) = (0..TIMES)
+    let (least, most) = (0..times)
         .map(once)
         .fold((u64::MAX, 0), |(least, most), late| (late.min(least), late.max(most)));
     Overslept { least, most }
@@ -62,7 +61,7 @@ mod tests {
         spin_until(at);
         assert!(now() >= at);
         assert!(sleep_until(1), "the time is over");
-        let late = oversleep(1000);
+        let late = oversleep(1000, 21);
         assert!(late.least <= late.most);
         assert!(crate::clock::tai_offset_s() < 100);
     }

@@ -19,7 +19,7 @@ pub(crate) use message::{receive_message, set_option};
 pub(crate) use mtu::mtu;
 pub use receive::receive;
 pub use ring::{Ended, Ring};
-pub(crate) use scheduling::{set_fifo, stamp_in_hardware};
+pub(crate) use scheduling::{StampConfig, hardware_stamps, set_fifo, set_hardware_stamps};
 pub use signaller::Signaller;
 
 use fault::Guard;

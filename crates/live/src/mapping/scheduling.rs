@@ -15,26 +15,43 @@ pub(crate) fn set_fifo(priority: u8) -> io::Result<()> {
     }
 }
 
-/// `HWTSTAMP_TX_ON` and `HWTSTAMP_FILTER_ALL` of linux/net_tstamp.h: stamp what a socket asks to
-/// stamp, and everything that comes.
-const TX_ON: libc::c_int = 1;
-const FILTER_ALL: libc::c_int = 1;
+/// `struct hwtstamp_config` of linux/net_tstamp.h: flags, `tx_type`, `rx_filter`.
+pub(crate) type StampConfig = [libc::c_int; 3];
 
-/// Switches the hardware stamps of an interface on (`SIOCSHWTSTAMP`, Linux
-/// Documentation/networking/timestamping.rst, section 3). Error: as `ioctl(2)`.
-pub(crate) fn stamp_in_hardware(socket: impl AsFd, interface: &str) -> io::Result<()> {
+/// Reads how the hardware of an interface stamps (`SIOCGHWTSTAMP`, Linux
+/// Documentation/networking/timestamping.rst, section 3). Error: as `ioctl(2)`; old drivers have
+/// only the other request.
+pub(crate) fn hardware_stamps(socket: impl AsFd, interface: &str) -> io::Result<StampConfig> {
+    request(socket, libc::SIOCGHWTSTAMP, interface, [0; 3])
+}
+
+/// Sets how the hardware of an interface stamps (`SIOCSHWTSTAMP`, as above); what the driver made of
+/// it. Error: as `ioctl(2)`; `ERANGE` if it cannot.
+pub(crate) fn set_hardware_stamps(
+    socket: impl AsFd,
+    interface: &str,
+    config: StampConfig,
+) -> io::Result<StampConfig> {
+    request(socket, libc::SIOCSHWTSTAMP, interface, config)
+}
+
+fn request(
+    socket: impl AsFd,
+    code: libc::c_ulong,
+    interface: &str,
+    mut config: StampConfig,
+) -> io::Result<StampConfig> {
     // SAFETY: all zeroes are an empty name and no data.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     // A zero ends the name.
     let name = &mut request.ifr_name[..libc::IFNAMSIZ - 1];
     name.iter_mut().zip(interface.bytes()).for_each(|(to, byte)| *to = byte as libc::c_char);
-    let mut config: [libc::c_int; 3] = [0, TX_ON, FILTER_ALL];
     request.ifr_ifru.ifru_data = config.as_mut_ptr().cast();
     let socket = socket.as_fd().as_raw_fd();
     // SAFETY: the kernel reads one `ifreq`, and reads and writes one `hwtstamp_config`, which is
     // three ints; both outlive the call.
-    match unsafe { libc::ioctl(socket, libc::SIOCSHWTSTAMP, &raw mut request) } {
-        0 => Ok(()),
+    match unsafe { libc::ioctl(socket, code as libc::Ioctl, &raw mut request) } {
+        0 => Ok(config),
         _ => Err(io::Error::last_os_error()),
     }
 }

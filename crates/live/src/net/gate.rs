@@ -2,6 +2,7 @@
 //! list, kept in user space. [`switch::egress::Gate`] decides; here are the clocks.
 
 use crate::clock::{WallClock, tai_offset_s};
+use crate::latency::oversleep;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use switch::congestion::Rate;
@@ -13,14 +14,22 @@ use wire::{Duration, Instant};
 const LONGEST_WAIT: Duration = Duration::from_ms(50);
 /// Times beyond this begin anew at a cycle's start: they are counted in picoseconds.
 const SPAN_NS: u64 = 86_400_000_000_000;
-/// Wake-ups that are measured for the margin, and how long each is asked to sleep.
-const WAKE_UPS: (u32, std::time::Duration) = (100, std::time::Duration::from_micros(200));
+/// Wake-ups that are measured for the margin, and how long each is asked to sleep, in ns.
+const WAKE_UPS: u64 = 100;
+const SLEEP: u64 = 200_000;
 /// The longest frame of an ordinary Ethernet without its FCS, in bytes.
 pub(super) const FRAME: usize = 1514;
 
 /// The gate in front of a line. Its copies are the same gate: all connections of a node share it.
 #[derive(Clone, Debug)]
 pub struct LineGate(Arc<Mutex<Line>>);
+
+/// Copies of a gate are equal, gates of one list that were made apart are not.
+impl PartialEq for LineGate {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
 
 #[derive(Debug)]
 struct Line {
@@ -69,7 +78,7 @@ impl LineGate {
         }
         let entries = GateControlList::new(Instant::ZERO, list.cycle_time(), list.entries());
         let gates = Gates::new(entries.map_err(io::Error::other)?, tsn::Clock::default());
-        let margin = margin.unwrap_or_else(measured_margin);
+        let margin = margin.unwrap_or_else(|| Duration::from_ns(oversleep(SLEEP, WAKE_UPS).most));
         let gate = Gate::new(rate, margin);
         let base = list.base_time().as_ns();
         let (cycle, now) = (list.cycle_time().as_ns(), clock.now());
@@ -162,17 +171,6 @@ impl Line {
         self.latest = now;
         now
     }
-}
-
-/// The greatest delay of some wake-ups.
-fn measured_margin() -> Duration {
-    let (times, asked) = WAKE_UPS;
-    let late = (0..times).map(|_| {
-        let start = std::time::Instant::now();
-        std::thread::sleep(asked);
-        start.elapsed().saturating_sub(asked)
-    });
-    Duration::from_ns(late.max().unwrap_or_default().as_nanos() as u64)
 }
 
 #[cfg(test)]

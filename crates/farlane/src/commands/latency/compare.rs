@@ -51,6 +51,19 @@ fn read(path: &Path) -> Result<Document, Failure> {
     }
 }
 
+/// What runs are called: by label or number, and by their end where that is not enough.
+pub fn names(documents: &[&Document]) -> Vec<String> {
+    let short = |of: &&Document| {
+        if of.label.is_empty() { of.run.clone() } else { of.label.clone() }
+    };
+    let all: Vec<String> = documents.iter().map(short).collect();
+    let name = |(document, name): (&&Document, &String)| {
+        let is_one = all.iter().filter(|other| *other == name).count() == 1;
+        if is_one { name.clone() } else { format!("{name} ({})", document.end) }
+    };
+    documents.iter().zip(&all).map(name).collect()
+}
+
 /// A table for each part of the way that a run has, with two rows a run.
 pub fn tables(documents: &[&Document]) -> Vec<(String, Table)> {
     let names = Segment::ALL.map(Segment::name);
@@ -65,11 +78,10 @@ fn table(documents: &[&Document], segment: &str) -> Option<Table> {
     head.extend(figures.map(|name| (name, Right)));
     let mut table = Table::new(&head);
     let mut is_empty = true;
-    for document in documents {
+    for (document, name) in documents.iter().zip(names(documents)) {
         let found = document.analysis.segments.iter().find(|of| of.segment == segment);
         let Some(found) = found else { continue };
         is_empty = false;
-        let name = if document.label.is_empty() { &document.run } else { &document.label };
         for (range, of) in [("whole", &found.whole), ("stable", &found.stable)] {
             let times = [of.min_ns, of.mean_ns, of.sigma_ns as i64, of.p50_ns, of.p99_ns];
             let more = [of.p99_9_ns, of.p99_99_ns, of.max_ns];

@@ -72,6 +72,8 @@ pub struct Faults {
     pub overslept: u64,
     /// Sent frames without the driver's stamp, or received ones without the kernel's.
     pub without_stamp: u64,
+    /// Stamps that came after the row of their frame was written.
+    pub late_stamps: u64,
 }
 
 impl Faults {

@@ -1,7 +1,7 @@
 //! Runs as one self-contained page: tables, time series, histograms, data.
 
 use super::document::Document;
-use super::print;
+use super::{overlay, print};
 use crate::commands::finish;
 use latency::SegmentReport;
 use report::{Axis, Page, Plot, Scale, time};
@@ -22,6 +22,7 @@ pub fn runs(page: &mut Page, documents: &[&Document]) {
         super::compare::tables(documents).iter().for_each(|(name, table)| {
             page.section(&format!("{name}, compared"));
             page.table(table);
+            page.figures(&overlay::figures(documents, name));
         });
     }
     for document in documents {
@@ -52,7 +53,8 @@ fn run(page: &mut Page, document: &Document) {
     }
 }
 
-type Figure = (String, String, String);
+/// Caption, what to know of it, and picture.
+pub type Figure = (String, String, String);
 
 fn course(of: &SegmentReport) -> Figure {
     let bins = &of.course;
@@ -112,11 +114,11 @@ fn clock(document: &Document) -> Option<Figure> {
 }
 
 /// A range that is not empty.
-fn room(low: i64, high: i64) -> (f64, f64) {
+pub fn room(low: i64, high: i64) -> (f64, f64) {
     if low < high { (low as f64, high as f64) } else { (low as f64 - 1.0, low as f64 + 1.0) }
 }
 
 /// A time of either sign.
-fn signed(ns: f64) -> String {
+pub fn signed(ns: f64) -> String {
     if ns < 0.0 { format!("-{}", time(-ns)) } else { time(ns) }
 }

@@ -1,16 +1,20 @@
 //! `farlane latency listen`: takes a talker's frames, and sends them back if it is asked to.
 
+use super::clocks::Clocks;
 use super::deliver;
 use super::document::{Document, Faults, TagCount};
 use super::options::{MachineArgs, Output, positive};
+use super::outbox::Outbox;
+use super::samples::{Rows, is_old};
 use super::setup::{Settings, Shift};
 use crate::signals::Stop;
 use latency::frame::{self, FollowUp, Frame, Kind, Window};
 use latency::{Analysis, ClockError, Input, Sample, Sequence};
-use live::latency::{Port, Received, Remote, Tag, now};
+use live::latency::{Control, Port, Received, Remote, Tag, now};
 use live::net::{Address, Interface};
 use report::{Failure, Outcome};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::time;
 use wire::Duration;
@@ -32,6 +36,10 @@ pub struct Args {
     /// Let --reflect answer others than loopback
     #[arg(long)]
     insecure: bool,
+    /// Take one run after the other, and print what came of each, until Ctrl-C or --wait without a
+    /// run
+    #[arg(long, conflicts_with_all = ["clock", "csv", "parquet", "html"])]
+    repeat: bool,
     /// How long to wait for the first frame
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive)]
     wait: Duration,
@@ -50,23 +58,42 @@ const LINGER: u64 = 200_000_000;
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     args.output.assign()?;
+    args.machine.check()?;
     let stop = Stop::on_signals()?;
     let (port, local) = port(args)?;
-    // Its thread is to have any CPU.
-    let follower = args.machine.follower()?;
+    // Their threads are to have any CPU.
+    let clocks = Clocks::start(&args.machine)?;
+    let rows = Rows::create(&args.output)?;
     let mut settings = Settings::default();
     settings.machine(&args.machine);
-    settings.stamps(&args.machine, &port)?;
+    // Until the end of the run, also after SIGINT.
+    let _hardware = settings.stamps(&args.machine, &port)?;
     match port.address()? {
         Some(address) => eprintln!("listening on {address}"),
         None => eprintln!("listening on {}", args.address),
     }
-    let mut listener = Listener::new(args, &port);
-    let ended = listener.listen(&stop)?;
-    let series = follower.map_or(Vec::new(), |follower| follower.finish(1));
-    let clock = ClockError { source: args.machine.source(local), series };
-    let (document, samples) = listener.document(settings, clock, ended);
-    deliver(&document, &samples, &args.output)
+    let mut of_run = Some((clocks, rows));
+    let mut runs = 0;
+    loop {
+        let (clocks, rows) = match of_run.take() {
+            Some(first) => first,
+            None => (Clocks::start(&args.machine)?, Rows::create(&args.output)?),
+        };
+        let mut listener = Listener::new(args, &port, rows);
+        let ended = match listener.listen(&stop) {
+            // One without a run says so, unless there were others.
+            _ if runs > 0 && listener.run.is_none() => return Ok(()),
+            ended => ended?,
+        };
+        let clock = clocks.finish(1, &args.machine, local);
+        let (document, rows, unwritten) = listener.document(settings.clone(), clock, ended);
+        deliver(&document, rows, &unwritten, &args.output)?;
+        std::io::stdout().flush()?;
+        runs += 1;
+        if !args.repeat || stop.is_set() {
+            return Ok(());
+        }
+    }
 }
 
 /// The socket, and the address of UDP.
@@ -93,6 +120,10 @@ struct Listener<'a> {
     /// What the run's first frame said: interval, windows, size.
     about: Option<Frame>,
     samples: BTreeMap<u64, Sample>,
+    outbox: Outbox,
+    rows: Rows,
+    /// Frames that came after the rows of later ones were written.
+    overtaken: Vec<u64>,
     sequence: Sequence,
     tags: BTreeMap<(u8, u16), u64>,
     faults: Faults,
@@ -101,7 +132,7 @@ struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    fn new(args: &'a Args, port: &'a Port) -> Self {
+    fn new(args: &'a Args, port: &'a Port, rows: Rows) -> Self {
         Self {
             args,
             port,
@@ -109,6 +140,9 @@ impl<'a> Listener<'a> {
             run: None,
             about: None,
             samples: BTreeMap::new(),
+            outbox: Outbox::new(Shift(args.machine.stamp_offset)),
+            rows,
+            overtaken: Vec::new(),
             sequence: Sequence::default(),
             tags: BTreeMap::new(),
             faults: Faults::default(),
@@ -127,8 +161,10 @@ impl<'a> Listener<'a> {
                 let at = self.port.payload_at();
                 self.take(&buffer[at..at + received.bytes], &received, application);
             }
-            // Stamps of what was sent back: nobody asks for them.
-            while self.port.sent()?.is_some() {}
+            while let Some(stamps) = self.port.sent()? {
+                self.take_stamps(&stamps);
+            }
+            self.write_rows();
             let now = now();
             if stop.is_set() {
                 return Ok("interrupted");
@@ -170,7 +206,7 @@ impl<'a> Listener<'a> {
         }
         match frame.kind {
             Kind::Data => self.data(&frame, received, application),
-            Kind::End => self.sequence.end(frame.sequence),
+            Kind::End => self.end(&frame, received.from),
             Kind::Probe | Kind::Reflected => {}
         }
     }
@@ -210,41 +246,93 @@ impl<'a> Listener<'a> {
         if self.args.reflect {
             sample.returned = self.reflect(frame, &sample, received.from);
         }
+        if self.rows.is_past(frame.sequence) {
+            self.overtaken.push(frame.sequence);
+        }
         self.samples.insert(frame.sequence, sample);
+    }
+
+    /// Writes the rows of frames of which everything is known.
+    fn write_rows(&mut self) {
+        let now = self.shift.of(now());
+        let last = self.samples.last_key_value().map_or(0, |(last, _)| *last);
+        let is_due =
+            |of: &&Sample| is_old(now, of.received.map_or(0, u64::from), of.sequence, last);
+        let frames = self.samples.range(self.rows.next()..).map(|(_, of)| of);
+        self.rows.advance(frames.take_while(is_due));
     }
 
     /// Sends a frame back, with this end's stamps; when, if the kernel took it.
     fn reflect(&mut self, frame: &Frame, sample: &Sample, to: Remote) -> latency::Stamp {
-        let number = |stamp: latency::Stamp| stamp.map_or(0, u64::from);
-        let [wire, kernel] = [sample.arrived_wire, sample.arrived].map(number);
         let returned = self.shift.stamp(now());
-        let more = [wire, kernel, number(sample.received), number(returned)];
+        let here = [sample.arrived_wire, sample.arrived, sample.received, returned];
+        let earlier = self.next_follow_up();
+        let back = frame.reflected(here, earlier.as_ref());
+        self.transmit(&back, to, Some(frame.sequence)).then_some(returned)?
+    }
+
+    /// The talker sent all; it is told when the last frames left here.
+    fn end(&mut self, frame: &Frame, to: Remote) {
+        self.sequence.end(frame.sequence);
+        if self.args.reflect
+            && let Some(earlier) = self.next_follow_up()
+        {
+            self.transmit(&frame.reflected([None; 4], Some(&earlier)), to, None);
+        }
+    }
+
+    fn next_follow_up(&mut self) -> Option<FollowUp> {
+        let sequence = self.outbox.next_untold()?;
+        Some(FollowUp { sequence, departure: self.samples.get(&sequence)?.back_departure })
+    }
+
+    /// Sends a frame; whether the kernel took it.
+    fn transmit(&mut self, frame: &Frame, to: Remote, number: Option<u64>) -> bool {
         let mut bytes = Vec::new();
-        Frame { kind: Kind::Reflected, more, ..*frame }.encode(&mut bytes);
-        match self.port.send(&bytes, to, None) {
-            Ok(()) => returned,
-            Err(error) => {
-                self.faults.refused += 1;
-                self.faults.refusal = error.to_string();
-                None
+        frame.encode(&mut bytes);
+        let sent = self.outbox.send(self.port, (&bytes, to), None, number);
+        if let Err(error) = &sent {
+            self.faults.refused += 1;
+            self.faults.refusal = error.to_string();
+        }
+        sent.is_ok()
+    }
+
+    fn take_stamps(&mut self, stamps: &Control) {
+        let Some((number, departure)) = self.outbox.departure(stamps) else { return };
+        let Some(sample) = self.samples.get_mut(&number) else { return };
+        if sample.back_departure.fill(&departure) {
+            self.count_late(number);
+            if departure.last().is_some() {
+                self.outbox.tell(number);
             }
         }
     }
 
     fn follow_up(&mut self, earlier: &FollowUp) {
-        if let Some(sample) = self.samples.get_mut(&earlier.sequence) {
-            sample.queued = sample.queued.or(earlier.queued);
-            sample.driver = sample.driver.or(earlier.driver);
-            sample.wire = sample.wire.or(earlier.wire);
+        if let Some(sample) = self.samples.get_mut(&earlier.sequence)
+            && sample.departure.fill(&earlier.departure)
+        {
+            self.count_late(earlier.sequence);
         }
     }
 
+    /// A stamp of this frame came, which its row may not have.
+    fn count_late(&mut self, number: u64) {
+        let has_row = self.rows.is_past(number) && !self.overtaken.contains(&number);
+        self.faults.late_stamps += u64::from(has_row);
+    }
+
+    /// What was measured, and the frames that have no row.
     fn document(
         mut self,
         settings: Settings,
         clock: ClockError,
         ended: &str,
-    ) -> (Document, Vec<Sample>) {
+    ) -> (Document, Rows, Vec<Sample>) {
+        let unwritten = self.samples.range(self.rows.next()..).map(|(_, of)| *of);
+        let overtaken = self.overtaken.iter().filter_map(|number| self.samples.get(number));
+        let unwritten = unwritten.chain(overtaken.copied()).collect();
         let samples: Vec<Sample> = self.samples.into_values().collect();
         let window = self.about.map_or(Window::default(), |about| about.window);
         let interval = self.about.map_or(0, |about| u64::from(about.interval));
@@ -272,6 +360,6 @@ impl<'a> Listener<'a> {
             band: output.band,
             analysis: Analysis::of(&input),
         };
-        (document, samples)
+        (document, self.rows, unwritten)
     }
 }

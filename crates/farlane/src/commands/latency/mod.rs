@@ -1,21 +1,27 @@
 //! `farlane latency`: time-sensitive frames from a talker to a listener and back, live.
 
+mod clocks;
 mod compare;
 mod document;
 mod html;
 mod lab;
 mod listen;
 mod options;
+mod outbox;
+mod overlay;
 mod print;
 mod ptp;
 mod redirect;
 mod samples;
 mod setup;
+mod stress;
 mod talk;
 
 use super::Outcome;
 use document::Document;
+use latency::Sample;
 use options::Output;
+use samples::Rows;
 
 /// Measure the latency of time-sensitive frames, up to the application and back
 #[derive(clap::Args, Debug)]
@@ -31,6 +37,7 @@ enum Command {
     Compare(compare::Args),
     Lab(Box<lab::Args>),
     Redirect(redirect::Args),
+    Stress(stress::Args),
 }
 
 /// Runs the command.
@@ -41,17 +48,18 @@ pub fn run(args: &Args) -> Outcome {
         Command::Compare(args) => compare::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Redirect(args) => redirect::run(args),
+        Command::Stress(args) => stress::run(args),
     }
 }
 
-/// Prints and writes what was measured.
-fn deliver(document: &Document, samples: &[latency::Sample], output: &Output) -> Outcome {
+/// Prints and writes what was measured; `unwritten` are the frames without a row.
+fn deliver(document: &Document, rows: Rows, unwritten: &[Sample], output: &Output) -> Outcome {
     if output.json {
         println!("{}", super::json(document));
     } else {
         print::text(document);
     }
-    let rows = samples::write(document, samples, output);
+    let rows = rows.finish(document, unwritten);
     let html = output.html.as_ref();
     let html = html.map_or(Ok(()), |target| target.write(&html::page(&[document])));
     rows.and(html)

@@ -1,11 +1,10 @@
 //! Options of talker and listener.
 
-use super::ptp::Follower;
 use crate::output::assign_stdout;
-use latency::{Band, Source};
+use latency::Band;
 use report::target::Target;
 use report::{Failure, Outcome, span};
-use std::net::SocketAddr;
+use std::mem::discriminant;
 use std::path::PathBuf;
 use wire::Duration;
 
@@ -62,16 +61,17 @@ pub struct MachineArgs {
     /// Have the hardware of this interface stamp frames; its clock must be TAI, as under PTP
     #[arg(long, value_name = "INTERFACE")]
     pub hardware: Option<String>,
-    /// What is known of the two ends' clocks: unknown, shared if they are one, or ptp4l[=SOCKET]:
-    /// this end's ptp4l follows the other end. Loopback is shared; from frames that come back the
-    /// talker finds out
-    #[arg(long, value_name = "HOW", default_value = "unknown", value_parser = clock)]
-    pub clock: ClockArg,
+    /// What is known of the two ends' clocks: unknown, shared if they are one, ptp4l[=SOCKET]: this
+    /// end's ptp4l follows the other end, or phc2sys=DEVICE: this end's system clock follows the
+    /// hardware clock of an interface or of /dev/ptpN. With both of these their sum counts. Without
+    /// this option loopback is shared; from frames that come back the talker finds out
+    #[arg(long, value_name = "HOW", value_parser = clock)]
+    pub clock: Vec<ClockArg>,
     /// The domain of ptp4l
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub ptp_domain: u8,
     /// Add this to every stamp of this end, such as -20ms: a test of what is reported when clocks
-    /// are apart
+    /// are apart. This end does not take them for one then
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = signed, allow_hyphen_values = true)]
     pub stamp_offset: i64,
     /// Take frames of this run alone, or call the talker's run so: a number, in hexadecimal
@@ -80,44 +80,44 @@ pub struct MachineArgs {
 }
 
 impl MachineArgs {
-    /// What is known of the clocks with the far side at `address`.
-    pub fn source(&self, address: Option<SocketAddr>) -> Source {
-        match self.clock {
-            ClockArg::Ptp4l(_) => Source::Ptp4l,
-            ClockArg::Shared => Source::Shared,
-            ClockArg::Unknown if address.is_some_and(|of| of.ip().is_loopback()) => Source::Shared,
-            ClockArg::Unknown => Source::Unknown,
+    /// Fails if several `--clock` contradict each other.
+    pub fn check(&self) -> Outcome {
+        let is_part = |clock: &ClockArg| matches!(clock, ClockArg::Ptp4l(_) | ClockArg::Phc2sys(_));
+        let twice = |(at, clock): (usize, &ClockArg)| {
+            let same = |other: &ClockArg| discriminant(other) == discriminant(clock);
+            self.clock[..at].iter().any(same)
+        };
+        let several = self.clock.len() > 1;
+        if several && !self.clock.iter().all(is_part) || self.clock.iter().enumerate().any(twice) {
+            return Err(Failure("two --clock may only be ptp4l and phc2sys".into()));
         }
-    }
-
-    /// Begins to ask ptp4l, if it is to be asked.
-    pub fn follower(&self) -> Result<Option<Follower>, Failure> {
-        match &self.clock {
-            ClockArg::Ptp4l(path) => Follower::start(path.as_deref(), self.ptp_domain).map(Some),
-            _ => Ok(None),
-        }
+        Ok(())
     }
 }
 
 /// What is known of the clocks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClockArg {
     /// Nothing.
-    #[default]
     Unknown,
     /// They are one.
     Shared,
     /// What ptp4l says, at this socket or at those that it has without configuration.
     Ptp4l(Option<PathBuf>),
+    /// The system's clock less a hardware clock: a device, or an interface.
+    Phc2sys(PathBuf),
 }
 
 fn clock(text: &str) -> Result<ClockArg, String> {
-    match (text, text.strip_prefix("ptp4l=")) {
-        ("unknown", _) => Ok(ClockArg::Unknown),
-        ("shared", _) => Ok(ClockArg::Shared),
-        ("ptp4l", _) => Ok(ClockArg::Ptp4l(None)),
-        (_, Some(path)) => Ok(ClockArg::Ptp4l(Some(path.into()))),
-        _ => Err(format!("'{text}' is none of unknown, shared, ptp4l, ptp4l=SOCKET")),
+    match text.split_once('=').unwrap_or((text, "")) {
+        ("unknown", "") => Ok(ClockArg::Unknown),
+        ("shared", "") => Ok(ClockArg::Shared),
+        ("ptp4l", "") => Ok(ClockArg::Ptp4l(None)),
+        ("ptp4l", path) => Ok(ClockArg::Ptp4l(Some(path.into()))),
+        ("phc2sys", device) if !device.is_empty() => Ok(ClockArg::Phc2sys(device.into())),
+        _ => {
+            Err(format!("'{text}' is none of unknown, shared, ptp4l, ptp4l=SOCKET, phc2sys=DEVICE"))
+        }
     }
 }
 
@@ -175,6 +175,8 @@ mod tests {
         assert_eq!(window("200us,100us"), Ok((200_000, 100_000)));
         assert_eq!(hex("ff"), Ok(255));
         assert_eq!(clock("ptp4l=/x"), Ok(ClockArg::Ptp4l(Some("/x".into()))));
+        assert_eq!(clock("phc2sys=eth1"), Ok(ClockArg::Phc2sys("eth1".into())));
+        assert!(clock("phc2sys").is_err() && clock("shared=x").is_err());
         assert!(clock("ntp").unwrap_err().contains("none of unknown"));
         assert!(hex("0xff").is_err() && positive("0").is_err());
     }

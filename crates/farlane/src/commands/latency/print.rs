@@ -64,6 +64,7 @@ pub fn lines(document: &Document) -> Vec<String> {
         (faults.launch_dropped, "frames dropped for their launch time".to_owned()),
         (faults.overslept, "frames for which the talker woke after the next was due".to_owned()),
         (faults.without_stamp, "frames without the kernel's stamp of this end".to_owned()),
+        (faults.late_stamps, "stamps came after the rows of their frames were written".to_owned()),
     ];
     let counted = counted.into_iter().filter(|(n, _)| *n > 0);
     lines.extend(counted.map(|(n, what)| format!("{n} {what}")));

@@ -3,7 +3,7 @@
 use super::document::Setting;
 use super::options::MachineArgs;
 use live::clock::tai_offset_s;
-use live::latency::{Port, lock_memory, pin, prioritise};
+use live::latency::{HardwareStamps, Port, lock_memory, pin, prioritise};
 
 /// Settings with what became of them.
 #[derive(Clone, Debug, Default)]
@@ -47,15 +47,22 @@ impl Settings {
         self.note("TAI offset", format!("{seconds} s"), note);
     }
 
-    /// Asks for stamps. Returns whether those of the hardware are on.
-    pub fn stamps(&mut self, args: &MachineArgs, port: &Port) -> std::io::Result<bool> {
-        let hardware = args.hardware.as_ref().is_some_and(|interface| {
-            let on = port.stamp_in_hardware(interface);
-            let is_on = on.is_ok();
-            self.add("hardware stamps", interface.clone(), on);
-            is_on
+    /// Asks for stamps; those of the hardware end with what is returned.
+    pub fn stamps<'a>(
+        &mut self,
+        args: &MachineArgs,
+        port: &'a Port,
+    ) -> std::io::Result<Option<HardwareStamps<'a>>> {
+        let hardware = args.hardware.as_ref().and_then(|interface| {
+            let on = HardwareStamps::on(port, interface);
+            let name = "hardware stamps";
+            match &on {
+                Ok(on) => self.note(name, interface.clone(), &on.note()),
+                Err(why) => self.add(name, interface.clone(), Err(why.clone())),
+            }
+            on.ok()
         });
-        port.stamp(hardware)?;
+        port.stamp(hardware.is_some())?;
         if args.stamp_offset != 0 {
             let value = format!("{} ns", args.stamp_offset);
             self.note("stamp offset", value, "added to every stamp of this end, as a test");

@@ -1,9 +1,9 @@
 //! The kinds of bridges, and how each joins the two ports.
 
-use super::place::{FAR_MAC, NEAR_MAC, Place};
 use super::step::Steps;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// A kind of bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Bridge {
     /// The kernel's bridge, as between a NIC and a guest's tap device
     Linux,
-    /// A macvtap device on the port: the talker's, in place of a cable
+    /// A macvtap device on the port
     Macvtap,
     /// XDP programs that redirect each port's frames to the other one, in the driver
     Xdp,
@@ -36,71 +36,116 @@ impl Bridge {
     /// The program that each step needs, and its package in Debian.
     pub fn tools(self) -> &'static [&'static str] {
         match self {
-            Self::Ovs | Self::OvsUser | Self::OvsAfxdp => {
-                &["ip", "ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-vswitchd", "ovs-appctl"]
-            }
+            Self::Ovs | Self::OvsUser | Self::OvsAfxdp => &[
+                "ip",
+                "ethtool",
+                "ovsdb-tool",
+                "ovsdb-server",
+                "ovs-vsctl",
+                "ovs-vswitchd",
+                "ovs-appctl",
+            ],
             Self::Xdp => &["ip", "ethtool"],
             _ => &["ip"],
         }
     }
 
-    /// Whether the talker's interface is a device on the port `out`, not one on a cable to `in`.
+    /// Whether one of the two ports is a device on the other one, not joined to it.
     pub fn is_on_port(self) -> bool {
         self == Self::Macvtap
     }
 
-    /// Adds the steps that join the ports `in` and `out`.
-    pub fn join(self, place: &Place, steps: &mut Steps) {
-        let bridge = place.bridge();
+    /// Whether XDP programs take frames from the drivers of the ports.
+    pub fn is_in_driver(self) -> bool {
+        matches!(self, Self::Xdp | Self::OvsAfxdp)
+    }
+
+    /// Adds the steps that join two ports; files are in `folder`.
+    pub fn join(self, ports: &Ports, folder: &Path, steps: &mut Steps) {
+        let Ports { ip, near, far, .. } = ports;
         match self {
             Self::Linux => {
-                steps.run(format!("ip -n {bridge} link add bridge0 type bridge mcast_snooping 0"));
-                steps.run(format!("ip -n {bridge} link set in master bridge0"));
-                steps.run(format!("ip -n {bridge} link set out master bridge0"));
-                steps.run(format!("ip -n {bridge} link set bridge0 up"));
+                steps.run(format!("{ip} link add bridge0 type bridge mcast_snooping 0"));
+                steps.run(format!("{ip} link set {near} master bridge0"));
+                steps.run(format!("{ip} link set {far} master bridge0"));
+                steps.run(format!("{ip} link set bridge0 up"));
             }
-            Self::Macvtap => {
-                let talker = place.talker();
-                steps.run(format!(
-                    "ip -n {bridge} link add link out name near address {NEAR_MAC} type macvtap \
-                     mode bridge"
-                ));
-                steps.run(format!("ip -n {bridge} link set near netns {talker}"));
-            }
-            Self::Xdp => redirect(place, "native", steps),
-            Self::XdpGeneric => redirect(place, "generic", steps),
-            Self::Ovs => open_vswitch(place, "system", "", steps),
+            Self::Xdp => redirect(ports, "native", steps),
+            Self::XdpGeneric => redirect(ports, "generic", steps),
+            Self::Ovs => open_vswitch(ports, folder, "system", "", steps),
             Self::OvsUser => {
-                steps.run("modprobe -q tun || test -e /dev/net/tun");
-                open_vswitch(place, "netdev", "", steps);
+                steps.run(TUN);
+                open_vswitch(ports, folder, "netdev", "", steps);
             }
             Self::OvsAfxdp => {
-                steps.run("modprobe -q tun || test -e /dev/net/tun");
-                open_vswitch(place, "netdev", " type=afxdp options:xdp-mode=best-effort", steps);
+                steps.run(TUN);
+                let kind = " type=afxdp options:xdp-mode=best-effort";
+                open_vswitch(ports, folder, "netdev", kind, steps);
             }
-            Self::Vfio => {}
+            // The whole NIC is the guest's (Linux Documentation/driver-api/vfio.rst).
+            Self::Vfio => {
+                let device = format!("$(basename $(readlink /sys/class/net/{near}/device))");
+                steps.run(format!("device={device}"));
+                steps.run("echo vfio-pci >/sys/bus/pci/devices/$device/driver_override");
+                steps.run("echo $device >/sys/bus/pci/devices/$device/driver/unbind");
+                steps.run("modprobe vfio-pci");
+                steps.run("echo $device >/sys/bus/pci/drivers_probe");
+            }
+            Self::Macvtap => {
+                steps.run(format!("{ip} link add link {near} name {far} type macvtap mode bridge"));
+            }
         }
     }
 }
 
-fn redirect(place: &Place, mode: &str, steps: &mut Steps) {
-    if mode == "native" {
-        // A veth takes redirected frames only if its peer polls, and no checksum that is not yet
-        // computed is ever (drivers/net/veth.c in Linux).
-        for (namespace, name) in [(place.talker(), "near"), (place.listener(), "far")] {
-            steps.run(format!("ip netns exec {namespace} ethtool -K {name} gro on tx off"));
+/// Two ports, and the words that lead to them.
+#[derive(Clone, Debug)]
+pub struct Ports {
+    /// `ip`, with its namespace.
+    pub ip: String,
+    /// What runs a program there; empty, or with a space behind it.
+    pub enter: String,
+    /// The port towards the talker.
+    pub near: String,
+    /// The port towards the listener.
+    pub far: String,
+}
+
+impl Ports {
+    /// How to start a guest behind the port towards the listener, in words of QEMU.
+    pub fn guest(&self, bridge: Bridge, mac: &str) -> String {
+        let Self { enter, far, .. } = self;
+        let qemu = "qemu-system-x86_64 …";
+        let device = format!("-device virtio-net-pci,netdev=n0,mac={mac}");
+        match bridge {
+            // The device of a macvtap interface has its number (Linux drivers/net/macvtap.c).
+            Bridge::Macvtap => format!(
+                "{enter}sh -c 'exec {qemu} -netdev tap,id=n0,fd=3,vhost=on {device} \
+                 3<>/dev/tap$(cat /sys/class/net/{far}/ifindex)'"
+            ),
+            Bridge::Vfio => format!("{enter}{qemu} -device vfio-pci,host=$device"),
+            _ => format!(
+                "{enter}{qemu} -netdev tap,id=n0,ifname={far},script=no,downscript=no,queues=2,\
+                 vhost=on {device},mq=on"
+            ),
         }
     }
-    let line =
-        format!("ip netns exec {} farlane latency redirect in out --mode {mode}", place.bridge());
+}
+
+/// The kernel's device for tunnels, without which Open vSwitch has no interface of a bridge.
+const TUN: &str = "modprobe -q tun || test -e /dev/net/tun";
+
+fn redirect(Ports { enter, near, far, .. }: &Ports, mode: &str, steps: &mut Steps) {
+    let line = format!("{enter}farlane latency redirect {near} {far} --mode {mode}");
     steps.keep(line, "redirect.log", "redirecting between");
 }
 
 /// Open vSwitch with a database and sockets of its own: one that runs on the machine is not touched.
-fn open_vswitch(place: &Place, datapath: &str, interface: &str, steps: &mut Steps) {
-    let (folder, bridge) = (place.folder().join("ovs"), place.bridge());
+fn open_vswitch(ports: &Ports, folder: &Path, datapath: &str, interface: &str, steps: &mut Steps) {
+    let Ports { ip, enter, near, far } = ports;
+    let folder = folder.join("ovs");
     let folder = folder.display();
-    let enter = format!("ip netns exec {bridge} env OVS_RUNDIR={folder} OVS_LOGDIR={folder}");
+    let enter = format!("{enter}env OVS_RUNDIR={folder} OVS_LOGDIR={folder}");
     steps.run(format!("mkdir {folder}"));
     steps.run(format!(
         "ovsdb-tool create {folder}/conf.db /usr/share/openvswitch/vswitch.ovsschema"
@@ -127,7 +172,7 @@ fn open_vswitch(place: &Place, datapath: &str, interface: &str, steps: &mut Step
         end("ovs-vswitchd", " --cleanup"),
     );
     steps.run(format!("{control} add-br bridge0 -- set bridge bridge0 datapath_type={datapath}"));
-    for port in ["in", "out"] {
+    for port in [near, far] {
         let set = match interface {
             "" => String::new(),
             options => format!(" -- set interface {port}{options}"),
@@ -137,32 +182,5 @@ fn open_vswitch(place: &Place, datapath: &str, interface: &str, steps: &mut Step
         let error = format!("{control} get interface {port} error");
         steps.run(format!("test \"$({error})\" = '[]' || {{ {error} >&2; false; }}"));
     }
-    steps.run(format!("ip -n {bridge} link set bridge0 up"));
-}
-
-/// Adds the steps that make the namespaces and the cables, but for the bridge.
-pub fn cables(bridge: Bridge, place: &Place, steps: &mut Steps) {
-    for namespace in place.namespaces() {
-        steps.undone(format!("ip netns add {namespace}"), format!("ip netns delete {namespace}"));
-    }
-    if !bridge.is_on_port() {
-        steps.run(cable(("near", NEAR_MAC, &place.talker()), "in", place));
-    }
-    steps.run(cable(("far", FAR_MAC, &place.listener()), "out", place));
-    if !bridge.is_on_port() {
-        steps.run(format!("ip -n {} link set in up", place.bridge()));
-    }
-    steps.run(format!("ip -n {} link set out up", place.bridge()));
-}
-
-/// A cable between an end and a port of the bridge. The port has a transmit queue for each priority,
-/// for taprio. It has as many receive queues as the end has for transmission, without which XDP is
-/// refused (drivers/net/veth.c in Linux): one, because a thread of Open vSwitch polls each. Frames
-/// are as long as those of a wire.
-fn cable((end, mac, namespace): (&str, &str, &str), port: &str, place: &Place) -> String {
-    format!(
-        "ip link add {port} netns {} numtxqueues 8 numrxqueues 1 gso_max_segs 1 type veth \
-         peer name {end} netns {namespace} address {mac} numtxqueues 1 numrxqueues 8 gso_max_segs 1",
-        place.bridge()
-    )
+    steps.run(format!("{ip} link set bridge0 up"));
 }

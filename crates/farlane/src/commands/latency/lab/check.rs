@@ -1,6 +1,7 @@
 //! What is possible here, and what is in force once it is built: asked of the kernel.
 
 use super::bridge::Bridge;
+use super::cables::Far;
 use super::experiment::Experiment;
 use super::site::output;
 use crate::commands::latency::document::Setting;
@@ -24,6 +25,11 @@ pub fn is_there(program: &str) -> bool {
 
 /// Fails if a program is missing.
 pub fn possible(experiment: &Experiment, bridge: Bridge) -> Outcome {
+    if let (Bridge::Macvtap, Far::Guest { interface, .. }) = (bridge, &experiment.far)
+        && interface != "tap"
+    {
+        return Err(Failure("a macvtap device is the guest's own: --guest tap,MAC".into()));
+    }
     let mut tools = bridge.tools().to_vec();
     if experiment.gates.is_some() || experiment.drop > 0 {
         tools.push("tc");

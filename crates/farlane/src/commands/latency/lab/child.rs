@@ -48,7 +48,7 @@ impl Child {
         fs::read_to_string(&self.output)
     }
 
-    /// Waits until this text is in its standard error.
+    /// Waits until it has said this text.
     ///
     /// # Errors
     /// It ended, with its last words; it took longer than `limit`; the lab is to stop.
@@ -58,7 +58,7 @@ impl Child {
             // Asked before the file is read: a program that has ended has written everything.
             let has_ended = self.ends_within(LOOK, stop);
             let said = self.said();
-            if said.contains(text) {
+            if said.contains(text) || self.output().is_ok_and(|output| output.contains(text)) {
                 return Ok(());
             }
             if has_ended {

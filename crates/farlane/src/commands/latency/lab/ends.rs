@@ -1,5 +1,6 @@
 //! The talker's and the listener's interfaces, and what is done to their frames on the way.
 
+use super::cables::Far;
 use super::place::{FAR, FAR_TAGGED, NEAR, NEAR_TAGGED, Place};
 use super::step::Steps;
 use tsn::GateControlList;
@@ -7,10 +8,11 @@ use tsn::taprio;
 
 /// Adds the steps that give both interfaces their addresses: without a tag for stress, and in the
 /// VLAN, if it is wanted, for the drive. There SO_PRIORITY becomes the tag's priority (PCP).
-pub fn addresses(vlan: Option<u16>, place: &Place, steps: &mut Steps) {
-    let ends =
-        [(place.talker(), "near", NEAR, NEAR_TAGGED), (place.listener(), "far", FAR, FAR_TAGGED)];
-    for (namespace, name, plain, tagged) in ends {
+pub fn addresses(vlan: Option<u16>, far: &Far, place: &Place, steps: &mut Steps) {
+    let talker = (place.talker(), "near", NEAR, NEAR_TAGGED);
+    let listener = (place.listener(), "far", FAR, FAR_TAGGED);
+    let listener = Some(listener).filter(|_| *far == Far::Namespace);
+    for (namespace, name, plain, tagged) in [Some(talker), listener].into_iter().flatten() {
         steps.run(format!("ip -n {namespace} link set lo up"));
         steps.run(format!("ip -n {namespace} link set {name} up"));
         steps.run(format!("ip -n {namespace} address add {plain}/24 dev {name}"));
@@ -21,6 +23,11 @@ pub fn addresses(vlan: Option<u16>, place: &Place, steps: &mut Steps) {
         ));
         steps.run(format!("ip -n {namespace} link set {name}.{vlan} up"));
         steps.run(format!("ip -n {namespace} address add {tagged}/24 dev {name}.{vlan}"));
+    }
+    if let Far::Guest { mac, .. } = far {
+        // Load goes to it, whether it has the address or not.
+        let talker = place.talker();
+        steps.run(format!("ip -n {talker} neighbour add {FAR} lladdr {mac} dev near"));
     }
 }
 

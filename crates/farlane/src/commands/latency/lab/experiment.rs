@@ -1,8 +1,10 @@
 //! An experiment with one bridge: how it is built, and what is run in it.
 
-use super::bridge::{Bridge, cables};
+use super::bridge::Bridge;
+use super::cables::{Far, cables, join};
 use super::ends::{addresses, gates, losses};
-use super::place::{FAR, FAR_MAC, FAR_TAGGED, Place};
+use super::measure::enter;
+use super::place::{FAR, FAR_TAGGED, Place};
 use super::reads::Reads;
 use super::step::Steps;
 use super::stress::Stress;
@@ -18,6 +20,8 @@ const PROBES: u64 = 100;
 pub struct Experiment {
     /// Names.
     pub place: Place,
+    /// Where the bridge leads.
+    pub far: Far,
     /// The gates, and in them the window of the frames.
     pub gates: Option<(GateControlList, Window)>,
     /// Whether gates are set before the bridge has its ports.
@@ -40,6 +44,8 @@ pub struct Experiment {
     pub stress: Option<Stress>,
     /// How a drive is read, one run each.
     pub reads: Vec<Reads>,
+    /// How long to wait for a guest.
+    pub patience: Duration,
     /// Where all documents and samples are kept; empty for nowhere.
     pub keep: String,
 }
@@ -61,16 +67,16 @@ impl Experiment {
     /// The steps that build everything.
     pub fn steps(&self, bridge: Bridge) -> Steps {
         let (place, mut steps) = (&self.place, Steps::default());
-        cables(bridge, place, &mut steps);
+        cables(bridge, &self.far, place, &mut steps);
         if self.gates_first {
             self.gates(bridge, &mut steps);
         }
-        bridge.join(place, &mut steps);
+        join(bridge, &self.far, place, &mut steps);
         if !self.gates_first {
             self.gates(bridge, &mut steps);
         }
         let tagged = self.vlan.filter(|_| self.reads.iter().any(Reads::is_tagged));
-        addresses(tagged, place, &mut steps);
+        addresses(tagged, &self.far, place, &mut steps);
         if self.drop > 0 {
             losses(self.drop, place, &mut steps);
         }
@@ -79,8 +85,14 @@ impl Experiment {
 
     fn gates(&self, bridge: Bridge, steps: &mut Steps) {
         let Some((list, _)) = &self.gates else { return };
-        let ingress = if bridge.is_on_port() { None } else { Some("in") };
-        gates(list, (&self.place.bridge(), "out"), ingress, steps);
+        let (talker, bridged) = (self.place.talker(), self.place.bridge());
+        match self.far {
+            // What leads to a guest may have one queue, and taprio needs one for each priority.
+            Far::Guest { .. } => gates(list, (&talker, "near"), None, steps),
+            // A macvtap device hands priorities on.
+            Far::Namespace if bridge.is_on_port() => gates(list, (&bridged, "out"), None, steps),
+            Far::Namespace => gates(list, (&bridged, "out"), Some("in"), steps),
+        }
     }
 
     /// All runs.
@@ -108,6 +120,16 @@ impl Experiment {
         looks.chain(each).collect()
     }
 
+    /// A few frames, to see whether a guest answers.
+    pub fn call(&self) -> String {
+        format!(
+            "ip netns exec {} farlane latency talk raw:near,{} --reflect --interval 50ms --count 10 \
+             --json",
+            self.place.talker(),
+            self.far.mac()
+        )
+    }
+
     /// The listener of a run, which prints a document.
     pub fn listen(&self, bridge: Bridge, run: &Run) -> String {
         format!(
@@ -121,6 +143,13 @@ impl Experiment {
 
     /// The talker of a run, which prints a document.
     pub fn talk(&self, bridge: Bridge, run: &Run) -> String {
+        let enter = enter(&self.place);
+        let clock = if self.far == Far::Namespace { " --clock shared" } else { "" };
+        self.talk_to(&enter, &format!("raw:near,{}{clock}", self.far.mac()), bridge, run)
+    }
+
+    /// The same, to `address`, behind what leads to the talker's namespace.
+    pub fn talk_to(&self, enter: &str, address: &str, bridge: Bridge, run: &Run) -> String {
         let slot = match &self.gates {
             None => String::new(),
             Some((list, Window { opens, length })) => format!(
@@ -132,9 +161,8 @@ impl Experiment {
         let vlan = self.vlan.map_or(String::new(), |vlan| format!(" --vlan {vlan}"));
         let (interval, count, rest) = self.schedule(run);
         format!(
-            "ip netns exec {} farlane latency talk raw:near,{FAR_MAC} --reflect --clock shared \
-             --priority {}{vlan} --interval {interval}ns --count {count}{slot}{rest} --json{}{}",
-            self.place.talker(),
+            "{enter}farlane latency talk {address} --reflect --priority {}{vlan} \
+             --interval {interval}ns --count {count}{slot}{rest} --json{}{}",
             self.priority,
             self.label(bridge, run, "talk"),
             self.options[0]
@@ -167,10 +195,10 @@ impl Experiment {
         format!(" --label '{label}'{rows}")
     }
 
-    /// How long a run takes if nothing is in its way.
-    pub fn length(&self, run: &Run) -> Duration {
+    /// How many seconds a run takes if nothing is in its way.
+    pub fn seconds(&self, run: &Run) -> u64 {
         let (interval, count, _) = self.schedule(run);
-        Duration::from_ns(interval.saturating_mul(count))
+        interval.saturating_mul(count).div_ceil(1_000_000_000)
     }
 
     /// The listener's address for what goes beside the frames.

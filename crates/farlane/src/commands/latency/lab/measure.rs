@@ -1,8 +1,10 @@
 //! Builds a bridge, runs everything in it, and takes it down.
 
 use super::bridge::Bridge;
+use super::cables::{Far, ports};
 use super::child::Child;
 use super::experiment::{Experiment, Run, file_name};
+use super::place::Place;
 use super::results::{Gate, OfBridge, OfReads, OfRun, Outcome};
 use super::site::{Site, output};
 use super::{check, reads::Reads};
@@ -17,7 +19,7 @@ const READY: Duration = Duration::from_secs(60);
 /// How long a listener may take to end behind the talker.
 const LISTENER: Duration = Duration::from_secs(5);
 /// Seconds that load and reads go on for, beyond the frames.
-const BEYOND: u64 = 3;
+pub const BEYOND: u64 = 3;
 
 /// Measures a bridge.
 pub fn measure(
@@ -57,16 +59,22 @@ fn runs(
     progress: &mut Progress,
     of: &mut OfBridge,
 ) -> report::Outcome {
+    await_guest(experiment, site, of.bridge)?;
     for run in experiment.runs() {
         progress.show(&format!("{}: {}", of.bridge.name(), run.name));
         let done = one(experiment, of.bridge, &run, site)
             .map_err(|why| Failure(format!("{}: {}", run.name, why.0)))?;
-        let came = done.listen.as_ref().and_then(|listen| listen.counts);
-        let passes = came.is_none_or(|counts| counts.received > 0);
-        match (&mut of.gate, &done.listen) {
-            (gate, Some(listen)) if run.looks_for_gates => *gate = Gate::of(listen),
-            (Some(gate), Some(listen)) => gate.and(listen),
-            _ => {}
+        let counts = done.listen.as_ref().unwrap_or(&done.talk).counts;
+        let passes = counts.is_none_or(|counts| counts.received > 0);
+        // Behind the gate, and by the clock of the gate.
+        let (document, stamp) = match &done.listen {
+            Some(listen) => (listen, "arrival"),
+            None => (&done.talk, "departure"),
+        };
+        match &mut of.gate {
+            gate if run.looks_for_gates => *gate = Gate::of(document, stamp),
+            Some(gate) => gate.and(document, stamp),
+            None => {}
         }
         of.runs.push(done);
         site.go_on()?;
@@ -78,6 +86,29 @@ fn runs(
     Ok(())
 }
 
+/// Says how to start a guest, and waits until it answers.
+fn await_guest(experiment: &Experiment, site: &mut Site<'_>, bridge: Bridge) -> report::Outcome {
+    let Far::Guest { interface, mac } = &experiment.far else { return Ok(()) };
+    if interface == "tap" {
+        eprintln!("{}", ports(&experiment.place).guest(bridge, mac));
+    }
+    eprintln!("waiting for the guest: farlane latency listen raw:… --reflect --insecure --repeat");
+    let deadline = Instant::now() + std::time::Duration::from_nanos(experiment.patience.as_ns());
+    loop {
+        let mut talker = site.start(&experiment.call(), "call.log")?;
+        talker.finish(READY, site.stop())?;
+        site.go_on()?;
+        let answered = document(&talker)?.counts.is_some_and(|counts| counts.received > 0);
+        match answered {
+            true => return Ok(()),
+            false if Instant::now() > deadline => {
+                return Err(Failure("no guest answered".into()));
+            }
+            false => {}
+        }
+    }
+}
+
 /// A run.
 fn one(
     experiment: &Experiment,
@@ -85,9 +116,8 @@ fn one(
     run: &Run,
     site: &mut Site<'_>,
 ) -> Result<OfRun, Failure> {
-    let (stop, seconds) = (site.stop(), experiment.length(run).as_ns().div_ceil(1_000_000_000));
-    let mut listener = site.start(&experiment.listen(bridge, run), "listen.log")?;
-    listener.wait_for("listening on", READY, stop)?;
+    let (stop, seconds) = (site.stop(), experiment.seconds(run));
+    let mut listener = listener(experiment, bridge, run, site)?;
     let load = load(experiment, run, site, seconds)?;
     let mut reads =
         run.reads.as_ref().map(|reads| Reading::start(experiment, reads, site, seconds));
@@ -102,17 +132,36 @@ fn one(
         Err(why) => Reading::refused(run.reads.as_ref(), why),
     });
     drop(load);
-    // One that heard nothing would wait on.
-    listener.finish_or(Signal::INT, LISTENER, stop)?;
+    if let Some(listener) = &mut listener {
+        // One that heard nothing would wait on.
+        listener.finish_or(Signal::INT, LISTENER, stop)?;
+    }
     let done = OfRun {
         name: run.name.clone(),
         talk: document(&talker)?,
-        listen: Some(document(&listener)?),
-        received_bits_per_second: u64::try_from(bits / elapsed).ok(),
+        listen: listener.as_ref().map(document).transpose()?,
+        received_bits_per_second: u64::try_from(bits / elapsed).ok().filter(|_| listener.is_some()),
         reads,
     };
     keep(experiment, bridge, run, &done)?;
     Ok(done)
+}
+
+/// Starts the listener, unless it is a guest's.
+fn listener(
+    experiment: &Experiment,
+    bridge: Bridge,
+    run: &Run,
+    site: &mut Site<'_>,
+) -> Result<Option<Child>, Failure> {
+    match experiment.far {
+        Far::Guest { .. } => Ok(None),
+        Far::Namespace => {
+            let listener = site.start(&experiment.listen(bridge, run), "listen.log")?;
+            listener.wait_for("listening on", READY, site.stop())?;
+            Ok(Some(listener))
+        }
+    }
 }
 
 /// Starts the load of a run.
@@ -123,18 +172,29 @@ fn load(
     seconds: u64,
 ) -> Result<Vec<Child>, Failure> {
     let Some(stress) = experiment.stress.filter(|_| run.is_loaded) else { return Ok(Vec::new()) };
-    let (server, ready) = stress.server(&experiment.place);
-    let server = site.start(&server, "stress-server.log")?;
-    server.wait_for(ready, READY, site.stop())?;
-    let mut load = vec![server];
-    for (number, client) in (0..).zip(stress.clients(&experiment.place, seconds + BEYOND)) {
+    let mut load = Vec::new();
+    if experiment.far == Far::Namespace {
+        let (server, ready) = stress.server(&experiment.place);
+        let server = site.start(&server, "stress-server.log")?;
+        server.wait_for(ready, READY, site.stop())?;
+        load.push(server);
+    }
+    for (number, client) in (0..).zip(stress.clients(&enter(&experiment.place), seconds + BEYOND)) {
         load.push(site.start(&client, &format!("stress-{number}.log"))?);
     }
     Ok(load)
 }
 
-/// Bytes that came to the listener's interface.
+/// What leads to the talker's namespace.
+pub fn enter(place: &Place) -> String {
+    format!("ip netns exec {} ", place.talker())
+}
+
+/// Bytes that came to the listener's interface; none of a guest's.
 fn received(experiment: &Experiment) -> Result<u64, Failure> {
+    if experiment.far != Far::Namespace {
+        return Ok(0);
+    }
     let listener = experiment.place.listener();
     let line = format!("ip netns exec {listener} cat /sys/class/net/far/statistics/rx_bytes");
     let text = output(&line)?;

@@ -1,6 +1,8 @@
 //! `farlane latency lab`: builds talker – bridge – listener, measures, and takes everything down.
 
+mod boards;
 mod bridge;
+mod cables;
 mod check;
 mod child;
 mod ends;
@@ -22,9 +24,12 @@ use crate::gate_args::read_list;
 use crate::output::assign_stdout;
 use crate::progress::Progress;
 use crate::signals::Stop;
+use boards::Boards;
 use bridge::Bridge;
+use cables::Far;
 use experiment::Experiment;
 use live::clock::tai_offset_s;
+use live::net::Mac;
 use place::Place;
 use reads::Reads;
 use report::target::Target;
@@ -86,6 +91,10 @@ pub struct Args {
     /// also gated by the nodes
     #[arg(long)]
     drive: bool,
+    /// How long before a window's end a frame of a node of --drive has to end, in place of what the
+    /// node measures
+    #[arg(long, value_name = "TIME", requires = "drive", value_parser = span::microseconds)]
+    gate_margin: Option<Duration>,
     /// Drop one of so many frames on purpose
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     drop: Option<u32>,
@@ -95,12 +104,24 @@ pub struct Args {
     /// Further options of `farlane latency listen`
     #[arg(long, value_name = "OPTIONS", default_value = "", allow_hyphen_values = true)]
     listen: String,
+    /// Lead to a guest, which runs `farlane latency listen raw:INTERFACE --reflect --insecure
+    /// --repeat`: behind an interface of this machine, or behind a tap device of the lab, with its
+    /// MAC address, such as tap,52:54:00:12:34:56. The gates stand at the talker then
+    #[arg(long, value_name = "INTERFACE,MAC", value_parser = guest, conflicts_with = "drive")]
+    guest: Option<Far>,
+    /// How long to wait for the guest's first answer
+    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = positive)]
+    guest_wait: Duration,
     /// The lab's name: its namespaces are NAME-talker, NAME-bridge, NAME-listener
     #[arg(long, value_name = "NAME", default_value = "farlane", value_parser = place::name)]
     name: String,
     /// Print what would be done as a shell script, and do nothing
     #[arg(long, conflicts_with_all = ["json", "html"])]
     dry_run: bool,
+    /// With --dry-run: print what is to be run on two boards, with these NICs of the talker's and of
+    /// the bridge's board, and in a guest behind the bridge, whose MAC address --guest tap,MAC gives
+    #[arg(long, value_name = "TALKER,BRIDGE", value_parser = boards, requires_all = ["dry_run", "guest"])]
+    boards: Option<Boards>,
     /// Keep every document (JSON) and every frame's row (Parquet) in this folder
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -124,6 +145,30 @@ fn kind(text: &str) -> Result<Option<Bridge>, String> {
     }
 }
 
+/// A guest.
+fn guest(text: &str) -> Result<Far, String> {
+    let (interface, mac) = text.split_once(',').ok_or("a guest is INTERFACE,MAC or tap,MAC")?;
+    let mac: Mac = mac.parse().map_err(|error| format!("'{mac}': {error}"))?;
+    Ok(Far::Guest { interface: interface_name(interface)?, mac: mac.to_string() })
+}
+
+/// Two NICs.
+fn boards(text: &str) -> Result<Boards, String> {
+    let (talker, bridge) =
+        text.split_once(',').ok_or("NICs are TALKER,BRIDGE, such as eth1,eth1")?;
+    Ok(Boards { talker: interface_name(talker)?, bridge: interface_name(bridge)? })
+}
+
+/// The name of an interface, for a shell line.
+fn interface_name(text: &str) -> Result<String, String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:@".contains(&byte);
+    // IFNAMSIZ of linux/if.h is 16, with its end.
+    match (1..16).contains(&text.len()) && text.bytes().all(allowed) && !text.starts_with('-') {
+        true => Ok(text.to_owned()),
+        false => Err(format!("'{text}' is no name of an interface that fits a shell line")),
+    }
+}
+
 fn every() -> &'static [Bridge] {
     clap::ValueEnum::value_variants()
 }
@@ -134,7 +179,10 @@ pub fn run(args: &Args) -> Outcome {
     let experiment = args.experiment()?;
     let bridges = args.bridges();
     if args.dry_run {
-        print!("{}", script::script(&experiment, &bridges));
+        match &args.boards {
+            Some(boards) => print!("{}", boards::script(&experiment, &bridges, boards)),
+            None => print!("{}", script::script(&experiment, &bridges)),
+        }
         return Ok(());
     }
     let stop = Stop::on_signals()?;
@@ -170,6 +218,7 @@ impl Args {
         });
         Ok(Experiment {
             place: Place(self.name.clone()),
+            far: self.guest.clone().unwrap_or(Far::Namespace),
             gates,
             gates_first: self.gate_first,
             vlan: Some(self.vlan),
@@ -181,6 +230,7 @@ impl Args {
             options,
             stress: self.stress.map(|streams| self.load(streams)),
             reads: self.reads()?,
+            patience: self.guest_wait,
             keep: self.keep.as_ref().map_or(Ok(String::new()), |folder| absolute(folder))?,
         })
     }
@@ -188,6 +238,8 @@ impl Args {
     fn load(&self, streams: u16) -> Stress {
         let installed = [("iperf3", Tool::Iperf3), ("netperf", Tool::Netperf)];
         let installed = installed.into_iter().find(|(program, _)| check::is_there(program));
+        // A guest has no server that they need.
+        let installed = installed.filter(|_| self.guest.is_none());
         let found = installed.map_or(Tool::BuiltIn, |(_, tool)| tool);
         Stress {
             streams,
@@ -207,7 +259,11 @@ impl Args {
         if let Some(file) = &self.gate {
             // One machine: taprio's CLOCK_TAI is the nodes' CLOCK_REALTIME if nobody told it apart.
             let clock = if tai_offset_s() == 0 { " --gate-clock realtime" } else { "" };
-            reads.push(with(format!(" --gate '{}' --line-rate 10G{clock}", absolute(file)?)));
+            let margin = self
+                .gate_margin
+                .map_or(String::new(), |of| format!(" --gate-margin {}ns", of.as_ns()));
+            let file = absolute(file)?;
+            reads.push(with(format!(" --gate '{file}' --line-rate 10G{clock}{margin}")));
         }
         Ok(reads)
     }

@@ -107,9 +107,10 @@ impl Verdict {
 const IN_FORCE: u64 = 98;
 
 impl Gate {
-    /// What a listener says of frames that were due outside every window. `None` if none came.
-    pub fn of(document: &Document) -> Option<Self> {
-        let (n, in_window) = arrivals(document)?;
+    /// What a document says of frames that were due outside every window, by the stamp behind the
+    /// gate. `None` if it has none.
+    pub fn of(document: &Document, stamp: &str) -> Option<Self> {
+        let (n, in_window) = kept(document, stamp)?;
         let verdict = match () {
             () if in_window * 100 >= n * IN_FORCE => Verdict::Gated,
             () if in_window * 2 < n => Verdict::NotGated,
@@ -118,18 +119,18 @@ impl Gate {
         Some(Self { verdict, n, in_window })
     }
 
-    /// Takes into account what a listener says of frames that were due within their window.
-    pub fn and(&mut self, document: &Document) {
-        let left = arrivals(document).is_some_and(|(n, in_window)| in_window * 2 < n);
+    /// Takes into account what it says of frames that were due within their window.
+    pub fn and(&mut self, document: &Document, stamp: &str) {
+        let left = kept(document, stamp).is_some_and(|(n, in_window)| in_window * 2 < n);
         if left && self.verdict == Verdict::NotGated {
             self.verdict = Verdict::OtherGate;
         }
     }
 }
 
-/// Frames that came, and those of them that came within a window. `None` without frames.
-fn arrivals(document: &Document) -> Option<(u64, u64)> {
-    let slots = document.analysis.slots.iter().find(|of| of.stamp == "arrival" && of.n > 0)?;
+/// Frames with this stamp, and those of them that have it within a window. `None` without frames.
+fn kept(document: &Document, stamp: &str) -> Option<(u64, u64)> {
+    let slots = document.analysis.slots.iter().find(|of| of.stamp == stamp && of.n > 0)?;
     Some((slots.n, slots.in_window))
 }
 
@@ -142,8 +143,7 @@ pub struct OfRun {
     pub talk: Document,
     /// What the listener says; null if it is a guest's.
     pub listen: Option<Document>,
-    /// Bits a second that came to the listener's interface and its namespace's others, frames and
-    /// all; null if it is a guest's.
+    /// Bits a second that came to the listener's interface, frames and all; null if it is a guest's.
     pub received_bits_per_second: Option<u64>,
     /// The reads of a drive.
     pub reads: Option<OfReads>,

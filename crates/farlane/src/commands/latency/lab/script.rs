@@ -1,7 +1,9 @@
 //! `--dry-run`: the lab as a shell script.
 
 use super::bridge::Bridge;
+use super::cables::Far;
 use super::experiment::{Experiment, Run, file_name};
+use super::measure::{BEYOND, enter};
 use super::step::{End, Step};
 use std::fmt::Write;
 
@@ -55,16 +57,21 @@ fn run_lines(
     bridge: Bridge,
     run: &Run,
 ) -> std::fmt::Result {
-    let seconds = experiment.length(run).as_ns().div_ceil(1_000_000_000) + 3;
+    let seconds = experiment.seconds(run) + BEYOND;
     writeln!(text, "\n# Run: {}", run.name)?;
     let document = |what| format!("\"$out/{}.json\"", file_name(bridge, run, what));
     let log = "\"$folder/listen.log\"";
-    writeln!(text, "{} >{} 2>{log} &", experiment.listen(bridge, run), document("listen"))?;
-    writeln!(text, "listener=$!\nready {log} 'listening on'")?;
+    let is_ours = experiment.far == Far::Namespace;
+    if is_ours {
+        writeln!(text, "{} >{} 2>{log} &", experiment.listen(bridge, run), document("listen"))?;
+        writeln!(text, "listener=$!\nready {log} 'listening on'")?;
+    }
     if let Some(stress) = experiment.stress.filter(|_| run.is_loaded) {
         let (server, ready) = stress.server(&experiment.place);
-        kept(text, &server, "stress-server.log", ready)?;
-        for client in stress.clients(&experiment.place, seconds) {
+        if is_ours {
+            kept(text, &server, "stress-server.log", ready)?;
+        }
+        for client in stress.clients(&enter(&experiment.place), seconds) {
             writeln!(text, "{client} >/dev/null &")?;
         }
     }
@@ -79,5 +86,5 @@ fn run_lines(
     if run.reads.is_some() {
         writeln!(text, "wait $reads")?;
     }
-    writeln!(text, "wait $listener")
+    if is_ours { writeln!(text, "wait $listener") } else { Ok(()) }
 }

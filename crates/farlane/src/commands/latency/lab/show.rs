@@ -77,11 +77,7 @@ fn figures(run: &OfRun, segment: &str) -> Vec<String> {
 }
 
 /// The parts of the way of which the table has figures.
-const SHOWN: [(&str, &str); 3] = [
-    ("sent to kernel", "sent to kernel"),
-    ("end to end", "end to end"),
-    ("round trip", "round trip"),
-];
+const SHOWN: [&str; 3] = ["sent to kernel", "end to end", "round trip"];
 
 /// A row a run.
 fn runs(results: &Results) -> Table {
@@ -93,14 +89,15 @@ fn runs(results: &Results) -> Table {
         ("in window".to_owned(), Right),
         ("Mb/s".to_owned(), Right),
     ];
-    for (_, name) in SHOWN {
-        columns.extend(["p50", "p99", "max"].map(|figure| (format!("{name} {figure}"), Right)));
+    for segment in SHOWN {
+        columns.extend([(format!("{segment} p50"), Right), ("p99".to_owned(), Right)]);
+        columns.push(("max".to_owned(), Right));
     }
     let columns: Vec<_> = columns.iter().map(|(name, side)| (name.as_str(), *side)).collect();
     let mut table = Table::new(&columns);
     for of in &results.bridges {
         for run in &of.runs {
-            let counts = run.listen.as_ref().and_then(|listen| listen.counts);
+            let counts = run.listen.as_ref().unwrap_or(&run.talk).counts;
             let count = |value: fn(&latency::Counts) -> u64| {
                 counts.as_ref().map_or(String::new(), |counts| value(counts).to_string())
             };
@@ -117,7 +114,7 @@ fn runs(results: &Results) -> Table {
                 share,
                 bits.map_or(String::new(), |bits| (bits / 1_000_000).to_string()),
             ];
-            row.extend(SHOWN.iter().flat_map(|(segment, _)| figures(run, segment)));
+            row.extend(SHOWN.iter().flat_map(|segment| figures(run, segment)));
             table.row(row);
         }
     }

@@ -46,23 +46,22 @@ impl Stress {
         }
     }
 
-    /// The clients, which go on for so many seconds.
-    pub fn clients(&self, place: &Place, seconds: u64) -> Vec<String> {
+    /// The clients, behind what leads to the talker's namespace, which go on for so many seconds.
+    pub fn clients(&self, enter: &str, seconds: u64) -> Vec<String> {
         let Self { streams, rate, size, .. } = self;
-        let enter = format!("ip netns exec {}", place.talker());
         let bits = rate.bits_per_second;
         match self.tool {
             Tool::Iperf3 => vec![format!(
-                "{enter} iperf3 -c {FAR} -p {PORT} -u -P {streams} -b {bits} -l {size} -t {seconds}"
+                "{enter}iperf3 -c {FAR} -p {PORT} -u -P {streams} -b {bits} -l {size} -t {seconds}"
             )],
             Tool::Netperf => vec![
                 format!(
-                    "{enter} netperf -H {FAR} -p {PORT} -t UDP_STREAM -l {seconds} -- -m {size}"
+                    "{enter}netperf -H {FAR} -p {PORT} -t UDP_STREAM -l {seconds} -- -m {size}"
                 );
                 usize::from(*streams)
             ],
             Tool::BuiltIn => vec![format!(
-                "{enter} farlane latency stress {FAR}:{PORT} --streams {streams} --rate {bits} \
+                "{enter}farlane latency stress {FAR}:{PORT} --streams {streams} --rate {bits} \
                  --size {size} --duration {seconds}s"
             )],
         }

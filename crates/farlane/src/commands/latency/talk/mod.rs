@@ -3,8 +3,10 @@
 mod receive;
 mod talker;
 
+use super::clocks::Clocks;
 use super::deliver;
 use super::options::{MachineArgs, Output, positive, window};
+use super::samples::Rows;
 use super::setup::Settings;
 use crate::signals::Stop;
 use latency::frame;
@@ -86,16 +88,18 @@ const AHEAD: u64 = 3_600_000_000_000;
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     args.output.assign()?;
+    args.machine.check()?;
     let schedule = args.schedule()?;
     let stop = Stop::on_signals()?;
     let mut settings = Settings::default();
     let (port, to) = args.port(&mut settings)?;
-    let hardware = settings.stamps(&args.machine, &port)?;
-    let follower = args.machine.follower()?;
+    // Until the end of the run, also after SIGINT.
+    let _hardware = settings.stamps(&args.machine, &port)?;
+    let clocks = Clocks::start(&args.machine)?;
     let done = AtomicBool::new(false);
     let (tell, events) = sync_channel(EVENTS);
-    let mut talker = Talker::new(args, schedule, &port, to, events);
-    talker.hardware = hardware;
+    let rows = Rows::create(&args.output)?;
+    let mut talker = Talker::new(args, schedule, &port, to, events, rows);
     let ended = std::thread::scope(|scope| {
         let (port, done) = (&port, &done);
         scope.spawn(move || receive::run(args, port, done, &tell));
@@ -106,9 +110,13 @@ pub fn run(args: &Args) -> Outcome {
         done.store(true, Ordering::Relaxed);
         ended
     })?;
-    let said = follower.map(|follower| follower.finish(-1));
-    let (document, samples) = talker.document(settings, ended, said);
-    deliver(&document, &samples, &args.output)
+    let address = match to {
+        Remote::Udp(address) => Some(address),
+        Remote::Ethernet(_) => None,
+    };
+    let clock = clocks.finish(-1, &args.machine, address);
+    let (document, rows, unwritten) = talker.document(settings, ended, clock);
+    deliver(&document, rows, &unwritten, &args.output)
 }
 
 impl Args {
@@ -169,19 +177,22 @@ impl Args {
     }
 }
 
+/// Wake-ups that are measured before a run.
+const WAKE_UPS: u64 = 21;
+
 /// Fails if this machine cannot wake as often as asked.
 fn refuse_too_short(args: &Args) -> Outcome {
     let (interval, spin) = (args.interval.as_ns(), args.spin.as_ns());
     if spin >= interval {
         return Ok(());
     }
-    let late = oversleep(interval);
+    let late = oversleep(interval, WAKE_UPS);
     if late.least < interval + spin {
         return Ok(());
     }
     Err(Failure(format!(
         "an interval of {interval} ns is too short here: a thread that sleeps wakes {} ns late at \
-         least ({} ns at most, of 21 times); take {} ns or more, or --spin",
+         least ({} ns at most, of {WAKE_UPS} times); take {} ns or more, or --spin",
         late.least,
         late.most,
         2 * late.least

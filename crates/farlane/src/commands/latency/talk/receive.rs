@@ -10,7 +10,7 @@ use std::time;
 /// What the receiving thread tells.
 pub enum Event {
     Sent(Control),
-    Back { frame: Frame, kernel: u64, application: u64 },
+    Back { frame: Frame, wire: u64, kernel: u64, application: u64 },
     Stranger(String),
     Broken(std::io::Error),
 }
@@ -38,8 +38,9 @@ fn receive_all(port: &Port, buffer: &mut [u8], tell: &SyncSender<Event>) -> std:
         let at = port.payload_at();
         let event = match Frame::decode(&buffer[at..at + received.bytes]) {
             Ok(frame) if frame.kind == Kind::Reflected => {
-                let kernel = received.kernel.map_or(0, u64::from);
-                Event::Back { frame, kernel, application }
+                let [wire, kernel] =
+                    [received.wire, received.kernel].map(|at| at.map_or(0, u64::from));
+                Event::Back { frame, wire, kernel, application }
             }
             // On loopback frames come back to whoever sent them.
             Ok(_) => continue,

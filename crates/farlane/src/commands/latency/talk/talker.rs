@@ -3,14 +3,15 @@
 use super::Args;
 use super::receive::Event;
 use crate::commands::latency::document::{Document, Faults};
+use crate::commands::latency::outbox::Outbox;
+use crate::commands::latency::samples::{Rows, is_old};
 use crate::commands::latency::setup::{Settings, Shift};
 use crate::signals::Stop;
 use latency::frame::{FollowUp, Frame, Kind};
 use latency::schedule::Schedule;
-use latency::{Analysis, ClockError, ClockPoint, Input, Sample, Sequence, Source, exchange};
+use latency::{Analysis, ClockError, Input, Sample, Sequence, Source, exchange};
 use live::latency::{Control, Port, Remote, Step, now, sleep_until, spin_until};
 use report::{Failure, Outcome};
-use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
 use wire::Duration;
 
@@ -37,19 +38,15 @@ pub struct Talker<'a> {
     /// The run's number.
     number: u64,
     shift: Shift,
-    /// Whether the hardware stamps.
-    pub hardware: bool,
     /// How much before they are due frames are handed over with a launch time.
     launch: Option<Duration>,
     /// By number.
     samples: Vec<Sample>,
-    /// Of each frame that the socket sent, in order: its number, if it was one of the run.
-    sent: Vec<Option<u64>>,
-    /// Frames whose stamps the listener does not know.
-    follow_ups: VecDeque<u64>,
+    outbox: Outbox,
     back: Sequence,
     faults: Faults,
     buffer: Vec<u8>,
+    rows: Rows,
     /// When the driver had the probe, in ns.
     probed: Option<u64>,
 }
@@ -62,6 +59,7 @@ impl<'a> Talker<'a> {
         port: &'a Port,
         to: Remote,
         events: Receiver<Event>,
+        rows: Rows,
     ) -> Self {
         Self {
             args,
@@ -71,14 +69,13 @@ impl<'a> Talker<'a> {
             events,
             number: args.machine.run.unwrap_or_else(live::random_number),
             shift: Shift(args.machine.stamp_offset),
-            hardware: false,
             launch: args.launch,
             samples: Vec::new(),
-            sent: Vec::new(),
-            follow_ups: VecDeque::new(),
+            outbox: Outbox::new(Shift(args.machine.stamp_offset)),
             back: Sequence::default(),
             faults: Faults::default(),
             buffer: Vec::new(),
+            rows,
             probed: None,
         }
     }
@@ -144,14 +141,25 @@ impl<'a> Talker<'a> {
             }
             self.frame_at(number, due);
             self.take_events()?;
+            self.write_rows();
         }
-        let linger = now() + LINGER;
-        while now() < linger && !(stop.is_set() && ended == "done") {
+        self.linger(|_| stop.is_set() && ended == "done")?;
+        self.end();
+        if self.args.reflect {
+            let is_told = |of: &Sample| of.returned.is_none() || of.back_departure.last().is_some();
+            self.linger(|talker| talker.samples.last().is_none_or(is_told))?;
+        }
+        Ok(ended)
+    }
+
+    /// Takes what still comes.
+    fn linger(&mut self, is_enough: impl Fn(&Self) -> bool) -> Outcome {
+        let until = now() + LINGER;
+        while now() < until && !is_enough(self) {
             sleep_until(now() + LINGER / 20);
             self.take_events()?;
         }
-        self.end();
-        Ok(ended)
+        Ok(())
     }
 
     fn frame(&self, kind: Kind, sequence: u64, due: u64) -> Frame {
@@ -202,19 +210,15 @@ impl<'a> Talker<'a> {
     }
 
     fn next_follow_up(&mut self) -> Option<FollowUp> {
-        let sequence = self.follow_ups.pop_front()?;
-        let Sample { queued, driver, wire, .. } = self.samples[sequence as usize];
-        Some(FollowUp { sequence, queued, driver, wire })
+        let sequence = self.outbox.next_untold()?;
+        Some(FollowUp { sequence, departure: self.samples[sequence as usize].departure })
     }
 
     /// Sends a frame; whether the kernel took it.
     fn transmit(&mut self, frame: &Frame, number: Option<u64>, launch: Option<u64>) -> bool {
         frame.encode(&mut self.buffer);
-        match self.port.send(&self.buffer, self.to, launch) {
-            Ok(()) => {
-                self.sent.push(number);
-                true
-            }
+        match self.outbox.send(self.port, (&self.buffer, self.to), launch, number) {
+            Ok(()) => true,
             Err(error) => {
                 self.faults.refused += 1;
                 self.faults.refusal = error.to_string();
@@ -226,7 +230,7 @@ impl<'a> Talker<'a> {
     /// Tells the listener that this was all, with the follow-ups that are left.
     fn end(&mut self) {
         let count = self.samples.len() as u64;
-        let ends = self.follow_ups.len().clamp(ENDS, MOST_ENDS);
+        let ends = self.outbox.untold().clamp(ENDS, MOST_ENDS);
         for _ in 0..ends {
             let mut frame = self.frame(Kind::End, count, now());
             if let Some(earlier) = self.next_follow_up() {
@@ -241,8 +245,8 @@ impl<'a> Talker<'a> {
         while let Ok(event) = self.events.try_recv() {
             match event {
                 Event::Sent(stamps) => self.take_stamps(&stamps),
-                Event::Back { frame, kernel, application } if frame.run == self.number => {
-                    self.take_back(&frame, kernel, application);
+                Event::Back { frame, wire, kernel, application } if frame.run == self.number => {
+                    self.take_back(&frame, [wire, kernel, application]);
                 }
                 Event::Back { .. } => self.faults.stranger(|| "a frame of another run".to_owned()),
                 Event::Stranger(what) => self.faults.stranger(|| what),
@@ -252,35 +256,41 @@ impl<'a> Talker<'a> {
         Ok(())
     }
 
+    /// Writes the rows of frames of which everything is known.
+    fn write_rows(&mut self) {
+        let (now, last) = (self.shift.of(now()), self.samples.len() as u64);
+        let is_due = |of: &&Sample| is_old(now, of.scheduled, of.sequence, last.saturating_sub(1));
+        let frames = self.samples[self.rows.next() as usize..].iter();
+        self.rows.advance(frames.take_while(is_due));
+    }
+
     fn take_stamps(&mut self, stamps: &Control) {
         if stamps.dropped.is_some() {
             self.faults.launch_dropped += 1;
         }
-        let Some((step, id)) = stamps.step else { return };
-        let Some(Some(number)) = self.sent.get(id as usize).copied() else {
+        let Some((number, departure)) = self.outbox.departure(stamps) else {
             // The first frame of all is the probe, if there is one.
-            if step == Step::Sent && id == 0 {
+            if stamps.step == Some((Step::Sent, 0)) {
                 self.probed = Some(stamps.software);
             }
             return;
         };
+        self.faults.late_stamps += u64::from(self.rows.is_past(number));
         let sample = &mut self.samples[number as usize];
-        let software = self.shift.stamp(stamps.software);
-        match step {
-            Step::Queued => sample.queued = sample.queued.or(software),
-            Step::Sent => {
-                sample.driver = sample.driver.or(software);
-                sample.wire = sample.wire.or(self.shift.stamp(stamps.hardware));
-                if !self.hardware || stamps.hardware > 0 {
-                    self.follow_ups.push_back(number);
-                }
-            }
+        if sample.departure.fill(&departure) && departure.last().is_some() {
+            self.outbox.tell(number);
         }
     }
 
-    fn take_back(&mut self, frame: &Frame, kernel: u64, application: u64) {
-        let shift = self.shift;
-        let is_ours = usize::from(frame.size) == usize::from(self.args.size);
+    fn take_back(&mut self, frame: &Frame, stamps: [u64; 3]) {
+        let is_ours = frame.size == self.args.size;
+        if is_ours && let Some(earlier) = frame.follow_up() {
+            self.take_follow_up(&earlier);
+        }
+        // An end that came back.
+        if is_ours && frame.sequence == self.samples.len() as u64 {
+            return;
+        }
         let sample = self.samples.get_mut(frame.sequence as usize);
         let Some(sample) = sample.filter(|_| is_ours) else {
             return self.faults.stranger(|| "a frame that was not sent".to_owned());
@@ -288,41 +298,44 @@ impl<'a> Talker<'a> {
         if !self.back.take(frame.sequence) {
             return;
         }
-        let [wire, arrived, received, returned] = frame.more.map(latency::stamp);
-        sample.arrived_wire = wire;
-        sample.arrived = arrived;
-        sample.received = received;
-        sample.returned = returned;
-        sample.back_arrived = shift.stamp(kernel);
-        sample.back_received = shift.stamp(application);
+        self.faults.late_stamps += u64::from(self.rows.is_past(frame.sequence));
+        [sample.arrived_wire, sample.arrived, sample.received, sample.returned] =
+            frame.more.map(latency::stamp);
+        [sample.back_arrived_wire, sample.back_arrived, sample.back_received] =
+            stamps.map(|at| self.shift.stamp(at));
     }
 
-    /// What was measured.
+    fn take_follow_up(&mut self, earlier: &FollowUp) {
+        if let Some(sample) = self.samples.get_mut(earlier.sequence as usize)
+            && sample.back_departure.fill(&earlier.departure)
+        {
+            self.faults.late_stamps += u64::from(self.rows.is_past(earlier.sequence));
+        }
+    }
+
+    /// What was measured, and the frames that have no row.
     pub fn document(
         mut self,
         settings: Settings,
         ended: &str,
-        said: Option<Vec<ClockPoint>>,
-    ) -> (Document, Vec<Sample>) {
+        mut clock: ClockError,
+    ) -> (Document, Rows, Vec<Sample>) {
         self.back.end(self.samples.len() as u64);
-        let address = match self.to {
-            Remote::Udp(address) => Some(address),
-            Remote::Ethernet(_) => None,
-        };
-        let series = said.unwrap_or_else(|| exchange(&self.samples));
-        let source = match self.args.machine.source(address) {
-            Source::Unknown if !series.is_empty() => Source::Exchange,
-            source => source,
-        };
-        self.faults.without_stamp =
-            self.samples.iter().filter(|sample| sample.driver.is_none()).count() as u64;
+        if matches!(clock.source, Source::Unknown | Source::Shared) {
+            clock.series = exchange(&self.samples);
+            if clock.source == Source::Unknown && !clock.series.is_empty() {
+                clock.source = Source::Exchange;
+            }
+        }
+        let unstamped = |of: &&Sample| of.sent > 0 && of.departure.last().is_none();
+        self.faults.without_stamp = self.samples.iter().filter(unstamped).count() as u64;
         let window = self.schedule.window(self.schedule.base);
         let output = &self.args.output;
         let input = Input {
             samples: &self.samples,
             interval: self.schedule.interval,
             window,
-            clock: ClockError { source, series },
+            clock,
             band: output.band,
         };
         let document = Document {
@@ -343,7 +356,8 @@ impl<'a> Talker<'a> {
             band: output.band,
             analysis: Analysis::of(&input),
         };
-        (document, self.samples)
+        let unwritten = self.samples.split_off(self.rows.next() as usize);
+        (document, self.rows, unwritten)
     }
 }
 

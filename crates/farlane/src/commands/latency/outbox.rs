@@ -1,0 +1,78 @@
+//! Frames that were sent: the kernel's stamps of each, and which of them the far side must be told.
+
+use super::setup::Shift;
+use latency::Departure;
+use live::latency::{Control, Port, Remote, Step};
+use std::collections::VecDeque;
+use std::io;
+
+/// In the place of a number: the frame is none of the run. Numbers are below
+/// [`latency::MOST_FRAMES`].
+const NONE: u32 = u32::MAX;
+
+/// The frames that a socket sent.
+#[derive(Debug)]
+pub struct Outbox {
+    shift: Shift,
+    /// By the kernel's count of the socket's frames (`SOF_TIMESTAMPING_OPT_ID`): the number of the
+    /// frame.
+    numbers: Vec<u32>,
+    /// Frames whose departure the far side does not know.
+    untold: VecDeque<u64>,
+}
+
+impl Outbox {
+    /// Of a socket that has sent nothing.
+    pub fn new(shift: Shift) -> Self {
+        Self { shift, numbers: Vec::new(), untold: VecDeque::new() }
+    }
+
+    /// Sends a frame of this number, if it is one of the run. Fails as [`Port::send`].
+    pub fn send(
+        &mut self,
+        port: &Port,
+        (bytes, to): (&[u8], Remote),
+        launch: Option<u64>,
+        number: Option<u64>,
+    ) -> io::Result<()> {
+        let sent = port.send(bytes, to, launch);
+        // The kernel counts a frame before it gives it to the queueing discipline, which may drop
+        // it (ENOBUFS of packet(7); linux/net/packet/af_packet.c, `packet_snd`).
+        let dropped = rustix::io::Errno::NOBUFS.raw_os_error();
+        if sent.as_ref().err().is_none_or(|error| error.raw_os_error() == Some(dropped)) {
+            self.numbers.push(number.map_or(NONE, |number| number as u32));
+        }
+        sent
+    }
+
+    /// The number of the frame of these stamps, if it is one of the run, and when it left.
+    pub fn departure(&self, control: &Control) -> Option<(u64, Departure)> {
+        let (step, id) = control.step?;
+        let number = self.numbers.get(id as usize).filter(|number| **number != NONE)?;
+        let software = self.shift.stamp(control.software);
+        let departure = match step {
+            Step::Queued => Departure { queued: software, ..Departure::default() },
+            Step::Sent => Departure {
+                queued: None,
+                driver: software,
+                wire: self.shift.stamp(control.hardware),
+            },
+        };
+        Some((u64::from(*number), departure))
+    }
+
+    /// The far side is to be told when this frame left.
+    pub fn tell(&mut self, number: u64) {
+        self.untold.push_back(number);
+    }
+
+    /// The next frame of which the far side is told.
+    pub fn next_untold(&mut self) -> Option<u64> {
+        self.untold.pop_front()
+    }
+
+    /// How many there are.
+    pub fn untold(&self) -> usize {
+        self.untold.len()
+    }
+}
