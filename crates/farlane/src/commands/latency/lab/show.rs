@@ -2,8 +2,8 @@
 
 use super::results::{Gate, OfBridge, OfRun, Results, Verdict};
 use crate::commands::finish;
-use crate::commands::latency::document::Setting;
-use crate::commands::latency::{html, print};
+use crate::commands::latency::document::{Document, Setting};
+use crate::commands::latency::{overlay, print};
 use latency::Figures;
 use report::Align::{Left, Right, Wrap};
 use report::{Column, Page, Table, span};
@@ -59,7 +59,7 @@ fn why(of: &OfBridge) -> String {
             Verdict::Gated => String::new(),
             Verdict::NotGated => "frames go round the gate".to_owned(),
             Verdict::OtherGate => "frames lose their priority on the way to it".to_owned(),
-            Verdict::PartlyGated => "the gate holds a part of the frames back".to_owned(),
+            Verdict::Late => "the gate holds, but frames come behind their window".to_owned(),
         },
         None => String::new(),
     }
@@ -165,7 +165,7 @@ fn settings(results: &Results) -> Table {
     table
 }
 
-/// Everything as a page.
+/// Everything as a page. Series of each run are in the documents of `--json`, not in the page's.
 pub fn page(results: &Results) -> String {
     let mut page = Page::new("farlane latency lab");
     page.table(&bridges(results));
@@ -173,8 +173,48 @@ pub fn page(results: &Results) -> String {
         page.section(name);
         page.table(&table);
     }
-    let runs = results.bridges.iter().flat_map(|of| &of.runs);
-    let documents: Vec<_> = runs.filter(|run| run.name != "gates").map(|run| &run.talk).collect();
-    html::runs(&mut page, &documents);
-    finish(page, "JSON, with every figure", results)
+    for (name, documents) in side_by_side(results) {
+        page.section(&name);
+        let figures = SHOWN.iter().flat_map(|segment| overlay::figures(&documents, segment));
+        page.figures(&figures.collect::<Vec<_>>());
+    }
+    finish(page, "JSON, with every figure but series", &without_series(results))
+}
+
+/// Runs that belong side by side, if there are two: those of a name with all bridges, and those of a
+/// bridge.
+fn side_by_side(results: &Results) -> Vec<(String, Vec<&Document>)> {
+    let runs =
+        || results.bridges.iter().flat_map(|of| of.runs.iter().map(move |run| (of.bridge, run)));
+    let runs = || runs().filter(|(_, run)| run.name != "gates");
+    let mut names: Vec<&str> = Vec::new();
+    for (_, run) in runs() {
+        if !names.contains(&run.name.as_str()) {
+            names.push(&run.name);
+        }
+    }
+    let of_name = names.into_iter().map(|name| {
+        let all = runs().filter(|(_, run)| run.name == name).map(|(_, run)| &run.talk);
+        (format!("{name}, with each bridge"), all.collect())
+    });
+    let of_bridge = results.bridges.iter().map(|of| {
+        let all = runs().filter(|(bridge, _)| *bridge == of.bridge).map(|(_, run)| &run.talk);
+        (format!("{}, its runs", of.bridge.name()), all.collect())
+    });
+    let all = of_name.chain(of_bridge);
+    all.filter(|(_, documents): &(_, Vec<_>)| documents.len() > 1).collect()
+}
+
+fn without_series(results: &Results) -> Results {
+    let mut results = results.clone();
+    for run in results.bridges.iter_mut().flat_map(|of| &mut of.runs) {
+        for document in std::iter::once(&mut run.talk).chain(&mut run.listen) {
+            document.analysis.clock.error.series.clear();
+            for segment in &mut document.analysis.segments {
+                segment.course.clear();
+                segment.histogram.clear();
+            }
+        }
+    }
+    results
 }
