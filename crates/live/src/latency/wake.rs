@@ -61,7 +61,7 @@ const SHORTEST_ENTRY: u64 = 100_000;
 pub fn shortest_entry() -> u64 {
     // proc_pid_timerslack_ns(5): so much later the kernel may wake a thread on purpose.
     let slack = std::fs::read_to_string("/proc/self/timerslack_ns").unwrap_or_default();
-    shortest_entry_of(oversleep(SHORTEST_ENTRY), slack.trim().parse().unwrap_or(0))
+    shortest_entry_of(oversleep(SHORTEST_ENTRY, 21), slack.trim().parse().unwrap_or(0))
 }
 
 /// Twice what the machine takes to wake when nothing is in the way.
