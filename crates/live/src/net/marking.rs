@@ -104,7 +104,7 @@ mod tests {
     fn all_packets(at: &str, marking: Marking) -> Vec<u8> {
         let ip = at.parse::<std::net::SocketAddr>().unwrap();
         let ethertype = if ip.is_ipv4() { 0x0800 } else { 0x86dd };
-        let tap = Port::ethernet(&Interface::find("lo").unwrap(), ethertype, None).unwrap();
+        let tap = Port::ethernet(&Interface::find("lo").unwrap(), ethertype).unwrap();
         let settings = LinkSettings { marking, ..LinkSettings::default() };
         let listener = Listener::bind(ip, settings).unwrap();
         let to = listener.address().unwrap();
