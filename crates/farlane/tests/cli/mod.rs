@@ -9,7 +9,6 @@ mod io;
 mod io_vfio_user;
 pub mod json_document;
 mod latency;
-mod latency_marks;
 mod media;
 mod mistakes;
 mod nodes;

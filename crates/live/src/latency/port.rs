@@ -3,7 +3,7 @@
 use super::control::{Control, launch_at, parse};
 use crate::clock::tai_offset_s;
 use crate::mapping::{receive_message, set_option};
-use crate::net::{ETHERNET, Filter, Interface, Mac, Marking, PacketSocket};
+use crate::net::{DROPPED, ETHERNET, Filter, Interface, Mac, Marking, PacketSocket};
 use nix::libc;
 use nix::sys::socket::sockopt::TxTime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -217,6 +217,13 @@ impl Port {
             message = message.with_control(control);
         }
         SockRef::from(self).sendmsg(&message, 0).map(drop)
+    }
+
+    /// Whether the kernel has counted a frame (`SOF_TIMESTAMPING_OPT_ID`) of which
+    /// [`send`](Self::send) said this. It counts before it gives the frame to the queueing
+    /// discipline, which may drop it (linux/net/packet/af_packet.c, `packet_snd`).
+    pub fn is_counted(sent: &io::Result<()>) -> bool {
+        sent.as_ref().err().is_none_or(|error| error.raw_os_error() == Some(DROPPED))
     }
 
     /// Takes the next payload with its header into `buffer`, or `None` if none waits.

@@ -19,6 +19,7 @@ pub use gate::LineGate;
 pub use interface::{Interface, Mac};
 pub use marking::Marking;
 pub use namespace::Namespace;
+pub(crate) use packet::DROPPED;
 pub use packet::{ETHERNET, Filter, PacketSocket};
 pub use raw::{RawSettings, largest_payload, mtu};
 pub use scripted::Script;

@@ -120,7 +120,7 @@ impl PacketSocket {
 }
 
 /// The error of `send(2)` when a queueing discipline drops the frame.
-const DROPPED: i32 = rustix::io::Errno::NOBUFS.raw_os_error();
+pub(crate) const DROPPED: i32 = rustix::io::Errno::NOBUFS.raw_os_error();
 
 impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -54,6 +54,8 @@ pub struct Args {
     output: Output,
 }
 
+/// Answers to an end at most, each of which tells when a frame left.
+const MOST_TOLD: usize = 64;
 /// How long a frame may still come after the talker said that it ended, in ns.
 const LINGER: u64 = 200_000_000;
 
@@ -293,10 +295,10 @@ impl<'a> Listener<'a> {
     /// The talker sent all; it is told when the last frames left here.
     fn end(&mut self, frame: &Frame, to: &Received) {
         self.sequence.end(frame.sequence);
-        if self.args.reflect
-            && let Some(earlier) = self.next_follow_up()
-        {
-            self.transmit(&frame.reflected([None; 4], Some(&earlier)), to, None);
+        let untold = if self.args.reflect { self.outbox.untold().min(MOST_TOLD) } else { 0 };
+        for _ in 0..untold {
+            let earlier = self.next_follow_up();
+            self.transmit(&frame.reflected([None; 4], earlier.as_ref()), to, None);
         }
     }
 

@@ -36,10 +36,7 @@ impl Outbox {
         number: Option<u64>,
     ) -> io::Result<()> {
         let sent = port.send(bytes, to, tag, launch);
-        // The kernel counts a frame before it gives it to the queueing discipline, which may drop
-        // it (ENOBUFS of packet(7); linux/net/packet/af_packet.c, `packet_snd`).
-        let dropped = rustix::io::Errno::NOBUFS.raw_os_error();
-        if sent.as_ref().err().is_none_or(|error| error.raw_os_error() == Some(dropped)) {
+        if Port::is_counted(&sent) {
             self.numbers.push(number.map_or(NONE, |number| number as u32));
         }
         sent

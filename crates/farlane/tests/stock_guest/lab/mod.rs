@@ -3,6 +3,7 @@
 //! anything.
 
 mod gates;
+mod guests;
 mod image;
 mod marks;
 
@@ -30,6 +31,12 @@ const FAR: &str = "raw:near,02:00:5e:00:53:02";
 /// What one end of a probe says.
 fn document(output: &Output, end: &str) -> Value {
     json(output.between(end).unwrap_or_else(|| panic!("no {end}: {}", output.text)))
+}
+
+/// A part of the way in a document.
+fn segment<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let all = document["segments"].as_array().unwrap();
+    all.iter().find(|of| of["segment"] == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
 fn json(text: &str) -> Value {

@@ -1,70 +1,146 @@
 //! What is possible here, and what is in force once it is built: asked of the kernel.
 
 use super::bridge::Bridge;
-use super::cables::Far;
+use super::cables::{Far, ports};
 use super::experiment::Experiment;
+use super::results::{Gate, OfRun, Verdict};
 use super::site::output;
+use super::threads::group;
 use crate::commands::latency::document::Setting;
+use crate::commands::latency::machine::{control, nics, threads, tools};
+use live::latency::shortest_entry;
 use report::{Failure, Outcome};
-use serde_json::Value;
+use std::time::Duration;
+use tsn::GateControlList;
 
-/// Debian's packages of the programs.
-const PACKAGES: [(&str, &str); 5] = [
-    ("ovs", "openvswitch-switch"),
-    ("ip", "iproute2"),
-    ("tc", "iproute2"),
-    ("ethtool", "ethtool"),
-    ("iperf3", "iperf3"),
-];
+/// How often a list is asked for that is not there yet, and how long between: the kernel takes one
+/// over at a beginning of its cycle (Linux net/sched/sch_taprio.c).
+const ASKED: (u32, Duration) = (10, Duration::from_millis(100));
 
-/// Whether a program is to be found.
-pub fn is_there(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+/// Fails if software gates of this machine cannot keep a list.
+pub fn keepable(list: &GateControlList) -> Outcome {
+    control::keepable(list, shortest_entry()).map_err(|why| Failure(format!("--gate: {why}")))
 }
 
-/// Fails if a program is missing.
+/// Fails if the bridge cannot be built.
 pub fn possible(experiment: &Experiment, bridge: Bridge) -> Outcome {
-    if let (Bridge::Macvtap, Far::Guest { interface, .. }) = (bridge, &experiment.far)
-        && interface != "tap"
-    {
-        return Err(Failure("a macvtap device is the guest's own: --guest tap,MAC".into()));
-    }
-    let mut tools = bridge.tools().to_vec();
-    if experiment.gates.is_some() || experiment.drop > 0 {
-        tools.push("tc");
-    }
-    match tools.into_iter().find(|tool| !is_there(tool)) {
-        None => Ok(()),
-        Some(tool) => {
-            let package = PACKAGES.iter().find(|(prefix, _)| tool.starts_with(prefix));
-            let package = package.map_or(tool, |(_, package)| package);
-            Err(Failure(format!("{tool} is missing: install the package {package}")))
+    let sentence = match (bridge, &experiment.far) {
+        (Bridge::Vfio, _) => Some(match nics::vfio() {
+            Ok(nic) => format!(
+                "it needs two machines: --dry-run --boards prints what is to be run; {} could be \
+                 given to a guest",
+                nic.address
+            ),
+            Err(why) => why,
+        }),
+        (Bridge::Macvtap, Far::Guest { interface, .. }) if interface != "tap" => {
+            Some("a macvtap device is the guest's own: --guest tap,MAC".to_owned())
         }
+        _ => None,
+    };
+    let mut names = bridge.tools().to_vec();
+    if experiment.gates.is_some() || experiment.drop > 0 {
+        names.push("tc");
     }
+    let missing = || names.into_iter().find_map(|name| tools::find(name).err());
+    sentence.or_else(missing).map_or(Ok(()), |why| Err(Failure(why)))
 }
 
 /// What was asked for, and whether the kernel says that it is so.
-pub fn settings(experiment: &Experiment, _bridge: Bridge) -> Vec<Setting> {
+pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
     let mut settings = Vec::new();
-    if experiment.gates.is_some() {
-        settings.push(gates(&experiment.place.bridge(), "out"));
+    if let Some((list, _)) = &experiment.gates {
+        let place = &experiment.place;
+        let (namespace, device) = match experiment.far {
+            Far::Namespace => (place.bridge(), "out"),
+            Far::Guest { .. } => (place.talker(), "near"),
+        };
+        settings.push(setting(
+            format!("gates at {device}"),
+            "taprio".to_owned(),
+            gates(&namespace, device, list),
+        ));
+        if experiment.far == Far::Namespace && !bridge.is_on_port() {
+            let asked = format!("VLAN {}, priority {}", experiment.vlan, experiment.priority);
+            let found = filters(&namespace, experiment.vlan, experiment.priority);
+            settings.push(setting("priority set again at in".to_owned(), asked, found));
+        }
+    }
+    if let Bridge::Xdp | Bridge::XdpGeneric = bridge {
+        let mode = if bridge == Bridge::Xdp { "xdp" } else { "xdpgeneric" };
+        let found = xdp(experiment, mode);
+        settings.push(setting("XDP at in and out".to_owned(), mode.to_owned(), found));
+    }
+    if let Some(cpu) = experiment.isolated {
+        let file = format!("{}/cpuset.cpus.partition", group(&experiment.place));
+        let found = std::fs::read_to_string(file).unwrap_or_default();
+        let found = if found.trim() == "isolated" { Ok(()) } else { Err(found) };
+        settings.push(setting("CPU of the talker alone".to_owned(), cpu.to_string(), found));
+    }
+    if experiment.kernel_fifo.is_some() {
+        settings.extend(threads::settings(&threads::threads()));
     }
     settings
 }
 
-/// Whether the root queueing discipline of an interface is taprio.
-fn gates(namespace: &str, device: &str) -> Setting {
-    let found = output(&format!("tc -n {namespace} -j qdisc show dev {device}"));
-    let kinds = found.and_then(|text| {
-        let all: Value = serde_json::from_str(&text).map_err(|why| Failure(why.to_string()))?;
-        let root = all.as_array().into_iter().flatten().find(|of| of["root"] == true);
-        Ok(root.map_or("none".to_owned(), |of| of["kind"].as_str().unwrap_or("?").to_owned()))
-    });
-    let (in_force, note) = match &kinds {
-        Ok(kind) if kind == "taprio" => (true, String::new()),
-        Ok(kind) => (false, format!("the queueing discipline is {kind}")),
-        Err(why) => (false, why.0.clone()),
+/// Says at the gates that are in place, but not in force, what was measured.
+pub fn measured(gate: &Gate, settings: &mut [Setting]) {
+    let gates = settings.iter_mut().find(|of| of.name.starts_with("gates at ") && of.in_force);
+    if let Some(gates) = gates.filter(|_| gate.verdict != Verdict::Gated) {
+        gates.note = format!("the kernel has the list; measured: {}", gate.verdict.says());
+    }
+}
+
+fn setting(name: String, value: String, found: Result<(), String>) -> Setting {
+    let (in_force, note) = found.map_or_else(|why| (false, why), |()| (true, String::new()));
+    Setting { name, value, in_force, note }
+}
+
+/// Whether the list is the interface's.
+fn gates(namespace: &str, device: &str, list: &GateControlList) -> Result<(), String> {
+    let line = format!("tc -n {namespace} -j qdisc show dev {device}");
+    let ask = || control::gated(&control::qdiscs(&output(&line).map_err(|why| why.0)?)?, list);
+    let mut found = ask();
+    for _ in 0..ASKED.0 {
+        if found.is_ok() {
+            break;
+        }
+        std::thread::sleep(ASKED.1);
+        found = ask();
+    }
+    found
+}
+
+/// Whether a filter sets the priority of tagged frames.
+fn filters(namespace: &str, vlan: u16, priority: u8) -> Result<(), String> {
+    let found = output(&format!("tc -n {namespace} -j filter show dev in ingress"));
+    let found = control::filters(&found.map_err(|why| why.0)?)?;
+    control::set_again(&found, vlan, priority)
+}
+
+/// Whether both ports have a program of this mode, as `ip link` names it.
+fn xdp(experiment: &Experiment, mode: &str) -> Result<(), String> {
+    let ports = ports(&experiment.place);
+    for port in [&ports.near, &ports.far] {
+        let shown = output(&format!("{} link show dev {port}", ports.ip)).map_err(|why| why.0)?;
+        if !shown.split_whitespace().any(|word| word.split('/').next() == Some(mode)) {
+            return Err(format!("{port} has no program of this mode"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether frames came with the tag that they were sent with.
+pub fn tags(experiment: &Experiment, run: &OfRun) -> Option<Setting> {
+    let listen = run.listen.as_ref()?;
+    let came = listen.counts?.received;
+    let asked = (experiment.vlan, experiment.priority);
+    let whole = listen.tags.iter().filter(|tag| (tag.vlan, tag.priority) == asked);
+    let kept: u64 = whole.map(|tag| tag.n).sum();
+    let found = match kept {
+        kept if kept == came => Ok(()),
+        kept => Err(format!("{kept} of {came} frames came with it")),
     };
-    Setting { name: format!("gates at {device}"), value: "taprio".to_owned(), in_force, note }
+    let value = format!("VLAN {}, priority {}", experiment.vlan, experiment.priority);
+    Some(setting("tag at the listener".to_owned(), value, found))
 }

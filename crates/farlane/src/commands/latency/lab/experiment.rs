@@ -8,6 +8,7 @@ use super::place::{FAR, FAR_TAGGED, Place};
 use super::reads::Reads;
 use super::step::Steps;
 use super::stress::Stress;
+use super::threads::{group, isolate, prioritise};
 use super::window::Window;
 use tsn::GateControlList;
 use wire::Duration;
@@ -27,7 +28,7 @@ pub struct Experiment {
     /// Whether gates are set before the bridge has its ports.
     pub gates_first: bool,
     /// The VLAN of the frames, and of the drive that has their priority.
-    pub vlan: Option<u16>,
+    pub vlan: u16,
     /// The priority of the frames.
     pub priority: u8,
     /// From one frame to the next.
@@ -36,6 +37,10 @@ pub struct Experiment {
     pub offset: Duration,
     /// Frames of a run.
     pub count: u64,
+    /// The CPU that the talker has for itself.
+    pub isolated: Option<usize>,
+    /// The priority of the kernel's threads that frames wait for.
+    pub kernel_fifo: Option<u8>,
     /// Every so many frames one is dropped on purpose; 0: none.
     pub drop: u32,
     /// Further options of `farlane latency talk`, and of `listen`.
@@ -75,10 +80,22 @@ impl Experiment {
         if !self.gates_first {
             self.gates(bridge, &mut steps);
         }
-        let tagged = self.vlan.filter(|_| self.reads.iter().any(Reads::is_tagged));
+        let tagged = self.reads.iter().any(Reads::is_tagged).then_some(self.vlan);
         addresses(tagged, &self.far, place, &mut steps);
         if self.drop > 0 {
             losses(self.drop, place, &mut steps);
+        }
+        if let Some(cpu) = self.isolated {
+            isolate(cpu, place, &mut steps);
+        }
+        steps
+    }
+
+    /// The steps that follow once a guest runs, whose threads they are about.
+    pub fn late_steps(&self) -> Steps {
+        let mut steps = Steps::default();
+        if let Some(priority) = self.kernel_fifo {
+            prioritise(priority, &mut steps);
         }
         steps
     }
@@ -143,7 +160,14 @@ impl Experiment {
 
     /// The talker of a run, which prints a document.
     pub fn talk(&self, bridge: Bridge, run: &Run) -> String {
-        let enter = enter(&self.place);
+        let enter = match self.isolated {
+            None => enter(&self.place),
+            Some(cpu) => format!(
+                "sh -c 'echo $$ >{}/cgroup.procs && exec \"$@\"' sh taskset -c {cpu} {}",
+                group(&self.place),
+                enter(&self.place)
+            ),
+        };
         let clock = if self.far == Far::Namespace { " --clock shared" } else { "" };
         self.talk_to(&enter, &format!("raw:near,{}{clock}", self.far.mac()), bridge, run)
     }
@@ -158,12 +182,12 @@ impl Experiment {
                 list.cycle_time().as_ns()
             ),
         };
-        let vlan = self.vlan.map_or(String::new(), |vlan| format!(" --vlan {vlan}"));
         let (interval, count, rest) = self.schedule(run);
         format!(
-            "{enter}farlane latency talk {address} --reflect --priority {}{vlan} \
+            "{enter}farlane latency talk {address} --reflect --priority {} --vlan {} \
              --interval {interval}ns --count {count}{slot}{rest} --json{}{}",
             self.priority,
+            self.vlan,
             self.label(bridge, run, "talk"),
             self.options[0]
         )

@@ -40,12 +40,12 @@ pub fn measure(
     let built =
         check::possible(experiment, bridge).and_then(|()| site.build(&experiment.steps(bridge)));
     let measured = match built {
-        Ok(()) => {
-            of.settings = check::settings(experiment, bridge);
-            runs(experiment, site, progress, &mut of).map_err(|why| (Outcome::Failed, why))
-        }
+        Ok(()) => runs(experiment, site, progress, &mut of).map_err(|why| (Outcome::Failed, why)),
         Err(why) => Err((Outcome::Refused, why)),
     };
+    if let Some(gate) = &of.gate {
+        check::measured(gate, &mut of.settings);
+    }
     let down = site.take_down().map_err(|why| (Outcome::Failed, why));
     if let Err((outcome, Failure(why))) = measured.and(down) {
         (of.outcome, of.why) = (outcome, why);
@@ -60,6 +60,8 @@ fn runs(
     of: &mut OfBridge,
 ) -> report::Outcome {
     await_guest(experiment, site, of.bridge)?;
+    site.build(&experiment.late_steps())?;
+    of.settings = check::settings(experiment, of.bridge);
     for run in experiment.runs() {
         progress.show(&format!("{}: {}", of.bridge.name(), run.name));
         let done = one(experiment, of.bridge, &run, site)
@@ -76,6 +78,9 @@ fn runs(
             Some(gate) => gate.and(document, stamp),
             None => {}
         }
+        of.settings.extend(
+            check::tags(experiment, &done).filter(|_| run.looks_for_gates || of.runs.is_empty()),
+        );
         of.runs.push(done);
         site.go_on()?;
         if !passes {

@@ -17,8 +17,10 @@ mod show;
 mod site;
 mod step;
 mod stress;
+mod threads;
 mod window;
 
+use super::machine::{self, tools};
 use super::options::positive;
 use crate::gate_args::read_list;
 use crate::output::assign_stdout;
@@ -95,6 +97,12 @@ pub struct Args {
     /// node measures
     #[arg(long, value_name = "TIME", requires = "drive", value_parser = span::microseconds)]
     gate_margin: Option<Duration>,
+    /// Take this CPU from everything but the talker, by a cpuset partition of a control group
+    #[arg(long, value_name = "CPU")]
+    isolate: Option<usize>,
+    /// Run the kernel's threads of softirqs and vhost as SCHED_FIFO of this priority, 1 to 99
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    kernel_fifo: Option<u8>,
     /// Drop one of so many frames on purpose
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     drop: Option<u32>,
@@ -185,6 +193,9 @@ pub fn run(args: &Args) -> Outcome {
         }
         return Ok(());
     }
+    if let Some((list, _)) = &experiment.gates {
+        check::keepable(list)?;
+    }
     let stop = Stop::on_signals()?;
     let results = args.measure(&experiment, &bridges, &stop)?;
     if args.json {
@@ -221,11 +232,13 @@ impl Args {
             far: self.guest.clone().unwrap_or(Far::Namespace),
             gates,
             gates_first: self.gate_first,
-            vlan: Some(self.vlan),
+            vlan: self.vlan,
             priority: self.priority,
             interval: self.interval.or(cycle).unwrap_or(Duration::from_ms(2)),
             offset: self.offset.or(early).unwrap_or(Duration::ZERO),
             count: self.count,
+            isolated: self.isolate,
+            kernel_fifo: self.kernel_fifo,
             drop: self.drop.unwrap_or(0),
             options,
             stress: self.stress.map(|streams| self.load(streams)),
@@ -237,7 +250,7 @@ impl Args {
 
     fn load(&self, streams: u16) -> Stress {
         let installed = [("iperf3", Tool::Iperf3), ("netperf", Tool::Netperf)];
-        let installed = installed.into_iter().find(|(program, _)| check::is_there(program));
+        let installed = installed.into_iter().find(|(program, _)| tools::find(program).is_ok());
         // A guest has no server that they need.
         let installed = installed.filter(|_| self.guest.is_none());
         let found = installed.map_or(Tool::BuiltIn, |(_, tool)| tool);
@@ -287,7 +300,7 @@ impl Args {
             name: self.name.clone(),
             ended: "done".to_owned(),
             gates: String::new(),
-            machine: Vec::new(),
+            machine: machine::settings(),
             bridges: Vec::new(),
         };
         if let Some(file) = &self.gate {

@@ -24,9 +24,10 @@ pub fn script(experiment: &Experiment, bridges: &[Bridge]) -> String {
 
 fn part(text: &mut String, experiment: &Experiment, bridge: Bridge) -> std::fmt::Result {
     let steps = experiment.steps(bridge);
+    let late = experiment.late_steps();
     writeln!(text, "\n# Bridge: {}\n(", bridge.name())?;
     writeln!(text, "undo() {{\n    kill $(jobs -p) 2>/dev/null")?;
-    for undo in steps.0.iter().rev().filter_map(|step| step.undo.as_ref()) {
+    for undo in steps.0.iter().chain(&late.0).rev().filter_map(|step| step.undo.as_ref()) {
         writeln!(text, "    {undo}")?;
     }
     writeln!(
@@ -34,6 +35,7 @@ fn part(text: &mut String, experiment: &Experiment, bridge: Bridge) -> std::fmt:
         "    rm -rf \"$folder\"/*\n}}\ntrap undo EXIT\ntrap 'exit 1' INT TERM\nset -ex"
     )?;
     steps.0.iter().try_for_each(|step| line(text, step))?;
+    late.0.iter().try_for_each(|step| line(text, step))?;
     for run in experiment.runs() {
         run_lines(text, experiment, bridge, &run)?;
     }

@@ -10,8 +10,6 @@ use tsn::{GateControlList, taprio};
 pub struct Qdisc {
     /// Its kind, such as `taprio` or `noqueue`.
     pub kind: String,
-    /// Its handle, such as `100:`.
-    pub handle: String,
     /// Whether it is the device's root: the one that every frame passes.
     pub is_root: bool,
     /// The gates of a taprio.
@@ -40,7 +38,7 @@ pub fn qdiscs(json: &str) -> Result<Vec<Qdisc>, String> {
         let options = &of["options"];
         let gates = (of["kind"] == "taprio").then(|| gates(options)).transpose()?;
         let is_root = of["root"] == true;
-        Ok(Qdisc { kind: text(&of["kind"]), handle: text(&of["handle"]), is_root, gates })
+        Ok(Qdisc { kind: text(&of["kind"]), is_root, gates })
     };
     elements(json)?.iter().map(qdisc).collect()
 }
@@ -77,6 +75,13 @@ pub fn gated(found: &[Qdisc], asked: &GateControlList) -> Result<(), String> {
     let Some(gates) = &root.gates else {
         return Err(format!("the queueing discipline is {}, not taprio", root.kind));
     };
+    if !["TAI", ""].contains(&gates.clock.as_str()) {
+        return Err(format!("its clock is {}", gates.clock));
+    }
+    let mut classes = (0..8).zip(&gates.map);
+    if let Some((priority, class)) = classes.find(|(priority, class)| priority != *class) {
+        return Err(format!("priority {priority} is of traffic class {class}"));
+    }
     let is_asked = |list: &Option<GateControlList>| {
         list.as_ref().is_some_and(|list| {
             (list.base_time(), list.cycle_time(), list.entries())

@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// Behind `tc qdisc replace dev out root handle 100: taprio num_tc 2 map 0 1 queues 1@0 1@1
+/// Behind `tc qdisc replace dev out root handle 100: taprio num_tc 2 map 0 1 2 3 4 5 6 7 queues 1@0 1@1
 /// base-time 0 sched-entry S 01 10000000 sched-entry S 02 10000000 clockid CLOCK_TAI`, shortened by
 /// seven of eight pfifos.
-const TAPRIO: &str = r#"[{"kind":"taprio","handle":"100:","root":true,"refcnt":9,"options":{"tc":2,"map":[0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"queues":[{"offset":0,"count":1},{"offset":1,"count":1}],"clockid":"TAI","base_time":0,"cycle_time":20000000,"cycle_time_extension":0,"schedule":[{"index":0,"cmd":"S","gatemask":"0x1","interval":10000000},{"index":1,"cmd":"S","gatemask":"0x2","interval":10000000}],"max-sdu":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"fp":["E","E","E","E","E","E","E","E","E","E","E","E","E","E","E","E"]}},{"kind":"pfifo","handle":"0:","parent":"100:8","options":{"limit":1000}}]"#;
+const TAPRIO: &str = r#"[{"kind":"taprio","handle":"100:","root":true,"refcnt":9,"options":{"tc":2,"map":[0,1,2,3,4,5,6,7,0,0,0,0,0,0,0,0],"queues":[{"offset":0,"count":1},{"offset":1,"count":1}],"clockid":"TAI","base_time":0,"cycle_time":20000000,"cycle_time_extension":0,"schedule":[{"index":0,"cmd":"S","gatemask":"0x1","interval":10000000},{"index":1,"cmd":"S","gatemask":"0x2","interval":10000000}],"max-sdu":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"fp":["E","E","E","E","E","E","E","E","E","E","E","E","E","E","E","E"]}},{"kind":"pfifo","handle":"0:","parent":"100:8","options":{"limit":1000}}]"#;
 
 /// What the options hold besides once a second list was given, of base time 4000000000000000000 and
 /// entries of 5 ms and 15 ms.
@@ -24,9 +24,9 @@ fn asked(text: &str) -> GateControlList {
 #[test]
 fn gates_in_force_are_compared_with_those_that_were_asked_for() {
     let found = qdiscs(TAPRIO).unwrap();
-    assert_eq!((found.len(), &*found[0].handle, &*found[1].kind), (2, "100:", "pfifo"));
+    assert_eq!((found.len(), &*found[1].kind), (2, "pfifo"));
     let gates = found[0].gates.as_ref().unwrap();
-    assert_eq!((&*gates.clock, &gates.map[..3], gates.map.len()), ("TAI", &[0, 1, 0][..], 16));
+    assert_eq!((&*gates.clock, &gates.map[..3], gates.map.len()), ("TAI", &[0, 1, 2][..], 16));
     let halves = "sched-entry S 01 10ms sched-entry S 02 10ms";
     assert_eq!(gated(&found, &asked(halves)), Ok(()));
     let other = Err("another list is in force: 2 entries, a cycle of 20000000 ns".to_owned());
@@ -39,6 +39,10 @@ fn gates_in_force_are_compared_with_those_that_were_asked_for() {
     ] {
         assert_eq!(gated(&found, &asked(wrong)), other, "{wrong}");
     }
+    let differs = |from, to| gated(&qdiscs(&TAPRIO.replace(from, to)).unwrap(), &asked(halves));
+    let class = differs("1,2,3,4", "1,2,0,4").unwrap_err();
+    assert_eq!(class, "priority 3 is of traffic class 0");
+    assert_eq!(differs("TAI", "REALTIME").unwrap_err(), "its clock is REALTIME");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn both_ends(away: &Namespace, listen: &[&str], talk: &[&str]) -> [Value; 2] {
 
 #[test]
 fn raw_frames_come_back_with_their_tag() {
-    isolated("cli::latency_marks::raw_frames_come_back_with_their_tag", |home| {
+    isolated("cli::latency::marks::raw_frames_come_back_with_their_tag", |home| {
         let away = Namespace::new().unwrap();
         home.cable("near", &away, "far").unwrap();
         let tag = |priority| json!([{ "priority": priority, "vlan": 5, "n": 50 }]);
@@ -40,7 +40,7 @@ fn raw_frames_come_back_with_their_tag() {
 
 #[test]
 fn datagrams_come_back_with_the_code_point_of_the_listener() {
-    let name = "cli::latency_marks::datagrams_come_back_with_the_code_point_of_the_listener";
+    let name = "cli::latency::marks::datagrams_come_back_with_the_code_point_of_the_listener";
     isolated(name, |home| {
         home.run("ip link set lo up").unwrap();
         let tap = Port::ethernet(&Interface::find("lo").unwrap(), 0x0800).unwrap();

@@ -1,0 +1,95 @@
+//! Clocks that are apart, and who says so.
+
+use super::{Listener, kinds, segment, talk};
+use crate::support::program::{fails, scratch, text};
+use serde_json::Value;
+use std::os::unix::net::UnixDatagram;
+
+#[test]
+fn an_offset_of_one_clock_is_not_taken_for_latency() {
+    // Both ways: latencies below zero, and latencies that look long.
+    for offset in ["-40ms", "40ms"] {
+        let listener = Listener::udp(&["--reflect", "--stamp-offset", offset]);
+        let near = talk(&listener.address, &["--count", "100", "--reflect"]);
+        let far = listener.report();
+        let proven = near["clock"]["proven_ns"].as_u64().unwrap();
+        assert!((10_000_000..=40_000_000).contains(&proven), "{offset}: {proven}");
+        assert!(kinds(&near).contains(&"clock-offset"), "{offset}: {near}");
+        for name in ["end to end", "back to application"] {
+            assert_eq!(segment(&near, name)["caution"], "no latency: the clocks are apart");
+        }
+        for name in ["round trip", "turn at the listener"] {
+            assert_eq!(segment(&near, name)["caution"], "", "one clock measures it");
+        }
+        // Nothing came back to the listener, which has another clock.
+        assert_eq!(far["clock"]["source"], "unknown", "{far}");
+        if offset == "40ms" {
+            let caution = &segment(&far, "sent to kernel")["caution"];
+            assert_eq!(caution, "holds the clock error, which is not known");
+        } else {
+            let one_way = segment(&far, "sent to kernel");
+            assert_eq!(one_way["caution"], "no latency: the clocks are apart");
+            assert_eq!(one_way["whole"]["n"], one_way["whole"]["negative"]);
+        }
+    }
+}
+
+/// One of two ends knows the leap seconds: named with and without frames that come back, whichever
+/// end it is.
+#[test]
+fn ends_that_are_the_leap_seconds_apart_are_told_so() {
+    let leap = ["--stamp-offset", "37s"];
+    for (here, there) in [(&[][..], &leap[..]), (&leap, &[])] {
+        let both = [there, &["--reflect"]].concat();
+        let listener = Listener::udp(&both);
+        let near = talk(&listener.address, &[here, &["--count", "100", "--reflect"]].concat());
+        let reflecting = listener.report();
+        let listener = Listener::udp(there);
+        talk(&listener.address, &[here, &["--count", "100"]].concat());
+        for document in [near, reflecting, listener.report()] {
+            let all = document["findings"].as_array().unwrap();
+            let apart = all.iter().find(|of| of["kind"] == "clock-offset");
+            let evidence = apart.unwrap_or_else(|| panic!("{document}"))["evidence"].as_str();
+            assert!(evidence.unwrap().contains("37 s apart: only one knows TAI"), "{evidence:?}");
+            let caution = &segment(&document, "end to end")["caution"];
+            assert_eq!(caution, "no latency: the clocks are apart", "{document}");
+        }
+    }
+}
+
+/// A program in ptp4l's place, which answers in the profile of gPTP alone: 25 us from its master.
+#[test]
+fn what_ptp4l_says_is_the_clock_error() {
+    let path = scratch("latency-ptp").join("ptp4l");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 512];
+        while let Ok((bytes, from)) = socket.recv_from(&mut buffer) {
+            if buffer[0] >> 4 != 1 {
+                continue;
+            }
+            let mut answer = buffer[..bytes].to_vec();
+            // A response, and TIME_STATUS_NP with gmPresent in domain 0 alone.
+            answer[46] = 2;
+            answer.extend(25_000i64.to_be_bytes());
+            answer.extend([0; 42]);
+            answer[95] = u8::from(buffer[4] == 0);
+            socket.send_to_addr(&answer, &from).unwrap();
+        }
+    });
+    let how = format!("ptp4l={}", text(&path));
+    let listener = Listener::udp(&["--clock", &how]);
+    talk(&listener.address, &["--count", "50"]);
+    let clock = &listener.report()["clock"];
+    assert_eq!([&clock["source"], &clock["offset_ns"]], [&Value::from("ptp4l"), &25_000.into()]);
+    assert_eq!([&clock["proven_ns"], &clock["possible_ns"]], [0, 50_000]);
+    let nobody = ["latency", "talk", "localhost", "--clock", "ptp4l=/nonexistent/ptp4l"];
+    fails(&nobody, &["ptp4l cannot be asked; /nonexistent/ptp4l: "]);
+    let master = ["latency", "talk", "localhost", "--clock", &how, "--ptp-domain", "1"];
+    fails(&master, &["follows no other clock"]);
+    let clock = |how: &'static str| ["latency", "talk", "localhost", "--clock", how];
+    fails(&clock("phc2sys=/dev/null"), &["--clock phc2sys=/dev/null: /dev/null is no hardware"]);
+    fails(&clock("phc2sys=lo"), &["lo has no hardware clock"]);
+    let both = ["--clock", "shared", "--clock", "ptp4l"];
+    fails(&[&clock("ptp4l")[..3], &both[..]].concat(), &["only be ptp4l and phc2sys"]);
+}
