@@ -8,7 +8,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 /// How long a program may take to end in order.
@@ -121,14 +123,22 @@ impl Child {
     /// As `waitpid(2)`.
     pub fn ended(&mut self) -> std::io::Result<Option<String>> {
         let status = self.process.try_wait()?;
-        Ok(status.map(|status| last_line(&self.said(), &status.to_string())))
+        Ok(status.map(|status| self.why(status)))
     }
 
     fn end_of_process(&mut self) -> Outcome {
         let status = self.process.wait()?;
         match status.success() {
             true => Ok(()),
-            false => Err(Failure(last_line(&self.said(), &status.to_string()))),
+            false => Err(Failure(self.why(status))),
+        }
+    }
+
+    /// The signal that ended it, or its last words.
+    fn why(&self, status: ExitStatus) -> String {
+        match status.signal() {
+            Some(_) => status.to_string(),
+            None => last_line(&self.said(), &status.to_string()),
         }
     }
 

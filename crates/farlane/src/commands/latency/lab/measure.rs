@@ -129,7 +129,7 @@ fn one(
     let (bytes, since) = (received(experiment)?, Instant::now());
     let mut talker = site.start(&experiment.talk(bridge, run), "talk.log")?;
     let limit = READY + Duration::from_secs(2 * seconds);
-    talker.finish(limit, stop)?;
+    talker.finish(limit, stop).map_err(|why| about("the talker", &why))?;
     let elapsed = since.elapsed().as_nanos().max(1);
     let bits = u128::from(received(experiment)?.saturating_sub(bytes)) * 8 * 1_000_000_000;
     let reads = reads.as_mut().map(|reads| match reads {
@@ -139,7 +139,8 @@ fn one(
     drop(load);
     if let Some(listener) = &mut listener {
         // One that heard nothing would wait on.
-        listener.finish_or(Signal::INT, LISTENER, stop)?;
+        let ended = listener.finish_or(Signal::INT, LISTENER, stop);
+        ended.map_err(|why| about("the listener", &why))?;
     }
     let done = OfRun {
         name: run.name.clone(),
@@ -163,7 +164,8 @@ fn listener(
         Far::Guest { .. } => Ok(None),
         Far::Namespace => {
             let listener = site.start(&experiment.listen(bridge, run), "listen.log")?;
-            listener.wait_for("listening on", READY, site.stop())?;
+            let ready = listener.wait_for("listening on", READY, site.stop());
+            ready.map_err(|why| about("the listener", &why))?;
             Ok(Some(listener))
         }
     }
@@ -204,6 +206,10 @@ fn received(experiment: &Experiment) -> Result<u64, Failure> {
     let line = format!("ip netns exec {listener} cat /sys/class/net/far/statistics/rx_bytes");
     let text = output(&line)?;
     text.trim().parse().map_err(|_| Failure(format!("`{line}` printed '{}'", text.trim())))
+}
+
+fn about(program: &str, Failure(why): &Failure) -> Failure {
+    Failure(format!("{program}: {why}"))
 }
 
 fn document(child: &Child) -> Result<Document, Failure> {

@@ -26,7 +26,7 @@ fn part(text: &mut String, experiment: &Experiment, bridge: Bridge) -> std::fmt:
     let steps = experiment.steps(bridge);
     let late = experiment.late_steps();
     writeln!(text, "\n# Bridge: {}\n(", bridge.name())?;
-    writeln!(text, "undo() {{\n    kill $(jobs -p) 2>/dev/null")?;
+    writeln!(text, "undo() {{\n    set +e\n    kill $(jobs -p) 2>/dev/null")?;
     for undo in steps.0.iter().chain(&late.0).rev().filter_map(|step| step.undo.as_ref()) {
         writeln!(text, "    {undo}")?;
     }
