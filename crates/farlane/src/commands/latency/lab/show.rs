@@ -16,6 +16,11 @@ pub fn text(results: &Results) {
         println!("{name}");
         print!("{}", table.text());
     }
+    let cautions = cautions(results);
+    if !cautions.is_empty() {
+        println!("");
+        cautions.iter().for_each(|line| println!("{line}"));
+    }
     if results.ended != "done" {
         println!("");
         println!("{}", results.ended);
@@ -121,6 +126,19 @@ fn runs(results: &Results) -> Table {
     table
 }
 
+/// What is wrong with the figures of the runs: a line a bridge, run and part of the way that is shown.
+fn cautions(results: &Results) -> Vec<String> {
+    let mut lines = Vec::new();
+    for of in &results.bridges {
+        for run in &of.runs {
+            let shown = print::cautions(&run.talk);
+            let shown = shown.iter().filter(|line| SHOWN.iter().any(|name| line.starts_with(name)));
+            lines.extend(shown.map(|line| format!("{}, {}: {line}", of.bridge.name(), run.name)));
+        }
+    }
+    lines
+}
+
 /// A row a run with reads.
 fn reads(results: &Results) -> Table {
     let columns = [
@@ -173,6 +191,7 @@ pub fn page(results: &Results) -> String {
         page.section(name);
         page.table(&table);
     }
+    cautions(results).iter().for_each(|line| page.warning(&format!("{line}.")));
     for (name, documents) in side_by_side(results) {
         page.section(&name);
         let figures = SHOWN.iter().flat_map(|segment| overlay::figures(&documents, segment));
