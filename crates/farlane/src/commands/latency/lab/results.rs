@@ -88,8 +88,8 @@ pub enum Verdict {
     Late,
     /// Frames were not held back.
     NotGated,
-    /// The same, and frames that were due within their window came outside: the gate of another
-    /// priority let them go.
+    /// Of these, and of frames that were due within their window, three of four came outside: the
+    /// gate of another priority let them go.
     OtherGate,
 }
 
@@ -124,8 +124,9 @@ impl Gate {
 
     /// Takes into account what it says of frames that were due within their window.
     pub fn and(&mut self, document: &Document, stamp: &str) {
-        let left = slots(document, stamp).is_some_and(|of| of.in_window * 4 < of.n);
-        if left && self.verdict == Verdict::NotGated {
+        let few = |in_window: u64, n: u64| in_window * 4 < n;
+        let left = slots(document, stamp).is_some_and(|of| few(of.in_window, of.n));
+        if left && few(self.in_window, self.n) {
             self.verdict = Verdict::OtherGate;
         }
     }
