@@ -37,6 +37,9 @@ fn tables(results: &Results) -> Vec<(&'static str, Table)> {
     if results.bridges.iter().flat_map(|of| &of.runs).any(|run| run.reads.is_some()) {
         tables.push(("4 KiB reads of a drive beside the frames, in us", reads(results)));
     }
+    if let Some(found) = findings(results) {
+        tables.push(("what the runs found", found));
+    }
     tables.push(("settings", settings(results)));
     tables
 }
@@ -162,6 +165,20 @@ fn reads(results: &Results) -> Table {
         }
     }
     table
+}
+
+/// What each run found, if one did: stalls, periodic spikes, slips, swings.
+fn findings(results: &Results) -> Option<Table> {
+    let mut table = Table::new(&[("bridge", Left), ("run", Left), ("finding", Wrap)]);
+    let runs = results.bridges.iter().flat_map(|of| of.runs.iter().map(move |run| (of, run)));
+    let mut found = runs.filter(|(_, run)| !run.talk.analysis.findings.is_empty()).peekable();
+    found.peek()?;
+    for (of, run) in found {
+        for line in print::findings(&run.talk) {
+            table.row(vec![of.bridge.name(), run.name.clone(), line]);
+        }
+    }
+    Some(table)
 }
 
 /// What is in force, of the machine and of each bridge.
