@@ -127,7 +127,7 @@ fn every_link_marks_what_it_sends() {
 
 /// What comes to an interface over IPv4.
 fn ipv4(interface: &str) -> Port {
-    Port::ethernet(&Interface::find(interface).unwrap(), 0x0800, None).unwrap()
+    Port::ethernet(&Interface::find(interface).unwrap(), 0x0800).unwrap()
 }
 
 /// The source port of a TCP segment with data in an IPv4 packet without options (RFC 791, section

@@ -95,7 +95,7 @@ pub struct Port {
 #[derive(Debug)]
 enum Carrier {
     Udp(UdpSocket),
-    Ethernet { socket: PacketSocket, own: Mac, tag: Option<Tag>, ethertype: u16 },
+    Ethernet { socket: PacketSocket, own: Mac, ethertype: u16 },
 }
 
 impl Port {
@@ -110,11 +110,11 @@ impl Port {
         Ok(Self { socket: Carrier::Udp(socket), tai_offset: tai_offset_s() * 1_000_000_000 })
     }
 
-    /// A packet socket for frames of `ethertype`; those that it sends have `tag`.
+    /// A packet socket for frames of `ethertype`.
     ///
     /// # Errors
     /// As [`PacketSocket::open`].
-    pub fn ethernet(interface: &Interface, ethertype: u16, tag: Option<Tag>) -> io::Result<Self> {
+    pub fn ethernet(interface: &Interface, ethertype: u16) -> io::Result<Self> {
         // Sockets of all EtherTypes alone see tags: the kernel drops the tag of a frame before it
         // looks for sockets of its EtherType (linux/net/core/dev.c, `__netif_receive_skb_core`).
         let filter = Filter::fields(&[(ETHERNET as u32 - 2, 2, 0xffff, ethertype.into())]);
@@ -122,7 +122,7 @@ impl Port {
         set_option(&socket, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
         set_option(&socket, SOL_PACKET, PACKET_AUXDATA, 1)?;
         let own = interface.mac;
-        let socket = Carrier::Ethernet { socket, own, tag, ethertype };
+        let socket = Carrier::Ethernet { socket, own, ethertype };
         Ok(Self { socket, tai_offset: tai_offset_s() * 1_000_000_000 })
     }
 
@@ -186,16 +186,23 @@ impl Port {
         Ok(nix::sys::socket::setsockopt(self, TxTime, &settings)?)
     }
 
-    /// Sends a payload, at `launch` in ns of CLOCK_TAI if that is given.
+    /// Sends a payload, over Ethernet with `tag` if that is given, at `launch` in ns of CLOCK_TAI if
+    /// that is given.
     ///
     /// # Errors
     /// As `sendmsg(2)`.
-    pub fn send(&self, payload: &[u8], to: Remote, launch: Option<u64>) -> io::Result<()> {
+    pub fn send(
+        &self,
+        payload: &[u8],
+        to: Remote,
+        tag: Option<Tag>,
+        launch: Option<u64>,
+    ) -> io::Result<()> {
         let mut header = Vec::new();
         let address = match (&self.socket, to) {
             (Carrier::Udp(_), Remote::Udp(to)) => Some(SockAddr::from(to)),
-            (Carrier::Ethernet { own, tag, ethertype, .. }, Remote::Ethernet(to)) => {
-                header = ethernet(*own, to, *tag, *ethertype);
+            (Carrier::Ethernet { own, ethertype, .. }, Remote::Ethernet(to)) => {
+                header = ethernet(*own, to, tag, *ethertype);
                 None
             }
             _ => return Err(io::ErrorKind::AddrNotAvailable.into()),
@@ -350,7 +357,7 @@ mod tests {
         let mut buffer = [0; 2000];
         // The kernel begins to stamp what it receives a moment after it was asked.
         let kernel = (0..100).find_map(|_| {
-            near.send(&[7; 200], to, None).unwrap();
+            near.send(&[7; 200], to, None, None).unwrap();
             let received = receive(&far, &mut buffer);
             assert_eq!((received.bytes, &buffer[..200]), (200, &[7; 200][..]));
             assert_eq!(Some(received.from), near.address().unwrap().map(Remote::Udp));
@@ -371,13 +378,13 @@ mod tests {
         let away = Namespace::new().unwrap();
         home.cable("near0", &away, "far0").unwrap();
         let tag = Tag { vlan: 5, priority: 3 };
-        let open = |name: &str, tag| {
+        let open = |name: &str| {
             let interface = Interface::find(name).unwrap();
-            (Port::ethernet(&interface, 0x88b6, tag).unwrap(), interface.mac)
+            (Port::ethernet(&interface, 0x88b6).unwrap(), interface.mac)
         };
-        let (near, own) = home.enter(|| open("near0", Some(tag))).unwrap();
-        let (far, mac) = away.enter(|| open("far0", None)).unwrap();
-        near.send(&[9; 104], Remote::Ethernet(mac), None).unwrap();
+        let (near, own) = home.enter(|| open("near0")).unwrap();
+        let (far, mac) = away.enter(|| open("far0")).unwrap();
+        near.send(&[9; 104], Remote::Ethernet(mac), Some(tag), None).unwrap();
         let mut buffer = [0; 2000];
         let received = receive(&far, &mut buffer);
         assert_eq!((received.bytes, received.from), (104, Remote::Ethernet(own)));

@@ -18,6 +18,8 @@ use wire::{Duration, Instant};
 const UNSENT: u32 = 16 << 10;
 /// Bytes per read.
 const READ: usize = 128 << 10;
+/// Connections that may wait to be accepted (listen(2)), as many as the standard library has.
+const BACKLOG: i32 = 128;
 /// Bytes offered to the tunnel at once.
 const OFFER: usize = 64 << 10;
 
@@ -216,11 +218,15 @@ impl Listener {
     /// # Errors
     /// A sentence that names the address.
     pub fn bind(address: SocketAddr, settings: LinkSettings) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)
-            .map_err(|error| about(format!("cannot listen on {address}"), error))?;
-        listener.set_nonblocking(true)?;
-        settings.marking.mark(SockRef::from(&listener), Some(Domain::for_address(address)))?;
-        Ok(Self { listener, settings })
+        let ip = Domain::for_address(address);
+        let socket = Socket::new(ip, Type::STREAM, None)?;
+        // Before the first connection: the kernel answers it by the marks of this socket.
+        settings.marking.mark(SockRef::from(&socket), Some(ip))?;
+        socket.set_reuse_address(true)?;
+        let bind = || socket.bind(&address.into()).and_then(|()| socket.listen(BACKLOG));
+        bind().map_err(|error| about(format!("cannot listen on {address}"), error))?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { listener: socket.into(), settings })
     }
 
     /// The gate of its connections.

@@ -56,7 +56,11 @@ impl Marking {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::{Address, Carrier, CarrierListener, LinkSettings};
+    use crate::latency::Port;
+    use crate::net::{
+        Address, Carrier, CarrierListener, Connection, Interface, LinkSettings, Listener, Namespace,
+    };
+    use bytes::Bytes;
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
     use std::os::fd::AsFd;
     use wire::Instant;
@@ -92,6 +96,51 @@ mod tests {
             // IP_TOS does not overwrite the priority, not even one of 0.
             assert_eq!(marked(Some(0), Some(8)), [(0, 0x20); 2], "{at}");
             assert_eq!(marked(Some(6), None), [(6, 0); 2], "{at}");
+        }
+    }
+
+    /// The marks of all packets on `lo` whose TCP segment comes from this port: SYN-ACK, ACKs and
+    /// FIN, some of which the kernel sends before the connection is accepted.
+    fn all_packets(at: &str, marking: Marking) -> Vec<u8> {
+        let ip = at.parse::<std::net::SocketAddr>().unwrap();
+        let ethertype = if ip.is_ipv4() { 0x0800 } else { 0x86dd };
+        let tap = Port::ethernet(&Interface::find("lo").unwrap(), ethertype).unwrap();
+        let settings = LinkSettings { marking, ..LinkSettings::default() };
+        let listener = Listener::bind(ip, settings).unwrap();
+        let to = listener.address().unwrap();
+        let mut near = Connection::connect(to, &LinkSettings::default()).unwrap();
+        // Data before accept(2): the kernel acknowledges them for the socket that listens.
+        while !near.established().unwrap() {}
+        near.send(Bytes::from_static(&[7; 100])).unwrap();
+        drop((near, listener.accept().unwrap()));
+        let mut buffer = [0; 2048];
+        let packets = std::iter::from_fn(|| {
+            let received = tap.receive(&mut buffer).unwrap()?;
+            let packet = &buffer[tap.payload_at()..][..received.bytes];
+            // RFC 791, section 3.1, without options, and RFC 8200, section 3.
+            let (octet, tcp) = match packet[0] >> 4 {
+                4 => (packet[1], &packet[20..]),
+                _ => (packet[0] << 4 | packet[1] >> 4, &packet[40..]),
+            };
+            Some((u16::from_be_bytes([tcp[0], tcp[1]]), octet))
+        });
+        packets.filter(|(port, _)| *port == to.port()).map(|(_, octet)| octet).collect()
+    }
+
+    #[test]
+    fn every_packet_of_a_listener_is_marked_from_the_first_one_on() {
+        let Ok(home) = Namespace::new() else {
+            return eprintln!("skipped: no network namespaces here");
+        };
+        home.run("ip link set lo up").unwrap();
+        for at in ["127.0.0.1:0", "[::1]:0"] {
+            let of =
+                |dscp| home.enter(|| all_packets(at, Marking { priority: Some(5), dscp })).unwrap();
+            let marks = of(Some(46));
+            // SYN-ACK, the acknowledgement of the data, and FIN.
+            assert!(marks.len() >= 3 && marks.iter().all(|of| *of == 46 << 2), "{at}: {marks:?}");
+            let marks = of(None);
+            assert!(marks.iter().all(|of| *of == 0), "{at}: {marks:?}");
         }
     }
 

@@ -1,7 +1,9 @@
 //! The results: the document of `--json`, from which text and page are made.
 
 use latency::{Analysis, Band, Counts};
+use live::latency::Tag;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The document.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -83,6 +85,25 @@ impl Faults {
             self.first_stranger = what();
         }
         self.strangers += 1;
+    }
+}
+
+/// Counts frames by the tags that they came with.
+#[derive(Clone, Debug, Default)]
+pub struct Tags(BTreeMap<(u8, u16), u64>);
+
+impl Tags {
+    /// Counts a frame; one without a tag is in no count.
+    pub fn count(&mut self, tag: Option<Tag>) {
+        if let Some(Tag { vlan, priority }) = tag {
+            *self.0.entry((priority, vlan)).or_default() += 1;
+        }
+    }
+
+    /// All of them, by priority and VLAN.
+    pub fn list(&self) -> Vec<TagCount> {
+        let of = |(&(priority, vlan), &n): (&(u8, u16), &u64)| TagCount { priority, vlan, n };
+        self.0.iter().map(of).collect()
     }
 }
 

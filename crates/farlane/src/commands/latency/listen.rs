@@ -2,8 +2,8 @@
 
 use super::clocks::Clocks;
 use super::deliver;
-use super::document::{Document, Faults, TagCount};
-use super::options::{MachineArgs, Output, positive};
+use super::document::{Document, Faults, Tags};
+use super::options::{MachineArgs, MarkArgs, Output, positive};
 use super::outbox::Outbox;
 use super::samples::{Rows, is_old};
 use super::setup::{Settings, Shift};
@@ -47,6 +47,8 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = positive)]
     idle: Duration,
     #[command(flatten)]
+    marks: MarkArgs,
+    #[command(flatten)]
     machine: MachineArgs,
     #[command(flatten)]
     output: Output,
@@ -67,6 +69,7 @@ pub fn run(args: &Args) -> Outcome {
     let clocks = Clocks::start(&args.machine)?;
     let rows = Rows::create(&args.output)?;
     let mut settings = Settings::default();
+    settings.marks(&args.marks, &port);
     settings.machine(&args.machine);
     // Until the end of the run, also after SIGINT.
     let _hardware = settings.stamps(&args.machine, &port)?;
@@ -75,23 +78,24 @@ pub fn run(args: &Args) -> Outcome {
         None => eprintln!("listening on {}", args.address),
     }
     let mut of_run = Some((clocks, rows));
-    let mut runs = 0;
+    let mut previous = None;
     loop {
         let (clocks, rows) = match of_run.take() {
             Some(first) => first,
             None => (Clocks::start(&args.machine)?, Rows::create(&args.output)?),
         };
-        let mut listener = Listener::new(args, &port, rows);
+        let mut listener =
+            Listener { previous, ..Listener::new(args, &port, rows, settings.clone()) };
         let ended = match listener.listen(&stop) {
             // One without a run says so, unless there were others.
-            _ if runs > 0 && listener.run.is_none() => return Ok(()),
+            _ if previous.is_some() && listener.run.is_none() => return Ok(()),
             ended => ended?,
         };
+        previous = listener.run.map(|(run, _)| run);
         let clock = clocks.finish(1, &args.machine, local);
-        let (document, rows, unwritten) = listener.document(settings.clone(), clock, ended);
+        let (document, rows, unwritten) = listener.document(clock, ended);
         deliver(&document, rows, &unwritten, &args.output)?;
         std::io::stdout().flush()?;
-        runs += 1;
         if !args.repeat || stop.is_set() {
             return Ok(());
         }
@@ -106,7 +110,7 @@ fn port(args: &Args) -> Result<(Port, Option<SocketAddr>), Failure> {
         Address::Tcp(address) => (Port::udp(address)?, Some(address)),
         Address::Raw(station) => {
             let interface = Interface::find(&station.interface)?;
-            (Port::ethernet(&interface, frame::ETHERTYPE, None)?, None)
+            (Port::ethernet(&interface, frame::ETHERTYPE)?, None)
         }
         Address::Scripted(_) => return Err(Failure("a script has no latency".into())),
     })
@@ -116,7 +120,10 @@ fn port(args: &Args) -> Result<(Port, Option<SocketAddr>), Failure> {
 struct Listener<'a> {
     args: &'a Args,
     port: &'a Port,
+    settings: Settings,
     shift: Shift,
+    /// The run before, whose last frames may still come.
+    previous: Option<u64>,
     /// The run that is measured, and who talks.
     run: Option<(u64, Remote)>,
     /// What the run's first frame said: interval, windows, size.
@@ -127,18 +134,20 @@ struct Listener<'a> {
     /// Frames that came after the rows of later ones were written.
     overtaken: Vec<u64>,
     sequence: Sequence,
-    tags: BTreeMap<(u8, u16), u64>,
+    tags: Tags,
     faults: Faults,
     /// When the last frame of the run came.
     last: u64,
 }
 
 impl<'a> Listener<'a> {
-    fn new(args: &'a Args, port: &'a Port, rows: Rows) -> Self {
+    fn new(args: &'a Args, port: &'a Port, rows: Rows, settings: Settings) -> Self {
         Self {
             args,
             port,
+            settings,
             shift: Shift(args.machine.stamp_offset),
+            previous: None,
             run: None,
             about: None,
             samples: BTreeMap::new(),
@@ -146,7 +155,7 @@ impl<'a> Listener<'a> {
             rows,
             overtaken: Vec::new(),
             sequence: Sequence::default(),
-            tags: BTreeMap::new(),
+            tags: Tags::default(),
             faults: Faults::default(),
             last: 0,
         }
@@ -193,12 +202,13 @@ impl<'a> Listener<'a> {
     /// Takes what came.
     fn take(&mut self, bytes: &[u8], received: &Received, application: u64) {
         let frame = match Frame::decode(bytes) {
-            Ok(frame) if frame.kind != Kind::Reflected => frame,
             // On loopback its own answers come back to it.
-            Ok(_) => return,
+            Ok(frame) if frame.kind == Kind::Reflected => return,
+            Ok(frame) if Some(frame.run) == self.previous => return,
+            Ok(frame) => frame,
             Err(why) => return self.faults.stranger(|| format!("from {}: {why}", received.from)),
         };
-        if !self.is_own(&frame, received.from) {
+        if !self.is_own(&frame, received) {
             let (run, from) = (frame.run, received.from);
             return self.faults.stranger(|| format!("run {run:016x} from {from}"));
         }
@@ -208,28 +218,42 @@ impl<'a> Listener<'a> {
         }
         match frame.kind {
             Kind::Data => self.data(&frame, received, application),
-            Kind::End => self.end(&frame, received.from),
+            Kind::End => self.end(&frame, received),
             Kind::Probe | Kind::Reflected => {}
         }
     }
 
     /// Whether the frame belongs to the run; the first one begins it.
-    fn is_own(&mut self, frame: &Frame, from: Remote) -> bool {
+    fn is_own(&mut self, frame: &Frame, received: &Received) -> bool {
+        let own = (frame.run, received.from);
         if let Some(run) = self.run {
-            return run == (frame.run, from);
+            return run == own;
         }
         let wanted = self.args.machine.run.is_none_or(|run| run == frame.run);
         if wanted {
-            self.run = Some((frame.run, from));
+            self.run = Some(own);
             self.about = Some(*frame);
+            self.mark_run(received);
         }
         wanted
     }
 
-    fn data(&mut self, frame: &Frame, received: &Received, application: u64) {
-        if let Some(Tag { vlan, priority }) = received.tag {
-            *self.tags.entry((priority, vlan)).or_default() += 1;
+    /// Queueing disciplines on the way back see the priority of the run's tag, or none: another run
+    /// of `--repeat` may have had one.
+    fn mark_run(&mut self, received: &Received) {
+        let is_raw = matches!(received.from, Remote::Ethernet(_));
+        if !is_raw || !self.args.reflect || self.args.marks.priority.is_some() {
+            return;
         }
+        let priority = received.tag.map_or(0, |tag| tag.priority);
+        let set = self.port.set_priority(priority).map_err(|error| error.to_string());
+        if received.tag.is_some() {
+            self.settings.add("priority of the tag", priority.to_string(), set);
+        }
+    }
+
+    fn data(&mut self, frame: &Frame, received: &Received, application: u64) {
+        self.tags.count(received.tag);
         if !self.sequence.take(frame.sequence) {
             return;
         }
@@ -246,7 +270,7 @@ impl<'a> Listener<'a> {
             ..Sample::default()
         };
         if self.args.reflect {
-            sample.returned = self.reflect(frame, &sample, received.from);
+            sample.returned = self.reflect(frame, &sample, received);
         }
         if self.rows.is_past(frame.sequence) {
             self.overtaken.push(frame.sequence);
@@ -265,7 +289,7 @@ impl<'a> Listener<'a> {
     }
 
     /// Sends a frame back, with this end's stamps; when, if the kernel took it.
-    fn reflect(&mut self, frame: &Frame, sample: &Sample, to: Remote) -> latency::Stamp {
+    fn reflect(&mut self, frame: &Frame, sample: &Sample, to: &Received) -> latency::Stamp {
         let returned = self.shift.stamp(now());
         let here = [sample.arrived_wire, sample.arrived, sample.received, returned];
         let earlier = self.next_follow_up();
@@ -274,7 +298,7 @@ impl<'a> Listener<'a> {
     }
 
     /// The talker sent all; it is told when the last frames left here.
-    fn end(&mut self, frame: &Frame, to: Remote) {
+    fn end(&mut self, frame: &Frame, to: &Received) {
         self.sequence.end(frame.sequence);
         let untold = if self.args.reflect { self.outbox.untold().min(MOST_TOLD) } else { 0 };
         for _ in 0..untold {
@@ -288,11 +312,13 @@ impl<'a> Listener<'a> {
         Some(FollowUp { sequence, departure: self.samples.get(&sequence)?.back_departure })
     }
 
-    /// Sends a frame; whether the kernel took it.
-    fn transmit(&mut self, frame: &Frame, to: Remote, number: Option<u64>) -> bool {
+    /// Sends a frame to who sent that one, with its tag; whether the kernel took it.
+    fn transmit(&mut self, frame: &Frame, to: &Received, number: Option<u64>) -> bool {
         let mut bytes = Vec::new();
         frame.encode(&mut bytes);
-        let sent = self.outbox.send(self.port, (&bytes, to), None, number);
+        let marks = self.args.marks;
+        let tag = to.tag.map(|of| Tag { priority: marks.priority.unwrap_or(of.priority), ..of });
+        let sent = self.outbox.send(self.port, (&bytes, to.from, tag), None, number);
         if let Err(error) = &sent {
             self.faults.refused += 1;
             self.faults.refusal = error.to_string();
@@ -326,12 +352,7 @@ impl<'a> Listener<'a> {
     }
 
     /// What was measured, and the frames that have no row.
-    fn document(
-        mut self,
-        settings: Settings,
-        clock: ClockError,
-        ended: &str,
-    ) -> (Document, Rows, Vec<Sample>) {
+    fn document(mut self, clock: ClockError, ended: &str) -> (Document, Rows, Vec<Sample>) {
         let unwritten = self.samples.range(self.rows.next()..).map(|(_, of)| *of);
         let overtaken = self.overtaken.iter().filter_map(|number| self.samples.get(number));
         let unwritten = unwritten.chain(overtaken.copied()).collect();
@@ -342,8 +363,6 @@ impl<'a> Listener<'a> {
             samples.iter().filter(|sample| sample.arrived.is_none()).count() as u64;
         let output = &self.args.output;
         let input = Input { samples: &samples, interval, window, clock, band: output.band };
-        let tags = self.tags.into_iter();
-        let tags = tags.map(|((priority, vlan), n)| TagCount { priority, vlan, n }).collect();
         let document = Document {
             schema: 1,
             end: "listen".to_owned(),
@@ -355,10 +374,10 @@ impl<'a> Listener<'a> {
             cycle_ns: window.cycle.into(),
             window_ns: window.length.into(),
             size_bytes: self.about.map_or(0, |about| about.size.into()),
-            settings: settings.0,
+            settings: self.settings.0,
             counts: Some(self.sequence.counts()),
             faults: self.faults,
-            tags,
+            tags: self.tags.list(),
             band: output.band,
             analysis: Analysis::of(&input),
         };

@@ -95,6 +95,18 @@ impl MachineArgs {
     }
 }
 
+/// How frames are marked.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub struct MarkArgs {
+    /// Priority of the frames, 0 to 7: SO_PRIORITY, and PCP of their VLAN tag. A listener sends back
+    /// tagged frames with the priority of their tag unless this is given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub priority: Option<u8>,
+    /// DSCP of UDP over IPv4, 0 to 63
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=63))]
+    pub dscp: Option<u8>,
+}
+
 /// What is known of the clocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClockArg {

@@ -2,7 +2,7 @@
 
 use super::setup::Shift;
 use latency::Departure;
-use live::latency::{Control, Port, Remote, Step};
+use live::latency::{Control, Port, Remote, Step, Tag};
 use std::collections::VecDeque;
 use std::io;
 
@@ -31,11 +31,11 @@ impl Outbox {
     pub fn send(
         &mut self,
         port: &Port,
-        (bytes, to): (&[u8], Remote),
+        (bytes, to, tag): (&[u8], Remote, Option<Tag>),
         launch: Option<u64>,
         number: Option<u64>,
     ) -> io::Result<()> {
-        let sent = port.send(bytes, to, launch);
+        let sent = port.send(bytes, to, tag, launch);
         if Port::is_counted(&sent) {
             self.numbers.push(number.map_or(NONE, |number| number as u32));
         }

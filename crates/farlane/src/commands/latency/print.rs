@@ -69,7 +69,8 @@ pub fn lines(document: &Document) -> Vec<String> {
     let counted = counted.into_iter().filter(|(n, _)| *n > 0);
     lines.extend(counted.map(|(n, what)| format!("{n} {what}")));
     lines.extend(document.tags.iter().map(|of| {
-        format!("{} frames came with priority {} in VLAN {}", of.n, of.priority, of.vlan)
+        let came = if document.end == "talk" { "came back" } else { "came" };
+        format!("{} frames {came} with priority {} in VLAN {}", of.n, of.priority, of.vlan)
     }));
     lines.push(clock(document));
     lines

@@ -1,7 +1,7 @@
 //! What was asked of the machine, and what it granted.
 
 use super::document::Setting;
-use super::options::MachineArgs;
+use super::options::{MachineArgs, MarkArgs};
 use live::clock::tai_offset_s;
 use live::latency::{HardwareStamps, Port, lock_memory, pin, prioritise};
 
@@ -45,6 +45,18 @@ impl Settings {
             _ => "",
         };
         self.note("TAI offset", format!("{seconds} s"), note);
+    }
+
+    /// Marks what a socket sends: DSCP first, which changes the priority too.
+    pub fn marks(&mut self, args: &MarkArgs, port: &Port) {
+        if let Some(dscp) = args.dscp {
+            let set = port.set_dscp(dscp).map_err(|error| error.to_string());
+            self.add("DSCP", dscp.to_string(), set);
+        }
+        if let Some(priority) = args.priority {
+            let set = port.set_priority(priority).map_err(|error| error.to_string());
+            self.add("priority", priority.to_string(), set);
+        }
     }
 
     /// Asks for stamps; those of the hardware end with what is returned.

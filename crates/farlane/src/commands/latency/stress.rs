@@ -208,7 +208,7 @@ fn send(args: &Args, stop: &Stop) -> Result<Document, Failure> {
         limit.sent(now, size);
         let of = turn.next().expect("one stream at least");
         datagram(Kind::Data, args.size, run, streams[of].sent).encode(&mut buffer);
-        match ports[of].send(&buffer, to, None) {
+        match ports[of].send(&buffer, to, None, None) {
             Ok(()) => streams[of].sent += 1,
             Err(_) => streams[of].refused += 1,
         }
@@ -217,7 +217,7 @@ fn send(args: &Args, stop: &Stop) -> Result<Document, Failure> {
     for (stream, port) in streams.iter_mut().zip(&ports) {
         stream.from = port.address()?.map_or(String::new(), |address| address.to_string());
         datagram(Kind::End, args.size, run, stream.sent).encode(&mut buffer);
-        (0..ENDS).for_each(|_| drop(port.send(&buffer, to, None)));
+        (0..ENDS).for_each(|_| drop(port.send(&buffer, to, None, None)));
     }
     let bytes = streams.iter().map(|stream| stream.sent * size).sum();
     Ok(Document { streams, ..args.document(ended, bytes, span) })

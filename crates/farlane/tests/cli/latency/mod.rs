@@ -3,6 +3,7 @@
 
 mod clocks;
 mod files;
+mod marks;
 mod refusals;
 mod way;
 

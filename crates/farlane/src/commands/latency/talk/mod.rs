@@ -5,7 +5,7 @@ mod talker;
 
 use super::clocks::Clocks;
 use super::deliver;
-use super::options::{MachineArgs, Output, positive, window};
+use super::options::{MachineArgs, MarkArgs, Output, positive, window};
 use super::samples::Rows;
 use super::setup::Settings;
 use crate::signals::Stop;
@@ -59,15 +59,11 @@ pub struct Args {
     /// Expect every frame back: the listener runs with --reflect
     #[arg(long)]
     reflect: bool,
-    /// Priority of the frames, 0 to 7: SO_PRIORITY, and PCP of their VLAN tag
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=7))]
-    priority: Option<u8>,
     /// Give Ethernet frames a tag of this VLAN; 0 is a tag of the priority alone
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(0..=4094))]
     vlan: Option<u16>,
-    /// DSCP of UDP over IPv4, 0 to 63
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=63))]
-    dscp: Option<u8>,
+    #[command(flatten)]
+    marks: MarkArgs,
     /// Wake this much before a frame is due, and read the clock until then
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::microseconds)]
     spin: Duration,
@@ -144,6 +140,11 @@ impl Args {
         Ok(schedule)
     }
 
+    /// The tag of the frames.
+    fn tag(&self) -> Option<Tag> {
+        self.vlan.map(|vlan| Tag { vlan, priority: self.marks.priority.unwrap_or(0) })
+    }
+
     fn port(&self, settings: &mut Settings) -> Result<(Port, Remote), Failure> {
         let peer = Peer::find(&self.address, true)?;
         let (port, to) = match peer.address(0) {
@@ -158,21 +159,13 @@ impl Args {
                 (Port::udp((any, 0).into())?, Remote::Udp(*to))
             }
             Address::Raw(station) => {
-                let tag = self.vlan.map(|vlan| Tag { vlan, priority: self.priority.unwrap_or(0) });
                 let interface = Interface::find(&station.interface)?;
-                let port = Port::ethernet(&interface, frame::ETHERTYPE, tag)?;
+                let port = Port::ethernet(&interface, frame::ETHERTYPE)?;
                 (port, Remote::Ethernet(station.mac))
             }
             Address::Scripted(_) => return Err(Failure("a script has no latency".into())),
         };
-        if let Some(dscp) = self.dscp {
-            let set = port.set_dscp(dscp).map_err(|error| error.to_string());
-            settings.add("DSCP", dscp.to_string(), set);
-        }
-        if let Some(priority) = self.priority {
-            let set = port.set_priority(priority).map_err(|error| error.to_string());
-            settings.add("priority", priority.to_string(), set);
-        }
+        settings.marks(&self.marks, &port);
         Ok((port, to))
     }
 }

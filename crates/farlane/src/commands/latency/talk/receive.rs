@@ -2,7 +2,7 @@
 
 use super::Args;
 use latency::frame::{Frame, Kind};
-use live::latency::{Control, Port, now, prioritise};
+use live::latency::{Control, Port, Tag, now, prioritise};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time;
@@ -10,7 +10,7 @@ use std::time;
 /// What the receiving thread tells.
 pub enum Event {
     Sent(Control),
-    Back { frame: Frame, wire: u64, kernel: u64, application: u64 },
+    Back { frame: Frame, tag: Option<Tag>, wire: u64, kernel: u64, application: u64 },
     Stranger(String),
     Broken(std::io::Error),
 }
@@ -40,7 +40,7 @@ fn receive_all(port: &Port, buffer: &mut [u8], tell: &SyncSender<Event>) -> std:
             Ok(frame) if frame.kind == Kind::Reflected => {
                 let [wire, kernel] =
                     [received.wire, received.kernel].map(|at| at.map_or(0, u64::from));
-                Event::Back { frame, wire, kernel, application }
+                Event::Back { frame, tag: received.tag, wire, kernel, application }
             }
             // On loopback frames come back to whoever sent them.
             Ok(_) => continue,

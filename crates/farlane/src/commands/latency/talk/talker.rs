@@ -2,7 +2,7 @@
 
 use super::Args;
 use super::receive::Event;
-use crate::commands::latency::document::{Document, Faults};
+use crate::commands::latency::document::{Document, Faults, Tags};
 use crate::commands::latency::outbox::Outbox;
 use crate::commands::latency::samples::{Rows, is_old};
 use crate::commands::latency::setup::{Settings, Shift};
@@ -10,7 +10,7 @@ use crate::signals::Stop;
 use latency::frame::{FollowUp, Frame, Kind};
 use latency::schedule::Schedule;
 use latency::{Analysis, ClockError, Input, Sample, Sequence, Source, exchange};
-use live::latency::{Control, Port, Remote, Step, now, sleep_until, spin_until};
+use live::latency::{Control, Port, Remote, Step, Tag, now, sleep_until, spin_until};
 use report::{Failure, Outcome};
 use std::sync::mpsc::Receiver;
 use wire::Duration;
@@ -44,6 +44,8 @@ pub struct Talker<'a> {
     samples: Vec<Sample>,
     outbox: Outbox,
     back: Sequence,
+    /// Of the frames that came back.
+    tags: Tags,
     faults: Faults,
     buffer: Vec<u8>,
     rows: Rows,
@@ -73,6 +75,7 @@ impl<'a> Talker<'a> {
             samples: Vec::new(),
             outbox: Outbox::new(Shift(args.machine.stamp_offset)),
             back: Sequence::default(),
+            tags: Tags::default(),
             faults: Faults::default(),
             buffer: Vec::new(),
             rows,
@@ -217,7 +220,8 @@ impl<'a> Talker<'a> {
     /// Sends a frame; whether the kernel took it.
     fn transmit(&mut self, frame: &Frame, number: Option<u64>, launch: Option<u64>) -> bool {
         frame.encode(&mut self.buffer);
-        match self.outbox.send(self.port, (&self.buffer, self.to), launch, number) {
+        match self.outbox.send(self.port, (&self.buffer, self.to, self.args.tag()), launch, number)
+        {
             Ok(()) => true,
             Err(error) => {
                 self.faults.refused += 1;
@@ -245,8 +249,10 @@ impl<'a> Talker<'a> {
         while let Ok(event) = self.events.try_recv() {
             match event {
                 Event::Sent(stamps) => self.take_stamps(&stamps),
-                Event::Back { frame, wire, kernel, application } if frame.run == self.number => {
-                    self.take_back(&frame, [wire, kernel, application]);
+                Event::Back { frame, tag, wire, kernel, application }
+                    if frame.run == self.number =>
+                {
+                    self.take_back(&frame, tag, [wire, kernel, application]);
                 }
                 Event::Back { .. } => self.faults.stranger(|| "a frame of another run".to_owned()),
                 Event::Stranger(what) => self.faults.stranger(|| what),
@@ -258,8 +264,9 @@ impl<'a> Talker<'a> {
 
     /// Writes the rows of frames of which everything is known.
     fn write_rows(&mut self) {
-        let (now, last) = (self.shift.of(now()), self.samples.len() as u64);
-        let is_due = |of: &&Sample| is_old(now, of.scheduled, of.sequence, last.saturating_sub(1));
+        let now = self.shift.of(now());
+        let last = self.samples.last().map_or(0, |last| last.sequence);
+        let is_due = |of: &&Sample| is_old(now, of.scheduled, of.sequence, last);
         let frames = self.samples[self.rows.next() as usize..].iter();
         self.rows.advance(frames.take_while(is_due));
     }
@@ -275,14 +282,16 @@ impl<'a> Talker<'a> {
             }
             return;
         };
+        if !self.samples[number as usize].departure.fill(&departure) {
+            return;
+        }
         self.faults.late_stamps += u64::from(self.rows.is_past(number));
-        let sample = &mut self.samples[number as usize];
-        if sample.departure.fill(&departure) && departure.last().is_some() {
+        if departure.last().is_some() {
             self.outbox.tell(number);
         }
     }
 
-    fn take_back(&mut self, frame: &Frame, stamps: [u64; 3]) {
+    fn take_back(&mut self, frame: &Frame, tag: Option<Tag>, stamps: [u64; 3]) {
         let is_ours = frame.size == self.args.size;
         if is_ours && let Some(earlier) = frame.follow_up() {
             self.take_follow_up(&earlier);
@@ -295,6 +304,7 @@ impl<'a> Talker<'a> {
         let Some(sample) = sample.filter(|_| is_ours) else {
             return self.faults.stranger(|| "a frame that was not sent".to_owned());
         };
+        self.tags.count(tag);
         if !self.back.take(frame.sequence) {
             return;
         }
@@ -352,7 +362,7 @@ impl<'a> Talker<'a> {
             settings: settings.0,
             counts: self.args.reflect.then(|| self.back.counts()),
             faults: self.faults,
-            tags: Vec::new(),
+            tags: self.tags.list(),
             band: output.band,
             analysis: Analysis::of(&input),
         };
