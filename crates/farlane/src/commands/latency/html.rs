@@ -9,15 +9,6 @@ use report::{Axis, Page, Plot, Scale, time};
 /// The page of one run, or of several that are compared.
 pub fn page(documents: &[&Document]) -> String {
     let mut page = Page::new("farlane latency");
-    runs(&mut page, documents);
-    match documents {
-        [one] => finish(page, "JSON, with every figure", one),
-        all => finish(page, "JSON, with every figure", all),
-    }
-}
-
-/// Adds runs to a page: what they have in common, side by side, and each.
-pub fn runs(page: &mut Page, documents: &[&Document]) {
     if documents.len() > 1 {
         super::compare::tables(documents).iter().for_each(|(name, table)| {
             page.section(&format!("{name}, compared"));
@@ -26,7 +17,11 @@ pub fn runs(page: &mut Page, documents: &[&Document]) {
         });
     }
     for document in documents {
-        run(page, document);
+        run(&mut page, document);
+    }
+    match documents {
+        [one] => finish(page, "JSON, with every figure", one),
+        all => finish(page, "JSON, with every figure", all),
     }
 }
 

@@ -78,23 +78,24 @@ pub fn run(args: &Args) -> Outcome {
         None => eprintln!("listening on {}", args.address),
     }
     let mut of_run = Some((clocks, rows));
-    let mut runs = 0;
+    let mut previous = None;
     loop {
         let (clocks, rows) = match of_run.take() {
             Some(first) => first,
             None => (Clocks::start(&args.machine)?, Rows::create(&args.output)?),
         };
-        let mut listener = Listener::new(args, &port, rows, settings.clone());
+        let mut listener =
+            Listener { previous, ..Listener::new(args, &port, rows, settings.clone()) };
         let ended = match listener.listen(&stop) {
             // One without a run says so, unless there were others.
-            _ if runs > 0 && listener.run.is_none() => return Ok(()),
+            _ if previous.is_some() && listener.run.is_none() => return Ok(()),
             ended => ended?,
         };
+        previous = listener.run.map(|(run, _)| run);
         let clock = clocks.finish(1, &args.machine, local);
         let (document, rows, unwritten) = listener.document(clock, ended);
         deliver(&document, rows, &unwritten, &args.output)?;
         std::io::stdout().flush()?;
-        runs += 1;
         if !args.repeat || stop.is_set() {
             return Ok(());
         }
@@ -121,6 +122,8 @@ struct Listener<'a> {
     port: &'a Port,
     settings: Settings,
     shift: Shift,
+    /// The run before, whose last frames may still come.
+    previous: Option<u64>,
     /// The run that is measured, and who talks.
     run: Option<(u64, Remote)>,
     /// What the run's first frame said: interval, windows, size.
@@ -144,6 +147,7 @@ impl<'a> Listener<'a> {
             port,
             settings,
             shift: Shift(args.machine.stamp_offset),
+            previous: None,
             run: None,
             about: None,
             samples: BTreeMap::new(),
@@ -198,9 +202,10 @@ impl<'a> Listener<'a> {
     /// Takes what came.
     fn take(&mut self, bytes: &[u8], received: &Received, application: u64) {
         let frame = match Frame::decode(bytes) {
-            Ok(frame) if frame.kind != Kind::Reflected => frame,
             // On loopback its own answers come back to it.
-            Ok(_) => return,
+            Ok(frame) if frame.kind == Kind::Reflected => return,
+            Ok(frame) if Some(frame.run) == self.previous => return,
+            Ok(frame) => frame,
             Err(why) => return self.faults.stranger(|| format!("from {}: {why}", received.from)),
         };
         if !self.is_own(&frame, received) {

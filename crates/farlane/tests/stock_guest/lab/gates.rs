@@ -4,13 +4,11 @@ use serde_json::Value;
 use tsn::taprio;
 
 use crate::stock_guest::guest::Guest;
-use crate::stock_guest::lab::{FAR, command, document, json, probe};
+use crate::stock_guest::lab::{FAR, ROUNDS, command, document, json, probe};
 use crate::stock_guest::script::script;
 
 /// Priority 3 may go in the second half of a cycle, all others in the first.
 const GATES: &str = "sched-entry S f7 10ms sched-entry S 08 10ms";
-/// How often to look at gates before they count as broken.
-const ROUNDS: usize = 5;
 /// Frames of the probe; due at every ms of the cycle in turns, as 7 and 20 have no divisor.
 const FRAMES: u64 = 200;
 const PROBE: [&str; 11] = [

@@ -2,6 +2,7 @@
 //! and `farlane latency` on them. The guest is emulated, so only order, windows and counts mean
 //! anything.
 
+mod bridges;
 mod gates;
 mod guests;
 mod image;
@@ -25,6 +26,8 @@ fn probe(talker: (&str, &[&str]), listener: (&str, &[&str])) -> Script {
     talker.1.iter().fold(script, Script::argument)
 }
 
+/// How often to look at gates before they count as broken.
+const ROUNDS: usize = 5;
 /// The listener's MAC, which `network.sh` gives it.
 const FAR: &str = "raw:near,02:00:5e:00:53:02";
 

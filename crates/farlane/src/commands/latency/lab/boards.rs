@@ -2,6 +2,7 @@
 
 use super::bridge::{Bridge, Ports};
 use super::experiment::Experiment;
+use super::measure::IN_GUEST;
 use super::place::{FAR, NEAR};
 use super::step::{End, Steps};
 use std::fmt::Write;
@@ -50,7 +51,7 @@ fn part(
     synchronise(text, port)?;
     lines(text, experiment, bridge, port)?;
     writeln!(text, "\n# In the guest, as root")?;
-    writeln!(text, "farlane latency listen raw:eth0 --reflect --insecure --repeat")?;
+    writeln!(text, "{IN_GUEST}")?;
     writeln!(text, "\n# On the talker's board again")?;
     if experiment.stress.is_some() {
         writeln!(text, "ip address add {NEAR}/24 dev {talker}")?;
@@ -94,7 +95,7 @@ fn lines(
     let ports = Ports { ip, enter: String::new(), near, far };
     let mut steps = Steps::default();
     if !bridge.is_on_port() && bridge != Bridge::Vfio {
-        steps.run("ip tuntap add tap0 mode tap multi_queue");
+        steps.run("ip tuntap add tap0 mode tap");
         steps.run("ip link set tap0 up");
     }
     bridge.join(&ports, Path::new("/run"), &mut steps);

@@ -125,8 +125,8 @@ impl Ports {
             ),
             Bridge::Vfio => format!("{enter}{qemu} -device vfio-pci,host=$device"),
             _ => format!(
-                "{enter}{qemu} -netdev tap,id=n0,ifname={far},script=no,downscript=no,queues=2,\
-                 vhost=on {device},mq=on"
+                "{enter}{qemu} -netdev tap,id=n0,ifname={far},script=no,downscript=no,vhost=on \
+                 {device}"
             ),
         }
     }

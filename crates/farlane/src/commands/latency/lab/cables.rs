@@ -76,7 +76,7 @@ fn guest_port(bridge: Bridge, interface: &str, place: &Place, steps: &mut Steps)
     let Ports { ip, .. } = ports(place);
     match interface {
         _ if bridge.is_on_port() => return,
-        "tap" => steps.run(format!("{ip} tuntap add out mode tap multi_queue")),
+        "tap" => steps.run(format!("{ip} tuntap add out mode tap")),
         name => steps.undone(
             format!(
                 "ip link set {name} netns {0} && {ip} link set {name} name out",

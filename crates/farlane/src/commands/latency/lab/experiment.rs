@@ -140,10 +140,12 @@ impl Experiment {
     /// A few frames, to see whether a guest answers.
     pub fn call(&self) -> String {
         format!(
-            "ip netns exec {} farlane latency talk raw:near,{} --reflect --interval 50ms --count 10 \
-             --json",
+            "ip netns exec {} farlane latency talk raw:near,{} --reflect --priority {} --vlan {} \
+             --interval 50ms --count 10 --json",
             self.place.talker(),
-            self.far.mac()
+            self.far.mac(),
+            self.priority,
+            self.vlan
         )
     }
 

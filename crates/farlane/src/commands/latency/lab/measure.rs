@@ -21,6 +21,11 @@ const LISTENER: Duration = Duration::from_secs(5);
 /// Seconds that load and reads go on for, beyond the frames.
 pub const BEYOND: u64 = 3;
 
+/// What a guest runs. NICs drop frames of VLANs that nobody asked for, unless they are promiscuous
+/// (VIRTIO_NET_F_CTRL_VLAN in Virtio 1.2, 5.1.6.5.3).
+pub const IN_GUEST: &str =
+    "ip link set eth0 up promisc on; farlane latency listen raw:eth0 --reflect --insecure --repeat";
+
 /// Measures a bridge.
 pub fn measure(
     experiment: &Experiment,
@@ -97,7 +102,7 @@ fn await_guest(experiment: &Experiment, site: &mut Site<'_>, bridge: Bridge) -> 
     if interface == "tap" {
         eprintln!("{}", ports(&experiment.place).guest(bridge, mac));
     }
-    eprintln!("waiting for the guest: farlane latency listen raw:… --reflect --insecure --repeat");
+    eprintln!("waiting for the guest, in which runs: {IN_GUEST}");
     let deadline = Instant::now() + std::time::Duration::from_nanos(experiment.patience.as_ns());
     loop {
         let mut talker = site.start(&experiment.call(), "call.log")?;

@@ -2,6 +2,7 @@
 
 use super::bridge::Bridge;
 use crate::commands::latency::document::{Document, Setting};
+use latency::Slots;
 use serde::{Deserialize, Serialize};
 
 /// The document.
@@ -73,21 +74,23 @@ pub struct Gate {
     pub n: u64,
     /// Of them those that came within a window.
     pub in_window: u64,
+    /// Of them those that came before the next window opened: nothing held them back.
+    pub early: u64,
 }
 
 /// Whether gates are in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// 98 of 100 frames came within their window.
+    /// Frames were held back, and 98 of 100 came within a window.
     Gated,
-    /// More than half of the frames came outside: nothing held them back.
+    /// Frames were held back, but fewer came within a window.
+    Late,
+    /// Frames were not held back.
     NotGated,
-    /// The same, but frames that were due within their window came outside too: the gate of another
-    /// priority let them go.
+    /// Of these, and of frames that were due within their window, three of four came outside: the
+    /// gate of another priority let them go.
     OtherGate,
-    /// None of these.
-    PartlyGated,
 }
 
 impl Verdict {
@@ -95,43 +98,43 @@ impl Verdict {
     pub fn says(self) -> &'static str {
         match self {
             Self::Gated => "gated",
+            Self::Late => "gated, late",
             Self::NotGated => "not gated",
             Self::OtherGate => "gated by another priority",
-            Self::PartlyGated => "partly gated",
         }
     }
 }
 
-/// How many of 100 frames have to come within a window where gates are in force: wake-ups of the
-/// kernel's timers are late now and then.
-const IN_FORCE: u64 = 98;
+/// How many of 100 frames may come early, or behind their window, where gates are in force: timers of
+/// the kernel are late now and then. A slow machine makes frames late, never early.
+const EXCEPTIONS: u64 = 2;
 
 impl Gate {
     /// What a document says of frames that were due outside every window, by the stamp behind the
     /// gate. `None` if it has none.
     pub fn of(document: &Document, stamp: &str) -> Option<Self> {
-        let (n, in_window) = kept(document, stamp)?;
+        let &Slots { n, in_window, early, .. } = slots(document, stamp)?;
         let verdict = match () {
-            () if in_window * 100 >= n * IN_FORCE => Verdict::Gated,
-            () if in_window * 2 < n => Verdict::NotGated,
-            () => Verdict::PartlyGated,
+            () if early * 100 > n * EXCEPTIONS => Verdict::NotGated,
+            () if (n - in_window) * 100 > n * EXCEPTIONS => Verdict::Late,
+            () => Verdict::Gated,
         };
-        Some(Self { verdict, n, in_window })
+        Some(Self { verdict, n, in_window, early })
     }
 
     /// Takes into account what it says of frames that were due within their window.
     pub fn and(&mut self, document: &Document, stamp: &str) {
-        let left = kept(document, stamp).is_some_and(|(n, in_window)| in_window * 2 < n);
-        if left && self.verdict == Verdict::NotGated {
+        let few = |in_window: u64, n: u64| in_window * 4 < n;
+        let left = slots(document, stamp).is_some_and(|of| few(of.in_window, of.n));
+        if left && few(self.in_window, self.n) {
             self.verdict = Verdict::OtherGate;
         }
     }
 }
 
-/// Frames with this stamp, and those of them that have it within a window. `None` without frames.
-fn kept(document: &Document, stamp: &str) -> Option<(u64, u64)> {
-    let slots = document.analysis.slots.iter().find(|of| of.stamp == stamp && of.n > 0)?;
-    Some((slots.n, slots.in_window))
+/// How frames with this stamp kept their windows. `None` without frames.
+fn slots<'a>(document: &'a Document, stamp: &str) -> Option<&'a Slots> {
+    document.analysis.slots.iter().find(|of| of.stamp == stamp && of.n > 0)
 }
 
 /// A run.

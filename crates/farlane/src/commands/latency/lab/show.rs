@@ -2,8 +2,8 @@
 
 use super::results::{Gate, OfBridge, OfRun, Results, Verdict};
 use crate::commands::finish;
-use crate::commands::latency::document::Setting;
-use crate::commands::latency::{html, print};
+use crate::commands::latency::document::{Document, Setting};
+use crate::commands::latency::{overlay, print};
 use latency::Figures;
 use report::Align::{Left, Right, Wrap};
 use report::{Column, Page, Table, span};
@@ -15,6 +15,11 @@ pub fn text(results: &Results) {
         println!("");
         println!("{name}");
         print!("{}", table.text());
+    }
+    let cautions = cautions(results);
+    if !cautions.is_empty() {
+        println!("");
+        cautions.iter().for_each(|line| println!("{line}"));
     }
     if results.ended != "done" {
         println!("");
@@ -31,6 +36,9 @@ fn tables(results: &Results) -> Vec<(&'static str, Table)> {
     }
     if results.bridges.iter().flat_map(|of| &of.runs).any(|run| run.reads.is_some()) {
         tables.push(("4 KiB reads of a drive beside the frames, in us", reads(results)));
+    }
+    if let Some(found) = findings(results) {
+        tables.push(("what the runs found", found));
     }
     tables.push(("settings", settings(results)));
     tables
@@ -59,7 +67,7 @@ fn why(of: &OfBridge) -> String {
             Verdict::Gated => String::new(),
             Verdict::NotGated => "frames go round the gate".to_owned(),
             Verdict::OtherGate => "frames lose their priority on the way to it".to_owned(),
-            Verdict::PartlyGated => "the gate holds a part of the frames back".to_owned(),
+            Verdict::Late => "the gate holds, but frames come behind their window".to_owned(),
         },
         None => String::new(),
     }
@@ -121,6 +129,19 @@ fn runs(results: &Results) -> Table {
     table
 }
 
+/// What is wrong with the figures of the runs: a line a bridge, run and part of the way that is shown.
+fn cautions(results: &Results) -> Vec<String> {
+    let mut lines = Vec::new();
+    for of in &results.bridges {
+        for run in &of.runs {
+            let shown = print::cautions(&run.talk);
+            let shown = shown.iter().filter(|line| SHOWN.iter().any(|name| line.starts_with(name)));
+            lines.extend(shown.map(|line| format!("{}, {}: {line}", of.bridge.name(), run.name)));
+        }
+    }
+    lines
+}
+
 /// A row a run with reads.
 fn reads(results: &Results) -> Table {
     let columns = [
@@ -146,6 +167,20 @@ fn reads(results: &Results) -> Table {
     table
 }
 
+/// What each run found, if one did: stalls, periodic spikes, slips, swings.
+fn findings(results: &Results) -> Option<Table> {
+    let mut table = Table::new(&[("bridge", Left), ("run", Left), ("finding", Wrap)]);
+    let runs = results.bridges.iter().flat_map(|of| of.runs.iter().map(move |run| (of, run)));
+    let mut found = runs.filter(|(_, run)| !run.talk.analysis.findings.is_empty()).peekable();
+    found.peek()?;
+    for (of, run) in found {
+        for line in print::findings(&run.talk) {
+            table.row(vec![of.bridge.name(), run.name.clone(), line]);
+        }
+    }
+    Some(table)
+}
+
 /// What is in force, of the machine and of each bridge.
 fn settings(results: &Results) -> Table {
     let columns =
@@ -165,7 +200,7 @@ fn settings(results: &Results) -> Table {
     table
 }
 
-/// Everything as a page.
+/// Everything as a page. Series of each run are in the documents of `--json`, not in the page's.
 pub fn page(results: &Results) -> String {
     let mut page = Page::new("farlane latency lab");
     page.table(&bridges(results));
@@ -173,8 +208,49 @@ pub fn page(results: &Results) -> String {
         page.section(name);
         page.table(&table);
     }
-    let runs = results.bridges.iter().flat_map(|of| &of.runs);
-    let documents: Vec<_> = runs.filter(|run| run.name != "gates").map(|run| &run.talk).collect();
-    html::runs(&mut page, &documents);
-    finish(page, "JSON, with every figure", results)
+    cautions(results).iter().for_each(|line| page.warning(&format!("{line}.")));
+    for (name, documents) in side_by_side(results) {
+        page.section(&name);
+        let figures = SHOWN.iter().flat_map(|segment| overlay::figures(&documents, segment));
+        page.figures(&figures.collect::<Vec<_>>());
+    }
+    finish(page, "JSON, with every figure but series", &without_series(results))
+}
+
+/// Runs that belong side by side, if there are two: those of a name with all bridges, and those of a
+/// bridge.
+fn side_by_side(results: &Results) -> Vec<(String, Vec<&Document>)> {
+    let runs =
+        || results.bridges.iter().flat_map(|of| of.runs.iter().map(move |run| (of.bridge, run)));
+    let runs = || runs().filter(|(_, run)| run.name != "gates");
+    let mut names: Vec<&str> = Vec::new();
+    for (_, run) in runs() {
+        if !names.contains(&run.name.as_str()) {
+            names.push(&run.name);
+        }
+    }
+    let of_name = names.into_iter().map(|name| {
+        let all = runs().filter(|(_, run)| run.name == name).map(|(_, run)| &run.talk);
+        (format!("{name}, with each bridge"), all.collect())
+    });
+    let of_bridge = results.bridges.iter().map(|of| {
+        let all = runs().filter(|(bridge, _)| *bridge == of.bridge).map(|(_, run)| &run.talk);
+        (format!("{}, its runs", of.bridge.name()), all.collect())
+    });
+    let all = of_name.chain(of_bridge);
+    all.filter(|(_, documents): &(_, Vec<_>)| documents.len() > 1).collect()
+}
+
+fn without_series(results: &Results) -> Results {
+    let mut results = results.clone();
+    for run in results.bridges.iter_mut().flat_map(|of| &mut of.runs) {
+        for document in std::iter::once(&mut run.talk).chain(&mut run.listen) {
+            document.analysis.clock.error.series.clear();
+            for segment in &mut document.analysis.segments {
+                segment.course.clear();
+                segment.histogram.clear();
+            }
+        }
+    }
+    results
 }

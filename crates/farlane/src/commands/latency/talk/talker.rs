@@ -264,8 +264,9 @@ impl<'a> Talker<'a> {
 
     /// Writes the rows of frames of which everything is known.
     fn write_rows(&mut self) {
-        let (now, last) = (self.shift.of(now()), self.samples.len() as u64);
-        let is_due = |of: &&Sample| is_old(now, of.scheduled, of.sequence, last.saturating_sub(1));
+        let now = self.shift.of(now());
+        let last = self.samples.last().map_or(0, |last| last.sequence);
+        let is_due = |of: &&Sample| is_old(now, of.scheduled, of.sequence, last);
         let frames = self.samples[self.rows.next() as usize..].iter();
         self.rows.advance(frames.take_while(is_due));
     }
@@ -281,9 +282,11 @@ impl<'a> Talker<'a> {
             }
             return;
         };
+        if !self.samples[number as usize].departure.fill(&departure) {
+            return;
+        }
         self.faults.late_stamps += u64::from(self.rows.is_past(number));
-        let sample = &mut self.samples[number as usize];
-        if sample.departure.fill(&departure) && departure.last().is_some() {
+        if departure.last().is_some() {
             self.outbox.tell(number);
         }
     }
