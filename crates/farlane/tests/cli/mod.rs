@@ -8,6 +8,7 @@ mod gates;
 mod io;
 mod io_vfio_user;
 pub mod json_document;
+mod lab;
 mod latency;
 mod media;
 mod mistakes;

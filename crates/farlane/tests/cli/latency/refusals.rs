@@ -123,10 +123,10 @@ fn strangers_on_the_cable_are_counted() {
         let own = Interface::find("near0").unwrap();
         let mut other = own;
         other.mac = Mac([2, 0, 0, 0, 0, 9]);
-        let port = |interface, ethertype| Port::ethernet(interface, ethertype, None).unwrap();
+        let port = |interface, ethertype| Port::ethernet(interface, ethertype).unwrap();
         let (talker, station) = (port(&own, ETHERTYPE), port(&other, ETHERTYPE));
         let send = |port: &Port, bytes: &[u8]| {
-            port.send(bytes, Remote::Ethernet(mac), None).unwrap();
+            port.send(bytes, Remote::Ethernet(mac), None, None).unwrap();
         };
         let frame = |kind, sequence| {
             let (mut bytes, more, window) = (Vec::new(), [0; 4], Window::default());

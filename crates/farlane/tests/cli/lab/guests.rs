@@ -1,0 +1,70 @@
+//! A lab that leads to an interface with somebody else behind it, as a guest.
+
+use super::{alone, lab, nothing_is_left, sh};
+use crate::support::program::{node, one_line, parsed};
+use live::net::{Interface, Namespace};
+
+/// An interface of this namespace, the one behind it, and the MAC address of that.
+fn cable() -> (Namespace, String) {
+    let (home, away) = (Namespace::current().unwrap(), Namespace::new().unwrap());
+    home.cable("g0", &away, "g1").unwrap();
+    let mac = away.enter(|| Interface::find("g1").unwrap().mac).unwrap();
+    (away, mac.to_string())
+}
+
+/// Whether the interface is in this namespace under its own name.
+fn is_home() -> bool {
+    sh("ip -o link").contains("g0@")
+}
+
+#[test]
+fn runs_lead_to_a_guest_whose_interface_comes_back() {
+    alone("cli::lab::guests::runs_lead_to_a_guest_whose_interface_comes_back", || {
+        let (away, mac) = cable();
+        let listen =
+            ["latency", "listen", "raw:g1", "--reflect", "--insecure", "--repeat", "--json"];
+        let mut guest = away.enter(|| node(&listen)).unwrap();
+        guest.line("listening on");
+        let to = format!("g0,{mac}");
+        let load = ["--stress", "2", "--stress-rate", "1M", "--stress-by", "built-in"];
+        let output = lab(&[&["--guest", &to, "--count", "60", "--json"], &load[..]].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        assert!(errors.contains("waiting for the guest"), "{errors}");
+        let document = parsed(std::str::from_utf8(&output.stdout).unwrap());
+        let of = &document["bridges"][0];
+        assert_eq!(of["outcome"], "passes");
+        let runs = of["runs"].as_array().unwrap();
+        let names: Vec<&str> = runs.iter().map(|run| run["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["idle", "loaded"]);
+        for run in runs {
+            assert_eq!(run["talk"]["counts"]["received"], 60, "{}", run["talk"]["counts"]);
+            assert_eq!(run["talk"]["tags"][0]["n"], 60, "{}", run["talk"]["tags"]);
+            assert!(run["listen"].is_null() && run["received_bits_per_second"].is_null());
+        }
+        assert!(is_home(), "g0");
+        nothing_is_left_but(&mut guest);
+    });
+}
+
+/// The guest is the test's own.
+fn nothing_is_left_but(guest: &mut crate::support::Process) {
+    assert!(guest.is_running());
+    guest.kill();
+    nothing_is_left();
+}
+
+#[test]
+fn a_guest_that_does_not_answer_is_missed() {
+    alone("cli::lab::guests::a_guest_that_does_not_answer_is_missed", || {
+        let (_away, mac) = cable();
+        let output = lab(&["--guest", &format!("g0,{mac}"), "--guest-wait", "1ms"]);
+        assert_eq!(output.status.code(), Some(1));
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(errors.ends_with("farlane: linux: failed: no guest answered\n"), "{errors}");
+        assert!(is_home(), "g0");
+        nothing_is_left();
+        let tap = lab(&["--bridge", "macvtap", "--guest", &format!("g0,{mac}")]);
+        assert!(one_line(&tap).contains("a macvtap device is the guest's own: --guest tap,MAC"));
+    });
+}
