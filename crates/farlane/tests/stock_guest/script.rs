@@ -26,6 +26,11 @@ impl Script {
         self
     }
 
+    /// Adds every word as an argument.
+    pub fn arguments(self, words: &str) -> Self {
+        words.split_whitespace().fold(self, Self::argument)
+    }
+
     /// The whole of it, as the guest's shell gets it.
     pub fn text(&self) -> String {
         let mut text = String::from(include_str!("../../../../tests/guest/scripts/steps.sh"));

@@ -42,7 +42,7 @@ fn an_application_in_a_guest_receives_and_its_clock_is_no_latency() {
         "raw:near,{MAC} --reflect --vlan 5 --priority 3 --interval 20ms --cycle 20ms \
          --window 10ms,10ms --outside --offset 1ms --count {FRAMES} --fifo 80 --lock-memory"
     );
-    let talked = first.run(&talk.split_whitespace().fold(script!("talk"), |s, w| s.argument(w)));
+    let talked = first.run(&script!("talk").arguments(&talk));
     let listened = second.run(&script!("listened"));
     let (talk, listen) = (document(&talked, "talk"), document(&listened, "listen"));
 

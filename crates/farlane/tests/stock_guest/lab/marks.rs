@@ -11,9 +11,8 @@ fn marks_reach_the_wire_and_lines_for_boards_work() {
     guest.run(&script!("marks"));
 
     guest.run(&script!("ptp"));
-    let listener = ["--clock", "ptp4l=/run/far"];
-    let talker = ["--interval", "20ms", "--count", "100"];
-    let output = guest.run(&probe((FAR, &talker), ("raw:far", &listener)));
+    let talker = "--interval 20ms --count 100";
+    let output = guest.run(&probe((FAR, talker), ("raw:far", "--clock ptp4l=/run/far")));
     let clock = &document(&output, "listen")["clock"];
     assert_eq!(clock["source"], "ptp4l", "{clock}");
     // The exported lines call the talker's clock TAI, 37 s ahead of UTC. With a NIC's clock it is;

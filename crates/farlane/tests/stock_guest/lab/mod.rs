@@ -20,10 +20,9 @@ fn command(line: &str) -> Script {
 }
 
 /// Frames from the talker to the listener, each at an address and with options.
-fn probe(talker: (&str, &[&str]), listener: (&str, &[&str])) -> Script {
+fn probe(talker: (&str, &str), listener: (&str, &str)) -> Script {
     let script = script!("probe").argument(talker.0).argument(listener.0);
-    let script = listener.1.iter().fold(script, Script::argument).argument("--");
-    talker.1.iter().fold(script, Script::argument)
+    script.arguments(listener.1).argument("--").arguments(talker.1)
 }
 
 /// How often to look at gates before they count as broken.
