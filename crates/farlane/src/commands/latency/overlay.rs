@@ -10,7 +10,8 @@ use report::{Axis, Plot, Scale, time};
 /// zero.
 const WIDE: i64 = 20;
 
-/// The plots of a part of the way, of the runs that have it; none of fewer than two.
+/// The plots of a part of the way, of the runs that have it; none if only one of several
+/// has it.
 pub fn figures(documents: &[&Document], segment: &str) -> Vec<Figure> {
     let of = |document: &&Document| {
         document.analysis.segments.iter().find(|of| of.segment == segment).cloned()
@@ -18,7 +19,11 @@ pub fn figures(documents: &[&Document], segment: &str) -> Vec<Figure> {
     let names = names(documents).into_iter();
     let runs: Vec<(String, SegmentReport)> =
         names.zip(documents).filter_map(|(name, document)| Some((name, of(document)?))).collect();
-    if runs.len() < 2 { Vec::new() } else { vec![courses(&runs), distributions(&runs)] }
+    if runs.len() < documents.len().clamp(1, 2) {
+        Vec::new()
+    } else {
+        vec![courses(&runs), distributions(&runs)]
+    }
 }
 
 /// Medians and longest times, each run from its beginning.

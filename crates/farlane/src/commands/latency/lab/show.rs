@@ -218,7 +218,7 @@ pub fn page(results: &Results) -> String {
 }
 
 /// Runs that belong side by side, if there are two: those of a name with all bridges, and those of a
-/// bridge.
+/// bridge. One run alone stands for itself.
 fn side_by_side(results: &Results) -> Vec<(String, Vec<&Document>)> {
     let runs =
         || results.bridges.iter().flat_map(|of| of.runs.iter().map(move |run| (of.bridge, run)));
@@ -229,8 +229,8 @@ fn side_by_side(results: &Results) -> Vec<(String, Vec<&Document>)> {
             names.push(&run.name);
         }
     }
-    let of_name = names.into_iter().map(|name| {
-        let all = runs().filter(|(_, run)| run.name == name).map(|(_, run)| &run.talk);
+    let of_name = names.iter().map(|name| {
+        let all = runs().filter(|(_, run)| run.name == *name).map(|(_, run)| &run.talk);
         (format!("{name}, with each bridge"), all.collect())
     });
     let of_bridge = results.bridges.iter().map(|of| {
@@ -238,7 +238,13 @@ fn side_by_side(results: &Results) -> Vec<(String, Vec<&Document>)> {
         (format!("{}, its runs", of.bridge.name()), all.collect())
     });
     let all = of_name.chain(of_bridge);
-    all.filter(|(_, documents): &(_, Vec<_>)| documents.len() > 1).collect()
+    let least = runs().count().min(2);
+    let mut found: Vec<_> =
+        all.filter(|(_, documents): &(_, Vec<_>)| documents.len() >= least).collect();
+    if least < 2 {
+        found.truncate(1);
+    }
+    found
 }
 
 fn without_series(results: &Results) -> Results {

@@ -15,7 +15,7 @@ ip link set tap0 address 02:00:5e:10:00:02 up
 sh -c 'exec qemu-system-x86_64 … -netdev tap,id=n0,fd=3,vhost=on -device virtio-net-pci,netdev=n0,mac=02:00:5e:10:00:02 3<>/dev/tap$(cat /sys/class/net/tap0/ifindex)'
 
 # In the guest, as root
-farlane latency listen raw:eth0 --reflect --insecure --repeat
+ip link set eth0 up promisc on; farlane latency listen raw:eth0 --reflect --insecure --repeat
 
 # On the talker's board again
 farlane latency talk raw:eth1,02:00:5e:10:00:02 --reflect --priority 3 --vlan 5 --interval 20000000ns --count 100 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --outside --offset 5000000ns --json --label 'macvtap, gates' --hardware eth1 >macvtap-gates-talk.json
