@@ -33,7 +33,7 @@ impl Bridge {
         self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
     }
 
-    /// The program that each step needs, and its package in Debian.
+    /// The programs that its steps need.
     pub fn tools(self) -> &'static [&'static str] {
         match self {
             Self::Ovs | Self::OvsUser | Self::OvsAfxdp => &[
@@ -153,8 +153,13 @@ fn open_vswitch(ports: &Ports, folder: &Path, datapath: &str, interface: &str, s
     let daemon = |name: &str| {
         format!("--unixctl={folder}/{name}.ctl --pidfile={folder}/{name}.pid --log-file --detach")
     };
-    let end =
-        |name: &str, how: &str| format!("ovs-appctl --timeout=10 -t {folder}/{name}.ctl exit{how}");
+    let end = |name: &str, how: &str| {
+        // One that does not answer is killed; one that is not there any more is no failure.
+        format!(
+            "test ! -e {folder}/{name}.pid || ovs-appctl --timeout=10 -t {folder}/{name}.ctl exit{how} \
+             || kill -9 $(cat {folder}/{name}.pid) || true"
+        )
+    };
     steps.undone(
         format!(
             "{enter} ovsdb-server {folder}/conf.db --remote=punix:{folder}/db.sock {} -vconsole:off",

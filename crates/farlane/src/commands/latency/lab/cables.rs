@@ -44,7 +44,10 @@ pub fn ports(place: &Place) -> Ports {
 /// Adds the steps that make namespaces and ports, but not yet what joins them.
 pub fn cables(bridge: Bridge, far: &Far, place: &Place, steps: &mut Steps) {
     for namespace in place.namespaces() {
-        steps.undone(format!("ip netns add {namespace}"), format!("ip netns delete {namespace}"));
+        steps.undone(
+            format!("ip netns add {namespace}"),
+            format!("test ! -e /run/netns/{namespace} || ip netns delete {namespace}"),
+        );
     }
     let Ports { ip, .. } = ports(place);
     match far {
@@ -77,14 +80,21 @@ fn guest_port(bridge: Bridge, interface: &str, place: &Place, steps: &mut Steps)
     match interface {
         _ if bridge.is_on_port() => return,
         "tap" => steps.run(format!("{ip} tuntap add out mode tap")),
-        name => steps.undone(
-            format!(
-                "ip link set {name} netns {0} && {ip} link set {name} name out",
-                place.bridge()
-            ),
-            // To the namespace of the shell that runs this line.
-            format!("{ip} link set out down; {ip} link set out name {name} netns $$"),
-        ),
+        name => {
+            // Back to the namespace of the shell that runs the line.
+            let is_gone = |name| format!("! {ip} link show dev {name} >/dev/null 2>&1");
+            steps.undone(
+                format!("ip link set {name} netns {}", place.bridge()),
+                format!("{} || {ip} link set {name} netns $$", is_gone(name)),
+            );
+            steps.undone(
+                format!("{ip} link set {name} name out"),
+                format!(
+                    "{} || {{ {ip} link set out down && {ip} link set out name {name}; }}",
+                    is_gone("out")
+                ),
+            );
+        }
     }
     steps.run(format!("{ip} link set out up"));
 }

@@ -5,9 +5,10 @@ use super::cables::{Far, ports};
 use super::experiment::Experiment;
 use super::results::{Gate, OfRun, Verdict};
 use super::site::output;
-use super::threads::group;
+use super::threads::{group, waited_for};
 use crate::commands::latency::document::Setting;
-use crate::commands::latency::machine::{control, nics, threads, tools};
+use crate::commands::latency::machine::threads::Thread;
+use crate::commands::latency::machine::{control, nics, tools};
 use live::latency::shortest_entry;
 use report::{Failure, Outcome};
 use std::time::Duration;
@@ -42,6 +43,8 @@ pub fn possible(experiment: &Experiment, bridge: Bridge) -> Outcome {
     if experiment.gates.is_some() || experiment.drop > 0 {
         names.push("tc");
     }
+    names.extend(experiment.isolated.map(|_| "taskset"));
+    names.extend(experiment.kernel_fifo.map(|_| "chrt"));
     let missing = || names.into_iter().find_map(|name| tools::find(name).err());
     sentence.or_else(missing).map_or(Ok(()), |why| Err(Failure(why)))
 }
@@ -60,7 +63,9 @@ pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
             "taprio".to_owned(),
             gates(&namespace, device, list),
         ));
-        if experiment.far == Far::Namespace && !bridge.is_on_port() {
+        // Frames of priority 0 have it without a filter.
+        let filtered = experiment.priority > 0 && !bridge.is_on_port();
+        if experiment.far == Far::Namespace && filtered {
             let asked = format!("VLAN {}, priority {}", experiment.vlan, experiment.priority);
             let found = filters(&namespace, experiment.vlan, experiment.priority);
             settings.push(setting("priority set again at in".to_owned(), asked, found));
@@ -77,8 +82,13 @@ pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
         let found = if found.trim() == "isolated" { Ok(()) } else { Err(found) };
         settings.push(setting("CPU of the talker alone".to_owned(), cpu.to_string(), found));
     }
-    if experiment.kernel_fifo.is_some() {
-        settings.extend(threads::settings(&threads::threads()));
+    if let Some(priority) = experiment.kernel_fifo {
+        let found = real_time(&waited_for(&experiment.place));
+        settings.push(setting(
+            "threads of softirqs and vhost".to_owned(),
+            format!("SCHED_FIFO {priority}"),
+            found,
+        ));
     }
     settings
 }
@@ -87,6 +97,7 @@ pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
 pub fn measured(gate: &Gate, settings: &mut [Setting]) {
     let gates = settings.iter_mut().find(|of| of.name.starts_with("gates at ") && of.in_force);
     if let Some(gates) = gates.filter(|_| gate.verdict != Verdict::Gated) {
+        gates.in_force = gate.verdict == Verdict::Late;
         gates.note = format!("the kernel has the list; measured: {}", gate.verdict.says());
     }
 }
@@ -116,6 +127,15 @@ fn filters(namespace: &str, vlan: u16, priority: u8) -> Result<(), String> {
     let found = output(&format!("tc -n {namespace} -j filter show dev in ingress"));
     let found = control::filters(&found.map_err(|why| why.0)?)?;
     control::set_again(&found, vlan, priority)
+}
+
+/// Whether all of these are real-time threads.
+fn real_time(threads: &[Thread]) -> Result<(), String> {
+    match threads.iter().find(|of| of.priority == 0) {
+        None if threads.is_empty() => Err("there are none".to_owned()),
+        None => Ok(()),
+        Some(Thread { name, policy, .. }) => Err(format!("{name} is {policy}")),
+    }
 }
 
 /// Whether both ports have a program of this mode, as `ip link` names it.

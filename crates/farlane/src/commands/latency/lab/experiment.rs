@@ -14,7 +14,7 @@ use tsn::GateControlList;
 use wire::Duration;
 
 /// Frames of a run that looks for gates.
-const PROBES: u64 = 100;
+pub const PROBES: u64 = 100;
 
 /// What all bridges have in common.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ impl Experiment {
     pub fn late_steps(&self) -> Steps {
         let mut steps = Steps::default();
         if let Some(priority) = self.kernel_fifo {
-            prioritise(priority, &mut steps);
+            prioritise(priority, &self.place, &mut steps);
         }
         steps
     }

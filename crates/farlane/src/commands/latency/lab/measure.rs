@@ -48,12 +48,20 @@ pub fn measure(
         Ok(()) => runs(experiment, site, progress, &mut of).map_err(|why| (Outcome::Failed, why)),
         Err(why) => Err((Outcome::Refused, why)),
     };
+    let measured = match measured {
+        Err(_) if site.stop().is_set() => Err((Outcome::Interrupted, Failure(String::new()))),
+        other => other,
+    };
     if let Some(gate) = &of.gate {
         check::measured(gate, &mut of.settings);
     }
-    let down = site.take_down().map_err(|why| (Outcome::Failed, why));
-    if let Err((outcome, Failure(why))) = measured.and(down) {
+    if let Err((outcome, Failure(why))) = measured {
         (of.outcome, of.why) = (outcome, why);
+    }
+    if let Err(Failure(why)) = site.take_down() {
+        let both = [std::mem::take(&mut of.why), why];
+        of.why = both.into_iter().filter(|why| !why.is_empty()).collect::<Vec<_>>().join("; ");
+        of.outcome = Outcome::Failed;
     }
     of
 }
@@ -78,7 +86,10 @@ fn runs(
             Some(listen) => (listen, "arrival"),
             None => (&done.talk, "departure"),
         };
+        // Arrivals by another clock say nothing of windows.
+        let is_one_clock = done.listen.is_none() || done.talk.analysis.clock.proven_ns == 0;
         match &mut of.gate {
+            gate if !is_one_clock => *gate = None,
             gate if run.looks_for_gates => *gate = Gate::of(document, stamp),
             Some(gate) => gate.and(document, stamp),
             None => {}
@@ -128,7 +139,7 @@ fn one(
 ) -> Result<OfRun, Failure> {
     let (stop, seconds) = (site.stop(), experiment.seconds(run));
     let mut listener = listener(experiment, bridge, run, site)?;
-    let load = load(experiment, run, site, seconds)?;
+    let mut load = load(experiment, run, site, seconds)?;
     let mut reads =
         run.reads.as_ref().map(|reads| Reading::start(experiment, reads, site, seconds));
     let (bytes, since) = (received(experiment)?, Instant::now());
@@ -141,6 +152,12 @@ fn one(
         Ok(reading) => reading.finish(READY + Duration::from_secs(2 * seconds), site),
         Err(why) => Reading::refused(run.reads.as_ref(), why),
     });
+    for client in &mut load {
+        // They have more to do than the talker.
+        if let Some(why) = client.ended()? {
+            return Err(Failure(format!("the load has ended: {why}")));
+        }
+    }
     drop(load);
     if let Some(listener) = &mut listener {
         // One that heard nothing would wait on.
@@ -269,6 +286,9 @@ impl Reading {
         let text = self.initiator.output().unwrap_or_default();
         let document: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         let all = &document["sections"][0]["all"];
+        if !all.is_object() {
+            of.why = "no document came".to_owned();
+        }
         let figure = |name: &str| all[name].as_u64().unwrap_or(0);
         let [n, p50_ns, p99_ns, max_ns] = ["n", "p50_ns", "p99_ns", "max_ns"].map(figure);
         OfReads { n, p50_ns, p99_ns, max_ns, ..of }

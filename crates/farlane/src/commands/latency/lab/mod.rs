@@ -30,6 +30,7 @@ use boards::Boards;
 use bridge::Bridge;
 use cables::Far;
 use experiment::Experiment;
+use latency::schedule::{Schedule, Slot};
 use live::clock::tai_offset_s;
 use live::net::Mac;
 use place::Place;
@@ -41,6 +42,7 @@ use site::Site;
 use std::path::PathBuf;
 use stress::{Stress, Tool};
 use switch::congestion::Rate;
+use tsn::{GateControlList, taprio};
 use window::Window;
 use wire::Duration;
 
@@ -128,7 +130,7 @@ pub struct Args {
     dry_run: bool,
     /// With --dry-run: print what is to be run on two boards, with these NICs of the talker's and of
     /// the bridge's board, and in a guest behind the bridge, whose MAC address --guest tap,MAC gives
-    #[arg(long, value_name = "TALKER,BRIDGE", value_parser = boards, requires_all = ["dry_run", "guest"])]
+    #[arg(long, value_name = "TALKER,BRIDGE", value_parser = boards, requires_all = ["dry_run", "guest"], conflicts_with_all = ["isolate", "kernel_fifo", "drop"])]
     boards: Option<Boards>,
     /// Keep every document (JSON) and every frame's row (Parquet) in this folder
     #[arg(long, value_name = "DIR")]
@@ -209,8 +211,14 @@ pub fn run(args: &Args) -> Outcome {
 
 impl Args {
     fn bridges(&self) -> Vec<Bridge> {
+        let mut bridges = Vec::new();
         let all = |of: &Option<Bridge>| of.map_or(every().to_vec(), |bridge| vec![bridge]);
-        self.bridge.iter().flat_map(all).collect()
+        for bridge in self.bridge.iter().flat_map(all) {
+            if !bridges.contains(&bridge) {
+                bridges.push(bridge);
+            }
+        }
+        bridges
     }
 
     fn experiment(&self) -> Result<Experiment, Failure> {
@@ -227,6 +235,9 @@ impl Args {
             "" => String::new(),
             options => format!(" {options}"),
         });
+        let interval = self.interval.or(cycle).unwrap_or(Duration::from_ms(2));
+        let offset = self.offset.or(early).unwrap_or(Duration::ZERO);
+        self.check(gates.as_ref(), interval, offset)?;
         Ok(Experiment {
             place: Place(self.name.clone()),
             far: self.guest.clone().unwrap_or(Far::Namespace),
@@ -234,8 +245,8 @@ impl Args {
             gates_first: self.gate_first,
             vlan: self.vlan,
             priority: self.priority,
-            interval: self.interval.or(cycle).unwrap_or(Duration::from_ms(2)),
-            offset: self.offset.or(early).unwrap_or(Duration::ZERO),
+            interval,
+            offset,
             count: self.count,
             isolated: self.isolate,
             kernel_fifo: self.kernel_fifo,
@@ -246,6 +257,34 @@ impl Args {
             patience: self.guest_wait,
             keep: self.keep.as_ref().map_or(Ok(String::new()), |folder| absolute(folder))?,
         })
+    }
+
+    /// Fails where frames would be due outside their window, and where a guest lacks a server.
+    fn check(
+        &self,
+        gates: Option<&(GateControlList, Window)>,
+        interval: Duration,
+        offset: Duration,
+    ) -> Outcome {
+        let slot = gates.map(|(list, Window { opens, length })| Slot {
+            cycle: list.cycle_time().as_ns(),
+            opens: *opens,
+            length: *length,
+        });
+        let base = gates.map_or(0, |(list, _)| list.base_time().as_ns());
+        let (interval, offset) = (interval.as_ns(), offset.as_ns());
+        let schedule = Schedule { base, interval, offset, slot };
+        schedule
+            .check()
+            .and_then(|()| schedule.check_inside())
+            .map_err(|wrong| Failure(wrong.to_string()))?;
+        match self.stress_by {
+            Some(Tool::Iperf3 | Tool::Netperf) if self.guest.is_some() => Err(Failure(
+                "--stress-by: a guest has no server of iperf3 or netperf: built-in needs none"
+                    .into(),
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn load(&self, streams: u16) -> Stress {
@@ -295,17 +334,15 @@ impl Args {
             std::fs::create_dir_all(folder)?;
         }
         let mut progress = Progress::new();
+        let list = experiment.gates.as_ref();
         let mut results = Results {
             schema: 1,
             name: self.name.clone(),
             ended: "done".to_owned(),
-            gates: String::new(),
+            gates: list.map_or(String::new(), |(list, _)| taprio::words(list)),
             machine: machine::settings(),
             bridges: Vec::new(),
         };
-        if let Some(file) = &self.gate {
-            results.gates = std::fs::read_to_string(file)?;
-        }
         for bridge in bridges {
             let of = measure::measure(experiment, *bridge, &mut site, &mut progress);
             results.bridges.push(of);

@@ -1,6 +1,7 @@
 //! The document of the lab.
 
 use super::bridge::Bridge;
+use super::experiment::PROBES;
 use crate::commands::latency::document::{Document, Setting};
 use latency::Slots;
 use serde::{Deserialize, Serialize};
@@ -49,8 +50,10 @@ pub enum Outcome {
     LosesEverything,
     /// It cannot be built here.
     Refused,
-    /// Something ended while it was measured.
+    /// Something ended while it was measured, or it could not be taken down.
     Failed,
+    /// Ctrl-C came.
+    Interrupted,
 }
 
 impl Outcome {
@@ -61,6 +64,7 @@ impl Outcome {
             Self::LosesEverything => "loses everything",
             Self::Refused => "refused",
             Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
         }
     }
 }
@@ -111,9 +115,9 @@ const EXCEPTIONS: u64 = 2;
 
 impl Gate {
     /// What a document says of frames that were due outside every window, by the stamp behind the
-    /// gate. `None` if it has none.
+    /// gate. `None` if fewer than half of [`PROBES`] have it.
     pub fn of(document: &Document, stamp: &str) -> Option<Self> {
-        slots(document, stamp).map(Self::by)
+        slots(document, stamp).filter(|of| of.n * 2 >= PROBES).map(Self::by)
     }
 
     fn by(&Slots { n, in_window, early, .. }: &Slots) -> Self {

@@ -50,7 +50,7 @@ fn bridges(results: &Results) -> Table {
         ("bridge", Left, |of| of.bridge.name()),
         ("outcome", Left, |of| of.outcome.says().to_owned()),
         ("gate", Left, |of| of.gate.as_ref().map_or("", |gate| gate.verdict.says()).to_owned()),
-        ("held back", Right, |of| of.gate.as_ref().map_or(String::new(), in_window)),
+        ("in a window", Right, |of| of.gate.as_ref().map_or(String::new(), in_window)),
         ("why", Wrap, why),
     ];
     Table::of(&columns, &results.bridges)

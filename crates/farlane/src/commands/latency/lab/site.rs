@@ -37,9 +37,16 @@ impl<'a> Site<'a> {
     pub fn open(place: &Place, stop: &'a Stop) -> Result<(Self, usize), Failure> {
         let folder = place.folder();
         let (mut journal, left) = Journal::open(&folder)?;
-        for undo in &left {
-            // What was not done any more cannot be taken back.
-            let _ = take_back(undo, &folder);
+        let failed: Vec<String> = left
+            .iter()
+            .filter_map(|undo| take_back(undo, &folder).err())
+            .map(|why| why.0)
+            .collect();
+        if !failed.is_empty() {
+            return Err(Failure(format!(
+                "what an earlier lab left is not taken down: {}",
+                failed.join("; ")
+            )));
         }
         journal.clear()?;
         for namespace in place.namespaces() {
@@ -124,21 +131,20 @@ impl<'a> Site<'a> {
     pub fn take_down(&mut self) -> Outcome {
         // Their owner's end is theirs.
         self.kept.clear();
-        let mut failed = Vec::new();
+        let (mut failed, mut why) = (Vec::new(), Vec::new());
         while let Some(undo) = self.done.pop() {
-            if let Err(Failure(why)) = take_back(&undo, &self.folder) {
-                failed.push((undo, why));
+            if let Err(Failure(said)) = take_back(&undo, &self.folder) {
+                failed.push(undo);
+                why.push(said);
             }
         }
-        self.journal.clear()?;
-        for (undo, _) in failed.iter().rev() {
-            self.journal.add(undo)?;
+        failed.reverse();
+        self.done = failed;
+        if self.done.is_empty() {
+            return Ok(self.journal.clear()?);
         }
-        let why: Vec<String> = failed.into_iter().map(|(_, why)| why).collect();
-        match why.is_empty() {
-            true => Ok(()),
-            false => Err(Failure(format!("not taken down: {}", why.join("; ")))),
-        }
+        // The journal has them, and the rest can be taken back twice.
+        Err(Failure(format!("not taken down: {}", why.join("; "))))
     }
 }
 

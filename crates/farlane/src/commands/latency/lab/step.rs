@@ -8,7 +8,8 @@ use std::fmt;
 pub struct Step {
     /// The line.
     pub line: String,
-    /// The line that takes it back, if no other step's does.
+    /// The line that takes it back, if no other step's does. It succeeds where there is nothing to
+    /// take back.
     pub undo: Option<String>,
     /// How it ends.
     pub end: End,

@@ -3,6 +3,7 @@
 use super::place::Place;
 use super::step::Steps;
 use crate::commands::latency::machine::threads::{Thread, threads};
+use std::os::unix::fs::MetadataExt;
 
 /// Where control groups are (Linux Documentation/admin-guide/cgroup-v2.rst).
 const GROUPS: &str = "/sys/fs/cgroup";
@@ -21,7 +22,7 @@ pub fn isolate(cpu: usize, place: &Place, steps: &mut Steps) {
     if !controllers.split_whitespace().any(|controller| controller == "cpuset") {
         steps.undone(format!("echo +cpuset >{all}"), format!("echo -cpuset >{all}"));
     }
-    steps.undone(format!("mkdir {group}"), format!("rmdir {group}"));
+    steps.undone(format!("mkdir {group}"), format!("test ! -d {group} || rmdir {group}"));
     steps.run(format!("echo {cpu} >{group}/cpuset.cpus"));
     steps.run(format!("echo isolated >{group}/cpuset.cpus.partition"));
     // It says `isolated invalid (why)` where it is not.
@@ -31,18 +32,39 @@ pub fn isolate(cpu: usize, place: &Place, steps: &mut Steps) {
     ));
 }
 
-/// Adds the steps that run the kernel's threads that frames wait for as SCHED_FIFO: those of softirqs
-/// and of vhost. Those that are real-time threads already stay as they are.
-pub fn prioritise(priority: u8, steps: &mut Steps) {
-    let waited_for =
-        |of: &Thread| of.name.starts_with("ksoftirqd/") || of.name.starts_with("vhost-");
-    for Thread { pid, name, .. } in
-        threads().into_iter().filter(|of| waited_for(of) && of.priority == 0)
-    {
-        // Its number may be another thread's when it is taken back.
+/// The kernel's threads that frames wait for: those of softirqs, and those of vhost that work for a
+/// process in the bridge's namespace, which are called by its number (Linux drivers/vhost/vhost.c).
+/// A name is part of a shell line, and any process may call its threads so.
+pub fn waited_for(place: &Place) -> Vec<Thread> {
+    let namespace = identity(&format!("/run/netns/{}", place.bridge()));
+    let is_ours = |pid: &str| {
+        pid.parse::<u32>().is_ok()
+            && namespace.is_some()
+            && identity(&format!("/proc/{pid}/ns/net")) == namespace
+    };
+    let waited_for = |of: &Thread| match of.name.split_once(['/', '-']) {
+        Some(("ksoftirqd", cpu)) => of.is_kernel && cpu.parse::<u32>().is_ok(),
+        Some(("vhost", owner)) => is_ours(owner),
+        _ => false,
+    };
+    threads().into_iter().filter(waited_for).collect()
+}
+
+/// What tells one file from all others.
+fn identity(path: &str) -> Option<(u64, u64)> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+/// Adds the steps that run those threads as SCHED_FIFO. Those that are real-time threads already stay
+/// as they are.
+pub fn prioritise(priority: u8, place: &Place, steps: &mut Steps) {
+    for Thread { pid, name, .. } in waited_for(place).iter().filter(|of| of.priority == 0) {
+        // Its number may be another thread's by now.
+        let is_it = format!("grep -qx '{name}' /proc/{pid}/comm");
         steps.undone(
-            format!("chrt -f -p {priority} {pid}"),
-            format!("! grep -qx '{name}' /proc/{pid}/comm || chrt -o -p 0 {pid}"),
+            format!("{is_it} && chrt -f -p {priority} {pid}"),
+            format!("! {is_it} || chrt -o -p 0 {pid}"),
         );
     }
 }

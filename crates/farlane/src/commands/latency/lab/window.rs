@@ -14,32 +14,29 @@ pub struct Window {
 }
 
 impl Window {
-    /// The longest one of a gate that does not reach across the end of the cycle.
+    /// That of a gate which opens once a cycle, and not across its end.
     ///
     /// # Errors
-    /// The gate is always closed, or always open.
+    /// The gate is always closed, always open, or opens in another way.
     pub fn of(list: &GateControlList, gate: u8) -> Result<Self, Failure> {
-        let mut longest = Self { opens: 0, length: 0 };
-        let (mut open, mut at) = (longest, Duration::ZERO);
         let cycle = list.cycle_time();
+        let (mut windows, mut at) = (Vec::<Self>::new(), Duration::ZERO);
         for entry in list.entries() {
-            let ends = (at + entry.interval).min(cycle);
-            let part = ends.as_ns().saturating_sub(at.as_ns());
-            open = match entry.states.0 >> gate & 1 {
-                0 => Self { opens: ends.as_ns(), length: 0 },
-                _ => Self { length: open.length + part, ..open },
-            };
-            if open.length > longest.length {
-                longest = open;
+            let (opens, ends) = (at.as_ns(), (at + entry.interval).min(cycle).as_ns());
+            let length = ends.saturating_sub(opens);
+            match windows.last_mut().filter(|last| last.opens + last.length == opens) {
+                _ if !entry.states.is_open(gate.into()) || length == 0 => {}
+                Some(last) => last.length += length,
+                None => windows.push(Self { opens, length }),
             }
-            at = ends;
+            at = at + entry.interval;
         }
-        match longest.length {
-            0 => Err(Failure(format!("gate {gate} never opens: it is that of --priority"))),
-            length if length == cycle.as_ns() => {
-                Err(Failure(format!("gate {gate} never closes: it is that of --priority")))
-            }
-            _ => Ok(longest),
+        let wrong = |what: &str| Failure(format!("gate {gate} {what}: it is that of --priority"));
+        match windows[..] {
+            [] => Err(wrong("never opens")),
+            [Self { length, .. }] if length == cycle.as_ns() => Err(wrong("never closes")),
+            [window] => Ok(window),
+            _ => Err(wrong("opens more than once a cycle, or across its end")),
         }
     }
 }
@@ -53,13 +50,15 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_window_counts() {
-        let list = "sched-entry S 08 1ms sched-entry S 01 2ms sched-entry S 0c 3ms \
-                    sched-entry S 08 4ms sched-entry S 01 5ms";
-        assert_eq!(window(list, 3), Ok(Window { opens: 3_000_000, length: 7_000_000 }));
-        assert_eq!(window(list, 0), Ok(Window { opens: 10_000_000, length: 5_000_000 }));
-        assert_eq!(window(list, 2), Ok(Window { opens: 3_000_000, length: 3_000_000 }));
-        assert!(window(list, 7).unwrap_err().contains("gate 7 never opens"));
+    fn a_gate_opens_once_a_cycle() {
+        let list = "sched-entry S 08 1ms sched-entry S 01 2ms sched-entry S 04 3ms \
+                    sched-entry S 04 4ms sched-entry S 01 5ms sched-entry S 08 1ms";
+        assert_eq!(window(list, 2), Ok(Window { opens: 3_000_000, length: 7_000_000 }));
+        for (gate, why) in [(7, "gate 7 never opens"), (0, "more than once"), (3, "across its end")]
+        {
+            let wrong = window(list, gate).unwrap_err();
+            assert!(wrong.contains(why), "{wrong}");
+        }
         let open = "sched-entry S 81 1ms sched-entry S 80 1ms";
         assert!(window(open, 7).unwrap_err().contains("never closes"));
     }

@@ -23,6 +23,8 @@ pub struct Thread {
     pub priority: u32,
     /// The CPUs on which it may run, such as `0-1,3`.
     pub cpus: String,
+    /// Whether it is one of the kernel's own.
+    pub is_kernel: bool,
 }
 
 /// All such threads, also those of processes: since Linux 6.4 vhost's belong to their VMM.
@@ -44,18 +46,23 @@ fn kind(name: &str) -> Option<&'static str> {
     KINDS.into_iter().find(|kind| name.starts_with(kind))
 }
 
-/// From `/proc/PID/stat` (proc_pid_stat(5): fields 1, 2, 40 and 41) and `Cpus_allowed_list` of
+/// `PF_KTHREAD` of include/linux/sched.h.
+const KERNEL_THREAD: u32 = 0x0020_0000;
+
+/// From `/proc/PID/stat` (proc_pid_stat(5): fields 1, 2, 9, 40 and 41) and `Cpus_allowed_list` of
 /// `/proc/PID/status` (proc_pid_status(5)). The name is in parentheses and may hold anything.
 fn thread(stat: &str, status: &str) -> Option<Thread> {
     let (pid, rest) = stat.split_once(" (")?;
     let (name, rest) = rest.rsplit_once(')')?;
     // The first of the rest is field 3.
+    let flags: u32 = rest.split_whitespace().nth(9 - 3)?.parse().ok()?;
+    let is_kernel = flags & KERNEL_THREAD != 0;
     let mut fields = rest.split_whitespace().skip(40 - 3);
     let priority = fields.next()?.parse().ok()?;
     let policy = policy(fields.next()?.parse().ok()?);
     let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     let (name, cpus) = (name.to_owned(), cpus.trim().to_owned());
-    Some(Thread { pid: pid.parse().ok()?, name, policy, priority, cpus })
+    Some(Thread { pid: pid.parse().ok()?, name, policy, priority, cpus, is_kernel })
 }
 
 /// The policies of linux/sched.h.
@@ -112,6 +119,7 @@ mod tests {
             policy: "SCHED_OTHER",
             priority: 0,
             cpus: "1".to_owned(),
+            is_kernel: true,
         };
         assert_eq!(softirq, golden);
         let irq = thread(IRQ, STATUS).unwrap();
