@@ -113,20 +113,28 @@ impl Gate {
     /// What a document says of frames that were due outside every window, by the stamp behind the
     /// gate. `None` if it has none.
     pub fn of(document: &Document, stamp: &str) -> Option<Self> {
-        let &Slots { n, in_window, early, .. } = slots(document, stamp)?;
+        slots(document, stamp).map(Self::by)
+    }
+
+    fn by(&Slots { n, in_window, early, .. }: &Slots) -> Self {
         let verdict = match () {
             () if early * 100 > n * EXCEPTIONS => Verdict::NotGated,
             () if (n - in_window) * 100 > n * EXCEPTIONS => Verdict::Late,
             () => Verdict::Gated,
         };
-        Some(Self { verdict, n, in_window, early })
+        Self { verdict, n, in_window, early }
     }
 
     /// Takes into account what it says of frames that were due within their window.
     pub fn and(&mut self, document: &Document, stamp: &str) {
+        if let Some(of) = slots(document, stamp) {
+            self.and_by(of);
+        }
+    }
+
+    fn and_by(&mut self, of: &Slots) {
         let few = |in_window: u64, n: u64| in_window * 4 < n;
-        let left = slots(document, stamp).is_some_and(|of| few(of.in_window, of.n));
-        if left && few(self.in_window, self.n) {
+        if few(of.in_window, of.n) && few(self.in_window, self.n) {
             self.verdict = Verdict::OtherGate;
         }
     }
@@ -169,4 +177,45 @@ pub struct OfReads {
     pub max_ns: u64,
     /// Why there are none; empty else.
     pub why: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Verdict::{Gated, Late, NotGated, OtherGate};
+
+    /// Of 200 frames.
+    fn slots(in_window: u64, early: u64) -> Slots {
+        Slots {
+            stamp: "arrival".to_owned(),
+            n: 200,
+            in_slot: in_window,
+            in_window,
+            late: Vec::new(),
+            early,
+            outside_due: 200,
+            outside_arrived: 200 - in_window,
+        }
+    }
+
+    #[test]
+    fn two_of_a_hundred_may_be_late_or_early() {
+        let verdict = |in_window, early| Gate::by(&slots(in_window, early)).verdict;
+        assert_eq!([verdict(200, 0), verdict(196, 0), verdict(196, 4)], [Gated; 3]);
+        assert_eq!([verdict(195, 0), verdict(195, 4), verdict(0, 0)], [Late; 3]);
+        assert_eq!([verdict(195, 5), verdict(0, 200)], [NotGated; 2]);
+    }
+
+    #[test]
+    fn the_gate_of_another_priority_keeps_frames_out_of_the_window_of_theirs() {
+        let verdict = |due_outside: Slots, due_inside: Slots| {
+            let mut gate = Gate::by(&due_outside);
+            gate.and_by(&due_inside);
+            gate.verdict
+        };
+        assert_eq!(verdict(slots(49, 151), slots(49, 0)), OtherGate);
+        // Without a gate, those that were due within it came within it.
+        assert_eq!(verdict(slots(49, 151), slots(50, 0)), NotGated);
+        assert_eq!(verdict(slots(200, 0), slots(0, 0)), Gated, "a slow machine");
+    }
 }

@@ -186,8 +186,8 @@ fn run(line: &str, folder: &Path) -> Outcome {
 
 /// What a line said at last, or else `otherwise`.
 pub fn last_line(said: &str, otherwise: &str) -> String {
-    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.last().unwrap_or(otherwise).to_owned()
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.next_back().unwrap_or(otherwise).to_owned()
 }
 
 /// What a line prints.
