@@ -7,10 +7,9 @@ tag() {
     ip netns exec "$1" tc qdisc add dev "$2" clsact
     count() { ip netns exec "$1" tc filter add dev "$2" ingress protocol 802.1Q pref "$3" flower vlan_id 5 $4 action ok; }
     count "$1" "$2" 1 "vlan_prio 5 vlan_ethtype ip ip_tos 0xb8/0xfc"
-    count "$1" "$2" 2 "vlan_ethtype ip ip_proto tcp tcp_flags 0x12/0x12"
-    count "$1" "$2" 3 "vlan_ethtype ip"
-    count "$1" "$2" 4 "vlan_prio 5 vlan_ethtype 0x88b5"
-    count "$1" "$2" 5 "vlan_ethtype 0x88b5"
+    count "$1" "$2" 2 "vlan_ethtype ip"
+    count "$1" "$2" 3 "vlan_prio 5 vlan_ethtype 0x88b5"
+    count "$1" "$2" 4 "vlan_ethtype 0x88b5"
 }
 
 interfaces() {
@@ -27,7 +26,7 @@ packets() {
 # marks, or so many at most.
 marked() {
     with=$(packets "$1" "$2" "$3")
-    without=$(($(packets "$1" "$2" 3) + $(packets "$1" "$2" 5)))
+    without=$(($(packets "$1" "$2" 2) + $(packets "$1" "$2" 4)))
     echo "at $2: $with with marks, $without without"
     test "$with" -ge "$4" -a "$without" -le "${5:-0}"
 }
@@ -57,14 +56,14 @@ node() {
 over_tcp() {
     node 198.51.100.2:7001 198.51.100.2:7001 --priority 5 --dscp 46
     marked listener far 1 70
-    # Of two connections the kernel answers the first bytes before the node has marked them.
+    # The kernel may answer for a connection that is gone: a segment each of two.
     marked talker near 1 20 2
 }
 
 over_ethernet() {
     node raw:far.5 raw:near.5,02:00:5e:00:53:02 --priority 5
-    marked listener far 4 20
-    marked talker near 4 20 2
+    marked listener far 3 20
+    marked talker near 3 20 2
 }
 
 step "VLAN interfaces" interfaces

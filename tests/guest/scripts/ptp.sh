@@ -40,7 +40,7 @@ hardware() {
 bridge() {
     # Where there is udev, the device node loads it.
     modprobe tun
-    grep '^ip ' /tmp/boards >/tmp/lines
+    sed -n "/^# On the bridge's board/,/^# In the guest/p" /tmp/boards | grep '^ip ' >/tmp/lines
     test "$(wc -l </tmp/lines)" -ge 5
     ip netns exec listener sh -ex /tmp/lines
     ip netns exec listener ip link del bridge0
