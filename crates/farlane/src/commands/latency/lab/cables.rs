@@ -2,6 +2,7 @@
 
 use super::bridge::{Bridge, Ports};
 use super::place::{FAR_MAC, NEAR_MAC, Place};
+use super::site::output;
 use super::step::Steps;
 use serde::{Deserialize, Serialize};
 
@@ -83,10 +84,20 @@ fn guest_port(bridge: Bridge, interface: &str, place: &Place, steps: &mut Steps)
                 place.bridge()
             ),
             // To the namespace of the shell that runs this line.
-            format!("{ip} link set out down; {ip} link set out name {name} netns $$"),
+            format!(
+                "{ip} link set out down; {ip} link set out name {name} netns $${}",
+                if is_up(name) { format!("; ip link set {name} up") } else { String::new() }
+            ),
         ),
     }
     steps.run(format!("{ip} link set out up"));
+}
+
+/// Whether an interface is up: it is not any more when it comes from another namespace.
+fn is_up(interface: &str) -> bool {
+    // Not by /sys, which may be another namespace's.
+    let shown = output(&format!("ip -o link show dev {interface}"));
+    shown.is_ok_and(|text| text.split(['<', ',', '>']).any(|flag| flag == "UP"))
 }
 
 /// Adds the steps that join the ports.
