@@ -12,9 +12,10 @@ fn cable() -> (Namespace, String) {
     (away, mac.to_string())
 }
 
-/// Whether the interface is in this namespace under its own name.
+/// Whether the interface is in this namespace under its own name, and up as it was.
 fn is_home() -> bool {
-    sh("ip -o link").contains("g0@")
+    let link = sh("ip -o link show g0");
+    link.contains(": g0@") && link.contains(",UP")
 }
 
 #[test]

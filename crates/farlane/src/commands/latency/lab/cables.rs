@@ -2,6 +2,7 @@
 
 use super::bridge::{Bridge, Ports};
 use super::place::{FAR_MAC, NEAR_MAC, Place};
+use super::site::output;
 use super::step::Steps;
 use serde::{Deserialize, Serialize};
 
@@ -81,11 +82,12 @@ fn guest_port(bridge: Bridge, interface: &str, place: &Place, steps: &mut Steps)
         _ if bridge.is_on_port() => return,
         "tap" => steps.run(format!("{ip} tuntap add out mode tap")),
         name => {
-            // Back to the namespace of the shell that runs the line.
             let is_gone = |name| format!("! {ip} link show dev {name} >/dev/null 2>&1");
+            let up = if is_up(name) { format!(" && ip link set {name} up") } else { String::new() };
             steps.undone(
                 format!("ip link set {name} netns {}", place.bridge()),
-                format!("{} || {ip} link set {name} netns $$", is_gone(name)),
+                // To the namespace of the shell that runs this line.
+                format!("{} || {{ {ip} link set {name} netns $${up}; }}", is_gone(name)),
             );
             steps.undone(
                 format!("{ip} link set {name} name out"),
@@ -97,6 +99,13 @@ fn guest_port(bridge: Bridge, interface: &str, place: &Place, steps: &mut Steps)
         }
     }
     steps.run(format!("{ip} link set out up"));
+}
+
+/// Whether an interface is up: it is not any more when it comes from another namespace.
+fn is_up(interface: &str) -> bool {
+    // Not by /sys, which may be another namespace's.
+    let shown = output(&format!("ip -o link show dev {interface}"));
+    shown.is_ok_and(|text| text.split(['<', ',', '>']).any(|flag| flag == "UP"))
 }
 
 /// Adds the steps that join the ports.
