@@ -279,14 +279,14 @@ impl Reading {
 
     fn finish(&mut self, limit: Duration, site: &Site<'_>) -> OfReads {
         let mut of = Self::refused(Some(&self.reads), &Failure(String::new()));
+        // It prints its document also after an error.
         if let Err(Failure(why)) = self.initiator.finish(limit, site.stop()) {
             of.why = why;
-            return of;
         }
         let text = self.initiator.output().unwrap_or_default();
         let document: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         let all = &document["sections"][0]["all"];
-        if !all.is_object() {
+        if !all.is_object() && of.why.is_empty() {
             of.why = "no document came".to_owned();
         }
         let figure = |name: &str| all[name].as_u64().unwrap_or(0);
