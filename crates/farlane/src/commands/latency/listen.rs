@@ -79,19 +79,21 @@ pub fn run(args: &Args) -> Outcome {
     }
     let mut of_run = Some((clocks, rows));
     let mut previous = None;
+    let mut outbox = Outbox::new(Shift(args.machine.stamp_offset));
     loop {
         let (clocks, rows) = match of_run.take() {
             Some(first) => first,
             None => (Clocks::start(&args.machine)?, Rows::create(&args.output)?),
         };
         let mut listener =
-            Listener { previous, ..Listener::new(args, &port, rows, settings.clone()) };
-        let ended = match listener.listen(&stop) {
-            // One without a run says so, unless there were others.
-            _ if previous.is_some() && listener.run.is_none() => return Ok(()),
-            ended => ended?,
-        };
+            Listener { previous, outbox, ..Listener::new(args, &port, rows, settings.clone()) };
+        let ended = listener.listen(&stop)?;
+        // One without a run says so, unless there were others.
+        if previous.is_some() && listener.run.is_none() {
+            return Ok(());
+        }
         previous = listener.run.map(|(run, _)| run);
+        outbox = listener.outbox.next_run();
         let clock = clocks.finish(1, &args.machine, local);
         let (document, rows, unwritten) = listener.document(clock, ended);
         deliver(&document, rows, &unwritten, &args.output)?;
@@ -181,6 +183,7 @@ impl<'a> Listener<'a> {
                 return Ok("interrupted");
             }
             match self.run {
+                None if now > began + wait && self.previous.is_some() => return Ok("silent"),
                 None if now > began + wait => {
                     let strangers = self.faults.strangers;
                     return Err(Failure(format!(

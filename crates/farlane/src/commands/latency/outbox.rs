@@ -14,8 +14,9 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Outbox {
     shift: Shift,
-    /// By the kernel's count of the socket's frames (`SOF_TIMESTAMPING_OPT_ID`): the number of the
-    /// frame.
+    /// The kernel's count of the socket's frames (`SOF_TIMESTAMPING_OPT_ID`) before the first one.
+    first: u32,
+    /// By that count from `first` on: the number of the frame.
     numbers: Vec<u32>,
     /// Frames whose departure the far side does not know.
     untold: VecDeque<u64>,
@@ -24,7 +25,14 @@ pub struct Outbox {
 impl Outbox {
     /// Of a socket that has sent nothing.
     pub fn new(shift: Shift) -> Self {
-        Self { shift, numbers: Vec::new(), untold: VecDeque::new() }
+        Self { shift, first: 0, numbers: Vec::new(), untold: VecDeque::new() }
+    }
+
+    /// For another run over the same socket, whose count goes on. The kernel's is an `u32` that wraps
+    /// (`sk_tskey`, linux/net/sock.h).
+    pub fn next_run(&self) -> Self {
+        let first = self.first.wrapping_add(self.numbers.len() as u32);
+        Self { first, ..Self::new(self.shift) }
     }
 
     /// Sends a frame of this number, if it is one of the run. Fails as [`Port::send`].
@@ -45,7 +53,9 @@ impl Outbox {
     /// The number of the frame of these stamps, if it is one of the run, and when it left.
     pub fn departure(&self, control: &Control) -> Option<(u64, Departure)> {
         let (step, id) = control.step?;
-        let number = self.numbers.get(id as usize).filter(|number| **number != NONE)?;
+        // Those of a run before are far behind the end.
+        let at = id.wrapping_sub(self.first) as usize;
+        let number = self.numbers.get(at).filter(|number| **number != NONE)?;
         let software = self.shift.stamp(control.software);
         let departure = match step {
             Step::Queued => Departure { queued: software, ..Departure::default() },

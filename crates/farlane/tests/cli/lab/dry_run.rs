@@ -4,6 +4,7 @@ use super::{GATES, alone, gates, sh};
 use crate::support::program::{parsed, prints, scratch, text};
 use std::io::Write;
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 const GUEST: [&str; 2] = ["--guest", "tap,02:00:5e:10:00:02"];
@@ -51,6 +52,9 @@ fn a_shell_takes_every_script() {
         for kind in ["linux", "macvtap", "xdp", "ovs", "ovs-user", "ovs-afxdp", "vfio"] {
             assert!(script.contains(&format!("# Bridge: {kind}\n")), "{options:?}: {kind}");
         }
+        let is_built = options.contains(&"--boards");
+        assert_eq!(script.contains("driver_override"), is_built, "{options:?}: a NIC for vfio");
+        assert!(!script.contains("chrt"), "{options:?}: threads of this machine");
         let gated = options.contains(&"--gate");
         assert_eq!(script.contains("taprio"), gated, "{options:?}");
     }
@@ -72,16 +76,71 @@ fn scripts_are_those_of_the_lab() {
     }
 }
 
+/// The lines of boards for one kind.
+fn boards(kind: &str) -> String {
+    script(&[&["--bridge", kind, "--boards", "eth1,eth2"], &GUEST[..]].concat())
+}
+
+#[test]
+fn xdp_gets_all_frames_of_a_nic_with_their_tags() {
+    let (promiscuous, tagged) =
+        ("\nip link set eth2 promisc on\n", "\nethtool -K eth2 rxvlan off\n");
+    for kind in ["xdp", "xdp-generic", "ovs-afxdp", "linux", "macvtap", "ovs", "ovs-user", "vfio"] {
+        let lines = boards(kind);
+        let is_xdp = ["xdp", "xdp-generic", "ovs-afxdp"].contains(&kind);
+        assert_eq!(lines.contains(promiscuous), is_xdp, "{lines}");
+        // Without the driver's help a tag stays with its frame.
+        assert_eq!(lines.contains(tagged), is_xdp && kind != "xdp-generic", "{lines}");
+    }
+}
+
+#[test]
+fn bridges_that_no_lab_can_build_are_comments() {
+    let vfio = script(&["--bridge", "vfio"]);
+    assert!(vfio.contains("\n# Bridge: vfio\n# It is not built: a NIC is given"), "{vfio}");
+    assert!(!vfio.contains("ip netns"), "{vfio}");
+    let macvtap = script(&["--bridge", "macvtap", "--guest", "g0,02:00:5e:10:00:02"]);
+    assert!(
+        macvtap.contains("# It is not built: a macvtap device is the guest's own"),
+        "{macvtap}"
+    );
+    assert!(!macvtap.contains("ip netns"), "{macvtap}");
+}
+
+/// A folder with the script and this program, and the line that runs the script.
+fn to_run(name: &str, options: &[&str]) -> (PathBuf, String) {
+    let folder = scratch(name);
+    symlink(env!("CARGO_BIN_EXE_farlane"), folder.join("farlane")).unwrap();
+    std::fs::write(folder.join("lab.sh"), script(options)).unwrap();
+    let path = text(&folder);
+    (folder, format!("out={path} PATH=\"{path}:$PATH\" sh {path}/lab.sh"))
+}
+
+/// A script takes down what it has made, and no other's.
+#[test]
+fn a_script_leaves_what_it_has_not_made() {
+    alone("cli::lab::dry_run::a_script_leaves_what_it_has_not_made", || {
+        let (_, line) = to_run("lab-script-stranger", &["--count", "30"]);
+        sh("ip netns add farlane-bridge && mkdir -p /run/farlane-lab/farlane");
+        sh("echo run true >/run/farlane-lab/farlane/journal");
+        sh(&format!("! {line}"));
+        assert_eq!(sh("ip netns list"), "farlane-bridge\n");
+        assert_eq!(sh("cat /run/farlane-lab/*/*"), "run true\n");
+        sh("ip netns delete farlane-bridge && mkdir /run/farlane-lab/farlane.script");
+        sh(&format!("! {line}"));
+        assert_eq!(sh("ls /run/farlane-lab; ip netns list"), "farlane\nfarlane.script\n");
+        sh(&format!("rmdir /run/farlane-lab/farlane.script && {line}"));
+        assert_eq!(sh("ls /run/farlane-lab; ip netns list"), "farlane\n");
+    });
+}
+
 #[test]
 fn a_script_measures_and_leaves_nothing() {
     alone("cli::lab::dry_run::a_script_measures_and_leaves_nothing", || {
-        let folder = scratch("lab-script");
-        symlink(env!("CARGO_BIN_EXE_farlane"), folder.join("farlane")).unwrap();
-        let load = ["--stress", "2", "--stress-rate", "1M", "--stress-by", "built-in"];
-        let script = script(&[&["--count", "30"], &load[..]].concat());
-        std::fs::write(folder.join("lab.sh"), script).unwrap();
-        let path = text(&folder);
-        sh(&format!("out={path} PATH=\"{path}:$PATH\" sh {path}/lab.sh"));
+        let load = ["--stress", "1", "--stress-rate", "1M", "--stress-by", "built-in"];
+        let twice = ["--bridge", "linux,linux", "--count", "30"];
+        let (folder, line) = to_run("lab-script", &[&twice[..], &load].concat());
+        sh(&line);
         for run in ["idle", "loaded"] {
             for end in ["talk", "listen"] {
                 let file = folder.join(format!("linux-{run}-{end}.json"));
@@ -91,7 +150,7 @@ fn a_script_measures_and_leaves_nothing() {
             }
         }
         assert_eq!(sh("ip netns list"), "");
-        assert_eq!(sh(&format!("ls {}", super::FOLDER)), "");
+        assert_eq!(sh("ls /run/farlane-lab"), "");
         assert_eq!(super::programs("stress"), []);
     });
 }

@@ -1,6 +1,7 @@
 //! A lab that leads to an interface with somebody else behind it, as a guest.
 
 use super::{alone, lab, nothing_is_left, sh};
+use crate::cli::latency::segment;
 use crate::support::program::{node, one_line, parsed};
 use live::net::{Interface, Namespace};
 
@@ -41,6 +42,10 @@ fn runs_lead_to_a_guest_whose_interface_comes_back() {
         for run in runs {
             assert_eq!(run["talk"]["counts"]["received"], 60, "{}", run["talk"]["counts"]);
             assert_eq!(run["talk"]["tags"][0]["n"], 60, "{}", run["talk"]["tags"]);
+            for name in ["sent back to queue", "back, queue to wire"] {
+                let whole = &segment(&run["talk"], name)["whole"];
+                assert!(whole["n"].as_u64() > Some(30), "one listener, run after run: {whole}");
+            }
             assert!(run["listen"].is_null() && run["received_bits_per_second"].is_null());
         }
         assert!(is_home(), "g0");

@@ -5,6 +5,7 @@ mod clocks;
 mod files;
 mod marks;
 mod refusals;
+mod repeat;
 mod way;
 
 use crate::support::program::{farlane, parsed, succeeds};
@@ -78,7 +79,8 @@ fn talk(address: &str, options: &[&str]) -> Value {
     parsed(&succeeds(&[&arguments[..], options].concat()))
 }
 
-fn segment<'a>(document: &'a Value, name: &str) -> &'a Value {
+/// A part of the way in a document.
+pub fn segment<'a>(document: &'a Value, name: &str) -> &'a Value {
     let all = document["segments"].as_array().unwrap();
     all.iter().find(|of| of["segment"] == name).unwrap_or_else(|| panic!("no {name}: {document}"))
 }

@@ -98,6 +98,7 @@ fn lines(
         steps.run("ip tuntap add tap0 mode tap");
         steps.run("ip link set tap0 up");
     }
+    whole_frames(text, bridge, port)?;
     bridge.join(&ports, Path::new("/run"), &mut steps);
     if bridge.is_on_port() {
         steps.run(format!("ip link set tap0 address {} up", experiment.far.mac()));
@@ -107,4 +108,18 @@ fn lines(
         writeln!(text, "{}{end}", step.line)?;
     }
     writeln!(text, "{}", ports.guest(bridge, experiment.far.mac()))
+}
+
+/// What XDP programs need of a NIC. The kernel's bridge and other ports of Open vSwitch set the first
+/// themselves (`dev_set_promiscuity` in Linux net/bridge/br_if.c, net/openvswitch/vport-netdev.c).
+fn whole_frames(text: &mut String, bridge: Bridge, nic: &str) -> std::fmt::Result {
+    if bridge.is_in_driver() || bridge == Bridge::XdpGeneric {
+        writeln!(text, "# {nic} drops frames for the guest's MAC address, which is not its own.")?;
+        writeln!(text, "ip link set {nic} promisc on")?;
+    }
+    if bridge.is_in_driver() {
+        writeln!(text, "# XDP does not see a tag that {nic} has taken off.")?;
+        writeln!(text, "ethtool -K {nic} rxvlan off")?;
+    }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use super::journal::Process;
 use super::site::last_line;
 use crate::signals::Stop;
+use live::Control;
 use report::{Failure, Outcome};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -161,15 +162,23 @@ impl Drop for Child {
 
 /// Waits so long for the end of a process, or for a request to stop; whether it has ended.
 fn ends(process: &OwnedFd, stop: Option<&Stop>, time: Duration) -> bool {
-    let mut sources = vec![PollFd::new(process, PollFlags::IN)];
+    let deadline = Instant::now() + time;
     // Once the request is there, it does not wake any more.
-    sources.extend(
-        stop.filter(|stop| !stop.is_set())
-            .map(|stop| PollFd::from_borrowed_fd(stop.fd(), PollFlags::IN)),
-    );
-    let time = Timespec::try_from(time).unwrap_or_default();
-    let _ = poll(&mut sources, Some(&time));
-    sources[0].revents().contains(PollFlags::IN)
+    let stop = stop.filter(|stop| !stop.is_set());
+    loop {
+        let mut sources = vec![PollFd::new(process, PollFlags::IN)];
+        sources.extend(stop.map(|stop| PollFd::from_borrowed_fd(stop.fd(), PollFlags::IN)));
+        let left = deadline.saturating_duration_since(Instant::now());
+        // A signal interrupts it: it waits again for what is left.
+        let _ = poll(&mut sources, Some(&Timespec::try_from(left).unwrap_or_default()));
+        if sources[0].revents().contains(PollFlags::IN) {
+            return true;
+        }
+        // A request for counters wakes too, until it is taken.
+        if left.is_zero() || stop.is_some_and(|stop| stop.request() == Control::Stop) {
+            return false;
+        }
+    }
 }
 
 /// Ends a process that an earlier lab has left, if it is still the same.
@@ -179,5 +188,53 @@ pub fn end_left(process: Process) {
     // Asked behind the descriptor: from here on the number cannot become another process's.
     if process.runs() && pidfd_send_signal(&fd, Signal::KILL).is_ok() {
         ends(&fd, None, PATIENCE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signal_hook::consts::SIGUSR1;
+    use std::process::Command;
+
+    /// A shell at work on this, and the folder of its files.
+    fn shell(line: &str) -> (Child, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let [output, errors] = ["output", "errors"].map(|name| folder.path().join(name));
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).stdout(fs::File::create(&output).unwrap());
+        let process = command.stderr(fs::File::create(&errors).unwrap()).spawn().unwrap();
+        (Child::new(process, output, errors).unwrap(), folder)
+    }
+
+    #[test]
+    fn a_request_for_counters_is_taken_and_ends_no_wait() {
+        let stop = Stop::on_signals().unwrap();
+        let (mut child, _folder) = shell("exec sleep 1000");
+        signal_hook::low_level::raise(SIGUSR1).unwrap();
+        assert!(!ends(&child.end, Some(&stop), Duration::from_millis(1)));
+        let mut wake = [PollFd::from_borrowed_fd(stop.fd(), PollFlags::IN)];
+        assert_eq!(poll(&mut wake, Some(&Timespec::default())), Ok(0), "it would wake for ever");
+        let deadline = Duration::from_secs(60);
+        stop.stop();
+        assert_eq!(
+            child.finish(deadline, &stop).unwrap_err().0,
+            "signal: 2 (SIGINT)",
+            "a request to stop does"
+        );
+    }
+
+    /// poll(2) is interrupted by every signal with a handler. The signal goes to this thread
+    /// first (linux/kernel/signal.c, `complete_signal`).
+    #[test]
+    fn a_signal_does_not_end_the_patience_with_a_program() {
+        let stop = Stop::on_signals().unwrap();
+        let thread = rustix::thread::gettid();
+        let (mut child, _folder) = shell(&format!(
+            "trap 'kill -USR1 {thread}; sleep 0.2; exit 0' TERM; echo ready; \
+             while :; do sleep 0.05; done"
+        ));
+        child.wait_for("ready", Duration::from_secs(60), &stop).unwrap();
+        child.end(Signal::TERM).expect("not SIGKILL");
     }
 }

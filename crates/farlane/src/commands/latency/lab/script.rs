@@ -2,62 +2,118 @@
 
 use super::bridge::Bridge;
 use super::cables::Far;
+use super::check;
 use super::experiment::{Experiment, Run, file_name};
 use super::measure::{BEYOND, enter};
-use super::step::{End, Step};
+use super::step::{End, Step, Steps};
 use std::fmt::Write;
 
-/// Remembers the last program: dash's `$(jobs -p)` is empty.
-const STARTED: &str = "started=\"$started $!\"";
+/// What all bridges need. A script takes back what it has done, and nothing else: its folder is its
+/// own, with a dot that no lab's name has, and a line's undo is noted behind the line. Programs are
+/// in variables: dash's `$(jobs -p)` is empty.
+const HEAD: &str = r#"mkdir -p "${folder%/*}"
+# If it is there, this script is at work, or was killed.
+mkdir "$folder" || exit 1
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' INT TERM
+failed=0
+# Waits until the last program has written a text to a file: FILE TEXT.
+ready() { until grep -q "$2" "$1" 2>/dev/null; do kill -0 $!; sleep 0.1; done; }
+# Ends programs: PID...
+end() { for pid; do kill "$pid" 2>/dev/null || :; wait "$pid" || :; done; }
+# Notes what takes the line before back: LINE.
+later() { undone="$1
+$undone"; }
+undo() {
+    set +e
+    end $listener $reads $started $kept
+    eval "$undone"
+    rm -rf "$folder"/*
+}
+"#;
+
+/// The list of programs that end with the bridge, and of those that end with the run.
+const KEPT: &str = "kept";
+const STARTED: &str = "started";
 
 /// The script of an experiment: what the lab would do, line by line.
 pub fn script(experiment: &Experiment, bridges: &[Bridge]) -> String {
     let mut text = format!(
         "#!/bin/sh\n# farlane latency lab, as a script: needs root. Documents go to $out.\n\
-         set -u\nout=${{out:-.}}\nfolder={}\nmkdir -p \"$folder\"\n\
-         # Waits until the last program has written a text to a file: FILE TEXT.\n\
-         ready() {{ until grep -q \"$2\" \"$1\" 2>/dev/null; do kill -0 $!; sleep 0.1; done; }}\n",
+         set -u\nout=${{out:-.}}\nfolder={}.script\n{HEAD}",
         experiment.place.folder().display()
     );
     for bridge in bridges {
         part(&mut text, experiment, *bridge).expect("a String takes all");
     }
-    text
+    text + "exit $failed\n"
 }
 
 fn part(text: &mut String, experiment: &Experiment, bridge: Bridge) -> std::fmt::Result {
-    let steps = experiment.steps(bridge);
-    let late = experiment.late_steps();
-    writeln!(text, "\n# Bridge: {}\n(", bridge.name())?;
-    writeln!(text, "started=\nundo() {{\n    set +e\n    kill $started 2>/dev/null\n    wait")?;
-    for undo in steps.0.iter().chain(&late.0).rev().filter_map(|step| step.undo.as_ref()) {
-        writeln!(text, "    {undo}")?;
+    writeln!(text, "\n# Bridge: {}", bridge.name())?;
+    if let Some(why) = impossible(experiment, bridge) {
+        return writeln!(text, "# It is not built: {why}.");
     }
-    writeln!(
-        text,
-        "    rm -rf \"$folder\"/*\n}}\ntrap undo EXIT\ntrap 'exit 1' INT TERM\nset -ex"
-    )?;
-    steps.0.iter().try_for_each(|step| line(text, step))?;
-    late.0.iter().try_for_each(|step| line(text, step))?;
+    writeln!(text, "(\nundone= listener= reads= started= kept=")?;
+    writeln!(text, "trap undo EXIT\ntrap 'exit 1' INT TERM\nset -ex")?;
+    steps(text, experiment, &experiment.steps(bridge))?;
+    if experiment.kernel_fifo.is_some() {
+        writeln!(text, "# --kernel-fifo: only the lab finds the kernel's threads as it runs.")?;
+    }
+    if !experiment.keep.is_empty() {
+        writeln!(text, "mkdir -p '{}'", experiment.keep)?;
+    }
     for run in experiment.runs() {
         run_lines(text, experiment, bridge, &run)?;
     }
-    writeln!(text, ")")
+    // In `( ... ) || failed=1` the shell would ignore `set -e`.
+    writeln!(text, ")\ntest $? -eq 0 || failed=1")
 }
 
-fn line(text: &mut String, Step { line, end, .. }: &Step) -> std::fmt::Result {
-    match end {
-        End::Itself => writeln!(text, "{line}"),
-        End::Lab { log, ready } => kept(text, line, log, ready),
+/// Why the lab can build this bridge on no machine. A program that is missing here may be where the
+/// script runs.
+fn impossible(experiment: &Experiment, bridge: Bridge) -> Option<String> {
+    match (bridge, &experiment.far) {
+        (Bridge::Vfio, _) => Some(
+            "a NIC is given to a guest whole, which needs two machines: --boards prints what is to \
+             be run"
+                .to_owned(),
+        ),
+        (Bridge::Macvtap, Far::Guest { interface, .. }) if interface != "tap" => {
+            check::possible(experiment, bridge).err().map(|why| why.0)
+        }
+        _ => None,
     }
 }
 
-fn kept(text: &mut String, line: &str, log: &str, ready: &str) -> std::fmt::Result {
+/// The lines of steps, in the script's folder in place of the lab's.
+fn steps(text: &mut String, experiment: &Experiment, steps: &Steps) -> std::fmt::Result {
+    let folder = format!("{}/", experiment.place.folder().display());
+    let here = |line: &str| line.replace(&folder, "$folder/");
+    for Step { line, undo, end } in &steps.0 {
+        match end {
+            End::Itself => writeln!(text, "{}", here(line))?,
+            End::Lab { log, ready } => keep(text, (&here(line), log, ready), KEPT)?,
+        }
+        if let Some(undo) = undo {
+            writeln!(text, "later '{}'", here(undo).replace('\'', r"'\''"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Remembers the last program.
+fn remember(list: &str) -> String {
+    format!("{list}=\"${list} $!\"")
+}
+
+fn keep(text: &mut String, (line, log, ready): (&str, &str, &str), list: &str) -> std::fmt::Result {
     // An earlier run's log has the text already, and is there until the program is started.
     writeln!(
         text,
         "rm -f \"$folder/{log}\"\n{line} >\"$folder/{log}\" 2>&1 &\n\
-         {STARTED}\nready \"$folder/{log}\" '{ready}'"
+         {}\nready \"$folder/{log}\" '{ready}'",
+        remember(list)
     )
 }
 
@@ -67,39 +123,43 @@ fn run_lines(
     bridge: Bridge,
     run: &Run,
 ) -> std::fmt::Result {
-    let seconds = experiment.seconds(run) + BEYOND;
     writeln!(text, "\n# Run: {}", run.name)?;
     let document = |what| format!("\"$out/{}.json\"", file_name(bridge, run, what));
     let log = "\"$folder/listen.log\"";
     let is_ours = experiment.far == Far::Namespace;
     if is_ours {
-        writeln!(
-            text,
-            "rm -f {log}\n{} >{} 2>{log} &",
-            experiment.listen(bridge, run),
-            document("listen")
-        )?;
-        writeln!(text, "listener=$!\n{STARTED}\nready {log} 'listening on'")?;
+        let listen = experiment.listen(bridge, run);
+        writeln!(text, "rm -f {log}\n{listen} >{} 2>{log} &", document("listen"))?;
+        writeln!(text, "listener=$!\nready {log} 'listening on'")?;
     }
-    if let Some(stress) = experiment.stress.filter(|_| run.is_loaded) {
-        let (server, ready) = stress.server(&experiment.place);
-        if is_ours {
-            kept(text, &server, "stress-server.log", ready)?;
-        }
-        for client in stress.clients(&enter(&experiment.place), seconds) {
-            writeln!(text, "{client} >/dev/null &\n{STARTED}")?;
-        }
-    }
+    load(text, experiment, run)?;
     if let Some(reads) = &run.reads {
         let address = experiment.far(reads.is_tagged());
         let (device, ready) = reads.device(&experiment.place, address);
-        kept(text, &device, "device.log", ready)?;
-        let io = reads.io(&experiment.place, address, seconds);
-        writeln!(text, "{io} >{} &\nreads=$!\n{STARTED}", document("reads"))?;
+        keep(text, (&device, "device.log", ready), STARTED)?;
+        let io = reads.io(&experiment.place, address, experiment.seconds(run) + BEYOND);
+        writeln!(text, "{io} >{} &\nreads=$!", document("reads"))?;
     }
     writeln!(text, "{} >{}", experiment.talk(bridge, run), document("talk"))?;
     if run.reads.is_some() {
-        writeln!(text, "wait $reads")?;
+        writeln!(text, "wait $reads\nreads=")?;
     }
-    if is_ours { writeln!(text, "wait $listener") } else { Ok(()) }
+    if run.reads.is_some() || run.is_loaded {
+        writeln!(text, "end $started\nstarted=")?;
+    }
+    if is_ours { writeln!(text, "wait $listener\nlistener=") } else { Ok(()) }
+}
+
+/// The lines that start the load of a run.
+fn load(text: &mut String, experiment: &Experiment, run: &Run) -> std::fmt::Result {
+    let Some(stress) = experiment.stress.filter(|_| run.is_loaded) else { return Ok(()) };
+    if experiment.far == Far::Namespace {
+        let (server, ready) = stress.server(&experiment.place);
+        keep(text, (&server, "stress-server.log", ready), STARTED)?;
+    }
+    let seconds = experiment.seconds(run) + BEYOND;
+    for client in stress.clients(&enter(&experiment.place), seconds) {
+        writeln!(text, "{client} >/dev/null &\n{}", remember(STARTED))?;
+    }
+    Ok(())
 }

@@ -2,29 +2,39 @@
 # farlane latency lab, as a script: needs root. Documents go to $out.
 set -u
 out=${out:-.}
-folder=/run/farlane-lab/farlane
-mkdir -p "$folder"
+folder=/run/farlane-lab/farlane.script
+mkdir -p "${folder%/*}"
+# If it is there, this script is at work, or was killed.
+mkdir "$folder" || exit 1
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' INT TERM
+failed=0
 # Waits until the last program has written a text to a file: FILE TEXT.
 ready() { until grep -q "$2" "$1" 2>/dev/null; do kill -0 $!; sleep 0.1; done; }
+# Ends programs: PID...
+end() { for pid; do kill "$pid" 2>/dev/null || :; wait "$pid" || :; done; }
+# Notes what takes the line before back: LINE.
+later() { undone="$1
+$undone"; }
+undo() {
+    set +e
+    end $listener $reads $started $kept
+    eval "$undone"
+    rm -rf "$folder"/*
+}
 
 # Bridge: linux
 (
-started=
-undo() {
-    set +e
-    kill $started 2>/dev/null
-    wait
-    ip netns delete farlane-listener
-    ip netns delete farlane-bridge
-    ip netns delete farlane-talker
-    rm -rf "$folder"/*
-}
+undone= listener= reads= started= kept=
 trap undo EXIT
 trap 'exit 1' INT TERM
 set -ex
 ip netns add farlane-talker
+later 'ip netns delete farlane-talker'
 ip netns add farlane-bridge
+later 'ip netns delete farlane-bridge'
 ip netns add farlane-listener
+later 'ip netns delete farlane-listener'
 ip link add in netns farlane-bridge numtxqueues 8 numrxqueues 1 gso_max_segs 1 type veth peer name near netns farlane-talker address 02:00:5e:10:00:01 numtxqueues 1 numrxqueues 8 gso_max_segs 1
 ip -n farlane-bridge link set in up
 ip link add out netns farlane-bridge numtxqueues 8 numrxqueues 1 gso_max_segs 1 type veth peer name far netns farlane-listener address 02:00:5e:10:00:02 numtxqueues 1 numrxqueues 8 gso_max_segs 1
@@ -44,8 +54,10 @@ ip -n farlane-listener address add 192.0.2.2/24 dev far
 rm -f "$folder/listen.log"
 ip netns exec farlane-listener farlane latency listen raw:far --reflect --insecure --clock shared --idle 2s --json --label 'linux, idle' >"$out/linux-idle-listen.json" 2>"$folder/listen.log" &
 listener=$!
-started="$started $!"
 ready "$folder/listen.log" 'listening on'
 ip netns exec farlane-talker farlane latency talk raw:near,02:00:5e:10:00:02 --clock shared --reflect --priority 3 --vlan 5 --interval 2000000ns --count 500 --offset 0ns --json --label 'linux, idle' >"$out/linux-idle-talk.json"
 wait $listener
+listener=
 )
+test $? -eq 0 || failed=1
+exit $failed

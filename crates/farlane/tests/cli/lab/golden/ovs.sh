@@ -2,45 +2,55 @@
 # farlane latency lab, as a script: needs root. Documents go to $out.
 set -u
 out=${out:-.}
-folder=/run/farlane-lab/farlane
-mkdir -p "$folder"
+folder=/run/farlane-lab/farlane.script
+mkdir -p "${folder%/*}"
+# If it is there, this script is at work, or was killed.
+mkdir "$folder" || exit 1
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' INT TERM
+failed=0
 # Waits until the last program has written a text to a file: FILE TEXT.
 ready() { until grep -q "$2" "$1" 2>/dev/null; do kill -0 $!; sleep 0.1; done; }
+# Ends programs: PID...
+end() { for pid; do kill "$pid" 2>/dev/null || :; wait "$pid" || :; done; }
+# Notes what takes the line before back: LINE.
+later() { undone="$1
+$undone"; }
+undo() {
+    set +e
+    end $listener $reads $started $kept
+    eval "$undone"
+    rm -rf "$folder"/*
+}
 
 # Bridge: ovs
 (
-started=
-undo() {
-    set +e
-    kill $started 2>/dev/null
-    wait
-    ovs-appctl --timeout=10 -t /run/farlane-lab/farlane/ovs/ovs-vswitchd.ctl exit --cleanup
-    ovs-appctl --timeout=10 -t /run/farlane-lab/farlane/ovs/ovsdb-server.ctl exit
-    ip netns delete farlane-listener
-    ip netns delete farlane-bridge
-    ip netns delete farlane-talker
-    rm -rf "$folder"/*
-}
+undone= listener= reads= started= kept=
 trap undo EXIT
 trap 'exit 1' INT TERM
 set -ex
 ip netns add farlane-talker
+later 'ip netns delete farlane-talker'
 ip netns add farlane-bridge
+later 'ip netns delete farlane-bridge'
 ip netns add farlane-listener
+later 'ip netns delete farlane-listener'
 ip link add in netns farlane-bridge numtxqueues 8 numrxqueues 1 gso_max_segs 1 type veth peer name near netns farlane-talker address 02:00:5e:10:00:01 numtxqueues 1 numrxqueues 8 gso_max_segs 1
 ip -n farlane-bridge link set in up
 ip link add out netns farlane-bridge numtxqueues 8 numrxqueues 1 gso_max_segs 1 type veth peer name far netns farlane-listener address 02:00:5e:10:00:02 numtxqueues 1 numrxqueues 8 gso_max_segs 1
 ip -n farlane-bridge link set out up
-mkdir /run/farlane-lab/farlane/ovs
-ovsdb-tool create /run/farlane-lab/farlane/ovs/conf.db /usr/share/openvswitch/vswitch.ovsschema
-ip netns exec farlane-bridge env OVS_RUNDIR=/run/farlane-lab/farlane/ovs OVS_LOGDIR=/run/farlane-lab/farlane/ovs ovsdb-server /run/farlane-lab/farlane/ovs/conf.db --remote=punix:/run/farlane-lab/farlane/ovs/db.sock --unixctl=/run/farlane-lab/farlane/ovs/ovsdb-server.ctl --pidfile=/run/farlane-lab/farlane/ovs/ovsdb-server.pid --log-file --detach -vconsole:off
-ovs-vsctl --timeout=30 --db=unix:/run/farlane-lab/farlane/ovs/db.sock --no-wait init
-ip netns exec farlane-bridge env OVS_RUNDIR=/run/farlane-lab/farlane/ovs OVS_LOGDIR=/run/farlane-lab/farlane/ovs ovs-vswitchd unix:/run/farlane-lab/farlane/ovs/db.sock --unixctl=/run/farlane-lab/farlane/ovs/ovs-vswitchd.ctl --pidfile=/run/farlane-lab/farlane/ovs/ovs-vswitchd.pid --log-file --detach -vconsole:off
-ovs-vsctl --timeout=30 --db=unix:/run/farlane-lab/farlane/ovs/db.sock add-br bridge0 -- set bridge bridge0 datapath_type=system
-ovs-vsctl --timeout=30 --db=unix:/run/farlane-lab/farlane/ovs/db.sock add-port bridge0 in
-test "$(ovs-vsctl --timeout=30 --db=unix:/run/farlane-lab/farlane/ovs/db.sock get interface in error)" = '[]' || { ovs-vsctl --timeout=30 --db=unix:/run/farlane-lab/farlane/ovs/db.sock get interface in error >&2; false; }
-ovs-vsctl --timeout=30 --db=unix:/run/farlane-lab/farlane/ovs/db.sock add-port bridge0 out
-test "$(ovs-vsctl --timeout=30 --db=unix:/run/farlane-lab/farlane/ovs/db.sock get interface out error)" = '[]' || { ovs-vsctl --timeout=30 --db=unix:/run/farlane-lab/farlane/ovs/db.sock get interface out error >&2; false; }
+mkdir $folder/ovs
+ovsdb-tool create $folder/ovs/conf.db /usr/share/openvswitch/vswitch.ovsschema
+ip netns exec farlane-bridge env OVS_RUNDIR=$folder/ovs OVS_LOGDIR=$folder/ovs ovsdb-server $folder/ovs/conf.db --remote=punix:$folder/ovs/db.sock --unixctl=$folder/ovs/ovsdb-server.ctl --pidfile=$folder/ovs/ovsdb-server.pid --log-file --detach -vconsole:off
+later 'ovs-appctl --timeout=10 -t $folder/ovs/ovsdb-server.ctl exit'
+ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock --no-wait init
+ip netns exec farlane-bridge env OVS_RUNDIR=$folder/ovs OVS_LOGDIR=$folder/ovs ovs-vswitchd unix:$folder/ovs/db.sock --unixctl=$folder/ovs/ovs-vswitchd.ctl --pidfile=$folder/ovs/ovs-vswitchd.pid --log-file --detach -vconsole:off
+later 'ovs-appctl --timeout=10 -t $folder/ovs/ovs-vswitchd.ctl exit --cleanup'
+ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock add-br bridge0 -- set bridge bridge0 datapath_type=system
+ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock add-port bridge0 in
+test "$(ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock get interface in error)" = '[]' || { ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock get interface in error >&2; false; }
+ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock add-port bridge0 out
+test "$(ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock get interface out error)" = '[]' || { ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock get interface out error >&2; false; }
 ip -n farlane-bridge link set bridge0 up
 ip netns exec farlane-bridge tc qdisc replace dev out parent root handle 100 taprio num_tc 8 map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 1@4 1@5 1@6 1@7 base-time 0 sched-entry S b7 10000000 sched-entry S 88 10000000 cycle-time 20000000 flags 0x0 clockid CLOCK_TAI
 tc -n farlane-bridge qdisc add dev in clsact
@@ -62,25 +72,24 @@ ip -n farlane-listener address add 192.0.2.2/24 dev far
 rm -f "$folder/listen.log"
 ip netns exec farlane-listener farlane latency listen raw:far --reflect --insecure --clock shared --idle 2s --json --label 'ovs, gates' >"$out/ovs-gates-listen.json" 2>"$folder/listen.log" &
 listener=$!
-started="$started $!"
 ready "$folder/listen.log" 'listening on'
 ip netns exec farlane-talker farlane latency talk raw:near,02:00:5e:10:00:02 --clock shared --reflect --priority 3 --vlan 5 --interval 20000000ns --count 100 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --outside --offset 5000000ns --json --label 'ovs, gates' >"$out/ovs-gates-talk.json"
 wait $listener
+listener=
 
 # Run: idle
 rm -f "$folder/listen.log"
 ip netns exec farlane-listener farlane latency listen raw:far --reflect --insecure --clock shared --idle 2s --json --label 'ovs, idle' >"$out/ovs-idle-listen.json" 2>"$folder/listen.log" &
 listener=$!
-started="$started $!"
 ready "$folder/listen.log" 'listening on'
 ip netns exec farlane-talker farlane latency talk raw:near,02:00:5e:10:00:02 --clock shared --reflect --priority 3 --vlan 5 --interval 20000000ns --count 500 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --offset 12000000ns --json --label 'ovs, idle' >"$out/ovs-idle-talk.json"
 wait $listener
+listener=
 
 # Run: loaded
 rm -f "$folder/listen.log"
 ip netns exec farlane-listener farlane latency listen raw:far --reflect --insecure --clock shared --idle 2s --json --label 'ovs, loaded' >"$out/ovs-loaded-listen.json" 2>"$folder/listen.log" &
 listener=$!
-started="$started $!"
 ready "$folder/listen.log" 'listening on'
 rm -f "$folder/stress-server.log"
 ip netns exec farlane-listener farlane latency stress --sink 192.0.2.2:5201 --insecure >"$folder/stress-server.log" 2>&1 &
@@ -89,5 +98,10 @@ ready "$folder/stress-server.log" 'listening'
 ip netns exec farlane-talker farlane latency stress 192.0.2.2:5201 --streams 3 --rate 10000000 --size 1400 --duration 13s >/dev/null &
 started="$started $!"
 ip netns exec farlane-talker farlane latency talk raw:near,02:00:5e:10:00:02 --clock shared --reflect --priority 3 --vlan 5 --interval 20000000ns --count 500 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --offset 12000000ns --json --label 'ovs, loaded' >"$out/ovs-loaded-talk.json"
+end $started
+started=
 wait $listener
+listener=
 )
+test $? -eq 0 || failed=1
+exit $failed
