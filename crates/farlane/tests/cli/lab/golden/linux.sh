@@ -30,11 +30,11 @@ trap undo EXIT
 trap 'exit 1' INT TERM
 set -ex
 ip netns add farlane-talker
-later 'ip netns delete farlane-talker'
+later 'test ! -e /run/netns/farlane-talker || ip netns delete farlane-talker'
 ip netns add farlane-bridge
-later 'ip netns delete farlane-bridge'
+later 'test ! -e /run/netns/farlane-bridge || ip netns delete farlane-bridge'
 ip netns add farlane-listener
-later 'ip netns delete farlane-listener'
+later 'test ! -e /run/netns/farlane-listener || ip netns delete farlane-listener'
 ip link add in netns farlane-bridge numtxqueues 8 numrxqueues 1 gso_max_segs 1 type veth peer name near netns farlane-talker address 02:00:5e:10:00:01 numtxqueues 1 numrxqueues 8 gso_max_segs 1
 ip -n farlane-bridge link set in up
 ip link add out netns farlane-bridge numtxqueues 8 numrxqueues 1 gso_max_segs 1 type veth peer name far netns farlane-listener address 02:00:5e:10:00:02 numtxqueues 1 numrxqueues 8 gso_max_segs 1

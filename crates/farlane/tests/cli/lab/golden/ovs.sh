@@ -30,11 +30,11 @@ trap undo EXIT
 trap 'exit 1' INT TERM
 set -ex
 ip netns add farlane-talker
-later 'ip netns delete farlane-talker'
+later 'test ! -e /run/netns/farlane-talker || ip netns delete farlane-talker'
 ip netns add farlane-bridge
-later 'ip netns delete farlane-bridge'
+later 'test ! -e /run/netns/farlane-bridge || ip netns delete farlane-bridge'
 ip netns add farlane-listener
-later 'ip netns delete farlane-listener'
+later 'test ! -e /run/netns/farlane-listener || ip netns delete farlane-listener'
 ip link add in netns farlane-bridge numtxqueues 8 numrxqueues 1 gso_max_segs 1 type veth peer name near netns farlane-talker address 02:00:5e:10:00:01 numtxqueues 1 numrxqueues 8 gso_max_segs 1
 ip -n farlane-bridge link set in up
 ip link add out netns farlane-bridge numtxqueues 8 numrxqueues 1 gso_max_segs 1 type veth peer name far netns farlane-listener address 02:00:5e:10:00:02 numtxqueues 1 numrxqueues 8 gso_max_segs 1
@@ -42,10 +42,10 @@ ip -n farlane-bridge link set out up
 mkdir $folder/ovs
 ovsdb-tool create $folder/ovs/conf.db /usr/share/openvswitch/vswitch.ovsschema
 ip netns exec farlane-bridge env OVS_RUNDIR=$folder/ovs OVS_LOGDIR=$folder/ovs ovsdb-server $folder/ovs/conf.db --remote=punix:$folder/ovs/db.sock --unixctl=$folder/ovs/ovsdb-server.ctl --pidfile=$folder/ovs/ovsdb-server.pid --log-file --detach -vconsole:off
-later 'ovs-appctl --timeout=10 -t $folder/ovs/ovsdb-server.ctl exit'
+later 'test ! -e $folder/ovs/ovsdb-server.pid || ovs-appctl --timeout=10 -t $folder/ovs/ovsdb-server.ctl exit || kill -9 $(cat $folder/ovs/ovsdb-server.pid) || true'
 ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock --no-wait init
 ip netns exec farlane-bridge env OVS_RUNDIR=$folder/ovs OVS_LOGDIR=$folder/ovs ovs-vswitchd unix:$folder/ovs/db.sock --unixctl=$folder/ovs/ovs-vswitchd.ctl --pidfile=$folder/ovs/ovs-vswitchd.pid --log-file --detach -vconsole:off
-later 'ovs-appctl --timeout=10 -t $folder/ovs/ovs-vswitchd.ctl exit --cleanup'
+later 'test ! -e $folder/ovs/ovs-vswitchd.pid || ovs-appctl --timeout=10 -t $folder/ovs/ovs-vswitchd.ctl exit --cleanup || kill -9 $(cat $folder/ovs/ovs-vswitchd.pid) || true'
 ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock add-br bridge0 -- set bridge bridge0 datapath_type=system
 ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock add-port bridge0 in
 test "$(ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock get interface in error)" = '[]' || { ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock get interface in error >&2; false; }
