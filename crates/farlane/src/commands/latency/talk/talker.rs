@@ -23,7 +23,7 @@ const NAP: u64 = 100_000_000;
 const LINGER: u64 = 200_000_000;
 /// Ends that are sent, so that one arrives; more if they have follow-ups to carry.
 const ENDS: usize = 3;
-const MOST_ENDS: usize = 64;
+const MOST_ENDS: usize = 1024;
 /// The launch time of the probe, from when it is sent, in ns. With taprio in between it would have
 /// to lie in a window.
 const PROBE: u64 = 20_000_000;
