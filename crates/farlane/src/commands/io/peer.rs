@@ -1,5 +1,6 @@
 //! CPU time of the process on the other side, if it is on this machine and can be seen.
 
+use crate::proc_stat::behind_name;
 use live::net::Address;
 use std::fs;
 use std::net::SocketAddr;
@@ -41,10 +42,9 @@ impl Peer {
     }
 }
 
-/// utime and stime of /proc/PID/stat (proc_pid_stat(5), fields 14 and 15): the name, field 2, is
-/// in parentheses and may hold anything.
+/// utime and stime of /proc/PID/stat (proc_pid_stat(5), fields 14 and 15).
 fn ticks(stat: &str) -> Option<u64> {
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut fields = behind_name(stat)?.skip(14 - 3);
     let mut next = || fields.next()?.parse::<u64>().ok();
     Some(next()? + next()?)
 }

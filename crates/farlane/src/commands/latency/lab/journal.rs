@@ -1,6 +1,7 @@
 //! What has to be taken back, on disk before it is done: whatever ends the lab, its next start takes
 //! back what is left.
 
+use crate::proc_stat::behind_name;
 use report::Failure;
 use rustix::fs::{FlockOperation, flock};
 use std::fmt::Write as _;
@@ -30,12 +31,10 @@ impl Process {
     /// The process that has this number. `None` if there is none.
     pub fn find(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name in parentheses may have spaces and parentheses.
-        let (_, fields) = stat.rsplit_once(") ")?;
-        // Field 3 is the first behind the name. A zombie has ended.
-        let mut fields = fields.split(' ');
+        let mut fields = behind_name(&stat)?;
+        // Field 3. A zombie has ended.
         let state = fields.next()?;
-        let start = fields.nth(18)?.parse().ok()?;
+        let start = fields.nth(22 - 4)?.parse().ok()?;
         (state != "Z").then_some(Self { pid, start })
     }
 

@@ -2,6 +2,7 @@
 
 use super::{found, names, text};
 use crate::commands::latency::document::Setting;
+use crate::proc_stat::behind_name;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -50,14 +51,14 @@ fn kind(name: &str) -> Option<&'static str> {
 const KERNEL_THREAD: u32 = 0x0020_0000;
 
 /// From `/proc/PID/stat` (proc_pid_stat(5): fields 1, 2, 9, 40 and 41) and `Cpus_allowed_list` of
-/// `/proc/PID/status` (proc_pid_status(5)). The name is in parentheses and may hold anything.
+/// `/proc/PID/status` (proc_pid_status(5)).
 fn thread(stat: &str, status: &str) -> Option<Thread> {
     let (pid, rest) = stat.split_once(" (")?;
-    let (name, rest) = rest.rsplit_once(')')?;
-    // The first of the rest is field 3.
-    let flags: u32 = rest.split_whitespace().nth(9 - 3)?.parse().ok()?;
+    let (name, _) = rest.rsplit_once(')')?;
+    let mut fields = behind_name(stat)?;
+    let flags: u32 = fields.nth(9 - 3)?.parse().ok()?;
     let is_kernel = flags & KERNEL_THREAD != 0;
-    let mut fields = rest.split_whitespace().skip(40 - 3);
+    let mut fields = fields.skip(40 - 10);
     let priority = fields.next()?.parse().ok()?;
     let policy = policy(fields.next()?.parse().ok()?);
     let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
