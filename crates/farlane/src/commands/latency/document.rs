@@ -57,6 +57,15 @@ pub struct Setting {
     pub note: String,
 }
 
+impl Setting {
+    /// One that was asked for, and what became of it.
+    pub fn asked(name: &str, value: String, granted: Result<(), String>) -> Self {
+        let in_force = granted.is_ok();
+        let note = granted.err().unwrap_or_default();
+        Self { name: name.to_owned(), value, in_force, note }
+    }
+}
+
 /// Counted faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Faults {

@@ -15,11 +15,7 @@ impl Settings {
         if let Err(why) = &granted {
             eprintln!("{name} {wanted} refused: {why}");
         }
-        let (in_force, note) = match granted {
-            Ok(()) => (true, String::new()),
-            Err(why) => (false, why),
-        };
-        self.0.push(Setting { name: name.to_owned(), value: wanted, in_force, note });
+        self.0.push(Setting::asked(name, wanted, granted));
     }
 
     /// Adds one that was looked at, not asked for.

@@ -58,8 +58,8 @@ pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
             Far::Namespace => (place.bridge(), "out"),
             Far::Guest { .. } => (place.talker(), "near"),
         };
-        settings.push(setting(
-            format!("gates at {device}"),
+        settings.push(Setting::asked(
+            &format!("gates at {device}"),
             "taprio".to_owned(),
             gates(&namespace, device, list),
         ));
@@ -68,24 +68,24 @@ pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
         if experiment.far == Far::Namespace && filtered {
             let asked = format!("VLAN {}, priority {}", experiment.vlan, experiment.priority);
             let found = filters(&namespace, experiment.vlan, experiment.priority);
-            settings.push(setting("priority set again at in".to_owned(), asked, found));
+            settings.push(Setting::asked("priority set again at in", asked, found));
         }
     }
     if let Bridge::Xdp | Bridge::XdpGeneric = bridge {
         let mode = if bridge == Bridge::Xdp { "xdp" } else { "xdpgeneric" };
         let found = xdp(experiment, mode);
-        settings.push(setting("XDP at in and out".to_owned(), mode.to_owned(), found));
+        settings.push(Setting::asked("XDP at in and out", mode.to_owned(), found));
     }
     if let Some(cpu) = experiment.isolated {
         let file = format!("{}/cpuset.cpus.partition", group(&experiment.place));
         let found = std::fs::read_to_string(file).unwrap_or_default();
         let found = if found.trim() == "isolated" { Ok(()) } else { Err(found) };
-        settings.push(setting("CPU of the talker alone".to_owned(), cpu.to_string(), found));
+        settings.push(Setting::asked("CPU of the talker alone", cpu.to_string(), found));
     }
     if let Some(priority) = experiment.kernel_fifo {
         let found = real_time(&waited_for(&experiment.place));
-        settings.push(setting(
-            "threads of softirqs and vhost".to_owned(),
+        settings.push(Setting::asked(
+            "threads of softirqs and vhost",
             format!("SCHED_FIFO {priority}"),
             found,
         ));
@@ -100,11 +100,6 @@ pub fn measured(gate: &Gate, settings: &mut [Setting]) {
         gates.in_force = gate.verdict == Verdict::Late;
         gates.note = format!("the kernel has the list; measured: {}", gate.verdict.says());
     }
-}
-
-fn setting(name: String, value: String, found: Result<(), String>) -> Setting {
-    let (in_force, note) = found.map_or_else(|why| (false, why), |()| (true, String::new()));
-    Setting { name, value, in_force, note }
 }
 
 /// Whether the list is the interface's.
@@ -162,5 +157,5 @@ pub fn tags(experiment: &Experiment, run: &OfRun) -> Option<Setting> {
         kept => Err(format!("{kept} of {came} frames came with it")),
     };
     let value = format!("VLAN {}, priority {}", experiment.vlan, experiment.priority);
-    Some(setting("tag at the listener".to_owned(), value, found))
+    Some(Setting::asked("tag at the listener", value, found))
 }

@@ -1,12 +1,11 @@
 //! Network interfaces that could be given to a guest whole.
 
 use super::{names, text};
-use serde::Serialize;
 use std::fs;
 use std::path::Path;
 
 /// An Ethernet controller on PCI.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nic {
     /// Its address, such as `0000:03:00.0`.
     pub address: String,

@@ -2,10 +2,9 @@
 
 use super::{found, text};
 use crate::commands::latency::document::Setting;
-use serde::Serialize;
 
 /// What the kernel says of the machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct System {
     /// The kernel's release (uname(2)).
     pub kernel: String,

@@ -3,7 +3,6 @@
 use super::{found, names, text};
 use crate::commands::latency::document::Setting;
 use crate::proc_stat::behind_name;
-use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// How the names of the threads begin: softirqs, copying for virtual machines, polling of
@@ -12,7 +11,7 @@ use std::collections::BTreeMap;
 const KINDS: [&str; 4] = ["ksoftirqd/", "vhost-", "napi/", "irq/"];
 
 /// A thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// Its number.
     pub pid: u32,
