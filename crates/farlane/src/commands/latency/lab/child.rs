@@ -118,6 +118,15 @@ impl Child {
         self.end_of_process()
     }
 
+    /// If it has failed: why.
+    ///
+    /// # Errors
+    /// As `waitpid(2)`.
+    pub fn failed(&mut self) -> std::io::Result<Option<String>> {
+        let status = self.process.try_wait()?.filter(|status| !status.success());
+        Ok(status.map(|status| self.why(status)))
+    }
+
     /// If it has ended: why.
     ///
     /// # Errors

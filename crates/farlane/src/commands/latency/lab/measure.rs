@@ -152,10 +152,9 @@ fn one(
         Ok(reading) => reading.finish(READY + Duration::from_secs(2 * seconds), site),
         Err(why) => Reading::refused(run.reads.as_ref(), why),
     });
-    for client in &mut load {
-        // They have more to do than the talker.
-        if let Some(why) = client.ended()? {
-            return Err(Failure(format!("the load has ended: {why}")));
+    for program in &mut load {
+        if let Some(why) = program.failed()? {
+            return Err(about("the load", &Failure(why)));
         }
     }
     drop(load);
