@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, MsgHdr, SockAddr, SockRef};
 use std::fmt;
 use std::io::{self, IoSlice};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -108,6 +108,18 @@ impl Port {
         socket.set_nonblocking(true)?;
         SockRef::from(&socket).set_recv_buffer_size(WAITING)?;
         Ok(Self { socket: Carrier::Udp(socket), tai_offset: tai_offset_s() * 1_000_000_000 })
+    }
+
+    /// A socket of UDP that sends to an address of this family, from any port.
+    ///
+    /// # Errors
+    /// As `socket(2)` and `bind(2)`.
+    pub fn udp_towards(to: SocketAddr) -> io::Result<Self> {
+        let any: IpAddr = match to {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        Self::udp((any, 0).into())
     }
 
     /// A packet socket for frames of `ethertype`.

@@ -9,7 +9,7 @@ use live::net::{Address, Peer};
 use report::{Failure, Outcome};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time;
 use switch::congestion::{Rate, RateLimit};
 use wire::{Duration, Instant};
@@ -225,11 +225,7 @@ fn send(args: &Args, stop: &Stop) -> Result<Document, Failure> {
 
 /// The socket of a stream.
 fn open(args: &Args, to: SocketAddr) -> Result<Port, Failure> {
-    let any: IpAddr = match to {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let port = Port::udp((any, 0).into())?;
+    let port = Port::udp_towards(to)?;
     if let Some(priority) = args.priority {
         port.set_priority(priority)
             .map_err(|error| Failure(format!("--priority {priority} refused: {error}")))?;

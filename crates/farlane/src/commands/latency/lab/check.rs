@@ -66,9 +66,8 @@ pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
         // Frames of priority 0 have it without a filter.
         let filtered = experiment.priority > 0 && !bridge.is_on_port();
         if experiment.far == Far::Namespace && filtered {
-            let asked = format!("VLAN {}, priority {}", experiment.vlan, experiment.priority);
             let found = filters(&namespace, experiment.vlan, experiment.priority);
-            settings.push(Setting::asked("priority set again at in", asked, found));
+            settings.push(Setting::asked("priority set again at in", tag(experiment), found));
         }
     }
     if let Bridge::Xdp | Bridge::XdpGeneric = bridge {
@@ -156,6 +155,10 @@ pub fn tags(experiment: &Experiment, run: &OfRun) -> Option<Setting> {
         kept if kept == came => Ok(()),
         kept => Err(format!("{kept} of {came} frames came with it")),
     };
-    let value = format!("VLAN {}, priority {}", experiment.vlan, experiment.priority);
-    Some(Setting::asked("tag at the listener", value, found))
+    Some(Setting::asked("tag at the listener", tag(experiment), found))
+}
+
+/// The tag of the frames, in words.
+fn tag(experiment: &Experiment) -> String {
+    format!("VLAN {}, priority {}", experiment.vlan, experiment.priority)
 }

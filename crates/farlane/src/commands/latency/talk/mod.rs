@@ -14,7 +14,6 @@ use latency::schedule::{Schedule, Slot, Wrong};
 use live::latency::{Port, Remote, Tag, now, oversleep};
 use live::net::{Address, Interface, Peer};
 use report::{Failure, Outcome, span};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use talker::Talker;
@@ -152,11 +151,7 @@ impl Args {
                 if self.vlan.is_some() {
                     return Err(Failure("--vlan is of Ethernet frames: raw:INTERFACE,MAC".into()));
                 }
-                let any: IpAddr = match to {
-                    SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-                    SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-                };
-                (Port::udp((any, 0).into())?, Remote::Udp(*to))
+                (Port::udp_towards(*to)?, Remote::Udp(*to))
             }
             Address::Raw(station) => {
                 let interface = Interface::find(&station.interface)?;
