@@ -99,6 +99,10 @@ return function(names, stream, follow, tlp, nvme)
             tree:add(f.rejected_entry, tvb(HEADER + 12, 2))
             entry = ", entry " .. tvb(HEADER + 12, 2):uint()
         end
+        if own and reason:uint() == 4 and tvb:len() >= HEADER + 16 then
+            local device, host = tvb(HEADER + 12, 2):uint(), tvb(HEADER + 14, 2):uint()
+            entry = string.format(": group %d, not %d", device, host)
+        end
         return nil, "Reject: " .. (reasons[reason:uint()] or "unknown reason") .. entry
     end
 

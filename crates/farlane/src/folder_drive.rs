@@ -1,5 +1,6 @@
 //! A drive that lives in a folder, as a device node serves it.
 
+use crate::output::warning;
 use live::attached::NvmeDrive;
 use live::drive::{Committer, DriveFolder};
 use live::media::Media;
@@ -16,7 +17,7 @@ use wire::Instant;
 pub fn open(folder: &Path, settings: Settings) -> Result<NvmeDrive, Failure> {
     let fail = |why: &dyn std::fmt::Display| Failure(format!("{}: {why}", folder.display()));
     let (drive, notices) = DriveFolder::open(folder)?;
-    notices.iter().for_each(|notice| eprintln!("{}: {notice}", folder.display()));
+    notices.iter().for_each(|notice| warning(format_args!("{}: {notice}", folder.display())));
     let mut state = State::decode(&drive.records()).map_err(|why| fail(&why))?;
     let known: BTreeMap<String, u64> =
         drive.contents()?.into_iter().map(|one| (one.name, one.incarnation)).collect();

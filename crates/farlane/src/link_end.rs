@@ -1,9 +1,9 @@
 //! A link end without a device behind it, for commands that talk to a node.
 
-use crate::node::{NodeArgs, instance};
+use crate::node::{NodeArgs, far_side, instance};
 use bytes::BytesMut;
 use live::Clock;
-use live::net::{Address, Carrier, Peer};
+use live::net::{Address, Carrier};
 use report::{Failure, Outcome};
 use std::io;
 use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
@@ -33,7 +33,7 @@ impl LinkEnd {
     /// Connects to the node at `address`, `HOST[:PORT]` or raw Ethernet, and greets it. The error
     /// is one line that names the node.
     pub fn connect(address: &str, args: &NodeArgs, role: Role) -> Result<Self, Failure> {
-        let peer = Peer::find(address, args.insecure)?;
+        let peer = far_side(address, args.insecure)?;
         let clock = Clock::start();
         let mut poller = args.poller()?;
         let mut attempt = 0;
@@ -70,6 +70,9 @@ impl LinkEnd {
             moved = true;
             tunnel.handle(now, Input::Received(bytes));
         });
+        if closed && !self.tunnel.is_up() {
+            self.tunnel.handle(now, Input::Disconnected);
+        }
         if self.tunnel.pop(pcie::Ready::ALL).is_some() {
             self.last_answer = Some(self.clock.now());
         }

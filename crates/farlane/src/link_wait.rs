@@ -1,5 +1,6 @@
 //! Waits for the links of a switch to come up.
 
+use crate::output::note;
 use crate::signals::Stop;
 use live::DeviceNode;
 use live::attached::Switch;
@@ -41,7 +42,7 @@ impl LinkWait {
                 LinkEvent::Failed { link, why, permanent: true, .. } => match &mut self.absent {
                     Some(absent) => {
                         if absent.insert(link) {
-                            eprintln!("no link yet to {why}");
+                            note(format_args!("no link yet to {why}"));
                         }
                     }
                     None => return Err(Failure(format!("no link to {why}"))),

@@ -22,9 +22,11 @@ mod rows;
 mod signals;
 mod trace_args;
 
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use commands::{
-    bench, demo, device, drive, host, io, latency, move_to, ping, reproduce, sim, switch, trace,
+    Ended, bench, demo, device, drive, host, io, latency, move_to, ping, reproduce, sim, switch,
+    trace,
 };
 use std::process::ExitCode;
 
@@ -35,7 +37,8 @@ use std::process::ExitCode;
     version,
     color = clap::ColorChoice::Never,
     after_help = "Exit status: 0 done, 1 failed (one line on stderr says why), 2 wrong usage, \
-        3 a simulation missed a requirement of its plan.\n\n\
+        3 a simulation missed a requirement of its plan, 130 a signal ended `sim` or `bench`.\n\
+        docs/command-line.md has the grammar of sizes and times.\n\n\
         Examples:\n  \
         farlane demo\n  \
         farlane device --namespace ram=256M\n  \
@@ -67,11 +70,29 @@ enum Command {
 /// Exit status of a simulation that came to its end and missed a requirement of its plan.
 const REQUIREMENT_MISSED: u8 = 3;
 
+/// The command line. Ends the process if there is none.
+fn parsed() -> Cli {
+    Cli::try_parse().unwrap_or_else(|mut error| {
+        // A misplaced option is no file: the tip to write `-- --csv` is none.
+        if error.kind() == ErrorKind::UnknownArgument {
+            error.remove(ContextKind::Suggested);
+        }
+        error.exit()
+    })
+}
+
 fn main() -> ExitCode {
     let mut done = ExitCode::SUCCESS;
-    let result = match Cli::parse().command {
+    let ended = |ended| {
+        done = match ended {
+            Ended::Done => ExitCode::SUCCESS,
+            Ended::Missed => ExitCode::from(REQUIREMENT_MISSED),
+            Ended::Interrupted => ExitCode::from(signals::INTERRUPTED),
+        }
+    };
+    let result = match parsed().command {
         Command::Demo(args) => demo::run(&args),
-        Command::Bench(args) => bench::run(&args),
+        Command::Bench(args) => bench::run(&args).map(ended),
         Command::Device(args) => device::run(&args),
         Command::Drive(args) => drive::run(&args),
         Command::Host(args) => host::run(&args),
@@ -80,11 +101,7 @@ fn main() -> ExitCode {
         Command::Switch(args) => switch::run(&args),
         Command::Move(args) => move_to::run(&args),
         Command::Ping(args) => ping::run(&args),
-        Command::Sim(args) => sim::run(&args).map(|met| {
-            if !met {
-                done = ExitCode::from(REQUIREMENT_MISSED);
-            }
-        }),
+        Command::Sim(args) => sim::run(&args).map(ended),
         Command::Trace(args) => trace::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
     };

@@ -2,6 +2,7 @@
 
 use live::media::{Aio, FileMedia, FileOptions, Media, RamMedia};
 use nvme::NamespaceConfig;
+use report::span::bytes;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -34,8 +35,8 @@ impl FromStr for Namespace {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             match key {
                 "file" if !value.is_empty() => file = Some(PathBuf::from(value)),
-                "ram" => ram = Some(parse_size(value)?),
-                "size" => size = Some(parse_size(value)?),
+                "ram" => ram = Some(bytes(value)?),
+                "size" => size = Some(bytes(value)?),
                 "block" => block = parse_block(value)?,
                 "sparse" if matches!(value, "" | "on") => sparse = true,
                 "ro" | "readonly" if matches!(value, "" | "on") => read_only = true,
@@ -146,27 +147,11 @@ impl Namespace {
 
 /// Bytes of a block: 512 or 4096. The error is one line.
 pub fn parse_block(text: &str) -> Result<u32, String> {
-    match parse_size(text)? {
+    match bytes(text)? {
         512 => Ok(512),
         4096 => Ok(4096),
         block => Err(format!("block={block}: a block has 512 or 4096 bytes")),
     }
-}
-
-/// `4096`, `64K`, `256M`, `2G` or `1T`, in powers of 1024.
-/// The error is one line that names the text.
-pub fn parse_size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is no size: use a number of bytes, or one with K, M, G or T");
-    let shift = match text.bytes().last().map(|byte| byte.to_ascii_uppercase()) {
-        Some(b'K') => 10,
-        Some(b'M') => 20,
-        Some(b'G') => 30,
-        Some(b'T') => 40,
-        _ => 0,
-    };
-    let digits = if shift == 0 { text } else { &text[..text.len() - 1] };
-    let number: u64 = digits.parse().map_err(|_| wrong())?;
-    number.checked_mul(1 << shift).filter(|size| *size > 0 && *size < 1 << 62).ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -174,18 +159,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_have_suffixes() {
-        assert_eq!(parse_size("512"), Ok(512));
-        assert_eq!(parse_size("64k"), Ok(65_536));
-        assert_eq!(parse_size("2G"), Ok(2 << 30));
-        for wrong in ["", "K", "0", "-1", "1.5M", "99999999T", "12X"] {
-            assert!(parse_size(wrong).unwrap_err().contains(&format!("'{wrong}'")), "{wrong}");
-        }
-    }
-
-    #[test]
     fn options_are_checked() {
-        let file: Namespace = "file=/a/b,size=1M,ro,block=4096".parse().unwrap();
+        let file: Namespace = "file=/a/b,size=1MiB,ro,block=4k".parse().unwrap();
         assert!(file.read_only && file.block == 4096);
         assert_eq!("ram=1M".parse(), Ok(Namespace::ram(1 << 20)));
         let sparse: Namespace = "file=/a,size=1T,sparse".parse().unwrap();

@@ -2,6 +2,7 @@
 
 use crate::gate_args::GateArgs;
 use crate::namespace::Namespace;
+use crate::output::{note, wrong_usage};
 use clap::Args;
 use live::attached::Switch;
 use live::links::Links;
@@ -12,7 +13,7 @@ use live::{NvmeDrive, Poller, Report, Waiting};
 use nvme::{Config, NamespaceConfig, Subsystem};
 use report::Failure;
 use report::span;
-use std::io;
+use std::io::{self, ErrorKind};
 use switch::aggregate::Policy;
 use switch::congestion::{self, Rate};
 use switch::tunnel::Settings;
@@ -60,9 +61,9 @@ pub struct NodeArgs {
 }
 
 impl NodeArgs {
-    /// The addresses of the peers. Fails as [`Peer::find`].
-    pub fn peers(&self, texts: &[String]) -> io::Result<Vec<Peer>> {
-        texts.iter().map(|text| Peer::find(text, self.insecure)).collect()
+    /// The addresses of the peers. Fails as [`far_side`].
+    pub fn peers(&self, texts: &[String]) -> Result<Vec<Peer>, Failure> {
+        texts.iter().map(|text| far_side(text, self.insecure)).collect()
     }
 
     /// The largest payload asked for that fits the frames of all of `addresses`. Fails if an
@@ -87,10 +88,10 @@ impl NodeArgs {
         {
             fitting.mps = payload;
             let (name, mtu) = (&station.interface, mtu(station)?);
-            eprintln!(
+            note(format_args!(
                 "raw Ethernet on {name} at an MTU of {mtu} carries payloads of at most {payload} \
                  bytes: using Max_Payload_Size {payload}"
-            );
+            ));
         }
         Ok(fitting)
     }
@@ -116,12 +117,12 @@ impl NodeArgs {
         self.rate_limit.map(|rate| Rate { burst: 4, ..rate })
     }
 
-    /// A switch with a link to each of `peers`, those of a host of that `group`.
-    /// Fails if a switch has not so many.
+    /// A switch with a link to each of `peers`, those of a host of that `group`. Ends the process if
+    /// a switch has not so many. Fails as [`links`](Self::links).
     pub fn switch(&self, peers: &[Peer], group: u16, p2p: bool) -> Result<Switch, Failure> {
         let (links, max_payload) = (peers.len(), self.mps.into());
         if !(1..=32).contains(&links) {
-            return Err(Failure(format!("--connect {links} times: a switch has 1 to 32 links")));
+            wrong_usage(format!("--connect {links} times: a switch has 1 to 32 links"))
         }
         let tunnel = Settings { group, ..self.tunnel(Role::Host) };
         let upstream = switch::upstream::Settings { ports: links as u8, max_payload, p2p, tunnel };
@@ -151,6 +152,24 @@ fn narrowest<'a>(
     Ok(least)
 }
 
+/// A far side: [`Peer::find`]. Fails if it cannot be found.
+pub fn far_side(text: &str, insecure: bool) -> Result<Peer, Failure> {
+    Peer::find(text, insecure).map_err(no_address)
+}
+
+/// Where to listen: [`Address::to_listen`]. Fails if there is no such place.
+pub fn listening(text: &str, insecure: bool) -> Result<Address, Failure> {
+    Address::to_listen(text, insecure).map_err(no_address)
+}
+
+/// An option with no address in it, or one that needs another option, ends the process.
+fn no_address(error: io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::InvalidInput | ErrorKind::PermissionDenied => wrong_usage(error),
+        _ => error.into(),
+    }
+}
+
 /// How a node waits that looks for input for `spin` before it sleeps.
 pub fn waiting(spin: Duration) -> Waiting {
     match spin {
@@ -159,11 +178,11 @@ pub fn waiting(spin: Duration) -> Waiting {
     }
 }
 
-/// A Max_Payload_Size: 128 to 4096. The error lists the values that are allowed.
+/// A Max_Payload_Size or Max_Read_Request_Size: 128 to 4096. The error lists the values that are allowed.
 pub fn parse_mps(text: &str) -> Result<u16, String> {
-    match text.parse() {
+    match span::bytes_in(text, 128..=4096) {
         Ok(mps @ (128 | 256 | 512 | 1024 | 2048 | 4096)) => Ok(mps),
-        _ => Err("128, 256, 512, 1024, 2048 or 4096".into()),
+        _ => Err(format!("'{text}' is not 128, 256, 512, 1024, 2048 or 4096 bytes")),
     }
 }
 

@@ -6,8 +6,9 @@
 //! lost, and a fault of standard output is remembered until the command ends, which then fails.
 
 use report::target::Target;
-use report::{Failure, Outcome};
-use std::fmt::Arguments;
+use std::env;
+use std::ffi::OsString;
+use std::fmt::{Arguments, Display};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -53,22 +54,51 @@ pub(crate) fn is_suppressed() -> bool {
     SUPPRESSED.load(Ordering::Relaxed)
 }
 
-/// A text for standard error, red on a terminal.
-pub fn red(text: &str) -> String {
-    coloured(text, 31)
+/// Exit status of a command that is used in a wrong way, as that of clap.
+const WRONG_USAGE: i32 = 2;
+
+/// Ends the process because of a mistake in its options, before anything has begun: one line on
+/// standard error.
+pub fn wrong_usage<T>(failure: impl Display) -> T {
+    error(format_args!("farlane: {failure}\n"));
+    std::process::exit(WRONG_USAGE)
 }
 
-/// A text for standard error, yellow on a terminal.
-pub fn yellow(text: &str) -> String {
-    coloured(text, 33)
+/// Says on standard error that something may not be as the user wants it.
+pub fn warning(text: impl Display) {
+    eprintln!("{} {text}", coloured(io::stderr().is_terminal(), "warning:", 33));
+}
+
+/// Says something on standard error that is worth knowing.
+pub fn note(text: impl Display) {
+    eprintln!("note: {text}");
+}
+
+/// A text for standard error, red where there are colours.
+pub fn red(text: &str) -> String {
+    coloured(io::stderr().is_terminal(), text, 31)
+}
+
+/// Tables for standard output: rows that end in FAIL have it in red where there are colours.
+pub fn failures_in_red(tables: &str) -> String {
+    let fail = coloured(io::stdout().is_terminal(), "FAIL", 31);
+    tables.replace("FAIL\n", &format!("{fail}\n"))
 }
 
 /// With a colour of ECMA-48, 8.3.117 (SGR).
-fn coloured(text: &str, colour: u8) -> String {
-    match io::stderr().is_terminal() {
+fn coloured(is_terminal: bool, text: &str, colour: u8) -> String {
+    match has_colours(is_terminal, |name| env::var_os(name)) {
         true => format!("\x1b[{colour}m{text}\x1b[0m"),
         false => text.to_owned(),
     }
+}
+
+/// Whether there are colours, by <https://no-color.org> and <https://bixense.com/clicolors>.
+fn has_colours(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    let is_set = |name| variable(name).is_some_and(|value| !value.is_empty());
+    let is_zero = |name| variable(name).is_some_and(|value| value == "0");
+    let forced = is_set("CLICOLOR_FORCE") && !is_zero("CLICOLOR_FORCE");
+    !is_set("NO_COLOR") && (forced || is_terminal && !is_zero("CLICOLOR"))
 }
 
 /// Writes to standard error.
@@ -91,21 +121,20 @@ pub fn finish() -> Result<(), String> {
 
 /// Decides at the start of a command what is written to standard output: the document of the option
 /// with the target `-`, else the command's own text or `--json`.
-/// Fails if two options have the target `-`.
-pub fn assign_stdout(json: bool, options: &[(&str, Option<&Target>)]) -> Outcome {
+/// Ends the process if two options have the target `-`.
+pub fn assign_stdout(json: bool, options: &[(&str, Option<&Target>)]) {
     let writers = options.iter().filter(|(_, target)| *target == Some(&Target::Stdout));
     let mut writers: Vec<&str> = writers.map(|(name, _)| *name).collect();
     if writers.is_empty() {
-        return Ok(());
+        return;
     }
     SUPPRESSED.store(true, Ordering::Relaxed);
     writers.extend(json.then_some("--json"));
-    match writers[..] {
-        [_] => Ok(()),
-        _ => Err(Failure(format!(
+    if writers.len() > 1 {
+        wrong_usage(format!(
             "{} cannot share standard output: only one of them may be -",
             writers.join(" and ")
-        ))),
+        ))
     }
 }
 
@@ -116,5 +145,33 @@ pub fn file_only(text: &str) -> Result<PathBuf, String> {
         "" => Err("a file is missing".into()),
         "-" => Err("a trace goes to a file, not to standard output; ./- is a file called -".into()),
         path => Ok(path.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_for_terminals_and_as_the_environment_asks() {
+        for (terminal, variables, colours) in [
+            (true, &[][..], true),
+            (false, &[], false),
+            (true, &[("NO_COLOR", "1")], false),
+            (true, &[("NO_COLOR", "")], true),
+            (true, &[("CLICOLOR", "0")], false),
+            (true, &[("CLICOLOR", "1")], true),
+            (false, &[("CLICOLOR", "1")], false),
+            (false, &[("CLICOLOR_FORCE", "1")], true),
+            (false, &[("CLICOLOR_FORCE", "0")], false),
+            (true, &[("CLICOLOR", "0"), ("CLICOLOR_FORCE", "1")], true),
+            (true, &[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")], false),
+        ] {
+            let value = |name: &str| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| OsString::from(value))
+            };
+            assert_eq!(has_colours(terminal, value), colours, "{terminal} {variables:?}");
+        }
     }
 }

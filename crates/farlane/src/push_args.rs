@@ -1,8 +1,8 @@
 //! The options of push.
 
-use crate::namespace::parse_size;
 use ::node::push::{Mode, Settings};
 use clap::Args;
+use report::span;
 use std::fmt::{self, Display, Formatter};
 
 /// Options of host nodes.
@@ -14,7 +14,7 @@ pub struct PushArgs {
     #[arg(long, value_name = "WHAT", default_value_t = Mode::All)]
     push: Mode,
     /// Bytes pushed over a link for the commands that are not complete
-    #[arg(long, value_name = "SIZE", default_value_t = Settings::default().bound as u64, value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", default_value_t = Settings::default().bound as u64, value_parser = span::bytes)]
     push_bound: u64,
 }
 
@@ -29,6 +29,6 @@ impl PushArgs {
     /// The settings of a host node.
     pub fn settings(&self) -> Settings {
         let bound = usize::try_from(self.push_bound).unwrap_or(usize::MAX);
-        Settings { mode: self.push, bound, ..Settings::default() }
+        Settings { mode: self.push, bound }
     }
 }

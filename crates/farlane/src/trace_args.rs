@@ -1,13 +1,13 @@
 //! `--trace`: where a node records TLPs and frames.
 
-use crate::namespace::parse_size;
-use crate::output::file_only;
+use crate::output::{file_only, warning};
+use crate::signals::Stop;
 use analysis::trace::PortFollower;
 use clap::Args;
 use live::Clock;
 use live::random_number;
 use live::trace::{Settings, Tracer};
-use report::{Failure, Outcome};
+use report::{Failure, Outcome, span};
 use std::path::PathBuf;
 use wire::trace::{Follower, NodeRole, PayloadKey};
 
@@ -80,7 +80,7 @@ fn key(path: &str) -> Result<PayloadKey, String> {
 }
 
 fn ring(size: &str) -> Result<u64, String> {
-    match parse_size(size)? {
+    match span::bytes(size)? {
         size if size >= 128 << 10 => Ok(size),
         _ => Err(format!("ring={size}: a ring has 128K or more")),
     }
@@ -88,8 +88,7 @@ fn ring(size: &str) -> Result<u64, String> {
 
 fn snap(bytes: &str) -> Result<u16, String> {
     // Below 64 not even a submission queue entry would be whole.
-    let bytes = bytes.parse().ok().filter(|bytes| (64..=4096).contains(bytes));
-    bytes.ok_or_else(|| "snap is 64 to 4096 bytes".to_owned())
+    span::bytes_in(bytes, 64..=4096).map_err(|why| format!("snap={bytes}: {why}"))
 }
 
 impl TraceArgs {
@@ -102,22 +101,43 @@ impl TraceArgs {
     pub fn open(&self, role: NodeRole, instance: u64, clock: Clock) -> Result<Tracer, Failure> {
         let Some(Target { settings, all }) = &self.trace else { return Ok(Tracer::off()) };
         let follower = (!all).then(|| Box::new(PortFollower::recording()) as Box<dyn Follower>);
-        Tracer::create(settings, role, instance, clock, follower)
-            .map_err(|error| self.failed(&error))
+        let failed = format!("cannot write {}", settings.path.display());
+        let says = format!("warning: {failed}");
+        let on_error = Box::new(move |error: &_| eprintln!("{says}: {error}; the trace stops"));
+        Tracer::create(settings, role, instance, clock, follower, on_error)
+            .map_err(|error| Failure(format!("{failed}: {error}")))
+    }
+
+    /// Stops the trace or starts it again, if a signal requests it.
+    pub fn switch(&self, tracer: &Tracer, stop: &Stop) {
+        if !stop.takes_trace_switch() {
+            return;
+        }
+        let path = self.path();
+        match tracer.toggle() {
+            Some(true) => eprintln!("trace {path} started again"),
+            Some(false) => eprintln!("trace {path} stopped; SIGUSR2 starts it again"),
+            None => eprintln!("no trace to start: the node has no --trace"),
+        }
     }
 
     /// Closes the file. The error is one line that names it, if not everything is in it.
     pub fn close(&self, tracer: &Tracer) -> Outcome {
-        let report = tracer.finish().map_err(|error| self.failed(&error))?;
+        let incomplete = |error| format!("the trace {} is not complete: {error}", self.path());
+        let report = tracer.finish().map_err(|error| Failure(incomplete(error)))?;
         if report.lost > 0 {
-            eprintln!("trace: {} records are missing: the file was too slow", report.lost);
+            warning(format_args!(
+                "--trace: {} records are missing: the file was too slow",
+                report.lost
+            ));
         }
         Ok(())
     }
 
-    fn failed(&self, error: &std::io::Error) -> Failure {
+    /// The file, for a sentence.
+    fn path(&self) -> String {
         let path = self.trace.as_ref().map(|to| to.settings.path.display().to_string());
-        Failure(format!("cannot write {}: {error}", path.unwrap_or_default()))
+        path.unwrap_or_default()
     }
 
     /// Into a ring of about `size` bytes.
@@ -146,7 +166,7 @@ mod tests {
 
     #[test]
     fn options_are_checked() {
-        let target = parse_target("a/b.trace,ring=1M,snap=64,payload=all").unwrap();
+        let target = parse_target("a/b.trace,ring=1MiB,snap=64B,payload=all").unwrap();
         let all = target.settings;
         assert_eq!((all.ring, all.snap, target.all), (Some(1 << 20), Some(64), true));
         assert_eq!(all.path, PathBuf::from("a/b.trace"));

@@ -1,7 +1,7 @@
 //! The clock of the live nodes.
 
 use rustix::time::{ClockId, DynamicClockId, clock_gettime_dynamic};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use wire::Instant;
 
 const SECOND: u64 = 1_000_000_000;
@@ -41,15 +41,20 @@ pub struct Clock(Source);
 
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    Monotonic(std::time::Instant),
-    /// Picoseconds.
-    Script(&'static AtomicU64),
+    /// Its start, and what it showed then, in nanoseconds.
+    Monotonic(std::time::Instant, u64),
+    Script(&'static Mutex<Instant>),
 }
 
 impl Clock {
     /// A clock that starts now.
     pub fn start() -> Self {
-        Self(Source::Monotonic(std::time::Instant::now()))
+        Self::start_at(Instant::ZERO)
+    }
+
+    /// A clock that starts now and shows `first`, for tests of long uptimes.
+    pub fn start_at(first: Instant) -> Self {
+        Self(Source::Monotonic(std::time::Instant::now(), first.as_ns()))
     }
 
     /// A clock for tests, which stands still until it is [`set`](Self::set). Copies show the
@@ -64,7 +69,7 @@ impl Clock {
     /// If it is none.
     pub fn set(&self, now: Instant) {
         let Source::Script(time) = self.0 else { panic!("no scripted clock") };
-        time.store(now.as_ps(), Ordering::Relaxed);
+        *time.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
     /// Whether a test sets the time: then all nodes share one clock.
@@ -75,8 +80,10 @@ impl Clock {
     /// The time.
     pub fn now(&self) -> Instant {
         match self.0 {
-            Source::Monotonic(start) => Instant::from_ns(start.elapsed().as_nanos() as u64),
-            Source::Script(time) => Instant::from_ps(time.load(Ordering::Relaxed)),
+            Source::Monotonic(start, first) => {
+                Instant::from_ns(first + start.elapsed().as_nanos() as u64)
+            }
+            Source::Script(time) => *time.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod links;
 pub mod mapping;
 pub mod media;
 pub mod net;
+mod netdev;
 pub mod poller;
 pub mod storage;
 pub mod trace;

@@ -3,6 +3,7 @@
 
 use crate::mapping::{Instruction, attach_xdp, load_xdp};
 use crate::net::Interface;
+use crate::netdev;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use std::fmt;
@@ -65,8 +66,7 @@ impl Attached {
         Self::attach(&redirecting(to.index()), from, mode)
     }
 
-    /// Lets every frame that the interface receives pass. A veth takes redirected frames from its peer only
-    /// while it has a program or GRO (Linux drivers/net/veth.c, `veth_xdp_xmit`).
+    /// Lets every frame that the interface receives pass, for [`check_targets`].
     ///
     /// # Errors
     /// A sentence that names the interface and what is missing.
@@ -81,6 +81,32 @@ impl Attached {
             .map_err(|error| not_attached(on, mode, &error))?;
         Ok(Self { _link: link })
     }
+}
+
+/// Fails if the driver of one of these interfaces drops what is redirected to it, as that of a veth does
+/// while its peer neither has a program nor GRO (Linux drivers/net/veth.c, `veth_xdp_xmit`). Linux
+/// before 6.3 does not say so.
+///
+/// # Errors
+/// A sentence that names the interfaces and what to do.
+pub fn check_targets(names: &[&str]) -> Result<(), String> {
+    let mut dropping = Vec::new();
+    for name in names {
+        let interface = Interface::find(name).map_err(|error| error.to_string())?;
+        let transmits = netdev::transmits_redirected(interface.index());
+        if transmits.map_err(|error| format!("{name}: {error}"))? == Some(false) {
+            dropping.push(*name);
+        }
+    }
+    if dropping.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "the driver drops what native XDP redirects to {}: for a veth, run `ethtool -K PEER gro on` \
+         (`gro off` before it, if it was on) while its peer is up, or `farlane latency redirect \
+         --pass PEER` there, or take --mode generic",
+        dropping.join(" and ")
+    ))
 }
 
 /// `XDP_PASS` of `enum xdp_action`, linux/bpf.h.

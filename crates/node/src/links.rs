@@ -113,7 +113,9 @@ impl Link {
         }
         let attempt = self.fail(now);
         let why = cause.to_string();
-        let transient = matches!(cause, Cause::Disconnected | Cause::Lost | Cause::Goodbye);
+        use Cause::{ClosedUngreeted, Disconnected, Goodbye, Lost, Ungreeted};
+        let transient =
+            matches!(cause, Disconnected | Lost | Goodbye | ClosedUngreeted | Ungreeted);
         if !transient && self.refusal.as_ref() == Some(&cause) {
             return None;
         }

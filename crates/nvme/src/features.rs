@@ -38,8 +38,10 @@ const COMPOSITE: u32 = 0;
 const ALL_SENSORS: u32 = 15;
 /// OAES: the notices that exist.
 pub(crate) const NOTICES: u32 = feature::NAMESPACE_NOTICES | feature_bits::FIRMWARE_ACTIVATION;
-/// Asynchronous Event Configuration: the critical warnings and notices that exist.
-const EVENTS: u32 = 0x1f | NOTICES;
+/// Asynchronous Event Configuration: the critical warnings and notices that exist. A host that
+/// sees telemetry logs in LPA may ask for their notices; this controller never has any of its own
+/// accord.
+const EVENTS: u32 = 0x1f | NOTICES | feature_bits::TELEMETRY;
 
 /// Whether hosts may save the feature: not what only counts until queues and vectors are gone.
 pub(crate) fn is_saveable(id: u8) -> bool {

@@ -149,6 +149,8 @@ impl Namespace {
             size: blocks,
             capacity: blocks,
             utilization: blocks,
+            // Identifiers of drives with records are random. Others follow from the serial number.
+            features: if shared.saves() { IdentifyNamespace::IDENTIFIERS_NOT_REUSED } else { 0 },
             deallocate_features: IdentifyNamespace::DEALLOCATES_TO_ZEROES
                 | if metadata == 0 { IdentifyNamespace::ZEROES_DEALLOCATE } else { 0 },
             copy_range: copy.range,
@@ -161,7 +163,10 @@ impl Namespace {
             protection_capabilities: if shared.saves() { PROTECTION_CAPABILITIES } else { 0 },
             protection,
             sharing: if several && !private { IdentifyNamespace::SHARED } else { 0 },
-            attributes: if self.is_read_only() { IdentifyNamespace::WRITE_PROTECTED } else { 0 },
+            attributes: match self.is_read_only() || shared.is_unrecorded() {
+                true => IdentifyNamespace::WRITE_PROTECTED,
+                false => 0,
+            },
             nguid,
             eui64,
             lba_format: format,

@@ -1,10 +1,11 @@
 //! The allowed values of a key, and the error for any other value.
 
 use super::error_text::unknown;
+use super::mistakes::all;
 use super::units::{self, Parsed, PlanValue, Span};
 use super::value::{self, Kind, Origin, PlanError, Value};
 use wire::Duration;
-use wire::units::exact;
+use wire::units::{exact, with_unit};
 
 /// A table: groups of keys. Several tables may share a group.
 pub type Table = &'static [&'static [Key]];
@@ -37,10 +38,14 @@ pub enum Allowed {
     Power(u64, u64),
     /// A time.
     Time(Span),
+    /// The same; a number alone has this unit.
+    TimeIn(Span, &'static str),
     /// Bytes.
     Bytes(u64, u64),
     /// Bytes a second.
     Rate(u64, u64),
+    /// The same; a size alone is bytes a second.
+    FioRate(u64, u64),
     /// Bytes that hold a condition, in these words.
     Size(fn(u64) -> bool, &'static str),
     /// What can be read as a [`PlanValue`].
@@ -63,7 +68,7 @@ pub fn names(table: Table) -> Vec<&'static str> {
 /// Checks all values of the table `root`, each on its own.
 ///
 /// # Errors
-/// The first key with a value that is not allowed, in the order of the file.
+/// Each key with a value that is not allowed.
 pub fn check(root: Table, value: &Value) -> Result<(), PlanError> {
     Allowed::Table(root).check("", "", value)
 }
@@ -105,11 +110,11 @@ impl Allowed {
             _ => fail(format!("expected a whole number, {least} to {most}")),
         };
         match self {
-            Self::Table(table) => value.entries()?.iter().try_for_each(|entry| {
+            Self::Table(table) => each(value.entries()?, |entry| {
                 let key = known(table, path, &entry.key).map_err(|what| entry.origin.fail(what))?;
                 key.allowed.check(&below(path, key.name), key.name, &entry.value)
             }),
-            Self::Named(table) => value.entries()?.iter().try_for_each(|entry| {
+            Self::Named(table) => each(value.entries()?, |entry| {
                 Self::Table(table).check(&below(path, &entry.key), &entry.key, &entry.value)
             }),
             Self::Word(words) => match &value.kind {
@@ -134,15 +139,19 @@ impl Allowed {
                 }
             }
             Self::Time(range) => within(value, key, range, Duration::parse, time),
+            Self::TimeIn(range, unit) => {
+                within(value, key, range, |text| Duration::parse(&with_unit(text, unit)), time)
+            }
             Self::Bytes(least, most) => within(value, key, (least, most), units::size, bytes),
             Self::Rate(least, most) => within(value, key, (least, most), units::byte_rate, rate),
+            Self::FioRate(least, most) => within(value, key, (least, most), units::fio_rate, rate),
             Self::Size(fits, words) => match fits(understood(value, key, units::size)?) {
                 true => Ok(()),
                 false => fail(words.to_owned()),
             },
             Self::Form(parse) => understood(value, key, parse),
             Self::List(item) => match &value.kind {
-                Kind::List(items) => items.iter().try_for_each(|one| item.check(path, key, one)),
+                Kind::List(items) => each(items, |one| item.check(path, key, one)),
                 _ => fail("expected an array of texts".to_owned()),
             },
             Self::Files if matches!(value.kind, Kind::List(_)) => {
@@ -157,6 +166,11 @@ impl Allowed {
             },
         }
     }
+}
+
+/// Checks each of several items.
+fn each<T>(items: &[T], check: impl FnMut(&T) -> Result<(), PlanError>) -> Result<(), PlanError> {
+    all(items.iter().map(check)).map(drop)
 }
 
 /// A number with a unit, in a range that `words` can write.

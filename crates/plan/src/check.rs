@@ -1,5 +1,6 @@
 //! Finds gates that never let a frame pass, before the simulation runs.
 
+use super::mistakes::Mistakes;
 use super::network::Layout;
 use super::value::PlanError;
 use crate::simulate::places;
@@ -22,11 +23,13 @@ struct Flow {
 
 /// Every gate that a flow passes opens for long enough.
 pub fn gates(config: &Config, layout: &Layout) -> Result<(), PlanError> {
+    let wiring = config.network.wiring();
+    let mut mistakes = Mistakes::default();
     for flow in flows(config, layout) {
-        let stream = config.network.stream_of(flow.from, flow.to, flow.priority);
+        let stream = wiring.stream_of(flow.from, flow.to, flow.priority);
         let tag = config.network.stations[flow.from].tagging.map_or(0, |_| TAG)
             + stream.map_or(0, StreamConfig::tag_length);
-        for egress in places::all_routes(&config.network, flow.from, flow.to, flow.priority) {
+        for egress in places::all_routes(&wiring, flow.from, flow.to, flow.priority) {
             let Some(gates) = egress.gates else { continue };
             let frame: Duration = egress.rate.duration(PREAMBLE + flow.length + tag);
             if gates.longest_wait(egress.queue, frame).is_none() {
@@ -42,11 +45,11 @@ pub fn gates(config: &Config, layout: &Layout) -> Result<(), PlanError> {
                      which a frame of {} takes there",
                     egress.queue, flow.what
                 );
-                return Err(origin.fail(what));
+                mistakes.note(origin.fail(what));
             }
         }
     }
-    Ok(())
+    mistakes.or(())
 }
 
 fn flows(config: &Config, layout: &Layout) -> Vec<Flow> {

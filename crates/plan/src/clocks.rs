@@ -1,6 +1,7 @@
 //! Clocks that drift, and 802.1AS between them: `[clocks]`, and the clock of each station and
 //! bridge.
 
+use super::mistakes::{all, both};
 use super::section::Section;
 use super::units::{ClockStep, Drift, Frequency, LogInterval, Offset};
 use super::value::PlanError;
@@ -53,15 +54,11 @@ pub fn read(
     let table = root.table("clocks");
     let of = |sections: &[&Section], first: usize, priority: u8| {
         let each = sections.iter().zip(first..);
-        each.map(|(section, place)| node(&table, section, place, priority))
-            .collect::<Result<_, _>>()
+        all(each.map(|(section, place)| node(&table, section, place, priority)))
     };
     let [bridge, station] = PRIORITIES;
-    let config = TimeConfig {
-        stations: of(stations, 0, station)?,
-        bridges: of(bridges, stations.len(), bridge)?,
-        sample: table.get("sample").unwrap_or(SAMPLE),
-    };
+    let (stations, bridges) = both(of(stations, 0, station), of(bridges, stations.len(), bridge))?;
+    let config = TimeConfig { stations, bridges, sample: table.get("sample").unwrap_or(SAMPLE) };
     masters(&table, &config)?;
     Ok(Some(config))
 }

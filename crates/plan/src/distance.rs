@@ -4,7 +4,7 @@
 
 use crate::simulate::places::{self, Egress};
 use sim::ethernet::frame::{FCS, HEADER, MINIMUM, PREAMBLE, TAG};
-use sim::network::{CableEnd, NetworkConfig};
+use sim::network::{CableEnd, Wiring};
 use switch::congestion::{Config, SwiftConfig, Target};
 use wire::Duration;
 
@@ -13,7 +13,7 @@ use wire::Duration;
 /// aims at, but at least [`QUEUE`] of such frames on the slowest line.
 pub fn with_target(
     congestion: Config,
-    network: &NetworkConfig,
+    wiring: &Wiring<'_>,
     stations: [usize; 2],
     priority: u8,
     mtu: usize,
@@ -21,8 +21,8 @@ pub fn with_target(
     let Config::Swift(swift) = congestion else { return congestion };
     let Target::Above(queue) = swift.target else { return congestion };
     let [host, device] = stations;
-    let there = route(network, host, device, priority, mtu);
-    let back = route(network, device, host, priority, mtu);
+    let there = route(wiring, host, device, priority, mtu);
+    let back = route(wiring, device, host, priority, mtu);
     let (empty, slowest) = (there.0 + back.0, there.1.max(back.1));
     let queue = queue.max(Duration::from_ps(QUEUE * slowest.as_ps()));
     let target = Target::RoundTrip(Duration::from_us((empty + queue).as_ps().div_ceil(1_000_000)));
@@ -37,24 +37,25 @@ const QUEUE: u64 = 4;
 /// that both ways are a frame and an acknowledgement in either direction; and
 /// the largest frame on the slowest line.
 fn route(
-    network: &NetworkConfig,
+    wiring: &Wiring<'_>,
     from: usize,
     to: usize,
     priority: u8,
     mtu: usize,
 ) -> (Duration, Duration) {
+    let network = wiring.network;
     let tag = if network.stations[from].tagging.is_some() { TAG } else { 0 };
     let long = PREAMBLE + (HEADER + tag + mtu + FCS).max(MINIMUM);
     let short = PREAMBLE + MINIMUM;
     let [sender, receiver] = [&network.stations[from], &network.stations[to]];
     let mut ps = sender.tx_delay.as_ps() + receiver.rx_delay.as_ps();
     let mut slowest = Duration::ZERO;
-    for egress in places::route(network, from, to, priority) {
+    for egress in places::route(wiring, from, to, priority) {
         let frame = egress.rate.duration(long);
         slowest = slowest.max(frame);
         ps += (frame.as_ps() + egress.rate.duration(short).as_ps()) / 2;
         ps += gate(&egress, frame).as_ps();
-        let Some((cable, other)) = network.across(egress.place) else { continue };
+        let Some((cable, other)) = wiring.across(egress.place) else { continue };
         ps += network.cables[cable].propagation.as_ps();
         if let CableEnd::Bridge(bridge, _) = other {
             ps += network.bridges[bridge].delay.as_ps();

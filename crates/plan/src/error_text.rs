@@ -63,13 +63,21 @@ fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     ranked.min().filter(|(far, name)| *far <= (name.len() / 3).max(1)).map(|(_, name)| name)
 }
 
+/// Names that a message lists at most: all keys of a table, but not all nodes of a large plan.
+const LISTED: usize = 100;
+
 /// The message for a word that is none of `names`.
 pub fn unknown(what: &str, word: &str, names: &[&str]) -> String {
     let hint = match nearest(word, names) {
         Some(name) => format!("; did you mean '{name}'?"),
         None => ".".to_owned(),
     };
-    format!("unknown {what} '{word}'{hint} There are: {}", names.join(", "))
+    let more = if names.len() > LISTED { ", …" } else { "" };
+    let listed = names[..names.len().min(LISTED)].join(", ");
+    match names {
+        [] => format!("unknown {what} '{word}': there is none"),
+        _ => format!("unknown {what} '{word}'{hint} There are: {listed}{more}"),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `[filters.NAME]`: what bridges do with streams that they police.
 
 use super::error_text::unknown;
+use super::mistakes::all;
 use super::schedule::clock;
 use super::section::Section;
 use super::shapers::BITS;
@@ -29,7 +30,7 @@ impl Filters {
     /// A filter that cannot be.
     pub fn read(root: &Section) -> Result<Self, PlanError> {
         let read = |(name, section): (String, Section)| Ok((name, filter(&section)?));
-        root.named("filters").into_iter().map(read).collect::<Result<_, _>>().map(Self)
+        all(root.named("filters").into_iter().map(read)).map(Self)
     }
 
     /// The filter of this name at a bridge.

@@ -1,6 +1,7 @@
 //! Builds the simulator's configuration of hosts, links and drives.
 
 use super::attached::Pcie;
+use super::mistakes::all;
 use super::network::Layout;
 use super::owners::{HostPlan, Owners};
 use super::recording::{self, Recording};
@@ -9,6 +10,7 @@ use super::units::{PlanValue, SILENCE};
 use super::value::PlanError;
 use super::{allowed, distance, workload};
 use sim::drive::DriveConfig;
+use sim::network::Wiring;
 use sim::node::RootConfig;
 use sim::transport::{RawConfig, TcpConfig, TransportConfig};
 use sim::workload::{CompletionMode, SoftwareConfig, Workload};
@@ -29,56 +31,67 @@ pub struct HostBuilder<'a> {
     pub defaults: &'a Defaults<'a>,
     pub owners: &'a Owners<'a>,
     pub network: &'a Layout,
+    pub wiring: &'a Wiring<'a>,
 }
 
 impl HostBuilder<'_> {
     /// All hosts.
     pub fn hosts(&self, known: &recording::Read) -> Result<BuiltHosts, PlanError> {
         let pcie = Pcie::read(&self.defaults.pcie)?;
-        let mut made = Vec::new();
         // Stations begin with those of the hosts that are not attached directly.
-        let (mut station, mut tunnelled) = (0, 0);
-        let mut recordings = Vec::new();
-        for host in &self.owners.hosts {
-            let given = workload::of_host(&host.section, self.root);
-            let (workload, recorded) = workload::read(&given, known)?;
-            let mut drives = Vec::new();
-            for drive in &host.drives {
-                let plan = &self.owners.drives[*drive];
-                for name in self.owners.names(*drive) {
-                    let serial = serial(&name, drives.len());
-                    drives.push((DriveConfig { serial, ..plan.config.clone() }, &plan.section));
-                }
+        let mut counts = (0, 0);
+        let hosts = self.owners.hosts.iter();
+        let made = all(hosts.map(|host| self.host(host, &pcie, &mut counts, known)))?;
+        Ok(made.into_iter().unzip())
+    }
+
+    /// A host, behind so many stations and tunnels of others.
+    fn host(
+        &self,
+        host: &HostPlan,
+        pcie: &Pcie,
+        (station, tunnelled): &mut (usize, usize),
+        known: &recording::Read,
+    ) -> Result<(HostConfig, Option<Arc<Recording>>), PlanError> {
+        let (own, first) = (*station, *tunnelled);
+        let mut drives = Vec::new();
+        for drive in &host.drives {
+            let plan = &self.owners.drives[*drive];
+            for name in self.owners.names(*drive) {
+                let serial = serial(&name, drives.len());
+                drives.push((DriveConfig { serial, ..plan.config.clone() }, &plan.section));
             }
-            fits(&workload, &given, &drives)?;
-            if let Some(recording) = &recorded {
-                holds(recording, &given, &drives)?;
-            }
-            recordings.push(recorded);
-            let largest = drives.iter().map(|(drive, ..)| drive.max_payload).max();
-            let mps = pcie.mps.or(largest).unwrap_or(256);
-            let attached = if host.is_direct() {
-                Attached::Direct(drives.remove(0).0)
-            } else {
-                let port = |(drive, section)| {
-                    let stations = [station, self.network.node_of(section, tunnelled)?];
-                    tunnelled += 1;
-                    let transport = self.transport(host, stations, mps)?;
-                    Ok(PortConfig { transport, link: pcie.below_switch(), drive })
-                };
-                let ports = drives.into_iter().map(port).collect::<Result<_, _>>()?;
-                station += 1;
-                Attached::Switch(self.switch(host, mps, ports)?)
-            };
-            made.push(HostConfig {
-                root: root_complex(&host.section, mps, pcie.rcb),
-                software: software(&host.section, &given, mps, pcie.mrrs)?,
-                workload,
-                link: pcie.below_root(host.is_direct()),
-                attached,
-            });
         }
-        Ok((made, recordings))
+        if !host.is_direct() {
+            (*station, *tunnelled) = (own + 1, first + drives.len());
+        }
+        let given = workload::of_host(&host.section, self.root);
+        let (workload, recorded) = workload::read(&given, known)?;
+        fits(&workload, &given, &drives)?;
+        if let Some(recording) = &recorded {
+            holds(recording, &given, &drives)?;
+        }
+        let largest = drives.iter().map(|(drive, ..)| drive.max_payload).max();
+        let mps = pcie.mps.or(largest).unwrap_or(256);
+        let attached = if host.is_direct() {
+            Attached::Direct(drives.remove(0).0)
+        } else {
+            let port = |((drive, section), number)| {
+                let stations = [own, self.network.node_of(section, number)?];
+                let transport = self.transport(host, stations, mps)?;
+                Ok(PortConfig { transport, link: pcie.below_switch(), drive })
+            };
+            let ports = all(drives.into_iter().zip(first..).map(port))?;
+            Attached::Switch(self.switch(host, mps, ports)?)
+        };
+        let made = HostConfig {
+            root: root_complex(&host.section, mps, pcie.rcb),
+            software: software(&host.section, &given, mps, pcie.mrrs)?,
+            workload,
+            link: pcie.below_root(host.is_direct()),
+            attached,
+        };
+        Ok((made, recorded))
     }
 
     /// A key of a host and its device nodes, or else of the plan.
@@ -119,8 +132,7 @@ impl HostBuilder<'_> {
         }
         let congestion = self.host_or_root(host, "congestion");
         let congestion = congestion.unwrap_or(Congestion::Swift(SwiftConfig::default()));
-        let config = &self.network.config;
-        let congestion = distance::with_target(congestion, config, stations, priority, mtu);
+        let congestion = distance::with_target(congestion, self.wiring, stations, priority, mtu);
         let standard = Settings::new(0);
         let give_up = link.get("loss_limit").unwrap_or(standard.give_up);
         let segment = mtu - wire::raw::HEADER;

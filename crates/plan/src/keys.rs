@@ -67,7 +67,7 @@ pub const ROOT: Table = &[
     &[
         key("seed", Number(0, i64::MAX as u64)),
         key("runs", Number(1, 10_000)),
-        key("runtime", Time(SPAN)),
+        key("runtime", TimeIn(SPAN, "s")),
         key("limits", Table(LIMITS)),
         key("record", Table(RECORD)),
         key("workload", Table(WORKLOAD)),
@@ -113,7 +113,7 @@ pub const WORKLOADS: [(&str, Table); 4] = [
     ("replay", &[REPLAY, DEPTH, START]),
 ];
 
-const START: &[Key] = &[key("startdelay", Time(LONG))];
+const START: &[Key] = &[key("startdelay", TimeIn(LONG, "s"))];
 
 const RW: &[Key] = &[
     key("rw", Word(&["read", "write", "randread", "randwrite", "randrw", "rw"])),
@@ -134,17 +134,17 @@ const JOBS: &[Key] = &[
     key("io_size", SIZE),
     key("number_ios", Number(1, 1 << 48)),
     key("loops", Number(1, 1 << 32)),
-    key("runtime", Time(SPAN)),
+    key("runtime", TimeIn(SPAN, "s")),
     key("time_based", Word(&["off", "on"])),
-    key("rate", Rate(1, MOST_RATE)),
-    key("thinktime", Time(LONG)),
+    key("rate", FioRate(1, MOST_RATE)),
+    key("thinktime", TimeIn(LONG, "us")),
     key("thinktime_blocks", Number(1, 1 << 32)),
     key("stripe", Bytes(0, 1 << 30)),
     key("nsid", Number(1, MOST_NAMESPACES)),
 ];
 const DD: &[Key] = &[key("dd", Word(&["read", "write"]))];
 const COUNT: &[Key] = &[key("count", Number(1, 1 << 32))];
-const READS: &[Key] = &[key("configreads", Number(1, 1 << 32)), key("gap", Time(LONG))];
+const READS: &[Key] = &[key("configreads", Number(1, 1 << 32)), key("gap", TimeIn(LONG, "us"))];
 const REPLAY: &[Key] = &[key("replay", Files), key("timing", Word(&["recorded", "asap"]))];
 
 const HOST: Table = &[EVERY_HOST];
@@ -211,7 +211,7 @@ const WIRE: &[Key] = &[
     key("corruption", SHARE),
     key("delay", SHARE),
     key("delay_up_to", Time(SHORT)),
-    key("cuts", List(&Form(<(Instant, Instant)>::check))),
+    key("cuts", List(&Form(<(Instant, Option<Instant>)>::check))),
     key("rate_steps", List(&Form(RateStep::check))),
 ];
 

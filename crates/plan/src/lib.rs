@@ -10,6 +10,8 @@ mod filters;
 mod hop;
 mod host;
 mod keys;
+mod mistakes;
+mod names;
 mod network;
 mod options;
 mod overload;
@@ -45,6 +47,7 @@ pub use value::{Origin, PlanError};
 
 use crate::simulate::OutputFiles;
 use keys::ROOT;
+use mistakes::both;
 use report::target::Target;
 use section::{Defaults, Section};
 use sim::Config;
@@ -136,21 +139,29 @@ impl Plan {
     /// The simulation it describes.
     ///
     /// # Errors
-    /// The first mistake or contradiction, with its place.
+    /// Mistakes and contradictions, each with its place: all that can be found without what is
+    /// wrong.
     pub fn build(&self) -> Result<Planned, PlanError> {
         allowed::check(ROOT, &self.value)?;
         variants::check(&self.value)?;
         let root = &Section::root(&self.value);
         let defaults = &Defaults::read(root);
         let record = root.table("record");
-        let owners = &owners::Owners::new(root, defaults)?;
-        owners.check(root, defaults)?;
-        let network = &network::Layout::read(root, defaults, owners)?;
-        let parts = host::HostBuilder { root, defaults, owners, network };
-        let (hosts, recordings) = parts.hosts(&self.recordings)?;
+        let owners = owners::Owners::new(root, defaults);
+        let owners = owners.and_then(|of| of.check(root, defaults).map(|()| of));
+        let parts = both(port::Parts::read(root), filters::Filters::read(root));
+        let (limits, (owners, (parts, filters))) = both(run_limits(root), both(owners, parts))?;
+        let owners = &owners;
+        let mut network = network::Layout::read(root, defaults, owners, &parts)?;
+        let loaded = network.load(root, &filters);
+        let network = &network;
+        let wiring = &network.config.wiring();
+        let parts = host::HostBuilder { root, defaults, owners, network, wiring };
+        let (hosts, ()) = both(parts.hosts(&self.recordings), loaded)?;
+        let (hosts, recordings) = hosts;
         let config = Config {
             seed: root.get("seed").unwrap_or(1),
-            limits: run_limits(root)?,
+            limits,
             hosts,
             network: network.config.clone(),
             outages: network.outages.clone(),
@@ -259,6 +270,9 @@ impl Planned {
         found.map(|(wire, ..)| *wire).ok_or_else(|| {
             let names: Vec<_> = all.iter().map(|(_, both, _)| both.as_str()).take(24).collect();
             let more = if all.len() > names.len() { " …" } else { "" };
+            if names.is_empty() {
+                return format!("no port '{port}': with transport direct there is no network");
+            }
             format!("no port '{port}': expected one of {}{more}", names.join(", "))
         })
     }

@@ -1,10 +1,11 @@
 //! Stations, bridges, cables, background traffic and outages.
 
 use super::clocks;
-use super::error_text::unknown;
 use super::filters::Filters;
+use super::mistakes::{Mistakes, all, both};
+use super::names::Names;
 use super::owners::{Owners, copies};
-use super::port::{self, Parts};
+use super::port::{self, Parts, Ports};
 use super::section::{Defaults, Section, set_fields};
 use super::shapers;
 use super::streams::{self, Named};
@@ -13,12 +14,12 @@ use super::workload::any;
 use sim::Config;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::nic::Tagging;
-use sim::ethernet::port::RateStep;
+use sim::ethernet::port::{Algorithm, RateStep};
 use sim::ethernet::traffic::{Pattern, StreamId};
 use sim::ethernet::{Rate, bridge};
 use sim::network::{
-    BridgeConfig, BridgeOutage, CableConfig, CableEnd, MAX_STREAMS, NetworkConfig, StationConfig,
-    TrafficConfig,
+    BridgeConfig, BridgeOutage, CableConfig, CableEnd, Groups, MAX_CABLES, MAX_STATIONS,
+    MAX_STREAMS, NetworkConfig, StationConfig, TrafficConfig,
 };
 use sim::world::Outage;
 use stats::random::Probability;
@@ -29,13 +30,14 @@ use wire::{Duration, Instant};
 pub struct Layout {
     pub config: NetworkConfig,
     /// Of the stations, and then of the bridges.
-    pub names: Vec<String>,
+    pub names: Names,
     /// By name: where it got its schedule.
     pub places: Vec<Origin>,
     /// The same by bridge and port.
     pub port_places: Vec<Vec<Origin>>,
-    /// By station: the node of the plan that it is, or a copy of; none of hosts.
-    nodes: Vec<Option<String>>,
+    /// The nodes of the plan, and the stations that each is, one for each copy.
+    nodes: Names,
+    copies: Vec<Vec<usize>>,
     /// When nodes are without power.
     pub outages: Vec<Outage>,
     /// In the order of the plan.
@@ -69,6 +71,7 @@ impl Layout {
         root: &Section<'a>,
         defaults: &Defaults<'a>,
         owners: &Owners<'a>,
+        parts: &Parts,
     ) -> Result<Self, PlanError> {
         let mut layout = Self::default();
         if !owners.hosts.is_empty() && owners.hosts.iter().all(|host| host.is_direct()) {
@@ -91,35 +94,46 @@ impl Layout {
             station(&defaults.link, false, Rate::G1, &Parts::default())?;
             return Ok(layout);
         }
-        let parts = Parts::read(root)?;
         let sections = layout.name_stations(root, defaults, owners)?;
+        if let Some((section, _)) = sections.get(MAX_STATIONS) {
+            let what = format!("a network has {MAX_STATIONS} stations at most");
+            return Err(section.origin.fail(what));
+        }
         let bridges = root.named("bridges");
         for (name, section) in &bridges {
-            if layout.names.contains(name) {
+            if !layout.names.add(name.clone()) {
                 let what = format!("'{name}' is a station and cannot be a bridge too");
                 return Err(section.origin.fail(what));
             }
-            layout.names.push(name.clone());
         }
         let named_cable = layout.cables(root, defaults, bridges.len())?;
-        for (number, (section, tsn)) in sections.iter().enumerate() {
-            let mut here = named_cable.iter().filter(|cable| cable.ends.contains(&number));
-            let Some(cable) = here.next() else {
-                let what = format!("no cable leads to '{}'", layout.names[number]);
-                return Err(section.origin.fail(what));
-            };
-            if let Some(more) = here.next() {
-                let what = format!("'{}' has a cable already", layout.names[number]);
-                return Err(more.origin.fail(what));
+        let mut rates: Vec<Option<Rate>> = vec![None; sections.len()];
+        let mut mistakes = Mistakes::default();
+        for cable in &named_cable {
+            for end in cable.ends.into_iter().filter(|end| *end < sections.len()) {
+                if rates[end].replace(cable.rate).is_some() {
+                    let what = format!("'{}' has a cable already", layout.names[end]);
+                    mistakes.note(cable.origin.fail(what));
+                }
             }
-            section.check_used(&owners.transports(), |_| true)?;
-            let station = station(section, *tsn, cable.rate, &parts)?;
+        }
+        let transports = owners.transports();
+        for (number, (section, tsn)) in sections.iter().enumerate() {
+            let Some(rate) = rates[number] else {
+                let what = format!("no cable leads to '{}'", layout.names[number]);
+                mistakes.note(section.origin.fail(what));
+                continue;
+            };
+            let used = section.check_used(&transports, |_| true);
+            let station = both(used, station(section, *tsn, rate, parts));
+            let Some(((), station)) = mistakes.keep(station) else { continue };
             let spans = section.list::<(Instant, Option<Instant>)>("outages").into_iter();
             let outage = |((from, until), _)| Outage { station: number, from, until };
             layout.outages.extend(spans.map(outage));
             layout.places.push(section.place("schedule"));
             layout.config.stations.push(station);
         }
+        mistakes.or(())?;
         for (_, section) in &bridges {
             layout.places.push(section.place("schedule"));
             let at = layout.config.bridges.len();
@@ -128,13 +142,39 @@ impl Layout {
             layout.config.bridge_outages.extend(spans.map(outage));
             layout.config.bridges.push(bridge(section));
         }
-        layout.connect(named_cable, &sections, &bridges, &parts)?;
         let stations: Vec<_> = sections.iter().map(|(section, _)| section).collect();
         let switching: Vec<_> = bridges.iter().map(|(_, section)| section).collect();
-        layout.config.time = clocks::read(root, &stations, &switching)?;
-        layout.traffic(root)?;
-        layout.identify(root, &bridges)?;
+        let time = clocks::read(root, &stations, &switching);
+        let connected = layout.connect(named_cable, &sections, &bridges, parts);
+        (layout.config.time, _) = both(time, connected)?;
         Ok(layout)
+    }
+
+    /// Reads what the nodes send, and the streams that they identify; none with transport direct.
+    pub fn load(&mut self, root: &Section, filters: &Filters) -> Result<(), PlanError> {
+        if self.names.is_empty() {
+            return Ok(());
+        }
+        both(self.traffic(root), self.identify(root, filters))?;
+        self.commit(root)
+    }
+
+    /// Gives streams with a rate of their own to the shapers on their way.
+    fn commit(&mut self, root: &Section) -> Result<(), PlanError> {
+        let (wiring, traffic) = (self.config.wiring(), root.named("traffic"));
+        let streams = traffic.iter().zip(&self.streams);
+        let committed =
+            all(streams.map(|((_, section), of)| shapers::committed(section, of.id, &wiring)))?;
+        for ((place, class), own) in committed.into_iter().flatten() {
+            let port = match place {
+                CableEnd::Station(at) => &mut self.config.stations[at].port,
+                CableEnd::Bridge(at, port) => &mut self.config.bridges[at].ports[port],
+            };
+            if let Algorithm::Ats(shaper) = &mut port.classes[class].algorithm {
+                shaper.streams.push(own);
+            }
+        }
+        Ok(())
     }
 
     /// The stations with their tables, and whether they are TSN cores.
@@ -146,8 +186,7 @@ impl Layout {
     ) -> Result<Vec<(Section<'a>, bool)>, PlanError> {
         let mut sections = Vec::new();
         for host in owners.hosts.iter().filter(|host| !host.is_direct()) {
-            self.names.push(host.name.clone());
-            self.nodes.push(None);
+            self.names.add(host.name.clone());
             let own = host.section.table("link").with_defaults(&defaults.link);
             sections.push((own, host.transport == "tsn"));
         }
@@ -159,18 +198,20 @@ impl Layout {
             let what = "a plan without hosts needs [nodes.NAME]: stations that send and receive";
             return root.fail("runtime", what);
         }
+        let mut mistakes = Mistakes::default();
         for (name, section) in nodes {
+            let first = sections.len();
             for station in copies(&name, section.get("count").unwrap_or(1)) {
-                if self.names.contains(&station) {
-                    let what = format!("'{station}' is a host and cannot be a node too");
-                    return Err(section.origin.fail(what));
+                let what = format!("'{station}' is a host and cannot be a node too");
+                if !self.names.add(station) {
+                    mistakes.note(section.origin.fail(what));
                 }
-                self.nodes.push(Some(name.clone()));
-                self.names.push(station);
                 sections.push((section.clone(), tsn));
             }
+            self.nodes.add(name);
+            self.copies.push((first..sections.len()).collect());
         }
-        Ok(sections)
+        mistakes.or(sections)
     }
 
     fn cables(
@@ -181,12 +222,10 @@ impl Layout {
     ) -> Result<Vec<NamedCable>, PlanError> {
         let named = root.named("cables").into_iter();
         let stations = self.names.len() - bridges;
-        match (named.len(), stations, bridges) {
+        let made = match (named.len(), stations, bridges) {
             (0, 2, 0) => Ok(vec![named_cable(&defaults.link, [0, 1])?]),
             // A star.
-            (0, _, 1) => {
-                (0..stations).map(|at| named_cable(&defaults.link, [at, stations])).collect()
-            }
+            (0, _, 1) => all((0..stations).map(|at| named_cable(&defaults.link, [at, stations]))),
             (0, ..) => {
                 let what = format!(
                     "{stations} stations ({}) and no cables: [cables.NAME] with a and b joins two \
@@ -195,12 +234,16 @@ impl Layout {
                 );
                 Err(root.origin.fail(what))
             }
-            _ => named
-                .map(|(_, section)| {
-                    let ends = [self.end(&section, "a")?, self.end(&section, "b")?];
-                    named_cable(&section.with_defaults(&defaults.link), ends)
-                })
-                .collect(),
+            _ => all(named.map(|(_, section)| {
+                let (a, b) = both(self.end(&section, "a"), self.end(&section, "b"))?;
+                named_cable(&section.with_defaults(&defaults.link), [a, b])
+            })),
+        }?;
+        match made.get(MAX_CABLES) {
+            Some(cable) => {
+                Err(cable.origin.fail(format!("a network has {MAX_CABLES} cables at most")))
+            }
+            None => Ok(made),
         }
     }
 
@@ -208,7 +251,8 @@ impl Layout {
         let Some(name) = section.text(key) else {
             return Err(section.origin.fail(format!("[{}] needs a and b", section.name)));
         };
-        one_of(section, key, "host, node or bridge", name, &self.names)
+        let found = self.names.find(0..self.names.len(), "host, node or bridge", name);
+        found.or_else(|what| section.fail(key, what))
     }
 
     /// Gives every end of a cable at a bridge a port of its own.
@@ -219,120 +263,128 @@ impl Layout {
         bridges: &[(String, Section)],
         parts: &Parts,
     ) -> Result<(), PlanError> {
-        let mut group: Vec<usize> = (0..self.names.len()).collect();
+        let tables: Vec<_> = bridges.iter().map(|(_, bridge)| Ports::of(bridge)).collect();
+        let mut groups = Groups::new(self.names.len());
+        let mut mistakes = Mistakes::default();
         let NetworkConfig { stations, bridges: made, cables, .. } = &mut self.config;
         let mut neighbours: Vec<Vec<&str>> = vec![Vec::new(); bridges.len()];
         self.port_places = vec![Vec::new(); bridges.len()];
         for cable in named_cable {
-            let [a, b] = cable.ends.map(|end| group[end]);
-            if cable.ends[0] == cable.ends[1] {
-                return Err(cable.origin.fail("this cable leads from a bridge to itself"));
+            let [a, b] = cable.ends;
+            if a == b {
+                mistakes.note(cable.origin.fail("this cable leads from a bridge to itself"));
+                continue;
             }
-            group.iter_mut().filter(|of| **of == b).for_each(|of| *of = a);
+            groups.join(a, b);
             let mut place = |end: usize, other: usize| {
                 let Some(at) = end.checked_sub(stations.len()) else {
                     return Ok(CableEnd::Station(end));
                 };
-                let section = port::table(&bridges[at].1, &self.names[other]);
+                let section = tables[at].to(&self.names[other]);
                 made[at].ports.push(port::config(&section, cable.rate, parts)?);
                 neighbours[at].push(&self.names[other]);
                 self.port_places[at].push(section.place("schedule"));
                 Ok(CableEnd::Bridge(at, made[at].ports.len() - 1))
             };
-            let [a, b] = cable.ends;
-            let ends = [place(a, b)?, place(b, a)?];
+            let Some((first, second)) = mistakes.keep(both(place(a, b), place(b, a))) else {
+                continue;
+            };
             let section = |end: usize, other: usize| match end.checked_sub(stations.len()) {
-                Some(at) => port::table(&bridges[at].1, &self.names[other]),
+                Some(at) => tables[at].to(&self.names[other]),
                 None => sections[end].0.clone(),
             };
             let ports = [(a, b), (b, a)].map(|(end, other)| section(end, other));
-            check_verified(&ports, [&self.names[a], &self.names[b]])?;
-            cables.push(CableConfig { a: ends[0], b: ends[1], ..cable.config });
+            mistakes.keep(check_verified(&ports, [&self.names[a], &self.names[b]]));
+            cables.push(CableConfig { a: first, b: second, ..cable.config });
         }
-        for ((_, bridge), neighbours) in bridges.iter().zip(&neighbours) {
-            port::check(bridge, neighbours)?;
+        if mistakes.is_empty() {
+            for (tables, neighbours) in tables.iter().zip(&neighbours) {
+                mistakes.keep(tables.check(neighbours));
+            }
         }
-        if let Some(apart) = group.iter().position(|of| *of != group[0]) {
+        let first = groups.of(0);
+        if let Some(apart) = (0..self.names.len()).find(|node| groups.of(*node) != first) {
             let what = format!("no way leads from '{}' to '{}'", self.names[0], self.names[apart]);
-            return Err(self.places[0].fail(what));
+            mistakes.note(self.places[0].fail(what));
         }
-        Ok(())
+        mistakes.or(())
     }
 
-    /// Reads `[filters]` and `[streams]`.
-    fn identify(&mut self, root: &Section, bridges: &[(String, Section)]) -> Result<(), PlanError> {
-        let filters = Filters::read(root)?;
-        let (names, network) = (&self.names, &self.config);
-        let named = Named { names, network, filters: &filters, bridges };
+    /// Reads `[streams]`.
+    fn identify(&mut self, root: &Section, filters: &Filters) -> Result<(), PlanError> {
+        let (names, wiring, bridges) = (&self.names, &self.config.wiring(), &root.named("bridges"));
+        let named = Named { names, wiring, filters, bridges };
         let (names, streams) = streams::read(root, &named)?.into_iter().unzip();
         (self.identified, self.config.streams) = (names, streams);
         Ok(())
     }
 
     fn traffic(&mut self, root: &Section) -> Result<(), PlanError> {
-        for (name, section) in root.named("traffic") {
-            let (from, to) = (self.station(&section, "from")?, self.station(&section, "to")?);
-            if from == to {
-                return section.fail("to", "traffic goes from one station to another");
-            }
-            section.required("interval", ", such as \"100us\"")?;
-            let interval = section.get("interval").unwrap_or_default();
-            let pattern = match section.text("pattern") {
-                Some("poisson") => Pattern::Poisson(interval),
-                _ => Pattern::Periodic(interval),
-            };
-            let time = |key| section.get(key).map(|time: Duration| Instant::ZERO + time);
-            let start = time("start").unwrap_or_default();
-            if time("stop").is_some_and(|stop| stop <= start) {
-                return section.fail("stop", "stop: a time later than start");
-            }
-            let length = section.get("length").unwrap_or(1518);
-            let priority = section.get("priority").unwrap_or(0);
-            let deadline = section.get("deadline");
-            let traffic = &mut self.config.stations[from].traffic;
-            let (station, number) = (from as u16, traffic.len() as u8);
-            if traffic.len() == MAX_STREAMS {
-                let what = format!("a station sends {MAX_STREAMS} streams at most");
-                return section.fail("from", what);
-            }
-            // Its seed is set with all others.
-            traffic.push(TrafficConfig {
-                burst: section.get("burst").unwrap_or(1),
-                start,
-                stop: time("stop"),
-                own_clock: section.text("clock") != Some("true"),
-                deadline,
-                ..TrafficConfig::new(to, length, priority, pattern)
-            });
-            let id = StreamId { station, number };
-            shapers::commit_everywhere(&section, id, &mut self.config)?;
-            self.streams.push(Stream { name, id, deadline, loss: section.get("loss") });
+        let traffic = root.named("traffic").into_iter();
+        all(traffic.map(|(name, section)| self.source(name, &section))).map(drop)
+    }
+
+    /// Reads a `[traffic.NAME]`.
+    fn source(&mut self, name: String, section: &Section) -> Result<(), PlanError> {
+        let (from, to) = both(self.station(section, "from"), self.station(section, "to"))?;
+        if from == to {
+            return section.fail("to", "traffic goes from one station to another");
         }
+        section.required("interval", ", such as \"100us\"")?;
+        let interval = section.get("interval").unwrap_or_default();
+        let pattern = match section.text("pattern") {
+            Some("poisson") => Pattern::Poisson(interval),
+            _ => Pattern::Periodic(interval),
+        };
+        let time = |key| section.get(key).map(|time: Duration| Instant::ZERO + time);
+        let start = time("start").unwrap_or_default();
+        if time("stop").is_some_and(|stop| stop <= start) {
+            return section.fail("stop", "stop: a time later than start");
+        }
+        let length = section.get("length").unwrap_or(1518);
+        let priority = section.get("priority").unwrap_or(0);
+        let deadline = section.get("deadline");
+        let traffic = &mut self.config.stations[from].traffic;
+        let (station, number) = (from as u16, traffic.len() as u8);
+        if traffic.len() == MAX_STREAMS {
+            let what = format!("a station sends {MAX_STREAMS} streams at most");
+            return section.fail("from", what);
+        }
+        // Its seed is set with all others.
+        traffic.push(TrafficConfig {
+            burst: section.get("burst").unwrap_or(1),
+            start,
+            stop: time("stop"),
+            own_clock: section.text("clock") != Some("true"),
+            deadline,
+            ..TrafficConfig::new(to, length, priority, pattern)
+        });
+        let id = StreamId { station, number };
+        self.streams.push(Stream { name, id, deadline, loss: section.get("loss") });
         Ok(())
     }
 
     fn station(&self, section: &Section, key: &str) -> Result<usize, PlanError> {
-        let names = &self.names[..self.nodes.len()];
-        let name = section.required(key, &format!(": {}", names.join(", ")))?;
-        one_of(section, key, "host or node", name, names)
+        let name = section.required(key, ": a host or node")?;
+        let found = self.names.find(0..self.config.stations.len(), "host or node", name);
+        found.or_else(|what| section.fail(key, what))
     }
 
     /// The station of the drive that is `number` among those behind tunnels:
     /// drives of a node that has copies are dealt out to them in turn.
     pub fn node_of(&self, section: &Section, number: usize) -> Result<usize, PlanError> {
-        let mut nodes: Vec<String> = self.nodes.iter().flatten().cloned().collect();
-        nodes.dedup();
-        let at = match (section.text("node"), nodes.len()) {
+        let at = match (section.text("node"), self.nodes.len()) {
             (None, 1) => 0,
             (None, _) => {
-                let what = format!("this drive needs node, one of: {}", nodes.join(", "));
+                let what = format!("this drive needs node, one of: {}", self.nodes.join(", "));
                 return Err(section.origin.fail(what));
             }
-            (Some(name), _) => one_of(section, "node", "node", name, &nodes)?,
+            (Some(name), count) => {
+                let found = self.nodes.find(0..count, "node", name);
+                found.or_else(|what| section.fail("node", what))?
+            }
         };
-        let same = |(_, node): &(usize, &Option<String>)| node.as_ref() == Some(&nodes[at]);
-        let copies: Vec<usize> =
-            self.nodes.iter().enumerate().filter(same).map(|(station, _)| station).collect();
+        let copies = &self.copies[at];
         Ok(copies[number % copies.len()])
     }
 }
@@ -354,24 +406,9 @@ fn check_verified(ports: &[Section; 2], names: [&str; 2]) -> Result<(), PlanErro
     Ok(())
 }
 
-/// Where `name`, the value of a key, is among `names`.
-///
-/// # Errors
-/// If it is none of them.
-fn one_of(
-    section: &Section,
-    key: &str,
-    what: &str,
-    name: &str,
-    names: &[String],
-) -> Result<usize, PlanError> {
-    let found = names.iter().position(|known| known == name);
-    let known = || names.iter().map(String::as_str).collect::<Vec<_>>();
-    found.map_or_else(|| section.fail(key, unknown(what, name, &known())), Ok)
-}
-
 fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, PlanError> {
-    let cuts = section.list("cuts").into_iter().map(|(span, _)| span).collect();
+    let cuts = section.list::<(Instant, Option<Instant>)>("cuts").into_iter();
+    let cuts = cuts.map(|((from, until), _)| (from, until.unwrap_or(Instant::MAX))).collect();
     let mut faults = Faults { cuts, ..Faults::default() };
     // Seeds are set with all others.
     set_fields!(faults, section, loss corruption delay delay_up_to);

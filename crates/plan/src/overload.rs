@@ -36,11 +36,12 @@ struct Offered {
 
 /// Every class that is overloaded, by port.
 pub(super) fn find(network: &NetworkConfig) -> Vec<Overload> {
+    let wiring = network.wiring();
     let mut ports: BTreeMap<CableEnd, (Egress<'_>, Offered)> = BTreeMap::new();
     for (station, config) in network.stations.iter().enumerate() {
         for (number, traffic) in config.traffic.iter().enumerate() {
             let stream = StreamId { station: station as u16, number: number as u8 };
-            for egress in places::all_routes(network, station, traffic.to, traffic.priority) {
+            for egress in places::all_routes(&wiring, station, traffic.to, traffic.priority) {
                 let tagged = config.tagging.is_some();
                 let place = ports.entry(egress.place);
                 let (_, offered) = place.or_insert((egress.clone(), Offered::default()));
@@ -61,8 +62,8 @@ impl Offered {
         self.frame[egress.queue] = self.frame[egress.queue].max(frame);
     }
 
-    /// Every class whose streams offer more than its windows hold, or with those of the classes
-    /// above more than all their windows.
+    /// Every class, once, whose streams offer more than its windows hold, or else with those of the
+    /// classes above more than all their windows.
     fn overloads(mut self, egress: &Egress<'_>) -> Vec<Overload> {
         let mut found = Vec::new();
         let mut classes = Vec::new();
@@ -72,14 +73,17 @@ impl Offered {
         for queue in strict {
             classes.insert(0, queue);
             let limit = self.limit(egress, &[queue]);
-            if self.share[queue] > limit {
+            let alone = self.share[queue] > limit;
+            if alone {
                 found.push(self.overload(egress, &[queue], limit));
                 // It takes no more from the classes below.
                 self.share[queue] = limit;
             }
             let all = self.limit(egress, &classes);
             if classes.iter().map(|class| self.share[*class]).sum::<f64>() > all {
-                found.push(self.overload(egress, &classes, all));
+                if !alone {
+                    found.push(self.overload(egress, &classes, all));
+                }
                 let above: f64 = classes[1..].iter().map(|class| self.share[*class]).sum();
                 self.share[queue] = (all - above).max(0.0);
             }

@@ -2,12 +2,13 @@
 
 use super::allowed::Key;
 use super::attached;
-use super::error_text::unknown;
 use super::keys::{RAW, TUNNEL};
+use super::mistakes::{Mistakes, all, both};
+use super::names::Names;
 use super::section::{Defaults, Section};
 use super::value::{Origin, PlanError};
 use sim::drive::DriveConfig;
-use sim::world::Move;
+use sim::world::{MAX_HOSTS, MAX_LINKS, Move};
 use wire::{Duration, Instant};
 
 /// A drive, or several of a kind.
@@ -61,8 +62,11 @@ pub struct Owners<'a> {
 /// Whether a plan has streams alone: it says how long they run, and has neither hosts nor what they
 /// do.
 pub fn is_without_hosts(root: &Section) -> bool {
-    let none = |keys: &[&str]| keys.iter().all(|key| root.find(key).is_none());
-    root.find("runtime").is_some() && none(&["hosts", "host", "workload"])
+    root.find("runtime").is_some() && has_no_host(root)
+}
+
+fn has_no_host(root: &Section) -> bool {
+    ["hosts", "host", "workload"].iter().all(|key| root.find(key).is_none())
 }
 
 /// Nothing of what only hosts need.
@@ -89,7 +93,8 @@ fn check_without_hosts(root: &Section) -> Result<(), PlanError> {
 impl<'a> Owners<'a> {
     /// Hosts and drives, copies made of those with a count.
     pub fn new(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
-        Ok(Self::read(root, defaults)?.multiplied())
+        let owners = Self::read(root, defaults)?.multiplied();
+        owners.check_count().map(|()| owners)
     }
 
     /// Each copy of a host has copies of its drives.
@@ -120,6 +125,13 @@ impl<'a> Owners<'a> {
             check_without_hosts(root)?;
             return Ok(Self { hosts: Vec::new(), drives: Vec::new(), moves: Vec::new() });
         }
+        if has_no_host(root)
+            && let Some(traffic) = root.find("traffic")
+        {
+            let what = "streams without hosts need runtime, such as \"1s\": for how long they \
+                        run; [workload] or [hosts] makes hosts";
+            return Err(traffic.origin.fail(what));
+        }
         let drive = |(name, section): (String, Section<'a>)| {
             if !name.is_ascii() || name.is_empty() {
                 return Err(section.origin.fail("a drive's name has ASCII letters only"));
@@ -128,29 +140,33 @@ impl<'a> Owners<'a> {
             Ok(DrivePlan { name, section, config, count })
         };
         let drives = root.named_or("drives", "drive", &defaults.drive).into_iter();
-        let mut drives = drives.map(drive).collect::<Result<Vec<_>, _>>()?;
+        let (mut drives, moves) = both(all(drives.map(drive)), moves(root))?;
         let hosts = root.named_or("hosts", "host", &defaults.host);
-        let moves = moves(root)?;
-        let names: Vec<&str> = drives.iter().map(|drive| drive.name.as_str()).collect();
-        let of: Vec<&str> = hosts.iter().map(|(name, _)| name.as_str()).collect();
+        let names: Names = drives.iter().map(|drive| drive.name.clone()).collect();
+        let host_names: Names = hosts.iter().map(|(name, _)| name.clone()).collect();
+        let mut mistakes = Mistakes::default();
         for MovePlan { drive, to, section, .. } in &moves {
-            if !names.contains(drive) {
-                return section.fail("drive", unknown("drive", drive, &names));
-            }
-            if !of.contains(to) {
-                return section.fail("to", unknown("host", to, &of));
+            let found = [
+                ("drive", names.find(0..names.len(), "drive", drive)),
+                ("to", host_names.find(0..host_names.len(), "host", to)),
+            ];
+            for (key, found) in found {
+                mistakes.keep(found.or_else(|what| section.fail(key, what)));
             }
         }
+        mistakes.or(())?;
         let alone = hosts.len() == 1;
         let mut free: Vec<bool> = vec![true; drives.len()];
         let mut plans = Vec::new();
+        let mut mistakes = Mistakes::default();
         for (name, section) in hosts {
             let come: Vec<_> = moves.iter().filter(|planned| planned.to == name).collect();
             let none = !alone && section.find("drives").is_none() && !come.is_empty();
-            let mut own = match none {
-                true => Vec::new(),
-                false => drives_of(&section, &drives[..free.len()], alone, &mut free)?,
+            let own = match none {
+                true => Ok(Vec::new()),
+                false => drives_of(&section, &names, alone, &mut free),
             };
+            let Some(mut own) = mistakes.keep(own) else { continue };
             for planned in come {
                 let drive = drives.iter().find(|drive| drive.name == planned.drive);
                 let moved = drive.expect("one of them").clone();
@@ -166,15 +182,34 @@ impl<'a> Owners<'a> {
                     "host '{}' has {copies} drives: with transport {transport} it has 1 to {most}",
                     host.name
                 );
-                return host.section.fail("drives", what);
+                mistakes.note(host.section.place("drives").fail(what));
             }
             plans.push(host);
         }
-        if let Some(left) = free.iter().position(|free| *free) {
-            let drive = &drives[left];
-            return Err(drive.section.origin.fail(format!("no host has drive '{}'", drive.name)));
+        if mistakes.is_empty() {
+            for (drive, _) in drives.iter().zip(&free).filter(|(_, free)| **free) {
+                let what = format!("no host has drive '{}'", drive.name);
+                mistakes.note(drive.section.origin.fail(what));
+            }
         }
-        Ok(Self { hosts: plans, drives, moves })
+        mistakes.or(Self { hosts: plans, drives, moves })
+    }
+
+    /// Checks that the simulation can number all hosts and links.
+    fn check_count(&self) -> Result<(), PlanError> {
+        if let Some(host) = self.hosts.get(MAX_HOSTS) {
+            let what = format!("a plan has {MAX_HOSTS} hosts at most");
+            return Err(host.section.origin.fail(what));
+        }
+        let mut links = 0;
+        for host in self.hosts.iter().filter(|host| !host.is_direct()) {
+            links += host.drives.iter().map(|drive| self.drives[*drive].count).sum::<usize>();
+            if links > MAX_LINKS {
+                let what = format!("a plan has {MAX_LINKS} drives behind tunnels at most");
+                return host.section.fail("drives", what);
+            }
+        }
+        Ok(())
     }
 
     /// The transports of the hosts.
@@ -185,20 +220,22 @@ impl<'a> Owners<'a> {
     /// Checks that the transports use every key that is set.
     ///
     /// # Errors
-    /// The first key that none of them uses.
+    /// Each key that none of them uses.
     pub fn check(&self, root: &Section, defaults: &Defaults) -> Result<(), PlanError> {
         let all = self.transports();
-        root.check_used(&all, |_| true)?;
+        let mut mistakes = Mistakes::default();
+        mistakes.keep(root.check_used(&all, |_| true));
         // A link that nobody uses may stay where only the transport changes.
         let tunnelled = all.is_empty() || all.iter().any(|transport| TUNNEL.contains(transport));
-        defaults.link.check_used(&all, |Key { with, .. }| tunnelled || *with == RAW)?;
+        let link = defaults.link.check_used(&all, |Key { with, .. }| tunnelled || *with == RAW);
+        mistakes.keep(link);
         for host in &self.hosts {
-            host.section.check_used(&[host.transport], |_| true)?;
-            for drive in &host.drives {
-                self.drives[*drive].section.check_used(&[host.transport], |_| true)?;
+            let drives = host.drives.iter().map(|drive| &self.drives[*drive].section);
+            for section in std::iter::once(&host.section).chain(drives) {
+                mistakes.keep(section.check_used(&[host.transport], |_| true));
             }
         }
-        Ok(())
+        mistakes.or(())
     }
 
     /// A name for each drive behind a tunnel, copies counted.
@@ -255,34 +292,32 @@ fn moves<'a>(root: &Section<'a>) -> Result<Vec<MovePlan<'a>>, PlanError> {
         let at = Instant::ZERO + section.get("at").unwrap_or(Duration::ZERO);
         Ok(MovePlan { drive, to, at, section })
     };
-    root.named("moves").into_iter().map(read).collect()
+    all(root.named("moves").into_iter().map(read))
 }
 
 /// The drives that a host names; all, if it is the only one.
 fn drives_of(
     section: &Section,
-    drives: &[DrivePlan],
+    names: &Names,
     alone: bool,
     free: &mut [bool],
 ) -> Result<Vec<usize>, PlanError> {
-    let names: Vec<&str> = drives.iter().map(|drive| drive.name.as_str()).collect();
     if section.find("drives").is_none() {
         if alone {
             free.fill(false);
-            return Ok((0..drives.len()).collect());
+            return Ok((0..names.len()).collect());
         }
         let what = format!("[{}] needs drives, some of: {}", section.name, names.join(", "));
         return Err(section.origin.fail(what));
     }
     let requested = section.list::<String>("drives").into_iter();
     let take = |(name, origin): (String, Origin)| {
-        let Some(at) = names.iter().position(|known| *known == name) else {
-            return Err(origin.fail(unknown("drive", &name, &names)));
-        };
+        let found = names.find(0..names.len(), "drive", &name);
+        let at = found.map_err(|what| origin.fail(what))?;
         if !std::mem::replace(&mut free[at], false) {
             return Err(origin.fail(format!("drive '{name}' belongs to a host already")));
         }
         Ok(at)
     };
-    requested.map(take).collect()
+    all(requested.map(take))
 }

@@ -3,11 +3,13 @@
 //! `[bridges.NAME.ports.PEER]` for one.
 
 use super::error_text::unknown;
+use super::mistakes::{all, both};
 use super::schedule::{Schedules, clock};
 use super::section::{Section, set_fields};
 use super::shapers::Shapers;
 use super::value::PlanError;
 use sim::ethernet::{Rate, port};
+use std::collections::{BTreeMap, BTreeSet};
 use wire::Duration;
 
 /// What ports of the plan refer to by name.
@@ -20,7 +22,8 @@ pub struct Parts {
 impl Parts {
     /// Reads `[schedules]` and `[shapers]`.
     pub fn read(root: &Section) -> Result<Self, PlanError> {
-        Ok(Self { schedules: Schedules::read(root)?, shapers: Shapers::read(root)? })
+        let (schedules, shapers) = both(Schedules::read(root), Shapers::read(root))?;
+        Ok(Self { schedules, shapers })
     }
 
     /// The longest cycle of the gates of the port that a table describes: of its schedule, and of
@@ -50,42 +53,46 @@ pub fn tables<'a>(bridge: &Section<'a>) -> Vec<(String, Section<'a>)> {
     named.map(|(name, own)| (name, own.with_defaults(bridge))).collect()
 }
 
-/// The table of a bridge's port to `neighbour`: its own, then that of all its copies, then the
-/// bridge's.
-pub fn table<'a>(bridge: &Section<'a>, neighbour: &str) -> Section<'a> {
-    let named = bridge.named("ports");
-    let of = |exact: bool| {
-        let found = |(name, _): &&(String, Section<'a>)| (name == neighbour) == exact;
-        let mut matching = named.iter().filter(|(name, _)| is(name, neighbour));
-        matching.find(found).map(|(_, section)| section.clone())
-    };
-    match (of(true), of(false)) {
-        (Some(own), Some(all)) => own.with_defaults(&all).with_defaults(bridge),
-        (Some(own), None) | (None, Some(own)) => own.with_defaults(bridge),
-        (None, None) => bridge.clone(),
+/// A bridge's table, and those of its ports by the names of their neighbours.
+pub struct Ports<'a> {
+    bridge: &'a Section<'a>,
+    named: BTreeMap<String, Section<'a>>,
+}
+
+impl<'a> Ports<'a> {
+    /// The tables of a bridge.
+    pub fn of(bridge: &'a Section<'a>) -> Self {
+        Self { bridge, named: bridge.named("ports").into_iter().collect() }
+    }
+
+    /// The table of the port to `neighbour`: its own, then that of all its copies, then the
+    /// bridge's.
+    pub fn to(&self, neighbour: &str) -> Section<'a> {
+        let all = original(neighbour).and_then(|name| self.named.get(name));
+        let tables = self.named.get(neighbour).into_iter().chain(all).chain([self.bridge]).cloned();
+        tables.reduce(|own, defaults| own.with_defaults(&defaults)).expect("one is the bridge's")
+    }
+
+    /// Checks that the bridge has a port for each table of one.
+    ///
+    /// # Errors
+    /// Each table with the name of nobody at the other end of a cable.
+    pub fn check(&self, neighbours: &[&str]) -> Result<(), PlanError> {
+        let originals = neighbours.iter().filter_map(|neighbour| original(neighbour));
+        let known: BTreeSet<&str> = neighbours.iter().copied().chain(originals).collect();
+        let refuse = |(name, section): (&String, &Section)| {
+            let what = format!("neighbour of [{}]", self.bridge.name);
+            Err(section.origin.fail(unknown(&what, name, neighbours)))
+        };
+        let tables = self.named.iter().filter(|(name, _)| !known.contains(name.as_str()));
+        all(tables.map(refuse)).map(|_: Vec<()>| ())
     }
 }
 
-/// Checks that a bridge has a port for each table of one.
-///
-/// # Errors
-/// The first table with the name of nobody at the other end of a cable.
-pub fn check(bridge: &Section, neighbours: &[&str]) -> Result<(), PlanError> {
-    for (name, section) in bridge.named("ports") {
-        if !neighbours.iter().any(|neighbour| is(&name, neighbour)) {
-            let what = format!("neighbour of [{}]", bridge.name);
-            return Err(section.origin.fail(unknown(&what, &name, neighbours)));
-        }
-    }
-    Ok(())
-}
-
-/// Whether a name is that of `neighbour`, or of all copies of which it is one.
-fn is(name: &str, neighbour: &str) -> bool {
-    neighbour.strip_prefix(name).is_some_and(|rest| {
-        let copy = rest.strip_prefix('.').map(str::parse::<usize>);
-        rest.is_empty() || matches!(copy, Some(Ok(_)))
-    })
+/// The name of which `name` is a copy, if it is one.
+fn original(name: &str) -> Option<&str> {
+    let (original, copy) = name.rsplit_once('.')?;
+    copy.parse::<usize>().is_ok().then_some(original)
 }
 
 #[cfg(test)]

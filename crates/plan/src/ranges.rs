@@ -58,12 +58,12 @@ fn wrong(allowed: Allowed) -> Vec<(String, String)> {
             let odd = (format!("{}", least + 1), requested.clone());
             [number(least, most), vec![odd, (format!("\"{}B\"", 2 * most), requested)]].concat()
         }
-        Allowed::Time((least, most)) => {
+        Allowed::Time((least, most)) | Allowed::TimeIn((least, most), _) => {
             let words = |ps| time(Duration::from_ps(ps));
             outside(least.as_ps(), most.as_ps(), words)
         }
         Allowed::Bytes(least, most) => outside(least, most, bytes),
-        Allowed::Rate(least, most) => outside(least, most, rate),
+        Allowed::Rate(least, most) | Allowed::FioRate(least, most) => outside(least, most, rate),
         Allowed::Size(_, words) => vec![("\"1B\"".into(), words.into())],
         Allowed::Form(check) => {
             let wrong =
@@ -141,10 +141,14 @@ fn range(allowed: Allowed) -> Vec<String> {
             vec![least.to_string(), most.to_string()]
         }
         Allowed::NumberOrNone(_, most) => vec![format!("to {most}"), "\"none\"".into()],
-        Allowed::Time(range) if range == SHORT || range == LONG => Vec::new(),
-        Allowed::Time((least, most)) => vec![format!("{} to {}", time(least), time(most))],
+        Allowed::Time(range) | Allowed::TimeIn(range, _) if range == SHORT || range == LONG => {
+            Vec::new()
+        }
+        Allowed::Time((least, most)) | Allowed::TimeIn((least, most), _) => {
+            vec![format!("{} to {}", time(least), time(most))]
+        }
         Allowed::Bytes(least, most) => vec![bytes(least), bytes(most)],
-        Allowed::Rate(least, most) => vec![rate(least), rate(most)],
+        Allowed::Rate(least, most) | Allowed::FioRate(least, most) => vec![rate(least), rate(most)],
         Allowed::Size(_, words) => vec![words.into()],
         _ => Vec::new(),
     }
@@ -230,13 +234,13 @@ fn right(allowed: Allowed) -> Vec<String> {
         }
         Allowed::NumberOrNone(..) => vec!["7".into(), "\"none\"".into()],
         Allowed::Power(least, most) => vec![least.to_string(), format!("\"{}B\"", most / 2)],
-        Allowed::Time((_, most)) => {
+        Allowed::Time((_, most)) | Allowed::TimeIn((_, most), _) => {
             ["50us", "70us", "3ms", &time(most)].map(|time| format!("{time:?}")).into()
         }
         Allowed::Bytes(..) | Allowed::Size(..) => {
             ["128B", "192B", "4KiB", "1MiB", "32MiB"].map(|size| format!("{size:?}")).into()
         }
-        Allowed::Rate(..) => vec!["\"1MB/s\"".into(), "\"8Gb/s\"".into()],
+        Allowed::Rate(..) | Allowed::FioRate(..) => vec!["\"1MB/s\"".into(), "\"8Gb/s\"".into()],
         Allowed::File => vec!["\"x\"".into(), "\"y\"".into()],
         Allowed::Text => ["h", "g", "n", "m", "d", "l", "none"].map(|n| format!("{n:?}")).into(),
         Allowed::Form(_) => [
@@ -361,8 +365,8 @@ fn values_that_other_keys_forbid_are_refused() {
         ("[workload]\nrw = \"read\"\n", "nsid = 2", "a drive has no namespace 2"),
         ("[workload]\nrw = \"read\"\n", "stripe = \"1000B\"", "a multiple of 512B, up to 1GiB"),
         ("[workload]\nreplay = \"x\"\n", "timing = \"late\"", "There are: recorded, asap"),
-        ("[workload]\nrw = \"read\"\n", "size = 5", "expected a size such as 4KiB: B, kB, MB"),
-        ("[link]\n", "burst = \"8Mb/s\"", "expected a size such as 4KiB: B, kB, MB"),
+        ("[workload]\nrw = \"read\"\n", "size = 5", "size: 5 bytes are less than iodepth"),
+        ("[link]\n", "burst = \"8Mb/s\"", "expected a size such as 4096, 64k, 64KiB"),
         ("[pcie]\n", "width = 3", "1, 2, 4, 8 or 16 lanes"),
         ("[link]\n", "schedule = \"x\"", "There are: none"),
         ("[nodes.n]\n", "schedule = \"x\"", "There are: none"),

@@ -215,7 +215,7 @@ fn depth<'a>(commands: impl Iterator<Item = &'a RecordedCommand>) -> u16 {
     let mut turns = Vec::new();
     for command in commands {
         turns.push((command.start, 1));
-        turns.push((command.end.unwrap_or(Instant::from_ps(u64::MAX)), -1));
+        turns.push((command.end.unwrap_or(Instant::MAX), -1));
     }
     // A command that ends frees its entry for one that begins.
     turns.sort_unstable();

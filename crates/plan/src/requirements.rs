@@ -1,6 +1,7 @@
 //! What a plan requires: deadlines of hosts, drives and streams, and how many frames of a
 //! stream may be lost.
 
+use super::mistakes::Mistakes;
 use super::network::Stream;
 use super::owners::Owners;
 use super::section::Section;
@@ -53,6 +54,7 @@ pub(super) fn read(
     workloads: &[&Workload],
 ) -> Result<Vec<Requirement>, PlanError> {
     let mut all = Vec::new();
+    let mut mistakes = Mistakes::default();
     let mut add = |name: String, subject, bound: Option<Bound>| {
         all.extend(bound.map(|bound| Requirement { name, subject, bound }));
     };
@@ -65,14 +67,18 @@ pub(super) fn read(
             }
             Ok(found.map(Bound::Deadline))
         };
-        add(format!("host {}", host.name), Subject::Host(number), deadline(&host.section)?);
+        add(
+            format!("host {}", host.name),
+            Subject::Host(number),
+            mistakes.keep(deadline(&host.section)).flatten(),
+        );
         let drives = host.drives.iter().flat_map(|drive| {
             let section = &owners.drives[*drive].section;
             owners.names(*drive).into_iter().map(move |name| (name, section))
         });
         for (drive, (name, section)) in drives.enumerate() {
             let subject = Subject::Drive { host: number, drive };
-            add(format!("drive {name}"), subject, deadline(section)?);
+            add(format!("drive {name}"), subject, mistakes.keep(deadline(section)).flatten());
         }
     }
     for Stream { name, id, deadline, loss } in streams {
@@ -80,5 +86,5 @@ pub(super) fn read(
         add(format!("stream {name}"), subject, deadline.map(Bound::Deadline));
         add(format!("stream {name} loss"), subject, loss.map(Bound::Loss));
     }
-    Ok(all)
+    mistakes.or(all)
 }

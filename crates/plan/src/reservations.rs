@@ -2,6 +2,7 @@
 //! simulation runs (IEEE 802.1Q-2022, 34.3 and clause 35: a port lends a share of its rate).
 
 use super::Planned;
+use super::mistakes::Mistakes;
 use super::overload::{self, megabits};
 use super::owners::Owners;
 use super::section::Section;
@@ -31,7 +32,7 @@ struct Reservation {
 /// Admits each reservation on every port of its way, in the order of the plan: hosts, then streams.
 ///
 /// # Errors
-/// The first one for which a port has too little left, with the port and what is reserved there.
+/// Each one for which a port has too little left, with the port and what is reserved there.
 pub(super) fn admit(
     planned: &Planned,
     root: &Section<'_>,
@@ -40,18 +41,27 @@ pub(super) fn admit(
     let reservable = root.table("link").get("reservable").unwrap_or(RESERVABLE);
     let mut all = tunnels(planned, owners)?;
     all.extend(streams(planned, root));
+    let wiring = planned.config.network.wiring();
     let mut ports: BTreeMap<CableEnd, Vec<(usize, &Reservation)>> = BTreeMap::new();
+    let mut mistakes = Mistakes::default();
     for new in &all {
-        for egress in places::all_routes(&planned.config.network, new.from, new.to, new.priority) {
-            let there = ports.entry(egress.place).or_default();
-            there.push((egress.queue, new));
-            if let Some(excess) = Excess::find(&egress, there, reservable) {
-                let port = planned.port_name(egress.place);
-                return Err(new.origin.fail(excess.sentence(new, &port)));
+        let way = places::all_routes(&wiring, new.from, new.to, new.priority);
+        for egress in &way {
+            ports.entry(egress.place).or_default().push((egress.queue, new));
+        }
+        let excess = |egress: &Egress<'_>| {
+            let excess = Excess::find(egress, &ports[&egress.place], reservable)?;
+            Some(excess.sentence(new, &planned.port_name(egress.place)))
+        };
+        if let Some(what) = way.iter().find_map(excess) {
+            mistakes.note(new.origin.fail(what));
+            // It is refused, and leaves its share to the next one.
+            for egress in &way {
+                ports.entry(egress.place).or_default().pop();
             }
         }
     }
-    Ok(())
+    mistakes.or(())
 }
 
 /// More than a port lends, bits a second.

@@ -1,6 +1,7 @@
 //! Gate control lists and clocks.
 
 use super::error_text::unknown;
+use super::mistakes::all;
 use super::section::Section;
 use super::units::{Drift, Offset};
 use super::value::{Origin, PlanError};
@@ -28,9 +29,9 @@ impl Schedules {
     pub fn read(root: &Section) -> Result<Self, PlanError> {
         let named = root.named("schedules");
         let made = named.iter().map(|(name, section)| schedule(name.clone(), section));
-        let all = Self(made.collect::<Result<_, _>>()?);
-        all.0.iter().zip(&named).try_for_each(|(this, (_, of))| all.check_order(this, of))?;
-        Ok(all)
+        let these = Self(all(made)?);
+        all(these.0.iter().zip(&named).map(|(this, (_, of))| these.check_order(this, of)))?;
+        Ok(these)
     }
 
     /// The list that takes over begins later than this one.

@@ -3,9 +3,11 @@
 
 use super::allowed::{Allowed, Key, Table};
 use super::keys::{ROOT, TRANSPORTS};
+use super::mistakes::Mistakes;
 use super::units::PlanValue;
 use super::value::{Entry, Kind, Origin, PlanError, Value};
 use std::path::PathBuf;
+use wire::units::with_unit;
 
 /// A table, with the tables that it takes its defaults from.
 #[derive(Clone, Debug)]
@@ -127,7 +129,17 @@ impl<'a> Section<'a> {
 
     /// A key's value, if it is there.
     pub fn get<T: PlanValue>(&self, key: &str) -> Option<T> {
-        self.find(key).map(|entry| read(&entry.value))
+        let allowed = self.keys().find(|known| known.name == key).map(|known| known.allowed);
+        let entry = self.find(key)?;
+        Some(match (allowed, &entry.value.kind) {
+            (Some(Allowed::TimeIn(_, unit)), Kind::Integer(number)) => {
+                T::parse(&format!("{number}{unit}")).expect("as checked")
+            }
+            (Some(Allowed::TimeIn(_, unit)), Kind::Text(text)) => {
+                T::parse(&with_unit(text, unit)).expect("as checked")
+            }
+            _ => read(&entry.value),
+        })
     }
 
     /// The items of an array, each with its place.
@@ -161,16 +173,17 @@ impl<'a> Section<'a> {
     /// are `there`, of which a plan without hosts has none: a key without effect is a mistake.
     ///
     /// # Errors
-    /// The first unused key, of those that `which` selects.
+    /// Each unused key, of those that `which` selects.
     pub fn check_used(
         &self,
         there: &[&str],
         which: impl Fn(&Key) -> bool,
     ) -> Result<(), PlanError> {
-        for Key { name, with, .. } in self.keys().filter(|key| which(key)) {
+        let mut mistakes = Mistakes::default();
+        let set = |key: &&Key| which(key) && self.find(key.name).is_some();
+        for Key { name, with, .. } in self.keys().filter(set) {
             let of_all = *with == TRANSPORTS.as_slice();
-            let used = of_all || there.iter().any(|used| with.contains(used));
-            if self.find(name).is_some() && !used {
+            if !(of_all || there.iter().any(|used| with.contains(used))) {
                 let mut names = there.to_vec();
                 names.dedup();
                 let (names, with) = (names.join(" and "), with.join(", "));
@@ -179,10 +192,10 @@ impl<'a> Section<'a> {
                     _ => format!("with transport {names}"),
                 };
                 let what = format!("{name} means nothing {where_not}: it is of {with}");
-                return self.fail(name, what);
+                mistakes.note(self.place(name).fail(what));
             }
         }
-        Ok(())
+        mistakes.or(())
     }
 }
 

@@ -1,13 +1,15 @@
 //! Shapers of traffic classes, and what else a port does with its frames.
 
 use super::error_text::unknown;
+use super::mistakes::all;
 use super::section::Section;
 use super::value::{Origin, PlanError};
+use crate::simulate::places;
 use sim::ethernet::port::{
     Algorithm, Ats, Class, Committed, Config, Counted, CreditBased, Preemption,
 };
 use sim::ethernet::traffic::StreamId;
-use sim::network::NetworkConfig;
+use sim::network::{CableEnd, Wiring};
 use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
 use tsn::{Clock, Cqf};
@@ -77,10 +79,7 @@ impl Shapers {
     /// A shaper without what its kind needs.
     pub fn read(root: &Section) -> Result<Self, PlanError> {
         let named = root.named("shapers").into_iter();
-        named
-            .map(|(name, section)| Shaper::read(name, &section))
-            .collect::<Result<_, _>>()
-            .map(Self)
+        all(named.map(|(name, section)| Shaper::read(name, &section))).map(Self)
     }
 
     /// How long the gates of cyclic queues take until they repeat, of the shapers that a port has:
@@ -243,46 +242,38 @@ fn preemption(section: &Section, port: &Config) -> Result<Option<Preemption>, Pl
     }))
 }
 
-/// Reads a stream's own committed rate and burst, for every port that shapes its class
+/// A port and its class there, and a stream with its committed rate and burst.
+type CommittedAt = ((CableEnd, usize), (StreamId, Committed));
+
+/// Reads a stream's own committed rate and burst, for every port on its way that shapes its class
 /// asynchronously.
 ///
 /// # Errors
 /// If it has only one of them, or no such port is there.
-pub fn commit_everywhere(
+pub fn committed(
     section: &Section,
     stream: StreamId,
-    network: &mut NetworkConfig,
-) -> Result<(), PlanError> {
+    wiring: &Wiring<'_>,
+) -> Result<Vec<CommittedAt>, PlanError> {
     let [rate, burst] = ["committed_rate", "committed_burst"].map(|key| section.get::<u64>(key));
     let (Some(rate), Some(burst)) = (rate, burst) else {
-        let Some(key) = [(rate, "committed_rate"), (burst, "committed_burst")]
-            .into_iter()
-            .find_map(|(value, key)| value.map(|_| key))
-        else {
-            return Ok(());
-        };
-        return section.fail(key, "committed_rate and committed_burst go together");
+        let given = [(rate, "committed_rate"), (burst, "committed_burst")];
+        let alone = given.into_iter().find_map(|(value, key)| value.map(|_| key));
+        return alone.map_or(Ok(Vec::new()), |key| {
+            section.fail(key, "committed_rate and committed_burst go together")
+        });
     };
     let committed = Committed { rate: rate * BITS, burst: burst * BITS };
-    let sender = &network.stations[usize::from(stream.station)];
-    let traffic = &sender.traffic[usize::from(stream.number)];
-    let priority = if sender.tagging.is_some() { traffic.priority } else { 0 };
-    let stations = network.stations.iter_mut().map(|station| &mut station.port);
-    let bridges = network.bridges.iter_mut().flat_map(|bridge| &mut bridge.ports);
-    let shaped = stations.chain(bridges).filter_map(|port| ats(port, priority));
-    if shaped.map(|shaper| shaper.streams.push((stream, committed))).count() > 0 {
-        return Ok(());
+    let from = usize::from(stream.station);
+    let traffic = &wiring.network.stations[from].traffic[usize::from(stream.number)];
+    let way = places::all_routes(wiring, from, traffic.to, traffic.priority).into_iter();
+    let shaped = way
+        .filter(|egress| matches!(egress.port.classes[egress.queue].algorithm, Algorithm::Ats(_)));
+    let found: Vec<_> =
+        shaped.map(|egress| ((egress.place, egress.queue), (stream, committed))).collect();
+    if found.is_empty() {
+        let what = "committed_rate means nothing: no port on its way has a shaper ats of its class";
+        return section.fail("committed_rate", what);
     }
-    let what =
-        format!("committed_rate means nothing: no port has a shaper ats of class {priority}");
-    section.fail("committed_rate", what)
-}
-
-/// The asynchronous shaper of a port for frames of this priority.
-fn ats(port: &mut Config, priority: u8) -> Option<&mut Ats> {
-    let class = usize::from(port.queue_of_priority[usize::from(priority)]);
-    match &mut port.classes[class].algorithm {
-        Algorithm::Ats(shaper) => Some(shaper),
-        _ => None,
-    }
+    Ok(found)
 }

@@ -1,13 +1,14 @@
 //! `[streams.NAME]`: frames that nodes identify, with paths of their own, elimination and policing.
 
-use super::error_text::unknown;
 use super::filters::{Filters, Policing};
+use super::mistakes::all;
+use super::names::Names;
 use super::section::Section;
 use super::value::{Origin, PlanError};
 use sim::ethernet::Tag;
 use sim::ethernet::nic::Tagging;
 use sim::ethernet::streams::{Identification, Recover};
-use sim::network::{NetworkConfig, Place, StreamConfig, ip, mac};
+use sim::network::{Place, StreamConfig, Wiring, ip, mac};
 use tsn::frer::{Algorithm, Config as Recovery, LatentTest};
 
 /// The bridges of a path: `"left > upper > right"`.
@@ -17,8 +18,8 @@ pub struct PathNames(pub Vec<String>);
 /// What a stream refers to by name.
 pub struct Named<'a> {
     /// Of the stations, and then of the bridges.
-    pub names: &'a [String],
-    pub network: &'a NetworkConfig,
+    pub names: &'a Names,
+    pub wiring: &'a Wiring<'a>,
     pub filters: &'a Filters,
     /// Tables of the bridges.
     pub bridges: &'a [(String, Section<'a>)],
@@ -27,54 +28,47 @@ pub struct Named<'a> {
 /// Reads `[streams]`: each with its name; one that goes both ways is two.
 ///
 /// # Errors
-/// A stream that cannot be, at its key.
+/// Each stream that cannot be, at its key.
 pub fn read(root: &Section, named: &Named<'_>) -> Result<Vec<(String, StreamConfig)>, PlanError> {
-    let mut all = Vec::new();
-    for (name, section) in root.named("streams") {
+    let read = |(name, section): (String, Section<'_>)| {
         let stream = named.stream(&section)?;
-        if section.text("both") == Some("on") {
-            let Some(to) = stream.to else {
-                return section.fail("both", "both: a stream both ways needs to");
-            };
-            if section.find("numbers").is_some() {
-                return section.fail("numbers", "numbers means nothing with both: the senders do");
-            }
-            let reversed = stream.paths.iter().map(|path| path.iter().copied().rev().collect());
-            let paths = reversed.collect();
-            let back = named.directed(&section, (to, Some(stream.from)), paths)?;
-            all.push((format!("{name} back"), back));
+        if section.text("both") != Some("on") {
+            return Ok(vec![(name, stream)]);
         }
-        let at = all.len() - usize::from(section.text("both") == Some("on"));
-        all.insert(at, (name, stream));
-    }
-    Ok(all)
+        let Some(to) = stream.to else {
+            return section.fail("both", "both: a stream both ways needs to");
+        };
+        if section.find("numbers").is_some() {
+            return section.fail("numbers", "numbers means nothing with both: the senders do");
+        }
+        let reversed = stream.paths.iter().map(|path| path.iter().copied().rev().collect());
+        let paths = reversed.collect();
+        let back = named.directed(&section, (to, Some(stream.from)), paths)?;
+        let back = (format!("{name} back"), back);
+        Ok(vec![(name, stream), back])
+    };
+    Ok(all(root.named("streams").into_iter().map(read))?.into_iter().flatten().collect())
 }
 
 impl Named<'_> {
-    fn stations(&self) -> &[String] {
-        &self.names[..self.network.stations.len()]
-    }
-
-    fn find(&self, names: &[String], what: &str, name: &str) -> Result<usize, String> {
-        let known = || names.iter().map(String::as_str).collect::<Vec<_>>();
-        let found = names.iter().position(|known| known == name);
-        found.ok_or_else(|| unknown(what, name, &known()))
+    fn stations(&self) -> usize {
+        self.wiring.network.stations.len()
     }
 
     fn bridge(&self, origin: &Origin, name: &str) -> Result<usize, PlanError> {
-        let bridges = &self.names[self.network.stations.len()..];
-        self.find(bridges, "bridge", name).map_err(|what| origin.fail(what))
+        let found = self.names.find(self.stations()..self.names.len(), "bridge", name);
+        found.map(|at| at - self.stations()).map_err(|what| origin.fail(what))
     }
 
     fn place(&self, name: &str) -> Result<Place, String> {
-        let stations = self.network.stations.len();
-        let at = self.find(self.names, "host, node or bridge", name)?;
+        let stations = self.stations();
+        let at = self.names.find(0..self.names.len(), "host, node or bridge", name)?;
         Ok(at.checked_sub(stations).map_or(Place::Station(at), Place::Bridge))
     }
 
     fn stream(&self, section: &Section) -> Result<StreamConfig, PlanError> {
         let of = |key: &str, name: &str| {
-            let found = self.find(self.stations(), "host or node", name);
+            let found = self.names.find(0..self.stations(), "host or node", name);
             found.or_else(|what| section.fail(key, what))
         };
         let from = of("from", section.required("from", ": a host or node")?)?;
@@ -139,17 +133,17 @@ impl Named<'_> {
         if stream.to.is_some() {
             let origins = section.list::<PathNames>("paths").into_iter();
             for (path, (_, origin)) in stream.paths.iter().zip(origins) {
-                let hops = stream.hops(self.network, path);
+                let hops = stream.hops(self.wiring, path);
                 hops.map_err(|what| origin.fail(format!("paths: {}", names(what))))?;
             }
         }
-        let checked = stream.check(self.network);
+        let checked = stream.check(self.wiring);
         checked.map_err(|what| section.origin.fail(format!("[{}]: {}", section.name, names(what))))
     }
 
     /// The same with the names of the plan.
     fn words(&self, text: &str) -> String {
-        let (stations, bridges) = self.names.split_at(self.network.stations.len());
+        let (stations, bridges) = self.names.split_at(self.stations());
         super::with_names(text, |word, number| match word {
             "station" => super::pick(stations, number),
             "bridge" => super::pick(bridges, number),
@@ -163,7 +157,7 @@ impl Named<'_> {
         from: usize,
         to: Option<usize>,
     ) -> Result<Identification, PlanError> {
-        let tagging: Option<Tagging> = self.network.stations[from].tagging;
+        let tagging: Option<Tagging> = self.wiring.network.stations[from].tagging;
         let vlan = tagging.map(|tagging| tagging.vid);
         let by = section.text("identification").unwrap_or("null");
         if by != "priority" && section.find("priority").is_some() {

@@ -1,8 +1,11 @@
 //! Plans: what they come to, and what is wrong with them.
 
 mod clocks;
+mod history;
+mod mistakes;
 mod redundancy;
 mod reservations;
+mod scale;
 mod shapers;
 mod streams;
 
@@ -100,7 +103,7 @@ fn mistakes_have_a_place_and_say_what_is_allowed() {
     );
     fails(
         &format!("{READS}[host]\nsubmit = 250\n"),
-        "p.toml:4:10: submit: expected a time such as 250ns: ps, ns, us, ms or s; \
+        "p.toml:4:10: submit: expected a time such as 250ns: ps, ns, us, ms, s, m, h or d; \
          found 250 without a unit",
     );
     fails(

@@ -1,5 +1,5 @@
-//! Parsers of the values of keys. Numbers need their unit: every unit is written out, none
-//! is guessed.
+//! Parsers of the values of keys. The grammar of sizes, times and rates is that of
+//! [`wire::units`].
 
 use super::filters::Policing;
 use super::shapers::ClassShaper;
@@ -12,23 +12,11 @@ use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate, SwiftConfig, Target};
 use tsn::Entry;
 use tsn::psfp::{GateEntry, MAX_INTERVAL};
-use wire::units::scaled;
+use wire::units::{self, SIZE_FORMS, scaled};
 use wire::{Duration, Instant};
 
 /// A parsed value, or the expected form.
 pub type Parsed<T> = Result<T, &'static str>;
-
-const SIZES: [(&str, u64); 7] = [
-    ("B", 1),
-    ("kB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-];
-
-const BIT_RATES: [(&str, u64); 3] = [("kb/s", 1_000), ("Mb/s", 1_000_000), ("Gb/s", 1_000_000_000)];
 
 /// The least and the most that a time may be.
 pub type Span = (Duration, Duration);
@@ -77,8 +65,7 @@ macro_rules! number {
     ($($kind:ty)*) => {$(
         impl PlanValue for $kind {
             fn parse(text: &str) -> Parsed<Self> {
-                let number = size(text).or_else(|_| byte_rate(text))?;
-                number.try_into().map_err(|_| "a smaller number")
+                fio_rate(text)?.try_into().map_err(|_| "a smaller number")
             }
 
             fn plain(number: i64) -> Option<Self> {
@@ -97,7 +84,7 @@ impl PlanValue for String {
 
 impl PlanValue for Duration {
     fn parse(text: &str) -> Parsed<Self> {
-        text.parse().map_err(|_| "a time such as 250ns: ps, ns, us, ms or s")
+        text.parse().map_err(|_| "a time such as 250ns: ps, ns, us, ms, s, m, h or d")
     }
 }
 
@@ -179,15 +166,18 @@ fn signed(text: &str) -> (i64, &str) {
 
 /// Bytes.
 pub fn size(text: &str) -> Parsed<u64> {
-    scaled(text, &SIZES).ok_or("a size such as 4KiB: B, kB, MB, GB, KiB, MiB or GiB")
+    units::size(text).ok_or(SIZE_FORMS)
 }
 
 /// Bytes a second.
 pub fn byte_rate(text: &str) -> Parsed<u64> {
-    let bytes = || scaled(text.strip_suffix("/s")?, &SIZES);
-    // Eight bits are a byte.
-    let bits = || scaled(text, &BIT_RATES).map(|bits| bits / 8);
-    bytes().or_else(bits).ok_or("a rate such as 800MB/s or 6.4Gb/s")
+    units::byte_rate(text).ok_or("a rate such as 800MB/s or 6.4Gb/s")
+}
+
+/// The same; a size alone is bytes a second, as in fio.
+pub fn fio_rate(text: &str) -> Parsed<u64> {
+    let rate = units::byte_rate(text).or_else(|| units::size(text));
+    rate.ok_or("a rate such as 100m (bytes a second), 800MB/s or 6.4Gb/s")
 }
 
 impl PlanValue for Probability {
@@ -219,22 +209,18 @@ impl PlanValue for Push {
     }
 }
 
-fn without_unit(text: &str) -> &str {
-    text.strip_suffix("b/s").unwrap_or(text)
-}
-
 /// A line.
 impl PlanValue for sim::ethernet::Rate {
     fn parse(text: &str) -> Parsed<Self> {
         let what = "one of 100M, 1G, 2.5G, 10G, 25G, 50G, 100G";
-        without_unit(text).parse().map_err(|_| what)
+        text.parse().map_err(|_| what)
     }
 }
 
 /// The rate limit of a node.
 impl PlanValue for Rate {
     fn parse(text: &str) -> Parsed<Self> {
-        let rate = without_unit(text).parse().ok().filter(|rate| fits(*rate));
+        let rate = text.parse().ok().filter(|rate| fits(*rate));
         rate.ok_or("a rate such as 5G or 250M: bits a second, k, M or G, above 0 and up to 1000G")
     }
 }
@@ -397,9 +383,9 @@ mod tests {
         assert!(outage("12ms..10ms").is_err() && outage("..").is_err());
         assert_eq!(Duration::parse("1.5us"), Ok(Duration::from_ns(1_500)));
         assert_eq!(Offset::parse("-250ns").map(|offset| offset.0), Ok(-250_000));
-        assert_eq!(size("4KiB"), Ok(4096));
-        assert_eq!(byte_rate("6.4Gb/s"), Ok(800_000_000));
-        assert_eq!(byte_rate("800MB/s"), Ok(800_000_000));
+        assert_eq!((size("64M"), size("4k")), (Ok(64 << 20), Ok(4096)));
+        assert_eq!((fio_rate("100m"), fio_rate("8Mb/s")), (Ok(100 << 20), Ok(1_000_000)));
+        assert!(byte_rate("100m").is_err(), "bytes, or bits?");
         assert_eq!(Drift::parse("-10ppm").map(|drift| drift.0), Ok(-10_000));
         assert_eq!(Ok(Probability::from_ppm(1000).unwrap()), Probability::parse("0.1%"));
         let span = <(Instant, Instant)>::parse;

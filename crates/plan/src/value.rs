@@ -1,17 +1,19 @@
 //! A plan's values, each with the place where it stands.
 
 use super::error_text;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 /// Where a value or key stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// In a file.
     File {
         /// Its name.
-        file: String,
+        file: Arc<str>,
         /// From 1.
         line: usize,
         /// From 1, in characters.
@@ -26,14 +28,16 @@ impl Origin {
     /// where the command runs.
     pub fn path(&self, name: &str) -> PathBuf {
         match self {
-            Self::File { file, .. } => Path::new(file).parent().unwrap_or(Path::new("")).join(name),
+            Self::File { file, .. } => {
+                Path::new(&**file).parent().unwrap_or(Path::new("")).join(name)
+            }
             Self::Option(_) => name.into(),
         }
     }
 
     /// A mistake here.
     pub fn fail(&self, what: impl Into<String>) -> PlanError {
-        PlanError { origin: self.clone(), message: what.into() }
+        PlanError { origin: self.clone(), message: what.into(), others: BTreeMap::new() }
     }
 }
 
@@ -44,6 +48,26 @@ pub struct PlanError {
     pub origin: Origin,
     /// The mistake, with what is allowed.
     pub message: String,
+    /// Mistakes that were found with this one, in other places.
+    others: BTreeMap<Origin, String>,
+}
+
+/// Mistakes that are shown at most.
+const SHOWN: usize = 20;
+
+impl PlanError {
+    /// This mistake and another one, with those that were found with them: one at each place, since
+    /// what every station takes from one table is wrong once.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        for (origin, message) in std::iter::once((other.origin, other.message)).chain(other.others)
+        {
+            if origin != self.origin {
+                self.others.entry(origin).or_insert(message);
+            }
+        }
+        self
+    }
 }
 
 impl fmt::Display for Origin {
@@ -57,7 +81,17 @@ impl fmt::Display for Origin {
 
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.origin, self.message)
+        let mut all: Vec<_> = self.others.iter().collect();
+        all.push((&self.origin, &self.message));
+        all.sort_unstable();
+        for (number, (origin, message)) in all.iter().take(SHOWN).enumerate() {
+            let line = if number == 0 { "" } else { "\n" };
+            write!(f, "{line}{origin}: {message}")?;
+        }
+        match all.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "\nand {more} more"),
+        }
     }
 }
 
@@ -97,23 +131,27 @@ pub struct Entry {
 }
 
 struct Source<'a> {
-    file: &'a str,
+    file: Arc<str>,
     text: &'a str,
+    /// Where each line begins, in bytes.
+    lines: Vec<usize>,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    fn new(file: &str, text: &'a str) -> Self {
+        let ends = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self { file: file.into(), text, lines: std::iter::once(0).chain(ends).collect() }
+    }
+
     fn at(&self, offset: usize) -> Origin {
         let mut offset = offset.min(self.text.len());
         while !self.text.is_char_boundary(offset) {
             offset -= 1;
         }
-        let before = &self.text[..offset];
-        let start = before.rfind('\n').map_or(0, |at| at + 1);
-        Origin::File {
-            file: self.file.to_owned(),
-            line: before.matches('\n').count() + 1,
-            column: before[start..].chars().count() + 1,
-        }
+        let line = self.lines.partition_point(|start| *start <= offset);
+        let start = self.lines[line - 1];
+        let column = self.text[start..offset].chars().count() + 1;
+        Origin::File { file: self.file.clone(), line, column }
     }
 
     fn value(&self, offset: usize, value: &DeValue) -> Value {
@@ -157,7 +195,7 @@ impl Source<'_> {
 /// # Errors
 /// Where the text is none.
 pub fn parse(file: &str, text: &str) -> Result<Value, PlanError> {
-    let source = Source { file, text };
+    let source = Source::new(file, text);
     let table = DeTable::parse(text).map_err(|error| {
         let (at, what) = error_text::of(text, &error);
         source.at(at).fail(what)

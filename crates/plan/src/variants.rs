@@ -3,6 +3,7 @@
 use super::allowed;
 use super::error_text::unknown;
 use super::keys::ROOT;
+use super::mistakes::all;
 use super::section::Section;
 use super::value::{Origin, PlanError, Value};
 
@@ -44,12 +45,12 @@ pub fn set(plan: &mut Value, name: &str, option: &str) -> Result<(), PlanError> 
 /// Checks every variant on its own.
 ///
 /// # Errors
-/// The first key or value that is not allowed.
+/// Each key or value that is not allowed.
 pub fn check(plan: &Value) -> Result<(), PlanError> {
-    for (name, _) in Section::root(plan).named("variants") {
+    let check = |(name, _): (String, Section<'_>)| {
         let mut with = plan.clone();
         set(&mut with, &name, "--set")?;
-        allowed::check(ROOT, &with)?;
-    }
-    Ok(())
+        allowed::check(ROOT, &with)
+    };
+    all(Section::root(plan).named("variants").into_iter().map(check)).map(drop)
 }

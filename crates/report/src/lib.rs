@@ -1,8 +1,9 @@
 //! Reports as one self-contained HTML page: no scripts, nothing from the network, readable on a
-//! telephone and on paper. [`Page`] is the skeleton, [`Table`], [`Plot`] and [`Stack`] are what
+//! telephone and on paper. [`Page`] is the skeleton, [`Table`], [`Plot`], [`Dots`] and [`Stack`] are what
 //! stands on it; pictures are SVG in the page.
 
 mod bars;
+mod dots;
 mod failure;
 pub mod lanes;
 pub mod latency;
@@ -15,6 +16,7 @@ pub mod target;
 mod tests;
 
 pub use bars::{Bar, Stack, shares};
+pub use dots::{DotRow, Dots};
 pub use failure::{Failure, Outcome};
 pub use page::{Page, Tile};
 pub use plot::{Axis, Plot, Scale, Series, distribution, histogram};
@@ -73,7 +75,7 @@ pub fn round_time(ns: f64) -> String {
 fn to_digits(ns: f64, digits: usize) -> String {
     let (value, unit) = match ns {
         ns if ns < 1e3 => (ns, "ns"),
-        ns if ns < 1e6 => (ns / 1e3, "µs"),
+        ns if ns < 1e6 => (ns / 1e3, "us"),
         ns if ns < 1e9 => (ns / 1e6, "ms"),
         ns => (ns / 1e9, "s"),
     };

@@ -333,10 +333,10 @@ pub fn histogram(title: &str, latency: &Latency) -> Plot {
     let ratio = (high / low).powf(1.0 / BINS as f64);
     let edge = |bin: usize| low * ratio.powi(bin as i32);
     let mut counts = vec![0u64; BINS];
-    for value in latency.histogram().iter_recorded() {
-        let ns = (value.value_iterated_to() as f64).clamp(low, high);
+    for (_, largest, count) in latency.bins().used() {
+        let ns = (largest as f64).clamp(low, high);
         let bin = ((ns / low).ln() / ratio.ln()) as usize;
-        counts[bin.min(BINS - 1)] += value.count_since_last_iteration();
+        counts[bin.min(BINS - 1)] += count;
     }
     let top = counts.iter().copied().max().unwrap_or(1).max(1) as f64;
     // With room for the words of two marks.

@@ -1,6 +1,8 @@
-//! Times as options take them; times and sizes as they are printed.
+//! Times and sizes as options take them, and as they are printed.
 
+use std::ops::RangeInclusive;
 use wire::Duration;
+use wire::units::{self, SIZE_FORMS, with_unit};
 
 /// No option takes a longer time.
 const LONGEST: Duration = Duration::from_ms(1_000_000_000);
@@ -31,6 +33,24 @@ pub fn microseconds(text: &str) -> Result<Duration, String> {
     time(&with_unit(text, "us"))
 }
 
+/// Bytes, at least one: `4096`, `64k`, `64KiB` or `1G`, in powers of 1024.
+///
+/// # Errors
+/// The forms that are understood.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let known = units::size(text).filter(|size| (1..1 << 62).contains(size));
+    known.ok_or_else(|| format!("'{text}' is not {SIZE_FORMS}"))
+}
+
+/// The same, in a range.
+///
+/// # Errors
+/// The forms that are understood, or the range.
+pub fn bytes_in(text: &str, range: RangeInclusive<u16>) -> Result<u16, String> {
+    let known = bytes(text)?.try_into().ok().filter(|size| range.contains(size));
+    known.ok_or_else(|| format!("'{text}' is not {} to {} bytes", range.start(), range.end()))
+}
+
 /// Nanoseconds as microseconds with three decimals.
 pub fn micros(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
@@ -43,12 +63,6 @@ pub fn size(bytes: u64) -> String {
         bytes if bytes > 0 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
         bytes => format!("{bytes} B"),
     }
-}
-
-/// The text, with `unit` behind it if it is a number alone.
-fn with_unit(text: &str, unit: &str) -> String {
-    let number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    if number { format!("{text}{unit}") } else { text.to_owned() }
 }
 
 #[cfg(test)]
@@ -69,8 +83,21 @@ mod tests {
         }
         assert_eq!(microseconds("50"), microseconds("50us"));
         assert_eq!(microseconds("1ms"), Ok(Duration::from_us(1_000)));
-        for bad in ",.,s,-1,-1s,1h,1 000,1m,1000001,99999999999999999999,1e3".split(',') {
+        assert_eq!(seconds("2m"), Ok(Duration::from_ms(120_000)));
+        for bad in ",.,s,-1,-1s,1y,1 000,300h,1000001,99999999999999999999,1e3".split(',') {
             assert!(seconds(bad).unwrap_err().contains("is no time"), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_is_printed_as_a_size_is_taken_as_one() {
+        for size_of in [1, 512, 4096, 3 << 19, 64 << 20, 10 << 30] {
+            assert_eq!(bytes(&size(size_of)), Ok(size_of));
+        }
+        for wrong in ["", "K", "0", "-1", "1.3", "99999999T", "12X"] {
+            assert!(bytes(wrong).unwrap_err().contains(&format!("'{wrong}'")), "{wrong}");
+        }
+        assert_eq!(bytes_in("1k", 64..=1500), Ok(1024));
+        assert_eq!(bytes_in("2k", 64..=1500).unwrap_err(), "'2k' is not 64 to 1500 bytes");
     }
 }

@@ -54,9 +54,9 @@ fn times_have_three_digits() {
     for (ns, text) in [
         (0.0, "0 ns"),
         (999.0, "999 ns"),
-        (1000.0, "1 µs"),
-        (61_049.0, "61 µs"),
-        (61_550.0, "61.5 µs"),
+        (1000.0, "1 us"),
+        (61_049.0, "61 us"),
+        (61_550.0, "61.5 us"),
         (1_234_567.0, "1.23 ms"),
         (2e9, "2 s"),
     ] {
@@ -85,7 +85,7 @@ fn a_histogram_counts_every_sample() {
     assert_eq!(plot.bars.iter().map(|(.., count)| count).sum::<f64>(), 1000.0);
     assert!(plot.bars.windows(2).all(|pair| pair[0].1 <= pair[1].0 * 1.000_001));
     let names: Vec<&str> = plot.marks.iter().map(|(_, name)| name.as_str()).collect();
-    assert_eq!(names, ["median 50 µs", "p99 99 µs"]);
+    assert_eq!(names, ["median 50 us", "p99 99 us"]);
     nests(&plot.html());
     let empty = histogram("nothing", &Latency::default());
     assert!(empty.bars.is_empty() && !empty.html().contains("NaN"));
@@ -121,7 +121,7 @@ fn whole_numbers_have_whole_ticks() {
     let trace = Axis { format: round_time, ..axis(Scale::Linear, (5.001e9, 5.003e9)) };
     assert_eq!(texts(trace), ["5.001 s", "5.0015 s", "5.002 s", "5.0025 s", "5.003 s"]);
     let times = Axis::times("t", 101_000.0, 118_000.0);
-    assert_eq!(texts(times), ["105 µs", "110 µs", "115 µs", "120 µs"]);
+    assert_eq!(texts(times), ["105 us", "110 us", "115 us", "120 us"]);
 }
 
 /// Every format that a page uses.
@@ -200,6 +200,32 @@ fn labels_fit_however_long_they_are() {
             if anchor == "end" { (x - width, x) } else { (x - width / 2.0, x + width / 2.0) };
         assert!(left >= 0.0 && right <= 441.0, "{text}: {left} to {right}");
     }
+}
+
+/// Two cases; the second one has a value beyond the limit.
+#[test]
+fn cases_are_rows_whose_marks_are_not_joined() {
+    let row = |name: &str, bad, values: [f64; 2]| DotRow {
+        name: name.into(),
+        note: "<note>".into(),
+        bad,
+        values: values.map(|value| vec![value]).to_vec(),
+    };
+    let dots = Dots {
+        title: "t".into(),
+        axis: Axis::new("latency", Scale::Linear, |ns| format!("{ns} ns"), (0.0, 100.0)),
+        series: vec!["mean".into(), "max".into()],
+        rows: vec![row("rate=1G", false, [10.0, 20.0]), row("rate=10G", true, [30.0, 90.0])],
+        limit: Some(50.0),
+    };
+    let html = dots.html();
+    nests(&html);
+    assert!(!html.contains("polyline") && html.contains("viewBox=\"0 0 440 102\""), "{html}");
+    assert!(html.contains("rate=10G") && html.contains("&lt;note&gt;"));
+    let marks = |words: &str| html.matches(&format!("<title>{words}</title>")).count();
+    assert_eq!(["mean: 10 ns", "max: 20 ns", "mean: 30 ns", "max: 90 ns"].map(marks), [1; 4]);
+    // The line, the note, and the mark.
+    assert_eq!(html.matches("#b00020").count(), 3, "{html}");
 }
 
 #[test]

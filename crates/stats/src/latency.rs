@@ -1,16 +1,13 @@
 //! Latency statistics over all samples.
 
-use hdrhistogram::Histogram;
+use super::Bins;
 use wire::Duration;
-
-/// The longest span in percentiles: one hour; longer ones count as this.
-const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Samples of one measurement.
 #[derive(Clone, Debug)]
 pub struct Latency {
-    /// Three significant digits.
-    histogram: Histogram<u64>,
+    /// In nanoseconds, to three significant digits.
+    bins: Bins,
     min_ps: u64,
     max_ps: u64,
     sum_ps: u128,
@@ -46,7 +43,7 @@ pub struct Summary {
 impl Default for Latency {
     fn default() -> Self {
         Self {
-            histogram: Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("fixed bounds"),
+            bins: Bins::default(),
             min_ps: u64::MAX,
             max_ps: 0,
             sum_ps: 0,
@@ -60,7 +57,7 @@ impl Latency {
     /// Adds a sample.
     pub fn record(&mut self, span: Duration) {
         let ps = span.as_ps();
-        self.histogram.saturating_record(span.as_ns());
+        self.bins.record(span.as_ns());
         self.min_ps = self.min_ps.min(ps);
         self.max_ps = self.max_ps.max(ps);
         self.sum_ps += u128::from(ps);
@@ -71,7 +68,7 @@ impl Latency {
 
     /// Adds the samples of `other`, which do not follow these.
     pub fn merge(&mut self, other: &Self) {
-        self.histogram.add(&other.histogram).expect("equal bounds");
+        self.bins.add(&other.bins);
         self.min_ps = self.min_ps.min(other.min_ps);
         self.max_ps = self.max_ps.max(other.max_ps);
         self.sum_ps += other.sum_ps;
@@ -81,7 +78,7 @@ impl Latency {
 
     /// Samples so far.
     pub fn count(&self) -> u64 {
-        self.histogram.len()
+        self.bins.len()
     }
 
     /// The longest sample; zero without samples.
@@ -101,12 +98,12 @@ impl Latency {
             return 0;
         }
         let (min_ns, max_ns) = (self.min_ps / 1000, self.max_ps / 1000);
-        self.histogram.value_at_quantile(quantile).clamp(min_ns, max_ns)
+        self.bins.at_quantile(quantile).clamp(min_ns, max_ns)
     }
 
     /// All samples, for reports that keep the distribution.
-    pub fn histogram(&self) -> &Histogram<u64> {
-        &self.histogram
+    pub fn bins(&self) -> &Bins {
+        &self.bins
     }
 
     /// The statistics of the samples so far.

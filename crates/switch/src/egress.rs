@@ -117,7 +117,8 @@ pub struct InvalidRate(String);
 impl FromStr for Rate {
     type Err = InvalidRate;
     fn from_str(text: &str) -> Result<Self, InvalidRate> {
-        let bits = scaled(text, &RATES).or_else(|| text.parse().ok());
+        let number = text.strip_suffix("b/s").unwrap_or(text);
+        let bits = scaled(number, &RATES);
         let bits = bits.filter(|bits| *bits > 0).ok_or_else(|| InvalidRate(text.to_owned()))?;
         Ok(Self { bits_per_second: bits, burst: 1 })
     }

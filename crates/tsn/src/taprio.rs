@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use thiserror::Error;
+use wire::units::with_unit;
 use wire::{Duration, Instant};
 
 use crate::{Entry, GateControlList, GateStates, Operation};
@@ -125,9 +126,7 @@ fn wrong_time(key: &str, value: &str) -> String {
 
 /// A time with its unit, or a number of nanoseconds.
 fn nanoseconds(text: &str) -> Option<Duration> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    let (number, unit) = if plain { (text, "ns") } else { (text, "") };
-    format!("{number}{unit}").parse().ok()
+    with_unit(text, "ns").parse().ok()
 }
 
 #[cfg(test)]

@@ -1,22 +1,97 @@
-//! Exact text form of numbers with units.
+//! Exact text form of numbers with units: the grammar of `docs/command-line.md`, which is fio's
+//! (fio 3, HOWTO, "Parameter types").
 
 use crate::Duration;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Units of time, in picoseconds.
-const TIMES: [(&str, u64); 5] =
-    [("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)];
+/// Picoseconds of a second.
+const SECOND: u64 = 1_000_000_000_000;
+
+/// Units of time, in picoseconds: the five of [`Duration::exact`], and what fio takes as well.
+const TIMES: [(&str, u64); 12] = [
+    ("ps", 1),
+    ("ns", 1_000),
+    ("us", 1_000_000),
+    ("ms", 1_000_000_000),
+    ("s", SECOND),
+    ("nsec", 1_000),
+    ("usec", 1_000_000),
+    ("msec", 1_000_000_000),
+    ("sec", SECOND),
+    ("m", 60 * SECOND),
+    ("h", 3_600 * SECOND),
+    ("d", 86_400 * SECOND),
+];
+
+/// Units of sizes in small letters, in bytes. fio's `kb_base=1024`, but for `KiB`: fio would take it
+/// as 1000 bytes, the reverse of IEC 80000-13.
+const SIZES: [(&str, u64); 18] = [
+    ("", 1),
+    ("b", 1),
+    ("k", 1 << 10),
+    ("kb", 1 << 10),
+    ("ki", 1 << 10),
+    ("kib", 1 << 10),
+    ("m", 1 << 20),
+    ("mb", 1 << 20),
+    ("mi", 1 << 20),
+    ("mib", 1 << 20),
+    ("g", 1 << 30),
+    ("gb", 1 << 30),
+    ("gi", 1 << 30),
+    ("gib", 1 << 30),
+    ("t", 1 << 40),
+    ("tb", 1 << 40),
+    ("ti", 1 << 40),
+    ("tib", 1 << 40),
+];
+
+/// Units of rates before `/s`, as fio prints them: those of ISO/IEC 80000, in bytes.
+const BYTE_RATES: [(&str, u64); 7] = [
+    ("B", 1),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+];
+
+/// The same, in bits.
+const BIT_RATES: [(&str, u64); 3] = [("kb", 1_000), ("Mb", 1_000_000), ("Gb", 1_000_000_000)];
+
+/// What [`size`] takes, for messages.
+pub const SIZE_FORMS: &str = "a size such as 4096, 64k, 64KiB or 1G";
+
+/// Bytes: `4096`, `4k`, `4KiB`, `4 kB`, in powers of 1024, large or small letters.
+pub fn size(text: &str) -> Option<u64> {
+    scaled(&text.to_ascii_lowercase(), &SIZES)
+}
+
+/// Bytes a second: `800MB/s`, `100MiB/s`, `6.4Gb/s`.
+pub fn byte_rate(text: &str) -> Option<u64> {
+    let number = text.strip_suffix("/s")?;
+    // Eight bits are a byte.
+    scaled(number, &BYTE_RATES).or_else(|| scaled(number, &BIT_RATES).map(|bits| bits / 8))
+}
+
+/// The text, with `unit` behind it if it is a number alone.
+pub fn with_unit(text: &str, unit: &str) -> String {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if is_number { format!("{text}{unit}") } else { text.to_owned() }
+}
 
 /// Parses a number with a unit, in units of weight one: `12.5us` is 12500 with `[("ns", 1), ("us",
 /// 1000)]`. `None` if it has no such unit, or if the number times its unit's weight is not whole.
 pub fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')?;
+    let is_unit = |c: char| !c.is_ascii_digit() && c != '.' && c != '_';
+    let digits = text.find(is_unit).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let (_, weight) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
     let number = number.replace('_', "");
     let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
-    if whole.is_empty() || fraction.len() > 12 {
+    if whole.is_empty() || number.ends_with('.') || fraction.len() > 12 {
         return None;
     }
     let whole: u128 = whole.parse().ok()?;
@@ -38,13 +113,14 @@ pub fn exact(number: u64, units: &[(&str, u64)]) -> String {
 
 /// A text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("'{0}' is no time such as 250ns: ps, ns, us, ms or s")]
+#[error("'{0}' is no time such as 250ns: ps, ns, us, ms, s, m, h or d")]
 pub struct InvalidDuration(String);
 
 impl FromStr for Duration {
     type Err = InvalidDuration;
     fn from_str(text: &str) -> Result<Self, InvalidDuration> {
-        scaled(text, &TIMES).map(Self::from_ps).ok_or_else(|| InvalidDuration(text.to_owned()))
+        let ps = scaled(&text.to_ascii_lowercase(), &TIMES);
+        ps.map(Self::from_ps).ok_or_else(|| InvalidDuration(text.to_owned()))
     }
 }
 
@@ -52,7 +128,7 @@ impl Duration {
     /// In the largest unit in which it is whole: `1us`, `1500ns`. The text
     /// that parses back into it.
     pub fn exact(self) -> String {
-        exact(self.as_ps(), &TIMES)
+        exact(self.as_ps(), &TIMES[..5])
     }
 }
 
@@ -68,12 +144,48 @@ mod tests {
             ("1000us", 1_000_000_000, "1ms"),
             ("0.001 ns", 1, "1ps"),
             ("0s", 0, "0ps"),
+            ("2MSEC", 2_000_000_000, "2ms"),
+            ("1.5 m", 90 * SECOND, "90s"),
+            ("1H", 3_600 * SECOND, "3600s"),
+            ("2d", 172_800 * SECOND, "172800s"),
         ] {
             let time: Duration = text.parse().unwrap();
             assert_eq!((time.as_ps(), time.exact().as_str()), (ps, back), "{text}");
         }
-        for bad in ["", "5", "ns", "1.5", "0.0001ps", "1 m", "-1ns", "99999999999999s", "1e3ns"] {
+        for bad in ["", "5", "ns", "1.5", "0.0001ps", "1 y", "-1ns", "99999999999999s", "1e3ns"] {
             assert!(bad.parse::<Duration>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_fios_and_those_of_iec() {
+        for text in
+            ["4096", "4k", "4K", "4kB", "4KB", "4kb", "4ki", "4KiB", "4 KiB", "4_096", "4096B"]
+        {
+            assert_eq!(size(text), Some(4096), "{text}");
+        }
+        for (text, bytes) in [("1.5M", 3 << 19), ("64MiB", 64 << 20), ("2g", 2 << 30)] {
+            assert_eq!(size(text), Some(bytes), "{text}");
+        }
+        assert_eq!((size("1TiB"), size("0")), (Some(1 << 40), Some(0)));
+        for bad in ["", "k", "-1", "0.3B", "12X", "99999999T", "1e3", "4k/s", "0x10"] {
+            assert_eq!(size(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn rates_with_a_second_are_those_of_iso() {
+        for (text, bytes) in [
+            ("800MB/s", 800_000_000),
+            ("100MiB/s", 100 << 20),
+            ("6.4Gb/s", 800_000_000),
+            ("8kb/s", 1_000),
+            ("1B/s", 1),
+        ] {
+            assert_eq!(byte_rate(text), Some(bytes), "{text}");
+        }
+        for bad in ["", "100m", "5G", "100m/s", "1", "MB/s"] {
+            assert_eq!(byte_rate(bad), None, "{bad}");
         }
     }
 }

@@ -47,10 +47,7 @@ impl CompletionMode {
     pub fn after(self, now: Instant) -> Instant {
         match self {
             Self::Interrupt { latency } => now + latency,
-            Self::Polling { interval } => {
-                let step = interval.as_ps().max(1);
-                Instant::from_ps(now.as_ps().div_ceil(step) * step)
-            }
+            Self::Polling { interval } => now.next_multiple_of(interval),
         }
     }
 }

@@ -42,11 +42,13 @@ impl Versions {
         self.get(block) & !UNCERTAIN
     }
 
-    /// A write of the block begins: its version.
+    /// A write of the block begins: its version. 1 follows the largest; 0 is that of a block that
+    /// was not written.
     pub fn next(&mut self, block: u64) -> u32 {
         let entry = self.get_mut(block);
-        *entry += 1;
-        *entry & !UNCERTAIN
+        let next = (entry.wrapping_add(1) & !UNCERTAIN).max(1);
+        *entry = *entry & UNCERTAIN | next;
+        next
     }
 
     /// The block was written so often, by somebody else.
@@ -108,6 +110,10 @@ mod tests {
             assert_eq!(versions.written().collect::<Vec<_>>(), [(3, 3, false), (7, 9, true)]);
             versions.confirm(3);
             assert!(versions.is_certain(3) && !versions.is_certain(5));
+            // A job on one block reaches this in a day.
+            versions.set(3, !UNCERTAIN);
+            versions.doubt(3);
+            assert_eq!((versions.next(3), versions.is_certain(3)), (1, false));
             versions.clear();
             assert!(versions.is_certain(5) && versions.written().next().is_none());
         }

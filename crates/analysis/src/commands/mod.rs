@@ -230,8 +230,7 @@ impl Analyser {
     /// The capture ends at `end`: forgets the requests that may still be answered, and yields how
     /// many these are.
     pub fn forget_young_requests(&mut self, end: Instant) -> u64 {
-        let first = end.as_ps().saturating_sub(COMPLETION_TIMEOUT.as_ps());
-        self.pending.forget_since(Instant::from_ps(first))
+        self.pending.forget_since(end - COMPLETION_TIMEOUT)
     }
 
     /// The capture is over: commands on their way end as they are.

@@ -15,9 +15,9 @@ const MOST_BAD: u32 = 1000;
 /// Bytes of a file's header at most.
 const MOST_HEADER: usize = 4096;
 
-/// Times beyond 73 years count as that: differences of times and clocks then
-/// fit into their numbers.
-const LATEST: u64 = 1 << 61;
+/// Later times, beyond 146 years, count as this one: differences of times and clocks then fit into
+/// their numbers.
+const LATEST: u64 = 1 << 62;
 
 /// An item of a file, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,8 @@ impl TraceFile {
         let (path, chunks) = (path.to_owned(), Vec::new());
         let mut trace = Self { path, header, cut: false, damaged: 0, source, chunks };
         trace.find_chunks(at as u64).map_err(|error| failed(&trace.path, error))?;
-        trace.chunks.sort_by_key(|place| place.chunk.number);
+        // By time first: numbers start anew after 2^32 chunks.
+        trace.chunks.sort_by_key(|place| (place.chunk.start_ns, place.chunk.number));
         trace.chunks.dedup_by_key(|place| place.chunk.number);
         Ok(trace)
     }

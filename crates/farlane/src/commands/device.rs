@@ -3,12 +3,14 @@
 use super::{Failure, Outcome};
 use crate::folder_drive;
 use crate::namespace::Namespace;
-use crate::node::{NodeArgs, QUEUES, drive, drive_settings, group_name, instance, print_report};
+use crate::node::{
+    NodeArgs, QUEUES, drive, drive_settings, group_name, instance, listening, print_report,
+};
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
-use clap::value_parser;
+use clap::{ArgGroup, value_parser};
 use live::device::DeviceEvent;
-use live::net::{Address, CarrierListener};
+use live::net::CarrierListener;
 use live::{Clock, DeviceNode};
 use nvme::MAX_QUEUES;
 use std::path::PathBuf;
@@ -19,6 +21,7 @@ use wire::trace::NodeRole;
 
 /// Serve an NVMe drive to one host
 #[derive(clap::Args, Debug)]
+#[command(group = ArgGroup::new("storage").required(true).multiple(true))]
 #[command(after_help = "Examples:\n  \
     farlane device --namespace ram=256M\n  \
     farlane device --listen 0.0.0.0 --insecure --namespace file=disk.img,size=10G\n  \
@@ -28,7 +31,7 @@ use wire::trace::NodeRole;
     farlane device --listen raw:eth0 --insecure --namespace ram=256M\n\n\
     Ctrl-C finishes what is under way, makes the data durable and ends; a second\n\
     one ends at once. Counters of errors and traffic are printed at the end, and\n\
-    on SIGUSR1.")]
+    on SIGUSR1. SIGUSR2 stops a trace, and starts it again.")]
 pub struct Args {
     /// Where to listen: HOST[:PORT] or raw:INTERFACE for raw Ethernet. The port
     /// is 61420 without one; port 0 takes any free one
@@ -39,11 +42,11 @@ pub struct Args {
     /// for more namespaces. PATH may be a block device. size= creates the file or makes it longer
     /// and reserves what it adds, or with sparse takes space as it is written; it never cuts. Beside each file that is written,
     /// PATH.farlane records which contents it has
-    #[arg(long = "namespace", value_name = "NAMESPACE", required_unless_present = "drive")]
+    #[arg(long = "namespace", value_name = "NAMESPACE", group = "storage")]
     namespaces: Vec<Namespace>,
     /// A drive that `farlane drive create` has made in a folder: it keeps its namespaces, names,
     /// saved features and counters
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["namespaces", "serial"])]
+    #[arg(long, value_name = "DIR", group = "storage", conflicts_with_all = ["namespaces", "serial"])]
     drive: Option<PathBuf>,
     /// Serve block devices that carry a file system, a partition table or the
     /// like; use-existing-data in a NAMESPACE is for that one alone
@@ -82,7 +85,7 @@ pub(crate) fn parse_serial(text: &str) -> Result<String, String> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let address = Address::to_listen(&args.listen, args.node.insecure)?;
+    let address = listening(&args.listen, args.node.insecure)?;
     let options = args.node.with_fitting_payload([&address])?;
     let stop = Stop::on_signals()?;
     let mps = usize::from(options.mps);
@@ -106,12 +109,16 @@ pub fn run(args: &Args) -> Outcome {
     let mut node = DeviceNode::new(clock, options.poller()?, listener, tunnel, drive)?
         .with(|node| node.in_group(args.group).with_rate_limit(options.limit()));
     eprintln!("listening on {}", node.address()?);
-    let ran = node.run(stop.fd(), || stop.request(), print_event);
-    args.trace.close(&tracer)?;
+    let control = || {
+        args.trace.switch(&tracer, &stop);
+        stop.request()
+    };
+    let ran = node.run(stop.fd(), control, print_event);
+    let traced = args.trace.close(&tracer);
     ran.map_err(Failure::from)?;
     print_report(&node.report());
     eprintln!("data are on the media; bye");
-    Ok(())
+    traced
 }
 
 /// Prints an event on stderr, if it has a line.

@@ -1,8 +1,8 @@
 //! `farlane host`: offers remote endpoints to VMMs.
 
-use super::{Failure, Outcome};
+use super::Outcome;
 use crate::link_wait::LinkWait;
-use crate::node::{NodeArgs, instance, print_report, raise_descriptor_limit};
+use crate::node::{NodeArgs, instance, parse_mps, print_report, raise_descriptor_limit};
 use crate::push_args::PushArgs;
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
@@ -25,7 +25,8 @@ use wire::trace::NodeRole;
     Endpoint N is offered on DIR/N/cntrl; the QEMU options are printed on stdout,\n\
     PCI address, serial number and size of each drive on stderr.\n\
     Ctrl-C tells the nodes and ends; a second one ends at once. Counters of errors\n\
-    and traffic are printed at the end, and on SIGUSR1.")]
+    and traffic are printed at the end, and on SIGUSR1. SIGUSR2 stops a trace, and\n\
+    starts it again.")]
 pub struct Args {
     /// Device or switch nodes, one a downstream port: HOST[:PORT], or
     /// raw:INTERFACE,MAC for raw Ethernet. The port is 61420 without one; a
@@ -43,8 +44,8 @@ pub struct Args {
     #[arg(long)]
     p2p: bool,
     /// Largest read request of endpoints
-    #[arg(long, value_name = "BYTES", default_value_t = 4096)]
-    mrrs: usize,
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = parse_mps)]
+    mrrs: u16,
     /// Guard every TLP with an end-to-end CRC: one that does not fit closes its link and is counted
     #[arg(long)]
     ecrc: bool,
@@ -68,9 +69,6 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    if !args.mrrs.is_power_of_two() || !(128..=4096).contains(&args.mrrs) {
-        return Err(Failure(format!("--mrrs {}: 128, 256, … 4096", args.mrrs)));
-    }
     let peers = args.node.peers(&args.connect)?;
     let options = args.node.with_fitting_payload(peers.iter().flat_map(Peer::addresses))?;
     let switch = options.switch(&peers, args.group, args.p2p)?;
@@ -87,7 +85,7 @@ pub fn run(args: &Args) -> Outcome {
         root: root::Settings { max_payload: mps, ecrc: args.ecrc, ..root::Settings::default() },
         enumeration: enumerate::Settings {
             max_payload: mps,
-            max_read_request: args.mrrs,
+            max_read_request: args.mrrs.into(),
             ecrc: args.ecrc,
             ..enumerate::Settings::default()
         },
@@ -112,11 +110,15 @@ pub fn run(args: &Args) -> Outcome {
         eprintln!("endpoint {number}: {summary}");
     }
     eprintln!("ready");
-    let ran = node.run(stop.fd(), || stop.request(), print_event);
-    args.trace.close(&tracer)?;
+    let control = || {
+        args.trace.switch(&tracer, &stop);
+        stop.request()
+    };
+    let ran = node.run(stop.fd(), control, print_event);
+    let traced = args.trace.close(&tracer);
     ran?;
     print_report(&node.report());
-    Ok(())
+    traced
 }
 
 /// The exact options for QEMU 10.1.1 or newer.

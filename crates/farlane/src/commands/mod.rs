@@ -17,6 +17,27 @@ pub mod trace;
 use report::{Failure, Outcome, Page};
 use serde::Serialize;
 
+/// How a command came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything is done, and every requirement met.
+    Done,
+    /// Everything is done; a requirement is missed.
+    Missed,
+    /// A signal ended it: what was finished is printed.
+    Interrupted,
+}
+
+impl Ended {
+    /// Of a command without requirements.
+    fn unless(interrupted: bool) -> Self {
+        if interrupted { Self::Interrupted } else { Self::Done }
+    }
+}
+
+/// What the text of an interrupted command says.
+const INTERRUPTED: &str = "Interrupted: this is what was finished.";
+
 /// The last line of every page.
 const WRITTEN_BY: &str = concat!("Written by farlane ", env!("CARGO_PKG_VERSION"), ".");
 

@@ -3,6 +3,7 @@
 use super::{Failure, Outcome};
 use crate::link_end::LinkEnd;
 use crate::node::NodeArgs;
+use crate::output::note;
 use bytes::Bytes;
 use report::Align::{Left, Right};
 use report::latency::{Latency, Summary};
@@ -59,7 +60,7 @@ pub fn run(args: &Args) -> Outcome {
         print!("{}", table.fixed(&[20, 8, 12, 12, 12]));
     }
     if let Err(failure) = config {
-        eprintln!("no configuration read: {failure}");
+        note(format_args!("no configuration read: {failure}"));
     }
     Ok(())
 }

@@ -3,10 +3,10 @@
 use super::Outcome;
 use crate::commands::device::print_event;
 use crate::link_wait::wait_for_links;
-use crate::node::{NodeArgs, instance, print_report};
+use crate::node::{NodeArgs, instance, listening, print_report};
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
-use live::net::{Address, CarrierListener, Peer};
+use live::net::{CarrierListener, Peer};
 use live::{Clock, DeviceNode};
 use wire::frame::Role;
 use wire::trace::NodeRole;
@@ -17,7 +17,8 @@ use wire::trace::NodeRole;
     farlane switch --listen localhost:61421 --connect localhost\n  \
     farlane host --connect localhost:61421 --vfio-user /tmp/farlane\n\n\
     Ctrl-C tells both sides and ends; a second one ends at once. Counters of errors\n\
-    and traffic are printed at the end, and on SIGUSR1.")]
+    and traffic are printed at the end, and on SIGUSR1. SIGUSR2 stops a trace, and\n\
+    starts it again.")]
 pub struct Args {
     /// Where to listen for the host: HOST[:PORT], port 0 takes any free one, or raw:INTERFACE
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:61421")]
@@ -37,7 +38,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let address = Address::to_listen(&args.listen, args.node.insecure)?;
+    let address = listening(&args.listen, args.node.insecure)?;
     let peers = args.node.peers(&args.connect)?;
     let options =
         args.node.with_fitting_payload(peers.iter().flat_map(Peer::addresses).chain([&address]))?;
@@ -52,9 +53,13 @@ pub fn run(args: &Args) -> Outcome {
         .with(|node| node.for_switch().with_rate_limit(options.limit()));
     wait_for_links(&mut node, &stop)?;
     eprintln!("listening on {}", node.address()?);
-    let ran = node.run(stop.fd(), || stop.request(), print_event);
-    args.trace.close(&tracer)?;
+    let control = || {
+        args.trace.switch(&tracer, &stop);
+        stop.request()
+    };
+    let ran = node.run(stop.fd(), control, print_event);
+    let traced = args.trace.close(&tracer);
     ran?;
     print_report(&node.report());
-    Ok(())
+    traced
 }

@@ -1,7 +1,7 @@
 //! `farlane bench` and its document.
 
 use crate::support::program::{
-    document, fails, is_wrong_usage, page, parsed, run, scratch, succeeds, text,
+    document, is_refused, is_wrong_usage, page, parsed, run, scratch, succeeds, text,
 };
 use serde_json::Value;
 
@@ -133,7 +133,7 @@ fn what_cannot_be_compared_is_refused() {
         (&["--mps", "2048"][..], "up to 1024"),
         (&["--rw", "read", "--iodepth", "1"][..], "no workload fits"),
     ] {
-        fails(&[&["bench", "--aggregation", "adaptive"], more].concat(), &[says]);
+        is_refused(&[&["bench", "--aggregation", "adaptive"], more].concat(), &[says]);
     }
     for wrong in [&["--aggregation", "never"][..], &["--transport", "raw"][..]] {
         is_wrong_usage(&[&["bench"], wrong].concat());

@@ -1,6 +1,6 @@
 //! Drives that live in folders: making, showing and serving them.
 
-use crate::support::program::{fails, json, prints, run, scratch, succeeds};
+use crate::support::program::{fails, is_refused, json, prints, run, scratch, succeeds};
 use crate::support::{ANY, Node};
 use serde_json::Value;
 use std::path::Path;
@@ -53,8 +53,8 @@ fn what_cannot_be_made_leaves_nothing() {
     let place = folder.join("drive");
     let create = ["drive", "create", name(&place), "--capacity"];
     let large = ["64M", "--namespace", "size=128M"];
-    fails(&[&create[..], &large].concat(), &["134217728 bytes", "--capacity, 67108864"]);
-    fails(&[&create[..], &["1000"]].concat(), &["--capacity", "whole number of blocks"]);
+    is_refused(&[&create[..], &large].concat(), &["134217728 bytes", "--capacity, 67108864"]);
+    is_refused(&[&create[..], &["1000"]].concat(), &["--capacity", "whole number of blocks"]);
     assert!(!place.exists());
     fails(&["drive", "show", name(&place)], &[name(&place)]);
     fails(&["drive", "show", name(&folder)], &[name(&folder), "no drive"]);

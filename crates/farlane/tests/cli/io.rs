@@ -3,8 +3,8 @@
 use super::transcripts::transcripts;
 use crate::support::process::{LIMIT, wait_until};
 use crate::support::program::{
-    device, document, fails, farlane, is_wrong_usage, node, page, parsed, run, scratch, succeeds,
-    text,
+    device, document, fails, farlane, is_refused, is_wrong_usage, node, page, parsed, run, scratch,
+    succeeds, text,
 };
 use crate::support::{Process, parquet};
 use serde_json::Value;
@@ -98,7 +98,7 @@ fn reads_need_no_permission_and_are_measured() {
 #[test]
 fn nothing_is_overwritten_without_permission() {
     let (_device, address) = device("ram=1M,block=4096", &[]);
-    let says = |more: &str, parts: &[&str]| fails(&words(&io(&address, more)), parts);
+    let says = |more: &str, parts: &[&str]| is_refused(&words(&io(&address, more)), parts);
     says("--rw write", &["the options: write overwrites data", "--destructive"]);
     says("--dd write --destructive", &["no terminal", "--yes"]);
     is_wrong_usage(&words(&io(&address, "--rw write --yes")));
@@ -186,8 +186,8 @@ fn job_files_run_section_after_section() {
     let wrong = job_file(&folder, "[a]\nrw=read\niodepht=2\n");
     let line = format!("{wrong}:3:1: unknown key 'iodepht'; did you mean 'iodepth'?");
     fails(&words(&io(&address, &wrong)), &[&line]);
-    fails(&words(&io(&address, &format!("{wrong} --bs 4k"))), &["--bs stands beside", &wrong]);
-    fails(&words(&io(&address, "--rw read --bs 4q")), &["--bs 4q: bs: expected a size"]);
+    is_refused(&words(&io(&address, &format!("{wrong} --bs 4k"))), &["--bs stands beside", &wrong]);
+    is_refused(&words(&io(&address, "--rw read --bs 4q")), &["--bs 4q: bs: expected a size"]);
     fails(&words(&io(&address, "--rw read --nsid 3")), &["nsid 3: the drive's namespaces are: 1"]);
     fails(&words(&io(&address, "--rw read --size 8m")), &["more than a drive holds"]);
     let memory = "--rw read --bs 16m --iodepth 1000";
@@ -369,7 +369,7 @@ fn data_of_before_an_outage_are_compared_after_it() {
     load.line("link down");
     let options = ["--namespace", &namespace, "--serial", "GONE"];
     let _again = node(&[&["device", "--listen", &address], &options[..]].concat());
-    assert_eq!(load.line("link up"), "link up: the drive is attached again");
+    assert_eq!(load.line("link up"), "note: link up: the drive is attached again");
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert!(load.interrupt().success());
     let section = &printed(&load)["sections"][0];

@@ -5,7 +5,9 @@ use super::io::shape;
 use super::transcripts::transcripts;
 use crate::support::controller::{Kind, NVME, Server};
 use crate::support::folder::Sockets;
-use crate::support::program::{document, fails, farlane, page, parsed, scratch, succeeds, text};
+use crate::support::program::{
+    document, fails, farlane, is_refused, page, parsed, scratch, succeeds, text,
+};
 use crate::support::{ANY, HostNode, Node, Process, folder, process::LIMIT};
 use serde_json::Value;
 use std::path::Path;
@@ -124,7 +126,10 @@ fn what_is_no_drive_or_no_server_is_one_line() {
     drop(server);
     fails(&words(&read(&none)), &["--vfio-user", "none: No such file or directory"]);
     let trace = io(&none, "--rw read --trace x.trace");
-    fails(&words(&trace), &["--trace records TLPs, and none pass here", "trace the host node"]);
+    is_refused(
+        &words(&trace),
+        &["--trace records TLPs, and none pass here", "trace the host node"],
+    );
 }
 
 #[test]

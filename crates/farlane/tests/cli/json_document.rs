@@ -47,5 +47,21 @@ pub fn every_key_is_described(document: &Value) {
 #[test]
 fn the_schema_is_the_one_described() {
     let rows = DESCRIPTION.lines().filter(|line| line.starts_with("| `schema` | count | 1 |"));
-    assert_eq!(rows.count(), 17, "a new schema needs a new description");
+    assert_eq!(rows.count(), 18, "a new schema needs a new description");
+}
+
+#[test]
+fn every_command_with_a_document_is_in_the_list_of_commands() {
+    let (list, rest) = DESCRIPTION.split_once("\n## ").unwrap();
+    let headings =
+        rest.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix("--json`"));
+    let mut count = 0;
+    for heading in headings {
+        // `farlane latency` stands in the list with its subcommands behind it.
+        let words: Vec<&str> = heading.split(' ').filter(|word| !word.starts_with("--")).collect();
+        let known = |words: &[&str]| list.contains(&format!("`{}`", words.join(" ").trim_end()));
+        assert!(known(&words) || known(&words[..2]), "docs/json.md does not name {heading}");
+        count += 1;
+    }
+    assert!(count > 10, "{count} headings");
 }

@@ -1,7 +1,7 @@
 //! Bad input gets one clear line and the right exit status.
 
 use crate::cli::nodes::nobody;
-use crate::support::program::{device, fails, is_wrong_usage, scratch, text};
+use crate::support::program::{device, fails, is_refused, is_wrong_usage, scratch, text};
 use std::net::TcpListener;
 
 fn device_fails(namespace: &str, parts: &[&str]) {
@@ -42,14 +42,14 @@ fn a_read_only_file_is_refused_for_writing() {
 fn addresses() {
     // An empty label: no name server is asked.
     fails(&["ping", "a..b:99"], &["'a..b:99'"]);
-    fails(&["ping", "nonsense:port"], &["'nonsense:port'", "HOST:PORT"]);
+    is_refused(&["ping", "nonsense:port"], &["'nonsense:port'", "HOST:PORT"]);
     let (_node, address) = device("ram=1M", &[]);
     let arguments = ["device", "--listen", &address, "--namespace", "ram=1M"];
     fails(&arguments, &["cannot listen on", &address, "in use"]);
     let arguments = ["device", "--listen", "0.0.0.0:0", "--namespace", "ram=1M"];
-    fails(&arguments, &["0.0.0.0:0", "--insecure"]);
-    fails(&["host", "--connect", "192.0.2.1:4420", "--vfio-user", "/tmp/x"], &["--insecure"]);
-    fails(&["ping", "192.0.2.1:4420"], &["192.0.2.1:4420", "--insecure"]);
+    is_refused(&arguments, &["0.0.0.0:0", "--insecure"]);
+    is_refused(&["host", "--connect", "192.0.2.1:4420", "--vfio-user", "/tmp/x"], &["--insecure"]);
+    is_refused(&["ping", "192.0.2.1:4420"], &["192.0.2.1:4420", "--insecure"]);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_switch_has_at_most_32_links() {
         if command == "host" {
             arguments.extend(["--vfio-user", "/tmp/x"]);
         }
-        fails(&arguments, &["33", "32 links"]);
+        is_refused(&arguments, &["33", "32 links"]);
     }
 }
 
@@ -113,4 +113,30 @@ fn wrong_usage_is_status_2() {
     ] {
         is_wrong_usage(arguments);
     }
+}
+
+#[test]
+fn what_is_missing_is_named_with_all_that_will_do() {
+    for (arguments, all) in [
+        (&["device"][..], ["--namespace <NAMESPACE>", "--drive <DIR>"]),
+        (&["io", "--rw", "read"], ["--connect <ADDR>", "--vfio-user <SOCKET>"]),
+        (&["latency", "stress", "localhost"], ["--sink", "--rate <RATE>"]),
+        (&["latency", "redirect", "near"], ["B", "--pass"]),
+    ] {
+        let said = is_wrong_usage(arguments);
+        let missing = said.split("Usage:").next().unwrap();
+        assert!(all.iter().all(|name| missing.contains(name)), "{said}");
+    }
+    is_refused(&["io", "--connect", "localhost"], &["--rw, --dd or --configreads", "job file"]);
+}
+
+/// A misplaced option is no file called `--csv`.
+#[test]
+fn unknown_options_are_no_files() {
+    for arguments in [&["sim", "x.toml", "--csv"][..], &["io", "--connect", "x", "--svg"]] {
+        let said = is_wrong_usage(arguments);
+        assert!(said.contains("unexpected argument") && !said.contains(" -- "), "{said}");
+    }
+    let said = is_wrong_usage(&["sim", "x.toml", "--sweap", "x=1"]);
+    assert!(said.contains("'--sweep'"), "a name that is near is still told: {said}");
 }

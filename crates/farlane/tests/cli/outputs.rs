@@ -108,8 +108,8 @@ fn standard_output_has_one_owner() {
     let plan = "[workload]\nconfigreads = 1\n[record]\nreport = \"-\"\n";
     std::fs::write(folder.join("p.toml"), plan).unwrap();
     for (line, status, wanted) in [
-        (&*format!("sim {tcp} --json --report -"), 1, "--report and --json cannot share standard"),
-        ("trace x --svg - --html -", 1, "--svg and --html cannot share standard output"),
+        (&*format!("sim {tcp} --json --report -"), 2, "--report and --json cannot share standard"),
+        ("trace x --svg - --html -", 2, "--svg and --html cannot share standard output"),
         (&format!("sim {tcp} --trace -"), 2, "a trace goes to a file, not to standard output"),
         ("device --namespace ram=1M --trace -", 2, "a trace goes to a file"),
         ("sim p.toml", 1, "p.toml:4:10: report: a plan names files"),

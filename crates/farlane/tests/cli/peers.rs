@@ -52,6 +52,36 @@ fn all_fail(peer: &str, parts: &[&str]) {
     fails(&["switch", "--listen", "127.0.0.1:0", "--connect", peer], &parts);
     fails(&["ping", peer], &parts);
     fails(&["move", peer, "--to", "1"], &parts);
+    fails(&["io", "--connect", peer, "--rw", "read"], &parts);
+}
+
+/// Peers that take connections: one says nothing, and one closes at once.
+#[test]
+fn who_speaks_another_protocol_is_told_from_who_is_silent() {
+    let accepts = |keep: bool| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            while let Ok((mut stream, _)) = listener.accept() {
+                // Whoever closes with unread bytes resets the connection.
+                let _ = stream.read(&mut [0; 4096]);
+                kept.extend(keep.then_some(stream));
+            }
+        });
+        address
+    };
+    for (keep, says) in [(true, "but no greeting came"), (false, "closed without a greeting")] {
+        let (peer, folder) = (&*accepts(keep), &*text(&scratch("greets-not")));
+        for arguments in [
+            &["ping", peer][..],
+            &["move", peer, "--to", "1"],
+            &["host", "--connect", peer, "--vfio-user", folder, "--wait", "2"],
+            &["io", "--connect", peer, "--rw", "read", "--wait", "2"],
+        ] {
+            fails(arguments, &[peer, says]);
+        }
+    }
 }
 
 #[test]
@@ -227,9 +257,12 @@ fn a_move_says_what_it_did() {
     let gone = device.line(" gone: ");
     assert!(gone.ends_with("gone: the device was moved to another group"), "{gone}");
     host.line("port 0: link down");
-    host.line(&format!("port 0: no link to {address}: rejected: the device belongs to another"));
+    host.line(&format!(
+        "port 0: no link to {address}: rejected: the device belongs to group 2, the \
+                        host to group 1"
+    ));
     // It tries all the time: once it was turned away, it is known to wait.
-    device.line("the device belongs to another group");
+    device.line("the device belongs to group 2, the host to group 1");
     assert_eq!(given("1"), moved("group 2 to group 1; no host used it"));
     host.line("port 0: link up");
     // What was counted is that of both connections.

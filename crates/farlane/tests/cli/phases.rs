@@ -85,6 +85,35 @@ fn text_and_page_say_what_was_tried() {
     }
 }
 
+/// 600 us are missed in one phase of four, 10 ms in none.
+#[test]
+fn each_combination_of_a_sweep_is_tried_in_all_phases() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(&folder, "600us");
+    let sweep = ["sim", &plan, "--phases", "4", "--sweep", "host.deadline=600us,10ms"];
+    let (status, all) = json(&sweep);
+    assert_eq!(status, Some(3));
+    every_key_is_described(&all);
+    let combinations = all["combinations"].as_array().unwrap();
+    let phases =
+        document(&["sim", &plan, "--phases", "4", "--set", "host.deadline=10ms", "--json"]);
+    assert_eq!(combinations[1]["phases"], phases["phases"]);
+    let holds = combinations.iter().map(|one| &one["phases"]["requirements"][0]["holds"]);
+    assert_eq!(holds.collect::<Vec<_>>(), [false, true]);
+    let page = folder.path().join("p.html").display().to_string();
+    let output = run(&[&sweep[..], &["--html", &page]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<&str> = text.lines().collect();
+    assert!(rows[0].contains("  in all phases us  "), "{text}");
+    let largest = &combinations[0]["phases"]["observed"][0]["largest_ns"];
+    let largest = largest.as_u64().unwrap();
+    assert!(rows[1].contains(&format!(" {}.{:03} ", largest / 1000, largest % 1000)), "{text}");
+    assert!(rows[1].ends_with(": host host") && rows[1].contains("missed by "), "{text}");
+    assert!(rows[2].contains(" met by "), "{text}");
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(html.contains("<title>maximum of all phases: "), "{html}");
+}
+
 #[test]
 fn the_seed_chooses_the_trials() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +132,7 @@ fn what_cannot_be_tried_is_said() {
         &["sim", &plan_of("tcp"), "--phases", "4"],
         &["tcp.toml:1:1: nothing in this plan repeats"],
     );
-    for more in [["--sweep", "link.rate=1G,10G"], ["--runs", "2"], ["--shift", "rate"]] {
+    for more in [["--runs", "2"], ["--shift", "rate"]] {
         is_wrong_usage(&[&["sim", &plan_of("tsn"), "--phases", "4"][..], &more].concat());
     }
 }
@@ -120,4 +149,9 @@ fn a_trial_that_fails_is_named() {
     let (status, document) = json(&arguments);
     assert_eq!(status, Some(1));
     assert!(document["failed"].as_str().unwrap().contains("the limit of 25000.000us"));
+    let sweep = [&arguments[..], &["--sweep", "workload.count=50"]].concat();
+    fails(
+        &sweep,
+        &["the limit of 25000.000us", "; --set workload.count=50 --set bridges.one.clock"],
+    );
 }

@@ -1,6 +1,6 @@
 //! What `farlane sim` leaves behind: named by options or by the plan.
 
-use crate::support::program::{fails, json, one_line, page, run, scratch, text};
+use crate::support::program::{fails, is_refused, json, one_line, page, run, scratch, text};
 use serde_json::Value;
 use std::path::Path;
 
@@ -11,10 +11,7 @@ pub fn plan(folder: &Path, name: &str, contents: &str) -> String {
     text(&path)
 }
 
-/// Plain TLPs: with push a head doorbell waits for the next command, which a trace shows and the
-/// document does not count.
-const PLAN: &str = "runs = 2\n[host]\npush = \"off\"\n[workload]\nrw = \"randrw\"\niodepth = 4\n\
-                    size = \"128KiB\"\n";
+const PLAN: &str = "runs = 2\n[workload]\nrw = \"randrw\"\niodepth = 4\nsize = \"128KiB\"\n";
 
 /// Traces, a capture and a report open again and tell of the simulation that
 /// the document describes.
@@ -30,7 +27,7 @@ fn tell_of(document: &Value, trace: &Path, pcapng: &Path, report: &Path) {
     assert_eq!(io.len() as u64, host["commands"].as_u64().unwrap());
     assert_eq!((&trace["troubles"], &trace["unreadable"]), (&serde_json::json!({}), &0.into()));
     let longest = io.iter().map(|command| command["duration_ns"].as_u64().unwrap()).max().unwrap();
-    // To the head doorbell's start there, to its acknowledgement here.
+    // There without reads of host memory for the push and without the last acknowledgement.
     let worst = host["root_port_ns"]["max"].as_u64().unwrap();
     assert!(longest <= worst && worst < longest + 1_000, "{longest} {worst}");
 
@@ -108,7 +105,7 @@ fn files_that_cannot_be_written_are_named() {
     let path = plan(&folder, "p.toml", &format!("{PLAN}[record]\npcapng = \"none/x\"\n"));
     fails(&["sim", &path], &["cannot write", "unwritten/none/x"]);
     let path = plan(&folder, "q.toml", &format!("{PLAN}[record]\ntraec = \"x\"\n"));
-    fails(&["sim", &path], &["q.toml:9:1: unknown key of [record] 'traec'"]);
+    fails(&["sim", &path], &["q.toml:7:1: unknown key of [record] 'traec'"]);
 }
 
 /// A port and a time of one's own choice in the report.
@@ -130,7 +127,7 @@ fn a_port_is_shown_along_time() {
     let first = page("cabinet");
     assert!(first.contains("<figcaption>cabinet to b3 port 2<small>The longest wait: "));
     let refused =
-        |options: &[&str], parts: &[&str]| fails(&[&["sim", cell], options].concat(), parts);
+        |options: &[&str], parts: &[&str]| is_refused(&[&["sim", cell], options].concat(), parts);
     refused(&["--timeline", "b1:controller"], &["--timeline", "--report"]);
     let report = text(&report);
     let named = ["--report", &report, "--timeline"];

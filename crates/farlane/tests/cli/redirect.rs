@@ -1,7 +1,7 @@
 //! `farlane latency redirect`, between three namespaces that the tests make.
 
 use crate::support::isolated::isolated;
-use crate::support::program::{fails, is_wrong_usage, node, parsed, succeeds};
+use crate::support::program::{fails, is_refused, is_wrong_usage, node, parsed, succeeds};
 use crate::support::{Process, cannot};
 use live::net::{Interface, Namespace};
 use live::xdp::{Attached, Mode};
@@ -67,15 +67,24 @@ fn frames_cross_both_ways_and_a_killed_redirect_leaves_nothing() {
         assert_eq!(three.received(), [100, 100]);
         generic.kill();
         assert!(!three.is_redirected());
-        let mut native = three.redirect(&[]);
-        assert!(three.is_redirected());
         // A veth takes no frames of a redirect while its peer neither has a program nor GRO.
+        let refused = |names: &str| {
+            let says = format!("the driver drops what native XDP redirects to {names}: for a veth");
+            let redirect = ["latency", "redirect", "in", "out"];
+            three.between.enter(|| fails(&redirect, &[&says, "gro on", "--pass PEER"])).unwrap();
+            assert!(!three.is_redirected());
+        };
+        refused("in and out");
         let pass = |on: &str| {
             let process = node(&["latency", "redirect", "--pass", on]);
             process.line(&format!("passing on {on} (native)"));
             process
         };
-        let _passing = [pass("near"), three.listener.enter(|| pass("far")).unwrap()];
+        let _near = pass("near");
+        refused("out");
+        let _far = three.listener.enter(|| pass("far")).unwrap();
+        let mut native = three.redirect(&[]);
+        assert!(three.is_redirected());
         assert_eq!(three.received(), [100, 100]);
         native.signal(Signal::TERM);
         assert!(native.wait().success());
@@ -91,7 +100,7 @@ fn mistakes_are_named() {
         let Some(three) = Three::new(name, talker) else { return };
         let redirect = |options: &[&'static str]| [&["latency", "redirect"], options].concat();
         fails(&redirect(&["near", "nosuch0"]), &["no interface 'nosuch0' here", "near"]);
-        fails(&redirect(&["near", "near"]), &["near cannot be joined with itself"]);
+        is_refused(&redirect(&["near", "near"]), &["near cannot be joined with itself"]);
         fails(
             &redirect(&["lo", "near"]),
             &["native XDP cannot be attached to lo", "--mode generic"],

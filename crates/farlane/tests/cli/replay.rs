@@ -61,8 +61,7 @@ fn a_live_trace_is_replayed() {
 }
 
 /// What a simulation recorded is replayed in the same topology: as many
-/// commands, and those that are alone take as long. With push a head doorbell waits for the next
-/// command, which the recording counts.
+/// commands, and those that are alone take as long.
 #[test]
 fn a_simulated_trace_is_replayed() {
     let folder = scratch("simulated");
@@ -71,10 +70,9 @@ fn a_simulated_trace_is_replayed() {
         ("one", "dd = \"read\"\ncount = 30\n"),
         ("many", "rw = \"randrw\"\niodepth = 8\nnumjobs = 2\nsize = \"256KiB\"\n"),
     ] {
-        let push = if name == "one" { "[host]\npush = \"off\"\n" } else { "" };
-        let path = plan(&folder, name, &format!("[workload]\n{work}{recorded}{push}"));
+        let path = plan(&folder, name, &format!("[workload]\n{work}{recorded}"));
         let first = json(&["sim", &path, "--json"]);
-        let path = plan(&folder, "again", &format!("[workload]\nreplay = \"s.trace\"\n{push}"));
+        let path = plan(&folder, "again", "[workload]\nreplay = \"s.trace\"\n");
         let again = json(&["sim", &path, "--json"]);
         let [first, again] = [&first, &again].map(|document| &document["hosts"][0]);
         assert_eq!(first["commands"], again["commands"], "{name}");
@@ -82,7 +80,7 @@ fn a_simulated_trace_is_replayed() {
         assert_eq!((&again["failures"], &again["mismatches"]), (&0.into(), &0.into()));
         let p50 = |host: &Value, key: &str| host[key]["p50"].as_u64().unwrap();
         if name == "one" {
-            // Up to the acknowledgement of the last doorbell, and rounding.
+            // The push read host memory, the head doorbell is acknowledged, and rounding.
             let (then, now) = (p50(&again["recorded"], "latency_ns"), p50(again, "root_port_ns"));
             assert!(then.abs_diff(now) < 1_000, "{then} {now}");
         }

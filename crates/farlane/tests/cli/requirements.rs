@@ -1,7 +1,7 @@
 //! Requirements of plans: what the program prints, and its exit status.
 
 use super::json_document::every_key_is_described;
-use crate::support::program::{plan_of, run};
+use crate::support::program::{farlane, plan_of, run};
 use serde_json::Value;
 
 /// A plan whose stream `t` offers what `interval` says to a gate that is open half of the time.
@@ -36,6 +36,7 @@ fn a_requirement_that_is_missed_has_an_exit_status_of_its_own() {
         let overload = error.contains("class 7 is overloaded from b port 2 to sink: t offer");
         assert_eq!(overload, status == 3, "{error}");
         assert!(!error.contains('\x1b'), "red is for terminals: {error}");
+        assert!(error.lines().all(|line| line.starts_with("warning: ")), "{error}");
 
         let page = folder.path().join("p.html").display().to_string();
         let output = run(&["sim", &plan, "--json", "--report", &page, "--runs", "2"]);
@@ -69,13 +70,17 @@ fn a_sweep_has_a_column_of_requirements_and_fails_with_one_of_them() {
     let text = text(missed);
     assert!(text.lines().next().unwrap().ends_with("  requirements"), "{text}");
     assert!(text.lines().nth(1).unwrap().contains("  met by "), "{text}");
-    assert!(text.lines().nth(2).unwrap().contains("  missed by "), "{text}");
+    let row = text.lines().nth(2).unwrap();
+    assert!(row.contains("  missed by ") && row.ends_with(": stream t"), "{text}");
     let page = std::fs::read_to_string(html).unwrap();
     assert!(page.contains(">requirements<") && page.contains(">missed by "), "{page}");
+    // The deadlines of the host and of the stream, of which one is beyond its line.
+    assert!(page.contains("<title>requirements: ") && page.contains("fill:#b00020"), "{page}");
 
     let output = run(&["sim", &plan, "--json", "--sweep", "traffic.t.interval=100us,20us"]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
-    let documents: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let documents = &document["combinations"];
     let holds = |at: usize| documents[at]["requirements"][1]["holds"].as_bool();
     assert_eq!([holds(0), holds(1)], [Some(true), Some(false)]);
 }
@@ -99,6 +104,22 @@ fn periods_that_do_not_divide_one_another_are_a_remark() {
         let remark = document["remarks"][0].as_str();
         assert_eq!(remark.is_some(), there);
         assert!(remark.is_none_or(|text| text.starts_with(said) && text.ends_with("covers that")));
+    }
+}
+
+#[test]
+fn a_missed_requirement_is_red_where_there_are_colours() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(&folder, "20us");
+    let said = |variables: &[(&str, &str)]| {
+        let output = farlane(&["sim", &plan]).envs(variables.iter().copied()).output().unwrap();
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let [tables, warnings] = said(&[("CLICOLOR_FORCE", "1")]);
+    assert_eq!(tables.matches("  \x1b[31mFAIL\x1b[0m\n").count(), 1, "{tables}");
+    assert!(warnings.starts_with("\x1b[33mwarning:\x1b[0m "), "{warnings}");
+    for plain in said(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]) {
+        assert!(!plain.contains('\x1b'), "{plain}");
     }
 }
 

@@ -1,7 +1,9 @@
 //! `farlane sim`: plans that come with the program, its document, sweeps.
 
 use super::json_document::every_key_is_described;
-use crate::support::program::{document, fails, page, parsed, plan_of as path, prints, run};
+use crate::support::program::{
+    document, fails, is_refused, page, parsed, plan_of as path, prints, run,
+};
 use serde_json::Value;
 
 const PLANS: [&str; 9] = [
@@ -70,7 +72,8 @@ fn a_sweep_tries_every_combination() {
     let sweep = ["--sweep", "link.rate=1G,10G", "--sweep", "drive.mps=128,256,512"];
     let arguments = [&["sim", &plan, "--json", "--html", html][..], &sweep].concat();
     let all = document(&arguments);
-    let points = all.as_array().unwrap();
+    assert_eq!((&all["plan"], &all["interrupted"]), (&plan.as_str().into(), &Value::Null));
+    let points = all["combinations"].as_array().unwrap();
     let set: Vec<String> = points
         .iter()
         .map(|point| format!("{} {}", point["set"]["link.rate"], point["set"]["drive.mps"]))
@@ -82,10 +85,13 @@ fn a_sweep_tries_every_combination() {
     let single = document(&["sim", &plan, "--json", "--set", "link.rate=10G"]);
     assert_eq!(points[4]["digest"], single["digest"], "256 is the default");
     let html = page(html);
-    assert!(html.contains("link.rate") && html.contains("<polyline"));
+    // A row of marks each, which no line joins.
+    assert!(html.contains(">link.rate=10G, drive.mps=512<") && !html.contains("<polyline"));
+    let of = |name: &str| html.matches(&format!("<title>{name}: ")).count();
+    assert_eq!(["mean", "99th percentile", "maximum"].map(of), [6; 3]);
     let unknown = "--sweep workload.iodpeth=1: unknown key of [workload]";
     let wrong = ["sim", &plan, "--sweep", "workload.iodpeth=1,2"];
-    fails(&wrong, &[unknown, "did you mean 'iodepth'?"]);
+    is_refused(&wrong, &[unknown, "did you mean 'iodepth'?"]);
 }
 
 #[test]
@@ -111,14 +117,14 @@ fn what_is_no_plan_has_one_line() {
 fn bridges_merge_what_waits_if_the_plan_says_so() {
     let plan = path("incast");
     let rest = ["--set", "transport=raw", "--sweep", "aggregation=per-tlp,hop,adaptive", "--json"];
-    let points = document(&[&["sim", &plan][..], &rest].concat());
+    let points = &document(&[&["sim", &plan][..], &rest].concat())["combinations"];
     let rate = |at: usize| {
         check(&points[at]);
         points[at]["bytes_per_s"].as_u64().unwrap()
     };
     assert!(rate(0) < rate(1) && rate(1) < rate(2), "{} {} {}", rate(0), rate(1), rate(2));
     let wanted = "it needs a bridge and transport = \"raw\"";
-    fails(&["sim", &plan, "--set", "aggregation=hop"], &[wanted]);
+    is_refused(&["sim", &plan, "--set", "aggregation=hop"], &[wanted]);
 }
 
 /// A sweep over what is pushed; text and page tell of it too.
@@ -127,8 +133,8 @@ fn what_is_pushed_is_told() {
     let plan = path("tcp");
     let writes = ["--set", "workload.dd=write", "--set", "workload.count=5"];
     let sweep = ["--json", "--sweep", "host.push=off,entries,all"];
-    let rows = document(&[&["sim", &plan][..], &writes, &sweep].concat());
-    every_key_is_described(&rows);
+    let rows = &document(&[&["sim", &plan][..], &writes, &sweep].concat())["combinations"];
+    every_key_is_described(rows);
     let pushed = |row: usize, key: &str| rows[row]["hosts"][0]["pushed"][key].as_u64();
     assert_eq!(pushed(0, "messages"), None);
     // An entry of 64 bytes; 4096 bytes in 16 reads of 256.
@@ -146,7 +152,7 @@ fn what_is_pushed_is_told() {
                 from push, 0 by the host; 0 bytes pushed for nothing";
     assert!(text.contains(told), "{text}");
     assert!(page(&report).contains("pushed with doorbells by"));
-    fails(
+    is_refused(
         &["sim", &plan, "--set", "host.push=on"],
         &["--set host.push=on: ", "There are: off, entries, all"],
     );
@@ -160,7 +166,7 @@ fn a_plan_that_fails_prints_its_limits() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     let least = "round trip of a configuration read, at the least: 52 ms against 50 ms: BREAKS";
     // Before anything runs: the table comes when it has failed.
-    let mut before = stderr.lines().take_while(|line| line.starts_with("farlane: "));
+    let mut before = stderr.lines().take_while(|line| line.starts_with("warning: "));
     assert!(before.any(|line| line.contains(least)), "{stderr}");
     let last = stderr.lines().last().unwrap();
     assert!(last.ends_with("0 of 1 drives were found"), "{stderr}");
@@ -210,7 +216,7 @@ fn gates_and_depth_of_one_port_can_be_swept() {
     let plan = path.display().to_string();
     let sweep = |values: &str| {
         let key = format!("bridges.b.ports.sink.{values}");
-        let rows = document(&["sim", &plan, "--json", "--sweep", &key]);
+        let rows = &document(&["sim", &plan, "--json", "--sweep", &key])["combinations"];
         let stream = |row: &Value, at: usize, key: &str| row["streams"][at][key].clone();
         let max = |row, at| stream(row, at, "latency_ns")["max"].as_u64().unwrap();
         let rows = rows.as_array().unwrap().iter();

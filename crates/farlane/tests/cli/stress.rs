@@ -2,7 +2,7 @@
 //! looks at that.
 
 use crate::support::Process;
-use crate::support::program::{document, fails, is_wrong_usage, node, parsed};
+use crate::support::program::{document, fails, is_refused, is_wrong_usage, node, parsed};
 use latency::frame::{Frame, Kind, Window};
 use serde_json::{Value, json};
 use std::net::UdpSocket;
@@ -94,8 +94,8 @@ fn a_sink_ends_after_its_time() {
 #[test]
 fn mistakes_are_named() {
     let stress = |options: &[&'static str]| [&["latency", "stress"], options].concat();
-    fails(&stress(&["--sink", "0.0.0.0:0"]), &["--insecure"]);
-    fails(&stress(&["raw:lo,02:00:5e:10:00:01", "--rate", "1M"]), &["streams are of UDP"]);
+    is_refused(&stress(&["--sink", "0.0.0.0:0"]), &["--insecure"]);
+    is_refused(&stress(&["raw:lo,02:00:5e:10:00:01", "--rate", "1M"]), &["streams are of UDP"]);
     fails(&stress(&["no.such.host.invalid", "--rate", "1M"]), &["no.such.host.invalid"]);
     for wrong in [
         &["localhost"][..],

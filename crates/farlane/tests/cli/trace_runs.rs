@@ -2,7 +2,9 @@
 
 use crate::cli::record::plan;
 use crate::support::parquet;
-use crate::support::program::{fails, is_wrong_usage, json, page, prints, scratch, text};
+use crate::support::program::{
+    fails, is_refused, is_wrong_usage, json, page, prints, scratch, succeeds, text,
+};
 use serde_json::Value;
 use std::path::Path;
 
@@ -85,7 +87,7 @@ fn table(folder: &Path, files: &[&str], commands: &[Value]) {
             .sum();
         assert_eq!(Some(segments), command["duration_ns"].as_u64());
     }
-    fails(&["trace", files[0], "--csv", "-", "--json"], &["cannot share standard output"]);
+    is_refused(&["trace", files[0], "--csv", "-", "--json"], &["cannot share standard output"]);
     for option in ["--csv", "--parquet"] {
         fails(&["trace", files[0], option, "/nowhere/x"], &["cannot write /nowhere/x"]);
     }
@@ -137,4 +139,25 @@ fn two_runs_are_compared() {
     fails(&["trace", &base[0], "--against", &again[1]], &parts);
     is_wrong_usage(&["trace", &base[0], "--against"]);
     is_wrong_usage(&["trace", &base[0], "--list", "--against", &again[0]]);
+}
+
+#[test]
+fn a_simulation_against_a_live_run_says_what_differs_by_construction() {
+    let folder = scratch("against-live");
+    let live = text(&folder.join("live.trace"));
+    succeeds(&["demo", "--samples", "100", "--trace", &live]);
+    let device = format!("{live}.device0");
+    let compared = |push: &str| {
+        let lines = format!("host.push = \"{push}\"\n");
+        let [host, drive] = simulated(&folder, push, 1, &lines);
+        json(&["trace", &host, &drive, "--json", "--against", &live, &device])["unlike"].clone()
+    };
+    let kinds = |unlike: Value| -> Vec<String> {
+        let sentences = unlike.as_array().unwrap().iter().map(|one| one.as_str().unwrap());
+        sentences.map(|one| one.split(':').next().unwrap().to_owned()).collect()
+    };
+    let simulated = "A is a simulation and B a recording of live nodes";
+    let in_drive = "Only B has times of the controller and the media";
+    assert_eq!(kinds(compared("all")), [simulated, in_drive]);
+    assert_eq!(kinds(compared("off")), [simulated, "Only B pushes", in_drive]);
 }

@@ -24,9 +24,16 @@ pub fn transcripts(page: &str) -> Vec<(String, Vec<String>)> {
     found
 }
 
-fn printed(command: &str) -> Vec<String> {
+/// A folder to run commands in: the plans are there, and files come there.
+fn place() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(format!("{ROOT}/plans"), folder.path().join("plans")).unwrap();
+    folder
+}
+
+fn printed(place: &tempfile::TempDir, command: &str) -> Vec<String> {
     let words: Vec<&str> = command.split_whitespace().skip(1).collect();
-    let output = farlane(&words).current_dir(ROOT).output().expect("the program starts");
+    let output = farlane(&words).current_dir(place).output().expect("the program starts");
     // 3: the output is complete, a requirement is missed.
     let complete = matches!(output.status.code(), Some(0 | 3));
     assert!(complete, "{command}: {}", String::from_utf8_lossy(&output.stderr));
@@ -62,19 +69,21 @@ const PARTS: [(&str, &str); 4] = [
 fn rows_are_shown(name: &str, command: &str, shown: &[String]) {
     let words = |line: &String| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let shown: Vec<_> = shown.iter().map(words).collect();
-    let part = printed(command);
+    let part = printed(&place(), command);
     assert!(part.len() > 2, "a heading and the rows");
     for row in &part {
         assert!(shown.contains(&words(row)), "{name} tells something else of '{command}': {row}");
     }
 }
 
-/// Runs the `most` simulations of a page, or `parts` of them.
+/// Runs the `most` simulations and analyses of a page, or `parts` of them; where their files are.
 #[track_caller]
-fn check(name: &str, most: usize, parts: &[(&str, &str)]) {
+fn check(name: &str, most: usize, parts: &[(&str, &str)]) -> tempfile::TempDir {
+    let place = place();
     let page = std::fs::read_to_string(format!("{ROOT}/{name}")).unwrap();
     let all = transcripts(&page);
-    let virtual_time = |command: &str| command.starts_with("farlane sim ");
+    let commands = ["farlane sim ", "farlane trace "];
+    let virtual_time = |command: &str| commands.iter().any(|begin| command.starts_with(begin));
     let chosen: Vec<_> = all.iter().filter(|(command, _)| virtual_time(command)).collect();
     assert_eq!(chosen.len(), most, "{name}: {chosen:?}");
     for (command, shown) in chosen {
@@ -82,12 +91,13 @@ fn check(name: &str, most: usize, parts: &[(&str, &str)]) {
             rows_are_shown(name, &command.replace(whole, part), shown);
             continue;
         }
-        let all = printed(command).join("\n");
+        let all = printed(&place, command).join("\n");
         let lines = |text: &str| text.trim_end().lines().map(str::to_owned).collect::<Vec<_>>();
         // Pages end where the output does.
         let same = is_shown(&lines(&shown.join("\n")), &lines(&all));
         assert!(same, "{name} tells something else of '{command}':\n{all}");
     }
+    place
 }
 
 #[test]
@@ -98,6 +108,14 @@ fn the_guide_to_simulations() {
 #[test]
 fn the_guide_to_tsn() {
     check("docs/guide/tsn.md", 6, &[]);
+}
+
+#[test]
+fn the_guide_to_traces() {
+    let place = check("docs/guide/trace.md", 5, &[]);
+    let drawn = std::fs::read(place.path().join("read.svg")).unwrap();
+    let shown = std::fs::read(format!("{ROOT}/docs/figures/read.svg")).unwrap();
+    assert!(drawn == shown, "docs/figures/read.svg is another diagram");
 }
 
 #[test]
@@ -120,7 +138,7 @@ fn parts_of_many_nodes() {
 #[track_caller]
 fn paragraphs(command: &str, name: &str) {
     let page = std::fs::read_to_string(format!("{ROOT}/{name}")).unwrap();
-    let text = printed(command).join("\n");
+    let text = printed(&place(), command).join("\n");
     for paragraph in text.split("\n\n").map(str::trim_end).filter(|text| !text.is_empty()) {
         assert!(page.contains(paragraph), "{name} has not:\n{paragraph}");
     }

@@ -11,6 +11,7 @@ use live::media::{Media, RamMedia};
 use live::net::{Address, CarrierListener, RawSettings, Script};
 use live::trace::Settings;
 use live::{Attached, Clock, DeviceNode, Machine, NvmeDrive, Poller, Tracer, Waiting};
+use node::push::{self, Mode};
 use nvme::block::{Completion, Operation, Request};
 use nvme::{Config, NamespaceConfig, Settings as DriveSettings, Subsystem};
 use pcie::root::ReadToken;
@@ -32,6 +33,7 @@ use wire::{Bdf, Duration, Instant};
 /// Memory that answers when the script says.
 struct SlowMemory {
     memory: RamMemory,
+    takes: Duration,
     reads: VecDeque<(Instant, ReadToken, u64, usize)>,
 }
 
@@ -43,12 +45,12 @@ impl Memory for SlowMemory {
         (address, length): (u64, usize),
         token: &ReadToken,
     ) -> ReadOutcome {
-        self.reads.push_back((now + script::MEMORY, token.clone(), address, length));
+        self.reads.push_back((now + self.takes, token.clone(), address, length));
         ReadOutcome::Pending
     }
 
-    fn peek(&mut self, _: Bdf, _: (u64, usize), _: &mut BytesMut) -> bool {
-        false
+    fn peek(&mut self, requester: Bdf, range: (u64, usize), out: &mut BytesMut) -> bool {
+        self.memory.peek(requester, range, out)
     }
 
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]) {
@@ -125,14 +127,14 @@ impl Media for SlowMedia {
 }
 
 /// The drive, as the simulator makes its own.
-pub fn subsystem() -> Subsystem {
+pub fn subsystem(push: Mode) -> Subsystem {
     let namespace = NamespaceConfig { block_shift: 9, ..NamespaceConfig::new(script::SIZE >> 9) };
     let settings = DriveSettings {
         io_queues: 1,
         max_transfer_shift: 5,
         max_payload: script::MAX_PAYLOAD,
         read_request: script::MAX_PAYLOAD,
-        reads_in_flight: script::READS_IN_FLIGHT,
+        reads_in_flight: script::reads_in_flight(push),
         ..DriveSettings::default()
     };
     let config = Config { settings, ..Config::new(script::SERIAL, vec![namespace]) };
@@ -150,7 +152,8 @@ pub fn tracer(folder: &Path, role: NodeRole, clock: Clock) -> io::Result<Tracer>
     let settings = Settings { path: path(folder, role), ring: None, snap: None, key };
     let follower = Box::new(PortFollower::recording());
     let instance = 1 + u64::from(role != NodeRole::Host);
-    Tracer::create(&settings, role, instance, clock, Some(follower))
+    let on_error = Box::new(|error: &std::io::Error| panic!("{error}"));
+    Tracer::create(&settings, role, instance, clock, Some(follower), on_error)
 }
 
 /// The host node, recorded.
@@ -158,12 +161,14 @@ pub fn machine(
     folder: &Path,
     clock: Clock,
     root: pcie::root::Settings,
+    push: Mode,
     links: Links,
 ) -> io::Result<Machine<Switch>> {
-    let (tunnel, max_payload) = (script::tunnel(Role::Host), script::MAX_PAYLOAD);
+    let (tunnel, max_payload) = (script::tunnel(Role::Host, push), script::MAX_PAYLOAD);
     let settings = switch::upstream::Settings { ports: 1, max_payload, p2p: false, tunnel };
     let switch = Switch::new(settings, links).traced(tracer(folder, NodeRole::Host, clock)?);
-    Machine::new(clock, Poller::new(Waiting::Block)?, root, switch)
+    let push = push::Settings { mode: push, ..push::Settings::default() };
+    Ok(Machine::new(clock, Poller::new(Waiting::Block)?, root, switch)?.with_push(push))
 }
 
 /// What came of a run whose device node has closed its trace.
@@ -191,13 +196,17 @@ struct Nodes {
 }
 
 impl Nodes {
-    fn new(folder: &Path, link: PipeConfig) -> io::Result<Self> {
+    fn new(folder: &Path, link: PipeConfig, push: Mode) -> io::Result<Self> {
         let clock = Clock::scripted();
         let scripts = [Script::new()?, Script::new()?];
         let links = Links::new(&[Address::Scripted(scripts[0].clone())]);
-        let host = machine(folder, clock, script::ROOT, links)?;
+        let host = machine(folder, clock, script::ROOT, push, links)?;
         let ram = Rc::new(RefCell::new(Ram::new(script::RAM.0, script::RAM.1)));
-        let memory = SlowMemory { memory: RamMemory::new(ram), reads: VecDeque::new() };
+        let memory = SlowMemory {
+            memory: RamMemory::new(ram),
+            takes: script::memory(push),
+            reads: VecDeque::new(),
+        };
         let pending = Pending::default();
         let media = SlowMedia {
             clock,
@@ -208,14 +217,14 @@ impl Nodes {
             signal: eventfd(1, EventfdFlags::NONBLOCK)?,
         };
         let media: Box<dyn Media> = Box::new(media);
-        let drive = NvmeDrive::new(subsystem(), BTreeMap::from([(1, media)])).traced(tracer(
+        let drive = NvmeDrive::new(subsystem(push), BTreeMap::from([(1, media)])).traced(tracer(
             folder,
             NodeRole::Device,
             clock,
         )?);
         let listener =
             CarrierListener::bind(&Address::Scripted(scripts[1].clone()), RawSettings::default())?;
-        let settings = script::tunnel(Role::Device);
+        let settings = script::tunnel(Role::Device, push);
         let device =
             DeviceNode::new(clock, Poller::new(Waiting::Block)?, listener, settings, drive)?;
         let (pipe, offered) = (Pipe::new(link), [false; 2]);
@@ -298,10 +307,10 @@ impl Nodes {
 /// Runs `software` over `link`, with trace files in `folder`.
 pub fn run<T: Future<Output = ()> + 'static>(
     folder: &Path,
-    link: PipeConfig,
+    (link, push): (PipeConfig, Mode),
     software: impl FnOnce(Bus, Rc<RefCell<Ram>>) -> T,
 ) -> io::Result<Run> {
-    let mut nodes = Nodes::new(folder, link)?;
+    let mut nodes = Nodes::new(folder, link, push)?;
     let ram = nodes.memory.memory.ram.clone();
     let bus = nodes.host.new_bus();
     let mut task = Some(Task::new(&bus, software(bus.clone(), ram.clone())));

@@ -9,6 +9,7 @@ mod sockets;
 
 use crate::support::folder;
 use analysis::trace::{Item, TraceFile};
+use node::push::Mode;
 use pcie::Ram;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -98,9 +99,15 @@ fn assert_same<T: PartialEq + Debug>(what: &str, simulated: &[T], live: &[T]) {
 
 #[test]
 fn the_same_script_gives_the_same_run_in_both_shells() {
-    let folder = folder::kept("parity");
-    let simulated = simulated::run(&folder, script::LINK, program::whole);
-    let live = live::run(&folder, script::LINK, program::whole).expect("it runs");
+    for push in [Mode::Off, Mode::default()] {
+        same_run(push);
+    }
+}
+
+fn same_run(push: Mode) {
+    let folder = folder::kept(&format!("parity-{push}"));
+    let simulated = simulated::run(&folder, (script::LINK, push), program::whole);
+    let live = live::run(&folder, (script::LINK, push), program::whole).expect("it runs");
     assert!(simulated.sent.len() > 200, "the link is used");
     assert_same("writes into the link", &simulated.sent, &live.sent);
     let places = |run: &Run| run.records.keys().cloned().collect::<Vec<_>>();
@@ -109,6 +116,13 @@ fn the_same_script_gives_the_same_run_in_both_shells() {
         assert_same(place, records, &live.records[place]);
     }
     assert!(simulated.memory == live.memory, "host memory differs");
+    assert_eq!(messages(&live) > 100, push == Mode::All, "pushed messages");
+}
+
+/// Messages with data, routed by ID (PCIe Base 4.0, table 2-3), that left the host.
+fn messages(run: &Run) -> usize {
+    let down = run.records.iter().filter(|(place, _)| *place == "host Tap(0) TLPs up false");
+    down.flat_map(|(_, all)| all).filter(|record| record.starts_with("Posted [72,")).count()
 }
 
 /// Records of TLPs by place, direction and class.
@@ -127,10 +141,11 @@ fn by_class(run: &Run) -> BTreeMap<String, Vec<&str>> {
 #[test]
 fn real_sockets_change_neither_the_tlps_of_a_class_nor_memory() {
     let folder = folder::kept("parity-sockets");
-    let simulated = simulated::run(&folder, script::LINK, |bus, ram| async move {
-        program::sleep_until(&bus, script::BOOT).await;
-        program::one_by_one(bus, ram).await;
-    });
+    let simulated =
+        simulated::run(&folder, (script::LINK, Mode::default()), |bus, ram| async move {
+            program::sleep_until(&bus, script::BOOT).await;
+            program::one_by_one(bus, ram).await;
+        });
     let live = sockets::run(&folder, program::one_by_one).expect("it runs");
     let [first, second] = [&simulated, &live].map(by_class);
     assert_eq!(first.keys().collect::<Vec<_>>(), second.keys().collect::<Vec<_>>());

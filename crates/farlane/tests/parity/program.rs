@@ -8,6 +8,7 @@ use pcie::{Bus, Ram};
 use std::cell::RefCell;
 use std::rc::Rc;
 use wire::nvme::StatusCode;
+use wire::nvme::register::CC;
 use wire::{Bdf, Duration, Instant};
 
 /// Bridge Control of a bridge, and Secondary Bus Reset there (PCI-to-PCI
@@ -17,6 +18,9 @@ const BRIDGE_CONTROL: (u16, u32) = (0x3e, 1 << 6);
 const NVME: [u8; 3] = [0x01, 0x08, 0x02];
 /// Bytes of a command's data: in all, more than a trace keeps whole.
 const DATA: usize = 8 << 10;
+/// Where the data of writes begin in a page: they end in the third, so that there is a PRP list. If
+/// reads had lists, those of two could come in one frame, and the reads end in one turn.
+const OFFSET: usize = 512;
 /// Commands of each round of I/O.
 const COMMANDS: usize = 12;
 
@@ -25,6 +29,8 @@ pub struct Host {
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
     drive: Bdf,
+    /// The drive's registers.
+    registers: u64,
     /// The port right above it.
     port: Bdf,
     driver: Driver,
@@ -50,14 +56,19 @@ impl Host {
         let settings = initiator::Settings { poll, ..Default::default() };
         let driver = initiator::attach(bus.clone(), ram.clone(), bar0, settings).await;
         let driver = driver.expect("the drive comes up");
-        let buffer = || ram.borrow_mut().allocate(DATA, 4096).expect("memory enough");
+        let buffer = || ram.borrow_mut().allocate(OFFSET + DATA, 4096).expect("memory enough");
         let buffers = (0..COMMANDS).map(|_| buffer()).collect();
-        Self { bus, ram, drive: at, port, driver, buffers }
+        Self { bus, ram, drive: at, registers: bar0, port, driver, buffers }
+    }
+
+    /// Where the data of a command are.
+    fn buffer(&self, op: Op, number: usize) -> u64 {
+        self.buffers[number] + if op == Op::Write { OFFSET as u64 } else { 0 }
     }
 
     fn submit(&mut self, op: Op, number: usize) {
         let (slba, blocks) = ((number * DATA / 512) as u64, (DATA / 512) as u32);
-        let io = Io { op, nsid: 1, slba, blocks, buffer: self.buffers[number] };
+        let io = Io { op, nsid: 1, slba, blocks, buffer: self.buffer(op, number) };
         self.driver.submit(self.bus.now(), 0, io).expect("the queue has room");
     }
 
@@ -82,24 +93,35 @@ impl Host {
         let data = |number: usize| -> Vec<u8> {
             (0..DATA).map(|at| (at / 7 + number * 31) as u8 ^ seed).collect()
         };
-        let places = self.buffers.clone();
-        for (number, at) in places.iter().enumerate() {
+        for number in 0..COMMANDS {
+            let at = self.buffer(Op::Write, number);
             let mut ram = self.ram.borrow_mut();
-            ram.get_mut(*at, DATA).expect("allocated").copy_from_slice(&data(number));
+            ram.get_mut(at, DATA).expect("allocated").copy_from_slice(&data(number));
         }
         self.run(Op::Write, COMMANDS, depth).await;
         self.run(Op::Flush, 1, 1).await;
-        for at in &places {
-            self.ram.borrow_mut().get_mut(*at, DATA).expect("allocated").fill(0);
+        for at in &self.buffers {
+            self.ram.borrow_mut().get_mut(*at, OFFSET + DATA).expect("allocated").fill(0);
         }
         self.run(Op::Read, COMMANDS, depth).await;
-        for (number, at) in places.iter().enumerate() {
+        for (number, at) in self.buffers.iter().enumerate() {
             assert!(self.ram.borrow_mut().get(*at, DATA).expect("allocated") == data(number));
         }
     }
 
+    /// Resets the controller with `commands` under way.
+    async fn reset_controller(&mut self, commands: usize) {
+        (0..commands).for_each(|number| self.submit(Op::Write, number));
+        self.bus.sleep(Duration::from_us(200)).await;
+        self.bus.write(self.registers + CC, 4, 0);
+        self.bus.sleep(Duration::from_ms(2)).await;
+    }
+
     async fn reset_below(&self, bridge: Bdf) {
         let (register, reset) = BRIDGE_CONTROL;
+        // Ends what was pushed. A simulated port has a link, and drops what a reset finds there.
+        self.bus.config_write(bridge, register, 2, 0).await;
+        pause(&self.bus).await;
         self.bus.config_write(bridge, register, 2, reset).await;
         self.bus.sleep(Duration::from_ms(2)).await;
         self.bus.config_write(bridge, register, 2, 0).await;
@@ -129,8 +151,8 @@ pub async fn one_by_one(bus: Bus, ram: Rc<RefCell<Ram>>) {
     host.bus.config_read(host.drive, 0, 4).await;
 }
 
-/// Bring-up, I/O at both depths, hot resets of the drive's port and of the
-/// root port, a link that is lost with commands under way and comes back.
+/// Bring-up, I/O at both depths, a controller reset with commands under way, hot resets of the
+/// drive's port and of the root port, a link that is lost with commands under way and comes back.
 pub async fn whole(bus: Bus, ram: Rc<RefCell<Ram>>) {
     let poll = script::POLL;
     let boot = || Host::boot(bus.clone(), ram.clone(), poll);
@@ -138,6 +160,8 @@ pub async fn whole(bus: Bus, ram: Rc<RefCell<Ram>>) {
     let mut host = boot().await;
     host.check(1, 1).await;
     host.check(2, 4).await;
+    host.reset_controller(4).await;
+    let host = boot().await;
     host.reset_below(host.port).await;
     let mut host = boot().await;
     host.check(3, 4).await;

@@ -5,6 +5,7 @@
 //! microseconds away from them, so that the same TLPs wait when a frame is made. Of data, a tick
 //! carries no more TLPs than a simulated port takes at once (8): credits go back at the same ones.
 
+use node::push::Mode;
 use pcie::root;
 use sim::transport::{PipeConfig, Script};
 use switch::tunnel;
@@ -20,8 +21,10 @@ const TICK: Duration = Duration::from_us(50);
 /// Pauses of the driver while it attaches: they begin when an answer arrives, and in the first 300
 /// us none ends at a tick, an arrival or an answer of memory.
 pub const POLL: Duration = Duration::from_us(17);
-/// How long memory takes.
-pub const MEMORY: Duration = Duration::from_us(8);
+/// How long memory takes. With push next to nothing: what is pushed leaves a live node at once.
+pub fn memory(push: Mode) -> Duration {
+    if push == Mode::Off { Duration::from_us(8) } else { Duration::from_ns(100) }
+}
 /// How long media take before a read, and for anything else.
 pub const MEDIA: [Duration; 2] = [Duration::from_us(10), Duration::from_us(9)];
 /// Then one page of 4 KiB after the other for so long: no two reads end in one turn of the
@@ -49,7 +52,11 @@ pub const LINK: PipeConfig = PipeConfig {
 };
 
 pub const MAX_PAYLOAD: usize = 256;
-pub const READS_IN_FLIGHT: usize = 8;
+/// Reads of the drive at a time. With push a live port answers at once, a simulated one some
+/// nanoseconds later, and the next read would have another tag.
+pub fn reads_in_flight(push: Mode) -> usize {
+    if push == Mode::Off { 8 } else { 1 }
+}
 pub const SERIAL: &str = "PARITY";
 /// Bytes of the drive.
 pub const SIZE: u64 = 1 << 20;
@@ -65,7 +72,12 @@ pub const ROOT: root::Settings = root::Settings {
 };
 
 /// An end of the link, as simulated ends are.
-pub fn tunnel(role: Role) -> tunnel::Settings {
-    let instance = if role == Role::Host { 1 } else { 1 << 32 };
-    tunnel::Settings { max_payload: MAX_PAYLOAD as u16, ..tunnel::Settings::new(role, instance) }
+pub fn tunnel(role: Role, push: Mode) -> tunnel::Settings {
+    let (instance, keeps) = match (role, push) {
+        (Role::Host, _) => (1, 0),
+        (_, Mode::Off) => (1 << 32, 0),
+        (_, Mode::Entries | Mode::All) => (1 << 32, switch::push::CAPACITY),
+    };
+    let max_payload = MAX_PAYLOAD as u16;
+    tunnel::Settings { max_payload, push: keeps, ..tunnel::Settings::new(role, instance) }
 }

@@ -28,7 +28,7 @@ const PCIE: LinkConfig = LinkConfig {
     buffer: Buffer { headers: [64; 3], data: [1024, 64, 1024] },
 };
 
-fn config(link: PipeConfig) -> Config {
+fn config(link: PipeConfig, push: Mode) -> Config {
     let timing = Timing {
         firmware_read: script::MEDIA[0],
         firmware_read_large: script::MEDIA[0],
@@ -41,7 +41,7 @@ fn config(link: PipeConfig) -> Config {
         size: script::SIZE,
         // Without records, as the live drive.
         volatile: true,
-        ..DriveConfig::new(script::SERIAL, timing).as_in_nvme_tsn(script::READS_IN_FLIGHT)
+        ..DriveConfig::new(script::SERIAL, timing).as_in_nvme_tsn(script::reads_in_flight(push))
     };
     let port = PortConfig { transport: TransportConfig::Pipe(link), link: PCIE, drive };
     let mut config = Config::nvme_tsn_direct(Workload::Idle);
@@ -53,9 +53,9 @@ fn config(link: PipeConfig) -> Config {
         completion_size: script::ROOT.completion_size,
         completion_timeout: script::ROOT.completion_timeout,
         ecrc: script::ROOT.ecrc,
-        push: Mode::Off,
+        push,
         mmio: Duration::ZERO,
-        memory_read: script::MEMORY,
+        memory_read: script::memory(push),
         memory: script::RAM.1,
         memory_at: script::RAM.0,
     };
@@ -78,10 +78,10 @@ impl Observer for Sent {
 /// Runs `software` over `link`, with trace files in `folder`.
 pub fn run<T: Future<Output = ()> + 'static>(
     folder: &Path,
-    link: PipeConfig,
+    (link, push): (PipeConfig, Mode),
     software: impl FnOnce(Bus, Rc<RefCell<Ram>>) -> T,
 ) -> Run {
-    let config = config(link);
+    let config = config(link, push);
     let mut world = World::new(&config).expect("a valid world");
     let files = Shared::new(TraceFiles::create(&config, &folder.join("sim")).expect("files"));
     let sent = Shared::new(Sent::default());

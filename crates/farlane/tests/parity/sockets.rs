@@ -7,6 +7,7 @@ use live::links::{LinkEvent, Links};
 use live::media::{Media, RamMedia};
 use live::net::{Address, LinkSettings, Listener};
 use live::{Clock, Control, DeviceNode, NvmeDrive, Poller, Waiting};
+use node::push::Mode;
 use pcie::{Bus, Ram, root};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -31,9 +32,10 @@ fn device(
     let clock = Clock::start();
     let tracer = tracer(folder, NodeRole::Device, clock)?;
     let media: Box<dyn Media> = Box::new(RamMedia::new(script::SIZE));
-    let drive = NvmeDrive::new(subsystem(), BTreeMap::from([(1, media)])).traced(tracer.clone());
+    let drive = NvmeDrive::new(subsystem(Mode::default()), BTreeMap::from([(1, media)]))
+        .traced(tracer.clone());
     let poller = Poller::new(Waiting::Block)?;
-    let settings = script::tunnel(Role::Device);
+    let settings = script::tunnel(Role::Device, Mode::default());
     let mut node = DeviceNode::new(clock, poller, listener, settings, drive)?;
     let wanted = || if stop.load(Ordering::Acquire) { Control::Stop } else { Control::Serve };
     node.run(wake.as_fd(), wanted, |_| {})?;
@@ -50,7 +52,7 @@ pub fn run<T: Future<Output = ()> + 'static>(
     // A busy machine may be slow.
     let patient = Duration::from_ms(60_000);
     let settings = root::Settings { completion_timeout: patient, ..script::ROOT };
-    let mut host = machine(folder, Clock::start(), settings, links)?;
+    let mut host = machine(folder, Clock::start(), settings, Mode::default(), links)?;
     let ram = Rc::new(RefCell::new(Ram::new(script::RAM.0, script::RAM.1)));
     let mut memory = RamMemory::new(ram.clone());
     let (stop, (wake, waker)) = (AtomicBool::new(false), UnixStream::pair()?);

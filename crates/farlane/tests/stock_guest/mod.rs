@@ -13,6 +13,7 @@ mod lost;
 mod qmp;
 mod reference;
 mod remote;
+mod restarted;
 mod script;
 mod trace;
 mod traced;

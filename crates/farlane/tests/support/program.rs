@@ -52,12 +52,11 @@ pub fn document(arguments: &[&str]) -> Value {
     parsed(&succeeds(arguments))
 }
 
-/// One document, or those of a sweep, of the described version and keys.
+/// One document, of the described version and keys.
 #[track_caller]
 pub fn parsed(text: &str) -> Value {
     let document: Value = serde_json::from_str(text).expect("one JSON document");
-    let documents = document.as_array().map_or(std::slice::from_ref(&document), Vec::as_slice);
-    assert!(documents.iter().all(|document| document["schema"] == 1));
+    assert_eq!(document["schema"], 1);
     every_key_is_described(&document);
     document
 }
@@ -76,8 +75,19 @@ pub fn page(path: impl AsRef<Path>) -> String {
 /// The command fails with status 1, prints nothing, and says one line that contains every part.
 #[track_caller]
 pub fn fails(arguments: &[&str], parts: &[&str]) {
+    ends(1, arguments, parts);
+}
+
+/// The same with status 2: wrong usage that is no matter of clap's.
+#[track_caller]
+pub fn is_refused(arguments: &[&str], parts: &[&str]) {
+    ends(2, arguments, parts);
+}
+
+#[track_caller]
+fn ends(status: i32, arguments: &[&str], parts: &[&str]) {
     let output = run(arguments);
-    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {output:?}");
     let line = one_line(&output);
     assert!(line.starts_with("farlane: "), "{line}");
     parts.iter().for_each(|part| assert!(line.contains(part), "no '{part}' in: {line}"));

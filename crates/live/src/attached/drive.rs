@@ -286,7 +286,10 @@ impl Attached for NvmeDrive {
         self.media.values_mut().for_each(|media| media.begin());
         // That it has power, before anybody uses it.
         if let Err(error) = self.store_all() {
-            self.notices.push_back(format!("cannot store that the drive has power: {error}"));
+            self.notices.push_back(format!(
+                "cannot store that the drive has power: {error}; it is read-only until that can be \
+                 stored"
+            ));
         }
     }
 

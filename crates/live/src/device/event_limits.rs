@@ -147,7 +147,8 @@ mod tests {
     #[test]
     fn many_who_alternate_make_few_lines() {
         let events = (0..10_000u32).map(|n| {
-            let cause = if n % 2 == 0 { Cause::Lost } else { Cause::Rejected(Reject::Group) };
+            let cause =
+                if n % 2 == 0 { Cause::Lost } else { Cause::Rejected(Reject::Group(Some((1, 2)))) };
             away((n % 200) as u8, cause)
         });
         let (emitted, limits) = emitted(Duration::from_ms(1), events);
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn hosts_that_wait_do_not_hide_a_stranger() {
-        let waits = |n: u32| away((n % 2) as u8, Cause::Rejected(Reject::Group));
+        let waits = |n: u32| away((n % 2) as u8, Cause::Rejected(Reject::Group(Some((1, 2)))));
         let stranger = || away(9, Cause::UnknownProtocol(b"GET /".to_vec()));
         // Two of them for ten minutes, and one line of a stranger at the end.
         let events = (0..6000).map(waits).chain([stranger(), stranger()]);

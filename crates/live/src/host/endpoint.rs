@@ -8,11 +8,13 @@ use crate::random_number;
 use crate::vfio_user::{
     Access, Action, BindError, DmaError, DmaId, EndpointInfo, Presence, Server, Token,
 };
+use ::node::push::ResetEvent;
 use bytes::{Bytes, BytesMut};
 use pcie::enumerate::{Comparison, ContentsChange, Kind, Node, Settings};
 use pcie::root::ReadToken;
 use pcie::software::{Bus, Task};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::path::Path;
 use wire::Instant;
 
@@ -20,6 +22,8 @@ use wire::Instant;
 enum TaskResult {
     /// No result.
     Done,
+    /// The client's settings are restored after this number of link losses.
+    Restored(u64),
     /// An answer for the VMM.
     Reply(Token, Vec<u8>),
     /// A reset, the device found (`None` if none answers), and the number of link losses when
@@ -66,6 +70,8 @@ pub struct Endpoint {
     loss: Option<ContentsChange>,
     /// Settings to restore in the function before anything else.
     restore: Option<ClientSettings>,
+    /// What reports the last link loss to the driver, unless the client does anything before.
+    reset_event: Option<ResetEvent>,
     /// Changes not yet reported.
     pub changes: Vec<EndpointChange>,
     msix: bool,
@@ -108,6 +114,7 @@ impl Endpoint {
             reset: false,
             loss: None,
             restore: Some(ClientSettings::default()),
+            reset_event: None,
             changes: Vec::new(),
             msix: false,
             running: Vec::new(),
@@ -157,8 +164,17 @@ impl Endpoint {
             again |= self.run_tasks(now);
             moved |= again;
             if !again {
+                self.clear_passed_writes();
                 return moved;
             }
+        }
+    }
+
+    /// Forgets register writes that have reached the host's root complex, which follows them.
+    fn clear_passed_writes(&mut self) {
+        let idle = self.running.is_empty() && self.backlog.is_empty() && self.restore.is_none();
+        if idle && self.bus.queued() == 0 && self.state == State::Attached {
+            self.server.session.registers_written = false;
         }
     }
 
@@ -194,11 +210,12 @@ impl Endpoint {
             });
             self.running = running;
             if let Some(client_settings) = self.restore.take_if(|_| self.running.is_empty()) {
-                self.reads_only = false;
+                (self.reads_only, moved) = (false, true);
                 let (bus, node, owner) = (self.bus.clone(), self.node.clone(), self.owner);
+                let losses = self.losses;
                 self.start_task(async move {
                     reattach::restore(&bus, &node, owner, client_settings).await;
-                    TaskResult::Done
+                    TaskResult::Restored(losses)
                 });
             }
             let Some(action) = self.next_action().and_then(|at| self.backlog.remove(at)) else {
@@ -215,6 +232,12 @@ impl Endpoint {
     fn task_ended(&mut self, now: Instant, ended: TaskResult) {
         let token = match ended {
             TaskResult::Done => return,
+            TaskResult::Restored(losses) => {
+                if losses == self.losses {
+                    self.report_reset(now);
+                }
+                return;
+            }
             TaskResult::Reply(token, data) => return self.server.reply(now, token, Ok(&data)),
             TaskResult::Reset(token, identified, losses) => {
                 if losses == self.losses {
@@ -311,6 +334,7 @@ impl Endpoint {
     fn reset(&mut self, token: Token) {
         self.msix = false;
         self.reset = true;
+        self.reset_event = None;
         let place = match &self.state {
             State::Attached | State::Detached(_) => self.node.clone(),
             State::AwaitsReset(node) => Node::clone(node),
@@ -371,8 +395,31 @@ impl Endpoint {
         self.server.set_presence(now, Presence::Absent);
     }
 
-    /// The link went down: all reads return all ones from now on.
-    pub fn link_down(&mut self, now: Instant) {
+    /// Completes an event request of the driver: without it, the driver would notice at the
+    /// time-outs of its commands that its controller was reset. A client that wrote a register
+    /// meanwhile may have reset the controller itself, and may use the memory otherwise.
+    fn report_reset(&mut self, now: Instant) {
+        let Some(event) = self.reset_event.take() else { return };
+        if !self.server.session.registers_written {
+            self.dma_write(now, event.address, &event.entry);
+            // The admin completion queue has vector 0 (NVM Express 1.4, section 5.3).
+            if self.msix {
+                self.interrupt(0);
+            }
+        }
+    }
+
+    /// The client's memory in `range` is other memory from now on.
+    pub fn remapped(&mut self, range: &Range<u64>) {
+        self.reset_event.take_if(|event| event.is_in(range));
+    }
+
+    /// The link went down: all reads return all ones from now on. `event` reports that to the
+    /// driver once the function is back.
+    pub fn link_down(&mut self, now: Instant, event: Option<ResetEvent>) {
+        if !self.reset && !self.server.session.registers_written {
+            self.reset_event = event.or(self.reset_event);
+        }
         self.state = State::LinkDown;
         self.losses += 1;
         self.restore = None;

@@ -75,6 +75,11 @@ impl<A: Attached> Machine<A> {
         self.node.remapped(range);
     }
 
+    /// As [`node::HostNode::reset_event`](::node::HostNode::reset_event).
+    pub fn reset_event(&self, function: Bdf) -> Option<push::ResetEvent> {
+        self.node.reset_event(function)
+    }
+
     /// A bus for another piece of host software.
     pub fn new_bus(&mut self) -> Bus {
         self.buses.new_bus()

@@ -11,7 +11,7 @@ use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
 use crate::poller::Poller;
-use crate::vfio_user::EndpointInfo;
+use crate::vfio_user::{EndpointInfo, Presence};
 use ::node::LinkEvent;
 use ::node::push;
 use bytes::BytesMut;
@@ -23,7 +23,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use switch::tunnel::Cause;
 use switch::upstream::next_timer;
-use wire::{Bdf, Instant};
+use wire::{Bdf, Duration, Instant};
 
 /// An event that a host node reports to its user.
 #[derive(Clone, Debug)]
@@ -52,6 +52,12 @@ pub enum HostEvent {
     /// A count of events that were not reported one by one.
     Suppressed(Suppressed<Self>),
 }
+
+/// For how long no client may access its endpoint before a node ends that is told to: a guest's
+/// CPU under emulation needs less from one access to the next.
+const QUIET: Duration = Duration::from_ms(100);
+/// How long such a node waits for that at most.
+const LONGEST_LEAVE: Duration = Duration::from_ms(2_000);
 
 /// How the machine of a host node is set up.
 #[derive(Clone, Debug, Default)]
@@ -252,7 +258,11 @@ impl HostNode {
     ) -> io::Result<()> {
         self.machine.poller().add_without_spin(wake)?;
         let mut lines = HostEventLimiter::new(HostEvent::Suppressed);
-        let ran = self.serve_until(&mut control, &mut lines, &mut emit);
+        let mut ran = self.serve_until(&mut control, &mut lines, &mut emit);
+        if ran.is_ok() {
+            let now = self.machine.clock().now();
+            ran = self.take_leave(&mut |event| lines.pass(now, kind(&event), event, &mut emit));
+        }
         lines.flush(self.machine.clock().now(), &mut emit);
         ran?;
         self.machine.close()
@@ -280,6 +290,28 @@ impl HostNode {
             } else {
                 self.machine.wait(moved, timer)?;
             }
+        }
+    }
+
+    /// Takes the endpoints away, and answers their clients until none has an access under way and
+    /// none comes for a while: QEMU 11.1 aborts if it loses its server while two of its CPUs access
+    /// the endpoint. A guest's CPUs leave an endpoint alone that completes nothing.
+    fn take_leave(&mut self, emit: &mut impl FnMut(HostEvent)) -> io::Result<()> {
+        let end = self.machine.clock().now() + LONGEST_LEAVE;
+        for endpoint in &mut self.endpoints {
+            endpoint.server.set_presence(self.machine.clock().now(), Presence::Absent);
+        }
+        loop {
+            let now = self.machine.clock().now();
+            self.machine.poller.refresh(now)?;
+            let served = self.serve(now, emit);
+            let mut sessions = self.endpoints.iter().map(|endpoint| &endpoint.server.session);
+            if now >= end || !served && sessions.all(|session| session.is_quiet(now, QUIET)) {
+                return Ok(());
+            }
+            let (pumped, timer) = self.machine.pump(&mut self.endpoints)?;
+            self.machine
+                .wait(served | pumped, next_timer([timer, Some((now + QUIET).min(end))]))?;
         }
     }
 
@@ -321,6 +353,7 @@ impl HostNode {
             };
             // In front of whatever the client does next.
             for range in endpoint.server.session.take_remapped() {
+                endpoint.remapped(&range);
                 self.machine.remapped(range);
             }
             for (token, data) in std::mem::take(&mut endpoint.answers) {
@@ -368,7 +401,9 @@ impl HostNode {
                     self.rescans.retain(|(rescanned, _)| *rescanned != port);
                     self.discovered.retain(|found| found.port != port);
                     let gone = self.endpoints.iter_mut().filter(|e| e.port == port);
-                    gone.for_each(|endpoint| endpoint.link_down(now));
+                    for endpoint in gone {
+                        endpoint.link_down(now, self.machine.reset_event(endpoint.node.bdf));
+                    }
                     self.machine.clear_bus_masters(buses);
                 }
                 LinkEvent::Up(port, _) => {

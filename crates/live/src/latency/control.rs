@@ -19,7 +19,9 @@ const AUXDATA: i32 = 8;
 const TX_TIMESTAMP: i32 = 16;
 /// `TP_STATUS_VLAN_VALID` of linux/if_packet.h.
 const VLAN_VALID: u32 = 1 << 4;
-/// `SO_EE_ORIGIN_TIMESTAMPING` and `SO_EE_ORIGIN_TXTIME` of linux/errqueue.h.
+/// `SO_EE_ORIGIN_ICMP`, `_ICMP6`, `_TIMESTAMPING` and `_TXTIME` of linux/errqueue.h.
+const ORIGIN_ICMP: u8 = 2;
+const ORIGIN_ICMP6: u8 = 3;
 const ORIGIN_TIMESTAMPING: u8 = 4;
 const ORIGIN_TXTIME: u8 = 6;
 
@@ -53,6 +55,8 @@ pub struct Control {
     pub step: Option<(Step, u32)>,
     /// Of a message from the error queue: a frame that was dropped for its launch time.
     pub dropped: Option<Launch>,
+    /// A message from the error queue that is ICMP's answer to a frame: it did not reach its port.
+    pub unreachable: bool,
     /// The VLAN tag that the kernel took off: priority, drop eligibility, VLAN (802.1Q-2022, 9.6).
     pub tag: Option<u16>,
 }
@@ -91,6 +95,7 @@ fn take(found: &mut Control, level: i32, kind: i32, data: &[u8]) {
                 (ORIGIN_TIMESTAMPING, 1, _) => found.step = Some((Step::Queued, int(data, 12))),
                 (ORIGIN_TXTIME, _, 1) => found.dropped = Some(Launch::Invalid),
                 (ORIGIN_TXTIME, _, 2) => found.dropped = Some(Launch::Missed),
+                (ORIGIN_ICMP | ORIGIN_ICMP6, ..) => found.unreachable = true,
                 _ => {}
             }
         }
@@ -175,6 +180,11 @@ mod tests {
         assert_eq!(parse(&bytes(&sent)).step, Some((Step::Sent, 8)));
         let missed = QUEUED.replace("04 00 00 00", "06 00 02 00");
         assert_eq!(parse(&bytes(&missed)).dropped, Some(Launch::Missed));
+        // ECONNREFUSED, ICMP, type 3 (destination unreachable), code 3 (port): RFC 792.
+        let refused =
+            QUEUED.replace("2a000000 04 00 00 00 01000000 07", "6f000000 02 03 03 00 00000000 00");
+        assert_eq!(parse(&bytes(&refused)), Control { unreachable: true, ..Control::default() });
+        assert!(!queued.unreachable);
     }
 
     /// Priority 5 in VLAN 5: a005h. The last message of a buffer is not padded.

@@ -122,6 +122,18 @@ impl Port {
         Self::udp((any, 0).into())
     }
 
+    /// Has [`sent`](Self::sent) also return what ICMP answers to frames of UDP (ip(7), `IP_RECVERR`).
+    ///
+    /// # Errors
+    /// As `setsockopt(2)`.
+    pub fn report_unreachable(&self) -> io::Result<()> {
+        match self.address()? {
+            Some(SocketAddr::V4(_)) => set_option(self, libc::SOL_IP, libc::IP_RECVERR, 1),
+            Some(SocketAddr::V6(_)) => set_option(self, libc::SOL_IPV6, libc::IPV6_RECVERR, 1),
+            None => Ok(()),
+        }
+    }
+
     /// A packet socket for frames of `ethertype`.
     ///
     /// # Errors
@@ -228,7 +240,11 @@ impl Port {
         if let Some(control) = &launch {
             message = message.with_control(control);
         }
-        SockRef::from(self).sendmsg(&message, 0).map(drop)
+        let send = || SockRef::from(self).sendmsg(&message, 0).map(drop);
+        match send() {
+            Err(error) if is_of_earlier(&error) => send(),
+            sent => sent,
+        }
     }
 
     /// Whether the kernel has counted a frame (`SOF_TIMESTAMPING_OPT_ID`) of which
@@ -248,8 +264,7 @@ impl Port {
         let message = match receive_message(&socket, buffer, &mut control, libc::MSG_DONTWAIT) {
             Ok(message) => message,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-            // The answer to a frame that was sent before: nobody listens there.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(None),
+            Err(error) if is_of_earlier(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
         let found = self.stamps(&control[..message.control]);
@@ -280,7 +295,7 @@ impl Port {
         match receive_message(&SockRef::from(self), &mut [0; 64], &mut control, flags) {
             Ok(message) => Ok(Some(self.stamps(&control[..message.control]))),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(None),
+            Err(error) if is_of_earlier(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -314,6 +329,13 @@ impl AsFd for Port {
             Carrier::Ethernet { socket, .. } => socket.as_fd(),
         }
     }
+}
+
+/// Whether a call may have failed for a frame that was sent before, to which ICMP answered: the
+/// kernel reports such an error once, by whichever call comes next (udp(7)).
+fn is_of_earlier(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
 }
 
 /// The header of a frame.

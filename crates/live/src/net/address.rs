@@ -171,7 +171,8 @@ fn tcp(text: &str, insecure: bool) -> io::Result<Vec<Address>> {
     let parts = host_and_port(text).ok_or_else(|| {
         invalid(format!("'{text}' is no HOST, HOST:PORT, IPV6 or [IPV6]:PORT, ports up to 65535"))
     })?;
-    let found = parts.to_socket_addrs().map_err(|error| invalid(format!("'{text}': {error}")))?;
+    let found = parts.to_socket_addrs();
+    let found = found.map_err(|error| io::Error::other(format!("'{text}': {error}")))?;
     let mut addresses: Vec<Address> = Vec::new();
     for address in found {
         let named = if address.ip().to_string() == parts.0 || address.to_string() == text {
@@ -185,7 +186,7 @@ fn tcp(text: &str, insecure: bool) -> io::Result<Vec<Address>> {
         }
     }
     if addresses.is_empty() {
-        return Err(invalid(format!("'{text}' has no address")));
+        return Err(io::Error::other(format!("'{text}' has no address")));
     }
     Ok(addresses)
 }

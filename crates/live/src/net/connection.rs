@@ -16,6 +16,10 @@ use wire::{Duration, Instant};
 /// Unsent bytes in the kernel above which a socket does not count as writable: TLPs wait in the
 /// tunnel, where they can still be aggregated.
 const UNSENT: u32 = 16 << 10;
+/// Bytes between two questions to the kernel for room at most, while it always had some: more than
+/// ten full offers. A send that the kernel does not take in full ends this at once, so no more
+/// waits there than one offer.
+const MOST_UNCHECKED: usize = 1 << 20;
 /// Bytes per read.
 const READ: usize = 128 << 10;
 /// Connections that may wait to be accepted (listen(2)), as many as the standard library has.
@@ -37,6 +41,11 @@ pub struct Connection {
     output: Bytes,
     /// Bytes sent since the kernel was last asked for room.
     unchecked: usize,
+    /// The kernel is asked again after this many: twice as many after each time that it had room.
+    interval: usize,
+    /// How often the kernel was asked for room.
+    #[cfg(test)]
+    asked: usize,
     flags: SendFlags,
     gate: Option<LineGate>,
     /// When the gate opens for the output.
@@ -70,6 +79,9 @@ impl Connection {
             input: BytesMut::new(),
             output: Bytes::new(),
             unchecked: 0,
+            interval: UNSENT as usize,
+            #[cfg(test)]
+            asked: 0,
             flags: SendFlags::NOSIGNAL,
             gate: settings.gate.clone(),
             opens: None,
@@ -154,10 +166,16 @@ impl Connection {
             match rustix::net::send(&self.stream, piece, self.flags) {
                 Ok(bytes) => {
                     gate.inspect(|gate| gate.sent(HEADERS + bytes));
+                    if bytes < piece.len() {
+                        self.interval = UNSENT as usize;
+                    }
                     self.output.advance(bytes);
                     self.unchecked += bytes;
                 }
-                Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(()),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => {
+                    self.interval = UNSENT as usize;
+                    return Ok(());
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -169,20 +187,24 @@ impl Connection {
         if !self.output.is_empty() {
             return 0;
         }
-        if self.unchecked > UNSENT as usize {
+        if self.unchecked > self.interval {
+            #[cfg(test)]
+            (self.asked += 1);
             let mut fds = [PollFd::new(&self.stream, PollFlags::OUT)];
             let now = Timespec { tv_sec: 0, tv_nsec: 0 };
             if !matches!(poll(&mut fds, Some(&now)), Ok(n) if n > 0) {
+                self.interval = UNSENT as usize;
                 return 0;
             }
             self.unchecked = 0;
+            self.interval = MOST_UNCHECKED.min(2 * self.interval);
         }
         OFFER
     }
 
     /// Whether the connection waits for the kernel to take more.
     pub fn is_full(&self) -> bool {
-        let full = !self.output.is_empty() || self.unchecked > UNSENT as usize;
+        let full = !self.output.is_empty() || self.unchecked > self.interval;
         full && self.opens.is_none()
     }
 
@@ -275,18 +297,23 @@ mod tests {
         word.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no count: {text}"))
     }
 
+    /// A connection and its other end.
+    fn pair() -> [Connection; 2] {
+        let listener =
+            Listener::bind("127.0.0.1:0".parse().unwrap(), LinkSettings::default()).unwrap();
+        let near =
+            Connection::connect(listener.address().unwrap(), &LinkSettings::default()).unwrap();
+        loop {
+            if let Some(far) = listener.accept() {
+                return [near, far];
+            }
+        }
+    }
+
     /// Sends `frames` of 88 bytes to a peer that reads only when the kernel accepts no more, so
     /// that waiting frames could be merged.
     fn send_to_a_slow_reader(frames: usize, records: bool) -> usize {
-        let listener =
-            Listener::bind("127.0.0.1:0".parse().unwrap(), LinkSettings::default()).unwrap();
-        let mut near =
-            Connection::connect(listener.address().unwrap(), &LinkSettings::default()).unwrap();
-        let mut far = loop {
-            if let Some(far) = listener.accept() {
-                break far;
-            }
-        };
+        let [mut near, mut far] = pair();
         if records {
             near.send_as_records();
         }
@@ -310,5 +337,43 @@ mod tests {
             (send_to_a_slow_reader(FRAMES, false), send_to_a_slow_reader(FRAMES, true));
         assert!(alone >= FRAMES, "{alone} segments for {FRAMES} records");
         assert!(merged < FRAMES * 9 / 10, "{merged} segments: nothing had waited");
+    }
+
+    /// Reads `bytes` of `far`, while `near` sends what is left over.
+    fn read(near: &mut Connection, far: &mut Connection, mut bytes: usize) {
+        while bytes > 0 {
+            near.flush().unwrap();
+            bytes -= far.receive().unwrap().map_or(0, |read| read.len());
+        }
+    }
+
+    #[test]
+    fn a_network_with_room_is_asked_once_in_ten_sends_or_less() {
+        const SENDS: usize = 1000;
+        let [mut near, mut far] = pair();
+        for _ in 0..SENDS {
+            while near.room() < OFFER {}
+            near.send(vec![1; OFFER].into()).unwrap();
+            near.room();
+            read(&mut near, &mut far, OFFER);
+        }
+        assert!(near.asked <= SENDS / 10, "asked {} times in {SENDS} sends", near.asked);
+    }
+
+    #[test]
+    fn a_network_that_was_fast_and_stops_has_no_room_until_it_is_read() {
+        let [mut near, mut far] = pair();
+        for turn in 0..3 {
+            let mut sent = 0;
+            while near.room() > 0 {
+                near.send(vec![1; OFFER].into()).unwrap();
+                sent += OFFER;
+            }
+            assert!(near.is_full() && near.output.len() <= OFFER, "turn {turn}");
+            assert_eq!(near.interval, UNSENT as usize, "turn {turn}");
+            read(&mut near, &mut far, sent);
+            while near.room() == 0 {}
+            assert!(!near.is_full(), "turn {turn}");
+        }
     }
 }

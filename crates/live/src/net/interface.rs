@@ -73,7 +73,7 @@ impl Interface {
         };
         let refuse = |why: &str| {
             let what = format!("interface {name} {why}");
-            io::Error::new(io::ErrorKind::InvalidInput, what)
+            io::Error::other(what)
         };
         if !found.flags.contains(InterfaceFlags::IFF_UP) {
             return Err(refuse("is down: `ip link set up` it first"));

@@ -12,6 +12,7 @@ mod timestamps;
 mod writer;
 
 pub use tapped::{Tapped, TlpObserver};
+pub use writer::OnError;
 
 use crate::clock::Clock;
 use recorder::Recorder;
@@ -26,8 +27,6 @@ use wire::{Duration, Instant};
 
 /// The interval of the echoes that measure the difference of two nodes' clocks.
 const ECHO: Duration = Duration::from_ms(100);
-/// Later than every time of a clock.
-const NEVER: Instant = Instant::from_ps(u64::MAX);
 /// Set in the numbers of these echoes; the other bits are the sender's time in ns.
 const ECHO_MARK: u64 = 1 << 63;
 
@@ -70,7 +69,8 @@ impl Tracer {
     }
 
     /// A tracer that records with the times of `clock`. `instance` is a number that no other
-    /// trace has. It keeps the payloads that `follower` knows, or with `None` all.
+    /// trace has. It keeps the payloads that `follower` knows, or with `None` all. `on_error`
+    /// learns in another thread that the file cannot be written any more; recording stops then.
     ///
     /// # Errors
     /// If the file cannot be written, or no thread can be started.
@@ -80,12 +80,13 @@ impl Tracer {
         instance: u64,
         clock: Clock,
         follower: Option<Box<dyn Follower>>,
+        on_error: OnError,
     ) -> io::Result<Self> {
         let payloads = Payloads::new(follower, settings.key, settings.snap);
-        let recorder = Recorder::create(settings, role, instance, clock, payloads)?;
+        let recorder = Recorder::create(settings, role, instance, clock, payloads, on_error)?;
         let recorder = RefCell::new(recorder);
         // Nodes that share a clock need no comparison.
-        let first = if clock.is_scripted() { NEVER } else { Instant::ZERO };
+        let first = if clock.is_scripted() { Instant::MAX } else { Instant::ZERO };
         Ok(Self(Some(Rc::new(Shared { recorder, next_echo: Cell::new(first) }))))
     }
 
@@ -141,6 +142,12 @@ impl Tracer {
         let shared = self.0.as_ref().filter(|shared| now >= shared.next_echo.get())?;
         shared.next_echo.set(now + ECHO);
         Some(now.as_ns() | ECHO_MARK)
+    }
+
+    /// Stops recording, or starts it again behind a gap in the file. Returns whether it records
+    /// now; nothing without a file.
+    pub fn toggle(&self) -> Option<bool> {
+        self.with(Recorder::toggle)
     }
 
     /// Closes the file; later records are dropped.

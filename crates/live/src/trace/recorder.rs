@@ -1,12 +1,14 @@
 //! Keeps records in memory until the writer takes them.
 
 use super::timestamps::Timestamps;
-use super::writer::{self, Chunk, Layout};
+use super::writer::{Chunk, Layout, OnError, Writer};
 use super::{Report, Settings};
 use crate::clock::Clock;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
@@ -75,10 +77,15 @@ pub(super) struct Recorder {
     most: usize,
     start_ns: u64,
     last_ns: u64,
-    /// Records lost before this chunk, and since it is full.
+    /// Records lost before this chunk, and since it is full or recording is stopped.
     lost_before: u32,
     lost_now: u32,
+    /// Those that were lost while recording was not stopped.
     lost: u64,
+    /// Records are not kept, but the payloads of later ones depend on them.
+    stopped: bool,
+    /// As [`Writer::failed`].
+    failed: Arc<AtomicBool>,
     to_writer: Option<SyncSender<Chunk>>,
     from_writer: Receiver<Vec<u8>>,
     thread: Option<JoinHandle<io::Result<u64>>>,
@@ -92,6 +99,7 @@ impl Recorder {
         instance: u64,
         clock: Clock,
         payloads: Payloads,
+        on_error: OnError,
     ) -> io::Result<Self> {
         let file = File::create(&settings.path)?;
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -115,10 +123,12 @@ impl Recorder {
         for _ in 1..CHUNKS {
             let _ = back.try_send(new_buffer(most));
         }
+        let failed = Arc::new(AtomicBool::new(false));
         let layout = Layout { next, ring };
+        let writer = Writer { file, layout, failed: failed.clone(), on_error };
         let thread = std::thread::Builder::new()
             .name("trace".into())
-            .spawn(move || writer::write(&file, layout, &chunks, &back))?;
+            .spawn(move || writer.write(&chunks, &back))?;
         Ok(Self {
             timestamps: Timestamps::new(clock),
             last_read: ClockRead { at: Instant::ZERO, run: (Tap::ROOT_PORT, false), left: 0 },
@@ -132,6 +142,8 @@ impl Recorder {
             lost_before: 0,
             lost_now: 0,
             lost: 0,
+            stopped: false,
+            failed,
             to_writer: Some(full),
             from_writer: empty,
             thread: Some(thread),
@@ -241,11 +253,18 @@ impl Recorder {
     /// Makes room for the next record; returns the time since the one before it, in
     /// nanoseconds, or `None` if the record is lost.
     fn begin(&mut self, now: Instant, room: usize) -> Option<u64> {
+        if self.is_stopped() {
+            self.lost_now = self.lost_now.saturating_add(1);
+            return None;
+        }
+        if self.buffer.len() == CHUNK_HEADER {
+            self.lost_before = self.lost_before.saturating_add(std::mem::take(&mut self.lost_now));
+        }
         let fits = self.lost_now == 0 && self.buffer.len() + room <= self.most;
         let due = now > Instant::from_ns(self.start_ns) + FLUSH && self.buffer.len() > CHUNK_HEADER;
         let handed_over = (!fits || due) && self.hand_over();
         if !fits && !handed_over {
-            self.lost_now += 1;
+            self.lost_now = self.lost_now.saturating_add(1);
             self.lost += 1;
             return None;
         }
@@ -256,6 +275,24 @@ impl Recorder {
         let delta = now.saturating_sub(self.last_ns);
         self.last_ns = self.last_ns.max(now);
         Some(delta)
+    }
+
+    /// As [`Tracer::toggle`](super::Tracer::toggle).
+    pub fn toggle(&mut self) -> bool {
+        self.record_pending(EVERYTHING);
+        // First: the writer may fail with the chunk that is handed over.
+        self.stopped = !self.is_stopped();
+        if !self.stopped {
+            self.failed.store(false, Ordering::Relaxed);
+        }
+        if self.buffer.len() > CHUNK_HEADER {
+            self.hand_over();
+        }
+        !self.stopped
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped || self.failed.load(Ordering::Relaxed)
     }
 
     /// As [`Tracer::tick`](super::Tracer::tick).

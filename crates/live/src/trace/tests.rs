@@ -1,14 +1,17 @@
 //! Files as they come out.
 
-use super::{Settings, Tracer};
+use super::{OnError, Settings, Tracer};
 use crate::clock::Clock;
 use crate::folder::Folder;
 use bytes::Bytes;
+use rustix::fs::{MemfdFlags, SealFlags};
+use std::os::fd::AsRawFd;
+use std::sync::mpsc::{Receiver, channel};
 use switch::tunnel::Report;
 use wire::frame::{FrameReport, Header, Kind};
 use wire::tlp::{Mark, MemoryRequest, Tlp};
 use wire::trace::{self, CHUNK_HEADER, ChunkHeader, NodeRole, PayloadKey, Record, Records, Tap};
-use wire::{Bdf, Duration, Tag};
+use wire::{Bdf, Duration, Instant, Tag};
 
 const KEY: PayloadKey = PayloadKey::new([7; 32]);
 
@@ -17,10 +20,16 @@ fn tlp(number: u64) -> Tlp {
     Tlp::memory_write(request.unwrap(), Bytes::from(vec![number as u8; 512]))
 }
 
+/// Nothing goes wrong with a file.
+fn no_error() -> OnError {
+    Box::new(|error| panic!("{error}"))
+}
+
 fn record(ring: Option<u64>, snap: Option<u16>, tlps: u64) -> (Vec<u8>, u64) {
     let folder = Folder::new();
     let settings = Settings { path: folder.join("trace"), ring, snap, key: KEY };
-    let tracer = Tracer::create(&settings, NodeRole::Host, 7, Clock::start(), None).unwrap();
+    let tracer =
+        Tracer::create(&settings, NodeRole::Host, 7, Clock::start(), None, no_error()).unwrap();
     for number in 0..tlps {
         tracer.tlp(Tap::ROOT_PORT, false, &tlp(number));
     }
@@ -72,10 +81,65 @@ fn a_ring_stays_small_and_a_snap_cuts() {
     assert!(file.len() < 50_000, "{}", file.len());
 }
 
+/// A tracer for `path`, and the errors that it reports while it records.
+fn tracer_with_errors(path: &std::path::Path) -> (Tracer, Receiver<String>) {
+    let settings = Settings { path: path.to_owned(), ring: None, snap: None, key: KEY };
+    let (errors, reported) = channel();
+    let on_error: OnError = Box::new(move |error| errors.send(error.to_string()).unwrap());
+    let (role, clock) = (NodeRole::Host, Clock::start());
+    (Tracer::create(&settings, role, 7, clock, None, on_error).unwrap(), reported)
+}
+
+/// Records these TLPs.
+fn record_tlps(tracer: &Tracer, numbers: std::ops::Range<u64>) {
+    numbers.for_each(|number| tracer.tlp(Tap::ROOT_PORT, false, &tlp(number)));
+}
+
+#[test]
+fn a_trace_that_is_stopped_and_started_has_a_gap_of_known_size() {
+    let folder = Folder::new();
+    let path = folder.join("trace");
+    let (tracer, _reported) = tracer_with_errors(&path);
+    record_tlps(&tracer, 0..10);
+    assert_eq!(tracer.toggle(), Some(false));
+    record_tlps(&tracer, 10..40);
+    assert_eq!(tracer.toggle(), Some(true));
+    record_tlps(&tracer, 40..45);
+    assert_eq!(tracer.finish().unwrap().lost, 0, "the file was fast enough");
+    let (found, lost) = addresses(&std::fs::read(path).unwrap());
+    assert_eq!(found, (0..10).chain(40..45).map(|i| i * 512).collect::<Vec<_>>());
+    assert_eq!(lost, 30);
+    assert_eq!(Tracer::off().toggle(), None);
+}
+
+#[test]
+fn a_disk_that_becomes_full_is_reported_at_once_and_once_and_a_start_goes_on() {
+    // A memfd with a seal stands for the disk: nothing makes it longer (fcntl(2), F_SEAL_GROW).
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = rustix::fs::memfd_create("disk", flags).unwrap();
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let (tracer, reported) = tracer_with_errors(path.as_ref());
+    rustix::fs::fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+    record_tlps(&tracer, 0..10);
+    let later = Instant::ZERO + Duration::from_ms(86_400_000);
+    while tracer.tick(later, true).is_some() {}
+    // The trace has not ended.
+    let error = reported.recv().unwrap();
+    assert!(error.contains("not permitted"), "{error}");
+    // Started again while nothing can be written: that is another error.
+    assert_eq!(tracer.toggle(), Some(true));
+    record_tlps(&tracer, 10..20);
+    tracer.toggle();
+    assert_eq!(reported.recv().unwrap(), error);
+    record_tlps(&tracer, 20..30);
+    assert_eq!(tracer.finish().unwrap_err().to_string(), error);
+    assert!(reported.recv().is_err(), "nothing more");
+}
+
 #[test]
 fn a_full_disk_is_an_error_at_the_start() {
     let settings = Settings { path: "/dev/full".into(), ring: None, snap: None, key: KEY };
-    match Tracer::create(&settings, NodeRole::Host, 7, Clock::start(), None) {
+    match Tracer::create(&settings, NodeRole::Host, 7, Clock::start(), None, no_error()) {
         Err(error) => assert!(error.to_string().contains("space"), "{error}"),
         Ok(_) => panic!("the header fits on a full disk"),
     }
@@ -87,7 +151,7 @@ fn records_are_in_the_order_of_time() {
     let folder = Folder::new();
     let settings = Settings { path: folder.join("trace"), ring: None, snap: None, key: KEY };
     let clock = Clock::start();
-    let tracer = Tracer::create(&settings, NodeRole::Device, 7, clock, None).unwrap();
+    let tracer = Tracer::create(&settings, NodeRole::Device, 7, clock, None, no_error()).unwrap();
     let mut bytes = Vec::new();
     tlp(1).encode(&mut bytes);
     let frame = |sent| {

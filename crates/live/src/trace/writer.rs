@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
-use wire::trace::{CHUNK_HEADER, ChunkHeader};
+use wire::trace::{CHUNK_HEADER, ChunkHeader, Records};
 
 /// A chunk to write.
 #[derive(Debug)]
@@ -38,27 +40,69 @@ impl Layout {
     }
 }
 
-/// Writes all chunks, and returns their memory. Returns the bytes written.
-/// Error: the first error; later chunks are dropped.
-pub(super) fn write(
-    file: &File,
-    mut layout: Layout,
-    full: &Receiver<Chunk>,
-    empty: &SyncSender<Vec<u8>>,
-) -> io::Result<u64> {
-    let (mut number, mut written, mut result) = (0u32, 0, Ok(()));
-    for Chunk { start_ns, lost, mut bytes } in full {
-        if result.is_ok() {
-            let header = ChunkHeader::new(number, lost, start_ns, &bytes[CHUNK_HEADER..]);
-            bytes[..CHUNK_HEADER].copy_from_slice(&header.encode());
-            number = number.wrapping_add(1);
-            result = file.write_all_at(&bytes, layout.take(bytes.len() as u64));
-            written += bytes.len() as u64;
+/// What learns of an error at once.
+pub type OnError = Box<dyn FnMut(&io::Error) + Send>;
+
+/// Writes chunks into a file.
+pub(super) struct Writer {
+    pub file: File,
+    pub layout: Layout,
+    /// Set when a chunk cannot be written. Later ones are dropped until it is cleared.
+    pub failed: Arc<AtomicBool>,
+    pub on_error: OnError,
+}
+
+impl Writer {
+    /// Writes all chunks, and returns their memory. Returns the bytes written.
+    /// Error: the first error.
+    pub fn write(mut self, full: &Receiver<Chunk>, empty: &SyncSender<Vec<u8>>) -> io::Result<u64> {
+        let (mut number, mut written, mut result) = (0u32, 0, Ok(()));
+        let (mut failing, mut dropped) = (false, 0u32);
+        for Chunk { start_ns, lost, mut bytes } in full {
+            let again = failing && !self.failed.load(Ordering::Relaxed);
+            failing &= !again;
+            dropped = dropped.saturating_add(lost);
+            if !failing {
+                let header = ChunkHeader::new(number, dropped, start_ns, &bytes[CHUNK_HEADER..]);
+                bytes[..CHUNK_HEADER].copy_from_slice(&header.encode());
+                match self.write_chunk(&bytes, again) {
+                    Ok(()) => {
+                        number = number.wrapping_add(1);
+                        written += bytes.len() as u64;
+                        dropped = 0;
+                    }
+                    Err(error) => {
+                        failing = true;
+                        self.failed.store(true, Ordering::Relaxed);
+                        (self.on_error)(&error);
+                        result = result.and(Err(error));
+                    }
+                }
+            }
+            if failing {
+                let records = Records::new(start_ns, &bytes[CHUNK_HEADER..]).count();
+                dropped = dropped.saturating_add(records as u32);
+            }
+            // The recorder may have ended.
+            let _ = empty.try_send(bytes);
         }
-        // The recorder may have ended.
-        let _ = empty.try_send(bytes);
+        result.map(|()| written)
     }
-    result.map(|()| written)
+
+    /// Writes one chunk, or leaves its place to the next. With `again`, a part of one that failed
+    /// may be there.
+    fn write_chunk(&mut self, bytes: &[u8], again: bool) -> io::Result<()> {
+        let at = self.layout.take(bytes.len() as u64);
+        let cut = match self.layout.ring {
+            None if again => self.file.set_len(at),
+            _ => Ok(()),
+        };
+        let wrote = cut.and_then(|()| self.file.write_all_at(bytes, at));
+        if wrote.is_err() {
+            self.layout.next = at;
+        }
+        wrote
+    }
 }
 
 #[cfg(test)]

@@ -34,12 +34,14 @@ pub struct Link {
     pub aggregation: Policy,
     /// Settings for raw Ethernet.
     pub raw: RawSettings,
+    /// What the clocks of both nodes show when they start.
+    pub uptime: wire::Instant,
 }
 
 impl Link {
     pub fn new(max_payload: u16) -> Self {
         let (aggregation, raw) = (Policy::Adaptive, RawSettings::default());
-        Self { max_payload, ecrc: false, aggregation, raw }
+        Self { max_payload, ecrc: false, aggregation, raw, uptime: wire::Instant::ZERO }
     }
 
     fn tunnel(self, role: Role, number: u64) -> Settings {
@@ -86,8 +88,8 @@ impl Far {
             let function = DmaTest::new(dma_test::Settings { max_payload, ..Default::default() });
             let poller = Poller::new(Waiting::Block).unwrap();
             let settings = link.tunnel(Role::Device, 7);
-            let mut node =
-                DeviceNode::new(Clock::start(), poller, listener, settings, function).unwrap();
+            let clock = Clock::start_at(link.uptime);
+            let mut node = DeviceNode::new(clock, poller, listener, settings, function).unwrap();
             announce.send(node.address().unwrap()).unwrap();
             let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
             let control = || match recv(&wake, &mut [0; 1][..], peek) {
@@ -119,6 +121,7 @@ impl Drop for Far {
 pub struct Near {
     pub machine: Machine<Switch>,
     pub memory: RamMemory,
+    pub clock: Clock,
     pub bus: Bus,
     pub nodes: Vec<Node>,
 }
@@ -144,7 +147,8 @@ impl Near {
         let settings = root::Settings { max_payload, ecrc, ..root::Settings::default() };
         let poller = Poller::new(Waiting::Block).unwrap();
         let switch = Switch::new(upstream, links);
-        let mut machine = Machine::new(Clock::start(), poller, settings, switch).unwrap();
+        let clock = Clock::start_at(link.uptime);
+        let mut machine = Machine::new(clock, poller, settings, switch).unwrap();
         let mut memory = RamMemory::new(Rc::new(RefCell::new(Ram::new(RAM, RAM_SIZE))));
         let bus = machine.new_bus();
         while !(0..count).all(|link| machine.attached().upstream().tunnel(link).is_up()) {
@@ -155,11 +159,19 @@ impl Near {
         let found = enumerate::enumerate(bus.clone(), settings);
         let hierarchy = machine.run(&mut memory, &bus, found).unwrap().unwrap();
         let nodes = hierarchy.endpoints().into_iter().cloned().collect();
-        Self { machine, memory, bus, nodes }
+        Self { machine, memory, clock, bus, nodes }
     }
 
     pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> T {
         self.machine.run(&mut self.memory, &self.bus, software).unwrap()
+    }
+
+    /// Carries out nothing but the node's own work until its clock shows `at`.
+    pub fn idle_until(&mut self, at: wire::Instant) {
+        while self.clock.now() < at {
+            let (moved, timer) = self.machine.pump(&mut self.memory).unwrap();
+            self.machine.wait(moved, Some(timer.map_or(at, |timer| timer.min(at)))).unwrap();
+        }
     }
 
     /// Lets a function master the bus and signal `data`.

@@ -3,6 +3,7 @@
 use crate::nodes::{Far, Link, Near, RAM, pattern};
 use pcie::dma_test::driver;
 use wire::tlp::Packet;
+use wire::{Duration, Instant};
 
 #[test]
 fn two_functions_that_are_no_drives_copy_and_interrupt() {
@@ -87,5 +88,34 @@ fn every_packet_has_a_digest_if_the_host_asks_for_it() {
         drop(near);
         let report = far.stop().expect("it ran");
         assert!(report.iter().all(|(_, counters)| counters.contains("none")), "{report:?}");
+    }
+}
+
+/// A link made in time, an idle link, and transfers across the end of 64 bits of picoseconds.
+#[test]
+fn links_and_transfers_go_on_after_years_of_uptime() {
+    let days_213 = Instant::from_ps(u64::MAX);
+    let ten_years = Instant::from_ns(10 * 365 * 86_400 * 1_000_000_000);
+    for uptime in [days_213 - Duration::from_ms(100), days_213, ten_years] {
+        let link = Link { uptime, ..Link::new(4096) };
+        let mut far = Far::start(link);
+        let mut near = Near::start(link, &[&far]);
+        near.enable(0, 1);
+        let copy = |near: &mut Near, seed| {
+            near.fill(0, &pattern(70_001, seed));
+            assert_eq!(near.copy(0, RAM, RAM + 0x10_0000, 70_001), Ok(()));
+            assert!(near.memory(0x10_0000, 70_001) == pattern(70_001, seed), "from {uptime}");
+        };
+        let mut seed = 0;
+        while near.clock.now() < uptime + Duration::from_ms(200) {
+            seed += 1;
+            copy(&mut near, seed);
+        }
+        // Longer than it takes to lose a link.
+        near.idle_until(near.clock.now() + Duration::from_ms(1_000));
+        assert!(near.machine.attached().upstream().tunnel(0).is_up(), "from {uptime}");
+        copy(&mut near, 0);
+        let report = far.stop().expect("it ran");
+        assert!(report[0].1.contains("errors: none"), "from {uptime}: {report:?}");
     }
 }

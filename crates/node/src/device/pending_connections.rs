@@ -189,7 +189,7 @@ impl PendingConnection {
                 Decision::Wait
             }
             Some(Some((Role::Host, theirs))) if !belongs(theirs, group) => {
-                Decision::Reject(Reject::Group, theirs)
+                Decision::Reject(Reject::Group(Some((group, theirs))), theirs)
             }
             Some(Some((Role::Host, theirs))) if wanted => Decision::Host(theirs),
             Some(Some((Role::Host, _))) if self.may_replace_host(now) => {
@@ -241,7 +241,10 @@ impl PendingConnection {
                     while let tunnel::Output::Transmit(_) = tunnel.poll(now, &mut frames) {
                         transmit(&mut frames, &mut self.room);
                     }
-                    if !matches!(cause, Cause::Goodbye | Cause::Disconnected) {
+                    if !matches!(
+                        cause,
+                        Cause::Goodbye | Cause::Disconnected | Cause::ClosedUngreeted
+                    ) {
                         out.push_back(Output::Event(Event::Rejected(path, cause)));
                     }
                     self.gone = true;

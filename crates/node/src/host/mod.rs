@@ -6,7 +6,7 @@ mod tests;
 
 pub use buses::Buses;
 
-use crate::push::{self, Follower, HostMemory};
+use crate::push::{self, Follower, HostMemory, ResetEvent};
 use ::switch::push::Ending;
 use ::switch::upstream::next_timer;
 use bytes::Bytes;
@@ -14,8 +14,8 @@ use pcie::root::{self, HostOutput, ROOT_PORT, ReadToken, RootComplex, Settings};
 use pcie::software::{Request, RequestId};
 use pcie::{Function, Wait};
 use std::ops::{Range, RangeInclusive};
-use wire::Instant;
 use wire::tlp::Tlp;
+use wire::{Bdf, Instant};
 
 /// Input of a host node.
 #[derive(Clone, Debug)]
@@ -44,8 +44,8 @@ pub enum Output {
 pub struct HostNode<B> {
     root: RootComplex,
     below: B,
-    /// Follows controllers below, if something is pushed.
-    follower: Option<Follower>,
+    /// Follows controllers below, also if nothing is pushed.
+    follower: Follower,
     /// What goes down at once; empty between calls.
     down: Vec<Tlp>,
 }
@@ -53,43 +53,34 @@ pub struct HostNode<B> {
 impl<B: Function> HostNode<B> {
     /// A host after power-on.
     pub fn new(settings: Settings, below: B) -> Self {
-        Self { root: RootComplex::new(settings), below, follower: None, down: Vec::new() }
+        let push = push::Settings { mode: push::Mode::Off, ..push::Settings::default() };
+        let (root, follower) = (RootComplex::new(settings), Follower::new(push));
+        Self { root, below, follower, down: Vec::new() }
     }
 
     /// The same host, which pushes bytes of its memory in front of doorbells. Before host software
     /// does anything.
     #[must_use]
     pub fn with_push(self, settings: push::Settings) -> Self {
-        let follower = (settings.mode != push::Mode::Off).then(|| Follower::new(settings));
-        Self { follower, ..self }
+        Self { follower: Follower::new(settings), ..self }
     }
 
     /// The same host with one ending of pushed bytes left out, for tests: stale bytes go down.
     #[must_use]
     pub fn without(mut self, ending: Ending) -> Self {
-        self.follower.iter_mut().for_each(|follower| follower.leave_out(ending));
+        self.follower.leave_out(ending);
         self
     }
 
     /// What was pushed.
     pub fn push_counters(&self) -> push::Counters {
-        self.follower.as_ref().map(Follower::counters).unwrap_or_default()
-    }
-
-    /// Whether a head doorbell waits for the next TLP.
-    pub fn holds_back(&self) -> bool {
-        self.follower.as_ref().is_some_and(Follower::holds_back)
-    }
-
-    /// Lets no head doorbell wait any longer: host software has nothing more to do.
-    pub fn release(&mut self) {
-        self.follower.iter_mut().for_each(Follower::release);
+        self.follower.counters()
     }
 
     /// Host memory in this range of bus addresses is other memory from now on: it was mapped or
     /// unmapped, or its owner has gone. Poll before host software learns that it is done.
     pub fn remapped(&mut self, range: Range<u64>) {
-        self.follower.iter_mut().for_each(|follower| follower.remapped(range.clone()));
+        self.follower.remapped(range);
     }
 
     /// The root complex: counters, root port.
@@ -119,8 +110,7 @@ impl<B: Function> HostNode<B> {
             Input::Request(id, request) => {
                 // The root port answers these itself; they may turn bus mastering off.
                 if let Request::ConfigWrite { target: ROOT_PORT, .. } = request {
-                    let followers = self.follower.iter_mut();
-                    followers.for_each(|follower| follower.end_all(Ending::RootPort));
+                    self.follower.end_all(Ending::RootPort);
                 }
                 root::Input::Request(id, request)
             }
@@ -151,14 +141,13 @@ impl<B: Function> HostNode<B> {
             loop {
                 match self.below.poll(now, self.root.ready()) {
                     pcie::Output::Tlp(tlp) => {
-                        self.follower.iter_mut().for_each(|follower| follower.up(&tlp));
+                        self.follower.up(&tlp);
                         self.root.handle(now, root::Input::Tlp(tlp), &self.below);
                         fed = true;
                     }
                     pcie::Output::Wait(_) if fed => break,
                     pcie::Output::Wait(below) => {
-                        let heads = self.follower.as_ref().and_then(Follower::timer);
-                        wait.until = next_timer([wait.until, below.until, heads]);
+                        wait.until = next_timer([wait.until, below.until]);
                         return Output::Wait(wait);
                     }
                 }
@@ -168,27 +157,25 @@ impl<B: Function> HostNode<B> {
 
     /// Hands an input to the function below, behind what goes in front of it.
     fn send_down(&mut self, now: Instant, input: pcie::Input, memory: &mut dyn HostMemory) {
-        match (&mut self.follower, input) {
-            (Some(follower), pcie::Input::Tlp(tlp)) => {
+        match input {
+            pcie::Input::Tlp(tlp) => {
                 let room = |bdf| self.below.push_room(bdf);
                 let host = &mut push::Host { root: &self.root, room: &room, memory };
-                follower.down(now, tlp, host, &mut self.down);
+                self.follower.down(tlp, host, &mut self.down);
                 self.hand_down(now);
             }
-            (Some(follower), pcie::Input::HotReset) => {
-                follower.reset();
+            pcie::Input::HotReset => {
+                self.follower.reset();
                 self.below.handle(now, pcie::Input::HotReset);
             }
-            (None, input) => self.below.handle(now, input),
         }
     }
 
     /// Sends what waits for no further TLP.
     fn send_due(&mut self, now: Instant, memory: &mut dyn HostMemory) {
-        let Some(follower) = &mut self.follower else { return };
         let room = |bdf| self.below.push_room(bdf);
-        let host = &mut push::Host { root: &self.root, room: &room, memory };
-        follower.due(now, host, &mut self.down);
+        let host = &push::Host { root: &self.root, room: &room, memory };
+        self.follower.due(host, &mut self.down);
         self.hand_down(now);
     }
 
@@ -198,10 +185,20 @@ impl<B: Function> HostNode<B> {
         }
     }
 
+    /// What reports to the driver of `function` that its controller was reset, if the function may
+    /// write it now: an entry for the admin completion queue, where interrupt vector 0 belongs.
+    /// `None` if the driver waits for no event, or in doubt. Ask before
+    /// [`clear_bus_masters`](Self::clear_bus_masters) forgets the function; write the entry once
+    /// the function is back, unless the driver has done anything with it meanwhile.
+    pub fn reset_event(&self, function: Bdf) -> Option<ResetEvent> {
+        let event = self.follower.reset_event(function)?;
+        self.root.may_read(function, event.address, event.entry.len()).then_some(event)
+    }
+
     /// Removes the bus mastership of the functions on `buses`, which are gone. A
     /// function that comes back needs Bus Master Enable again.
     pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
-        self.follower.iter_mut().for_each(|follower| follower.forget(buses.clone()));
+        self.follower.forget(buses.clone());
         self.root.clear_bus_masters(buses);
     }
 }

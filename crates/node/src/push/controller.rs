@@ -1,12 +1,16 @@
 //! What is known of one NVMe controller: registers, queues, admin commands in flight.
 
+use super::Reason;
 use super::doorbell::Turn;
 use super::identify::Capture;
+use super::learn::Watch;
+use super::reset_event::AdminTail;
+use pcie::root::MSI_WINDOW;
 use std::collections::BTreeMap;
 use switch::push::{Ending, whole_entries};
 use wire::nvme::register::{
-    ACQ, AQA, ASQ, AdminQueueAttributes, CAP, CC, Capabilities, Configuration, Doorbell, NSSR,
-    ShutdownNotice,
+    ACQ, AQA, ASQ, AdminQueueAttributes, CAP, CC, Capabilities, Configuration, DOORBELLS, Doorbell,
+    NSSR, ShutdownNotice,
 };
 use wire::nvme::{
     COMPLETION_ENTRY, Command, Completion, IDENTIFY, SUBMISSION_ENTRY, StatusCode, cns, opcode,
@@ -19,6 +23,8 @@ const REGISTERS: u64 = ACQ + 8;
 /// CMBMSC and PMRMSC (NVM Express 1.4, sections 3.1.14 and 3.1.24): with them, host addresses may
 /// be those of the controller's own memory.
 const OWN_MEMORY: [u64; 2] = [0x50, 0xe14];
+/// The byte of CAP whose lower half is DSTRD (section 3.1.1, figure 69).
+const STRIDE: u64 = CAP + 4;
 /// Namespaces whose format is kept at most.
 const MOST_FORMATS: usize = 4096;
 /// Queues are followed only with the entry sizes of the NVM command set, as powers of two
@@ -39,7 +45,7 @@ pub(super) struct Queue {
     pub last: u16,
     pub tail: u16,
     /// As the last completion entry said.
-    head: u16,
+    pub head: u16,
     completion_queue: u16,
     /// The far side knows the queue.
     pub announced: bool,
@@ -47,6 +53,8 @@ pub(super) struct Queue {
     pub suspended: bool,
     /// Slots rung for so far.
     rung: u64,
+    /// Commands completed so far.
+    completed: u64,
     /// Of these, up to the last one that was pushed.
     pushed_until: u64,
 }
@@ -63,6 +71,7 @@ impl Queue {
             announced: false,
             suspended: false,
             rung: 0,
+            completed: 0,
             pushed_until: 0,
         }
     }
@@ -79,6 +88,12 @@ impl Queue {
     /// The slot `steps` behind another.
     pub fn after(&self, slot: u16, steps: usize) -> u16 {
         ((u32::from(slot) + steps as u32) % self.entries()) as u16
+    }
+
+    /// Whether an entry at `address` would be in it.
+    fn contains(&self, address: u64) -> bool {
+        let length = u64::from(self.entries()) * SUBMISSION_ENTRY as u64;
+        (self.base..self.base + length).contains(&address)
     }
 
     /// Moves the tail; yields the first slot rung for, and how many.
@@ -106,58 +121,47 @@ impl Queue {
 
 /// A completion queue.
 #[derive(Clone, Copy, Debug)]
-struct CompletionQueue {
-    base: u64,
-    last: u16,
-    /// The slot behind the last entry that the controller wrote.
-    tail: u16,
-    /// As the controller knows it.
-    head: u16,
-    interrupts: bool,
-    /// Its deletion is under way.
-    suspended: bool,
+pub(super) struct CompletionQueue {
+    pub base: u64,
+    pub last: u16,
 }
 
 impl CompletionQueue {
-    fn new(base: u64, last: u16, interrupts: bool) -> Self {
-        Self { base, last, tail: 0, head: 0, interrupts, suspended: false }
-    }
-
     /// Whether an entry at `address` would be in it.
     fn contains(&self, address: u64) -> bool {
         let length = (u64::from(self.last) + 1) * COMPLETION_ENTRY as u64;
         (self.base..self.base + length).contains(&address)
-    }
-
-    /// Whether the controller has at least half of the slots free, though it does not know of those
-    /// that the host has freed meanwhile.
-    fn has_room(&self) -> bool {
-        let entries = u32::from(self.last) + 1;
-        let used = (u32::from(self.tail) + entries - u32::from(self.head)) % entries;
-        used <= entries / 2
     }
 }
 
 /// A controller below the root port.
 #[derive(Debug, Default)]
 pub(super) struct Controller {
-    /// The registers up to ACQ, as written; CAP as read.
+    /// The registers up to ACQ, as written.
     registers: [[u8; 8]; REGISTERS as usize / 8],
-    /// A bit for each byte of CAP that was read.
-    capabilities: u8,
+    /// CAP.DSTRD, once it is known.
+    pub stride: Option<u8>,
     enabled: bool,
     /// The admin queues were set since the controller was enabled: there was a reset.
     admin_set: bool,
     /// Nothing is pushed until the next controller reset.
     off: bool,
-    /// It is not known what the controller does, until its next reset.
-    lost: bool,
+    /// Why it is not known what the controller does, until its next reset.
+    lost: Option<Reason>,
     /// The controller has memory of its own at host addresses, or may have.
     own_memory: bool,
+    /// There was a submission queue beside the admin queue.
+    io_queues: bool,
+    /// There are submission queues that are not followed.
+    others: bool,
+    /// A command that may tell a block size.
+    pub watch: Option<Watch>,
     pub queues: BTreeMap<u16, Queue>,
-    completion_queues: BTreeMap<u16, CompletionQueue>,
+    pub completion_queues: BTreeMap<u16, CompletionQueue>,
+    /// `None` if the driver may have done with the queue.
+    pub admin_tail: Option<AdminTail>,
     /// Admin commands in flight.
-    admin: BTreeMap<u16, Command>,
+    pub admin: BTreeMap<u16, Command>,
     captures: BTreeMap<u16, Capture>,
     /// Binary logarithms of block sizes, by NSID.
     pub formats: BTreeMap<u32, u8>,
@@ -169,9 +173,15 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    /// Whether something may be pushed.
-    pub fn pushes(&self) -> bool {
-        self.enabled && !self.off && !self.own_memory
+    /// Why nothing may be pushed, if so.
+    pub fn obstacle(&self) -> Option<Reason> {
+        match self {
+            Self { own_memory: true, .. } => Some(Reason::OwnMemory),
+            Self { lost: Some(reason), .. } => Some(*reason),
+            Self { enabled: false, .. } => Some(Reason::Controller),
+            Self { off: true, .. } => Some(Reason::DoorbellBuffer),
+            _ => None,
+        }
     }
 
     fn u64(&self, at: u64) -> u64 {
@@ -191,22 +201,24 @@ impl Controller {
         1 << (12 + self.configuration().page)
     }
 
-    /// Whether a namespace certainly has the opcodes of the NVM command set. With several command
-    /// sets (CC.CSS 110b) those have them whose data Identify tells by CNS 00h (NVM Express 2.0,
-    /// section 5.17.2.1).
-    pub fn has_nvm_commands(&self, nsid: u32) -> bool {
+    /// Fails unless a namespace certainly has the opcodes of the NVM command set. With several
+    /// command sets (CC.CSS 110b) those have them whose data Identify tells by CNS 00h (NVM Express
+    /// 2.0, section 5.17.2.1).
+    pub fn has_nvm_commands(&self, nsid: u32) -> Result<(), Reason> {
         match self.configuration().command_set {
-            0 => true,
-            6 => self.formats.contains_key(&nsid),
-            _ => false,
+            0 => Ok(()),
+            6 if self.formats.contains_key(&nsid) => Ok(()),
+            6 => Err(Reason::BlockSize),
+            _ => Err(Reason::Opcode),
         }
     }
 
     /// Takes note of what a register reads as.
     pub fn register_read(&mut self, offset: u64, bytes: &[u8]) {
-        for (at, byte) in (offset..).zip(bytes).take_while(|(at, _)| *at < CAP + 8) {
-            self.registers[0][at as usize] = *byte;
-            self.capabilities |= 1 << at;
+        let mut read = (offset..).zip(bytes);
+        if let Some((_, byte)) = read.find(|(at, _)| *at == STRIDE) {
+            let bits = u64::from(*byte) << (8 * (STRIDE - CAP));
+            self.stride = Some(Capabilities::from_bits(bits).doorbell_stride);
         }
     }
 
@@ -240,7 +252,7 @@ impl Controller {
         if !configuration.enable || configuration.shutdown != ShutdownNotice::None {
             return self.disable(turn);
         }
-        if (self.enabled || self.lost) && !self.admin_set {
+        if (self.enabled || self.lost.is_some()) && !self.admin_set {
             return;
         }
         // After a function level reset the queues are set again. It ended what was pushed, but for
@@ -250,12 +262,13 @@ impl Controller {
         let (base, completion_base) = (self.u64(ASQ) & !0xfff, self.u64(ACQ) & !0xfff);
         let placed = is_base(base) && is_base(completion_base);
         let sized = sizes.sq_size > 0 && sizes.cq_size > 0;
-        self.enabled = self.capabilities == 0xff && placed && sized;
-        self.lost = !self.enabled;
+        self.enabled = placed && sized;
+        self.lost = (!self.enabled).then_some(Reason::Controller);
         if self.enabled {
             self.queues.insert(0, Queue::new(0, base, sizes.sq_size, 0));
-            let queue = CompletionQueue::new(completion_base, sizes.cq_size, true);
+            let queue = CompletionQueue { base: completion_base, last: sizes.cq_size };
             self.completion_queues.insert(0, queue);
+            self.admin_tail = Some(AdminTail::default());
         }
     }
 
@@ -265,17 +278,21 @@ impl Controller {
         self.forget();
     }
 
-    /// Forgets everything that a reset ends.
+    /// Forgets everything that a reset ends. Block sizes stay: host software need not send Identify
+    /// again, and goes by what it was told. Unless it may have sent a Format that did not show.
     fn forget(&mut self) {
-        let Self { registers, capabilities, own_memory, has_pushed, .. } = *self;
-        *self = Self { registers, capabilities, own_memory, has_pushed, ..Self::default() };
+        let Self { registers, stride, own_memory, has_pushed, .. } = *self;
+        let seen = self.lost.is_none() && !self.off;
+        let formats = std::mem::take(&mut self.formats);
+        let formats = if seen { formats } else { BTreeMap::new() };
+        *self = Self { registers, stride, own_memory, has_pushed, formats, ..Self::default() };
     }
 
     /// Does not know any more what the controller does: pushes nothing until its next reset.
-    pub fn lose(&mut self, turn: &mut Turn<'_, '_>) {
+    pub fn lose(&mut self, reason: Reason, turn: &mut Turn<'_, '_>) {
         self.end_before(Ending::ControllerReset, turn);
         self.forget();
-        self.lost = true;
+        self.lost = Some(reason);
     }
 
     /// Ends everything, in front of the write of this turn.
@@ -305,39 +322,33 @@ impl Controller {
             let Some(value) = value.first_chunk().map(|bytes| u16::from_le_bytes(*bytes)) else {
                 continue;
             };
+            self.learn_stride(at);
             match self.doorbell(at) {
                 Some(Doorbell::SubmissionTail(queue)) => self.ring(queue, value, turn),
-                Some(Doorbell::CompletionHead(queue)) => {
-                    if let Some(queue) = self.completion_queues.get_mut(&queue) {
-                        queue.head = value.min(queue.last);
-                    }
+                Some(Doorbell::CompletionHead(0)) => {
+                    self.admin_tail.iter_mut().for_each(|tail| tail.head = value);
                 }
-                None => {}
+                None if self.stride.is_none() => turn.counters.not_pushed.add(Reason::Stride, 1),
+                Some(Doorbell::CompletionHead(_)) | None => {}
             }
         }
     }
 
-    /// The doorbell at an offset.
-    fn doorbell(&self, offset: u64) -> Option<Doorbell> {
-        Doorbell::at(offset, Capabilities::from_bits(self.u64(CAP)).doorbell_stride)
-    }
-
-    /// The completion queue whose head doorbell, at this offset, may wait. `interrupts`: the function
-    /// sends messages.
-    pub fn head_that_waits(&self, offset: u64, interrupts: bool) -> Option<u16> {
-        match self.doorbell(offset)? {
-            Doorbell::CompletionHead(id) => self.head_may_wait(id, interrupts).then_some(id),
-            Doorbell::SubmissionTail(_) => None,
+    /// Learns the stride from host software that does not read CAP: while there is no other submission
+    /// queue, a doorbell behind the first one is that of the admin completion queue.
+    fn learn_stride(&mut self, offset: u64) {
+        let stride = (offset - DOORBELLS).checked_ilog2().and_then(|log| log.checked_sub(2));
+        let certain = self.stride.is_none() && self.enabled && !self.io_queues;
+        if let Some(stride) = stride.filter(|_| certain).map(|stride| stride as u8)
+            && offset == Doorbell::CompletionHead(0).offset(stride)
+        {
+            self.stride = Some(stride);
         }
     }
 
-    /// Whether the head doorbell of a completion queue may go on waiting.
-    pub fn head_may_wait(&self, id: u16, interrupts: bool) -> bool {
-        let queue = self.completion_queues.get(&id);
-        self.enabled
-            && queue.is_some_and(|queue| {
-                queue.has_room() && !queue.suspended && queue.interrupts && interrupts
-            })
+    /// The doorbell at an offset. The first one is that of the admin submission queue in any case.
+    fn doorbell(&self, offset: u64) -> Option<Doorbell> {
+        Doorbell::at(offset, self.stride.or((offset == DOORBELLS).then_some(0))?)
     }
 
     /// The record by which the far side knows a queue.
@@ -365,11 +376,6 @@ impl Controller {
                     if announced && turn.ends(Ending::QueueDeleted) {
                         turn.end(&Record::EndQueue(low));
                     }
-                }
-            }
-            opcode::admin::DELETE_CQ => {
-                if let Some(queue) = self.completion_queues.get_mut(&low) {
-                    queue.suspended = true;
                 }
             }
             // SQID in bits 15:0, CID in bits 31:16 of dword 10 (section 5.1).
@@ -404,6 +410,30 @@ impl Controller {
         }
     }
 
+    /// Watches a command, if its namespace's block size is not known and no other command of the
+    /// controller has data.
+    pub fn watch(&mut self, queue: u16, command: Command) {
+        let one = |queue: &Queue| {
+            if queue.id == 0 { 0 } else { queue.rung.saturating_sub(queue.completed) }
+        };
+        let alone = self.queues.values().map(one).sum::<u64>() == 1
+            && !self.others
+            && self.admin.values().all(|other| other.opcode == opcode::admin::ASYNC_EVENT_REQUEST);
+        let wanted = self.configuration().command_set == 0
+            && !self.formats.contains_key(&command.nsid)
+            && self.formats.len() < MOST_FORMATS;
+        self.watch = if alone && wanted { Watch::new(queue, command) } else { None };
+    }
+
+    /// Takes note of a read of host memory by the controller.
+    pub fn host_read(&mut self, request: MemoryRequest) {
+        let address = request.first_byte();
+        let entries = self.queues.values().any(|queue| queue.contains(address));
+        if let Some(watch) = self.watch.as_mut().filter(|_| !entries) {
+            watch.moves(false, address, request.byte_count());
+        }
+    }
+
     /// Takes note of a write of the controller to host memory. Yields what ends by it.
     pub fn host_write(
         &mut self,
@@ -417,17 +447,33 @@ impl Controller {
                 self.captures.values_mut().for_each(|capture| capture.write(address, &bytes));
             }
         }
-        let mut queues = self.completion_queues.values_mut();
-        let queue = queues.find(|queue| queue.contains(request.address))?;
+        let mut queues = self.completion_queues.iter();
+        let queue = queues.find(|(_, queue)| queue.contains(request.address));
+        if let (None, Some(watch)) = (&queue, &mut self.watch) {
+            let interrupt = MSI_WINDOW.contains(&request.address);
+            for (at, bytes) in pcie::split::enabled_runs(&request, &tlp.data).filter(|_| !interrupt)
+            {
+                watch.moves(true, request.address + at as u64, bytes.len());
+            }
+        }
+        let (id, queue) = queue?;
+        let admin = (*id == 0).then_some(*queue);
         let Some(entries) = whole_entries(tlp, request) else {
             let record = self.end_all(Ending::PartialEntry, without);
             self.forget();
-            self.lost = true;
+            self.lost = Some(Reason::Lost);
             return record;
         };
-        let behind = request.address - queue.base + tlp.data.len() as u64;
-        queue.tail = ((behind / COMPLETION_ENTRY as u64) % (u64::from(queue.last) + 1)) as u16;
-        entries.for_each(|entry| self.completed(entry));
+        let mut at = request.address;
+        for entry in entries {
+            if let Some(queue) = admin {
+                let slot = (at - queue.base) / COMPLETION_ENTRY as u64;
+                let tail = self.admin_tail.iter_mut();
+                tail.for_each(|tail| tail.written(slot as u16, entry.phase, queue.last));
+                at += COMPLETION_ENTRY as u64;
+            }
+            self.completed(entry);
+        }
         None
     }
 
@@ -437,6 +483,13 @@ impl Controller {
         }
         if let Some(queue) = self.queues.get_mut(&entry.sq_id).filter(|q| entry.sq_head <= q.last) {
             queue.head = entry.sq_head;
+            queue.completed += 1;
+        }
+        if let Some(watch) = self.watch.take_if(|watch| watch.id == (entry.sq_id, entry.cid))
+            && entry.status.code == StatusCode::SUCCESS
+        {
+            let nsid = watch.nsid();
+            self.formats.extend(watch.block_shift(self.page()).map(|shift| (nsid, shift)));
         }
         if entry.sq_id == 0
             && let Some(command) = self.admin.remove(&entry.cid)
@@ -458,19 +511,21 @@ impl Controller {
             && last > 0
             && is_base(command.prp1)
             && (sizes.sq_entry_size, sizes.cq_entry_size) == ENTRY_SIZES;
+        self.io_queues |= command.opcode == opcode::admin::CREATE_SQ;
         match command.opcode {
             opcode::admin::CREATE_CQ if known => {
-                // IEN in bit 1 of dword 11 (section 5.3).
-                let interrupts = command.cdw11 & 2 != 0;
-                let queue = CompletionQueue::new(command.prp1, last, interrupts);
+                let queue = CompletionQueue { base: command.prp1, last };
                 self.completion_queues.insert(id, queue);
             }
             opcode::admin::CREATE_SQ if known => {
                 let completion_queue = (command.cdw11 >> 16) as u16;
                 if self.completion_queues.contains_key(&completion_queue) {
                     self.queues.insert(id, Queue::new(id, command.prp1, last, completion_queue));
+                } else {
+                    self.others = true;
                 }
             }
+            opcode::admin::CREATE_SQ => self.others = true,
             opcode::admin::DELETE_SQ => {
                 self.queues.remove(&id);
                 let gone: Vec<_> =
@@ -482,7 +537,8 @@ impl Controller {
             opcode::admin::DELETE_CQ => {
                 self.completion_queues.remove(&id);
             }
-            opcode::admin::IDENTIFY => {
+            // Other data structures leave what this one told as it is.
+            opcode::admin::IDENTIFY if command.cdw10 as u8 == cns::NAMESPACE => {
                 let shift = capture.and_then(|capture| capture.block_shift());
                 self.formats.remove(&command.nsid);
                 let room = self.formats.len() < MOST_FORMATS;
@@ -496,11 +552,6 @@ impl Controller {
         match command.opcode {
             opcode::admin::DELETE_SQ => {
                 if let Some(queue) = self.queues.get_mut(&(command.cdw10 as u16)) {
-                    queue.suspended = false;
-                }
-            }
-            opcode::admin::DELETE_CQ => {
-                if let Some(queue) = self.completion_queues.get_mut(&(command.cdw10 as u16)) {
                     queue.suspended = false;
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::controller::{Controller, Queue};
 use super::messages::Messages;
-use super::{Counters, Mode, Settings};
+use super::{Counters, Mode, Reason, Settings};
 use bytes::{Bytes, BytesMut};
 use pcie::{PushRoom, RootComplex};
 use switch::push::Ending;
@@ -22,6 +22,10 @@ const MOST_LIST: usize = 4096;
 /// command, nor those of one more of many. They would make the doorbell wait for its place behind
 /// them, and a round trip more matters little to them. Eight transfers of 4 KiB with their entries.
 const MOST_DATA: usize = 36 << 10;
+/// Bits 1:0 of an opcode: whether there are data, and 10b for those to the host (NVM Express 1.4,
+/// figure 105).
+const TRANSFER: u8 = 3;
+const TO_HOST: u8 = 2;
 /// PSDT 11b is reserved (NVM Express 1.4, figure 104).
 const RESERVED_POINTER: u8 = 3;
 
@@ -126,37 +130,60 @@ fn command(entry: &[u8]) -> Command {
 impl Controller {
     /// A submission doorbell: the tail of queue `id` is `tail` now.
     pub(super) fn ring(&mut self, id: u16, tail: u16, turn: &mut Turn<'_, '_>) {
-        let Some(queue) = self.queues.get_mut(&id) else { return };
+        let Some(queue) = self.queues.get_mut(&id) else {
+            let reason = self.obstacle().unwrap_or(Reason::Queue);
+            return turn.counters.not_pushed.add(reason, 1);
+        };
         if tail > queue.last {
-            return self.lose(turn);
+            return self.lose(Reason::Lost, turn);
         }
         let (first, count) = queue.ring(tail);
-        let queue = *queue;
-        let may = turn.settings.mode != Mode::Off && self.pushes() && !queue.suspended;
-        let room = turn.host.room(turn.bdf).filter(|_| may);
-        let wanted = if room.is_some() { usize::from(count).min(MOST_ENTRIES) } else { 0 };
+        let (queue, count) = (*queue, usize::from(count));
+        let room = turn.host.room(turn.bdf);
+        let obstacle = match (room, queue.suspended) {
+            (None, _) => Some(Reason::Device),
+            (Some(_), true) => Some(Reason::QueueDeletion),
+            (Some(_), false) => self.obstacle(),
+        };
+        let off = turn.settings.mode == Mode::Off;
+        let wanted = if off || obstacle.is_some() { 0 } else { count.min(MOST_ENTRIES) };
         // What admin commands do has to be known, pushed or not.
-        let wanted = if id == 0 { count.into() } else { wanted };
+        let wanted = if id == 0 { count } else { wanted };
         let entries = turn.entries(&queue, first, wanted);
         if entries.is_none() && id == 0 {
-            return self.lose(turn);
+            return self.lose(Reason::Memory, turn);
         }
+        let mut stop = if entries.is_some() { Reason::Burst } else { Reason::Memory };
         let entries = entries.unwrap_or_default();
         if id == 0 {
             entries.iter().for_each(|entry| self.submitted(command(entry), turn));
         }
-        let room = room.filter(|_| self.pushes()).map(|room| turn.spare(room));
-        let slots = (first, usize::from(count));
-        let pushed = room.map_or(0, |room| self.push(&queue, slots, &entries, room, turn));
+        let obstacle = obstacle.or_else(|| self.obstacle());
+        let mut pushed = 0;
+        if let Some(reason) = obstacle {
+            stop = reason;
+        } else if let Some(room) = room.filter(|_| !off).map(|room| turn.spare(room)) {
+            let reason;
+            (pushed, reason) = self.push(&queue, (first, count), &entries, room, turn);
+            stop = reason.unwrap_or(stop);
+        }
+        self.watch = None;
+        if let ([entry], true, 1) = (&entries[..], id != 0, count) {
+            self.watch(id, command(entry));
+        }
         turn.counters.entries += pushed as u64;
-        turn.counters.unpushed += u64::from(count) - pushed as u64;
+        turn.counters.unpushed += (count - pushed) as u64;
+        if !off {
+            turn.counters.not_pushed.add(stop, (count - pushed) as u64);
+        }
         if let Some(queue) = self.queues.get_mut(&id) {
-            queue.pushed(usize::from(count), pushed);
+            queue.pushed(count, pushed);
         }
     }
 
     /// Of `count` slots from `first` on, pushes the first `entries`, in order, and what they lead to.
-    /// Slots that are rung for without a push end first. Yields how many entries were pushed.
+    /// Slots that are rung for without a push end first. Yields how many entries were pushed, and
+    /// what kept the next one back.
     fn push(
         &mut self,
         queue: &Queue,
@@ -164,7 +191,7 @@ impl Controller {
         entries: &[Bytes],
         room: PushRoom,
         turn: &mut Turn<'_, '_>,
-    ) -> usize {
+    ) -> (usize, Option<Reason>) {
         let mut messages = Messages::new(room.payload);
         let mut pushed = 0;
         let place = messages.place();
@@ -174,16 +201,20 @@ impl Controller {
             messages.add(&record);
         }
         let announced = messages.fit(&room);
+        let mut stop = None;
         if !announced {
             messages.back_to(place);
+            stop = Some(Reason::Credits);
         }
         let bound = turn.settings.bound.min(room.capacity).saturating_sub(turn.others);
         for (at, entry) in entries.iter().enumerate().filter(|_| announced) {
             let place = messages.place();
             let id = (queue.id, command(entry).cid);
             messages.add_bytes(id, queue.slot(queue.after(first, at)), entry.clone());
-            if !messages.fit(&room) || !self.reserve(id, entry.len(), bound) {
+            let room = if messages.fit(&room) { Ok(()) } else { Err(Reason::Credits) };
+            if let Err(reason) = room.and_then(|()| self.reserve(id, entry.len(), bound)) {
                 messages.back_to(place);
+                stop = Some(reason);
                 break;
             }
             turn.counters.bytes += entry.len() as u64;
@@ -191,7 +222,11 @@ impl Controller {
         }
         if turn.settings.mode == Mode::All {
             for entry in &entries[..pushed] {
-                self.push_data(queue.id, &command(entry), (&room, bound), &mut messages, turn);
+                let command = command(entry);
+                let done = self.push_data(queue.id, &command, (&room, bound), &mut messages, turn);
+                if let Err(reason) = done {
+                    turn.counters.not_pushed.add(reason, 1);
+                }
             }
         }
         if queue.may_hold((count - pushed) as u64) && turn.ends(Ending::Doorbell) {
@@ -203,7 +238,7 @@ impl Controller {
         if announced && let Some(queue) = self.queues.get_mut(&queue.id) {
             queue.announced = true;
         }
-        pushed
+        (pushed, stop)
     }
 
     /// Adds the lists of a command, and its data for the drive unless they are long: all of it or
@@ -215,21 +250,25 @@ impl Controller {
         (room, bound): (&PushRoom, usize),
         messages: &mut Messages,
         turn: &mut Turn<'_, '_>,
-    ) {
-        let Some((length, to_host)) = self.transfer(queue, command) else { return };
+    ) -> Result<(), Reason> {
+        let Some((length, to_host)) = self.transfer(queue, command)? else { return Ok(()) };
         let (id, most) = ((queue, command.cid), bound.saturating_sub(self.in_flight_bytes));
         let data = MOST_DATA.saturating_sub(turn.others + self.in_flight_bytes);
         let with_data = !to_host && length <= data.min(most);
-        let mut parts: Vec<(u64, Bytes)> = Vec::new();
+        let (mut parts, mut stop): (Vec<(u64, Bytes)>, _) = (Vec::new(), Reason::Pointer);
         let ranges = nvme::follow(command, length, self.page(), to_host, |address, length| {
             if parts.len() == MOST_LISTS || length > MOST_LIST {
                 return None;
             }
-            let list = turn.peek(address, length)?;
+            let list = turn.peek(address, length);
+            let Some(list) = list else {
+                stop = Reason::Memory;
+                return None;
+            };
             parts.push((address, list.clone()));
             Some(list)
         });
-        let Some(ranges) = ranges else { return };
+        let ranges = ranges.ok_or(stop)?;
         let place = messages.place();
         let mut total = 0;
         for (address, list) in parts {
@@ -243,46 +282,54 @@ impl Controller {
                 turn.host.peek(turn.bdf, address, length, out)
             });
         }
-        if !all || !messages.fit(room) || !self.reserve(id, total, bound) {
-            return messages.back_to(place);
-        }
+        let room = match (all, messages.fit(room)) {
+            (false, _) => Err(Reason::Memory),
+            (true, false) => Err(Reason::Credits),
+            (true, true) => self.reserve(id, total, bound),
+        };
+        room.inspect_err(|_| messages.back_to(place))?;
         turn.counters.bytes += total as u64;
+        if to_host || with_data { Ok(()) } else { Err(Reason::Data) }
     }
 
     /// The bytes that a command certainly moves, and whether to the host; `None` if there are none
-    /// or in doubt.
-    fn transfer(&self, queue: u16, command: &Command) -> Option<(usize, bool)> {
-        if queue == 0 || !self.has_nvm_commands(command.nsid) || command.psdt == RESERVED_POINTER {
-            return None;
+    /// to push.
+    fn transfer(&self, queue: u16, command: &Command) -> Result<Option<(usize, bool)>, Reason> {
+        if queue == 0 || command.opcode & TRANSFER == 0 {
+            return Ok(None);
+        }
+        self.has_nvm_commands(command.nsid)?;
+        if command.psdt == RESERVED_POINTER {
+            return Err(Reason::Pointer);
         }
         let blocks = || {
-            let shift = self.formats.get(&command.nsid)?;
-            Some((command.blocks() as usize) << shift)
+            let shift = self.formats.get(&command.nsid).ok_or(Reason::BlockSize)?;
+            Ok((command.blocks() as usize) << shift)
         };
-        match command.opcode {
-            opcode::nvm::WRITE | opcode::nvm::COMPARE => Some((blocks()?, false)),
-            opcode::nvm::READ => Some((blocks()?, true)),
+        let moved = match command.opcode {
+            opcode::nvm::WRITE | opcode::nvm::COMPARE => (blocks()?, false),
+            opcode::nvm::READ => (blocks()?, true),
             // NR, 0's based, in bits 7:0 of dword 10 (section 6.7).
-            opcode::nvm::DATASET_MANAGEMENT => {
-                Some((ranges(command.cdw10, DsmRange::LENGTH), false))
-            }
+            opcode::nvm::DATASET_MANAGEMENT => (ranges(command.cdw10, DsmRange::LENGTH), false),
             // NR in bits 7:0 and the format, 0h, in bits 11:8 of dword 12 (NVM Command Set 1.0,
             // section 3.2.2).
             opcode::nvm::COPY if command.cdw12 >> 8 & 0xf == 0 => {
-                Some((ranges(command.cdw12, CopyRange::LENGTH), false))
+                (ranges(command.cdw12, CopyRange::LENGTH), false)
             }
-            _ => None,
-        }
+            other if other & TRANSFER == TO_HOST => return Ok(None),
+            _ => return Err(Reason::Opcode),
+        };
+        Ok(Some(moved))
     }
 
     /// Counts bytes of a command as in flight, if they are within the bound.
-    fn reserve(&mut self, id: (u16, u16), bytes: usize, bound: usize) -> bool {
-        let fits = self.in_flight_bytes + bytes <= bound;
-        if fits {
-            *self.in_flight.entry(id).or_default() += bytes;
-            self.in_flight_bytes += bytes;
+    fn reserve(&mut self, id: (u16, u16), bytes: usize, bound: usize) -> Result<(), Reason> {
+        if self.in_flight_bytes + bytes > bound {
+            return Err(Reason::Bound);
         }
-        fits
+        *self.in_flight.entry(id).or_default() += bytes;
+        self.in_flight_bytes += bytes;
+        Ok(())
     }
 }
 

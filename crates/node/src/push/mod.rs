@@ -9,27 +9,28 @@
 mod controller;
 mod doorbell;
 mod function;
-mod heads;
 mod identify;
+mod learn;
 mod messages;
+mod reason;
+mod reset_event;
 pub use doorbell::HostMemory;
+pub use reason::{NotPushed, Reason};
+pub use reset_event::ResetEvent;
 
 use controller::Controller;
 pub(crate) use doorbell::Host;
 use doorbell::Turn;
 use function::Shadow;
-use heads::{Head, Heads};
-use pcie::config::register;
-use pcie::root::MSI_WINDOW;
+use pcie::config::{command, register};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 use switch::push::Ending;
 use wire::push::Record;
-use wire::tlp::message_code::{ASSERT_INTA, DEASSERT_INTA};
 use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
-use wire::{Bdf, Instant, Tag};
+use wire::{Bdf, Tag};
 
 wire::named! {
     /// What is pushed.
@@ -62,16 +63,13 @@ pub struct Settings {
     /// Bytes pushed over a link for the commands that are not complete. More commands get no push,
     /// or only that of their entries.
     pub bound: usize,
-    /// Head doorbells may wait for the next TLP (`docs/push.md`).
-    pub heads_wait: bool,
 }
 
 impl Default for Settings {
-    /// All; head doorbells go at once. The bound is a quarter of a link's default window for posted
-    /// TLPs (1 MiB): what is pushed for writes in flight never keeps the credits from the doorbells
-    /// of others.
+    /// All. The bound is a quarter of a link's default window for posted TLPs (1 MiB): what is
+    /// pushed for writes in flight never keeps the credits from the doorbells of others.
     fn default() -> Self {
-        Self { mode: Mode::default(), bound: 256 << 10, heads_wait: false }
+        Self { mode: Mode::default(), bound: 256 << 10 }
     }
 }
 
@@ -86,16 +84,24 @@ pub struct Counters {
     pub unpushed: u64,
     /// Bytes of entries, lists and data pushed.
     pub bytes: u64,
+    /// Commands that were not pushed, or only in part, by reason. A doorbell of a queue that is not
+    /// known counts as one.
+    pub not_pushed: NotPushed,
 }
 
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { messages, entries, unpushed, bytes } = self;
+        let Self { messages, entries, unpushed, bytes, not_pushed } = self;
         write!(
             f,
             "{bytes} bytes in {messages} messages; {entries} submission queue entries pushed, \
              {unpushed} fetched"
-        )
+        )?;
+        for (at, (reason, commands)) in not_pushed.iter().enumerate() {
+            let front = if at == 0 { "; commands not pushed, or in part:" } else { "," };
+            write!(f, "{front} {commands} {reason}")?;
+        }
+        Ok(())
     }
 }
 
@@ -118,8 +124,6 @@ enum Read {
 struct Function {
     shadow: Shadow,
     controller: Controller,
-    /// Its last interrupt was a message (MSI or MSI-X).
-    sends_interrupts: bool,
 }
 
 /// The follower of all controllers below a root port.
@@ -132,7 +136,6 @@ pub(crate) struct Follower {
     reads: BTreeMap<Tag, Read>,
     /// Endings that no TLP brings along.
     pending: Vec<(Bdf, Record)>,
-    heads: Heads,
     counters: Counters,
     without: Option<Ending>,
 }
@@ -145,7 +148,6 @@ impl Follower {
             bars: BTreeMap::new(),
             reads: BTreeMap::new(),
             pending: Vec::new(),
-            heads: Heads::default(),
             counters: Counters::default(),
             without: None,
         }
@@ -156,47 +158,14 @@ impl Follower {
         self.without = Some(ending);
     }
 
+    /// Zeros if nothing is to be pushed: then there is no reason to count either.
     pub fn counters(&self) -> Counters {
-        self.counters
-    }
-
-    /// Whether a head doorbell waits for the next TLP.
-    pub fn holds_back(&self) -> bool {
-        !self.heads.is_empty()
-    }
-
-    /// Lets no head doorbell wait any longer.
-    pub fn release(&mut self) {
-        self.heads.hurry();
+        if self.settings.mode == Mode::Off { Counters::default() } else { self.counters }
     }
 
     /// Takes a TLP on its way down. Adds to `out` what goes down now, in order: the TLP behind what
-    /// has to be in front of it, or nothing if it may wait for the next.
-    pub fn down(&mut self, now: Instant, tlp: Tlp, host: &mut Host<'_>, out: &mut Vec<Tlp>) {
-        if let Some((function, queue)) = self.head_that_waits(&tlp, host) {
-            return self.heads.wait(now, function, queue, tlp);
-        }
-        self.release_heads(host, out);
-        self.pass_down(tlp, host, out);
-    }
-
-    /// The completion queue whose head a TLP moves, if the TLP may wait.
-    fn head_that_waits(&self, tlp: &Tlp, host: &Host<'_>) -> Option<(Bdf, u16)> {
-        let Packet::MemoryWrite(r) = tlp.packet else { return None };
-        let may = self.settings.heads_wait && r.length_dw == 1;
-        let (bdf, offset) = self.target(r.address).filter(|_| may)?;
-        let function = self.functions.get(&bdf)?;
-        let queue = function.controller.head_that_waits(offset, function.sends_interrupts)?;
-        host.room(bdf).is_some_and(|room| self.heads.fits(room)).then_some((bdf, queue))
-    }
-
-    fn release_heads(&mut self, host: &mut Host<'_>, out: &mut Vec<Tlp>) {
-        if !self.heads.is_empty() {
-            self.heads.take().for_each(|tlp| self.pass_down(tlp, host, out));
-        }
-    }
-
-    fn pass_down(&mut self, tlp: Tlp, host: &mut Host<'_>, out: &mut Vec<Tlp>) {
+    /// has to be in front of it.
+    pub fn down(&mut self, tlp: Tlp, host: &mut Host<'_>, out: &mut Vec<Tlp>) {
         let before = out.len();
         self.endings(host, out);
         match tlp.packet {
@@ -223,44 +192,26 @@ impl Follower {
     pub fn up(&mut self, tlp: &Tlp) {
         match tlp.packet {
             Packet::Completion(c) if c.requester == HOST => self.completion(c, tlp),
-            Packet::MemoryWrite(r) => {
+            Packet::MemoryRead(r) => {
                 if let Some(function) = self.functions.get_mut(&r.requester) {
-                    function.sends_interrupts |= MSI_WINDOW.contains(&r.address);
-                    let ended = function.controller.host_write(tlp, r, self.without);
-                    self.pending.extend(ended.map(|record| (r.requester, record)));
-                    let may_wait = |head: &Head| {
-                        self.functions.get(&head.function).is_some_and(|function| {
-                            let interrupts = function.sends_interrupts;
-                            function.controller.head_may_wait(head.queue, interrupts)
-                        })
-                    };
-                    if !self.heads.iter().all(may_wait) {
-                        self.heads.hurry();
-                    }
+                    function.controller.host_read(r);
                 }
             }
-            // Bridges on the way have put their own identifiers into it.
-            Packet::Message(message) if (ASSERT_INTA..DEASSERT_INTA).contains(&message.code) => {
-                self.functions.values_mut().for_each(|function| function.sends_interrupts = false);
-                self.heads.hurry();
+            Packet::MemoryWrite(r) => {
+                if let Some(function) = self.functions.get_mut(&r.requester) {
+                    let ended = function.controller.host_write(tlp, r, self.without);
+                    self.pending.extend(ended.map(|record| (r.requester, record)));
+                }
             }
             _ => {}
         }
     }
 
     /// Adds to `out` what goes down now without a TLP from above.
-    pub fn due(&mut self, now: Instant, host: &mut Host<'_>, out: &mut Vec<Tlp>) {
-        if self.heads.is_due(now) {
-            self.release_heads(host, out);
-        }
+    pub fn due(&mut self, host: &Host<'_>, out: &mut Vec<Tlp>) {
         let before = out.len();
         self.endings(host, out);
         self.counters.messages += (out.len() - before) as u64;
-    }
-
-    /// When something goes down at the latest.
-    pub fn timer(&self) -> Option<Instant> {
-        self.heads.until
     }
 
     /// Adds the endings that wait, as messages.
@@ -272,6 +223,11 @@ impl Follower {
         }
     }
 
+    /// What reports to the driver of the controller at `bdf` that it was reset.
+    pub fn reset_event(&self, bdf: Bdf) -> Option<ResetEvent> {
+        self.functions.get(&bdf)?.controller.reset_event()
+    }
+
     /// Everything below was reset, and with it what was pushed.
     pub fn reset(&mut self) {
         let Self { settings, counters, without, .. } = *self;
@@ -281,7 +237,6 @@ impl Follower {
     /// Forgets the functions on these buses: they were reset or removed. A link that came up again
     /// meanwhile may have got something for the functions as they were.
     pub fn forget(&mut self, buses: RangeInclusive<u8>) {
-        self.heads.forget(|function| buses.contains(&function.bus()));
         let gone = self.functions.extract_if(.., |bdf, _| buses.contains(&bdf.bus()));
         for (bdf, mut function) in gone {
             let ended = function.controller.end_all(Ending::HotReset, self.without);
@@ -330,6 +285,9 @@ impl Follower {
             // Bus mastering, a reset of the bus below, windows: whatever is below may be concerned.
             self.end_all(Ending::Configuration);
         } else {
+            if may_reset(&c, value) {
+                function.controller.admin_tail = None;
+            }
             let ended = function.controller.end_all(Ending::Configuration, without);
             self.pending.extend(ended.map(|record| (c.target, record)));
             self.place_bars();
@@ -394,6 +352,15 @@ impl Follower {
         let others = self.functions.iter().filter(|(of, _)| of.bus() == bdf.bus() && **of != bdf);
         others.map(|(_, function)| function.controller.in_flight_bytes).sum()
     }
+}
+
+/// Whether a write to a type 0 header turns bus mastering off, or may be a function level reset:
+/// bit 15 of Device Control, in a capability, which begins at 40h or behind (PCIe Base 4.0, sections
+/// 7.5.1 and 7.5.3.4). Such a driver waits for no event.
+fn may_reset(c: &ConfigRequest, value: u32) -> bool {
+    let written = c.register == register::COMMAND && c.first_be & 1 != 0;
+    let masters = value as u16 & command::BUS_MASTER != 0;
+    written && !masters || c.register >= 0x40 && c.first_be & 2 != 0 && value & 1 << 15 != 0
 }
 
 #[cfg(test)]

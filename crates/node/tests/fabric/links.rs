@@ -113,7 +113,7 @@ fn who_turns_us_away_is_told_of_once_and_asked_again() {
     let mut world = world(1, None);
     world.links[0].manner = Manner::TurnsAway;
     world.pass(ms(1_000));
-    let cause = Cause::Rejected(Reject::Group);
+    let cause = Cause::Rejected(Reject::Group(Some((7, 0))));
     let failed = LinkEvent::Failed { link: 0, attempt: 0, why: cause.to_string(), permanent: true };
     assert_eq!(events(&world), [(0, failed)]);
     assert_eq!(attempts(&world).len(), 6);

@@ -387,6 +387,10 @@ impl Controller {
         let Some(&number) = Self::pick(random, self.commands.keys()) else { return };
         let command = &self.commands[&number];
         let (id, cid) = (command.queue, command.cid);
+        // Asynchronous Event Requests wait.
+        if id == 0 && command.entry[0] == 0x0c {
+            return;
+        }
         let completion = self.queues[&id].completion;
         let whole =
             command.list.is_none() && (!command.reads_host() || command.came == command.data.len());

@@ -22,7 +22,7 @@ use wire::{Bdf, Duration, Instant};
 
 const RAM: u64 = 0x1_0000_0000;
 
-struct Drive(Subsystem);
+pub(super) struct Drive(Subsystem);
 
 impl Function for Drive {
     fn handle(&mut self, now: Instant, input: pcie::Input) {
@@ -39,7 +39,7 @@ impl Function for Drive {
 }
 
 #[derive(Clone)]
-struct Memory(Rc<RefCell<Ram>>);
+pub(super) struct Memory(pub Rc<RefCell<Ram>>);
 
 impl HostMemory for Memory {
     fn peek(&mut self, _: Bdf, address: u64, length: usize, out: &mut BytesMut) -> bool {
@@ -53,20 +53,20 @@ impl Memory {
     }
 }
 
-struct Rig {
+pub(super) struct Rig {
     now: Instant,
-    host: HostNode<Upstream>,
+    pub host: HostNode<Upstream>,
     device: Downstream<Drive>,
     media: Media,
-    memory: Memory,
+    pub memory: Memory,
     buses: Buses,
-    bus: Bus,
+    pub bus: Bus,
     /// Reads of the drive that reached the host.
-    reads: usize,
+    pub reads: usize,
 }
 
 impl Rig {
-    fn new(mode: Mode, max_payload: u16) -> Self {
+    pub fn new(mode: Mode, max_payload: u16) -> Self {
         let mut config = Config::new("PUSHED", vec![NamespaceConfig::new(4096)]);
         config.settings.max_payload = usize::from(max_payload);
         let link = |role| tunnel::Settings {
@@ -77,7 +77,7 @@ impl Rig {
         let (max, tunnel) = (usize::from(max_payload), link(Role::Host));
         let upstream =
             Upstream::new(upstream::Settings { ports: 1, max_payload: max, p2p: false, tunnel });
-        let push = Settings { mode, heads_wait: true, ..Settings::default() };
+        let push = Settings { mode, ..Settings::default() };
         let mut buses = Buses::default();
         let mut rig = Self {
             now: Instant::ZERO,
@@ -98,7 +98,7 @@ impl Rig {
         rig
     }
 
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         while self.software() | self.host() | self.network() | self.storage() {
             self.now += Duration::from_ns(50);
         }
@@ -169,7 +169,7 @@ impl Rig {
         moved
     }
 
-    fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> T {
+    pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> T {
         let mut task = Task::new(&self.bus.clone(), software);
         for _ in 0..100_000 {
             if let Some(value) = task.poll(self.now) {
@@ -181,14 +181,21 @@ impl Rig {
         panic!("software does not end");
     }
 
-    fn bring_up(&mut self) -> Driver {
-        let (bus, ram) = (self.bus.clone(), self.memory.0.clone());
+    /// Yields where the drive's registers are.
+    pub fn enumerate(&mut self) -> u64 {
+        let bus = self.bus.clone();
         self.run(async move {
             let hierarchy = enumerate::enumerate(bus.clone(), enumerate::Settings::default());
             let hierarchy = hierarchy.await.expect("enumerated");
             let node = hierarchy.endpoints()[0].clone();
             enumerate::enable_bus_master(&bus, node.bdf, true).await;
-            let bar = node.bar(0).expect("BAR 0").address;
+            node.bar(0).expect("BAR 0").address
+        })
+    }
+
+    fn bring_up(&mut self) -> Driver {
+        let (bar, bus, ram) = (self.enumerate(), self.bus.clone(), self.memory.0.clone());
+        self.run(async move {
             let attached = initiator::attach(bus, ram, bar, initiator::Settings::default());
             attached.await.expect("attached")
         })

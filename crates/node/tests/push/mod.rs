@@ -1,6 +1,7 @@
 //! Push against a random driver and a controller that is not ours: what the function reads is what
 //! the host's memory has, whatever was pushed.
 
+mod clients;
 mod controller;
 mod driver;
 mod hostile;

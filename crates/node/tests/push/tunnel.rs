@@ -1,5 +1,7 @@
 //! Push over a link as it is: switch node, tunnel, device node.
 
+mod reset_event;
+
 use super::controller::{Controller, Manners};
 use bytes::{Bytes, BytesMut};
 use node::host::{Input, Output};
@@ -12,7 +14,7 @@ use stats::random::Random;
 use switch::{tunnel, upstream};
 use wire::frame::Role;
 use wire::tlp::Class;
-use wire::{Bdf, Duration, Instant};
+use wire::{Bdf, Instant};
 
 const NOW: Instant = Instant::ZERO;
 const DRIVE: Bdf = Bdf::new(3, 0, 0);
@@ -77,7 +79,6 @@ struct Rig {
     sent: Vec<u8>,
     answer: Option<Option<u64>>,
     requests: u64,
-    now: Instant,
 }
 
 impl Rig {
@@ -98,13 +99,12 @@ impl Rig {
         let drive = Drive(Controller::new(Manners::default()), Random::new(1), Ready::ALL);
         let mut rig = Self {
             host: HostNode::new(Default::default(), SwitchNode::new(upstream, None))
-                .with_push(Settings { mode, heads_wait: true, ..Settings::default() }),
+                .with_push(Settings { mode, ..Settings::default() }),
             device: DeviceNode::new(settings(Role::Device), drive),
             memory: Memory { bytes: vec![0; 1 << 17], ..Memory::default() },
             sent: Vec::new(),
             answer: None,
             requests: 0,
-            now: NOW,
         };
         rig.run();
         rig.enumerate();
@@ -116,7 +116,7 @@ impl Rig {
         loop {
             let mut moved = false;
             loop {
-                match self.host.poll_with(self.now, &mut self.memory) {
+                match self.host.poll_with(NOW, &mut self.memory) {
                     Output::Wait(_) => break,
                     Output::Host(output) => self.host_output(output),
                 }
@@ -236,28 +236,17 @@ impl Rig {
         entry[2] = slot as u8;
         let at = usize::from(queue) * 0x2000 + usize::from(slot) * 64;
         self.memory.bytes[at..at + 64].copy_from_slice(&entry);
-        self.write(0x1000 + u64::from(queue) * 8, 4, u64::from(slot) + 1);
+        self.write(0x1000 + u64::from(queue) * 8, 4, u64::from(slot + 1) % 8);
     }
 
     fn command(&mut self, queue: u16, slot: u16, opcode: u8, prp1: u64, dwords: [u32; 3]) {
         self.submit(queue, slot, entry(opcode, prp1, dwords));
     }
 
-    /// Identify, and queue 1 of 8 entries, polled.
+    /// Identify, and queue 1 of 8 entries with interrupts.
     fn start(&mut self) {
-        self.start_with(1);
-    }
-
-    /// The same if the drive signals its completion entries by messages.
-    fn start_with_interrupts(&mut self) {
-        self.device.function_mut().0.interrupts = true;
-        self.start_with(3);
-    }
-
-    /// The same with this double word 11 of Create I/O Completion Queue: PC and IEN.
-    fn start_with(&mut self, dword: u32) {
         self.command(0, 0, 0x06, RAM + 0x1_0000, [0; 3]);
-        self.command(0, 1, 0x05, RAM + 0x3000, [7 << 16 | 1, dword, 0]);
+        self.command(0, 1, 0x05, RAM + 0x3000, [7 << 16 | 1, 3, 0]);
         self.command(0, 2, 0x01, RAM + 0x2000, [7 << 16 | 1, 1 << 16 | 1, 0]);
     }
 
@@ -412,115 +401,22 @@ fn answers_stand_behind_posted_requests_before_their_bytes() {
     assert_eq!(rig.device.store().counters().hits, hits + 1, "the entry, once it may be there");
 }
 
-/// What the host sends for something, in bytes.
-fn sent(rig: &mut Rig, what: impl FnOnce(&mut Rig)) -> usize {
-    let before = rig.sent.len();
-    what(rig);
-    rig.sent.len() - before
-}
-
-/// Four double words of a TLP with its data, for a doorbell.
+/// How often the bytes have the address of a doorbell.
 fn rings(bytes: &[u8], doorbell: u64) -> usize {
     let address = ((BAR + 0x1000 + doorbell * 4) as u32).to_be_bytes();
     bytes.windows(4).filter(|window| *window == address).count()
 }
 
 #[test]
-fn a_head_doorbell_waits_for_the_next_tlp() {
-    let mut rig = Rig::new(Mode::All, 1 << 20);
-    rig.start_with_interrupts();
-    rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
-    // Queue 1's head is doorbell 3, its tail doorbell 2.
-    assert_eq!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)), 0, "it waits");
-    let before = rig.sent.len();
-    rig.command(1, 1, 0x01, RAM + 0x1_1000, [0, 0, 7]);
-    let bytes = &rig.sent[before..];
-    let place = |doorbell: u64| {
-        let address = ((BAR + 0x1000 + doorbell * 4) as u32).to_be_bytes();
-        bytes.windows(4).position(|window| window == address)
-    };
-    assert!(place(3).unwrap() < place(2).unwrap(), "it is in front of what came later");
-    // A read takes it along as well.
-    assert_eq!(sent(&mut rig, |rig| rig.write(0x100c, 4, 2)), 0);
-    let before = rig.sent.len();
-    rig.request(Request::MemoryRead { address: BAR + 0x1c, size: 4 });
-    assert_eq!(rings(&rig.sent[before..], 3), 1);
-}
-
-#[test]
-fn a_head_doorbell_does_not_wait_long() {
-    let mut rig = Rig::new(Mode::All, 1 << 20);
-    rig.start_with_interrupts();
-    rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
-    assert_eq!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)), 0);
-    let Output::Wait(wait) = rig.host.poll_with(rig.now, &mut rig.memory) else { panic!("idle") };
-    assert_eq!(wait.until, Some(NOW + Duration::from_us(100)));
-    rig.now = NOW + Duration::from_us(99);
-    assert_eq!(sent(&mut rig, Rig::run), 0);
-    rig.now = NOW + Duration::from_us(100);
-    assert!(sent(&mut rig, Rig::run) > 0);
-    assert_eq!(rings(&rig.sent, 3), 1);
-}
-
-#[test]
-fn a_head_doorbell_goes_at_once_if_entries_run_short() {
-    let mut rig = Rig::new(Mode::All, 1 << 20);
-    rig.start_with_interrupts();
-    // Half of the 8 entries may be in use.
-    for slot in 0..4 {
-        rig.command(1, slot, 0x01, RAM + 0x1_1000, [0, 0, 7]);
-    }
-    assert_eq!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)), 0);
-    rig.command(1, 4, 0x01, RAM + 0x1_1000, [0, 0, 7]);
-    rig.command(1, 5, 0x01, RAM + 0x1_1000, [0, 0, 7]);
-    assert!(sent(&mut rig, |rig| rig.write(0x100c, 4, 2)) > 0, "five of eight are in use");
-}
-
-#[test]
-fn a_queue_that_is_deleted_gets_its_head_doorbells_at_once() {
-    let mut rig = Rig::new(Mode::All, 1 << 20);
-    rig.start_with_interrupts();
-    rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
-    let before = rig.sent.len();
-    rig.write(0x100c, 4, 1);
-    rig.command(0, 3, 0x00, 0, [1, 0, 0]);
-    assert_eq!(rings(&rig.sent[before..], 3), 1, "the deletion took it along");
-    rig.command(0, 4, 0x04, 0, [1, 0, 0]);
-    assert!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)) > 0, "the queue is gone");
-}
-
-#[test]
-fn without_push_head_doorbells_do_not_wait() {
-    let mut rig = Rig::new(Mode::Off, 1 << 20);
-    rig.start_with_interrupts();
-    rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
-    assert!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)) > 0);
-}
-
-#[test]
-fn a_head_doorbell_waits_only_if_interrupts_are_messages() {
-    // With IEN and without messages, with both, and polled.
-    for (dword, messages, waits) in [(3, false, false), (3, true, true), (1, true, false)] {
-        let mut rig = Rig::new(Mode::All, 1 << 20);
-        rig.device.function_mut().0.interrupts = messages;
-        rig.start_with(dword);
+fn a_head_doorbell_leaves_at_once() {
+    for mode in Mode::ALL {
+        let mut rig = Rig::new(mode, 1 << 20);
+        rig.start();
+        rig.device.function_mut().0.interrupts = true;
         rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
-        let sent = sent(&mut rig, |rig| rig.write(0x100c, 4, 1));
-        assert_eq!(sent == 0, waits, "{sent} bytes");
+        let before = rig.sent.len();
+        // Queue 1's head is doorbell 3.
+        rig.write(0x100c, 4, 1);
+        assert_eq!(rings(&rig.sent[before..], 3), 1, "{mode}");
     }
-}
-
-#[test]
-fn a_head_doorbell_goes_with_its_function() {
-    let mut rig = Rig::new(Mode::All, 1 << 20);
-    rig.start_with_interrupts();
-    rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
-    assert_eq!(sent(&mut rig, |rig| rig.write(0x100c, 4, 1)), 0);
-    rig.host.clear_bus_masters(3..=3);
-    let Output::Wait(wait) = rig.host.poll_with(rig.now, &mut rig.memory) else { panic!("idle") };
-    assert_eq!(wait.until, None, "nothing waits");
-    rig.now = NOW + Duration::from_us(100);
-    let before = rig.sent.len();
-    rig.run();
-    assert_eq!(rings(&rig.sent[before..], 3), 0);
 }

@@ -138,11 +138,7 @@ impl World {
             sent: Vec::new(),
             burst: (0, 0),
         };
-        let host = HostNode::new(Default::default(), link).with_push(Settings {
-            mode,
-            bound,
-            heads_wait: true,
-        });
+        let host = HostNode::new(Default::default(), link).with_push(Settings { mode, bound });
         Self {
             host: match without {
                 Some(ending) => host.without(ending),

@@ -24,8 +24,10 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Picoseconds of a millisecond.
-    pub const MILLISECOND: u64 = 1_000_000_000;
+    /// Whole milliseconds from `since` to `now`.
+    pub fn milliseconds(since: Instant, now: Instant) -> u64 {
+        (now.ps_since(since) / 1_000_000_000) as u64
+    }
 
     /// Power comes on.
     pub fn new(now: Instant) -> Self {
@@ -39,7 +41,7 @@ impl Clock {
 
     /// What the clock shows; 48 bits, modulo their range.
     pub fn read(&self, now: Instant) -> Timestamp {
-        let passed = now.since(self.since).as_ps() / Self::MILLISECOND;
+        let passed = Self::milliseconds(self.since, now);
         let milliseconds = self.milliseconds.wrapping_add(passed) & ((1 << 48) - 1);
         Timestamp { milliseconds, stopped: false, origin: self.origin }
     }
@@ -87,7 +89,7 @@ impl Controller {
     fn set_clock(&mut self, shared: &mut Shared, value: Timestamp) {
         let event = TimestampChangeEvent {
             previous: self.clock.read(self.now).bits(),
-            since_reset: self.now.since(self.reset_at).as_ps() / Clock::MILLISECOND,
+            since_reset: Clock::milliseconds(self.reset_at, self.now),
         };
         self.clock.set(self.now, value);
         shared.events.clock = self.clock;

@@ -40,10 +40,13 @@ impl Controller {
         if let Some(data) = self.feature_data(id, select) {
             return Ok(Plan::Send(data));
         }
-        // NSID 0 is that of no namespace (section 6.1), so such a feature has no value for it,
-        // mandatory or not.
-        if of_namespaces {
-            shared.namespace(self.id, command.nsid)?;
+        let mut nsid = command.nsid;
+        if id == feature::ERROR_RECOVERY && nsid == 0 {
+            // Hosts ask for all mandatory features without a namespace. The value of the first
+            // one answers for the drive, the default if there is none.
+            nsid = shared.attached(self.id).map(|(nsid, _)| nsid).next().unwrap_or(0);
+        } else if of_namespaces {
+            shared.namespace(self.id, nsid)?;
         }
         if id == feature::WRITE_PROTECTION {
             // Nobody can save it: it outlives power by itself.
@@ -51,7 +54,7 @@ impl Controller {
             let protected = select == Select::Current && record.write_protected;
             return Ok(Plan::Done(protected.into()));
         }
-        let of = |features: &Features| features.get(id, command.nsid, value);
+        let of = |features: &Features| features.get(id, nsid, value);
         Ok(Plan::Done(match select {
             Select::Current => of(&self.features)?,
             // What was not saved has its default.

@@ -42,7 +42,7 @@ impl Controller {
         }
         for nsid in &nsids {
             let namespace = shared.namespace(self.id, *nsid)?;
-            namespace.writable()?;
+            shared.writable(namespace)?;
             namespace.formatted()?;
             if format.blocks_in(namespace.record.bytes()) == 0 {
                 return Err(invalid(0));

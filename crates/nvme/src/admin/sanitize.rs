@@ -122,7 +122,7 @@ impl Controller {
                     return Err(Failure::permanent(StatusCode::SANITIZE_FAILED));
                 }
                 for namespace in shared.namespaces.values() {
-                    namespace.writable()?;
+                    shared.writable(namespace)?;
                     namespace.formatted()?;
                 }
                 let (command, pattern) = (command.cdw10, command.cdw11);

@@ -202,8 +202,6 @@ impl Controller {
             Change::Firmware { by, change } => {
                 self.firmware_stored(shared, *by, change.activation, stored);
             }
-            // Without the record a loss of power would not be noticed.
-            Change::Health(Some(_)) if !stored && self.phase == Phase::Enabling => self.fatal(),
             Change::Health(Some(_)) => self.shutdown_stored(),
             Change::Sanitize { command, sanitize } => {
                 self.sanitize_stored(shared, *command, *sanitize, stored);

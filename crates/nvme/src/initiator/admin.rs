@@ -9,7 +9,7 @@ use wire::nvme::{Command, IDENTIFY, opcode};
 /// Entries of the admin queues.
 const ENTRIES: u16 = 32;
 /// What registers of a drive that is gone read as.
-const ALL_ONES: u32 = u32::MAX;
+pub(super) const ALL_ONES: u32 = u32::MAX;
 
 /// A controller with its admin queue pair, and a page for what commands return.
 #[derive(Debug)]

@@ -1,10 +1,12 @@
 //! I/O through a drive that is up, and shutting it down.
 
-use super::admin::{Admin, entry_sizes};
+use super::admin::{ALL_ONES, Admin, entry_sizes};
 use super::queue::{CommandId, CompletedCommand, QueueFull, QueuePair};
 use super::{Error, Io, Op, prp_list};
 use wire::Instant;
-use wire::nvme::register::{CC, Configuration, ControllerStatus, ShutdownNotice, ShutdownStatus};
+use wire::nvme::register::{
+    CC, CSTS, Configuration, ControllerStatus, ShutdownNotice, ShutdownStatus,
+};
 use wire::nvme::{Command, DsmRange, opcode};
 
 /// Deallocate, in Dataset Management.
@@ -123,6 +125,22 @@ impl Driver {
         match self.queues.iter_mut().any(|queue| queue.pair.is_late(now)) {
             true => Err(Error::Timeout("an I/O command")),
             false => Ok(()),
+        }
+    }
+
+    /// Reads whether the controller is still there and ready.
+    pub fn check_status(&self) -> impl Future<Output = Result<(), Error>> + use<> {
+        let host = &self.admin.host;
+        let (bus, register) = (host.bus.clone(), host.bar0 + CSTS);
+        async move {
+            match bus.read(register, 4).await as u32 {
+                ALL_ONES => Err(Error::Gone),
+                bits => match ControllerStatus::from_bits(bits) {
+                    ControllerStatus { fatal: true, .. } => Err(Error::Fatal),
+                    ControllerStatus { ready: false, .. } => Err(Error::Reset),
+                    _ => Ok(()),
+                },
+            }
         }
     }
 

@@ -63,6 +63,9 @@ pub enum Error {
     /// The drive lacks something that this driver cannot do without.
     #[error("the drive does not support {0}")]
     Unsupported(&'static str),
+    /// CSTS.RDY is clear, although the controller was enabled (NVMe 1.4, section 3.1.6).
+    #[error("the controller was reset by somebody else")]
+    Reset,
     /// CSTS.CFS is set.
     #[error("the controller reports a fatal error")]
     Fatal,

@@ -69,7 +69,7 @@ impl Controller {
             return Err(Failure::cdw(12, 29));
         }
         namespace.formatted()?;
-        namespace.writable()?;
+        shared.writable(namespace)?;
         let length = ranges as usize * CopyRange::LENGTH;
         Ok(Plan::ReceiveAndRead(length, self.settings.max_transfer()))
     }

@@ -24,7 +24,7 @@ impl Controller {
         if command.cdw11 & DEALLOCATE == 0 {
             return Ok(Plan::Done(0));
         }
-        namespace.writable()?;
+        shared.writable(namespace)?;
         // NR is 0's based, 8 bits.
         let ranges = (command.cdw10 & 0xff) as usize + 1;
         Ok(Plan::Receive(ranges * DsmRange::LENGTH))

@@ -41,7 +41,7 @@ impl Controller {
         let (_, data) = namespace.range(command)?;
         let metadata = namespace.metadata(command)?;
         let (length, separate) = self.transferred(data, metadata)?;
-        namespace.writable()?;
+        shared.writable(namespace)?;
         Ok(Plan::Receive(length).with_metadata(separate))
     }
 
@@ -73,7 +73,7 @@ impl Controller {
     ) -> Result<Plan, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         let (offset, length) = namespace.range(command)?;
-        namespace.writable()?;
+        shared.writable(namespace)?;
         if let Some(metadata) = namespace.metadata(command)? {
             return self.write_zeroes_with_metadata(namespace, command, offset, metadata);
         }

@@ -19,7 +19,7 @@ impl Controller {
     ) -> Result<Plan, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         namespace.range(command)?;
-        namespace.writable()?;
+        shared.writable(namespace)?;
         let blocks = command.slba()..command.slba() + u64::from(command.blocks());
         let mut marks = namespace.marks.clone();
         let before = marks.blocks();

@@ -59,7 +59,7 @@ impl Health {
 
     /// The counters, time included up to `now`.
     fn pass(&mut self, now: Instant) -> &mut History {
-        let span = u128::from(now.since(self.counted).as_ps());
+        let span = now.ps_since(self.counted);
         self.counted = now.max(self.counted);
         let history = &mut self.history;
         history.power_on_ps += span;
@@ -98,7 +98,7 @@ impl Health {
 
     /// Whole hours of power up to `at`, since which power has been on.
     pub fn power_on_hours(&mut self, now: Instant, at: Instant) -> u64 {
-        let later = u128::from(now.since(at).as_ps());
+        let later = now.ps_since(at);
         (self.pass(now).power_on_ps.saturating_sub(later) / u128::from(HOUR)) as u64
     }
 

@@ -72,7 +72,7 @@ impl Shared {
             activation: activated.into(),
             operation: 0,
             power_cycle: self.health.history().power_cycles as u32,
-            milliseconds: now.since(self.events.since).as_ps() / Clock::MILLISECOND,
+            milliseconds: Clock::milliseconds(self.events.since, now),
             timestamp: self.events.clock.read(now).bits(),
         };
         self.log_event(now, controller, PersistentEventType::PowerOn, &event.encode());

@@ -162,7 +162,9 @@ impl Subsystem {
     /// A change of records is stored, or could not be. What waits for it goes on.
     pub fn complete_store(&mut self, now: Instant, id: u64, result: Result<(), block::Error>) {
         let before = self.shared.attachments();
-        let Some(change) = self.shared.stored(id, result.is_ok()) else { return };
+        let mut change = None;
+        self.change(now, |shared| change = shared.stored(id, result.is_ok()));
+        let Some(change) = change else { return };
         let after = self.shared.attachments();
         let mut changed = changed_namespaces(&before, &after);
         if let Change::Namespaces { command: Some((own, _)), change } = &change

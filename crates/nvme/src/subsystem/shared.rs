@@ -148,8 +148,19 @@ impl Shared {
         self.namespaces.iter().filter(attached).map(|(nsid, namespace)| (*nsid, namespace))
     }
 
-    /// Whether all media are read-only.
+    /// Whether all media are read-only, or the drive is.
     pub fn is_read_only(&self) -> bool {
-        !self.namespaces.is_empty() && self.namespaces.values().all(|one| one.read_only)
+        let all = || self.namespaces.values().all(|one| one.read_only);
+        self.is_unrecorded() || !self.namespaces.is_empty() && all()
+    }
+
+    /// Fails if a namespace may not be written: by itself, or because the drive's records cannot be
+    /// stored.
+    pub fn writable(&self, namespace: &Namespace) -> Result<(), Failure> {
+        namespace.writable()?;
+        match self.is_unrecorded() {
+            true => Err(Failure::permanent(StatusCode::WRITE_TO_READ_ONLY_RANGE)),
+            false => Ok(()),
+        }
     }
 }

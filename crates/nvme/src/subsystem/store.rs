@@ -113,6 +113,9 @@ pub(crate) struct Store {
     commits: u64,
     /// The record says that controllers are in use.
     running: bool,
+    /// It could not be stored that controllers are in use: nothing may be written until it is, so
+    /// that no loss of power goes unnoticed that could matter.
+    unrecorded: bool,
     /// Controllers that a host has enabled and not shut down.
     in_use: BTreeSet<u16>,
     now: Instant,
@@ -127,6 +130,7 @@ impl Store {
             in_flight: None,
             commits: 0,
             running: false,
+            unrecorded: false,
             in_use: BTreeSet::new(),
             now,
             counters_stored: now,
@@ -200,11 +204,19 @@ impl Shared {
         }
     }
 
-    /// A controller is being enabled; whether the record says that controllers are in use. If not,
-    /// it is stored.
+    /// Whether nothing may be written, because the records cannot be stored.
+    pub fn is_unrecorded(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.unrecorded)
+    }
+
+    /// A controller is being enabled; whether the record says that controllers are in use, or that
+    /// could not be stored. If neither, it is stored.
     pub fn starts(&mut self, controller: u16) -> bool {
         let Some(store) = &mut self.store else { return true };
         store.in_use.insert(controller);
+        if store.unrecorded {
+            return true;
+        }
         if !store.will_run().0 {
             store.push_health(Some(true));
         }
@@ -219,6 +231,7 @@ impl Shared {
         if !store.in_use.is_empty() {
             return true;
         }
+        store.unrecorded = false;
         if store.will_run().0 {
             store.push_health(Some(false));
         }
@@ -231,7 +244,7 @@ impl Shared {
         store.now = now;
         let changed = self.health.changed().is_some_and(|since| since + COUNTERS <= now);
         if changed || store.counters_stored + POWER_ON <= now {
-            store.push_health(None);
+            store.push_health(store.unrecorded.then_some(true));
         }
     }
 
@@ -345,9 +358,13 @@ impl Shared {
         let change = store.in_flight.take()?;
         let now = store.now;
         match &change {
-            Change::Health(running) if stored => store.running = running.unwrap_or(store.running),
+            Change::Health(running) if stored => {
+                store.running = running.unwrap_or(store.running);
+                store.unrecorded &= !store.running;
+            }
             // Once more, later.
-            Change::Health(_) => {
+            Change::Health(running) => {
+                store.unrecorded |= *running == Some(true);
                 self.health.count(store.now);
             }
             // Without its record it counts as failed, and begins again after a loss of power.

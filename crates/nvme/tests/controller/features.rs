@@ -78,7 +78,7 @@ fn values_that_are_not_supported() {
         (feature::NUMBER_OF_QUEUES, 0xffff),
         (feature::NUMBER_OF_QUEUES, 0xffff_0000),
         (feature::INTERRUPT_VECTOR, 65),
-        (feature::ASYNC_EVENT_CONFIG, 1 << 10),
+        (feature::ASYNC_EVENT_CONFIG, 1 << 11),
     ] {
         host.admin(set_feature(id, value)).expect_failure(StatusCode::INVALID_FIELD);
     }
@@ -100,6 +100,8 @@ fn error_recovery_belongs_to_a_namespace() {
     assert_eq!(host.admin(get(2)).expect_success(), 7);
     host.admin(set(u32::MAX, 9)).expect_success();
     assert_eq!(host.admin(get(1)).expect_success(), 9);
+    assert_eq!(host.admin(get(0)).expect_success(), 9, "the first namespace answers for all");
+    host.admin(set(0, 7)).expect_failure(StatusCode::INVALID_NAMESPACE);
     host.admin(set(3, 7)).expect_failure(StatusCode::INVALID_NAMESPACE);
     host.admin(set(1, 1 << 16)).expect_failure(StatusCode::INVALID_FIELD);
 }
@@ -110,8 +112,8 @@ fn every_feature_of_the_controller_is_read_without_a_namespace() {
     for (id, default) in SUPPORTED {
         for nsid in [0, u32::MAX] {
             let done = host.admin(Command { nsid, ..get_feature(id, 0) });
-            // That of a namespace has no value for none or for all of them.
-            if id == feature::ERROR_RECOVERY {
+            // A feature of a namespace has no value for all of them.
+            if (id, nsid) == (feature::ERROR_RECOVERY, u32::MAX) {
                 done.expect_failure(StatusCode::INVALID_NAMESPACE);
             } else {
                 assert_eq!(done.expect_success(), default, "feature {id:#x}");

@@ -4,6 +4,7 @@ mod admin_queues;
 mod arbitration;
 mod async_events;
 mod bad_input;
+mod capabilities;
 mod compare;
 mod controllers;
 mod doorbell_buffers;

@@ -4,6 +4,7 @@ use super::*;
 use nvme::state::{History, Namespace, State};
 use nvme::{NamespaceError, Subsystem};
 use pcie::{Function, Output, Ready};
+use wire::nvme::IdentifyNamespace;
 use wire::nvme::register::{Configuration, ShutdownNotice, ShutdownStatus};
 use wire::{Duration, Instant};
 
@@ -59,19 +60,32 @@ fn a_drive_is_ready_once_its_records_say_that_it_is_in_use() {
 }
 
 #[test]
-fn a_drive_that_cannot_store_that_does_not_start() {
+fn a_drive_that_cannot_store_that_it_is_in_use_is_read_only_until_it_can() {
     let mut host = found(Testbed::with_records(&config()));
     host.testbed.settle();
     host.testbed.store.failure = Some(block::Error::NoSpace);
-    host.enable(32);
-    host.testbed.settle();
-    let status = host.status();
-    assert!(status.fatal && !status.ready);
-    // The host resets it and tries once more.
-    host.testbed.store.failure = None;
-    host.configure(entry_sizes());
-    assert!(!host.status().fatal);
     start(&mut host);
+    host.create(1, 16);
+    let is_read_only = |host: &mut Host| {
+        let page = Command { opcode: opcode::admin::IDENTIFY, nsid: 1, prp1: DATA, ..flush(1) };
+        host.admin(page).expect_success();
+        let page = host.testbed.load(DATA, 4096).unwrap();
+        IdentifyNamespace::decode(page[..].try_into().unwrap()).attributes
+            & IdentifyNamespace::WRITE_PROTECTED
+            != 0
+    };
+    host.io(read(0, 1, DATA, 0)).expect_success();
+    host.io(write(0, 1, DATA, 0)).expect_failure(StatusCode::WRITE_TO_READ_ONLY_RANGE);
+    assert!(is_read_only(&mut host) && !stored(&host).running);
+    // It tries again by itself. The host resets nothing.
+    host.testbed.pass(Duration::from_ms(11_000));
+    host.testbed.settle();
+    assert!(is_read_only(&mut host));
+    host.testbed.store.failure = None;
+    host.testbed.pass(Duration::from_ms(11_000));
+    host.testbed.settle();
+    assert!(!is_read_only(&mut host) && stored(&host).running);
+    host.io(write(0, 1, DATA, 0)).expect_success();
 }
 
 #[test]

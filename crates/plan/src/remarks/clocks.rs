@@ -2,7 +2,10 @@
 
 use super::super::Planned;
 use super::Remark;
+use sim::ethernet::port::{Algorithm, Config};
 use sim::network::{CableEnd, ClockNode, TimeConfig};
+use std::collections::BTreeSet;
+use tsn::Clock;
 use tsn::gptp::Stamping;
 use wire::Duration;
 
@@ -12,7 +15,7 @@ const MOST_DRIFT: u64 = 100_000_000;
 const COARSEST: Duration = Duration::from_ns(40);
 
 pub(super) fn find(planned: &Planned) -> Vec<Remark> {
-    let Some(time) = &planned.config.network.time else { return Vec::new() };
+    let Some(time) = &planned.config.network.time else { return unused(planned) };
     let mut found = Vec::new();
     for cable in &planned.config.network.cables {
         for place in [cable.a, cable.b] {
@@ -26,6 +29,33 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
         found.extend(of_clock(clock).into_iter().map(|what| format!("clock of {name}: {what}")));
     }
     found.into_iter().map(Remark::Port).collect()
+}
+
+/// Without `[clocks]` only gates and asynchronous shapers run by the clock of a node.
+fn unused(planned: &Planned) -> Vec<Remark> {
+    let network = &planned.config.network;
+    let policed = network.streams.iter().flat_map(|stream| &stream.filters);
+    let policed = policed.filter(|(_, filter)| filter.gate.is_some()).map(|(bridge, _)| *bridge);
+    let gated: BTreeSet<usize> = policed.collect();
+    let stations = network.stations.iter().map(|station| std::slice::from_ref(&station.port));
+    let stations = planned.stations.iter().zip(stations).map(|(name, ports)| (name, ports, false));
+    let bridges = network.bridges.iter().enumerate();
+    let bridges = bridges.map(|(at, bridge)| (&bridge.ports[..], gated.contains(&at)));
+    let bridges = planned.bridges.iter().zip(bridges).map(|(name, (ports, of))| (name, ports, of));
+    let shapes = |port: &Config| {
+        let mut classes = port.classes.iter();
+        classes.any(|class| matches!(class.algorithm, Algorithm::Ats(_)))
+    };
+    let idle = |(name, ports, gated): (&String, &[Config], bool)| {
+        let is_set = ports.iter().any(|port| port.clock != Clock::default());
+        let used = gated || ports.iter().any(|port| port.gates.is_some() || shapes(port));
+        (is_set && !used).then(|| name.clone())
+    };
+    let names: Vec<String> = stations.chain(bridges).filter_map(idle).collect();
+    let what = "clock_offset and clock_drift have no effect: no gate and no shaper ats goes by this \
+                clock, and without [clocks] no other clock is simulated";
+    let remark = || Remark::Port(format!("clock of {}: {what}", names.join(", ")));
+    (!names.is_empty()).then(remark).into_iter().collect()
 }
 
 fn of_place(time: &TimeConfig, place: CableEnd) -> &ClockNode {

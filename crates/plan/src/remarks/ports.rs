@@ -6,6 +6,8 @@ use crate::simulate::places;
 use sim::ethernet::frame::{FCS, GAP, HEADER, PREAMBLE, TAG};
 use sim::ethernet::port::{Algorithm, Config, Counted};
 use sim::ethernet::traffic::StreamId;
+use sim::network::Wiring;
+use std::collections::BTreeMap;
 use tsn::{Entry, Gates, Operation, QUEUES};
 use wire::Instant;
 
@@ -15,28 +17,38 @@ const UNRESERVED: u64 = 25;
 
 /// Remarks on ports and on the streams that pass them, each once with all its ports.
 pub(super) fn find(planned: &Planned) -> Vec<Remark> {
+    let wiring = planned.config.network.wiring();
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
-    let mut add = |what: String, port: String| match found.iter_mut().find(|(of, _)| *of == what) {
-        Some((_, ports)) => ports.push(port),
-        None => found.push((what, vec![port])),
+    let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+    let mut add = |what: String, port: String| {
+        let at = *numbers.entry(what.clone()).or_insert(found.len());
+        match found.get_mut(at) {
+            Some((_, ports)) => ports.push(port),
+            None => found.push((what, vec![port])),
+        }
     };
     for cable in &planned.config.network.cables {
         for (place, partner) in [(cable.a, cable.b), (cable.b, cable.a)] {
-            let [port, partner] = [place, partner].map(|end| planned.config.network.port(end));
-            for what in of_port(port, partner) {
-                add(what, planned.port_name(place));
+            let ports = [place, partner].map(|end| planned.config.network.port(end));
+            for what in of_port(ports[0], ports[1]) {
+                add(what, planned.link_name(&places::between((place, partner))));
             }
         }
     }
     for (name, id) in &planned.streams {
-        of_stream(planned, name, *id, &mut add);
+        of_stream((planned, &wiring), name, *id, &mut add);
     }
     let sentence = |(what, ports): (String, Vec<String>)| format!("{}: {what}", ports.join(", "));
     found.into_iter().map(|remark| Remark::Port(sentence(remark))).collect()
 }
 
 /// What becomes of a stream otherwise than its table seems to say.
-fn of_stream(planned: &Planned, name: &str, id: StreamId, add: &mut impl FnMut(String, String)) {
+fn of_stream(
+    (planned, wiring): (&Planned, &Wiring<'_>),
+    name: &str,
+    id: StreamId,
+    add: &mut impl FnMut(String, String),
+) {
     let network = &planned.config.network;
     let sender = usize::from(id.station);
     let station = &network.stations[sender];
@@ -48,7 +60,7 @@ fn of_stream(planned: &Planned, name: &str, id: StreamId, add: &mut impl FnMut(S
     }
     let payload = traffic.length - HEADER - FCS;
     let priority = if station.tagging.is_some() { traffic.priority } else { 0 };
-    for egress in places::all_routes(network, sender, traffic.to, priority) {
+    for egress in places::all_routes(wiring, sender, traffic.to, priority) {
         let class = &egress.port.classes[egress.queue];
         let port = || planned.port_name(egress.place);
         if let Some(most) = class.max_sdu.filter(|most| payload > *most) {

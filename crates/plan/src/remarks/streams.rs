@@ -1,26 +1,25 @@
-//! What is permitted of streams that nodes identify, and will hurt: histories shorter than the skew
-//! of the paths, meters below the stream's own rate, and cables that nobody uses.
+//! What is permitted of streams that nodes identify, and will hurt: histories that are too short for
+//! the paths, meters below the stream's own rate, and cables that nobody uses.
 
 use super::super::Planned;
-use super::Remark;
+use super::{Remark, history};
 use crate::overload::megabits;
-use crate::simulate::places;
 use sim::ethernet::frame::{FCS, GAP, HEADER, MINIMUM, MTU, PREAMBLE, TAG};
 use sim::ethernet::streams::Header;
-use sim::network::{CableEnd, NetworkConfig, Place, StreamConfig, TrafficConfig, mac};
+use sim::network::{NetworkConfig, Place, StreamConfig, TrafficConfig, Wiring, mac};
 use std::collections::BTreeSet;
-use tsn::frer::Algorithm;
 use wire::Duration;
 
 /// Remarks on the streams of a plan.
 pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     let network = &planned.config.network;
+    let wiring = network.wiring();
     let mut found = Vec::new();
     for (name, stream) in planned.identified.iter().zip(&network.streams) {
         for (place, recover) in &stream.eliminate {
-            let what = skew(network, stream, *place, recover.recovery.algorithm);
             let node = planned.link_name(&place.to_string());
-            found.extend(what.map(|what| format!("stream {name} at {node}: {what}")));
+            let said = history::find(&wiring, stream, *place, recover.recovery);
+            found.extend(said.into_iter().map(|what| format!("stream {name} at {node}: {what}")));
         }
         for (bridge, filter) in &stream.filters {
             let node = planned.link_name(&Place::Bridge(*bridge).to_string());
@@ -28,43 +27,8 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
             found.extend(what.map(|what| format!("stream {name} at {node}: {what}")));
         }
     }
-    found.extend(unused(planned));
+    found.extend(unused(planned, &wiring));
     found.into_iter().map(Remark::Port).collect()
-}
-
-/// Whether copies come too late for the history of a place.
-fn skew(
-    network: &NetworkConfig,
-    stream: &StreamConfig,
-    place: Place,
-    algorithm: Algorithm,
-) -> Option<String> {
-    let offered = Offered::of(network, stream);
-    let until = |path: &Vec<usize>| -> Option<Duration> {
-        let hops = stream.hops(network, path).ok()?;
-        let before = |hop: &&[CableEnd; 2]| hop[0].node() != place;
-        let way: Vec<CableEnd> = hops.iter().take_while(before).map(|hop| hop[0]).collect();
-        let last = hops.get(way.len().checked_sub(1)?)?[1].node();
-        (last == place).then(|| places::travel(network, &way, offered.longest))
-    };
-    let times: Vec<Duration> = stream.paths.iter().filter_map(until).collect();
-    let skew = *times.iter().max()? - *times.iter().min()?;
-    let frames = offered.within(skew);
-    let behind = format!(
-        "the copy on the slowest path comes {} behind that on the fastest, {frames} frames later",
-        skew.exact()
-    );
-    match algorithm {
-        Algorithm::Vector { history } if frames >= u64::from(history) => Some(format!(
-            "{behind}, but the history has {history} numbers: copies are rogue and discarded, also \
-             those that no other path brings (802.1CB-2017, 7.4.3.4)"
-        )),
-        Algorithm::Match if frames > 0 => Some(format!(
-            "{behind}: match recovery takes it for another frame and passes it \
-             (802.1CB-2017, 7.4.3.5)"
-        )),
-        _ => None,
-    }
 }
 
 /// Whether a meter lets less through than the stream offers.
@@ -94,19 +58,19 @@ fn slow(
 }
 
 /// What a stream sends.
-struct Offered<'a> {
+pub(super) struct Offered<'a> {
     /// Its `[traffic]`.
     traffic: Vec<&'a TrafficConfig>,
-    /// Whether a tunnel may send in it whenever the line of its sender is free.
-    line: Option<Duration>,
+    /// What its shortest frame takes from the line of its sender.
+    line: Duration,
     /// The longest frame, header to FCS with its tags.
-    longest: usize,
+    pub longest: usize,
     /// Of `traffic`, header to FCS.
     bits_per_second: u128,
 }
 
 impl<'a> Offered<'a> {
-    fn of(network: &'a NetworkConfig, stream: &StreamConfig) -> Self {
+    pub fn of(network: &'a NetworkConfig, stream: &StreamConfig) -> Self {
         let station = &network.stations[stream.from];
         let tags = if station.tagging.is_some() { TAG } else { 0 } + stream.tag_length();
         let header = |to: usize, priority: u8| Header {
@@ -124,7 +88,8 @@ impl<'a> Offered<'a> {
         let traffic: Vec<&TrafficConfig> = station.traffic.iter().filter(ours).collect();
         // Tunnels are told by the addresses of their ends.
         let tunnel = traffic.is_empty();
-        let line = station.port.rate.duration(PREAMBLE + MINIMUM.max(tags) + GAP);
+        let shortest = traffic.iter().map(|of| of.length + tags).min().unwrap_or(MINIMUM);
+        let line = station.port.rate.duration(PREAMBLE + shortest + GAP);
         let longest = match tunnel {
             true => HEADER + MTU + FCS,
             false => traffic.iter().map(|of| of.length).max().unwrap_or_default(),
@@ -135,35 +100,43 @@ impl<'a> Offered<'a> {
         };
         Self {
             bits_per_second: traffic.iter().map(bits).sum(),
-            line: tunnel.then_some(line),
+            line,
             longest: longest + tags,
             traffic,
         }
     }
 
-    /// Frames that may follow a frame within a time.
-    fn within(&self, span: Duration) -> u64 {
-        if let Some(line) = self.line {
-            return span.as_ps() / line.as_ps();
-        }
+    /// Frames that may follow a frame within a time: those of a burst follow as the line is free.
+    pub fn within(&self, span: Duration) -> u64 {
+        let by_line = span.as_ps() / self.line.as_ps().max(1);
         let frames = |of: &&TrafficConfig| {
             let intervals = span.as_ps() / of.pattern.interval().as_ps().max(1);
-            intervals * u64::from(of.burst)
+            intervals * u64::from(of.burst) + u64::from(of.burst - 1)
         };
-        self.traffic.iter().map(frames).sum()
+        let frames = |all: &[&TrafficConfig]| all.iter().map(frames).sum::<u64>();
+        if self.traffic.is_empty() { by_line } else { by_line.min(frames(&self.traffic)) }
+    }
+
+    /// Frames in a second, at most.
+    pub fn per_second(&self) -> f64 {
+        let frames = |of: &&TrafficConfig| {
+            f64::from(of.burst) * 1e12 / of.pattern.interval().as_ps().max(1) as f64
+        };
+        let by_line = 1e12 / self.line.as_ps().max(1) as f64;
+        if self.traffic.is_empty() { by_line } else { self.traffic.iter().map(frames).sum() }
     }
 }
 
 /// Cables that close a loop and that no path uses.
-fn unused(planned: &Planned) -> Vec<String> {
+fn unused(planned: &Planned, wiring: &Wiring<'_>) -> Vec<String> {
     let network = &planned.config.network;
     let mut used: BTreeSet<usize> = BTreeSet::new();
     for stream in &network.streams {
-        let hops = stream.paths.iter().filter_map(|path| stream.hops(network, path).ok());
-        let cables = hops.flatten().filter_map(|[a, b]| network.between(a.node(), b.node()));
+        let hops = stream.paths.iter().filter_map(|path| stream.hops(wiring, path).ok());
+        let cables = hops.flatten().filter_map(|[a, b]| wiring.between(a.node(), b.node()));
         used.extend(cables.map(|(cable, _)| cable));
     }
-    let tree = network.spanning();
+    let tree = wiring.spanning();
     let idle = (0..tree.len()).filter(|cable| !tree[*cable] && !used.contains(cable));
     idle.map(|cable| {
         let cable = &network.cables[cable];

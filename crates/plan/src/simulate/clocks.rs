@@ -18,9 +18,11 @@ pub struct Clock {
     pub grandmaster: Option<String>,
     /// Its oscillator against true time at the end, parts per 10^9.
     pub drift_ppb: f64,
-    /// When it first followed a grandmaster, or was one.
+    /// When it first followed the reference, or was it.
     pub synced_from_ns: Option<u64>,
-    /// The largest offset since then.
+    /// From when until when it did not, since then; without an end if it did not at the end.
+    pub unlocked_ns: Vec<(u64, Option<u64>)>,
+    /// The largest offset since it first followed the reference.
     pub worst_ps: Option<u64>,
     /// When somebody, or its servo, set it: nanoseconds, and by how many picoseconds.
     pub steps: Vec<(u64, i64)>,
@@ -33,7 +35,7 @@ pub struct Clock {
 pub struct Edges {
     /// The port.
     pub port: String,
-    /// Edges since its clock first followed a grandmaster.
+    /// Edges since its clock first followed the reference.
     pub edges: u64,
     /// Median of their errors.
     pub error_p50_ns: u64,
@@ -71,6 +73,7 @@ pub fn clocks(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) 
             grandmaster: known(clock),
             drift_ppb: clock.drift_ppt as f64 / 1e3,
             synced_from_ns: from.map(Instant::as_ns),
+            unlocked_ns: clock.unlocked().into_iter().map(in_ns).collect(),
             worst_ps: from.map(|from| clock.largest_since(from)),
             steps: clock.steps.iter().copied().map(pair).collect(),
             offsets: clock.offsets.iter().map(|s| pair((s.at, s.offset_ps))).collect(),
@@ -83,9 +86,9 @@ pub fn clocks(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) 
 pub fn edges(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) -> Vec<Edges> {
     let network = &config.network;
     let of = |(wire, edges): (&usize, &EdgeReport)| {
-        let (place, _) = places::wire(network, *wire)?;
+        let (place, to) = places::wire(network, *wire)?;
         Some(Edges {
-            port: named(&places::way(network, place)),
+            port: named(&places::between((place, to))),
             edges: edges.errors.count(),
             error_p50_ns: edges.errors.quantile_ns(0.5),
             error_p99_ns: edges.errors.quantile_ns(0.99),
@@ -98,6 +101,21 @@ pub fn edges(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) -
     all.filter_map(of).collect()
 }
 
+fn in_ns((from, until): (Instant, Option<Instant>)) -> (u64, Option<u64>) {
+    (from.as_ns(), until.map(Instant::as_ns))
+}
+
+/// When a clock was not locked, which may be several times.
+fn unlocked(clock: &Clock) -> String {
+    let (Some(_), [first, rest @ ..]) = (clock.synced_from_ns, &clock.unlocked_ns[..]) else {
+        return String::new();
+    };
+    let last = rest.last().unwrap_or(first);
+    let until = last.1.map_or("the end".to_owned(), |until| time(until as f64));
+    let times = if rest.is_empty() { String::new() } else { format!("{} times, ", rest.len() + 1) };
+    format!("{times}{} to {until}", time(first.0 as f64))
+}
+
 /// A time in picoseconds that may be negative.
 pub(super) fn signed(ps: i64) -> String {
     let size = time(ps.unsigned_abs() as f64 / 1e3);
@@ -106,7 +124,7 @@ pub(super) fn signed(ps: i64) -> String {
 
 /// Clocks, one a row.
 pub fn clock_table(clocks: &[Clock]) -> Table {
-    const CLOCKS: [Column<Clock>; 7] = [
+    const CLOCKS: [Column<Clock>; 8] = [
         ("clock", Left, |clock| clock.name.clone()),
         ("grandmaster", Left, |clock| clock.grandmaster.clone().unwrap_or_else(|| "none".into())),
         ("oscillator", Right, |clock| format!("{:+.3} ppm", clock.drift_ppb / 1e3)),
@@ -114,6 +132,7 @@ pub fn clock_table(clocks: &[Clock]) -> Table {
             Some(ns) => time(ns as f64),
             None => "never".to_owned(),
         }),
+        ("not locked", Left, unlocked),
         ("worst since then", Right, |clock| match clock.worst_ps {
             Some(ps) => time(ps as f64 / 1e3),
             None => String::new(),
@@ -144,6 +163,6 @@ mod tests {
 
     #[test]
     fn offsets_have_a_sign() {
-        assert_eq!(signed(-1_500_000), "-1.5 µs");
+        assert_eq!(signed(-1_500_000), "-1.5 us");
     }
 }

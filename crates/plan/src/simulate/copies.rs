@@ -73,10 +73,11 @@ impl AllCopies {
 
 /// The wires over which a stream comes to a place.
 fn wires(config: &Config, stream: &StreamConfig, place: Place) -> BTreeMap<usize, Vec<Bin>> {
-    let hops = stream.paths.iter().filter_map(|path| stream.hops(&config.network, path).ok());
+    let wiring = config.network.wiring();
+    let hops = stream.paths.iter().filter_map(|path| stream.hops(&wiring, path).ok());
     let last = hops.flatten().filter(|[_, to]| to.node() == place);
     let wire = |[from, _]: [_; 2]| {
-        let (cable, _) = config.network.across(from)?;
+        let (cable, _) = wiring.across(from)?;
         Some(2 * cable + usize::from(config.network.cables[cable].a != from))
     };
     last.filter_map(wire).map(|wire| (wire, Vec::new())).collect()

@@ -3,7 +3,7 @@
 use sim::Config;
 use sim::ethernet::frame::{MINIMUM, PREAMBLE};
 use sim::ethernet::{Rate, port};
-use sim::network::{CableEnd, NetworkConfig};
+use sim::network::{CableEnd, NetworkConfig, Wiring};
 use sim::world::{Attached, PortConfig};
 use tsn::Gates;
 use wire::Duration;
@@ -36,26 +36,26 @@ pub struct Egress<'a> {
 
 /// What frames of priority `priority` leave through on their way between two stations; empty if
 /// there is no way. Of several paths of a stream it is the one that takes the least time.
-pub fn route(network: &NetworkConfig, from: usize, to: usize, priority: u8) -> Vec<Egress<'_>> {
-    let ways = ways(network, from, to, priority);
-    let fastest = ways.into_iter().min_by_key(|way| travel(network, way, MINIMUM));
-    egresses(network, from, priority, fastest.unwrap_or_default())
+pub fn route<'a>(wiring: &Wiring<'a>, from: usize, to: usize, priority: u8) -> Vec<Egress<'a>> {
+    let ways = ways(wiring, from, to, priority);
+    let fastest = ways.into_iter().min_by_key(|way| travel(wiring, way, MINIMUM));
+    egresses(wiring.network, from, priority, fastest.unwrap_or_default())
 }
 
 /// What they leave through on any of their paths, each port once.
-pub fn all_routes(
-    network: &NetworkConfig,
+pub fn all_routes<'a>(
+    wiring: &Wiring<'a>,
     from: usize,
     to: usize,
     priority: u8,
-) -> Vec<Egress<'_>> {
+) -> Vec<Egress<'a>> {
     let mut all: Vec<CableEnd> = Vec::new();
-    for place in ways(network, from, to, priority).into_iter().flatten() {
+    for place in ways(wiring, from, to, priority).into_iter().flatten() {
         if !all.contains(&place) {
             all.push(place);
         }
     }
-    egresses(network, from, priority, all)
+    egresses(wiring.network, from, priority, all)
 }
 
 fn egresses(
@@ -75,23 +75,21 @@ fn egresses(
 }
 
 /// The ports of each way: one for each path of the stream, or that of the tree.
-fn ways(network: &NetworkConfig, from: usize, to: usize, priority: u8) -> Vec<Vec<CableEnd>> {
-    if let Some(stream) = network.stream_of(from, to, priority) {
-        let hops = |path: &Vec<usize>| stream.hops(network, path).ok();
+fn ways(wiring: &Wiring<'_>, from: usize, to: usize, priority: u8) -> Vec<Vec<CableEnd>> {
+    if let Some(stream) = wiring.stream_of(from, to, priority) {
+        let hops = |path: &Vec<usize>| stream.hops(wiring, path).ok();
         let sent = |hops: Vec<[CableEnd; 2]>| hops.into_iter().map(|[sent, _]| sent).collect();
         return stream.paths.iter().filter_map(hops).map(sent).collect();
     }
-    let tree = network.spanning();
-    let mut way = walk(network, &tree, CableEnd::Station(from), to).unwrap_or_default();
-    way.reverse();
-    vec![way]
+    vec![wiring.way(from, to)]
 }
 
 /// How long a frame of `length` bytes, header to FCS, takes through these ports at the least: lines,
 /// cables and bridges, every queue empty.
-pub fn travel(network: &NetworkConfig, way: &[CableEnd], length: usize) -> Duration {
+pub fn travel(wiring: &Wiring<'_>, way: &[CableEnd], length: usize) -> Duration {
+    let network = wiring.network;
     way.iter().fold(Duration::ZERO, |sum, place| {
-        let cable = network.across(*place).map(|(cable, _)| network.cables[cable].propagation);
+        let cable = wiring.across(*place).map(|(cable, _)| network.cables[cable].propagation);
         let bridge = match place {
             CableEnd::Station(_) => Duration::ZERO,
             CableEnd::Bridge(bridge, _) => network.bridges[*bridge].delay,
@@ -102,25 +100,12 @@ pub fn travel(network: &NetworkConfig, way: &[CableEnd], length: usize) -> Durat
 }
 
 /// The link's ways: from the host to the device node, and back. Empty without a network.
-pub fn routes<'a>(config: &'a Config, port: &PortConfig) -> [Vec<Egress<'a>>; 2] {
+pub fn routes<'a>(wiring: &Wiring<'a>, port: &PortConfig) -> [Vec<Egress<'a>>; 2] {
     let Some(([host, device], priority)) = port.transport.stations() else {
         return [Vec::new(), Vec::new()];
     };
-    let route = |from, to| route(&config.network, from, to, priority);
+    let route = |from, to| route(wiring, from, to, priority);
     [route(host, device), route(device, host)]
-}
-
-/// What frames leave through from `at` on, the last one first, over the cables of the `tree`.
-fn walk(network: &NetworkConfig, tree: &[bool], at: CableEnd, to: usize) -> Option<Vec<CableEnd>> {
-    let (_, other) = network.across(at).filter(|(cable, _)| tree[*cable])?;
-    let mut route = match other {
-        CableEnd::Station(station) => (station == to).then(Vec::new)?,
-        CableEnd::Bridge(bridge, entered) => (0..network.bridges[bridge].ports.len())
-            .filter(|port| *port != entered)
-            .find_map(|port| walk(network, tree, CableEnd::Bridge(bridge, port), to))?,
-    };
-    route.push(at);
-    Some(route)
 }
 
 /// A place in words.
@@ -133,8 +118,13 @@ pub fn name(place: CableEnd) -> String {
 
 /// A place in words, with what its cable leads to.
 pub fn way(network: &NetworkConfig, place: CableEnd) -> String {
-    let to = network.across(place).map_or_else(String::new, |(_, to)| format!(" to {}", name(to)));
-    name(place) + &to
+    let mut wires = (0..2 * network.cables.len()).filter_map(|number| wire(network, number));
+    wires.find(|(from, _)| *from == place).map_or_else(|| name(place), between)
+}
+
+/// A place in words, with the other end of its cable.
+pub fn between((from, to): (CableEnd, CableEnd)) -> String {
+    format!("{} to {}", name(from), name(to))
 }
 
 /// Where the frames of a wire come from and go to: wire 2n is cable n from its
@@ -148,6 +138,6 @@ pub fn wire(network: &NetworkConfig, wire: usize) -> Option<(CableEnd, CableEnd)
 pub fn wires(network: &NetworkConfig) -> Vec<(String, Rate)> {
     (0..2 * network.cables.len())
         .filter_map(|number| wire(network, number))
-        .map(|(from, to)| (format!("{} to {}", name(from), name(to)), network.port(from).rate))
+        .map(|(from, to)| (between((from, to)), network.port(from).rate))
         .collect()
 }

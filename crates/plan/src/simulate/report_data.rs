@@ -8,6 +8,7 @@ use sim::ethernet::Rate;
 use sim::ethernet::frame::{FCS, PREAMBLE};
 use sim::measure::{CommandRecord, Observer, Op, Point};
 use sim::network::CableEnd;
+use stats::Bins;
 use std::collections::BTreeMap;
 use tsn::{Gates, QUEUES};
 use wire::{Duration, Instant};
@@ -102,7 +103,7 @@ impl Kind {
     fn add(&mut self, record: &CommandRecord) {
         let span = record.until.since(record.since);
         self.latency.record(span);
-        let bucket = self.latency.histogram().lowest_equivalent(span.as_ns());
+        let bucket = Bins::least_of_bin(span.as_ns());
         self.samples.entry(bucket).or_insert(*record);
         if span > self.worst.until.since(self.worst.since) {
             self.worst = *record;
@@ -125,8 +126,7 @@ impl Kind {
         if share >= 1.0 {
             return self.worst;
         }
-        let histogram = self.latency.histogram();
-        let bucket = histogram.lowest_equivalent(histogram.value_at_quantile(share));
+        let bucket = Bins::least_of_bin(self.latency.bins().at_quantile(share));
         self.samples.get(&bucket).copied().unwrap_or(self.worst)
     }
 }

@@ -131,26 +131,36 @@ impl Row {
     }
 }
 
-/// All requirements of a run in one word, with the one that is closest to its limit or furthest
-/// beyond it: `met by 417 µs`, `missed by 27 µs`, `missed: 3 lost`. None without requirements.
-pub fn verdict(rows: &[Row]) -> Option<String> {
+/// All requirements of a run in a few words, with the one that is furthest beyond its limit or closest
+/// to it: `met by 417 us`, `missed by 27 us: stream t`, `missed: 3 lost: stream t and 1 more`. None
+/// without requirements.
+pub fn verdict<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<String> {
+    let rows: Vec<&Row> = rows.into_iter().collect();
     rows.first()?;
-    let deadlines = |holds: bool| {
-        let of = rows.iter().filter(move |row| row.holds == holds);
-        of.filter_map(|row| row.margin_ns).min()
-    };
     let words = |ns: i64| time(ns.unsigned_abs() as f64);
-    if rows.iter().all(|row| row.holds) {
-        let margin = deadlines(true);
+    let missed: Vec<&Row> = rows.iter().filter(|row| !row.holds).copied().collect();
+    // Late by the most; else with the most losses; else a failed command, a frame that never came, or
+    // nothing at all.
+    let badness = |row: &&Row| {
+        let late = row.margin_ns.filter(|ns| *ns < 0);
+        (late.map_or(0, i64::unsigned_abs), if row.limit_ns.is_none() { row.late } else { 0 })
+    };
+    let Some(worst) =
+        missed.iter().copied().reduce(|a, b| if badness(&b) > badness(&a) { b } else { a })
+    else {
+        let margin = rows.iter().filter_map(|row| row.margin_ns).min();
         return Some(margin.map_or_else(|| "met".to_owned(), |ns| format!("met by {}", words(ns))));
-    }
-    let lost = rows.iter().filter(|row| !row.holds && row.limit_ns.is_none()).map(|row| row.late);
-    Some(match (deadlines(false).filter(|ns| *ns < 0), lost.max()) {
-        (Some(ns), _) => format!("missed by {}", words(ns)),
-        (None, Some(lost)) if lost > 0 => format!("missed: {lost} lost"),
-        // A failed command, a frame that never came, or nothing at all.
-        _ => "missed".to_owned(),
-    })
+    };
+    let how = match (worst.margin_ns, badness(&worst)) {
+        (Some(ns), (1.., _)) => format!(" by {}", words(ns)),
+        (_, (_, lost @ 1..)) => format!(": {lost} lost"),
+        _ => String::new(),
+    };
+    let others = match missed.len() - 1 {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    Some(format!("missed{how}: {}{others}", worst.name))
 }
 
 /// The rows as a table: requirement, limit, largest observed value, margin, count.
@@ -198,7 +208,7 @@ mod tests {
 
     fn deadline(margin_ns: Option<i64>, holds: bool) -> Row {
         let (limit_ns, count) = (Some(1_000), 1);
-        Row { limit_ns, margin_ns, count, holds, ..Row::new("host a".into(), "1 µs".into()) }
+        Row { limit_ns, margin_ns, count, holds, ..Row::new("host a".into(), "1 us".into()) }
     }
 
     fn loss(late: u64) -> Row {
@@ -213,10 +223,10 @@ mod tests {
         assert_eq!(verdict(&[met.clone(), deadline(Some(7), true), loss(0)]), "met by 7 ns");
         assert_eq!(verdict(&[loss(0)]), "met");
         let missed = [met.clone(), deadline(Some(-30), false), deadline(Some(-9), false), loss(4)];
-        assert_eq!(verdict(&missed), "missed by 30 ns");
-        assert_eq!(verdict(&[met.clone(), loss(4)]), "missed: 4 lost");
+        assert_eq!(verdict(&missed), "missed by 30 ns: host a and 2 more");
+        assert_eq!(verdict(&[met.clone(), loss(4)]), "missed: 4 lost: stream s loss");
         // In time, but a command failed; or nothing came.
-        assert_eq!(verdict(&[met.clone(), deadline(Some(5), false)]), "missed");
-        assert_eq!(verdict(&[met, deadline(None, false)]), "missed");
+        assert_eq!(verdict(&[met.clone(), deadline(Some(5), false)]), "missed: host a");
+        assert_eq!(verdict(&[met, deadline(None, false)]), "missed: host a");
     }
 }

@@ -65,6 +65,26 @@ fn mistakes_name_their_place() {
     );
 }
 
+/// Gates, asynchronous shapers and `[clocks]` go by the clock of a node; nothing else does.
+#[test]
+fn a_clock_that_nothing_goes_by_is_remarked() {
+    let idle = |more: &str| {
+        let text = plan(more).replace("[nodes.b]\n", "[nodes.b]\nclock_drift = \"2ppm\"\n");
+        let text = text.replace("[bridges.s]\n", "[bridges.s]\nclock_offset = \"1us\"\n");
+        let remarks = built(&text).remarks.into_iter().map(|remark| remark.sentence());
+        remarks.filter(|said| said.contains("have no effect")).collect::<Vec<_>>()
+    };
+    let [said] = &idle("")[..] else { panic!() };
+    assert!(said.starts_with("clock of b, s: clock_offset and clock_drift have no effect: no"));
+    let list = "[schedules.l]\nentries = [\"S ff 1ms\"]\n";
+    let [said] = &idle(&format!("schedule = \"l\"\n{list}"))[..] else { panic!() };
+    assert!(said.starts_with("clock of s: "), "stations have gates");
+    let ats = "[shapers.l]\nalgorithm = \"ats\"\nrate = \"1MB/s\"\nburst = \"2kB\"\n";
+    let [said] = &idle(&format!("shapers = [\"6 l\"]\n{ats}"))[..] else { panic!() };
+    assert!(said.starts_with("clock of s: "), "stations have a shaper");
+    assert_eq!(idle("[clocks]\n"), [""; 0]);
+}
+
 #[test]
 fn what_hurts_is_remarked() {
     let text = plan(

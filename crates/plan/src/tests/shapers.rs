@@ -84,8 +84,8 @@ fn mistakes_of_shapers_have_a_place_and_say_what_is_allowed() {
             "17:10: verify: \"on\", or express at the partner 'a', which else takes no fragments",
         ),
         (
-            "committed_rate = \"1Mb/s\"\ncommitted_burst = \"2kB\"\n[bridges.s]\n".to_owned(),
-            "15:18: committed_rate means nothing: no port has a shaper ats of class 5",
+            "committed_rate = \"1Mb/s\"\ncommitted_burst = \"2000B\"\n[bridges.s]\n".to_owned(),
+            "15:18: committed_rate means nothing: no port on its way has a shaper ats of its class",
         ),
         (
             "committed_rate = \"1Mb/s\"\n[bridges.s]\n".to_owned(),
@@ -119,10 +119,10 @@ fn mistakes_of_lists_that_take_over_have_a_place() {
 #[test]
 fn shapers_reach_the_port() {
     let more = format!(
-        "committed_rate = \"8Mb/s\"\ncommitted_burst = \"3kB\"\n[bridges.s]\n\
+        "committed_rate = \"8Mb/s\"\ncommitted_burst = \"3000B\"\n[bridges.s]\n\
          shapers = [\"6 v\", \"5 a\", \"4 c\", \"3 c\", \"2 e\", \"1 f\", \"0 d\"]\n{CBS}\"20Mb/s\"\n\
          guard_band_credit = \"frozen\"\ncounted = \"frame\"\nqueue_frames = 9\n[shapers.a]\n\
-         algorithm = \"ats\"\nrate = \"16Mb/s\"\nburst = \"4kB\"\nmax_residence = \"3ms\"\n\
+         algorithm = \"ats\"\nrate = \"16Mb/s\"\nburst = \"4000B\"\nmax_residence = \"3ms\"\n\
          [shapers.c]\nalgorithm = \"cqf\"\ncycle = \"250us\"\nbase = \"10us\"\n[shapers.e]\n\
          algorithm = \"ets\"\nweight = 70\n[shapers.f]\nalgorithm = \"ets\"\nweight = 30\n\
          [shapers.d]\nmax_sdu = \"100B\"\nqueue_bytes = \"64B\"\n"
@@ -189,13 +189,24 @@ fn shapers_that_let_too_little_through_are_named() {
     };
     let said = "class 5 is overloaded from s port 1 to b: t offer 12.3 Mb/s, gates, shaper and line \
                 let 12.3 Mb/s through";
-    for (kind, rest) in [("cbs", ""), ("ats", "burst = \"2kB\"")] {
+    for (kind, rest) in [("cbs", ""), ("ats", "burst = \"2000B\"")] {
         let key = if kind == "cbs" { "idle_slope" } else { "rate" };
         let shaper = |rate: &str| format!("algorithm = \"{kind}\"\n{key} = \"{rate}\"\n{rest}");
         // 1542 bytes are 12336 bits.
         assert_eq!(named(&shaper("12336kb/s")), [""; 0]);
         assert_eq!(named(&shaper("12328kb/s")), [said]);
     }
+}
+
+/// One is overloaded alone, and the more so with the class above.
+#[test]
+fn an_overloaded_class_is_named_once_for_each_port() {
+    let more = "[bridges.s]\n[traffic.u]\nfrom = \"c\"\nto = \"b\"\ninterval = \"200us\"\n\
+                priority = 6\n";
+    let said = built(&plan(more).replace("\"1ms\"", "\"100us\"")).overload_sentences();
+    let at = |port: &str| said.iter().filter(|sentence| sentence.contains(port)).count();
+    assert_eq!([said.len(), at("class 5 is overloaded from s port 1 to b: t offer")], [2, 1]);
+    assert_eq!(at("class 5 is overloaded from a to s"), 1, "{said:?}");
 }
 
 /// Two streams of 12336 bits each 130 us: 94.9 Mb/s each, of 100 Mb/s.

@@ -71,7 +71,7 @@ fn lanes() -> Lanes {
             (38_000.0, 70_000.0, Band::Held),
         ],
         boxes: vec![first, rest, occupied(97_000.0, 102_760.0, Kind::Interruptible, "short")],
-        wait: Some((-4_000.0, 22_000.0, "logs waited 26 µs".into())),
+        wait: Some((-4_000.0, 22_000.0, "logs waited 26 us".into())),
         ..Lane::default()
     };
     let lanes = vec![control, video, logs];
@@ -88,7 +88,7 @@ fn the_lanes_as_they_were_looked_at() {
     assert!(svg == include_str!("golden.svg"), "differs from {golden}; look at it again");
     nests(&svg);
     assert!(svg.contains("aria-label=\"a &lt; port\"") && svg.contains("logs &amp; its times"));
-    for label in ["credit 0", "+12.1k bit", "3 queued", "logs waited 26 µs", ">40 µs<"] {
+    for label in ["credit 0", "+12.1k bit", "3 queued", "logs waited 26 us", ">40 us<"] {
         assert!(svg.contains(label), "no {label}");
     }
 }

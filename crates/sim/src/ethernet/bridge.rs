@@ -12,7 +12,7 @@ use tsn::{Clock, StepPolicy};
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Transmission};
-use super::port::Admission;
+use super::port::{Admission, SchedulerGroups};
 use super::streams::{Handling, StreamTable, Verdict};
 use super::{Dropped, FrameStage, LineEvent, Port, port, streams};
 use crate::kernel::pop_if;
@@ -127,13 +127,16 @@ struct Ready {
 pub struct Bridge {
     config: Config,
     outputs: Vec<Egress>,
-    addresses: BTreeMap<Mac, usize>,
+    /// Known from the beginning, sorted; a large network has many of them at each bridge.
+    known: Vec<(Mac, u32)>,
+    learned: BTreeMap<Mac, usize>,
     random: Random,
+    groups: SchedulerGroups,
     streams: StreamTable,
     /// In the order of their times, and of their arrival.
     pipeline: VecDeque<Ready>,
-    /// When the last frame was ready, for each pair of ports.
-    last: Vec<Instant>,
+    /// When the last frame was ready, for each pair of ports; without jitter they stay in order.
+    last: BTreeMap<(usize, usize), Instant>,
     counters: Counters,
     dropped: Dropped,
 }
@@ -143,20 +146,25 @@ impl Bridge {
     ///
     /// # Panics
     /// If an address is at a port that does not exist, or a stream cannot be handled.
-    pub fn new(config: Config) -> Self {
+    pub fn new(mut config: Config) -> Self {
         let ports = config.ports.len();
         assert!(config.addresses.iter().all(|&(_, port)| port < ports), "an unknown port");
+        let known = std::mem::take(&mut config.addresses).into_iter();
+        let mut known: Vec<(Mac, u32)> = known.map(|(mac, port)| (mac, port as u32)).collect();
+        known.sort_unstable();
         let output = |config: &port::Config| Egress {
             port: Port::new(config.clone()),
             wake: Some(Instant::ZERO),
         };
         Self {
             outputs: config.ports.iter().map(output).collect(),
-            addresses: config.addresses.iter().copied().collect(),
+            known,
+            learned: BTreeMap::new(),
             random: Random::new(config.seed),
+            groups: SchedulerGroups::default(),
             streams: StreamTable::new(&config.streams).expect("checked before"),
             pipeline: VecDeque::new(),
-            last: vec![Instant::ZERO; ports * ports],
+            last: BTreeMap::new(),
             counters: Counters::default(),
             dropped: Dropped::default(),
             config,
@@ -236,12 +244,12 @@ impl Bridge {
             return;
         }
         self.learn(transmission.frame.source(), from);
-        match self.addresses.get(&transmission.frame.destination()) {
-            Some(&to) if to == from => {
+        match self.port_of(transmission.frame.destination()) {
+            Some(to) if to == from => {
                 self.counters.filtered += 1;
                 self.dropped.note(&transmission.frame);
             }
-            Some(&to) => self.enter(now, from, to, transmission, ipv),
+            Some(to) => self.enter(now, from, to, transmission, ipv),
             None => {
                 self.counters.flooded += 1;
                 let others = (0..self.outputs.len()).filter(|&to| to != from && self.forwards(to));
@@ -331,9 +339,19 @@ impl Bridge {
     }
 
     fn learn(&mut self, source: Mac, from: usize) {
-        if self.config.learns && !source.is_group() && self.addresses.len() < MAX_ADDRESSES {
-            self.addresses.entry(source).or_insert(from);
+        let learns = self.config.learns && !source.is_group();
+        if learns && self.learned.len() < MAX_ADDRESSES && self.port_of(source).is_none() {
+            self.learned.insert(source, from);
         }
+    }
+
+    /// The port that leads to an address, if it is known.
+    fn port_of(&self, address: Mac) -> Option<usize> {
+        let known = self.known.binary_search_by_key(&address, |(mac, _)| *mac);
+        known
+            .map(|at| self.known[at].1 as usize)
+            .ok()
+            .or_else(|| self.learned.get(&address).copied())
     }
 
     /// Puts a frame into the pipeline.
@@ -355,13 +373,18 @@ impl Bridge {
             frame.latency.book(FrameStage::Serialisation, known);
         }
         let output = &mut self.outputs[to].port;
-        let Some(admission) = output.admit_as(from, known, &frame, ipv) else {
+        let Some(admission) = output.admit(&mut self.groups, (from, known), (&frame, ipv)) else {
             self.dropped.append(output.dropped());
             return;
         };
-        let last = &mut self.last[from * self.outputs.len() + to];
-        let at = (known + jittered(&mut self.random, &self.config)).max(*last);
-        *last = at;
+        let at = match self.config.jitter {
+            Duration::ZERO => known + self.config.delay,
+            jitter => {
+                let last = self.last.entry((from, to)).or_default();
+                *last = (known + jittered(&mut self.random, self.config.delay, jitter)).max(*last);
+                *last
+            }
+        };
         let ready = Ready { at, port: to, frame, admission };
         match self.pipeline.back() {
             Some(last) if last.at > at => {
@@ -387,10 +410,7 @@ impl Bridge {
 }
 
 /// The bridge's delay for one frame.
-fn jittered(random: &mut Random, config: &Config) -> Duration {
-    if config.jitter == Duration::ZERO {
-        return config.delay;
-    }
-    let jitter = random.normal(config.jitter.as_ps());
-    Duration::from_ps(config.delay.as_ps().saturating_add_signed(jitter))
+fn jittered(random: &mut Random, delay: Duration, jitter: Duration) -> Duration {
+    let jitter = random.normal(jitter.as_ps());
+    Duration::from_ps(delay.as_ps().saturating_add_signed(jitter))
 }

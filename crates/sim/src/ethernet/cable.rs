@@ -96,7 +96,7 @@ enum Preemptable {
     /// It is the last one on the way.
     OnTheWay,
     /// It is interrupted.
-    Suspended(OnTheWay),
+    Suspended(Box<OnTheWay>),
 }
 
 /// One direction of a cable. Its frames are bounded by what the line carries
@@ -148,7 +148,7 @@ impl Cable {
         let cuts = &self.config.faults.cuts;
         let is_cut = cuts.iter().any(|(from, until)| *from <= now && now < *until);
         let changes = cuts.iter().flat_map(|(from, until)| [*from, *until]);
-        (is_cut, changes.filter(|change| *change > now).min())
+        (is_cut, changes.filter(|change| *change > now && *change < Instant::MAX).min())
     }
 
     /// When the next frame arrives.
@@ -222,18 +222,15 @@ impl Cable {
         let mut frame = self.on_the_way.pop_back().expect("it was put there");
         self.last_end = end + frame.takes;
         frame.transmission.frame.latency.book(FrameStage::Serialisation, end);
-        self.preemptable = Preemptable::Suspended(frame);
+        self.preemptable = Preemptable::Suspended(Box::new(frame));
     }
 
     fn resume(&mut self, Resume { start, end }: Resume) {
         let Preemptable::Suspended(mut frame) = std::mem::take(&mut self.preemptable) else {
             return;
         };
-        let OnTheWay { takes, transmission, .. } = &mut frame;
-        if self.is_cut(
-            Instant::ZERO + (transmission.start.since(Instant::ZERO) - *takes),
-            end + *takes,
-        ) {
+        let OnTheWay { takes, transmission, .. } = &mut *frame;
+        if self.is_cut(transmission.start - *takes, end + *takes) {
             self.counters.cut += 1;
             self.dropped.note(&transmission.frame);
             return;
@@ -241,7 +238,7 @@ impl Cable {
         transmission.frame.latency.book(FrameStage::Preempted, start);
         transmission.end = end + *takes;
         (self.last_end, frame.due) = (transmission.end, transmission.end);
-        self.on_the_way.push_back(frame);
+        self.on_the_way.push_back(*frame);
         self.preemptable = Preemptable::OnTheWay;
     }
 

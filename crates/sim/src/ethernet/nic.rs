@@ -12,9 +12,12 @@ use tsn::{Clock, QUEUES, StepPolicy};
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Tag, Transmission};
-use super::port::Admission;
+use super::port::{Admission, SchedulerGroups};
 use super::streams::{self, Handling, StreamTable, Verdict};
 use super::{Dropped, FrameStage, LineEvent, Port, port};
+
+/// Frames of the node itself that a queue holds beyond its ring.
+const OWN_FRAMES: usize = 64;
 
 /// The tags that an interface puts on what it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +62,8 @@ pub struct Config {
 pub enum Input {
     /// A frame of the host, at most [`Nic::room_for`] its priority.
     FromHost(Frame),
+    /// A frame that [`Nic::admit`] has let wait, once [`Nic::takes`] it.
+    Admitted(Frame, Admission),
     /// A whole frame from the line.
     FromLine(Transmission),
 }
@@ -94,6 +99,7 @@ pub struct Counters {
 pub struct Nic {
     config: Config,
     port: Port,
+    groups: SchedulerGroups,
     tx: VecDeque<(Instant, (Frame, Admission))>,
     /// Frames in `tx`, by queue.
     in_pipeline: [usize; QUEUES],
@@ -109,12 +115,16 @@ impl Nic {
     /// # Panics
     /// If a stream cannot be handled.
     pub fn new(config: Config) -> Self {
-        let port = config.port.clone().with_depth(config.tx_ring, usize::MAX);
+        // Frames of tunnels that are not eligible yet leave the room of eligible ones free, and
+        // frames of the node itself need none.
+        let depth = 2 * config.tx_ring + OWN_FRAMES;
+        let port = config.port.clone().with_depth(depth, usize::MAX);
         let streams = StreamTable::new(&config.streams).expect("checked before");
         Self {
             config,
             streams,
             port: Port::new(port),
+            groups: SchedulerGroups::default(),
             tx: VecDeque::new(),
             in_pipeline: [0; QUEUES],
             rx: VecDeque::new(),
@@ -146,14 +156,10 @@ impl Nic {
         self.port.set_clock(now, clock, stepped);
     }
 
-    /// A frame without tag for the queue of `class`; false if the ring has no room.
-    pub fn send_untagged(&mut self, now: Instant, frame: Frame, class: usize) -> bool {
-        let has_room = self.room_in(class) > 0;
-        if has_room {
-            self.in_pipeline[class] += 1;
-            self.tx.push_back((now + self.config.tx_delay, (frame, Admission::to(class))));
-        }
-        has_room
+    /// A frame of the node itself, without tag, for the queue of `class`. It waits there if the ring
+    /// has no room.
+    pub fn send_untagged(&mut self, now: Instant, frame: Frame, class: usize) {
+        self.push(now, frame, Admission::to(class));
     }
 
     /// How many frames the host may hand over now, whatever their priority.
@@ -174,7 +180,36 @@ impl Nic {
     }
 
     fn room_in(&self, queue: usize) -> usize {
-        self.config.tx_ring - self.in_pipeline[queue] - self.port.queued_frames_in(queue)
+        let taken = self.in_pipeline[queue] + self.port.queued_frames_in(queue);
+        self.config.tx_ring.saturating_sub(taken)
+    }
+
+    /// Tags and numbers a frame that waits in the host for room in a ring, and lets it pass the
+    /// shaper, which is in front of the rings: says from when on it may leave; `None` if it is
+    /// dropped.
+    pub fn admit(&mut self, now: Instant, frame: &mut Frame) -> Option<Admission> {
+        frame.tag = self.tag(frame.priority);
+        self.streams.send(frame);
+        self.port.admit(&mut self.groups, (0, now), (frame, None))
+    }
+
+    /// When the host may hand over a frame that was admitted, as far as its shaper is concerned:
+    /// it is eligible behind the pipeline.
+    pub fn hand_over_at(&self, admission: Admission) -> Instant {
+        let eligible = self.port.config().clock.global(admission.eligible);
+        eligible - self.config.tx_delay
+    }
+
+    /// Whether the ring of an admitted frame has room now.
+    pub fn takes(&self, now: Instant, admission: Admission) -> bool {
+        let until = now + self.config.tx_delay;
+        let taken = self.port.eligible_frames_in(admission.class, until);
+        self.in_pipeline[admission.class] + taken < self.config.tx_ring
+    }
+
+    fn push(&mut self, now: Instant, frame: Frame, admission: Admission) {
+        self.in_pipeline[admission.class] += 1;
+        self.tx.push_back((now + self.config.tx_delay, (frame, admission)));
     }
 
     fn tag(&self, priority: u8) -> Option<Tag> {
@@ -211,12 +246,13 @@ impl Nic {
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::FromHost(mut frame) => {
-                frame.tag = self.tag(frame.priority);
-                self.streams.send(&mut frame);
-                let Some(admission) = self.port.admit(0, now, &frame) else { return };
+                let Some(admission) = self.admit(now, &mut frame) else { return };
                 assert!(self.room_in(admission.class) > 0, "the transmit ring is full");
-                self.in_pipeline[admission.class] += 1;
-                self.tx.push_back((now + self.config.tx_delay, (frame, admission)));
+                self.push(now, frame, admission);
+            }
+            Input::Admitted(frame, admission) => {
+                assert!(self.takes(now, admission), "the transmit ring is full");
+                self.push(now, frame, admission);
             }
             Input::FromLine(transmission) => self.receive(now, transmission.frame),
         }

@@ -80,9 +80,10 @@ pub struct UnknownRate(pub String);
 impl FromStr for Rate {
     type Err = UnknownRate;
     fn from_str(text: &str) -> Result<Self, UnknownRate> {
+        let number = text.strip_suffix("b/s").unwrap_or(text).trim_end();
         Self::ALL
             .into_iter()
-            .find(|rate| rate.name() == text)
+            .find(|rate| rate.name() == number)
             .ok_or_else(|| UnknownRate(text.to_owned()))
     }
 }

@@ -39,6 +39,11 @@ impl Wakes {
         component
     }
 
+    /// Components so far.
+    pub fn components(&self) -> u64 {
+        self.components.into()
+    }
+
     /// Where the component's own key is.
     fn leaf(&self, component: u32) -> usize {
         self.keys.len() / 2 + component as usize

@@ -21,6 +21,8 @@ pub struct Pushed {
     pub misses: u64,
     /// Bytes that ended before a drive read them.
     pub unused_bytes: u64,
+    /// Commands that were not pushed, or only in part, by reason.
+    pub not_pushed: node::push::NotPushed,
 }
 
 impl Pushed {
@@ -34,6 +36,7 @@ impl Pushed {
             hit_bytes: of(self.hit_bytes, other.hit_bytes),
             misses: of(self.misses, other.misses),
             unused_bytes: of(self.unused_bytes, other.unused_bytes),
+            not_pushed: self.not_pushed.with(other.not_pushed, &of),
         }
     }
 }
@@ -58,8 +61,8 @@ impl Sub for Pushed {
 /// What a host sent.
 impl From<node::push::Counters> for Pushed {
     fn from(sent: node::push::Counters) -> Self {
-        let node::push::Counters { messages, entries, unpushed, bytes } = sent;
-        Self { messages, entries, unpushed, bytes, ..Self::default() }
+        let node::push::Counters { messages, entries, unpushed, bytes, not_pushed } = sent;
+        Self { messages, entries, unpushed, bytes, not_pushed, ..Self::default() }
     }
 }
 

@@ -212,19 +212,13 @@ impl Tracker {
     }
 
     /// A TLP leaves the root port. `now` it was ready; but for what goes in front of it, its first
-    /// bit was on the wire at `start`. A head doorbell is acknowledged at `head`; `None` if
-    /// [`head_rung`](Self::head_rung) tells.
-    pub fn leaves_root(
-        &mut self,
-        [now, start]: [Instant; 2],
-        head: Option<Instant>,
-        tlp: &Tlp,
-    ) -> Journey {
+    /// bit was on the wire at `start`. It is acknowledged at `end`.
+    pub fn leaves_root(&mut self, [now, start, end]: [Instant; 3], tlp: &Tlp) -> Journey {
         match tlp.packet {
-            Packet::MemoryWrite(request) => match (self.doorbell(request.address), head) {
-                (Some((drive, queue, false)), _) => self.tail_leaves([now, start], drive, queue),
-                (Some((.., true)), Some(end)) => self.head_rung(request.address, end),
-                _ => {}
+            Packet::MemoryWrite(request) => match self.doorbell(request.address) {
+                Some((drive, queue, false)) => self.tail_leaves([now, start], drive, queue),
+                Some((drive, queue, true)) => self.head_leaves(end, drive, queue),
+                None => {}
             },
             Packet::Completion(c) => {
                 if let Some(read) = self.read(c.requester, c.tag.get()) {
@@ -250,10 +244,8 @@ impl Tracker {
         queue.doorbells.push_back(submitted);
     }
 
-    /// A register write at `address` is acknowledged at `end`: the commands end that it
-    /// acknowledges, if it is a head doorbell.
-    pub fn head_rung(&mut self, address: u64, end: Instant) {
-        let Some((drive, queue, true)) = self.doorbell(address) else { return };
+    /// The commands end that a head doorbell acknowledges, which is acknowledged at `end`.
+    fn head_leaves(&mut self, end: Instant, drive: u16, queue: u16) {
         let Some(queue) = self.queue(drive, queue) else { return };
         let done = std::mem::take(&mut queue.before_head_doorbell);
         done.into_iter().for_each(|doorbell| self.root_port.record(end - doorbell));

@@ -1,12 +1,15 @@
 //! What contradicts itself in the configuration of a network.
 
-use super::config::{CableEnd, MAX_STREAMS, NetworkConfig};
+use super::config::{CableEnd, MAX_CABLES, MAX_STATIONS, MAX_STREAMS, NetworkConfig};
 use crate::ensure;
 use crate::ethernet::port;
+use std::collections::BTreeSet;
 
 /// Checks for contradictions.
 pub(super) fn network(config: &NetworkConfig) -> Result<(), String> {
-    let mut used = Vec::new();
+    let fits = config.cables.len() <= MAX_CABLES && config.stations.len() <= MAX_STATIONS;
+    ensure(fits, format!("more than {MAX_CABLES} cables or {MAX_STATIONS} stations"))?;
+    let mut used = BTreeSet::new();
     for (number, cable) in config.cables.iter().enumerate() {
         for place in [cable.a, cable.b] {
             let known = match place {
@@ -16,9 +19,8 @@ pub(super) fn network(config: &NetworkConfig) -> Result<(), String> {
                 }
             };
             ensure(known, format!("cable {number}: there is no {place:?}"))?;
-            let free = !used.contains(&place);
+            let free = used.insert(place);
             ensure(free, format!("cable {number}: {place:?} has a cable already"))?;
-            used.push(place);
         }
         let steps = &cable.rate_steps;
         let rising = steps.windows(2).all(|pair| pair[0].at < pair[1].at)

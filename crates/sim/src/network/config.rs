@@ -4,6 +4,7 @@ use super::CableDirection;
 use super::TimeConfig;
 use super::paths::StreamConfig;
 use super::record::Recorder;
+use super::wiring::Wiring;
 use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::Tagging;
 use crate::ethernet::streams::Handling;
@@ -23,7 +24,8 @@ pub struct NetworkConfig {
     pub stations: Vec<StationConfig>,
     /// Bridges.
     pub bridges: Vec<BridgeConfig>,
-    /// Cables. Frames that are of no stream with paths use a tree of them; see [`Self::spanning`].
+    /// Cables. Frames that are of no stream with paths use a tree of them; see
+    /// [`Wiring::spanning`].
     pub cables: Vec<CableConfig>,
     /// Streams that nodes identify.
     pub streams: Vec<StreamConfig>,
@@ -108,6 +110,12 @@ impl NetworkConfig {
         if direction.is_multiple_of(2) { cable.a } else { cable.b }
     }
 }
+
+/// Stations at most, since the frames' ids have 15 bits for them.
+pub const MAX_STATIONS: usize = 1 << 15;
+
+/// Cables at most, since observers have 16 bits for the two directions of all.
+pub const MAX_CABLES: usize = 1 << 15;
 
 /// Streams of a station at most, since their frames' ids have 8 bits for it.
 pub const MAX_STREAMS: usize = 256;
@@ -238,35 +246,42 @@ impl BridgeConfig {
         &self,
         seed: u64,
         number: usize,
-        addresses: Vec<(Mac, usize)>,
-        forwards: Vec<bool>,
         streams: Vec<Handling>,
-        network: &NetworkConfig,
+        wiring: &Wiring<'_>,
     ) -> bridge::Config {
         let port = |(port, config): (usize, &port::Config)| {
-            let steps = steps(network, CableEnd::Bridge(number, port));
+            let steps = steps(wiring, CableEnd::Bridge(number, port));
             match steps.is_empty() {
                 true => config.clone(),
                 false => port::Config { rate_steps: steps, ..config.clone() },
             }
         };
+        let ports = 0..self.ports.len();
+        let is_in_tree = |port: usize| {
+            let here = wiring.across(CableEnd::Bridge(number, port));
+            here.is_some_and(|(cable, _)| wiring.spanning()[cable])
+        };
+        // The filtering database, set up as a manager would, over the cables of the tree.
+        let addresses = ports.clone().flat_map(|port| {
+            wiring.beyond(number, port).into_iter().map(move |station| (mac(station), port))
+        });
         bridge::Config {
             ports: self.ports.iter().enumerate().map(port).collect(),
             mode: self.mode,
             delay: self.delay,
             jitter: self.jitter,
             seed: Random::for_component(seed, &format!("bridge {number}")).bits(),
-            addresses,
+            addresses: addresses.collect(),
             learns: false,
-            forwards,
+            forwards: ports.map(is_in_tree).collect(),
             streams,
         }
     }
 }
 
 /// Rate steps of the cable at a place.
-pub(super) fn steps(config: &NetworkConfig, place: CableEnd) -> Vec<port::RateStep> {
-    let cable = config.cables.iter().find(|cable| [cable.a, cable.b].contains(&place));
+pub(super) fn steps(wiring: &Wiring<'_>, place: CableEnd) -> Vec<port::RateStep> {
+    let cable = wiring.across(place).map(|(cable, _)| &wiring.network.cables[cable]);
     cable.map(|cable| cable.rate_steps.clone()).unwrap_or_default()
 }
 
@@ -302,7 +317,7 @@ pub(super) fn directions(
                 .iter()
                 .any(|end| matches!(end, CableEnd::Bridge(at, _) if *at == outage.bridge))
         });
-        let cuts = dark.map(|of| (of.from, of.until.unwrap_or(Instant::from_ps(u64::MAX))));
+        let cuts = dark.map(|of| (of.from, of.until.unwrap_or(Instant::MAX)));
         let cuts = faults.cuts.iter().copied().chain(cuts).collect();
         Faults { cuts, ..faults.clone() }
     };

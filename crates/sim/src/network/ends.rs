@@ -3,12 +3,15 @@
 use super::raw::{self, Raw};
 use super::{Network, Station, config};
 use crate::kernel::Component;
-use crate::tcp::{self, SocketId};
+use crate::tcp::{self, Host, SocketId};
 use crate::transport::{Arrived, Encapsulation, RawConfig, TcpConfig};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use wire::Instant;
+
+/// Of the TCP host of a station: its first socket makes it.
+const HAS_HOST: &str = "a station with a socket has a TCP host";
 
 /// Identifies an end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +64,10 @@ impl Station {
         end.forget();
         match &mut end.protocol {
             Protocol::Tcp(Socket { id, peer, port, config }) => {
+                let host = self.host.as_mut().expect(HAS_HOST);
                 *id = match *peer {
-                    Some(peer) => self.host.connect(peer, config.priority),
-                    None => self.host.listen(*port, config.priority),
+                    Some(peer) => host.connect(peer, config.priority),
+                    None => host.listen(*port, config.priority),
                 };
             }
             Protocol::Raw(raw) => raw.open(now),
@@ -75,9 +79,10 @@ impl Network {
     /// Opens a connection between two stations; its ends belong to `owners`.
     pub fn open(&mut self, config: &TcpConfig, port: u16, owners: [Component; 2]) -> [EndId; 2] {
         let TcpConfig { stations, priority, .. } = *config;
-        let listening = self.stations[stations[1]].host.listen(port, priority);
-        let remote = SocketAddrV4::new(config::ip(stations[1]), port);
-        let connecting = self.stations[stations[0]].host.connect(remote, priority);
+        let [first, second] = stations;
+        let listening = self.host(second, first).listen(port, priority);
+        let remote = SocketAddrV4::new(config::ip(second), port);
+        let connecting = self.host(first, second).connect(remote, priority);
         for station in stations {
             let priorities = &mut self.stations[station].priorities;
             if !priorities.contains(&priority) {
@@ -87,6 +92,14 @@ impl Network {
         let socket = |id, peer| Protocol::Tcp(Socket { id, peer, port, config: *config });
         let both = [socket(connecting, Some(remote)), socket(listening, None)];
         self.add_ends(stations, owners, both)
+    }
+
+    /// The TCP host of a station, which knows the address of its `peer`.
+    fn host(&mut self, station: usize, peer: usize) -> &mut Host {
+        let Station { host, tcp, .. } = &mut self.stations[station];
+        let host = host.get_or_insert_with(|| Box::new(Host::new(tcp.clone())));
+        host.add_neighbour(config::mac(peer), config::ip(peer));
+        host
     }
 
     /// The same over raw frames. `connection`, below 65 536, is its unique number.
@@ -136,7 +149,7 @@ impl Network {
     pub fn room(&mut self, now: Instant, end: EndId) -> usize {
         let Station { host, nic, ends, .. } = &mut self.stations[end.station];
         if let Protocol::Tcp(Socket { id, config, .. }) = &ends[end.number].protocol {
-            return host.free_to_send(*id).min(config.burst);
+            return host.as_mut().expect(HAS_HOST).free_to_send(*id).min(config.burst);
         }
         let room = raw::room(now, ends, end.number, nic);
         let Protocol::Raw(raw) = &mut ends[end.number].protocol else { return 0 };
@@ -148,7 +161,9 @@ impl Network {
     pub fn peek_room(&self, now: Instant, end: EndId) -> usize {
         let Station { host, nic, ends, .. } = &self.stations[end.station];
         match &ends[end.number].protocol {
-            Protocol::Tcp(Socket { id, config, .. }) => host.room(*id).min(config.burst),
+            Protocol::Tcp(Socket { id, config, .. }) => {
+                host.as_ref().expect(HAS_HOST).room(*id).min(config.burst)
+            }
             Protocol::Raw(raw) => raw.encapsulation.room(raw::room(now, ends, end.number, nic)),
         }
     }
@@ -159,6 +174,7 @@ impl Network {
         let count = ends.len();
         match &mut ends[end.number].protocol {
             Protocol::Tcp(Socket { id, .. }) => {
+                let host = host.as_mut().expect(HAS_HOST);
                 host.handle(now, tcp::Input::Send { socket: *id, data });
             }
             Protocol::Raw(raw) => {
@@ -184,7 +200,9 @@ impl Network {
         let Station { host, ends, .. } = &mut self.stations[end.station];
         let connection = &mut ends[end.number];
         match &mut connection.protocol {
-            Protocol::Tcp(socket) => host.handle(now, tcp::Input::Abort(socket.id)),
+            Protocol::Tcp(socket) => {
+                host.as_mut().expect(HAS_HOST).handle(now, tcp::Input::Abort(socket.id));
+            }
             Protocol::Raw(raw) => raw.endpoint.handle(now, switch::raw::Input::Close),
         }
         connection.forget();

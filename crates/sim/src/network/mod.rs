@@ -11,19 +11,19 @@ mod power;
 mod queues;
 mod raw;
 mod record;
-mod routes;
-mod spanning;
 mod streams;
 mod time;
 mod timeline;
 mod tree;
 mod watch;
+mod wiring;
 
 pub use config::{
-    BridgeConfig, BridgeOutage, CableConfig, CableEnd, MAX_STREAMS, NetworkConfig, StationConfig,
-    TrafficConfig, ip, mac,
+    BridgeConfig, BridgeOutage, CableConfig, CableEnd, MAX_CABLES, MAX_STATIONS, MAX_STREAMS,
+    NetworkConfig, StationConfig, TrafficConfig, ip, mac,
 };
 
+use crate::ethernet::port::Admission;
 use crate::ethernet::traffic::{Source, StreamId};
 use crate::ethernet::{
     Bridge, Cable, Frame, FrameStage, LineEvent, Nic, Port, Transmission, bridge, cable, nic,
@@ -53,18 +53,21 @@ pub use tree::{Place, Tree};
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 use watch::Watch;
 use wire::{Duration, Instant};
+pub use wiring::{Groups, Wiring};
 
 /// Frames of a stream that wait for room in their interface; more are dropped. The usual
 /// `txqueuelen` of an Ethernet interface in Linux.
 const STREAM_QUEUE: usize = 1000;
 
 struct Station {
-    host: Host,
+    /// Of a station with connections over TCP, of which `tcp` are the parameters.
+    host: Option<Box<Host>>,
+    tcp: tcp::Config,
     nic: Nic,
     rx_delay: Duration,
     sources: Vec<Source>,
-    /// By source: frames for which the interface has no room yet.
-    waiting: Vec<VecDeque<Frame>>,
+    /// By source: frames that the shaper keeps, or for which the interface has no room yet.
+    waiting: Vec<VecDeque<(Frame, Admission)>>,
     /// Whether they come before frames of the tunnels: both take turns.
     streams_first: bool,
     ends: Vec<ConnectionEnd>,
@@ -127,33 +130,25 @@ impl Network {
         bridges: &[Component],
     ) -> Result<Self, String> {
         check::network(config)?;
-        let mut handlings = Handlings::of(config)?;
-        let tree = config.spanning();
+        let wiring = config.wiring();
+        let mut handlings = Handlings::of(&wiring)?;
         let directions = config::directions(config, &stations, bridges);
         let ends = |place: CableEnd| {
-            config.cables.iter().enumerate().find_map(|(number, cable)| {
-                // Direction 2n goes from a to b.
-                let (there, back) = (2 * number, 2 * number + 1);
-                if cable.a == place {
-                    Some((back, there))
-                } else {
-                    (cable.b == place).then_some((there, back))
-                }
-            })
+            // Direction 2n goes from a to b.
+            let (cable, _) = wiring.across(place)?;
+            let (there, back) = (2 * cable, 2 * cable + 1);
+            Some(if config.cables[cable].a == place { (back, there) } else { (there, back) })
         };
         let made = config.stations.iter().enumerate().map(|(number, station)| {
             let place = CableEnd::Station(number);
-            let mut host = Host::new(station.tcp(number));
-            for (other, _) in config.stations.iter().enumerate().filter(|(at, _)| *at != number) {
-                host.add_neighbour(config::mac(other), config::ip(other));
-            }
             let sources = station.traffic.iter().enumerate();
             Station {
-                host,
+                host: None,
+                tcp: station.tcp(number),
                 rx_delay: station.rx_delay,
                 nic: Nic::new(station.nic(
                     number,
-                    config::steps(config, place),
+                    config::steps(&wiring, place),
                     handlings.stations.remove(&number).unwrap_or_default(),
                 )),
                 sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
@@ -170,8 +165,6 @@ impl Network {
         let switching = config.bridges.iter().enumerate().map(|(number, bridge)| {
             let ports = 0..bridge.ports.len();
             let cables = ports.map(|port| ends(CableEnd::Bridge(number, port)));
-            let addresses = routes::addresses(config, &tree, number);
-            let forwards = routes::forwards(config, &tree, number);
             let streams = handlings.bridges.remove(&number).unwrap_or_default();
             let here = config.bridge_outages.iter().filter(|outage| outage.bridge == number);
             let changes = here.flat_map(|of| {
@@ -183,9 +176,7 @@ impl Network {
                 cables: cables.collect(),
                 delay: bridge.delay,
                 outages,
-                bridge: Bridge::new(
-                    bridge.machine(seed, number, addresses, forwards, streams, config),
-                ),
+                bridge: Bridge::new(bridge.machine(seed, number, streams, &wiring)),
             }
         });
         let bridges = switching.collect();
@@ -215,7 +206,7 @@ impl Network {
     /// Data segments and raw data frames sent again so far.
     pub fn retransmitted(&self) -> u64 {
         let of = |Station { host, ends, .. }: &Station| {
-            host.counters().retransmitted + raw::retransmitted(ends)
+            host.as_ref().map_or(0, |host| host.counters().retransmitted) + raw::retransmitted(ends)
         };
         self.stations.iter().map(of).sum()
     }
@@ -417,13 +408,13 @@ impl Station {
             loop {
                 match source.poll(now, clock.as_ref()) {
                     traffic::Output::Frame(_) if self.powered_off => {}
-                    traffic::Output::Frame(frame) => {
+                    traffic::Output::Frame(mut frame) => {
                         let shows = time.map_or(0, |time| time.shows(number, now).0);
                         streams.send(&frame, shows);
-                        if waiting.len() < STREAM_QUEUE {
-                            waiting.push_back(frame);
-                        } else {
+                        if waiting.len() == STREAM_QUEUE {
                             streams.lose(std::iter::once(frame.id));
+                        } else if let Some(admission) = self.nic.admit(now, &mut frame) {
+                            waiting.push_back((frame, admission));
                         }
                     }
                     traffic::Output::Timeout(at) => break wake = earliest([wake, at]),
@@ -434,20 +425,34 @@ impl Station {
         wake
     }
 
-    /// Gives `most` waiting frames of streams to the interface if it has room; yields how many.
+    /// Gives `most` waiting frames of streams to the interface if it has room, those that are
+    /// eligible first before the others; yields how many.
     fn hand_over_streams(&mut self, now: Instant, most: usize) -> usize {
+        let nic = &mut self.nic;
         let mut count = 0;
-        for waiting in &mut self.waiting {
-            while count < most
-                && waiting.front().is_some_and(|next| self.nic.room_for(next.priority) > 0)
-            {
-                let mut frame = waiting.pop_front().expect("one waits");
-                frame.latency.book(FrameStage::Queue, now);
-                self.nic.handle(now, nic::Input::FromHost(frame));
-                count += 1;
-            }
+        while count < most {
+            let heads = self.waiting.iter_mut().filter_map(|waiting| {
+                let (_, admission) = *waiting.front()?;
+                let goes = nic.hand_over_at(admission) <= now && nic.takes(now, admission);
+                goes.then_some((waiting, admission))
+            });
+            let next = heads.min_by_key(|(_, admission)| admission.eligible);
+            let Some((waiting, admission)) = next else { break };
+            let (mut frame, _) = waiting.pop_front().expect("it is the head");
+            let kept = nic.hand_over_at(admission).max(frame.latency.until());
+            frame.latency.book(FrameStage::Shaper, kept);
+            frame.latency.book(FrameStage::Queue, now);
+            nic.handle(now, nic::Input::Admitted(frame, admission));
+            count += 1;
         }
         count
+    }
+
+    /// When the shaper lets the next waiting frame of a stream go.
+    fn shaper_wake(&self, now: Instant) -> Option<Instant> {
+        let heads = self.waiting.iter().filter_map(VecDeque::front);
+        let kept = heads.map(|(_, admission)| self.nic.hand_over_at(*admission));
+        kept.filter(|at| *at > now).min()
     }
 
     /// Runs interface and TCP host once each; whether any frame moved between them.
@@ -478,7 +483,9 @@ impl Station {
                     raw::RawScheduler::receive(now, &mut self.ends, frame);
                 }
                 nic::Output::ToHost(frame) => {
-                    self.host.handle(now, tcp::Input::Frame(frame));
+                    if let Some(host) = &mut self.host {
+                        host.handle(now, tcp::Input::Frame(frame));
+                    }
                 }
                 nic::Output::Timeout(at) => break at,
             }
@@ -488,10 +495,11 @@ impl Station {
             self.streams_first = false;
         }
         let host_wake = loop {
+            let Some(host) = &mut self.host else { break None };
             let rooms = self.priorities.iter().map(|priority| self.nic.room_for(*priority));
             let frames = rooms.min().expect("there is one at least");
-            self.host.handle(now, tcp::Input::CanTransmit { frames });
-            match self.host.poll(now) {
+            host.handle(now, tcp::Input::CanTransmit { frames });
+            match host.poll(now) {
                 tcp::Output::Transmit(frame) => {
                     self.nic.handle(now, nic::Input::FromHost(frame));
                     (moved, self.streams_first) = (true, true);
@@ -504,7 +512,7 @@ impl Station {
             self.scheduler.turn(now, &mut self.ends, &mut self.nic, context);
         self.streams_first |= raw_moved;
         moved |= self.hand_over_streams(now, usize::MAX) > 0;
-        (moved || raw_moved, earliest([nic_wake, host_wake, raw_wake]))
+        (moved || raw_moved, earliest([nic_wake, host_wake, raw_wake, self.shaper_wake(now)]))
     }
 
     /// Hands an event to the owner of its socket.

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use tsn::frer::{Algorithm, rtag};
 use tsn::psfp;
 
-use super::config::{CableEnd, NetworkConfig, ip, mac};
+use super::config::CableEnd;
 use super::tree::Place;
+use super::wiring::Wiring;
 use crate::ensure;
-use crate::ethernet::Tag;
 use crate::ethernet::bridge::Mode;
-use crate::ethernet::streams::{Handling, Header, Identification, Recover, StreamTable};
+use crate::ethernet::streams::{Handling, Identification, Recover, StreamTable};
 
 /// A stream.
 #[derive(Clone, Debug)]
@@ -53,10 +53,10 @@ impl Handlings {
     ///
     /// # Errors
     /// A stream that cannot be, with its number.
-    pub fn of(network: &NetworkConfig) -> Result<Self, String> {
+    pub fn of(wiring: &Wiring<'_>) -> Result<Self, String> {
         let mut all = Self::default();
-        for (number, stream) in network.streams.iter().enumerate() {
-            let handlings = stream.handlings(network, number);
+        for (number, stream) in wiring.network.streams.iter().enumerate() {
+            let handlings = stream.handlings(wiring, number);
             for (place, handling) in handlings.map_err(|what| format!("stream {number}: {what}"))? {
                 match place {
                     Place::Station(station) => all.stations.entry(station),
@@ -75,8 +75,8 @@ impl StreamConfig {
     ///
     /// # Errors
     /// What it lacks: a cable, a bridge on its paths, a loop that nothing ends, a range.
-    pub fn check(&self, network: &NetworkConfig) -> Result<(), String> {
-        self.handlings(network, 0).map(drop)
+    pub fn check(&self, wiring: &Wiring<'_>) -> Result<(), String> {
+        self.handlings(wiring, 0).map(drop)
     }
 
     /// The nodes of a path with both stations.
@@ -90,13 +90,9 @@ impl StreamConfig {
     ///
     /// # Errors
     /// Two neighbours without a cable.
-    pub fn hops(
-        &self,
-        network: &NetworkConfig,
-        path: &[usize],
-    ) -> Result<Vec<[CableEnd; 2]>, String> {
+    pub fn hops(&self, wiring: &Wiring<'_>, path: &[usize]) -> Result<Vec<[CableEnd; 2]>, String> {
         let pair = |pair: &[Place]| {
-            let found = network.between(pair[0], pair[1]).map(|(_, ends)| ends);
+            let found = wiring.between(pair[0], pair[1]).map(|(_, ends)| ends);
             found.ok_or_else(|| format!("no cable leads from {} to {}", pair[0], pair[1]))
         };
         self.nodes(path).windows(2).map(pair).collect()
@@ -113,11 +109,11 @@ impl StreamConfig {
 
     fn handlings(
         &self,
-        network: &NetworkConfig,
+        wiring: &Wiring<'_>,
         stream: usize,
     ) -> Result<Vec<(Place, Handling)>, String> {
-        let parts = self.parts(network)?;
-        self.check_places(network, &parts)?;
+        let parts = self.parts(wiring)?;
+        self.check_places(wiring, &parts)?;
         let numbers = (!self.eliminate.is_empty()).then_some(self.numbers);
         let listener = self.to.map(Place::Station);
         let mut places: BTreeSet<Place> = parts.keys().map(|at| Place::Bridge(*at)).collect();
@@ -132,7 +128,7 @@ impl StreamConfig {
                 Place::Station(_) => (None, None),
             };
             let recover = self.recover(place);
-            let last = part.is_some_and(|part| part.leads_to(network, place, listener));
+            let last = part.is_some_and(|part| part.leads_to(wiring, place, listener));
             let tells = listener.is_some_and(|at| self.recover(at).is_some());
             let routes = part.map_or_else(Vec::new, |part| part.routes(recover.is_some()));
             let handling = Handling {
@@ -150,12 +146,12 @@ impl StreamConfig {
     }
 
     /// What each bridge on the paths sends where.
-    fn parts(&self, network: &NetworkConfig) -> Result<BTreeMap<usize, Part>, String> {
+    fn parts(&self, wiring: &Wiring<'_>) -> Result<BTreeMap<usize, Part>, String> {
         let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
         for path in &self.paths {
             let nodes = self.nodes(path).into_iter().collect::<BTreeSet<_>>().len();
             ensure(nodes == path.len() + 2, "a path passes each bridge once".to_owned())?;
-            for pair in self.hops(network, path)?.windows(2) {
+            for pair in self.hops(wiring, path)?.windows(2) {
                 let ([_, CableEnd::Bridge(at, received)], [CableEnd::Bridge(_, sent), _]) =
                     (pair[0], pair[1])
                 else {
@@ -170,9 +166,10 @@ impl StreamConfig {
 
     fn check_places(
         &self,
-        network: &NetworkConfig,
+        wiring: &Wiring<'_>,
         parts: &BTreeMap<usize, Part>,
     ) -> Result<(), String> {
+        let network = wiring.network;
         let known = |station: usize| station < network.stations.len();
         ensure(known(self.from) && self.to.is_none_or(known), "it has no such station".to_owned())?;
         let leads = self.to.is_some() || self.paths.is_empty();
@@ -205,15 +202,11 @@ impl StreamConfig {
                 ),
             )?;
         }
-        self.check_ends(network, parts)
+        self.check_ends(wiring, parts)
     }
 
     /// No copy runs in a circle for ever: each circle has a bridge that knows a number again.
-    fn check_ends(
-        &self,
-        network: &NetworkConfig,
-        parts: &BTreeMap<usize, Part>,
-    ) -> Result<(), String> {
+    fn check_ends(&self, wiring: &Wiring<'_>, parts: &BTreeMap<usize, Part>) -> Result<(), String> {
         let ends = |at: usize| {
             let recover = self.recover(Place::Bridge(at));
             recover.is_some_and(|of| matches!(of.recovery.algorithm, Algorithm::Vector { .. }))
@@ -222,7 +215,7 @@ impl StreamConfig {
             let routes = parts[&at].routes(self.recover(Place::Bridge(at)).is_some());
             let sent = routes.into_iter().find(|(port, _)| *port == received);
             let to = sent.map_or_else(Vec::new, |(_, sent)| sent).into_iter();
-            to.filter_map(|port| match network.across(CableEnd::Bridge(at, port))?.1 {
+            to.filter_map(|port| match wiring.across(CableEnd::Bridge(at, port))?.1 {
                 CableEnd::Bridge(to, port) => parts.contains_key(&to).then_some((to, port)),
                 CableEnd::Station(_) => None,
             })
@@ -260,36 +253,11 @@ impl Part {
     }
 
     /// Whether all its ports lead to a place.
-    fn leads_to(&self, network: &NetworkConfig, from: Place, to: Option<Place>) -> bool {
+    fn leads_to(&self, wiring: &Wiring<'_>, from: Place, to: Option<Place>) -> bool {
         let Place::Bridge(at) = from else { return false };
         let mut sent = self.routes.values().flatten();
         sent.all(|port| {
-            network.across(CableEnd::Bridge(at, *port)).map(|(_, other)| other.node()) == to
-        })
-    }
-}
-
-impl NetworkConfig {
-    /// The stream with paths of its own whose frames go from one station to another with a priority
-    /// of the sender. It is not asked whether they carry TCP, which alone has IP addresses here.
-    pub fn stream_of(&self, from: usize, to: usize, priority: u8) -> Option<&StreamConfig> {
-        let tag = self.stations[from].tagging.map(|tagging| Tag {
-            pcp: tagging.pcp_of_priority[usize::from(priority)],
-            vid: tagging.vid,
-        });
-        let header =
-            Header { destination: mac(to), source: mac(from), tag, ip: Some([ip(from), ip(to)]) };
-        let ours =
-            |stream: &&StreamConfig| stream.from == from && stream.identification.matches(&header);
-        self.streams.iter().find(ours).filter(|stream| !stream.paths.is_empty())
-    }
-
-    /// The cable at a place, and its other end.
-    pub fn across(&self, place: CableEnd) -> Option<(usize, CableEnd)> {
-        self.cables.iter().enumerate().find_map(|(number, cable)| match (cable.a, cable.b) {
-            (a, b) if a == place => Some((number, b)),
-            (a, b) if b == place => Some((number, a)),
-            _ => None,
+            wiring.across(CableEnd::Bridge(at, *port)).map(|(_, other)| other.node()) == to
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Stations and bridges without power.
 
 use super::ends::ConnectionEnd;
-use super::{Network, Place, config};
+use super::{Network, Place};
 use crate::ethernet::cable;
 use crate::kernel::Component;
 use std::iter;
@@ -17,7 +17,7 @@ impl Network {
         station.nic.reset(now);
         self.streams.settle(station.nic.dropped());
         let waiting = station.waiting.iter_mut().flat_map(|waiting| waiting.drain(..));
-        self.streams.lose(waiting.map(|frame| frame.id));
+        self.streams.lose(waiting.map(|(frame, _)| frame.id));
         station.ends.iter_mut().for_each(ConnectionEnd::forget);
         self.neighbour(number)
     }
@@ -29,8 +29,6 @@ impl Network {
         now: Instant,
         number: usize,
     ) -> impl Iterator<Item = Component> + use<> {
-        let others = (0..self.stations.len()).filter(|other| *other != number);
-        let others: Vec<_> = others.map(|at| (config::mac(at), config::ip(at))).collect();
         self.power_clock(now, Place::Station(number), true);
         let station = &mut self.stations[number];
         if let Some((from, _)) = station.cables {
@@ -46,8 +44,7 @@ impl Network {
         }
         station.powered_off = false;
         station.cables.iter().for_each(|(_, to)| self.directions[*to].is_dark = false);
-        station.host = station.host.restarted();
-        others.into_iter().for_each(|(mac, ip)| station.host.add_neighbour(mac, ip));
+        station.host.iter_mut().for_each(|host| **host = host.restarted());
         (0..station.ends.len()).for_each(|end| station.reopen(now, end));
         iter::once(self.station_components[number]).chain(self.neighbour(number))
     }

@@ -155,8 +155,7 @@ impl HostNode {
             completion_timeout: config.completion_timeout,
             ecrc: config.ecrc,
         };
-        let push =
-            push::Settings { mode: config.push, heads_wait: true, ..push::Settings::default() };
+        let push = push::Settings { mode: config.push, ..push::Settings::default() };
         let mut buses = Buses::default();
         buses.add(bus);
         Self {
@@ -184,9 +183,9 @@ impl HostNode {
         self.node.root().errors()
     }
 
-    /// Whether its workload is done, and all has gone down that was rung for.
+    /// Whether its workload is done.
     pub fn is_done(&self) -> bool {
-        self.software.is_done() && !self.node.holds_back()
+        self.software.is_done()
     }
 
     /// Whether it pushes anything.
@@ -237,10 +236,7 @@ impl HostNode {
         let (software, wait) = loop {
             let software = self.software.run(now, context.tracker);
             self.programs.retain_mut(|program| program.poll(now).is_none());
-            self.take_requests(link, context);
-            if self.software.is_done() {
-                self.node.release();
-            }
+            self.take_requests(now);
             self.interrupted = false;
             let wait = self.serve(link, context);
             if !self.interrupted {
@@ -337,29 +333,15 @@ impl HostNode {
         self.buses.wake(now);
     }
 
-    fn take_requests(&mut self, link: &Link, context: &mut Context) {
-        let now = context.now;
+    fn take_requests(&mut self, now: Instant) {
         while let Some((id, request)) = self.buses.next_request(now, |_| true) {
             self.requests.push_back((now + self.config.mmio, id, request));
         }
         while let Some((_, id, request)) =
             pop_if(&mut self.requests, |(at, _, request)| *at <= now && self.node.accepts(request))
         {
-            if let Request::MemoryWrite { address, .. } = request
-                && self.pushes()
-            {
-                self.head_rung(link, address, context);
-            }
             self.node.handle(now, Input::Request(id, request));
         }
-    }
-
-    /// Takes note of a head doorbell, which may wait for the next TLP, as if it left alone.
-    fn head_rung(&self, link: &Link, address: u64, context: &mut Context) {
-        let written = Tlp::write_bytes(Bdf::default(), address, &Bytes::from_static(&[0; 4]));
-        let tlp = Tlp { digest: self.config.ecrc, ..written.expect("a double word") };
-        let end = link.down.next_start(context.now) + acknowledged(link, &tlp);
-        context.tracker.head_rung(address, end);
     }
 
     /// The node's next output. What is pushed leaves when host memory has yielded it.
@@ -431,18 +413,14 @@ impl HostNode {
         // What is pushed belongs to the request behind it.
         if !matches!(tlp.packet, Packet::Message(_)) {
             let waiting = self.waiting.unwrap_or(Waiting { since: now, start });
-            let head = (!self.pushes()).then(|| start + acknowledged(link, &tlp));
-            let times = [waiting.since, waiting.start];
-            let mut journey = context.tracker.leaves_root(times, head, &tlp);
+            let acknowledged =
+                start + link.down.tlp_time(&tlp) + link.down.propagation + link.up.dllp_time();
+            let times = [waiting.since, waiting.start, acknowledged];
+            let mut journey = context.tracker.leaves_root(times, &tlp);
             journey.advance(self.pushed_at.min(now), Stage::HostMemory);
             journey.advance(now, Stage::Pcie);
             tlp.mark = context.journeys.insert(journey);
         }
         link.down.send(now, tlp);
     }
-}
-
-/// From a TLP's first bit on the wire to its acknowledgement.
-fn acknowledged(link: &Link, tlp: &Tlp) -> Duration {
-    link.down.tlp_time(tlp) + link.down.propagation + link.up.dllp_time()
 }

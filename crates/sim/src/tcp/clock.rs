@@ -12,7 +12,6 @@
 //! | TIME-WAIT | 10 s | 10 ms | 60 s |
 //! | zero window probe, first | the retransmission timeout | 1 ms | 200 ms |
 //! | challenge acknowledgements, at most one in | 1 s | 1 ms | – |
-//! | ARP entry, ARP request at most one in | 60 s, 1 s | 60 ms, 1 ms | – |
 //!
 //! The consequence: a loss that only a timer repairs costs 1 ms where an untuned Linux takes 200
 //! ms, and a round trip above 1 ms (a gate that stays closed as long) is taken for a loss until the

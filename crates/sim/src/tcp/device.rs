@@ -1,14 +1,25 @@
-//! The network device of the TCP stack.
+//! The network device of the TCP stack: it adds and removes the Ethernet header, so that the stack
+//! needs neither ARP nor its table of neighbours, which is bounded and searched from end to end.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use bytes::{Bytes, BytesMut};
 use smoltcp::phy;
 use smoltcp::phy::{Checksum, ChecksumCapabilities, DeviceCapabilities, Medium};
 use smoltcp::time;
 
+use crate::ethernet::Mac;
 use crate::ethernet::frame::HEADER;
 use crate::memory::take_memory;
 
-/// Answers (resets, ARP replies) that may wait while the network takes nothing;
+/// The EtherType of IPv4 (RFC 894).
+const IPV4: [u8; 2] = [8, 0];
+
+/// Where an IPv4 header has the destination (RFC 791, 3.1).
+const DESTINATION: std::ops::Range<usize> = 16..20;
+
+/// Answers (resets) that may wait while the network takes nothing;
 /// further ones are dropped.
 const ANSWERS: usize = 64;
 
@@ -16,6 +27,9 @@ const ANSWERS: usize = 64;
 #[derive(Debug)]
 pub(super) struct Device {
     mtu: usize,
+    mac: Mac,
+    /// The Ethernet addresses of peers: packets for others are dropped.
+    pub neighbours: BTreeMap<Ipv4Addr, Mac>,
     /// The next frame for the stack.
     pub received: Option<Bytes>,
     /// The frame that the stack sent.
@@ -27,8 +41,14 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub fn new(mtu: usize) -> Self {
-        Self { mtu, received: None, frame: None, memory: BytesMut::new(), waiting: 0 }
+    pub fn new(mtu: usize, mac: Mac) -> Self {
+        let (neighbours, memory) = (BTreeMap::new(), BytesMut::new());
+        Self { mtu, mac, neighbours, received: None, frame: None, memory, waiting: 0 }
+    }
+
+    fn token(&mut self, fits: bool) -> TxToken<'_> {
+        let Self { mac, neighbours, frame, memory, .. } = self;
+        TxToken { mac: *mac, neighbours, frame, memory, fits }
     }
 }
 
@@ -37,23 +57,21 @@ impl phy::Device for Device {
     type TxToken<'a> = TxToken<'a>;
 
     fn receive(&mut self, _: time::Instant) -> Option<(RxToken, TxToken<'_>)> {
-        let bytes = self.received.take()?;
-        let fits = self.waiting < ANSWERS;
-        let (frame, memory) = (&mut self.frame, &mut self.memory);
-        Some((RxToken(bytes), TxToken { frame, memory, fits }))
+        let frame = self.received.take().filter(|frame| frame[HEADER - 2..HEADER] == IPV4)?;
+        Some((RxToken(frame), self.token(self.waiting < ANSWERS)))
     }
 
     fn transmit(&mut self, _: time::Instant) -> Option<TxToken<'_>> {
         if self.frame.is_some() {
             return None;
         }
-        Some(TxToken { frame: &mut self.frame, memory: &mut self.memory, fits: true })
+        Some(self.token(true))
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
         let mut capabilities = DeviceCapabilities::default();
-        capabilities.medium = Medium::Ethernet;
-        capabilities.max_transmission_unit = self.mtu + HEADER;
+        capabilities.medium = Medium::Ip;
+        capabilities.max_transmission_unit = self.mtu;
         // Captures shall show right checksums. What comes in has passed the
         // FCS check, so looking at them again would only cost time.
         let mut checksum = ChecksumCapabilities::default();
@@ -68,11 +86,13 @@ pub(super) struct RxToken(Bytes);
 
 impl phy::RxToken for RxToken {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
-        f(&self.0)
+        f(&self.0[HEADER..])
     }
 }
 
 pub(super) struct TxToken<'a> {
+    mac: Mac,
+    neighbours: &'a BTreeMap<Ipv4Addr, Mac>,
     frame: &'a mut Option<BytesMut>,
     memory: &'a mut BytesMut,
     fits: bool,
@@ -80,9 +100,14 @@ pub(super) struct TxToken<'a> {
 
 impl phy::TxToken for TxToken<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {
-        let mut bytes = take_memory(self.memory, length);
-        let result = f(&mut bytes);
-        if self.fits {
+        let mut bytes = take_memory(self.memory, HEADER + length);
+        let (header, packet) = bytes.split_at_mut(HEADER);
+        let result = f(packet);
+        let to: [u8; 4] = packet[DESTINATION].try_into().expect("four bytes");
+        if let Some(to) = self.neighbours.get(&to.into()).filter(|_| self.fits) {
+            header[..6].copy_from_slice(&to.0);
+            header[6..12].copy_from_slice(&self.mac.0);
+            header[12..].copy_from_slice(&IPV4);
             *self.frame = Some(bytes);
         }
         result

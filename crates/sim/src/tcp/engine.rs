@@ -14,7 +14,6 @@ const HEADERS: usize = 40;
 impl Host {
     /// Hands a frame to the stack and reports the resulting events.
     pub(super) fn receive(&mut self, now: Instant, frame: Frame) {
-        self.inject_arp_replies(now);
         self.counters.received += 1;
         let index = Segment::parse(&frame.bytes).and_then(|segment| self.find_socket(&segment));
         self.device.received = Some(frame.bytes);
@@ -36,7 +35,6 @@ impl Host {
         if self.connections.is_empty() {
             return false;
         }
-        self.inject_arp_replies(now);
         for step in 0..self.connections.len() {
             let index = (self.next_turn + step) % self.connections.len();
             let connection = &mut self.connections[index];
@@ -139,13 +137,5 @@ impl Host {
             let listens = |connection: &Connection| connection.listens(segment.destination_port);
             self.connections.iter().position(listens)
         })
-    }
-
-    fn inject_arp_replies(&mut self, now: Instant) {
-        for reply in self.neighbours.due(now) {
-            self.device.received = Some(reply.clone());
-            let time = clock::to_stack(now);
-            self.interface.poll_ingress_single(time, &mut self.device, &mut self.no_socket);
-        }
     }
 }

@@ -14,7 +14,6 @@ pub mod clock;
 mod connection;
 mod device;
 mod engine;
-mod neighbours;
 mod segment;
 pub(crate) use segment::Segment;
 
@@ -24,17 +23,12 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use bytes::Bytes;
 use smoltcp::iface::{self, Interface, SocketSet};
 use smoltcp::socket::tcp;
-use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr};
+use smoltcp::wire::{HardwareAddress, IpCidr};
 use wire::{Duration, Instant};
 
 use self::connection::Connection;
 use self::device::Device;
-pub use self::neighbours::MAX_NEIGHBOURS;
-use self::neighbours::Neighbours;
 use crate::ethernet::{Frame, FrameLatency, Mac, frame};
-
-/// Sockets of a host.
-pub const MAX_SOCKETS: usize = 256;
 
 /// Length of the network's prefix. All peers are in this network.
 const PREFIX: u8 = 8;
@@ -157,7 +151,6 @@ pub struct Host {
     config: Config,
     interface: Interface,
     device: Device,
-    neighbours: Neighbours,
     connections: Vec<Connection>,
     /// Empty set for frames without a socket.
     no_socket: SocketSet<'static>,
@@ -180,9 +173,8 @@ pub struct Host {
 impl Host {
     /// A host without sockets. Nothing is sent before [`Input::CanTransmit`].
     pub fn new(config: Config) -> Self {
-        let mut device = Device::new(config.mtu);
-        let address = HardwareAddress::Ethernet(EthernetAddress(config.mac.0));
-        let mut interface_config = iface::Config::new(address);
+        let mut device = Device::new(config.mtu, config.mac);
+        let mut interface_config = iface::Config::new(HardwareAddress::Ip);
         interface_config.random_seed = config.seed;
         let start = clock::to_stack(Instant::ZERO);
         let mut interface = Interface::new(interface_config, &mut device, start);
@@ -193,7 +185,6 @@ impl Host {
         Self {
             interface,
             device,
-            neighbours: Neighbours::default(),
             connections: Vec::new(),
             no_socket: SocketSet::new(Vec::new()),
             next_turn: 0,
@@ -209,8 +200,8 @@ impl Host {
         }
     }
 
-    /// The same host after its power came back: no socket, no neighbour, other
-    /// sequence numbers; its frames are numbered on.
+    /// The same host after its power came back: no socket, other sequence numbers; its frames are
+    /// numbered on.
     #[must_use]
     pub fn restarted(&self) -> Self {
         let (seed, first_frame) = (
@@ -219,17 +210,15 @@ impl Host {
         );
         let sockets = self.next_socket;
         let mut host = Self::new(Config { seed, first_frame, ..self.config.clone() });
+        host.device.neighbours.clone_from(&self.device.neighbours);
         host.next_socket = sockets;
         host.counters = self.counters;
         host
     }
 
-    /// Makes an address known, so that no ARP request is sent for it.
-    ///
-    /// # Panics
-    /// With more than [`MAX_NEIGHBOURS`].
+    /// Makes an address known: there is no ARP, and packets for others are dropped.
     pub fn add_neighbour(&mut self, mac: Mac, ip: Ipv4Addr) {
-        self.neighbours.add((self.config.mac, self.config.ip), (mac, ip));
+        self.device.neighbours.insert(ip, mac);
     }
 
     /// Waits for one connection to `port`. Its frames have `priority`, 0 to 7.
@@ -254,7 +243,6 @@ impl Host {
         priority: u8,
         open: impl FnOnce(&mut tcp::Socket<'_>, &mut iface::Context),
     ) -> SocketId {
-        assert!(self.connections.len() < MAX_SOCKETS, "more than {MAX_SOCKETS} sockets");
         assert!(priority < 8, "priority {priority}");
         let id = SocketId(self.next_socket);
         self.next_socket += 1;

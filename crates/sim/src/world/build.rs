@@ -20,6 +20,12 @@ use wire::{Duration, Instant};
 /// TCP port of the first link; the others follow.
 pub const FIRST_PORT: u16 = 4420;
 
+/// Links of device nodes at most, since each has a TCP port of its own.
+pub const MAX_LINKS: usize = (u16::MAX - FIRST_PORT) as usize;
+
+/// Hosts at most, since observers have 16 bits for them, and groups of drives that move too.
+pub const MAX_HOSTS: usize = u16::MAX as usize;
+
 pub(super) fn build(config: &Config) -> Result<World, Error> {
     check(config)?;
     let mut world = World {
@@ -59,6 +65,10 @@ fn check(config: &Config) -> Result<(), Error> {
     let lasts = config.runtime.is_none_or(|runtime| runtime > Duration::ZERO);
     let ends = lasts && (config.runtime.is_some() || !config.hosts.is_empty());
     ensure(ends, Error::Config("no host, and no runtime above zero".into()))?;
+    let switches = config.hosts.iter().flat_map(HostConfig::switches);
+    let links: usize = switches.map(|switch| switch.transports().count()).sum();
+    let fits = links <= MAX_LINKS && config.hosts.len() <= MAX_HOSTS;
+    ensure(fits, Error::Config(format!("more than {MAX_LINKS} links or {MAX_HOSTS} hosts")))?;
     for (number, host) in config.hosts.iter().enumerate() {
         for switch in host.switches() {
             let ports = switch.transports().count();

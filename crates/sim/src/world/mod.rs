@@ -8,7 +8,7 @@ mod moves;
 mod preset;
 mod report;
 
-pub use build::FIRST_PORT;
+pub use build::{FIRST_PORT, MAX_HOSTS, MAX_LINKS};
 pub use config::{
     Attached, Config, HostConfig, LowerConfig, Move, Outage, PortConfig, SwitchConfig,
 };

@@ -79,7 +79,8 @@ impl HostReport {
 impl Report {
     /// What became of a stream.
     pub fn stream(&self, id: StreamId) -> Option<&StreamReport> {
-        self.streams.iter().find(|stream| stream.stream == id)
+        let found = self.streams.binary_search_by_key(&id, |stream| stream.stream);
+        found.ok().map(|at| &self.streams[at])
     }
 
     /// From the beginning of the first workload to the end of the last one.

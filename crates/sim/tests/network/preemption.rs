@@ -136,6 +136,32 @@ fn express_is_no_priority() {
     assert_eq!(order, [0, 1, 0, 2]);
 }
 
+/// An express frame of a low class and a preemptable one of a high class wait while the line is
+/// busy: the express one goes first, behind a gap, and the other one whole.
+#[test]
+fn a_waiting_express_frame_goes_before_a_preemptable_one_of_a_higher_class() {
+    let express = Preemption { express: 0b110, ..preemption(0) };
+    let mut port = Port::new(Config { preemption: Some(express), ..preempting(0) });
+    let at = Instant::from_ns;
+    let offers = [(at(0), 2, 500), (at(1_000), 7, 1_000), (at(2_000), 1, 500)];
+    let pieces = pieces(&line_of(&mut port, &offers));
+    // 8 + 500 and 8 + 1000 bytes of 80 ns, gaps of 12.
+    let expected = [(0, 0, 40_640), (2, 41_600, 82_240), (1, 83_200, 163_840)];
+    assert_eq!(pieces, expected);
+    // A partner that does not answer: no preemption, the highest class first.
+    let verify = verification::Config::default();
+    let express = Preemption { express: 0b110, verify, ..preemption(0) };
+    let mut port = Port::new(Config { preemption: Some(express), ..preempting(0) });
+    let offers =
+        [(at(100_000_000), 2, 500), (at(100_001_000), 7, 1_000), (at(100_002_000), 1, 500)];
+    let events = line_of(&mut port, &offers);
+    let frames = events.iter().filter_map(|(_, event)| match event {
+        LineEvent::Transmit(sent) if sent.frame.control.is_none() => Some(sent.frame.id),
+        _ => None,
+    });
+    assert_eq!(frames.collect::<Vec<_>>(), [0, 1, 2]);
+}
+
 /// Class 7 may send from 100 to 200 of every 500 us, the others always; with hold, if `held`.
 fn windows(held: bool) -> Gates {
     let (hold, release) = match held {

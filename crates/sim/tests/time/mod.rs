@@ -145,7 +145,14 @@ fn seven_hops() {
         assert_eq!(clock.grandmaster, Some(TimeConfig::identity(0)), "{number}");
         assert!(worst(&time, number, seconds(30)) < 1_000_000, "{number}");
     }
-    assert!(time.clocks[1].offsets.last().unwrap().synced);
+    // At first everyone is its own grandmaster, which is no lock.
+    for clock in &time.clocks[1..] {
+        let from = clock.synced_from().expect("it locks");
+        assert!(from >= Instant::ZERO + seconds(1), "{from}");
+        assert_eq!(clock.unlocked(), []);
+    }
+    let first = Instant::ZERO + Duration::from_ms(125);
+    assert_eq!(time.clocks[0].synced_from(), Some(first), "the grandmaster");
     // 40 s of two edges each 500 us, at each of 14 ports. Who followed another master at first is
     // slewed for some seconds: the servo steps once.
     assert_eq!(time.edges.len(), 14);
@@ -156,6 +163,38 @@ fn seven_hops() {
     }
     assert_eq!(time.edges[&0].worst(), Duration::ZERO, "the grandmaster's");
     assert!(time.edges[&13].worst() > Duration::from_ns(8));
+}
+
+/// Whatever the intervals of Sync and Announce, whether the grandmaster is a station, whose Pdelay
+/// request, Announce and Sync come at once and find room for two frames in the interface's ring, or
+/// a bridge.
+#[test]
+fn intervals_of_sync_and_announce_are_independent() {
+    for (log_sync, log_announce) in [(0, 0), (1, 0), (-3, -3), (0, -3), (-3, 1)] {
+        for master_is_bridge in [false, true] {
+            let mut net = Net::new();
+            let node = |ppm: i64, priority: u8| {
+                let mut node = clock(ppm, &[priority]);
+                let part = node.node.as_mut().unwrap();
+                let domain = &mut part.domains[0];
+                (domain.log_sync, domain.log_announce) = (log_sync, log_announce);
+                part.servo = ServoConfig::new(Stamping::Hardware, log_sync);
+                node
+            };
+            let [station, bridge] = if master_is_bridge { [248, 100] } else { [100, 248] };
+            let (a, b) = (net.station(node(50, station)), net.station(node(-30, 250)));
+            let bridge = net.bridge(node(20, bridge));
+            net.tree.link(a, bridge);
+            net.tree.link(b, bridge);
+            net.tree.network().stations.iter_mut().for_each(|station| station.tx_ring = 2);
+            let time = net.run(seconds(120), Vec::new()).time_of_nodes.unwrap();
+            for number in 0..3 {
+                let case = (log_sync, log_announce, master_is_bridge, number);
+                let far = worst(&time, number, seconds(100));
+                assert!(far < 1_000_000, "{case:?}: {far} ps");
+            }
+        }
+    }
 }
 
 /// The same plan gives the same run.
@@ -281,6 +320,13 @@ fn a_bridge_that_is_grandmaster_is_lost() {
     assert!(within(0, 30, 40).all(|at| at.synced && at.offset_ps == 0), "the next one");
     assert!(within(2, 30, 40).all(|at| at.offset_ps != 0));
     assert!(within(2, 45, 70).all(|at| at.synced && at.offset_ps == 0));
+    // Syncs age for 375 ms, announcements for 3 s; samples are 125 ms apart.
+    let unlocked = |clock: usize| time.clocks[clock].unlocked();
+    let [(lost, again)] = unlocked(2)[..] else { panic!("{:?}", unlocked(2)) };
+    let sample = Duration::from_ms(125);
+    assert_eq!((lost, again), (from + sample, Some(until + sample)), "without power");
+    let lost = unlocked(1)[0].0;
+    assert!((from..from + Duration::from_ms(625)).contains(&lost), "{lost}");
     for clock in 0..2 {
         assert_eq!(time.clocks[clock].grandmaster, Some(TimeConfig::identity(2)));
         assert!(worst(&time, clock, seconds(65)) < 1_000_000, "{clock}");

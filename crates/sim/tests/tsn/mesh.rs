@@ -125,7 +125,7 @@ proptest! {
     fn every_frame_arrives_once_at_most(mesh in any_mesh(), all in any::<bool>()) {
         let (mut config, id) = mesh.config(all);
         stop(&mut config);
-        let refused = config.network.streams[0].check(&config.network).is_err();
+        let refused = config.network.streams[0].check(&config.network.wiring()).is_err();
         prop_assert!(!(refused && all), "nothing is left to circle");
         if !refused {
             let (report, _) = observed(&config);
@@ -148,6 +148,7 @@ proptest! {
         network.bridge_outages.retain(|outage| !whole.contains(&outage.bridge));
         for pair in whole.windows(2) {
             let (at, _) = network
+                .wiring()
                 .between(Place::Bridge(pair[0]), Place::Bridge(pair[1]))
                 .expect("it is on the path");
             network.cables[at].faults = Default::default();

@@ -1,5 +1,6 @@
 //! Worlds of streams alone: bridges and stations, no host.
 
+mod eligibility;
 mod laws;
 mod mesh;
 mod police;

@@ -183,7 +183,7 @@ fn a_lost_copy_on_the_faster_path_reorders() {
 #[test]
 fn frames_of_no_stream_use_the_tree() {
     let (mut tree, _, [one, two]) = diamond();
-    assert_eq!(tree.network().spanning(), [true, true, true, true, false, true]);
+    assert_eq!(tree.network().wiring().spanning(), [true, true, true, true, false, true]);
     let (_, seen) = observed(&config(&mut tree, Duration::from_ms(10)));
     let on = |wire: usize| seen.sent.iter().filter(|sent| sent.wire == wire).count();
     assert_eq!((on(one), on(two)), (10, 0));
@@ -192,7 +192,7 @@ fn frames_of_no_stream_use_the_tree() {
 #[test]
 fn streams_that_cannot_be_are_refused() {
     let (mut tree, ..) = diamond();
-    let mut error = |stream: StreamConfig| stream.check(tree.network()).unwrap_err();
+    let mut error = |stream: StreamConfig| stream.check(&tree.network().wiring()).unwrap_err();
     let plain = |paths, eliminate| stream(paths, eliminate);
     assert_eq!(error(plain(vec![vec![0, 3]], vec![])), "no cable leads from bridge 0 to bridge 3");
     assert_eq!(
@@ -232,11 +232,11 @@ fn a_circle_needs_a_bridge_that_ends_it() {
     let listener = (Place::Station(1), vector(8));
     let circle = "its paths together are a circle in which no bridge eliminates by vector";
     let alone = stream(paths.clone(), vec![listener]);
-    assert_eq!(alone.check(tree.network()).unwrap_err(), circle);
+    assert_eq!(alone.check(&tree.network().wiring()).unwrap_err(), circle);
     let mut matching = vector(8);
     matching.recovery.algorithm = Algorithm::Match;
     let by_match = stream(paths.clone(), vec![listener, (Place::Bridge(2), matching)]);
-    assert_eq!(by_match.check(tree.network()).unwrap_err(), circle);
+    assert_eq!(by_match.check(&tree.network().wiring()).unwrap_err(), circle);
     let report = run(&mut tree, vec![stream(paths, vec![listener, (Place::Bridge(2), vector(8))])]);
     assert_eq!(counts(&report, id), [100, 100, 0, 0]);
 }

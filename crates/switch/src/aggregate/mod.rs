@@ -181,6 +181,14 @@ impl Aggregate {
         Some(tlp)
     }
 
+    /// Adds `by` to all counts of credits.
+    #[cfg(test)]
+    pub fn age(&mut self, by: u32) {
+        for Grant { headers, data } in self.used.iter_mut().chain(&mut self.limits) {
+            (*headers, *data) = (headers.wrapping_add(by), data.wrapping_add(by));
+        }
+    }
+
     /// Sets new credit limits. Returns `false` if one goes backwards, which violates the protocol.
     pub fn grant(&mut self, limits: [Grant; 3]) -> bool {
         let forward = |old: u32, new: u32| new.wrapping_sub(old) < 1 << 31;

@@ -55,7 +55,7 @@ impl RateLimit {
 
     /// A frame of `bytes` was sent.
     pub fn sent(&mut self, now: Instant, bytes: u64) {
-        let earliest = Instant::ZERO + (now.since(Instant::ZERO) - self.credit);
+        let earliest = now - self.credit;
         self.next_send = self.next_send.max(earliest) + self.rate.duration(bytes);
     }
 }

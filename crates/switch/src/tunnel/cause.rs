@@ -15,6 +15,12 @@ pub enum Cause {
     /// The far side sent Goodbye.
     #[error("the far side closed the link")]
     Goodbye,
+    /// The connection was closed or reset before the far side's Hello.
+    #[error("the connection was closed without a greeting: no farlane node, or one that ends")]
+    ClosedUngreeted,
+    /// The far side's Hello did not come within the loss limit.
+    #[error("connected, but no greeting came: no farlane node, or one that hangs")]
+    Ungreeted,
     /// Nothing was received for the loss limit.
     #[error("nothing heard from the far side within the limit")]
     Lost,

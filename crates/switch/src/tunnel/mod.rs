@@ -80,7 +80,8 @@ impl Tunnel {
             }
             Input::CanTransmit { bytes } => self.path.room = bytes,
             Input::Disconnected => {
-                self.close(Cause::Disconnected);
+                let greeted = self.path.is_up();
+                self.close(if greeted { Cause::Disconnected } else { Cause::ClosedUngreeted });
                 self.path.disconnected();
             }
         }
@@ -176,7 +177,7 @@ impl Tunnel {
         }
         self.session.check_stuck(now);
         if now >= self.path.lost_at() {
-            self.close(Cause::Lost);
+            self.close(if self.path.is_up() { Cause::Lost } else { Cause::Ungreeted });
         } else if self.session.stuck_at().is_some_and(|at| now >= at) {
             self.close(Cause::Stuck);
         } else if now >= self.path.keepalive_at() && self.has_no_control() {

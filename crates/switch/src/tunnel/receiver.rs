@@ -75,6 +75,16 @@ impl Receiver {
         while self.pop(Ready::ALL).is_some() {}
     }
 
+    /// Adds `by` to all counts of credits.
+    #[cfg(test)]
+    pub fn age(&mut self, by: u32) {
+        for grants in [&mut self.received, &mut self.consumed, &mut self.advertised] {
+            for Grant { headers, data } in grants {
+                (*headers, *data) = (headers.wrapping_add(by), data.wrapping_add(by));
+            }
+        }
+    }
+
     /// The credit limits to advertise, once a quarter of some window has been
     /// consumed since the last ones. They are due earlier if the far side has no
     /// credits left for a largest TLP of `max_payload` bytes.

@@ -66,6 +66,16 @@ impl Session {
             .with_overhead(self.settings.tlp_overhead);
     }
 
+    /// Adds `by` to all sequence numbers and credits, as long traffic does. Do the same at both ends.
+    #[cfg(test)]
+    pub fn age(&mut self, by: u32) {
+        for number in [&mut self.next_sequence, &mut self.expected, &mut self.acknowledged] {
+            *number = number.wrapping_add(by);
+        }
+        self.queue.age(by);
+        self.receiver.age(by);
+    }
+
     /// Drops all TLPs. Returns how many posted ones were queued to be sent.
     pub fn end(&mut self, account: &mut Account) -> u64 {
         self.drop_received(account);

@@ -16,9 +16,10 @@ pub enum Reject {
     /// The roles do not fit together.
     #[error("roles do not fit")]
     Role,
-    /// The device belongs to another group of hosts.
-    #[error("the device belongs to another group")]
-    Group,
+    /// The device belongs to another group of hosts: to this one, and the host to that one. An
+    /// earlier node does not say which.
+    #[error("{}", other_group(.0))]
+    Group(Option<(u16, u16)>),
     /// The greeting requires the entry of this number, which the device does not know.
     #[error(
         "the device does not know entry {0} of the greeting, which this node requires: upgrade \
@@ -36,6 +37,13 @@ pub enum Reject {
     Other(u8),
 }
 
+fn other_group(groups: &Option<(u16, u16)>) -> String {
+    groups.map_or_else(
+        || "the device belongs to another group".to_owned(),
+        |(device, host)| format!("the device belongs to group {device}, the host to group {host}"),
+    )
+}
+
 /// Bytes of a reject without the number of an entry: all that every version has in common.
 const SHORT: usize = 12;
 
@@ -46,7 +54,7 @@ impl Reject {
             Self::Version => (1, None),
             Self::Busy => (2, None),
             Self::Role => (3, None),
-            Self::Group => (4, None),
+            Self::Group(_) => (4, None),
             Self::UnknownEntry(number) => (5, Some(number)),
             Self::MissingEntry(number) => (6, Some(number)),
             Self::Other(reason) => (reason, None),
@@ -61,6 +69,10 @@ impl Reject {
         out.put_u8(0);
         if let Some(number) = number {
             out.put_u16(number);
+        }
+        if let Self::Group(Some((device, host))) = self {
+            out.put_u16(device);
+            out.put_u16(host);
         }
     }
 
@@ -81,7 +93,8 @@ impl Reject {
             1 => Self::Version,
             2 => Self::Busy,
             3 => Self::Role,
-            4 => Self::Group,
+            4 if version == VERSION => Self::Group(number().ok().zip(number().ok())),
+            4 => Self::Group(None),
             5 if version == VERSION => Self::UnknownEntry(number()?),
             6 if version == VERSION => Self::MissingEntry(number()?),
             other => Self::Other(other),

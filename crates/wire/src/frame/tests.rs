@@ -86,7 +86,8 @@ fn rejects() {
     reject(Reject::Version, 2, "0002 01 00");
     reject(Reject::Busy, 2, "0002 02 00");
     reject(Reject::Role, 2, "0002 03 00");
-    reject(Reject::Group, 2, "0002 04 00");
+    reject(Reject::Group(None), 2, "0002 04 00");
+    reject(Reject::Group(Some((7, 1))), 2, "0002 04 00 0007 0001");
     reject(Reject::UnknownEntry(0x1234), 2, "0002 05 00 1234");
     reject(Reject::MissingEntry(7), 2, "0002 06 00 0007");
     reject(Reject::Other(200), 9, "0009 c8 00");

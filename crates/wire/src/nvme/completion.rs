@@ -56,6 +56,8 @@ impl AsyncEvent {
     pub const INVALID_DOORBELL_REGISTER: Self = Self::error(0);
     /// A doorbell was written with a value its queue does not allow.
     pub const INVALID_DOORBELL_VALUE: Self = Self::error(1);
+    /// The controller cannot go on without a reset (figure 147).
+    pub const PERSISTENT_INTERNAL_ERROR: Self = Self::error(3);
     /// A temperature crossed its threshold (figure 148).
     pub const TEMPERATURE_THRESHOLD: Self =
         Self { kind: AsyncEventKind::Health, information: 1, log_page: 2 };

@@ -3,3 +3,6 @@
 
 /// Firmware activation notices.
 pub const FIRMWARE_ACTIVATION: u32 = 1 << 9;
+/// Telemetry log notices, which a controller has with its telemetry logs: LPA bit 3 in Identify
+/// Controller, no bit of OAES.
+pub const TELEMETRY: u32 = 1 << 10;

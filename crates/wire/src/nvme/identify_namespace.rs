@@ -51,7 +51,8 @@ layout! {
         capacity: u64 = 8,
         /// NUSE, blocks in use.
         utilization: u64 = 16,
-        /// NSFEAT, features: bit 4, the optimal I/O fields are valid.
+        /// NSFEAT, features: bit 3, NGUID and EUI-64 are never used again; bit 4, the optimal I/O
+        /// fields are valid.
         features: u8 = 24,
         /// NLBAF, LBA formats, 0's based.
         lba_formats: u8 = 25,
@@ -116,6 +117,8 @@ impl IdentifyNamespace {
     pub const SHARED: u8 = 1;
     /// NSATTR bit 0.
     pub const WRITE_PROTECTED: u8 = 1;
+    /// NSFEAT bit 3: NGUID and EUI-64 are never used again.
+    pub const IDENTIFIERS_NOT_REUSED: u8 = 1 << 3;
     /// DLFEAT bits 2:0: deallocated blocks read as zeroes. With bit 4 cleared the guard of their
     /// protection information is FFFFh.
     pub const DEALLOCATES_TO_ZEROES: u8 = 1;

@@ -131,7 +131,7 @@ impl Machine {
             tunnel: tunnel(Role::Host),
         });
         let drive = Drive(Subsystem::new(Instant::ZERO, &config));
-        let push = PushSettings { mode, heads_wait: true, ..PushSettings::default() };
+        let push = PushSettings { mode, ..PushSettings::default() };
         let mut machine = Self {
             now: Instant::ZERO,
             host: HostNode::new(root::Settings::default(), Tap::new(top)).with_push(push),
@@ -158,10 +158,6 @@ impl Machine {
     /// Moves everything until nothing moves.
     pub fn settle(&mut self) {
         while self.software() | self.host() | self.network() | self.storage() {}
-        if self.host.holds_back() {
-            self.host.release();
-            self.settle();
-        }
     }
 
     fn tick(&mut self) {

@@ -147,7 +147,7 @@ fn axis(out: &mut String, chart: &Chart, right: f64) {
     let step = tick(span, 12.0);
     let decimals =
         if step < 10.0 { 3 } else { (4.0 - step.log10().ceil()).clamp(0.0, 3.0) as usize };
-    text(out, LEFT - 10.0, TOP - 36.0, "small", "end", "time in µs");
+    text(out, LEFT - 10.0, TOP - 36.0, "small", "end", "time in us");
     let mut number = (chart.first as f64 / step).ceil() as i64;
     while number as f64 * step <= chart.last as f64 {
         let at = number as f64 * step;
@@ -382,7 +382,7 @@ fn total(out: &mut String, chart: &Chart, x: f64) {
         x - 4.0
     );
     let middle = (top + bottom) / 2.0;
-    let words = format!("{} µs", micros(total as u64));
+    let words = format!("{} us", micros(total as u64));
     *out += &format!(
         "<text class=\"legend\" text-anchor=\"middle\" dy=\"-5\" \
          transform=\"translate({x:.1} {middle:.1}) rotate(-90)\">{words}</text>\n"
@@ -398,6 +398,6 @@ fn scale(out: &mut String, chart: &Chart, x: f64) {
     *out += &format!(
         "<path class=\"axis scale\" fill=\"none\" d=\"M{x:.1} {top:.1}h6m-3 0v{length:.1}m-3 0h6\"/>\n"
     );
-    let words = format!("{} µs", step / 1000.0);
+    let words = format!("{} us", step / 1000.0);
     text(out, x, top - 5.0, "small", "start", &words);
 }

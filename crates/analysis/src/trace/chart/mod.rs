@@ -173,7 +173,7 @@ fn titles(command: &Command) -> (String, String) {
     if bytes > 0 {
         title += &format!(", {}", size(bytes));
     }
-    let total = command.duration().map(|total| format!("{} µs", micros(total.as_ns())));
+    let total = command.duration().map(|total| format!("{} us", micros(total.as_ns())));
     title += &format!(": {}", total.unwrap_or_else(|| "not finished".to_owned()));
     let status = command.status.map(|status| status.code.to_string());
     let status = status.unwrap_or_else(|| "no completion entry".to_owned());
@@ -186,11 +186,11 @@ fn footer(run: &Run, command: &Command) -> Vec<String> {
     let total: u64 = stages.iter().map(|(_, ns)| ns).sum();
     let sum = listed(&stages, " + ");
     let mut lines =
-        vec![format!("Time on the critical path by stage: {sum} = {} µs", micros(total))];
+        vec![format!("Time on the critical path by stage: {sum} = {} us", micros(total))];
     let parts = by_part(&path);
     if !parts.is_empty() {
         let parts = listed(&parts, " + ");
-        lines.push(format!("Time in the drive, in µs: {parts}"));
+        lines.push(format!("Time in the drive, in us: {parts}"));
     }
     let pushed = command.push_texts().join("; ");
     if let Some((first, rest)) = pushed.split_at_checked(1) {
@@ -199,7 +199,7 @@ fn footer(run: &Run, command: &Command) -> Vec<String> {
     let uncertainty = (0..run.nodes.len()).map(|node| run.uncertainty_ns(node)).max().unwrap_or(0);
     if uncertainty > 0 {
         lines.push(format!(
-            "Clocks of the nodes brought together by the frames between them, ±{} µs",
+            "Clocks of the nodes brought together by the frames between them, ±{} us",
             micros(uncertainty)
         ));
     }

@@ -39,8 +39,8 @@ fn a_read_has_its_tlps_and_frames() {
         "data write: 16 × MWr32, 256 B each",
         "SQ doorbell: MWr32, 4 B",
         ">network<",
-        "±5.000 µs",
-        "Read, 4 KiB: 420.000 µs",
+        "±5.000 us",
+        "Read, 4 KiB: 420.000 us",
     ] {
         assert!(svg.contains(text), "no {text}");
     }

@@ -99,6 +99,24 @@ fn chunks_of_a_ring_are_read_in_order() {
 }
 
 #[test]
+fn chunk_numbers_of_a_ring_wrap() {
+    let traces = traces();
+    let (whole, chunks) = host_trace(&traces);
+    let first = u32::MAX - chunks.len() as u32 / 2;
+    let mut bytes = whole.clone();
+    for (number, place) in (0..).zip(&chunks) {
+        let (head, records) = bytes[place.clone()].split_at_mut(CHUNK_HEADER);
+        let old = ChunkHeader::decode(head).unwrap();
+        let number = first.wrapping_add(number);
+        let new = ChunkHeader::new(number, old.lost, old.start_ns, records);
+        head.copy_from_slice(&new.encode());
+    }
+    let gap_at_the_start = 1;
+    let all = traces.testbed.commands.len();
+    assert_eq!(read(&traces.file("wrapped", &bytes)), Ok((all, gap_at_the_start)));
+}
+
+#[test]
 fn what_is_no_trace_is_said_to_be_none() {
     let traces = traces();
     for (bytes, why) in [

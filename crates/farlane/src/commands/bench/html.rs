@@ -2,7 +2,7 @@
 
 use super::print::{Document, Run, us};
 use super::{Results, Series};
-use crate::commands::finish;
+use crate::commands::{INTERRUPTED, finish};
 use report::Align::{Left, Right};
 use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
@@ -15,6 +15,9 @@ pub fn page(results: &Results, document: &Document) -> String {
         document.floor.sentence(),
         document.runs.first().map_or(0, |run| run.rounds),
     ));
+    if document.interrupted {
+        page.warning(INTERRUPTED);
+    }
     page.table(&Table::of(&COLUMNS, &document.runs));
     page.section("Latency distributions");
     page.text(
@@ -45,11 +48,11 @@ const COLUMNS: [Column<Run>; 15] = [
     ("min", Right, |run| format!("{:.0}", run.iops_min)),
     ("max", Right, |run| format!("{:.0}", run.iops_max)),
     ("MB/s", Right, |run| format!("{:.0}", run.bytes_per_s / 1e6)),
-    ("p50 µs", Right, |run| us(run.p50_ns)),
-    ("p99 µs", Right, |run| us(run.p99_ns)),
+    ("p50 us", Right, |run| us(run.p50_ns)),
+    ("p99 us", Right, |run| us(run.p99_ns)),
     ("floor round trips", Right, |run| format!("{:.2}", run.floor_round_trips)),
     ("of raw stream", Right, |run| format!("{:.0} %", run.floor_stream_share * 100.0)),
     ("with copies", Right, |run| format!("{:.0} %", run.floor_copied_stream_share * 100.0)),
-    ("host CPU µs", Right, |run| format!("{:.2}", run.host_cpu_ns_per_io / 1e3)),
-    ("device CPU µs", Right, |run| format!("{:.2}", run.device_cpu_ns_per_io / 1e3)),
+    ("host CPU us", Right, |run| format!("{:.2}", run.host_cpu_ns_per_io / 1e3)),
+    ("device CPU us", Right, |run| format!("{:.2}", run.device_cpu_ns_per_io / 1e3)),
 ];

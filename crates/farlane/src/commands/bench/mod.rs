@@ -9,11 +9,12 @@ mod recording;
 mod run;
 mod sim;
 
-use super::{Failure, Outcome, json};
+use super::{Ended, Failure, Outcome, json};
 use crate::floor::{self, Copies};
 use crate::node::waiting;
-use crate::output::assign_stdout;
+use crate::output::{assign_stdout, wrong_usage};
 use crate::progress::Progress;
+use crate::signals::Stop;
 use ::node::push::Mode;
 use case::{CASES, Case, Path};
 use live::{Clock, Waiting};
@@ -33,7 +34,7 @@ use wire::Duration;
     farlane bench --rw randread --iodepth 1 --path tunnelled --mps 4096\n  \
     farlane bench --aggregation per-tlp,wait=1us,adaptive\n\n\
     Rounds are interleaved: floor, then every case on every path, and again.\n\
-    Figures are medians over the rounds.")]
+    Figures are medians over the rounds. Ctrl-C ends it with those that are finished.")]
 pub struct Args {
     #[command(subcommand)]
     other: Option<Other>,
@@ -152,19 +153,21 @@ pub(crate) struct Results {
     floor: Floor,
     series: Vec<Series>,
     recording: Vec<recording::Cost>,
+    interrupted: bool,
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> Result<Ended, Failure> {
     match &args.other {
         Some(Other::Sim(args)) => return sim::run(args),
         Some(Other::Congestion(args)) => return congestion::run(args),
         None => {}
     }
-    assign_stdout(args.json, &[("--html", args.html.as_ref())])?;
+    assign_stdout(args.json, &[("--html", args.html.as_ref())]);
     let waiting = waiting(args.spin);
+    let stop = Stop::on_signals()?;
     if !args.aggregation.is_empty() {
-        return ablation::run(args, waiting);
+        return ablation::run(args, waiting, &stop);
     }
     let sizes = if args.mps.is_empty() { &[256, 4096][..] } else { &args.mps };
     let rounds = args.rounds.unwrap_or(if args.quick { 3 } else { 7 });
@@ -175,23 +178,29 @@ pub fn run(args: &Args) -> Outcome {
         floor: Floor::default(),
         series: series(args, sizes),
         recording: Vec::new(),
+        interrupted: false,
     };
     if results.series.is_empty() {
-        return Err(Failure("no workload fits --rw, --iodepth and --path together".into()));
+        wrong_usage("no workload fits --rw, --iodepth and --path together")
     }
     let mut bench = Testbed::new(waiting, sizes, &args.push)?;
-    for round in 1..=rounds {
+    'rounds: for round in 1..=rounds {
         progress.show(&format!("round {round} of {rounds}: raw TCP"));
         results.floor.measure(bench.clock, waiting, span)?;
         for series in &mut results.series {
+            if stop.is_set() {
+                break 'rounds;
+            }
             progress.show(&format!("round {round} of {rounds}: {}", series.name()));
             bench.round(series, span)?;
         }
     }
     drop(bench);
     if let Some(pairs) = args.recording {
-        results.recording = recording::measure(waiting, sizes[0], pairs, &mut progress)?;
+        results.recording = recording::measure(waiting, sizes[0], pairs, &mut progress, &stop)?;
     }
+    results.series.retain(|series| !series.rounds.is_empty());
+    results.interrupted = stop.is_set();
     progress.done();
     let document = print::document(&results);
     if args.json {
@@ -202,7 +211,7 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(target) = &args.html {
         target.write(&html::page(&results, &document))?;
     }
-    Ok(())
+    Ok(Ended::unless(results.interrupted))
 }
 
 fn series(args: &Args, sizes: &[u16]) -> Vec<Series> {

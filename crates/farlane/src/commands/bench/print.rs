@@ -3,7 +3,7 @@
 use super::recording::Cost;
 use super::run::Round;
 use super::{Case, Floor, Results, Series};
-use crate::commands::rounded;
+use crate::commands::{INTERRUPTED, rounded};
 use live::Waiting;
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -17,6 +17,9 @@ const SCHEMA: u32 = 1;
 #[derive(Serialize)]
 pub struct Document {
     schema: u32,
+    /// Whether a signal ended it: it has what was finished.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     pub floor: FloorEntry,
     pub runs: Vec<Run>,
     /// Only if asked for.
@@ -66,7 +69,7 @@ impl FloorEntry {
     /// The same for a page.
     pub fn sentence(&self) -> String {
         format!(
-            "Raw floor of the same run ({}): 64-byte TCP round trip, median {:.2} µs; one-way TCP \
+            "Raw floor of the same run ({}): 64-byte TCP round trip, median {:.2} us; one-way TCP \
              stream {:.0} MB/s, with one copy of the payload on each side {:.0} MB/s.",
             self.wait,
             self.tcp_pingpong_64b_p50_ns as f64 / 1e3,
@@ -145,7 +148,7 @@ pub fn document(results: &Results) -> Document {
     let floor = floor(results.waiting, &results.floor);
     let runs = results.series.iter().map(|series| run(series, &floor)).collect();
     let recording = results.recording.iter().map(recording).collect();
-    Document { schema: SCHEMA, floor, runs, recording }
+    Document { schema: SCHEMA, interrupted: results.interrupted, floor, runs, recording }
 }
 
 /// Medians over the pairs, and quartiles of what the pairs say.
@@ -249,5 +252,8 @@ pub fn table(document: &Document) {
             cost.cost_percent_q3,
             cost.control_percent,
         );
+    }
+    if document.interrupted {
+        println!("{INTERRUPTED}");
     }
 }

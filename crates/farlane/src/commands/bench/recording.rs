@@ -4,6 +4,7 @@ use super::case::{CASES, Case};
 use super::run::{LoadGenerator, tunnelled};
 use crate::local::{LocalLink, Node};
 use crate::progress::Progress;
+use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
 use ::node::push;
 use live::attached::Switch;
@@ -27,13 +28,14 @@ pub struct Cost {
     pub samples: Vec<[u64; 3]>,
 }
 
-/// Measures what recording into a ring file adds to one command at a time.
+/// Measures what recording into a ring file adds to one command at a time, until it is told to stop.
 /// Fails if a machine does not come up, or the file cannot be written.
 pub fn measure(
     waiting: Waiting,
     mps: u16,
     pairs: u32,
     progress: &mut Progress,
+    stop: &Stop,
 ) -> Result<Vec<Cost>, Failure> {
     let folder = tempfile::tempdir()?;
     let trace = TraceArgs::ring(folder.path().join("run.trace"), 64 << 20);
@@ -49,10 +51,15 @@ pub fn measure(
     for case in CASES.into_iter().filter(|case| case.iodepth == 1) {
         let mut cost = Cost { case, mps, samples: Vec::new() };
         for pair in 0..pairs {
+            if stop.is_set() {
+                break;
+            }
             progress.show(&format!("recording: {}, pair {} of {pairs}", case.name(), pair + 1));
             cost.samples.push(measure_sample(&mut machines, case, pair as usize)?);
         }
-        costs.push(cost);
+        if !cost.samples.is_empty() {
+            costs.push(cost);
+        }
     }
     Ok(costs)
 }

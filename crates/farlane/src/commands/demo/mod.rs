@@ -132,7 +132,7 @@ pub fn run(args: &Args) -> Outcome {
     progress.done();
     // Reads do not pass writes: the last doorbell is in the trace as well.
     measure::config_reads(&mut rig, 1)?;
-    args.trace.close(&tracer)?;
+    let traced = args.trace.close(&tracer);
     let findings =
         Findings { floor: Summary::from(&floor), direct, tunnelled, read, write, verified, rig };
     if args.json {
@@ -140,7 +140,7 @@ pub fn run(args: &Args) -> Outcome {
     } else {
         print::text(&findings, args);
     }
-    Ok(())
+    traced
 }
 
 /// One 4 KiB read and one 4 KiB write at the root port, once everything is warm.

@@ -2,11 +2,11 @@
 
 use super::namespace::NewNamespace;
 use crate::commands::device::parse_serial;
-use crate::namespace::parse_size;
+use crate::output::wrong_usage;
 use live::drive::{DriveFolder, NewContents};
 use live::random_number;
 use nvme::state::{Drive, Namespace, State};
-use report::{Failure, Outcome, span};
+use report::{Outcome, span};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// Bytes for all namespaces together, such as 10G
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = span::bytes)]
     capacity: u64,
     /// size=SIZE[,block=512|4096][,sparse]; repeat for more. Space is reserved at once, or with
     /// sparse taken as it is written. Without this option one namespace takes the whole capacity
@@ -45,7 +45,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let new = args.namespaces()?;
+    let new = args.namespaces();
     let mut state = State::new(Drive {
         serial: args.serial.clone().unwrap_or_else(|| format!("FL{:016X}", random_number())),
         model: nvme::MODEL.into(),
@@ -68,25 +68,26 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
-    fn namespaces(&self) -> Result<Vec<NewNamespace>, Failure> {
+    fn namespaces(&self) -> Vec<NewNamespace> {
         if self.no_namespaces {
-            return Ok(Vec::new());
+            return Vec::new();
         }
         if self.namespaces.is_empty() {
             let whole = NewNamespace { size: self.capacity, block: 512, sparse: false };
-            return Ok(vec![whole.checked().map_err(|why| Failure(format!("--capacity: {why}")))?]);
+            let wrong = |why| wrong_usage(format!("--capacity: {why}"));
+            return vec![whole.checked().unwrap_or_else(wrong)];
         }
         if self.namespaces.len() > MAX_NAMESPACES as usize {
-            return Err(Failure(format!("a drive has at most {MAX_NAMESPACES} namespaces")));
+            wrong_usage(format!("a drive has at most {MAX_NAMESPACES} namespaces"))
         }
         let sum = self.namespaces.iter().map(|one| one.size).fold(0, u64::saturating_add);
         if sum > self.capacity {
             let capacity = self.capacity;
-            return Err(Failure(format!(
+            wrong_usage(format!(
                 "the namespaces have {sum} bytes together, more than --capacity, {capacity}"
-            )));
+            ))
         }
-        Ok(self.namespaces.clone())
+        self.namespaces.clone()
     }
 }
 

@@ -1,6 +1,7 @@
 //! `--namespace` of `farlane drive create`, in QEMU's option style.
 
-use crate::namespace::{parse_block, parse_size};
+use crate::namespace::parse_block;
+use report::span::bytes;
 use std::str::FromStr;
 
 /// One namespace of a drive to make.
@@ -23,7 +24,7 @@ impl FromStr for NewNamespace {
         for part in text.split(',') {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             match key {
-                "size" => size = Some(parse_size(value)?),
+                "size" => size = Some(bytes(value)?),
                 "block" => block = parse_block(value)?,
                 "sparse" if matches!(value, "" | "on") => sparse = true,
                 _ => return Err(format!("'{part}' is not size=SIZE, block=512|4096 or sparse")),
@@ -52,7 +53,7 @@ mod tests {
     #[test]
     fn options_are_checked() {
         let small = NewNamespace { size: 1 << 20, block: 4096, sparse: true };
-        assert_eq!("size=1M,block=4096,sparse".parse(), Ok(small));
+        assert_eq!("size=1 MiB,block=4KiB,sparse".parse(), Ok(small));
         for wrong in ["", "1M", "size=1000", "size=1M,block=1000", "size=1M,colour=red", "sparse"] {
             assert!(wrong.parse::<NewNamespace>().is_err(), "{wrong}");
         }

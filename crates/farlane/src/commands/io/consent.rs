@@ -3,26 +3,26 @@
 use super::Args;
 use super::options::{Request, Section};
 use super::session::Session;
+use crate::output::wrong_usage;
 use crate::signals::Stop;
 use report::span::size;
 use report::{Failure, Outcome};
 use std::io::{IsTerminal, stdin};
 use std::sync::mpsc::{self, RecvTimeoutError};
 
-/// Refuses sections that write, unless `--destructive` is set. The error names the section.
-pub fn check(args: &Args, request: &Request) -> Outcome {
+/// Ends the process for sections that write, unless `--destructive` is set. The error names the
+/// section.
+pub fn check(args: &Args, request: &Request) {
     let Some(section) = request.sections.iter().find(|section| section.writes()) else {
-        return Ok(());
+        return;
     };
     if !args.destructive {
         let what = format!("{} overwrites data of the drive: it needs --destructive", section.name);
-        return Err(Failure(section.origin.fail(what).to_string()));
+        wrong_usage(section.origin.fail(what))
     }
     if !args.yes && !stdin().is_terminal() {
-        let what = "--destructive asks for a yes, and standard input is no terminal: add --yes";
-        return Err(Failure(what.into()));
+        wrong_usage("--destructive asks for a yes, and standard input is no terminal: add --yes")
     }
-    Ok(())
 }
 
 /// Says what will be overwritten, and asks for a yes. Fails without one.

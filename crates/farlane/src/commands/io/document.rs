@@ -1,7 +1,7 @@
 //! The document of `--json`, of which the text shows the most important part.
 
 use super::options::Section;
-use super::record::{Bin, Recorder, Row};
+use super::record::{Bin, Outage, Recorder, Row};
 use super::session::Session;
 use crate::commands::rounded;
 use report::span::size;
@@ -67,6 +67,7 @@ pub struct SectionResult {
     pub jobs: Vec<RowResult>,
     pub all: RowResult,
     pub errors: Vec<Cause>,
+    pub outages: Vec<OutageResult>,
     pub verified_bytes: u64,
     pub mismatches: u64,
     pub wrong: Vec<Wrong>,
@@ -106,6 +107,7 @@ pub struct RowResult {
     pub iops: f64,
     pub bytes: u64,
     pub bytes_per_s: f64,
+    pub lost: u64,
     pub min_ns: u64,
     pub mean_ns: u64,
     pub p50_ns: u64,
@@ -121,6 +123,14 @@ pub struct RowResult {
 pub struct Cause {
     pub cause: String,
     pub n: u64,
+}
+
+/// A time without the drive.
+#[derive(Serialize)]
+pub struct OutageResult {
+    pub start_ns: u64,
+    pub length_ns: u64,
+    pub lost: u64,
 }
 
 /// Wrong data.
@@ -207,6 +217,7 @@ impl Document {
             jobs: rows.map(|row| of_row(row, Some(row.job), recorder.span(row.op))).collect(),
             all,
             errors: recorder.errors.iter().map(of_error).collect(),
+            outages: recorder.outages.iter().map(|of| of_outage(of, recorder)).collect(),
             verified_bytes: recorder.verified,
             mismatches: recorder.mismatches,
             wrong: recorder.wrong.iter().map(|mismatch| of_mismatch(mismatch, block)).collect(),
@@ -273,6 +284,7 @@ fn of_row(row: &Row, job: Option<usize>, span: Duration) -> RowResult {
         iops: per_second(summary.n, span),
         bytes: row.bytes,
         bytes_per_s: per_second(row.bytes, span),
+        lost: row.lost,
         min_ns: summary.min_ns,
         mean_ns: summary.mean_ns,
         p50_ns: summary.p50_ns,
@@ -295,6 +307,15 @@ fn of_bin((bin, length): &(Bin, Duration)) -> Interval {
 
 fn of_error((cause, n): (&String, &u64)) -> Cause {
     Cause { cause: cause.clone(), n: *n }
+}
+
+fn of_outage(outage: &Outage, recorder: &Recorder) -> OutageResult {
+    let Outage { start, end, lost } = *outage;
+    OutageResult {
+        start_ns: start.since(recorder.start).as_ns(),
+        length_ns: end.unwrap_or(start).since(start).as_ns(),
+        lost,
+    }
 }
 
 fn of_mismatch(mismatch: &Mismatch, block: u64) -> Wrong {

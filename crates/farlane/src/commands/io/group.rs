@@ -16,6 +16,8 @@ use workload::{Costs, Fio, Jobs, Settings, SharedDriver, Verification, Work, Wri
 pub struct Group<'a> {
     /// The driver.
     pub driver: SharedDriver,
+    /// The drive is lost.
+    gone: bool,
     tasks: Vec<Task<'a>>,
 }
 
@@ -55,7 +57,7 @@ impl<'a> Group<'a> {
         let fio = |section: &Section| Ok(session.fio(section)?.expect("blocks"));
         let fios = sections.iter().map(fio).collect::<Result<Vec<_>, Failure>>()?;
         let driver = Rc::new(RefCell::new(session.driver.take().expect("no group has it")));
-        let mut group = Self { driver, tasks: Vec::new() };
+        let mut group = Self { driver, gone: false, tasks: Vec::new() };
         let mut first_queue = 0;
         for ((section, recorder), fio) in sections.iter().zip(recorders).zip(fios) {
             let (numjobs, range) = (fio.numjobs, fio.range());
@@ -97,8 +99,15 @@ impl<'a> Group<'a> {
     }
 
     /// Transfers of all sections that ended.
-    fn transfers(&self) -> u64 {
+    pub fn transfers(&self) -> u64 {
         self.tasks.iter().map(|task| task.recorder.ended).sum()
+    }
+
+    /// Whether commands are under way and none of the transfers has ended since this many had.
+    pub fn stalls(&self, transfers: u64) -> bool {
+        let driver = self.driver.borrow();
+        let busy = (0..driver.queues()).any(|queue| driver.outstanding(queue) > 0);
+        busy && self.transfers() == transfers
     }
 
     /// Whether all sections are over.
@@ -129,7 +138,11 @@ impl<'a> Group<'a> {
 
     /// The drive is lost, with the transfers under way.
     pub fn lose(&mut self, now: Instant) {
+        self.gone = true;
         for task in &mut self.tasks {
+            if task.phase != Phase::Over {
+                task.recorder.lose(now);
+            }
             task.jobs.drive_lost(now, 0, task.recorder);
             task.jobs.run(now, task.recorder);
         }
@@ -145,7 +158,9 @@ impl<'a> Group<'a> {
     ) -> Result<(), &'static str> {
         self.tasks.iter().try_for_each(|task| task.jobs.check(&driver))?;
         self.driver.replace(driver);
+        self.gone = false;
         for task in &mut self.tasks {
+            task.recorder.resume(now);
             if forget {
                 task.jobs.forget(0);
             }
@@ -170,12 +185,13 @@ impl<'a> Group<'a> {
         let transfers = self.transfers();
         for task in &mut self.tasks {
             task.end(now, transfers);
+            task.recorder.resume(now);
             session.written.push((task.section.workload.nsid(), task.written()));
         }
         drop(self.tasks);
         let driver = Rc::into_inner(self.driver).expect("the jobs are gone").into_inner();
-        // A drive whose link is down cannot be shut down either.
-        session.driver = Some(driver).filter(|_| session.machine.is_up());
+        // A drive that is lost cannot be shut down either.
+        session.driver = Some(driver).filter(|_| session.machine.is_up() && !self.gone);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::compare;
 use super::document::{Document, SectionResult};
-use super::print::{drives, sentence, table, title};
+use super::print::{drives, outages, sentence, table, title};
 use crate::commands::finish;
 use report::{Axis, Page, Plot, Scale, distribution, time};
 
@@ -18,6 +18,7 @@ pub fn page(document: &Document) -> String {
         section.errors.iter().for_each(|error| {
             page.warning(&format!("Failed: {} ({}).", error.n, error.cause));
         });
+        outages(section).iter().for_each(|line| page.warning(&format!("{line}.")));
         section.wrong.iter().for_each(|wrong| page.warning(&sentence(wrong)));
         page.table(&table(section));
         let name = format!("latency distribution of {}", section.name);

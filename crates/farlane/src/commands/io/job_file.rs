@@ -38,7 +38,7 @@ pub fn read(path: &Path) -> Result<Request, Failure> {
 }
 
 fn at(file: &str, line: usize) -> Origin {
-    Origin::File { file: file.to_owned(), line, column: 1 }
+    Origin::File { file: file.into(), line, column: 1 }
 }
 
 /// Reads the text of a job file called `file`.

@@ -5,6 +5,7 @@ use live::Clock;
 use live::attached::Switch;
 use live::links::LinkEvent;
 use live::vfio_user::client;
+use nvme::initiator;
 use pcie::enumerate::{self, Kind, Node, Port};
 use pcie::{Bus, Ram};
 use report::{Failure, Outcome};
@@ -16,6 +17,8 @@ use workload::{BringUp, NVME, nvme_functions};
 
 /// How often a server that is lost is tried again: as often as a node.
 const RETRY: Duration = Duration::from_ms(200);
+/// Why nothing is there, if the server itself answers.
+const GONE: &str = "the drive does not answer: its link is lost, or it was moved to another host";
 /// Port type of a root port (PCIe Base 4.0, section 7.5.3.2).
 const ROOT_PORT: u8 = 4;
 /// Class code of PCI-to-PCI bridges (PCI Code and ID Assignment, section 1.7).
@@ -36,7 +39,9 @@ pub struct Client {
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
     enumeration: enumerate::Settings,
-    /// The server is lost, and is tried again then.
+    /// The server still answers and its drive does not: why.
+    gone: Option<String>,
+    /// The server or its drive is lost, and is tried again then.
     retry: Option<Instant>,
 }
 
@@ -54,7 +59,8 @@ impl Client {
     /// Host software of a machine that was just connected.
     pub fn new(mut machine: client::Machine, ram: Ram) -> Self {
         let (bus, ram) = (machine.new_bus(), Rc::new(RefCell::new(ram)));
-        Self { machine, bus, ram, enumeration: enumerate::Settings::default(), retry: None }
+        let enumeration = enumerate::Settings::default();
+        Self { machine, bus, ram, enumeration, gone: None, retry: None }
     }
 
     /// The port above the server's function: the client has no registers for it.
@@ -97,24 +103,47 @@ impl Client {
                 "the server's device has class {base:02x} {sub:02x} {interface:02x}: no NVMe \
                  controller, which has 01 08 02"
             ))),
-            None => Err(Failure("the server's device has no configuration space".into())),
+            None => Err(Failure(GONE.into())),
         }
     }
 
-    fn event(&mut self) -> Option<Event> {
-        let (now, lost) = (self.machine.clock().now(), self.machine.lost()?);
+    fn event(&mut self) -> io::Result<Option<Event>> {
+        let now = self.machine.clock().now();
+        let lost = self.machine.lost().map(ToString::to_string);
+        let Some(lost) = lost.or_else(|| self.gone.clone()) else { return Ok(None) };
         match self.retry {
             None => {
                 self.retry = Some(now + RETRY);
-                Some(Event::Down(lost.to_string()))
+                Ok(Some(Event::Down(lost)))
             }
-            Some(at) if at > now => None,
+            Some(at) if at > now => Ok(None),
             Some(_) => {
-                let connected = self.machine.reconnect().is_ok();
-                self.retry = (!connected).then(|| self.machine.clock().now() + RETRY);
-                connected.then_some(Event::Up)
+                let back = self.returns()?;
+                self.retry = (!back).then(|| self.machine.clock().now() + RETRY);
+                Ok(back.then_some(Event::Up))
             }
         }
+    }
+
+    /// Connects again, if server and drive answer: the function is as after power-on.
+    fn returns(&mut self) -> io::Result<bool> {
+        if self.gone.is_some() && self.machine.lost().is_none() {
+            if !self.answers()? {
+                return Ok(false);
+            }
+            // A server takes one client. One that ends badly is lost too.
+            let _ = self.machine.close();
+        }
+        let back = self.machine.reconnect().is_ok() && self.answers()?;
+        self.gone = (!back).then(|| GONE.to_owned());
+        Ok(back)
+    }
+
+    /// Whether the function has a vendor ID (PCI Express Base 4.0, section 7.5.1.1.1).
+    fn answers(&mut self) -> io::Result<bool> {
+        let bus = self.bus.clone();
+        let read = async move { bus.config_read(client::FUNCTION, 0, 2).await };
+        Ok(self.machine.run(&self.bus, read)? != u32::from(u16::MAX))
     }
 }
 
@@ -144,7 +173,7 @@ impl Machine {
     }
 
     /// How drives of this machine are brought up.
-    pub fn bring_up_with(&self, driver: nvme::initiator::Settings) -> BringUp {
+    pub fn bring_up_with(&self, driver: initiator::Settings) -> BringUp {
         match self {
             Self::Network(rig) => rig.bring_up_with(driver),
             Self::VfioUser(client) => {
@@ -202,8 +231,20 @@ impl Machine {
         }
     }
 
-    /// What happened to the drive's link since the last call.
-    pub fn event(&mut self) -> Option<Event> {
+    /// The drive does not answer although the link is up. Whether an event follows: nothing tells
+    /// when a drive behind a further switch node is back.
+    pub fn lose(&mut self, why: initiator::Error) -> bool {
+        let Self::VfioUser(client) = self else { return false };
+        let what = match why {
+            initiator::Error::Gone => GONE.to_owned(),
+            why => why.to_string(),
+        };
+        client.gone = Some(format!("{}: {what}", client.machine.socket().display()));
+        true
+    }
+
+    /// What happened to the drive's link since the last call. Fails if the machine breaks down.
+    pub fn event(&mut self) -> io::Result<Option<Event>> {
         let rig = match self {
             Self::Network(rig) => rig,
             Self::VfioUser(client) => return client.event(),
@@ -212,23 +253,23 @@ impl Machine {
             match event {
                 LinkEvent::Down { cause, buses, .. } => {
                     rig.machine.clear_bus_masters(buses);
-                    return Some(Event::Down(cause.to_string()));
+                    return Ok(Some(Event::Down(cause.to_string())));
                 }
-                LinkEvent::Up(..) => return Some(Event::Up),
+                LinkEvent::Up(..) => return Ok(Some(Event::Up)),
                 LinkEvent::Failed { why, permanent: true, .. } => {
-                    return Some(Event::Refused(why.to_string()));
+                    return Ok(Some(Event::Refused(why.to_string())));
                 }
                 LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
             }
         }
-        None
+        Ok(None)
     }
 
     /// Whether the link to the drive is up.
     pub fn is_up(&self) -> bool {
         match self {
             Self::Network(rig) => rig.machine.attached().upstream().tunnel(0).is_up(),
-            Self::VfioUser(client) => client.machine.lost().is_none(),
+            Self::VfioUser(client) => client.machine.lost().is_none() && client.gone.is_none(),
         }
     }
 

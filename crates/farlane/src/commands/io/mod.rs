@@ -20,11 +20,12 @@ mod target;
 
 use super::{Failure, Outcome, json};
 use crate::node::{NodeArgs, instance};
-use crate::output::assign_stdout;
+use crate::output::{assign_stdout, wrong_usage};
 use crate::progress::Progress;
 use crate::push_args::PushArgs;
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
+use clap::ArgGroup;
 use document::Document;
 use live::vfio_user::client::Doorbells;
 use options::{Request, Section, WorkArgs};
@@ -43,6 +44,7 @@ use wire::Duration;
 
 /// Put load on a live drive, measure and verify it
 #[derive(clap::Args, Debug)]
+#[command(group = ArgGroup::new("target").required(true).multiple(true))]
 #[command(after_help = "Examples:\n  \
     farlane io --connect localhost --rw randread --iodepth 8 --runtime 10 --time_based\n  \
     farlane io --connect localhost --rw randrw --size 64m --verify --destructive\n  \
@@ -56,14 +58,14 @@ pub struct Args {
     jobs: Option<PathBuf>,
     /// The device or switch node: HOST[:PORT], or raw:INTERFACE,MAC for raw Ethernet. Several are
     /// compared
-    #[arg(long, value_name = "ADDR", required_unless_present = "vfio_user")]
+    #[arg(long, value_name = "ADDR", group = "target")]
     connect: Vec<String>,
     /// The socket of a vfio-user server, ours or another's. Several are compared, after those of
     /// --connect
-    #[arg(long, value_name = "SOCKET")]
+    #[arg(long, value_name = "SOCKET", group = "target")]
     vfio_user: Vec<PathBuf>,
     /// How doorbells of --vfio-user are rung: in the page that the server offers to map, by message,
-    /// or auto: mapped if there is a page
+    /// or auto: mapped if there is a page in memory
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = parse_doorbells, requires = "vfio_user")]
     doorbells: Doorbells,
     /// How completions of --vfio-user are noticed
@@ -129,10 +131,10 @@ pub fn run(args: &Args) -> Outcome {
         ("--parquet", args.parquet.as_ref()),
         ("--html", args.html.as_ref()),
     ];
-    assign_stdout(args.json, &documents)?;
+    assign_stdout(args.json, &documents);
     let request = request(args)?;
-    consent::check(args, &request)?;
-    let targets = args.targets()?;
+    consent::check(args, &request);
+    let targets = args.targets();
     let samples = Samples::create(args)?;
     let stop = Stop::on_signals()?;
     let mut sessions = Vec::new();
@@ -179,14 +181,15 @@ fn prepare(
     consent::ask(args, sessions, request, stop)
 }
 
-/// What was asked for. The error names an option or a line.
+/// What was asked for. A mistake in an option ends the process. Fails if the job file is none; the
+/// error names the line.
 fn request(args: &Args) -> Result<Request, Failure> {
     match (&args.jobs, args.work.any()) {
-        (None, _) => args.work.request(),
+        (None, _) => Ok(args.work.request().unwrap_or_else(wrong_usage)),
         (Some(path), None) => job_file::read(path),
         (Some(path), Some(option)) => {
             let path = path.display();
-            Err(Failure(format!("--{option} stands beside the job file {path}: put it there")))
+            wrong_usage(format!("--{option} stands beside the job file {path}: put it there"))
         }
     }
 }

@@ -1,5 +1,5 @@
 //! What to do, in fio's words: options of the command line, or sections of a job file. The keys,
-//! ranges and messages are those of `[workload]` in plans; numbers may also have fio's forms.
+//! ranges and messages are those of `[workload]` in plans.
 
 use plan::{Origin, workload_of};
 use report::{Failure, span};
@@ -213,34 +213,13 @@ impl WorkArgs {
         };
         let origin = Origin::Option("the options".to_owned());
         let ramp = self.ramp_time.unwrap_or(Duration::ZERO);
+        let kinds = [&self.rw, &self.dd, &self.configreads];
+        if kinds.iter().all(|kind| kind.is_none()) {
+            let what = "--rw, --dd or --configreads is missing, or a job file";
+            return Err(Failure(what.into()));
+        }
         let section = section(None, &settings, origin, verify, ramp)?;
         Ok(Request { sections: vec![section], randseed: self.randseed })
-    }
-}
-
-/// A number in fio's form in that of plans: `4k` is `4KiB`, and a number alone has the unit of its
-/// key (fio, HOWTO, "Parameter types").
-fn plain_units(key: &str, text: &str) -> String {
-    let text = text.trim();
-    let number = |text: &str| {
-        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-    };
-    let (unit, per) = match key {
-        "bs" | "size" | "io_size" | "offset" => ("B", ""),
-        "rate" => ("B", "/s"),
-        "runtime" => ("s", ""),
-        "thinktime" | "gap" => ("us", ""),
-        _ => return text.to_owned(),
-    };
-    if number(text) {
-        return format!("{text}{unit}{per}");
-    }
-    let last = text.char_indices().next_back();
-    match last.filter(|(at, _)| unit == "B" && number(&text[..*at])) {
-        Some((at, letter)) if "kKmMgG".contains(letter) => {
-            format!("{}{}iB{per}", &text[..at], letter.to_ascii_uppercase())
-        }
-        _ => text.to_owned(),
     }
 }
 
@@ -253,13 +232,11 @@ pub fn section(
     ramp: Duration,
 ) -> Result<Section, Failure> {
     let fail = |origin: &Origin, what: &str| Failure(origin.fail(what).to_string());
-    let plain = |(key, text, origin): &Setting| (*key, plain_units(key, text), origin.clone());
-    let settings: Vec<_> = settings.iter().map(plain).collect();
     let kinds = ["rw", "dd", "configreads"];
     if !settings.iter().any(|(key, ..)| kinds.contains(key)) {
         return Err(fail(&origin, "one of rw, dd and configreads is missing"));
     }
-    let workload = workload_of(&settings, &origin).map_err(|error| Failure(error.to_string()))?;
+    let workload = workload_of(settings, &origin).map_err(|error| Failure(error.to_string()))?;
     let place = |key| settings.iter().find(|(known, ..)| *known == key).map(|(.., origin)| origin);
     let sized = place("size").is_some() || place("dd").is_some();
     let own_name = match &workload {
@@ -313,24 +290,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_fios_forms_or_those_of_plans() {
-        for (key, text, plain) in [
-            ("bs", "4k", "4KiB"),
-            ("bs", "4096", "4096B"),
-            ("size", "1.5G", "1.5GiB"),
-            ("size", "2MB", "2MB"),
-            ("offset", "8m", "8MiB"),
-            ("rate", "100m", "100MiB/s"),
-            ("rate", "5000", "5000B/s"),
-            ("rate", "6.4Gb/s", "6.4Gb/s"),
-            ("runtime", "30", "30s"),
-            ("runtime", "250ms", "250ms"),
-            ("thinktime", "20", "20us"),
-            ("iodepth", "4k", "4k"),
-            ("bs", "k", "k"),
-            ("bs", "", ""),
-        ] {
-            assert_eq!(plain_units(key, text), plain, "{key}={text}");
+    fn numbers_have_the_units_of_their_keys() {
+        let args = |rw: &str, bs: &str, rate: &str| WorkArgs {
+            rw: Some(rw.into()),
+            bs: Some(bs.into()),
+            rate: Some(rate.into()),
+            runtime: Some("1.5".into()),
+            thinktime: Some("20".into()),
+            ..WorkArgs::default()
+        };
+        for (bs, rate) in [("4k", "100m"), ("4 KiB", "100MiB/s"), ("4096", "104857600")] {
+            let section = args("read", bs, rate).request().unwrap().sections.remove(0);
+            let fio = section.fio(1 << 20).unwrap();
+            assert_eq!((fio.bs, fio.rate), (4096, Some(100 << 20)), "{bs} {rate}");
+            let times = (fio.runtime, fio.thinktime);
+            assert_eq!(times, (Some(Duration::from_ms(1_500)), Duration::from_us(20)));
+        }
+        for (bs, rate) in [("k", "1"), ("", "1"), ("4k", "5X")] {
+            assert!(args("read", bs, rate).request().is_err(), "{bs} {rate}");
         }
     }
 

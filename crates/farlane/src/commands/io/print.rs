@@ -1,7 +1,9 @@
 //! The results as text.
 
 use super::compare;
-use super::document::{Cause, Document, Drive, RowResult, SectionResult, Target, Wrong};
+use super::document::{
+    Cause, Document, Drive, OutageResult, RowResult, SectionResult, Target, Wrong,
+};
 use report::Align::{Left, Right};
 use report::span::micros;
 use report::{Column, Table};
@@ -16,6 +18,9 @@ pub fn text(document: &Document) {
         print!("{}", table(section).text());
         for Cause { cause, n } in &section.errors {
             println!("  failed: {n} ({cause})");
+        }
+        for line in outages(section) {
+            println!("  {line}");
         }
         if section.verified_bytes > 0 {
             let SectionResult { verified_bytes, mismatches, .. } = section;
@@ -80,16 +85,38 @@ pub fn sentence(wrong: &Wrong) -> String {
     )
 }
 
-/// A row a job and kind, and one for all if there are several.
-pub fn table(section: &SectionResult) -> Table {
-    let all = (section.jobs.len() > 1).then_some(&section.all);
-    Table::of(&COLUMNS, section.jobs.iter().chain(all))
+/// The times without the drive: their number, and one line each.
+pub fn outages(section: &SectionResult) -> Vec<String> {
+    let line = |outage: &OutageResult| {
+        let [start, length] = [outage.start_ns, outage.length_ns].map(|ns| ns as f64 / 1e9);
+        format!("outage at {start:.3} s for {length:.3} s, lost transfers: {}", outage.lost)
+    };
+    let count = section.outages.len();
+    let head = (count > 0).then(|| format!("outages: {count}"));
+    let listed = section.outages.iter().take(LISTED).map(line);
+    let more = (count > LISTED).then(|| format!("and {} more", count - LISTED));
+    head.into_iter().chain(listed).chain(more).collect()
 }
 
-const COLUMNS: [Column<RowResult>; 13] = [
+/// A row a job and kind, and one for all if there are several. Lost transfers have a column if there
+/// are any.
+pub fn table(section: &SectionResult) -> Table {
+    let all = (section.jobs.len() > 1).then_some(&section.all);
+    let lost = section.jobs.iter().any(|row| row.lost > 0);
+    let columns = COLUMNS.iter().filter(|(name, ..)| lost || *name != LOST).copied();
+    Table::of(&columns.collect::<Vec<_>>(), section.jobs.iter().chain(all))
+}
+
+/// Outages in the text; the document has all.
+const LISTED: usize = 16;
+/// The column of lost transfers.
+const LOST: &str = "lost";
+
+const COLUMNS: [Column<RowResult>; 14] = [
     ("job", Left, |row| row.job.map_or("all".to_owned(), |job| job.to_string())),
     ("op", Left, |row| if row.job.is_some() { row.op.to_owned() } else { String::new() }),
     ("n", Right, |row| row.n.to_string()),
+    (LOST, Right, |row| row.lost.to_string()),
     ("IOPS", Right, |row| format!("{:.0}", row.iops)),
     ("MB/s", Right, |row| format!("{:.1}", row.bytes_per_s / 1e6)),
     ("min us", Right, |row| micros(row.min_ns)),

@@ -28,6 +28,19 @@ pub struct Row {
     pub latency: Latency,
     /// Bytes of those.
     pub bytes: u64,
+    /// Transfers that were lost with their drive.
+    pub lost: u64,
+}
+
+/// A time without the drive.
+#[derive(Clone, Copy, Debug)]
+pub struct Outage {
+    /// When the drive was lost.
+    pub start: Instant,
+    /// When it was back.
+    pub end: Option<Instant>,
+    /// Transfers that were lost with it.
+    pub lost: u64,
 }
 
 /// Observes the jobs of a section.
@@ -57,6 +70,8 @@ pub struct Recorder {
     pub errors: BTreeMap<String, u64>,
     /// All of them.
     pub failed: u64,
+    /// Times without the drive, in order.
+    pub outages: Vec<Outage>,
     /// Bytes compared.
     pub verified: u64,
     /// Commands that read other data than were written.
@@ -88,6 +103,7 @@ impl Recorder {
             read_back: Duration::ZERO,
             errors: BTreeMap::new(),
             failed: 0,
+            outages: Vec::new(),
             verified: 0,
             mismatches: 0,
             wrong: Vec::new(),
@@ -108,6 +124,7 @@ impl Recorder {
         for row in self.rows().filter(|row| row.op != KINDS[VERIFY]) {
             all.latency.merge(&row.latency);
             all.bytes += row.bytes;
+            all.lost += row.lost;
         }
         all
     }
@@ -144,17 +161,35 @@ impl Recorder {
 
     /// A transfer of this kind succeeded.
     pub fn succeed(&mut self, job: usize, kind: usize, latency: Duration, bytes: u64) {
-        let at = job * KINDS.len() + kind;
-        if self.rows.len() <= at {
-            self.rows.resize(at + 1, None);
-        }
-        let new = || Box::new(Row { job, op: KINDS[kind], ..Row::default() });
-        let row = self.rows[at].get_or_insert_with(new);
+        let row = self.row(job, kind);
         row.latency.record(latency);
         row.bytes += bytes;
         self.ended += 1;
         self.transfers += 1;
         self.bytes += bytes;
+    }
+
+    fn row(&mut self, job: usize, kind: usize) -> &mut Row {
+        let at = job * KINDS.len() + kind;
+        if self.rows.len() <= at {
+            self.rows.resize(at + 1, None);
+        }
+        let new = || Box::new(Row { job, op: KINDS[kind], ..Row::default() });
+        self.rows[at].get_or_insert_with(new)
+    }
+
+    /// The drive is lost. Transfers that are lost from now on count as those of this outage.
+    pub fn lose(&mut self, now: Instant) {
+        if self.outages.last().is_none_or(|outage| outage.end.is_some()) {
+            self.outages.push(Outage { start: now, end: None, lost: 0 });
+        }
+    }
+
+    /// The drive is back, or the work ends without it.
+    pub fn resume(&mut self, now: Instant) {
+        if let Some(outage) = self.outages.last_mut() {
+            outage.end.get_or_insert(now);
+        }
     }
 
     /// Something failed.
@@ -190,7 +225,11 @@ impl Observer for Recorder {
                 }
             }
             Outcome::Failed(status) => self.fail(status.code.to_string()),
-            Outcome::Lost => self.fail("lost with its drive".to_owned()),
+            Outcome::Lost => {
+                self.row(job, kind).lost += 1;
+                self.outages.last_mut().into_iter().for_each(|outage| outage.lost += 1);
+                self.fail("lost with its drive".to_owned());
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use super::options::Section;
 use super::record::{CONFIG_READ, Recorder};
 use super::session::Session;
 use super::{Args, OnError};
+use crate::output::{note, warning};
 use crate::progress::Progress;
 use crate::signals::Stop;
 use report::{Failure, Outcome};
@@ -76,10 +77,14 @@ impl Runner<'_> {
         Ok(())
     }
 
+    fn switch_trace(&self) {
+        self.sessions[self.at].switch_trace(self.args, self.stop);
+    }
+
     /// Runs a group to its end.
     fn drive(&mut self, group: &mut Group) -> Result<End, Failure> {
         let clock = self.session().machine.clock();
-        let (mut end, mut look) = (End::Done, clock.now());
+        let (mut end, mut look, mut seen) = (End::Done, clock.now(), 0);
         let mut lost: Option<(Instant, String)> = None;
         loop {
             let now = clock.now();
@@ -99,7 +104,7 @@ impl Runner<'_> {
             let session = self.session();
             let (moved, timer) = session.machine.pump()?;
             let signalled = session.signal(group);
-            while let Some(event) = self.session().machine.event() {
+            while let Some(event) = self.session().machine.event()? {
                 self.link_event(event, group, &mut lost)?;
             }
             if let Some((since, why)) = &lost {
@@ -118,16 +123,41 @@ impl Runner<'_> {
                     group.stop();
                     continue;
                 }
-                let checked = group.driver.borrow_mut().check_timeouts(clock.now());
-                if let (None, Err(error)) = (&lost, checked) {
-                    return Ok(End::Stopped(error.to_string()));
+                let stalls = group.stalls(std::mem::replace(&mut seen, group.transfers()));
+                if lost.is_none()
+                    && let Err(error) = self.check_drive(group, stalls)?
+                {
+                    group.lose(clock.now());
+                    return Ok(End::Stopped(error));
                 }
                 self.progress.show(&group.progress(clock.now()));
                 self.serve_others()?;
+                self.switch_trace();
             }
             let next = [timer, group.next(), Some(look)].into_iter().flatten().min();
             self.session().machine.wait(moved || signalled, next)?;
         }
+    }
+
+    /// Why the drive cannot be used, unless an event says that it is lost. One that does nothing
+    /// is asked, so that nobody waits for a drive that is gone.
+    fn check_drive(
+        &mut self,
+        group: &mut Group,
+        stalls: bool,
+    ) -> Result<Result<(), String>, Failure> {
+        let now = self.now();
+        let machine = &mut self.session().machine;
+        if stalls && machine.is_up() {
+            let status = group.driver.borrow().check_status();
+            if let Err(error) = machine.run(status)?
+                && machine.is_up()
+                && !machine.lose(error)
+            {
+                return Ok(Err(format!("the drive vanished: {error}")));
+            }
+        }
+        Ok(group.driver.borrow_mut().check_timeouts(now).map_err(|error| error.to_string()))
     }
 
     fn link_event(
@@ -140,19 +170,19 @@ impl Runner<'_> {
         match event {
             Event::Down(cause) => {
                 self.progress.done();
-                eprintln!("link down: {cause}");
+                warning(format_args!("link down: {cause}"));
                 group.lose(now);
                 let since = lost.as_ref().map_or(now, |(since, _)| *since);
                 *lost = Some((since, format!("the drive vanished: {cause}")));
             }
             Event::Up if lost.is_some() => match self.session().attach_again(group)? {
                 Ok(what) => {
-                    eprintln!("link up: {what}");
+                    note(format_args!("link up: {what}"));
                     *lost = None;
                 }
                 Err(why) => *lost = lost.take().map(|(since, _)| (since, why)),
             },
-            Event::Refused(why) => eprintln!("no link to {why}"),
+            Event::Refused(why) => warning(format_args!("no link to {why}")),
             Event::Up => {}
         }
         Ok(())
@@ -190,6 +220,7 @@ impl Runner<'_> {
                 look = self.now() + LOOK;
                 self.progress.show(&recorder.progress(look));
                 self.serve_others()?;
+                self.switch_trace();
             }
             let machine = &mut self.session().machine;
             let bus = machine.bus();

@@ -151,9 +151,14 @@ impl Session {
             Some(mut driver) => self.machine.run(async move { driver.shutdown().await }),
         };
         let closed = self.machine.close();
-        args.trace.close(&self.tracer)?;
+        let traced = args.trace.close(&self.tracer);
         down?.map_err(|error| Failure(format!("the drive did not shut down: {error}")))?;
-        closed
+        closed.and(traced)
+    }
+
+    /// Stops the trace or starts it again, if a signal requests it.
+    pub fn switch_trace(&self, args: &Args, stop: &Stop) {
+        args.trace.switch(&self.tracer, stop);
     }
 }
 

@@ -1,8 +1,8 @@
 //! What is put under load: nodes, and servers of vfio-user.
 
 use super::Args;
+use crate::output::wrong_usage;
 use live::vfio_user::client::Doorbells;
-use report::Failure;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -34,21 +34,20 @@ pub enum Completions {
 }
 
 impl Args {
-    /// The targets: first those of `--connect`, then those of `--vfio-user`. Fails if `--trace`
-    /// cannot record them.
-    pub fn targets(&self) -> Result<Vec<LoadTarget>, Failure> {
+    /// The targets: first those of `--connect`, then those of `--vfio-user`. Ends the process if
+    /// `--trace` cannot record them.
+    pub fn targets(&self) -> Vec<LoadTarget> {
         let nodes = self.connect.iter().cloned().map(LoadTarget::Connect);
         let servers = self.vfio_user.iter().cloned().map(LoadTarget::VfioUser);
         let targets: Vec<LoadTarget> = nodes.chain(servers).collect();
         match &targets[..] {
-            _ if !self.trace.is_set() => Ok(targets),
-            [LoadTarget::Connect(_)] => Ok(targets),
-            [LoadTarget::VfioUser(_)] => Err(Failure(
+            _ if !self.trace.is_set() => targets,
+            [LoadTarget::Connect(_)] => targets,
+            [LoadTarget::VfioUser(_)] => wrong_usage(
                 "--trace records TLPs, and none pass here: data move through shared memory; trace \
-                 the host node"
-                    .into(),
-            )),
-            _ => Err(Failure("--trace records one --connect, not several targets".into())),
+                 the host node",
+            ),
+            _ => wrong_usage("--trace records one --connect, not several targets"),
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    assign_stdout(false, &[("--html", args.html.as_ref())])?;
+    assign_stdout(false, &[("--html", args.html.as_ref())]);
     let documents: Vec<Document> =
         args.files.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
     let documents: Vec<&Document> = documents.iter().collect();

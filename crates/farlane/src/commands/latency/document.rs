@@ -77,6 +77,9 @@ pub struct Faults {
     pub refused: u64,
     /// Why it did not take the last of them; empty without.
     pub refusal: String,
+    /// Frames to which the network answered that they did not reach a listener.
+    #[serde(default)]
+    pub unreachable: u64,
     /// Frames that were dropped for their launch time.
     pub launch_dropped: u64,
     /// Frames for which the talker woke after the next one was due.

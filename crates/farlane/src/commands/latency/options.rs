@@ -1,9 +1,9 @@
 //! Options of talker and listener.
 
-use crate::output::assign_stdout;
-use latency::Band;
+use crate::output::{assign_stdout, wrong_usage};
+use latency::{Band, frame};
+use report::span;
 use report::target::Target;
-use report::{Failure, Outcome, span};
 use std::mem::discriminant;
 use std::path::PathBuf;
 use wire::Duration;
@@ -35,13 +35,13 @@ pub struct Output {
 
 impl Output {
     /// Decides what goes to standard output.
-    pub fn assign(&self) -> Outcome {
+    pub fn assign(&self) {
         let documents = [
             ("--csv", self.csv.as_ref()),
             ("--parquet", self.parquet.as_ref()),
             ("--html", self.html.as_ref()),
         ];
-        assign_stdout(self.json, &documents)
+        assign_stdout(self.json, &documents);
     }
 }
 
@@ -80,8 +80,8 @@ pub struct MachineArgs {
 }
 
 impl MachineArgs {
-    /// Fails if several `--clock` contradict each other.
-    pub fn check(&self) -> Outcome {
+    /// Ends the process if several `--clock` contradict each other.
+    pub fn check(&self) {
         let is_part = |clock: &ClockArg| matches!(clock, ClockArg::Ptp4l(_) | ClockArg::Phc2sys(_));
         let twice = |(at, clock): (usize, &ClockArg)| {
             let same = |other: &ClockArg| discriminant(other) == discriminant(clock);
@@ -89,9 +89,8 @@ impl MachineArgs {
         };
         let several = self.clock.len() > 1;
         if several && !self.clock.iter().all(is_part) || self.clock.iter().enumerate().any(twice) {
-            return Err(Failure("two --clock may only be ptp4l and phc2sys".into()));
+            wrong_usage("two --clock may only be ptp4l and phc2sys")
         }
-        Ok(())
     }
 }
 
@@ -164,6 +163,11 @@ pub fn window(text: &str) -> Result<(u64, u64), String> {
     Ok((span::time(start)?.as_ns(), span::time(length)?.as_ns()))
 }
 
+/// Bytes of a frame's payload.
+pub fn payload(text: &str) -> Result<u16, String> {
+    span::bytes_in(text, frame::LEAST as u16..=frame::MOST as u16)
+}
+
 /// A time that is not 0.
 pub fn positive(text: &str) -> Result<Duration, String> {
     match span::time(text)? {
@@ -190,6 +194,8 @@ mod tests {
         assert_eq!(clock("phc2sys=eth1"), Ok(ClockArg::Phc2sys("eth1".into())));
         assert!(clock("phc2sys").is_err() && clock("shared=x").is_err());
         assert!(clock("ntp").unwrap_err().contains("none of unknown"));
+        assert_eq!((payload("1k"), payload("128B")), (Ok(1024), Ok(128)));
+        assert!(payload("100").is_err() && payload("2k").is_err());
         assert!(hex("0xff").is_err() && positive("0").is_err());
     }
 }

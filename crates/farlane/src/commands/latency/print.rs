@@ -61,6 +61,7 @@ pub fn lines(document: &Document) -> Vec<String> {
     let counted = [
         (faults.strangers, format!("frames of strangers; the first: {}", faults.first_stranger)),
         (faults.refused, format!("frames that the kernel did not take: {}", faults.refusal)),
+        (faults.unreachable, "frames found no listener, as the network answered (ICMP)".to_owned()),
         (faults.launch_dropped, "frames dropped for their launch time".to_owned()),
         (faults.overslept, "frames for which the talker woke after the next was due".to_owned()),
         (faults.without_stamp, "frames without the kernel's stamp of this end".to_owned()),

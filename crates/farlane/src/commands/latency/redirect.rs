@@ -1,14 +1,16 @@
 //! `farlane latency redirect`: two interfaces joined by XDP.
 
+use crate::output::wrong_usage;
 use crate::signals::Stop;
 use live::Control;
-use live::xdp::{Attached, Mode};
+use live::xdp::{Attached, Mode, check_targets};
 use report::{Failure, Outcome};
 use rustix::event::{PollFd, PollFlags, poll};
 
 /// Join two interfaces by XDP: what one receives, the other sends, round the kernel's bridge and
 /// queueing disciplines
 #[derive(clap::Args, Debug)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 #[command(after_help = "Examples:\n  \
     farlane latency redirect in out\n  \
     farlane latency redirect eth1 eth2 --mode generic\n  \
@@ -20,13 +22,13 @@ pub struct Args {
     #[arg(value_name = "A")]
     a: String,
     /// The other one
-    #[arg(value_name = "B", required_unless_present = "pass")]
+    #[arg(value_name = "B", group = "what")]
     b: Option<String>,
     /// native: in the driver; generic: in the kernel, with any driver
     #[arg(long, value_name = "MODE", default_value_t)]
     mode: Mode,
     /// Redirect nothing, let every frame pass: for the peer of a veth that is redirected to
-    #[arg(long)]
+    #[arg(long, group = "what")]
     pass: bool,
 }
 
@@ -53,9 +55,14 @@ impl Args {
     fn attach(&self) -> Result<Vec<Attached>, String> {
         let (a, mode) = (&self.a, self.mode);
         match &self.b {
-            Some(b) if a == b => Err(format!("{a} cannot be joined with itself")),
+            Some(b) if a == b => wrong_usage(format!("{a} cannot be joined with itself")),
             Some(b) if !self.pass => {
-                Ok(vec![Attached::redirect(a, b, mode)?, Attached::redirect(b, a, mode)?])
+                let both = vec![Attached::redirect(a, b, mode)?, Attached::redirect(b, a, mode)?];
+                // Some drivers transmit only while they have a program themselves.
+                if mode == Mode::Native {
+                    check_targets(&[a, b])?;
+                }
+                Ok(both)
             }
             b => [Some(a), b.as_ref()]
                 .into_iter()

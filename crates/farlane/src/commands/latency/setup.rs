@@ -2,6 +2,7 @@
 
 use super::document::Setting;
 use super::options::{MachineArgs, MarkArgs};
+use crate::output::warning;
 use live::clock::tai_offset_s;
 use live::latency::{HardwareStamps, Port, lock_memory, pin, prioritise};
 
@@ -13,7 +14,7 @@ impl Settings {
     /// Adds one; a refusal is also said on standard error.
     pub fn add(&mut self, name: &str, wanted: String, granted: Result<(), String>) {
         if let Err(why) = &granted {
-            eprintln!("{name} {wanted} refused: {why}");
+            warning(format_args!("{name} {wanted} refused: {why}"));
         }
         self.0.push(Setting::asked(name, wanted, granted));
     }

@@ -1,11 +1,14 @@
 //! `farlane latency stress`: parallel UDP streams, and the sink that counts them.
 
-use super::options::positive;
+use super::options::{payload, positive};
+use crate::node::{far_side, listening};
+use crate::output::wrong_usage;
 use crate::signals::Stop;
-use latency::frame::{self, Frame, Kind, Window};
+use clap::ArgGroup;
+use latency::frame::{Frame, Kind, Window};
 use live::Clock;
 use live::latency::{Port, Remote};
-use live::net::{Address, Peer};
+use live::net::Address;
 use report::{Failure, Outcome};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,6 +19,7 @@ use wire::{Duration, Instant};
 
 /// Load a network with parallel UDP streams, or receive them and count
 #[derive(clap::Args, Debug)]
+#[command(group = ArgGroup::new("end").required(true).multiple(true))]
 #[command(after_help = "Examples:\n  \
     farlane latency stress --sink 10.0.0.2:7000 --insecure\n  \
     farlane latency stress 10.0.0.2:7000 --streams 8 --rate 10M --size 1400 --duration 60s\n\n\
@@ -25,7 +29,7 @@ pub struct Args {
     #[arg(value_name = "ADDR")]
     address: String,
     /// Receive, and count what is lost
-    #[arg(long, conflicts_with_all = ["streams", "rate", "size", "priority"])]
+    #[arg(long, group = "end", conflicts_with_all = ["streams", "rate", "size", "priority"])]
     sink: bool,
     /// With --sink: receive from others than loopback
     #[arg(long, conflicts_with = "rate")]
@@ -34,10 +38,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     streams: u16,
     /// Bits of payload a second of each stream, such as 10M or 1G
-    #[arg(long, value_name = "RATE", required_unless_present = "sink")]
+    #[arg(long, value_name = "RATE", group = "end")]
     rate: Option<Rate>,
     /// Bytes of a payload
-    #[arg(long, value_name = "BYTES", default_value_t = 1400, value_parser = clap::value_parser!(u16).range(frame::LEAST as i64..=frame::MOST as i64))]
+    #[arg(long, value_name = "BYTES", default_value_t = 1400, value_parser = payload)]
     size: u16,
     /// Priority of the datagrams, 0 to 7 (SO_PRIORITY)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=7))]
@@ -140,8 +144,8 @@ impl Args {
         }
     }
 
-    fn no_udp(&self) -> Failure {
-        Failure(format!("'{}': streams are of UDP, HOST[:PORT]", self.address))
+    fn no_udp<T>(&self) -> T {
+        wrong_usage(format!("'{}': streams are of UDP, HOST[:PORT]", self.address))
     }
 }
 
@@ -186,7 +190,7 @@ fn datagram(kind: Kind, size: u16, run: u64, sequence: u64) -> Frame {
 
 /// Sends until it is over.
 fn send(args: &Args, stop: &Stop) -> Result<Document, Failure> {
-    let Address::Tcp(to) = *Peer::find(&args.address, true)?.address(0) else {
+    let Address::Tcp(to) = *far_side(&args.address, true)?.address(0) else {
         return Err(args.no_udp());
     };
     let ports = (0..args.streams).map(|_| open(args, to)).collect::<Result<Vec<_>, _>>()?;
@@ -246,7 +250,7 @@ struct Sink {
 
 impl Sink {
     fn new(args: &Args) -> Result<Self, Failure> {
-        let Address::Tcp(address) = Address::to_listen(&args.address, args.insecure)? else {
+        let Address::Tcp(address) = listening(&args.address, args.insecure)? else {
             return Err(args.no_udp());
         };
         let port = Port::udp(address)?;

@@ -102,7 +102,7 @@ impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
         citation: String,
         simulate: impl Fn(&P, &mut R) -> Result<Vec<Section>, Failure>,
     ) -> Outcome {
-        assign_stdout(self.json, &[("--html", self.html.as_ref())])?;
+        assign_stdout(self.json, &[("--html", self.html.as_ref())]);
         let mut page = Page::new(&format!("farlane reproduce {name}"));
         page.text(&format!("{citation}: published and simulated."));
         if !self.json {

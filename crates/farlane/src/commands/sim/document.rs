@@ -1,6 +1,6 @@
 //! The document of `--json`, from which the tables are printed as well.
 
-use super::super::rounded;
+use super::super::{Ended, rounded};
 use super::phases::Phases;
 use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns, remarks};
 use plan::simulate::clocks;
@@ -22,6 +22,9 @@ const SCHEMA: u32 = 1;
 pub struct Document {
     pub schema: u32,
     pub plan: String,
+    /// Whether a signal ended it: it has what was finished.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// Keys that the sweep has set.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, String>,
@@ -73,6 +76,24 @@ pub struct Document {
     /// Further seeds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Run>,
+}
+
+/// Every combination of a sweep.
+#[derive(Clone, Debug, Serialize)]
+pub struct SweepDocument {
+    pub schema: u32,
+    pub plan: String,
+    /// Whether a signal ended it: it has the combinations that were finished.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+    pub combinations: Vec<Document>,
+}
+
+impl SweepDocument {
+    /// Of these combinations, all of the sweep unless it was `interrupted`.
+    pub fn new(plan: &str, combinations: Vec<Document>, interrupted: bool) -> Self {
+        Self { schema: SCHEMA, plan: plan.to_owned(), interrupted, combinations }
+    }
 }
 
 /// A simulation that failed.
@@ -193,7 +214,7 @@ pub struct Host {
 }
 
 /// What went in front of doorbells, and what became of it.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Pushed {
     pub messages: u64,
     pub entries: u64,
@@ -203,6 +224,14 @@ pub struct Pushed {
     pub hit_bytes: u64,
     pub misses: u64,
     pub unused_bytes: u64,
+    pub not_pushed: Vec<NotPushed>,
+}
+
+/// Commands that were not pushed, or only in part, for one reason.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct NotPushed {
+    pub reason: &'static str,
+    pub commands: u64,
 }
 
 impl Pushed {
@@ -218,8 +247,14 @@ impl Pushed {
             hit_bytes,
             misses,
             unused_bytes,
+            not_pushed: host
+                .pushed
+                .not_pushed
+                .iter()
+                .map(|(reason, commands)| NotPushed { reason: reason.name(), commands })
+                .collect(),
         };
-        (messages > 0).then_some(pushed)
+        (messages > 0 || !pushed.not_pushed.is_empty()).then_some(pushed)
     }
 }
 
@@ -362,7 +397,7 @@ fn segments(commands: &Commands) -> Option<Segments> {
 impl Document {
     /// The results of a simulation.
     pub fn new(plan: &str, planned: &Planned, results: &Results) -> Self {
-        let Results { report, commands, limits, requirements } = results;
+        let Results { report, commands, limits, requirements, interrupted } = results;
         let names = planned.hosts.iter().zip(&planned.recordings);
         let hosts = report.hosts.iter().zip(names).map(|(host, (name, recorded))| {
             let span_ns = host.span.as_ns();
@@ -405,6 +440,7 @@ impl Document {
         Self {
             schema: SCHEMA,
             plan: plan.to_owned(),
+            interrupted: *interrupted,
             set: BTreeMap::new(),
             seed: planned.config.seed,
             digest: format!("{:016x}", report.digest),
@@ -440,6 +476,27 @@ impl Document {
         let further = self.runs.iter().flat_map(|run| &run.requirements);
         self.requirements.iter().chain(further).all(|row| row.holds)
             && self.phases.as_ref().is_none_or(Phases::meets_requirements)
+    }
+
+    /// How the command ended.
+    pub fn ended(&self) -> Ended {
+        match () {
+            () if self.interrupted => Ended::Interrupted,
+            () if self.meets_requirements() => Ended::Done,
+            () => Ended::Missed,
+        }
+    }
+
+    /// The requirements, each in its worst trial if phases were tried.
+    pub fn required(&self) -> impl Iterator<Item = &requirements::Row> {
+        let trials = self.phases.iter().flat_map(|of| &of.requirements).map(|of| &of.row);
+        let own = self.requirements.iter().filter(|_| self.phases.is_none());
+        trials.chain(own)
+    }
+
+    /// All requirements in a few words.
+    pub fn verdict(&self) -> Option<String> {
+        requirements::verdict(self.required())
     }
 
     /// The same as one of several runs.
@@ -479,9 +536,9 @@ fn ports(planned: &Planned, report: &Report) -> Vec<Port> {
     let used = report.queues.iter().enumerate().filter(|(_, queue)| queue.offered > 0);
     let port = |(wire, queue): (usize, &QueueStats)| {
         let classes = queue.classes.iter().enumerate().filter(|(_, class)| class.most_frames > 0);
-        let (from, _) = places::wire(network, wire)?;
+        let ends = places::wire(network, wire)?;
         Some(Port {
-            name: planned.port_name(from),
+            name: planned.link_name(&places::between(ends)),
             offered: queue.offered,
             dropped: queue.dropped,
             interrupted: queue.suspended,

@@ -7,13 +7,14 @@ mod print;
 mod simulate;
 mod sweep;
 
-use super::{Failure, json};
-use crate::output::{assign_stdout, file_only};
+use super::{Ended, Failure, json};
+use crate::output::{assign_stdout, failures_in_red, file_only, note, red, warning, wrong_usage};
+use crate::signals::Stop;
 use document::{Document, FailedRun};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
 use plan::simulate::timeline::Chosen;
-use plan::{Plan, Planned};
+use plan::{Origin, Plan, PlanError, Planned};
 use report::span;
 use report::target::Target;
 use simulate::RunOptions;
@@ -25,7 +26,7 @@ use wire::Instant;
 #[command(after_help = "Examples:\n  farlane sim plans/tcp.toml\n  \
     farlane sim plans/tsn.toml --json\n  \
     farlane sim plans/tcp.toml --sweep link.rate=1G,10G,25G --sweep drive.mps=128,256,512\n\n\
-    docs/plan.md describes every key of a plan.")]
+    docs/plan.md describes every key of a plan. Ctrl-C ends it with what is finished.")]
 pub struct Args {
     /// The plan
     #[arg(value_name = "PLAN")]
@@ -61,9 +62,10 @@ pub struct Args {
     /// Simulations, each with the next seed, instead of the plan's number
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     runs: Option<u64>,
-    /// Try N phases: the plan as it is written, and others that shift starts of hosts and
-    /// periodic streams and the clocks of gates; what was largest, and in which trial
-    #[arg(long, value_name = "N", conflicts_with_all = ["sweep", "runs"],
+    /// Try N phases, of each combination of a sweep: the plan as it is written, and others that shift
+    /// starts of hosts and periodic streams and the clocks of gates; what was largest, and in which
+    /// trial
+    #[arg(long, value_name = "N", conflicts_with = "runs",
           value_parser = clap::value_parser!(u64).range(2..=10_000))]
     phases: Option<u64>,
     /// What trials shift, of these: without clock_offset the clocks stay as the plan has them
@@ -84,22 +86,23 @@ pub struct Args {
 
 /// Runs the command; yields whether the plan's requirements are met, in every run, trial and
 /// combination.
-pub fn run(args: &Args) -> Result<bool, Failure> {
+pub fn run(args: &Args) -> Result<Ended, Failure> {
     let outputs = [
         ("--pcapng", args.pcapng.as_ref()),
         ("--report", args.report.as_ref()),
         ("--html", args.html.as_ref()),
     ];
-    assign_stdout(args.json, &outputs)?;
+    assign_stdout(args.json, &outputs);
     let mut plan = Plan::read(&args.plan)?;
     for text in &args.set {
         let (key, value) = text
             .split_once('=')
-            .ok_or_else(|| Failure(format!("--set {text}: expected KEY=VALUE")))?;
-        plan = plan.with(key, value, "--set").map_err(|error| Failure(error.to_string()))?;
+            .unwrap_or_else(|| wrong_usage(format!("--set {text}: expected KEY=VALUE")));
+        plan = plan.with(key, value, "--set").map_err(refused)?;
     }
+    let stop = Stop::on_signals()?;
     if !args.sweep.is_empty() {
-        return sweep::run(args, &plan);
+        return sweep::run(args, &plan, &stop);
     }
     let planned = built(args, &plan)?;
     let name = args.plan.display().to_string();
@@ -110,10 +113,10 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
         trace: args.trace.clone().or(record.trace),
         pcapng: args.pcapng.clone().or(record.pcapng),
         report: args.report.clone().or(record.report),
-        timeline: chosen(args, &planned)?,
+        timeline: chosen(args, &planned),
     };
     if requested.timeline.is_some() && requested.report.is_none() {
-        return Err(Failure("--timeline: the report shows it, so add --report OUT.HTML".into()));
+        wrong_usage("--timeline: the report shows it, so add --report OUT.HTML")
     }
     if requested.trace.is_some() && planned.hosts.is_empty() {
         let what = "a trace is of the nodes of hosts, and this plan has no host; --pcapng captures \
@@ -125,11 +128,11 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
     let text = set.fold(plan.text.to_string(), |text, set| text + &set);
     let requested = RunOptions { requested, assumed, text, phases: None };
     if let Some(count) = args.phases {
-        let document = phases::run(args, &plan, count, requested)?;
+        let document = phases::run(args, &plan, count, requested, &stop)?;
         return Ok(shown(args, &document));
     }
     let plans = seeds(args, &planned);
-    let mut documents = match pool::run_all(&name, &plans, Some(&requested)) {
+    let documents = match pool::run_all(&name, &plans, Some(&requested), &stop) {
         Ok(documents) => documents,
         Err((at, failed)) => {
             if args.json {
@@ -141,19 +144,22 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
             return Err(Failure(failed.why));
         }
     };
-    let mut document = documents.remove(0);
-    document.runs = documents.iter().map(Document::as_run).collect();
+    let mut finished = documents.into_iter().flatten();
+    let mut document = finished.next().expect("the first one always runs");
+    let whole = finished.filter(|document| !document.interrupted);
+    document.runs = whole.map(|document| document.as_run()).collect();
+    document.interrupted |= document.runs.len() + 1 < plans.len();
     Ok(shown(args, &document))
 }
 
 /// Prints a document; yields whether all requirements are met.
-fn shown(args: &Args, document: &Document) -> bool {
+fn shown(args: &Args, document: &Document) -> Ended {
     if args.json {
         println!("{}", json(document));
     } else {
-        print!("{}", print::text(document));
+        print!("{}", failures_in_red(&print::text(document)));
     }
-    document.meets_requirements()
+    document.ended()
 }
 
 fn range(text: &str) -> Result<CompletionTimeout, String> {
@@ -163,35 +169,44 @@ fn range(text: &str) -> Result<CompletionTimeout, String> {
 }
 
 /// The port of `--timeline`, and from when on.
-fn chosen(args: &Args, planned: &Planned) -> Result<Option<Chosen>, Failure> {
-    let Some(text) = &args.timeline else { return Ok(None) };
+fn chosen(args: &Args, planned: &Planned) -> Option<Chosen> {
+    let text = args.timeline.as_ref()?;
     let (port, from) = match text.split_once('@') {
         Some((port, from)) => (port, Some(span::time(from))),
         None => (text.as_str(), None),
     };
-    let failed = |why: String| Failure(format!("--timeline {text}: {why}"));
-    let from = from.transpose().map_err(failed)?.map(|from| Instant::ZERO + from);
-    let wire = planned.wire(port).map_err(failed)?;
-    Ok(Some(Chosen { wire, from }))
+    let wrong = |why: String| wrong_usage(format!("--timeline {text}: {why}"));
+    let from = from.map(|from| Instant::ZERO + from.unwrap_or_else(wrong));
+    let wire =
+        planned.wire(port).unwrap_or_else(|why| wrong_usage(format!("--timeline {text}: {why}")));
+    Some(Chosen { wire, from })
 }
 
 /// Warns before the simulation runs: of overloaded classes, of what the plan's remarks say, and of
 /// limits that closed gates exceed.
 fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
     for sentence in planned.overload_sentences() {
-        eprintln!("farlane: {name}: {}", crate::output::red(&sentence));
+        warning(format_args!("{name}: {}", red(&sentence)));
     }
     for remark in &planned.remarks {
-        eprintln!("farlane: {name}: {}", crate::output::yellow(&remark.sentence()));
+        note(format_args!("{name}: {}", remark.sentence()));
     }
     for row in limits::flagged(&limits::planned_rows(&planned.config, assumed)) {
-        eprintln!("farlane: {name}: {}", planned.link_name(&row.sentence()));
+        warning(format_args!("{name}: {}", planned.link_name(&row.sentence())));
+    }
+}
+
+/// A mistake in the plan; one in an option ends the process.
+fn refused(error: PlanError) -> Failure {
+    match error.origin {
+        Origin::Option(_) => wrong_usage(error),
+        Origin::File { .. } => Failure(error.to_string()),
     }
 }
 
 /// The configuration, with the seed of the command line.
 fn built(args: &Args, plan: &Plan) -> Result<Planned, Failure> {
-    let planned = plan.build().map_err(|error| Failure(error.to_string()))?;
+    let planned = plan.build().map_err(refused)?;
     Ok(match args.seed {
         Some(seed) => planned.with_seed(seed),
         None => planned,

@@ -4,9 +4,10 @@ use super::document::Document;
 use super::print::us;
 use super::simulate::{Failed, RunOptions};
 use super::{Args, Failure, json, pool};
+use crate::signals::Stop;
 use plan::simulate::PagePhases;
 use plan::simulate::requirements::{self, Row};
-use plan::{Plan, Shift, Trial};
+use plan::{Plan, Planned, Shift, Trial};
 use report::Align::{Left, Right};
 use report::{Column, Table};
 use serde::Serialize;
@@ -59,74 +60,127 @@ pub struct Named {
     pub digest: String,
 }
 
+/// The trials of a plan.
+pub struct Trials {
+    seed: u64,
+    shifts: Vec<Shift>,
+    trials: Vec<Trial>,
+    /// A simulation for each trial.
+    pub plans: Vec<Planned>,
+}
+
+impl Trials {
+    /// `count` of them.
+    pub fn new(args: &Args, plan: &Plan, count: u64) -> Result<Self, Failure> {
+        let seed = super::built(args, plan)?.config.seed;
+        let (shifts, trials) = plan.phases(count, seed, &args.shift).map_err(super::refused)?;
+        let plans = trials.iter().map(|trial| trial.planned.clone().with_seed(seed)).collect();
+        Ok(Self { seed, shifts, trials, plans })
+    }
+
+    /// What turns the plan into this trial; none of the plan as it is written.
+    pub fn set(&self, trial: usize) -> &[(String, String)] {
+        &self.trials[trial].set
+    }
+}
+
 /// Runs all trials: the document of the plan as it is written, with what they showed.
-pub fn run(args: &Args, plan: &Plan, count: u64, options: RunOptions) -> Result<Document, Failure> {
-    let (name, seed) = (args.plan.display().to_string(), super::built(args, plan)?.config.seed);
-    let (shifts, trials) =
-        plan.phases(count, seed, &args.shift).map_err(|error| Failure(error.to_string()))?;
-    let plans: Vec<_> = trials.iter().map(|trial| trial.planned.clone().with_seed(seed)).collect();
+pub fn run(
+    args: &Args,
+    plan: &Plan,
+    count: u64,
+    options: RunOptions,
+    stop: &Stop,
+) -> Result<Document, Failure> {
+    let name = args.plan.display().to_string();
+    let trials = Trials::new(args, plan, count)?;
     let failed = |at: usize, failed: Failed| {
-        let words = words(trials[at].set.iter().map(|(key, value)| (key, value)));
+        let words = words(trials.set(at));
         if args.json {
-            let assumed = &options.assumed;
-            println!("{}", json(&super::FailedRun::new(&name, &plans[at], assumed, &failed)));
+            let (planned, assumed) = (&trials.plans[at], &options.assumed);
+            println!("{}", json(&super::FailedRun::new(&name, planned, assumed, &failed)));
         }
         let why = failed.why;
         Failure(if at == 0 { why } else { format!("{why}; trial {at}: {words}") })
     };
-    let all = pool::run_all(&name, &plans, None).map_err(|(at, why)| failed(at, why))?;
-    let phases = Phases::new(seed, &shifts, &trials, &all);
+    let all = pool::run_all(&name, &trials.plans, None, stop);
+    let all = all.map_err(|(at, why)| failed(at, why))?;
+    let phases = Phases::new(&trials, &all);
+    let interrupted = stop.is_set();
     // Once more, for limits and files.
-    let options = RunOptions { phases: Some(phases.page()), ..options };
-    let written = pool::run_all(&name, &plans[..1], Some(&options));
-    let mut document = written.map_err(|(at, why)| failed(at, why))?.remove(0);
-    document.phases = Some(phases);
+    let mut documents = match &phases {
+        Some(phases) if !interrupted => {
+            let options = RunOptions { phases: Some(phases.page()), ..options };
+            let written = pool::run_all(&name, &trials.plans[..1], Some(&options), stop);
+            written.map_err(|(at, why)| failed(at, why))?
+        }
+        _ => all,
+    };
+    let mut document = documents.swap_remove(0).expect("the first one always runs");
+    document.interrupted |= interrupted;
+    document.phases = phases;
     Ok(document)
 }
 
-/// What repeats a trial.
-fn words<'a>(set: impl Iterator<Item = (&'a String, &'a String)>) -> String {
-    set.map(|(key, value)| format!("--set {key}={value}")).collect::<Vec<_>>().join(" ")
+/// What repeats a trial, or a combination of a sweep.
+pub fn words<'a>(set: impl IntoIterator<Item = &'a (String, String)>) -> String {
+    let word = |(key, value): &(String, String)| format!("--set {key}={value}");
+    set.into_iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
 impl Phases {
-    fn new(seed: u64, shifts: &[Shift], trials: &[Trial], all: &[Document]) -> Self {
-        let latencies: Vec<_> = all.iter().map(latencies).collect();
+    /// What the trials that came to their end showed; nothing if that of the plan as it is written
+    /// did not.
+    pub fn new(trials: &Trials, all: &[Option<Document>]) -> Option<Self> {
+        fn whole((trial, document): (usize, &Option<Document>)) -> Option<(usize, &Document)> {
+            Some((trial, document.as_ref().filter(|document| !document.interrupted)?))
+        }
+        let all: Vec<(usize, &Document)> = all.iter().enumerate().filter_map(whole).collect();
+        let (_, written) = all.first().filter(|(trial, _)| *trial == 0)?;
+        let latencies: Vec<_> = all.iter().map(|(_, document)| latencies(document)).collect();
         let observed = latencies[0].iter().enumerate().map(|(row, (name, as_written_ns))| {
-            let (trial, largest_ns) = largest(latencies.iter().map(|of| of[row].1));
+            let (at, largest_ns) = largest(latencies.iter().map(|of| of[row].1));
             let (name, as_written_ns) = (name.clone(), *as_written_ns);
-            Observed { name, as_written_ns, largest_ns, trial }
+            Observed { name, as_written_ns, largest_ns, trial: all[at].0 }
         });
         let observed: Vec<_> = observed.collect();
-        let requirements = (0..all[0].requirements.len()).map(|at| {
-            let row = |document: &Document| document.requirements[at].clone();
+        let requirements = (0..written.requirements.len()).map(|row| {
+            let row = |document: &Document| document.requirements[row].clone();
             let badness = |row: Row| (!row.holds, row.worst_ns, row.late);
-            let (trial, _) = largest(all.iter().map(|document| badness(row(document))));
-            Required { row: row(&all[trial]), trial }
+            let (at, _) = largest(all.iter().map(|(_, document)| badness(row(document))));
+            let (trial, document) = all[at];
+            Required { row: row(document), trial }
         });
         let requirements: Vec<_> = requirements.collect();
-        let mut named: Vec<usize> = observed.iter().map(|row| row.trial).collect();
-        named.extend(requirements.iter().map(|row| row.trial));
-        named.sort_unstable();
-        named.dedup();
-        let name = |trial: usize| Named {
-            trial,
-            set: trials[trial].set.iter().cloned().collect(),
-            digest: all[trial].digest.clone(),
+        let is_worst = |trial: usize| {
+            observed.iter().any(|row| row.trial == trial)
+                || requirements.iter().any(|row| row.trial == trial)
         };
+        let named = all.iter().filter(|(trial, _)| is_worst(*trial));
+        let named = named.map(|(trial, document)| Named {
+            trial: *trial,
+            set: trials.set(*trial).iter().cloned().collect(),
+            digest: document.digest.clone(),
+        });
         let range = |shift: &Shift| Range {
             key: shift.key.clone(),
             written_ps: shift.written_ps,
             within_ns: shift.within.as_ns(),
         };
-        Self {
-            tried: all.len(),
-            seed,
-            shifts: shifts.iter().map(range).collect(),
+        let (tried, trials_named) = (all.len(), named.collect());
+        Some(Self {
+            tried,
+            seed: trials.seed,
+            shifts: trials.shifts.iter().map(range).collect(),
             observed,
             requirements,
-            trials: named.into_iter().map(name).collect(),
-        }
+            trials: trials_named,
+        })
+    }
+
+    /// The largest latency of all in nanoseconds.
+    pub fn largest_ns(&self) -> u64 {
+        self.observed.iter().map(|row| row.largest_ns).max().unwrap_or(0)
     }
 
     /// Whether all trials meet all requirements.
@@ -159,7 +213,10 @@ impl Phases {
     fn named(&self) -> Vec<String> {
         let line = |trial: &Named| match trial.trial {
             0 => "trial 0: the plan as it is written".to_owned(),
-            number => format!("trial {number}: {}", words(trial.set.iter())),
+            number => {
+                let set: Vec<_> = trial.set.clone().into_iter().collect();
+                format!("trial {number}: {}", words(&set))
+            }
         };
         self.trials.iter().map(line).collect()
     }

@@ -3,6 +3,7 @@
 use super::document::Document;
 use super::simulate::{Failed, RunOptions, RunProgress, simulate_plan};
 use crate::progress::Progress;
+use crate::signals::Stop;
 use plan::Planned;
 use sim::workload::Workload;
 use std::sync::Arc;
@@ -11,12 +12,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Runs all of them, the first with what is `requested`; documents come in the order of the plans.
+/// When it is told to stop, those that have not begun have none, except for the first one.
 /// The error is that of the first plan that has one, with its place.
 pub fn run_all(
     name: &str,
     plans: &[Planned],
     requested: Option<&RunOptions>,
-) -> Result<Vec<Document>, (usize, Failed)> {
+    stop: &Stop,
+) -> Result<Vec<Option<Document>>, (usize, Failed)> {
     let next = AtomicUsize::new(0);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let paces: Vec<Arc<RunProgress>> = plans.iter().map(|_| Arc::default()).collect();
@@ -30,9 +33,11 @@ pub fn run_all(
             scope.spawn(move || {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(plan) = plans.get(at) else { break };
+                    let Some(plan) = plans.get(at).filter(|_| at == 0 || !stop.is_set()) else {
+                        break;
+                    };
                     let requested = requested.filter(|_| at == 0);
-                    let result = simulate_plan(name, plan, &paces[at], requested);
+                    let result = simulate_plan(name, plan, &paces[at], requested, stop);
                     let document = result.map(|results| Document::new(name, plan, &results));
                     if send.send((at, document)).is_err() {
                         break;
@@ -50,8 +55,8 @@ pub fn run_all(
         }
     });
     progress.done();
-    let all = done.into_iter().map(|document| document.expect("every plan was run"));
-    all.enumerate().map(|(at, document)| document.map_err(|failed| (at, failed))).collect()
+    let all = done.into_iter().enumerate();
+    all.map(|(at, document)| document.transpose().map_err(|failed| (at, failed))).collect()
 }
 
 /// The number of commands of a plan, if the plan limits it.

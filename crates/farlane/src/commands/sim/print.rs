@@ -3,6 +3,7 @@
 use super::document::{
     Class, Credit, Document, Latency, Link, Part, Port, Pushed, Recorded, Stream, Tunnel,
 };
+use crate::commands::INTERRUPTED;
 use plan::simulate::{clocks, handled, requirements};
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -29,6 +30,9 @@ pub fn text(document: &Document) -> String {
         document.events,
         document.digest
     );
+    if document.interrupted {
+        out += &format!("{INTERRUPTED}\n\n");
+    }
     out += &match &document.phases {
         Some(phases) => phases.text(),
         None => requirements(document),
@@ -98,12 +102,18 @@ fn hosts(document: &Document) -> String {
 
 /// What a host pushed with doorbells.
 fn pushed(host: &str, pushed: &Pushed) -> String {
-    let Pushed { entries, unpushed_entries, bytes, hits, misses, unused_bytes, .. } = *pushed;
-    format!(
+    let Pushed { entries, unpushed_entries, bytes, hits, misses, unused_bytes, .. } = pushed;
+    let text = format!(
         "\n{host}: {entries} of {} entries pushed, {bytes} bytes with their data; {hits} reads of \
          drives answered from push, {misses} by the host; {unused_bytes} bytes pushed for nothing",
         entries + unpushed_entries
-    )
+    );
+    let reasons = pushed.not_pushed.iter();
+    let reasons: Vec<_> = reasons.map(|of| format!("{} {}", of.commands, of.reason)).collect();
+    match reasons.is_empty() {
+        true => text,
+        false => format!("{text}; commands not pushed, or in part: {}", reasons.join(", ")),
+    }
 }
 
 /// Whether the plan's requirements are met.

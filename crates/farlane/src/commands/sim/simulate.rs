@@ -1,5 +1,7 @@
 //! Running a simulation, with observers.
 
+use crate::commands::INTERRUPTED;
+use crate::signals::Stop;
 use plan::Planned;
 use plan::simulate::limits::{Assumptions, Row};
 use plan::simulate::requirements::{self, Deadlines};
@@ -24,13 +26,15 @@ pub struct RunProgress {
     pub ns: AtomicU64,
 }
 
-/// Builds the world of `config`, lets `observers` watch it, and runs it to its end; `pace` follows.
+/// Builds the world of `config`, lets `observers` watch it, and runs it to its end or until it is told
+/// to stop; `pace` follows. Yields whether it came to its end.
 /// The error is one line that says why it did not end.
-pub fn simulate(
+fn simulate(
     config: &Config,
     observers: Vec<Box<dyn Observer>>,
     pace: &RunProgress,
-) -> Result<Report, String> {
+    stop: &Stop,
+) -> Result<(Report, bool), String> {
     /// Virtual time between two updates of the progress.
     const STEP: Duration = Duration::from_us(500);
     let mut world = World::new(config).map_err(|error| error.to_string())?;
@@ -38,7 +42,8 @@ pub fn simulate(
     let mut until = Instant::ZERO + STEP;
     loop {
         match world.run_until(until) {
-            Ok(true) => return Ok(world.report()),
+            Ok(true) => return Ok((world.report(), true)),
+            Ok(false) if stop.is_set() => return Ok((world.report(), false)),
             Ok(false) => pace.ns.store(until.as_ns(), Ordering::Relaxed),
             Err(error) => {
                 // It ended then, and not before.
@@ -158,6 +163,8 @@ pub struct Results {
     /// Only if outputs are requested.
     pub limits: Vec<Row>,
     pub requirements: Vec<requirements::Row>,
+    /// Whether it was told to stop before its end.
+    pub interrupted: bool,
 }
 
 /// What the plan's remarks say of a run.
@@ -165,13 +172,14 @@ pub fn remarks(plan: &Planned, report: &Report) -> Vec<String> {
     plan.remarks.iter().map(|remark| remark.after(report.time)).collect()
 }
 
-/// Runs a simulation and collects the durations of its commands; limits only if
-/// something is `requested`.
+/// Runs a simulation, until its end or until it is told to stop, and collects the durations of its
+/// commands; limits only if something is `requested`.
 pub fn simulate_plan(
     name: &str,
     plan: &Planned,
     pace: &Arc<RunProgress>,
     requested: Option<&RunOptions>,
+    stop: &Stop,
 ) -> Result<Results, Failed> {
     let config = &plan.config;
     let commands = Rc::new(RefCell::new(Commands::default()));
@@ -184,17 +192,20 @@ pub fn simulate_plan(
     let mut observers: Vec<Box<dyn Observer>> =
         vec![Box::new(counter), Box::new(deadlines.clone())];
     observers.extend(outputs.iter().map(Outputs::observer));
-    let result = simulate(config, observers, pace);
+    let result = simulate(config, observers, pace, stop);
     let requirements = |report: &Report| requirements::rows(&deadlines.0.borrow(), report);
     let mut limits = Vec::new();
     if let (Some(outputs), Some(options)) = (&mut outputs, requested) {
         let reached = Instant::from_ns(pace.ns.load(Ordering::Relaxed));
-        let now = result.as_ref().map_or(reached, |report| report.time);
+        let now = result.as_ref().map_or(reached, |(report, _)| report.time);
+        // What still waits when it is told to stop is no failure.
         limits = outputs.close(config, now, result.is_ok())?;
         match &result {
-            Ok(report) => {
+            Ok((report, is_done)) => {
                 let title = name.rsplit('/').next().unwrap_or(name);
                 let recorded = plan.recorded();
+                let mut remarks = remarks(plan, report);
+                remarks.extend((!is_done).then(|| INTERRUPTED.to_owned()));
                 let words = PageLabels {
                     title,
                     plan: &options.text,
@@ -203,7 +214,7 @@ pub fn simulate_plan(
                     streams: &plan.streams,
                     identified: &plan.identified,
                     overloads: &plan.overload_sentences(),
-                    remarks: &remarks(plan, report),
+                    remarks: &remarks,
                     phases: options.phases.as_ref(),
                 };
                 outputs.report(config, report, &limits, &requirements(report), &words)?;
@@ -212,13 +223,13 @@ pub fn simulate_plan(
             Err(_) => eprint!("{}", plan.link_name(&plan::simulate::limits::text(&limits))),
         }
     }
-    let report = match result {
-        Ok(report) => report,
+    let (report, is_done) = match result {
+        Ok(done) => done,
         Err(why) => return Err(Failed { why, limits }),
     };
     let commands = Rc::try_unwrap(commands).expect("the world is gone").into_inner();
     let requirements = requirements(&report);
-    Ok(Results { report, commands, limits, requirements })
+    Ok(Results { report, commands, limits, requirements, interrupted: !is_done })
 }
 
 #[cfg(test)]

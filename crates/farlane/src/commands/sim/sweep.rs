@@ -1,16 +1,20 @@
 //! `--sweep`: every combination of several values of several keys.
 
-use super::document::{Document, Stream};
+mod pictures;
+
+use super::document::{Document, Stream, SweepDocument};
+use super::phases::{Phases, Trials, words};
 use super::print::us;
-use super::{Args, Failure, built, json, pool};
-use crate::commands::finish;
-use plan::simulate::{OutputFiles, requirements};
+use super::{Args, Ended, Failure, built, json, pool, refused};
+use crate::commands::{INTERRUPTED, finish};
+use crate::output::{note, wrong_usage};
+use crate::signals::Stop;
+use plan::simulate::OutputFiles;
 use plan::{Plan, Planned};
-use report::{Align, Axis, Page, Plot, Scale, Series, Table, time};
-use std::collections::BTreeMap;
+use report::{Align, Page, Table};
 
 /// Simulations of a sweep at most; more are a mistake.
-const MOST: usize = 10_000;
+const MOST: u64 = 10_000;
 
 /// A key with its values.
 struct Sweep {
@@ -18,57 +22,114 @@ struct Sweep {
     values: Vec<String>,
 }
 
-/// Runs every combination; yields whether all of them meet the plan's requirements.
-pub fn run(args: &Args, plan: &Plan) -> Result<bool, Failure> {
-    let sweeps = args.sweep.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
-    let points = product(&sweeps);
-    if points.len() > MOST {
-        return Err(Failure(format!("{} combinations: at most {MOST}", points.len())));
-    }
-    if args.runs.is_some() {
-        return Err(Failure("--runs and --sweep exclude each other; sweep seed instead".into()));
-    }
-    let mut plans = Vec::new();
-    for point in &points {
-        let mut one = plan.clone();
-        for (sweep, value) in sweeps.iter().zip(point) {
-            // Keys joined by + go together.
-            for key in sweep.key.split('+') {
-                one =
-                    one.with(key, value, "--sweep").map_err(|error| Failure(error.to_string()))?;
-            }
-        }
-        plans.push(built(args, &one)?);
-    }
-    let recorded = |plan: &Planned| plan.record != OutputFiles::default();
-    if plans.iter().any(recorded) {
-        eprintln!("farlane: {}: sweeps record nothing", args.plan.display());
-    }
-    let mut documents = pool::run_all(&args.plan.display().to_string(), &plans, None)
-        .map_err(|(_, failed)| Failure(failed.why))?;
-    for (document, point) in documents.iter_mut().zip(&points) {
-        let keys = sweeps.iter().map(|sweep| sweep.key.clone());
-        document.set = keys.zip(point.iter().cloned()).collect::<BTreeMap<_, _>>();
-    }
-    if let Some(target) = &args.html {
-        target.write(&page(args, &sweeps, &points, &documents))?;
-    }
-    if args.json {
-        println!("{}", json(&documents));
-    } else {
-        print!("{}", text(&sweeps, &points, &documents));
-    }
-    Ok(documents.iter().all(Document::meets_requirements))
+/// A combination: what it sets, and its simulations: one, or one for each phase.
+struct Point {
+    set: Vec<(String, String)>,
+    values: Vec<String>,
+    trials: Option<Trials>,
+    plans: Vec<Planned>,
 }
 
-fn parse(text: &str) -> Result<Sweep, Failure> {
-    let fail = || Failure(format!("--sweep {text}: expected KEY[+KEY…]=VALUE,VALUE,…"));
-    let (key, values) = text.split_once('=').ok_or_else(fail)?;
+/// Runs every combination; yields whether all of them meet the plan's requirements.
+pub fn run(args: &Args, plan: &Plan, stop: &Stop) -> Result<Ended, Failure> {
+    let sweeps: Vec<_> = args.sweep.iter().map(|text| parse(text)).collect();
+    let all = product(&sweeps);
+    let simulations = (all.len() as u64).saturating_mul(args.phases.unwrap_or(1));
+    if simulations > MOST {
+        wrong_usage(format!("{simulations} simulations: at most {MOST}"))
+    }
+    if args.runs.is_some() {
+        wrong_usage("--runs and --sweep exclude each other; sweep seed instead")
+    }
+    let point = |values| Point::new(args, plan, &sweeps, values);
+    let mut points = all.into_iter().map(point).collect::<Result<Vec<_>, _>>()?;
+    let plans: Vec<_> =
+        points.iter_mut().flat_map(|point| std::mem::take(&mut point.plans)).collect();
+    let recorded = |plan: &Planned| plan.record != OutputFiles::default();
+    let name = args.plan.display().to_string();
+    if plans.iter().any(recorded) {
+        note(format_args!("{name}: sweeps record nothing"));
+    }
+    let each = plans.len() / points.len();
+    let documents = pool::run_all(&name, &plans, None, stop).map_err(|(at, failed)| {
+        let set = points[at / each].words(at % each);
+        Failure(format!("{}; {set}", failed.why))
+    })?;
+    let mut documents = documents.into_iter();
+    let finished = points.iter().filter_map(|point| {
+        let mut own: Vec<_> = documents.by_ref().take(each).collect();
+        // A combination counts once all its phases have come to their end.
+        if own.iter().flatten().filter(|document| !document.interrupted).count() < each {
+            return None;
+        }
+        let phases = point.trials.as_ref().and_then(|trials| Phases::new(trials, &own));
+        let document = own.swap_remove(0)?;
+        let keys = sweeps.iter().map(|sweep| sweep.key.clone());
+        let set = keys.zip(point.values.iter().cloned()).collect();
+        Some(Document { phases, set, ..document })
+    });
+    let combinations: Vec<_> = finished.collect();
+    let interrupted = combinations.len() < points.len();
+    let document = SweepDocument::new(&name, combinations, interrupted);
+    if let Some(target) = &args.html {
+        target.write(&page(args, &sweeps, &document))?;
+    }
+    if args.json {
+        println!("{}", json(&document));
+    } else {
+        print!("{}", text(&sweeps, &document));
+    }
+    Ok(match document.combinations.iter().all(Document::meets_requirements) {
+        _ if interrupted => Ended::Interrupted,
+        true => Ended::Done,
+        false => Ended::Missed,
+    })
+}
+
+impl Point {
+    fn new(
+        args: &Args,
+        plan: &Plan,
+        sweeps: &[Sweep],
+        values: Vec<String>,
+    ) -> Result<Self, Failure> {
+        // Keys joined by + go together.
+        let set: Vec<(String, String)> = sweeps
+            .iter()
+            .zip(&values)
+            .flat_map(|(sweep, value)| {
+                sweep.key.split('+').map(|key| (key.to_owned(), value.clone()))
+            })
+            .collect();
+        let one = set.iter().try_fold(plan.clone(), |plan, (key, value)| {
+            plan.with(key, value, "--sweep").map_err(refused)
+        })?;
+        let trials = args.phases.map(|count| Trials::new(args, &one, count)).transpose()?;
+        let (trials, plans) = match trials {
+            Some(mut trials) => {
+                let plans = std::mem::take(&mut trials.plans);
+                (Some(trials), plans)
+            }
+            None => (None, vec![built(args, &one)?]),
+        };
+        Ok(Self { set, values, trials, plans })
+    }
+
+    /// What repeats this trial of it.
+    fn words(&self, trial: usize) -> String {
+        let phase = self.trials.as_ref().map_or(&[][..], |trials| trials.set(trial));
+        words(self.set.iter().chain(phase))
+    }
+}
+
+fn parse(text: &str) -> Sweep {
+    let fail = || wrong_usage(format!("--sweep {text}: expected KEY[+KEY…]=VALUE,VALUE,…"));
+    let (key, values) = text.split_once('=').unwrap_or_else(fail);
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
     if key.split('+').any(str::is_empty) || values.iter().any(String::is_empty) {
-        return Err(fail());
+        fail();
     }
-    Ok(Sweep { key: key.to_owned(), values })
+    Sweep { key: key.to_owned(), values }
 }
 
 /// The last key varies fastest.
@@ -84,41 +145,51 @@ fn product(sweeps: &[Sweep]) -> Vec<Vec<String>> {
     points
 }
 
-/// A column: its name, and its text for a simulation.
-type Column = (&'static str, fn(&Document) -> String);
+/// A column: its name, which documents have it, and its text for one.
+type Column = (&'static str, Has, fn(&Document) -> String);
 
-/// Of all simulations; the last one only with requirements.
-const COLUMNS: [Column; 10] = [
-    ("n", |document| document.latency_ns.n.to_string()),
-    ("mean us", |document| us(document.latency_ns.mean)),
-    ("p50 us", |document| us(document.latency_ns.p50)),
-    ("p99 us", |document| us(document.latency_ns.p99)),
-    ("max us", |document| us(document.latency_ns.max)),
-    ("IOPS", |document| document.iops.to_string()),
-    ("MB/s", |document| {
+/// Which documents have something.
+type Has = fn(&Document) -> bool;
+
+const ALL: Has = |_| true;
+const OF_HOSTS: Has = |document| !document.hosts.is_empty();
+const OF_STREAMS: Has = |document| document.hosts.is_empty();
+const OF_PHASES: Has = |document| document.phases.is_some();
+const REQUIRED: Has = |document| document.verdict().is_some();
+
+const REQUIREMENTS: &str = "requirements";
+
+const COLUMNS: [Column; 14] = [
+    ("n", OF_HOSTS, |document| document.latency_ns.n.to_string()),
+    ("mean us", OF_HOSTS, |document| us(document.latency_ns.mean)),
+    ("p50 us", OF_HOSTS, |document| us(document.latency_ns.p50)),
+    ("p99 us", OF_HOSTS, |document| us(document.latency_ns.p99)),
+    ("max us", OF_HOSTS, |document| us(document.latency_ns.max)),
+    ("sent", OF_STREAMS, |document| sum(document, |stream| stream.sent)),
+    ("lost", OF_STREAMS, |document| sum(document, |stream| stream.lost)),
+    ("longest us", OF_STREAMS, |document| us(longest(document))),
+    ("in all phases us", OF_PHASES, |document| {
+        us(document.phases.as_ref().map_or(0, Phases::largest_ns))
+    }),
+    ("IOPS", OF_HOSTS, |document| document.iops.to_string()),
+    ("MB/s", OF_HOSTS, |document| {
         let rate = document.bytes_per_s;
         format!("{}.{}", rate / 1_000_000, rate / 100_000 % 10)
     }),
-    ("fairness", |document| {
+    ("fairness", OF_HOSTS, |document| {
         document.fairness.map_or_else(|| "-".to_owned(), |index| format!("{index:.4}"))
     }),
-    ("busiest link", |document| {
+    ("busiest link", ALL, |document| {
         let busiest = document.links.iter().map(|link| link.utilisation_ppm).max().unwrap_or(0);
         format!("{}.{} %", busiest / 10_000, busiest / 1000 % 10)
     }),
-    ("requirements", |document| {
-        requirements::verdict(&document.requirements).unwrap_or_else(|| "-".to_owned())
-    }),
+    (REQUIREMENTS, REQUIRED, |document| document.verdict().unwrap_or_else(|| "-".to_owned())),
 ];
 
-/// The same of simulations without hosts.
-const OF_STREAMS: [Column; 5] = [
-    ("sent", |document| sum(document, |stream| stream.sent)),
-    ("lost", |document| sum(document, |stream| stream.lost)),
-    ("longest us", |document| us(longest(document))),
-    COLUMNS[8],
-    COLUMNS[9],
-];
+/// Numbers, and one column of words.
+fn align(head: &str) -> Align {
+    if head == REQUIREMENTS { Align::Wrap } else { Align::Right }
+}
 
 fn sum(document: &Document, of: fn(&Stream) -> u64) -> String {
     document.streams.iter().map(of).sum::<u64>().to_string()
@@ -129,116 +200,52 @@ fn longest(document: &Document) -> u64 {
     document.streams.iter().map(|stream| stream.latency_ns.max).max().unwrap_or(0)
 }
 
-/// Those that these simulations have.
-fn columns(documents: &[Document]) -> &'static [Column] {
-    let hosts = documents.iter().any(|document| !document.hosts.is_empty());
-    let all: &[Column] = if hosts { &COLUMNS } else { &OF_STREAMS };
-    let required = documents.iter().any(|document| !document.requirements.is_empty());
-    if required { all } else { &all[..all.len() - 1] }
-}
-
 /// The keys and the columns, and under them the values of each combination and its results.
-fn rows(sweeps: &[Sweep], points: &[Vec<String>], documents: &[Document]) -> Vec<Vec<String>> {
-    let columns = columns(documents);
+fn rows(sweeps: &[Sweep], documents: &[Document]) -> Vec<Vec<String>> {
+    let columns = COLUMNS.iter().filter(|(_, has, _)| documents.iter().any(has));
+    let columns: Vec<_> = columns.collect();
     let keys = sweeps.iter().map(|sweep| sweep.key.clone());
-    let heads = keys.chain(columns.iter().map(|(name, _)| (*name).to_owned())).collect();
-    let row = |(point, document): (&Vec<String>, &Document)| {
-        point.iter().cloned().chain(columns.iter().map(|(_, text)| text(document))).collect()
+    let heads = keys.chain(columns.iter().map(|(name, ..)| (*name).to_owned())).collect();
+    let row = |document: &Document| {
+        let values = sweeps.iter().map(|sweep| document.set[&sweep.key].clone());
+        values.chain(columns.iter().map(|(.., text)| text(document))).collect()
     };
-    std::iter::once(heads).chain(points.iter().zip(documents).map(row)).collect()
+    std::iter::once(heads).chain(documents.iter().map(row)).collect()
 }
 
-fn text(sweeps: &[Sweep], points: &[Vec<String>], documents: &[Document]) -> String {
-    let rows = rows(sweeps, points, documents);
+fn text(sweeps: &[Sweep], document: &SweepDocument) -> String {
+    let rows = rows(sweeps, &document.combinations);
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..rows[0].len()).filter_map(width).collect();
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
-        cells.collect::<Vec<_>>().join("  ") + "\n"
+        let cells = row.iter().zip(&widths).zip(&rows[0]);
+        let cells = cells.map(|((cell, width), head)| match align(head) {
+            Align::Right => format!("{cell:>width$}"),
+            _ => format!("{cell:<width$}"),
+        });
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
     };
-    rows.iter().map(line).collect()
+    let mut out: String = rows.iter().map(line).collect();
+    if document.interrupted {
+        out += &format!("\n{INTERRUPTED}\n");
+    }
+    out
 }
 
-fn page(args: &Args, sweeps: &[Sweep], points: &[Vec<String>], documents: &[Document]) -> String {
+fn page(args: &Args, sweeps: &[Sweep], document: &SweepDocument) -> String {
+    let documents = &document.combinations;
     let mut page = Page::new(&format!("farlane sim {}", args.plan.display()));
     let keys: Vec<&str> = sweeps.iter().map(|sweep| sweep.key.as_str()).collect();
     page.text(&format!("Every combination of {}, simulated.", keys.join(", ")));
-    let mut rows = rows(sweeps, points, documents).into_iter();
+    if document.interrupted {
+        page.warning(INTERRUPTED);
+    }
+    let mut rows = rows(sweeps, documents).into_iter();
     let heads = rows.next().unwrap_or_default();
-    let heads: Vec<_> = heads.iter().map(|name| (name.as_str(), Align::Right)).collect();
+    let heads: Vec<_> = heads.iter().map(|name| (name.as_str(), align(name))).collect();
     let mut table = Table::new(&heads);
     rows.for_each(|row| table.row(row));
     page.table(&table);
-    let first = &sweeps[0];
-    let small = format!("{} from left to right: {}", first.key, first.values.join(", "));
-    // What every simulation has.
-    let shown = |(_, of, _): &&Figure| {
-        documents.iter().all(|document| of(document).is_some_and(|value| value > 0.0))
-    };
-    let figures = FIGURES.iter().filter(shown).map(|figure| {
-        let plot = plot(figure, sweeps, points, documents).html();
-        (figure.0.to_owned(), small.clone(), plot)
-    });
-    page.figures(&figures.collect::<Vec<_>>());
-    finish(page, "JSON", documents)
-}
-
-/// What is plotted: name, value, and text of a value.
-type Figure = (&'static str, fn(&Document) -> Option<f64>, fn(f64) -> String);
-
-const FIGURES: [Figure; 5] = [
-    ("Mean latency", |document| Some(document.latency_ns.mean as f64), time),
-    ("99th percentile of the latency", |document| Some(document.latency_ns.p99 as f64), time),
-    (
-        "Throughput",
-        |document| Some(document.bytes_per_s as f64),
-        |rate| format!("{:.0} MB/s", rate / 1e6),
-    ),
-    ("Fairness", |document| document.fairness, |index| format!("{index:.2}")),
-    (
-        "Longest latency of a stream",
-        |document| document.hosts.is_empty().then(|| longest(document) as f64),
-        time,
-    ),
-];
-
-/// The first key from left to right, a line for each combination of the others.
-fn plot(
-    (title, of, format): &Figure,
-    sweeps: &[Sweep],
-    points: &[Vec<String>],
-    documents: &[Document],
-) -> Plot {
-    let most = documents.iter().filter_map(of).fold(0.0, f64::max);
-    let first = &sweeps[0];
-    let x = Axis {
-        label: first.key.clone(),
-        scale: Scale::Linear,
-        // Its values stand there by name.
-        format: |_| String::new(),
-        range: (0.0, (first.values.len() as f64 - 1.0).max(1.0)),
-    };
-    let y = Axis {
-        label: title.to_lowercase(),
-        scale: Scale::Linear,
-        format: *format,
-        range: (0.0, most * 1.05),
-    };
-    let mut plot = Plot::new(&format!("{} of every combination", title.to_lowercase()), x, y);
-    for (point, document) in points.iter().zip(documents) {
-        let others = sweeps[1..].iter().zip(&point[1..]);
-        let name: Vec<String> =
-            others.map(|(sweep, value)| format!("{}={value}", sweep.key)).collect();
-        let name = if name.is_empty() { (*title).to_owned() } else { name.join(", ") };
-        let place = first.values.iter().position(|value| *value == point[0]).unwrap_or(0);
-        let Some(value) = of(document) else { continue };
-        let at = (place as f64, value);
-        match plot.series.iter_mut().find(|series| series.name == name) {
-            Some(series) => series.points.push(at),
-            None => plot.series.push(Series { name, points: vec![at] }),
-        }
-    }
-    let labels = first.values.iter().enumerate();
-    plot.names = labels.map(|(place, value)| (place as f64, value.clone())).collect();
-    plot
+    page.figures(&pictures::all(sweeps, documents));
+    finish(page, "JSON", document)
 }

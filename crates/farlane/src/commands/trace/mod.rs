@@ -214,7 +214,7 @@ pub fn run(args: &Args) -> Outcome {
         ("--parquet", args.parquet.as_ref()),
         ("--html", args.html.as_ref()),
     ];
-    assign_stdout(args.json, &targets)?;
+    assign_stdout(args.json, &targets);
     if !args.against.is_empty() {
         return against::run(args);
     }

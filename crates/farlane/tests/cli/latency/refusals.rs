@@ -2,7 +2,7 @@
 
 use super::{Listener, talk};
 use crate::support::isolated::isolated;
-use crate::support::program::{fails, farlane, is_wrong_usage, one_line, parsed};
+use crate::support::program::{fails, farlane, is_refused, is_wrong_usage, one_line, parsed, run};
 use latency::frame::{ETHERTYPE, Frame, Kind, LEAST, Window};
 use live::latency::{Port, Remote};
 use live::net::{Interface, Mac, Namespace};
@@ -17,7 +17,8 @@ fn a_listener_answers_its_own_run_alone_and_counts_strangers() {
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     stranger.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     stranger.send_to(b"hello", &listener.address).unwrap();
-    let other = talk(&listener.address, &["--count", "5", "--reflect", "--run", "abd"]);
+    let allowed = ["--count", "5", "--reflect", "--run", "abd", "--allow-losses", "5"];
+    let other = talk(&listener.address, &allowed);
     assert_eq!((&other["counts"]["received"], &other["counts"]["lost"]), (&0.into(), &5.into()));
     let near = talk(&listener.address, &["--count", "5", "--reflect", "--run", "abc"]);
     assert_eq!(near["counts"]["received"], 5);
@@ -33,18 +34,24 @@ fn a_listener_answers_its_own_run_alone_and_counts_strangers() {
 #[test]
 fn mistakes_are_named() {
     let talk = |options: &[&'static str]| [&["latency", "talk", "localhost"], options].concat();
-    fails(&talk(&["--interval", "5s"]), &["the interval is 5000000000 ns", "1 to 4000000000 ns"]);
+    is_refused(
+        &talk(&["--interval", "5s"]),
+        &["the interval is 5000000000 ns", "1 to 4000000000 ns"],
+    );
     let slot = ["--cycle", "500us", "--window", "400us,200us"];
-    fails(&talk(&slot), &["the window's opening is 400000 ns", "0 to 300000 ns"]);
+    is_refused(&talk(&slot), &["the window's opening is 400000 ns", "0 to 300000 ns"]);
     let slot = ["--cycle", "500us", "--window", "100us,200us"];
-    fails(&talk(&slot), &["frame 0 is due 0 ns into its cycle", "100000 to 300000 ns; --outside"]);
-    fails(&talk(&["--vlan", "5"]), &["--vlan is of Ethernet frames"]);
+    is_refused(
+        &talk(&slot),
+        &["frame 0 is due 0 ns into its cycle", "100000 to 300000 ns; --outside"],
+    );
+    is_refused(&talk(&["--vlan", "5"]), &["--vlan is of Ethernet frames"]);
     fails(&talk(&["--interval", "1ns"]), &["an interval of 1 ns is too short here"]);
     fails(&["latency", "talk", "raw:nosuch0,02:00:5e:10:00:01"], &["no interface 'nosuch0'"]);
     fails(&["latency", "listen", "raw:nosuch0"], &["no interface 'nosuch0'"]);
-    fails(&["latency", "listen", "0.0.0.0:0", "--reflect"], &["--insecure"]);
+    is_refused(&["latency", "listen", "0.0.0.0:0", "--reflect"], &["--insecure"]);
     let nobody = ["latency", "listen", "127.0.0.1:0", "--wait", "50ms"];
-    let output = crate::support::program::run(&nobody);
+    let output = run(&nobody);
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
@@ -61,6 +68,70 @@ fn mistakes_are_named() {
         &["--launch", "1ms", "--spin", "1us"],
     ] {
         is_wrong_usage(&[&["latency", "talk", "localhost"], wrong].concat());
+    }
+}
+
+/// Of 20 frames; what a talker without --reflect knows of losses is what ICMP answers.
+#[test]
+fn a_talker_without_a_listener_fails_unless_the_losses_are_allowed() {
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let talk = |options: &[&str]| {
+        run(&[&["latency", "talk", &free, "--count", "20", "--json"], options].concat())
+    };
+    for (reflect, how) in [(&[][..], "reach"), (&["--reflect"], "come back from")] {
+        let output = talk(reflect);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        let says = format!("farlane: 20 of 20 frames did not {how} {free}: nobody listens there");
+        assert!(errors.lines().any(|line| line.starts_with(&says)), "{errors}");
+        let document = parsed(&String::from_utf8(output.stdout).unwrap());
+        assert_eq!(document["faults"]["unreachable"], 20);
+        assert_eq!(talk(&[reflect, &["--allow-losses", "19"]].concat()).status.code(), Some(1));
+        let allowed = talk(&[reflect, &["--allow-losses", "20"]].concat());
+        assert!(allowed.status.success(), "{allowed:?}");
+    }
+}
+
+/// Sends every frame back whose number `answers`, until the run ends; where.
+fn reflector(answers: fn(u64) -> bool) -> String {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2048];
+        loop {
+            let (bytes, from) = socket.recv_from(&mut buffer).unwrap();
+            let frame = Frame::decode(&buffer[..bytes]).unwrap();
+            match frame.kind {
+                Kind::End => return,
+                _ if !answers(frame.sequence) => {}
+                _ => {
+                    let mut back = Vec::new();
+                    frame.reflected([None; 4], None).encode(&mut back);
+                    socket.send_to(&back, from).unwrap();
+                }
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_talker_fails_when_all_frames_or_more_than_allowed_are_lost() {
+    let talk = |answers: fn(u64) -> bool, options: &[&str]| {
+        let to = reflector(answers);
+        let count = ["latency", "talk", &to, "--count", "30", "--reflect", "--json"];
+        let output = run(&[&count[..], options].concat());
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let most = |number: u64| !number.is_multiple_of(10);
+    assert_eq!(talk(most, &[]).0, Some(0), "some losses are no failure");
+    assert_eq!(talk(most, &["--allow-losses", "3"]).0, Some(0));
+    for (answers, options, lost) in
+        [(most as fn(u64) -> bool, &["--allow-losses", "2"][..], 3), (|_| false, &[], 30)]
+    {
+        let (status, errors) = talk(answers, options);
+        let says = format!("farlane: {lost} of 30 frames did not come back from 127.0.0.1:");
+        assert!(status == Some(1) && errors.contains(&says), "{errors}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod doorbell;
 mod order;
+mod reset_event;
 
 use pcie::enumerate::{Device, Kind, Node};
 use wire::Bdf;

@@ -1,5 +1,6 @@
 //! A server's device: what it says of itself, and the commands for it.
 
+use super::Doorbells;
 use super::channel::{Channel, Error};
 use super::memory::HostMemory;
 use crate::clock::Clock;
@@ -52,13 +53,13 @@ pub struct Device {
 }
 
 impl Device {
-    /// Connects, asks for everything, resets the device and gives it the memory. With `mapped`,
-    /// what the server offers of the BAR with the doorbells is mapped.
+    /// Connects, asks for everything, resets the device and gives it the memory. Unless
+    /// `doorbells` are to go by message, what the server offers of their BAR is mapped.
     pub fn connect(
         path: &Path,
         clock: Clock,
         memory: Rc<HostMemory>,
-        mapped: bool,
+        doorbells: Doorbells,
     ) -> Result<Self, Error> {
         let mut device = Self {
             channel: Channel::connect(path, clock, memory.clone())?,
@@ -70,7 +71,7 @@ impl Device {
             memory,
         };
         device.greet()?;
-        device.look(mapped)?;
+        device.look(doorbells)?;
         device.reset()?;
         device.map_memory()?;
         Ok(device)
@@ -124,7 +125,7 @@ impl Device {
     }
 
     /// Asks for device, regions and interrupts.
-    fn look(&mut self, mapped: bool) -> Result<(), Error> {
+    fn look(&mut self, doorbells: Doorbells) -> Result<(), Error> {
         let command = Command::DeviceGetInfo;
         let argsz = DeviceInfo::LENGTH as u32;
         let request = DeviceInfo { argsz, flags: 0, num_regions: 0, num_irqs: 0 };
@@ -140,7 +141,7 @@ impl Device {
         }
         self.resets = info.flags & DEVICE_FLAGS_RESET != 0;
         for index in 0..=region_index::CONFIG {
-            self.look_at_region(index, mapped)?;
+            self.look_at_region(index, doorbells)?;
         }
         if info.num_irqs > irq_index::MSIX {
             self.look_at_msix()?;
@@ -148,7 +149,7 @@ impl Device {
         Ok(())
     }
 
-    fn look_at_region(&mut self, index: u32, mapped: bool) -> Result<(), Error> {
+    fn look_at_region(&mut self, index: u32, doorbells: Doorbells) -> Result<(), Error> {
         let command = Command::DeviceGetRegionInfo;
         let request = RegionInfo { argsz: REPLY_ROOM, index, ..RegionInfo::default() };
         let mut bytes = Vec::new();
@@ -171,7 +172,8 @@ impl Device {
             return Err(fail(what.to_owned()));
         }
         self.regions[index as usize] = info.size;
-        if index != u32::from(doorbell::BAR) || !mapped || info.flags & REGION_FLAG_MMAP == 0 {
+        let offered = index == u32::from(doorbell::BAR) && info.flags & REGION_FLAG_MMAP != 0;
+        if !offered || doorbells == Doorbells::Message {
             return Ok(());
         }
         let whole = [SparseArea { offset: 0, size: info.size }];
@@ -179,9 +181,16 @@ impl Device {
         let Ok([file]) = <[_; 1]>::try_from(fds) else {
             return Err(fail("what can be mapped comes with one descriptor".to_owned()));
         };
-        // Nothing else can be touched without asking a file system, which may never answer.
-        if !file.is_memory() {
-            return Err(fail("what can be mapped is no memory".to_owned()));
+        // Nothing else can be touched without asking a file system, which may never answer. The
+        // file of SPDK's target lies in the folder of its socket.
+        match doorbells {
+            _ if file.is_memory() => {}
+            Doorbells::Mapped => {
+                let what = "the page of doorbells is not in memory: give the server a folder on \
+                    tmpfs, or use doorbells by message";
+                return Err(fail(what.to_owned()));
+            }
+            Doorbells::Auto | Doorbells::Message => return Ok(()),
         }
         let mut pages = Vec::new();
         for SparseArea { offset, size } in areas.iter().copied() {

@@ -30,7 +30,7 @@ use function::Function;
 use pcie::software::{Bus, Request};
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use wire::{Duration, Instant};
 
@@ -42,7 +42,7 @@ const TALK: Duration = Duration::from_ms(1);
 wire::named! {
     /// How doorbells are rung.
     pub enum Doorbells {
-        /// In a mapped page if the server offers one, else by message.
+        /// In a mapped page if the server offers one in memory, else by message.
         Auto "auto",
         /// In a mapped page.
         Mapped "mapped",
@@ -109,8 +109,7 @@ impl Machine {
     /// As [`connect`](Self::connect).
     pub fn reconnect(&mut self) -> Result<(), Error> {
         let Settings { socket, doorbells, .. } = &self.settings;
-        let mapped = *doorbells != Doorbells::Message;
-        let mut device = Device::connect(socket, self.clock, self.memory.clone(), mapped)?;
+        let mut device = Device::connect(socket, self.clock, self.memory.clone(), *doorbells)?;
         if *doorbells == Doorbells::Mapped && !device.has_pages() {
             return Err(Error::new(socket, "the server offers no page of doorbells to map"));
         }
@@ -128,6 +127,11 @@ impl Machine {
     /// The clock.
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// The socket of the server.
+    pub fn socket(&self) -> &Path {
+        &self.settings.socket
     }
 
     /// Why the server is lost; nothing answers until it is connected again.

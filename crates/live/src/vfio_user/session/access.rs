@@ -8,7 +8,7 @@ use super::Session;
 use crate::vfio_user::config::RemoteWrite;
 use crate::vfio_user::connection::{Incoming, Outgoing};
 use crate::vfio_user::msix::MsixPart;
-use crate::vfio_user::{Action, MAX_DATA_XFER, Token};
+use crate::vfio_user::{Action, MAX_DATA_XFER, Token, doorbell};
 use bytes::Bytes;
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -246,6 +246,7 @@ impl Session {
                 write.rest.pop_front();
                 continue;
             }
+            self.registers_written |= is_register(*region, *offset);
             if !self.answers(*region) {
                 if *region == region_index::CONFIG {
                     self.config.clear_command(*offset, data);
@@ -322,6 +323,7 @@ impl Session {
             }
             Job::Write(write) => {
                 self.counters.dropped_writes += write.rest.len() as u64;
+                self.registers_written |= write.rest.iter().any(|w| is_register(w.0, w.1));
                 if write.pending.is_some_and(|pending| pending.1) {
                     self.function_was_reset();
                 }
@@ -363,6 +365,12 @@ impl Session {
         }
         true
     }
+}
+
+/// Whether a write from `offset` on goes to configuration space, or to a register before the
+/// doorbells.
+fn is_register(region: u32, offset: u64) -> bool {
+    region != u32::from(doorbell::BAR) || offset < doorbell::OFFSET
 }
 
 /// Whether a command is a write to BARs alone, without a reply.

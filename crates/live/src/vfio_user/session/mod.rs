@@ -24,8 +24,8 @@ use bytes::Bytes;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ops::Range;
-use wire::Instant;
 use wire::vfio_user::{Command, DEFAULT_MAX_DATA_XFER_SIZE, Kind, region_index};
+use wire::{Duration, Instant};
 
 /// Actions queued for an owner that does not poll.
 const MAX_ACTIONS: usize = 64;
@@ -90,6 +90,11 @@ pub struct Session {
     actions: VecDeque<Action>,
     next_token: Token,
     pub(super) presence: Presence,
+    /// The client wrote configuration space, or a register that is no doorbell, since the owner
+    /// cleared this; also if the write was dropped.
+    pub registers_written: bool,
+    /// When the last command of a client arrived.
+    last_command: Instant,
     pub(super) counters: Counters,
 }
 
@@ -120,6 +125,8 @@ impl Session {
             actions: VecDeque::new(),
             next_token: 1,
             presence: Presence::Present,
+            registers_written: false,
+            last_command: Instant::ZERO,
             counters: Counters::default(),
         })
     }
@@ -133,6 +140,7 @@ impl Session {
                 self.take_reply(&message);
             }
             Input::Message(message) => {
+                self.last_command = now;
                 self.client.queue.push_back((message, now));
                 self.advance(now);
             }
@@ -241,6 +249,13 @@ impl Session {
     /// Whether a client has negotiated a version and uses the function, which was reset for it.
     pub fn in_use(&self) -> bool {
         self.client.state == State::Ready && self.cleanup.is_none()
+    }
+
+    /// Whether every command has its reply, and none has arrived for `pause`.
+    pub fn is_quiet(&self, now: Instant, pause: Duration) -> bool {
+        let Client { state, queue, current, outgoing, .. } = &self.client;
+        let answered = queue.is_empty() && current.is_none() && outgoing.is_empty();
+        *state == State::Absent || answered && self.last_command + pause <= now
     }
 
     /// Carries commands out until one has to wait.

@@ -86,13 +86,13 @@ fn a_node_that_was_not_scheduled_loses_nobody_whose_bytes_are_there() {
 fn a_second_host_is_told_why_it_has_no_device() {
     let mut shell = Shell::new(|node| node.in_group(Some(1)));
     let early = shell.host(2);
-    shell.rejected(early, Reject::Group);
+    shell.rejected(early, Reject::Group(Some((1, 2))));
     let host = shell.host(1);
     assert_eq!(shell.events(), [Event::HostUp(host)]);
     let second = shell.host(1);
     shell.rejected(second, Reject::Busy);
     let other = shell.host(3);
-    shell.rejected(other, Reject::Group);
+    shell.rejected(other, Reject::Group(Some((1, 3))));
     shell.wait(Duration::from_ms(5_000));
     assert_eq!((shell.events(), shell.node.link()), (vec![], Some(host)));
 }

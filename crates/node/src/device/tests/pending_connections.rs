@@ -38,7 +38,7 @@ fn a_move_disconnects_a_host_of_another_group() {
     assert_eq!(moved(&mut shell, by, 1), stays);
     assert_eq!(shell.events(), [Event::Moved { by, group: 1, answer: stays }]);
     let waits = shell.host(2);
-    shell.rejected(waits, Reject::Group);
+    shell.rejected(waits, Reject::Group(Some((1, 2))));
     let answer = Moved { status, host: HostAfter::Disconnected, awaited: true, from: 1, to: 2 };
     assert_eq!(moved(&mut shell, by, 2), answer);
     let expected = [Event::Moved { by, group: 2, answer }, Event::HostDown(host, Cause::Moved)];
@@ -47,7 +47,7 @@ fn a_move_disconnects_a_host_of_another_group() {
     assert_eq!(shell.peer(host).closed, Some(true));
     assert_eq!(shell.node.function().resets, [0, 0]);
     let back = shell.host(1);
-    shell.rejected(back, Reject::Group);
+    shell.rejected(back, Reject::Group(Some((2, 1))));
     let next = shell.host(2);
     assert_eq!(shell.node.link(), Some(next));
     // Who was turned away two seconds ago waits no more.

@@ -11,9 +11,10 @@ const SOURCE: &str = "PCIe Base 4.0, 2.8 and 7.5.3.16; IEEE 802.1Q-2022, 8.6.8.4
 /// Two rows if there are gates: the longest closed span of any of them, and
 /// the waits of a request and its answer on the worst link.
 pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
+    let wiring = config.network.wiring();
     let routes: Vec<(usize, [Vec<Egress<'_>>; 2])> = places::ports(config)
         .enumerate()
-        .map(|(link, (_, _, port))| (link, places::routes(config, port)))
+        .map(|(link, (_, _, port))| (link, places::routes(&wiring, port)))
         .collect();
     let gated = routes.iter().flat_map(|(_, routes)| routes.iter().flatten());
     if !gated.clone().any(|egress| egress.gates.is_some()) {

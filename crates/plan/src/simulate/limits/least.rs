@@ -8,7 +8,7 @@ use node::push::Mode as Push;
 use sim::Config;
 use sim::ethernet::bridge::Mode;
 use sim::ethernet::frame::{HEADER, MINIMUM, PREAMBLE};
-use sim::network::CableEnd;
+use sim::network::{CableEnd, Wiring};
 use sim::pcie::{FRAMING, LinkConfig, Rate};
 use sim::transport::TransportConfig;
 use sim::workload::Workload;
@@ -24,6 +24,7 @@ const TLP: usize = 12 + FRAMING;
 /// measured rows, so they are left out.
 pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
+    let wiring = config.network.wiring();
     let mut links = 0;
     for (number, host) in config.hosts.iter().enumerate() {
         let trips = match &host.attached {
@@ -32,7 +33,7 @@ pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
                 vec![Trips { what, ..Trips::new(host, None, Duration::ZERO) }]
             }
             Attached::Switch(switch) => {
-                let trips = switch.ports.iter().map(|port| Trips::over(config, host, port));
+                let trips = switch.ports.iter().map(|port| Trips::over(&wiring, host, port));
                 let named = trips
                     .zip(links..)
                     .map(|(trips, link)| Trips { what: format!("link {link}"), ..trips });
@@ -75,12 +76,16 @@ pub(in crate::simulate) struct Trips {
 
 impl Trips {
     /// On a link between a host's switch and a drive.
-    pub(in crate::simulate) fn over(config: &Config, host: &HostConfig, port: &PortConfig) -> Self {
+    pub(in crate::simulate) fn over(
+        wiring: &Wiring<'_>,
+        host: &HostConfig,
+        port: &PortConfig,
+    ) -> Self {
         let Some(([near, far], _)) = port.transport.stations() else {
             return Self::new(host, Some(&port.link), Duration::ZERO);
         };
-        let [there, back] = places::routes(config, port).map(|route| frames(config, &route));
-        let stations = &config.network.stations;
+        let [there, back] = places::routes(wiring, port).map(|route| frames(wiring, &route));
+        let stations = &wiring.network.stations;
         let pipelines = [near, far].map(|at| stations[at].tx_delay + stations[at].rx_delay);
         let network = there + back + pipelines[0] + pipelines[1];
         let tcp = matches!(port.transport, TransportConfig::Tcp(_));
@@ -160,10 +165,10 @@ fn wire(link: &LinkConfig) -> Duration {
 }
 
 /// The shortest frame from the first port to the last bit at the other end.
-fn frames(config: &Config, route: &[places::Egress<'_>]) -> Duration {
-    let network = &config.network;
+fn frames(wiring: &Wiring<'_>, route: &[places::Egress<'_>]) -> Duration {
+    let network = wiring.network;
     route.iter().fold(Duration::ZERO, |sum, egress| {
-        let Some((cable, other)) = network.across(egress.place) else { return sum };
+        let Some((cable, other)) = wiring.across(egress.place) else { return sum };
         let (delay, bytes) = match other {
             CableEnd::Station(_) => (Duration::ZERO, MINIMUM),
             CableEnd::Bridge(bridge, _) => {

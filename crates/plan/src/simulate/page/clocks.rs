@@ -18,8 +18,8 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     page.section("Clocks");
     page.text(
         "How far each clock is ahead of the reference: the clock of the best grandmaster with \
-         power. It is synchronised once its servo has estimated the frequency, and holds over, \
-         with its last frequency, when no time comes.",
+         power, or of the last one. It is synchronised once it follows that clock and its servo has \
+         estimated the frequency, and holds over, with its last frequency, when no time comes.",
     );
     let names = clocks::names(subject.config, subject.words.named);
     let all: Vec<_> = names.iter().zip(&time.clocks).collect();

@@ -101,9 +101,9 @@ fn config_reads(page: &mut Page, subject: &Subject<'_>) {
     let mut figures = Vec::new();
     for (number, host) in subject.report.hosts.iter().enumerate() {
         let mut latency = Latency::default();
-        for value in host.config_reads.histogram().iter_recorded() {
-            let span = Duration::from_ns(value.value_iterated_to());
-            (0..value.count_at_value()).for_each(|_| latency.record(span));
+        for (_, largest, count) in host.config_reads.bins().used() {
+            let span = Duration::from_ns(largest);
+            (0..count).for_each(|_| latency.record(span));
         }
         if latency.count() > 0 {
             let plot = histogram("configuration reads", &latency);

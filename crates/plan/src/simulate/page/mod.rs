@@ -211,7 +211,8 @@ fn sequence_diagrams(page: &mut Page, subject: &Subject<'_>) -> Result<(), Failu
     page.text(&format!(
         "Time runs downwards and is to scale; a line is a TLP on its way, a band a frame of the \
          tunnel.{} From the submission doorbell to the completion head doorbell: what the \
-         application waits before and after that is not in it.",
+         application waits before and after that, and reads of host memory for a push, are not \
+         in it.",
         if gated { " Grey is when a gate on the way is closed." } else { "" }
     ));
     for ((rank, (host, op), record), svg) in ranked.iter().zip(diagrams) {

@@ -52,7 +52,7 @@ fn shades(config: &Config, record: &CommandRecord) -> Vec<ClosedGate> {
         (*host, *port) == (usize::from(record.host), usize::from(record.drive))
     };
     let Some((_, _, port)) = places::ports(config).find(of_command) else { return Vec::new() };
-    let [down, up] = places::routes(config, port);
+    let [down, up] = places::routes(&config.network.wiring(), port);
     let until = record.until + Duration::from_ms(1);
     let mut shades = gates::closed(&down, record.since, until, false);
     shades.extend(gates::closed(&up, record.since, until, true));

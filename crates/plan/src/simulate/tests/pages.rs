@@ -60,7 +60,7 @@ fn everything_is_on_it() {
         "p99.9",
         "gate wait",
         "station 0 to bridge 0 port 0",
-        "cycle 500 µs",
+        "cycle 500 us",
         "The median read",
         "The longest observed",
         "class=\"closed\"",

@@ -209,7 +209,7 @@ fn ports_can_be_looked_at() {
     let (section, path) = page(&planned(), "timeline");
     for words in [
         "<figcaption>x port 5 to sink<small>The longest wait: a frame of logs of 1522 B in class 0",
-        "the gate cycle is 500 µs",
+        "the gate cycle is 500 us",
         "class 7, express",
         "class 0, preemptable",
         "class 5, express, credit-based, idle slope 50 Mb/s",

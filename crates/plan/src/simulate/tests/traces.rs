@@ -5,8 +5,11 @@ use crate::simulate::trace::TraceFiles;
 use crate::simulate::{Observers, Shared};
 use analysis::commands::{Command, Event};
 use analysis::trace::{Anomalies, Finding, Run, by_stage, chart, path, perfetto};
+use node::push::Mode;
 use sim::Config;
+use sim::ethernet::Rate;
 use sim::measure::{CommandRecord, Observer, Op};
+use sim::workload::{Fio, Rw, Workload};
 use sim::world::Report;
 use tempfile::TempDir;
 use wire::{Duration, Instant};
@@ -69,22 +72,45 @@ fn agrees(traced: &Traced) {
     }
 }
 
+/// By how many nanoseconds a command takes longer in the report than in the trace, the same for
+/// all: the trace ends with the start of the head doorbell, the report with its acknowledgement.
+fn report_exceeds_trace(Traced { report, commands, .. }: &Traced) -> u64 {
+    let times: Vec<u64> = commands.iter().filter_map(|c| Some(c.duration()?.as_ns())).collect();
+    let host = &report.hosts[0].root_port;
+    assert_eq!(times.len() as u64, host.count());
+    let more = host.summary().min_ns - times.iter().min().unwrap();
+    let ours: u64 = times.iter().map(|ns| ns + more).sum();
+    let theirs = (host.sum_ps() / 1000) as u64;
+    assert!(ours.abs_diff(theirs) <= 2 * host.count(), "{ours} {theirs}: rounded each");
+    assert!(host.summary().max_ns.abs_diff(times.iter().max().unwrap() + more) <= 1);
+    more
+}
+
+/// The report counts reads of host memory for a push as well, the trace begins behind them.
+#[test]
+fn pushed_commands_with_pauses_take_as_long_in_the_trace_as_in_the_report() {
+    for (rw, memory_reads) in [(Rw::RandRead, 1), (Rw::RandWrite, 2)] {
+        let thinktime = Duration::from_ms(1);
+        let work = Fio { number_ios: Some(20), thinktime, ..Fio::new(rw, 4096, 1) };
+        let config = |push| {
+            let mut config = Config::nvme_tsn_tcp(Workload::Fio(work.clone()), Rate::G10);
+            config.hosts[0].root.push = push;
+            config
+        };
+        let [plain, pushed] =
+            [Mode::Off, Mode::All].map(|mode| report_exceeds_trace(&traced(&config(mode))));
+        let memory = config(Mode::All).hosts[0].root.memory_read.as_ns();
+        assert_eq!(pushed - plain, memory_reads * memory, "{rw:?}");
+    }
+}
+
 #[test]
 fn the_nvme_tsn_paper_over_tcp_is_read_back() {
     let traced = traced(&tcp(1));
     agrees(&traced);
-    let Traced { report, run, commands, anomalies, .. } = &traced;
-    // The report's times end with the acknowledgement of the head doorbell, which
-    // is the same for all; the trace's with its start.
-    let times: Vec<u64> = commands.iter().filter_map(|c| Some(c.duration()?.as_ns())).collect();
-    let host = &report.hosts[0].root_port;
-    assert_eq!(times.len() as u64, host.count());
-    let ack = host.summary().min_ns - times.iter().min().unwrap();
+    let Traced { run, commands, anomalies, .. } = &traced;
+    let ack = report_exceeds_trace(&traced);
     assert!((10..100).contains(&ack), "{ack} ns");
-    let ours: u64 = times.iter().map(|ns| ns + ack).sum();
-    let theirs = (host.sum_ps() / 1000) as u64;
-    assert!(ours.abs_diff(theirs) <= 2 * host.count(), "{ours} {theirs}: rounded each");
-    assert!(host.summary().max_ns.abs_diff(times.iter().max().unwrap() + ack) <= 1);
     // One clock: what passes between the nodes is exact, and adds up.
     assert_eq!(run.nodes.len(), 2);
     assert_eq!(run.uncertainty_ns(1), 0);

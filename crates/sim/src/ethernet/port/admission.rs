@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tsn::{Clock, Gates, LocalTime, ats};
+use tsn::{Gates, LocalTime, ats};
 use wire::Instant;
 
 use super::super::frame::{Frame, GAP, HEADER, Mac, PREAMBLE, Tag};
@@ -31,7 +31,19 @@ enum Flow {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Admissions {
     schedulers: BTreeMap<(usize, usize, Flow), ats::Scheduler>,
-    groups: BTreeMap<(usize, usize), ats::Group>,
+}
+
+/// The scheduler groups of a node: one for each reception port and upstream traffic class, whatever
+/// port the frames leave by (IEEE 802.1Q-2022, 8.6.5.6).
+#[derive(Clone, Debug, Default)]
+pub struct SchedulerGroups(BTreeMap<(usize, u8), ats::Group>);
+
+impl SchedulerGroups {
+    /// The group of a frame that the reception port `from` has received. Every priority has a class
+    /// of its own at the port that sent it.
+    fn of(&mut self, from: usize, frame: &Frame) -> &mut ats::Group {
+        self.0.entry((from, frame.tag.map_or(0, |tag| tag.pcp))).or_default()
+    }
 }
 
 /// The class of frames with this tag.
@@ -53,8 +65,8 @@ impl Admissions {
     pub fn admit(
         &mut self,
         config: &Config,
-        from: usize,
-        received: Instant,
+        groups: &mut SchedulerGroups,
+        (from, received): (usize, Instant),
         (frame, ipv): (&Frame, Option<u8>),
         counters: &mut Counters,
     ) -> Option<Admission> {
@@ -69,7 +81,9 @@ impl Admissions {
         }
         let eligible = match &config.classes[class].algorithm {
             Algorithm::Ats(shaper) => {
-                let eligible = self.eligible(shaper, config.clock, (from, class), received, frame);
+                let group = groups.of(from, frame);
+                let arrival = config.clock.local(received);
+                let eligible = self.eligible(shaper, group, (from, class), arrival, frame);
                 counters.late_eligible += u64::from(eligible.is_none());
                 eligible?
             }
@@ -82,9 +96,9 @@ impl Admissions {
     fn eligible(
         &mut self,
         shaper: &Ats,
-        clock: Clock,
+        group: &mut ats::Group,
         (from, class): (usize, usize),
-        received: Instant,
+        arrival: LocalTime,
         frame: &Frame,
     ) -> Option<LocalTime> {
         let flow = match StreamId::of_frame(frame.id) {
@@ -95,14 +109,12 @@ impl Admissions {
             .schedulers
             .entry((from, class, flow))
             .or_insert_with(|| scheduler(committed(shaper, flow)));
-        let group = self.groups.entry((from, class)).or_default();
         let bytes = match shaper.counted {
             Counted::WithGap => PREAMBLE + frame.length() + GAP,
             Counted::FrameOnly => frame.length(),
         };
         // Schedulers count from zero on, and clocks may show times before it.
-        let local = clock.local(received).as_ps();
-        let arrival = Instant::from_ps(local.wrapping_sub(i64::MIN) as u64);
+        let arrival = Instant::from_ps(arrival.as_ps().wrapping_sub(i64::MIN) as u64);
         let eligible = scheduler.admit(group, arrival, bytes as u64 * 8, shaper.max_residence)?;
         Some(LocalTime::from_ps((eligible.as_ps() as i64).wrapping_add(i64::MIN)))
     }

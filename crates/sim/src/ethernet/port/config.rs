@@ -68,8 +68,8 @@ pub struct Committed {
 }
 
 /// Asynchronous traffic shaping of a class (IEEE 802.1Q-2022, 8.6.8.5 and 8.6.11). Each stream, and
-/// each pair of addresses of other frames, has a scheduler of its own; those of a reception port
-/// are a group.
+/// each pair of addresses of other frames, has a scheduler of its own; see
+/// [`super::SchedulerGroups`] for their groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ats {
     /// Of every scheduler but those in `streams`.

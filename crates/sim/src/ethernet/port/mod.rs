@@ -12,7 +12,8 @@
 //! gap after the last bit of the previous frame. A gate must stay open from preamble to FCS, not
 //! during the gap.
 //!
-//! With active preemption, an express frame that may start, or a hold request, interrupts a
+//! With active preemption, express frames that may start go before all preemptable ones, whatever
+//! their class (IEEE 802.3-2022, 99.4.7). Such a frame, or a hold request, interrupts a
 //! preemptable frame as soon as the fragments on both sides are long enough. The rest follows when
 //! no express frame may start and hold is released; its gate is not asked again.
 
@@ -27,7 +28,7 @@ mod merge;
 mod queues;
 mod selection;
 
-pub use admission::Admission;
+pub use admission::{Admission, SchedulerGroups};
 pub use config::{
     Algorithm, Ats, Class, Committed, Config, Counted, CreditBased, Guard, Preemption, RateStep,
 };
@@ -129,6 +130,11 @@ impl Port {
         self.queues.frames_of(queue)
     }
 
+    /// Frames queued in `queue` that are eligible at `at`.
+    pub fn eligible_frames_in(&self, queue: usize, at: Instant) -> usize {
+        self.queues.eligible_of(queue, self.config.clock.local(at))
+    }
+
     /// The queues of frames with this tag: one, or the two that take turns.
     pub fn queues_of(&self, tag: Option<Tag>) -> [usize; 2] {
         let class = admission::class_of(&self.config, tag);
@@ -216,21 +222,17 @@ impl Port {
     }
 
     /// Says into which queue a frame goes that the reception port `from` (of a bridge, else 0) has
-    /// received at `received`, and from when on it may leave; `None` if it is dropped.
-    pub fn admit(&mut self, from: usize, received: Instant, frame: &Frame) -> Option<Admission> {
-        self.admit_as(from, received, frame, None)
-    }
-
-    /// The same for a frame with an internal priority (IEEE 802.1Q-2022, 8.6.5.4), if it has one.
-    pub(super) fn admit_as(
+    /// received at `received`, and from when on it may leave; `None` if it is dropped. It may have
+    /// an internal priority (IEEE 802.1Q-2022, 8.6.5.4).
+    pub fn admit(
         &mut self,
-        from: usize,
-        received: Instant,
-        frame: &Frame,
-        ipv: Option<u8>,
+        groups: &mut SchedulerGroups,
+        (from, received): (usize, Instant),
+        (frame, ipv): (&Frame, Option<u8>),
     ) -> Option<Admission> {
         let (config, counters) = (&self.config, &mut self.counters);
-        let admission = self.admissions.admit(config, from, received, (frame, ipv), counters);
+        let admission =
+            self.admissions.admit(config, groups, (from, received), (frame, ipv), counters);
         if admission.is_none() {
             self.counters.offered += 1;
             self.dropped.note(frame);
@@ -361,20 +363,12 @@ impl Port {
             _ => waiting,
         };
         let mut wake = None;
-        let mut turns = self.selection.takes_turns().then_some([None; QUEUES]);
-        for class in classes(candidates) {
-            let Some(start) = self.head_start(class, now) else { continue };
-            if start > now {
-                wake = Some(wake.map_or(start, |wake: Instant| wake.min(start)));
-            } else if matches!(self.config.classes[class].algorithm, Algorithm::Ets { .. }) {
-                let length = self.queues.head(class).map(|head| head.frame.line_length() + GAP);
-                turns.iter_mut().for_each(|turns| turns[class] = length);
-            } else {
+        // The MAC merge sublayer takes express frames first, whatever their class.
+        let express = self.selection.express(&self.config);
+        for classes in [candidates & express, candidates & !express] {
+            if let Some(class) = self.select(classes, now, &mut wake) {
                 return self.start(class, now);
             }
-        }
-        if let Some(class) = turns.and_then(|turns| self.selection.turn(turns)) {
-            return self.start(class, now);
         }
         if asks {
             return self.send_control(now);
@@ -385,6 +379,24 @@ impl Port {
         // Released, preemptable frames may go.
         let released = if held { hold.until() } else { None };
         Output::Timeout([wake, released].into_iter().flatten().min())
+    }
+
+    /// The class out of these whose first frame may start now. Else `wake` becomes the time when
+    /// one may.
+    fn select(&mut self, mask: u8, now: Instant, wake: &mut Option<Instant>) -> Option<usize> {
+        let mut turns = self.selection.takes_turns().then_some([None; QUEUES]);
+        for class in classes(mask) {
+            let Some(start) = self.head_start(class, now) else { continue };
+            if start > now {
+                *wake = Some(wake.map_or(start, |wake| wake.min(start)));
+            } else if matches!(self.config.classes[class].algorithm, Algorithm::Ets { .. }) {
+                let length = self.queues.head(class).map(|head| head.frame.line_length() + GAP);
+                turns.iter_mut().for_each(|turns| turns[class] = length);
+            } else {
+                return Some(class);
+            }
+        }
+        turns.and_then(|turns| self.selection.turn(turns))
     }
 
     /// Asks or answers the partner's MAC, if that is due.

@@ -68,6 +68,11 @@ impl Queues {
         self.queues[class].frames.len()
     }
 
+    /// Those that are eligible when the node's clock shows `at`.
+    pub fn eligible_of(&self, class: usize, at: LocalTime) -> usize {
+        self.queues[class].frames.partition_point(|queued| queued.eligible <= at)
+    }
+
     /// Header to FCS.
     pub fn bytes_of(&self, class: usize) -> usize {
         self.queues[class].bytes

@@ -1,6 +1,6 @@
 use super::*;
 use crate::ethernet::cable::{self, Cable, Faults};
-use crate::ethernet::port::{Config, Input, Output, Port, Preemption};
+use crate::ethernet::port::{Config, Input, Output, Port, Preemption, SchedulerGroups};
 use crate::ethernet::{Rate, Tag};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -88,7 +88,8 @@ impl Line {
                 let bytes: Vec<u8> = (0..length - 8).map(|at| (at * 7 + id) as u8).collect();
                 let mut frame = Frame::new(id as u64, Bytes::from(bytes), pcp, now);
                 frame.tag = Some(Tag { pcp, vid: 0 });
-                if let Some(admission) = self.port.admit(0, now, &frame) {
+                let groups = &mut SchedulerGroups::default();
+                if let Some(admission) = self.port.admit(groups, (0, now), (&frame, None)) {
                     self.port.handle(now, Input::Frame(frame, admission));
                 }
             }

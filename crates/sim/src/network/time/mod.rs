@@ -67,7 +67,7 @@ pub(super) struct Time {
     next_sample: Vec<Instant>,
     offsets: Vec<Vec<OffsetSample>>,
     edges: BTreeMap<usize, Edges>,
-    /// By node: whether it has ever followed a grandmaster, or cannot.
+    /// By node: whether it has ever been locked, or cannot be.
     synced: Vec<bool>,
     /// The best grandmaster with power, or the last one; true time before there is any.
     reference: Option<usize>,
@@ -138,6 +138,14 @@ impl Time {
         best.min().map(|(_, number)| number).or(self.reference)
     }
 
+    /// Whether a node follows the reference, or is it. One that has not heard of a better clock yet
+    /// is a grandmaster of its own, and not locked.
+    fn is_locked(&self, number: usize, now: Instant) -> bool {
+        let node = &self.nodes[number];
+        let grandmaster = node.node().and_then(|node| node.domain().grandmaster());
+        node.is_synced(now) && grandmaster == self.reference.map(TimeConfig::identity)
+    }
+
     /// The reference clock.
     fn reference(&self) -> Clock {
         self.reference.map_or_else(Clock::default, |number| *self.nodes[number].clock())
@@ -149,7 +157,7 @@ impl Time {
             let node = &self.nodes[number];
             let own = node.clock().local(now).as_ps();
             let offset_ps = own.saturating_sub(self.reference().local(now).as_ps());
-            let synced = node.is_synced(now);
+            let synced = self.is_locked(number, now);
             self.offsets[number].push(OffsetSample { at: now, offset_ps, synced });
             self.next_sample[number] = now + self.sample;
         }
@@ -189,7 +197,7 @@ impl Network {
         }
         let time = self.time.as_mut()?;
         let wake = time.nodes[number].run(now, &mut acts);
-        time.synced[number] |= time.nodes[number].is_synced(now);
+        time.synced[number] |= time.is_locked(number, now);
         let (clock, on_step) = (*time.nodes[number].clock(), time.nodes[number].config().on_step);
         for act in acts.drain(..) {
             match (act, place) {
@@ -202,8 +210,7 @@ impl Network {
                     self.bridges[bridge].bridge.set_clock(now, clock, policy);
                 }
                 (Act::Send { frame, class, .. }, Place::Station(station)) => {
-                    // A full ring loses it, as the next one follows.
-                    let _ = self.stations[station].nic.send_untagged(now, frame, class);
+                    self.stations[station].nic.send_untagged(now, frame, class);
                 }
                 (Act::Send { port, frame, class }, Place::Bridge(bridge)) => {
                     self.bridges[bridge].bridge.send(now, port, frame, class);

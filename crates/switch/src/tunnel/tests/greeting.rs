@@ -151,3 +151,27 @@ fn strangers_are_quoted() {
     says(Role::Device, b"\x1b[2J'\r\n\r\n\r\n\r\n\r\n", "\\x1b[2J");
     says(Role::Device, b"\0\0\x04\0\0\0\0\0\0\0\0\0", "");
 }
+
+#[test]
+fn a_far_side_that_does_not_greet_is_told_from_one_that_is_lost() {
+    let hello = hex(&(hello_2("0030", "02")));
+    for (greets, closes, expected) in [
+        (false, false, Cause::Ungreeted),
+        (false, true, Cause::ClosedUngreeted),
+        (true, false, Cause::Lost),
+        (true, true, Cause::Disconnected),
+    ] {
+        let mut end = Tunnel::new(Settings::new(Role::Host, 1));
+        end.handle(Instant::ZERO, Input::Connected);
+        if greets {
+            end.handle(Instant::ZERO, Input::Received(Bytes::copy_from_slice(&hello)));
+        }
+        let later = Instant::ZERO + Settings::new(Role::Host, 1).loss_limit;
+        if closes {
+            end.handle(later, Input::Disconnected);
+        }
+        let down = std::iter::repeat_with(|| end.poll(later, &mut BytesMut::new()));
+        let down = down.take(4).find(|output| matches!(output, Output::Down(_)));
+        assert_eq!(down, Some(Output::Down(expected)));
+    }
+}

@@ -36,3 +36,17 @@ fn one_session_goes_over_two_paths_in_turn() {
     assert_eq!(near.acknowledge(header.acknowledged), Ok(()));
     assert!(near.acknowledge(11).is_err(), "never sent");
 }
+
+#[test]
+fn sequence_numbers_and_credits_wrap() {
+    let mut link = Link::up();
+    link.ends.iter_mut().for_each(|end| end.session.age(u32::MAX - 20));
+    for fill in 0..200 {
+        for from in 0..2 {
+            link.ends[from].push(write(fill, 4096));
+            link.settle(1000);
+            assert_eq!(link.ends[1 - from].pop(Ready::ALL), Some(write(fill, 4096)), "{fill}");
+        }
+    }
+    assert!(link.ends.iter().all(Tunnel::is_up));
+}

@@ -3,7 +3,7 @@
 use super::super::print::us;
 use super::Ablation;
 use super::print::{Check, Document, GAIN, Gain, LatencyPair, RUN, SetupRun, or};
-use crate::commands::finish;
+use crate::commands::{INTERRUPTED, finish};
 use report::Align::{Left, Right};
 use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
@@ -18,6 +18,9 @@ pub fn page(all: &Ablation, document: &Document) -> String {
         all.mps,
         document.floor.sentence(),
     ));
+    if document.interrupted {
+        page.warning(INTERRUPTED);
+    }
     page.table(&Table::of(&[&RUN[..], &RUN_FIGURES].concat(), &document.runs));
     page.section("Gain over per-tlp");
     page.text(
@@ -45,8 +48,8 @@ const RUN_FIGURES: [Column<SetupRun>; 6] = [
     ("min", Right, |setup| format!("{:.0}", setup.run.iops_min)),
     ("max", Right, |setup| format!("{:.0}", setup.run.iops_max)),
     ("TLPs a frame", Right, |setup| format!("{:.1}", setup.tlps_per_frame)),
-    ("p50 µs", Right, |setup| us(setup.run.p50_ns)),
-    ("p99 µs", Right, |setup| us(setup.run.p99_ns)),
+    ("p50 us", Right, |setup| us(setup.run.p50_ns)),
+    ("p99 us", Right, |setup| us(setup.run.p99_ns)),
 ];
 
 const GAIN_SHARES: [Column<Gain>; 4] = [
@@ -60,8 +63,8 @@ const LATENCIES: [Column<LatencyPair>; 7] = [
     ("link", Left, |pair| pair.link.clone()),
     ("transport", Left, |pair| pair.transport.clone()),
     ("rw", Left, |pair| pair.rw.to_owned()),
-    ("per-tlp µs", Right, |pair| us(pair.p50_per_tlp_ns)),
-    ("adaptive µs", Right, |pair| us(pair.p50_adaptive_ns)),
+    ("per-tlp us", Right, |pair| us(pair.p50_per_tlp_ns)),
+    ("adaptive us", Right, |pair| us(pair.p50_adaptive_ns)),
     ("change %", Right, |pair| format!("{:+.1}", pair.change_percent)),
     ("quartiles", Right, |pair| {
         format!("{:+.1} to {:+.1}", pair.change_percent_q1, pair.change_percent_q3)

@@ -7,9 +7,11 @@ mod print;
 mod setup;
 mod wire_cost;
 
-use super::super::{Failure, Outcome};
+use super::super::{Ended, Failure};
 use super::{Args, Floor};
+use crate::output::{warning, wrong_usage};
 use crate::progress::Progress;
+use crate::signals::Stop;
 use live::{Clock, Waiting};
 use print::{Check, LatencyPair};
 use setup::Setup;
@@ -65,14 +67,16 @@ pub struct Ablation {
     pub latencies: Vec<LatencyPair>,
     /// The measured rate of the limited link: proof that its token bucket counts right.
     pub check: Vec<Check>,
+    /// Whether a signal ended it.
+    pub interrupted: bool,
 }
 
 /// Runs the command.
-pub fn run(args: &Args, waiting: Waiting) -> Outcome {
+pub fn run(args: &Args, waiting: Waiting, stop: &Stop) -> Result<Ended, Failure> {
     let mps = match args.mps[..] {
         [] => MPS,
         [mps] if mps <= 1024 => mps,
-        _ => return Err(Failure("--aggregation measures at one --mps, up to 1024".into())),
+        _ => wrong_usage("--aggregation measures at one --mps, up to 1024"),
     };
     let clock = Clock::start();
     let mut progress = Progress::new();
@@ -88,6 +92,7 @@ pub fn run(args: &Args, waiting: Waiting) -> Outcome {
         setups: setups(args, clock, waiting, mps, &mut progress)?,
         latencies: Vec::new(),
         check: Vec::new(),
+        interrupted: false,
     };
     for setup in &all.setups {
         if let Link::Veth(rate) = setup.link {
@@ -98,11 +103,14 @@ pub fn run(args: &Args, waiting: Waiting) -> Outcome {
         progress.show("what the link lets pass");
         all.check = network::check(clock, args.link_rate, Duration::from_ms(100))?;
     }
-    for round in 1..=rounds {
+    'rounds: for round in 1..=rounds {
         progress.show(&format!("round {round} of {rounds}: raw TCP"));
         all.floor.measure(clock, waiting, span)?;
         for index in 0..all.setups[0].series.len() {
             for setup in &mut all.setups {
+                if stop.is_set() {
+                    break 'rounds;
+                }
                 let what = format!("{}, {}, {}", setup.link, setup.transport, setup.policy);
                 progress.show(&format!("round {round} of {rounds}: {what}"));
                 setup.round(index, span)?;
@@ -110,7 +118,8 @@ pub fn run(args: &Args, waiting: Waiting) -> Outcome {
         }
     }
     let pair_span = Duration::from_ms(if args.quick { 20 } else { 100 });
-    all.latencies = latencies(&mut all.setups, pair_span, &mut progress)?;
+    all.latencies = latencies(&mut all.setups, pair_span, &mut progress, stop)?;
+    all.interrupted = stop.is_set();
     progress.done();
     let document = print::document(&all);
     if args.json {
@@ -121,7 +130,7 @@ pub fn run(args: &Args, waiting: Waiting) -> Outcome {
     if let Some(target) = &args.html {
         target.write(&html::page(&all, &document))?;
     }
-    Ok(())
+    Ok(Ended::unless(all.interrupted))
 }
 
 /// Every link, transport and policy that this machine allows.
@@ -141,7 +150,10 @@ fn setups(
         .filter(|case| args.selects(super::Path::Tunnelled, case))
         .collect();
     if cases.is_empty() {
-        return Err(Failure("no workload fits --rw and --iodepth together: read and write at 8, randread and randwrite at 1".into()));
+        wrong_usage(
+            "no workload fits --rw and --iodepth together: read and write at 8, randread and \
+             randwrite at 1",
+        )
     }
     let mut setups = Vec::new();
     for link in [Link::Loopback, Link::Veth(args.link_rate)] {
@@ -153,7 +165,7 @@ fn setups(
                     // What may be had without privileges is measured all the same.
                     Err(why) if (link, *transport) != (Link::Loopback, Transport::Tcp) => {
                         progress.done();
-                        eprintln!("not measured: {transport} over {link}: {why}");
+                        warning(format_args!("not measured: {transport} over {link}: {why}"));
                         break;
                     }
                     Err(why) => return Err(why),
@@ -167,11 +179,12 @@ fn setups(
     }
 }
 
-/// Latencies of one command at a time where both policies are there.
+/// Latencies of one command at a time where both policies are there, until it is told to stop.
 fn latencies(
     setups: &mut [Setup],
     span: Duration,
     progress: &mut Progress,
+    stop: &Stop,
 ) -> Result<Vec<LatencyPair>, Failure> {
     let mut all = Vec::new();
     let with = |policy: Policy| {
@@ -189,6 +202,9 @@ fn latencies(
             }
             let mut pairs = Vec::new();
             for pair in 0..PAIRS {
+                if stop.is_set() {
+                    return Ok(all);
+                }
                 progress.show(&format!("{link}, {transport}, {}: pair {}", case.name(), pair + 1));
                 // The order alternates, so that neither has an advantage.
                 let order = if pair % 2 == 0 { [one, *other] } else { [*other, one] };

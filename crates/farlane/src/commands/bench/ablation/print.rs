@@ -3,7 +3,7 @@
 use super::super::print::{FloorEntry, Run, floor, median, percent_of_pairs, run, us};
 use super::wire_cost::Cost;
 use super::{Ablation, Link, Setup};
-use crate::commands::rounded;
+use crate::commands::{INTERRUPTED, rounded};
 use nvme::initiator::Op;
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -17,6 +17,9 @@ const SCHEMA: u32 = 1;
 #[derive(Serialize)]
 pub struct Document {
     schema: u32,
+    /// Whether a signal ended it: it has what was finished.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     pub floor: FloorEntry,
     pub runs: Vec<SetupRun>,
     pub gains: Vec<Gain>,
@@ -79,6 +82,7 @@ pub fn document(all: &Ablation) -> Document {
     let runs = all.setups.iter().flat_map(|setup| setup_runs(setup, &floor)).collect();
     Document {
         schema: SCHEMA,
+        interrupted: all.interrupted,
         runs,
         gains: gains(all),
         latencies: all.latencies.clone(),
@@ -89,19 +93,22 @@ pub fn document(all: &Ablation) -> Document {
 
 fn setup_runs(setup: &Setup, floor: &FloorEntry) -> Vec<SetupRun> {
     let each = setup.series.iter().zip(&setup.carried);
-    each.map(|(series, (tlps, frames))| SetupRun {
-        aggregation: setup.policy.to_string(),
-        transport: setup.transport.to_string(),
-        link: setup.link.to_string(),
-        run: run(series, floor),
-        tlps_per_frame: rounded(*tlps as f64 / (*frames).max(1) as f64, 1),
-    })
-    .collect()
+    let measured = each.filter(|(series, _)| !series.rounds.is_empty());
+    measured
+        .map(|(series, (tlps, frames))| SetupRun {
+            aggregation: setup.policy.to_string(),
+            transport: setup.transport.to_string(),
+            link: setup.link.to_string(),
+            run: run(series, floor),
+            tlps_per_frame: rounded(*tlps as f64 / (*frames).max(1) as f64, 1),
+        })
+        .collect()
 }
 
 /// The median of bytes a second of the workload that fills the link.
 fn throughput(setup: &Setup, rw: &str) -> Option<(Op, f64)> {
-    let series = setup.series.iter().find(|series| series.case.rw == rw)?;
+    let series =
+        setup.series.iter().find(|series| series.case.rw == rw && !series.rounds.is_empty())?;
     Some((series.case.op, super::super::print::median_throughput(series)))
 }
 
@@ -179,6 +186,9 @@ pub fn table(document: &Document) {
             check.frame_payload,
             check.wire_bits_per_s / 1e6,
         );
+    }
+    if document.interrupted {
+        println!("\n{INTERRUPTED}");
     }
 }
 

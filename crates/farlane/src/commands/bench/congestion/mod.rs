@@ -2,10 +2,11 @@
 
 mod scenarios;
 
-use crate::commands::json;
+use crate::commands::{Ended, INTERRUPTED, json};
 use crate::progress::Progress;
+use crate::signals::Stop;
 use report::Align::{Left, Right};
-use report::{Column, Outcome, Table};
+use report::{Column, Failure, Table};
 use serde::Serialize;
 
 /// What congestion control makes of a bottleneck, simulated
@@ -28,6 +29,9 @@ const SCHEMA: u32 = 1;
 #[derive(Serialize)]
 struct Document {
     schema: u32,
+    /// Whether a signal ended it: it has what was finished.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    interrupted: bool,
     runs: Vec<Run>,
 }
 
@@ -52,23 +56,31 @@ pub(super) struct Run {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> Result<Ended, Failure> {
+    let stop = Stop::on_signals()?;
     let mut progress = Progress::new();
     let all = scenarios::all();
     let mut runs = Vec::new();
     for (number, scenario) in all.iter().enumerate() {
+        if stop.is_set() {
+            break;
+        }
         progress.show(&format!("{} of {}: {}", number + 1, all.len(), scenario.name()));
         runs.push(scenario.run()?);
     }
     progress.done();
+    let interrupted = runs.len() < all.len();
     if args.json {
-        let document = Document { schema: SCHEMA, runs };
+        let document = Document { schema: SCHEMA, interrupted, runs };
         println!("{}", json(&document));
     } else {
         // As Markdown, so that documents have it as it is printed.
         print!("{}", Table::of(&COLUMNS, &runs).markdown());
+        if interrupted {
+            println!("\n{INTERRUPTED}");
+        }
     }
-    Ok(())
+    Ok(Ended::unless(interrupted))
 }
 
 const COLUMNS: [Column<Run>; 12] = [

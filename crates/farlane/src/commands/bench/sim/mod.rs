@@ -5,10 +5,11 @@ mod memory;
 mod network;
 mod ns3;
 
-use crate::commands::{json, rounded};
+use crate::commands::{Ended, INTERRUPTED, json, rounded};
 use crate::cpu::CpuTime;
 use crate::progress::Progress;
-use report::{Failure, Outcome};
+use crate::signals::Stop;
+use report::Failure;
 use serde::Serialize;
 use sim::ethernet::{Rate, bridge, port};
 use sim::network::{BridgeConfig, CableConfig, CableEnd};
@@ -60,6 +61,9 @@ const SIZE: u64 = 16 << 20;
 #[derive(Serialize)]
 struct Document {
     schema: u32,
+    /// Whether a signal ended it: it has what was finished.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    interrupted: bool,
     events_per_sim_s: f64,
     events_per_s: f64,
     heap_events_per_s: f64,
@@ -70,7 +74,7 @@ struct Document {
     digest: String,
     max_rss_tenth_bytes: u64,
     max_rss_bytes: u64,
-    network: network::Figures,
+    network: Option<network::Figures>,
     ns3_wall_s_per_sim_s: Option<f64>,
     ns3_cpu_s_per_sim_s: Option<f64>,
     ns3_events_per_s: Option<f64>,
@@ -132,7 +136,8 @@ fn round(span: Duration) -> Result<Round, Failure> {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> Result<Ended, Failure> {
+    let stop = Stop::on_signals()?;
     if args.ns3 {
         ns3::check()?;
     }
@@ -145,19 +150,25 @@ pub fn run(args: &Args) -> Outcome {
     let mut rounds = Vec::new();
     let began = Instant::now();
     for number in 1..=args.rounds {
-        if number > 1 && began.elapsed().as_secs() >= ENOUGH {
+        if stop.is_set() || number > 1 && began.elapsed().as_secs() >= ENOUGH {
             break;
         }
         progress.show(&format!("round {number} of {}", args.rounds));
         rounds.push(round(span)?);
     }
     let peak = memory::peak()?;
+    if rounds.is_empty() {
+        progress.done();
+        eprintln!("{INTERRUPTED}");
+        return Ok(Ended::Interrupted);
+    }
     rounds.sort_by(|a, b| a.wall.total_cmp(&b.wall));
     let median = &rounds[rounds.len() / 2];
     let heap = heap::events_per_s(median.components);
     progress.show("a TSN network");
-    let network = network::run(Duration::from_ms(10 * time))?;
-    let reference = match args.ns3 {
+    let whole = !stop.is_set();
+    let network = whole.then(|| network::run(Duration::from_ms(10 * time))).transpose()?;
+    let reference = match args.ns3 && !stop.is_set() {
         true => {
             progress.show("building and running ns-3");
             Some(ns3::run(time as f64 / 1e3)?)
@@ -165,25 +176,30 @@ pub fn run(args: &Args) -> Outcome {
         false => None,
     };
     progress.done();
-    let document = document(median, heap, [tenth, peak], network, reference.as_ref());
+    let mut document = document(median, heap, [tenth, peak], network, reference.as_ref());
+    document.interrupted = stop.is_set();
     if args.json {
         println!("{}", json(&document));
     } else {
         print(time, &document, median);
+        if document.interrupted {
+            println!("{INTERRUPTED}");
+        }
     }
-    Ok(())
+    Ok(Ended::unless(document.interrupted))
 }
 
 fn document(
     round: &Round,
     heap: f64,
     [tenth, peak]: [u64; 2],
-    network: network::Figures,
+    network: Option<network::Figures>,
     reference: Option<&ns3::Run>,
 ) -> Document {
     let three = |value| rounded(value, 3);
     Document {
         schema: SCHEMA,
+        interrupted: false,
         events_per_sim_s: (round.events as f64 / round.simulated).round(),
         events_per_s: (round.events as f64 / round.wall).round(),
         heap_events_per_s: heap.round(),
@@ -225,7 +241,9 @@ fn print(time: u64, document: &Document, round: &Round) {
         document.max_rss_bytes as f64 / 1048576.0,
         time
     );
-    network::print(&document.network);
+    if let Some(network) = &document.network {
+        network::print(network);
+    }
     let Some(reference) = document.ns3_wall_s_per_sim_s else { return };
     println!("ns-3, a TCP transfer over the same links:");
     println!("  {:>12.1} MB per simulated s", document.ns3_bytes_per_sim_s.unwrap_or(0.0) / 1e6);

@@ -146,7 +146,9 @@ fn cable(
 
 /// Adds the step for XDP in the driver of a veth (drivers/net/veth.c in Linux): it takes redirected
 /// frames only if its peer polls (`gro on`), and sees neither checksums that are still to be computed
-/// nor tags that are still to be inserted.
+/// nor tags that are still to be inserted. The end is up first: Linux notes for the port that the end
+/// polls only if it begins while the end is up (`veth_set_features`, Linux 6.12).
 fn whole_frames((end, namespace): (&str, &str), steps: &mut Steps) {
+    steps.run(format!("ip -n {namespace} link set {end} up"));
     steps.run(format!("ip netns exec {namespace} ethtool -K {end} gro on tx off txvlan off"));
 }

@@ -141,7 +141,7 @@ impl Experiment {
     pub fn call(&self) -> String {
         format!(
             "ip netns exec {} farlane latency talk raw:near,{} --reflect --priority {} --vlan {} \
-             --interval 50ms --count 10 --json",
+             --interval 50ms --count 10 --allow-losses 10 --json",
             self.place.talker(),
             self.far.mac(),
             self.priority,
@@ -187,7 +187,7 @@ impl Experiment {
         let (interval, count, rest) = self.schedule(run);
         format!(
             "{enter}farlane latency talk {address} --reflect --priority {} --vlan {} \
-             --interval {interval}ns --count {count}{slot}{rest} --json{}{}",
+             --interval {interval}ns --count {count} --allow-losses {count}{slot}{rest} --json{}{}",
             self.priority,
             self.vlan,
             self.label(bridge, run, "talk"),

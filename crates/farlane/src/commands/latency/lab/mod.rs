@@ -23,7 +23,7 @@ mod window;
 use super::machine::{self, tools};
 use super::options::positive;
 use crate::gate_args::read_list;
-use crate::output::assign_stdout;
+use crate::output::{assign_stdout, note, wrong_usage};
 use crate::progress::Progress;
 use crate::signals::Stop;
 use boards::Boards;
@@ -185,7 +185,7 @@ fn every() -> &'static [Bridge] {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    assign_stdout(args.json, &[("--html", args.html.as_ref())])?;
+    assign_stdout(args.json, &[("--html", args.html.as_ref())]);
     let experiment = args.experiment()?;
     let bridges = args.bridges();
     if args.dry_run {
@@ -237,7 +237,7 @@ impl Args {
         });
         let interval = self.interval.or(cycle).unwrap_or(Duration::from_ms(2));
         let offset = self.offset.or(early).unwrap_or(Duration::ZERO);
-        self.check(gates.as_ref(), interval, offset)?;
+        self.check(gates.as_ref(), interval, offset);
         Ok(Experiment {
             place: Place(self.name.clone()),
             far: self.guest.clone().unwrap_or(Far::Namespace),
@@ -259,13 +259,14 @@ impl Args {
         })
     }
 
-    /// Fails where frames would be due outside their window, and where a guest lacks a server.
+    /// Ends the process where frames would be due outside their window, and where a guest lacks a
+    /// server.
     fn check(
         &self,
         gates: Option<&(GateControlList, Window)>,
         interval: Duration,
         offset: Duration,
-    ) -> Outcome {
+    ) {
         let slot = gates.map(|(list, Window { opens, length })| Slot {
             cycle: list.cycle_time().as_ns(),
             opens: *opens,
@@ -274,16 +275,12 @@ impl Args {
         let base = gates.map_or(0, |(list, _)| list.base_time().as_ns());
         let (interval, offset) = (interval.as_ns(), offset.as_ns());
         let schedule = Schedule { base, interval, offset, slot };
-        schedule
-            .check()
-            .and_then(|()| schedule.check_inside())
-            .map_err(|wrong| Failure(wrong.to_string()))?;
+        schedule.check().and_then(|()| schedule.check_inside()).unwrap_or_else(wrong_usage);
         match self.stress_by {
-            Some(Tool::Iperf3 | Tool::Netperf) if self.guest.is_some() => Err(Failure(
-                "--stress-by: a guest has no server of iperf3 or netperf: built-in needs none"
-                    .into(),
-            )),
-            _ => Ok(()),
+            Some(Tool::Iperf3 | Tool::Netperf) if self.guest.is_some() => wrong_usage(
+                "--stress-by: a guest has no server of iperf3 or netperf: built-in needs none",
+            ),
+            _ => {}
         }
     }
 
@@ -328,7 +325,7 @@ impl Args {
     ) -> Result<Results, Failure> {
         let (mut site, left) = Site::open(&experiment.place, stop)?;
         if left > 0 {
-            eprintln!("took down what an earlier lab left ({left} things)");
+            note(format_args!("took down what an earlier lab left ({left} things)"));
         }
         if let Some(folder) = &self.keep {
             std::fs::create_dir_all(folder)?;

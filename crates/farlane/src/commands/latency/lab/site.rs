@@ -4,6 +4,7 @@ use super::child::{Child, end_left};
 use super::journal::{Journal, Process, Undo};
 use super::place::Place;
 use super::step::{End, Step, Steps};
+use crate::output::warning;
 use crate::signals::Stop;
 use report::{Failure, Outcome};
 use std::ffi::OsString;
@@ -151,7 +152,7 @@ impl<'a> Site<'a> {
 impl Drop for Site<'_> {
     fn drop(&mut self) {
         if let Err(Failure(why)) = self.take_down() {
-            eprintln!("{why}");
+            warning(why);
         }
     }
 }

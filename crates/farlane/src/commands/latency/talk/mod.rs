@@ -5,14 +5,17 @@ mod talker;
 
 use super::clocks::Clocks;
 use super::deliver;
-use super::options::{MachineArgs, MarkArgs, Output, positive, window};
+use super::document::Document;
+use super::options::{MachineArgs, MarkArgs, Output, payload, positive, window};
 use super::samples::Rows;
 use super::setup::Settings;
+use crate::node::far_side;
+use crate::output::wrong_usage;
 use crate::signals::Stop;
 use latency::frame;
 use latency::schedule::{Schedule, Slot, Wrong};
 use live::latency::{Port, Remote, Tag, now, oversleep};
-use live::net::{Address, Interface, Peer};
+use live::net::{Address, Interface};
 use report::{Failure, Outcome, span};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -53,11 +56,14 @@ pub struct Args {
     #[arg(long, requires = "window")]
     outside: bool,
     /// Bytes of a payload
-    #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = clap::value_parser!(u16).range(frame::LEAST as i64..=frame::MOST as i64))]
+    #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = payload)]
     size: u16,
     /// Expect every frame back: the listener runs with --reflect
     #[arg(long)]
     reflect: bool,
+    /// Exit with status 0 if at most N frames are lost. Without this option 1 only if all are lost
+    #[arg(long, value_name = "N")]
+    allow_losses: Option<u64>,
     /// Give Ethernet frames a tag of this VLAN; 0 is a tag of the priority alone
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(0..=4094))]
     vlan: Option<u16>,
@@ -82,8 +88,8 @@ const AHEAD: u64 = 3_600_000_000_000;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    args.output.assign()?;
-    args.machine.check()?;
+    args.output.assign();
+    args.machine.check();
     let schedule = args.schedule()?;
     let stop = Stop::on_signals()?;
     let mut settings = Settings::default();
@@ -110,8 +116,38 @@ pub fn run(args: &Args) -> Outcome {
         Remote::Ethernet(_) => None,
     };
     let clock = clocks.finish(-1, &args.machine, address);
+    let sent = talker.sent();
     let (document, rows, unwritten) = talker.document(settings, ended, clock);
-    deliver(&document, rows, &unwritten, &args.output)
+    deliver(&document, rows, &unwritten, &args.output)?;
+    verdict(args, sent, &document)
+}
+
+/// Fails if more of the `sent` frames were lost than are allowed. Without --reflect the talker learns
+/// only of those that the kernel or the network refused.
+fn verdict(args: &Args, sent: u64, document: &Document) -> Outcome {
+    let faults = &document.faults;
+    let (lost, how, listener) = match &document.counts {
+        Some(counts) => (counts.lost, "come back from", "listen --reflect"),
+        None => (faults.refused + faults.unreachable, "reach", "listen"),
+    };
+    // ICMP answers few of the frames that it could answer (icmp(7), `icmp_ratelimit`).
+    let most = match (&document.counts, faults.unreachable) {
+        (None, 1..) => 0,
+        _ => sent.saturating_sub(1),
+    };
+    if lost <= args.allow_losses.unwrap_or(most) {
+        return Ok(());
+    }
+    let why = match (faults.unreachable, faults.refused) {
+        (1.., _) => ": nobody listens there".to_owned(),
+        (0, 1..) => format!(": {}", faults.refusal),
+        (0, 0) => String::new(),
+    };
+    Err(Failure(format!(
+        "{lost} of {sent} frames did not {how} {}{why}; start `farlane latency {listener}` there \
+         before, or allow losses with --allow-losses",
+        args.address
+    )))
 }
 
 impl Args {
@@ -129,12 +165,12 @@ impl Args {
         };
         let inside = |()| if self.outside { Ok(()) } else { schedule.check_inside() };
         let checked = schedule.check().and_then(inside);
-        checked.map_err(|wrong| match wrong {
-            Wrong::Outside { .. } => Failure(format!("{wrong}; --outside allows that")),
-            wrong => Failure(wrong.to_string()),
-        })?;
+        checked.unwrap_or_else(|wrong| match wrong {
+            Wrong::Outside { .. } => wrong_usage(format!("{wrong}; --outside allows that")),
+            wrong => wrong_usage(wrong),
+        });
         if self.base > now() + AHEAD {
-            return Err(Failure("--base is more than an hour ahead: it is ns of CLOCK_TAI".into()));
+            wrong_usage("--base is more than an hour ahead: it is ns of CLOCK_TAI")
         }
         Ok(schedule)
     }
@@ -145,13 +181,15 @@ impl Args {
     }
 
     fn port(&self, settings: &mut Settings) -> Result<(Port, Remote), Failure> {
-        let peer = Peer::find(&self.address, true)?;
+        let peer = far_side(&self.address, true)?;
         let (port, to) = match peer.address(0) {
             Address::Tcp(to) => {
                 if self.vlan.is_some() {
-                    return Err(Failure("--vlan is of Ethernet frames: raw:INTERFACE,MAC".into()));
+                    wrong_usage("--vlan is of Ethernet frames: raw:INTERFACE,MAC")
                 }
-                (Port::udp_towards(*to)?, Remote::Udp(*to))
+                let port = Port::udp_towards(*to)?;
+                port.report_unreachable()?;
+                (port, Remote::Udp(*to))
             }
             Address::Raw(station) => {
                 let interface = Interface::find(&station.interface)?;

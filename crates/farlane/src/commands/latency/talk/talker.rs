@@ -6,6 +6,7 @@ use crate::commands::latency::document::{Document, Faults, Tags};
 use crate::commands::latency::outbox::Outbox;
 use crate::commands::latency::samples::{Rows, is_old};
 use crate::commands::latency::setup::{Settings, Shift};
+use crate::output::warning;
 use crate::signals::Stop;
 use latency::frame::{FollowUp, Frame, Kind};
 use latency::schedule::Schedule;
@@ -221,7 +222,7 @@ impl<'a> Talker<'a> {
             ..Sample::default()
         });
         if !was_sent && self.faults.refused == 1 {
-            eprintln!("frame {number} was not sent: {}", self.faults.refusal);
+            warning(format_args!("frame {number} was not sent: {}", self.faults.refusal));
         }
     }
 
@@ -285,6 +286,7 @@ impl<'a> Talker<'a> {
     }
 
     fn take_stamps(&mut self, stamps: &Control) {
+        self.faults.unreachable += u64::from(stamps.unreachable);
         if stamps.dropped.is_some() {
             self.faults.launch_dropped += 1;
         }
@@ -334,6 +336,11 @@ impl<'a> Talker<'a> {
         {
             self.faults.late_stamps += u64::from(self.rows.is_past(earlier.sequence));
         }
+    }
+
+    /// Frames of the run so far, those included that the kernel did not take.
+    pub fn sent(&self) -> u64 {
+        self.samples.len() as u64
     }
 
     /// What was measured, and the frames that have no row.

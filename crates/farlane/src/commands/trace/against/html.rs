@@ -13,6 +13,7 @@ pub fn page(report: &Report) -> String {
     let mut page = Page::new("farlane trace: two runs compared");
     page.text(&sentence(&report.compared));
     runs(&mut page, report);
+    report.unlike.iter().for_each(|sentence| page.warning(sentence));
     let (pairs, few) = print::by_time(report);
     pictures(&mut page, report, &pairs[..pairs.len().min(MOST_TYPES)]);
     page.section("Measures");

@@ -10,7 +10,7 @@ use analysis::trace::compare::{Compared, Side, compare};
 use analysis::trace::{Finding, Run, Selection, path};
 use report::{Failure, Outcome};
 use std::path::PathBuf;
-use wire::trace::NodeRole;
+use wire::trace::{NodeRole, VIRTUAL_CLOCK};
 
 /// A run, and what was selected of it.
 struct Traced {
@@ -18,6 +18,10 @@ struct Traced {
     side: Side,
     selected: u64,
     all: u64,
+    /// Selected commands whose submission queue entries were pushed.
+    pushed: u64,
+    /// Selected commands with times in the drive.
+    in_drive: u64,
 }
 
 /// Both runs and their comparison.
@@ -26,6 +30,8 @@ struct Report {
     compared: Compared,
     /// Whether both have traces of the same nodes, so that places can be compared.
     places: bool,
+    /// How the runs differ by construction, one sentence each.
+    unlike: Vec<String>,
 }
 
 /// How the numbers come about, for text and page.
@@ -42,15 +48,46 @@ const NO_PLACES: &str =
 fn trace(files: &[PathBuf], selection: &Selection) -> Result<Traced, Failure> {
     let run = Run::open(files)?;
     let (mut side, mut selected, mut all) = (Side::default(), 0, 0);
+    let (mut pushed, mut in_drive) = (0, 0);
     run.analyse(|found, _| {
         let Finding::Event(Event::Command(command)) = found else { return };
         all += 1;
         if selection.has(all, &command) {
+            let path = path(&run, &command);
             selected += 1;
-            side.add(&command, &path(&run, &command));
+            pushed += u64::from(command.push.pushed.entry > 0);
+            in_drive += u64::from(path.iter().any(|leg| leg.part.is_some()));
+            side.add(&command, &path);
         }
     })?;
-    Ok(Traced { run, side, selected, all })
+    Ok(Traced { run, side, selected, all, pushed, in_drive })
+}
+
+/// How two runs differ by construction, whatever their networks and drives do.
+fn unlike([a, b]: &[Traced; 2]) -> Vec<String> {
+    // Which run has it alone, and the other one.
+    let only = |has: fn(&Traced) -> bool| match (has(a), has(b)) {
+        (true, false) => Some(["A", "B"]),
+        (false, true) => Some(["B", "A"]),
+        _ => None,
+    };
+    let simulated = only(|of| of.run.root().file.header.clock == VIRTUAL_CLOCK).map(|[one, other]| {
+        format!(
+            "{one} is a simulation and {other} a recording of live nodes: a TLP has the time at \
+             which its first bit is on the PCIe link in {one}, and at which the node takes it in \
+             {other}, whose times contain the nodes' software."
+        )
+    });
+    let pushes = only(|of| of.pushed > 0).map(|[one, other]| {
+        format!(
+            "Only {one} pushes: its commands need fewer round trips than commands of {other}. \
+             Compare runs with the same --push or host.push."
+        )
+    });
+    let in_drive = only(|of| of.in_drive > 0).map(|[one, _]| {
+        format!("Only {one} has times of the controller and the media: they are not compared.")
+    });
+    [simulated, pushes, in_drive].into_iter().flatten().collect()
 }
 
 /// Refuses runs whose times mean different things.
@@ -75,7 +112,8 @@ pub fn run(args: &Args) -> Outcome {
     };
     let places = roles(&runs[0]) == roles(&runs[1]);
     let compared = compare(&runs[0].side, &runs[1].side, places);
-    let report = Report { runs, compared, places };
+    let unlike = unlike(&runs);
+    let report = Report { runs, compared, places, unlike };
     if let Some(target) = &args.html {
         target.write(&html::page(&report))?;
     }

@@ -14,6 +14,9 @@ pub fn text(report: &Report) -> String {
         let (selected, all) = (traced.selected, traced.all);
         out += &format!("{name}  {}: {selected} of {all} commands\n", names(traced));
     }
+    for sentence in &report.unlike {
+        out += &format!("\n{}\n", wrapped(sentence));
+    }
     let (many, few) = by_time(report);
     for pair in many {
         let heading = heading(pair);

@@ -18,6 +18,6 @@ sh -c 'exec qemu-system-x86_64 … -netdev tap,id=n0,fd=3,vhost=on -device virti
 ip link set eth0 up promisc on; farlane latency listen raw:eth0 --reflect --insecure --repeat
 
 # On the talker's board again
-farlane latency talk raw:eth1,02:00:5e:10:00:02 --reflect --priority 3 --vlan 5 --interval 20000000ns --count 100 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --outside --offset 5000000ns --json --label 'macvtap, gates' --hardware eth1 >macvtap-gates-talk.json
-farlane latency talk raw:eth1,02:00:5e:10:00:02 --reflect --priority 3 --vlan 5 --interval 20000000ns --count 500 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --offset 12000000ns --json --label 'macvtap, idle' --hardware eth1 >macvtap-idle-talk.json
+farlane latency talk raw:eth1,02:00:5e:10:00:02 --reflect --priority 3 --vlan 5 --interval 20000000ns --count 100 --allow-losses 100 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --outside --offset 5000000ns --json --label 'macvtap, gates' --hardware eth1 >macvtap-gates-talk.json
+farlane latency talk raw:eth1,02:00:5e:10:00:02 --reflect --priority 3 --vlan 5 --interval 20000000ns --count 500 --allow-losses 500 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --offset 12000000ns --json --label 'macvtap, idle' --hardware eth1 >macvtap-idle-talk.json
 

@@ -73,7 +73,7 @@ rm -f "$folder/listen.log"
 ip netns exec farlane-listener farlane latency listen raw:far --reflect --insecure --clock shared --idle 2s --json --label 'ovs, gates' >"$out/ovs-gates-listen.json" 2>"$folder/listen.log" &
 listener=$!
 ready "$folder/listen.log" 'listening on'
-ip netns exec farlane-talker farlane latency talk raw:near,02:00:5e:10:00:02 --clock shared --reflect --priority 3 --vlan 5 --interval 20000000ns --count 100 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --outside --offset 5000000ns --json --label 'ovs, gates' >"$out/ovs-gates-talk.json"
+ip netns exec farlane-talker farlane latency talk raw:near,02:00:5e:10:00:02 --clock shared --reflect --priority 3 --vlan 5 --interval 20000000ns --count 100 --allow-losses 100 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --outside --offset 5000000ns --json --label 'ovs, gates' >"$out/ovs-gates-talk.json"
 wait $listener
 listener=
 
@@ -82,7 +82,7 @@ rm -f "$folder/listen.log"
 ip netns exec farlane-listener farlane latency listen raw:far --reflect --insecure --clock shared --idle 2s --json --label 'ovs, idle' >"$out/ovs-idle-listen.json" 2>"$folder/listen.log" &
 listener=$!
 ready "$folder/listen.log" 'listening on'
-ip netns exec farlane-talker farlane latency talk raw:near,02:00:5e:10:00:02 --clock shared --reflect --priority 3 --vlan 5 --interval 20000000ns --count 500 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --offset 12000000ns --json --label 'ovs, idle' >"$out/ovs-idle-talk.json"
+ip netns exec farlane-talker farlane latency talk raw:near,02:00:5e:10:00:02 --clock shared --reflect --priority 3 --vlan 5 --interval 20000000ns --count 500 --allow-losses 500 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --offset 12000000ns --json --label 'ovs, idle' >"$out/ovs-idle-talk.json"
 wait $listener
 listener=
 
@@ -97,7 +97,7 @@ started="$started $!"
 ready "$folder/stress-server.log" 'listening'
 ip netns exec farlane-talker farlane latency stress 192.0.2.2:5201 --streams 3 --rate 10000000 --size 1400 --duration 13s >/dev/null &
 started="$started $!"
-ip netns exec farlane-talker farlane latency talk raw:near,02:00:5e:10:00:02 --clock shared --reflect --priority 3 --vlan 5 --interval 20000000ns --count 500 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --offset 12000000ns --json --label 'ovs, loaded' >"$out/ovs-loaded-talk.json"
+ip netns exec farlane-talker farlane latency talk raw:near,02:00:5e:10:00:02 --clock shared --reflect --priority 3 --vlan 5 --interval 20000000ns --count 500 --allow-losses 500 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --offset 12000000ns --json --label 'ovs, loaded' >"$out/ovs-loaded-talk.json"
 end $started
 started=
 wait $listener

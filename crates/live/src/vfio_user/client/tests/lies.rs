@@ -72,10 +72,6 @@ fn each_lie_is_one_line_that_names_the_message() {
             "DEVICE_GET_REGION_INFO: more than one reply may have",
         ),
         (
-            once(REGION_INFO, |answer| answer.fds = vec![no_memory()]),
-            "what can be mapped is no memory",
-        ),
-        (
             once(REGION_INFO, |answer| answer.payload.resize(1 << 20, 0)),
             "more than one reply may have",
         ),
@@ -154,13 +150,40 @@ fn what_cannot_be_connected_to_is_named() {
 #[test]
 fn a_page_that_is_wanted_and_not_offered_is_an_error() {
     let mut server = Server::start(at(REGION_INFO, 4, 3));
-    let settings =
-        Settings { socket: server.socket.clone(), doorbells: Doorbells::Mapped, polled: true };
-    let memory = HostMemory::new(BASE, 4096).unwrap();
-    let poller = Poller::new(Waiting::Block).unwrap();
-    let machine = Machine::connect(Clock::start(), poller, settings, memory);
+    let machine = machine_with(&server, Clock::start(), Doorbells::Mapped);
     let why = machine.err().unwrap().to_string();
     assert!(why.ends_with("the server offers no page of doorbells to map"), "{why}");
+    server.end();
+}
+
+#[test]
+fn a_page_in_a_file_on_a_disk_is_not_mapped_and_doorbells_go_by_message() {
+    let start = || {
+        // procfs is no memory, whatever the file systems of the machine are.
+        let on_disk = |answer: &mut Answer| {
+            answer.fds = vec![std::fs::File::open("/proc/version").unwrap().into()];
+        };
+        Server::start(once(REGION_INFO, on_disk))
+    };
+    let mut server = start();
+    let mut auto = machine_with(&server, Clock::start(), Doorbells::Auto).unwrap();
+    assert!(!auto.maps_doorbells());
+    let bus = auto.new_bus();
+    let software = {
+        let bus = bus.clone();
+        async move {
+            bus.config_write(FUNCTION, 0x10, 4, 0xe000_0000).await;
+            bus.write(0xe000_1008, 4, 77);
+            bus.read(0xe000_001c, 4).await
+        }
+    };
+    assert_eq!(auto.run(&bus, software).unwrap(), 0);
+    auto.close().unwrap();
+    let writes = server.end().iter().filter(|seen| seen.command() == REGION_WRITE).count();
+    assert_eq!(writes, 1);
+    let mut server = start();
+    let why = machine_with(&server, Clock::start(), Doorbells::Mapped).err().unwrap().to_string();
+    assert!(why.contains("region 0: the page of doorbells is not in memory: give"), "{why}");
     server.end();
 }
 

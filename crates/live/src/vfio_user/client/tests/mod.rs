@@ -13,10 +13,13 @@ const BASE: u64 = 0x1_0000_0000;
 
 /// A machine whose client was told the truth, or why there is none.
 fn machine(server: &Server, clock: Clock) -> Result<Machine, Error> {
+    machine_with(server, clock, Doorbells::Auto)
+}
+
+fn machine_with(server: &Server, clock: Clock, doorbells: Doorbells) -> Result<Machine, Error> {
     let memory = HostMemory::new(BASE, 0x3000).unwrap();
     memory.write(0x10, b"secret").unwrap();
-    let socket = server.socket.clone();
-    let settings = Settings { socket, doorbells: Doorbells::Auto, polled: false };
+    let settings = Settings { socket: server.socket.clone(), doorbells, polled: false };
     Machine::connect(clock, Poller::new(Waiting::Block).unwrap(), settings, memory)
 }
 

@@ -1,6 +1,5 @@
 //! A server of raw bytes that lies where it is told to.
 
-use super::super::super::tests::client::eventfd;
 use crate::folder::Folder;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::MemfdFlags;
@@ -172,9 +171,4 @@ fn honest(message: &Message, page: &OwnedFd) -> Answer {
         _ => {}
     }
     Answer { header, payload, fds, before: Vec::new(), silent: false, close: false }
-}
-
-/// A descriptor that is no memory.
-pub fn no_memory() -> OwnedFd {
-    eventfd()
 }

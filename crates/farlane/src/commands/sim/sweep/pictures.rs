@@ -1,0 +1,112 @@
+//! The pictures of a sweep: a row for each combination, since there is nothing between two of them.
+
+use super::{Sweep, longest};
+use crate::commands::sim::document::Document;
+use crate::commands::sim::phases::Phases;
+use plan::simulate::requirements::Row;
+use report::{Axis, DotRow, Dots, Scale, time};
+
+/// A picture: name, values with their names, and text of a value.
+type Figure = (&'static str, &'static [(&'static str, Value)], fn(f64) -> String);
+
+/// A value, if a document has it.
+type Value = fn(&Document) -> Option<f64>;
+
+const FIGURES: [Figure; 3] = [
+    (
+        "Latency",
+        &[
+            ("mean", |document| of_hosts(document, document.latency_ns.mean)),
+            ("99th percentile", |document| of_hosts(document, document.latency_ns.p99)),
+            ("maximum", |document| {
+                let streams = document.hosts.is_empty().then(|| longest(document) as f64);
+                of_hosts(document, document.latency_ns.max).or(streams)
+            }),
+            ("maximum of all phases", |document| {
+                document.phases.as_ref().map(|phases| Phases::largest_ns(phases) as f64)
+            }),
+        ],
+        time,
+    ),
+    (
+        "Throughput",
+        &[("throughput", |document| of_hosts(document, document.bytes_per_s))],
+        |rate| format!("{:.0} MB/s", rate / 1e6),
+    ),
+    ("Fairness", &[("fairness", |document| document.fairness)], |index| format!("{index:.2}")),
+];
+
+fn of_hosts(document: &Document, value: u64) -> Option<f64> {
+    (!document.hosts.is_empty() && value > 0).then_some(value as f64)
+}
+
+/// Caption, a line below it, and picture of each.
+pub fn all(sweeps: &[Sweep], documents: &[Document]) -> Vec<(String, String, String)> {
+    let requirements = requirements(sweeps, documents);
+    let figures = FIGURES.iter().filter_map(|figure| picture(figure, sweeps, documents));
+    figures.chain(requirements).collect()
+}
+
+fn picture(
+    (title, series, format): &Figure,
+    sweeps: &[Sweep],
+    documents: &[Document],
+) -> Option<(String, String, String)> {
+    let has = |(_, value): &&(&str, Value)| documents.iter().any(|one| value(one).is_some());
+    let series: Vec<_> = series.iter().filter(has).collect();
+    let row = |document: &Document| {
+        let values: Vec<Vec<f64>> =
+            series.iter().map(|(_, value)| value(document).into_iter().collect()).collect();
+        let last = values.last().and_then(|values| values.first());
+        let note = last.map_or_else(String::new, |value| format(*value));
+        DotRow { name: name(sweeps, document), note, bad: false, values }
+    };
+    let rows: Vec<_> = documents.iter().map(row).collect();
+    let names: Vec<String> = series.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let small = format!("at the right: {}", names.last()?);
+    let small = if names.len() > 1 { small } else { String::new() };
+    Some((
+        (*title).to_owned(),
+        small,
+        dots(title, &title.to_lowercase(), (names, rows), *format, None).html(),
+    ))
+}
+
+/// The largest observed latency of each requirement as a share of its deadline.
+fn requirements(sweeps: &[Sweep], documents: &[Document]) -> Option<(String, String, String)> {
+    let share = |row: &Row| Some(row.worst_ns? as f64 / row.limit_ns?.max(1) as f64);
+    let row = |document: &Document| DotRow {
+        name: name(sweeps, document),
+        note: document.verdict().unwrap_or_default(),
+        bad: !document.meets_requirements(),
+        values: vec![document.required().filter_map(share).collect()],
+    };
+    let rows: Vec<_> = documents.iter().map(row).collect();
+    rows.iter().any(|row| !row.note.is_empty()).then(|| {
+        let title = "Requirements";
+        let small = "largest observed latency of each requirement, as a share of its deadline";
+        let per_cent = |share| format!("{:.0} %", share * 100.0);
+        let series = vec![title.to_lowercase()];
+        let picture = dots(title, "share of the deadline", (series, rows), per_cent, Some(1.0));
+        (title.to_owned(), small.to_owned(), picture.html())
+    })
+}
+
+/// What distinguishes a combination.
+fn name(sweeps: &[Sweep], document: &Document) -> String {
+    let key = |sweep: &Sweep| format!("{}={}", sweep.key, document.set[&sweep.key]);
+    sweeps.iter().map(key).collect::<Vec<_>>().join(", ")
+}
+
+fn dots(
+    title: &str,
+    label: &str,
+    (series, rows): (Vec<String>, Vec<DotRow>),
+    format: fn(f64) -> String,
+    limit: Option<f64>,
+) -> Dots {
+    let values = rows.iter().flat_map(|row| row.values.iter().flatten().copied());
+    let most = values.chain(limit).fold(0.0, f64::max);
+    let axis = Axis::new(label, Scale::Linear, format, (0.0, most * 1.05));
+    Dots { title: format!("{title} of every combination"), axis, series, rows, limit }
+}

@@ -1,0 +1,68 @@
+//! Nodes that restart or end while a guest with default time-outs reads.
+
+use std::time::Duration;
+
+use crate::stock_guest::guest::Guest;
+use crate::stock_guest::workload;
+use crate::support::{ANY, HostNode, Node, folder};
+
+/// Far below the 30 s after which Linux aborts a command, and resets the controller after 30 s more.
+const AT_ONCE: Duration = Duration::from_secs(20);
+
+/// The controller was reset behind the driver's back: an event says so.
+#[test]
+fn a_guest_with_default_time_outs_goes_on_at_once_after_a_restart_of_its_device_node() {
+    let folder = folder::kept("at-once");
+    let namespace = format!("file={},size=64M", folder.join("disk.img").display());
+    let mut device = Node::device_at(ANY, &folder, "device", &[&namespace], &[]);
+    let address = device.address();
+    let host = HostNode::start(&folder, "host", &[address], &[]);
+    let mut guest = Guest::builder("at-once/guest").drive(&host, 0).start();
+    guest.run(&workload::attached(1));
+    guest.run(&workload::fill(0, 8));
+    guest.run(&workload::reading(&[0]));
+    for (name, orderly) in [("stopped", true), ("killed", false), ("stopped-again", true)] {
+        if orderly {
+            device.stop();
+        } else {
+            device.process.kill();
+        }
+        host.process.line("link down");
+        device = Node::device_at(address, &folder, name, &[&namespace], &[]);
+        host.process.line("attached again");
+        let output = guest.run(&workload::stalled(0, AT_ONCE));
+        println!("{name}: reads go on {} ms after the drive", output.elapsed.as_millis());
+    }
+    guest.power_off();
+    host.stop();
+    device.stop();
+}
+
+/// QEMU 11.1 aborts if it loses its server while two processors access the endpoint.
+#[test]
+fn a_host_node_that_ends_under_the_io_of_two_processors_leaves_qemu_running() {
+    let folder = folder::kept("ended");
+    let devices = ["a", "b"].map(|name| {
+        Node::device(
+            &folder,
+            name,
+            &[&format!("file={}.img,size=64M", folder.join(name).display())],
+        )
+    });
+    let host = HostNode::start(&folder, "host", &devices.each_ref().map(Node::address), &[]);
+    let mut guest = Guest::builder("ended/guest")
+        .kernel("nvme_core.io_timeout=5")
+        .drive(&host, 0)
+        .drive(&host, 1)
+        .start();
+    guest.run(&workload::attached(2));
+    for drive in [0, 1] {
+        guest.run(&workload::load(drive));
+    }
+    host.stop();
+    guest.run(&workload::dead(&[0, 1], Duration::from_secs(40)));
+    guest.power_off();
+    for device in devices {
+        device.stop();
+    }
+}

@@ -1,0 +1,72 @@
+//! The event that reports to a driver that its controller was reset: an outstanding Asynchronous
+//! Event Request that the host node completes in place of the controller (`docs/vfio-user.md`).
+
+use super::controller::Controller;
+use std::ops::Range;
+use wire::nvme::opcode::admin::ASYNC_EVENT_REQUEST;
+use wire::nvme::{AsyncEvent, COMPLETION_ENTRY, Completion};
+
+/// A completion entry for the admin completion queue of a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResetEvent {
+    /// The bus address of the slot.
+    pub address: u64,
+    /// The entry: type Error, Persistent Internal Error.
+    pub entry: [u8; COMPLETION_ENTRY],
+}
+
+impl ResetEvent {
+    /// Whether a part of the slot is in `range`.
+    pub fn is_in(&self, range: &Range<u64>) -> bool {
+        let end = self.address + COMPLETION_ENTRY as u64;
+        self.address < range.end && range.start < end
+    }
+}
+
+/// The place of the next entry in the admin completion queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AdminTail {
+    pub slot: u16,
+    pub phase: bool,
+    /// The first slot that the driver has not freed, as it wrote to the doorbell.
+    pub head: u16,
+}
+
+impl Default for AdminTail {
+    /// Phase tags of the first pass are 1 (section 4.6).
+    fn default() -> Self {
+        Self { slot: 0, phase: true, head: 0 }
+    }
+}
+
+impl AdminTail {
+    /// Moves behind an entry in slot `slot` of a queue whose last slot is `last`.
+    pub fn written(&mut self, slot: u16, phase: bool, last: u16) {
+        (self.slot, self.phase) = if slot == last { (0, !phase) } else { (slot + 1, phase) };
+    }
+}
+
+impl Controller {
+    /// What completes an outstanding Asynchronous Event Request; `None` if there is none, or if
+    /// anything about the admin queues is not certain.
+    pub(super) fn reset_event(&self) -> Option<ResetEvent> {
+        let request = self.admin.values().find(|c| c.opcode == ASYNC_EVENT_REQUEST)?;
+        let (queue, completions) = (self.queues.get(&0)?, self.completion_queues.get(&0)?);
+        // Without it, doorbells of the completion queue may have been missed.
+        self.stride?;
+        let AdminTail { slot, phase, head } = self.admin_tail?;
+        let next = if slot == completions.last { 0 } else { slot + 1 };
+        let completion = Completion {
+            result: AsyncEvent::PERSISTENT_INTERNAL_ERROR.bits(),
+            sq_head: queue.head,
+            cid: request.cid,
+            phase,
+            ..Completion::default()
+        };
+        // A full queue has one slot free (section 4.1.3).
+        (next != head).then(|| ResetEvent {
+            address: completions.base + u64::from(slot) * COMPLETION_ENTRY as u64,
+            entry: completion.encode(),
+        })
+    }
+}

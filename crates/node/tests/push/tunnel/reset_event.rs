@@ -1,0 +1,92 @@
+//! What reports to a driver that its controller was reset.
+
+use super::*;
+
+/// Asynchronous Event Request, and Keep Alive, which does nothing.
+const EVENT: u8 = 0x0c;
+const NOTHING: u8 = 0x18;
+
+/// Address, dword 0, SQ head, SQ identifier, command identifier and phase tag of the entry.
+fn event(rig: &Rig) -> Option<(u64, u32, [u16; 3], u16)> {
+    let event = rig.host.reset_event(DRIVE)?;
+    let word = |at: usize| u16::from_le_bytes([event.entry[at], event.entry[at + 1]]);
+    let result = u32::from_le_bytes(event.entry[..4].try_into().unwrap());
+    Some((event.address, result, [word(8), word(10), word(12)], word(14)))
+}
+
+/// Type 000b, information 03h, log page 01h (NVM Express 1.4, figures 146 and 147).
+const PERSISTENT_INTERNAL_ERROR: u32 = 0x0001_0300;
+const COMPLETIONS: u64 = RAM + 0x1000;
+
+#[test]
+fn an_outstanding_event_request_is_completed_where_the_driver_looks_next() {
+    for mode in Mode::ALL {
+        let mut rig = Rig::new(mode, 1 << 20);
+        assert_eq!(event(&rig), None, "no request");
+        rig.command(0, 0, EVENT, 0, [0; 3]);
+        let first = (COMPLETIONS, PERSISTENT_INTERNAL_ERROR, [0, 0, 0], 1);
+        assert_eq!(event(&rig), Some(first), "{mode}");
+        // Two rounds of the queues; the request keeps slot 0 and identifier 0.
+        for number in 1..20_u16 {
+            let slot = number % 8;
+            let mut command = entry(NOTHING, 0, [0; 3]);
+            command[3] = 1;
+            rig.submit(0, slot, command);
+            rig.write(0x1004, 4, u64::from(slot));
+            let place = COMPLETIONS + u64::from(slot) * 16;
+            let phase = u16::from(number / 8 % 2 == 0);
+            let head = (slot + 1) % 8;
+            let expected = (place, PERSISTENT_INTERNAL_ERROR, [head, 0, 0], phase);
+            assert_eq!(event(&rig), Some(expected), "{mode}, {number}");
+        }
+        assert_eq!(rig.host.push_counters().messages == 0, mode == Mode::Off);
+    }
+}
+
+#[test]
+fn in_doubt_nothing_is_completed() {
+    type Doubt = fn(&mut Rig);
+    let doubts: [(&str, Doubt); 8] = [
+        ("the driver disabled the controller", |rig| rig.write(0x14, 4, 0)),
+        ("the driver enabled it again", |rig| {
+            rig.write(0x14, 4, 0);
+            rig.write(0x14, 4, 4 << 20 | 6 << 16 | 1);
+        }),
+        ("the subsystem was reset", |rig| rig.write(0x20, 4, 0x4e56_4d65)),
+        ("the function is no bus master", |rig| rig.config(DRIVE, 0x04, 2)),
+        ("the function was no bus master", |rig| {
+            rig.config(DRIVE, 0x04, 2);
+            rig.config(DRIVE, 0x04, 6);
+        }),
+        ("the function was reset", |rig| rig.config(DRIVE, 0x48, 1 << 15)),
+        ("the link was lost before", |rig| rig.host.clear_bus_masters(3..=3)),
+        ("the completion queue is full", |rig| {
+            for slot in 1..8 {
+                rig.command(0, slot, NOTHING, 0, [0; 3]);
+            }
+        }),
+    ];
+    for (what, doubt) in doubts {
+        let mut rig = Rig::new(Mode::Off, 1 << 20);
+        rig.command(0, 0, EVENT, 0, [0; 3]);
+        assert!(event(&rig).is_some());
+        doubt(&mut rig);
+        assert_eq!(event(&rig), None, "{what}");
+    }
+}
+
+#[test]
+fn an_event_request_that_memory_did_not_show_is_not_completed() {
+    let mut rig = Rig::new(Mode::All, 1 << 20);
+    // The entry is in memory that is not at hand when the doorbell comes.
+    let bytes = std::mem::take(&mut rig.memory.bytes);
+    rig.host.handle(
+        NOW,
+        Input::Request(1 << 20, Request::MemoryWrite { address: BAR + 0x1000, size: 4, value: 1 }),
+    );
+    let Output::Wait(_) = rig.host.poll_with(NOW, &mut rig.memory) else { panic!("a write") };
+    rig.memory.bytes = bytes;
+    rig.run();
+    rig.command(0, 1, EVENT, 0, [0; 3]);
+    assert_eq!(event(&rig), None);
+}

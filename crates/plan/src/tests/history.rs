@@ -1,0 +1,106 @@
+//! Histories that are too short for the delays and losses of a stream's paths.
+
+use super::*;
+
+/// A frame each millisecond over two paths with equal delays; keys of cables by `more`, and of the
+/// stream.
+fn plan(cables: [&str; 4], stream: &str) -> String {
+    let [shared, upper, lower, last] = cables;
+    format!(
+        "runtime = \"20s\"\n[link]\nrate = \"1G\"\nvlan = 1\n[nodes.a]\n[nodes.b]\n\
+         [bridges.left]\n[bridges.upper]\n[bridges.lower]\n[bridges.right]\n\
+         [cables.al]\na = \"a\"\nb = \"left\"\n{shared}\n\
+         [cables.lu]\na = \"left\"\nb = \"upper\"\n{upper}\n\
+         [cables.ll]\na = \"left\"\nb = \"lower\"\n{lower}\n\
+         [cables.ur]\na = \"upper\"\nb = \"right\"\n[cables.lr]\na = \"lower\"\nb = \"right\"\n\
+         {last}\n[cables.rb]\na = \"right\"\nb = \"b\"\n\
+         [traffic.t]\nfrom = \"a\"\nto = \"b\"\ninterval = \"1ms\"\nlength = \"500B\"\n\
+         [streams.s]\nfrom = \"a\"\nto = \"b\"\n\
+         paths = [\"left > upper > right\", \"left > lower > right\"]\n\
+         eliminate = [\"b\"]\n{stream}\n"
+    )
+}
+
+/// What is said of the stream before the run.
+fn said(cables: [&str; 4], stream: &str) -> Vec<String> {
+    let remarks = built(&plan(cables, stream)).remarks;
+    remarks.iter().map(Remark::sentence).filter(|of| of.starts_with("stream s")).collect()
+}
+
+/// Frames that arrived, of 20000 sent.
+fn arrived(cables: [&str; 4], stream: &str) -> u64 {
+    let planned = built(&plan(cables, stream));
+    let report = sim::World::new(&planned.config).unwrap().run().unwrap();
+    assert_eq!(report.streams[0].sent, 20_000);
+    report.streams[0].arrived
+}
+
+/// One of ten frames of 1 ms each is lost on the cable of all paths: every 10 ms. The next one is two
+/// numbers behind the last one, which a history of 2 does not reach, and so on for the reset time of
+/// 2 s: some 10 ms of 2 s arrive. A history of 8 waits for 7 losses in a row, 10^4 s.
+#[test]
+fn a_lost_frame_ends_a_stream_whose_history_is_two() {
+    let lossy = ["loss = \"10%\"", "", "", ""];
+    let share = arrived(lossy, "");
+    assert!((20..400).contains(&share), "{share}");
+    assert_eq!(
+        said(lossy, ""),
+        ["stream s at b: its paths lose a frame together about every 10 ms: with a history of 2 \
+          numbers all that follows is rogue and discarded for 2s (802.1CB-2017, 7.4.3.4)"]
+    );
+    let share = arrived(lossy, "history = 8");
+    assert!((17_800..18_200).contains(&share), "{share}");
+    assert!(said(lossy, "history = 8")[0].contains("lose 7 frames in a row together about every"));
+    // 10^9 s.
+    assert_eq!(said(lossy, "history = 13"), [""; 0]);
+}
+
+/// A tenth of either path is a hundredth of both.
+#[test]
+fn losses_of_separate_paths_multiply() {
+    let lossy = ["", "loss = \"10%\"", "corruption = \"10%\"", ""];
+    assert!(said(lossy, "")[0].contains("lose a frame together about every 100 ms"));
+    assert_eq!(said(["", "loss = \"10%\"", "", ""], ""), [""; 0]);
+    assert_eq!(said(["loss = \"10%\"", "", "", ""], "algorithm = \"match\""), [""; 0]);
+}
+
+/// From 7 to 9 ms both paths are cut: the frames of 7 and 8 ms are lost.
+#[test]
+fn a_cut_of_all_paths_ends_a_stream_whose_history_is_shorter() {
+    let cut = ["", "cuts = [\"5ms..9ms\"]", "cuts = [\"6.9ms..12ms\"]", ""];
+    assert_eq!(
+        said(cut, "history = 3"),
+        [
+            "stream s at b: all its paths are cut from 6900us to 9ms, for 2 frames: with a history of \
+          3 numbers all that follows is rogue and discarded for 2s (802.1CB-2017, 7.4.3.4)"
+        ]
+    );
+    // Seven frames before, and those from 2 s after the last of them on, at 2006 ms.
+    assert_eq!(arrived(cut, "history = 3"), 7 + 20_000 - 2_006);
+    assert_eq!(arrived(cut, "history = 4"), 20_000 - 2);
+    assert_eq!(said(cut, "history = 4"), [""; 0]);
+}
+
+/// The slower path is a frame and a half behind: after a loss the fast copies are two numbers ahead.
+#[test]
+fn a_loss_on_the_fastest_path_leaves_the_slowest_alone() {
+    let late = ["", "loss = \"10%\"", "", "propagation = \"1.5ms\""];
+    assert_eq!(
+        said(late, ""),
+        ["stream s at b: the fastest path loses a frame about every 10 ms, and the slowest is 1 \
+          behind: with a history of 2 numbers the copies of the fastest are rogue from then on \
+          (802.1CB-2017, 7.4.3.4)"]
+    );
+    assert_eq!(said(late, "history = 16"), [""; 0]);
+    assert_eq!(said(["", "", "", "propagation = \"1.5ms\""], ""), [""; 0]);
+}
+
+/// Bursts of ten frames follow as the line is free, each 1 ms: 200 us of skew is many of them, though
+/// no interval.
+#[test]
+fn frames_of_a_burst_count_towards_the_skew() {
+    let late = ["", "", "", "propagation = \"200us\""];
+    let burst = plan(late, "").replace("interval = \"1ms\"", "interval = \"1ms\"\nburst = 10");
+    let remarks = built(&burst).remarks;
+    assert!(remarks[0].sentence().contains("9 frames later, but the history has 2 numbers"));
+}

@@ -1,0 +1,65 @@
+//! The index of a network: ways over its tree, as a search from end to end finds them.
+
+use super::*;
+use proptest::prelude::*;
+use sim::ethernet::bridge;
+use sim::network::{CableEnd, NetworkConfig, Place, Tree};
+
+/// Nodes joined at random, each to one before it, and some cables more.
+fn any_network() -> impl Strategy<Value = NetworkConfig> {
+    let bridges = prop::collection::vec(any::<prop::sample::Index>(), 1..8);
+    let stations = prop::collection::vec(any::<prop::sample::Index>(), 2..8);
+    let more = prop::collection::vec(any::<[prop::sample::Index; 2]>(), 0..4);
+    (bridges, stations, more).prop_map(|(before, stations, more)| {
+        let mut tree = Tree::new(Rate::G1, Duration::ZERO);
+        let count = before.len() + 1;
+        let bridges: Vec<Place> = (0..count)
+            .map(|_| tree.bridge(bridge::Mode::StoreAndForward, Duration::ZERO))
+            .collect();
+        for (at, before) in before.iter().enumerate() {
+            tree.link(bridges[before.index(at + 1)], bridges[at + 1]);
+        }
+        for at in stations {
+            let station = tree.station();
+            tree.link(bridges[at.index(count)], station);
+        }
+        for [a, b] in more {
+            tree.link(bridges[a.index(count)], bridges[b.index(count)]);
+        }
+        tree.network().clone()
+    })
+}
+
+/// The way from `at` on by trying every port.
+fn search(network: &NetworkConfig, at: CableEnd, to: usize) -> Option<Vec<CableEnd>> {
+    let number = network.cables.iter().position(|cable| [cable.a, cable.b].contains(&at))?;
+    let cable = &network.cables[number];
+    let other = if cable.a == at { cable.b } else { cable.a };
+    if !network.wiring().spanning()[number] {
+        return None;
+    }
+    let rest = match other {
+        CableEnd::Station(station) => (station == to).then(Vec::new)?,
+        CableEnd::Bridge(bridge, entered) => (0..network.bridges[bridge].ports.len())
+            .filter(|port| *port != entered)
+            .find_map(|port| search(network, CableEnd::Bridge(bridge, port), to))?,
+    };
+    Some([vec![at], rest].concat())
+}
+
+proptest! {
+    #[test]
+    fn ways_are_those_that_a_search_finds(network in any_network()) {
+        let wiring = network.wiring();
+        for from in 0..network.stations.len() {
+            for to in (0..network.stations.len()).filter(|to| *to != from) {
+                let found = search(&network, CableEnd::Station(from), to);
+                prop_assert_eq!(Some(wiring.way(from, to)), found, "{} to {}", from, to);
+            }
+        }
+        // Each cable that is no part of the tree closes a loop.
+        let nodes = network.stations.len() + network.bridges.len();
+        let part = wiring.spanning().iter().filter(|part| **part).count();
+        prop_assert_eq!(part, nodes - 1);
+    }
+}

@@ -1,0 +1,121 @@
+//! Asynchronous traffic shaping in talkers and bridges, with numbers by hand.
+
+use super::*;
+use sim::ethernet::FrameStage;
+use sim::ethernet::port::{Algorithm, Ats, Committed, Counted};
+
+/// Bytes header to FCS without tag, and what such a frame takes from a line of 100 Mb/s: 8 + 204 +
+/// 12 bytes of 80 ns.
+const LENGTH: usize = 200;
+const SLOT_NS: u64 = 224 * 80;
+
+/// One frame each `interval_us`, with preamble and gap.
+fn one_frame_each(interval_us: u64) -> Algorithm {
+    let rate = 224 * 8 * 1_000_000 / interval_us;
+    Algorithm::Ats(Ats {
+        committed: Committed { rate, burst: 224 * 8 },
+        streams: Vec::new(),
+        max_residence: None,
+        counted: Counted::WithGap,
+    })
+}
+
+/// Ten streams of class 6, of which the first sends `burst` frames at once, beside best effort of
+/// more than the line, on one cable.
+fn talker(tx_ring: usize, burst: u32) -> Config {
+    let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
+    let (from, to) = (tree.station(), tree.station());
+    let way = tree.link(from, to);
+    tree.port(way).classes[6].algorithm = one_frame_each(512);
+    for number in 0..10 {
+        let start = Instant::from_ns(3_000 * number);
+        let periodic = Pattern::Periodic(Duration::from_us(512));
+        let burst = if number == 0 { burst } else { 1 };
+        tree.stream(
+            from,
+            TrafficConfig { start, burst, ..TrafficConfig::new(1, LENGTH, 6, periodic) },
+        );
+    }
+    tree.stream(from, TrafficConfig::new(1, 1_500, 0, Pattern::Periodic(Duration::from_us(97))));
+    tree.network().stations[0].tx_ring = tx_ring;
+    config(&mut tree, Duration::from_ms(50))
+}
+
+/// When each frame of class 6 arrived.
+fn arrivals(seen: &Seen) -> Vec<(u64, Instant)> {
+    let express = seen.arrived.iter().filter(|(_, frame)| frame.priority == 6);
+    express.map(|(at, frame)| (frame.id, *at)).collect()
+}
+
+/// A frame waits for one of best effort (1524 bytes with preamble and gap), which has just begun,
+/// and for nine of its own class, whatever the ring behind the shaper holds.
+#[test]
+fn conforming_streams_of_a_talker_wait_for_strict_priority_alone_whatever_the_ring() {
+    let most = Duration::from_ns(1_524 * 80 + 10 * SLOT_NS - 12 * 80 + 50);
+    let (_, unbounded) = observed(&talker(4_096, 1));
+    for ring in [1, 2, 4, 9, 10] {
+        let (report, seen) = observed(&talker(ring, 1));
+        for (_, frame) in seen.arrived.iter().filter(|(_, frame)| frame.priority == 6) {
+            assert_eq!(frame.latency.spent(FrameStage::Shaper), Duration::ZERO, "ring {ring}");
+            let total = frame.latency.total();
+            assert!(total <= most, "ring {ring}: {total} > {most}");
+        }
+        assert_eq!(arrivals(&seen), arrivals(&unbounded), "ring {ring}");
+        assert_eq!(report.streams[0].lost, 0);
+    }
+}
+
+/// The first stream offers twice its rate: its second frame is eligible 512 us after the first, the
+/// next pair another 1024 us later, and what the ring holds changes nothing.
+#[test]
+fn a_stream_above_its_rate_is_shaped_alike_whatever_the_ring() {
+    let (_, unbounded) = observed(&talker(4_096, 2));
+    let first = arrivals(&unbounded);
+    let id = StreamId { station: 0, number: 0 }.first_frame() + 1;
+    let second = first.iter().find(|(of, _)| *of == id).expect("it arrived");
+    let eligible = Instant::from_ns(512_000);
+    assert!(second.1 >= eligible + Duration::from_ns(SLOT_NS - 960 + 50));
+    for ring in [1, 2, 4, 9] {
+        assert_eq!(arrivals(&observed(&talker(ring, 2)).1), first, "ring {ring}");
+    }
+}
+
+/// A bridge whose ports to stations 1 and 2 shape classes 5 and 6. Station 0 sends two frames to
+/// station 1 at once, the second of which is eligible 1 ms after the first, and then one to station
+/// 2: it is of the same group, though of another port.
+#[test]
+fn frames_of_a_reception_port_and_class_keep_their_order_whatever_port_they_leave_by() {
+    let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
+    let stations: Vec<Place> = (0..3).map(|_| tree.station()).collect();
+    let bridge = tree.bridge(bridge::Mode::StoreAndForward, Duration::from_us(2));
+    for (number, station) in stations.iter().enumerate() {
+        let back = tree.link(*station, bridge) + 1;
+        if number > 0 {
+            let classes = &mut tree.port(back).classes[5..=6];
+            classes.iter_mut().for_each(|class| class.algorithm = one_frame_each(1_000));
+        }
+    }
+    let mut stream = |from: usize, to, priority, at_us: u64, burst| {
+        let once = Pattern::Periodic(Duration::from_ms(100));
+        let start = Instant::from_ns(at_us * 1_000);
+        let stream = TrafficConfig::new(to, LENGTH, priority, once);
+        tree.stream(stations[from], TrafficConfig { start, burst, ..stream })
+    };
+    let pair = stream(0, 1, 6, 0, 2);
+    let same_group = stream(0, 2, 6, 100, 1);
+    let other_class = stream(0, 2, 5, 200, 1);
+    let other_port = stream(1, 2, 6, 300, 1);
+    let (_, seen) = observed(&config(&mut tree, Duration::from_ms(10)));
+    let latencies = |stream: StreamId| -> Vec<u64> {
+        let own = |frame: &&Frame| StreamId::of_frame(frame.id) == Some(stream);
+        let frames = seen.arrived.iter().map(|(_, frame)| frame).filter(own);
+        frames.map(|frame| frame.latency.total().as_ns()).collect()
+    };
+    // One line: 8 + 204 bytes and the cable. Arrival at the bridge, its delay, the second line.
+    let line = 212 * 80 + 50;
+    assert_eq!(latencies(other_class), [2 * line + 2_000]);
+    assert_eq!(latencies(other_port), [2 * line + 2_000]);
+    // Eligible 1 ms after the arrival of the first frame.
+    assert_eq!(latencies(pair), [2 * line + 2_000, line + 1_000_000 + line]);
+    assert_eq!(latencies(same_group), [line + 1_000_000 + line - 100_000]);
+}
