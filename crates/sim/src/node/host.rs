@@ -349,7 +349,8 @@ impl HostNode {
         let mut memory = Memory { ram: &self.ram, reads: 0, end: 0 };
         self.node.below_mut().link = ready;
         let output = self.node.poll_with(now, &mut memory);
-        if memory.reads > 0 {
+        // Without push the node reads admin entries only to follow the controller.
+        if memory.reads > 0 && self.pushes() {
             let time = Duration::from_ps(self.config.memory_read.as_ps() * memory.reads);
             self.pushed_at = self.pushed_at.max(now) + time;
         }
