@@ -5,6 +5,7 @@
 //! their names and take their place in this crate: what cannot be written to standard error is
 //! lost, and a fault of standard output is remembered until the command ends, which then fails.
 
+use report::FAIL;
 use report::target::Target;
 use std::env;
 use std::ffi::OsString;
@@ -81,8 +82,8 @@ pub fn red(text: &str) -> String {
 
 /// Tables for standard output: rows that end in FAIL have it in red where there are colours.
 pub fn failures_in_red(tables: &str) -> String {
-    let fail = coloured(io::stdout().is_terminal(), "FAIL", 31);
-    tables.replace("FAIL\n", &format!("{fail}\n"))
+    let fail = coloured(io::stdout().is_terminal(), FAIL, 31);
+    tables.replace(&format!("{FAIL}\n"), &format!("{fail}\n"))
 }
 
 /// With a colour of ECMA-48, 8.3.117 (SGR).

@@ -102,8 +102,10 @@ impl TraceArgs {
         let Some(Target { settings, all }) = &self.trace else { return Ok(Tracer::off()) };
         let follower = (!all).then(|| Box::new(PortFollower::recording()) as Box<dyn Follower>);
         let failed = format!("cannot write {}", settings.path.display());
-        let says = format!("warning: {failed}");
-        let on_error = Box::new(move |error: &_| eprintln!("{says}: {error}; the trace stops"));
+        let says = failed.clone();
+        let on_error = Box::new(move |error: &_| {
+            warning(format_args!("{says}: {error}; the trace stops"));
+        });
         Tracer::create(settings, role, instance, clock, follower, on_error)
             .map_err(|error| Failure(format!("{failed}: {error}")))
     }

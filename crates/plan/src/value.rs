@@ -164,6 +164,8 @@ impl<'a> Source<'a> {
                     Err(_) => Kind::Other("number that is too large"),
                 }
             }
+            // Exact, as the text has it.
+            DeValue::Float(number) => Kind::Text(number.as_str().to_owned()),
             DeValue::Array(items) => {
                 let item =
                     |item: &toml::Spanned<DeValue>| self.value(item.span().start, item.get_ref());

@@ -20,7 +20,7 @@ pub use dots::{DotRow, Dots};
 pub use failure::{Failure, Outcome};
 pub use page::{Page, Tile};
 pub use plot::{Axis, Plot, Scale, Series, distribution, histogram};
-pub use table::{Align, Column, Table};
+pub use table::{Align, Column, FAIL, Table};
 
 /// Colours of series and segments that colour-blind readers can distinguish as well
 /// (M. Okabe and K. Ito, "Color Universal Design", 2008); further ones after

@@ -13,6 +13,9 @@ pub enum Align {
     Wrap,
 }
 
+/// The text of a cell that is red on a page.
+pub const FAIL: &str = "FAIL";
+
 /// A table of texts.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
@@ -102,7 +105,8 @@ impl Table {
         let cells = |cells: &[String], tag: &str| -> String {
             let columns = self.head.iter().zip(cells);
             let cell = |((_, align), text): (&(String, Align), &String)| {
-                format!("<{tag}{}>{}</{tag}>", class(align), escape(text))
+                let class = if text == FAIL { " class=\"l bad\"" } else { class(align) };
+                format!("<{tag}{class}>{}</{tag}>", escape(text))
             };
             columns.map(cell).collect()
         };

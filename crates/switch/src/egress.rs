@@ -19,7 +19,7 @@ use crate::congestion::{Rate, RateLimit};
 use std::fmt;
 use std::str::FromStr;
 use wire::Instant;
-use wire::units::{exact, scaled};
+use wire::units::{exact_line_rate, line_rate};
 
 /// The egress scheduler. The default has no destination.
 #[derive(Clone, Debug, Default)]
@@ -106,9 +106,6 @@ impl Egress {
     }
 }
 
-/// Units of rates, in bits per second.
-const RATES: [(&str, u64); 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
-
 /// A text that is not a rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no rate such as 5G or 250M: bits a second, above 0, k, M or G")]
@@ -117,16 +114,15 @@ pub struct InvalidRate(String);
 impl FromStr for Rate {
     type Err = InvalidRate;
     fn from_str(text: &str) -> Result<Self, InvalidRate> {
-        let number = text.strip_suffix("b/s").unwrap_or(text);
-        let bits = scaled(number, &RATES);
-        let bits = bits.filter(|bits| *bits > 0).ok_or_else(|| InvalidRate(text.to_owned()))?;
+        let bits =
+            line_rate(text).filter(|bits| *bits > 0).ok_or_else(|| InvalidRate(text.to_owned()))?;
         Ok(Self { bits_per_second: bits, burst: 1 })
     }
 }
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&exact(self.bits_per_second, &RATES))
+        f.pad(&exact_line_rate(self.bits_per_second))
     }
 }
 

@@ -61,6 +61,10 @@ const BYTE_RATES: [(&str, u64); 7] = [
 /// The same, in bits.
 const BIT_RATES: [(&str, u64); 3] = [("kb", 1_000), ("Mb", 1_000_000), ("Gb", 1_000_000_000)];
 
+/// Units of line rates, in bits a second.
+const LINE_RATES: [(&str, u64); 4] =
+    [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
+
 /// What [`size`] takes, for messages.
 pub const SIZE_FORMS: &str = "a size such as 4096, 64k, 64KiB or 1G";
 
@@ -76,16 +80,25 @@ pub fn byte_rate(text: &str) -> Option<u64> {
     scaled(number, &BYTE_RATES).or_else(|| scaled(number, &BIT_RATES).map(|bits| bits / 8))
 }
 
+/// Bits a second of a line: `5G`, `250M`, `10 Gb/s`.
+pub fn line_rate(text: &str) -> Option<u64> {
+    scaled(text.strip_suffix("b/s").unwrap_or(text), &LINE_RATES)
+}
+
+/// Bits a second in the largest unit in which they are whole, the text that [`line_rate`] reads.
+pub fn exact_line_rate(bits: u64) -> String {
+    exact(bits, &LINE_RATES)
+}
+
 /// The text, with `unit` behind it if it is a number alone.
 pub fn with_unit(text: &str, unit: &str) -> String {
-    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let is_number = !text.contains(is_unit);
     if is_number { format!("{text}{unit}") } else { text.to_owned() }
 }
 
 /// Parses a number with a unit, in units of weight one: `12.5us` is 12500 with `[("ns", 1), ("us",
 /// 1000)]`. `None` if it has no such unit, or if the number times its unit's weight is not whole.
 pub fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let is_unit = |c: char| !c.is_ascii_digit() && c != '.' && c != '_';
     let digits = text.find(is_unit).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let (_, weight) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
@@ -99,6 +112,11 @@ pub fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let scale = 10u128.pow(fraction.len() as u32);
     let product = whole.checked_mul(scale)?.checked_add(part)?.checked_mul((*weight).into())?;
     (product % scale == 0).then(|| u64::try_from(product / scale).ok())?
+}
+
+/// Whether a character belongs to no number.
+fn is_unit(c: char) -> bool {
+    !c.is_ascii_digit() && c != '.' && c != '_'
 }
 
 /// `number` in the largest of `units`, given in rising order, in which it is

@@ -90,8 +90,16 @@ impl Run {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn of(files: Vec<TraceFile>) -> Result<Self, Failure> {
-        let mut nodes = Vec::new();
+        let mut nodes: Vec<Node> = Vec::new();
         for file in files {
+            let same = |node: &&Node| node.file.header.instance == file.header.instance;
+            if let Some(node) = nodes.iter().find(same) {
+                return Err(Failure(format!(
+                    "{} and {} are the same trace: give it once",
+                    node.file.path.display(),
+                    file.path.display()
+                )));
+            }
             let index = Index::new(&file)?;
             nodes.push(Node { file, index, parent: None });
         }

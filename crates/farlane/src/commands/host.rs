@@ -3,6 +3,7 @@
 use super::Outcome;
 use crate::link_wait::LinkWait;
 use crate::node::{NodeArgs, instance, parse_mps, print_report, raise_descriptor_limit};
+use crate::output::warning;
 use crate::push_args::PushArgs;
 use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
@@ -146,6 +147,10 @@ fn print_event(event: HostEvent) {
             eprintln!("endpoint {number}: offered: {summary}");
         }
         HostEvent::Report(report) => print_report(&report),
+        HostEvent::DuplicateSerial(number, other) => warning(format_args!(
+            "endpoints {other} and {number} have the same serial number: a guest takes them for \
+             one drive and refuses the second; start one with another --serial"
+        )),
         event => eprintln!("{}", line(&event)),
     }
 }
@@ -158,13 +163,11 @@ fn line(event: &HostEvent) -> String {
         HostEvent::LinkDown(port, cause) => format!("port {port}: link down: {cause}"),
         HostEvent::LinkUp(port) => format!("port {port}: link up"),
         HostEvent::Refused(port, why) => format!("port {port}: no link to {why}"),
-        HostEvent::DuplicateSerial(number, other) => format!(
-            "warning: endpoints {other} and {number} have the same serial number: a guest takes \
-             them for one drive and refuses the second; start one with another --serial"
-        ),
         HostEvent::Endpoint(number, news) => format!("endpoint {number}: {news}"),
         HostEvent::Unusable(port, why) => format!("port {port}: {why}"),
         HostEvent::Suppressed(rest) => rest.line("such lines", &line(&rest.last)),
-        HostEvent::Offered(..) | HostEvent::Report(_) => String::new(),
+        HostEvent::DuplicateSerial(..) | HostEvent::Offered(..) | HostEvent::Report(_) => {
+            String::new()
+        }
     }
 }

@@ -27,6 +27,10 @@ pub struct Args {
     /// The port is 61420 without one
     #[arg(long = "connect", value_name = "ADDR", required = true)]
     connect: Vec<String>,
+    /// The group that this switch belongs to towards its device nodes, as a host does; hosts of
+    /// every group can use the switch
+    #[arg(long, value_name = "GROUP", default_value_t = 0)]
+    group: u16,
     /// Let endpoints reach each other
     #[arg(long)]
     p2p: bool,
@@ -44,7 +48,7 @@ pub fn run(args: &Args) -> Outcome {
         args.node.with_fitting_payload(peers.iter().flat_map(Peer::addresses).chain([&address]))?;
     let stop = Stop::on_signals()?;
     let listener = CarrierListener::bind(&address, options.links()?)?;
-    let switch = options.switch(&peers, 0, args.p2p)?;
+    let switch = options.switch(&peers, args.group, args.p2p)?;
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Switch, instance(), clock)?;
     let settings = options.tunnel(Role::Device);

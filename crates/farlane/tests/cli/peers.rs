@@ -229,10 +229,27 @@ fn a_device_without_a_group_is_not_moved() {
     device.line("gone");
     let switch = node(&["switch", "--listen", "127.0.0.1:0", "--connect", &address]);
     let address = switch.listens();
-    // A switch node is no better, and has no --group to be started with.
+    // A switch node is no better: its --group is that of its links to device nodes.
     let why = "a switch node cannot be moved";
     fails(&["move", &address, "--to", "7"], &[&address, "not moved", why]);
     assert!(switch.line("refused 127.0.0.1:").ends_with(why));
+}
+
+#[test]
+fn a_switch_reaches_device_nodes_of_its_group() {
+    let mut device =
+        node(&["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1M", "--group", "2"]);
+    let address = device.listens();
+    let switch = |group: &[&str]| {
+        let start = ["switch", "--listen", "127.0.0.1:0", "--connect", &address];
+        node(&[&start[..], group].concat())
+    };
+    let mut without = switch(&[]);
+    without.line("the device belongs to group 2, the host to none: give --group");
+    without.interrupt();
+    let mut with = switch(&["--group", "2"]);
+    let ping = run(&["ping", &with.listens(), "--count", "1"]);
+    assert!(ping.status.success(), "{}", String::from_utf8_lossy(&ping.stderr));
 }
 
 #[test]

@@ -6,8 +6,9 @@ use super::identify::Capture;
 use super::learn::Watch;
 use super::reset_event::AdminTail;
 use pcie::root::MSI_WINDOW;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use switch::push::{Ending, whole_entries};
+use wire::Tag;
 use wire::nvme::register::{
     ACQ, AQA, ASQ, AdminQueueAttributes, CAP, CC, Capabilities, Configuration, DOORBELLS, Doorbell,
     NSSR, ShutdownNotice,
@@ -16,7 +17,7 @@ use wire::nvme::{
     COMPLETION_ENTRY, Command, Completion, IDENTIFY, SUBMISSION_ENTRY, StatusCode, cns, opcode,
 };
 use wire::push::{self, Record};
-use wire::tlp::{MemoryRequest, Tlp};
+use wire::tlp::{self, MemoryRequest, Tlp};
 
 /// Bytes of the registers that are followed: up to the end of ACQ.
 const REGISTERS: u64 = ACQ + 8;
@@ -162,6 +163,11 @@ pub(super) struct Controller {
     pub admin_tail: Option<AdminTail>,
     /// Admin commands in flight.
     pub admin: BTreeMap<u16, Command>,
+    /// Slots of the admin submission queue that were rung for while memory was not at hand, until
+    /// the controller has read them.
+    unread: BTreeSet<u64>,
+    /// Reads of that queue under way: the address of the next byte.
+    admin_reads: BTreeMap<Tag, u64>,
     captures: BTreeMap<u16, Capture>,
     /// Binary logarithms of block sizes, by NSID.
     pub formats: BTreeMap<u32, u8>,
@@ -180,6 +186,8 @@ impl Controller {
             Self { lost: Some(reason), .. } => Some(*reason),
             Self { enabled: false, .. } => Some(Reason::Controller),
             Self { off: true, .. } => Some(Reason::DoorbellBuffer),
+            // What these admin commands do is not known yet.
+            Self { unread, .. } if !unread.is_empty() => Some(Reason::Memory),
             _ => None,
         }
     }
@@ -295,6 +303,13 @@ impl Controller {
         self.lost = Some(reason);
     }
 
+    /// The entries of these slots of the admin submission queue are not at hand: ends everything,
+    /// and pushes nothing until the controller has read them ([`fetched`](Self::fetched)).
+    pub fn misses(&mut self, queue: &Queue, first: u16, count: usize, turn: &mut Turn<'_, '_>) {
+        self.end_before(Ending::ControllerReset, turn);
+        self.unread.extend((0..count).map(|at| u64::from(queue.after(first, at))));
+    }
+
     /// Ends everything, in front of the write of this turn.
     fn end_before(&mut self, ending: Ending, turn: &mut Turn<'_, '_>) {
         if let Some(record) = self.end_all(ending, turn.without) {
@@ -326,6 +341,8 @@ impl Controller {
             match self.doorbell(at) {
                 Some(Doorbell::SubmissionTail(queue)) => self.ring(queue, value, turn),
                 Some(Doorbell::CompletionHead(0)) => {
+                    let last = self.completion_queues.get(&0).map_or(0, |queue| queue.last);
+                    self.admin_tail = self.admin_tail.filter(|_| value <= last);
                     self.admin_tail.iter_mut().for_each(|tail| tail.head = value);
                 }
                 None if self.stride.is_none() => turn.counters.not_pushed.add(Reason::Stride, 1),
@@ -413,24 +430,57 @@ impl Controller {
     /// Watches a command, if its namespace's block size is not known and no other command of the
     /// controller has data.
     pub fn watch(&mut self, queue: u16, command: Command) {
-        let one = |queue: &Queue| {
-            if queue.id == 0 { 0 } else { queue.rung.saturating_sub(queue.completed) }
-        };
-        let alone = self.queues.values().map(one).sum::<u64>() == 1
-            && !self.others
-            && self.admin.values().all(|other| other.opcode == opcode::admin::ASYNC_EVENT_REQUEST);
         let wanted = self.configuration().command_set == 0
             && !self.formats.contains_key(&command.nsid)
             && self.formats.len() < MOST_FORMATS;
-        self.watch = if alone && wanted { Watch::new(queue, command) } else { None };
+        let one = |queue: &Queue| {
+            if queue.id == 0 { 0 } else { queue.rung.saturating_sub(queue.completed) }
+        };
+        let alone = || {
+            self.queues.values().map(one).sum::<u64>() == 1
+                && !self.others
+                && self.admin.values().all(|c| c.opcode == opcode::admin::ASYNC_EVENT_REQUEST)
+        };
+        self.watch = if wanted && alone() { Watch::new(queue, command) } else { None };
     }
 
     /// Takes note of a read of host memory by the controller.
     pub fn host_read(&mut self, request: MemoryRequest) {
         let address = request.first_byte();
-        let entries = self.queues.values().any(|queue| queue.contains(address));
-        if let Some(watch) = self.watch.as_mut().filter(|_| !entries) {
-            watch.moves(false, address, request.byte_count());
+        if !self.unread.is_empty() && self.queues.get(&0).is_some_and(|q| q.contains(address)) {
+            self.admin_reads.insert(request.tag, address);
+        }
+        let entries = |queue: &Queue| queue.contains(address);
+        if self.watch.is_some() && !self.queues.values().any(entries) {
+            let watch = self.watch.iter_mut();
+            watch.for_each(|watch| watch.moves(false, address, request.byte_count()));
+        }
+    }
+
+    /// Whether completions may bring entries to [`fetched`](Self::fetched).
+    pub fn reads_admin_entries(&self) -> bool {
+        !self.admin_reads.is_empty()
+    }
+
+    /// Takes note of host memory that the controller reads: entries of the admin submission queue
+    /// that were not at hand when host software rang for them. Completions end where entries do,
+    /// at multiples of 64 bytes (PCIe Base 4.0, section 2.3.1.1).
+    pub fn fetched(&mut self, c: &tlp::Completion, data: &[u8], turn: &mut Turn<'_, '_>) {
+        let Some(address) = self.admin_reads.remove(&c.tag) else { return };
+        let Some(base) = self.queues.get(&0).map(|queue| queue.slot(0)) else { return };
+        if usize::from(c.byte_count) > data.len() {
+            self.admin_reads.insert(c.tag, address + data.len() as u64);
+        }
+        for (at, entry) in (address..).step_by(SUBMISSION_ENTRY).zip(data.chunks(SUBMISSION_ENTRY))
+        {
+            let (slot, part) =
+                ((at - base) / SUBMISSION_ENTRY as u64, (at - base) % SUBMISSION_ENTRY as u64);
+            match entry.try_into() {
+                Ok(entry) if part == 0 && self.unread.remove(&slot) => {
+                    self.submitted(Command::decode(entry), turn);
+                }
+                _ => {}
+            }
         }
     }
 
@@ -468,8 +518,8 @@ impl Controller {
         for entry in entries {
             if let Some(queue) = admin {
                 let slot = (at - queue.base) / COMPLETION_ENTRY as u64;
-                let tail = self.admin_tail.iter_mut();
-                tail.for_each(|tail| tail.written(slot as u16, entry.phase, queue.last));
+                let tail = self.admin_tail.take();
+                self.admin_tail = tail.and_then(|tail| tail.behind(slot, entry.phase, queue.last));
                 at += COMPLETION_ENTRY as u64;
             }
             self.completed(entry);

@@ -135,6 +135,7 @@ impl Controller {
             return turn.counters.not_pushed.add(reason, 1);
         };
         if tail > queue.last {
+            turn.counters.not_pushed.add(Reason::Lost, 1);
             return self.lose(Reason::Lost, turn);
         }
         let (first, count) = queue.ring(tail);
@@ -151,7 +152,7 @@ impl Controller {
         let wanted = if id == 0 { count } else { wanted };
         let entries = turn.entries(&queue, first, wanted);
         if entries.is_none() && id == 0 {
-            return self.lose(Reason::Memory, turn);
+            self.misses(&queue, first, count, turn);
         }
         let mut stop = if entries.is_some() { Reason::Burst } else { Reason::Memory };
         let entries = entries.unwrap_or_default();

@@ -182,7 +182,8 @@ impl Follower {
                 }
             }
             Packet::MemoryWrite(r) => out.extend(self.register_write(&tlp, r, host)),
-            Packet::Completion(_) | Packet::Message(_) => {}
+            Packet::Completion(c) => out.extend(self.fetched(&c, &tlp, host)),
+            Packet::Message(_) => {}
         }
         self.counters.messages += (out.len() - before) as u64;
         out.push(tlp);
@@ -335,14 +336,34 @@ impl Follower {
 
     fn register_write(&mut self, tlp: &Tlp, r: MemoryRequest, host: &mut Host<'_>) -> Vec<Tlp> {
         let Some((bdf, offset)) = self.target(r.address) else { return Vec::new() };
+        self.with_turn(bdf, host, |controller, turn| {
+            for (at, bytes) in pcie::split::enabled_runs(&r, &tlp.data) {
+                controller.register_write(offset + at as u64, &bytes, turn);
+            }
+        })
+    }
+
+    fn fetched(&mut self, c: &Completion, tlp: &Tlp, host: &mut Host<'_>) -> Vec<Tlp> {
+        let reads = |function: &Function| function.controller.reads_admin_entries();
+        if c.status != Status::Success || !self.functions.get(&c.requester).is_some_and(reads) {
+            return Vec::new();
+        }
+        self.with_turn(c.requester, host, |controller, turn| controller.fetched(c, &tlp.data, turn))
+    }
+
+    /// What goes in front of a TLP to the controller at `bdf`, which takes note of the TLP.
+    fn with_turn(
+        &mut self,
+        bdf: Bdf,
+        host: &mut Host<'_>,
+        note: impl FnOnce(&mut Controller, &mut Turn<'_, '_>),
+    ) -> Vec<Tlp> {
         let others = self.in_flight_beside(bdf);
         let Some(function) = self.functions.get_mut(&bdf) else { return Vec::new() };
         let (settings, without, counters) = (self.settings, self.without, &mut self.counters);
         let mut turn =
             Turn { host, bdf, settings, others, without, counters, messages: Vec::new() };
-        for (at, bytes) in pcie::split::enabled_runs(&r, &tlp.data) {
-            function.controller.register_write(offset + at as u64, &bytes, &mut turn);
-        }
+        note(&mut function.controller, &mut turn);
         turn.messages
     }
 

@@ -40,9 +40,12 @@ impl Default for AdminTail {
 }
 
 impl AdminTail {
-    /// Moves behind an entry in slot `slot` of a queue whose last slot is `last`.
-    pub fn written(&mut self, slot: u16, phase: bool, last: u16) {
-        (self.slot, self.phase) = if slot == last { (0, !phase) } else { (slot + 1, phase) };
+    /// The tail behind an entry of a queue whose last slot is `last`; `None` if the entry is in
+    /// another slot than the next one, or has the wrong phase tag.
+    pub fn behind(self, slot: u64, phase: bool, last: u16) -> Option<Self> {
+        let expected = slot == u64::from(self.slot) && phase == self.phase;
+        let (slot, phase) = if self.slot == last { (0, !phase) } else { (self.slot + 1, phase) };
+        expected.then_some(Self { slot, phase, ..self })
     }
 }
 

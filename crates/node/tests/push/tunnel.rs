@@ -13,7 +13,7 @@ use pcie::{Function, Ready, Wait};
 use stats::random::Random;
 use switch::{tunnel, upstream};
 use wire::frame::Role;
-use wire::tlp::Class;
+use wire::tlp::{Class, Tlp};
 use wire::{Bdf, Instant};
 
 const NOW: Instant = Instant::ZERO;
@@ -55,11 +55,13 @@ struct Memory {
     reads: usize,
     /// Addresses that the drive wrote; 0 is an interrupt.
     written: Vec<u64>,
+    /// It is not at hand at doorbells.
+    by_message: bool,
 }
 
 impl HostMemory for Memory {
     fn peek(&mut self, _: Bdf, address: u64, length: usize, out: &mut BytesMut) -> bool {
-        let found = self.get(address, length);
+        let found = self.get(address, length).filter(|_| !self.by_message);
         found.inspect(|bytes| out.extend_from_slice(bytes)).is_some()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::limits::signed_time;
 use crate::{Bound, Requirement, Subject};
-use report::{Align, Column, Table, time};
+use report::{Align, Column, FAIL, Table, time};
 use serde::Serialize;
 use sim::measure::{CommandRecord, Observer};
 use sim::world::Report;
@@ -127,7 +127,7 @@ impl Row {
 
     /// Pass or fail.
     pub fn verdict(&self) -> &'static str {
-        if self.holds { "pass" } else { "FAIL" }
+        if self.holds { "pass" } else { FAIL }
     }
 }
 

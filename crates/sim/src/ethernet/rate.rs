@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use wire::Duration;
+use wire::units::line_rate;
 
 /// The data rate of a link (IEEE 802.3 MAC data rate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,10 +81,8 @@ pub struct UnknownRate(pub String);
 impl FromStr for Rate {
     type Err = UnknownRate;
     fn from_str(text: &str) -> Result<Self, UnknownRate> {
-        let number = text.strip_suffix("b/s").unwrap_or(text).trim_end();
-        Self::ALL
-            .into_iter()
-            .find(|rate| rate.name() == number)
-            .ok_or_else(|| UnknownRate(text.to_owned()))
+        let bits = line_rate(text);
+        let found = Self::ALL.into_iter().find(|rate| Some(rate.bits_per_second()) == bits);
+        found.ok_or_else(|| UnknownRate(text.to_owned()))
     }
 }

@@ -40,7 +40,10 @@ pub enum Reject {
 fn other_group(groups: &Option<(u16, u16)>) -> String {
     groups.map_or_else(
         || "the device belongs to another group".to_owned(),
-        |(device, host)| format!("the device belongs to group {device}, the host to group {host}"),
+        |(device, host)| match host {
+            0 => format!("the device belongs to group {device}, the host to none: give --group"),
+            _ => format!("the device belongs to group {device}, the host to group {host}"),
+        },
     )
 }
 

@@ -44,6 +44,16 @@ fn a_file_that_is_cut_off_is_read_to_its_end() {
 }
 
 #[test]
+fn a_trace_given_twice_is_refused() {
+    let traces = traces();
+    let copy = traces.file("copy", &std::fs::read(&traces.host).unwrap());
+    for second in [&traces.host, &copy] {
+        let error = Run::open(&[traces.host.clone(), second.clone()]).err().unwrap().to_string();
+        assert!(error.ends_with("are the same trace: give it once"), "{error}");
+    }
+}
+
+#[test]
 fn a_chunk_that_is_missing_or_damaged_is_a_gap() {
     let traces = traces();
     let (whole, chunks) = host_trace(&traces);

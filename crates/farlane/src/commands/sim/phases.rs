@@ -4,9 +4,10 @@ use super::document::Document;
 use super::print::us;
 use super::simulate::{Failed, RunOptions};
 use super::{Args, Failure, json, pool};
+use crate::output::warning;
 use crate::signals::Stop;
-use plan::simulate::PagePhases;
 use plan::simulate::requirements::{self, Row};
+use plan::simulate::{OutputFiles, PagePhases};
 use plan::{Plan, Planned, Shift, Trial};
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -114,7 +115,12 @@ pub fn run(
             let written = pool::run_all(&name, &trials.plans[..1], Some(&options), stop);
             written.map_err(|(at, why)| failed(at, why))?
         }
-        _ => all,
+        _ => {
+            if options.requested != OutputFiles::default() {
+                warning("interrupted: the files of --report, --trace and --pcapng are not written");
+            }
+            all
+        }
     };
     let mut document = documents.swap_remove(0).expect("the first one always runs");
     document.interrupted |= interrupted;

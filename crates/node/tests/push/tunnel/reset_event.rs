@@ -76,17 +76,41 @@ fn in_doubt_nothing_is_completed() {
 }
 
 #[test]
-fn an_event_request_that_memory_did_not_show_is_not_completed() {
-    let mut rig = Rig::new(Mode::All, 1 << 20);
-    // The entry is in memory that is not at hand when the doorbell comes.
-    let bytes = std::mem::take(&mut rig.memory.bytes);
-    rig.host.handle(
-        NOW,
-        Input::Request(1 << 20, Request::MemoryWrite { address: BAR + 0x1000, size: 4, value: 1 }),
-    );
-    let Output::Wait(_) = rig.host.poll_with(NOW, &mut rig.memory) else { panic!("a write") };
-    rig.memory.bytes = bytes;
-    rig.run();
-    rig.command(0, 1, EVENT, 0, [0; 3]);
-    assert_eq!(event(&rig), None);
+fn an_event_request_in_memory_reached_by_messages_is_learnt_from_the_controllers_read() {
+    for mode in Mode::ALL {
+        let mut rig = Rig::new(mode, 1 << 20);
+        rig.memory.by_message = true;
+        rig.command(0, 0, EVENT, 0, [0; 3]);
+        let first = (COMPLETIONS, PERSISTENT_INTERNAL_ERROR, [0, 0, 0], 1);
+        assert_eq!(event(&rig), Some(first), "{mode}");
+        // Two rounds of the queues.
+        for number in 1..20_u16 {
+            let mut command = entry(NOTHING, 0, [0; 3]);
+            command[3] = 1;
+            rig.submit(0, number % 8, command);
+            rig.write(0x1004, 4, u64::from(number % 8));
+        }
+        let next = (COMPLETIONS + 3 * 16, PERSISTENT_INTERNAL_ERROR, [4, 0, 0], 1);
+        assert_eq!(event(&rig), Some(next), "{mode}");
+        assert_eq!(rig.host.push_counters().entries, 0, "{mode}");
+        // Once memory is at hand and everything known, entries are pushed again.
+        rig.memory.by_message = false;
+        rig.command(0, 4, NOTHING, 0, [0; 3]);
+        assert_eq!(rig.host.push_counters().entries == 1, mode != Mode::Off, "{mode}");
+    }
+}
+
+#[test]
+fn an_entry_that_the_controller_writes_out_of_place_leaves_doubt() {
+    for (slot, phase) in [(1, 1), (0, 0), (7, 1)] {
+        let mut rig = Rig::new(Mode::Off, 1 << 20);
+        rig.command(0, 0, EVENT, 0, [0; 3]);
+        let mut entry = [0; 16];
+        entry[14] = phase;
+        let data = Bytes::copy_from_slice(&entry);
+        let write = Tlp::write_bytes(DRIVE, COMPLETIONS + slot * 16, &data).unwrap();
+        rig.device.function_mut().0.out.push_back(write);
+        rig.run();
+        assert_eq!(event(&rig), None, "slot {slot}, phase {phase}");
+    }
 }

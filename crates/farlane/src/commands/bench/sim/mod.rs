@@ -7,6 +7,7 @@ mod ns3;
 
 use crate::commands::{Ended, INTERRUPTED, json, rounded};
 use crate::cpu::CpuTime;
+use crate::output::note;
 use crate::progress::Progress;
 use crate::signals::Stop;
 use report::Failure;
@@ -159,7 +160,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let peak = memory::peak()?;
     if rounds.is_empty() {
         progress.done();
-        eprintln!("{INTERRUPTED}");
+        note("interrupted before a round was finished: there is nothing to print");
         return Ok(Ended::Interrupted);
     }
     rounds.sort_by(|a, b| a.wall.total_cmp(&b.wall));

@@ -61,7 +61,8 @@ pub struct Args {
     /// Expect every frame back: the listener runs with --reflect
     #[arg(long)]
     reflect: bool,
-    /// Exit with status 0 if at most N frames are lost. Without this option 1 only if all are lost
+    /// Exit with status 0 if at most N frames are lost. By default, exit with status 1 only if all
+    /// are lost, or if the network reports that nobody listens
     #[arg(long, value_name = "N")]
     allow_losses: Option<u64>,
     /// Give Ethernet frames a tag of this VLAN; 0 is a tag of the priority alone
