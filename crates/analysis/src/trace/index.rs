@@ -5,9 +5,9 @@ use super::decode::{self, Key, PayloadPrint, key};
 use super::drive::Drive;
 use super::file::{Item, TraceFile};
 use report::Failure;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use wire::frame::{Control, FIXED_HELLO, Kind};
-use wire::push::Push;
+use wire::push::{Push, Reason};
 use wire::tlp::Packet;
 use wire::trace::{HEAD, LinkState, NodeRole, Record, Tap};
 use wire::{Bdf, Tag};
@@ -91,6 +91,8 @@ pub struct Index {
     pub beyond: u64,
     /// Reads that a device node answered from pushed bytes, and their bytes.
     pub from_push: (u64, u64),
+    /// Commands that the node did not push, or only in part, by reason.
+    pub not_pushed: BTreeMap<Reason, u64>,
     by_frame: HashMap<(Tap, u32, bool, u32), u32>,
     pub(super) drive: Drive,
 }
@@ -276,6 +278,10 @@ impl Builder {
                 }
             }
             Record::Nvme { event, .. } => self.index.drive.event(at, event),
+            Record::NotPushed { reason, commands } => {
+                let known = Reason::from_number(reason);
+                self.index.not_pushed.extend(known.map(|reason| (reason, commands)));
+            }
             Record::Tlp { .. } | Record::Unknown { .. } => {}
         }
     }

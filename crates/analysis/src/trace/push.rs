@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use wire::trace::{NodeRole, Tap};
 
 /// Totals of a run; `None` for what no trace of it shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PushTotals {
     /// Messages that pushed or ended something; they pass the port of a host or switch node.
     pub messages: Option<u64>,
@@ -21,12 +21,24 @@ pub struct PushTotals {
     pub misses: u64,
     /// Bytes that were pushed and answered no read; where no records are missing.
     pub unused_bytes: Option<u64>,
+    /// Commands that the host node did not push, or only in part, by reason; of a live node that
+    /// ended in order.
+    pub not_pushed: Vec<NotPushed>,
+}
+
+/// Commands that were not pushed, or only in part, for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct NotPushed {
+    /// The reason (`docs/push.md`).
+    pub reason: &'static str,
+    /// How many.
+    pub commands: u64,
 }
 
 impl PushTotals {
     /// Whether anything was pushed.
     pub fn is_some(&self) -> bool {
-        self.messages.unwrap_or(0) > 0 || self.hits.unwrap_or(0) > 0
+        self.messages.unwrap_or(0) > 0 || self.hits.unwrap_or(0) > 0 || !self.not_pushed.is_empty()
     }
 
     /// As text.
@@ -47,6 +59,12 @@ impl PushTotals {
                  the others"
             ),
         });
+        if !self.not_pushed.is_empty() {
+            let reason =
+                |NotPushed { reason, commands }: &NotPushed| format!("{commands} {reason}");
+            let reasons: Vec<_> = self.not_pushed.iter().map(reason).collect();
+            lines.push(format!("commands not pushed, or in part: {}", reasons.join(", ")));
+        }
         lines
     }
 }
@@ -78,6 +96,13 @@ impl Run {
             hits: all.then_some(hits),
             hit_bytes: all.then_some(hit_bytes),
             misses: counters.reads,
+            not_pushed: self
+                .root()
+                .index
+                .not_pushed
+                .iter()
+                .map(|(reason, commands)| NotPushed { reason: reason.name(), commands: *commands })
+                .collect(),
             unused_bytes: (all && whole).then(|| counters.pushed_bytes.saturating_sub(hit_bytes)),
         }
     }

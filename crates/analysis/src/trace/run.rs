@@ -95,7 +95,7 @@ impl Run {
             let same = |node: &&Node| node.file.header.instance == file.header.instance;
             if let Some(node) = nodes.iter().find(same) {
                 return Err(Failure(format!(
-                    "{} and {} are the same trace: give it once",
+                    "{} and {} are of the same node: give each trace once",
                     node.file.path.display(),
                     file.path.display()
                 )));

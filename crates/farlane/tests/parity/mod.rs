@@ -56,7 +56,7 @@ fn read(node: &str, path: &Path, records: &mut BTreeMap<String, Vec<String>>) {
             }
             Record::Link { tap, .. } => format!("{node} {tap:?} link"),
             // Simulated drives tell no events.
-            Record::Nvme { .. } | Record::Unknown { .. } => return,
+            Record::Nvme { .. } | Record::NotPushed { .. } | Record::Unknown { .. } => return,
         };
         let text = match timed.record {
             // Why a link is down, worlds say in their own words.

@@ -233,6 +233,8 @@ impl<A: Attached> Machine<A> {
     /// # Errors
     /// If data could not be made durable.
     pub fn close(&mut self) -> io::Result<()> {
+        let counters = self.push_counters();
+        self.node.below().observer.not_pushed(&counters.not_pushed);
         self.node.below_mut().inner.close()
     }
 

@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::trace::{TlpObserver, Tracer};
+use node::push::NotPushed;
 use wire::Instant;
 use wire::tlp::Tlp;
 use wire::trace::Tap;
@@ -46,6 +47,11 @@ impl Probe {
     /// Whether no room is left since [`arm`](Self::arm).
     pub fn is_full(&self) -> bool {
         self.room == 0
+    }
+
+    /// As [`Tracer::not_pushed`].
+    pub(super) fn not_pushed(&self, commands: &NotPushed) {
+        self.tracer.not_pushed(commands);
     }
 
     /// As [`Tracer::tick`].

@@ -15,6 +15,7 @@ pub use tapped::{Tapped, TlpObserver};
 pub use writer::OnError;
 
 use crate::clock::Clock;
+use node::push::NotPushed;
 use recorder::Recorder;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -142,6 +143,11 @@ impl Tracer {
         let shared = self.0.as_ref().filter(|shared| now >= shared.next_echo.get())?;
         shared.next_echo.set(now + ECHO);
         Some(now.as_ns() | ECHO_MARK)
+    }
+
+    /// As [`Recorder::not_pushed`].
+    pub fn not_pushed(&self, commands: &NotPushed) {
+        self.with(|recorder| recorder.not_pushed(commands));
     }
 
     /// Stops recording, or starts it again behind a gap in the file. Returns whether it records

@@ -4,6 +4,7 @@ use super::timestamps::Timestamps;
 use super::writer::{Chunk, Layout, OnError, Writer};
 use super::{Report, Settings};
 use crate::clock::Clock;
+use node::push::NotPushed;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -241,6 +242,15 @@ impl Recorder {
         self.record_pending(EVERYTHING);
         let now = self.timestamps.now();
         self.record(now, Record::Link { tap, state });
+    }
+
+    /// Records what a host node did not push.
+    pub fn not_pushed(&mut self, commands: &NotPushed) {
+        self.record_pending(EVERYTHING);
+        let now = self.timestamps.now();
+        for (reason, commands) in commands.iter() {
+            self.record(now, Record::NotPushed { reason: reason as u8, commands });
+        }
     }
 
     fn record(&mut self, now: Instant, record: Record<'_>) {

@@ -15,8 +15,9 @@ mod messages;
 mod reason;
 mod reset_event;
 pub use doorbell::HostMemory;
-pub use reason::{NotPushed, Reason};
+pub use reason::NotPushed;
 pub use reset_event::ResetEvent;
+pub use wire::push::Reason;
 
 use controller::Controller;
 pub(crate) use doorbell::Host;

@@ -5,6 +5,7 @@ use sim::ethernet::frame::{MINIMUM, PREAMBLE};
 use sim::ethernet::{Rate, port};
 use sim::network::{CableEnd, NetworkConfig, Wiring};
 use sim::world::{Attached, PortConfig};
+use std::collections::BTreeSet;
 use tsn::Gates;
 use wire::Duration;
 
@@ -49,12 +50,9 @@ pub fn all_routes<'a>(
     to: usize,
     priority: u8,
 ) -> Vec<Egress<'a>> {
-    let mut all: Vec<CableEnd> = Vec::new();
-    for place in ways(wiring, from, to, priority).into_iter().flatten() {
-        if !all.contains(&place) {
-            all.push(place);
-        }
-    }
+    let mut all: Vec<CableEnd> = ways(wiring, from, to, priority).into_iter().flatten().collect();
+    let mut seen = BTreeSet::new();
+    all.retain(|place| seen.insert(*place));
     egresses(wiring.network, from, priority, all)
 }
 

@@ -6,11 +6,13 @@
 //! to 15 our own: [`SUBTYPE`], the binary logarithm of the completion size, and two reserved bytes.
 //! The payload is a sequence of [`Record`]s. All numbers are big-endian.
 
+mod reason;
 mod record;
 #[cfg(test)]
 mod tests;
 
 pub use crate::id::VENDOR;
+pub use reason::Reason;
 pub use record::{BYTES_HEADER, Queue, Record};
 
 use crate::id::{Bdf, Tag};

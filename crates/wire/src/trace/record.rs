@@ -129,6 +129,13 @@ pub enum Record<'a> {
         /// What.
         event: NvmeEvent,
     },
+    /// How many commands a host node did not push, or only in part, from its start on.
+    NotPushed {
+        /// Why, as [`crate::push::Reason`]; readers skip numbers that they do not know.
+        reason: u8,
+        /// Commands.
+        commands: u64,
+    },
     /// A kind, or an event, that this version does not know.
     Unknown {
         /// The kind.
@@ -145,6 +152,7 @@ const LINK: u8 = 4;
 const NVME: u8 = 5;
 const HASHED_TLP: u8 = 6;
 const HOLED_TLP: u8 = 7;
+const NOT_PUSHED: u8 = 8;
 const UP: u8 = 0x80;
 
 /// Contents of the record of an event.
@@ -184,6 +192,7 @@ impl<'a> Record<'a> {
             Self::Control { payload, .. } => payload.len(),
             Self::Link { state: LinkState::Down(why), .. } => why.len(),
             Self::Link { .. } => 0,
+            Self::NotPushed { .. } => 1 + varint::MAX_LENGTH,
             Self::Nvme { .. } => MAX_NVME,
         })
     }
@@ -228,6 +237,11 @@ impl<'a> Record<'a> {
                 out.push(0);
                 out.extend_from_slice(why.as_bytes());
             }
+            Self::NotPushed { reason, commands } => {
+                put_tap(out, Tap::ROOT_PORT, false);
+                out.push(reason);
+                varint::put(out, commands);
+            }
             Self::Nvme { .. } => {}
             Self::Unknown { bytes, .. } => out.extend_from_slice(bytes),
         }
@@ -247,6 +261,7 @@ impl<'a> Record<'a> {
             Self::Control { .. } => CONTROL,
             Self::Link { .. } => LINK,
             Self::Nvme { .. } => NVME,
+            Self::NotPushed { .. } => NOT_PUSHED,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -419,7 +434,7 @@ impl<'a> Iterator for Records<'a> {
 }
 
 fn decode(kind: u8, body: &[u8]) -> Option<Record<'_>> {
-    if !matches!(kind, TLP | FRAME | CONTROL | LINK | NVME | HASHED_TLP | HOLED_TLP) {
+    if !matches!(kind, TLP..=NOT_PUSHED) {
         return Some(Record::Unknown { kind, bytes: body });
     }
     let (first, mut rest) = body.split_first()?;
@@ -454,6 +469,11 @@ fn decode(kind: u8, body: &[u8]) -> Option<Record<'_>> {
         CONTROL => {
             let (kind, payload) = rest.split_first()?;
             Some(Record::Control { tap, up, kind: *kind, payload })
+        }
+        NOT_PUSHED => {
+            let (reason, mut commands) = rest.split_first()?;
+            let commands = varint::take(&mut commands)?;
+            Some(Record::NotPushed { reason: *reason, commands })
         }
         // An unknown event does not make a record invalid.
         NVME => Some(match NvmeEvent::take(rest) {

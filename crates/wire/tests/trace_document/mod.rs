@@ -118,6 +118,7 @@ fn meanings() -> BTreeMap<String, Vec<u8>> {
         ("nvme-done", nvme(900, NvmeEvent::MediaEnded { id: Some(ID), nsid: 1, ok: true })),
         ("nvme-completed", nvme(200, NvmeEvent::Completed { id: ID, status: Status::SUCCESS })),
         ("nvme-state", nvme(0, NvmeEvent::State(ControllerState::HotReset))),
+        ("not-pushed", record(0, Record::NotPushed { reason: 13, commands: 300 })),
         ("unknown", record(1, Record::Unknown { kind: 9, bytes: b"new" })),
     ];
     examples.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()

@@ -120,6 +120,6 @@ fn traces_of_different_runs_are_refused() {
     let (one, other): (Traces, Traces) = (traces(), super::build::traces_of(91, |_, _| {}));
     let error = Run::open(&[one.host.clone(), other.device.clone()]).unwrap_err().to_string();
     assert!(error.contains("not of one run") && error.contains("host"), "{error}");
-    let error = Run::open(&[one.host.clone(), one.host.clone()]).unwrap_err().to_string();
+    let error = Run::open(&[one.host.clone(), other.host.clone()]).unwrap_err().to_string();
     assert!(error.contains("not of one run"), "{error}");
 }

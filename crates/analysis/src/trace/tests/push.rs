@@ -236,6 +236,7 @@ fn views_of_pushed_commands() {
             hit_bytes: Some(hits),
             misses: 1 + 4 + 3,
             unused_bytes: Some(pushed - hits),
+            not_pushed: Vec::new(),
         }
     );
 }
