@@ -115,8 +115,8 @@ pub fn run(args: &Args) -> Outcome {
     };
     let ran = node.run(stop.fd(), control, print_event);
     let traced = args.trace.close(&tracer);
-    ran.map_err(Failure::from)?;
     print_report(&node.report());
+    ran.map_err(Failure::from)?;
     eprintln!("data are on the media; bye");
     traced
 }

@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Outcome {
     };
     let ran = node.run(stop.fd(), control, print_event);
     let traced = args.trace.close(&tracer);
-    ran?;
     print_report(&node.report());
+    ran?;
     traced
 }

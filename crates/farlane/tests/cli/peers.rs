@@ -237,7 +237,7 @@ fn a_device_without_a_group_is_not_moved() {
 
 #[test]
 fn a_switch_reaches_device_nodes_of_its_group() {
-    let mut device =
+    let device =
         node(&["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1M", "--group", "2"]);
     let address = device.listens();
     let switch = |group: &[&str]| {
@@ -247,7 +247,7 @@ fn a_switch_reaches_device_nodes_of_its_group() {
     let mut without = switch(&[]);
     without.line("the device belongs to group 2, the host to none: give --group");
     without.interrupt();
-    let mut with = switch(&["--group", "2"]);
+    let with = switch(&["--group", "2"]);
     let ping = run(&["ping", &with.listens(), "--count", "1"]);
     assert!(ping.status.success(), "{}", String::from_utf8_lossy(&ping.stderr));
 }

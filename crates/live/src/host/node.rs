@@ -258,11 +258,10 @@ impl HostNode {
     ) -> io::Result<()> {
         self.machine.poller().add_without_spin(wake)?;
         let mut lines = HostEventLimiter::new(HostEvent::Suppressed);
-        let mut ran = self.serve_until(&mut control, &mut lines, &mut emit);
-        if ran.is_ok() {
-            let now = self.machine.clock().now();
-            ran = self.take_leave(&mut |event| lines.pass(now, kind(&event), event, &mut emit));
-        }
+        let ran = self.serve_until(&mut control, &mut lines, &mut emit);
+        let now = self.machine.clock().now();
+        let left = self.take_leave(&mut |event| lines.pass(now, kind(&event), event, &mut emit));
+        let ran = ran.and(left);
         lines.flush(self.machine.clock().now(), &mut emit);
         ran?;
         self.machine.close()

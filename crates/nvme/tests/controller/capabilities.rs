@@ -115,6 +115,25 @@ fn optional_commands_are_those_of_oacs_oncs_and_fuses() {
     }
 }
 
+/// What has no command that could be tried here. Metadata by SGL (SGLS bits 17 and 19) is tried in
+/// `metadata`, Flush with the broadcast NSID (VWC bits 2:1) in `io`.
+#[test]
+fn bits_without_a_command_are_clear() {
+    for mut host in drives() {
+        let claims = controller(&mut host);
+        assert_eq!(claims.admin_commands >> 10, 0, "OACS");
+        assert_eq!(claims.nvm_commands >> 9, 0, "ONCS");
+        assert_eq!(claims.log_page_attributes >> 5, 0, "LPA");
+        // Bits 6 and 8: Traffic Based Keep Alive and SQ Associations.
+        assert_eq!(claims.attributes & !0x2bf, 0, "CTRATT");
+        let metadata_by_sgl = 1 << 17 | 1 << 19;
+        assert_eq!(claims.sgl & !(3 | 1 << 2 | 0x35 << 16 | metadata_by_sgl), 0, "SGLS");
+        let namespace = IdentifyNamespace::decode(&identify(&mut host, cns::NAMESPACE, 1));
+        // Thin provisioning, atomic sizes of its own, preferred sizes.
+        assert_eq!(namespace.features & !(1 << 2 | 1 << 3), 0, "NSFEAT");
+    }
+}
+
 #[test]
 fn features_are_those_that_identify_claims() {
     for mut host in drives() {
@@ -196,6 +215,16 @@ fn lists_and_namespace_features_are_as_identified() {
         let bytes = wire::nvme::SglDescriptor { address: DATA + 1, ..list };
         let any_byte = host.io(read(0, 1, 0, 0).with_sgl1(bytes)).status.is_success();
         agrees(claims.sgl & 3 == 1, any_byte, "SGLS, alignment");
+        for (bit, descriptor) in [
+            (2, wire::nvme::SglDescriptor { kind: 4, ..list }),
+            (16, wire::nvme::SglDescriptor { kind: wire::nvme::SglKind::BitBucket as u8, ..list }),
+            (18, wire::nvme::SglDescriptor { length: 1024, ..list }),
+            (20, wire::nvme::SglDescriptor { subtype: 1, ..list }),
+            (21, wire::nvme::SglDescriptor { kind: 5, ..list }),
+        ] {
+            let done = host.io(read(0, 1, 0, 0).with_sgl1(descriptor)).status.is_success();
+            agrees(claims.sgl & 1 << bit != 0, done, format_args!("SGLS bit {bit}"));
+        }
         let namespace = IdentifyNamespace::decode(&identify(&mut host, cns::NAMESPACE, 1));
         // NSFEAT bit 3: identifiers of drives with records are never used again (docs/drive.md).
         agrees(namespace.features & 1 << 3 != 0, saves, "NSFEAT, identifiers");

@@ -231,14 +231,15 @@ impl<'a> Talker<'a> {
         Some(FollowUp { sequence, departure: self.samples[sequence as usize].departure })
     }
 
-    /// Sends a frame; whether the kernel took it.
+    /// Sends a frame; whether the kernel took it. Those that end the run have no number and are
+    /// not counted.
     fn transmit(&mut self, frame: &Frame, number: Option<u64>, launch: Option<u64>) -> bool {
         frame.encode(&mut self.buffer);
         match self.outbox.send(self.port, (&self.buffer, self.to, self.args.tag()), launch, number)
         {
             Ok(()) => true,
             Err(error) => {
-                self.faults.refused += 1;
+                self.faults.refused += u64::from(number.is_some());
                 self.faults.refusal = error.to_string();
                 false
             }
