@@ -184,6 +184,8 @@ const ENDS: [End; 2] = [End::Host, End::Device];
 
 struct Nodes {
     clock: Clock,
+    /// What the clock shows at time 0 of the script.
+    uptime: Instant,
     host: Machine<Switch>,
     memory: SlowMemory,
     device: DeviceNode<NvmeDrive>,
@@ -196,8 +198,9 @@ struct Nodes {
 }
 
 impl Nodes {
-    fn new(folder: &Path, link: PipeConfig, push: Mode) -> io::Result<Self> {
+    fn new(folder: &Path, (link, push): (PipeConfig, Mode), uptime: Instant) -> io::Result<Self> {
         let clock = Clock::scripted();
+        clock.set(uptime);
         let scripts = [Script::new()?, Script::new()?];
         let links = Links::new(&[Address::Scripted(scripts[0].clone())]);
         let host = machine(folder, clock, script::ROOT, push, links)?;
@@ -212,7 +215,7 @@ impl Nodes {
             clock,
             media: RamMedia::new(script::SIZE),
             asked: 0,
-            free: Instant::ZERO,
+            free: uptime,
             pending: pending.clone(),
             signal: eventfd(1, EventfdFlags::NONBLOCK)?,
         };
@@ -229,7 +232,16 @@ impl Nodes {
             DeviceNode::new(clock, Poller::new(Waiting::Block)?, listener, settings, drive)?;
         let (pipe, offered) = (Pipe::new(link), [false; 2]);
         let sent = Vec::new();
-        Ok(Self { clock, host, memory, device, pending, pipe, scripts, offered, sent })
+        Ok(Self { clock, uptime, host, memory, device, pending, pipe, scripts, offered, sent })
+    }
+
+    /// The time of the nodes' clock at a time of the script, and the reverse.
+    fn clock_time(&self, script: Instant) -> Instant {
+        self.uptime + (script - Instant::ZERO)
+    }
+
+    fn script_time(&self, clock: Instant) -> Instant {
+        Instant::ZERO + (clock - self.uptime)
     }
 
     /// What the script says of the link at `now`.
@@ -266,17 +278,18 @@ impl Nodes {
 
     /// Everything that happens at `now`; yields when something happens next.
     fn step(&mut self, now: Instant, task: &mut Option<Task<()>>) -> io::Result<Instant> {
-        self.clock.set(now);
+        let clock = self.clock_time(now);
+        self.clock.set(clock);
         self.network(now);
         for _ in 0..10_000 {
-            while self.memory.reads.front().is_some_and(|(due, ..)| *due <= now) {
+            while self.memory.reads.front().is_some_and(|(due, ..)| *due <= clock) {
                 let (_, token, at, length) = self.memory.reads.pop_front().expect("just seen");
                 let mut ram = self.memory.memory.ram.borrow_mut();
                 let data = ram.get(at, length).map(Bytes::copy_from_slice);
                 drop(ram);
                 self.host.complete_read(token, data);
             }
-            if task.as_mut().is_some_and(|task| task.poll(now).is_some()) {
+            if task.as_mut().is_some_and(|task| task.poll(clock).is_some()) {
                 *task = None;
             }
             let (host, first) = self.host.pump(&mut self.memory)?;
@@ -293,8 +306,9 @@ impl Nodes {
             let media = pending.first_key_value().map(|((due, _), _)| *due);
             let memory = self.memory.reads.front().map(|(due, ..)| *due);
             let ends = ENDS.map(|end| self.pipe.next(now, end));
-            let timers = [first, second, media, memory, ends[0], ends[1]];
-            let next = timers.into_iter().flatten().min().expect("there is a next tick");
+            let timers = [first, second, media, memory].map(|at| at.map(|at| self.script_time(at)));
+            let next = timers.into_iter().chain(ends).flatten().min();
+            let next = next.expect("there is a next tick");
             // Records are made in turns that have nothing else to do.
             if next > now {
                 return Ok(next);
@@ -304,13 +318,15 @@ impl Nodes {
     }
 }
 
-/// Runs `software` over `link`, with trace files in `folder`.
+/// Runs `software` over `link`, with trace files in `folder`, on nodes whose clocks show `uptime` at
+/// the start.
 pub fn run<T: Future<Output = ()> + 'static>(
     folder: &Path,
-    (link, push): (PipeConfig, Mode),
+    link: (PipeConfig, Mode),
+    uptime: Instant,
     software: impl FnOnce(Bus, Rc<RefCell<Ram>>) -> T,
 ) -> io::Result<Run> {
-    let mut nodes = Nodes::new(folder, link, push)?;
+    let mut nodes = Nodes::new(folder, link, uptime)?;
     let ram = nodes.memory.memory.ram.clone();
     let bus = nodes.host.new_bus();
     let mut task = Some(Task::new(&bus, software(bus.clone(), ram.clone())));

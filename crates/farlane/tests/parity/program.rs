@@ -132,9 +132,9 @@ impl Host {
 /// Sleeps for 10 us at most, to 7 us behind a multiple of them: nothing that the
 /// script fixes happens then.
 async fn pause(bus: &Bus) {
-    let step = Duration::from_us(10).as_ps();
-    let past = (bus.now().as_ps() + Duration::from_us(3).as_ps()) % step;
-    bus.sleep(Duration::from_ps(step - past)).await;
+    let from = bus.now() + Duration::from_us(3) + Duration::from_ps(1);
+    let end = from.next_multiple_of(Duration::from_us(10));
+    bus.sleep(end - from + Duration::from_ps(1)).await;
 }
 
 /// Sleeps until a time that is not over.
@@ -153,10 +153,12 @@ pub async fn one_by_one(bus: Bus, ram: Rc<RefCell<Ram>>) {
 
 /// Bring-up, I/O at both depths, a controller reset with commands under way, hot resets of the
 /// drive's port and of the root port, a link that is lost with commands under way and comes back.
-pub async fn whole(bus: Bus, ram: Rc<RefCell<Ram>>) {
+/// Times of the script count from `start`.
+pub async fn whole(bus: Bus, ram: Rc<RefCell<Ram>>, start: Instant) {
     let poll = script::POLL;
+    let after = |at: Instant| start + (at - Instant::ZERO);
     let boot = || Host::boot(bus.clone(), ram.clone(), poll);
-    sleep_until(&bus, script::BOOT).await;
+    sleep_until(&bus, after(script::BOOT)).await;
     let mut host = boot().await;
     host.check(1, 1).await;
     host.check(2, 4).await;
@@ -168,8 +170,8 @@ pub async fn whole(bus: Bus, ram: Rc<RefCell<Ram>>) {
     host.reset_below(ROOT_PORT).await;
     let mut host = boot().await;
     host.check(4, 4).await;
-    sleep_until(&bus, script::LAST_COMMANDS).await;
+    sleep_until(&bus, after(script::LAST_COMMANDS)).await;
     (0..4).for_each(|number| host.submit(Op::Write, number));
-    sleep_until(&bus, script::REBOOT).await;
+    sleep_until(&bus, after(script::REBOOT)).await;
     boot().await.check(5, 4).await;
 }

@@ -17,7 +17,7 @@ const fn at_us(us: u64) -> Instant {
 }
 
 /// Links take bytes at multiples of this.
-const TICK: Duration = Duration::from_us(50);
+pub const TICK: Duration = Duration::from_us(50);
 /// Pauses of the driver while it attaches: they begin when an answer arrives, and in the first 300
 /// us none ends at a tick, an arrival or an answer of memory.
 pub const POLL: Duration = Duration::from_us(17);

@@ -24,11 +24,7 @@ fn a_guest_without_shared_memory_goes_on_at_once_after_a_restart_of_its_device_n
 }
 
 /// Restarts the device node of a guest that reads, in order or not.
-fn goes_on_at_once(
-    name: &str,
-    with: impl FnOnce(Builder) -> Builder,
-    stops: &[(&str, bool)],
-) {
+fn goes_on_at_once(name: &str, with: impl FnOnce(Builder) -> Builder, stops: &[(&str, bool)]) {
     let folder = folder::kept(name);
     let namespace = format!("file={},size=64M", folder.join("disk.img").display());
     let mut device = Node::device_at(ANY, &folder, "device", &[&namespace], &[]);
