@@ -36,6 +36,11 @@ impl Message {
         u16::from_le_bytes([self.bytes[2], self.bytes[3]])
     }
 
+    /// Bits 3:0 of the flags.
+    fn is_reply(&self) -> bool {
+        self.bytes[8] & 0xf == 1
+    }
+
     pub fn payload(&self) -> &[u8] {
         &self.bytes[16..]
     }
@@ -89,6 +94,10 @@ impl Server {
         let thread = std::thread::spawn(move || {
             let (stream, _) = listener.accept().unwrap();
             while let Some(message) = receive(&stream) {
+                // The client answers what a lie made a request.
+                if message.is_reply() {
+                    continue;
+                }
                 let mut answer = honest(&message, &doorbells);
                 lie(&message, &mut answer);
                 log.lock().unwrap().push(message);
