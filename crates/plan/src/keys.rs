@@ -99,7 +99,8 @@ const TUNNELS: &[Key] = &[
 
 const VARIANT: Table = &[&[key("set", List(&Form(Setting::check)))]];
 
-const LIMITS: Table = &[&[key("events", Number(1, i64::MAX as u64)), key("time", Time(SPAN))]];
+const LIMITS: Table =
+    &[&[key("events", Number(1, sim::kernel::MOST_EVENTS)), key("time", Time(SPAN))]];
 
 const RECORD: Table = &[&[key("trace", File), key("pcapng", File), key("report", File)]];
 

@@ -32,6 +32,10 @@ impl Component {
     }
 }
 
+/// Wake-ups of a simulation at most: components arm themselves 2^40 times at most
+/// (`wakes::COMPONENT`), less than eight times for each wake-up.
+pub const MOST_EVENTS: u64 = 1 << 37;
+
 /// How far a simulation may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -69,6 +69,7 @@ impl Wakes {
     /// Arms or moves one, behind all others of that time.
     pub fn move_to(&mut self, component: u32, at: u64) {
         self.sequence += 1;
+        debug_assert!(self.sequence >> (64 - COMPONENT) == 0, "more wake-ups than a key numbers");
         let order = self.sequence << COMPONENT | u64::from(component);
         self.set(component, u128::from(at) << 64 | u128::from(order));
     }
