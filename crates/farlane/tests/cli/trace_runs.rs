@@ -3,7 +3,7 @@
 use crate::cli::record::plan;
 use crate::support::parquet;
 use crate::support::program::{
-    fails, is_refused, is_wrong_usage, json, page, prints, scratch, succeeds, text,
+    device, fails, is_refused, is_wrong_usage, json, page, prints, scratch, succeeds, text,
 };
 use serde_json::Value;
 use std::path::Path;
@@ -16,6 +16,20 @@ fn simulated(folder: &Path, name: &str, depth: u32, lines: &str) -> [String; 2] 
     prints(&["sim", &plan(folder, &format!("{name}.toml"), &lines)]);
     let host = text(&folder.join(format!("{name}.trace")));
     [host.clone(), format!("{host}.device0")]
+}
+
+/// Writes of 64 KiB are more than goes in front of a doorbell.
+#[test]
+fn a_live_trace_has_the_reasons_why_commands_were_not_pushed() {
+    let trace = &text(&scratch("not-pushed").join("run.trace"));
+    let (_device, address) = device("ram=1M", &[]);
+    let work = ["io", "--connect", &address, "--rw", "write", "--bs", "64k", "--trace", trace];
+    prints(&[&work[..], &["--destructive"]].concat());
+    let pushed = &json(&["trace", trace, "--json"])["push"];
+    assert_eq!(pushed["not_pushed"][0]["reason"], "too much data", "{pushed}");
+    assert_eq!(pushed["not_pushed"][0]["commands"], 16, "{pushed}");
+    let stats = prints(&["trace", trace, "--stats"]);
+    assert!(stats.contains("commands not pushed, or in part: 16 too much data"), "{stats}");
 }
 
 #[test]
