@@ -281,8 +281,8 @@ impl Bridge {
         self.streams.counters(now)
     }
 
-    /// Drops all its frames and forgets its streams' state, as without power, except what is on the
-    /// lines already. What it counted and learned stays.
+    /// Drops all its frames and forgets the state of its streams and schedulers, as without power,
+    /// except what is on the lines already. What it counted and learned stays.
     pub fn reset(&mut self, now: Instant) {
         self.pipeline.drain(..).for_each(|ready| self.dropped.note(&ready.frame));
         for output in &mut self.outputs {
@@ -290,6 +290,7 @@ impl Bridge {
             self.dropped.append(output.port.dropped());
             output.wake = Some(now);
         }
+        self.groups = SchedulerGroups::default();
         self.streams.restart(now);
     }
 

@@ -3,6 +3,7 @@
 use super::*;
 use sim::ethernet::FrameStage;
 use sim::ethernet::port::{Algorithm, Ats, Committed, Counted};
+use sim::network::BridgeOutage;
 
 /// Bytes header to FCS without tag, and what such a frame takes from a line of 100 Mb/s: 8 + 204 +
 /// 12 bytes of 80 ns.
@@ -118,4 +119,26 @@ fn frames_of_a_reception_port_and_class_keep_their_order_whatever_port_they_leav
     // Eligible 1 ms after the arrival of the first frame.
     assert_eq!(latencies(pair), [2 * line + 2_000, line + 1_000_000 + line]);
     assert_eq!(latencies(same_group), [line + 1_000_000 + line - 100_000]);
+}
+
+/// Eight frames at once, each eligible 5 ms after the last one; the bridge has no power from 1 to
+/// 2 ms. The next frame, at 10 ms, waits for none of them.
+#[test]
+fn schedulers_of_a_bridge_forget_what_they_admitted_without_power() {
+    let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
+    let (from, to) = (tree.station(), tree.station());
+    let bridge = tree.bridge(bridge::Mode::StoreAndForward, Duration::from_us(2));
+    tree.link(from, bridge);
+    let out = tree.link(bridge, to);
+    tree.port(out).classes[6].algorithm = one_frame_each(5_000);
+    let periodic = Pattern::Periodic(Duration::from_ms(10));
+    let stream = TrafficConfig { burst: 8, ..TrafficConfig::new(1, LENGTH, 6, periodic) };
+    let stream = tree.stream(from, stream);
+    let [off, on] = [1_000_000, 2_000_000].map(Instant::from_ns);
+    tree.network().bridge_outages = vec![BridgeOutage { bridge: 0, from: off, until: Some(on) }];
+    let (report, seen) = observed(&config(&mut tree, Duration::from_ms(15)));
+    assert_eq!(report.streams[0].lost, 7);
+    let ninth = seen.arrived.iter().find(|(_, frame)| frame.id == stream.first_frame() + 8);
+    let (_, ninth) = ninth.expect("it arrived");
+    assert_eq!(ninth.latency.total(), Duration::from_ns(2 * (212 * 80 + 50) + 2_000));
 }

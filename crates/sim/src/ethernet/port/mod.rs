@@ -211,7 +211,8 @@ impl Port {
         self.selection.clock_changed(&self.config);
     }
 
-    /// Drops all frames that wait, and the rest of one that is interrupted.
+    /// Drops all frames that wait, and the rest of one that is interrupted, and forgets what its
+    /// schedulers have admitted.
     pub(super) fn clear(&mut self, now: Instant) {
         for class in 0..QUEUES {
             while let Some(queued) = self.queues.take(class, now) {
@@ -219,6 +220,7 @@ impl Port {
             }
         }
         self.line.clear();
+        self.admissions = Admissions::default();
     }
 
     /// Says into which queue a frame goes that the reception port `from` (of a bridge, else 0) has
