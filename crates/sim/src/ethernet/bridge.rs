@@ -12,7 +12,7 @@ use tsn::{Clock, StepPolicy};
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Transmission};
-use super::port::{Admission, SchedulerGroups};
+use super::port::{Admission, Reception, SchedulerGroups};
 use super::streams::{Handling, StreamTable, Verdict};
 use super::{Dropped, FrameStage, LineEvent, Port, port, streams};
 use crate::kernel::pop_if;
@@ -374,7 +374,10 @@ impl Bridge {
             frame.latency.book(FrameStage::Serialisation, known);
         }
         let output = &mut self.outputs[to].port;
-        let Some(admission) = output.admit(&mut self.groups, (from, known), (&frame, ipv)) else {
+        // Every priority has a class of its own at the port that sent it.
+        let upstream = frame.tag.map_or(0, |tag| tag.pcp);
+        let reception = Reception { from: Some((from, upstream)), at: known };
+        let Some(admission) = output.admit(&mut self.groups, reception, (&frame, ipv)) else {
             self.dropped.append(output.dropped());
             return;
         };

@@ -12,7 +12,7 @@ use tsn::{Clock, QUEUES, StepPolicy};
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Tag, Transmission};
-use super::port::{Admission, SchedulerGroups};
+use super::port::{Admission, Reception, SchedulerGroups};
 use super::streams::{self, Handling, StreamTable, Verdict};
 use super::{Dropped, FrameStage, LineEvent, Port, port};
 
@@ -190,7 +190,8 @@ impl Nic {
     pub fn admit(&mut self, now: Instant, frame: &mut Frame) -> Option<Admission> {
         frame.tag = self.tag(frame.priority);
         self.streams.send(frame);
-        self.port.admit(&mut self.groups, (0, now), (frame, None))
+        let reception = Reception { from: None, at: now };
+        self.port.admit(&mut self.groups, reception, (frame, None))
     }
 
     /// When the host may hand over a frame that was admitted, as far as its shaper is concerned:

@@ -81,6 +81,22 @@ fn a_stream_above_its_rate_is_shaped_alike_whatever_the_ring() {
     }
 }
 
+/// The first stream sends eight times its rate and waits; the others, at theirs, do not.
+#[test]
+fn a_burst_of_a_source_delays_no_other_source_of_the_talker() {
+    for ring in [1, 4, 64] {
+        let (_, seen) = observed(&talker(ring, 8));
+        let mut held = [Duration::ZERO; 10];
+        for (_, frame) in seen.arrived.iter().filter(|(_, frame)| frame.priority == 6) {
+            let stream = StreamId::of_frame(frame.id).expect("of a stream");
+            let held = &mut held[usize::from(stream.number)];
+            *held = (*held).max(frame.latency.spent(FrameStage::Shaper));
+        }
+        assert!(held[0] > Duration::from_ms(10), "{held:?}");
+        assert_eq!(held[1..], [Duration::ZERO; 9], "ring {ring}");
+    }
+}
+
 /// A bridge whose ports to stations 1 and 2 shape classes 5 and 6. Station 0 sends two frames to
 /// station 1 at once, the second of which is eligible 1 ms after the first, and then one to station
 /// 2: it is of the same group, though of another port.

@@ -28,7 +28,7 @@ mod merge;
 mod queues;
 mod selection;
 
-pub use admission::{Admission, SchedulerGroups};
+pub use admission::{Admission, Reception, SchedulerGroups};
 pub use config::{
     Algorithm, Ats, Class, Committed, Config, Counted, CreditBased, Guard, Preemption, RateStep,
 };
@@ -223,18 +223,17 @@ impl Port {
         self.admissions = Admissions::default();
     }
 
-    /// Says into which queue a frame goes that the reception port `from` (of a bridge, else 0) has
-    /// received at `received`, and from when on it may leave; `None` if it is dropped. It may have
-    /// an internal priority (IEEE 802.1Q-2022, 8.6.5.4).
+    /// Says into which queue a frame goes that came to the node by `reception`, and from when on it
+    /// may leave; `None` if it is dropped. It may have an internal priority (IEEE 802.1Q-2022,
+    /// 8.6.5.4).
     pub fn admit(
         &mut self,
         groups: &mut SchedulerGroups,
-        (from, received): (usize, Instant),
+        reception: Reception,
         (frame, ipv): (&Frame, Option<u8>),
     ) -> Option<Admission> {
         let (config, counters) = (&self.config, &mut self.counters);
-        let admission =
-            self.admissions.admit(config, groups, (from, received), (frame, ipv), counters);
+        let admission = self.admissions.admit(config, groups, reception, (frame, ipv), counters);
         if admission.is_none() {
             self.counters.offered += 1;
             self.dropped.note(frame);

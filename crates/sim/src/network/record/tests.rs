@@ -1,6 +1,6 @@
 use super::*;
 use crate::ethernet::cable::{self, Cable, Faults};
-use crate::ethernet::port::{Config, Input, Output, Port, Preemption, SchedulerGroups};
+use crate::ethernet::port::{Config, Input, Output, Port, Preemption, Reception, SchedulerGroups};
 use crate::ethernet::{Rate, Tag};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -89,7 +89,8 @@ impl Line {
                 let mut frame = Frame::new(id as u64, Bytes::from(bytes), pcp, now);
                 frame.tag = Some(Tag { pcp, vid: 0 });
                 let groups = &mut SchedulerGroups::default();
-                if let Some(admission) = self.port.admit(groups, (0, now), (&frame, None)) {
+                let reception = Reception { from: None, at: now };
+                if let Some(admission) = self.port.admit(groups, reception, (&frame, None)) {
                     self.port.handle(now, Input::Frame(frame, admission));
                 }
             }
