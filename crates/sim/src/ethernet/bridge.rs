@@ -303,10 +303,10 @@ impl Bridge {
         }
     }
 
-    /// A frame of the bridge itself, for the queue of `class` of a port.
+    /// A frame of the bridge itself, for the queue of `class` of a port, which need not have room.
     pub fn send(&mut self, now: Instant, port: usize, frame: Frame, class: usize) {
         let output = &mut self.outputs[port];
-        output.port.handle(now, port::Input::Frame(frame, Admission::to(class)));
+        output.port.handle(now, port::Input::Frame(frame, Admission::own(class)));
         self.dropped.append(output.port.dropped());
         output.wake = Some(now);
     }

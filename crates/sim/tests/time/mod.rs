@@ -197,6 +197,17 @@ fn intervals_of_sync_and_announce_are_independent() {
     }
 }
 
+/// Pdelay, Announce and Sync come at once and find room for one frame in the queue of their class.
+#[test]
+fn a_short_queue_of_a_bridge_loses_no_message() {
+    let (mut net, ..) = chain(2);
+    for bridge in &mut net.tree.network().bridges {
+        bridge.ports.iter_mut().for_each(|port| port.classes[7].queue_frames = 1);
+    }
+    let report = net.run(seconds(10), Vec::new());
+    assert!(report.queues.iter().all(|queue| queue.dropped == 0), "{:?}", report.queues);
+}
+
 /// The same plan gives the same run.
 #[test]
 fn runs_repeat() {

@@ -18,6 +18,8 @@ pub struct Admission {
     /// It is not selected before this time of the node's clock, and behind frames of its class that may be selected
     /// earlier.
     pub eligible: LocalTime,
+    /// The node itself has made it: its queue has room for it beyond its depth.
+    pub is_own: bool,
 }
 
 /// How a frame came to the node that sends it.
@@ -64,9 +66,9 @@ pub(super) fn class_of(config: &Config, tag: Option<Tag>) -> usize {
 }
 
 impl Admission {
-    /// Into the queue of `class`, first come, first served.
-    pub const fn to(class: usize) -> Self {
-        Self { class, eligible: LocalTime::from_ps(i64::MIN) }
+    /// A frame of the node itself, into the queue of `class`, first come, first served.
+    pub const fn own(class: usize) -> Self {
+        Self { class, eligible: LocalTime::from_ps(i64::MIN), is_own: true }
     }
 }
 
@@ -100,7 +102,7 @@ impl Admissions {
             // First come, first served, at the queue.
             _ => LocalTime::from_ps(i64::MIN),
         };
-        Some(Admission { class, eligible })
+        Some(Admission { class, eligible, is_own: false })
     }
 
     fn eligible(

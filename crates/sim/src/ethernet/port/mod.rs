@@ -276,7 +276,8 @@ impl Port {
         self.selection.preempts = verification.is_active();
     }
 
-    fn enqueue(&mut self, now: Instant, frame: Frame, Admission { class, eligible }: Admission) {
+    fn enqueue(&mut self, now: Instant, frame: Frame, admission: Admission) {
+        let Admission { class, eligible, is_own } = admission;
         self.counters.offered += 1;
         let duration = frame.duration(self.config.rate);
         let Some(gate_until) = selection::gate_permits(&self.config, class, now, duration) else {
@@ -284,13 +285,14 @@ impl Port {
             self.dropped.note(&frame);
             return;
         };
-        if !self.queues.has_room(class, frame.length(), &self.config.classes[class]) {
+        let limits = &self.config.classes[class];
+        if !self.queues.has_room(class, frame.length(), is_own, limits) {
             self.counters.full[class] += 1;
             self.dropped.note(&frame);
             return;
         }
         self.selection.advance(&self.config, &self.queues, class, now);
-        self.queues.put(class, now, Queued { frame, duration, gate_until, eligible });
+        self.queues.put(class, now, Queued { frame, duration, gate_until, eligible, is_own });
     }
 
     /// What happens on the line next, or when to poll again.
