@@ -364,7 +364,7 @@ impl Bridge {
         transmission: Transmission,
         ipv: Option<u8>,
     ) {
-        let Transmission { mut frame, end, rate, preemptable, .. } = transmission;
+        let Transmission { mut frame, end, rate, preemptable, class, .. } = transmission;
         let faster = self.outputs[to].port.rate() > rate;
         let cut = self.config.mode == Mode::CutThrough && !faster && !preemptable;
         self.counters.cut_through += u64::from(cut);
@@ -374,9 +374,7 @@ impl Bridge {
             frame.latency.book(FrameStage::Serialisation, known);
         }
         let output = &mut self.outputs[to].port;
-        // Every priority has a class of its own at the port that sent it.
-        let upstream = frame.tag.map_or(0, |tag| tag.pcp);
-        let reception = Reception { from: Some((from, upstream)), at: known };
+        let reception = Reception { from: Some((from, class)), at: known };
         let Some(admission) = output.admit(&mut self.groups, reception, (&frame, ipv)) else {
             self.dropped.append(output.dropped());
             return;

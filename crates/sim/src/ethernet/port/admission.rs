@@ -25,8 +25,8 @@ pub struct Admission {
 /// How a frame came to the node that sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reception {
-    /// The port that received it, and its priority; `None`: the node is its talker.
-    pub from: Option<(usize, u8)>,
+    /// The port that received it, and its class at the port that sent it; `None`: the node is its talker.
+    pub from: Option<(usize, usize)>,
     /// When it was received, or made.
     pub at: Instant,
 }
@@ -49,7 +49,7 @@ pub(super) struct Admissions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum GroupKey {
     /// A reception port and an upstream class.
-    Received(usize, u8),
+    Received(usize, usize),
     /// A source of a talker, and its class.
     Made(usize, Flow),
 }
@@ -109,7 +109,7 @@ impl Admissions {
         &mut self,
         shaper: &Ats,
         groups: &mut SchedulerGroups,
-        (from, class): (Option<(usize, u8)>, usize),
+        (from, class): (Option<(usize, usize)>, usize),
         arrival: LocalTime,
         frame: &Frame,
     ) -> Option<LocalTime> {

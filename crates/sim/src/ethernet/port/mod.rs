@@ -421,6 +421,7 @@ impl Port {
             end,
             rate,
             preemptable: false,
+            class: 0,
         }))
     }
 
@@ -470,6 +471,7 @@ impl Port {
             end,
             rate,
             preemptable,
+            class,
         }))
     }
 
