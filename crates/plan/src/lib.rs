@@ -281,7 +281,7 @@ impl Planned {
     pub fn overload_sentences(&self) -> Vec<String> {
         let rate = overload::megabits;
         let sentence = |overload: &Overload| {
-            let others = if overload.classes.len() > 1 { " and the classes above" } else { "" };
+            let others = if overload.classes.len() > 1 { " and the classes before it" } else { "" };
             format!(
                 "class {} is overloaded from {}: {}{others} offer {}, gates, shaper and line let \
                  {} through",

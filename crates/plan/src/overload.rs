@@ -5,7 +5,7 @@ use crate::simulate::places::{self, Egress};
 use sim::ethernet::frame::{GAP, PREAMBLE, TAG};
 use sim::ethernet::port::{Algorithm, Counted};
 use sim::ethernet::traffic::StreamId;
-use sim::network::{CableEnd, NetworkConfig, TrafficConfig};
+use sim::network::{CableEnd, NetworkConfig, TrafficConfig, Wiring};
 use std::collections::BTreeMap;
 use tsn::{GateStates, QUEUES};
 use wire::{Duration, Instant};
@@ -15,7 +15,7 @@ use wire::{Duration, Instant};
 pub struct Overload {
     /// The port.
     pub place: CableEnd,
-    /// The class that starves, and after it those above which leave too little for it.
+    /// The class that starves, and after it those before it which leave too little for it.
     pub classes: Vec<usize>,
     /// Bits a second that the streams of these classes offer, preamble and gap counted.
     pub offered: u64,
@@ -49,7 +49,22 @@ pub(super) fn find(network: &NetworkConfig) -> Vec<Overload> {
             }
         }
     }
-    ports.into_values().flat_map(|(egress, offered)| offered.overloads(&egress)).collect()
+    let overloads = |(egress, offered): (Egress<'_>, Offered)| {
+        let express = express(&wiring, &egress);
+        offered.overloads(&egress, express)
+    };
+    ports.into_values().flat_map(overloads).collect()
+}
+
+/// The classes that go before all others, as far as preemption becomes active at a port (IEEE
+/// 802.3-2022, 99.4.7); else all.
+fn express(wiring: &Wiring<'_>, egress: &Egress<'_>) -> GateStates {
+    let answers = || {
+        let partner = wiring.across(egress.place).map(|(_, end)| wiring.network.port(end));
+        partner.is_some_and(|partner| partner.preemption.is_some())
+    };
+    let active = egress.port.preemption.filter(|own| !own.verify.enabled || answers());
+    GateStates(active.map_or(0xff, |preemption| preemption.express))
 }
 
 impl Offered {
@@ -63,38 +78,47 @@ impl Offered {
     }
 
     /// Every class, once, whose streams offer more than its windows hold, or else with those of the
-    /// classes above more than all their windows.
-    fn overloads(mut self, egress: &Egress<'_>) -> Vec<Overload> {
+    /// classes before it more than all their windows: express classes go before preemptable ones.
+    fn overloads(mut self, egress: &Egress<'_>, express: GateStates) -> Vec<Overload> {
         let mut found = Vec::new();
         let mut classes = Vec::new();
-        let used = |queue: &usize| !self.streams[*queue].is_empty();
-        let (weighted, strict): (Vec<usize>, Vec<usize>) =
-            (0..QUEUES).rev().filter(used).partition(|queue| weight(egress, *queue).is_some());
-        for queue in strict {
-            classes.insert(0, queue);
-            let limit = self.limit(egress, &[queue]);
-            let alone = self.share[queue] > limit;
-            if alone {
-                found.push(self.overload(egress, &[queue], limit));
-                // It takes no more from the classes below.
-                self.share[queue] = limit;
+        let used = (0..QUEUES).rev().filter(|queue| !self.streams[*queue].is_empty());
+        let (first, then): (Vec<_>, Vec<_>) = used.partition(|queue| express.is_open(*queue));
+        for these in [first, then] {
+            let (weighted, strict): (Vec<usize>, Vec<usize>) =
+                these.into_iter().partition(|queue| weight(egress, *queue).is_some());
+            for queue in strict {
+                classes.insert(0, queue);
+                found.extend(self.strict(egress, &classes));
             }
-            let all = self.limit(egress, &classes);
-            if classes.iter().map(|class| self.share[*class]).sum::<f64>() > all {
-                if !alone {
-                    found.push(self.overload(egress, &classes, all));
-                }
-                let above: f64 = classes[1..].iter().map(|class| self.share[*class]).sum();
-                self.share[queue] = (all - above).max(0.0);
-            }
+            found.extend(self.weighted(egress, &classes, weighted.clone()));
+            classes.splice(0..0, weighted);
         }
-        found.extend(self.weighted(egress, &classes, weighted));
         found
     }
 
-    /// Classes with weights that get less than their streams offer. They come behind all others
+    /// Whether the first of these classes gets less than its streams offer, behind the others. It
+    /// takes no more from the classes behind it.
+    fn strict(&mut self, egress: &Egress<'_>, classes: &[usize]) -> Option<Overload> {
+        let (queue, before) = (classes[0], &classes[1..]);
+        let limit = self.limit(egress, &[queue]);
+        let alone = (self.share[queue] > limit).then(|| self.overload(egress, &[queue], limit));
+        self.share[queue] = self.share[queue].min(limit);
+        let all = self.limit(egress, classes);
+        let left = all - before.iter().map(|class| self.share[*class]).sum::<f64>();
+        let behind = (self.share[queue] > left).then(|| self.overload(egress, classes, all));
+        self.share[queue] = self.share[queue].min(left.max(0.0));
+        alone.or(behind)
+    }
+
+    /// Classes with weights that get less than their streams offer. They come behind others
     /// (`above`) and share what is left; what one does not need is for the others.
-    fn weighted(&self, egress: &Egress<'_>, above: &[usize], mut of: Vec<usize>) -> Vec<Overload> {
+    fn weighted(
+        &mut self,
+        egress: &Egress<'_>,
+        above: &[usize],
+        mut of: Vec<usize>,
+    ) -> Vec<Overload> {
         if of.is_empty() {
             return Vec::new();
         }
@@ -107,10 +131,13 @@ impl Offered {
                 own.min(self.limit(egress, &[*class]))
             };
             let Some(at) = of.iter().position(|class| self.share[*class] <= part(class)) else {
-                return of
-                    .iter()
-                    .map(|class| self.overload(egress, &[*class], part(class)))
-                    .collect();
+                let parts: Vec<_> = of.iter().map(|class| (*class, part(class))).collect();
+                let starving = parts.into_iter().map(|(class, part)| {
+                    let starving = self.overload(egress, &[class], part);
+                    self.share[class] = part;
+                    starving
+                });
+                return starving.collect();
             };
             left -= self.share[of.swap_remove(at)];
         }

@@ -5,6 +5,7 @@
 use super::streams::Offered;
 use crate::simulate::places;
 use report::time;
+use sim::ethernet::cable::Faults;
 use sim::network::{CableEnd, Place, StreamConfig, Wiring};
 use stats::random::Probability;
 use tsn::frer::{Algorithm, Config};
@@ -13,11 +14,14 @@ use wire::{Duration, Instant};
 /// What happens less often than once a day is not worth a remark, in seconds.
 const DAY: f64 = 86_400.0;
 
+/// The ports of a path that a stream's frames leave through.
+type Way = Vec<CableEnd>;
+
 /// The ports that a stream's frames leave through on their way to a place, path by path.
 struct Ways<'a> {
     wiring: &'a Wiring<'a>,
     offered: Offered<'a>,
-    ways: Vec<Vec<CableEnd>>,
+    ways: Vec<Way>,
 }
 
 /// Remarks on the recovery function of a stream at a place.
@@ -27,10 +31,10 @@ pub(super) fn find(
     place: Place,
     recovery: Config,
 ) -> Vec<String> {
-    let until = |path: &Vec<usize>| -> Option<Vec<CableEnd>> {
+    let until = |path: &Vec<usize>| -> Option<Way> {
         let hops = stream.hops(wiring, path).ok()?;
         let before = |hop: &&[CableEnd; 2]| hop[0].node() != place;
-        let way: Vec<CableEnd> = hops.iter().take_while(before).map(|hop| hop[0]).collect();
+        let way: Way = hops.iter().take_while(before).map(|hop| hop[0]).collect();
         let last = hops.get(way.len().checked_sub(1)?)?[1].node();
         (last == place).then_some(way)
     };
@@ -49,7 +53,7 @@ pub(super) fn find(
             "{behind}, but the history has {history} numbers: copies are rogue and discarded, also \
              those that no other path brings (802.1CB-2017, 7.4.3.4)"
         )],
-        Algorithm::Vector { history } => ways.losses(frames, history, recovery.reset),
+        Algorithm::Vector { history } => ways.losses(history, recovery.reset),
         Algorithm::Match if frames > 0 => vec![format!(
             "{behind}: match recovery takes it for another frame and passes it \
              (802.1CB-2017, 7.4.3.5)"
@@ -71,7 +75,7 @@ impl Ways<'_> {
     }
 
     /// What lost frames do to a history that is long enough for the delays.
-    fn losses(&self, behind: u64, history: u16, reset: Duration) -> Vec<String> {
+    fn losses(&self, history: u16, reset: Duration) -> Vec<String> {
         let run = history - 1;
         let lost = if run == 1 { "a frame".to_owned() } else { format!("{run} frames in a row") };
         let rest = format!(
@@ -80,28 +84,50 @@ impl Ways<'_> {
             reset.exact()
         );
         let mut found = Vec::new();
-        if let Some(seconds) = self.every(self.lost_on_all(), run) {
+        if let Some(seconds) = self.every(self.lost_on_all(&self.all()), run) {
             found.push(format!(
                 "its paths lose {lost} together about every {}: {rest}",
                 time(seconds * 1e9)
             ));
         }
-        for (from, until) in self.dark() {
-            let frames = self.offered.within(until - from);
-            if until - from < reset && frames >= u64::from(run) {
+        for (from, until, up) in self.outages() {
+            let span = until - from;
+            let at = |at: Instant| (at - Instant::ZERO).exact();
+            let when = match until {
+                Instant::MAX => format!("from {} on", at(from)),
+                until => format!("from {} to {}", at(from), at(until)),
+            };
+            if up.is_empty() {
+                // A longer one resets the history.
+                let frames = if span < reset { self.offered.within(span) } else { 0 };
+                if frames >= u64::from(run) {
+                    found
+                        .push(format!("all its paths are cut {when}, for {frames} frames: {rest}"));
+                }
+            } else if let Some(seconds) = self.every(self.lost_on_all(&up), run)
+                && seconds * 1e12 <= span.as_ps() as f64
+            {
                 found.push(format!(
-                    "all its paths are cut from {} to {}, for {frames} frames: {rest}",
-                    (from - Instant::ZERO).exact(),
-                    (until - Instant::ZERO).exact()
+                    "{when} it has {} of its {} paths left and loses {lost} about every {}: {rest}",
+                    up.len(),
+                    self.ways.len(),
+                    time(seconds * 1e9)
                 ));
             }
         }
-        let fastest = self.ways.iter().min_by_key(|way| self.travel(way)).expect("there is one");
+        let latest = |way: &&Way| self.travel(way) + self.delayed(way);
+        let all = self.all();
+        let fastest = all.iter().min_by_key(|way| (self.travel(way), latest(way)));
+        let fastest = *fastest.expect("there is one");
+        let others = all.iter().filter(|way| !std::ptr::eq(**way, fastest));
+        let slowest = others.map(latest).max().unwrap_or_default();
+        let behind = self.offered.within(slowest - self.travel(fastest));
         if behind >= u64::from(run)
             && let Some(seconds) = self.every(self.lost_on(fastest.iter()), run)
         {
             found.push(format!(
-                "the fastest path loses {lost} about every {}, and the slowest is {behind} behind: \
+                "the fastest path loses {lost} about every {}, and the slowest is up to {behind} \
+                 behind: \
                  with a history of {history} numbers the copies of the fastest are rogue from then \
                  on (802.1CB-2017, 7.4.3.4)",
                 time(seconds * 1e9)
@@ -120,43 +146,69 @@ impl Ways<'_> {
     fn lost_on<'a>(&self, ports: impl Iterator<Item = &'a CableEnd>) -> f64 {
         let share = |chance: Probability| chance.of(1_000_000_000_000) as f64 / 1e12;
         let passes = ports.filter_map(|port| {
-            let (cable, _) = self.wiring.across(*port)?;
-            let cable = &self.wiring.network.cables[cable];
-            let faults = &cable.faults[usize::from(cable.a != *port)];
+            let faults = self.faults(*port)?;
             Some((1.0 - share(faults.loss)) * (1.0 - share(faults.corruption)))
         });
         1.0 - passes.product::<f64>()
     }
 
-    /// The share of frames that no path brings.
-    fn lost_on_all(&self) -> f64 {
-        let common = |port: &&CableEnd| self.ways.iter().all(|way| way.contains(*port));
-        let own = |way: &Vec<CableEnd>| self.lost_on(way.iter().filter(|port| !common(port)));
-        let before = self.lost_on(self.ways[0].iter().filter(common));
-        before + (1.0 - before) * self.ways.iter().map(own).product::<f64>()
+    fn all(&self) -> Vec<&Way> {
+        self.ways.iter().collect()
     }
 
-    /// When no path brings anything, since cables are cut or bridges without power.
-    fn dark(&self) -> Vec<(Instant, Instant)> {
-        let mut all: Vec<Vec<_>> = self.ways.iter().map(|way| self.cuts(way)).collect();
-        let first = all.swap_remove(0);
-        all.iter().fold(first, |dark, other| {
-            let pairs = dark.iter().flat_map(|a| other.iter().map(move |b| (a, b)));
-            let both = pairs.map(|(a, b)| (a.0.max(b.0), a.1.min(b.1)));
-            both.filter(|(from, until)| from < until).collect()
-        })
+    /// The faults of the cable behind a port, in its direction.
+    fn faults(&self, port: CableEnd) -> Option<&Faults> {
+        let (cable, _) = self.wiring.across(port)?;
+        let cable = &self.wiring.network.cables[cable];
+        Some(&cable.faults[usize::from(cable.a != port)])
     }
 
-    fn cuts(&self, way: &[CableEnd]) -> Vec<(Instant, Instant)> {
+    /// How long cables that not all paths have may delay a frame of this one.
+    fn delayed(&self, way: &Way) -> Duration {
+        let own = way.iter().filter(|port| !self.ways.iter().all(|way| way.contains(*port)));
+        let faults = own.filter_map(|port| self.faults(*port));
+        let delays = faults.filter(|faults| faults.delay != Probability::NEVER);
+        delays.fold(Duration::ZERO, |sum, faults| sum + faults.delay_up_to)
+    }
+
+    /// The share of frames that none of these paths brings.
+    fn lost_on_all(&self, ways: &[&Way]) -> f64 {
+        let common = |port: &&CableEnd| ways.iter().all(|way| way.contains(*port));
+        let own = |way: &&Way| self.lost_on(way.iter().filter(|port| !common(port)));
+        let before = self.lost_on(ways[0].iter().filter(common));
+        before + (1.0 - before) * ways.iter().map(own).product::<f64>()
+    }
+
+    /// From when until when not all paths are up, since cables are cut or bridges without power,
+    /// and those that are.
+    fn outages(&self) -> Vec<(Instant, Instant, Vec<&Way>)> {
+        let all: Vec<_> = self.ways.iter().map(|way| (way, self.cuts(way))).collect();
+        let cuts = all.iter().flat_map(|(_, cuts)| cuts);
+        let mut times: Vec<Instant> = cuts.flat_map(|cut| <[Instant; 2]>::from(*cut)).collect();
+        times.sort_unstable();
+        times.dedup();
+        let mut found: Vec<(Instant, Instant, Vec<&Way>)> = Vec::new();
+        for (from, until) in times.iter().copied().zip(times.iter().copied().skip(1)) {
+            let is_cut =
+                |cuts: &[(Instant, Instant)]| cuts.iter().any(|cut| (cut.0..cut.1).contains(&from));
+            let up = all.iter().filter(|(_, cuts)| !is_cut(cuts)).map(|(way, _)| *way);
+            let up: Vec<&Way> = up.collect();
+            match found.last_mut() {
+                Some((_, end, same)) if *end == from && *same == up => *end = until,
+                _ if up.len() < all.len() => found.push((from, until, up)),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn cuts(&self, way: &Way) -> Vec<(Instant, Instant)> {
         let mut cuts = Vec::new();
         for port in way {
-            if let Some((cable, _)) = self.wiring.across(*port) {
-                let cable = &self.wiring.network.cables[cable];
-                cuts.extend(&cable.faults[usize::from(cable.a != *port)].cuts);
-            }
+            cuts.extend(self.faults(*port).iter().flat_map(|faults| &faults.cuts));
             let outages = self.wiring.network.bridge_outages.iter();
             let here = outages.filter(|of| port.node() == Place::Bridge(of.bridge));
-            cuts.extend(here.filter_map(|of| Some((of.from, of.until?))));
+            cuts.extend(here.map(|of| (of.from, of.until.unwrap_or(Instant::MAX))));
         }
         cuts
     }

@@ -111,10 +111,10 @@ impl<'a> Offered<'a> {
         let by_line = span.as_ps() / self.line.as_ps().max(1);
         let frames = |of: &&TrafficConfig| {
             let intervals = span.as_ps() / of.pattern.interval().as_ps().max(1);
-            intervals * u64::from(of.burst) + u64::from(of.burst - 1)
+            intervals.saturating_mul(of.burst.into()).saturating_add(u64::from(of.burst - 1))
         };
-        let frames = |all: &[&TrafficConfig]| all.iter().map(frames).sum::<u64>();
-        if self.traffic.is_empty() { by_line } else { by_line.min(frames(&self.traffic)) }
+        let all = self.traffic.iter().map(frames).fold(0, u64::saturating_add);
+        if self.traffic.is_empty() { by_line } else { by_line.min(all) }
     }
 
     /// Frames in a second, at most.

@@ -232,6 +232,44 @@ fn classes_with_weights_starve_by_their_share() {
     assert_eq!(named("2500us"), [""; 0]);
 }
 
+/// An express class of 101.95 Mb/s (12336 bits each 121 us) starves one of a higher number that is
+/// preemptable; without a partner that takes fragments it is the other way round.
+#[test]
+fn preemptable_classes_starve_behind_express_ones() {
+    let more = "[bridges.s]\nexpress = [0]\n[traffic.u]\nfrom = \"c\"\nto = \"b\"\n\
+                interval = \"121us\"\npriority = 0\n";
+    let active = plan(more).replace("[link]", "[link]\nexpress = [0]");
+    let said = built(&active).overload_sentences();
+    let at_b = |class: &str, offered: &str| {
+        format!(
+            "class {class} is overloaded from s port 1 to b: {offered} Mb/s, gates, shaper and line \
+             let 100.0 Mb/s through"
+        )
+    };
+    // 12.336 Mb/s of class 5, behind all that the line takes.
+    let starves = at_b("5", "t and the classes before it offer 112.3");
+    assert_eq!(said[1..], [at_b("0", "u offer 102.0"), starves], "{said:?}");
+    let said = built(&plan(more)).overload_sentences();
+    assert_eq!(said[1..], [at_b("0", "u offer 102.0")], "{said:?}");
+}
+
+/// Two classes with weights, of 94.9 Mb/s each: the express one gets all of it, the other the rest.
+#[test]
+fn weights_share_among_express_and_among_preemptable_classes() {
+    let more = "[bridges.s]\nexpress = [1]\nshapers = [\"5 v\", \"1 w\"]\n[shapers.v]\n\
+                algorithm = \"ets\"\nweight = 75\n[shapers.w]\nalgorithm = \"ets\"\n\
+                weight = 25\n[traffic.u]\nfrom = \"c\"\nto = \"b\"\ninterval = \"130us\"\n\
+                priority = 1\n";
+    let active = plan(more).replace("[link]", "[link]\nexpress = [1]");
+    assert_eq!(
+        built(&active.replace("\"1ms\"", "\"130us\"")).overload_sentences(),
+        [
+            "class 5 is overloaded from s port 1 to b: t offer 94.9 Mb/s, gates, shaper and line let \
+          5.1 Mb/s through"
+        ]
+    );
+}
+
 #[test]
 fn ports_and_streams_that_will_hurt_are_remarked() {
     let remarks = |more: &str| {

@@ -12,7 +12,7 @@ use tsn::{Clock, StepPolicy};
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Transmission};
-use super::port::{Admission, SchedulerGroups};
+use super::port::{Admission, Reception, SchedulerGroups};
 use super::streams::{Handling, StreamTable, Verdict};
 use super::{Dropped, FrameStage, LineEvent, Port, port, streams};
 use crate::kernel::pop_if;
@@ -281,8 +281,8 @@ impl Bridge {
         self.streams.counters(now)
     }
 
-    /// Drops all its frames and forgets its streams' state, as without power, except what is on the
-    /// lines already. What it counted and learned stays.
+    /// Drops all its frames and forgets the state of its streams and schedulers, as without power,
+    /// except what is on the lines already. What it counted and learned stays.
     pub fn reset(&mut self, now: Instant) {
         self.pipeline.drain(..).for_each(|ready| self.dropped.note(&ready.frame));
         for output in &mut self.outputs {
@@ -290,6 +290,7 @@ impl Bridge {
             self.dropped.append(output.port.dropped());
             output.wake = Some(now);
         }
+        self.groups = SchedulerGroups::default();
         self.streams.restart(now);
     }
 
@@ -302,10 +303,10 @@ impl Bridge {
         }
     }
 
-    /// A frame of the bridge itself, for the queue of `class` of a port.
+    /// A frame of the bridge itself, for the queue of `class` of a port, which need not have room.
     pub fn send(&mut self, now: Instant, port: usize, frame: Frame, class: usize) {
         let output = &mut self.outputs[port];
-        output.port.handle(now, port::Input::Frame(frame, Admission::to(class)));
+        output.port.handle(now, port::Input::Frame(frame, Admission::own(class)));
         self.dropped.append(output.port.dropped());
         output.wake = Some(now);
     }
@@ -363,7 +364,7 @@ impl Bridge {
         transmission: Transmission,
         ipv: Option<u8>,
     ) {
-        let Transmission { mut frame, end, rate, preemptable, .. } = transmission;
+        let Transmission { mut frame, end, rate, preemptable, class, .. } = transmission;
         let faster = self.outputs[to].port.rate() > rate;
         let cut = self.config.mode == Mode::CutThrough && !faster && !preemptable;
         self.counters.cut_through += u64::from(cut);
@@ -373,7 +374,8 @@ impl Bridge {
             frame.latency.book(FrameStage::Serialisation, known);
         }
         let output = &mut self.outputs[to].port;
-        let Some(admission) = output.admit(&mut self.groups, (from, known), (&frame, ipv)) else {
+        let reception = Reception { from: Some((from, class)), at: known };
+        let Some(admission) = output.admit(&mut self.groups, reception, (&frame, ipv)) else {
             self.dropped.append(output.dropped());
             return;
         };

@@ -187,4 +187,6 @@ pub struct Transmission {
     pub rate: Rate,
     /// Whether express frames may interrupt it.
     pub preemptable: bool,
+    /// Its class at the port that sends it.
+    pub class: usize,
 }

@@ -12,12 +12,9 @@ use tsn::{Clock, QUEUES, StepPolicy};
 use wire::{Duration, Instant};
 
 use super::frame::{Frame, Mac, Tag, Transmission};
-use super::port::{Admission, SchedulerGroups};
+use super::port::{Admission, Reception, SchedulerGroups};
 use super::streams::{self, Handling, StreamTable, Verdict};
 use super::{Dropped, FrameStage, LineEvent, Port, port};
-
-/// Frames of the node itself that a queue holds beyond its ring.
-const OWN_FRAMES: usize = 64;
 
 /// The tags that an interface puts on what it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,10 +112,8 @@ impl Nic {
     /// # Panics
     /// If a stream cannot be handled.
     pub fn new(config: Config) -> Self {
-        // Frames of tunnels that are not eligible yet leave the room of eligible ones free, and
-        // frames of the node itself need none.
-        let depth = 2 * config.tx_ring + OWN_FRAMES;
-        let port = config.port.clone().with_depth(depth, usize::MAX);
+        // Frames of tunnels that are not eligible yet leave the room of eligible ones free.
+        let port = config.port.clone().with_depth(2 * config.tx_ring, usize::MAX);
         let streams = StreamTable::new(&config.streams).expect("checked before");
         Self {
             config,
@@ -159,7 +154,7 @@ impl Nic {
     /// A frame of the node itself, without tag, for the queue of `class`. It waits there if the ring
     /// has no room.
     pub fn send_untagged(&mut self, now: Instant, frame: Frame, class: usize) {
-        self.push(now, frame, Admission::to(class));
+        self.push(now, frame, Admission::own(class));
     }
 
     /// How many frames the host may hand over now, whatever their priority.
@@ -190,7 +185,8 @@ impl Nic {
     pub fn admit(&mut self, now: Instant, frame: &mut Frame) -> Option<Admission> {
         frame.tag = self.tag(frame.priority);
         self.streams.send(frame);
-        self.port.admit(&mut self.groups, (0, now), (frame, None))
+        let reception = Reception { from: None, at: now };
+        self.port.admit(&mut self.groups, reception, (frame, None))
     }
 
     /// When the host may hand over a frame that was admitted, as far as its shaper is concerned:

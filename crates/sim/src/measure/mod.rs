@@ -51,7 +51,7 @@ pub struct QueueStats {
     pub frame_ps: u128,
     /// Frames that still waited at the end.
     pub left: u64,
-    /// Frames dropped: their queue was full, no window of their gate is long enough, or their class
+    /// Frames dropped: their queue, or that of a stream in its station, was full, no window of their gate is long enough, or their class
     /// does not take them.
     pub dropped: u64,
     /// How often a frame was interrupted by express frames.

@@ -68,6 +68,8 @@ struct Station {
     sources: Vec<Source>,
     /// By source: frames that the shaper keeps, or for which the interface has no room yet.
     waiting: Vec<VecDeque<(Frame, Admission)>>,
+    /// Frames that found no room there.
+    overflowed: u64,
     /// Whether they come before frames of the tunnels: both take turns.
     streams_first: bool,
     ends: Vec<ConnectionEnd>,
@@ -153,6 +155,7 @@ impl Network {
                 )),
                 sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
                 waiting: vec![VecDeque::new(); station.traffic.len()],
+                overflowed: 0,
                 streams_first: false,
                 ends: Vec::new(),
                 scheduler: raw::RawScheduler::new(config::mac(number), number),
@@ -412,6 +415,7 @@ impl Station {
                         let shows = time.map_or(0, |time| time.shows(number, now).0);
                         streams.send(&frame, shows);
                         if waiting.len() == STREAM_QUEUE {
+                            self.overflowed += 1;
                             streams.lose(std::iter::once(frame.id));
                         } else if let Some(admission) = self.nic.admit(now, &mut frame) {
                             waiting.push_back((frame, admission));

@@ -11,7 +11,12 @@ impl Network {
         let mut all = vec![QueueStats::default(); self.directions.len()];
         for station in &self.stations {
             if let Some((_, way)) = station.cables {
-                all[way] = of(station.nic.port(), now);
+                let port = of(station.nic.port(), now);
+                all[way] = QueueStats {
+                    offered: port.offered + station.overflowed,
+                    dropped: port.dropped + station.overflowed,
+                    ..port
+                };
             }
         }
         for switching in &self.bridges {

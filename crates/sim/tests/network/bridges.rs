@@ -49,7 +49,7 @@ fn arriving(
         at,
         Input::Frame {
             port,
-            transmission: Transmission { frame, start, end, rate, preemptable: false },
+            transmission: Transmission { frame, start, end, rate, preemptable: false, class: 0 },
         },
     )
 }

@@ -13,7 +13,7 @@ fn transmission(id: u64, at_ns: u64) -> Transmission {
     let start = Instant::from_ns(at_ns);
     let frame = frame(id, start);
     let end = start + frame.duration(Rate::G1);
-    Transmission { frame, start, end, rate: Rate::G1, preemptable: false }
+    Transmission { frame, start, end, rate: Rate::G1, preemptable: false, class: 0 }
 }
 
 /// Sends frames a microsecond apart; what arrives, and when.

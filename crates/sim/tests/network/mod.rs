@@ -15,7 +15,7 @@ mod world;
 
 use crate::gates_of;
 use bytes::Bytes;
-use sim::ethernet::port::SchedulerGroups;
+use sim::ethernet::port::{Reception, SchedulerGroups};
 use sim::ethernet::{
     Bridge, Cable, Frame, FrameLatency, FrameStage, LineEvent, Mac, Nic, Port, Rate, Tag,
     Transmission, bridge, cable, frame, nic, port,
@@ -71,7 +71,8 @@ fn tagged(id: u64, pcp: u8, length: usize, now: Instant) -> Frame {
 /// Admits a frame to a port and hands it over at once.
 fn offer(port: &mut Port, now: Instant, frame: Frame) {
     let groups = &mut SchedulerGroups::default();
-    if let Some(admission) = port.admit(groups, (0, now), (&frame, None)) {
+    let reception = Reception { from: None, at: now };
+    if let Some(admission) = port.admit(groups, reception, (&frame, None)) {
         port.handle(now, port::Input::Frame(frame, admission));
     }
 }

@@ -1,6 +1,9 @@
 //! Links over raw Ethernet.
 
 use crate::simulation::worlds::*;
+use sim::ethernet::port::{Algorithm, Ats, Committed, Counted};
+use sim::ethernet::traffic::Pattern;
+use sim::network::TrafficConfig;
 
 fn plan(rw: Rw, rate: Rate, congestion: &str) -> Config {
     let stations = vec![station(rate); 2];
@@ -132,4 +135,29 @@ fn a_node_that_was_away_comes_back() {
     assert!(host.failures > 0, "commands under way have failed");
     assert!(host.latency.count() > 100, "{}", host.latency.count());
     assert_eq!(run(&plan).digest, report.digest);
+}
+
+/// A tunnel that has far more to send than its rate of 20 Mb/s, and a stream of the same priority at
+/// less than its own: it waits for a frame of the tunnel at the interface and at the bridge, each 1542
+/// bytes with preamble and gap, and for no eligibility, whatever the ring.
+#[test]
+fn a_shaped_tunnel_does_not_hold_a_stream_of_its_priority() {
+    let committed = Committed { rate: 20_000_000, burst: 8 * 1_542 };
+    let (streams, max_residence) = (Vec::new(), None);
+    let shaper = Ats { committed, streams, max_residence, counted: Counted::WithGap };
+    for tx_ring in [1, 4, 64] {
+        let mut plan = plan(Rw::Write, Rate::M100, "none");
+        let host = &mut plan.network.stations[0];
+        host.tx_ring = tx_ring;
+        host.port.classes[usize::from(PRIORITY)].algorithm = Algorithm::Ats(shaper.clone());
+        let each = Pattern::Periodic(Duration::from_us(997));
+        host.traffic.push(TrafficConfig::new(1, 200, PRIORITY, each));
+        let report = run(&plan);
+        let longest = report.streams[0].latency.longest();
+        // Two lines of 212 bytes, two cables, interfaces and the bridge.
+        let plain = Duration::from_ns(2 * 212 * 80 + 2 * 50 + 3 * 300 + 1_500);
+        let most = plain + Duration::from_ns(2 * 1_542 * 80);
+        assert!(longest <= most, "ring {tx_ring}: {longest} > {most}");
+        assert!(report.streams[0].sent > 50);
+    }
 }

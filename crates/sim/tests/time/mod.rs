@@ -143,26 +143,39 @@ fn seven_hops() {
     let time = report.time_of_nodes.unwrap();
     for (number, clock) in time.clocks.iter().enumerate() {
         assert_eq!(clock.grandmaster, Some(TimeConfig::identity(0)), "{number}");
-        assert!(worst(&time, number, seconds(30)) < 1_000_000, "{number}");
-    }
-    // At first everyone is its own grandmaster, which is no lock.
-    for clock in &time.clocks[1..] {
+        // At first everyone is its own grandmaster, or slews off another one: that is no lock.
         let from = clock.synced_from().expect("it locks");
-        assert!(from >= Instant::ZERO + seconds(1), "{from}");
+        assert!(from < Instant::ZERO + seconds(20), "{number}: {from}");
+        assert!(number == 0 || from >= Instant::ZERO + seconds(1), "{number}: {from}");
+        assert!(clock.largest_since(from) < 1_000_000, "{number}: {}", clock.largest_since(from));
         assert_eq!(clock.unlocked(), []);
     }
     let first = Instant::ZERO + Duration::from_ms(125);
     assert_eq!(time.clocks[0].synced_from(), Some(first), "the grandmaster");
     // 40 s of two edges each 500 us, at each of 14 ports. Who followed another master at first is
-    // slewed for some seconds: the servo steps once.
+    // slewed for some seconds, since the servo steps once.
     assert_eq!(time.edges.len(), 14);
     for edges in time.edges.values() {
         let count = edges.before + edges.errors.count();
-        assert!(count.abs_diff(160_000) <= 10 && edges.before < 30_000, "{count}");
-        assert!(edges.errors.quantile_ns(0.5) < 1_000, "{}", edges.errors.quantile_ns(0.5));
+        assert!(count.abs_diff(160_000) <= 10 && edges.before < 80_000, "{count}");
+        assert!(edges.worst() < Duration::from_us(1), "{}", edges.worst());
     }
     assert_eq!(time.edges[&0].worst(), Duration::ZERO, "the grandmaster's");
     assert!(time.edges[&13].worst() > Duration::from_ns(8));
+}
+
+/// Behind two bridges a clock first follows itself or another one, some 100 ppm apart. Once it is
+/// locked it errs by stamps of 8 ns at each hop and by what oscillators wander, not by the 455 us that
+/// it has been slewed by.
+#[test]
+fn a_clock_that_is_slewed_is_not_locked() {
+    let time = chain(2).0.run(seconds(30), Vec::new()).time_of_nodes.unwrap();
+    for clock in &time.clocks {
+        let from = clock.synced_from().expect("it locks");
+        assert!(clock.largest_since(from) < 250_000, "{}", clock.largest_since(from));
+    }
+    let slewed = time.clocks.iter().map(|clock| clock.largest_since(Instant::ZERO + seconds(2)));
+    assert!(slewed.max().unwrap() > 100_000_000);
 }
 
 /// Whatever the intervals of Sync and Announce, whether the grandmaster is a station, whose Pdelay
@@ -195,6 +208,17 @@ fn intervals_of_sync_and_announce_are_independent() {
             }
         }
     }
+}
+
+/// Pdelay, Announce and Sync come at once and find room for one frame in the queue of their class.
+#[test]
+fn a_short_queue_of_a_bridge_loses_no_message() {
+    let (mut net, ..) = chain(2);
+    for bridge in &mut net.tree.network().bridges {
+        bridge.ports.iter_mut().for_each(|port| port.classes[7].queue_frames = 1);
+    }
+    let report = net.run(seconds(10), Vec::new());
+    assert!(report.queues.iter().all(|queue| queue.dropped == 0), "{:?}", report.queues);
 }
 
 /// The same plan gives the same run.

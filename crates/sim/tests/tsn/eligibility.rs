@@ -3,6 +3,9 @@
 use super::*;
 use sim::ethernet::FrameStage;
 use sim::ethernet::port::{Algorithm, Ats, Committed, Counted};
+use sim::ethernet::streams::Identification;
+use sim::network::{BridgeOutage, StreamConfig, mac};
+use tsn::psfp::{self, GateConfig, GateEntry};
 
 /// Bytes header to FCS without tag, and what such a frame takes from a line of 100 Mb/s: 8 + 204 +
 /// 12 bytes of 80 ns.
@@ -80,6 +83,22 @@ fn a_stream_above_its_rate_is_shaped_alike_whatever_the_ring() {
     }
 }
 
+/// The first stream sends eight times its rate and waits; the others, at theirs, do not.
+#[test]
+fn a_burst_of_a_source_delays_no_other_source_of_the_talker() {
+    for ring in [1, 4, 64] {
+        let (_, seen) = observed(&talker(ring, 8));
+        let mut held = [Duration::ZERO; 10];
+        for (_, frame) in seen.arrived.iter().filter(|(_, frame)| frame.priority == 6) {
+            let stream = StreamId::of_frame(frame.id).expect("of a stream");
+            let held = &mut held[usize::from(stream.number)];
+            *held = (*held).max(frame.latency.spent(FrameStage::Shaper));
+        }
+        assert!(held[0] > Duration::from_ms(10), "{held:?}");
+        assert_eq!(held[1..], [Duration::ZERO; 9], "ring {ring}");
+    }
+}
+
 /// A bridge whose ports to stations 1 and 2 shape classes 5 and 6. Station 0 sends two frames to
 /// station 1 at once, the second of which is eligible 1 ms after the first, and then one to station
 /// 2: it is of the same group, though of another port.
@@ -118,4 +137,79 @@ fn frames_of_a_reception_port_and_class_keep_their_order_whatever_port_they_leav
     // Eligible 1 ms after the arrival of the first frame.
     assert_eq!(latencies(pair), [2 * line + 2_000, line + 1_000_000 + line]);
     assert_eq!(latencies(same_group), [line + 1_000_000 + line - 100_000]);
+}
+
+/// Eight frames at once, each eligible 5 ms after the last one; the bridge has no power from 1 to
+/// 2 ms. The next frame, at 10 ms, waits for none of them.
+#[test]
+fn schedulers_of_a_bridge_forget_what_they_admitted_without_power() {
+    let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
+    let (from, to) = (tree.station(), tree.station());
+    let bridge = tree.bridge(bridge::Mode::StoreAndForward, Duration::from_us(2));
+    tree.link(from, bridge);
+    let out = tree.link(bridge, to);
+    tree.port(out).classes[6].algorithm = one_frame_each(5_000);
+    let periodic = Pattern::Periodic(Duration::from_ms(10));
+    let stream = TrafficConfig { burst: 8, ..TrafficConfig::new(1, LENGTH, 6, periodic) };
+    let stream = tree.stream(from, stream);
+    let [off, on] = [1_000_000, 2_000_000].map(Instant::from_ns);
+    tree.network().bridge_outages = vec![BridgeOutage { bridge: 0, from: off, until: Some(on) }];
+    let (report, seen) = observed(&config(&mut tree, Duration::from_ms(15)));
+    assert_eq!(report.streams[0].lost, 7);
+    let ninth = seen.arrived.iter().find(|(_, frame)| frame.id == stream.first_frame() + 8);
+    let (_, ninth) = ninth.expect("it arrived");
+    assert_eq!(ninth.latency.total(), Duration::from_ns(2 * (212 * 80 + 50) + 2_000));
+}
+
+/// A stream gate at the first of two bridges gives frames of priority 6 the internal priority 5, so
+/// that they leave it in class 5, like those of priority 5: at the second one both are of one group.
+/// There the second frame of priority 6 is eligible 1 ms after the first, and that of priority 5,
+/// which comes 100 us behind, not before it.
+#[test]
+fn groups_go_by_the_class_that_an_internal_priority_gave() {
+    let entry =
+        GateEntry { open: true, ipv: Some(5), interval: Duration::from_ms(1), octets: None };
+    let gate = GateConfig {
+        base: Instant::ZERO,
+        cycle: Duration::from_ms(1),
+        entries: vec![entry],
+        close_on_invalid: false,
+        close_on_excess: false,
+        clock: tsn::Clock::default(),
+    };
+    let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
+    let stations: Vec<Place> = (0..3).map(|_| tree.station()).collect();
+    let mut bridge = || tree.bridge(bridge::Mode::StoreAndForward, Duration::from_us(2));
+    let [first, second] = [bridge(), bridge()];
+    tree.link(stations[0], first);
+    tree.link(stations[1], first);
+    tree.link(first, second);
+    let out = tree.link(second, stations[2]);
+    let classes = &mut tree.port(out).classes[5..=6];
+    classes.iter_mut().for_each(|class| class.algorithm = one_frame_each(1_000));
+    let mut stream = |from: usize, priority, at_us: u64, burst| {
+        let once = Pattern::Periodic(Duration::from_ms(100));
+        let start = Instant::from_ns(at_us * 1_000);
+        let stream = TrafficConfig::new(2, LENGTH, priority, once);
+        tree.stream(stations[from], TrafficConfig { start, burst, ..stream });
+    };
+    stream(0, 6, 0, 2);
+    stream(1, 5, 100, 1);
+    tree.network().streams = vec![StreamConfig {
+        identification: Identification::Source { source: mac(0), vlan: Some(1) },
+        from: 0,
+        to: None,
+        paths: Vec::new(),
+        eliminate: Vec::new(),
+        numbers: Place::Station(0),
+        filters: vec![(0, psfp::Config { gate: Some(gate), ..psfp::Config::default() })],
+    }];
+    let (report, _) = observed(&config(&mut tree, Duration::from_ms(10)));
+    // Line and cable; two of them to the second bridge, one behind it.
+    let line = 212 * 80 + 50;
+    let first_there = 2 * line + 2_000;
+    // Both are eligible 1 ms after the first one came. That of class 6 goes first, then a gap.
+    let last = first_there + 1_000_000 + line;
+    assert_eq!(report.streams[0].latency.summary().max_ns, last);
+    assert_eq!(report.streams[1].latency.summary().max_ns, last + SLOT_NS - 100_000);
 }

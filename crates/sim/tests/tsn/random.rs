@@ -56,7 +56,7 @@ prop_compose! {
         ends in any::<(usize, usize)>(),
         length in 64usize..=1518,
         priority in 0u8..8,
-        interval_us in 7u64..200,
+        interval_us in 5u64..200,
         poisson in any::<bool>(),
         burst in 1u32..4,
         start_ns in 0u64..200_000,

@@ -38,6 +38,17 @@ fn it_runs_for_its_time_and_counts_what_is_on_the_way() {
     assert_eq!((of.sent, of.arrived, of.lost), (3, 2, 0));
 }
 
+/// A thousand frames of a stream wait in its station; the port counts the others.
+#[test]
+fn frames_without_room_in_their_station_are_counted_at_its_port() {
+    let (mut tree, stream) = line(Instant::ZERO);
+    tree.network().stations[0].traffic[0].burst = 1_500;
+    let (report, _) = observed(&config(&mut tree, Duration::from_us(900)));
+    let of = report.stream(stream).expect("it is there");
+    assert_eq!((of.sent, of.lost), (1_500, 500));
+    assert_eq!((report.queues[0].dropped, report.queues[0].offered), (500, of.sent));
+}
+
 #[test]
 fn a_world_without_an_end_is_refused() {
     let (mut tree, _) = line(Instant::ZERO);

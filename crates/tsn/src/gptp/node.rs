@@ -112,6 +112,11 @@ impl Node {
         domain.is_grandmaster() || domain.is_synced(now.as_ps()) && self.servo.is_locked()
     }
 
+    /// Whether the clock is the grandmaster's, or the servo has settled since that was chosen.
+    pub fn is_settled(&self) -> bool {
+        self.domain().is_grandmaster() || self.servo.is_settled()
+    }
+
     /// The last offset that the servo got.
     pub fn last_sample(&self) -> Option<Sample> {
         self.last

@@ -86,17 +86,28 @@ pub struct ServoConfig {
     pub first_step: Duration,
     /// The same later; zero, the default of linuxptp: never (`step_threshold`).
     pub step: Duration,
+    /// The servo has settled when ten offsets in a row are within this (`servo_offset_threshold`);
+    /// zero, the default of linuxptp: when it steers.
+    pub settled: Duration,
 }
+
+/// `servo_num_offset_values` of linuxptp.
+const SETTLED_OFFSETS: u8 = 10;
 
 impl ServoConfig {
     /// The defaults of linuxptp for a sync interval of 2^`log_interval` seconds, on a clock like
-    /// that of igb and igc (`max_adj` 62 499 999 ppb).
+    /// that of igb and igc (`max_adj` 62 499 999 ppb). With hardware stamps it has settled within
+    /// the microsecond of IEEE 802.1AS-2020, B.3; of software stamps nothing is known.
     pub fn new(stamping: Stamping, log_interval: i8) -> Self {
         Self {
             gains: Gains::new(stamping, log_interval),
             max_ppt: 62_499_999_000,
             first_step: Duration::from_us(20),
             step: Duration::ZERO,
+            settled: match stamping {
+                Stamping::Hardware => Duration::from_us(1),
+                Stamping::Software => Duration::ZERO,
+            },
         }
     }
 
@@ -129,12 +140,15 @@ pub struct Servo {
     first: Option<(i64, i64)>,
     locked: bool,
     updated: bool,
+    /// Offsets that are still to be within [`ServoConfig::settled`].
+    unsettled: u8,
 }
 
 impl Servo {
     /// A servo that knows nothing of its oscillator.
     pub fn new(config: ServoConfig) -> Self {
-        Self { config, drift: 0, first: None, locked: false, updated: false }
+        let unsettled = SETTLED_OFFSETS;
+        Self { config, drift: 0, first: None, locked: false, updated: false, unsettled }
     }
 
     /// Its parameters.
@@ -144,12 +158,17 @@ impl Servo {
 
     /// Estimates the frequency again, as after a change of the grandmaster (`pi_reset`).
     pub fn reset(&mut self) {
-        (self.first, self.locked) = (None, false);
+        (self.first, self.locked, self.unsettled) = (None, false, SETTLED_OFFSETS);
     }
 
     /// Whether it has estimated the frequency and steers.
     pub fn is_locked(&self) -> bool {
         self.locked
+    }
+
+    /// Whether it has settled since it was reset (`SERVO_LOCKED_STABLE`).
+    pub fn is_settled(&self) -> bool {
+        self.locked && (self.unsettled == 0 || self.config.settled == Duration::ZERO)
     }
 
     /// The clock was `offset_ps` ahead of its master when it showed `local_ps`.
@@ -160,6 +179,10 @@ impl Servo {
             if beyond(self.config.step) {
                 self.reset();
                 return Correction::None;
+            }
+            if self.unsettled > 0 {
+                let outside = beyond(self.config.settled);
+                self.unsettled = if outside { SETTLED_OFFSETS } else { self.unsettled - 1 };
             }
             return Correction::Frequency(-self.steer(offset_ps));
         }

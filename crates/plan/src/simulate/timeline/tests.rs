@@ -9,7 +9,7 @@ use wire::{Duration, Instant};
 fn transmission(id: u64, now: Instant) -> Transmission {
     let frame = Frame::new(id, vec![0; 60].into(), 0, now);
     let end = now + frame.duration(Rate::M100);
-    Transmission { frame, start: now, end, rate: Rate::M100, preemptable: true }
+    Transmission { frame, start: now, end, rate: Rate::M100, preemptable: true, class: 0 }
 }
 
 /// A ring of 1 s, into which `count` frames start every 10 us and wait for so many nanoseconds.

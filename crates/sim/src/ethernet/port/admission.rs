@@ -18,6 +18,17 @@ pub struct Admission {
     /// It is not selected before this time of the node's clock, and behind frames of its class that may be selected
     /// earlier.
     pub eligible: LocalTime,
+    /// The node itself has made it: its queue has room for it beyond its depth.
+    pub is_own: bool,
+}
+
+/// How a frame came to the node that sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reception {
+    /// The port that received it, and its class at the port that sent it; `None`: the node is its talker.
+    pub from: Option<(usize, usize)>,
+    /// When it was received, or made.
+    pub at: Instant,
 }
 
 /// Whose rate a scheduler holds.
@@ -30,21 +41,23 @@ enum Flow {
 /// The schedulers of the classes with asynchronous traffic shaping.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Admissions {
-    schedulers: BTreeMap<(usize, usize, Flow), ats::Scheduler>,
+    /// By reception port, class and flow.
+    schedulers: BTreeMap<(Option<usize>, usize, Flow), ats::Scheduler>,
+}
+
+/// Whose frames keep their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum GroupKey {
+    /// A reception port and an upstream class.
+    Received(usize, usize),
+    /// A source of a talker, and its class.
+    Made(usize, Flow),
 }
 
 /// The scheduler groups of a node: one for each reception port and upstream traffic class, whatever
-/// port the frames leave by (IEEE 802.1Q-2022, 8.6.5.6).
+/// port the frames leave by (IEEE 802.1Q-2022, 8.6.5.6), and one for each source of a talker.
 #[derive(Clone, Debug, Default)]
-pub struct SchedulerGroups(BTreeMap<(usize, u8), ats::Group>);
-
-impl SchedulerGroups {
-    /// The group of a frame that the reception port `from` has received. Every priority has a class
-    /// of its own at the port that sent it.
-    fn of(&mut self, from: usize, frame: &Frame) -> &mut ats::Group {
-        self.0.entry((from, frame.tag.map_or(0, |tag| tag.pcp))).or_default()
-    }
-}
+pub struct SchedulerGroups(BTreeMap<GroupKey, ats::Group>);
 
 /// The class of frames with this tag.
 pub(super) fn class_of(config: &Config, tag: Option<Tag>) -> usize {
@@ -53,20 +66,19 @@ pub(super) fn class_of(config: &Config, tag: Option<Tag>) -> usize {
 }
 
 impl Admission {
-    /// Into the queue of `class`, first come, first served.
-    pub const fn to(class: usize) -> Self {
-        Self { class, eligible: LocalTime::from_ps(i64::MIN) }
+    /// A frame of the node itself, into the queue of `class`, first come, first served.
+    pub const fn own(class: usize) -> Self {
+        Self { class, eligible: LocalTime::from_ps(i64::MIN), is_own: true }
     }
 }
 
 impl Admissions {
-    /// Admits a frame that the reception port `from` has received at `received`; `None` if it is
-    /// dropped. It waits as if it had the internal priority `ipv`, if there is one (8.6.5.4).
+    /// Admits a frame that came to the node by `reception`; `None` if it is dropped. It waits as if it had the internal priority `ipv`, if there is one (8.6.5.4).
     pub fn admit(
         &mut self,
         config: &Config,
         groups: &mut SchedulerGroups,
-        (from, received): (usize, Instant),
+        reception: Reception,
         (frame, ipv): (&Frame, Option<u8>),
         counters: &mut Counters,
     ) -> Option<Admission> {
@@ -74,30 +86,30 @@ impl Admissions {
             || class_of(config, frame.tag),
             |ipv| usize::from(config.queue_of_priority[usize::from(ipv)]),
         );
-        let class = filled(config, class, received);
+        let class = filled(config, class, reception.at);
         if config.classes[class].max_sdu.is_some_and(|most| frame.bytes.len() - HEADER > most) {
             counters.oversize += 1;
             return None;
         }
         let eligible = match &config.classes[class].algorithm {
             Algorithm::Ats(shaper) => {
-                let group = groups.of(from, frame);
-                let arrival = config.clock.local(received);
-                let eligible = self.eligible(shaper, group, (from, class), arrival, frame);
+                let arrival = config.clock.local(reception.at);
+                let eligible =
+                    self.eligible(shaper, groups, (reception.from, class), arrival, frame);
                 counters.late_eligible += u64::from(eligible.is_none());
                 eligible?
             }
             // First come, first served, at the queue.
             _ => LocalTime::from_ps(i64::MIN),
         };
-        Some(Admission { class, eligible })
+        Some(Admission { class, eligible, is_own: false })
     }
 
     fn eligible(
         &mut self,
         shaper: &Ats,
-        group: &mut ats::Group,
-        (from, class): (usize, usize),
+        groups: &mut SchedulerGroups,
+        (from, class): (Option<(usize, usize)>, usize),
         arrival: LocalTime,
         frame: &Frame,
     ) -> Option<LocalTime> {
@@ -105,9 +117,14 @@ impl Admissions {
             Some(stream) => Flow::Stream(stream),
             None => Flow::Addresses(frame.source(), frame.destination()),
         };
+        let key = match from {
+            Some((port, upstream)) => GroupKey::Received(port, upstream),
+            None => GroupKey::Made(class, flow),
+        };
+        let group = groups.0.entry(key).or_default();
         let scheduler = self
             .schedulers
-            .entry((from, class, flow))
+            .entry((from.map(|(port, _)| port), class, flow))
             .or_insert_with(|| scheduler(committed(shaper, flow)));
         let bytes = match shaper.counted {
             Counted::WithGap => PREAMBLE + frame.length() + GAP,

@@ -28,7 +28,7 @@ mod merge;
 mod queues;
 mod selection;
 
-pub use admission::{Admission, SchedulerGroups};
+pub use admission::{Admission, Reception, SchedulerGroups};
 pub use config::{
     Algorithm, Ats, Class, Committed, Config, Counted, CreditBased, Guard, Preemption, RateStep,
 };
@@ -211,7 +211,8 @@ impl Port {
         self.selection.clock_changed(&self.config);
     }
 
-    /// Drops all frames that wait, and the rest of one that is interrupted.
+    /// Drops all frames that wait, and the rest of one that is interrupted, and forgets what its
+    /// schedulers have admitted.
     pub(super) fn clear(&mut self, now: Instant) {
         for class in 0..QUEUES {
             while let Some(queued) = self.queues.take(class, now) {
@@ -219,20 +220,20 @@ impl Port {
             }
         }
         self.line.clear();
+        self.admissions = Admissions::default();
     }
 
-    /// Says into which queue a frame goes that the reception port `from` (of a bridge, else 0) has
-    /// received at `received`, and from when on it may leave; `None` if it is dropped. It may have
-    /// an internal priority (IEEE 802.1Q-2022, 8.6.5.4).
+    /// Says into which queue a frame goes that came to the node by `reception`, and from when on it
+    /// may leave; `None` if it is dropped. It may have an internal priority (IEEE 802.1Q-2022,
+    /// 8.6.5.4).
     pub fn admit(
         &mut self,
         groups: &mut SchedulerGroups,
-        (from, received): (usize, Instant),
+        reception: Reception,
         (frame, ipv): (&Frame, Option<u8>),
     ) -> Option<Admission> {
         let (config, counters) = (&self.config, &mut self.counters);
-        let admission =
-            self.admissions.admit(config, groups, (from, received), (frame, ipv), counters);
+        let admission = self.admissions.admit(config, groups, reception, (frame, ipv), counters);
         if admission.is_none() {
             self.counters.offered += 1;
             self.dropped.note(frame);
@@ -275,7 +276,8 @@ impl Port {
         self.selection.preempts = verification.is_active();
     }
 
-    fn enqueue(&mut self, now: Instant, frame: Frame, Admission { class, eligible }: Admission) {
+    fn enqueue(&mut self, now: Instant, frame: Frame, admission: Admission) {
+        let Admission { class, eligible, is_own } = admission;
         self.counters.offered += 1;
         let duration = frame.duration(self.config.rate);
         let Some(gate_until) = selection::gate_permits(&self.config, class, now, duration) else {
@@ -283,13 +285,14 @@ impl Port {
             self.dropped.note(&frame);
             return;
         };
-        if !self.queues.has_room(class, frame.length(), &self.config.classes[class]) {
+        let limits = &self.config.classes[class];
+        if !self.queues.has_room(class, frame.length(), is_own, limits) {
             self.counters.full[class] += 1;
             self.dropped.note(&frame);
             return;
         }
         self.selection.advance(&self.config, &self.queues, class, now);
-        self.queues.put(class, now, Queued { frame, duration, gate_until, eligible });
+        self.queues.put(class, now, Queued { frame, duration, gate_until, eligible, is_own });
     }
 
     /// What happens on the line next, or when to poll again.
@@ -418,6 +421,7 @@ impl Port {
             end,
             rate,
             preemptable: false,
+            class: 0,
         }))
     }
 
@@ -467,6 +471,7 @@ impl Port {
             end,
             rate,
             preemptable,
+            class,
         }))
     }
 

@@ -8,6 +8,9 @@ use wire::{Duration, Instant};
 use super::super::Frame;
 use super::config::Class;
 
+/// Frames of the node itself that a queue holds beyond its depth.
+const OWN_FRAMES: usize = 64;
+
 /// A frame that waits.
 #[derive(Clone, Debug)]
 pub(super) struct Queued {
@@ -18,12 +21,16 @@ pub(super) struct Queued {
     pub gate_until: Instant,
     /// Not before this time of the node's clock; frames of a class wait in this order.
     pub eligible: LocalTime,
+    /// The node itself has made it.
+    pub is_own: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Queue {
     frames: VecDeque<Queued>,
     bytes: usize,
+    /// Frames and bytes of the node itself.
+    own: (usize, usize),
     /// The most frames and bytes at once.
     most: (usize, usize),
 }
@@ -95,16 +102,26 @@ impl Queues {
         self.occupancy.frame_ps
     }
 
-    /// Whether a queue of `limits` has room for one more frame of `length`.
-    pub fn has_room(&self, class: usize, length: usize, limits: &Class) -> bool {
+    /// Whether a queue of `limits` has room for one more frame of `length`. Frames of the node itself
+    /// take no room from others.
+    pub fn has_room(&self, class: usize, length: usize, is_own: bool, limits: &Class) -> bool {
         let queue = &self.queues[class];
-        queue.frames.len() < limits.queue_frames && queue.bytes + length <= limits.queue_bytes
+        let (own_frames, own_bytes) = queue.own;
+        if is_own {
+            return own_frames < OWN_FRAMES;
+        }
+        queue.frames.len() - own_frames < limits.queue_frames
+            && queue.bytes - own_bytes + length <= limits.queue_bytes
     }
 
     /// Adds a frame behind those that are eligible as early as it.
     pub fn put(&mut self, class: usize, now: Instant, queued: Queued) {
         let queue = &mut self.queues[class];
-        queue.bytes += queued.frame.length();
+        let length = queued.frame.length();
+        queue.bytes += length;
+        if queued.is_own {
+            queue.own = (queue.own.0 + 1, queue.own.1 + length);
+        }
         match queue.frames.back() {
             Some(last) if last.eligible > queued.eligible => {
                 let at = queue.frames.partition_point(|other| other.eligible <= queued.eligible);
@@ -126,7 +143,11 @@ impl Queues {
     pub fn take(&mut self, class: usize, now: Instant) -> Option<Queued> {
         let queue = &mut self.queues[class];
         let queued = queue.frames.pop_front()?;
-        queue.bytes -= queued.frame.length();
+        let length = queued.frame.length();
+        queue.bytes -= length;
+        if queued.is_own {
+            queue.own = (queue.own.0 - 1, queue.own.1 - length);
+        }
         if queue.frames.is_empty() {
             self.waiting &= !(1 << class);
         }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::ethernet::cable::{self, Cable, Faults};
-use crate::ethernet::port::{Config, Input, Output, Port, Preemption, SchedulerGroups};
+use crate::ethernet::port::{Config, Input, Output, Port, Preemption, Reception, SchedulerGroups};
 use crate::ethernet::{Rate, Tag};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -89,7 +89,8 @@ impl Line {
                 let mut frame = Frame::new(id as u64, Bytes::from(bytes), pcp, now);
                 frame.tag = Some(Tag { pcp, vid: 0 });
                 let groups = &mut SchedulerGroups::default();
-                if let Some(admission) = self.port.admit(groups, (0, now), (&frame, None)) {
+                let reception = Reception { from: None, at: now };
+                if let Some(admission) = self.port.admit(groups, reception, (&frame, None)) {
                     self.port.handle(now, Input::Frame(frame, admission));
                 }
             }
@@ -193,7 +194,7 @@ fn a_frame_given_up_leaves_a_fragment() {
     let transmit = |id, at| {
         let frame = Frame::new(id, Bytes::from(vec![id as u8; 196]), 0, ns(at));
         let end = ns(at) + frame.duration(RATE);
-        Transmission { frame, start: ns(at), end, rate: RATE, preemptable: true }
+        Transmission { frame, start: ns(at), end, rate: RATE, preemptable: true, class: 0 }
     };
     let [first, second] = [transmit(0, 0), transmit(1, 20_000)];
     let suspend = crate::ethernet::port::Suspend { end: ns(0), bytes: 100, planned: ns(0) };
@@ -221,7 +222,7 @@ fn a_corrupt_frame_has_a_wrong_fcs() {
         let frame = Frame::new(1, Bytes::from(vec![7; 196]), 0, ns(0));
         let frame = Frame { corrupt: true, ..frame };
         let end = ns(0) + frame.duration(RATE);
-        let sent = Transmission { frame, start: ns(0), end, rate: RATE, preemptable };
+        let sent = Transmission { frame, start: ns(0), end, rate: RATE, preemptable, class: 0 };
         recorder.handle(WIRE, &LineEvent::Transmit(sent.clone()), &mut seen);
         recorder.delivered(WIRE, &sent, &mut seen);
         let [(_, bytes)] = &seen.mpackets[..] else { panic!("{:?}", seen.mpackets) };

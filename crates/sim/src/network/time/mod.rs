@@ -138,7 +138,7 @@ impl Time {
         best.min().map(|(_, number)| number).or(self.reference)
     }
 
-    /// Whether a node follows the reference, or is it. One that has not heard of a better clock yet
+    /// Whether a node follows the reference and is not slewed to it any more, or is it. One that has not heard of a better clock yet
     /// is a grandmaster of its own, and not locked.
     fn is_locked(&self, number: usize, now: Instant) -> bool {
         let node = &self.nodes[number];

@@ -105,9 +105,10 @@ impl TimeNode {
         !self.powered_off
     }
 
-    /// Whether its clock follows a grandmaster or is one.
+    /// Whether its clock follows a grandmaster with a servo that has settled, or is one.
     pub fn is_synced(&self, now: Instant) -> bool {
-        self.node().is_some_and(|node| node.is_synced(self.clock.free().local(now)))
+        let local = self.clock.free().local(now);
+        self.node().is_some_and(|node| node.is_synced(local) && node.is_settled())
     }
 
     /// It loses power, or gets it back: it forgets all but its oscillator, and the time of the

@@ -12,8 +12,8 @@ pub struct OffsetSample {
     pub at: Instant,
     /// How far the clock is ahead of the reference, in picoseconds.
     pub offset_ps: i64,
-    /// Whether it follows the reference, or is it. Else it runs freely, holds over or follows
-    /// another grandmaster.
+    /// Whether it follows the reference with a servo that has settled, or is it. Else it runs
+    /// freely, holds over, is slewed or follows another grandmaster.
     pub synced: bool,
 }
 
@@ -32,12 +32,12 @@ pub struct ClockReport {
 }
 
 impl ClockReport {
-    /// When it first followed the reference, or was it.
+    /// When it was first locked to the reference, or was it.
     pub fn synced_from(&self) -> Option<Instant> {
         self.offsets.iter().find(|sample| sample.synced).map(|sample| sample.at)
     }
 
-    /// From when until when it did not, after it had; without an end if it did not at the end.
+    /// From when until when it was not, after it had been; without an end if it was not at the end.
     pub fn unlocked(&self) -> Vec<(Instant, Option<Instant>)> {
         let (mut found, mut synced) = (Vec::new(), false);
         for sample in &self.offsets {
@@ -63,7 +63,7 @@ impl ClockReport {
 }
 
 /// How far the edges of a port's gates are from where the reference clock has them, since the
-/// node's clock first followed the reference; of a clock without 802.1AS from the beginning.
+/// node's clock was first locked to the reference; of a clock without 802.1AS from the beginning.
 #[derive(Clone, Debug, Default)]
 pub struct EdgeReport {
     /// Edges before that.
