@@ -92,7 +92,12 @@ impl Run {
     pub fn of(files: Vec<TraceFile>) -> Result<Self, Failure> {
         let mut nodes: Vec<Node> = Vec::new();
         for file in files {
-            let same = |node: &&Node| node.file.header.instance == file.header.instance;
+            // Simulations number their nodes alike.
+            let same = |node: &&Node| {
+                let (one, other) = (&node.file.header, &file.header);
+                let simulated = other.clock == VIRTUAL_CLOCK && node.file.path != file.path;
+                one.instance == other.instance && !simulated
+            };
             if let Some(node) = nodes.iter().find(same) {
                 return Err(Failure(format!(
                     "{} and {} are of the same node: give each trace once",

@@ -5,10 +5,10 @@ use super::doorbell::Turn;
 use super::identify::Capture;
 use super::learn::Watch;
 use super::reset_event::AdminTail;
+use super::unread::Unread;
 use pcie::root::MSI_WINDOW;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use switch::push::{Ending, whole_entries};
-use wire::Tag;
 use wire::nvme::register::{
     ACQ, AQA, ASQ, AdminQueueAttributes, CAP, CC, Capabilities, Configuration, DOORBELLS, Doorbell,
     NSSR, ShutdownNotice,
@@ -163,11 +163,8 @@ pub(super) struct Controller {
     pub admin_tail: Option<AdminTail>,
     /// Admin commands in flight.
     pub admin: BTreeMap<u16, Command>,
-    /// Slots of the admin submission queue that were rung for while memory was not at hand, until
-    /// the controller has read them.
-    unread: BTreeSet<u64>,
-    /// Reads of that queue under way: the address of the next byte.
-    admin_reads: BTreeMap<Tag, u64>,
+    /// Admin commands that are not known yet.
+    pub unread: Unread,
     captures: BTreeMap<u16, Capture>,
     /// Binary logarithms of block sizes, by NSID.
     pub formats: BTreeMap<u32, u8>,
@@ -307,7 +304,7 @@ impl Controller {
     /// and pushes nothing until the controller has read them ([`fetched`](Self::fetched)).
     pub fn misses(&mut self, queue: &Queue, first: u16, count: usize, turn: &mut Turn<'_, '_>) {
         self.end_before(Ending::ControllerReset, turn);
-        self.unread.extend((0..count).map(|at| u64::from(queue.after(first, at))));
+        self.unread.add((0..count).map(|at| queue.after(first, at)));
     }
 
     /// Ends everything, in front of the write of this turn.
@@ -448,7 +445,7 @@ impl Controller {
     pub fn host_read(&mut self, request: MemoryRequest) {
         let address = request.first_byte();
         if !self.unread.is_empty() && self.queues.get(&0).is_some_and(|q| q.contains(address)) {
-            self.admin_reads.insert(request.tag, address);
+            self.unread.read(request);
         }
         let entries = |queue: &Queue| queue.contains(address);
         if self.watch.is_some() && !self.queues.values().any(entries) {
@@ -457,30 +454,11 @@ impl Controller {
         }
     }
 
-    /// Whether completions may bring entries to [`fetched`](Self::fetched).
-    pub fn reads_admin_entries(&self) -> bool {
-        !self.admin_reads.is_empty()
-    }
-
-    /// Takes note of host memory that the controller reads: entries of the admin submission queue
-    /// that were not at hand when host software rang for them. Completions end where entries do,
-    /// at multiples of 64 bytes (PCIe Base 4.0, section 2.3.1.1).
+    /// Takes note of host memory that the controller gets.
     pub fn fetched(&mut self, c: &tlp::Completion, data: &[u8], turn: &mut Turn<'_, '_>) {
-        let Some(address) = self.admin_reads.remove(&c.tag) else { return };
         let Some(base) = self.queues.get(&0).map(|queue| queue.slot(0)) else { return };
-        if usize::from(c.byte_count) > data.len() {
-            self.admin_reads.insert(c.tag, address + data.len() as u64);
-        }
-        for (at, entry) in (address..).step_by(SUBMISSION_ENTRY).zip(data.chunks(SUBMISSION_ENTRY))
-        {
-            let (slot, part) =
-                ((at - base) / SUBMISSION_ENTRY as u64, (at - base) % SUBMISSION_ENTRY as u64);
-            match entry.try_into() {
-                Ok(entry) if part == 0 && self.unread.remove(&slot) => {
-                    self.submitted(Command::decode(entry), turn);
-                }
-                _ => {}
-            }
+        for command in self.unread.take(c, data, base) {
+            self.submitted(command, turn);
         }
     }
 

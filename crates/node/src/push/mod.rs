@@ -14,6 +14,7 @@ mod learn;
 mod messages;
 mod reason;
 mod reset_event;
+mod unread;
 pub use doorbell::HostMemory;
 pub use reason::NotPushed;
 pub use reset_event::ResetEvent;
@@ -345,7 +346,7 @@ impl Follower {
     }
 
     fn fetched(&mut self, c: &Completion, tlp: &Tlp, host: &mut Host<'_>) -> Vec<Tlp> {
-        let reads = |function: &Function| function.controller.reads_admin_entries();
+        let reads = |function: &Function| function.controller.unread.awaits_completions();
         if c.status != Status::Success || !self.functions.get(&c.requester).is_some_and(reads) {
             return Vec::new();
         }

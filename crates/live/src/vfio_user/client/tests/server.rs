@@ -96,6 +96,7 @@ impl Server {
             while let Some(message) = receive(&stream) {
                 // The client answers what a lie made a request.
                 if message.is_reply() {
+                    log.lock().unwrap().push(message);
                     continue;
                 }
                 let mut answer = honest(&message, &doorbells);
