@@ -1,7 +1,7 @@
 //! A plan's values, each with the place where it stands.
 
 use super::error_text;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Origin {
 
     /// A mistake here.
     pub fn fail(&self, what: impl Into<String>) -> PlanError {
-        PlanError { origin: self.clone(), message: what.into(), others: BTreeSet::new() }
+        PlanError { origin: self.clone(), message: what.into(), others: BTreeMap::new() }
     }
 }
 
@@ -48,21 +48,24 @@ pub struct PlanError {
     pub origin: Origin,
     /// The mistake, with what is allowed.
     pub message: String,
-    /// Mistakes that were found with this one.
-    others: BTreeSet<(Origin, String)>,
+    /// Mistakes that were found with this one, in other places.
+    others: BTreeMap<Origin, String>,
 }
 
 /// Mistakes that are shown at most.
 const SHOWN: usize = 20;
 
 impl PlanError {
-    /// This mistake and another one, with those that were found with them. Equal ones are one: what
-    /// every station takes from one table is wrong once.
+    /// This mistake and another one, with those that were found with them: one at each place, since
+    /// what every station takes from one table is wrong once.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
-        self.others.extend(other.others);
-        self.others.insert((other.origin, other.message));
-        self.others.remove(&(self.origin.clone(), self.message.clone()));
+        for (origin, message) in std::iter::once((other.origin, other.message)).chain(other.others)
+        {
+            if origin != self.origin {
+                self.others.entry(origin).or_insert(message);
+            }
+        }
         self
     }
 }
@@ -78,8 +81,7 @@ impl fmt::Display for Origin {
 
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut all: Vec<_> =
-            self.others.iter().map(|(origin, message)| (origin, message)).collect();
+        let mut all: Vec<_> = self.others.iter().collect();
         all.push((&self.origin, &self.message));
         all.sort_unstable();
         for (number, (origin, message)) in all.iter().take(SHOWN).enumerate() {
