@@ -342,7 +342,10 @@ impl Controller {
                     self.admin_tail = self.admin_tail.filter(|_| value <= last);
                     self.admin_tail.iter_mut().for_each(|tail| tail.head = value);
                 }
-                None if self.stride.is_none() => turn.counters.not_pushed.add(Reason::Stride, 1),
+                // The first doorbell is known in any case; what is behind it may be the MSI-X table.
+                None if self.stride.is_none() && self.io_queues => {
+                    turn.counters.not_pushed.add(Reason::Stride, 1);
+                }
                 Some(Doorbell::CompletionHead(_)) | None => {}
             }
         }
