@@ -48,8 +48,8 @@ pub struct Args {
     /// saved features and counters
     #[arg(long, value_name = "DIR", group = "storage", conflicts_with_all = ["namespaces", "serial"])]
     drive: Option<PathBuf>,
-    /// Serve block devices that carry a file system, a partition table or the
-    /// like; use-existing-data in a NAMESPACE is for that one alone
+    /// Serve block devices with the data that they have, for writing too;
+    /// use-existing-data in a NAMESPACE is for that one alone
     #[arg(long, conflicts_with = "drive")]
     use_existing_data: bool,
     /// Serial number; without one it is derived from the first file, or the address

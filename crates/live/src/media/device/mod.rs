@@ -1,10 +1,8 @@
 //! Block devices of this machine: whether one may be served, and how.
 
-mod signatures;
 mod users;
 
 use crate::about;
-use crate::storage::File;
 use rustix::fs::{ioctl_blksszget, major, minor};
 use std::fs::Metadata;
 use std::io;
@@ -54,20 +52,6 @@ impl BlockDevice {
         }
         Err(io::Error::other(format!(
             "its blocks have {logical} bytes, those of the namespace {block}: use block={logical}"
-        )))
-    }
-
-    /// Refuses a device of `size` bytes that carries a known signature.
-    ///
-    /// # Errors
-    /// A sentence without the device's name.
-    pub fn check_empty(&self, file: &dyn File, size: u64) -> io::Result<()> {
-        let found = signatures::find(size, |offset, buffer| file.read_at(buffer, offset));
-        let found = found.map_err(|error| about("cannot look for existing data", error))?;
-        let Some((what, offset)) = found else { return Ok(()) };
-        Err(io::Error::other(format!(
-            "has {what} (signature at byte {offset}): to serve the disk with what it has, say \
-             use-existing-data"
         )))
     }
 }

@@ -70,7 +70,10 @@ impl Opened {
             device.check_block(&file, wanted.block)?;
             // Without writes nothing is lost.
             if !read_only && !wanted.use_existing_data {
-                device.check_empty(&file, length)?;
+                return Err(io::Error::other(
+                    "a block device: the host may overwrite what it has; say use-existing-data, or \
+                     ro",
+                ));
             }
         }
         Ok(Self { file, metadata, length, read_only, created, undo })

@@ -27,8 +27,7 @@ pub struct FileOptions {
     pub sparse: bool,
     /// Writes are refused, and no record is written.
     pub read_only: bool,
-    /// A block device is served though it carries a known signature: a file system, a partition
-    /// table and the like.
+    /// A block device is served, with the data that it has. Without this only for reading.
     pub use_existing_data: bool,
     /// Bytes of a block of the namespace: a block device with larger ones is refused.
     pub block: u32,
