@@ -1,18 +1,16 @@
 //! Guest memory: the ranges that a VMM allows a device to access, and the copies in and out of
 //! shared ones.
 
-mod backing;
 #[cfg(test)]
 mod tests;
 mod worker;
 
 use crate::mapping::Mapping;
-use backing::Backing;
+use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::cell::Cell;
 
-pub use backing::MAX_OPEN;
-pub use worker::{ClientFile, Disposal, Ended, FilePosition, JobId, MAX_WORKERS, Worker, Workers};
+pub use worker::{ClientFile, Disposal, MAX_WORKERS, Worker, Workers};
 
 /// Ranges one guest may map at once. The protocol's default is 65535; QEMU without a vIOMMU
 /// needs about ten, SPDK at most 128.
@@ -34,8 +32,8 @@ pub enum Fault {
     Unmapped,
     /// A range does not allow this direction.
     Denied,
-    /// Allowed, but not by a copy at once: see [`Method`].
-    Deferred,
+    /// Allowed, but some bytes are reached by message.
+    ByMessage,
 }
 
 /// A range the device may access.
@@ -45,32 +43,19 @@ struct Range {
     last: u64,
     rights: Rights,
     /// `None` for ranges accessed by message.
-    backing: Option<Backing>,
+    mapping: Option<Mapping>,
 }
 
 impl Range {
     /// The mapping and the offset in it of an address in this range.
     fn mapped_at(&self, address: u64) -> Result<(&Mapping, usize), Fault> {
-        match &self.backing {
-            Some(Backing::Mapped(mapping)) => Ok((mapping, (address - self.first) as usize)),
-            _ => Err(Fault::Deferred),
-        }
+        let mapping = self.mapping.as_ref().ok_or(Fault::ByMessage)?;
+        Ok((mapping, (address - self.first) as usize))
     }
 }
 
-/// How the bytes of a range are accessed.
-#[derive(Clone, Debug)]
-pub enum Method {
-    /// By a copy: the range is mapped.
-    Mapped,
-    /// By a worker, at this position in a file.
-    File(FilePosition),
-    /// By message.
-    Message,
-}
-
 /// The part of an access in one range.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Part {
     /// Byte offset in the access.
     pub at: usize,
@@ -78,19 +63,8 @@ pub struct Part {
     pub address: u64,
     /// Bytes.
     pub length: usize,
-    /// How it is accessed.
-    pub method: Method,
-}
-
-impl Part {
-    /// `length` bytes of it, from its byte `from` on.
-    pub fn piece(&self, from: usize, length: usize) -> Self {
-        let mut method = self.method.clone();
-        if let Method::File(position) = &mut method {
-            position.offset += from as u64;
-        }
-        Self { at: self.at + from, address: self.address + from as u64, length, method }
-    }
+    /// It is accessed by a copy, not by message.
+    pub mapped: bool,
 }
 
 /// The ranges of one guest, in address order.
@@ -107,10 +81,11 @@ impl Memory {
         self.ranges.len()
     }
 
-    /// Allows the device to access `size` bytes from `address` on: with a file, its bytes from
-    /// `offset` on; without one, by message. Error: `EINVAL` for no bytes or a range beyond 2^64,
-    /// `EEXIST` for an overlap (specification, VFIO_USER_DMA_MAP), `ENOSPC` beyond [`MAX_RANGES`]
-    /// or [`MAX_OPEN`], or what fcntl, fstat and mmap say of the descriptor.
+    /// Allows the device to access `size` bytes from `address` on: with memory, its bytes from
+    /// `offset` on; without a file, or with one that is not memory, by message: a page fault on a
+    /// file of FUSE or NFS sleeps until its server answers. Error: `EINVAL` for no bytes or a range
+    /// beyond 2^64, `EEXIST` for an overlap (specification, VFIO_USER_DMA_MAP), `ENOSPC` beyond
+    /// [`MAX_RANGES`], or what fstat and mmap say of the descriptor.
     pub fn map(
         &mut self,
         address: u64,
@@ -126,19 +101,14 @@ impl Memory {
         if self.ranges.len() >= MAX_RANGES {
             return Err(Errno::NOSPC);
         }
-        let backing = match file {
-            None => None,
-            // A range without rights needs no mapping.
-            Some(_) if !rights.read && !rights.write => None,
-            Some((file, offset)) => Some(Backing::new(file, offset, size, rights)?),
+        let Rights { read, write } = rights;
+        // A range without rights needs no mapping.
+        let memory = file.filter(|(file, _)| (read || write) && file.is_memory());
+        let map = |(file, offset): (ClientFile, u64)| {
+            Mapping::new(file.as_fd(), offset, size, read, write)
         };
-        let open = |range: &&Range| matches!(range.backing, Some(Backing::File(_)));
-        if matches!(backing, Some(Backing::File(_)))
-            && self.ranges.iter().filter(open).count() >= MAX_OPEN
-        {
-            return Err(Errno::NOSPC);
-        }
-        self.ranges.insert(at, Range { first: address, last, rights, backing });
+        let mapping = memory.map(map).transpose()?;
+        self.ranges.insert(at, Range { first: address, last, rights, mapping });
         Ok(())
     }
 
@@ -164,8 +134,7 @@ impl Memory {
     /// The address of a range whose pages the client took away, if there is one: its bytes are
     /// lost.
     pub fn lost(&self) -> Option<u64> {
-        let dead =
-            |range: &&Range| matches!(&range.backing, Some(Backing::Mapped(m)) if m.is_dead());
+        let dead = |range: &&Range| range.mapping.as_ref().is_some_and(Mapping::is_dead);
         self.ranges.iter().find(dead).map(|range| range.first)
     }
 
@@ -201,15 +170,8 @@ impl Memory {
             }
             let room = range.last - here;
             let length = (length - at - 1).min(usize::try_from(room).unwrap_or(usize::MAX)) + 1;
-            let method = match &range.backing {
-                Some(Backing::Mapped(_)) => Method::Mapped,
-                Some(Backing::File(FilePosition { file, offset })) => Method::File(FilePosition {
-                    file: file.clone(),
-                    offset: offset + (here - range.first),
-                }),
-                None => Method::Message,
-            };
-            each(range, Part { at, address: here, length, method })?;
+            let mapped = range.mapping.is_some();
+            each(range, Part { at, address: here, length, mapped })?;
             at += length;
         }
         Ok(())

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::mapping::Shared;
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{MemfdFlags, Mode, OFlags};
+use rustix::event::EventfdFlags;
+use rustix::fs::MemfdFlags;
 
 const BOTH: Rights = Rights { read: true, write: true };
 
@@ -61,7 +61,7 @@ fn rights_are_honoured() {
     assert_eq!(memory.read_into(0x1000, &mut [0; 4]), Err(Fault::Denied));
     assert_eq!(memory.write(0x1000, &[0; 4]), Ok(()));
     assert_eq!(memory.write(0x2000, &[0; 4]), Err(Fault::Denied));
-    assert_eq!(memory.write(0x3000, &[0; 4]), Err(Fault::Deferred));
+    assert_eq!(memory.write(0x3000, &[0; 4]), Err(Fault::ByMessage));
     assert_eq!(memory.read_into(0xffc, &mut [0; 8]), Err(Fault::Denied));
 }
 
@@ -112,21 +112,11 @@ fn memory_that_is_cut_is_a_fault_and_is_reported() {
 }
 
 #[test]
-fn descriptors_are_not_hoarded_and_rights_are_those_of_the_file() {
-    let open = |flags| rustix::fs::open("/dev/null", flags, Mode::empty()).unwrap();
-    let file: OwnedFd = open(OFlags::RDWR);
-    let mut memory = Memory::default();
-    for page in 0..MAX_OPEN as u64 {
-        memory.map(page << 12, 0x1000, BOTH, Some((given(&file), 0))).unwrap();
-    }
-    let more = memory.map(1 << 32, 0x1000, BOTH, Some((given(&file), 0)));
-    assert_eq!(more, Err(Errno::NOSPC));
-    assert_eq!(memory.read_into(0, &mut [0]), Err(Fault::Deferred));
-    let read_only = open(OFlags::RDONLY);
-    drop(memory.clear());
-    let map = |memory: &mut Memory, write| {
-        memory.map(0, 0x1000, Rights { read: true, write }, Some((given(&read_only), 0)))
-    };
-    assert_eq!(map(&mut memory, true), Err(Errno::ACCESS));
-    assert_eq!(map(&mut memory, false), Ok(()));
+fn descriptors_that_are_not_memory_are_not_kept() {
+    let (file, mut memory) =
+        (rustix::event::eventfd(0, EventfdFlags::empty()).unwrap(), Memory::default());
+    let worker = Workers::new().unwrap().for_client();
+    let given = ClientFile::new(file, worker.disposal());
+    memory.map(0, 0x1000, BOTH, Some((given, 0))).unwrap();
+    assert_eq!(memory.read_into(0, &mut [0]), Err(Fault::ByMessage));
 }

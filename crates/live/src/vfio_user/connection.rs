@@ -74,9 +74,6 @@ pub enum Closed {
     /// The client took pages away that the device used.
     #[error("the client took memory away that the device used (in the range at {0:#x})")]
     MemoryLost(u64),
-    /// A shared file did not accept a write of the device.
-    #[error("the client's file did not take what the device wrote (at {0:#x})")]
-    WriteLost(u64),
     /// There is no worker for its descriptors.
     #[error("turned away: {MAX_WORKERS} threads still wait for files of clients before")]
     NoWorker,

@@ -1,16 +1,14 @@
-//! Pending DMA, reassembled from its parts: by message, for ranges that the client did not
-//! share (VFIO_USER_DMA_READ and _DMA_WRITE, split to the client's limit), and by the client's
-//! worker, for files that are not mapped.
+//! Pending DMA by message, for ranges that are not mapped (VFIO_USER_DMA_READ and _DMA_WRITE, split
+//! to the client's limit), reassembled from its parts.
 
 use super::connection::Outgoing;
-use crate::guest::{self, JobId, Method, Part, Worker};
+use crate::guest::Part;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::vfio_user::{Command, DmaAccess, Header};
 use wire::{Duration, Instant};
 
-/// The time after which an unanswered DMA message, or access to a file, has failed. SPDK never
-/// answers a message.
+/// The time after which an unanswered DMA message has failed. SPDK never answers one.
 pub const DMA_DEADLINE: Duration = Duration::from_ms(900);
 
 /// The largest DMA access in bytes.
@@ -18,9 +16,6 @@ pub const MAX_DMA: usize = 64 << 10;
 
 /// Parts that may wait for an answer.
 const MAX_PARTS: usize = 512;
-
-/// Bytes of writes that may wait for a worker.
-const MAX_TO_FILES: usize = 1 << 20;
 
 /// Names a pending DMA access.
 pub type DmaId = u64;
@@ -32,7 +27,7 @@ pub enum DmaError {
     Fault,
     /// The client refused it, or sent an invalid answer.
     Refused,
-    /// The client, or its file, did not answer in [`DMA_DEADLINE`].
+    /// The client did not answer in [`DMA_DEADLINE`].
     Timeout,
     /// More than [`MAX_DMA`] bytes.
     TooLong,
@@ -78,8 +73,8 @@ impl Data<'_> {
 /// A pending part of an access.
 #[derive(Debug)]
 struct PendingPart {
-    /// The message ID; `None` for a job of the worker.
-    id: Option<u16>,
+    /// The message ID.
+    id: u16,
     operation: DmaId,
     address: u64,
     /// Byte offset in the operation.
@@ -108,9 +103,6 @@ pub(super) struct Dma {
     pub(super) next_write: u64,
     waiting: VecDeque<PendingPart>,
     operations: VecDeque<Operation>,
-    /// Address of a write that a file did not accept. Later writes of the device, such as a
-    /// completion entry, would report data that are not there.
-    pub(super) lost_write: Option<u64>,
 }
 
 impl Dma {
@@ -119,33 +111,12 @@ impl Dma {
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.operations.clear();
-        self.lost_write = None;
     }
 
     /// Whether an access of `parts` fits, with at most `limit` bytes per message.
     pub(super) fn has_room(&self, parts: &[Part], limit: usize) -> bool {
-        let needed: usize =
-            parts.iter().map(|part| part.length.div_ceil(max_bytes(part, limit))).sum();
-        let to_files = self.waiting.iter().filter(|w| w.write.is_some() && w.id.is_none());
+        let needed: usize = parts.iter().map(|part| part.length.div_ceil(limit)).sum();
         self.waiting.len() + needed <= MAX_PARTS
-            && (parts.iter().all(by_message)
-                || to_files.map(|waiting| waiting.length).sum::<usize>() < MAX_TO_FILES)
-    }
-
-    /// Whether an access could overtake a pending write, because it uses another method: a copy
-    /// (if not all of it is in `parts`), messages or a worker.
-    pub(super) fn could_overtake(&self, parts: &[Part], length: usize) -> bool {
-        let at_once = parts.iter().map(|part| part.length).sum::<usize>() < length;
-        let mut writes = self.waiting.iter().filter(|waiting| waiting.write.is_some());
-        writes.any(|waiting| {
-            let message = waiting.id.is_some();
-            at_once || parts.iter().any(|part| by_message(part) != message)
-        })
-    }
-
-    /// Whether a worker has jobs.
-    pub(super) fn has_jobs(&self) -> bool {
-        self.waiting.iter().any(|waiting| waiting.id.is_none())
     }
 
     /// All writes numbered below this have been answered.
@@ -153,21 +124,14 @@ impl Dma {
         self.waiting.iter().filter_map(|waiting| waiting.write).min().unwrap_or(self.next_write)
     }
 
-    /// As [`writes_answered`](Self::writes_answered), of writes to files alone.
-    pub(super) fn files_written(&self) -> u64 {
-        let to_files = self.waiting.iter().filter(|waiting| waiting.id.is_none());
-        to_files.filter_map(|waiting| waiting.write).min().unwrap_or(self.next_write)
-    }
-
-    /// Starts an access with pending `parts`, each cut to what one message or job carries. For
-    /// a read, `data` holds the bytes copied already.
+    /// Starts an access with pending `parts`, each cut to what one message carries. For a read,
+    /// `data` holds the bytes copied already.
     pub(super) fn begin(
         &mut self,
         now: Instant,
         data: Data<'_>,
         parts: Vec<Part>,
         limit: usize,
-        worker: &Worker,
         mut send: impl FnMut(Outgoing),
     ) -> DmaId {
         let operation = self.next_operation;
@@ -176,10 +140,10 @@ impl Dma {
         for part in parts {
             let mut done = 0;
             while done < part.length {
-                let length = (part.length - done).min(max_bytes(&part, limit));
-                let Part { at, address, method, .. } = part.piece(done, length);
+                let length = (part.length - done).min(limit);
+                let (at, address) = (part.at + done, part.address + done as u64);
                 done += length;
-                let id = by_message(&part).then(|| self.message_id());
+                let id = self.message_id();
                 let (bytes, write) = match &data {
                     Data::Read(_) => (&[][..], None),
                     Data::Write(bytes) => (&bytes[at..at + length], Some(self.next_write)),
@@ -188,14 +152,7 @@ impl Dma {
                 let deadline = now + DMA_DEADLINE;
                 let waiting = PendingPart { id, operation, address, at, length, write, deadline };
                 self.waiting.push_back(waiting);
-                let job = (operation, at);
-                match method {
-                    Method::File(position) if write.is_none() => worker.read(job, position, length),
-                    Method::File(position) => {
-                        worker.write(job, position, Bytes::copy_from_slice(bytes))
-                    }
-                    _ => send(message(id.unwrap_or_default(), address, length, bytes)),
-                }
+                send(message(id, address, length, bytes));
             }
         }
         let parts = self.waiting.len() - before;
@@ -206,7 +163,7 @@ impl Dma {
 
     /// An ID that no message in flight has.
     fn message_id(&mut self) -> u16 {
-        while self.waiting.iter().any(|waiting| waiting.id == Some(self.next_message)) {
+        while self.waiting.iter().any(|waiting| waiting.id == self.next_message) {
             self.next_message = self.next_message.wrapping_add(1);
         }
         let id = self.next_message;
@@ -220,7 +177,7 @@ impl Dma {
         let at = self.waiting.iter().position(|waiting| {
             let command =
                 if waiting.write.is_some() { Command::DmaWrite } else { Command::DmaRead };
-            waiting.id == Some(header.id) && command.number() == header.command
+            waiting.id == header.id && command.number() == header.command
         })?;
         let waiting = self.waiting.remove(at)?;
         if header.error.is_some() {
@@ -239,20 +196,6 @@ impl Dma {
         Some(self.end(&waiting, None))
     }
 
-    /// Handles a job's result; returns the operation that ends with it, if any. A result after
-    /// the deadline is dropped.
-    pub(super) fn job_ended(&mut self, (id, result): guest::Ended) -> Option<Ended> {
-        let at = self.waiting.iter().position(|waiting| waiting.job() == Some(id))?;
-        let waiting = self.waiting.remove(at)?;
-        let Some(data) = result else {
-            return self.end(&waiting, Some(DmaError::Fault));
-        };
-        if waiting.write.is_none() {
-            self.fill(&waiting, &data);
-        }
-        self.end(&waiting, None)
-    }
-
     fn fill(&mut self, waiting: &PendingPart, data: &[u8]) {
         if let Some(operation) = self.operations.iter_mut().find(|o| o.id == waiting.operation) {
             operation.buffer[waiting.at..waiting.at + waiting.length].copy_from_slice(data);
@@ -260,9 +203,6 @@ impl Dma {
     }
 
     fn end(&mut self, waiting: &PendingPart, error: Option<DmaError>) -> Option<Ended> {
-        if error.is_some() && waiting.write.is_some() && waiting.job().is_some() {
-            self.lost_write = Some(waiting.address);
-        }
         let at = self.operations.iter().position(|o| o.id == waiting.operation)?;
         let operation = &mut self.operations[at];
         operation.parts -= 1;
@@ -284,15 +224,11 @@ impl Dma {
     }
 
     /// Fails the oldest part if its deadline has passed; returns the operation that ends with it.
-    pub(super) fn expire(&mut self, now: Instant, worker: &Worker) -> Option<Option<Ended>> {
+    pub(super) fn expire(&mut self, now: Instant) -> Option<Option<Ended>> {
         if self.deadline()? > now {
             return None;
         }
         let waiting = self.waiting.pop_front()?;
-        if let Some(job) = waiting.job() {
-            // Written later, it could destroy newer data.
-            worker.cancel(job);
-        }
         Some(self.end(&waiting, Some(DmaError::Timeout)))
     }
 }
@@ -306,19 +242,4 @@ fn message(id: u16, address: u64, length: usize, bytes: &[u8]) -> Outgoing {
     DmaAccess { address, count: length as u64 }.encode(&mut out);
     out.extend_from_slice(bytes);
     Outgoing::new(out)
-}
-
-impl PendingPart {
-    fn job(&self) -> Option<JobId> {
-        self.id.is_none().then_some((self.operation, self.at))
-    }
-}
-
-/// The most bytes of a part that one message (with `limit` bytes) or job carries.
-fn max_bytes(part: &Part, limit: usize) -> usize {
-    if by_message(part) { limit } else { MAX_DMA }
-}
-
-fn by_message(part: &Part) -> bool {
-    matches!(part.method, Method::Message)
 }

@@ -4,7 +4,7 @@ use super::connection::{Closed, Incoming};
 use super::dma::{Access, Data, DmaError, Ended, MAX_DMA};
 use super::irq::Interrupt;
 use super::session::{MAX_OUTGOING, Session};
-use crate::guest::{Fault, Method, Part};
+use crate::guest::{Fault, Part};
 use bytes::{Bytes, BytesMut};
 use wire::Instant;
 
@@ -71,7 +71,7 @@ impl Session {
         write: bool,
     ) -> Result<(Vec<Part>, Vec<Part>), Fault> {
         let parts = self.memory.parts(address, length, write)?.into_iter();
-        Ok(parts.partition(|part| !matches!(part.method, Method::Mapped)))
+        Ok(parts.partition(|part| !part.mapped))
     }
 
     fn failed<T>(&mut self, error: DmaError) -> Access<T> {
@@ -140,7 +140,7 @@ impl Session {
         mut data: Data<'_>,
     ) -> Access<T> {
         let parts = match fault {
-            Fault::Deferred => self.parts(address, data.len(), data.is_write()),
+            Fault::ByMessage => self.parts(address, data.len(), data.is_write()),
             fault => Err(fault),
         };
         let Ok((parts, at_once)) = parts else { return self.failed(DmaError::Fault) };
@@ -159,18 +159,16 @@ impl Session {
         }
         let mut sent = Vec::new();
         let send = |message| sent.push(message);
-        let id = self.dma.begin(now, data, parts, limit, &self.worker, send);
+        let id = self.dma.begin(now, data, parts, limit, send);
         sent.into_iter().for_each(|message| self.send(message));
         Access::Pending(id)
     }
 
-    /// Whether an access could overtake a pending write: a read or write may not pass a posted
-    /// write (PCI Express Base 4.0, section 2.4.1).
+    /// Whether a part of an access, which is copied at once, could overtake a write by message: a
+    /// read or write may not pass a posted write (PCI Express Base 4.0, section 2.4.1).
     fn must_wait(&self, address: u64, length: usize, write: bool) -> bool {
         self.dma.writes_answered() < self.dma.next_write
-            && self
-                .parts(address, length, write)
-                .is_ok_and(|(parts, _)| self.dma.could_overtake(&parts, length))
+            && self.parts(address, length, write).is_ok_and(|(_, at_once)| !at_once.is_empty())
     }
 
     pub(super) fn take_reply(&mut self, message: &Incoming) {
@@ -181,9 +179,6 @@ impl Session {
     }
 
     pub(super) fn dma_ended(&mut self, ended: Option<Ended>) {
-        if let Some(address) = self.dma.lost_write.take() {
-            self.client.must_close = Some(Closed::WriteLost(address));
-        }
         if let Some((id, result)) = ended {
             self.counters.dma_faults += u64::from(result.is_err());
             self.client.ended.push_back((id, result));

@@ -1,8 +1,8 @@
-//! A thread for system calls on files of a client, which may block for ever.
+//! A thread that drops what a client gave: a drop may block for ever.
 //!
-//! The server of a file system can be slow, hang (NFS) or be the client itself (FUSE). Then a read,
-//! a write and even a close sleep as long as that server likes, perhaps beyond the end of the
-//! process. A [`Worker`] per client makes these calls, and the node's loop never waits for it.
+//! The server of a file system can be slow, hang (NFS) or be the client itself (FUSE). Then even a
+//! close sleeps as long as that server likes, perhaps beyond the end of the process. A [`Worker`]
+//! per client closes descriptors, and the node's loop never waits for it.
 //!
 //! A thread that hangs in the kernel cannot be ended. A client that connects repeatedly must
 //! not leave one behind each time: an endpoint has at most [`MAX_WORKERS`], and takes no client
@@ -12,7 +12,6 @@ mod client_file;
 
 pub use client_file::ClientFile;
 
-use bytes::Bytes;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -23,18 +22,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 /// Threads of one endpoint: that of its client, and those of earlier clients that still hang.
 pub const MAX_WORKERS: usize = 16;
 
-/// Names a job: the access, and the byte offset in it.
-pub type JobId = (u64, usize);
-
-/// The result of a job: a read's bytes, or no bytes for a write; `None` if some bytes do not exist.
-pub type Ended = (JobId, Option<Bytes>);
-
 /// The workers of one endpoint.
 #[derive(Debug)]
 pub struct Workers {
     /// Each thread holds a copy.
     alive: Arc<()>,
-    /// Readable when a job has ended; see [`clear_wake`](Self::clear_wake).
+    /// Readable when a value was dropped; see [`clear_wake`](Self::clear_wake).
     pub wake: Arc<OwnedFd>,
 }
 
@@ -50,7 +43,7 @@ impl Workers {
         Arc::strong_count(&self.alive) <= MAX_WORKERS
     }
 
-    /// A worker for a client. Its thread starts with the first job.
+    /// A worker for a client. Its thread starts with the first value.
     pub fn for_client(&self) -> Worker {
         self.with(Arc::downgrade(&self.alive))
     }
@@ -75,34 +68,19 @@ impl Workers {
     }
 }
 
-/// Bytes of a client's file.
-#[derive(Clone, Debug)]
-pub struct FilePosition {
-    /// The file.
-    pub file: Arc<ClientFile>,
-    /// The first byte.
-    pub offset: u64,
-}
-
-struct Job {
-    /// `None` if it only drops a value.
-    id: Option<JobId>,
-    work: Box<dyn FnOnce() -> Option<Bytes> + Send>,
-}
-
 #[derive(Default)]
 struct State {
-    jobs: VecDeque<Job>,
-    /// Jobs without an ID, waiting or running.
-    drops: usize,
-    ended: VecDeque<Ended>,
+    /// Values that wait for their drop.
+    values: VecDeque<Box<dyn Send>>,
+    /// Values that are not dropped yet, that which is being dropped included.
+    disposals: usize,
     running: bool,
     dismissed: bool,
 }
 
 struct Shared {
     state: Mutex<State>,
-    /// A new job, or the client has disconnected.
+    /// Another value, or the client has disconnected.
     more: Condvar,
     alive: Weak<()>,
     wake: Arc<OwnedFd>,
@@ -117,48 +95,9 @@ pub struct Disposal(Arc<Shared>);
 pub struct Worker(Arc<Shared>);
 
 impl Worker {
-    /// Reads `length` bytes.
-    pub fn read(&self, id: JobId, position: FilePosition, length: usize) {
-        self.0.push(Some(id), move || {
-            let mut bytes = vec![0; length];
-            let whole = whole(length, |done| {
-                rustix::io::pread(
-                    &*position.file,
-                    &mut bytes[done..],
-                    position.offset + done as u64,
-                )
-            });
-            whole.then(|| bytes.into())
-        });
-    }
-
-    /// Writes bytes.
-    pub fn write(&self, id: JobId, position: FilePosition, data: Bytes) {
-        self.0.push(Some(id), move || {
-            let whole = whole(data.len(), |done| {
-                rustix::io::pwrite(&*position.file, &data[done..], position.offset + done as u64)
-            });
-            whole.then(Bytes::new)
-        });
-    }
-
-    /// Cancels a job that has not begun.
-    pub fn cancel(&self, id: JobId) {
-        let mut state = self.0.lock();
-        let at = state.jobs.iter().position(|job| job.id == Some(id));
-        let job = at.and_then(|at| state.jobs.remove(at));
-        // Dropping it may close a file: not under the lock.
-        drop((state, job));
-    }
-
-    /// The next job that has ended.
-    pub fn next_ended(&self) -> Option<Ended> {
-        self.0.lock().ended.pop_front()
-    }
-
     /// How many values it has not yet dropped.
     pub fn disposals(&self) -> usize {
-        self.0.lock().drops
+        self.0.lock().disposals
     }
 
     /// Drops values in this worker's thread.
@@ -169,39 +108,16 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.dismissed = true;
-        let (jobs, drops) =
-            std::mem::take(&mut state.jobs).into_iter().partition(|job| job.id.is_some());
-        state.jobs = drops;
-        drop(state);
+        self.0.lock().dismissed = true;
         self.0.more.notify_one();
-        drop::<VecDeque<Job>>(jobs);
     }
 }
 
 impl Disposal {
-    /// Drops `thing` after the jobs that the worker was given so far.
-    pub fn dispose(&self, thing: impl Send + 'static) {
-        self.0.push(None, move || {
-            drop(thing);
-            None
-        });
+    /// Drops `value` after those that the worker was given so far.
+    pub fn dispose(&self, value: impl Send + 'static) {
+        self.0.push(Box::new(value));
     }
-}
-
-/// Repeats a partial transfer until `length` bytes are done.
-fn whole(length: usize, mut transfer: impl FnMut(usize) -> Result<usize, Errno>) -> bool {
-    let mut done = 0;
-    while done < length {
-        match transfer(done) {
-            Ok(0) => return false,
-            Ok(count) => done += count,
-            Err(Errno::INTR) => {}
-            Err(_) => return false,
-        }
-    }
-    true
 }
 
 impl Shared {
@@ -209,18 +125,14 @@ impl Shared {
         self.state.lock().expect("nobody panics with the lock")
     }
 
-    fn push(
-        self: &Arc<Self>,
-        id: Option<JobId>,
-        work: impl FnOnce() -> Option<Bytes> + Send + 'static,
-    ) {
+    fn push(self: &Arc<Self>, value: Box<dyn Send>) {
         let mut state = self.lock();
-        state.drops += usize::from(id.is_none());
-        state.jobs.push_back(Job { id, work: Box::new(work) });
+        state.disposals += 1;
+        state.values.push_back(value);
         if !state.running {
             let (own, alive) = (self.clone(), self.alive.upgrade());
             let thread = std::thread::Builder::new().name("client files".to_owned());
-            // If no thread starts, the next job tries again.
+            // If no thread starts, the next value tries again.
             state.running = thread.spawn(move || own.work(alive)).is_ok();
         }
         drop(state);
@@ -231,7 +143,7 @@ impl Shared {
     fn work(&self, alive: Option<Arc<()>>) {
         let mut state = self.lock();
         loop {
-            let Some(job) = state.jobs.pop_front() else {
+            let Some(value) = state.values.pop_front() else {
                 if state.dismissed {
                     state.running = false;
                     break;
@@ -240,12 +152,9 @@ impl Shared {
                 continue;
             };
             drop(state);
-            let Job { id, work } = job;
-            let result = work();
+            drop(value);
             state = self.lock();
-            state.drops -= usize::from(id.is_none());
-            let wanted = id.filter(|_| !state.dismissed);
-            state.ended.extend(wanted.map(|id| (id, result)));
+            state.disposals -= 1;
             self.wake();
         }
         drop((state, alive));

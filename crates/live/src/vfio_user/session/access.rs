@@ -35,14 +35,12 @@ pub(super) struct Current {
     deadline: Instant,
     job: Job,
     error: Option<Errno>,
-    /// Once it is done: the reply waits for writes to files numbered below this.
-    write_barrier: Option<u64>,
 }
 
 #[derive(Debug)]
 enum Job {
     Read(Read),
-    /// Also a VFIO_USER_DEVICE_RESET, and a command that only needs a reply.
+    /// Also a VFIO_USER_DEVICE_RESET.
     Write(Write),
 }
 
@@ -67,26 +65,17 @@ struct Write {
     /// The action that the owner has to answer, and whether it is a reset.
     pending: Option<(Token, bool)>,
     reply: Vec<u8>,
-    /// Only to BARs: PCI Express has no completion for them.
-    posted: bool,
 }
 
 impl Current {
-    /// A command that only needs its reply.
-    pub(super) fn done(header: Header, deadline: Instant, answer: Vec<u8>) -> Self {
-        let job = Job::write([], false, answer);
-        Self { header, deadline, job, error: None, write_barrier: None }
-    }
-
     /// Whether it reads a region.
     pub(super) fn is_read(&self) -> bool {
         matches!(self.job, Job::Read(_))
     }
 
-    /// When it times out; `None` if it only waits for writes to files, which have deadlines of
-    /// their own.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.write_barrier.is_none().then_some(self.deadline)
+    /// When it times out.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
     }
 }
 
@@ -134,7 +123,7 @@ impl Session {
             }
             _ => Job::write([], true, Vec::new()),
         };
-        Ok(Current { header, deadline, job, error: None, write_barrier: None })
+        Ok(Current { header, deadline, job, error: None })
     }
 
     fn check(&self, region: u32, offset: u64, count: u32) -> Result<(), Errno> {
@@ -149,7 +138,6 @@ impl Session {
     /// Continues the access; false if it waits for the owner.
     pub(super) fn step(&mut self, now: Instant, mut current: Current) -> bool {
         let done = match &mut current.job {
-            _ if current.write_barrier.is_some() => true,
             // Its deadline passed before it began: the owner is stuck.
             Job::Read(read) if !self.answers(read.request.region) || current.deadline <= now => {
                 self.fill_absent(read, read.next, read.reply.len() - REPLY_HEADERS);
@@ -160,7 +148,8 @@ impl Session {
             Job::Write(write) => self.step_write(write),
         };
         if done {
-            return self.finish(current);
+            self.finish(current);
+            return true;
         }
         self.client.current = Some(current);
         false
@@ -282,7 +271,7 @@ impl Session {
 
     /// Handles the owner's answer to a piece.
     pub(super) fn answer_access(&mut self, token: Token, result: Result<&[u8], Errno>) {
-        let Some(mut current) = self.unfinished() else { return };
+        let Some(mut current) = self.client.current.take() else { return };
         match &mut current.job {
             Job::Read(read) => {
                 if let Some(at) = read.in_flight.iter().position(|in_flight| in_flight.0 == token) {
@@ -313,7 +302,7 @@ impl Session {
     /// Ends the current command without the owner: missing bytes of a read are all ones,
     /// missing writes are dropped.
     pub(super) fn abandon(&mut self) {
-        let Some(mut current) = self.unfinished() else { return };
+        let Some(mut current) = self.client.current.take() else { return };
         match &mut current.job {
             Job::Read(read) => {
                 for (_, at, size) in std::mem::take(&mut read.in_flight) {
@@ -332,23 +321,9 @@ impl Session {
         self.finish(current);
     }
 
-    /// The current command, unless it only waits for its reply.
-    fn unfinished(&mut self) -> Option<Current> {
-        self.client.current.take_if(|current| current.write_barrier.is_none())
-    }
-
-    /// Replies to a command that is done, and returns true. Earlier writes of the device to
-    /// files come first: a completion does not pass a posted write (PCI Express Base 4.0,
-    /// section 2.4.1), and nothing is written to memory that the client has unmapped or after
-    /// it has reset the device. Writes by message are not waited for: QEMU answers them under
-    /// the lock that it holds during an access.
-    pub(super) fn finish(&mut self, mut current: Current) -> bool {
-        let write_barrier = *current.write_barrier.get_or_insert(self.dma.next_write);
-        let posted = matches!(&current.job, Job::Write(write) if write.posted);
-        if !posted && self.dma.files_written() < write_barrier {
-            self.client.current = Some(current);
-            return false;
-        }
+    /// Replies to a command that is done. Writes of the device by message are not waited for: QEMU
+    /// answers them under the lock that it holds during an access.
+    fn finish(&mut self, current: Current) {
         let Current { header, job, error, .. } = current;
         match (job, error) {
             (_, Some(errno)) => self.answer(&header, Err(errno)),
@@ -363,7 +338,6 @@ impl Session {
             }
             (Job::Write(write), None) => self.answer(&header, Ok((write.reply, Vec::new()))),
         }
-        true
     }
 }
 
@@ -399,9 +373,7 @@ impl Job {
         reset: bool,
         reply: Vec<u8>,
     ) -> Self {
-        let rest: VecDeque<_> = writes.into_iter().collect();
-        let bars = rest.iter().all(|write| write.0 != region_index::CONFIG);
-        let posted = bars && !rest.is_empty();
-        Self::Write(Write { rest, far: VecDeque::new(), reset, pending: None, reply, posted })
+        let rest = writes.into_iter().collect();
+        Self::Write(Write { rest, far: VecDeque::new(), reset, pending: None, reply })
     }
 }

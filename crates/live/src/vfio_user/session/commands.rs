@@ -1,6 +1,5 @@
 //! Commands that are answered at once: everything but accesses and resets.
 
-use super::access::Current;
 use super::{Session, State};
 use crate::guest::{MAX_RANGES, Rights};
 use crate::mapping::PAGE;
@@ -54,13 +53,7 @@ impl Session {
             Some(Command::Version) => self.version(&message),
             Some(_) if !greeted => Err(Errno::INVAL),
             Some(Command::DmaMap) => self.dma_map(message),
-            Some(Command::DmaUnmap) => match self.dma_unmap(&message) {
-                Ok(reply) => {
-                    self.finish(Current::done(header, deadline, reply));
-                    return;
-                }
-                Err(errno) => Err(errno),
-            },
+            Some(Command::DmaUnmap) => self.dma_unmap(&message),
             Some(Command::DeviceGetInfo) => Self::device_info(&message),
             Some(Command::DeviceGetRegionInfo) => self.region_info(&message),
             Some(Command::DeviceGetRegionIoFds) => Self::region_io_fds(&message),
@@ -156,7 +149,7 @@ impl Session {
     }
 
     /// A descriptor in the message (from SPDK) is closed with it.
-    fn dma_unmap(&mut self, message: &Incoming) -> Result<Vec<u8>, Errno> {
+    fn dma_unmap(&mut self, message: &Incoming) -> Answer {
         let unmap = DmaUnmap::decode(&message.payload).map_err(invalid)?;
         let end = unmap.address.saturating_add(unmap.size);
         match unmap.flags {
@@ -170,9 +163,7 @@ impl Session {
             }
             _ => return Err(Errno::INVAL),
         }
-        let mut reply = Vec::new();
-        DmaUnmap { argsz: DmaUnmap::LENGTH as u32, ..unmap }.encode(&mut reply);
-        Ok(reply)
+        payload(|out| DmaUnmap { argsz: DmaUnmap::LENGTH as u32, ..unmap }.encode(out))
     }
 
     fn device_info(message: &Incoming) -> Answer {

@@ -153,7 +153,7 @@ impl Session {
         if let Some((id, result)) = self.poll_dma(now) {
             return Some(Action::DmaDone { id, result });
         }
-        if self.client.current.as_ref().and_then(Current::deadline).is_some_and(|at| at <= now) {
+        if self.client.current.as_ref().is_some_and(|current| current.deadline() <= now) {
             self.counters.timeouts += 1;
             self.abandon();
         }
@@ -165,13 +165,7 @@ impl Session {
     /// is for an owner that takes no actions now, so that the client's commands wait, but needs
     /// its DMA.
     pub fn poll_dma(&mut self, now: Instant) -> Option<(DmaId, Result<Bytes, DmaError>)> {
-        while self.dma.has_jobs()
-            && let Some(ended) = self.worker.next_ended()
-        {
-            let ended = self.dma.job_ended(ended);
-            self.dma_ended(ended);
-        }
-        while let Some(ended) = self.dma.expire(now, &self.worker) {
+        while let Some(ended) = self.dma.expire(now) {
             self.dma_ended(ended);
         }
         self.client.ended.pop_front()
@@ -179,7 +173,7 @@ impl Session {
 
     /// When to call [`poll`](Self::poll) without any input.
     pub fn deadline(&self) -> Option<Instant> {
-        let access = self.client.current.as_ref().and_then(Current::deadline);
+        let access = self.client.current.as_ref().map(Current::deadline);
         access.into_iter().chain(self.dma.deadline()).min()
     }
 

@@ -84,8 +84,7 @@ fn descriptors_stay_with_their_message() {
         assert_eq!((header.id, header.error), (id, None));
     }
     let memory = testbed.server.session.memory;
-    let shared =
-        |address| matches!(memory.parts(address, 1, false).unwrap()[0].method, Method::Mapped);
+    let shared = |address| memory.parts(address, 1, false).unwrap()[0].mapped;
     assert_eq!([0x1000, 0x2000, 0x3000].map(shared), [false, true, false]);
 }
 

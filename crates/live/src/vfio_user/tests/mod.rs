@@ -13,7 +13,7 @@ mod regions;
 mod shared;
 
 use crate::folder::Folder;
-use crate::guest::{ClientFile, Method, Workers};
+use crate::guest::{ClientFile, Workers};
 use crate::mapping::{Mapping, Shared};
 use crate::vfio_user::connection::{Closed, MAX_PAYLOAD};
 use crate::vfio_user::dma::{DMA_DEADLINE, MAX_DMA};
