@@ -11,7 +11,7 @@ mod raw;
 mod tlp;
 mod trace;
 #[allow(dead_code, missing_docs, unused_imports, reason = "the tests of `node` use the rest of it")]
-#[path = "../../node/tests/fabric/world/mod.rs"]
+#[path = "../../core/node/tests/fabric/world/mod.rs"]
 mod world;
 
 /// Names and functions of the targets, and for each a test of its corpus.

@@ -6,7 +6,7 @@ pub mod controller;
 pub mod drive;
 pub mod folder;
 pub mod huge;
-#[path = "../../../live/tests/dma/isolated.rs"]
+#[path = "../../../worlds/live/tests/dma/isolated.rs"]
 pub mod isolated;
 pub mod node;
 pub mod parquet;

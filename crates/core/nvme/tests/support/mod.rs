@@ -1,0 +1,220 @@
+//! `docs/nvme-support.md`: what drives say of every command, feature and log page of the
+//! specification, and the tests that prove it.
+
+mod guests;
+mod proofs;
+
+use nvme::testing::{DATA, Expect, Host, Testbed};
+use nvme::{Config, NamespaceConfig};
+use proofs::{ADMIN, FEATURES, IO, LOG_PAGES, Proofs};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use wire::nvme::opcode::{admin, nvm};
+use wire::nvme::{Command, CommandsSupported, Completion, StatusCode, feature, log_page};
+
+const HEAD: &str = "# NVMe support
+
+For each command, feature and log page of NVM Express 1.4 (and those of 2.0 that Linux asks for): \
+whether drives have it, or the status with which they refuse it, and the tests that prove it. \
+[nvme.md](nvme.md) says more about most of them. A drive with records is one in a folder. These \
+drives are run with `--doorbell-buffer`; without it Doorbell Buffer Config is refused.
+
+A test asks a drive and compares this document with its answers. To write it anew:
+
+```
+FARLANE_BLESS=1 cargo test --package farlane-nvme --test main support
+```
+
+The tests are in `crates/core/nvme/tests`. Those with a guest, a stock Linux kernel with nvme-cli, fio and \
+others, are in `crates/farlane/tests/stock_guest`.
+";
+
+/// A drive with records, or without.
+fn host(records: bool) -> Host {
+    let mut config = Config::new("SUPPORT", vec![NamespaceConfig::new(64)]);
+    config.settings.doorbell_buffer = true;
+    let testbed = if records { Testbed::with_records(&config) } else { Testbed::new(config) };
+    Host::started(testbed)
+}
+
+/// A section of the document: codes with names, an answer for each, and what proves the answer.
+struct Section {
+    title: &'static str,
+    name: fn(u8) -> Option<&'static str>,
+    ask: fn(&mut Host, u8) -> Result<(), StatusCode>,
+    proofs: Proofs,
+    guests: Proofs,
+}
+
+const SECTIONS: [Section; 4] = [
+    Section {
+        title: "Admin commands",
+        name: admin::name,
+        ask: ask_admin,
+        proofs: ADMIN,
+        guests: guests::ADMIN,
+    },
+    Section { title: "I/O commands", name: nvm::name, ask: ask_io, proofs: IO, guests: guests::IO },
+    Section {
+        title: "Features",
+        name: feature::name,
+        ask: ask_feature,
+        proofs: FEATURES,
+        guests: guests::FEATURES,
+    },
+    Section {
+        title: "Log pages",
+        name: log_page::name,
+        ask: ask_log_page,
+        proofs: LOG_PAGES,
+        guests: guests::LOG_PAGES,
+    },
+];
+
+fn result(done: &Completion) -> Result<(), StatusCode> {
+    if done.status.is_success() { Ok(()) } else { Err(done.status.code) }
+}
+
+fn effects(host: &mut Host) -> CommandsSupported {
+    let cdw10 = u32::from(log_page::EFFECTS) | 1023 << 16;
+    let opcode = admin::GET_LOG_PAGE;
+    host.admin(Command { opcode, prp1: DATA, cdw10, ..Command::default() }).expect_success();
+    let page = host.testbed.load(DATA, 4096).unwrap();
+    CommandsSupported::decode(&page.try_into().unwrap())
+}
+
+fn ask_admin(host: &mut Host, opcode: u8) -> Result<(), StatusCode> {
+    if effects(host).admin[usize::from(opcode)].bits() & 1 != 0 {
+        return Ok(());
+    }
+    let refused = result(&host.admin(Command { opcode, ..Command::default() }));
+    assert!(refused.is_err(), "admin command {opcode:#x} is supported, the effects log says not");
+    refused
+}
+
+fn ask_io(host: &mut Host, opcode: u8) -> Result<(), StatusCode> {
+    if effects(host).io[usize::from(opcode)].bits() & 1 != 0 {
+        return Ok(());
+    }
+    let refused = result(&host.io(Command { opcode, nsid: 1, ..Command::default() }));
+    assert!(refused.is_err(), "I/O command {opcode:#x} is supported, the effects log says not");
+    refused
+}
+
+/// Its capabilities: SEL 011b.
+fn ask_feature(host: &mut Host, id: u8) -> Result<(), StatusCode> {
+    let cdw10 = u32::from(id) | 3 << 8;
+    let opcode = admin::GET_FEATURES;
+    result(&host.admin(Command { opcode, nsid: 1, cdw10, ..Command::default() }))
+}
+
+/// 512 bytes of it, the unit of telemetry. Of persistent events a context is established.
+fn ask_log_page(host: &mut Host, page: u8) -> Result<(), StatusCode> {
+    let opcode = admin::GET_LOG_PAGE;
+    let action = u32::from(page == log_page::PERSISTENT_EVENT);
+    let cdw10 = u32::from(page) | action << 8 | 127 << 16;
+    result(&host.admin(Command { opcode, prp1: DATA, cdw10, ..Command::default() }))
+}
+
+/// What a row says of the answers of drives with and without records, and whether one has it.
+fn status(with: Result<(), StatusCode>, without: Result<(), StatusCode>) -> (String, bool) {
+    match (with, without) {
+        (Ok(()), Ok(())) => ("supported".into(), true),
+        (Ok(()), Err(code)) => {
+            (format!("supported by drives with records, by others {}", refused(code)), true)
+        }
+        (Err(code), _) => (refused(code), false),
+    }
+}
+
+fn refused(code: StatusCode) -> String {
+    let name = code.name().expect("a status that has a name").replace('_', " ").to_lowercase();
+    format!("refused: {name}, {:x}/{:02x}h", code.kind(), code.code())
+}
+
+fn section(section: &Section) -> String {
+    let mut text =
+        format!("\n## {}\n\n| code | name | status | tests | with a guest |\n", section.title);
+    text += "| --- | --- | --- | --- | --- |\n";
+    let (mut with, mut without) = (host(true), host(false));
+    for code in 0..=u8::MAX {
+        let Some(name) = (section.name)(code) else { continue };
+        let answers = ((section.ask)(&mut with, code), (section.ask)(&mut without, code));
+        let (status, supported) = status(answers.0, answers.1);
+        let tests = of(section.proofs, code);
+        assert_eq!(supported, !tests.is_empty(), "{name} ({code:02x}h): {status}, tests {tests}");
+        let tests = if supported { tests } else { "`what_is_absent_is_refused`".into() };
+        let guests = of(section.guests, code);
+        writeln!(text, "| {code:02x}h | {name} | {status} | {tests} | {guests} |").unwrap();
+    }
+    text
+}
+
+/// The tests for a code.
+fn of(proofs: Proofs, code: u8) -> String {
+    let found = proofs.iter().filter(|(proven, _)| *proven == code).flat_map(|(_, tests)| *tests);
+    found.map(|test| format!("`{test}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the document is written only when asked for")]
+fn the_document_is_what_drives_say() {
+    let text = SECTIONS.iter().fold(HEAD.to_owned(), |text, one| text + &section(one));
+    let path = folder().join("../../../docs/nvme-support.md");
+    if std::env::var_os("FARLANE_BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap();
+    for (line, expected) in found.lines().zip(text.lines()) {
+        assert_eq!(line, expected, "docs/nvme-support.md");
+    }
+    assert_eq!(found.len(), text.len(), "docs/nvme-support.md has other lines at its end");
+}
+
+/// The tests of a folder, and the ignored ones with their attribute.
+fn sources(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let read = |path: PathBuf| match path.is_dir() {
+        true => sources(&path),
+        false => std::fs::read_to_string(path).unwrap(),
+    };
+    entries.map(read).collect()
+}
+
+#[test]
+fn the_tests_of_the_document_exist() {
+    let own = sources(&folder().join("tests"));
+    let guests = sources(&folder().join("../farlane/tests/stock_guest"));
+    for section in &SECTIONS {
+        for (sources, proofs) in [(&own, section.proofs), (&guests, section.guests)] {
+            for (code, test) in
+                proofs.iter().flat_map(|(code, all)| all.iter().map(move |one| (code, one)))
+            {
+                let function = format!("#[test]\nfn {test}() {{");
+                assert_eq!(sources.matches(&function).count(), 1, "{test} for {code:02x}h");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_absent_is_refused() {
+    for records in [false, true] {
+        let mut host = host(records);
+        for section in &SECTIONS {
+            for code in 0..=u8::MAX {
+                let known = section.proofs.iter().any(|(proven, _)| *proven == code);
+                // Asynchronous Event Requests and others that do as they are told.
+                if !known {
+                    let answer = (section.ask)(&mut host, code);
+                    assert!(answer.is_err(), "{} {code:02x}h", section.title);
+                }
+            }
+        }
+        host.testbed.subsystem.check_invariants();
+    }
+}

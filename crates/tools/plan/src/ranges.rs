@@ -1,0 +1,426 @@
+//! Every key of every table, set to what it cannot be: one line that says
+//! where, and what is allowed, as docs/plan.md does; and to what it can be.
+
+use super::allowed::{Allowed, Key, Table, bytes, rate, time};
+use super::keys::{ROOT, TRANSPORTS};
+use super::units::{LONG, SHORT};
+use super::{Origin, Plan, value};
+use std::collections::BTreeMap;
+use wire::Duration;
+
+/// Every key with the heading of its table, in which names are `NAME`.
+fn keys() -> Vec<(String, Key)> {
+    fn add(heading: &str, table: Table, all: &mut Vec<(String, Key)>) {
+        for key in table.concat() {
+            let below = format!("{heading}.{}", key.name);
+            match key.allowed {
+                Allowed::Table(table) => add(below.trim_start_matches('.'), table, all),
+                Allowed::Named(table) => {
+                    add(&format!("{}.NAME", below.trim_start_matches('.')), table, all);
+                }
+                _ => {}
+            }
+            all.push((heading.to_owned(), key));
+        }
+    }
+    let mut all = Vec::new();
+    add("", ROOT, &mut all);
+    all
+}
+
+/// What a key cannot be, as TOML, and what has to be said of it.
+fn wrong(allowed: Allowed) -> Vec<(String, String)> {
+    let outside = |least: u64, most: u64, words: fn(u64) -> String| {
+        let requested = format!("{} to {}; found ", words(least), words(most));
+        let below = least.checked_sub(1);
+        let values = below.into_iter().chain([most + 1]);
+        values.map(|value| (format!("\"{}\"", words(value)), requested.clone())).collect()
+    };
+    let number = |least: u64, most: u64| {
+        let requested = format!("expected a whole number, {least} to {most}");
+        [i128::from(least) - 1, i128::from(most) + 1]
+            .map(|n| (n.to_string(), requested.clone()))
+            .into()
+    };
+    let text = || vec![("5".to_owned(), "expected a text".to_owned())];
+    match allowed {
+        Allowed::Table(_) | Allowed::Named(_) => vec![("5".into(), "expected a table".into())],
+        Allowed::Word(words) => {
+            vec![("\"x\"".into(), format!("There are: {}", words.join(", ")))]
+        }
+        Allowed::Number(least, most) => number(least, most),
+        Allowed::NumberOrNone(least, most) => {
+            let text = ("\"x\"".to_owned(), format!("\"none\", or {least} to {most}"));
+            [number(least, most), vec![text]].concat()
+        }
+        Allowed::Power(least, most) => {
+            let requested = format!("a power of two, {least} to {most} bytes");
+            let odd = (format!("{}", least + 1), requested.clone());
+            [number(least, most), vec![odd, (format!("\"{}B\"", 2 * most), requested)]].concat()
+        }
+        Allowed::Time((least, most)) | Allowed::TimeIn((least, most), _) => {
+            let words = |ps| time(Duration::from_ps(ps));
+            outside(least.as_ps(), most.as_ps(), words)
+        }
+        Allowed::Bytes(least, most) => outside(least, most, bytes),
+        Allowed::Rate(least, most) | Allowed::FioRate(least, most) => outside(least, most, rate),
+        Allowed::Size(_, words) => vec![("\"1B\"".into(), words.into())],
+        Allowed::Form(check) => {
+            let wrong =
+                |requested| ("\"?\"".to_owned(), format!("expected {requested}; found '?'"));
+            check("?").err().map(wrong).into_iter().collect()
+        }
+        Allowed::List(item) => {
+            let mut all = vec![("5".to_owned(), "expected an array of texts".to_owned())];
+            all.extend(wrong(*item).into_iter().map(|(value, said)| (format!("[{value}]"), said)));
+            all
+        }
+        Allowed::Text | Allowed::Files => text(),
+        Allowed::File => {
+            [text(), vec![("\"-\"".into(), "a plan names files; for".into())]].concat()
+        }
+    }
+}
+
+fn refused(text: &str) -> String {
+    let built = Plan::parse("p.toml", text).unwrap_or_else(|e| panic!("{e}\n{text}")).build();
+    built.err().unwrap_or_else(|| panic!("{text} is taken")).to_string()
+}
+
+#[test]
+fn what_a_key_cannot_be_is_refused_with_its_place_and_range() {
+    for (heading, Key { name, allowed, .. }) in keys() {
+        let table = heading.replace("NAME", "x");
+        let before = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
+        for (value, requested) in wrong(allowed) {
+            let found = refused(&format!("{before}{name} = {value}\n"));
+            let column = name.len() + 4 + usize::from(value.starts_with('['));
+            let place = format!("p.toml:{}:{column}: ", before.lines().count() + 1);
+            let said = |place: &str| found.starts_with(place) && found.contains(&requested);
+            assert!(said(&place) && !found.contains('\n'), "[{heading}] {name}: {found}");
+            if value.starts_with('[') {
+                continue;
+            }
+            let value = value.trim_matches('"');
+            let path = format!("{table}.{name}");
+            let path = path.trim_start_matches('.');
+            let plan = Plan::parse("p.toml", &before).unwrap().with(path, value, "--set").unwrap();
+            let found = plan.build().expect_err(path).to_string();
+            let place = format!("--set {path}={value}: ");
+            assert!(found.starts_with(&place) && found.contains(&requested), "{found}");
+        }
+    }
+}
+
+/// The rows of docs/plan.md by table and key.
+fn page() -> BTreeMap<(String, String), String> {
+    let mut rows = BTreeMap::new();
+    let mut tables: Vec<&str> = Vec::new();
+    for line in include_str!("../../../../docs/plan.md").lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            let headings = heading.split('`').skip(1).step_by(2);
+            tables = headings.map(|table| table.trim_matches(['[', ']'])).collect();
+        } else if let Some((key, row)) = line.strip_prefix("| `").and_then(|l| l.split_once('`')) {
+            for table in &tables {
+                let table = if *table == "plan.toml" { "" } else { table };
+                rows.insert((table.replace("PEER", "NAME"), key.to_owned()), row.to_owned());
+            }
+        }
+    }
+    rows
+}
+
+/// What a row has to say besides the meaning of its key. Times without a range
+/// of their own have a sentence for all of them.
+fn range(allowed: Allowed) -> Vec<String> {
+    match allowed {
+        Allowed::Word(words) => words.iter().map(|word| format!("\"{word}\"")).collect(),
+        Allowed::Number(_, most) if most == i64::MAX as u64 => Vec::new(),
+        Allowed::Number(0, most) => vec![most.to_string()],
+        Allowed::Number(least, most) | Allowed::Power(least, most) => {
+            vec![least.to_string(), most.to_string()]
+        }
+        Allowed::NumberOrNone(_, most) => vec![format!("to {most}"), "\"none\"".into()],
+        Allowed::Time(range) | Allowed::TimeIn(range, _) if range == SHORT || range == LONG => {
+            Vec::new()
+        }
+        Allowed::Time((least, most)) | Allowed::TimeIn((least, most), _) => {
+            vec![format!("{} to {}", time(least), time(most))]
+        }
+        Allowed::Bytes(least, most) => vec![bytes(least), bytes(most)],
+        Allowed::Rate(least, most) | Allowed::FioRate(least, most) => vec![rate(least), rate(most)],
+        Allowed::Size(_, words) => vec![words.into()],
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn the_page_describes_every_key_with_its_range() {
+    let mut page = page();
+    for (heading, Key { name, allowed, .. }) in keys() {
+        let row = page.remove(&(heading.clone(), name.to_owned()));
+        let row = row.unwrap_or_else(|| panic!("[{heading}] {name} has no row"));
+        let elsewhere = ["| as above", "| as the plan's"].iter().any(|word| row.contains(word));
+        for word in range(allowed).iter().filter(|_| !elsewhere) {
+            assert!(row.contains(word), "[{heading}] {name}: {word} is not in {row}");
+        }
+    }
+    assert!(page.is_empty(), "of keys that there are not: {page:?}");
+}
+
+/// A plan in which every key means something, with some transport and workload.
+const PLAN: &str = r#"
+    [hosts]
+    h = { drives = ["d"] }
+    g = { drives = ["e"] }
+    [drive]
+    namespaces = ["4MiB"]
+    [drives]
+    d = { node = "n" }
+    e = { node = "m" }
+    [nodes]
+    n = {}
+    m = {}
+    [link]
+    clock_walk = "1ppm"
+    clock_priority = 1
+    standby_priority = 2
+    schedule = "l"
+    express = [7]
+    vlan = 1
+    [bridges]
+    s = { clock_walk = "1ppm", schedule = "l", express = [7], shapers = ["4 e", "5 e"] }
+    z = { express = [7] }
+    [cables]
+    c = { a = "h", b = "s" }
+    d = { a = "g", b = "s" }
+    e = { a = "n", b = "s" }
+    f = { a = "m", b = "s" }
+    z = { a = "s", b = "z" }
+    [schedules]
+    l = { entries = ["S ff 1ms"], then = "n" }
+    n = { entries = ["S ff 1ms"], base = "1000.03ms" }
+    m = { entries = ["S ff 1ms"], base = "2s" }
+    [shapers]
+    e = {  }
+    [clocks]
+    standby = "on"
+    [traffic]
+    t = { from = "h", to = "n", interval = "1ms", priority = 4 }
+    [streams.st]
+    from = "h"
+    to = "n"
+    paths = ["s"]
+    eliminate = ["n"]
+    latent_difference = 5
+    police = ["s fi"]
+    [filters.fi]
+    max_sdu = "1000B"
+    entries = ["open 1ms"]
+    rate = "2MB/s"
+    burst = "8KiB"
+    excess_rate = "2MB/s"
+    excess_burst = "8KiB"
+    [moves]
+    m = { drive = "d", to = "g", at = "1ms" }
+"#;
+
+/// Values of a key, as TOML, of which two or more have to be possible.
+fn right(allowed: Allowed) -> Vec<String> {
+    match allowed {
+        Allowed::Word(words) => words.iter().map(|word| format!("{word:?}")).collect(),
+        Allowed::Number(least, most) => {
+            [least, least + 1, most.min(1 << 40)].map(|n| n.to_string()).into()
+        }
+        Allowed::NumberOrNone(..) => vec!["7".into(), "\"none\"".into()],
+        Allowed::Power(least, most) => vec![least.to_string(), format!("\"{}B\"", most / 2)],
+        Allowed::Time((_, most)) | Allowed::TimeIn((_, most), _) => {
+            ["50us", "70us", "3ms", &time(most)].map(|time| format!("{time:?}")).into()
+        }
+        Allowed::Bytes(..) | Allowed::Size(..) => {
+            ["128B", "192B", "4KiB", "1MiB", "32MiB"].map(|size| format!("{size:?}")).into()
+        }
+        Allowed::Rate(..) | Allowed::FioRate(..) => vec!["\"1MB/s\"".into(), "\"8Gb/s\"".into()],
+        Allowed::File => vec!["\"x\"".into(), "\"y\"".into()],
+        Allowed::Text => ["h", "g", "n", "m", "d", "l", "none"].map(|n| format!("{n:?}")).into(),
+        Allowed::Form(_) => [
+            "none", "rate=5G", "per-tlp", "adaptive", "1G", "10G", "1%", "2ppm", "4KiB", "5KiB",
+            "1us", "-1us", "10ppm", "10ppb", "250ms", "500ms",
+        ]
+        .map(|text| format!("{text:?}"))
+        .into(),
+        Allowed::List(_) => {
+            let texts = ["4KiB", "1ms..2ms", "1ms 5G", "S ff 1ms", "S ff 2ms", "3 e", "1s -1ms"];
+            let texts = texts.map(|text| format!("[{text:?}]"));
+            ["[]".to_owned(), "[5]".to_owned()].into_iter().chain(texts).collect()
+        }
+        Allowed::Table(_) | Allowed::Named(_) | Allowed::Files => Vec::new(),
+    }
+}
+
+/// Keys that other tests show at work: they need other tables too.
+const ELSEWHERE: [&str; 22] = [
+    "workload.time_based",
+    "workload.thinktime_blocks",
+    "workload.timing",
+    "hosts.h.drives",
+    "hosts.h.workload.time_based",
+    "hosts.h.workload.thinktime_blocks",
+    "hosts.h.workload.timing",
+    "hosts.h.count",
+    "drive.count",
+    "drive.node",
+    "nodes.n.count",
+    "bridges.s.mode",
+    "cables.c.a",
+    "cables.c.b",
+    "shapers.e.algorithm",
+    "shapers.e.weight",
+    "streams.st.to",
+    "streams.st.priority",
+    "streams.st.numbers",
+    "streams.st.eliminate",
+    "moves.m.drive",
+    "variants.e.set",
+];
+
+/// Shapers with all keys of their kind.
+const KINDS: [&str; 4] = [
+    "algorithm = \"cbs\", idle_slope = \"2MB/s\"",
+    "algorithm = \"ats\", rate = \"2MB/s\", burst = \"8KiB\"",
+    "algorithm = \"ets\", weight = 50",
+    "algorithm = \"cqf\", cycle = \"1ms\"",
+];
+
+/// Nobody forgets to read a key: its values make a difference.
+#[test]
+fn every_key_reaches_the_simulation() {
+    let workloads = ["rw = \"randrw\"", "dd = \"read\"", "configreads = 2"];
+    let plan = |transport: &str, workload: &str, shaper: &str| {
+        let own = format!("[workload]\n{workload}\n[hosts.h.workload]\n{workload}");
+        let text = PLAN.replace("h = { drives = [\"d\"] }", "h.drives = [\"d\"]");
+        let mut text = text.replace("e = {  }", &format!("e = {{ {shaper} }}"));
+        if shaper.contains("ats") {
+            // Nothing else has a committed rate.
+            let committed = "priority = 4, committed_rate = \"1kB/s\", committed_burst = \"64B\"";
+            text = text.replace("priority = 4", committed);
+        }
+        Plan::parse("p.toml", &format!("transport = \"{transport}\"\n{text}{own}")).unwrap()
+    };
+    let plans: Vec<Plan> = TRANSPORTS[1..]
+        .iter()
+        .flat_map(|transport| workloads.map(|workload| plan(transport, workload, "")))
+        .chain(KINDS.map(|shaper| plan("tcp", workloads[0], shaper)))
+        .collect();
+    let mut missing = Vec::new();
+    for (heading, Key { name, allowed, .. }) in keys() {
+        let table = match heading.split_once(".NAME") {
+            Some((of, rest)) => {
+                let names = ["h", "n", "s", "c", "l", "t", "m", "st", "fi", "e"];
+                let tables = [
+                    "hosts",
+                    "nodes",
+                    "bridges",
+                    "cables",
+                    "schedules",
+                    "traffic",
+                    "moves",
+                    "streams",
+                    "filters",
+                ];
+                let at = tables.iter().position(|table| *table == of).unwrap_or(9);
+                format!("{of}.{}{}", names[at], rest.replace("NAME", "h"))
+            }
+            None => heading,
+        };
+        let path = format!("{table}.{name}");
+        let path = path.trim_start_matches('.');
+        let differs = |plan: &Plan| {
+            let base = format!("{:?}", plan.build().unwrap_or_else(|error| panic!("{error}")));
+            let other = |value: &String| {
+                let mut plan = plan.clone();
+                let origin = Origin::Option(path.to_owned());
+                let of = path.split('.');
+                let at = of.fold(&mut plan.value, |at, key| at.member(key, &origin).unwrap());
+                let set = value::parse("v.toml", &format!("v = {value}")).unwrap();
+                *at = set.entries().unwrap()[0].value.clone();
+                plan.build().is_ok_and(|planned| format!("{planned:?}") != base)
+            };
+            right(allowed).iter().any(other)
+        };
+        let only_refuses = ["gate_grain", "gate_entries", "reserve", "reservable"].contains(&name);
+        if !right(allowed).is_empty() && !only_refuses && !plans.iter().any(differs) {
+            missing.push(path.to_owned());
+        }
+    }
+    assert_eq!(missing, ELSEWHERE);
+}
+
+/// What else is wrong with a value lies in other keys.
+#[test]
+fn values_that_other_keys_forbid_are_refused() {
+    let reads = "[workload]\nconfigreads = 1\n";
+    for (before, line, requested) in [
+        ("[workload]\nrw = \"read\"\n", "rwmixread = 50", "rwmixread means nothing"),
+        ("[workload]\nrw = \"read\"\n", "nsid = 2", "a drive has no namespace 2"),
+        ("[workload]\nrw = \"read\"\n", "stripe = \"1000B\"", "a multiple of 512B, up to 1GiB"),
+        ("[workload]\nreplay = \"x\"\n", "timing = \"late\"", "There are: recorded, asap"),
+        ("[workload]\nrw = \"read\"\n", "size = 5", "size: 5 bytes are less than iodepth"),
+        ("[link]\n", "burst = \"8Mb/s\"", "expected a size such as 4096, 64k, 64KiB"),
+        ("[pcie]\n", "width = 3", "1, 2, 4, 8 or 16 lanes"),
+        ("[link]\n", "schedule = \"x\"", "There are: none"),
+        ("[nodes.n]\n", "schedule = \"x\"", "There are: none"),
+        ("[bridges.s]\n", "schedule = \"x\"", "There are: none"),
+        ("[link]\n", "burst = \"5B\"", "bytes for the largest TLP at MPS 256, to 1MiB"),
+        ("[link]\n", "burst = \"2MiB\"", "bytes for the largest TLP at MPS 256, to 1MiB"),
+        ("[link]\n", "keepalive = \"2s\"", "loss_limit is above keepalive, 1us to 3600s"),
+        ("[link]\n", "max_frame = \"2MiB\"", "bytes for the largest TLP, to 1MiB"),
+        ("[traffic.t]\ninterval = \"1s\"\nto = \"host\"\n", "from = \"x\"", "There are: host"),
+        ("[traffic.t]\nfrom = \"host\"\n", "to = \"x\"", "There are: host, device"),
+        ("[drives.d]\n", "write_buffer = \"1B\"", "0B, or a page at least, up to 65536GiB"),
+        ("[drives.d]\n", "node = \"x\"", "There are: device"),
+        ("[drives.d]\n", "namespaces = [\"4KiB\", \"100B\"]", "4096B to 65536GiB"),
+    ] {
+        let text = format!("{before}{line}\n");
+        let reads = if before.contains("[workload]") { "" } else { reads };
+        let found = refused(&format!("{text}{reads}"));
+        let place = format!("p.toml:{}:", text.lines().count());
+        assert!(found.starts_with(&place) && found.contains(requested), "{line}: {found}");
+    }
+}
+
+#[test]
+fn what_means_nothing_with_a_transport_is_refused() {
+    for (text, requested) in [
+        (
+            "[link]\nmtu = \"9000B\"",
+            "p.toml:2:7: mtu means nothing with transport tcp: it is of raw",
+        ),
+        (
+            "congestion = \"swift\"",
+            "p.toml:1:14: congestion means nothing with transport tcp: it is of raw",
+        ),
+        (
+            "transport = \"raw\"\n[link]\nburst = \"2KiB\"",
+            "p.toml:3:9: burst means nothing with transport raw: it is of tcp, tsn",
+        ),
+        (
+            "transport = \"raw\"\n[nodes.n]\nack_delay = \"1us\"",
+            "p.toml:3:13: ack_delay means nothing with transport raw: it is of tcp, tsn",
+        ),
+        (
+            "transport = \"direct\"\naggregation = \"per-tlp\"",
+            "p.toml:2:15: aggregation means nothing with transport direct: it is of tcp, tsn, raw",
+        ),
+        (
+            "transport = \"direct\"\n[drive]\nnode = \"x\"",
+            "p.toml:3:8: node means nothing with transport direct: it is of tcp, tsn, raw",
+        ),
+        (
+            "transport = \"direct\"\n[link]\npropagation = \"2s\"",
+            "p.toml:3:15: propagation: 0ns to 1s; found 2s",
+        ),
+    ] {
+        assert_eq!(refused(&format!("{text}\n[workload]\nconfigreads = 1\n")), requested);
+    }
+}

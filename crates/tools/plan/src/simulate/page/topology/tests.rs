@@ -1,0 +1,107 @@
+//! Pictures of all plans in `plans/`, and of larger ones.
+
+use super::draw::Drawing;
+use super::place::Rect;
+use super::{Node, Picture};
+use crate::Plan;
+use std::path::{Path, PathBuf};
+
+fn plans() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../plans");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        files.filter(|file| file.extension() == Some("toml".as_ref())).collect();
+    files.sort();
+    files
+}
+
+fn picture(plan: &Plan) -> Picture {
+    let planned = plan.build().unwrap();
+    Picture::new(&planned.config, &|name| planned.link_name(name))
+}
+
+/// Every label is there, in the picture, and meets no box and no other label;
+/// no box meets another.
+fn is_clear(name: &str, picture: &Picture) {
+    let drawing = Drawing::new(picture);
+    let boxes: Vec<Rect> = drawing.boxes.values().copied().collect();
+    for (number, one) in boxes.iter().enumerate() {
+        assert!(!boxes[..number].iter().any(|other| one.meets(other)), "{name}: boxes");
+    }
+    let labels: Vec<Rect> = drawing.labels.iter().flatten().copied().collect();
+    assert_eq!(labels.len(), picture.edges.len(), "{name}: a label a line");
+    for (number, label) in labels.iter().enumerate() {
+        let others = boxes.iter().chain(&labels[..number]);
+        assert!(!others.into_iter().any(|other| label.meets(other)), "{name}: {label:?}");
+        assert!(label.left() >= 0.0 && label.right() <= drawing.size.0, "{name}: {label:?}");
+    }
+    // Nor does a line run through another's label.
+    for (number, label) in drawing.labels.iter().enumerate() {
+        let others = drawing.lines.iter().enumerate().filter(|(other, _)| *other != number);
+        for (_, line) in others {
+            let through = |pair: &[(f64, f64)]| label.unwrap().is_crossed(pair[0], pair[1]);
+            assert!(!line.points.windows(2).any(through), "{name}: through {number}");
+        }
+    }
+}
+
+/// No two boxes have the same name.
+fn names_differ(name: &str, picture: &Picture) {
+    let mut names: Vec<&str> =
+        picture.levels.iter().flatten().map(|(_, words)| words[0].as_str()).collect();
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all, "{name}: {names:?}");
+}
+
+#[test]
+fn no_two_boxes_have_one_name() {
+    for file in plans() {
+        names_differ(&file.display().to_string(), &picture(&Plan::read(&file).unwrap()));
+    }
+    // Names of different kinds may be equal, and those of drives alike.
+    let text = "[hosts.store]\ndrives = [\"store\", \"a_drive_with_a_long_name_1\"]\n\
+                [hosts.two]\ndrives = [\"device\", \"a_drive_with_a_long_name_2\"]\n\
+                [drives.store]\n[drives.device]\n[drives.a_drive_with_a_long_name_1]\n\
+                [drives.a_drive_with_a_long_name_2]\n[bridges.br]\n\
+                [workload]\nconfigreads = 1\n";
+    let picture = picture(&Plan::parse("p.toml", text).unwrap());
+    names_differ("made up", &picture);
+    let words = picture.levels.iter().flatten().map(|(_, words)| words[0].as_str());
+    let words: Vec<&str> = words.collect();
+    for name in ["host store", "drive store", "store: Ethernet", "node device", "drive device"] {
+        assert!(words.contains(&name), "no {name} in {words:?}");
+    }
+}
+
+#[test]
+fn nothing_overlaps_in_any_plan() {
+    let plans = plans();
+    assert!(plans.len() >= 8, "{plans:?}");
+    for file in plans {
+        is_clear(&file.display().to_string(), &picture(&Plan::read(&file).unwrap()));
+    }
+}
+
+#[test]
+fn nothing_overlaps_in_large_ones() {
+    for (hosts, nodes) in [("1", "8"), ("8", "8"), ("16", "4"), ("32", "32")] {
+        let file = plans().into_iter().find(|file| file.ends_with("scale-out.toml")).unwrap();
+        let plan = Plan::read(&file).unwrap();
+        let plan = plan.with("hosts.host.count", hosts, "test").unwrap();
+        let plan = plan.with("nodes.box.count", nodes, "test").unwrap();
+        is_clear(&format!("{hosts} hosts, {nodes} nodes"), &picture(&plan));
+    }
+}
+
+/// The drive that goes to another host is one drive, on one node.
+#[test]
+fn a_drive_that_moves_is_one_drive() {
+    let file = plans().into_iter().find(|file| file.ends_with("handover.toml")).unwrap();
+    let picture = picture(&Plan::read(&file).unwrap());
+    let drives: Vec<_> = picture.levels[4].iter().map(|(_, words)| words.join("; ")).collect();
+    assert_eq!(drives, ["goes; NVMe, 64 MiB; goes to two at 6 ms", "stays; NVMe, 64 MiB"]);
+    let lines = picture.edges.iter().filter(|edge| matches!(edge.b, Node::Drive(..)));
+    assert_eq!(lines.count(), 2);
+}
