@@ -7,7 +7,7 @@ use live::net::{Address, Carrier};
 use report::{Failure, Outcome};
 use std::io;
 use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
-use switch::upstream::next_timer;
+use wire::earliest;
 use wire::frame::{Moved, Reject, Role};
 use wire::{Duration, Instant};
 
@@ -104,7 +104,7 @@ impl LinkEnd {
         if moved {
             self.poller.busy(now);
         } else {
-            let timer = next_timer([timer, self.connection.timer()]);
+            let timer = earliest([timer, self.connection.timer()]);
             self.poller.wait(&self.clock, timer)?;
         }
         Ok(())
@@ -160,7 +160,7 @@ fn connect(
             return Err(io::Error::other("no answer"));
         }
         let soon = Some(clock.now() + Duration::from_ms(100));
-        poller.wait(&clock, next_timer([soon, connection.timer()]))?;
+        poller.wait(&clock, earliest([soon, connection.timer()]))?;
     }
     poller.modify(&connection, false)?;
     Ok(connection)

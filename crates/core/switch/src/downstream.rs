@@ -2,10 +2,10 @@
 
 use crate::push::Store;
 use crate::tunnel::{self, Cause, Settings, Tunnel};
-use crate::upstream::next_timer;
 use bytes::BytesMut;
 use pcie::{Errors, Function, Input, Output as FunctionOutput};
 use wire::Instant;
+use wire::earliest;
 use wire::tlp::{Class, Malformed, Tlp};
 
 /// Output of a device node's link end: no resets, which it carries out, and no answers.
@@ -42,7 +42,7 @@ impl<F: Function> Downstream<F> {
             let output = self.tunnel.poll(now, out);
             match &output {
                 Output::Transmit(_) => return output,
-                Output::Timeout(at) => return Output::Timeout(next_timer([*at, timer])),
+                Output::Timeout(at) => return Output::Timeout(earliest([*at, timer])),
                 // The device node serves probes on connections of their own.
                 Output::EchoReply(_) | Output::Move(_) | Output::Moved(_) => continue,
                 Output::Down(cause) => {

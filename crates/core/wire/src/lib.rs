@@ -19,7 +19,7 @@ pub mod units;
 pub mod vfio_user;
 
 pub use id::{Bdf, Tag};
-pub use time::{Duration, Instant};
+pub use time::{Duration, Instant, earliest};
 
 /// Bytes from hexadecimal digits, white space between them left out.
 #[cfg(test)]

@@ -74,6 +74,11 @@ impl Instant {
     }
 }
 
+/// The earliest of several times; `None` where there is none.
+pub fn earliest(times: impl IntoIterator<Item = Option<Instant>>) -> Option<Instant> {
+    times.into_iter().flatten().min()
+}
+
 const fn saturate(value: u128) -> u64 {
     if value > u64::MAX as u128 { u64::MAX } else { value as u64 }
 }

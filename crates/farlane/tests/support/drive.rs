@@ -151,12 +151,6 @@ impl Drive {
         Self::bring_up(Client::attach(socket), memory, true)
     }
 
-    /// As [`attach`](Self::attach); `None` if the server turns it away.
-    pub fn try_attach(socket: &Path) -> Option<Self> {
-        let client = Client::try_attach(socket)?;
-        Some(Self::bring_up(client, Memory::new(ADDRESS, SIZE), true))
-    }
-
     fn bring_up(client: Client, memory: Memory, mapped: bool) -> Self {
         let mut drive = Self::connect_with(client, memory, mapped);
         // Bus master and no INTx; memory space and the BARs are left alone.

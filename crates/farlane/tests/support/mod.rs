@@ -16,7 +16,7 @@ pub mod relay;
 pub mod transcript;
 pub mod tshark;
 
-pub use drive::{ADDRESS, BLOCK, Drive, READ, WRITE, pattern, work};
+pub use drive::{ADDRESS, BLOCK, Drive, WRITE, pattern, work};
 pub use node::{ANY, HostNode, Node};
 pub use process::{Process, SetOnDrop, cannot, wait_until};
 pub use relay::{Recording, Relay};

@@ -12,8 +12,8 @@ use node::switch::Output;
 use std::collections::VecDeque;
 use std::io;
 use switch::congestion::Rate;
-use switch::upstream::next_timer;
 use wire::Instant;
+use wire::earliest;
 use wire::trace::Tap;
 
 #[derive(Debug)]
@@ -153,7 +153,7 @@ impl Links {
             link.watch(poller)?;
         }
         let carriers = self.links.iter().map(|link| link.carrier.as_ref()?.timer());
-        all.timer = next_timer(carriers.chain([all.timer]));
+        all.timer = earliest(carriers.chain([all.timer]));
         Ok(all)
     }
 

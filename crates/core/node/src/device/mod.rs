@@ -15,8 +15,8 @@ use switch::downstream::{self, Downstream};
 use switch::egress::Egress;
 use switch::push::Store;
 use switch::tunnel::{Cause, Input, Report, Settings, Tunnel};
-use switch::upstream::next_timer;
 use wire::Instant;
+use wire::earliest;
 use wire::frame::{self, HostAfter, MoveStatus, Moved};
 
 /// What a device node asks of its shell.
@@ -265,7 +265,7 @@ impl<F: Function> DeviceNode<F> {
             };
             let pending = if self.shutting_down { None } else { self.serve_pending(now) };
             if self.outputs.is_empty() {
-                return Output::Timeout(next_timer([link, pending, self.rate_limited_until(now)]));
+                return Output::Timeout(earliest([link, pending, self.rate_limited_until(now)]));
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::path::{self, PathId};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 use switch::tunnel::{self, Cause, Input, Settings, Tunnel};
-use switch::upstream::next_timer;
+use wire::earliest;
 use wire::frame::{self, Control, Header, Moved, Reject, Role};
 use wire::{Duration, Instant};
 
@@ -95,7 +95,7 @@ impl PendingConnections {
 
     /// When to serve them again.
     pub fn timer(&self) -> Option<Instant> {
-        next_timer(self.all.iter().map(|connection| connection.timer))
+        earliest(self.all.iter().map(|connection| connection.timer))
     }
 
     /// Number of connections that closed, or were closed, without a Hello.

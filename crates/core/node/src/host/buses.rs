@@ -1,9 +1,9 @@
 //! The buses of host software, and its timers.
 
-use ::switch::upstream::next_timer;
 use pcie::Bus;
 use pcie::software::{Request, RequestId};
 use wire::Instant;
+use wire::earliest;
 
 /// The upper bits of a request's identifier are the bus.
 const BUS_SHIFT: u32 = 48;
@@ -65,6 +65,6 @@ impl Buses {
 
     /// When the next sleep ends.
     pub fn timer(&self) -> Option<Instant> {
-        next_timer(self.sleeps.iter().map(|(at, _)| Some(*at)))
+        earliest(self.sleeps.iter().map(|(at, _)| Some(*at)))
     }
 }

@@ -8,12 +8,12 @@ pub use buses::Buses;
 
 use crate::push::{self, Follower, HostMemory, ResetEvent};
 use ::switch::push::Ending;
-use ::switch::upstream::next_timer;
 use bytes::Bytes;
 use pcie::root::{self, HostOutput, ROOT_PORT, ReadToken, RootComplex, Settings};
 use pcie::software::{Request, RequestId};
 use pcie::{Function, Wait};
 use std::ops::{Range, RangeInclusive};
+use wire::earliest;
 use wire::tlp::Tlp;
 use wire::{Bdf, Instant};
 
@@ -147,7 +147,7 @@ impl<B: Function> HostNode<B> {
                     }
                     pcie::Output::Wait(_) if fed => break,
                     pcie::Output::Wait(below) => {
-                        wait.until = next_timer([wait.until, below.until]);
+                        wait.until = earliest([wait.until, below.until]);
                         return Output::Wait(wait);
                     }
                 }

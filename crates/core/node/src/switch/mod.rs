@@ -5,10 +5,11 @@ use crate::path;
 use ::switch::congestion::Rate;
 use ::switch::egress::Egress;
 use ::switch::tunnel::{self, Cause};
-use ::switch::upstream::{LinkOutput, Settings, Upstream, next_timer};
+use ::switch::upstream::{LinkOutput, Settings, Upstream};
 use bytes::{Bytes, BytesMut};
 use pcie::{Function, PushRoom, Ready, Target};
 use std::collections::VecDeque;
+use wire::earliest;
 use wire::{Bdf, Instant};
 
 /// What a switch node asks of its shell.
@@ -141,7 +142,7 @@ impl SwitchNode {
             if self.outputs.is_empty() {
                 self.egress.begin();
                 let links = self.links.iter().map(Link::timer);
-                return Output::Timeout(next_timer(
+                return Output::Timeout(earliest(
                     links.chain([self.egress.rate_limited_until(now)]),
                 ));
             }

@@ -260,8 +260,3 @@ impl Function for Upstream {
         }
     }
 }
-
-/// The earliest of several timers.
-pub fn next_timer(timers: impl IntoIterator<Item = Option<Instant>>) -> Option<Instant> {
-    timers.into_iter().flatten().min()
-}

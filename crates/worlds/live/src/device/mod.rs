@@ -140,8 +140,7 @@ impl<A: Attached> DeviceNode<A> {
         self.poller.end_turn();
         if !active.moved {
             let soon = now + Duration::from_ms(20);
-            self.poller
-                .wait(&self.clock, switch::upstream::next_timer([active.timer, Some(soon)]))?;
+            self.poller.wait(&self.clock, wire::earliest([active.timer, Some(soon)]))?;
         }
         Ok(())
     }
@@ -225,7 +224,7 @@ impl<A: Attached> DeviceNode<A> {
             self.poller.busy(self.clock.now());
             return Ok(());
         }
-        self.poller.wait(&self.clock, switch::upstream::next_timer([timer, until]))
+        self.poller.wait(&self.clock, wire::earliest([timer, until]))
     }
 
     /// Whether all answers have been sent to the host.
@@ -248,7 +247,7 @@ impl<A: Attached> DeviceNode<A> {
         let turned = self.process(now, &mut |event| limits.pass(now, event, emit));
         let timer = limits.events.timer();
         self.limits = limits;
-        turned.map(|(moved, next)| (moved, switch::upstream::next_timer([next, timer])))
+        turned.map(|(moved, next)| (moved, wire::earliest([next, timer])))
     }
 
     /// One turn: input goes to the node before its output is polled.
@@ -271,7 +270,7 @@ impl<A: Attached> DeviceNode<A> {
         self.watch_for_room()?;
         let carriers = self.paths.iter().map(|path| path.carrier.timer());
         let timers = [active.timer, timer, self.tracer.tick(now, !moved)];
-        Ok((moved, switch::upstream::next_timer(carriers.chain(timers))))
+        Ok((moved, wire::earliest(carriers.chain(timers))))
     }
 
     fn accept(&mut self, now: Instant) -> io::Result<bool> {

@@ -30,7 +30,7 @@ use pcie::root::{self, HostOutput, ReadToken, RootComplex};
 use pcie::software::{Bus, Task};
 use std::io;
 use std::ops::{Range, RangeInclusive};
-use switch::upstream::next_timer;
+use wire::earliest;
 use wire::{Bdf, Instant};
 
 /// The I/O around [`node::HostNode`](::node::HostNode): clock, descriptors and memory.
@@ -152,7 +152,7 @@ impl<A: Attached> Machine<A> {
             }
         }
         let tick = self.node.below().observer.tick(now, !moved);
-        Ok((moved, next_timer([timer, active.timer, self.buses.timer(), tick])))
+        Ok((moved, earliest([timer, active.timer, self.buses.timer(), tick])))
     }
 
     /// The I/O of the attached function.

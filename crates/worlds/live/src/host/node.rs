@@ -22,7 +22,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use switch::tunnel::Cause;
-use switch::upstream::next_timer;
+use wire::earliest;
 use wire::{Bdf, Duration, Instant};
 
 /// An event that a host node reports to its user.
@@ -165,7 +165,7 @@ impl HostNode {
         while !up(machine.attached_mut(), clock.now())? {
             let (moved, timer) = machine.pump(&mut endpoints)?;
             let soon = clock.now() + wire::Duration::from_ms(100);
-            machine.wait(moved, next_timer([timer, Some(soon)]))?;
+            machine.wait(moved, earliest([timer, Some(soon)]))?;
         }
         let found = enumerate::enumerate(bus.clone(), settings.clone());
         let hierarchy = machine.run(&mut endpoints, &bus, found)?.map_err(io::Error::other)?;
@@ -309,8 +309,7 @@ impl HostNode {
                 return Ok(());
             }
             let (pumped, timer) = self.machine.pump(&mut self.endpoints)?;
-            self.machine
-                .wait(served | pumped, next_timer([timer, Some((now + QUIET).min(end))]))?;
+            self.machine.wait(served | pumped, earliest([timer, Some((now + QUIET).min(end))]))?;
         }
     }
 
@@ -337,9 +336,9 @@ impl HostNode {
         let mut deadlines = lines.timer();
         for endpoint in &mut self.endpoints {
             moved |= endpoint.advance(now);
-            deadlines = next_timer([deadlines, endpoint.server.session.deadline()]);
+            deadlines = earliest([deadlines, endpoint.server.session.deadline()]);
         }
-        Ok((moved, next_timer([timer, deadlines])))
+        Ok((moved, earliest([timer, deadlines])))
     }
 
     fn serve(&mut self, now: Instant, emit: &mut impl FnMut(HostEvent)) -> bool {

@@ -18,7 +18,7 @@ use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::sync::{Arc, Weak};
 use switch::congestion;
 use switch::raw::{Cause, Endpoint, Input, Output, Settings};
-use switch::upstream::next_timer;
+use wire::earliest;
 use wire::raw::{Body, CONNECTION_MASK, ETHERTYPE, Frame, HEADER, Kind, VERSION};
 use wire::{Duration, Instant};
 
@@ -232,7 +232,7 @@ impl RawConnection {
 
     /// When to call [`flush`](Self::flush) at the latest.
     pub fn timer(&self) -> Option<Instant> {
-        next_timer([self.timer, self.opens])
+        earliest([self.timer, self.opens])
     }
 
     /// An acknowledgement alone makes room.

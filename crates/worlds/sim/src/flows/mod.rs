@@ -10,10 +10,11 @@ pub use star::{BOTTLENECK, BOTTLENECK_PORT, incast, star};
 use crate::kernel::{Component, Kernel, LimitReached, Limits};
 use crate::measure::{Journeys, Latency, Load, Tracker};
 use crate::network::{EndId, Network, NetworkConfig};
-use crate::node::{Context, earliest};
+use crate::node::Context;
 use crate::transport::{Encapsulation, RawConfig};
 use switch::raw;
 use thiserror::Error;
+use wire::earliest;
 use wire::{Duration, Instant};
 
 /// A sender that always has data for one receiver.

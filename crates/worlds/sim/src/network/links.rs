@@ -3,8 +3,8 @@
 //! again.
 
 use super::CableDirection;
-use crate::node::earliest;
 use wire::Instant;
+use wire::earliest;
 
 /// Whether the link with these cables from and to a port is up, and when that may change; `None` if
 /// the port takes no notice.

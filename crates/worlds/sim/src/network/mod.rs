@@ -31,7 +31,7 @@ use crate::ethernet::{
 };
 use crate::kernel::Component;
 use crate::measure::{Load, Point, Stage};
-use crate::node::{Context, earliest};
+use crate::node::Context;
 use crate::tcp::{self, Host};
 use crate::transport::Arrived;
 pub(crate) use ends::EndId;
@@ -52,6 +52,7 @@ use timeline::Followed;
 pub use tree::{Place, Tree};
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 use watch::Watch;
+use wire::earliest;
 use wire::{Duration, Instant};
 pub use wiring::{Groups, Wiring};
 

@@ -6,12 +6,13 @@ use super::ends::{ConnectionEnd, Protocol};
 use crate::ethernet::frame::HEADER;
 use crate::ethernet::{Frame, FrameLatency, Mac, Nic, nic};
 use crate::measure::Stage;
-use crate::node::{Context, earliest};
+use crate::node::Context;
 use crate::transport::{Arrived, Encapsulation, RawConfig};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use switch::raw::{Endpoint, Input, Output, Settings};
 use wire::Instant;
+use wire::earliest;
 use wire::raw::{Body, ETHERTYPE, Frame as Header, Sequence};
 
 /// Bytes of a frame on the wire without its payload, without and with a tag.

@@ -1,8 +1,8 @@
 //! A device node: the unchanged state machine between the paths of its hosts
 //! and a PCIe link to its drive.
 
+use super::Context;
 use super::port::{self, Port};
-use super::{Context, earliest};
 use crate::kernel::Component;
 use crate::measure::{Point, Pushed, Stage};
 use crate::network::Network;
@@ -17,6 +17,7 @@ use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use switch::tunnel::{Settings, Tunnel};
 use wire::Instant;
+use wire::earliest;
 
 /// Difference of a node's instance numbers before and after a power cycle.
 const INSTANCES: u64 = 1 << 40;

@@ -1,6 +1,6 @@
 //! A drive: the unchanged NVMe subsystem, with timed media.
 
-use super::{Context, earliest};
+use super::Context;
 use crate::drive::{DriveConfig, MAX_TRANSFER_SHIFT, Media, Pace, Store};
 use crate::kernel::Component;
 use crate::pcie::Link;
@@ -12,6 +12,7 @@ use nvme::{Config, NamespaceConfig, Settings, Subsystem};
 use pcie::{Function, Input, Output, Wait};
 use stats::random::Random;
 use std::collections::BTreeMap;
+use wire::earliest;
 use wire::{Duration, Instant};
 use workload::CommandKey;
 

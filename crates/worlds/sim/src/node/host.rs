@@ -1,7 +1,7 @@
 //! A host: the unchanged host node, its memory and its software, above a PCIe link.
 
+use super::Context;
 use super::port::{Port, PushRooms};
-use super::{Context, earliest};
 use crate::kernel::{Component, pop_if};
 use crate::measure::{Latency, Point, Pushed, Stage, Tracker};
 use crate::pcie::{Deferral, Link, Received};
@@ -19,6 +19,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::rc::Rc;
+use wire::earliest;
 use wire::tlp::{Class, Packet, Tlp};
 use wire::{Bdf, Duration, Instant};
 

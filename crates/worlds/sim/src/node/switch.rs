@@ -1,8 +1,8 @@
 //! A switch node: the unchanged state machine below a PCIe link, with
 //! transports as the paths of its links.
 
+use super::Context;
 use super::port::PushRooms;
-use super::{Context, earliest};
 use crate::kernel::Component;
 use crate::measure::{Point, Stage};
 use crate::network::Network;
@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use switch::congestion::Rate;
 use switch::tunnel;
+use wire::earliest;
 use wire::{Bdf, Instant};
 
 /// The component of a switch.

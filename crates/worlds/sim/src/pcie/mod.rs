@@ -9,7 +9,7 @@ mod tests;
 pub(crate) use direction::{Direction, Received};
 pub use rate::{Generation, Rate};
 
-use crate::node::earliest;
+use wire::earliest;
 use wire::tlp::Mark;
 use wire::{Duration, Instant};
 

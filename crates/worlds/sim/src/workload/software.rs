@@ -3,7 +3,6 @@
 use super::replay::Replayer;
 use super::{SoftwareConfig, Workload};
 use crate::measure::Tracker;
-use crate::node::earliest;
 use ::workload::{
     BootError, BringUp, Jobs, NvmeDrive, Settings, Tally, Verification, Work, Written,
 };
@@ -12,6 +11,7 @@ use pcie::enumerate::Node;
 use pcie::software::Task;
 use stats::random::Random;
 use std::collections::BTreeMap;
+use wire::earliest;
 use wire::{Bdf, Duration, Instant};
 
 enum Stage {

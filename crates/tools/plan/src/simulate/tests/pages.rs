@@ -216,7 +216,8 @@ fn pages_of_plans_can_be_looked_at() {
         ("redundant-drive", &[]),
     ];
     for (name, settings) in settings {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../../plans/{name}.toml"));
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../../plans/{name}.toml"));
         let mut plan = Plan::read(&file).unwrap();
         for (key, value) in settings {
             plan = plan.with(key, value, "test").unwrap();

@@ -24,7 +24,6 @@ use crate::clock::Clock;
 use crate::host::run_to_end;
 use crate::poller::Poller;
 use ::node::host::Buses;
-use ::switch::upstream::next_timer;
 use device::Device;
 use function::Function;
 use pcie::software::{Bus, Request};
@@ -32,6 +31,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use wire::earliest;
 use wire::{Duration, Instant};
 
 /// How often a client that polls looks at the socket of a server that is silent.
@@ -172,7 +172,7 @@ impl Machine {
             }
         }
         moved |= if self.settings.polled { self.poll_socket(now) } else { self.serve_ready(now)? };
-        Ok((moved, next_timer([self.buses.timer(), self.reply_until()])))
+        Ok((moved, earliest([self.buses.timer(), self.reply_until()])))
     }
 
     /// When a reply is late.

@@ -14,13 +14,13 @@ pub use record::{ClockReport, EdgeReport, MeasuredSample, OffsetSample, lost_byt
 
 use super::{Network, Place};
 use crate::ethernet::{Frame, LineEvent, Port, Transmission};
-use crate::node::earliest;
 use bytes::Bytes;
 pub use node::is_ptp;
 use node::{Act, TimeNode};
 use record::Edges;
 use std::collections::BTreeMap;
 use tsn::Clock;
+use wire::earliest;
 use wire::{Duration, Instant};
 
 /// What clocks came to.

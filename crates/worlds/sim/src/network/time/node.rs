@@ -11,7 +11,7 @@ use wire::{Duration, Instant};
 use super::super::config::mac;
 use super::config::ClockNode;
 use crate::ethernet::Frame;
-use crate::node::earliest;
+use wire::earliest;
 
 /// Ids of all frames of 802.1AS: bits 63 and 62 belong to streams and to raw frames.
 const OF_PTP: u64 = 1 << 61;
