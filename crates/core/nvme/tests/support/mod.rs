@@ -188,7 +188,7 @@ fn sources(folder: &Path) -> String {
 #[test]
 fn the_tests_of_the_document_exist() {
     let own = sources(&folder().join("tests"));
-    let guests = sources(&folder().join("../farlane/tests/stock_guest"));
+    let guests = sources(&folder().join("../../farlane/tests/stock_guest"));
     for section in &SECTIONS {
         for (sources, proofs) in [(&own, section.proofs), (&guests, section.guests)] {
             for (code, test) in
