@@ -140,19 +140,11 @@ impl Drop for Client {
 impl Client {
     /// Connects and does what SPDK does before it looks at the device.
     pub fn attach(socket: &Path) -> Self {
-        Self::try_attach(socket).expect("the server takes a client")
-    }
-
-    /// The same; `None` if the server closes the connection at once.
-    pub fn try_attach(socket: &Path) -> Option<Self> {
         let stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let client = Self(stream);
         // Major 0, minor 1, nothing else.
-        client.send(VERSION, &[0, 0, 1, 0], &[]).ok()?;
-        // An end of file, or a reset for what we have sent.
-        let answered = recv(&client.0, &mut [0; 1][..], RecvFlags::PEEK);
-        answered.ok().filter(|(count, _)| *count > 0)?;
+        client.send(VERSION, &[0, 0, 1, 0], &[]).expect("the server takes a client");
         let (version, _) = client.receive(VERSION).expect("version 0.1");
         assert_eq!(version[..2], [0, 0], "major version");
         let mut request = vec![0; 16];
@@ -164,7 +156,7 @@ impl Client {
         for region in 0..regions {
             client.region(region);
         }
-        Some(client)
+        client
     }
 
     fn exchange(&self, command: u16, payload: &[u8], fds: Fds<'_>) -> Reply {
