@@ -8,6 +8,7 @@ mod frames;
 mod mpacket;
 mod push;
 mod raw;
+mod session;
 mod tlp;
 mod trace;
 #[allow(dead_code, missing_docs, unused_imports, reason = "the tests of `node` use the rest of it")]
@@ -40,7 +41,7 @@ targets! {
     fabric: world::operations::run_operations,
     endpoint: endpoint::run,
     nvme: nvme::testing::run_operations,
-    vfio_user: live::vfio_user::testing::run_messages,
+    vfio_user: session::run,
     trace: trace::run,
 }
 

@@ -9,7 +9,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use live::mapping::Mapping;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::MemfdFlags;
 use rustix::io::{IoSlice, IoSliceMut};
@@ -17,6 +16,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
 };
+use vfio_user::mapping::Mapping;
 
 /// No reply may take longer.
 const LIMIT: Duration = Duration::from_secs(10);

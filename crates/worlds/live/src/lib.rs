@@ -10,9 +10,6 @@ pub mod clock;
 mod completions;
 pub mod device;
 pub mod drive;
-#[cfg(test)]
-mod folder;
-mod guest;
 pub mod host;
 pub mod latency;
 pub mod limiter;
@@ -25,7 +22,7 @@ mod netdev;
 pub mod poller;
 pub mod storage;
 pub mod trace;
-pub mod vfio_user;
+pub mod vfio_client;
 pub mod xdp;
 
 use std::fmt;

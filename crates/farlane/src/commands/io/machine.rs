@@ -4,7 +4,7 @@ use crate::rig::Rig;
 use live::Clock;
 use live::attached::Switch;
 use live::links::LinkEvent;
-use live::vfio_user::client;
+use live::vfio_client;
 use nvme::initiator;
 use pcie::enumerate::{self, Kind, Node, Port};
 use pcie::{Bus, Ram};
@@ -12,6 +12,7 @@ use report::{Failure, Outcome};
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
+use vfio_user::client::FUNCTION;
 use wire::{Bdf, Duration, Instant};
 use workload::{BringUp, NVME, nvme_functions};
 
@@ -35,7 +36,7 @@ pub enum Machine {
 /// A client of a vfio-user server, with its host software's bus and memory.
 pub struct Client {
     /// The client.
-    pub machine: client::Machine,
+    pub machine: vfio_client::Machine,
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
     enumeration: enumerate::Settings,
@@ -57,7 +58,7 @@ pub enum Event {
 
 impl Client {
     /// Host software of a machine that was just connected.
-    pub fn new(mut machine: client::Machine, ram: Ram) -> Self {
+    pub fn new(mut machine: vfio_client::Machine, ram: Ram) -> Self {
         let (bus, ram) = (machine.new_bus(), Rc::new(RefCell::new(ram)));
         let enumeration = enumerate::Settings::default();
         Self { machine, bus, ram, enumeration, gone: None, retry: None }
@@ -65,7 +66,7 @@ impl Client {
 
     /// The port above the server's function: the client has no registers for it.
     pub fn port(&self) -> Node {
-        let secondary = client::FUNCTION.bus();
+        let secondary = FUNCTION.bus();
         let port = Port {
             port_type: ROOT_PORT,
             slot: None,
@@ -142,7 +143,7 @@ impl Client {
     /// Whether the function has a vendor ID (PCI Express Base 4.0, section 7.5.1.1.1).
     fn answers(&mut self) -> io::Result<bool> {
         let bus = self.bus.clone();
-        let read = async move { bus.config_read(client::FUNCTION, 0, 2).await };
+        let read = async move { bus.config_read(FUNCTION, 0, 2).await };
         Ok(self.machine.run(&self.bus, read)? != u32::from(u16::MAX))
     }
 }
@@ -225,9 +226,7 @@ impl Machine {
     pub fn interrupt(&mut self) -> Option<(Bdf, u32)> {
         match self {
             Self::Network(rig) => rig.memory.interrupts.pop_front(),
-            Self::VfioUser(client) => {
-                client.machine.next_interrupt().map(|data| (client::FUNCTION, data))
-            }
+            Self::VfioUser(client) => client.machine.next_interrupt().map(|data| (FUNCTION, data)),
         }
     }
 

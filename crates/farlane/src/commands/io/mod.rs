@@ -27,7 +27,6 @@ use crate::signals::Stop;
 use crate::trace_args::TraceArgs;
 use clap::ArgGroup;
 use document::Document;
-use live::vfio_user::client::Doorbells;
 use options::{Request, Section, WorkArgs};
 use peer::Peer;
 use record::Recorder;
@@ -40,6 +39,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use target::{Completions, LoadTarget, parse_doorbells};
+use vfio_user::client::Doorbells;
 use wire::Duration;
 
 /// Put load on a live drive, measure and verify it

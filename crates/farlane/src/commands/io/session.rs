@@ -13,7 +13,7 @@ use live::Clock;
 use live::attached::Switch;
 use live::net;
 use live::trace::Tracer;
-use live::vfio_user::client::{self, Doorbells, HostMemory};
+use live::vfio_client;
 use nvme::initiator::{self, Driver, NamespaceInfo};
 use pcie::enumerate::{self, Kind, Node};
 use pcie::root;
@@ -21,6 +21,7 @@ use report::span::size;
 use report::{Failure, Outcome};
 use std::fmt::Display;
 use std::path::Path;
+use vfio_user::client::{Doorbells, HostMemory};
 use wire::trace::NodeRole;
 use workload::{Fio, MOST_ENTRIES, Written};
 
@@ -204,13 +205,13 @@ fn open(
 ) -> Result<(Machine, Option<Peer>), Failure> {
     let failed = |error: &dyn Display| Failure(format!("--vfio-user {error}"));
     let memory = HostMemory::new(RAM_BASE, ram).map_err(|errno| failed(&errno))?;
-    let settings = client::Settings {
+    let settings = vfio_client::Settings {
         socket: socket.to_owned(),
         doorbells: args.doorbells,
         polled: args.completions == Completions::Polled,
     };
     let ram = memory.ram();
-    let machine = client::Machine::connect(clock, args.node.poller()?, settings, memory);
+    let machine = vfio_client::Machine::connect(clock, args.node.poller()?, settings, memory);
     let mut machine = machine.map_err(|error| failed(&error))?;
     let peer = machine.server().map(Peer::process);
     Ok((Machine::VfioUser(Box::new(Client::new(machine, ram))), peer))

@@ -2,9 +2,9 @@
 
 use super::Args;
 use crate::output::wrong_usage;
-use live::vfio_user::client::Doorbells;
 use std::fmt;
 use std::path::PathBuf;
+use vfio_user::client::Doorbells;
 
 /// A drive's node or server.
 #[derive(Clone, Debug, PartialEq, Eq)]

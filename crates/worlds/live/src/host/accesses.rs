@@ -1,8 +1,8 @@
 //! Accesses of a VMM as requests on the host node's bus.
 
-use crate::vfio_user::EndpointInfo;
 use pcie::enumerate::Node;
 use pcie::software::Bus;
+use vfio_user::EndpointInfo;
 
 /// Reads what must be known of an endpoint before it is offered. A device that does not answer
 /// reads all ones.

@@ -5,9 +5,6 @@ use super::ReadOutcome;
 use super::accesses::{read, write};
 use super::reattach::{self, ClientSettings, EndpointChange, Identified, State};
 use crate::random_number;
-use crate::vfio_user::{
-    Access, Action, BindError, DmaError, DmaId, EndpointInfo, Presence, Server, Token,
-};
 use ::node::push::ResetEvent;
 use bytes::{Bytes, BytesMut};
 use pcie::enumerate::{Comparison, ContentsChange, Kind, Node, Settings};
@@ -16,6 +13,9 @@ use pcie::software::{Bus, Task};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::path::Path;
+use vfio_user::{
+    Access, Action, BindError, DmaError, DmaId, EndpointInfo, Presence, Server, Token,
+};
 use wire::Instant;
 
 /// The result of a task of host software.
@@ -444,7 +444,7 @@ impl Endpoint {
             }
             Comparison::Same => {
                 self.changes.push(EndpointChange::Reattached);
-                self.server.session.config.command
+                self.server.session.written_command()
             }
         };
         self.node = node;

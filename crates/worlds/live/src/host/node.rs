@@ -11,7 +11,6 @@ use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
 use crate::poller::Poller;
-use crate::vfio_user::{EndpointInfo, Presence};
 use ::node::LinkEvent;
 use ::node::push;
 use bytes::BytesMut;
@@ -22,6 +21,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use switch::tunnel::Cause;
+use vfio_user::{EndpointInfo, Presence};
 use wire::earliest;
 use wire::{Bdf, Duration, Instant};
 

@@ -69,7 +69,7 @@ fn limit_files(root: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder::Folder;
+    use testkit::Folder;
 
     const MEMINFO: (&str, &str) =
         ("proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:    1000 kB\nBuffers: 1 kB\n");

@@ -1,8 +1,8 @@
 //! What every storage does, and the machine's errors.
 
 use super::*;
-use crate::folder::Folder as Scratch;
 use std::io::ErrorKind;
+use testkit::Folder as Scratch;
 
 /// What the traits promise while nothing fails.
 fn keeps_the_promises(root: &dyn Folder) {

@@ -2,12 +2,12 @@
 
 use super::{OnError, Settings, Tracer};
 use crate::clock::Clock;
-use crate::folder::Folder;
 use bytes::Bytes;
 use rustix::fs::{MemfdFlags, SealFlags};
 use std::os::fd::AsRawFd;
 use std::sync::mpsc::{Receiver, channel};
 use switch::tunnel::Report;
+use testkit::Folder;
 use wire::frame::{FrameReport, Header, Kind};
 use wire::tlp::{Mark, MemoryRequest, Tlp};
 use wire::trace::{self, CHUNK_HEADER, ChunkHeader, NodeRole, PayloadKey, Record, Records, Tap};

@@ -2,11 +2,11 @@
 
 use super::super::*;
 use super::world::request;
-use crate::folder::Folder as Scratch;
 use crate::media::Media;
 use bytes::Bytes;
 use nvme::block::Operation;
 use std::io::ErrorKind;
+use testkit::Folder as Scratch;
 
 const MIB: u64 = 1 << 20;
 

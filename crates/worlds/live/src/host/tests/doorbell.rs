@@ -2,13 +2,11 @@
 //! read, and does not wait for an earlier register read.
 
 use crate::attached::{Attached, Switch};
-use crate::folder::Folder;
 use crate::host::event_limits::HostEventLimiter;
 use crate::host::{EndpointChange, HostEvent, HostNode, MachineSettings};
 use crate::links::Links;
 use crate::net::{Address, CarrierListener, RawSettings};
 use crate::poller::{Poller, Waiting};
-use crate::vfio_user::tests::client::{Client, access, message};
 use crate::{Clock, Control, DeviceNode};
 use pcie::dma_test::{DmaTest, Settings, register};
 use pcie::{Function, Input, Output, Ready};
@@ -20,6 +18,8 @@ use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use switch::tunnel;
+use testkit::Folder;
+use testkit::vfio_user::{Client, access, message};
 use wire::Instant;
 use wire::frame::Role;
 use wire::tlp::{Packet, Tlp};

@@ -5,6 +5,7 @@ mod order;
 mod reset_event;
 
 use pcie::enumerate::{Device, Kind, Node};
+use vfio_user::EndpointInfo;
 use wire::Bdf;
 
 /// An endpoint with nothing.
@@ -22,4 +23,10 @@ pub fn node(bdf: Bdf, kind: Kind) -> Node {
         max_payload: 256,
         kind,
     }
+}
+
+/// The function of the tests' vfio-user clients, its doorbells by message.
+pub fn plain_endpoint() -> EndpointInfo {
+    let (config, bars) = testkit::vfio_user::plain_function();
+    EndpointInfo { config, bars, doorbells: false }
 }

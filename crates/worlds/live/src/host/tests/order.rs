@@ -2,15 +2,15 @@
 //! any order at any time.
 
 use super::BARE;
-use crate::folder::Folder;
 use crate::host::endpoint::Endpoint;
-use crate::vfio_user::testing::plain_endpoint;
-use crate::vfio_user::tests::client::{Client, access, encoded, eventfd, message};
+use crate::host::tests::plain_endpoint;
 use pcie::enumerate::{Bar, Device, Kind, Msix, Node, Settings};
 use pcie::software::{Bus, Request, RequestId};
 use proptest::prelude::*;
 use rustix::fd::AsFd;
 use std::collections::BTreeSet;
+use testkit::Folder;
+use testkit::vfio_user::{Client, access, encoded, eventfd, message};
 use wire::vfio_user::{
     Command, DMA_FLAG_READ, DMA_UNMAP_FLAG_ALL, DmaMap, DmaUnmap, IrqAction, IrqData, IrqSet,
     region_index,

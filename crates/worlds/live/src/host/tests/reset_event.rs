@@ -1,13 +1,13 @@
 //! The event that reports to a driver that its controller was reset behind its back.
 
 use super::BARE;
-use crate::folder::Folder;
 use crate::host::endpoint::Endpoint;
-use crate::vfio_user::testing::plain_endpoint;
-use crate::vfio_user::tests::client::{Client, access, encoded, message};
+use crate::host::tests::plain_endpoint;
 use node::push::ResetEvent;
 use pcie::enumerate::{Bar, Device, Kind, Node, Settings};
 use pcie::software::Bus;
+use testkit::Folder;
+use testkit::vfio_user::{Client, access, encoded, message};
 use wire::vfio_user::{
     Command, DMA_FLAG_READ, DMA_FLAG_WRITE, DMA_UNMAP_FLAG_ALL, DmaMap, DmaUnmap, region_index,
 };

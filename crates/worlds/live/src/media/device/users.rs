@@ -85,8 +85,8 @@ fn holder(node: &Node) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder::Folder;
     use std::os::unix::fs::symlink;
+    use testkit::Folder;
 
     const MOUNTS: &str = "22 27 0:21 / /proc rw,relatime - proc proc rw\n\
                           30 27 8:2 / /srv\\040data rw shared:1 - ext4 /dev/sda2 rw\n";

@@ -3,11 +3,11 @@
 //! few requests show that all read what was written.
 
 use super::*;
-use crate::folder::Folder;
 use crate::media::Media;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
+use testkit::Folder;
 
 const WAYS: [(&str, Aio); 3] = [
     ("threads", Aio::Threads),

@@ -1,13 +1,13 @@
 //! A file as a block store.
 
 use super::*;
-use crate::folder::Folder;
 use crate::storage::SystemFile;
 use proptest::prelude::*;
 use rustix::event::PollFd;
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
+use testkit::Folder;
 
 const MIB: u64 = 1 << 20;
 const AS_IT_IS: FileOptions = FileOptions {

@@ -1,0 +1,382 @@
+//! Commands to a server and their replies, and the server's own commands for our memory.
+//!
+//! As strict as QEMU's client (`hw/vfio-user/proxy.c`): each reply has the number and the command
+//! of something that was sent. A server that breaks a rule is one error that names the socket and
+//! the message; nothing is sent to it any more.
+
+use super::Now;
+use super::memory::HostMemory;
+use crate::MAX_DATA_XFER;
+use crate::connection::{Closed, Connection, Incoming, Outgoing};
+use crate::guest::{ClientFile, Worker, Workers};
+use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use wire::vfio_user::{Command, DmaAccess, Header, Kind};
+use wire::{Duration, Instant};
+
+/// A reply comes within this: as long as QEMU waits.
+pub const REPLY_LIMIT: Duration = Duration::from_ms(5_000);
+
+/// Writes whose replies are not yet there; then the next one waits.
+const MAX_UNANSWERED: usize = 64;
+
+/// How long one call of poll(2) waits.
+const LOOK: Duration = Duration::from_ms(100);
+
+/// Messages handled before the time is looked at.
+const BATCH: usize = 64;
+
+/// Why a server cannot be used, or no longer: one line with its socket and the message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {what}", socket.display())]
+pub struct Error {
+    socket: PathBuf,
+    what: String,
+    /// No reply came: the connection has ended, or it took too long.
+    silent: bool,
+}
+
+impl Error {
+    /// Of the server at `socket`.
+    pub fn new(socket: &Path, what: impl Into<String>) -> Self {
+        Self { socket: socket.to_owned(), what: what.into(), silent: false }
+    }
+
+    fn silent(self) -> Self {
+        Self { silent: true, ..self }
+    }
+
+    /// Says why a server that does not answer may be silent.
+    pub fn perhaps(mut self, why: &str) -> Self {
+        if self.silent {
+            self.what = format!("{}: {why}", self.what);
+        }
+        self
+    }
+}
+
+/// What a server answered: payload and descriptors.
+pub type Reply = (Bytes, Vec<ClientFile>);
+
+/// A command that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    id: u16,
+    command: Command,
+    until: Instant,
+}
+
+/// The connection to a server.
+pub struct Channel {
+    path: PathBuf,
+    now: Now,
+    connection: Connection,
+    next_id: u16,
+    /// Writes without a reply, in order.
+    posted: VecDeque<Sent>,
+    /// The command whose reply is waited for, and the reply.
+    asked: Option<Sent>,
+    reply: Option<Result<Reply, u32>>,
+    /// Answers to the server's commands that the socket has not yet taken.
+    outbox: VecDeque<Outgoing>,
+    memory: Rc<HostMemory>,
+    /// Closes descriptors that the server sent: that may block.
+    _worker: Worker,
+}
+
+impl Channel {
+    /// Connects to the server at `path`. Does not block: a server whose queue of clients is full
+    /// is an error.
+    pub fn connect(path: &Path, now: Now, memory: Rc<HostMemory>) -> Result<Self, Error> {
+        let connected = SocketAddrUnix::new(path).and_then(|address| {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket =
+                rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            rustix::net::connect(&socket, &address).map(|()| socket)
+        });
+        let socket = connected.map_err(|errno| match errno {
+            Errno::AGAIN => Error::new(path, "the server takes no client now"),
+            Errno::NAMETOOLONG => Error::new(path, "the path is too long for a Unix socket"),
+            errno => Error::new(path, std::io::Error::from(errno).to_string()),
+        })?;
+        let workers = Workers::new().map_err(|errno| Error::new(path, errno.to_string()))?;
+        let worker = workers.for_endpoint();
+        Ok(Self {
+            path: path.to_owned(),
+            now,
+            connection: Connection::new(socket, worker.disposal()),
+            next_id: 0,
+            posted: VecDeque::new(),
+            asked: None,
+            reply: None,
+            outbox: VecDeque::new(),
+            memory,
+            _worker: worker,
+        })
+    }
+
+    /// An error of this server.
+    pub fn error(&self, what: impl Into<String>) -> Error {
+        Error::new(&self.path, what)
+    }
+
+    /// An error in a command or in its reply.
+    pub fn fail(&self, command: Command, why: impl std::fmt::Display) -> Error {
+        self.error(format!("{}: {why}", name(command)))
+    }
+
+    /// When the oldest write without a reply is late.
+    pub fn reply_until(&self) -> Option<Instant> {
+        self.posted.front().map(|sent| sent.until)
+    }
+
+    /// Sends a command and waits for its reply.
+    pub fn exchange(
+        &mut self,
+        command: Command,
+        payload: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<Reply, Error> {
+        let sent = self.send(command, payload, fds)?;
+        self.asked = Some(sent);
+        self.wait(sent, |channel| channel.reply.is_some())?;
+        self.asked = None;
+        match self.reply.take().expect("waited for") {
+            Ok(reply) => Ok(reply),
+            Err(errno) => Err(self.refused(command, errno)),
+        }
+    }
+
+    /// Sends a command whose reply may come later; it is checked then.
+    pub fn post(&mut self, command: Command, payload: &[u8]) -> Result<(), Error> {
+        if self.posted.len() >= MAX_UNANSWERED {
+            let first = self.posted[0];
+            self.wait(first, |channel| channel.posted.len() < MAX_UNANSWERED)?;
+        }
+        let sent = self.send(command, payload, &[])?;
+        self.posted.push_back(sent);
+        Ok(())
+    }
+
+    fn send(
+        &mut self,
+        command: Command,
+        payload: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<Sent, Error> {
+        let id = self.next_id;
+        self.next_id = self.next_id.wrapping_add(1);
+        let sent = Sent { id, command, until: (self.now)() + REPLY_LIMIT };
+        let mut bytes = Header::command(id, command, payload.len()).encode().to_vec();
+        bytes.extend_from_slice(payload);
+        let copies: Result<Vec<OwnedFd>, _> =
+            fds.iter().map(|fd| fd.try_clone_to_owned()).collect();
+        let fds = copies.map_err(|error| self.fail(command, error))?;
+        self.outbox.push_back(Outgoing { bytes, fds });
+        self.flush().map_err(|why| self.fail(command, why).silent())?;
+        // The rest goes while the reply is waited for.
+        Ok(sent)
+    }
+
+    /// Handles what has come, without waiting; whether there was anything.
+    pub fn service(&mut self) -> Result<bool, Error> {
+        let late = self.posted.front().filter(|sent| (self.now)() > sent.until);
+        if let Some(late) = late {
+            return Err(self.late(late.command));
+        }
+        let command = self.posted.front().map_or(Command::RegionWrite, |sent| sent.command);
+        self.step().map_err(|why| match why {
+            Stop::Closed(closed) if self.posted.is_empty() => self.error(closed),
+            Stop::Closed(closed) => self.fail(command, closed),
+            Stop::Lie(error) => error,
+        })
+    }
+
+    /// Handles what comes until `done`; an error as soon as the reply to `sent` is late.
+    fn wait(&mut self, sent: Sent, done: impl Fn(&Self) -> bool) -> Result<(), Error> {
+        loop {
+            self.step().map_err(|why| match why {
+                Stop::Closed(closed) => self.fail(sent.command, closed).silent(),
+                Stop::Lie(error) => error,
+            })?;
+            if done(self) {
+                return Ok(());
+            }
+            let left = sent.until - (self.now)();
+            if left == Duration::ZERO {
+                return Err(self.late(sent.command));
+            }
+            let mut events = PollFlags::IN;
+            events.set(PollFlags::OUT, !self.outbox.is_empty() || self.connection.blocked());
+            let within = Timespec { tv_sec: 0, tv_nsec: left.min(LOOK).as_ns() as i64 };
+            let mut fds = [PollFd::new(&self.connection.socket, events)];
+            // An error looks again.
+            let _ = rustix::event::poll(&mut fds, Some(&within));
+        }
+    }
+
+    fn late(&self, command: Command) -> Error {
+        let seconds = REPLY_LIMIT.as_ns() / 1_000_000_000;
+        self.fail(command, format!("no reply within {seconds} s")).silent()
+    }
+
+    /// Sends what the socket takes, and handles what has come.
+    fn step(&mut self) -> Result<bool, Stop> {
+        let mut any = false;
+        for _ in 0..BATCH {
+            // A server that does not read its answers gets no more.
+            self.flush().map_err(Stop::Closed)?;
+            if self.outbox.len() >= BATCH {
+                break;
+            }
+            match self.connection.receive() {
+                Ok(Some(message)) => self.handle(message).map_err(Stop::Lie)?,
+                Ok(None) => break,
+                Err(closed) => return Err(Stop::Closed(sentence(closed))),
+            }
+            any = true;
+        }
+        Ok(any)
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        loop {
+            let sent = match self.connection.blocked() {
+                true => self.connection.resume(),
+                false => match self.outbox.pop_front() {
+                    Some(message) => self.connection.send(message),
+                    None => return Ok(()),
+                },
+            };
+            if !sent.map_err(sentence)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn handle(&mut self, message: Incoming) -> Result<(), Error> {
+        let Header { id, command, kind, .. } = message.header;
+        if kind == Kind::Command {
+            self.serve(&message);
+            return Ok(());
+        }
+        let asked = self.asked.filter(|sent| sent.id == id && self.reply.is_none());
+        let posted = self.posted.iter().position(|sent| sent.id == id);
+        let sent = match (asked, posted) {
+            (Some(sent), _) => sent,
+            (None, Some(at)) => self.posted.remove(at).expect("found there"),
+            (None, None) => {
+                let what = format!("a reply to message {id:#x}, which was not sent");
+                return Err(self.error(what));
+            }
+        };
+        if command != sent.command.number() {
+            let what = format!("the reply is one to command {command}");
+            return Err(self.fail(sent.command, what));
+        }
+        if let Some(errno) = message.refusal {
+            return Err(self.fail(sent.command, format!("more than one reply may have: {errno}")));
+        }
+        let answer = match message.header.error {
+            Some(errno) => Err(errno),
+            None => Ok((message.payload, message.fds)),
+        };
+        match (asked, answer) {
+            (Some(_), answer) => self.reply = Some(answer),
+            (None, Err(errno)) => return Err(self.refused(sent.command, errno)),
+            (None, Ok(_)) => {}
+        }
+        Ok(())
+    }
+
+    fn refused(&self, command: Command, errno: u32) -> Error {
+        let why = std::io::Error::from_raw_os_error(errno.min(4095) as i32);
+        self.fail(command, format!("refused: {why}"))
+    }
+
+    /// Answers a command of the server.
+    fn serve(&mut self, message: &Incoming) {
+        let header = message.header;
+        let answer = match (Command::from_number(header.command), message.refusal) {
+            (_, Some(errno)) => Err(errno),
+            (Some(Command::DmaRead), _) => self.dma_read(&message.payload),
+            (Some(Command::DmaWrite), _) => self.dma_write(&message.payload),
+            _ => Err(Errno::NOTSUP),
+        };
+        let bytes = match answer {
+            Ok(payload) => [header.reply(payload.len()).encode().to_vec(), payload].concat(),
+            Err(errno) => {
+                let errno = NonZeroU32::new(errno.raw_os_error() as u32);
+                header.error_reply(errno.unwrap_or(NonZeroU32::MIN)).encode().to_vec()
+            }
+        };
+        if !header.no_reply {
+            self.outbox.push_back(Outgoing::new(bytes));
+        }
+    }
+
+    fn dma_read(&self, payload: &[u8]) -> Result<Vec<u8>, Errno> {
+        let access = DmaAccess::decode(payload).map_err(|_| Errno::INVAL)?;
+        let length = usize::try_from(access.count).ok().filter(|count| *count <= MAX_DATA_XFER);
+        let data = self.memory.dma_read(access.address, length.ok_or(Errno::INVAL)?);
+        let mut reply = Vec::new();
+        access.encode(&mut reply);
+        reply.extend_from_slice(&data.ok_or(Errno::FAULT)?);
+        Ok(reply)
+    }
+
+    fn dma_write(&self, payload: &[u8]) -> Result<Vec<u8>, Errno> {
+        let access = DmaAccess::decode(payload).map_err(|_| Errno::INVAL)?;
+        let data = payload.get(DmaAccess::LENGTH..).ok_or(Errno::INVAL)?;
+        if data.len() as u64 != access.count {
+            return Err(Errno::INVAL);
+        }
+        self.memory.dma_write(access.address, data).ok_or(Errno::FAULT)?;
+        let mut reply = Vec::new();
+        access.encode(&mut reply);
+        Ok(reply)
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.connection.socket.as_fd()
+    }
+}
+
+/// Why a step cannot go on.
+enum Stop {
+    /// The connection has ended.
+    Closed(String),
+    /// The server broke a rule.
+    Lie(Error),
+}
+
+/// Why a connection has ended, as its client says it.
+fn sentence(closed: Closed) -> String {
+    match closed {
+        Closed::Eof => "the server closed the connection".to_owned(),
+        Closed::Malformed => "the server sent no vfio-user header".to_owned(),
+        Closed::Descriptors => "the server sent far too many descriptors".to_owned(),
+        closed => closed.to_string(),
+    }
+}
+
+/// The name of a command in the specification, without `VFIO_USER_`.
+fn name(command: Command) -> String {
+    let mut name = String::new();
+    for letter in format!("{command:?}").chars() {
+        if letter.is_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_uppercase());
+    }
+    name
+}

@@ -1,0 +1,310 @@
+//! A server's device: what it says of itself, and the commands for it.
+
+use super::channel::{Channel, Error};
+use super::memory::HostMemory;
+use super::{Doorbells, Now};
+use crate::mapping::Mapping;
+use crate::{MAX_DATA_XFER, MAX_MSG_FDS, doorbell};
+use rustix::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::rc::Rc;
+use wire::vfio_user::{
+    Capabilities, Command, DEFAULT_MAX_MSG_FDS, DEVICE_FLAGS_PCI, DEVICE_FLAGS_RESET,
+    DMA_FLAG_READ, DMA_FLAG_WRITE, DeviceInfo, DmaMap, DmaUnmap, IRQ_INFO_EVENTFD, IrqAction,
+    IrqData, IrqInfo, IrqSet, REGION_FLAG_MMAP, REGION_FLAG_READ, REGION_FLAG_WRITE, RegionAccess,
+    RegionInfo, SparseArea, Version, irq_index, region_index,
+};
+
+/// Bytes of a reply's payload that are asked for: SPDK's buffer.
+const REPLY_ROOM: u32 = 4080;
+/// Ranges mapped at once, as QEMU offers it.
+const MAX_DMA_MAPS: u64 = 65_535;
+/// Pages of DMA ranges: 4 KiB.
+const PAGE_SIZES: u64 = 4096;
+/// Bytes of a configuration space without its extended part.
+const LEAST_CONFIG: u64 = 256;
+/// Bytes of the largest configuration space.
+const MOST_CONFIG: u64 = 4096;
+/// Regions and interrupt types that a device may claim to have.
+const MOST_INDEXES: u32 = 64;
+
+/// A part of the BAR with the doorbells that we store into.
+#[derive(Debug)]
+struct Page {
+    /// Its byte offset there.
+    offset: u64,
+    mapping: Mapping,
+}
+
+/// A server's device, and host memory that it may access.
+pub struct Device {
+    channel: Channel,
+    resets: bool,
+    /// Bytes of each region as far as configuration space; 0 if there is none.
+    regions: [u64; region_index::CONFIG as usize + 1],
+    pages: Vec<Page>,
+    /// Vectors of MSI-X that an eventfd can have.
+    pub vectors: u32,
+    /// Descriptors that the server takes with a message.
+    most_fds: usize,
+    memory: Rc<HostMemory>,
+}
+
+impl Device {
+    /// Connects, asks for everything, resets the device and gives it the memory. Unless
+    /// `doorbells` are to go by message, what the server offers of their BAR is mapped.
+    pub fn connect(
+        path: &Path,
+        now: Now,
+        memory: Rc<HostMemory>,
+        doorbells: Doorbells,
+    ) -> Result<Self, Error> {
+        let mut device = Self {
+            channel: Channel::connect(path, now, memory.clone())?,
+            resets: false,
+            regions: [0; region_index::CONFIG as usize + 1],
+            pages: Vec::new(),
+            vectors: 0,
+            most_fds: 1,
+            memory,
+        };
+        device.greet()?;
+        device.look(doorbells)?;
+        device.reset()?;
+        device.map_memory()?;
+        Ok(device)
+    }
+
+    /// The connection.
+    pub fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+
+    /// Bytes of each BAR; 0 if there is none.
+    pub fn bar_sizes(&self) -> [u64; 6] {
+        std::array::from_fn(|index| self.regions[index])
+    }
+
+    /// Bytes of configuration space.
+    pub fn config_size(&self) -> u64 {
+        self.regions[region_index::CONFIG as usize]
+    }
+
+    /// Whether doorbells can be stored into a mapped page.
+    pub fn has_pages(&self) -> bool {
+        !self.pages.is_empty()
+    }
+
+    /// The version and what both can do.
+    fn greet(&mut self) -> Result<(), Error> {
+        let capabilities = Some(Capabilities {
+            max_msg_fds: Some(MAX_MSG_FDS as u64),
+            max_data_xfer_size: Some(MAX_DATA_XFER as u64),
+            max_dma_maps: Some(MAX_DMA_MAPS),
+            pgsizes: Some(PAGE_SIZES),
+            write_multiple: Some(false),
+            twin_socket: None,
+            migration: false,
+        });
+        let ours = Version { major: 0, minor: 1, capabilities };
+        let command = Command::Version;
+        let payload = self.ask(command, |out| ours.encode(out));
+        let payload =
+            payload.map_err(|error| error.perhaps("no vfio-user server, or it has a client"))?;
+        let theirs = Version::decode(&payload).map_err(|why| self.channel.fail(command, why))?;
+        if (theirs.major, theirs.minor.min(1)) != (0, theirs.minor) {
+            let what = format!("version {}.{}, and not 0.1", theirs.major, theirs.minor);
+            return Err(self.channel.fail(command, what));
+        }
+        let offered = theirs.capabilities.unwrap_or_default();
+        let fds = offered.max_msg_fds.unwrap_or(DEFAULT_MAX_MSG_FDS);
+        self.most_fds = fds.clamp(1, MAX_MSG_FDS as u64) as usize;
+        Ok(())
+    }
+
+    /// Asks for device, regions and interrupts.
+    fn look(&mut self, doorbells: Doorbells) -> Result<(), Error> {
+        let command = Command::DeviceGetInfo;
+        let argsz = DeviceInfo::LENGTH as u32;
+        let request = DeviceInfo { argsz, flags: 0, num_regions: 0, num_irqs: 0 };
+        let payload = self.ask(command, |out| request.encode(out))?;
+        let info = DeviceInfo::decode(&payload).map_err(|why| self.channel.fail(command, why))?;
+        if info.flags & DEVICE_FLAGS_PCI == 0 {
+            return Err(self.channel.fail(command, "it is no PCI device"));
+        }
+        let regions = region_index::CONFIG + 1..=MOST_INDEXES;
+        if !regions.contains(&info.num_regions) || info.num_irqs > MOST_INDEXES {
+            let what = format!("{} regions, {} interrupt types", info.num_regions, info.num_irqs);
+            return Err(self.channel.fail(command, what));
+        }
+        self.resets = info.flags & DEVICE_FLAGS_RESET != 0;
+        for index in 0..=region_index::CONFIG {
+            self.look_at_region(index, doorbells)?;
+        }
+        if info.num_irqs > irq_index::MSIX {
+            self.look_at_msix()?;
+        }
+        Ok(())
+    }
+
+    fn look_at_region(&mut self, index: u32, doorbells: Doorbells) -> Result<(), Error> {
+        let command = Command::DeviceGetRegionInfo;
+        let request = RegionInfo { argsz: REPLY_ROOM, index, ..RegionInfo::default() };
+        let mut bytes = Vec::new();
+        request.encode_request(&mut bytes);
+        let (payload, fds) = self.channel.exchange(command, &bytes, &[])?;
+        let fail = |why: String| self.channel.fail(command, format!("region {index}: {why}"));
+        let info = RegionInfo::decode(&payload).map_err(|why| fail(why.to_string()))?;
+        if info.index != index {
+            return Err(fail(format!("the reply is about region {}", info.index)));
+        }
+        let is_bar = index <= region_index::BAR5;
+        if is_bar && info.size != 0 && !(info.size.is_power_of_two() && info.size >= 16) {
+            return Err(fail(format!("{:#x} bytes: no size of a BAR", info.size)));
+        }
+        let both = REGION_FLAG_READ | REGION_FLAG_WRITE;
+        if index == region_index::CONFIG
+            && !((LEAST_CONFIG..=MOST_CONFIG).contains(&info.size) && info.flags & both == both)
+        {
+            let what = "configuration space has 256 to 4096 bytes to read and write";
+            return Err(fail(what.to_owned()));
+        }
+        self.regions[index as usize] = info.size;
+        let offered = index == u32::from(doorbell::BAR) && info.flags & REGION_FLAG_MMAP != 0;
+        if !offered || doorbells == Doorbells::Message {
+            return Ok(());
+        }
+        let whole = [SparseArea { offset: 0, size: info.size }];
+        let areas = if info.areas.is_empty() { &whole[..] } else { &info.areas[..] };
+        let Ok([file]) = <[_; 1]>::try_from(fds) else {
+            return Err(fail("what can be mapped comes with one descriptor".to_owned()));
+        };
+        // Nothing else can be touched without asking a file system, which may never answer. The
+        // file of SPDK's target lies in the folder of its socket.
+        match doorbells {
+            _ if file.is_memory() => {}
+            Doorbells::Mapped => {
+                let what = "the page of doorbells is not in memory: give the server a folder on \
+                    tmpfs, or use doorbells by message";
+                return Err(fail(what.to_owned()));
+            }
+            Doorbells::Auto | Doorbells::Message => return Ok(()),
+        }
+        let mut pages = Vec::new();
+        for SparseArea { offset, size } in areas.iter().copied() {
+            if offset.checked_add(size).is_none_or(|end| end > info.size) {
+                let what = format!("the area of {size:#x} bytes at {offset:#x} is not inside");
+                return Err(fail(what));
+            }
+            let at = info.offset.checked_add(offset);
+            let mapping = at
+                .ok_or(rustix::io::Errno::INVAL)
+                .and_then(|at| Mapping::new(file.as_fd(), at, size, false, true));
+            let mapping = mapping.map_err(|errno| fail(format!("mmap: {errno}")))?;
+            pages.push(Page { offset, mapping });
+        }
+        self.pages = pages;
+        Ok(())
+    }
+
+    fn look_at_msix(&mut self) -> Result<(), Error> {
+        let (command, index) = (Command::DeviceGetIrqInfo, irq_index::MSIX);
+        let request = IrqInfo { argsz: IrqInfo::LENGTH as u32, flags: 0, index, count: 0 };
+        let payload = self.ask(command, |out| request.encode(out))?;
+        let info = IrqInfo::decode(&payload).map_err(|why| self.channel.fail(command, why))?;
+        if info.index != index || info.count > 2048 {
+            let what = format!("{} interrupts of type {}", info.count, info.index);
+            return Err(self.channel.fail(command, what));
+        }
+        self.vectors = if info.flags & IRQ_INFO_EVENTFD != 0 { info.count } else { 0 };
+        Ok(())
+    }
+
+    /// Resets the device, if the server can.
+    pub fn reset(&mut self) -> Result<(), Error> {
+        if self.resets {
+            self.ask(Command::DeviceReset, |_| ())?;
+        }
+        Ok(())
+    }
+
+    fn map_memory(&mut self) -> Result<(), Error> {
+        let HostMemory { base: address, size, .. } = *self.memory;
+        let flags = DMA_FLAG_READ | DMA_FLAG_WRITE;
+        let mut bytes = Vec::new();
+        DmaMap { flags, offset: 0, address, size }.encode(&mut bytes);
+        let memory = self.memory.clone();
+        self.channel.exchange(Command::DmaMap, &bytes, &[memory.file()]).map(drop)
+    }
+
+    /// Takes the memory back.
+    pub fn unmap_memory(&mut self) -> Result<(), Error> {
+        let HostMemory { base: address, size, .. } = *self.memory;
+        let unmap = DmaUnmap { argsz: DmaUnmap::LENGTH as u32, flags: 0, address, size };
+        self.ask(Command::DmaUnmap, |out| unmap.encode(out)).map(drop)
+    }
+
+    /// Gives MSI-X vectors from 0 on their eventfds, as many in a message as the server takes.
+    pub fn set_msix(&mut self, fds: &[BorrowedFd<'_>]) -> Result<(), Error> {
+        let (action, index) = (IrqAction::Trigger, irq_index::MSIX);
+        for (number, some) in fds.chunks(self.most_fds).enumerate() {
+            let (start, count) = ((number * self.most_fds) as u32, some.len() as u32);
+            let mut bytes = Vec::new();
+            IrqSet { data: IrqData::Eventfd, action, index, start, count }.encode(&mut bytes);
+            self.channel.exchange(Command::DeviceSetIrqs, &bytes, some)?;
+        }
+        Ok(())
+    }
+
+    /// Takes all eventfds of MSI-X back.
+    pub fn clear_msix(&mut self) -> Result<(), Error> {
+        let (action, index) = (IrqAction::Trigger, irq_index::MSIX);
+        let none = IrqSet { data: IrqData::None, action, index, start: 0, count: 0 };
+        self.ask(Command::DeviceSetIrqs, |out| none.encode(out)).map(drop)
+    }
+
+    /// Reads up to 8 bytes of a region.
+    pub fn read(&mut self, region: u32, offset: u64, count: u8) -> Result<u64, Error> {
+        let command = Command::RegionRead;
+        let request = RegionAccess { offset, region, count: count.into() };
+        let payload = self.ask(command, |out| request.encode(out))?;
+        let head = RegionAccess::decode(&payload);
+        let data = payload.get(RegionAccess::LENGTH..).unwrap_or_default();
+        if head != Ok(request) || data.len() != usize::from(count) {
+            let what = format!("the reply is not that of {count} bytes at {offset:#x} of {region}");
+            return Err(self.channel.fail(command, what));
+        }
+        let mut value = [0; 8];
+        value[..data.len()].copy_from_slice(data);
+        Ok(u64::from_le_bytes(value))
+    }
+
+    /// Writes up to 8 bytes of a region; the reply is checked when it comes.
+    pub fn write(&mut self, region: u32, offset: u64, count: u8, value: u64) -> Result<(), Error> {
+        let bytes = &value.to_le_bytes()[..usize::from(count)];
+        let is_doorbell = region == u32::from(doorbell::BAR) && offset >= doorbell::OFFSET;
+        let inside = |page: &&Page| is_doorbell && count == 4 && offset >= page.offset;
+        for Page { offset: start, mapping } in self.pages.iter().filter(inside) {
+            if mapping.is_dead() {
+                return Err(self.channel.error("the server took its page of doorbells away"));
+            }
+            if mapping.write((offset - start) as usize, bytes).is_some() {
+                return Ok(());
+            }
+        }
+        let mut payload = Vec::new();
+        RegionAccess { offset, region, count: count.into() }.encode(&mut payload);
+        payload.extend_from_slice(bytes);
+        self.channel.post(Command::RegionWrite, &payload)
+    }
+
+    fn ask(
+        &mut self,
+        command: Command,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<bytes::Bytes, Error> {
+        let mut bytes = Vec::new();
+        encode(&mut bytes);
+        self.channel.exchange(command, &bytes, &[]).map(|(payload, _)| payload)
+    }
+}

@@ -1,0 +1,57 @@
+//! A vfio-user server for one endpoint: a VMM's accesses become [`Action`]s for the host node,
+//! and the device's DMA and interrupts go to the VMM's guest.
+//!
+//! Files in the order data flows: [`Server`] owns the socket and has the interface for an event
+//! loop; `connection` makes messages of bytes; [`Session`] is the state machine that answers
+//! them, with the VMM's view of the function in `config`, `msix` and `doorbell`, and
+//! accesses in flight in `access`; in the other direction, the device's DMA and interrupts are
+//! in `transfer`, DMA by message in `dma`, eventfds in `irq`.
+//!
+//! Requirements of known clients, each with a test:
+//!
+//! - QEMU gives up on a reply after 5 s and then loses its place in the stream: an access
+//!   without an answer in `ACCESS_DEADLINE` reads all ones.
+//! - QEMU holds its big lock while it waits for a region access, and answers DMA messages under
+//!   the same lock: an access never waits for a DMA message.
+//! - An eventfd is signalled only after the client has answered every earlier
+//!   DMA_WRITE message, as an MSI-X write may not pass data.
+//! - QEMU's buffer for the reply to VERSION is its request; errno 0 in an
+//!   error reply is a success to it.
+//! - SPDK sends VERSION without JSON, always uses message ID 0, pads requests, adds a descriptor to
+//!   DMA_UNMAP, expects each reply in one piece, and rings doorbells in a mapped page.
+//!
+//! Not here: migration, dirty-page tracking, twin sockets, ioeventfds, MSI.
+
+#![deny(unsafe_code)]
+
+mod action;
+pub mod client;
+mod config;
+mod connection;
+mod dma;
+mod doorbell;
+mod guest;
+mod irq;
+mod listener;
+#[allow(unsafe_code)]
+pub mod mapping;
+mod msix;
+mod server;
+mod session;
+#[cfg(test)]
+mod tests;
+mod transfer;
+
+pub use action::{Action, Input, Presence, Token};
+pub use config::EndpointInfo;
+pub use connection::{Incoming, MAX_PAYLOAD};
+pub use dma::{Access, DmaError, DmaId};
+pub use listener::BindError;
+pub use server::Server;
+pub use session::Session;
+
+/// Bytes of data in one region access; offered to the client as `max_data_xfer_size`.
+pub const MAX_DATA_XFER: usize = 64 << 10;
+
+/// Descriptors in one message; offered as `max_msg_fds`. QEMU treats a larger number as malformed.
+pub const MAX_MSG_FDS: usize = 16;

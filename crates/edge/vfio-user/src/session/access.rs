@@ -1,0 +1,379 @@
+//! Region accesses and resets: the commands that cross the network.
+//!
+//! An access is cut into pieces of one configuration request or one run of memory requests. The
+//! pieces of a read are in flight together, up to a limit; writes go one after the other.
+//! Posted writes to BARs wait for no reply, so they are carried out while a read is in flight.
+
+use super::Session;
+use crate::config::RemoteWrite;
+use crate::connection::{Incoming, Outgoing};
+use crate::msix::MsixPart;
+use crate::{Action, MAX_DATA_XFER, Token, doorbell};
+use bytes::Bytes;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use wire::vfio_user::{Command, Header, RegionAccess, WriteMulti, region_index};
+use wire::{Duration, Instant};
+
+/// A command without an answer this long after it arrived reads all ones. QEMU waits 5 s.
+pub const ACCESS_DEADLINE: Duration = Duration::from_ms(3_000);
+
+/// Pieces of one read in flight. QEMU reads all of configuration space with one message.
+const MAX_IN_FLIGHT: usize = 32;
+
+/// Pieces of a BAR access do not cross a multiple of this (PCI Express Base 4.0, section 2.2.7:
+/// requests do not cross a 4 KiB boundary).
+const BOUNDARY: u64 = 4096;
+
+/// Length of the headers before the data of a reply.
+const REPLY_HEADERS: usize = Header::SIZE + RegionAccess::LENGTH;
+
+/// The command being carried out.
+#[derive(Debug)]
+pub(super) struct Current {
+    header: Header,
+    deadline: Instant,
+    job: Job,
+    error: Option<Errno>,
+}
+
+#[derive(Debug)]
+enum Job {
+    Read(Read),
+    /// Also a VFIO_USER_DEVICE_RESET.
+    Write(Write),
+}
+
+#[derive(Debug)]
+struct Read {
+    request: RegionAccess,
+    /// Room for the headers, then the data.
+    reply: Vec<u8>,
+    /// Bytes requested so far.
+    next: usize,
+    in_flight: Vec<(Token, usize, usize)>,
+}
+
+#[derive(Debug)]
+struct Write {
+    /// Region, offset and data of what is not yet written.
+    rest: VecDeque<(u32, u64, Bytes)>,
+    /// Configuration writes to the far function.
+    far: VecDeque<RemoteWrite>,
+    /// A reset after those.
+    reset: bool,
+    /// The action that the owner has to answer, and whether it is a reset.
+    pending: Option<(Token, bool)>,
+    reply: Vec<u8>,
+}
+
+impl Current {
+    /// Whether it reads a region.
+    pub(super) fn is_read(&self) -> bool {
+        matches!(self.job, Job::Read(_))
+    }
+
+    /// When it times out.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+}
+
+impl Session {
+    /// Checks an access or a reset and makes a job of it.
+    pub(super) fn begin(
+        &self,
+        command: Command,
+        message: &Incoming,
+        deadline: Instant,
+    ) -> Result<Current, Errno> {
+        let header = message.header;
+        let access = || {
+            let request = RegionAccess::decode(&message.payload).map_err(|_| Errno::INVAL)?;
+            self.check(request.region, request.offset, request.count).map(|()| request)
+        };
+        let job = match command {
+            Command::RegionRead => {
+                let request = access()?;
+                let reply = vec![0; REPLY_HEADERS + request.count as usize];
+                Job::Read(Read { request, reply, next: 0, in_flight: Vec::new() })
+            }
+            Command::RegionWrite => {
+                let request = access()?;
+                let data = message.payload.slice(RegionAccess::LENGTH..);
+                if data.len() < request.count as usize {
+                    return Err(Errno::INVAL);
+                }
+                let data = data.slice(..request.count as usize);
+                let mut reply = Vec::new();
+                request.encode(&mut reply);
+                Job::write([(request.region, request.offset, data)], false, reply)
+            }
+            Command::RegionWriteMulti => {
+                let multi = WriteMulti::decode(&message.payload).map_err(|_| Errno::INVAL)?;
+                for write in &multi.writes {
+                    self.check(write.region, write.offset, write.count)?;
+                }
+                let count = (multi.writes.len() as u64).to_le_bytes().to_vec();
+                let writes = multi.writes.iter().map(|write| {
+                    let data = Bytes::copy_from_slice(&write.data[..write.count as usize]);
+                    (write.region, write.offset, data)
+                });
+                Job::write(writes, false, count)
+            }
+            _ => Job::write([], true, Vec::new()),
+        };
+        Ok(Current { header, deadline, job, error: None })
+    }
+
+    fn check(&self, region: u32, offset: u64, count: u32) -> Result<(), Errno> {
+        let count = u64::from(count);
+        let end = offset.checked_add(count).ok_or(Errno::INVAL)?;
+        if count > MAX_DATA_XFER as u64 || end > self.region_size(region) {
+            return Err(Errno::INVAL);
+        }
+        Ok(())
+    }
+
+    /// Continues the access; false if it waits for the owner.
+    pub(super) fn step(&mut self, now: Instant, mut current: Current) -> bool {
+        let done = match &mut current.job {
+            // Its deadline passed before it began: the owner is stuck.
+            Job::Read(read) if !self.answers(read.request.region) || current.deadline <= now => {
+                self.fill_absent(read, read.next, read.reply.len() - REPLY_HEADERS);
+                read.next = read.reply.len() - REPLY_HEADERS;
+                read.in_flight.is_empty()
+            }
+            Job::Read(read) => self.step_read(read),
+            Job::Write(write) => self.step_write(write),
+        };
+        if done {
+            self.finish(current);
+            return true;
+        }
+        self.client.current = Some(current);
+        false
+    }
+
+    fn step_read(&mut self, read: &mut Read) -> bool {
+        let length = read.reply.len() - REPLY_HEADERS;
+        while read.next < length && read.in_flight.len() < MAX_IN_FLIGHT {
+            let (region, offset) = (read.request.region, read.request.offset + read.next as u64);
+            let (at, rest) = (REPLY_HEADERS + read.next, length - read.next);
+            let (size, known) = if region == region_index::CONFIG {
+                let size = rest.min(4 - offset as usize % 4);
+                let bytes = self.config.read(offset as u16, size as u8);
+                if let Some(bytes) = bytes {
+                    read.reply[at..at + size].copy_from_slice(&bytes[..size]);
+                }
+                (size, bytes.is_some())
+            } else {
+                let (msix_part, size) = self.bar_piece(region as u8, offset, rest);
+                let part = &mut read.reply[at..at + size];
+                match msix_part {
+                    Some((MsixPart::Table, at)) => self.table.read(at, part),
+                    Some((MsixPart::Pending, at)) => {
+                        for (i, byte) in part.iter_mut().enumerate() {
+                            *byte = self.interrupts.pending_byte(at + i);
+                        }
+                    }
+                    None => {}
+                }
+                (size, msix_part.is_some())
+            };
+            if !known {
+                let token = self.token();
+                self.act(if region == region_index::CONFIG {
+                    Action::ConfigRead { token, offset: offset as u16, size: size as u8 }
+                } else {
+                    Action::BarRead { token, bar: region as u8, offset, length: size }
+                });
+                read.in_flight.push((token, read.next, size));
+            }
+            read.next += size;
+        }
+        read.next == length && read.in_flight.is_empty()
+    }
+
+    /// Fills bytes `from..to` of a read as an absent function answers.
+    fn fill_absent(&self, read: &mut Read, from: usize, to: usize) {
+        let offset = read.request.offset + from as u64;
+        let part = &mut read.reply[REPLY_HEADERS + from..REPLY_HEADERS + to];
+        if read.request.region == region_index::CONFIG {
+            self.config.absent(offset, part);
+        } else {
+            part.fill(0xff);
+        }
+    }
+
+    /// The part of MSI-X that answers a BAR access, if any, and how many bytes of the access.
+    fn bar_piece(&self, bar: u8, offset: u64, rest: usize) -> (Option<(MsixPart, usize)>, usize) {
+        let (msix_part, alike) = self.table.msix_part(bar, offset);
+        let alike = alike.min(BOUNDARY - offset % BOUNDARY);
+        (msix_part, rest.min(usize::try_from(alike).unwrap_or(usize::MAX)))
+    }
+
+    fn step_write(&mut self, write: &mut Write) -> bool {
+        if write.pending.is_some() {
+            return false;
+        }
+        loop {
+            if let Some(RemoteWrite { offset, size, value }) = write.far.pop_front() {
+                let token = self.token();
+                self.act(Action::ConfigWrite { token, offset, size, value });
+                write.pending = Some((token, false));
+                return false;
+            }
+            if std::mem::take(&mut write.reset) {
+                let token = self.token();
+                self.act(Action::Reset { token });
+                write.pending = Some((token, true));
+                return false;
+            }
+            let Some((region, offset, data)) = write.rest.front_mut() else { return true };
+            if data.is_empty() {
+                write.rest.pop_front();
+                continue;
+            }
+            self.registers_written |= is_register(*region, *offset);
+            if !self.answers(*region) {
+                if *region == region_index::CONFIG {
+                    self.config.clear_command(*offset, data);
+                }
+                self.counters.dropped_writes += 1;
+                write.rest.pop_front();
+                continue;
+            }
+            if *region == region_index::CONFIG {
+                let piece = data.split_to(data.len().min(4 - *offset as usize % 4));
+                let written = self.config.write(*offset as u16, &piece);
+                *offset += piece.len() as u64;
+                write.far.extend(written.far);
+                write.reset = written.reset;
+                self.update_msix();
+                continue;
+            }
+            let (bar, at) = (*region as u8, *offset);
+            let (msix_part, size) = self.bar_piece(bar, at, data.len());
+            let piece = data.split_to(size);
+            *offset += size as u64;
+            match msix_part {
+                Some((MsixPart::Table, at)) => {
+                    for (vector, masked) in self.table.write(at, &piece) {
+                        self.interrupts.mask_by_table(vector, masked);
+                    }
+                }
+                Some((MsixPart::Pending, _)) => {}
+                None => self.act(Action::BarWrite { bar, offset: at, data: piece }),
+            }
+        }
+    }
+
+    /// Handles the owner's answer to a piece.
+    pub(super) fn answer_access(&mut self, token: Token, result: Result<&[u8], Errno>) {
+        let Some(mut current) = self.client.current.take() else { return };
+        match &mut current.job {
+            Job::Read(read) => {
+                if let Some(at) = read.in_flight.iter().position(|in_flight| in_flight.0 == token) {
+                    let (_, at, size) = read.in_flight.swap_remove(at);
+                    let part = &mut read.reply[REPLY_HEADERS + at..REPLY_HEADERS + at + size];
+                    match result {
+                        Ok(data) if data.len() == size => part.copy_from_slice(data),
+                        Ok(_) => part.fill(0xff),
+                        Err(errno) => current.error = Some(errno),
+                    }
+                    if read.request.region == region_index::CONFIG && !reads_absent(part) {
+                        self.config.overlay((read.request.offset + at as u64) as u16, part);
+                    }
+                }
+            }
+            Job::Write(write) if write.pending.is_some_and(|pending| pending.0 == token) => {
+                let reset = write.pending.take().is_some_and(|pending| pending.1);
+                current.error = current.error.or(result.err());
+                if reset {
+                    self.function_was_reset();
+                }
+            }
+            _ => {}
+        }
+        self.client.current = Some(current);
+    }
+
+    /// Ends the current command without the owner: missing bytes of a read are all ones,
+    /// missing writes are dropped.
+    pub(super) fn abandon(&mut self) {
+        let Some(mut current) = self.client.current.take() else { return };
+        match &mut current.job {
+            Job::Read(read) => {
+                for (_, at, size) in std::mem::take(&mut read.in_flight) {
+                    self.fill_absent(read, at, at + size);
+                }
+                self.fill_absent(read, read.next, read.reply.len() - REPLY_HEADERS);
+            }
+            Job::Write(write) => {
+                self.counters.dropped_writes += write.rest.len() as u64;
+                self.registers_written |= write.rest.iter().any(|w| is_register(w.0, w.1));
+                if write.pending.is_some_and(|pending| pending.1) {
+                    self.function_was_reset();
+                }
+            }
+        }
+        self.finish(current);
+    }
+
+    /// Replies to a command that is done. Writes of the device by message are not waited for: QEMU
+    /// answers them under the lock that it holds during an access.
+    fn finish(&mut self, current: Current) {
+        let Current { header, job, error, .. } = current;
+        match (job, error) {
+            (_, Some(errno)) => self.answer(&header, Err(errno)),
+            (Job::Read(mut read), None) => {
+                let length = read.reply.len() - Header::SIZE;
+                let mut front = header.reply(length).encode().to_vec();
+                read.request.encode(&mut front);
+                read.reply[..REPLY_HEADERS].copy_from_slice(&front);
+                if !header.no_reply {
+                    self.send(Outgoing::new(read.reply));
+                }
+            }
+            (Job::Write(write), None) => self.answer(&header, Ok((write.reply, Vec::new()))),
+        }
+    }
+}
+
+/// Whether a write from `offset` on goes to configuration space, or to a register before the
+/// doorbells.
+fn is_register(region: u32, offset: u64) -> bool {
+    region != u32::from(doorbell::BAR) || offset < doorbell::OFFSET
+}
+
+/// Whether a command is a write to BARs alone, without a reply.
+pub(super) fn is_posted(message: &Incoming) -> bool {
+    let bar = |region| region != region_index::CONFIG;
+    let Incoming { header, payload, refusal: None, .. } = message else { return false };
+    header.no_reply
+        && match Command::from_number(header.command) {
+            Some(Command::RegionWrite) => {
+                RegionAccess::decode(payload).is_ok_and(|write| bar(write.region))
+            }
+            Some(Command::RegionWriteMulti) => WriteMulti::decode(payload)
+                .is_ok_and(|multi| multi.writes.iter().all(|write| bar(write.region))),
+            _ => false,
+        }
+}
+
+/// Whether the function is absent, which reads all ones: shadowed bits must not hide that.
+fn reads_absent(bytes: &[u8]) -> bool {
+    bytes.len() >= 2 && bytes.iter().all(|byte| *byte == 0xff)
+}
+
+impl Job {
+    fn write(
+        writes: impl IntoIterator<Item = (u32, u64, Bytes)>,
+        reset: bool,
+        reply: Vec<u8>,
+    ) -> Self {
+        let rest = writes.into_iter().collect();
+        Self::Write(Write { rest, far: VecDeque::new(), reset, pending: None, reply })
+    }
+}

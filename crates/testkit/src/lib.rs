@@ -1,0 +1,6 @@
+//! What the tests of several crates use: doubles, and clients that share no code with the product.
+
+pub mod folder;
+pub mod vfio_user;
+
+pub use folder::Folder;
