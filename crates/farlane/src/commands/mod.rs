@@ -14,47 +14,5 @@ pub mod sim;
 pub mod switch;
 pub mod trace;
 
-use report::{Failure, Outcome, Page};
-use serde::Serialize;
-
-/// How a command came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Everything is done, and every requirement met.
-    Done,
-    /// Everything is done; a requirement is missed.
-    Missed,
-    /// A signal ended it: what was finished is printed.
-    Interrupted,
-}
-
-impl Ended {
-    /// Of a command without requirements.
-    fn unless(interrupted: bool) -> Self {
-        if interrupted { Self::Interrupted } else { Self::Done }
-    }
-}
-
-/// What the text of an interrupted command says.
-const INTERRUPTED: &str = "Interrupted: this is what was finished.";
-
-/// The last line of every page.
-const WRITTEN_BY: &str = concat!("Written by farlane ", env!("CARGO_PKG_VERSION"), ".");
-
-/// A document of `--json` as it is printed.
-fn json<D: Serialize + ?Sized>(document: &D) -> String {
-    serde_json::to_string_pretty(document).expect("plain keys")
-}
-
-/// The whole of a page that ends with the document of `--json`.
-fn finish<D: Serialize + ?Sized>(mut page: Page, summary: &str, document: &D) -> String {
-    page.section("Data");
-    page.details(summary, &json(document));
-    page.finish(WRITTEN_BY)
-}
-
-/// A number as documents have it, with so many decimals at most.
-fn rounded(value: f64, decimals: i32) -> f64 {
-    let one = 10_f64.powi(decimals);
-    (value * one).round() / one
-}
+pub(crate) use report::document::{Ended, INTERRUPTED, finish, json, rounded};
+use report::{Failure, Outcome};

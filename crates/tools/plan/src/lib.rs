@@ -24,6 +24,7 @@ mod recording;
 mod remarks;
 mod requirements;
 mod reservations;
+pub mod run;
 mod schedule;
 mod section;
 mod shapers;

@@ -3,6 +3,7 @@
 //! stands on it; pictures are SVG in the page.
 
 mod bars;
+pub mod document;
 mod dots;
 mod failure;
 pub mod lanes;

@@ -5,12 +5,13 @@ mod nvme_tsn;
 mod tsn_ports;
 mod tsn_vm;
 
-use super::{Outcome, WRITTEN_BY, json};
+use super::{Outcome, json};
 use crate::output::assign_stdout;
 use crate::progress::Progress;
 use clap::{Subcommand, ValueEnum};
 use papers::Section;
 use papers::tsn_ports::Check;
+use report::document::WRITTEN_BY;
 use report::target::Target;
 use report::{Failure, Page};
 use serde::Serialize;

@@ -1,23 +1,20 @@
 //! `farlane sim`: a plan run in virtual time.
 
-mod document;
-mod phases;
-mod pool;
-mod print;
-mod simulate;
-mod sweep;
-
 use super::{Ended, Failure, json};
 use crate::output::{assign_stdout, failures_in_red, file_only, note, red, warning, wrong_usage};
+use crate::progress::Progress;
 use crate::signals::Stop;
-use document::{Document, FailedRun};
+use plan::run::document::Document;
+use plan::run::phases;
+use plan::run::sweep::{Combinations, Sweep};
+use plan::run::{RunError, RunOptions, Seeds, Shifts, Watch};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
 use plan::simulate::timeline::Chosen;
 use plan::{Origin, Plan, PlanError, Planned};
 use report::span;
 use report::target::Target;
-use simulate::RunOptions;
+use std::cell::RefCell;
 use std::path::PathBuf;
 use wire::Instant;
 
@@ -78,7 +75,7 @@ pub struct Args {
     /// Try several values of a key; with several of these every combination.
     /// Keys joined by + are set to the same value together
     #[arg(long, value_name = "KEY[+KEY…]=VALUE,…")]
-    sweep: Vec<String>,
+    sweep: Vec<Sweep>,
     /// Also write a self-contained page with the sweep's table and plot
     #[arg(long, value_name = "FILE", requires = "sweep")]
     html: Option<Target>,
@@ -101,10 +98,15 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         plan = plan.with(key, value, "--set").map_err(refused)?;
     }
     let stop = Stop::on_signals()?;
+    let progress = RefCell::new(Progress::new());
+    let watch =
+        Watch { is_stopped: &|| stop.is_set(), progress: &|text| progress.borrow_mut().show(text) };
+    let seeds = Seeds { first: args.seed, runs: args.runs };
+    let shifts = args.phases.map(|trials| Shifts { trials, keys: args.shift.clone() });
     if !args.sweep.is_empty() {
-        return sweep::run(args, &plan, &stop);
+        return sweep(args, &plan, (&seeds, shifts.as_ref()), &watch);
     }
-    let planned = built(args, &plan)?;
+    let planned = seeds.built(&plan).map_err(refused)?;
     let name = args.plan.display().to_string();
     let assumed =
         Assumptions { completion_timeout: args.completion_timeout, ..Assumptions::default() };
@@ -126,30 +128,66 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     warn(&name, &planned, &assumed);
     let set = args.set.iter().map(|text| format!("\n# --set {text}"));
     let text = set.fold(plan.text.to_string(), |text, set| text + &set);
-    let requested = RunOptions { requested, assumed, text, phases: None };
-    if let Some(count) = args.phases {
-        let document = phases::run(args, &plan, count, requested, &stop)?;
-        return Ok(shown(args, &document));
-    }
-    let plans = seeds(args, &planned);
-    let documents = match pool::run_all(&name, &plans, Some(&requested), &stop) {
-        Ok(documents) => documents,
-        Err((at, failed)) => {
-            if args.json {
-                println!(
-                    "{}",
-                    json(&FailedRun::new(&name, &plans[at], &requested.assumed, &failed))
-                );
-            }
-            return Err(Failure(failed.why));
-        }
+    let options = RunOptions { name, requested, assumed, text, phases: None };
+    let is_requested = options.requested != OutputFiles::default();
+    let document = match &shifts {
+        Some(shifts) => phases::run(&plan, (&seeds, shifts), options, &watch),
+        None => plan::run::run(&planned, &seeds, &options, &watch).map(|document| (document, true)),
     };
-    let mut finished = documents.into_iter().flatten();
-    let mut document = finished.next().expect("the first one always runs");
-    let whole = finished.filter(|document| !document.interrupted);
-    document.runs = whole.map(|document| document.as_run()).collect();
-    document.interrupted |= document.runs.len() + 1 < plans.len();
+    progress.borrow_mut().done();
+    let (document, is_written) = document.map_err(|error| failed(args, &planned, error))?;
+    if is_requested && !is_written {
+        warning("interrupted: the files of --report, --trace and --pcapng are not written");
+    }
     Ok(shown(args, &document))
+}
+
+/// Runs every combination; yields whether all of them meet the plan's requirements.
+fn sweep(
+    args: &Args,
+    plan: &Plan,
+    (seeds, shifts): (&Seeds, Option<&Shifts>),
+    watch: &Watch<'_>,
+) -> Result<Ended, Failure> {
+    if args.runs.is_some() {
+        wrong_usage("--runs and --sweep exclude each other; sweep seed instead")
+    }
+    let name = args.plan.display().to_string();
+    let sweep =
+        Combinations::new(plan, &args.sweep, seeds, shifts).map_err(|error| match error {
+            RunError::Plan(error) => refused(error),
+            RunError::Usage(why) => wrong_usage(why),
+            RunError::Failed(failed, _) => Failure(failed.why),
+        })?;
+    if sweep.record() {
+        note(format_args!("{name}: sweeps record nothing"));
+    }
+    let document = sweep.run(&name, watch)?;
+    if let Some(target) = &args.html {
+        target.write(&sweep.page(&name, &document))?;
+    }
+    match args.json {
+        true => println!("{}", json(&document)),
+        false => print!("{}", sweep.text(&document)),
+    }
+    Ok(document.ended())
+}
+
+/// Why a run has no document of results. What its limits say may explain it.
+fn failed(args: &Args, planned: &Planned, error: RunError) -> Failure {
+    match error {
+        RunError::Plan(error) => refused(error),
+        RunError::Usage(why) => wrong_usage(why),
+        RunError::Failed(failed, document) => {
+            if !failed.limits.is_empty() {
+                eprint!("{}", planned.link_name(&limits::text(&failed.limits)));
+            }
+            if args.json {
+                println!("{}", json(&document));
+            }
+            Failure(failed.why)
+        }
+    }
 }
 
 /// Prints a document; yields whether all requirements are met.
@@ -157,7 +195,7 @@ fn shown(args: &Args, document: &Document) -> Ended {
     if args.json {
         println!("{}", json(document));
     } else {
-        print!("{}", failures_in_red(&print::text(document)));
+        print!("{}", failures_in_red(&plan::run::text::text(document)));
     }
     document.ended()
 }
@@ -202,18 +240,4 @@ fn refused(error: PlanError) -> Failure {
         Origin::Option(_) => wrong_usage(error),
         Origin::File { .. } => Failure(error.to_string()),
     }
-}
-
-/// The configuration, with the seed of the command line.
-fn built(args: &Args, plan: &Plan) -> Result<Planned, Failure> {
-    let planned = plan.build().map_err(refused)?;
-    Ok(match args.seed {
-        Some(seed) => planned.with_seed(seed),
-        None => planned,
-    })
-}
-
-fn seeds(args: &Args, planned: &Planned) -> Vec<Planned> {
-    let run = |number| planned.clone().with_seed(planned.config.seed.wrapping_add(number));
-    (0..args.runs.unwrap_or(planned.runs)).map(run).collect()
 }

@@ -1,14 +1,13 @@
 //! `--phases`: the worst of several tried phases.
 
-use super::document::Document;
-use super::print::us;
+use super::document::{Document, FailedRun};
+use super::pool;
 use super::simulate::{Failed, RunOptions};
-use super::{Args, Failure, json, pool};
-use crate::output::warning;
-use crate::signals::Stop;
-use plan::simulate::requirements::{self, Row};
-use plan::simulate::{OutputFiles, PagePhases};
-use plan::{Plan, Planned, Shift, Trial};
+use super::text::us;
+use super::{RunError, Seeds, Shifts, Watch};
+use crate::simulate::PagePhases;
+use crate::simulate::requirements::{self, Row};
+use crate::{Plan, PlanError, Planned, Shift, Trial};
 use report::Align::{Left, Right};
 use report::{Column, Table};
 use serde::Serialize;
@@ -71,10 +70,10 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// `count` of them.
-    pub fn new(args: &Args, plan: &Plan, count: u64) -> Result<Self, Failure> {
-        let seed = super::built(args, plan)?.config.seed;
-        let (shifts, trials) = plan.phases(count, seed, &args.shift).map_err(super::refused)?;
+    /// The trials that `shifts` asks for. The error is one of a key that cannot be shifted.
+    pub fn new(plan: &Plan, options: &Seeds, shifts: &Shifts) -> Result<Self, PlanError> {
+        let seed = options.built(plan)?.config.seed;
+        let (shifts, trials) = plan.phases(shifts.trials, seed, &shifts.keys)?;
         let plans = trials.iter().map(|trial| trial.planned.clone().with_seed(seed)).collect();
         Ok(Self { seed, shifts, trials, plans })
     }
@@ -85,47 +84,39 @@ impl Trials {
     }
 }
 
-/// Runs all trials: the document of the plan as it is written, with what they showed.
+/// Runs all trials: the document of the plan as it is written, with what they showed. What is
+/// `requested` is written unless the run is told to stop before: the second says whether.
 pub fn run(
-    args: &Args,
     plan: &Plan,
-    count: u64,
+    (seeds, shifts): (&Seeds, &Shifts),
     options: RunOptions,
-    stop: &Stop,
-) -> Result<Document, Failure> {
-    let name = args.plan.display().to_string();
-    let trials = Trials::new(args, plan, count)?;
-    let failed = |at: usize, failed: Failed| {
-        let words = words(trials.set(at));
-        if args.json {
-            let (planned, assumed) = (&trials.plans[at], &options.assumed);
-            println!("{}", json(&super::FailedRun::new(&name, planned, assumed, &failed)));
+    watch: &Watch<'_>,
+) -> Result<(Document, bool), RunError> {
+    let name = &options.name.clone();
+    let trials = Trials::new(plan, seeds, shifts)?;
+    let failed = |(at, mut failed): (usize, Failed)| {
+        let document = FailedRun::new(name, &trials.plans[at], &options.assumed, &failed);
+        if at > 0 {
+            failed.why = format!("{}; trial {at}: {}", failed.why, words(trials.set(at)));
         }
-        let why = failed.why;
-        Failure(if at == 0 { why } else { format!("{why}; trial {at}: {words}") })
+        RunError::Failed(failed, Box::new(document))
     };
-    let all = pool::run_all(&name, &trials.plans, None, stop);
-    let all = all.map_err(|(at, why)| failed(at, why))?;
+    let all = pool::run_all(name, &trials.plans, None, watch).map_err(failed)?;
     let phases = Phases::new(&trials, &all);
-    let interrupted = stop.is_set();
+    let interrupted = (watch.is_stopped)();
     // Once more, for limits and files.
+    let is_written = phases.is_some() && !interrupted;
     let mut documents = match &phases {
-        Some(phases) if !interrupted => {
-            let options = RunOptions { phases: Some(phases.page()), ..options };
-            let written = pool::run_all(&name, &trials.plans[..1], Some(&options), stop);
-            written.map_err(|(at, why)| failed(at, why))?
+        Some(phases) if is_written => {
+            let options = RunOptions { phases: Some(phases.page()), ..options.clone() };
+            pool::run_all(name, &trials.plans[..1], Some(&options), watch).map_err(failed)?
         }
-        _ => {
-            if options.requested != OutputFiles::default() {
-                warning("interrupted: the files of --report, --trace and --pcapng are not written");
-            }
-            all
-        }
+        _ => all,
     };
     let mut document = documents.swap_remove(0).expect("the first one always runs");
     document.interrupted |= interrupted;
     document.phases = phases;
-    Ok(document)
+    Ok((document, is_written))
 }
 
 /// What repeats a trial, or a combination of a sweep.

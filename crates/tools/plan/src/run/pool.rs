@@ -1,10 +1,9 @@
 //! Several independent simulations at once, one per thread.
 
+use super::Watch;
 use super::document::Document;
 use super::simulate::{Failed, RunOptions, RunProgress, simulate_plan};
-use crate::progress::Progress;
-use crate::signals::Stop;
-use plan::Planned;
+use crate::Planned;
 use sim::workload::Workload;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,13 +17,13 @@ pub fn run_all(
     name: &str,
     plans: &[Planned],
     requested: Option<&RunOptions>,
-    stop: &Stop,
+    watch: &Watch<'_>,
 ) -> Result<Vec<Option<Document>>, (usize, Failed)> {
+    let is_stopped = watch.is_stopped;
     let next = AtomicUsize::new(0);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let paces: Vec<Arc<RunProgress>> = plans.iter().map(|_| Arc::default()).collect();
     let commands: Option<u64> = plans.iter().map(expected).sum();
-    let mut progress = Progress::new();
     let mut done: Vec<Option<Result<Document, Failed>>> = vec![None; plans.len()];
     std::thread::scope(|scope| {
         let (send, receive) = channel();
@@ -33,11 +32,11 @@ pub fn run_all(
             scope.spawn(move || {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(plan) = plans.get(at).filter(|_| at == 0 || !stop.is_set()) else {
+                    let Some(plan) = plans.get(at).filter(|_| at == 0 || !is_stopped()) else {
                         break;
                     };
                     let requested = requested.filter(|_| at == 0);
-                    let result = simulate_plan(name, plan, &paces[at], requested, stop);
+                    let result = simulate_plan(name, plan, &paces[at], requested, is_stopped);
                     let document = result.map(|results| Document::new(name, plan, &results));
                     if send.send((at, document)).is_err() {
                         break;
@@ -49,12 +48,11 @@ pub fn run_all(
         loop {
             match receive.recv_timeout(Duration::from_millis(100)) {
                 Ok((at, document)) => done[at] = Some(document),
-                Err(RecvTimeoutError::Timeout) => progress.show(&state(&paces, commands, &done)),
+                Err(RecvTimeoutError::Timeout) => (watch.progress)(&state(&paces, commands, &done)),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
     });
-    progress.done();
     let all = done.into_iter().enumerate();
     all.map(|(at, document)| document.transpose().map_err(|failed| (at, failed))).collect()
 }

@@ -1,13 +1,13 @@
 //! The document of `--json`, from which the tables are printed as well.
 
-use super::super::{Ended, rounded};
 use super::phases::Phases;
 use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns, remarks};
-use plan::simulate::clocks;
-use plan::simulate::handled::{self, Elimination, Policing};
-use plan::simulate::limits::{self, Assumptions};
-use plan::simulate::{places, requirements};
-use plan::{Planned, Recording};
+use crate::simulate::clocks;
+use crate::simulate::handled::{self, Elimination, Policing};
+use crate::simulate::limits::{self, Assumptions};
+use crate::simulate::{places, requirements};
+use crate::{Planned, Recording};
+use report::document::{Ended, rounded};
 use serde::Serialize;
 use sim::ethernet::traffic::StreamId;
 use sim::measure::{ClassStats, QueueStats, STAGES, Stage};
@@ -563,7 +563,7 @@ fn class((class, stats): (usize, &ClassStats)) -> Class {
 }
 
 fn overloads(planned: &Planned) -> Vec<Overload> {
-    let of = |overload: &plan::Overload| Overload {
+    let of = |overload: &crate::Overload| Overload {
         port: planned.port_name(overload.place),
         classes: overload.classes.clone(),
         offered_bits_per_s: overload.offered,

@@ -3,9 +3,9 @@
 use super::document::{
     Class, Credit, Document, Latency, Link, Part, Port, Pushed, Recorded, Stream, Tunnel,
 };
-use crate::commands::INTERRUPTED;
-use plan::simulate::{clocks, handled, requirements};
+use crate::simulate::{clocks, handled, requirements};
 use report::Align::{Left, Right};
+use report::document::INTERRUPTED;
 use report::{Column, Table};
 
 /// Nanoseconds as microseconds with three decimals.

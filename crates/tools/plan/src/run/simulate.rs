@@ -1,12 +1,11 @@
 //! Running a simulation, with observers.
 
-use crate::commands::INTERRUPTED;
-use crate::signals::Stop;
-use plan::Planned;
-use plan::simulate::limits::{Assumptions, Row};
-use plan::simulate::requirements::{self, Deadlines};
-use plan::simulate::{Observers, OutputFiles, Outputs, PageLabels, PagePhases, Shared};
+use crate::Planned;
+use crate::simulate::limits::{Assumptions, Row};
+use crate::simulate::requirements::{self, Deadlines};
+use crate::simulate::{Observers, OutputFiles, Outputs, PageLabels, PagePhases, Shared};
 use report::Failure;
+use report::document::INTERRUPTED;
 use sim::measure::{Breakdown, CommandRecord, Observer, STAGES, Stage};
 use sim::world::Report;
 use sim::{Config, World};
@@ -33,7 +32,7 @@ fn simulate(
     config: &Config,
     observers: Vec<Box<dyn Observer>>,
     pace: &RunProgress,
-    stop: &Stop,
+    is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<(Report, bool), String> {
     /// Virtual time between two updates of the progress.
     const STEP: Duration = Duration::from_us(500);
@@ -43,7 +42,7 @@ fn simulate(
     loop {
         match world.run_until(until) {
             Ok(true) => return Ok((world.report(), true)),
-            Ok(false) if stop.is_set() => return Ok((world.report(), false)),
+            Ok(false) if is_stopped() => return Ok((world.report(), false)),
             Ok(false) => pace.ns.store(until.as_ns(), Ordering::Relaxed),
             Err(error) => {
                 // It ended then, and not before.
@@ -132,8 +131,13 @@ pub fn breakdown_in_ns(breakdown: &Breakdown) -> [u64; STAGES] {
 }
 
 /// Outputs of a simulation besides its document.
+#[derive(Clone)]
 pub struct RunOptions {
+    /// The plan's name.
+    pub name: String,
+    /// Files to write.
     pub requested: OutputFiles,
+    /// What limits assume.
     pub assumed: Assumptions,
     /// The plan as it was written.
     pub text: String,
@@ -179,7 +183,7 @@ pub fn simulate_plan(
     plan: &Planned,
     pace: &Arc<RunProgress>,
     requested: Option<&RunOptions>,
-    stop: &Stop,
+    is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<Results, Failed> {
     let config = &plan.config;
     let commands = Rc::new(RefCell::new(Commands::default()));
@@ -192,41 +196,35 @@ pub fn simulate_plan(
     let mut observers: Vec<Box<dyn Observer>> =
         vec![Box::new(counter), Box::new(deadlines.clone())];
     observers.extend(outputs.iter().map(Outputs::observer));
-    let result = simulate(config, observers, pace, stop);
+    let result = simulate(config, observers, pace, is_stopped);
     let requirements = |report: &Report| requirements::rows(&deadlines.0.borrow(), report);
     let mut limits = Vec::new();
-    if let (Some(outputs), Some(options)) = (&mut outputs, requested) {
+    if let Some(outputs) = &mut outputs {
         let reached = Instant::from_ns(pace.ns.load(Ordering::Relaxed));
         let now = result.as_ref().map_or(reached, |(report, _)| report.time);
         // What still waits when it is told to stop is no failure.
         limits = outputs.close(config, now, result.is_ok())?;
-        match &result {
-            Ok((report, is_done)) => {
-                let title = name.rsplit('/').next().unwrap_or(name);
-                let recorded = plan.recorded();
-                let mut remarks = remarks(plan, report);
-                remarks.extend((!is_done).then(|| INTERRUPTED.to_owned()));
-                let words = PageLabels {
-                    title,
-                    plan: &options.text,
-                    named: &named,
-                    recorded: &recorded,
-                    streams: &plan.streams,
-                    identified: &plan.identified,
-                    overloads: &plan.overload_sentences(),
-                    remarks: &remarks,
-                    phases: options.phases.as_ref(),
-                };
-                outputs.report(config, report, &limits, &requirements(report), &words)?;
-            }
-            // They may explain the failure.
-            Err(_) => eprint!("{}", plan.link_name(&plan::simulate::limits::text(&limits))),
-        }
     }
     let (report, is_done) = match result {
         Ok(done) => done,
         Err(why) => return Err(Failed { why, limits }),
     };
+    if let (Some(outputs), Some(options)) = (&mut outputs, requested) {
+        let mut remarks = remarks(plan, &report);
+        remarks.extend((!is_done).then(|| INTERRUPTED.to_owned()));
+        let words = PageLabels {
+            title: name.rsplit('/').next().unwrap_or(name),
+            plan: &options.text,
+            named: &named,
+            recorded: &plan.recorded(),
+            streams: &plan.streams,
+            identified: &plan.identified,
+            overloads: &plan.overload_sentences(),
+            remarks: &remarks,
+            phases: options.phases.as_ref(),
+        };
+        outputs.report(config, &report, &limits, &requirements(&report), &words)?;
+    }
     let commands = Rc::try_unwrap(commands).expect("the world is gone").into_inner();
     let requirements = requirements(&report);
     Ok(Results { report, commands, limits, requirements, interrupted: !is_done })

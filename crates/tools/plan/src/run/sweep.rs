@@ -4,20 +4,21 @@ mod pictures;
 
 use super::document::{Document, Stream, SweepDocument};
 use super::phases::{Phases, Trials, words};
-use super::print::us;
-use super::{Args, Ended, Failure, built, json, pool, refused};
-use crate::commands::{INTERRUPTED, finish};
-use crate::output::{note, wrong_usage};
-use crate::signals::Stop;
-use plan::simulate::OutputFiles;
-use plan::{Plan, Planned};
-use report::{Align, Page, Table};
+use super::pool;
+use super::text::us;
+use super::{RunError, Seeds, Shifts, Watch};
+use crate::simulate::OutputFiles;
+use crate::{Plan, PlanError, Planned};
+use report::document::{Ended, INTERRUPTED, finish};
+use report::{Align, Failure, Page, Table};
+use std::str::FromStr;
 
 /// Simulations of a sweep at most; more are a mistake.
 const MOST: u64 = 10_000;
 
 /// A key with its values.
-struct Sweep {
+#[derive(Clone, Debug)]
+pub struct Sweep {
     key: String,
     values: Vec<String>,
 }
@@ -30,69 +31,94 @@ struct Point {
     plans: Vec<Planned>,
 }
 
-/// Runs every combination; yields whether all of them meet the plan's requirements.
-pub fn run(args: &Args, plan: &Plan, stop: &Stop) -> Result<Ended, Failure> {
-    let sweeps: Vec<_> = args.sweep.iter().map(|text| parse(text)).collect();
-    let all = product(&sweeps);
-    let simulations = (all.len() as u64).saturating_mul(args.phases.unwrap_or(1));
-    if simulations > MOST {
-        wrong_usage(format!("{simulations} simulations: at most {MOST}"))
-    }
-    if args.runs.is_some() {
-        wrong_usage("--runs and --sweep exclude each other; sweep seed instead")
-    }
-    let point = |values| Point::new(args, plan, &sweeps, values);
-    let mut points = all.into_iter().map(point).collect::<Result<Vec<_>, _>>()?;
-    let plans: Vec<_> =
-        points.iter_mut().flat_map(|point| std::mem::take(&mut point.plans)).collect();
-    let recorded = |plan: &Planned| plan.record != OutputFiles::default();
-    let name = args.plan.display().to_string();
-    if plans.iter().any(recorded) {
-        note(format_args!("{name}: sweeps record nothing"));
-    }
-    let each = plans.len() / points.len();
-    let documents = pool::run_all(&name, &plans, None, stop).map_err(|(at, failed)| {
-        let set = points[at / each].words(at % each);
-        Failure(format!("{}; {set}", failed.why))
-    })?;
-    let mut documents = documents.into_iter();
-    let finished = points.iter().filter_map(|point| {
-        let mut own: Vec<_> = documents.by_ref().take(each).collect();
-        // A combination counts once all its phases have come to their end.
-        if own.iter().flatten().filter(|document| !document.interrupted).count() < each {
-            return None;
+/// Every combination of the values of several keys.
+pub struct Combinations {
+    sweeps: Vec<Sweep>,
+    points: Vec<Point>,
+    plans: Vec<Planned>,
+}
+
+impl Combinations {
+    /// Those of `sweeps`, each in all phases that `shifts` asks for. The error is a mistake in the
+    /// plan, or more simulations than there may be.
+    pub fn new(
+        plan: &Plan,
+        sweeps: &[Sweep],
+        seeds: &Seeds,
+        shifts: Option<&Shifts>,
+    ) -> Result<Self, RunError> {
+        let all = product(sweeps);
+        let phases = shifts.map_or(1, |shifts| shifts.trials);
+        let simulations = (all.len() as u64).saturating_mul(phases);
+        if simulations > MOST {
+            return Err(RunError::Usage(format!("{simulations} simulations: at most {MOST}")));
         }
-        let phases = point.trials.as_ref().and_then(|trials| Phases::new(trials, &own));
-        let document = own.swap_remove(0)?;
-        let keys = sweeps.iter().map(|sweep| sweep.key.clone());
-        let set = keys.zip(point.values.iter().cloned()).collect();
-        Some(Document { phases, set, ..document })
-    });
-    let combinations: Vec<_> = finished.collect();
-    let interrupted = combinations.len() < points.len();
-    let document = SweepDocument::new(&name, combinations, interrupted);
-    if let Some(target) = &args.html {
-        target.write(&page(args, &sweeps, &document))?;
+        let point = |values| Point::new(plan, sweeps, values, (seeds, shifts));
+        let mut points = all.into_iter().map(point).collect::<Result<Vec<_>, _>>()?;
+        let plans = points.iter_mut().flat_map(|point| std::mem::take(&mut point.plans)).collect();
+        Ok(Self { sweeps: sweeps.to_vec(), points, plans })
     }
-    if args.json {
-        println!("{}", json(&document));
-    } else {
-        print!("{}", text(&sweeps, &document));
+
+    /// Whether the plan records something; sweeps do not.
+    pub fn record(&self) -> bool {
+        self.plans.iter().any(|plan| plan.record != OutputFiles::default())
     }
-    Ok(match document.combinations.iter().all(Document::meets_requirements) {
-        _ if interrupted => Ended::Interrupted,
-        true => Ended::Done,
-        false => Ended::Missed,
-    })
+
+    /// Runs them.
+    pub fn run(&self, name: &str, watch: &Watch<'_>) -> Result<SweepDocument, Failure> {
+        let Self { sweeps, points, plans } = self;
+        let each = plans.len() / points.len();
+        let documents = pool::run_all(name, plans, None, watch).map_err(|(at, failed)| {
+            let set = points[at / each].words(at % each);
+            Failure(format!("{}; {set}", failed.why))
+        })?;
+        let mut documents = documents.into_iter();
+        let finished = points.iter().filter_map(|point| {
+            let mut own: Vec<_> = documents.by_ref().take(each).collect();
+            // A combination counts once all its phases have come to their end.
+            if own.iter().flatten().filter(|document| !document.interrupted).count() < each {
+                return None;
+            }
+            let phases = point.trials.as_ref().and_then(|trials| Phases::new(trials, &own));
+            let document = own.swap_remove(0)?;
+            let keys = sweeps.iter().map(|sweep| sweep.key.clone());
+            let set = keys.zip(point.values.iter().cloned()).collect();
+            Some(Document { phases, set, ..document })
+        });
+        let combinations: Vec<_> = finished.collect();
+        let interrupted = combinations.len() < points.len();
+        Ok(SweepDocument::new(name, combinations, interrupted))
+    }
+
+    /// The document as text.
+    pub fn text(&self, document: &SweepDocument) -> String {
+        text(&self.sweeps, document)
+    }
+
+    /// The document as a page.
+    pub fn page(&self, name: &str, document: &SweepDocument) -> String {
+        page(name, &self.sweeps, document)
+    }
+}
+
+impl SweepDocument {
+    /// Whether all combinations meet the plan's requirements.
+    pub fn ended(&self) -> Ended {
+        match self.combinations.iter().all(Document::meets_requirements) {
+            _ if self.interrupted => Ended::Interrupted,
+            true => Ended::Done,
+            false => Ended::Missed,
+        }
+    }
 }
 
 impl Point {
     fn new(
-        args: &Args,
         plan: &Plan,
         sweeps: &[Sweep],
         values: Vec<String>,
-    ) -> Result<Self, Failure> {
+        (seeds, shifts): (&Seeds, Option<&Shifts>),
+    ) -> Result<Self, PlanError> {
         // Keys joined by + go together.
         let set: Vec<(String, String)> = sweeps
             .iter()
@@ -101,16 +127,16 @@ impl Point {
                 sweep.key.split('+').map(|key| (key.to_owned(), value.clone()))
             })
             .collect();
-        let one = set.iter().try_fold(plan.clone(), |plan, (key, value)| {
-            plan.with(key, value, "--sweep").map_err(refused)
-        })?;
-        let trials = args.phases.map(|count| Trials::new(args, &one, count)).transpose()?;
+        let one = set
+            .iter()
+            .try_fold(plan.clone(), |plan, (key, value)| plan.with(key, value, "--sweep"))?;
+        let trials = shifts.map(|shifts| Trials::new(&one, seeds, shifts)).transpose()?;
         let (trials, plans) = match trials {
             Some(mut trials) => {
                 let plans = std::mem::take(&mut trials.plans);
                 (Some(trials), plans)
             }
-            None => (None, vec![built(args, &one)?]),
+            None => (None, vec![seeds.built(&one)?]),
         };
         Ok(Self { set, values, trials, plans })
     }
@@ -122,14 +148,18 @@ impl Point {
     }
 }
 
-fn parse(text: &str) -> Sweep {
-    let fail = || wrong_usage(format!("--sweep {text}: expected KEY[+KEY…]=VALUE,VALUE,…"));
-    let (key, values) = text.split_once('=').unwrap_or_else(fail);
-    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
-    if key.split('+').any(str::is_empty) || values.iter().any(String::is_empty) {
-        fail();
+impl FromStr for Sweep {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const EXPECTED: &str = "expected KEY[+KEY…]=VALUE,VALUE,…";
+        let (key, values) = text.split_once('=').ok_or(EXPECTED)?;
+        let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+        if key.split('+').any(str::is_empty) || values.iter().any(String::is_empty) {
+            return Err(EXPECTED);
+        }
+        Ok(Self { key: key.to_owned(), values })
     }
-    Sweep { key: key.to_owned(), values }
 }
 
 /// The last key varies fastest.
@@ -232,9 +262,9 @@ fn text(sweeps: &[Sweep], document: &SweepDocument) -> String {
     out
 }
 
-fn page(args: &Args, sweeps: &[Sweep], document: &SweepDocument) -> String {
+fn page(name: &str, sweeps: &[Sweep], document: &SweepDocument) -> String {
     let documents = &document.combinations;
-    let mut page = Page::new(&format!("farlane sim {}", args.plan.display()));
+    let mut page = Page::new(&format!("farlane sim {name}"));
     let keys: Vec<&str> = sweeps.iter().map(|sweep| sweep.key.as_str()).collect();
     page.text(&format!("Every combination of {}, simulated.", keys.join(", ")));
     if document.interrupted {

@@ -1,9 +1,9 @@
 //! The pictures of a sweep: a row for each combination, since there is nothing between two of them.
 
 use super::{Sweep, longest};
-use crate::commands::sim::document::Document;
-use crate::commands::sim::phases::Phases;
-use plan::simulate::requirements::Row;
+use crate::run::document::Document;
+use crate::run::phases::Phases;
+use crate::simulate::requirements::Row;
 use report::{Axis, DotRow, Dots, Scale, time};
 
 /// A picture: name, values with their names, and text of a value.
