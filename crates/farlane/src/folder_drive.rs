@@ -2,14 +2,14 @@
 
 use crate::output::warning;
 use live::attached::NvmeDrive;
-use live::drive::{Committer, DriveFolder};
-use live::media::Media;
 use live::random_number;
 use nvme::state::State;
 use nvme::{Settings, Subsystem};
 use report::Failure;
 use std::collections::BTreeMap;
 use std::path::Path;
+use storage::drive::{Committer, DriveFolder};
+use storage::media::Media;
 use wire::Instant;
 
 /// Opens the drive in `folder` for this process alone, run as `settings` say. The error is one line

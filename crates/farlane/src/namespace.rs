@@ -1,10 +1,10 @@
 //! `--namespace`: the backing of a namespace, in QEMU's option style.
 
-use live::media::{Aio, FileMedia, FileOptions, Media, RamMedia};
 use nvme::NamespaceConfig;
 use report::span::bytes;
 use std::path::PathBuf;
 use std::str::FromStr;
+use storage::media::{Aio, FileMedia, FileOptions, Media, RamMedia};
 
 /// One namespace as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,6 @@ use crate::output::{note, wrong_usage};
 use clap::Args;
 use live::attached::Switch;
 use live::links::Links;
-use live::media::Media;
 use live::net::{Address, LinkSettings, Marking, Peer, RawSettings, Station, largest_payload, mtu};
 pub use live::random_number as instance;
 use live::{NvmeDrive, Poller, Report, Waiting};
@@ -14,6 +13,7 @@ use nvme::{Config, NamespaceConfig, Subsystem};
 use report::Failure;
 use report::span;
 use std::io::{self, ErrorKind};
+use storage::media::Media;
 use switch::aggregate::Policy;
 use switch::congestion::{self, Rate};
 use switch::tunnel::Settings;
@@ -222,7 +222,7 @@ pub fn drive(
     settings: nvme::Settings,
 ) -> Result<NvmeDrive, Failure> {
     let memory = namespaces.iter().map(Namespace::memory).fold(0, u64::saturating_add);
-    live::media::check_memory(memory)?;
+    storage::media::check_memory(memory)?;
     let mut configs = Vec::new();
     let mut media = Vec::new();
     for namespace in namespaces {
@@ -277,7 +277,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use live::media::RamMedia;
+    use storage::media::RamMedia;
 
     #[test]
     fn the_contents_of_a_drive_are_new_if_those_of_one_namespace_are() {

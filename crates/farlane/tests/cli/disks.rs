@@ -5,11 +5,11 @@ use crate::support::node::{HostNode, Node};
 use crate::support::process::cannot;
 use crate::support::program::{device, fails, scratch};
 use bytes::Bytes;
-use live::media::{FileMedia, FileOptions, Media};
 use nvme::block::{Completion, Error, Operation, Request};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use storage::media::{FileMedia, FileOptions, Media};
 
 const MIB: u64 = 1 << 20;
 

@@ -1,26 +1,21 @@
-//! The live nodes: clock, TCP, raw Ethernet, vfio-user server, media, guest memory.
+//! The live nodes: clock, TCP, raw Ethernet, shells around the nodes of [`node`].
 //!
-//! Only this crate and the program read clocks and do I/O. Only this crate has `unsafe` code,
-//! all of it in [`mapping`].
+//! [`mapping`] has the `unsafe` code of this crate.
 
 #![deny(unsafe_code)]
 
 pub mod attached;
 pub mod clock;
-mod completions;
 pub mod device;
-pub mod drive;
 pub mod host;
 pub mod latency;
 pub mod limiter;
 pub mod links;
 #[allow(unsafe_code)]
 pub mod mapping;
-pub mod media;
 pub mod net;
 mod netdev;
 pub mod poller;
-pub mod storage;
 pub mod trace;
 pub mod vfio_client;
 pub mod xdp;

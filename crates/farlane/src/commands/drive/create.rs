@@ -3,12 +3,12 @@
 use super::namespace::NewNamespace;
 use crate::commands::device::parse_serial;
 use crate::output::wrong_usage;
-use live::drive::{DriveFolder, NewContents};
 use live::random_number;
 use nvme::state::{Drive, Namespace, State};
 use report::{Outcome, span};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use storage::drive::{DriveFolder, NewContents};
 
 /// NN, the largest NSID, of a drive: what no host finds unusual.
 const MAX_NAMESPACES: u32 = 128;

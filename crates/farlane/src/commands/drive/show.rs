@@ -1,12 +1,12 @@
 //! `farlane drive show`.
 
 use crate::commands::json;
-use live::drive::{DriveFolder, Shown, VERSION};
 use nvme::state::{History, Namespace, State};
 use report::Align::{Left, Right};
 use report::{Column, Failure, Outcome, Table, span};
 use serde::Serialize;
 use std::path::PathBuf;
+use storage::drive::{DriveFolder, Shown, VERSION};
 
 /// Show a drive: its namespaces, and what it has been through
 ///

@@ -1,8 +1,6 @@
 //! An NVMe subsystem with its media and records.
 
 use super::{Attached, Report};
-use crate::drive::{Changes, Committed, Committer, NewContents};
-use crate::media::{FileMedia, Media, status_of};
 use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use node::drive::media_of;
@@ -11,6 +9,8 @@ use nvme::{Commit, Contents, Subsystem};
 use pcie::{Function, Input, Output, Ready};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use storage::drive::{Changes, Committed, Committer, NewContents};
+use storage::media::{FileMedia, Media, status_of};
 use wire::Instant;
 
 /// CNTLID of the controller that the node's link leads to.

@@ -4,12 +4,10 @@ mod bpf;
 mod message;
 mod mtu;
 mod receive;
-mod ring;
 mod scheduling;
 
 pub(crate) use bpf::{Instruction, attach_xdp, load_xdp};
 pub(crate) use message::{receive_message, set_option};
 pub(crate) use mtu::mtu;
 pub use receive::receive;
-pub use ring::{Ended, Ring};
 pub(crate) use scheduling::{StampConfig, hardware_stamps, set_fifo, set_hardware_stamps};

@@ -1,9 +1,9 @@
 //! The record of a file that is being opened.
 
 use super::open::Opened;
+use crate::files::File;
 use crate::media::new_incarnation;
 use crate::media::record::{Found, ImageFolder, RecordKeeper, RecordStore};
-use crate::storage::File;
 use std::fs::Metadata;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;

@@ -1,7 +1,7 @@
 //! What the model loses, and what it keeps.
 
 use super::*;
-use crate::storage::{Access, File, Folder};
+use crate::files::{Access, File, Folder};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 

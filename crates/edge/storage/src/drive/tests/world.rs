@@ -1,8 +1,8 @@
 //! A drive on a disk that crashes, and what it may be afterwards.
 
 use super::super::*;
+use crate::files::crash::Disk;
 use crate::media::Media;
-use crate::storage::crash::Disk;
 use bytes::Bytes;
 use nvme::block::{Completion, Operation, Request};
 use std::collections::BTreeMap;

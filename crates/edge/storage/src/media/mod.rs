@@ -10,10 +10,10 @@ pub use file::{Aio, FileMedia, FileOptions};
 pub use memory::check_memory;
 pub use ram::RamMedia;
 
-use crate::random_number;
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Request};
 use std::fs::Metadata;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
@@ -82,7 +82,7 @@ pub trait Media: Send {
 
 /// A random number for new contents; never 0.
 fn new_incarnation() -> u64 {
-    random_number().max(1)
+    RandomState::new().build_hasher().finish().max(1)
 }
 
 /// Whether `path` leads to the file with this metadata.
@@ -97,7 +97,7 @@ fn done() -> Completion {
 }
 
 /// The error status of an I/O error.
-pub(crate) fn status_of(error: &io::Error) -> Error {
+pub fn status_of(error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             Error::NoSpace

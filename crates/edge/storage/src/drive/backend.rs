@@ -1,6 +1,6 @@
 //! The database's view of a file.
 
-use crate::storage::File;
+use crate::files::File;
 use redb::StorageBackend;
 use std::io;
 

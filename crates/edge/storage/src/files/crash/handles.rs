@@ -1,7 +1,7 @@
 //! Open files and folders of a disk.
 
 use super::disk::{Disk, Node, Step, apply};
-use crate::storage::{Access, File, Folder};
+use crate::files::{Access, File, Folder};
 use std::fmt::Debug;
 use std::io::{self, ErrorKind};
 

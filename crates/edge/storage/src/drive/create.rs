@@ -4,7 +4,7 @@ use super::metadata::Metadata;
 use super::store::{Lock, Store, lock, write_records};
 use super::{CONTENTS, LOCK, METADATA, METADATA_NEW, NewContents, Records, contents};
 use crate::about;
-use crate::storage::Folder;
+use crate::files::Folder;
 use std::io;
 
 /// Creates the drive `name` in `parent`. Error: without the folder's name; nothing is left.

@@ -1,5 +1,5 @@
 //! Compares the ways to read and write a file: `FARLANE_MEDIA_FOLDER=/tmp cargo test --release
-//! --package farlane-live media::file::speed -- --nocapture` prints a table. Without the folder, a
+//! --package farlane-storage media::file::speed -- --nocapture` prints a table. Without the folder, a
 //! few requests show that all read what was written.
 
 use super::*;

@@ -5,7 +5,7 @@ use super::metadata::Metadata;
 use super::version::Formats;
 use super::{CONTENTS, Change, LOCK, METADATA, METADATA_NEW, Records, contents};
 use crate::about;
-use crate::storage::{Access, File, Folder};
+use crate::files::{Access, File, Folder};
 use std::fmt::Debug;
 use std::io;
 use std::sync::{Mutex, MutexGuard};

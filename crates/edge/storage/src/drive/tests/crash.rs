@@ -3,9 +3,9 @@
 use super::super::*;
 use super::world::request;
 use super::{End, Op, World};
+use crate::files::crash::Disk;
+use crate::files::{Access, Folder};
 use crate::media::Media;
-use crate::storage::crash::Disk;
-use crate::storage::{Access, Folder};
 use nvme::block::Operation;
 use proptest::prelude::*;
 use std::io::ErrorKind;

@@ -1,7 +1,7 @@
 //! A file as a block store.
 
 use super::*;
-use crate::storage::SystemFile;
+use crate::files::SystemFile;
 use proptest::prelude::*;
 use rustix::event::PollFd;
 use std::fs::{OpenOptions, Permissions};

@@ -18,7 +18,7 @@ use super::record::{RecordKeeper, RecordStore, boot_id};
 use super::{Media, done, status_of};
 use crate::about;
 use crate::completions::{Completions, completions};
-use crate::storage::{File, check_limit, grow};
+use crate::files::{File, check_limit, grow};
 use bytes::Bytes;
 use failure::Failures;
 use lock::lock;

@@ -4,7 +4,7 @@ use super::metadata::Metadata;
 use super::store::check_drive;
 use super::{ContentsInfo, DriveFolder, LOCK, METADATA, Records, contents};
 use crate::about;
-use crate::storage::{Access, Folder, SystemFolder};
+use crate::files::{Access, Folder, SystemFolder};
 use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
 use std::io;

@@ -3,9 +3,9 @@
 use super::FileOptions;
 use super::lock::{lock, patiently};
 use crate::about;
+use crate::files::{File as _, SystemFile};
 use crate::media::device::BlockDevice;
 use crate::media::leads_to;
-use crate::storage::{File as _, SystemFile};
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;

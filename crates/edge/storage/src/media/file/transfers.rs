@@ -4,9 +4,9 @@
 
 use super::Aio;
 use super::lock::pass_on;
-use crate::mapping::{Ended, Ring};
+use crate::files::File;
 use crate::media::done;
-use crate::storage::File;
+use crate::ring::{Ended, Ring};
 use bytes::{Buf, Bytes, BytesMut};
 use nvme::block::{Completion, Operation, Request};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, ioctl_blksszget, statx};

@@ -21,9 +21,9 @@ pub use show::Shown;
 pub use version::VERSION;
 
 use crate::about;
+use crate::files::{Folder, SystemFolder};
 use crate::media::FileMedia;
 use crate::media::record::boot_id;
-use crate::storage::{Folder, SystemFolder};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

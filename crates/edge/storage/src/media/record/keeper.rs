@@ -2,8 +2,8 @@
 
 use super::{Comparison, Found, Record, compare};
 use crate::about;
+use crate::files::File;
 use crate::media::new_incarnation;
-use crate::storage::File;
 use std::fmt::Debug;
 use std::io;
 

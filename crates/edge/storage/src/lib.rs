@@ -1,0 +1,21 @@
+//! Storage of namespaces: media in RAM, in a file or on a block device, and drives that live in a
+//! folder. Their requests are those of [`nvme::block`].
+//!
+//! [`ring`] has the `unsafe` code of this crate.
+
+#![deny(unsafe_code)]
+
+mod completions;
+pub mod drive;
+pub mod files;
+pub mod media;
+#[allow(unsafe_code)]
+mod ring;
+
+use std::fmt;
+use std::io;
+
+/// Adds what failed to the error's text.
+fn about(what: impl fmt::Display, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}
