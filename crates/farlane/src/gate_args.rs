@@ -1,7 +1,7 @@
 //! Options of a gate in front of the line.
 
 use clap::{Args, ValueEnum};
-use live::clock::WallClock;
+use linux::time::WallClock;
 use live::net::LineGate;
 use report::{Failure, span};
 use std::path::{Path, PathBuf};

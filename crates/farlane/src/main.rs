@@ -14,7 +14,6 @@ mod link_wait;
 mod local;
 mod namespace;
 mod node;
-mod proc_stat;
 mod progress;
 mod push_args;
 mod rig;

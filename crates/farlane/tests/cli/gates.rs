@@ -2,9 +2,9 @@
 
 use crate::support::isolated::isolated;
 use crate::support::program::{device, document, fails, is_wrong_usage, node, scratch, text};
-use live::clock::tai_offset_s;
-use live::latency::Port;
-use live::net::{Interface, Namespace};
+use latency_linux::Port;
+use linux::time::tai_offset_s;
+use linux::{Interface, Namespace};
 use std::collections::BTreeMap;
 
 /// Gate 5 is open for a tenth of each 20 ms, and the others for the rest.

@@ -3,8 +3,8 @@
 use crate::support::isolated::isolated;
 use crate::support::program::{fails, is_refused, is_wrong_usage, node, parsed, succeeds};
 use crate::support::{Process, cannot};
-use live::net::{Interface, Namespace};
-use live::xdp::{Attached, Mode};
+use latency_linux::redirect::{Attached, Mode};
+use linux::{Interface, Namespace};
 use rustix::process::Signal;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! CPU time of the process on the other side, if it is on this machine and can be seen.
 
-use crate::proc_stat::behind_name;
+use linux::proc_stat::behind_name;
 use live::net::Address;
 use std::fs;
 use std::net::SocketAddr;

@@ -2,10 +2,10 @@
 
 use crate::output::{assign_stdout, wrong_usage};
 use latency::{Band, frame};
+use latency_linux::{Clock, Heading, Machine, Marks};
 use report::span;
 use report::target::Target;
 use std::mem::discriminant;
-use std::path::PathBuf;
 use wire::Duration;
 
 /// Where results go.
@@ -43,6 +43,11 @@ impl Output {
         ];
         assign_stdout(self.json, &documents);
     }
+
+    /// What the document says of a run at this address.
+    pub fn heading(&self, address: &str) -> Heading {
+        Heading { label: self.label.clone(), address: address.to_owned(), band: self.band }
+    }
 }
 
 /// What both ends ask of the machine.
@@ -66,7 +71,7 @@ pub struct MachineArgs {
     /// hardware clock of an interface or of /dev/ptpN. With both of these their sum counts. Without
     /// this option loopback is shared; from frames that come back the talker finds out
     #[arg(long, value_name = "HOW", value_parser = clock)]
-    pub clock: Vec<ClockArg>,
+    pub clock: Vec<Clock>,
     /// The domain of ptp4l
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub ptp_domain: u8,
@@ -82,14 +87,28 @@ pub struct MachineArgs {
 impl MachineArgs {
     /// Ends the process if several `--clock` contradict each other.
     pub fn check(&self) {
-        let is_part = |clock: &ClockArg| matches!(clock, ClockArg::Ptp4l(_) | ClockArg::Phc2sys(_));
-        let twice = |(at, clock): (usize, &ClockArg)| {
-            let same = |other: &ClockArg| discriminant(other) == discriminant(clock);
+        let is_part = |clock: &Clock| matches!(clock, Clock::Ptp4l(_) | Clock::Phc2sys(_));
+        let twice = |(at, clock): (usize, &Clock)| {
+            let same = |other: &Clock| discriminant(other) == discriminant(clock);
             self.clock[..at].iter().any(same)
         };
         let several = self.clock.len() > 1;
         if several && !self.clock.iter().all(is_part) || self.clock.iter().enumerate().any(twice) {
             wrong_usage("two --clock may only be ptp4l and phc2sys")
+        }
+    }
+
+    /// The same for the crate.
+    pub fn machine(&self) -> Machine {
+        Machine {
+            fifo: self.fifo,
+            cpu: self.cpu,
+            lock_memory: self.lock_memory,
+            hardware: self.hardware.clone(),
+            clocks: self.clock.clone(),
+            ptp_domain: self.ptp_domain,
+            stamp_offset: self.stamp_offset,
+            run: self.run,
         }
     }
 }
@@ -106,26 +125,20 @@ pub struct MarkArgs {
     pub dscp: Option<u8>,
 }
 
-/// What is known of the clocks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClockArg {
-    /// Nothing.
-    Unknown,
-    /// They are one.
-    Shared,
-    /// What ptp4l says, at this socket or at those that it has without configuration.
-    Ptp4l(Option<PathBuf>),
-    /// The system's clock less a hardware clock: a device, or an interface.
-    Phc2sys(PathBuf),
+impl MarkArgs {
+    /// The same for the crate.
+    pub fn marks(self) -> Marks {
+        Marks { priority: self.priority, dscp: self.dscp }
+    }
 }
 
-fn clock(text: &str) -> Result<ClockArg, String> {
+fn clock(text: &str) -> Result<Clock, String> {
     match text.split_once('=').unwrap_or((text, "")) {
-        ("unknown", "") => Ok(ClockArg::Unknown),
-        ("shared", "") => Ok(ClockArg::Shared),
-        ("ptp4l", "") => Ok(ClockArg::Ptp4l(None)),
-        ("ptp4l", path) => Ok(ClockArg::Ptp4l(Some(path.into()))),
-        ("phc2sys", device) if !device.is_empty() => Ok(ClockArg::Phc2sys(device.into())),
+        ("unknown", "") => Ok(Clock::Unknown),
+        ("shared", "") => Ok(Clock::Shared),
+        ("ptp4l", "") => Ok(Clock::Ptp4l(None)),
+        ("ptp4l", path) => Ok(Clock::Ptp4l(Some(path.into()))),
+        ("phc2sys", device) if !device.is_empty() => Ok(Clock::Phc2sys(device.into())),
         _ => {
             Err(format!("'{text}' is none of unknown, shared, ptp4l, ptp4l=SOCKET, phc2sys=DEVICE"))
         }
@@ -190,8 +203,8 @@ mod tests {
         assert!(band("2us").unwrap_err().contains("FROM,TO"));
         assert_eq!(window("200us,100us"), Ok((200_000, 100_000)));
         assert_eq!(hex("ff"), Ok(255));
-        assert_eq!(clock("ptp4l=/x"), Ok(ClockArg::Ptp4l(Some("/x".into()))));
-        assert_eq!(clock("phc2sys=eth1"), Ok(ClockArg::Phc2sys("eth1".into())));
+        assert_eq!(clock("ptp4l=/x"), Ok(Clock::Ptp4l(Some("/x".into()))));
+        assert_eq!(clock("phc2sys=eth1"), Ok(Clock::Phc2sys("eth1".into())));
         assert!(clock("phc2sys").is_err() && clock("shared=x").is_err());
         assert!(clock("ntp").unwrap_err().contains("none of unknown"));
         assert_eq!((payload("1k"), payload("128B")), (Ok(1024), Ok(128)));

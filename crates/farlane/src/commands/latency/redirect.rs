@@ -2,8 +2,8 @@
 
 use crate::output::wrong_usage;
 use crate::signals::Stop;
+use latency_linux::redirect::{Attached, Mode, check_targets};
 use live::Control;
-use live::xdp::{Attached, Mode, check_targets};
 use report::{Failure, Outcome};
 use rustix::event::{PollFd, PollFlags, poll};
 

@@ -3,7 +3,7 @@
 use super::{alone, lab, nothing_is_left, sh};
 use crate::cli::latency::segment;
 use crate::support::program::{node, one_line, parsed};
-use live::net::{Interface, Namespace};
+use linux::{Interface, Namespace};
 
 /// An interface of this namespace, the one behind it, and the MAC address of that.
 fn cable() -> (Namespace, String) {

@@ -2,8 +2,8 @@
 
 use crate::support::isolated::isolated;
 use crate::support::program::{document, node, parsed};
-use live::latency::Port;
-use live::net::{Interface, Namespace};
+use latency_linux::Port;
+use linux::{Interface, Namespace};
 use serde_json::{Value, json};
 
 /// The documents of talker and listener.

@@ -4,8 +4,8 @@ use super::{Listener, talk};
 use crate::support::isolated::isolated;
 use crate::support::program::{fails, farlane, is_refused, is_wrong_usage, one_line, parsed, run};
 use latency::frame::{ETHERTYPE, Frame, Kind, LEAST, Window};
-use live::latency::{Port, Remote};
-use live::net::{Interface, Mac, Namespace};
+use latency_linux::{Port, Remote};
+use linux::{Interface, Mac, Namespace};
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::process::{Command, Output};
@@ -201,7 +201,7 @@ fn strangers_on_the_cable_are_counted() {
         };
         let frame = |kind, sequence| {
             let (mut bytes, more, window) = (Vec::new(), [0; 4], Window::default());
-            let [scheduled, woken, sent] = [live::latency::now(); 3];
+            let [scheduled, woken, sent] = [linux::time::now(); 3];
             let (size, interval) = (LEAST as u16, 1_000_000);
             Frame {
                 kind,

@@ -2,7 +2,7 @@
 
 use super::{Listener, segment, talk};
 use crate::support::isolated::isolated;
-use live::net::{Interface, Namespace};
+use linux::{Interface, Namespace};
 use serde_json::{Deserializer, Value};
 
 /// The kernel counts the frames of a socket on over all runs.

@@ -2,7 +2,7 @@
 
 use super::{Listener, Relay, segment, talk};
 use crate::support::isolated::isolated;
-use live::net::{Interface, Namespace};
+use linux::{Interface, Namespace};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,7 +62,7 @@ fn every_frame_comes_back_and_every_part_of_its_way_is_measured() {
 /// them until it opens, as a gate does.
 #[test]
 fn frames_due_outside_their_windows_show_whether_something_held_them() {
-    let base = live::latency::now() + 500_000_000;
+    let base = linux::time::now() + 500_000_000;
     let opens = base + 1_500_000_000;
     let windows = ["--cycle", "4s", "--window", "1.5s,1.5s", "--outside", "--count", "20"];
     let base = base.to_string();
@@ -72,7 +72,7 @@ fn frames_due_outside_their_windows_show_whether_something_held_them() {
     let relay = Relay::start(&listeners[1].address, move |number, bytes, far| {
         held.push(bytes.to_vec());
         if number.is_none_or(|number| number == 20) {
-            while !live::latency::sleep_until(opens) {}
+            while !linux::time::sleep_until(opens) {}
             for bytes in held.drain(..) {
                 far.send(&bytes).unwrap();
             }

@@ -1,7 +1,7 @@
 //! Addresses and names of far sides. Only loopback is allowed without `--insecure`.
 
-use super::interface::{Interface, Mac};
 use super::scripted::Script;
+use linux::{Interface, Mac};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};

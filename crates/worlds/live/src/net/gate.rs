@@ -1,8 +1,7 @@
 //! The gate in front of a line, on a clock that other machines share: the windows of a gate control
 //! list, kept in user space. [`switch::egress::Gate`] decides; here are the clocks.
 
-use crate::clock::{WallClock, tai_offset_s};
-use crate::latency::oversleep;
+use linux::time::{WallClock, oversleep, tai_offset_s};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use switch::congestion::Rate;

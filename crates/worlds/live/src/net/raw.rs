@@ -3,11 +3,10 @@
 
 use super::address::Station;
 use super::gate::LineGate;
-use super::interface::{Interface, Mac};
-use super::packet::{ETHERNET, Filter, PacketSocket};
 use super::settings::LinkSettings;
 use crate::{about, random_number};
 use bytes::{Bytes, BytesMut};
+use linux::{ETHERNET, Filter, Interface, Mac, PacketSocket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 use std::collections::VecDeque;

@@ -101,7 +101,7 @@ fn a_gate_lets_frames_go_in_its_windows_alone() {
         let list = tsn::taprio::parse("sched-entry S 20 10ms sched-entry S df 10ms").unwrap();
         let rate = "1G".parse().unwrap();
         let margin = Some(Duration::from_us(500));
-        let gate = LineGate::new(&list, 5, rate, margin, live::clock::WallClock::Realtime).unwrap();
+        let gate = LineGate::new(&list, 5, rate, margin, linux::time::WallClock::Realtime).unwrap();
         let peer = through("near0", &far);
         let settings = LinkSettings { gate: Some(gate.clone()), ..LinkSettings::default() };
         let seen = watch(&away, "far0");

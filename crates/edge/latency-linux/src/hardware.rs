@@ -1,0 +1,148 @@
+//! Stamps of a NIC (Linux Documentation/networking/timestamping.rst, section 3), switched on for a
+//! while.
+
+use crate::Port;
+use crate::kernel::{StampConfig, hardware_stamps, set_hardware_stamps};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// `HWTSTAMP_TX_OFF` and `HWTSTAMP_TX_ON`, `HWTSTAMP_FILTER_ALL` of linux/net_tstamp.h: stamp
+/// nothing, what a socket asks to stamp, and everything that comes.
+const TX_OFF: i32 = 0;
+const TX_ON: i32 = 1;
+const FILTER_ALL: i32 = 1;
+
+/// A NIC that stamps. When it is dropped, the NIC is set as it was before, unless somebody else
+/// has set it in between.
+#[derive(Debug)]
+pub struct HardwareStamps {
+    /// A socket of the interface's network namespace.
+    socket: OwnedFd,
+    interface: String,
+    /// As it was, if the driver says that.
+    before: Option<StampConfig>,
+    /// As it is now.
+    now: StampConfig,
+}
+
+impl HardwareStamps {
+    /// Has the hardware of an interface stamp what `port` sends, and everything that comes if it
+    /// can.
+    ///
+    /// # Errors
+    /// A sentence, most likely that the interface has no such stamps.
+    pub fn on(port: &Port, interface: &str) -> Result<Self, String> {
+        let socket = port.as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
+        let before = hardware_stamps(&socket, interface).ok();
+        let set = |config| set_hardware_stamps(&socket, interface, config);
+        let now = switch_on(before, set).map_err(|error| match error.kind() {
+            io::ErrorKind::Unsupported => {
+                format!("{interface} has no hardware stamps (SIOCSHWTSTAMP: {error})")
+            }
+            io::ErrorKind::PermissionDenied => format!("{interface}: needs CAP_NET_ADMIN"),
+            _ => format!("{interface}: {error}"),
+        })?;
+        Ok(Self { socket, interface: interface.to_owned(), before, now })
+    }
+
+    /// What to know of it, in a sentence.
+    pub fn note(&self) -> String {
+        let received = match self.now[2] {
+            FILTER_ALL => "",
+            _ => "; it stamps few of the frames that it receives, such as those of PTP",
+        };
+        let after = match self.before {
+            None => "its former setting cannot be read, so this one stays",
+            Some(before) if before == self.now => "as it was before",
+            Some(_) => "set as before at the end",
+        };
+        format!("{after}{received}")
+    }
+}
+
+impl Drop for HardwareStamps {
+    fn drop(&mut self) {
+        let found = hardware_stamps(&self.socket, &self.interface).ok();
+        if let Some(before) = to_restore(self.before, self.now, found) {
+            // The interface may be gone.
+            let _ = set_hardware_stamps(&self.socket, &self.interface, before);
+        }
+    }
+}
+
+/// Sets what is wanted; what the driver made of it. A transmit mode that stamps stays: ptp4l may
+/// need its one-step mode. If the NIC cannot stamp all that comes, what it stamps stays.
+fn switch_on(
+    before: Option<StampConfig>,
+    mut set: impl FnMut(StampConfig) -> io::Result<StampConfig>,
+) -> io::Result<StampConfig> {
+    let [flags, transmit, receive] = before.unwrap_or_default();
+    let transmit = if transmit == TX_OFF { TX_ON } else { transmit };
+    let wanted = [flags, transmit, FILTER_ALL];
+    if before == Some(wanted) {
+        return Ok(wanted);
+    }
+    match set(wanted) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::RANGE) => {
+            set([flags, transmit, receive])
+        }
+        done => done,
+    }
+}
+
+/// What to set at the end: as it was, if it is still as this program `set` it.
+fn to_restore(
+    before: Option<StampConfig>,
+    set: StampConfig,
+    found: Option<StampConfig>,
+) -> Option<StampConfig> {
+    before.filter(|before| *before != set && found == Some(set))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `HWTSTAMP_TX_ONESTEP_SYNC` and `HWTSTAMP_FILTER_PTP_V2_EVENT` of linux/net_tstamp.h.
+    const ONE_STEP: i32 = 2;
+    const PTP_EVENTS: i32 = 12;
+
+    /// What is set on a NIC that takes these receive filters, and what came of it.
+    fn ask(
+        before: Option<StampConfig>,
+        filters: &[i32],
+    ) -> (Vec<StampConfig>, Option<StampConfig>) {
+        let mut asked = Vec::new();
+        let set = |config: StampConfig| {
+            asked.push(config);
+            if filters.contains(&config[2]) { Ok(config) } else { Err(Errno::RANGE.into()) }
+        };
+        let made = switch_on(before, set).ok();
+        (asked, made)
+    }
+
+    #[test]
+    fn what_is_on_stays_on() {
+        let all = [0, TX_ON, FILTER_ALL];
+        assert_eq!(ask(Some(all), &[]), (vec![], Some(all)), "nothing to do");
+        assert_eq!(ask(Some([0; 3]), &[FILTER_ALL]), (vec![all], Some(all)));
+        assert_eq!(ask(None, &[FILTER_ALL]), (vec![all], Some(all)), "an old driver");
+        let ptp4l = [0, ONE_STEP, PTP_EVENTS];
+        let both = [0, ONE_STEP, FILTER_ALL];
+        assert_eq!(ask(Some(ptp4l), &[FILTER_ALL]), (vec![both], Some(both)));
+        // It stamps what PTP receives, and no more.
+        assert_eq!(ask(Some(ptp4l), &[PTP_EVENTS]), (vec![both, ptp4l], Some(ptp4l)));
+        assert_eq!(ask(Some([0; 3]), &[]).1, None);
+    }
+
+    #[test]
+    fn only_what_was_changed_here_is_changed_back() {
+        let (off, set, other) = ([0; 3], [0, TX_ON, FILTER_ALL], [0, TX_ON, PTP_EVENTS]);
+        assert_eq!(to_restore(Some(off), set, Some(set)), Some(off));
+        assert_eq!(to_restore(Some(set), set, Some(set)), None, "it was so before");
+        assert_eq!(to_restore(Some(off), set, Some(other)), None, "somebody else has set it");
+        assert_eq!(to_restore(Some(off), set, None), None, "the interface is gone");
+        assert_eq!(to_restore(None, set, Some(set)), None, "nobody knows how it was");
+    }
+}

@@ -1,0 +1,83 @@
+//! Asks ptp4l how far its clock is from its master's.
+
+use latency::{ClockPoint, ptp};
+use linux::time::now;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where ptp4l listens (ptp4l(8), `uds_address` and `uds_ro_address`): the first for root alone.
+const PATHS: [&str; 2] = ["/var/run/ptp4l", "/var/run/ptp4lro"];
+/// How long ptp4l may take to answer.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A ptp4l that answers.
+pub struct Ptp4l {
+    socket: UnixDatagram,
+    domain: u8,
+    asked: u16,
+}
+
+impl Ptp4l {
+    /// Finds it. Fails if nobody answers, or if it follows no master.
+    pub fn find(path: Option<&Path>, domain: u8) -> io::Result<Self> {
+        let paths = path.map_or(PATHS.map(PathBuf::from).to_vec(), |path| vec![path.into()]);
+        let mut why = String::new();
+        for path in &paths {
+            let socket = match connect(path) {
+                Ok(socket) => socket,
+                Err(error) => {
+                    why += &format!("; {}: {error}", path.display());
+                    continue;
+                }
+            };
+            let mut found = Self { socket, domain, asked: 0 };
+            match found.status() {
+                Some(status) if status.has_master => return Ok(found),
+                Some(_) => {
+                    return Err(io::Error::other(format!(
+                        "ptp4l at {} follows no other clock: it says nothing about the far end; \
+                         give --clock there",
+                        path.display()
+                    )));
+                }
+                None => why += &format!("; {}: no answer in domain {domain}", path.display()),
+            }
+        }
+        Err(io::Error::other(format!("ptp4l cannot be asked{why}")))
+    }
+
+    /// Its clock less its master's, while it has one. The offset is what the servo last measured,
+    /// and no better known than that: its bound is its size.
+    pub fn ask(&mut self) -> Option<ClockPoint> {
+        let status = self.status().filter(|status| status.has_master)?;
+        let offset_ns = status.master_offset_ns;
+        Some(ClockPoint { at_ns: now(), offset_ns, bound_ns: offset_ns.unsigned_abs() })
+    }
+
+    fn status(&mut self) -> Option<ptp::Status> {
+        self.asked = self.asked.wrapping_add(1);
+        // 0 of the default profile, 1 of gPTP (802.1AS-2020, 10.6.2.2.1).
+        for transport_specific in [0, 1] {
+            self.socket.send(&ptp::request(self.asked, self.domain, transport_specific)).ok()?;
+        }
+        let mut buffer = [0; 512];
+        loop {
+            let bytes = self.socket.recv(&mut buffer).ok()?;
+            if let Some(status) = ptp::answer(&buffer[..bytes]) {
+                return Some(status);
+            }
+        }
+    }
+}
+
+fn connect(path: &Path) -> io::Result<UnixDatagram> {
+    // An address without a file, for the answers.
+    let name = format!("farlane-latency-{:016x}", linux::random_number());
+    let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
+    socket.connect(path)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    Ok(socket)
+}

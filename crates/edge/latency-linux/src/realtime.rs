@@ -1,0 +1,67 @@
+//! Threads that nothing gets in the way of. Each refusal is a sentence.
+
+use crate::kernel;
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::io;
+
+/// Makes this thread `SCHED_FIFO` of this priority, 1 to 99 (sched(7)).
+///
+/// # Errors
+/// A sentence, most likely that CAP_SYS_NICE is missing.
+pub fn prioritise(priority: u8) -> Result<(), String> {
+    kernel::set_fifo(priority).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            format!("needs CAP_SYS_NICE or an RLIMIT_RTPRIO of {priority} (`ulimit -r`)")
+        }
+        _ => error.to_string(),
+    })
+}
+
+/// Keeps this thread on one CPU.
+///
+/// # Errors
+/// A sentence: there is no such CPU, or this process may not run there.
+pub fn pin(cpu: usize) -> Result<(), String> {
+    let none = || format!("there is no CPU {cpu} here, or this process may not run on it");
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(none());
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).map_err(|error| match error {
+        rustix::io::Errno::INVAL => none(),
+        error => error.to_string(),
+    })
+}
+
+/// Keeps all memory of the process in RAM (mlockall(2)).
+///
+/// # Errors
+/// A sentence, most likely that CAP_IPC_LOCK is missing.
+pub fn lock_memory() -> Result<(), String> {
+    mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).map_err(|error| match error {
+        rustix::io::Errno::PERM | rustix::io::Errno::NOMEM => {
+            "needs CAP_IPC_LOCK or a larger RLIMIT_MEMLOCK (`ulimit -l`)".to_owned()
+        }
+        error => error.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_named() {
+        for cpu in [1023, 1_000_000] {
+            let error = pin(cpu).unwrap_err();
+            assert!(error.contains(&format!("no CPU {cpu}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_priority_above_99() {
+        assert!(prioritise(100).is_err());
+    }
+}

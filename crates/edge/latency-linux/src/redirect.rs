@@ -1,0 +1,208 @@
+//! XDP programs on interfaces of this network namespace: they forward frames below the queueing
+//! disciplines (Linux Documentation/bpf/redirect.rst).
+
+use crate::kernel::{Instruction, attach_xdp, load_xdp};
+use crate::netdev;
+use linux::Interface;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+/// Where a program runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// In the driver, before the kernel has a buffer of its own for the frame.
+    #[default]
+    Native,
+    /// In the kernel, with any driver.
+    Generic,
+}
+
+impl Mode {
+    /// `XDP_FLAGS_DRV_MODE` and `XDP_FLAGS_SKB_MODE` of linux/if_link.h.
+    const fn flags(self) -> u32 {
+        match self {
+            Self::Native => 1 << 2,
+            Self::Generic => 1 << 1,
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Native => "native",
+            Self::Generic => "generic",
+        })
+    }
+}
+
+impl FromStr for Mode {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Native, Self::Generic]
+            .into_iter()
+            .find(|mode| mode.to_string() == text)
+            .ok_or_else(|| format!("'{text}' is no mode: there are native, generic"))
+    }
+}
+
+/// A program on an interface. The kernel takes it off when this is dropped or the process ends in
+/// any way.
+#[derive(Debug)]
+pub struct Attached {
+    _link: OwnedFd,
+}
+
+impl Attached {
+    /// Hands every frame that the interface `from` receives to the transmitter of `to`, as it is.
+    ///
+    /// # Errors
+    /// A sentence that names the interface and what is missing.
+    pub fn redirect(from: &str, to: &str, mode: Mode) -> Result<Self, String> {
+        let to = Interface::find(to).map_err(|error| error.to_string())?;
+        Self::attach(&redirecting(to.index()), from, mode)
+    }
+
+    /// Lets every frame that the interface receives pass, for [`check_targets`].
+    ///
+    /// # Errors
+    /// A sentence that names the interface and what is missing.
+    pub fn pass(on: &str, mode: Mode) -> Result<Self, String> {
+        Self::attach(&[set(0, XDP_PASS), EXIT], on, mode)
+    }
+
+    fn attach(program: &[Instruction], on: &str, mode: Mode) -> Result<Self, String> {
+        let interface = Interface::find(on).map_err(|error| error.to_string())?;
+        let program = load_xdp(program).map_err(|error| not_loaded(&error))?;
+        let link = attach_xdp(program.as_fd(), interface.index(), mode.flags())
+            .map_err(|error| not_attached(on, mode, &error))?;
+        Ok(Self { _link: link })
+    }
+}
+
+/// Fails if the driver of one of these interfaces drops what is redirected to it, as that of a veth does
+/// while its peer neither has a program nor GRO (Linux drivers/net/veth.c, `veth_xdp_xmit`). Linux
+/// before 6.3 does not say so.
+///
+/// # Errors
+/// A sentence that names the interfaces and what to do.
+pub fn check_targets(names: &[&str]) -> Result<(), String> {
+    let mut dropping = Vec::new();
+    for name in names {
+        let interface = Interface::find(name).map_err(|error| error.to_string())?;
+        let transmits = netdev::transmits_redirected(interface.index());
+        if transmits.map_err(|error| format!("{name}: {error}"))? == Some(false) {
+            dropping.push(*name);
+        }
+    }
+    if dropping.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "the driver drops what native XDP redirects to {}: for a veth, run `ethtool -K PEER gro on` \
+         (`gro off` before it, if it was on) while its peer is up, or `farlane latency redirect \
+         --pass PEER` there, or take --mode generic",
+        dropping.join(" and ")
+    ))
+}
+
+/// `XDP_PASS` of `enum xdp_action`, linux/bpf.h.
+const XDP_PASS: i32 = 2;
+/// `BPF_FUNC_redirect` of linux/bpf.h: with the number of an interface and flags, which must be 0.
+/// XDP programs return what it returns.
+const REDIRECT: i32 = 23;
+/// Linux Documentation/bpf/standardization/instruction-set.rst: register = constant (class ALU64,
+/// operation MOV), a call of a helper function, and the end (class JMP, operations CALL and EXIT).
+/// Arguments are in registers 1 to 5, results in 0.
+const MOV: u8 = 0xb7;
+const CALL: Instruction = Instruction { code: 0x85, registers: 0, offset: 0, immediate: REDIRECT };
+const EXIT: Instruction = Instruction { code: 0x95, registers: 0, offset: 0, immediate: 0 };
+
+const fn set(register: u8, immediate: i32) -> Instruction {
+    Instruction { code: MOV, registers: register, offset: 0, immediate }
+}
+
+/// A program that sends frames out of an interface.
+fn redirecting(interface: u32) -> [Instruction; 4] {
+    [set(1, interface as i32), set(2, 0), CALL, EXIT]
+}
+
+fn not_loaded(error: &io::Error) -> String {
+    match Errno::from_io_error(error) {
+        Some(Errno::PERM | Errno::ACCESS) => {
+            "XDP needs CAP_BPF and CAP_NET_ADMIN, as root outside of user namespaces has them"
+                .to_owned()
+        }
+        Some(Errno::NOSYS | Errno::INVAL) => format!("this kernel has no XDP programs: {error}"),
+        _ => format!("the kernel does not take an XDP program: {error}"),
+    }
+}
+
+/// The kernel's reasons (Linux net/core/dev.c, `dev_xdp_attach`; drivers/net/veth.c,
+/// `veth_xdp_set`).
+fn not_attached(name: &str, mode: Mode, error: &io::Error) -> String {
+    let why = match Errno::from_io_error(error) {
+        Some(Errno::PERM) => "CAP_NET_ADMIN is missing".to_owned(),
+        Some(Errno::OPNOTSUPP) if mode == Mode::Native => {
+            "its driver has no native XDP; take --mode generic".to_owned()
+        }
+        Some(Errno::BUSY | Errno::EXIST) => {
+            format!("it has an XDP program already: `ip link show {name}`")
+        }
+        Some(Errno::RANGE | Errno::TOOBIG) => {
+            "its MTU, or its peer's, is too large for native XDP".to_owned()
+        }
+        Some(Errno::INVAL | Errno::NOSPC) => {
+            "Linux 5.9 or newer is needed, and for native XDP on a veth as many receive queues as \
+             its peer has transmit queues (`ip link add ... numrxqueues N`)"
+                .to_owned()
+        }
+        _ => error.to_string(),
+    };
+    format!("{mode} XDP cannot be attached to {name}: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes that `clang -target bpf` makes of `return bpf_redirect(N, 0)`.
+    #[test]
+    fn the_program_is_that_of_the_instruction_set() {
+        let bytes = |of: Instruction| {
+            let mut bytes = vec![of.code, of.registers];
+            bytes.extend(of.offset.to_le_bytes());
+            bytes.extend(of.immediate.to_le_bytes());
+            bytes
+        };
+        let program: Vec<_> = redirecting(0x0102).map(bytes).concat();
+        let golden = [
+            [0xb7, 1, 0, 0, 2, 1, 0, 0],
+            [0xb7, 2, 0, 0, 0, 0, 0, 0],
+            [0x85, 0, 0, 0, 23, 0, 0, 0],
+            [0x95, 0, 0, 0, 0, 0, 0, 0],
+        ];
+        assert_eq!(program, golden.concat());
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let why = |mode, errno: Errno| not_attached("eth7", mode, &errno.into());
+        let native = why(Mode::Native, Errno::OPNOTSUPP);
+        assert!(native.contains("eth7") && native.ends_with("take --mode generic"), "{native}");
+        assert!(why(Mode::Generic, Errno::BUSY).contains("`ip link show eth7`"));
+        assert!(why(Mode::Native, Errno::INVAL).contains("numrxqueues"));
+        assert!(not_loaded(&Errno::PERM.into()).contains("CAP_BPF"));
+    }
+
+    #[test]
+    fn modes_are_read_as_they_are_printed() {
+        for mode in [Mode::Native, Mode::Generic] {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+        }
+        assert!("skb".parse::<Mode>().unwrap_err().contains("native, generic"));
+    }
+}

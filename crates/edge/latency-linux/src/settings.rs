@@ -1,0 +1,105 @@
+//! What was asked of the machine, and what it granted.
+
+use crate::hardware::HardwareStamps;
+use crate::realtime::{lock_memory, pin, prioritise};
+use crate::{Machine, Marks, Operator, Port, Setting};
+use linux::time::tai_offset_s;
+
+/// Settings with what became of them.
+#[derive(Clone)]
+pub struct Settings<'a> {
+    /// In the order in which they were asked for.
+    pub all: Vec<Setting>,
+    operator: &'a dyn Operator,
+}
+
+impl<'a> Settings<'a> {
+    /// None.
+    pub fn new(operator: &'a dyn Operator) -> Self {
+        Self { all: Vec::new(), operator }
+    }
+
+    /// Adds one; the operator is told of a refusal at once.
+    pub fn add(&mut self, name: &str, wanted: String, granted: Result<(), String>) {
+        if let Err(why) = &granted {
+            self.operator.warn(&format!("{name} {wanted} refused: {why}"));
+        }
+        self.all.push(Setting::asked(name, wanted, granted));
+    }
+
+    /// Adds one that was looked at, not asked for.
+    pub fn note(&mut self, name: &str, value: String, note: &str) {
+        let (name, note) = (name.to_owned(), note.to_owned());
+        self.all.push(Setting { name, value, in_force: true, note });
+    }
+
+    /// Asks for everything that concerns this thread and the process.
+    pub fn machine(&mut self, machine: &Machine) {
+        if machine.lock_memory {
+            self.add("locked memory", "all".to_owned(), lock_memory());
+        }
+        if let Some(cpu) = machine.cpu {
+            self.add("CPU", cpu.to_string(), pin(cpu));
+        }
+        if let Some(priority) = machine.fifo {
+            self.add("SCHED_FIFO", priority.to_string(), prioritise(priority));
+        }
+        let seconds = tai_offset_s();
+        let note = match seconds {
+            0 => "CLOCK_TAI equals CLOCK_REALTIME: nobody has told the kernel the leap seconds",
+            _ => "",
+        };
+        self.note("TAI offset", format!("{seconds} s"), note);
+    }
+
+    /// Marks what a socket sends: DSCP first, which changes the priority too.
+    pub fn marks(&mut self, marks: &Marks, port: &Port) {
+        if let Some(dscp) = marks.dscp {
+            let set = port.set_dscp(dscp).map_err(|error| error.to_string());
+            self.add("DSCP", dscp.to_string(), set);
+        }
+        if let Some(priority) = marks.priority {
+            let set = port.set_priority(priority).map_err(|error| error.to_string());
+            self.add("priority", priority.to_string(), set);
+        }
+    }
+
+    /// Asks for stamps; those of the hardware end with what is returned.
+    pub fn stamps(
+        &mut self,
+        machine: &Machine,
+        port: &Port,
+    ) -> std::io::Result<Option<HardwareStamps>> {
+        let hardware = machine.hardware.as_ref().and_then(|interface| {
+            let on = HardwareStamps::on(port, interface);
+            let name = "hardware stamps";
+            match &on {
+                Ok(on) => self.note(name, interface.clone(), &on.note()),
+                Err(why) => self.add(name, interface.clone(), Err(why.clone())),
+            }
+            on.ok()
+        });
+        port.stamp(hardware.is_some())?;
+        if machine.stamp_offset != 0 {
+            let value = format!("{} ns", machine.stamp_offset);
+            self.note("stamp offset", value, "added to every stamp of this end, as a test");
+        }
+        Ok(hardware)
+    }
+}
+
+/// A stamp of this end as it is reported: with [`Machine::stamp_offset`].
+#[derive(Clone, Copy, Debug)]
+pub struct Shift(pub i64);
+
+impl Shift {
+    /// A time in ns.
+    pub fn of(self, at: u64) -> u64 {
+        at.saturating_add_signed(self.0)
+    }
+
+    /// A stamp in ns; 0 is none.
+    pub fn stamp(self, at: u64) -> latency::Stamp {
+        latency::stamp(at).and_then(|at| latency::stamp(self.of(at.get())))
+    }
+}

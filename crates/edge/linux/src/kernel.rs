@@ -1,0 +1,22 @@
+//! System calls without a safe wrapper: the only module with unsafe code.
+
+use nix::libc;
+use rustix::fd::{AsFd, AsRawFd};
+use std::io;
+
+/// The largest payload of a frame on `interface`, in bytes, in the network namespace of `socket`
+/// (`SIOCGIFMTU`, netdevice(7)). Error: as `ioctl(2)`.
+pub(crate) fn mtu(socket: impl AsFd, interface: &str) -> io::Result<usize> {
+    // SAFETY: all zeroes are an empty name and an address without a family.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // A zero ends the name.
+    let name = &mut request.ifr_name[..libc::IFNAMSIZ - 1];
+    name.iter_mut().zip(interface.bytes()).for_each(|(to, byte)| *to = byte as libc::c_char);
+    let socket = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel reads and writes one `ifreq`, which outlives the call.
+    if unsafe { libc::ioctl(socket, libc::SIOCGIFMTU, &raw mut request) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has written this field.
+    Ok(unsafe { request.ifr_ifru.ifru_mtu } as usize)
+}

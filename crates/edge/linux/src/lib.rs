@@ -1,0 +1,32 @@
+//! What several crates ask of Linux: clocks that machines share and waking at a time ([`time`]),
+//! network interfaces, packet sockets, marks of packets, network namespaces.
+
+#![deny(unsafe_code)]
+
+mod interface;
+#[allow(unsafe_code)]
+mod kernel;
+mod marking;
+mod namespace;
+mod packet;
+pub mod proc_stat;
+pub mod time;
+
+pub use interface::{Interface, Mac};
+pub use marking::Marking;
+pub use namespace::Namespace;
+pub use packet::{DROPPED, ETHERNET, Filter, PacketSocket};
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+
+/// A random number, unique in practice.
+pub fn random_number() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Adds what failed to the error's text.
+pub fn about(what: impl fmt::Display, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}

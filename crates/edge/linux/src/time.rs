@@ -1,0 +1,97 @@
+//! Clocks that machines share, and waking at a time.
+
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId as SleepClock, ClockNanosleepFlags, clock_nanosleep};
+use rustix::time::{ClockId, DynamicClockId, clock_gettime_dynamic};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A clock of the kernel that machines may share (clock_gettime(2)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WallClock {
+    /// CLOCK_TAI, as `taprio` has it.
+    #[default]
+    Tai,
+    /// CLOCK_REALTIME, where nothing sets the offset of TAI from UTC.
+    Realtime,
+}
+
+impl WallClock {
+    /// Nanoseconds since 1970.
+    pub fn now(self) -> u64 {
+        let id = match self {
+            Self::Tai => DynamicClockId::Tai,
+            Self::Realtime => DynamicClockId::Known(ClockId::Realtime),
+        };
+        let time = clock_gettime_dynamic(id).expect("Linux has had both since 3.10");
+        time.tv_sec as u64 * SECOND + time.tv_nsec as u64
+    }
+}
+
+/// By how many seconds CLOCK_TAI is ahead of CLOCK_REALTIME: 37 since 2017 (IERS Bulletin C 52)
+/// where something, such as ptp4l or chrony, has told the kernel, else 0.
+pub fn tai_offset_s() -> u64 {
+    let realtime = WallClock::Realtime.now();
+    (WallClock::Tai.now().saturating_sub(realtime) + SECOND / 2) / SECOND
+}
+
+/// CLOCK_TAI in ns.
+pub fn now() -> u64 {
+    WallClock::Tai.now()
+}
+
+/// Sleeps until CLOCK_TAI is `at`, or a signal comes; returns whether the time has come.
+pub fn sleep_until(at: u64) -> bool {
+    let time = TimeSpec::new((at / SECOND) as i64, (at % SECOND) as i64);
+    // EINTR is the only error: the time is valid and the clock is there.
+    clock_nanosleep(SleepClock::CLOCK_TAI, ClockNanosleepFlags::TIMER_ABSTIME, &time).is_ok()
+}
+
+/// Reads CLOCK_TAI until it is `at`.
+pub fn spin_until(at: u64) {
+    while now() < at {
+        std::hint::spin_loop();
+    }
+}
+
+/// How much longer than asked this thread sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overslept {
+    /// The least, in ns: what the machine takes when nothing is in the way.
+    pub least: u64,
+    /// The most.
+    pub most: u64,
+}
+
+/// Sleeps for so many ns some times, and says how much longer it took. `span` is cut so that all of
+/// them are asked to take a tenth of a second at most.
+pub fn oversleep(span: u64, times: u64) -> Overslept {
+    let span = span.min(SECOND / 10 / times.max(1));
+    let once = |_| {
+        let at = now() + span;
+        sleep_until(at);
+        now().saturating_sub(at)
+    };
+    let (least, most) = (0..times)
+        .map(once)
+        .fold((u64::MAX, 0), |(least, most), late| (late.min(least), late.max(most)));
+    Overslept { least, most }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_wakes_at_the_time_or_later() {
+        let at = now() + 2_000_000;
+        assert!(sleep_until(at) && now() >= at);
+        let at = now() + 100_000;
+        spin_until(at);
+        assert!(now() >= at);
+        assert!(sleep_until(1), "the time is over");
+        let late = oversleep(1000, 21);
+        assert!(late.least <= late.most);
+        assert!(tai_offset_s() < 100);
+    }
+}

@@ -1,0 +1,176 @@
+//! `farlane latency talk`: sends frames on schedule.
+
+use super::options::{MachineArgs, MarkArgs, Output, payload, positive, window};
+use super::{Files, deliver};
+use crate::node::far_side;
+use crate::output::wrong_usage;
+use crate::signals::Stop;
+use latency::frame::ETHERTYPE;
+use latency::schedule::{Schedule, Slot, Wrong};
+use latency_linux::{Port, Remote, Rows, Run, Talk, Talker};
+use linux::Interface;
+use linux::time::now;
+use live::net::Address;
+use report::{Failure, Outcome, span};
+use wire::Duration;
+
+/// Send frames on schedule
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    farlane latency talk localhost --interval 1ms --count 10000 --reflect\n  \
+    farlane latency talk raw:eth1,02:00:5e:10:00:01 --vlan 5 --priority 3 --cycle 500us \
+    --window 200us,100us --offset 220us --fifo 80 --cpu 3\n\n\
+    docs/latency.md says what each figure means. Ctrl-C ends the run with its report.")]
+pub struct Args {
+    /// The listener: HOST[:PORT] for UDP, or raw:INTERFACE,MAC for Ethernet frames
+    #[arg(value_name = "ADDR")]
+    address: String,
+    /// From one frame to the next, 4s at most
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = positive)]
+    interval: Duration,
+    /// Frames to send
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=latency::MOST_FRAMES))]
+    count: u64,
+    /// The beginning of a cycle, as base-time of taprio: ns of CLOCK_TAI
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    base: u64,
+    /// From the beginning of a cycle to a frame
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::time)]
+    offset: Duration,
+    /// From one window of the gates to the next
+    #[arg(long, value_name = "TIME", value_parser = positive, requires = "window")]
+    cycle: Option<Duration>,
+    /// The window of these frames in each cycle
+    #[arg(long, value_name = "START,LENGTH", value_parser = window, requires = "cycle")]
+    window: Option<(u64, u64)>,
+    /// Frames may be due outside their windows, where a gate on the way is to hold them back: the
+    /// report says how many came outside any window all the same
+    #[arg(long, requires = "window")]
+    outside: bool,
+    /// Bytes of a payload
+    #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = payload)]
+    size: u16,
+    /// Expect every frame back: the listener runs with --reflect
+    #[arg(long)]
+    reflect: bool,
+    /// Exit with status 0 if at most N frames are lost. By default, exit with status 1 only if all
+    /// are lost, or if the network reports that nobody listens
+    #[arg(long, value_name = "N")]
+    allow_losses: Option<u64>,
+    /// Give Ethernet frames a tag of this VLAN; 0 is a tag of the priority alone
+    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(0..=4094))]
+    vlan: Option<u16>,
+    #[command(flatten)]
+    marks: MarkArgs,
+    /// Wake this much before a frame is due, and read the clock until then
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::microseconds)]
+    spin: Duration,
+    /// Hand frames over this much before they are due, with a launch time (SO_TXTIME)
+    #[arg(long, value_name = "TIME", value_parser = positive, conflicts_with = "spin")]
+    launch: Option<Duration>,
+    #[command(flatten)]
+    machine: MachineArgs,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// `--base` may be so far ahead, in ns: an hour.
+const AHEAD: u64 = 3_600_000_000_000;
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    args.output.assign();
+    args.machine.check();
+    let talk = Talk {
+        schedule: args.schedule()?,
+        count: args.count,
+        size: args.size,
+        reflect: args.reflect,
+        vlan: args.vlan,
+        spin: args.spin,
+        launch: args.launch,
+        marks: args.marks.marks(),
+        machine: args.machine.machine(),
+        heading: args.output.heading(&args.address),
+    };
+    let stop = Stop::on_signals()?;
+    let (port, to) = args.port()?;
+    let talker = Talker::open(&talk, port, to, &stop)?;
+    let mut files = Files::create(&args.output)?;
+    let run = talker.run(files.as_mut().map(|files| files as &mut dyn Rows))?;
+    deliver(&run, files, &args.output)?;
+    verdict(args, &run)
+}
+
+/// Fails if more of the `sent` frames were lost than are allowed. Without --reflect the talker learns
+/// only of those that the kernel or the network refused.
+fn verdict(args: &Args, Run { document, sent, .. }: &Run) -> Outcome {
+    let faults = &document.faults;
+    let (lost, how, listener) = match &document.counts {
+        Some(counts) => (counts.lost, "come back from", "listen --reflect"),
+        None => (faults.refused + faults.unreachable, "reach", "listen"),
+    };
+    // ICMP answers few of the frames that it could answer (icmp(7), `icmp_ratelimit`).
+    let most = match (&document.counts, faults.unreachable) {
+        (None, 1..) => 0,
+        _ => sent.saturating_sub(1),
+    };
+    if lost <= args.allow_losses.unwrap_or(most) {
+        return Ok(());
+    }
+    let why = match (faults.unreachable, faults.refused) {
+        (1.., _) => ": nobody listens there".to_owned(),
+        (0, 1..) => format!(": {}", faults.refusal),
+        (0, 0) => String::new(),
+    };
+    Err(Failure(format!(
+        "{lost} of {sent} frames did not {how} {}{why}; start `farlane latency {listener}` there \
+         before, or allow losses with --allow-losses",
+        args.address
+    )))
+}
+
+impl Args {
+    fn schedule(&self) -> Result<Schedule, Failure> {
+        let slot = self.cycle.zip(self.window).map(|(cycle, (opens, length))| Slot {
+            cycle: cycle.as_ns(),
+            opens,
+            length,
+        });
+        let schedule = Schedule {
+            base: self.base,
+            interval: self.interval.as_ns(),
+            offset: self.offset.as_ns(),
+            slot,
+        };
+        let inside = |()| if self.outside { Ok(()) } else { schedule.check_inside() };
+        let checked = schedule.check().and_then(inside);
+        checked.unwrap_or_else(|wrong| match wrong {
+            Wrong::Outside { .. } => wrong_usage(format!("{wrong}; --outside allows that")),
+            wrong => wrong_usage(wrong),
+        });
+        if self.base > now() + AHEAD {
+            wrong_usage("--base is more than an hour ahead: it is ns of CLOCK_TAI")
+        }
+        Ok(schedule)
+    }
+
+    fn port(&self) -> Result<(Port, Remote), Failure> {
+        let peer = far_side(&self.address, true)?;
+        Ok(match peer.address(0) {
+            Address::Tcp(to) => {
+                if self.vlan.is_some() {
+                    wrong_usage("--vlan is of Ethernet frames: raw:INTERFACE,MAC")
+                }
+                let port = Port::udp_towards(*to)?;
+                port.report_unreachable()?;
+                (port, Remote::Udp(*to))
+            }
+            Address::Raw(station) => {
+                let interface = Interface::find(&station.interface)?;
+                (Port::ethernet(&interface, ETHERTYPE)?, Remote::Ethernet(station.mac))
+            }
+            Address::Scripted(_) => return Err(Failure("a script has no latency".into())),
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! What is possible here, and what is in force once it is built: asked of the kernel.
+
+use super::bridge::Bridge;
+use super::cables::{Far, ports};
+use super::experiment::Experiment;
+use super::results::{Gate, OfRun, Verdict};
+use super::site::output;
+use super::threads::{group, waited_for};
+use crate::machine::threads::Thread;
+use crate::machine::{control, nics, tools};
+use latency_linux::Setting;
+use report::{Failure, Outcome};
+use std::time::Duration;
+use tsn::GateControlList;
+
+/// How often a list is asked for that is not there yet, and how long between: the kernel takes one
+/// over at a beginning of its cycle (Linux net/sched/sch_taprio.c).
+const ASKED: (u32, Duration) = (10, Duration::from_millis(100));
+
+/// Fails if software gates of this machine cannot keep a list.
+pub fn keepable(list: &GateControlList) -> Outcome {
+    control::keepable(list, control::shortest_entry())
+        .map_err(|why| Failure(format!("--gate: {why}")))
+}
+
+/// Fails if the bridge cannot be built.
+pub fn possible(experiment: &Experiment, bridge: Bridge) -> Outcome {
+    let sentence = match (bridge, &experiment.far) {
+        (Bridge::Vfio, _) => Some(match nics::vfio() {
+            Ok(nic) => format!(
+                "it needs two machines: --dry-run --boards prints what is to be run; {} could be \
+                 given to a guest",
+                nic.address
+            ),
+            Err(why) => why,
+        }),
+        (Bridge::Macvtap, Far::Guest { interface, .. }) if interface != "tap" => {
+            Some("a macvtap device is the guest's own: --guest tap,MAC".to_owned())
+        }
+        _ => None,
+    };
+    let mut names = bridge.tools().to_vec();
+    if experiment.gates.is_some() || experiment.drop > 0 {
+        names.push("tc");
+    }
+    names.extend(experiment.isolated.map(|_| "taskset"));
+    names.extend(experiment.kernel_fifo.map(|_| "chrt"));
+    let missing = || names.into_iter().find_map(|name| tools::find(name).err());
+    sentence.or_else(missing).map_or(Ok(()), |why| Err(Failure(why)))
+}
+
+/// What was asked for, and whether the kernel says that it is so.
+pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    if let Some((list, _)) = &experiment.gates {
+        let place = &experiment.place;
+        let (namespace, device) = match experiment.far {
+            Far::Namespace => (place.bridge(), "out"),
+            Far::Guest { .. } => (place.talker(), "near"),
+        };
+        settings.push(Setting::asked(
+            &format!("gates at {device}"),
+            "taprio".to_owned(),
+            gates(&namespace, device, list),
+        ));
+        // Frames of priority 0 have it without a filter.
+        let filtered = experiment.priority > 0 && !bridge.is_on_port();
+        if experiment.far == Far::Namespace && filtered {
+            let found = filters(&namespace, experiment.vlan, experiment.priority);
+            settings.push(Setting::asked("priority set again at in", tag(experiment), found));
+        }
+    }
+    if let Bridge::Xdp | Bridge::XdpGeneric = bridge {
+        let mode = if bridge == Bridge::Xdp { "xdp" } else { "xdpgeneric" };
+        let found = xdp(experiment, mode);
+        settings.push(Setting::asked("XDP at in and out", mode.to_owned(), found));
+    }
+    if let Some(cpu) = experiment.isolated {
+        let file = format!("{}/cpuset.cpus.partition", group(&experiment.place));
+        let found = std::fs::read_to_string(file).unwrap_or_default();
+        let found = if found.trim() == "isolated" { Ok(()) } else { Err(found) };
+        settings.push(Setting::asked("CPU of the talker alone", cpu.to_string(), found));
+    }
+    if let Some(priority) = experiment.kernel_fifo {
+        let found = real_time(&waited_for(&experiment.place));
+        settings.push(Setting::asked(
+            "threads of softirqs and vhost",
+            format!("SCHED_FIFO {priority}"),
+            found,
+        ));
+    }
+    settings
+}
+
+/// Says at the gates that are in place, but not in force, what was measured.
+pub fn measured(gate: &Gate, settings: &mut [Setting]) {
+    let gates = settings.iter_mut().find(|of| of.name.starts_with("gates at ") && of.in_force);
+    if let Some(gates) = gates.filter(|_| gate.verdict != Verdict::Gated) {
+        gates.in_force = gate.verdict == Verdict::Late;
+        gates.note = format!("the kernel has the list; measured: {}", gate.verdict.says());
+    }
+}
+
+/// Whether the list is the interface's.
+fn gates(namespace: &str, device: &str, list: &GateControlList) -> Result<(), String> {
+    let line = format!("tc -n {namespace} -j qdisc show dev {device}");
+    let ask = || control::gated(&control::qdiscs(&output(&line).map_err(|why| why.0)?)?, list);
+    let mut found = ask();
+    for _ in 0..ASKED.0 {
+        if found.is_ok() {
+            break;
+        }
+        std::thread::sleep(ASKED.1);
+        found = ask();
+    }
+    found
+}
+
+/// Whether a filter sets the priority of tagged frames.
+fn filters(namespace: &str, vlan: u16, priority: u8) -> Result<(), String> {
+    let found = output(&format!("tc -n {namespace} -j filter show dev in ingress"));
+    let found = control::filters(&found.map_err(|why| why.0)?)?;
+    control::set_again(&found, vlan, priority)
+}
+
+/// Whether all of these are real-time threads.
+fn real_time(threads: &[Thread]) -> Result<(), String> {
+    match threads.iter().find(|of| of.priority == 0) {
+        None if threads.is_empty() => Err("there are none".to_owned()),
+        None => Ok(()),
+        Some(Thread { name, policy, .. }) => Err(format!("{name} is {policy}")),
+    }
+}
+
+/// Whether both ports have a program of this mode, as `ip link` names it.
+fn xdp(experiment: &Experiment, mode: &str) -> Result<(), String> {
+    let ports = ports(&experiment.place);
+    for port in [&ports.near, &ports.far] {
+        let shown = output(&format!("{} link show dev {port}", ports.ip)).map_err(|why| why.0)?;
+        if !shown.split_whitespace().any(|word| word.split('/').next() == Some(mode)) {
+            return Err(format!("{port} has no program of this mode"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether frames came with the tag that they were sent with.
+pub fn tags(experiment: &Experiment, run: &OfRun) -> Option<Setting> {
+    let listen = run.listen.as_ref()?;
+    let came = listen.counts?.received;
+    let asked = (experiment.vlan, experiment.priority);
+    let whole = listen.tags.iter().filter(|tag| (tag.vlan, tag.priority) == asked);
+    let kept: u64 = whole.map(|tag| tag.n).sum();
+    let found = match kept {
+        kept if kept == came => Ok(()),
+        kept => Err(format!("{kept} of {came} frames came with it")),
+    };
+    Some(Setting::asked("tag at the listener", tag(experiment), found))
+}
+
+/// The tag of the frames, in words.
+fn tag(experiment: &Experiment) -> String {
+    format!("VLAN {}, priority {}", experiment.vlan, experiment.priority)
+}

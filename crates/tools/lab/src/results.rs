@@ -1,0 +1,239 @@
+//! The document of the lab.
+
+use super::bridge::Bridge;
+use super::experiment::PROBES;
+use latency::Slots;
+use latency_linux::{Document, Setting};
+use serde::{Deserialize, Serialize};
+
+/// The document.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Results {
+    /// 1.
+    pub schema: u64,
+    /// The name of the lab.
+    pub name: String,
+    /// How it ended: `done` or `interrupted`.
+    pub ended: String,
+    /// The gate control list, as tc-taprio(8) has it; empty without.
+    pub gates: String,
+    /// What was found out about the machine, and asked of it.
+    pub machine: Vec<Setting>,
+    /// One for each bridge, in the order of the command line.
+    pub bridges: Vec<OfBridge>,
+}
+
+impl Results {
+    /// The bridge that makes the lab fail, and why: one of `asked` was refused, or any failed. `None`
+    /// also if the lab was interrupted.
+    pub fn failure(&self, asked: &[Bridge]) -> Option<String> {
+        let counts = |of: &&OfBridge| match of.outcome {
+            Outcome::Refused => asked.contains(&of.bridge),
+            outcome => outcome == Outcome::Failed,
+        };
+        let is_whole = self.ended == "done";
+        let of = self.bridges.iter().find(counts).filter(|_| is_whole)?;
+        Some(format!("{}: {}: {}", of.bridge.name(), of.outcome.says(), of.why))
+    }
+}
+
+/// What was found out about a bridge.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OfBridge {
+    /// Its kind.
+    pub bridge: Bridge,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why it was refused or failed; empty else.
+    pub why: String,
+    /// Whether its gates are in force; null without gates, or if nothing passes.
+    pub gate: Option<Gate>,
+    /// What was asked for, and whether the kernel says that it is so.
+    pub settings: Vec<Setting>,
+    /// The runs.
+    pub runs: Vec<OfRun>,
+}
+
+/// What became of a bridge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It hands frames on.
+    Passes,
+    /// It was built, and hands nothing on.
+    LosesEverything,
+    /// It cannot be built here.
+    Refused,
+    /// Something ended while it was measured, or it could not be taken down.
+    Failed,
+    /// Ctrl-C came.
+    Interrupted,
+}
+
+impl Outcome {
+    /// In words.
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Passes => "passes",
+            Self::LosesEverything => "loses everything",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// Whether gates are in force, by the arrivals of frames that were due outside every window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gate {
+    /// What follows.
+    pub verdict: Verdict,
+    /// Frames that came.
+    pub n: u64,
+    /// Of them those that came within a window.
+    pub in_window: u64,
+    /// Of them those that came before the next window opened: nothing held them back.
+    pub early: u64,
+}
+
+/// Whether gates are in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Frames were held back, and 98 of 100 came within a window.
+    Gated,
+    /// Frames were held back, but fewer came within a window.
+    Late,
+    /// Frames were not held back.
+    NotGated,
+    /// Of these, and of frames that were due within their window, three of four came outside: the
+    /// gate of another priority let them go.
+    OtherGate,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Gated => "gated",
+            Self::Late => "gated, late",
+            Self::NotGated => "not gated",
+            Self::OtherGate => "gated by another priority",
+        }
+    }
+}
+
+/// How many of 100 frames may come early, or behind their window, where gates are in force: timers of
+/// the kernel are late now and then. A slow machine makes frames late, never early.
+const EXCEPTIONS: u64 = 2;
+
+impl Gate {
+    /// What a document says of frames that were due outside every window, by the stamp behind the
+    /// gate. `None` if fewer than half of [`PROBES`] have it.
+    pub fn of(document: &Document, stamp: &str) -> Option<Self> {
+        slots(document, stamp).filter(|of| of.n * 2 >= PROBES).map(Self::by)
+    }
+
+    fn by(&Slots { n, in_window, early, .. }: &Slots) -> Self {
+        let verdict = match () {
+            () if early * 100 > n * EXCEPTIONS => Verdict::NotGated,
+            () if (n - in_window) * 100 > n * EXCEPTIONS => Verdict::Late,
+            () => Verdict::Gated,
+        };
+        Self { verdict, n, in_window, early }
+    }
+
+    /// Takes into account what it says of frames that were due within their window.
+    pub fn and(&mut self, document: &Document, stamp: &str) {
+        if let Some(of) = slots(document, stamp) {
+            self.and_by(of);
+        }
+    }
+
+    fn and_by(&mut self, of: &Slots) {
+        let few = |in_window: u64, n: u64| in_window * 4 < n;
+        if few(of.in_window, of.n) && few(self.in_window, self.n) {
+            self.verdict = Verdict::OtherGate;
+        }
+    }
+}
+
+/// How frames with this stamp kept their windows. `None` without frames.
+fn slots<'a>(document: &'a Document, stamp: &str) -> Option<&'a Slots> {
+    document.analysis.slots.iter().find(|of| of.stamp == stamp && of.n > 0)
+}
+
+/// A run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OfRun {
+    /// Its name: `gates`, `idle` or `loaded`, with the reads.
+    pub name: String,
+    /// What the talker says; it has the frames that came back.
+    pub talk: Document,
+    /// What the listener says; null if it is a guest's.
+    pub listen: Option<Document>,
+    /// Bits a second that came to the listener's interface, frames and all; null if it is a guest's.
+    pub received_bits_per_second: Option<u64>,
+    /// The reads of a drive.
+    pub reads: Option<OfReads>,
+}
+
+/// Reads of a drive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfReads {
+    /// The priority of both nodes; null without.
+    pub priority: Option<u8>,
+    /// Whether the nodes have a gate of their own.
+    pub gated: bool,
+    /// How many.
+    pub n: u64,
+    /// The median of their latencies, in ns.
+    pub p50_ns: u64,
+    /// Their 99th percentile, in ns.
+    pub p99_ns: u64,
+    /// The longest, in ns.
+    pub max_ns: u64,
+    /// Why there are none; empty else.
+    pub why: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Verdict::{Gated, Late, NotGated, OtherGate};
+
+    /// Of 200 frames.
+    fn slots(in_window: u64, early: u64) -> Slots {
+        Slots {
+            stamp: "arrival".to_owned(),
+            n: 200,
+            in_slot: in_window,
+            in_window,
+            late: Vec::new(),
+            early,
+            outside_due: 200,
+            outside_arrived: 200 - in_window,
+        }
+    }
+
+    #[test]
+    fn two_of_a_hundred_may_be_late_or_early() {
+        let verdict = |in_window, early| Gate::by(&slots(in_window, early)).verdict;
+        assert_eq!([verdict(200, 0), verdict(196, 0), verdict(196, 4)], [Gated; 3]);
+        assert_eq!([verdict(195, 0), verdict(195, 4), verdict(0, 0)], [Late; 3]);
+        assert_eq!([verdict(195, 5), verdict(0, 200)], [NotGated; 2]);
+    }
+
+    #[test]
+    fn the_gate_of_another_priority_keeps_frames_out_of_the_window_of_theirs() {
+        let verdict = |due_outside: Slots, due_inside: Slots| {
+            let mut gate = Gate::by(&due_outside);
+            gate.and_by(&due_inside);
+            gate.verdict
+        };
+        assert_eq!(verdict(slots(49, 151), slots(49, 0)), OtherGate);
+        // Without a gate, those that were due within it came within it.
+        assert_eq!(verdict(slots(49, 151), slots(50, 0)), NotGated);
+        assert_eq!(verdict(slots(200, 0), slots(0, 0)), Gated, "a slow machine");
+    }
+}

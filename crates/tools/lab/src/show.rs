@@ -1,0 +1,255 @@
+//! The results as text and as a page.
+
+use super::results::{Gate, OfBridge, OfRun, Results, Verdict};
+use crate::view;
+use latency::Figures;
+use latency_linux::{Document, Setting};
+use report::Align::{Left, Right, Wrap};
+use report::document::finish;
+use report::{Column, Page, Table, span};
+
+/// Everything.
+pub fn text(results: &Results) -> String {
+    let mut text = bridges(results).text();
+    for (name, table) in tables(results) {
+        text += &format!("\n{name}\n{}", table.text());
+    }
+    let mut end = cautions(results);
+    if results.ended != "done" {
+        end.extend([String::new(), results.ended.clone()]);
+    }
+    if end.is_empty() { text } else { text + "\n" + &end.join("\n") + "\n" }
+}
+
+/// Everything but the bridges: names and tables that are not empty.
+fn tables(results: &Results) -> Vec<(&'static str, Table)> {
+    let mut tables = Vec::new();
+    if results.bridges.iter().any(|of| !of.runs.is_empty()) {
+        tables
+            .push(("runs, in us; the way back and the round trip are the talker's", runs(results)));
+    }
+    if results.bridges.iter().flat_map(|of| &of.runs).any(|run| run.reads.is_some()) {
+        tables.push(("4 KiB reads of a drive beside the frames, in us", reads(results)));
+    }
+    if let Some(found) = findings(results) {
+        tables.push(("what the runs found", found));
+    }
+    tables.push(("settings", settings(results)));
+    tables
+}
+
+/// A row a bridge.
+fn bridges(results: &Results) -> Table {
+    let columns: [Column<OfBridge>; 5] = [
+        ("bridge", Left, |of| of.bridge.name().to_owned()),
+        ("outcome", Left, |of| of.outcome.says().to_owned()),
+        ("gate", Left, |of| of.gate.as_ref().map_or("", |gate| gate.verdict.says()).to_owned()),
+        ("in a window", Right, |of| of.gate.as_ref().map_or(String::new(), in_window)),
+        ("why", Wrap, why),
+    ];
+    Table::of(&columns, &results.bridges)
+}
+
+fn in_window(gate: &Gate) -> String {
+    format!("{} of {}", gate.in_window, gate.n)
+}
+
+fn why(of: &OfBridge) -> String {
+    match &of.gate {
+        _ if !of.why.is_empty() => of.why.clone(),
+        Some(gate) => match gate.verdict {
+            Verdict::Gated => String::new(),
+            Verdict::NotGated => "frames go round the gate".to_owned(),
+            Verdict::OtherGate => "frames lose their priority on the way to it".to_owned(),
+            Verdict::Late => "the gate holds, but frames come behind their window".to_owned(),
+        },
+        None => String::new(),
+    }
+}
+
+/// The figures of a part of the way; those of a run without it are empty.
+fn figures(run: &OfRun, segment: &str) -> Vec<String> {
+    let found = run.talk.analysis.segments.iter().find(|of| of.segment == segment);
+    match found.map(|of| of.whole) {
+        Some(Figures { p50_ns, p99_ns, max_ns, .. }) => {
+            [p50_ns, p99_ns, max_ns].map(view::plain).to_vec()
+        }
+        None => vec![String::new(); 3],
+    }
+}
+
+/// The parts of the way of which the table has figures.
+const SHOWN: [&str; 3] = ["sent to kernel", "end to end", "round trip"];
+
+/// A row a run.
+fn runs(results: &Results) -> Table {
+    let mut columns = vec![
+        ("bridge".to_owned(), Left),
+        ("run".to_owned(), Left),
+        ("sent".to_owned(), Right),
+        ("came".to_owned(), Right),
+        ("in window".to_owned(), Right),
+        ("Mb/s".to_owned(), Right),
+    ];
+    for segment in SHOWN {
+        columns.extend([(format!("{segment} p50"), Right), ("p99".to_owned(), Right)]);
+        columns.push(("max".to_owned(), Right));
+    }
+    let columns: Vec<_> = columns.iter().map(|(name, side)| (name.as_str(), *side)).collect();
+    let mut table = Table::new(&columns);
+    for of in &results.bridges {
+        for run in &of.runs {
+            let counts = run.listen.as_ref().unwrap_or(&run.talk).counts;
+            let count = |value: fn(&latency::Counts) -> u64| {
+                counts.as_ref().map_or(String::new(), |counts| value(counts).to_string())
+            };
+            let slots = run.listen.iter().flat_map(|of| &of.analysis.slots);
+            let mut arrivals = slots.filter(|slots| slots.stamp == "arrival");
+            let share = arrivals.next().map_or(String::new(), |of| view::share(of.in_window, of.n));
+            let bits = run.received_bits_per_second;
+            let mut row = vec![
+                of.bridge.name().to_owned(),
+                run.name.clone(),
+                count(|counts| counts.sent),
+                count(|counts| counts.received),
+                share,
+                bits.map_or(String::new(), |bits| (bits / 1_000_000).to_string()),
+            ];
+            row.extend(SHOWN.iter().flat_map(|segment| figures(run, segment)));
+            table.row(row);
+        }
+    }
+    table
+}
+
+/// What is wrong with the figures of the runs: a line a bridge, run and part of the way that is shown.
+fn cautions(results: &Results) -> Vec<String> {
+    let mut lines = Vec::new();
+    for of in &results.bridges {
+        for run in &of.runs {
+            let shown = view::cautions(&run.talk);
+            let shown = shown.iter().filter(|line| SHOWN.iter().any(|name| line.starts_with(name)));
+            lines.extend(shown.map(|line| format!("{}, {}: {line}", of.bridge.name(), run.name)));
+        }
+    }
+    lines
+}
+
+/// A row a run with reads.
+fn reads(results: &Results) -> Table {
+    let columns = [
+        ("bridge", Left),
+        ("run", Left),
+        ("reads", Right),
+        ("p50", Right),
+        ("p99", Right),
+        ("max", Right),
+        ("why", Wrap),
+    ];
+    let mut table = Table::new(&columns);
+    for of in &results.bridges {
+        for run in &of.runs {
+            let Some(reads) = &run.reads else { continue };
+            let times = [reads.p50_ns, reads.p99_ns, reads.max_ns];
+            let mut row = vec![of.bridge.name().to_owned(), run.name.clone(), reads.n.to_string()];
+            row.extend(times.map(span::micros));
+            row.push(reads.why.clone());
+            table.row(row);
+        }
+    }
+    table
+}
+
+/// What each run found, if one did: stalls, periodic spikes, slips, swings.
+fn findings(results: &Results) -> Option<Table> {
+    let mut table = Table::new(&[("bridge", Left), ("run", Left), ("finding", Wrap)]);
+    let runs = results.bridges.iter().flat_map(|of| of.runs.iter().map(move |run| (of, run)));
+    let mut found = runs.filter(|(_, run)| !run.talk.analysis.findings.is_empty()).peekable();
+    found.peek()?;
+    for (of, run) in found {
+        for line in view::findings(&run.talk) {
+            table.row(vec![of.bridge.name().to_owned(), run.name.clone(), line]);
+        }
+    }
+    Some(table)
+}
+
+/// What is in force, of the machine and of each bridge.
+fn settings(results: &Results) -> Table {
+    let columns =
+        [("of", Left), ("setting", Left), ("value", Left), ("in force", Left), ("note", Wrap)];
+    let mut table = Table::new(&columns);
+    let mut add = |of: String, Setting { name, value, in_force, note }: &Setting| {
+        let in_force = if *in_force { "yes" } else { "no" };
+        table.row(vec![of, name.clone(), value.clone(), in_force.to_owned(), note.clone()]);
+    };
+    results.machine.iter().for_each(|setting| add("machine".to_owned(), setting));
+    for of in &results.bridges {
+        of.settings.iter().for_each(|setting| add(of.bridge.name().to_owned(), setting));
+        // Of the talker alone: what the lab asks for itself is the same in each run.
+        let last = of.runs.last().into_iter().flat_map(|run| &run.talk.settings);
+        last.for_each(|setting| add(format!("{}, talker", of.bridge.name()), setting));
+    }
+    table
+}
+
+/// Everything as a page. Series of each run are in the document of `--json`, not in the page's.
+pub fn page(results: &Results) -> String {
+    let mut page = Page::new("farlane latency lab");
+    page.table(&bridges(results));
+    for (name, table) in tables(results) {
+        page.section(name);
+        page.table(&table);
+    }
+    cautions(results).iter().for_each(|line| page.warning(&format!("{line}.")));
+    for (name, documents) in side_by_side(results) {
+        page.section(&name);
+        let figures = SHOWN.iter().flat_map(|segment| view::figures(&documents, segment));
+        page.figures(&figures.collect::<Vec<_>>());
+    }
+    finish(page, "JSON, with every figure but series", &without_series(results))
+}
+
+/// Runs that belong side by side, if there are two: those of a name with all bridges, and those of a
+/// bridge. One run alone stands for itself.
+fn side_by_side(results: &Results) -> Vec<(String, Vec<&Document>)> {
+    let runs =
+        || results.bridges.iter().flat_map(|of| of.runs.iter().map(move |run| (of.bridge, run)));
+    let runs = || runs().filter(|(_, run)| run.name != "gates");
+    let mut names: Vec<&str> = Vec::new();
+    for (_, run) in runs() {
+        if !names.contains(&run.name.as_str()) {
+            names.push(&run.name);
+        }
+    }
+    let of_name = names.iter().map(|name| {
+        let all = runs().filter(|(_, run)| run.name == *name).map(|(_, run)| &run.talk);
+        (format!("{name}, with each bridge"), all.collect())
+    });
+    let of_bridge = results.bridges.iter().map(|of| {
+        let all = runs().filter(|(bridge, _)| *bridge == of.bridge).map(|(_, run)| &run.talk);
+        (format!("{}, its runs", of.bridge.name().to_owned()), all.collect())
+    });
+    let all = of_name.chain(of_bridge);
+    let least = runs().count().min(2);
+    let mut found: Vec<_> =
+        all.filter(|(_, documents): &(_, Vec<_>)| documents.len() >= least).collect();
+    if least < 2 {
+        found.truncate(1);
+    }
+    found
+}
+
+fn without_series(results: &Results) -> Results {
+    let mut results = results.clone();
+    for run in results.bridges.iter_mut().flat_map(|of| &mut of.runs) {
+        for document in std::iter::once(&mut run.talk).chain(&mut run.listen) {
+            document.analysis.clock.error.series.clear();
+            for segment in &mut document.analysis.segments {
+                segment.course.clear();
+                segment.histogram.clear();
+            }
+        }
+    }
+    results
+}

@@ -1,0 +1,70 @@
+//! CPUs and threads: one CPU for the talker alone, and the kernel's threads before all others.
+
+use super::place::Place;
+use super::step::Steps;
+use crate::machine::threads::{Thread, threads};
+use std::os::unix::fs::MetadataExt;
+
+/// Where control groups are (Linux Documentation/admin-guide/cgroup-v2.rst).
+const GROUPS: &str = "/sys/fs/cgroup";
+
+/// The control group of the talker.
+pub fn group(place: &Place) -> String {
+    format!("{GROUPS}/{}-talker", place.0)
+}
+
+/// Adds the steps that take a CPU from everything but the talker's group: a cpuset partition
+/// without load balancing (cpuset.cpus.partition in cgroup-v2.rst).
+pub fn isolate(cpu: usize, place: &Place, steps: &mut Steps) {
+    let (all, group) = (format!("{GROUPS}/cgroup.subtree_control"), group(place));
+    // Others may use it already.
+    let controllers = std::fs::read_to_string(&all).unwrap_or_default();
+    if !controllers.split_whitespace().any(|controller| controller == "cpuset") {
+        steps.undone(format!("echo +cpuset >{all}"), format!("echo -cpuset >{all}"));
+    }
+    steps.undone(format!("mkdir {group}"), format!("test ! -d {group} || rmdir {group}"));
+    steps.run(format!("echo {cpu} >{group}/cpuset.cpus"));
+    steps.run(format!("echo isolated >{group}/cpuset.cpus.partition"));
+    // It says `isolated invalid (why)` where it is not.
+    steps.run(format!(
+        "grep -qx isolated {group}/cpuset.cpus.partition || \
+         {{ cat {group}/cpuset.cpus.partition >&2; false; }}"
+    ));
+}
+
+/// The kernel's threads that frames wait for: those of softirqs, and those of vhost that work for a
+/// process in the bridge's namespace, which are called by its number (Linux drivers/vhost/vhost.c).
+/// A name is part of a shell line, and any process may call its threads so.
+pub fn waited_for(place: &Place) -> Vec<Thread> {
+    let namespace = identity(&format!("/run/netns/{}", place.bridge()));
+    let is_ours = |pid: &str| {
+        pid.parse::<u32>().is_ok()
+            && namespace.is_some()
+            && identity(&format!("/proc/{pid}/ns/net")) == namespace
+    };
+    let waited_for = |of: &Thread| match of.name.split_once(['/', '-']) {
+        Some(("ksoftirqd", cpu)) => of.is_kernel && cpu.parse::<u32>().is_ok(),
+        Some(("vhost", owner)) => is_ours(owner),
+        _ => false,
+    };
+    threads().into_iter().filter(waited_for).collect()
+}
+
+/// What tells one file from all others.
+fn identity(path: &str) -> Option<(u64, u64)> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+/// Adds the steps that run those threads as SCHED_FIFO. Those that are real-time threads already stay
+/// as they are.
+pub fn prioritise(priority: u8, place: &Place, steps: &mut Steps) {
+    for Thread { pid, name, .. } in waited_for(place).iter().filter(|of| of.priority == 0) {
+        // Its number may be another thread's by now.
+        let is_it = format!("grep -qx '{name}' /proc/{pid}/comm");
+        steps.undone(
+            format!("{is_it} && chrt -f -p {priority} {pid}"),
+            format!("! {is_it} || chrt -o -p 0 {pid}"),
+        );
+    }
+}

@@ -1,0 +1,13 @@
+//! Documents of talkers and listeners as text, page and rows, one or several side by side.
+
+mod compare;
+mod overlay;
+mod page;
+pub mod rows;
+mod text;
+
+pub use compare::{read, text as compared};
+pub(crate) use overlay::figures;
+pub use page::page;
+pub use text::text;
+pub(crate) use text::{cautions, findings, plain, share};

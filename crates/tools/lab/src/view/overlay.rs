@@ -1,0 +1,135 @@
+//! Plots of several runs over each other: along time, and cumulative distributions.
+
+use super::compare::names;
+use super::page::{Figure, room, signed};
+use latency::{Figures, SegmentReport};
+use latency_linux::Document;
+use report::{Axis, Plot, Scale, time};
+
+/// Ratio of the longest to the shortest time from which an axis is logarithmic, if none is below
+/// zero.
+const WIDE: i64 = 20;
+
+/// The plots of a part of the way, of the runs that have it; none if only one of several
+/// has it.
+pub fn figures(documents: &[&Document], segment: &str) -> Vec<Figure> {
+    let of = |document: &&Document| {
+        document.analysis.segments.iter().find(|of| of.segment == segment).cloned()
+    };
+    let names = names(documents).into_iter();
+    let runs: Vec<(String, SegmentReport)> =
+        names.zip(documents).filter_map(|(name, document)| Some((name, of(document)?))).collect();
+    if runs.len() < documents.len().clamp(1, 2) {
+        Vec::new()
+    } else {
+        vec![courses(&runs), distributions(&runs)]
+    }
+}
+
+/// Medians and longest times, each run from its beginning.
+fn courses(runs: &[(String, SegmentReport)]) -> Figure {
+    let bins = || runs.iter().flat_map(|(_, of)| &of.course);
+    let end = bins().map(|bin| bin.at_ns).max().unwrap_or(0).max(1);
+    let low = bins().map(|bin| bin.p50_ns).min().unwrap_or(0);
+    let high = bins().map(|bin| bin.max_ns).max().unwrap_or(0);
+    let x = Axis::new("time from the run's beginning", Scale::Linear, time, (0.0, end as f64));
+    let title = format!("{}, runs along time", runs[0].1.segment);
+    let mut plot = Plot::new(&title, x, latencies(low, high));
+    for (name, of) in runs {
+        let longest = of.course.iter().map(|bin| (bin.at_ns as f64, bin.max_ns as f64));
+        plot.line(&format!("{name}, longest"), longest);
+    }
+    // Over the others.
+    for (name, of) in runs {
+        let medians = of.course.iter().map(|bin| (bin.at_ns as f64, bin.p50_ns as f64));
+        plot.line(&format!("{name}, median"), medians);
+    }
+    (title, "Of up to 200 pieces of each run.".to_owned(), plot.html())
+}
+
+/// Which share of the frames took at most so long.
+fn distributions(runs: &[(String, SegmentReport)]) -> Figure {
+    let low = runs.iter().map(|(_, of)| of.whole.min_ns).min().unwrap_or(0);
+    let high = runs.iter().map(|(_, of)| of.whole.max_ns).max().unwrap_or(0);
+    let title = format!("{}, cumulative distributions", runs[0].1.segment);
+    let mut plot = Plot::new(&title, latencies(low, high), Axis::shares("share of frames"));
+    for (name, of) in runs {
+        plot.line(name, shares(of));
+    }
+    (title, "Of all frames of each run.".to_owned(), plot.html())
+}
+
+/// The edges of the histogram's bars and the percentiles; the last bar has all that are longer, so
+/// its edge says nothing.
+fn shares(of: &SegmentReport) -> Vec<(f64, f64)> {
+    let Figures { n, min_ns, p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns, max_ns, .. } = of.whole;
+    let mut points = vec![(min_ns, 0.0), (p50_ns, 0.5), (p90_ns, 0.9), (p99_ns, 0.99)];
+    points.extend([(p99_9_ns, 0.999), (p99_99_ns, 0.9999), (max_ns, 1.0)]);
+    let mut below = 0;
+    for bar in of.histogram.split_last().map_or(&[][..], |(_, edges)| edges) {
+        below += bar.n;
+        points.push((bar.to_ns, below as f64 / n.max(1) as f64));
+    }
+    let mut points: Vec<_> = points.into_iter().map(|(ns, share)| (ns as f64, share)).collect();
+    points.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.total_cmp(&b.0)));
+    points
+}
+
+/// An axis of latencies.
+fn latencies(low: i64, high: i64) -> Axis {
+    if low > 0 && high / low >= WIDE {
+        return Axis::times("latency, logarithmic", low as f64 * 0.95, high as f64 * 1.05);
+    }
+    Axis::new("latency", Scale::Linear, signed, room(low, high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latency::Bar;
+
+    /// 1000 frames: 500 each of 10 and 20 us, of which the last ten are longer.
+    #[test]
+    fn a_distribution_joins_bars_and_percentiles() {
+        let bar = |from_ns, n| Bar { from_ns, to_ns: from_ns + 10_000, n };
+        let whole = Figures {
+            n: 1000,
+            min_ns: 10_000,
+            p50_ns: 19_000,
+            p90_ns: 28_000,
+            p99_ns: 29_000,
+            p99_9_ns: 70_000,
+            p99_99_ns: 90_000,
+            max_ns: 90_000,
+            ..Figures::default()
+        };
+        let of = SegmentReport {
+            segment: "round trip".to_owned(),
+            crosses_clocks: false,
+            whole,
+            stable: whole,
+            within_clock_error: None,
+            caution: String::new(),
+            course: Vec::new(),
+            histogram: vec![bar(10_000, 500), bar(20_000, 500)],
+        };
+        let points = [
+            (10_000.0, 0.0),
+            (19_000.0, 0.5),
+            (20_000.0, 0.5),
+            (28_000.0, 0.9),
+            (29_000.0, 0.99),
+            (70_000.0, 0.999),
+            (90_000.0, 0.9999),
+            (90_000.0, 1.0),
+        ];
+        assert_eq!(shares(&of), points);
+    }
+
+    #[test]
+    fn only_wide_ranges_above_zero_are_logarithmic() {
+        let scale = |low, high| latencies(low, high).scale;
+        assert_eq!(scale(10, 200), Scale::Log);
+        assert_eq!([scale(10, 199), scale(-5, 1000), scale(0, 0)], [Scale::Linear; 3]);
+    }
+}
