@@ -10,7 +10,7 @@ use nvme::{Config, NamespaceConfig, Subsystem};
 use pcie::enumerate;
 use pcie::root::HostOutput;
 use pcie::software::Task;
-use pcie::{Bus, Function, Ram, Ready};
+use pcie::{Bus, Function, Ports, Ram, Ready};
 use std::cell::RefCell;
 use std::rc::Rc;
 use switch::push::Counters;
@@ -35,6 +35,10 @@ impl Function for Drive {
 
     fn ready(&self) -> Ready {
         self.0.controller(1).ready()
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        None
     }
 }
 

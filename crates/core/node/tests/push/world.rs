@@ -7,7 +7,7 @@ use node::host::{Input, Output};
 use node::push::{HostMemory, Mode, Settings};
 use pcie::root::{HostOutput, ROOT_PORT};
 use pcie::software::Request;
-use pcie::{Function, PushRoom, Ready, Wait};
+use pcie::{Function, Ports, PushRoom, Ready, Target, Wait};
 use std::collections::{BTreeMap, VecDeque};
 use switch::push::{Ending, Store};
 use wire::push::{Push, Record};
@@ -105,6 +105,20 @@ impl Function for Link {
     }
 
     fn ready(&self) -> Ready {
+        Ready::ALL
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        Some(self)
+    }
+}
+
+impl Ports for Link {
+    fn queue(&self, _: Target) -> usize {
+        0
+    }
+
+    fn queue_ready(&self, _: usize) -> Ready {
         Ready::ALL
     }
 

@@ -13,7 +13,7 @@ use nvme::{Config, NamespaceConfig, Subsystem, block};
 use pcie::enumerate::{self, Hierarchy};
 use pcie::root::{self, HostOutput};
 use pcie::software::{Request, Task};
-use pcie::{Bus, Function, Input, Output, PushRoom, Ram, Ready};
+use pcie::{Bus, Function, Input, Output, Ports, Ram, Ready};
 use stats::random::Random;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -58,8 +58,8 @@ impl<F: Function> Function for Tap<F> {
         self.inner.ready()
     }
 
-    fn push_room(&self, target: Bdf) -> Option<PushRoom> {
-        self.inner.push_room(target)
+    fn ports(&self) -> Option<&dyn Ports> {
+        self.inner.ports()
     }
 }
 
@@ -77,6 +77,10 @@ impl Function for Drive {
 
     fn ready(&self) -> Ready {
         self.0.controller(1).ready()
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        None
     }
 }
 
