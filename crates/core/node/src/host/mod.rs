@@ -6,8 +6,7 @@ mod tests;
 
 pub use buses::Buses;
 
-use crate::push::{self, Follower, HostMemory, ResetEvent};
-use ::switch::push::Ending;
+use crate::push::{self, Ending, Follower, HostMemory, ResetEvent};
 use bytes::Bytes;
 use pcie::root::{self, HostOutput, ROOT_PORT, ReadToken, RootComplex, Settings};
 use pcie::software::{Request, RequestId};

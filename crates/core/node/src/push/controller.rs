@@ -1,14 +1,13 @@
 //! What is known of one NVMe controller: registers, queues, admin commands in flight.
 
-use super::Reason;
 use super::doorbell::Turn;
 use super::identify::Capture;
 use super::learn::Watch;
 use super::reset_event::AdminTail;
 use super::unread::Unread;
+use super::{Ending, Reason};
 use pcie::root::MSI_WINDOW;
 use std::collections::BTreeMap;
-use switch::push::{Ending, whole_entries};
 use wire::nvme::register::{
     ACQ, AQA, ASQ, AdminQueueAttributes, CAP, CC, Capabilities, Configuration, DOORBELLS, Doorbell,
     NSSR, ShutdownNotice,
@@ -489,7 +488,7 @@ impl Controller {
         }
         let (id, queue) = queue?;
         let admin = (*id == 0).then_some(*queue);
-        let Some(entries) = whole_entries(tlp, request) else {
+        let Some(entries) = follow::completion_entries(tlp, request) else {
             let record = self.end_all(Ending::PartialEntry, without);
             self.forget();
             self.lost = Some(Reason::Lost);

@@ -2,10 +2,9 @@
 
 use super::controller::{Controller, Queue};
 use super::messages::Messages;
-use super::{Counters, Mode, Reason, Settings};
+use super::{Counters, Ending, Mode, Reason, Settings};
 use bytes::{Bytes, BytesMut};
 use pcie::{PushRoom, RootComplex};
-use switch::push::Ending;
 use wire::Bdf;
 use wire::nvme::{Command, CopyRange, DsmRange, SUBMISSION_ENTRY, opcode};
 use wire::push::{self, Record};

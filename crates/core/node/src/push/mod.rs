@@ -6,8 +6,10 @@
 //! pushes nothing. Everything that ends a pushed byte and comes from above, it tells the far side
 //! in front of the TLP that ends it.
 
+mod completions;
 mod controller;
 mod doorbell;
+mod ending;
 mod function;
 mod identify;
 mod learn;
@@ -15,7 +17,9 @@ mod messages;
 mod reason;
 mod reset_event;
 mod unread;
+pub use completions::Completions;
 pub use doorbell::HostMemory;
+pub use ending::Ending;
 pub use reason::NotPushed;
 pub use reset_event::ResetEvent;
 pub use wire::push::Reason;
@@ -29,7 +33,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
-use switch::push::Ending;
 use wire::push::Record;
 use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Tag};

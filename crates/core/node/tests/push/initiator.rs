@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use node::HostNode;
 use node::host::{Buses, Input, Output};
-use node::push::{HostMemory, Mode, Settings};
+use node::push::{Completions, HostMemory, Mode, Settings};
 use nvme::initiator::{self, Driver, Io, Op};
 use nvme::testing::Media;
 use nvme::{Config, NamespaceConfig, Subsystem};
@@ -60,7 +60,7 @@ impl Memory {
 pub(super) struct Rig {
     now: Instant,
     pub host: HostNode<Upstream>,
-    device: Downstream<Drive>,
+    device: Downstream<Drive, Completions>,
     media: Media,
     pub memory: Memory,
     buses: Buses,
@@ -89,6 +89,7 @@ impl Rig {
             device: Downstream::new(
                 link(Role::Device),
                 Drive(Subsystem::new(Instant::ZERO, &config)),
+                Completions::default(),
             ),
             media: Media::new(&config),
             memory: Memory(Rc::new(RefCell::new(Ram::new(RAM, 8 << 20)))),

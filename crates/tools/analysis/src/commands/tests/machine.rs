@@ -6,7 +6,7 @@ use crate::commands::stream::StreamRange;
 use bytes::{Bytes, BytesMut};
 use node::HostNode;
 use node::host::{Input as HostInput, Output as FromHost};
-use node::push::{HostMemory, Mode, Settings as PushSettings};
+use node::push::{Completions, HostMemory, Mode, Settings as PushSettings};
 use nvme::initiator::{self, Driver, Io, Op};
 use nvme::testing::Media;
 use nvme::{Config, NamespaceConfig, Subsystem, block};
@@ -98,7 +98,7 @@ impl HostMemory for Memory {
 pub struct Machine {
     pub now: Instant,
     host: HostNode<Tap<Upstream>>,
-    node: Downstream<Tap<Drive>>,
+    node: Downstream<Tap<Drive>, Completions>,
     media: Media,
     /// Block requests are answered in a shuffled order.
     blocks: Vec<(u64, block::Completion)>,
@@ -139,7 +139,7 @@ impl Machine {
         let mut machine = Self {
             now: Instant::ZERO,
             host: HostNode::new(root::Settings::default(), Tap::new(top)).with_push(push),
-            node: Downstream::new(tunnel(Role::Device), Tap::new(drive)),
+            node: Downstream::new(tunnel(Role::Device), Tap::new(drive), Completions::default()),
             media,
             blocks: Vec::new(),
             bus: Bus::new(),
