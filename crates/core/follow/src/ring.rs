@@ -22,6 +22,13 @@ impl Ring {
         Self { base, last, entry: COMPLETION_ENTRY as u64 }
     }
 
+    /// The ring, if a controller can have it: contiguous queues begin at a memory page (section
+    /// 5.3) and have two entries (section 4.1.3), and the longest, 4 MiB, ends below 2^64.
+    pub fn possible(self) -> Option<Self> {
+        let fits = self.base & 0xfff == 0 && self.base.checked_add(1 << 22).is_some();
+        (fits && self.last > 0).then_some(self)
+    }
+
     /// The address of the first entry.
     pub const fn base(&self) -> u64 {
         self.base
