@@ -2,6 +2,7 @@
 
 use crate::world::operations::Source;
 use bytes::Bytes;
+use node::push::Completions;
 use pcie::Ready;
 use std::collections::BTreeMap;
 use switch::push::Store;
@@ -14,7 +15,7 @@ const FUNCTIONS: [Bdf; 2] = [Bdf::new(3, 0, 0), Bdf::new(3, 0, 1)];
 
 /// A store, and what it may answer: the bytes that were pushed last, if nothing certain ended them.
 struct Run {
-    store: Store,
+    store: Store<Completions>,
     capacity: usize,
     may: BTreeMap<(Bdf, u64), u8>,
 }
@@ -22,7 +23,8 @@ struct Run {
 pub fn run(data: &[u8]) {
     let mut source = Source(data);
     let capacity = 1 << (source.byte() % 14);
-    let mut run = Run { store: Store::new(capacity), capacity, may: BTreeMap::new() };
+    let store = Store::new(capacity, Completions::default());
+    let mut run = Run { store, capacity, may: BTreeMap::new() };
     while !source.0.is_empty() {
         match source.byte() % 8 {
             0 => {

@@ -105,22 +105,22 @@ pub trait Function {
     /// The classes this function takes now, whatever the target.
     fn ready(&self) -> Ready;
 
-    /// The queue for packets to `target`: a switch has one per port, so that ports
-    /// do not block each other.
-    fn queue(&self, _target: Target) -> usize {
-        0
-    }
+    /// The ports of a switch; `None` of an endpoint, which has one queue and takes no messages of
+    /// [`wire::push`]. A function around another one returns the other one's ports.
+    fn ports(&self) -> Option<&dyn Ports>;
+}
 
-    /// What it takes of the messages of [`wire::push`] for the function `target`; `None` if it
-    /// takes none, or if `target` may not read host memory. Messages within this room, and those
-    /// that only end what was pushed and cannot wait, may be handed in without asking
-    /// [`ready`](Self::ready).
-    fn push_room(&self, _target: Bdf) -> Option<PushRoom> {
-        None
-    }
+/// The downstream ports of a function that is a switch.
+pub trait Ports {
+    /// The queue for packets to `target`: one per port, so that ports do not block each other.
+    fn queue(&self, target: Target) -> usize;
 
-    /// The classes this function takes now from a queue.
-    fn queue_ready(&self, _queue: usize) -> Ready {
-        self.ready()
-    }
+    /// The classes that a queue takes now.
+    fn queue_ready(&self, queue: usize) -> Ready;
+
+    /// What the ports take of the messages of [`wire::push`] for the function `target`; `None` if
+    /// they take none, or if `target` may not read host memory. Messages within this room, and
+    /// those that only end what was pushed and cannot wait, may be handed in without asking
+    /// [`Function::ready`].
+    fn push_room(&self, target: Bdf) -> Option<PushRoom>;
 }

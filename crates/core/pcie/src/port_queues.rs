@@ -58,11 +58,11 @@ impl Receiver for Ready {
 
 impl<F: Function> Receiver for F {
     fn queue(&self, target: Target) -> usize {
-        Function::queue(self, target)
+        self.ports().map_or(0, |ports| ports.queue(target))
     }
 
     fn takes(&self, queue: usize) -> Ready {
-        self.queue_ready(queue)
+        self.ports().map_or_else(|| self.ready(), |ports| ports.queue_ready(queue))
     }
 }
 

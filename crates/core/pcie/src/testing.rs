@@ -1,7 +1,7 @@
 //! A root complex with one function right below its root port.
 
 use crate::endpoint::{Endpoint, EndpointConfig};
-use crate::function::{Function, Input, Output, Ready};
+use crate::function::{Function, Input, Output, Ports, Ready};
 use crate::memory::Ram;
 use crate::root::{self, HostOutput, RootComplex, Settings};
 use crate::software::{Bus, Request, Task};
@@ -128,5 +128,9 @@ impl Function for Endpoint {
 
     fn ready(&self) -> Ready {
         self.ready()
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        None
     }
 }

@@ -1,6 +1,6 @@
 //! The device node's end of a link, with the function below it.
 
-use crate::push::Store;
+use crate::push::{Rule, Store};
 use crate::tunnel::{self, Cause, Settings, Tunnel};
 use bytes::BytesMut;
 use pcie::{Errors, Function, Input, Output as FunctionOutput};
@@ -13,20 +13,20 @@ pub use crate::tunnel::Output;
 
 /// A tunnel end with the function that it serves.
 #[derive(Debug)]
-pub struct Downstream<F> {
+pub struct Downstream<F, R> {
     /// The link.
     pub tunnel: Tunnel,
     function: F,
     /// What the host pushed for the function.
-    store: Store,
+    store: Store<R>,
     /// Errors counted on the link.
     pub errors: Errors,
 }
 
-impl<F: Function> Downstream<F> {
-    /// An end without a connection.
-    pub fn new(settings: Settings, function: F) -> Self {
-        let store = Store::new(settings.push as usize);
+impl<F: Function, R: Rule> Downstream<F, R> {
+    /// An end without a connection. `rule` says which pushed bytes the function's writes invalidate.
+    pub fn new(settings: Settings, function: F, rule: R) -> Self {
+        let store = Store::new(settings.push as usize, rule);
         Self { tunnel: Tunnel::new(settings), function, store, errors: Errors::default() }
     }
 
@@ -94,14 +94,8 @@ impl<F: Function> Downstream<F> {
     }
 
     /// What the host pushed for the function.
-    pub fn store(&self) -> &Store {
+    pub fn store(&self) -> &Store<R> {
         &self.store
-    }
-
-    /// Replaces the store, for tests.
-    #[must_use]
-    pub fn with_store(self, store: Store) -> Self {
-        Self { store, ..self }
     }
 
     /// The function, for input that does not come over the link.

@@ -6,6 +6,7 @@ mod pending_connections;
 mod tests;
 
 use crate::path::{self, PathId};
+use crate::push::Completions;
 use bytes::{Bytes, BytesMut};
 use pcie::{Errors, Function};
 use pending_connections::{PendingConnections, belongs};
@@ -90,7 +91,7 @@ struct Host {
 /// most one host at a time.
 #[derive(Debug)]
 pub struct DeviceNode<F> {
-    downstream: Downstream<F>,
+    downstream: Downstream<F, Completions>,
     host: Option<Host>,
     /// The group of hosts that the device belongs to; 0: any.
     group: u16,
@@ -110,7 +111,7 @@ impl<F: Function> DeviceNode<F> {
     pub fn new(settings: Settings, function: F) -> Self {
         let frame = settings.max_frame + frame::HEADER;
         Self {
-            downstream: Downstream::new(settings, function),
+            downstream: Downstream::new(settings, function, Completions::default()),
             host: None,
             group: 0,
             move_status: MoveStatus::Fixed,
@@ -188,14 +189,8 @@ impl<F: Function> DeviceNode<F> {
     }
 
     /// What the host pushed for the function.
-    pub fn store(&self) -> &Store {
+    pub fn store(&self) -> &Store<Completions> {
         self.downstream.store()
-    }
-
-    /// The same node with another store, for tests.
-    #[must_use]
-    pub fn with_store(self, store: Store) -> Self {
-        Self { downstream: self.downstream.with_store(store), ..self }
     }
 
     /// Moves TLPs between link and function until none moves, as

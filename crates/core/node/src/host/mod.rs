@@ -6,8 +6,7 @@ mod tests;
 
 pub use buses::Buses;
 
-use crate::push::{self, Follower, HostMemory, ResetEvent};
-use ::switch::push::Ending;
+use crate::push::{self, Ending, Follower, HostMemory, ResetEvent};
 use bytes::Bytes;
 use pcie::root::{self, HostOutput, ROOT_PORT, ReadToken, RootComplex, Settings};
 use pcie::software::{Request, RequestId};
@@ -159,7 +158,7 @@ impl<B: Function> HostNode<B> {
     fn send_down(&mut self, now: Instant, input: pcie::Input, memory: &mut dyn HostMemory) {
         match input {
             pcie::Input::Tlp(tlp) => {
-                let room = |bdf| self.below.push_room(bdf);
+                let room = |bdf| self.below.ports()?.push_room(bdf);
                 let host = &mut push::Host { root: &self.root, room: &room, memory };
                 self.follower.down(tlp, host, &mut self.down);
                 self.hand_down(now);
@@ -173,7 +172,7 @@ impl<B: Function> HostNode<B> {
 
     /// Sends what waits for no further TLP.
     fn send_due(&mut self, now: Instant, memory: &mut dyn HostMemory) {
-        let room = |bdf| self.below.push_room(bdf);
+        let room = |bdf| self.below.ports()?.push_room(bdf);
         let host = &push::Host { root: &self.root, room: &room, memory };
         self.follower.due(host, &mut self.down);
         self.hand_down(now);

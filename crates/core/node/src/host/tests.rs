@@ -1,6 +1,6 @@
 use super::*;
 use pcie::root::ROOT_PORT;
-use pcie::{Bus, Ready};
+use pcie::{Bus, Ports, Ready};
 use wire::Duration;
 use wire::tlp::Packet;
 
@@ -22,6 +22,10 @@ impl Function for Below {
 
     fn ready(&self) -> Ready {
         if self.full { Ready::NONE } else { Ready::ALL }
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        None
     }
 }
 

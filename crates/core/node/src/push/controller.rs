@@ -1,49 +1,32 @@
 //! What is known of one NVMe controller: registers, queues, admin commands in flight.
 
-use super::Reason;
 use super::doorbell::Turn;
 use super::identify::Capture;
 use super::learn::Watch;
 use super::reset_event::AdminTail;
 use super::unread::Unread;
+use super::{Ending, Reason};
+use follow::{Effect, Queue, Queues, Registers, Ring, completion_entries};
 use pcie::root::MSI_WINDOW;
 use std::collections::BTreeMap;
-use switch::push::{Ending, whole_entries};
-use wire::nvme::register::{
-    ACQ, AQA, ASQ, AdminQueueAttributes, CAP, CC, Capabilities, Configuration, DOORBELLS, Doorbell,
-    NSSR, ShutdownNotice,
-};
+use wire::nvme::register::{DOORBELLS, Doorbell, ShutdownNotice};
 use wire::nvme::{
     COMPLETION_ENTRY, Command, Completion, IDENTIFY, SUBMISSION_ENTRY, StatusCode, cns, opcode,
 };
 use wire::push::{self, Record};
 use wire::tlp::{self, MemoryRequest, Tlp};
 
-/// Bytes of the registers that are followed: up to the end of ACQ.
-const REGISTERS: u64 = ACQ + 8;
-/// CMBMSC and PMRMSC (NVM Express 1.4, sections 3.1.14 and 3.1.24): with them, host addresses may
-/// be those of the controller's own memory.
-const OWN_MEMORY: [u64; 2] = [0x50, 0xe14];
-/// The byte of CAP whose lower half is DSTRD (section 3.1.1, figure 69).
-const STRIDE: u64 = CAP + 4;
 /// Namespaces whose format is kept at most.
 const MOST_FORMATS: usize = 4096;
 /// Queues are followed only with the entry sizes of the NVM command set, as powers of two
 /// (section 3.1.5, figure 73).
 const ENTRY_SIZES: (u8, u8) = (SUBMISSION_ENTRY.ilog2() as u8, COMPLETION_ENTRY.ilog2() as u8);
 
-/// Whether a queue may be followed at this address: contiguous queues begin at a memory page
-/// (section 5.3), and the longest, 4 MiB, ends below 2^64.
-fn is_base(base: u64) -> bool {
-    base & 0xfff == 0 && base.checked_add(1 << 22).is_some()
-}
-
 /// A submission queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Queue {
+pub(super) struct Submission {
     pub id: u16,
-    base: u64,
-    pub last: u16,
+    pub ring: Ring,
     pub tail: u16,
     /// As the last completion entry said.
     pub head: u16,
@@ -60,12 +43,11 @@ pub(super) struct Queue {
     pushed_until: u64,
 }
 
-impl Queue {
-    fn new(id: u16, base: u64, last: u16, completion_queue: u16) -> Self {
+impl Submission {
+    fn new(id: u16, ring: Ring, completion_queue: u16) -> Self {
         Self {
             id,
-            base,
-            last,
+            ring,
             tail: 0,
             head: 0,
             completion_queue,
@@ -77,30 +59,10 @@ impl Queue {
         }
     }
 
-    fn entries(&self) -> u32 {
-        u32::from(self.last) + 1
-    }
-
-    /// The address of a slot.
-    pub fn slot(&self, slot: u16) -> u64 {
-        self.base + u64::from(slot) * SUBMISSION_ENTRY as u64
-    }
-
-    /// The slot `steps` behind another.
-    pub fn after(&self, slot: u16, steps: usize) -> u16 {
-        ((u32::from(slot) + steps as u32) % self.entries()) as u16
-    }
-
-    /// Whether an entry at `address` would be in it.
-    fn contains(&self, address: u64) -> bool {
-        let length = u64::from(self.entries()) * SUBMISSION_ENTRY as u64;
-        (self.base..self.base + length).contains(&address)
-    }
-
     /// Moves the tail; yields the first slot rung for, and how many.
     pub fn ring(&mut self, tail: u16) -> (u16, u16) {
         let first = std::mem::replace(&mut self.tail, tail);
-        let count = (u32::from(tail) + self.entries() - u32::from(first)) % self.entries();
+        let count = self.ring.distance(first, tail);
         self.rung += u64::from(count);
         (first, count as u16)
     }
@@ -116,32 +78,14 @@ impl Queue {
     pub fn may_hold(&self, rest: u64) -> bool {
         rest > 0
             && self.pushed_until > 0
-            && self.pushed_until + u64::from(self.entries()) > self.rung - rest
-    }
-}
-
-/// A completion queue.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CompletionQueue {
-    pub base: u64,
-    pub last: u16,
-}
-
-impl CompletionQueue {
-    /// Whether an entry at `address` would be in it.
-    fn contains(&self, address: u64) -> bool {
-        let length = (u64::from(self.last) + 1) * COMPLETION_ENTRY as u64;
-        (self.base..self.base + length).contains(&address)
+            && self.pushed_until + u64::from(self.ring.entries()) > self.rung - rest
     }
 }
 
 /// A controller below the root port.
 #[derive(Debug, Default)]
 pub(super) struct Controller {
-    /// The registers up to ACQ, as written.
-    registers: [[u8; 8]; REGISTERS as usize / 8],
-    /// CAP.DSTRD, once it is known.
-    pub stride: Option<u8>,
+    pub registers: Registers,
     enabled: bool,
     /// The admin queues were set since the controller was enabled: there was a reset.
     admin_set: bool,
@@ -157,8 +101,7 @@ pub(super) struct Controller {
     others: bool,
     /// A command that may tell a block size.
     pub watch: Option<Watch>,
-    pub queues: BTreeMap<u16, Queue>,
-    pub completion_queues: BTreeMap<u16, CompletionQueue>,
+    pub queues: Queues<Submission, Ring>,
     /// `None` if the driver may have done with the queue.
     pub admin_tail: Option<AdminTail>,
     /// Admin commands in flight.
@@ -189,28 +132,11 @@ impl Controller {
         }
     }
 
-    fn u64(&self, at: u64) -> u64 {
-        u64::from_le_bytes(self.registers[at as usize / 8])
-    }
-
-    fn u32(&self, at: u64) -> u32 {
-        (self.u64(at & !7) >> ((at & 4) * 8)) as u32
-    }
-
-    fn configuration(&self) -> Configuration {
-        Configuration::from_bits(self.u32(CC))
-    }
-
-    /// Bytes of a memory page.
-    pub fn page(&self) -> usize {
-        1 << (12 + self.configuration().page)
-    }
-
     /// Fails unless a namespace certainly has the opcodes of the NVM command set. With several
     /// command sets (CC.CSS 110b) those have them whose data Identify tells by CNS 00h (NVM Express
     /// 2.0, section 5.17.2.1).
     pub fn has_nvm_commands(&self, nsid: u32) -> Result<(), Reason> {
-        match self.configuration().command_set {
+        match self.registers.configuration().command_set {
             0 => Ok(()),
             6 if self.formats.contains_key(&nsid) => Ok(()),
             6 => Err(Reason::BlockSize),
@@ -218,42 +144,27 @@ impl Controller {
         }
     }
 
-    /// Takes note of what a register reads as.
-    pub fn register_read(&mut self, offset: u64, bytes: &[u8]) {
-        let mut read = (offset..).zip(bytes);
-        if let Some((_, byte)) = read.find(|(at, _)| *at == STRIDE) {
-            let bits = u64::from(*byte) << (8 * (STRIDE - CAP));
-            self.stride = Some(Capabilities::from_bits(bits).doorbell_stride);
-        }
-    }
-
     /// Takes note of a write to registers, and sends what goes in front of it.
     pub fn register_write(&mut self, offset: u64, bytes: &[u8], turn: &mut Turn<'_, '_>) {
-        let end = offset + bytes.len() as u64;
-        let touches = |at: u64, length: u64| offset < at + length && at < end;
-        if touches(OWN_MEMORY[0], 8) || touches(OWN_MEMORY[1], 8) {
+        let touched = self.registers.write(offset, bytes);
+        if touched.own_memory {
             self.own_memory = true;
             self.end_before(Ending::ControllerReset, turn);
         }
-        if offset >= wire::nvme::register::DOORBELLS {
+        if offset >= DOORBELLS {
             return self.doorbells(offset, bytes, turn);
         }
-        for (at, byte) in (offset..).zip(bytes).take_while(|(at, _)| *at < REGISTERS) {
-            if at >= CAP + 8 {
-                self.registers.as_flattened_mut()[at as usize] = *byte;
-            }
-        }
-        self.admin_set |= touches(AQA, REGISTERS - AQA);
-        if touches(NSSR, 4) {
+        self.admin_set |= touched.admin_queues;
+        if touched.subsystem_reset {
             self.disable(turn);
         }
-        if touches(CC, 4) {
+        if touched.configuration {
             self.configure(turn);
         }
     }
 
     fn configure(&mut self, turn: &mut Turn<'_, '_>) {
-        let configuration = self.configuration();
+        let configuration = self.registers.configuration();
         if !configuration.enable || configuration.shutdown != ShutdownNotice::None {
             return self.disable(turn);
         }
@@ -263,16 +174,12 @@ impl Controller {
         // After a function level reset the queues are set again. It ended what was pushed, but for
         // doorbells that nobody expects.
         self.disable(turn);
-        let sizes = AdminQueueAttributes::from_bits(self.u32(AQA));
-        let (base, completion_base) = (self.u64(ASQ) & !0xfff, self.u64(ACQ) & !0xfff);
-        let placed = is_base(base) && is_base(completion_base);
-        let sized = sizes.sq_size > 0 && sizes.cq_size > 0;
-        self.enabled = placed && sized;
+        let admin = self.registers.admin_queues();
+        self.enabled = admin.is_some();
         self.lost = (!self.enabled).then_some(Reason::Controller);
-        if self.enabled {
-            self.queues.insert(0, Queue::new(0, base, sizes.sq_size, 0));
-            let queue = CompletionQueue { base: completion_base, last: sizes.cq_size };
-            self.completion_queues.insert(0, queue);
+        if let Some((submission, completion)) = admin {
+            self.queues.add_submission(0, submission, Submission::new(0, submission, 0));
+            self.queues.add_completion(0, completion, completion);
             self.admin_tail = Some(AdminTail::default());
         }
     }
@@ -286,11 +193,11 @@ impl Controller {
     /// Forgets everything that a reset ends. Block sizes stay: host software need not send Identify
     /// again, and goes by what it was told. Unless it may have sent a Format that did not show.
     fn forget(&mut self) {
-        let Self { registers, stride, own_memory, has_pushed, .. } = *self;
+        let Self { registers, own_memory, has_pushed, .. } = *self;
         let seen = self.lost.is_none() && !self.off;
         let formats = std::mem::take(&mut self.formats);
         let formats = if seen { formats } else { BTreeMap::new() };
-        *self = Self { registers, stride, own_memory, has_pushed, formats, ..Self::default() };
+        *self = Self { registers, own_memory, has_pushed, formats, ..Self::default() };
     }
 
     /// Does not know any more what the controller does: pushes nothing until its next reset.
@@ -302,9 +209,15 @@ impl Controller {
 
     /// The entries of these slots of the admin submission queue are not at hand: ends everything,
     /// and pushes nothing until the controller has read them ([`fetched`](Self::fetched)).
-    pub fn misses(&mut self, queue: &Queue, first: u16, count: usize, turn: &mut Turn<'_, '_>) {
+    pub fn misses(
+        &mut self,
+        queue: &Submission,
+        first: u16,
+        count: usize,
+        turn: &mut Turn<'_, '_>,
+    ) {
         self.end_before(Ending::ControllerReset, turn);
-        self.unread.add((0..count).map(|at| queue.after(first, at)));
+        self.unread.add((0..count).map(|at| queue.ring.after(first, at as u32)));
     }
 
     /// Ends everything, in front of the write of this turn.
@@ -316,7 +229,7 @@ impl Controller {
 
     /// Ends everything that may have been pushed. The far side forgets the queues as well.
     pub fn end_all(&mut self, ending: Ending, without: Option<Ending>) -> Option<Record> {
-        for queue in self.queues.values_mut() {
+        for queue in self.queues.submission.values_mut() {
             (queue.announced, queue.pushed_until) = (false, 0);
         }
         let pushed = std::mem::take(&mut self.has_pushed);
@@ -338,12 +251,12 @@ impl Controller {
             match self.doorbell(at) {
                 Some(Doorbell::SubmissionTail(queue)) => self.ring(queue, value, turn),
                 Some(Doorbell::CompletionHead(0)) => {
-                    let last = self.completion_queues.get(&0).map_or(0, |queue| queue.last);
+                    let last = self.queues.completion.get(&0).map_or(0, Ring::last);
                     self.admin_tail = self.admin_tail.filter(|_| value <= last);
                     self.admin_tail.iter_mut().for_each(|tail| tail.head = value);
                 }
                 // The first doorbell is known in any case; what is behind it may be the MSI-X table.
-                None if self.stride.is_none() && self.io_queues => {
+                None if self.registers.stride.is_none() && self.io_queues => {
                     turn.counters.not_pushed.add(Reason::Stride, 1);
                 }
                 Some(Doorbell::CompletionHead(_)) | None => {}
@@ -355,29 +268,29 @@ impl Controller {
     /// queue, a doorbell behind the first one is that of the admin completion queue.
     fn learn_stride(&mut self, offset: u64) {
         let stride = (offset - DOORBELLS).checked_ilog2().and_then(|log| log.checked_sub(2));
-        let certain = self.stride.is_none() && self.enabled && !self.io_queues;
+        let certain = self.registers.stride.is_none() && self.enabled && !self.io_queues;
         if let Some(stride) = stride.filter(|_| certain).map(|stride| stride as u8)
             && offset == Doorbell::CompletionHead(0).offset(stride)
         {
-            self.stride = Some(stride);
+            self.registers.stride = Some(stride);
         }
     }
 
     /// The doorbell at an offset. The first one is that of the admin submission queue in any case.
     fn doorbell(&self, offset: u64) -> Option<Doorbell> {
-        Doorbell::at(offset, self.stride.or((offset == DOORBELLS).then_some(0))?)
+        Doorbell::at(offset, self.registers.stride.or((offset == DOORBELLS).then_some(0))?)
     }
 
     /// The record by which the far side knows a queue.
-    pub fn announcement(&self, queue: &Queue) -> Option<Record> {
-        let completion_queue = self.completion_queues.get(&queue.completion_queue)?;
+    pub fn announcement(&self, queue: &Submission) -> Option<Record> {
+        let completion = self.queues.completion.get(&queue.completion_queue)?;
         Some(Record::Queue(push::Queue {
             id: queue.id,
-            last: queue.last,
+            last: queue.ring.last(),
             head: queue.head,
-            completion_last: completion_queue.last,
-            base: queue.base,
-            completion_base: completion_queue.base,
+            completion_last: completion.last(),
+            base: queue.ring.base(),
+            completion_base: completion.base(),
         }))
     }
 
@@ -386,7 +299,9 @@ impl Controller {
         let (low, high) = (command.cdw10 as u16, (command.cdw10 >> 16) as u16);
         match command.opcode {
             opcode::admin::DELETE_SQ => {
-                if let Some(queue) = self.queues.get_mut(&low).filter(|queue| queue.id != 0) {
+                if let Some(queue) =
+                    self.queues.submission.get_mut(&low).filter(|queue| queue.id != 0)
+                {
                     queue.suspended = true;
                     let announced = std::mem::take(&mut queue.announced);
                     queue.pushed_until = 0;
@@ -405,23 +320,19 @@ impl Controller {
             }
             opcode::admin::IDENTIFY if command.cdw10 as u8 == cns::NAMESPACE => {
                 // No list: the data are one page.
-                let ranges = nvme::follow(&command, IDENTIFY, self.page(), true, |_, _| None);
+                let ranges =
+                    nvme::follow(&command, IDENTIFY, self.registers.page(), true, |_, _| None);
                 let capture = ranges.map(|ranges| (command.cid, Capture::new(ranges)));
                 self.captures.extend(capture);
             }
-            _ => self.forget_formats(&command),
+            _ => self.forget_formats(Effect::of(&command)),
         }
         self.admin.insert(command.cid, command);
     }
 
     /// Forgets block sizes that a command may change.
-    fn forget_formats(&mut self, command: &Command) {
-        if matches!(
-            command.opcode,
-            opcode::admin::FORMAT
-                | opcode::admin::NAMESPACE_MANAGEMENT
-                | opcode::admin::NAMESPACE_ATTACHMENT
-        ) {
+    fn forget_formats(&mut self, effect: Effect) {
+        if matches!(effect, Effect::Formats | Effect::Attachment) {
             self.formats.clear();
             self.captures.clear();
         }
@@ -430,14 +341,14 @@ impl Controller {
     /// Watches a command, if its namespace's block size is not known and no other command of the
     /// controller has data.
     pub fn watch(&mut self, queue: u16, command: Command) {
-        let wanted = self.configuration().command_set == 0
+        let wanted = self.registers.configuration().command_set == 0
             && !self.formats.contains_key(&command.nsid)
             && self.formats.len() < MOST_FORMATS;
-        let one = |queue: &Queue| {
+        let one = |queue: &Submission| {
             if queue.id == 0 { 0 } else { queue.rung.saturating_sub(queue.completed) }
         };
         let alone = || {
-            self.queues.values().map(one).sum::<u64>() == 1
+            self.queues.submission.values().map(one).sum::<u64>() == 1
                 && !self.others
                 && self.admin.values().all(|c| c.opcode == opcode::admin::ASYNC_EVENT_REQUEST)
         };
@@ -446,21 +357,25 @@ impl Controller {
 
     /// Takes note of a read of host memory by the controller.
     pub fn host_read(&mut self, request: MemoryRequest) {
+        if self.unread.is_empty() && self.watch.is_none() {
+            return;
+        }
         let address = request.first_byte();
-        if !self.unread.is_empty() && self.queues.get(&0).is_some_and(|q| q.contains(address)) {
+        let queue = self.queues.at(address);
+        if !self.unread.is_empty() && queue == Some(Queue::Submission(0)) {
             self.unread.read(request);
         }
-        let entries = |queue: &Queue| queue.contains(address);
-        if self.watch.is_some() && !self.queues.values().any(entries) {
-            let watch = self.watch.iter_mut();
-            watch.for_each(|watch| watch.moves(false, address, request.byte_count()));
+        if let Some(watch) = &mut self.watch
+            && !matches!(queue, Some(Queue::Submission(_)))
+        {
+            watch.moves(false, address, request.byte_count());
         }
     }
 
     /// Takes note of host memory that the controller gets.
     pub fn fetched(&mut self, c: &tlp::Completion, data: &[u8], turn: &mut Turn<'_, '_>) {
-        let Some(base) = self.queues.get(&0).map(|queue| queue.slot(0)) else { return };
-        for command in self.unread.take(c, data, base) {
+        let Some(ring) = self.queues.submission.get(&0).map(|queue| queue.ring) else { return };
+        for command in self.unread.take(c, data, ring.base()) {
             self.submitted(command, turn);
         }
     }
@@ -478,30 +393,26 @@ impl Controller {
                 self.captures.values_mut().for_each(|capture| capture.write(address, &bytes));
             }
         }
-        let mut queues = self.completion_queues.iter();
-        let queue = queues.find(|(_, queue)| queue.contains(request.address));
-        if let (None, Some(watch)) = (&queue, &mut self.watch) {
+        let Some(Queue::Completion(id)) = self.queues.at(request.address) else {
             let interrupt = MSI_WINDOW.contains(&request.address);
-            for (at, bytes) in pcie::split::enabled_runs(&request, &tlp.data).filter(|_| !interrupt)
-            {
-                watch.moves(true, request.address + at as u64, bytes.len());
+            if let Some(watch) = self.watch.as_mut().filter(|_| !interrupt) {
+                for (at, bytes) in pcie::split::enabled_runs(&request, &tlp.data) {
+                    watch.moves(true, request.address + at as u64, bytes.len());
+                }
             }
-        }
-        let (id, queue) = queue?;
-        let admin = (*id == 0).then_some(*queue);
-        let Some(entries) = whole_entries(tlp, request) else {
+            return None;
+        };
+        let Some(entries) = completion_entries(tlp, request) else {
             let record = self.end_all(Ending::PartialEntry, without);
             self.forget();
             self.lost = Some(Reason::Lost);
             return record;
         };
-        let mut at = request.address;
-        for entry in entries {
-            if let Some(queue) = admin {
-                let slot = (at - queue.base) / COMPLETION_ENTRY as u64;
+        let admin = self.queues.completion.get(&0).copied().filter(|_| id == 0);
+        for (at, entry) in (request.address..).step_by(COMPLETION_ENTRY).zip(entries) {
+            if let Some(ring) = admin {
                 let tail = self.admin_tail.take();
-                self.admin_tail = tail.and_then(|tail| tail.behind(slot, entry.phase, queue.last));
-                at += COMPLETION_ENTRY as u64;
+                self.admin_tail = tail.and_then(|tail| tail.behind(at, entry.phase, &ring));
             }
             self.completed(entry);
         }
@@ -512,7 +423,8 @@ impl Controller {
         if let Some(bytes) = self.in_flight.remove(&(entry.sq_id, entry.cid)) {
             self.in_flight_bytes -= bytes;
         }
-        if let Some(queue) = self.queues.get_mut(&entry.sq_id).filter(|q| entry.sq_head <= q.last) {
+        let queue = self.queues.submission.get_mut(&entry.sq_id);
+        if let Some(queue) = queue.filter(|queue| entry.sq_head <= queue.ring.last()) {
             queue.head = entry.sq_head;
             queue.completed += 1;
         }
@@ -520,7 +432,8 @@ impl Controller {
             && entry.status.code == StatusCode::SUCCESS
         {
             let nsid = watch.nsid();
-            self.formats.extend(watch.block_shift(self.page()).map(|shift| (nsid, shift)));
+            self.formats
+                .extend(watch.block_shift(self.registers.page()).map(|shift| (nsid, shift)));
         }
         if entry.sq_id == 0
             && let Some(command) = self.admin.remove(&entry.cid)
@@ -534,55 +447,50 @@ impl Controller {
     }
 
     fn succeeded(&mut self, command: &Command, capture: Option<Capture>) {
-        let (id, last) = (command.cdw10 as u16, (command.cdw10 >> 16) as u16);
-        let contiguous = command.cdw11 & 1 != 0;
-        let sizes = self.configuration();
-        let known = contiguous
-            && id != 0
-            && last > 0
-            && is_base(command.prp1)
-            && (sizes.sq_entry_size, sizes.cq_entry_size) == ENTRY_SIZES;
-        self.io_queues |= command.opcode == opcode::admin::CREATE_SQ;
-        match command.opcode {
-            opcode::admin::CREATE_CQ if known => {
-                let queue = CompletionQueue { base: command.prp1, last };
-                self.completion_queues.insert(id, queue);
+        let sizes = self.registers.configuration();
+        let known = (sizes.sq_entry_size, sizes.cq_entry_size) == ENTRY_SIZES;
+        match Effect::of(command) {
+            Effect::CreateCompletion { id, ring: Some(ring), .. } if known => {
+                self.queues.add_completion(id, ring, ring);
             }
-            opcode::admin::CREATE_SQ if known => {
-                let completion_queue = (command.cdw11 >> 16) as u16;
-                if self.completion_queues.contains_key(&completion_queue) {
-                    self.queues.insert(id, Queue::new(id, command.prp1, last, completion_queue));
-                } else {
-                    self.others = true;
+            Effect::CreateCompletion { .. } => {}
+            Effect::CreateSubmission { id, ring, completion } => {
+                self.io_queues = true;
+                let followed = known && self.queues.completion.contains_key(&completion);
+                match ring.filter(|_| followed) {
+                    Some(ring) => {
+                        let queue = Submission::new(id, ring, completion);
+                        self.queues.add_submission(id, ring, queue);
+                    }
+                    None => self.others = true,
                 }
             }
-            opcode::admin::CREATE_SQ => self.others = true,
-            opcode::admin::DELETE_SQ => {
-                self.queues.remove(&id);
+            Effect::DeleteSubmission(id) => {
+                self.queues.remove_submission(id);
                 let gone: Vec<_> =
                     self.in_flight.range((id, 0)..=(id, u16::MAX)).map(|(id, _)| *id).collect();
                 for id in gone {
                     self.in_flight_bytes -= self.in_flight.remove(&id).unwrap_or_default();
                 }
             }
-            opcode::admin::DELETE_CQ => {
-                self.completion_queues.remove(&id);
+            Effect::DeleteCompletion(id) => {
+                self.queues.remove_completion(id);
             }
             // Other data structures leave what this one told as it is.
-            opcode::admin::IDENTIFY if command.cdw10 as u8 == cns::NAMESPACE => {
+            Effect::Identify(nsid) => {
                 let shift = capture.and_then(|capture| capture.block_shift());
-                self.formats.remove(&command.nsid);
+                self.formats.remove(&nsid);
                 let room = self.formats.len() < MOST_FORMATS;
-                self.formats.extend(shift.filter(|_| room).map(|shift| (command.nsid, shift)));
+                self.formats.extend(shift.filter(|_| room).map(|shift| (nsid, shift)));
             }
-            _ => self.forget_formats(command),
+            effect => self.forget_formats(effect),
         }
     }
 
     fn failed(&mut self, command: &Command) {
         match command.opcode {
             opcode::admin::DELETE_SQ => {
-                if let Some(queue) = self.queues.get_mut(&(command.cdw10 as u16)) {
+                if let Some(queue) = self.queues.submission.get_mut(&(command.cdw10 as u16)) {
                     queue.suspended = false;
                 }
             }

@@ -1,11 +1,11 @@
 //! What a submission doorbell makes certain: entries, lists and data.
 
-use super::controller::{Controller, Queue};
+use super::controller::{Controller, Submission};
 use super::messages::Messages;
-use super::{Counters, Mode, Reason, Settings};
+use super::{Counters, Ending, Mode, Reason, Settings};
 use bytes::{Bytes, BytesMut};
+use follow::Ring;
 use pcie::{PushRoom, RootComplex};
-use switch::push::Ending;
 use wire::Bdf;
 use wire::nvme::{Command, CopyRange, DsmRange, SUBMISSION_ENTRY, opcode};
 use wire::push::{self, Record};
@@ -110,12 +110,12 @@ impl Turn<'_, '_> {
     }
 
     /// The entries of `count` slots from `first` on.
-    fn entries(&mut self, queue: &Queue, first: u16, count: usize) -> Option<Vec<Bytes>> {
-        let before_end = count.min(usize::from(queue.last - first) + 1);
+    fn entries(&mut self, ring: &Ring, first: u16, count: usize) -> Option<Vec<Bytes>> {
+        let before_end = count.min(usize::from(ring.last() - first) + 1);
         let mut entries = Vec::with_capacity(count);
         for (slot, count) in [(first, before_end), (0, count - before_end)] {
             if count > 0 {
-                let mut bytes = self.peek(queue.slot(slot), count * SUBMISSION_ENTRY)?;
+                let mut bytes = self.peek(ring.address(slot), count * SUBMISSION_ENTRY)?;
                 entries.extend((0..count).map(|_| bytes.split_to(SUBMISSION_ENTRY)));
             }
         }
@@ -130,11 +130,11 @@ fn command(entry: &[u8]) -> Command {
 impl Controller {
     /// A submission doorbell: the tail of queue `id` is `tail` now.
     pub(super) fn ring(&mut self, id: u16, tail: u16, turn: &mut Turn<'_, '_>) {
-        let Some(queue) = self.queues.get_mut(&id) else {
+        let Some(queue) = self.queues.submission.get_mut(&id) else {
             let reason = self.obstacle().unwrap_or(Reason::Queue);
             return turn.counters.not_pushed.add(reason, 1);
         };
-        if tail > queue.last {
+        if tail > queue.ring.last() {
             turn.counters.not_pushed.add(Reason::Lost, 1);
             return self.lose(Reason::Lost, turn);
         }
@@ -150,7 +150,7 @@ impl Controller {
         let wanted = if off || obstacle.is_some() { 0 } else { count.min(MOST_ENTRIES) };
         // What admin commands do has to be known, pushed or not.
         let wanted = if id == 0 { count } else { wanted };
-        let entries = turn.entries(&queue, first, wanted);
+        let entries = turn.entries(&queue.ring, first, wanted);
         if entries.is_none() && id == 0 {
             self.misses(&queue, first, count, turn);
         }
@@ -177,7 +177,7 @@ impl Controller {
         if !off {
             turn.counters.not_pushed.add(stop, (count - pushed) as u64);
         }
-        if let Some(queue) = self.queues.get_mut(&id) {
+        if let Some(queue) = self.queues.submission.get_mut(&id) {
             queue.pushed(count, pushed);
         }
     }
@@ -187,7 +187,7 @@ impl Controller {
     /// what kept the next one back.
     fn push(
         &mut self,
-        queue: &Queue,
+        queue: &Submission,
         (first, count): (u16, usize),
         entries: &[Bytes],
         room: PushRoom,
@@ -211,7 +211,8 @@ impl Controller {
         for (at, entry) in entries.iter().enumerate().filter(|_| announced) {
             let place = messages.place();
             let id = (queue.id, command(entry).cid);
-            messages.add_bytes(id, queue.slot(queue.after(first, at)), entry.clone());
+            let slot = queue.ring.after(first, at as u32);
+            messages.add_bytes(id, queue.ring.address(slot), entry.clone());
             let room = if messages.fit(&room) { Ok(()) } else { Err(Reason::Credits) };
             if let Err(reason) = room.and_then(|()| self.reserve(id, entry.len(), bound)) {
                 messages.back_to(place);
@@ -231,12 +232,18 @@ impl Controller {
             }
         }
         if queue.may_hold((count - pushed) as u64) && turn.ends(Ending::Doorbell) {
-            end_slots(queue, queue.after(first, pushed), turn);
+            let from = queue.ring.after(first, pushed as u32);
+            for range in
+                queue.ring.between(from, queue.tail).iter().filter(|range| !range.is_empty())
+            {
+                let length = range.end - range.start;
+                turn.end(&Record::EndRange { address: range.start, length });
+            }
         }
         let payloads = messages.into_payloads().map(|payload| turn.host.message(turn.bdf, payload));
         turn.messages.extend(payloads);
         self.has_pushed |= pushed > 0;
-        if announced && let Some(queue) = self.queues.get_mut(&queue.id) {
+        if announced && let Some(queue) = self.queues.submission.get_mut(&queue.id) {
             queue.announced = true;
         }
         (pushed, stop)
@@ -257,18 +264,19 @@ impl Controller {
         let data = MOST_DATA.saturating_sub(turn.others + self.in_flight_bytes);
         let with_data = !to_host && length <= data.min(most);
         let (mut parts, mut stop): (Vec<(u64, Bytes)>, _) = (Vec::new(), Reason::Pointer);
-        let ranges = nvme::follow(command, length, self.page(), to_host, |address, length| {
-            if parts.len() == MOST_LISTS || length > MOST_LIST {
-                return None;
-            }
-            let list = turn.peek(address, length);
-            let Some(list) = list else {
-                stop = Reason::Memory;
-                return None;
-            };
-            parts.push((address, list.clone()));
-            Some(list)
-        });
+        let ranges =
+            nvme::follow(command, length, self.registers.page(), to_host, |address, length| {
+                if parts.len() == MOST_LISTS || length > MOST_LIST {
+                    return None;
+                }
+                let list = turn.peek(address, length);
+                let Some(list) = list else {
+                    stop = Reason::Memory;
+                    return None;
+                };
+                parts.push((address, list.clone()));
+                Some(list)
+            });
         let ranges = ranges.ok_or(stop)?;
         let place = messages.place();
         let mut total = 0;
@@ -337,14 +345,4 @@ impl Controller {
 /// Bytes of a list of ranges, whose number less one is in bits 7:0 of a dword.
 fn ranges(dword: u32, length: usize) -> usize {
     ((dword & 0xff) as usize + 1) * length
-}
-
-/// Ends the slots from `from` up to the tail.
-fn end_slots(queue: &Queue, from: u16, turn: &mut Turn<'_, '_>) {
-    let (from, to, end) = (u32::from(from), u32::from(queue.tail), u32::from(queue.last) + 1);
-    let parts = if from <= to { [(from, to), (0, 0)] } else { [(from, end), (0, to)] };
-    for (from, to) in parts.into_iter().filter(|(from, to)| from < to) {
-        let length = u64::from(to - from) * SUBMISSION_ENTRY as u64;
-        turn.end(&Record::EndRange { address: queue.slot(from as u16), length });
-    }
 }

@@ -6,16 +6,19 @@
 //! pushes nothing. Everything that ends a pushed byte and comes from above, it tells the far side
 //! in front of the TLP that ends it.
 
+mod completions;
 mod controller;
 mod doorbell;
-mod function;
+mod ending;
 mod identify;
 mod learn;
 mod messages;
 mod reason;
 mod reset_event;
 mod unread;
+pub use completions::Completions;
 pub use doorbell::HostMemory;
+pub use ending::Ending;
 pub use reason::NotPushed;
 pub use reset_event::ResetEvent;
 pub use wire::push::Reason;
@@ -23,13 +26,12 @@ pub use wire::push::Reason;
 use controller::Controller;
 pub(crate) use doorbell::Host;
 use doorbell::Turn;
-use function::Shadow;
+use follow::{ConfigShadow, Places};
 use pcie::config::{command, register};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
-use switch::push::Ending;
 use wire::push::Record;
 use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Tag};
@@ -124,7 +126,7 @@ enum Read {
 /// A function below the root port.
 #[derive(Debug, Default)]
 struct Function {
-    shadow: Shadow,
+    shadow: ConfigShadow,
     controller: Controller,
 }
 
@@ -133,8 +135,8 @@ struct Function {
 pub(crate) struct Follower {
     settings: Settings,
     functions: BTreeMap<Bdf, Function>,
-    /// Functions by the first address of BAR 0, with its length.
-    bars: BTreeMap<u64, (u64, Bdf)>,
+    /// The registers of controllers: BAR 0.
+    bars: Places<Bdf>,
     reads: BTreeMap<Tag, Read>,
     /// Endings that no TLP brings along.
     pending: Vec<(Bdf, Record)>,
@@ -147,7 +149,7 @@ impl Follower {
         Self {
             settings,
             functions: BTreeMap::new(),
-            bars: BTreeMap::new(),
+            bars: Places::default(),
             reads: BTreeMap::new(),
             pending: Vec::new(),
             counters: Counters::default(),
@@ -278,13 +280,15 @@ impl Follower {
         let function = self.functions.entry(c.target).or_default();
         if function.shadow.is_bridge() && c.register == register::PRIMARY_BUS {
             // The functions of these buses have other numbers, or are other functions.
-            let moved = function.shadow.set_buses(c.first_be, value);
+            let before = function.shadow.buses();
+            function.shadow.write(c.register, c.first_be, value);
+            let moved = moved(before, function.shadow.buses());
             self.end_all(Ending::Configuration);
             self.functions.retain(|bdf, _| !moved.iter().any(|buses| buses.contains(&bdf.bus())));
             return self.place_bars();
         }
         function.shadow.write(c.register, c.first_be, value);
-        if !function.shadow.is_endpoint() {
+        if function.shadow.header_type() != Some(0) {
             // Bus mastering, a reset of the bus below, windows: whatever is below may be concerned.
             self.end_all(Ending::Configuration);
         } else {
@@ -297,20 +301,20 @@ impl Follower {
         }
     }
 
-    /// Finds the registers of controllers by address.
+    /// Finds the registers of controllers by address: BAR 0, once it has an address and its size is
+    /// known.
     fn place_bars(&mut self) {
         let bar = |(bdf, function): (&Bdf, &Function)| {
-            let bar = function.shadow.registers()?;
-            Some((bar.start, (bar.end - bar.start, *bdf)))
+            let shadow = &function.shadow;
+            let certain = shadow.is_nvme() == Some(true) && shadow.header_type() == Some(0);
+            Some((shadow.bar(0, None).filter(|_| certain)?, *bdf))
         };
         self.bars = self.functions.iter().filter_map(bar).collect();
     }
 
     /// The controller with a register at `address`, and its offset.
     fn target(&self, address: u64) -> Option<(Bdf, u64)> {
-        let (start, (length, bdf)) = self.bars.range(..=address).next_back()?;
-        let offset = address - start;
-        (offset < *length).then_some((*bdf, offset))
+        self.bars.at(address).map(|(offset, bdf)| (*bdf, offset))
     }
 
     fn completion(&mut self, c: Completion, tlp: &Tlp) {
@@ -331,7 +335,7 @@ impl Follower {
                 let lead = usize::from(c.lower_address & 3);
                 let end = tlp.data.len().min(lead + usize::from(c.byte_count));
                 let bytes = tlp.data.get(lead..end).unwrap_or_default();
-                function.controller.register_read(offset, bytes);
+                function.controller.registers.read(offset, bytes);
             }
         }
     }
@@ -377,6 +381,18 @@ impl Follower {
     }
 }
 
+/// The buses that are others after a write of a bridge's bus numbers: with another secondary bus all
+/// below, before and after; else those that it gained or lost.
+fn moved(before: Option<(u8, u8)>, after: Option<(u8, u8)>) -> Vec<RangeInclusive<u8>> {
+    match (before, after) {
+        (Some((first, old)), Some((second, new))) if first == second => {
+            let (least, most) = (old.min(new), old.max(new));
+            (least < most).then(|| least + 1..=most).into_iter().collect()
+        }
+        _ => before.into_iter().chain(after).map(|(first, last)| first..=last).collect(),
+    }
+}
+
 /// Whether a write to a type 0 header turns bus mastering off, or may be a function level reset:
 /// bit 15 of Device Control, in a capability, which begins at 40h or behind (PCIe Base 4.0, sections
 /// 7.5.1 and 7.5.3.4). Such a driver waits for no event.
@@ -389,6 +405,17 @@ fn may_reset(c: &ConfigRequest, value: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn buses_that_are_others_afterwards() {
+        let (old, same) = (Some((2, 5)), Some((2, 5)));
+        assert_eq!(moved(None, old), [2..=5]);
+        assert_eq!(moved(old, same), []);
+        assert_eq!(moved(old, Some((2, 7))), [6..=7], "gained");
+        assert_eq!(moved(old, Some((2, 3))), [4..=5], "lost");
+        assert_eq!(moved(old, Some((4, 6))), [2..=5, 4..=6]);
+        assert_eq!(moved(old, None), [2..=5]);
+    }
 
     #[test]
     fn controllers_of_a_link_share_its_bound() {

@@ -2,6 +2,7 @@
 //! Event Request that the host node completes in place of the controller (`docs/vfio-user.md`).
 
 use super::controller::Controller;
+use follow::Ring;
 use std::ops::Range;
 use wire::nvme::opcode::admin::ASYNC_EVENT_REQUEST;
 use wire::nvme::{AsyncEvent, COMPLETION_ENTRY, Completion};
@@ -40,12 +41,12 @@ impl Default for AdminTail {
 }
 
 impl AdminTail {
-    /// The tail behind an entry of a queue whose last slot is `last`; `None` if the entry is in
-    /// another slot than the next one, or has the wrong phase tag.
-    pub fn behind(self, slot: u64, phase: bool, last: u16) -> Option<Self> {
-        let expected = slot == u64::from(self.slot) && phase == self.phase;
-        let (slot, phase) = if self.slot == last { (0, !phase) } else { (self.slot + 1, phase) };
-        expected.then_some(Self { slot, phase, ..self })
+    /// The tail behind an entry at `address`; `None` if the entry is in another slot than the next
+    /// one, or has the wrong phase tag.
+    pub fn behind(self, address: u64, phase: bool, ring: &Ring) -> Option<Self> {
+        let expected = address == ring.address(self.slot) && phase == self.phase;
+        let slot = ring.after(self.slot, 1);
+        expected.then_some(Self { slot, phase: phase != (slot == 0), ..self })
     }
 }
 
@@ -54,11 +55,10 @@ impl Controller {
     /// anything about the admin queues is not certain.
     pub(super) fn reset_event(&self) -> Option<ResetEvent> {
         let request = self.admin.values().find(|c| c.opcode == ASYNC_EVENT_REQUEST)?;
-        let (queue, completions) = (self.queues.get(&0)?, self.completion_queues.get(&0)?);
+        let (queue, ring) = (self.queues.submission.get(&0)?, self.queues.completion.get(&0)?);
         // Without it, doorbells of the completion queue may have been missed.
-        self.stride?;
+        self.registers.stride?;
         let AdminTail { slot, phase, head } = self.admin_tail?;
-        let next = if slot == completions.last { 0 } else { slot + 1 };
         let completion = Completion {
             result: AsyncEvent::PERSISTENT_INTERNAL_ERROR.bits(),
             sq_head: queue.head,
@@ -67,9 +67,7 @@ impl Controller {
             ..Completion::default()
         };
         // A full queue has one slot free (section 4.1.3).
-        (next != head).then(|| ResetEvent {
-            address: completions.base + u64::from(slot) * COMPLETION_ENTRY as u64,
-            entry: completion.encode(),
-        })
+        (ring.after(slot, 1) != head)
+            .then(|| ResetEvent { address: ring.address(slot), entry: completion.encode() })
     }
 }

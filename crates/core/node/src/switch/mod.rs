@@ -7,10 +7,10 @@ use ::switch::egress::Egress;
 use ::switch::tunnel::{self, Cause};
 use ::switch::upstream::{LinkOutput, Settings, Upstream};
 use bytes::{Bytes, BytesMut};
-use pcie::{Function, PushRoom, Ready, Target};
+use pcie::{Function, Ports, Ready};
 use std::collections::VecDeque;
+use wire::Instant;
 use wire::earliest;
-use wire::{Bdf, Instant};
 
 /// What a switch node asks of its shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -287,15 +287,7 @@ impl Function for SwitchNode {
         self.upstream.ready()
     }
 
-    fn queue(&self, target: Target) -> usize {
-        Function::queue(&self.upstream, target)
-    }
-
-    fn push_room(&self, target: Bdf) -> Option<PushRoom> {
-        self.upstream.push_room(target)
-    }
-
-    fn queue_ready(&self, queue: usize) -> Ready {
-        self.upstream.queue_ready(queue)
+    fn ports(&self) -> Option<&dyn Ports> {
+        self.upstream.ports()
     }
 }

@@ -3,14 +3,14 @@
 use bytes::{Bytes, BytesMut};
 use node::HostNode;
 use node::host::{Buses, Input, Output};
-use node::push::{HostMemory, Mode, Settings};
+use node::push::{Completions, HostMemory, Mode, Settings};
 use nvme::initiator::{self, Driver, Io, Op};
 use nvme::testing::Media;
 use nvme::{Config, NamespaceConfig, Subsystem};
 use pcie::enumerate;
 use pcie::root::HostOutput;
 use pcie::software::Task;
-use pcie::{Bus, Function, Ram, Ready};
+use pcie::{Bus, Function, Ports, Ram, Ready};
 use std::cell::RefCell;
 use std::rc::Rc;
 use switch::push::Counters;
@@ -36,6 +36,10 @@ impl Function for Drive {
     fn ready(&self) -> Ready {
         self.0.controller(1).ready()
     }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        None
+    }
 }
 
 #[derive(Clone)]
@@ -56,7 +60,7 @@ impl Memory {
 pub(super) struct Rig {
     now: Instant,
     pub host: HostNode<Upstream>,
-    device: Downstream<Drive>,
+    device: Downstream<Drive, Completions>,
     media: Media,
     pub memory: Memory,
     buses: Buses,
@@ -85,6 +89,7 @@ impl Rig {
             device: Downstream::new(
                 link(Role::Device),
                 Drive(Subsystem::new(Instant::ZERO, &config)),
+                Completions::default(),
             ),
             media: Media::new(&config),
             memory: Memory(Rc::new(RefCell::new(Ram::new(RAM, 8 << 20)))),

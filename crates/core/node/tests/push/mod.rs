@@ -11,12 +11,11 @@ mod world;
 
 use controller::{DRIVE, Manners};
 use driver::Driver;
-use node::push::Mode;
+use node::push::{Ending, Mode};
 use pcie::PushRoom;
 use pcie::root::ROOT_PORT;
 use proptest::prelude::*;
 use stats::random::Random;
-use switch::push::Ending;
 use wire::tlp::Packet;
 use world::World;
 

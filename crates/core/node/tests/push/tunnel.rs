@@ -9,7 +9,7 @@ use node::push::{HostMemory, Mode, Settings};
 use node::{DeviceNode, HostNode, PathId, SwitchNode, device, path, switch as switch_node};
 use pcie::root::{HostOutput, ROOT_PORT};
 use pcie::software::Request;
-use pcie::{Function, Ready, Wait};
+use pcie::{Function, Ports, Ready, Wait};
 use stats::random::Random;
 use switch::{tunnel, upstream};
 use wire::frame::Role;
@@ -45,6 +45,10 @@ impl Function for Drive {
 
     fn ready(&self) -> Ready {
         self.2
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        None
     }
 }
 

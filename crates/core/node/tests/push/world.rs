@@ -4,12 +4,12 @@ use super::controller::{Controller, DRIVE, Manners, Used};
 use bytes::{Bytes, BytesMut};
 use node::HostNode;
 use node::host::{Input, Output};
-use node::push::{HostMemory, Mode, Settings};
+use node::push::{Completions, Ending, HostMemory, Mode, Settings};
 use pcie::root::{HostOutput, ROOT_PORT};
 use pcie::software::Request;
-use pcie::{Function, PushRoom, Ready, Wait};
+use pcie::{Function, Ports, PushRoom, Ready, Target, Wait};
 use std::collections::{BTreeMap, VecDeque};
-use switch::push::{Ending, Store};
+use switch::push::Store;
 use wire::push::{Push, Record};
 use wire::tlp::{Packet, Tlp};
 use wire::{Bdf, Instant};
@@ -57,7 +57,9 @@ pub struct Link {
     pub up: VecDeque<Tlp>,
     /// Of `up`, so many may arrive.
     arrived: usize,
-    pub store: Store,
+    pub store: Store<Completions>,
+    /// What a reset does to it is left out.
+    keeps: bool,
     pub controller: Controller,
     pub room: PushRoom,
     /// Everything that went down.
@@ -90,7 +92,11 @@ impl Function for Link {
             }
             pcie::Input::HotReset => {
                 (self.down, self.up, self.arrived) = Default::default();
-                self.store.clear().for_each(drop);
+                if self.keeps {
+                    while self.store.pop(Ready::ALL).is_some() {}
+                } else {
+                    self.store.clear().for_each(drop);
+                }
                 self.controller.hot_reset();
             }
         }
@@ -105,6 +111,20 @@ impl Function for Link {
     }
 
     fn ready(&self) -> Ready {
+        Ready::ALL
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        Some(self)
+    }
+}
+
+impl Ports for Link {
+    fn queue(&self, _: Target) -> usize {
+        0
+    }
+
+    fn queue_ready(&self, _: usize) -> Ready {
         Ready::ALL
     }
 
@@ -127,12 +147,13 @@ pub struct World {
 
 impl World {
     pub fn new(manners: Manners, mode: Mode, bound: usize, without: Option<Ending>) -> Self {
-        let store = Store::new(256 << 10);
+        let rule = without.map_or_else(Completions::default, Completions::leave_out);
         let link = Link {
             down: VecDeque::new(),
             up: VecDeque::new(),
             arrived: 0,
-            store: without.map_or(store, |ending| Store::new(256 << 10).without(ending)),
+            store: Store::new(256 << 10, rule),
+            keeps: without == Some(Ending::HotReset),
             controller: Controller::new(manners),
             room: PushRoom { payload: 512, headers: 1000, data: 60_000, capacity: 256 << 10 },
             sent: Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use crate::controller::Controller;
-use pcie::{Function, Input, Output, Ready};
+use pcie::{Function, Input, Output, Ports, Ready};
 use wire::Instant;
 
 /// A controller with what it shares: a [`Function`], lent by
@@ -31,5 +31,9 @@ impl Function for Port<'_> {
 
     fn ready(&self) -> Ready {
         self.controller.ready()
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        None
     }
 }

@@ -33,7 +33,7 @@ mod job;
 mod tests;
 
 use crate::endpoint::{Endpoint, EndpointConfig, Event, ReadToken};
-use crate::function::{Function, Input, Output, Ready};
+use crate::function::{Function, Input, Output, Ports, Ready};
 use job::{INVALID, Job};
 use wire::Instant;
 
@@ -293,5 +293,9 @@ impl Function for DmaTest {
 
     fn ready(&self) -> Ready {
         self.endpoint.ready()
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        None
     }
 }

@@ -1,18 +1,15 @@
 //! The bytes kept for one function: intervals of host addresses, each with its command.
 
+use super::Command;
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use wire::push::Queue;
 
 /// Bytes below this are copied out of the frame that brought them: otherwise 64 bytes could keep
 /// the memory of a whole frame.
 const COPIED: usize = 1024;
 /// Pieces do not grow beyond multiples of this: no read crosses them (PCIe Base 4.0, section 2.2.7).
 const PAGE: u64 = 4096;
-
-/// Submission queue and command identifier.
-pub(super) type Command = (u16, u16);
 
 /// Bytes in one piece.
 #[derive(Debug)]
@@ -86,9 +83,6 @@ struct Segment {
 pub(super) struct Held {
     segments: BTreeMap<u64, Segment>,
     by_command: BTreeSet<(Command, u64)>,
-    pub queues: BTreeMap<u16, Queue>,
-    /// Lengths of the completion queues by their addresses.
-    completion_queues: BTreeMap<u64, u64>,
     pub bytes: usize,
 }
 
@@ -209,47 +203,7 @@ impl Held {
         }
         (all.len() == length).then(|| all.freeze())
     }
-
-    /// Follows a queue, or forgets it with `None`.
-    pub fn set_queue(&mut self, id: u16, queue: Option<Queue>) {
-        match queue {
-            Some(queue) => self.queues.insert(id, queue),
-            None => self.queues.remove(&id),
-        };
-        self.completion_queues.clear();
-        for queue in self.queues.values() {
-            let length = (u64::from(queue.completion_last) + 1) * ENTRY;
-            let longest = self.completion_queues.entry(queue.completion_base).or_default();
-            *longest = length.max(*longest);
-        }
-    }
-
-    /// Whether `address` is in a completion queue.
-    pub fn completes(&self, address: u64) -> bool {
-        let queue = self.completion_queues.range(..=address).next_back();
-        queue.is_some_and(|(base, length)| address - base < *length)
-    }
-
-    /// Takes note of the SQ head pointer of a completion entry: the slots from the head before up
-    /// to it are consumed (NVM Express 1.4, section 4.1). Yields their addresses,
-    /// in two parts.
-    pub fn consumed(&mut self, queue: u16, head: u16) -> [Range<u64>; 2] {
-        let Some(queue) = self.queues.get_mut(&queue) else { return [0..0, 0..0] };
-        // A slot that the queue does not have: trust nothing of it.
-        let head = if head > queue.last { queue.head } else { head };
-        let (from, to) = (u64::from(std::mem::replace(&mut queue.head, head)), u64::from(head));
-        let slot = |slot: u64| queue.base + slot * SLOT;
-        match from <= to {
-            true => [slot(from)..slot(to), 0..0],
-            false => [slot(from)..slot(u64::from(queue.last) + 1), slot(0)..slot(to)],
-        }
-    }
 }
-
-/// Bytes of a completion queue entry.
-const ENTRY: u64 = wire::nvme::COMPLETION_ENTRY as u64;
-/// Bytes of a submission queue entry.
-const SLOT: u64 = wire::nvme::SUBMISSION_ENTRY as u64;
 
 #[cfg(test)]
 mod tests {
@@ -314,28 +268,5 @@ mod tests {
                 prop_assert_eq!(held.by_command.len(), held.count());
             }
         }
-    }
-
-    #[test]
-    fn the_head_goes_round() {
-        let mut held = Held::default();
-        let queue = Queue {
-            id: 1,
-            last: 7,
-            head: 6,
-            completion_last: 3,
-            base: 0x1000,
-            completion_base: 0x3000,
-        };
-        held.set_queue(1, Some(queue));
-        assert_eq!(held.consumed(1, 7), [0x1180..0x11c0, 0..0]);
-        assert_eq!(held.consumed(1, 2), [0x11c0..0x1200, 0x1000..0x1080]);
-        assert_eq!(held.consumed(1, 2), [0x1080..0x1080, 0..0]);
-        assert_eq!(held.consumed(1, 8), [0x1080..0x1080, 0..0], "no slot of the queue");
-        assert_eq!(held.consumed(2, 1), [0..0, 0..0], "no such queue");
-        assert!(held.completes(0x3000) && held.completes(0x303f));
-        assert!(!held.completes(0x2fff) && !held.completes(0x3040));
-        held.set_queue(1, None);
-        assert!(!held.completes(0x3000));
     }
 }

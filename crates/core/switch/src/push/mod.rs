@@ -6,58 +6,41 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use store::{Counters, Store, whole_entries};
+pub use store::{Counters, Store};
+
+use std::fmt::Debug;
+use std::ops::Range;
+use wire::push::Queue;
+use wire::tlp::{MemoryRequest, Tlp};
 
 /// Bytes that the port of a device keeps of what its host pushes, unless told otherwise: as much as
 /// a link's default window for posted TLPs brings.
 pub const CAPACITY: u32 = 1 << 20;
 
-/// What ends a pushed byte. Tests leave one out, to show that each is needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Ending {
-    /// A later doorbell over the same slot of a submission queue.
-    Doorbell,
-    /// The completion entry of the command.
-    Completion,
-    /// The SQ head pointer of a completion entry.
-    Head,
-    /// A completion entry that is written in pieces.
-    PartialEntry,
-    /// A posted write of the function to the byte.
-    Write,
-    /// An Abort command for the command.
-    Abort,
-    /// The deletion of its queue.
-    QueueDeleted,
-    /// A controller reset, or a shutdown.
-    ControllerReset,
-    /// A configuration write: function level reset, D3, bus mastering, the bridges above.
-    Configuration,
-    /// Bus mastering of the root port, which no configuration request on the link tells.
-    RootPort,
-    /// A hot reset, or a lost link.
-    HotReset,
-    /// Memory of the host that is mapped or unmapped.
-    Mapping,
-    /// A successful Doorbell Buffer Config, after which nothing is pushed.
-    DoorbellBuffer,
+/// Queue and command that pushed bytes belong to.
+pub type Command = (u16, u16);
+
+/// Pushed bytes that are not valid any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Invalid {
+    /// Those of a command.
+    Command(Command),
+    /// Those at these addresses of host memory.
+    Range(Range<u64>),
 }
 
-impl Ending {
-    /// All of them.
-    pub const ALL: [Self; 13] = [
-        Self::Doorbell,
-        Self::Completion,
-        Self::Head,
-        Self::PartialEntry,
-        Self::Write,
-        Self::Abort,
-        Self::QueueDeleted,
-        Self::ControllerReset,
-        Self::Configuration,
-        Self::RootPort,
-        Self::HotReset,
-        Self::Mapping,
-        Self::DoorbellBuffer,
-    ];
+/// Which bytes a function's own writes invalidate. [`Store`] has one for each function: what the
+/// function is, and what its queues look like, only this rule has to know.
+pub trait Rule: Clone + Debug {
+    /// Number of queues that it follows.
+    fn queues(&self) -> usize;
+
+    /// Whether it follows a queue. Without it nobody knows when a command is complete.
+    fn follows(&self, queue: u16) -> bool;
+
+    /// Follows a queue from now on, or forgets it with `None`.
+    fn set_queue(&mut self, id: u16, queue: Option<Queue>);
+
+    /// Hands to `invalid` what a write of the function to host memory invalidates.
+    fn write(&mut self, tlp: &Tlp, request: MemoryRequest, invalid: impl FnMut(Invalid));
 }

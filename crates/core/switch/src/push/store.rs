@@ -1,13 +1,12 @@
 //! What is kept in front of a function, and what it answers.
 
-use super::Ending;
 use super::held::Held;
+use super::{Invalid, Rule};
 use bytes::Bytes;
 use pcie::{Ready, split};
 use std::collections::VecDeque;
 use std::fmt;
 use wire::Bdf;
-use wire::nvme::{COMPLETION_ENTRY, Completion};
 use wire::push::{Push, Record};
 use wire::tlp::{Class, Mark, MemoryRequest, Packet, Tlp};
 
@@ -63,50 +62,43 @@ struct Completer {
 
 /// What is kept for a function.
 #[derive(Debug)]
-struct Kept {
+struct Kept<R> {
     function: Bdf,
     completer: Completer,
     held: Held,
+    rule: R,
 }
 
 /// The pushed bytes in front of the functions behind a port. They answer the functions' own reads,
-/// once; every ending of `docs/push.md` that the far side sees is here.
+/// once. What the host ends comes in its messages; what a function ends by writing says the rule.
 #[derive(Debug)]
-pub struct Store {
+pub struct Store<R> {
     capacity: usize,
-    functions: Vec<Kept>,
+    /// The rule of a function of which nothing is known yet.
+    rule: R,
+    functions: Vec<Kept<R>>,
     replies: VecDeque<Tlp>,
     /// Number of pieces so far.
     order: u64,
     counters: Counters,
-    without: Option<Ending>,
 }
 
-impl Store {
-    /// Keeps at most `capacity` bytes; the oldest go first. With 0 it takes no messages.
-    pub fn new(capacity: usize) -> Self {
+impl<R: Rule> Store<R> {
+    /// Keeps at most `capacity` bytes; the oldest go first. With 0 it takes no messages. Each
+    /// function begins with `rule`.
+    pub fn new(capacity: usize, rule: R) -> Self {
         Self {
             capacity,
+            rule,
             functions: Vec::new(),
             replies: VecDeque::new(),
             order: 0,
             counters: Counters::default(),
-            without: None,
         }
     }
 
-    /// The same with one ending left out, for tests: it delivers stale bytes.
-    #[must_use]
-    pub fn without(self, ending: Ending) -> Self {
-        Self { without: Some(ending), ..self }
-    }
-
-    fn kept(&mut self, function: Bdf) -> Option<&mut Kept> {
+    fn kept(&mut self, function: Bdf) -> Option<&mut Kept<R>> {
         self.functions.iter_mut().find(|kept| kept.function == function)
-    }
-
-    fn ends(&self, ending: Ending) -> bool {
-        self.without != Some(ending)
     }
 
     /// Counters so far.
@@ -122,10 +114,8 @@ impl Store {
     /// Drops everything: the function was reset, or the link is lost. Yields the marks of the reads
     /// whose completions are dropped.
     pub fn clear(&mut self) -> impl Iterator<Item = Mark> {
-        if self.ends(Ending::HotReset) {
-            self.counters.unused_bytes += self.bytes() as u64;
-            self.functions.clear();
-        }
+        self.counters.unused_bytes += self.bytes() as u64;
+        self.functions.clear();
         self.replies.drain(..).map(|reply| reply.mark)
     }
 
@@ -153,7 +143,8 @@ impl Store {
         if let Some(kept) = self.kept(target) {
             kept.completer = completer;
         } else if self.functions.len() < MOST_FUNCTIONS {
-            self.functions.push(Kept { function: target, completer, held: Held::default() });
+            let (held, rule) = (Held::default(), self.rule.clone());
+            self.functions.push(Kept { function: target, completer, held, rule });
         } else {
             return;
         }
@@ -161,29 +152,32 @@ impl Store {
     }
 
     fn record(&mut self, target: Bdf, record: Record) {
-        let queues = |store: &Self| -> usize {
-            store.functions.iter().map(|kept| kept.held.queues.len()).sum()
-        };
+        let queues =
+            |store: &Self| -> usize { store.functions.iter().map(|kept| kept.rule.queues()).sum() };
         let room = matches!(record, Record::Queue(_)) && queues(self) < MOST_QUEUES;
-        let Some(Kept { held, .. }) = self.kept(target) else { return };
+        let kept = self.functions.iter_mut().find(|kept| kept.function == target);
+        let Some(Kept { held, rule, .. }) = kept else { return };
         let unused = match record {
             Record::Bytes { queue, command, address, bytes } => {
                 return self.insert(target, (queue, command), address, bytes);
             }
             Record::Queue(queue) => {
                 let ended = held.end_queue(queue.id);
-                held.set_queue(queue.id, room.then_some(queue));
+                rule.set_queue(queue.id, room.then_some(queue));
                 ended
             }
             Record::EndCommand { queue, command } => held.end_command((queue, command)),
             Record::EndQueue(queue) => {
-                held.set_queue(queue, None);
+                rule.set_queue(queue, None);
                 held.end_queue(queue)
             }
             Record::EndRange { address, length } => {
                 held.remove(address..address.saturating_add(length))
             }
-            Record::EndAll => std::mem::take(held).bytes,
+            Record::EndAll => {
+                rule.clone_from(&self.rule);
+                std::mem::take(held).bytes
+            }
         };
         self.counters.unused_bytes += unused as u64;
     }
@@ -192,10 +186,9 @@ impl Store {
         let length = bytes.len();
         self.counters.pushed_bytes += length as u64;
         let (capacity, order) = (self.capacity, self.order);
-        let Some(Kept { held, .. }) = self.kept(target) else { return };
+        let Some(Kept { held, rule, .. }) = self.kept(target) else { return };
         let mut unused = held.remove(address..address + length as u64);
-        // Without its queue nobody knows when the command is complete.
-        let keep = length <= capacity && held.queues.contains_key(&command.0);
+        let keep = length <= capacity && rule.follows(command.0);
         if keep {
             held.insert(address, bytes, command, order);
         } else {
@@ -261,35 +254,14 @@ impl Store {
     }
 
     fn write(&mut self, tlp: &Tlp, request: MemoryRequest) {
-        let (completion, head, partial, write) = (
-            self.ends(Ending::Completion),
-            self.ends(Ending::Head),
-            self.ends(Ending::PartialEntry),
-            self.ends(Ending::Write),
-        );
-        let Some(Kept { held, .. }) = self.kept(request.requester) else { return };
-        let (before, address) = (held.bytes, request.address);
-        if held.completes(address) {
-            match whole_entries(tlp, request) {
-                Some(entries) => {
-                    for Completion { sq_id, cid, sq_head, .. } in entries {
-                        if completion {
-                            held.end_command((sq_id, cid));
-                        }
-                        for range in held.consumed(sq_id, sq_head).into_iter().filter(|_| head) {
-                            held.remove(range);
-                        }
-                    }
-                }
-                None if partial => {
-                    held.remove(0..u64::MAX);
-                }
-                None => {}
-            }
-        }
-        if write {
-            held.remove(address..address.saturating_add(tlp.data.len() as u64));
-        }
+        let Some(Kept { held, rule, .. }) = self.kept(request.requester) else { return };
+        let before = held.bytes;
+        rule.write(tlp, request, |invalid| {
+            match invalid {
+                Invalid::Command(command) => held.end_command(command),
+                Invalid::Range(range) => held.remove(range),
+            };
+        });
         self.counters.unused_bytes += (before - held.bytes) as u64;
     }
 
@@ -302,16 +274,4 @@ impl Store {
     pub fn takes_reads(&self) -> bool {
         self.replies.len() < MOST_REPLIES
     }
-}
-
-/// The completion entries that a write to a completion queue consists of, if they are whole.
-pub fn whole_entries(
-    tlp: &Tlp,
-    request: MemoryRequest,
-) -> Option<impl Iterator<Item = Completion>> {
-    let solid = request.first_be == 0xf && (request.length_dw == 1 || request.last_be == 0xf);
-    let aligned = request.address.is_multiple_of(COMPLETION_ENTRY as u64);
-    let (entries, rest) = tlp.data.as_chunks::<COMPLETION_ENTRY>();
-    (solid && aligned && rest.is_empty() && !tlp.poisoned)
-        .then(|| entries.iter().map(Completion::decode))
 }

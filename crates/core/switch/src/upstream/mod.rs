@@ -9,7 +9,7 @@ use crate::downstream::count_down;
 use crate::tunnel::{self, Settings as TunnelSettings, Tunnel};
 use bytes::BytesMut;
 use pcie::config::PcieKind;
-use pcie::{Bridge, Errors, Function, Input, OrderedQueue, Output, PushRoom, Ready, Target};
+use pcie::{Bridge, Errors, Function, Input, OrderedQueue, Output, Ports, PushRoom, Ready, Target};
 use pending_requests::PendingRequests;
 use port::Port;
 use wire::tlp::Class;
@@ -224,6 +224,12 @@ impl Function for Upstream {
         self.room_below(Ready::ALL.with(Class::NonPosted, answer))
     }
 
+    fn ports(&self) -> Option<&dyn Ports> {
+        Some(self)
+    }
+}
+
+impl Ports for Upstream {
     /// Queue 0 is the switch itself, queue 1 its port 0.
     fn queue(&self, target: Target) -> usize {
         self.port_of(target).map_or(0, |port| port + 1)

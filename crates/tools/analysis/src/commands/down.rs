@@ -150,11 +150,8 @@ impl Analyser {
 
     /// The function whose memory `address` is, and where in it.
     fn target(&self, address: u64) -> Option<(Bdf, Target)> {
-        self.functions.iter().find_map(|(bdf, function)| {
-            let inside = |index| function.shadow.bar(index).is_some_and(|b| b.contains(&address));
-            (!function.shadow.is_bridge() && (0..6).any(inside))
-                .then(|| (*bdf, place(function, address)))
-        })
+        let (_, bdf) = self.bars.at(address)?;
+        Some((*bdf, place(self.functions.get(bdf)?, address)))
     }
 
     pub(super) fn register_value(&mut self, request: &HostRequest, data: &[u8]) {
@@ -172,14 +169,14 @@ impl Analyser {
                 let value = u32::from_le_bytes(dword.try_into().expect("4 bytes"));
                 let controller =
                     function.controller.get_or_insert_with(|| Box::new(Controller::new(bdf)));
-                controller.register_read(at, value);
+                controller.registers.read(at, &value.to_le_bytes());
             }
         }
         self.shared.protocol = protocol;
     }
 
     pub(super) fn is_nvme(&self, bdf: Bdf) -> bool {
-        self.functions.get(&bdf).is_some_and(|function| function.shadow.is_nvme())
+        self.functions.get(&bdf).is_some_and(|function| function.is_nvme())
     }
 
     /// A completion of a device's read of host memory.
@@ -248,7 +245,7 @@ fn place(function: &Function, address: u64) -> Target {
     if let Some(table) = function.shadow.msix_table().filter(|t| t.contains(&address)) {
         return Target::MsixTable(address - table.start);
     }
-    match function.shadow.bar(0).filter(|bar| bar.contains(&address)) {
+    match function.bar(0).filter(|bar| bar.contains(&address)) {
         Some(bar) => Target::Registers(address - bar.start),
         None => Target::Elsewhere,
     }

@@ -14,7 +14,6 @@
 
 mod claims;
 mod command;
-mod config;
 mod controller;
 mod counters;
 mod down;
@@ -41,8 +40,8 @@ pub use rings::{Ring, RingState};
 pub use shared::Payload;
 pub use step::{Direction, Step, StepKind};
 
-use config::Shadow;
 use controller::Controller;
+use follow::{ConfigShadow, Places};
 use pending::Pending;
 use shared::Shared;
 use std::collections::BTreeMap;
@@ -52,6 +51,10 @@ use wire::{Bdf, Duration, Instant};
 
 /// Functions that are followed at most.
 const MOST_FUNCTIONS: usize = 64;
+
+/// Presumed size of a BAR that nobody sized: registers, doorbells of 64 queues and an MSI-X table
+/// fit.
+const PRESUMED_BAR: u64 = 0x4000;
 
 /// A requester waits so long for a completion by default, or less (PCIe Base 4.0, section
 /// 7.5.3.16: 50 us to 50 ms).
@@ -135,14 +138,28 @@ pub enum Event {
 
 #[derive(Debug, Default)]
 struct Function {
-    shadow: Shadow,
+    shadow: ConfigShadow,
     controller: Option<Box<Controller>>,
+}
+
+impl Function {
+    /// Whether it is an NVMe controller; a function whose class nobody read is taken for one.
+    fn is_nvme(&self) -> bool {
+        self.shadow.is_nvme().unwrap_or(true)
+    }
+
+    /// The addresses of a memory BAR.
+    fn bar(&self, index: usize) -> Option<Range<u64>> {
+        self.shadow.bar(index, Some(PRESUMED_BAR))
+    }
 }
 
 /// Follows NVMe commands through the TLPs of one point.
 #[derive(Debug, Default)]
 pub struct Analyser {
     functions: BTreeMap<Bdf, Function>,
+    /// The memory of endpoints.
+    bars: Places<Bdf>,
     pending: Pending,
     shared: Shared,
 }
@@ -260,6 +277,15 @@ impl Analyser {
                 controller.reset(&mut self.shared);
             }
         }
+        self.place_bars();
+    }
+
+    fn place_bars(&mut self) {
+        let endpoints = self.functions.iter().filter(|(_, f)| !f.shadow.is_bridge());
+        let bars = endpoints.flat_map(|(bdf, function)| {
+            (0..6).filter_map(|index| Some((function.bar(index)?, *bdf)))
+        });
+        self.bars = bars.collect();
     }
 
     /// Resets all functions below a bridge.

@@ -3,12 +3,9 @@
 use super::Counters;
 use super::rings::Ring;
 use super::step::Step;
+use follow::Ring as Memory;
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
-use wire::nvme::{COMPLETION_ENTRY, SUBMISSION_ENTRY};
 
-/// Queues of one kind that a controller may have here.
-const MOST_QUEUES: usize = 256;
 /// Doorbells of all queues whose entries are not fetched; a few of each queue are always kept.
 const MOST_DOORBELLS: usize = 1 << 16;
 const FEW_DOORBELLS: usize = 64;
@@ -20,10 +17,9 @@ pub(super) type Uid = u64;
 
 /// A submission queue. Entries are counted from its creation: the entry at
 /// position `p` stands at index `p % entries`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SubmissionQueue {
-    base: u64,
-    entries: u32,
+    pub memory: Memory,
     tail: u64,
     fetched: u64,
     /// Entries that were fetched and whose command has not ended.
@@ -61,12 +57,18 @@ pub(super) struct Rung {
 }
 
 impl SubmissionQueue {
-    pub fn new(base: u64, entries: u32) -> Self {
-        Self { base, entries: entries.max(2), head: Some(0), ..Self::default() }
-    }
-
-    fn range(&self) -> Range<u64> {
-        self.base..self.base.saturating_add(u64::from(self.entries) * SUBMISSION_ENTRY as u64)
+    pub fn new(memory: Memory) -> Self {
+        Self {
+            memory,
+            tail: 0,
+            fetched: 0,
+            in_drive: 0,
+            head: Some(0),
+            doorbells: VecDeque::new(),
+            lost: (false, false),
+            announced: BTreeMap::new(),
+            pushed: BTreeMap::new(),
+        }
     }
 
     /// A fetched entry needs no more: its command ended, or there is none.
@@ -82,7 +84,7 @@ impl SubmissionQueue {
     /// Where the ring is.
     pub fn ring_state(&self) -> Ring {
         let rung = if self.lost.0 { 0 } else { self.unfetched_to(self.tail) };
-        let entries = self.entries;
+        let entries = self.memory.entries();
         Ring::Submission {
             entries,
             outstanding: rung + self.in_drive,
@@ -94,13 +96,12 @@ impl SubmissionQueue {
     /// The host pushes the entry at `address`, which has opened this command; yields one that was
     /// pushed there before and not rung for.
     pub fn push(&mut self, address: u64, uid: Uid) -> Option<Uid> {
-        let index = address.saturating_sub(self.base) / SUBMISSION_ENTRY as u64;
-        self.announced.insert(index, uid)
+        self.announced.insert(self.memory.index(address)?.into(), uid)
     }
 
     /// The host wrote `value` to the tail doorbell.
-    fn ring(&mut self, value: u32, step: Step, counters: &mut Counters) -> Rung {
-        let entries = u64::from(self.entries);
+    fn ring(&mut self, value: u16, step: Step, counters: &mut Counters) -> Rung {
+        let entries = u64::from(self.memory.entries());
         let announced = std::mem::take(&mut self.announced);
         self.in_drive += announced.len() as u64;
         if u64::from(value) >= entries {
@@ -167,7 +168,7 @@ impl SubmissionQueue {
     }
 
     /// Entries that were rung for and not fetched, as far as that is known.
-    fn unfetched(&self) -> u64 {
+    pub fn unfetched(&self) -> u64 {
         if self.lost == (false, false) { self.unfetched_to(self.tail) } else { 0 }
     }
 
@@ -180,13 +181,18 @@ impl SubmissionQueue {
         }
     }
 
+    /// TLPs are missing.
+    fn gap(&mut self) {
+        self.doorbells.clear();
+        self.announced.clear();
+        self.pushed.clear();
+        (self.lost, self.in_drive, self.head) = ((true, true), 0, None);
+    }
+
     /// The drive fetches the entry at `address`. `None` if no doorbell rang for it.
     pub fn fetch(&mut self, address: u64, counters: &mut Counters) -> Option<Fetched> {
-        let offset = address.checked_sub(self.base)?;
-        let (index, entries) = (offset / SUBMISSION_ENTRY as u64, u64::from(self.entries));
-        if index >= entries || !offset.is_multiple_of(SUBMISSION_ENTRY as u64) {
-            return None;
-        }
+        let index = self.memory.index(address).filter(|_| self.memory.begins(address))?;
+        let (index, entries) = (u64::from(index), u64::from(self.memory.entries()));
         let behind = (self.tail + entries - 1 - index) % entries + 1;
         let latest = self.tail.checked_sub(behind);
         if let Some(command) = latest.and_then(|position| self.pushed.get_mut(&position)) {
@@ -213,36 +219,32 @@ impl SubmissionQueue {
 }
 
 /// A completion queue.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct CompletionQueue {
-    base: u64,
-    entries: u32,
+    memory: Memory,
     /// MSI-X vector; `None` if interrupts are off.
     pub vector: Option<u16>,
-    head: u32,
+    head: u16,
     /// Index and phase of the entry that the drive wrote last.
-    posted: Option<(u32, bool)>,
+    posted: Option<(u16, bool)>,
     /// TLPs are missing: the head is not known until it is seen.
     lost: bool,
     /// Indices of entries that the host has not taken, with their commands.
-    waiting: VecDeque<(u32, Uid)>,
+    waiting: VecDeque<(u16, Uid)>,
     /// How many of them an interrupt has signalled, from the front.
     signals: usize,
 }
 
 impl CompletionQueue {
-    pub fn new(base: u64, entries: u32, vector: Option<u16>) -> Self {
-        Self { base, entries: entries.max(2), vector, ..Self::default() }
-    }
-
-    fn range(&self) -> Range<u64> {
-        self.base..self.base.saturating_add(u64::from(self.entries) * COMPLETION_ENTRY as u64)
+    pub fn new(memory: Memory, vector: Option<u16>) -> Self {
+        let (head, posted, lost) = (0, None, false);
+        Self { memory, vector, head, posted, lost, waiting: VecDeque::new(), signals: 0 }
     }
 
     /// The drive wrote the entry of `uid` at `address`.
     pub fn post(&mut self, address: u64, uid: Uid, counters: &mut Counters) {
-        let index = self.index(address);
-        self.waiting.push_back((index as u32, uid));
+        let Some(index) = self.memory.index(address) else { return };
+        self.waiting.push_back((index, uid));
         if self.waiting.len() > MOST_WAITING {
             self.waiting.pop_front();
             self.signals = self.signals.saturating_sub(1);
@@ -250,13 +252,9 @@ impl CompletionQueue {
         }
     }
 
-    fn index(&self, address: u64) -> u64 {
-        address.saturating_sub(self.base) / COMPLETION_ENTRY as u64
-    }
-
     /// The drive wrote an entry with this phase tag at `address`, of whatever command.
     pub fn written(&mut self, address: u64, phase: bool) {
-        self.posted = Some((self.index(address) as u32 % self.entries, phase));
+        self.posted = self.memory.index(address).map(|index| (index, phase)).or(self.posted);
     }
 
     /// Where the ring is.
@@ -264,9 +262,9 @@ impl CompletionQueue {
         // Of a fresh queue the first entry is 0, with phase 1.
         let fresh = (!self.lost).then_some(0);
         Ring::Completion {
-            entries: self.entries,
-            tail: self.posted.map_or(fresh, |(index, _)| Some((index + 1) % self.entries)),
-            head: (!self.lost).then_some(self.head),
+            entries: self.memory.entries(),
+            tail: self.posted.map_or(fresh, |(last, _)| Some(self.memory.after(last, 1).into())),
+            head: (!self.lost).then_some(self.head.into()),
             phase: self.posted.is_some_and(|(_, phase)| phase),
         }
     }
@@ -278,20 +276,19 @@ impl CompletionQueue {
     }
 
     /// The host wrote `value` to the head doorbell: yields the commands of the entries.
-    pub fn take(&mut self, value: u32, counters: &mut Counters) -> Vec<Uid> {
-        if value >= self.entries {
+    pub fn take(&mut self, value: u16, counters: &mut Counters) -> Vec<Uid> {
+        if value > self.memory.last() {
             counters.bad_doorbells += 1;
             return Vec::new();
         }
         if std::mem::take(&mut self.lost) {
             // It can take the entries seen since then.
-            self.head = self.waiting.front().map_or(value, |(index, _)| index % self.entries);
+            self.head = self.waiting.front().map_or(value, |(index, _)| *index);
         }
-        let distance = |to: u32, from: u32| (to + self.entries - from) % self.entries;
-        let taken = distance(value, self.head);
+        let taken = self.memory.distance(self.head, value);
         let mut done = Vec::new();
         while let Some(&(index, uid)) = self.waiting.front() {
-            if distance(index % self.entries, self.head) >= taken {
+            if self.memory.distance(self.head, index) >= taken {
                 break;
             }
             self.waiting.pop_front();
@@ -302,128 +299,42 @@ impl CompletionQueue {
         counters.unseen_completions += u64::from(taken).saturating_sub(done.len() as u64);
         done
     }
-}
 
-/// Which queue lies at an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    Submission(u16),
-    Completion(u16),
-}
-
-/// All queues of a controller.
-#[derive(Debug, Default)]
-pub(super) struct Queues {
-    pub submission: BTreeMap<u16, SubmissionQueue>,
-    pub completion: BTreeMap<u16, CompletionQueue>,
-    /// Ends of the queues' memory by its start.
-    places: BTreeMap<u64, (u64, Place)>,
-}
-
-impl Queues {
-    /// Entries that were rung for and not fetched.
-    pub fn unfetched(&self) -> u64 {
-        self.submission.values().map(SubmissionQueue::unfetched).sum()
-    }
-
-    /// Adds a queue in the place of one with its number. `false` if there are too many.
-    pub fn add_submission(&mut self, id: u16, queue: SubmissionQueue) -> bool {
-        self.remove_submission(id);
-        if self.submission.len() >= MOST_QUEUES {
-            return false;
-        }
-        self.places.insert(queue.range().start, (queue.range().end, Place::Submission(id)));
-        self.submission.insert(id, queue);
-        true
-    }
-
-    /// As [`add_submission`](Self::add_submission).
-    pub fn add_completion(&mut self, id: u16, queue: CompletionQueue) -> bool {
-        self.remove_completion(id);
-        if self.completion.len() >= MOST_QUEUES {
-            return false;
-        }
-        self.places.insert(queue.range().start, (queue.range().end, Place::Completion(id)));
-        self.completion.insert(id, queue);
-        true
-    }
-
-    /// The host wrote `value` to the tail doorbell of `id`; `None` if there is no such queue.
-    pub fn ring(
-        &mut self,
-        id: u16,
-        value: u32,
-        step: Step,
-        counters: &mut Counters,
-    ) -> Option<Rung> {
-        let queue = self.submission.get_mut(&id)?;
-        let rung = queue.ring(value, step, counters);
-        if queue.doorbells.len() > FEW_DOORBELLS {
-            let all: usize = self.submission.values().map(|queue| queue.doorbells.len()).sum();
-            let queue = self.submission.get_mut(&id).filter(|_| all > MOST_DOORBELLS);
-            queue.into_iter().for_each(|queue| queue.forget_doorbell(counters));
-        }
-        Some(rung)
-    }
-
-    /// Whether an entry of submission queue `id` begins at an address in its memory.
-    pub fn begins_entry(&self, id: u16, address: u64) -> bool {
-        let queue = self.submission.get(&id);
-        queue.is_some_and(|queue| (address - queue.base).is_multiple_of(SUBMISSION_ENTRY as u64))
-    }
-
-    /// See [`SubmissionQueue::push`].
-    pub fn push(&mut self, id: u16, address: u64, uid: Uid) -> Option<Uid> {
-        self.submission.get_mut(&id)?.push(address, uid)
-    }
-
-    /// See [`SubmissionQueue::done`].
-    pub fn done(&mut self, id: u16) {
-        if let Some(queue) = self.submission.get_mut(&id) {
-            queue.done();
-        }
+    /// Its commands whose entries the host has not taken.
+    pub fn into_waiting(self) -> impl Iterator<Item = Uid> {
+        self.waiting.into_iter().map(|(_, uid)| uid)
     }
 
     /// TLPs are missing.
-    pub fn gap(&mut self) {
-        for queue in self.submission.values_mut() {
-            queue.doorbells.clear();
-            queue.announced.clear();
-            queue.pushed.clear();
-            queue.lost = (true, true);
-            queue.in_drive = 0;
-            queue.head = None;
-        }
-        for queue in self.completion.values_mut() {
-            queue.waiting.clear();
-            queue.signals = 0;
-            queue.posted = None;
-            queue.lost = true;
-        }
+    fn gap(&mut self) {
+        self.waiting.clear();
+        (self.signals, self.posted, self.lost) = (0, None, true);
     }
+}
 
-    pub fn remove_submission(&mut self, id: u16) {
-        if let Some(queue) = self.submission.remove(&id) {
-            self.forget(queue.base, Place::Submission(id));
-        }
-    }
+/// All queues of a controller.
+pub(super) type Queues = follow::Queues<SubmissionQueue, CompletionQueue>;
 
-    /// Removes a queue: yields the commands of entries that the host has not taken.
-    pub fn remove_completion(&mut self, id: u16) -> Vec<Uid> {
-        let Some(queue) = self.completion.remove(&id) else { return Vec::new() };
-        self.forget(queue.base, Place::Completion(id));
-        queue.waiting.into_iter().map(|(_, uid)| uid).collect()
+/// The host wrote `value` to the tail doorbell of `id`; `None` if there is no such queue.
+pub(super) fn ring(
+    queues: &mut Queues,
+    id: u16,
+    value: u16,
+    step: Step,
+    counters: &mut Counters,
+) -> Option<Rung> {
+    let queue = queues.submission.get_mut(&id)?;
+    let rung = queue.ring(value, step, counters);
+    if queue.doorbells.len() > FEW_DOORBELLS {
+        let all: usize = queues.submission.values().map(|queue| queue.doorbells.len()).sum();
+        let queue = queues.submission.get_mut(&id).filter(|_| all > MOST_DOORBELLS);
+        queue.into_iter().for_each(|queue| queue.forget_doorbell(counters));
     }
+    Some(rung)
+}
 
-    fn forget(&mut self, base: u64, place: Place) {
-        if self.places.get(&base).is_some_and(|(_, there)| *there == place) {
-            self.places.remove(&base);
-        }
-    }
-
-    /// The queue whose memory holds `address`.
-    pub fn at(&self, address: u64) -> Option<Place> {
-        let (_, (end, place)) = self.places.range(..=address).next_back()?;
-        (address < *end).then_some(*place)
-    }
+/// TLPs are missing.
+pub(super) fn gap(queues: &mut Queues) {
+    queues.submission.values_mut().for_each(SubmissionQueue::gap);
+    queues.completion.values_mut().for_each(CompletionQueue::gap);
 }

@@ -25,7 +25,7 @@ impl Analyser {
         let reads = request.first_be != 0 && self.is_nvme(request.requester);
         self.shared.counters.reads += u64::from(reads);
         let purpose = match self.functions.get_mut(&request.requester) {
-            Some(function) if function.shadow.is_nvme() => match &mut function.controller {
+            Some(function) if function.is_nvme() => match &mut function.controller {
                 Some(controller) => controller.device_read(&request, &mut self.shared),
                 None => {
                     self.shared.counters.orphans += 1;
@@ -44,7 +44,7 @@ impl Analyser {
 
     fn device_write(&mut self, tlp: &Tlp, request: MemoryRequest) {
         let function = self.functions.get_mut(&request.requester);
-        let Some(function) = function.filter(|function| function.shadow.is_nvme()) else {
+        let Some(function) = function.filter(|function| function.is_nvme()) else {
             self.shared.counters.foreign += 1;
             return;
         };
@@ -109,7 +109,11 @@ impl Analyser {
             buses.into_iter().for_each(|buses| self.reset_bus(buses));
         }
         if let Some(function) = self.functions.get_mut(&target) {
-            function.shadow.store(register, enables, value, write);
+            match write {
+                true => function.shadow.write(register, enables, value),
+                false => drop(function.shadow.read(register, enables, value)),
+            }
         }
+        self.place_bars();
     }
 }

@@ -6,7 +6,7 @@ use crate::trace::Tracer;
 use node::drive::media_of;
 use nvme::block::{Completion, Error};
 use nvme::{Commit, Contents, Subsystem};
-use pcie::{Function, Input, Output, Ready};
+use pcie::{Function, Input, Output, Ports, Ready};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use storage::drive::{Changes, Committed, Committer, NewContents};
@@ -259,6 +259,10 @@ impl Function for NvmeDrive {
 
     fn ready(&self) -> Ready {
         self.subsystem.controller(CONTROLLER).ready()
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        None
     }
 }
 

@@ -7,9 +7,9 @@ use crate::trace::Tracer;
 use ::switch::Upstream;
 use ::switch::upstream::Settings;
 use node::{LinkEvent, SwitchNode};
-use pcie::{Function, Input, Output, PushRoom, Ready, Target};
+use pcie::{Function, Input, Output, Ports, Ready};
 use std::io;
-use wire::{Bdf, Instant};
+use wire::Instant;
 
 /// A switch with the connections of its links.
 pub struct Switch {
@@ -64,16 +64,8 @@ impl Function for Switch {
         self.node.ready()
     }
 
-    fn queue(&self, target: Target) -> usize {
-        self.node.queue(target)
-    }
-
-    fn push_room(&self, target: Bdf) -> Option<PushRoom> {
-        self.node.push_room(target)
-    }
-
-    fn queue_ready(&self, queue: usize) -> Ready {
-        self.node.queue_ready(queue)
+    fn ports(&self) -> Option<&dyn Ports> {
+        self.node.ports()
     }
 }
 

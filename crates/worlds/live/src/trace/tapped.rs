@@ -1,10 +1,10 @@
 //! A function whose TLPs are observed at its port.
 
 use super::Tracer;
-use pcie::{Function, Input, Output, PushRoom, Ready, Target};
+use pcie::{Function, Input, Output, Ports, Ready};
+use wire::Instant;
 use wire::tlp::Tlp;
 use wire::trace::Tap;
-use wire::{Bdf, Instant};
 
 /// Observes the TLPs at a port.
 pub trait TlpObserver {
@@ -47,15 +47,7 @@ impl<A: Function, W: TlpObserver> Function for Tapped<A, W> {
         self.inner.ready()
     }
 
-    fn queue(&self, target: Target) -> usize {
-        self.inner.queue(target)
-    }
-
-    fn push_room(&self, target: Bdf) -> Option<PushRoom> {
-        self.inner.push_room(target)
-    }
-
-    fn queue_ready(&self, queue: usize) -> Ready {
-        self.inner.queue_ready(queue)
+    fn ports(&self) -> Option<&dyn Ports> {
+        self.inner.ports()
     }
 }

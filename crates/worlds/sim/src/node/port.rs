@@ -3,7 +3,7 @@
 
 use crate::measure::Journeys;
 use crate::pcie::Link;
-use pcie::{Function, Input, OrderedQueue, Output, PushRoom, Ready};
+use pcie::{Function, Input, OrderedQueue, Output, Ports, PushRoom, Ready, Target};
 use wire::tlp::{Class, Mark};
 use wire::{Bdf, Instant};
 
@@ -102,6 +102,22 @@ impl Function for Port {
         let passes = |class| self.down.is_empty() && self.link.has(class);
         Ready::of(|class| self.down.len(class) < self.depth || passes(class))
     }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        Some(self)
+    }
+}
+
+/// One queue for all ports: the link has no more.
+impl Ports for Port {
+    fn queue(&self, _: Target) -> usize {
+        0
+    }
+
+    fn queue_ready(&self, _: usize) -> Ready {
+        self.ready()
+    }
+
     /// The room of the switch below. What waits here for the link's credits waits for no others: the
     /// switch has room for it.
     fn push_room(&self, target: Bdf) -> Option<PushRoom> {

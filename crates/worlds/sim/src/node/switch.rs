@@ -11,7 +11,7 @@ use crate::transport::{End, Stream, Transport};
 use node::LinkEvent;
 use node::path::Input;
 use node::switch::Output;
-use pcie::{Function, Ready, Wait};
+use pcie::{Function, Ports, Ready, Wait};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use switch::congestion::Rate;

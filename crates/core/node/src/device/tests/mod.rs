@@ -5,7 +5,7 @@ mod pending_connections;
 mod random;
 
 use super::*;
-use pcie::{Input as Packet, Output as Next, Ready, Wait};
+use pcie::{Input as Packet, Output as Next, Ports, Ready, Wait};
 use std::collections::BTreeMap;
 use switch::aggregate::Policy;
 use switch::tunnel;
@@ -38,6 +38,10 @@ impl Function for Stub {
 
     fn ready(&self) -> Ready {
         Ready::ALL
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        None
     }
 }
 

@@ -2,7 +2,7 @@
 
 use node::SwitchNode;
 use pcie::dma_test::DmaTest;
-use pcie::{Function, Input, Output, Ready};
+use pcie::{Function, Input, Output, Ports, Ready};
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::tlp::{Class, Packet, Tlp};
@@ -106,5 +106,9 @@ impl Function for Device {
             Self::Switch(switch) => switch.ready(),
             Self::Script(script) => script.takes,
         }
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        if let Self::Switch(switch) = self { switch.ports() } else { None }
     }
 }

@@ -9,9 +9,13 @@ use crate::commands::rings::Ring;
 use crate::commands::shared::Shared;
 use crate::commands::step::{Step, StepKind};
 use crate::commands::transfer::{self, Content, Piece};
+use follow::Effect;
+use std::collections::BTreeMap;
 use wire::nvme::Command as Entry;
-use wire::nvme::{COMPLETION_ENTRY, Completion, IDENTIFY, IdentifyNamespace, cns, opcode};
+use wire::nvme::{COMPLETION_ENTRY, Completion, IDENTIFY, IdentifyNamespace, opcode};
 
+/// Queues of one kind that a controller may have here.
+const MOST_QUEUES: usize = 256;
 /// Namespaces whose block size is remembered.
 const MOST_NAMESPACES: usize = 1024;
 /// Bytes per block until Identify Namespace data was seen.
@@ -158,53 +162,47 @@ impl Controller {
     /// Applies the changes that a successful admin command makes.
     fn apply(&mut self, uid: Uid, shared: &mut Shared) {
         let Some(open) = self.open.get_mut(&uid) else { return };
-        let e = open.command.entry;
-        // Both pairs of commands have QID and QSIZE in dword 10 (5.3, 5.4).
-        let (id, entries) = (e.cdw10 as u16, (e.cdw10 >> 16) + 1);
-        let high = (e.cdw11 >> 16) as u16;
-        match e.opcode {
-            // A queue that is not contiguous (PC, bit 0 of dword 11, cleared) lies elsewhere, and
-            // without its completion queue the end of its commands is not seen.
-            opcode::admin::CREATE_SQ
-                if id != 0 && e.cdw11 & 1 != 0 && self.queues.completion.contains_key(&high) =>
+        match Effect::of(&open.command.entry) {
+            // Without its completion queue the end of its commands is not seen.
+            Effect::CreateSubmission { id, ring: Some(ring), completion }
+                if self.queues.completion.contains_key(&completion) =>
             {
-                let queue = SubmissionQueue::new(e.prp1 & !0xfff, entries);
-                shared.counters.dropped += u64::from(!self.queues.add_submission(id, queue));
+                if has_room(&self.queues.submission, id, shared) {
+                    self.queues.add_submission(id, ring, SubmissionQueue::new(ring));
+                }
                 self.tell_submission(id, shared);
             }
-            opcode::admin::CREATE_CQ if id != 0 && e.cdw11 & 1 != 0 => {
-                let vector = (e.cdw11 & 2 != 0).then_some(high);
-                let queue = CompletionQueue::new(e.prp1 & !0xfff, entries, vector);
-                shared.counters.dropped += u64::from(!self.queues.add_completion(id, queue));
+            Effect::CreateCompletion { id, ring: Some(ring), vector } => {
+                if has_room(&self.queues.completion, id, shared) {
+                    self.queues.add_completion(id, ring, CompletionQueue::new(ring, vector));
+                }
                 self.tell_completion(id, shared);
             }
-            opcode::admin::DELETE_SQ if id != 0 => {
+            Effect::DeleteSubmission(id) => {
                 self.delete_submission(id, shared);
                 self.tell(id, Ring::Gone, shared);
             }
-            opcode::admin::DELETE_CQ if id != 0 => {
-                for uid in self.queues.remove_completion(id) {
+            Effect::DeleteCompletion(id) => {
+                let queue = self.queues.remove_completion(id);
+                for uid in queue.into_iter().flat_map(CompletionQueue::into_waiting) {
                     self.close(uid, None, shared);
                 }
                 self.tell(id, Ring::Gone, shared);
             }
             // Their blocks may have another size.
-            opcode::admin::FORMAT | opcode::admin::NAMESPACE_MANAGEMENT => {
+            Effect::Formats => {
                 self.block_sizes.clear();
                 self.sole.clear();
             }
-            opcode::admin::IDENTIFY if names_namespace(0, &e) => {
-                self.record_block_size(uid, shared)
-            }
+            Effect::Identify(nsid) => self.record_block_size(uid, nsid, shared),
             _ => {}
         }
     }
 
     /// Takes the block size out of Identify Namespace data.
-    fn record_block_size(&mut self, uid: Uid, shared: &mut Shared) {
+    fn record_block_size(&mut self, uid: Uid, nsid: u32, shared: &mut Shared) {
         let Some(open) = self.open.get_mut(&uid) else { return };
         let data = open.command.data.as_deref().and_then(<[u8]>::first_chunk::<IDENTIFY>);
-        let nsid = open.command.entry.nsid;
         self.sole.remove(&nsid);
         if let Some(IdentifyNamespace { lba_format, sharing, .. }) =
             data.map(IdentifyNamespace::decode)
@@ -232,7 +230,7 @@ impl Controller {
     pub(super) fn close(&mut self, uid: Uid, doorbell: Option<Step>, shared: &mut Shared) {
         let Some(mut open) = self.open.remove(&uid) else { return };
         let id = (open.command.queue, open.command.entry.cid);
-        self.queues.done(id.0);
+        self.done(id.0);
         if self.ids.get(&id) == Some(&uid) {
             self.ids.remove(&id);
         }
@@ -253,9 +251,16 @@ impl Controller {
     }
 }
 
+/// Whether there is room for another queue, or the one in the place of which it comes.
+fn has_room<Q>(queues: &BTreeMap<u16, Q>, id: u16, shared: &mut Shared) -> bool {
+    let room = queues.contains_key(&id) || queues.len() < MOST_QUEUES;
+    shared.counters.dropped += u64::from(!room);
+    room
+}
+
 /// Whether the entry is Identify for a namespace, whose data has the size of blocks.
 fn names_namespace(queue: u16, entry: &Entry) -> bool {
-    queue == 0 && entry.opcode == opcode::admin::IDENTIFY && entry.cdw10 as u8 == cns::NAMESPACE
+    queue == 0 && matches!(Effect::of(entry), Effect::Identify(_))
 }
 
 /// Whether the data of the command say where data of users are or what a drive is, and are never

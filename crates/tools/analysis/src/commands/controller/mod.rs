@@ -8,13 +8,14 @@ mod traffic;
 use super::claims::{Claims, Key};
 use super::command::Command;
 use super::pending::Fetch;
-use super::queues::{CompletionQueue, Queues, Rung, SubmissionQueue, Uid};
+use super::queues::{self, CompletionQueue, Queues, Rung, SubmissionQueue, Uid};
 use super::shared::Shared;
 use super::step::StepKind;
+use follow::Registers;
 use push::PushedList;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Bdf;
-use wire::nvme::register::{self, AdminQueueAttributes, Capabilities, Configuration, Doorbell};
+use wire::nvme::register::{Configuration, DOORBELLS, Doorbell, NSSR_VALUE};
 
 /// MSI-X vectors a function can have (PCIe Base 4.0, section 7.7.2).
 const MOST_VECTORS: u64 = 2048;
@@ -37,11 +38,7 @@ pub(super) struct Controller {
     device: Bdf,
     /// Counts resets: fetches begun before the latest one are ignored.
     generation: u64,
-    capabilities: u64,
-    configuration: u32,
-    admin: u32,
-    admin_sq: u64,
-    admin_cq: u64,
+    pub registers: Registers,
     queues: Queues,
     open: BTreeMap<Uid, OpenCommand>,
     /// Open commands without a completion entry, by queue and identifier.
@@ -62,16 +59,7 @@ impl Controller {
 
     /// Memory page in bytes.
     fn page(&self) -> u64 {
-        1 << (12 + u32::from(Configuration::from_bits(self.configuration).page))
-    }
-
-    /// The host reads a double word at `offset` of BAR 0 and gets `value`.
-    pub fn register_read(&mut self, offset: u64, value: u32) {
-        match offset {
-            register::CAP => set_low(&mut self.capabilities, value),
-            4 => set_high(&mut self.capabilities, value),
-            _ => {}
-        }
+        self.registers.page() as u64
     }
 
     /// The host writes a double word at `address`, which is `offset` of BAR 0. Whether there is a
@@ -83,49 +71,43 @@ impl Controller {
         value: u32,
         shared: &mut Shared,
     ) -> bool {
-        match offset {
-            register::CC => self.configure(value, shared),
-            register::AQA => self.admin = value,
-            register::ASQ => set_low(&mut self.admin_sq, value),
-            0x2c => set_high(&mut self.admin_sq, value),
-            register::ACQ => set_low(&mut self.admin_cq, value),
-            0x34 => set_high(&mut self.admin_cq, value),
-            register::NSSR if value == register::NSSR_VALUE => self.reset(shared),
-            register::DOORBELLS.. => return self.doorbell(address, offset, value, shared),
-            _ => {}
+        if offset >= DOORBELLS {
+            return self.doorbell(address, offset, value as u16, shared);
+        }
+        let before = self.registers.configuration();
+        let touched = self.registers.write(offset, &value.to_le_bytes());
+        if touched.configuration {
+            self.configure(before, shared);
+        }
+        if touched.subsystem_reset && value == NSSR_VALUE {
+            self.reset(shared);
         }
         true
     }
 
-    fn configure(&mut self, value: u32, shared: &mut Shared) {
-        let before = Configuration::from_bits(self.configuration);
-        let after = Configuration::from_bits(value);
+    fn configure(&mut self, before: Configuration, shared: &mut Shared) {
+        let after = self.registers.configuration();
         if before.enable && !after.enable {
             self.reset(shared);
         }
-        self.configuration = value;
-        if !before.enable && after.enable {
-            let sizes = AdminQueueAttributes::from_bits(self.admin);
-            let (sq, cq) = (self.admin_sq & !0xfff, self.admin_cq & !0xfff);
-            let entries = |size: u16| u32::from(size) + 1;
-            self.queues.add_submission(0, SubmissionQueue::new(sq, entries(sizes.sq_size)));
+        let admin = self.registers.admin_queues().filter(|_| !before.enable && after.enable);
+        if let Some((submission, completion)) = admin {
+            self.queues.add_submission(0, submission, SubmissionQueue::new(submission));
             // The admin queue has vector 0 (section 3.1.9).
-            let queue = CompletionQueue::new(cq, entries(sizes.cq_size), Some(0));
-            self.queues.add_completion(0, queue);
+            self.queues.add_completion(0, completion, CompletionQueue::new(completion, Some(0)));
             self.tell_submission(0, shared);
             self.tell_completion(0, shared);
         }
     }
 
     /// A doorbell (sections 3.1.24 and 3.1.25), the stride as CAP says. Whether its queue exists.
-    fn doorbell(&mut self, address: u64, offset: u64, value: u32, shared: &mut Shared) -> bool {
-        let stride = Capabilities::from_bits(self.capabilities).doorbell_stride;
-        let value = value & 0xffff;
+    fn doorbell(&mut self, address: u64, offset: u64, value: u16, shared: &mut Shared) -> bool {
+        let stride = self.registers.stride.unwrap_or(0);
         let known = match Doorbell::at(offset, stride) {
             None => false,
             Some(Doorbell::SubmissionTail(id)) => {
                 let step = shared.step(StepKind::SqDoorbell, address, 4, None);
-                let rung = self.queues.ring(id, value, step, &mut shared.counters);
+                let rung = queues::ring(&mut self.queues, id, value, step, &mut shared.counters);
                 let known = rung.is_some();
                 let Rung { commands, others } = rung.unwrap_or_default();
                 commands.into_iter().for_each(|uid| self.add_step(uid, step, shared));
@@ -165,13 +147,14 @@ impl Controller {
         self.end(shared);
         self.tell_gone(shared);
         self.queues = Queues::default();
-        self.configuration = 0;
+        self.registers.reset();
         shared.emit(super::Event::Reset(self.device));
     }
 
     /// The capture ends: commands in flight end as they are.
     pub fn end(&mut self, shared: &mut Shared) {
-        shared.counters.unfetched_entries += self.queues.unfetched();
+        let queues = self.queues.submission.values();
+        shared.counters.unfetched_entries += queues.map(SubmissionQueue::unfetched).sum::<u64>();
         self.close_all(shared);
     }
 
@@ -182,20 +165,17 @@ impl Controller {
         self.close_all(shared);
         shared.counters.lost_commands = lost;
         self.generation += 1;
-        self.queues.gap();
+        queues::gap(&mut self.queues);
         self.tell_all(shared);
+    }
+
+    /// An entry of a submission queue needs no more.
+    fn done(&mut self, queue: u16) {
+        self.queues.submission.get_mut(&queue).into_iter().for_each(SubmissionQueue::done);
     }
 
     /// Whether `fetch` was begun since the last reset.
     fn is_current(&self, fetch: &Fetch) -> bool {
         fetch.generation == self.generation
     }
-}
-
-fn set_low(register: &mut u64, value: u32) {
-    *register = *register >> 32 << 32 | u64::from(value);
-}
-
-fn set_high(register: &mut u64, value: u32) {
-    *register = *register & 0xffff_ffff | u64::from(value) << 32;
 }

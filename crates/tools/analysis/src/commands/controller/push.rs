@@ -6,9 +6,10 @@
 use super::Controller;
 use crate::commands::claims::{Match, Use};
 use crate::commands::pending::{Purpose, Read};
-use crate::commands::queues::{Place, Uid};
+use crate::commands::queues::Uid;
 use crate::commands::shared::Shared;
 use crate::commands::step::{Step, StepKind};
+use follow::Queue;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use wire::Tag;
@@ -78,7 +79,7 @@ impl Controller {
         message: &mut Message,
         shared: &mut Shared,
     ) {
-        let place = Some(Place::Submission(id.0));
+        let place = Some(Queue::Submission(id.0));
         let last = piece.address.saturating_add(piece.bytes.len() as u64 - 1);
         if self.queues.at(piece.address) == place && self.queues.at(last) == place {
             shared.is_protocol(piece.place());
@@ -99,7 +100,8 @@ impl Controller {
         shared: &mut Shared,
     ) {
         let (entries, rest) = piece.bytes.as_chunks::<SUBMISSION_ENTRY>();
-        if !rest.is_empty() || !self.queues.begins_entry(queue, piece.address) {
+        let memory = self.queues.submission.get(&queue).map(|queue| queue.memory);
+        if !rest.is_empty() || !memory.is_some_and(|memory| memory.begins(piece.address)) {
             shared.counters.orphans += 1;
             return;
         }
@@ -116,7 +118,8 @@ impl Controller {
             if let Some(open) = self.open.get_mut(&uid) {
                 open.command.push.pushed.entry = SUBMISSION_ENTRY as u64;
             }
-            let before = self.queues.push(queue, piece.address + from as u64, uid);
+            let queue = self.queues.submission.get_mut(&queue);
+            let before = queue.and_then(|queue| queue.push(piece.address + from as u64, uid));
             before.into_iter().for_each(|uid| self.close(uid, None, shared));
         }
     }

@@ -4,10 +4,11 @@ use super::Controller;
 use crate::commands::claims::{Match, Use};
 use crate::commands::command::Transfer;
 use crate::commands::pending::{Fetch, Purpose, Read};
-use crate::commands::queues::{Fetched, Place};
+use crate::commands::queues::Fetched;
 use crate::commands::shared::Shared;
 use crate::commands::step::{Step, StepKind};
 use crate::commands::transfer;
+use follow::Queue;
 use wire::nvme::{self, COMPLETION_ENTRY, SUBMISSION_ENTRY, SglDescriptor, SglKind};
 use wire::tlp::MemoryRequest;
 
@@ -15,7 +16,7 @@ impl Controller {
     /// The drive reads host memory: finds the purpose of the read.
     pub fn device_read(&mut self, request: &MemoryRequest, shared: &mut Shared) -> Purpose {
         let (address, bytes) = (request.first_byte(), request.byte_count());
-        if let Some(Place::Submission(queue)) = self.queues.at(address) {
+        if let Some(Queue::Submission(queue)) = self.queues.at(address) {
             return self.fetch(queue, request, shared);
         }
         let Some(found) = self.claims.find(address, bytes as u64, false) else {
@@ -47,7 +48,7 @@ impl Controller {
         let entries: Vec<Option<Fetched>> = (0..bytes / SUBMISSION_ENTRY)
             .map(|i| queue.fetch(address + (i * SUBMISSION_ENTRY) as u64, &mut shared.counters))
             .collect();
-        if entries.iter().all(Option::is_none) || within != Some(Place::Submission(id)) {
+        if entries.iter().all(Option::is_none) || within != Some(Queue::Submission(id)) {
             shared.counters.orphans += 1;
             return Purpose::Unknown;
         }
@@ -104,13 +105,13 @@ impl Controller {
             let known = read.knows(&(at..at + SUBMISSION_ENTRY));
             if !known || entry.iter().all(|byte| *byte == 0) {
                 shared.counters.blank_entries += 1;
-                self.queues.done(fetch.queue);
+                self.done(fetch.queue);
                 continue;
             }
             let steps: Vec<Step> = [doorbell, fetch.step].into_iter().chain(carriers).collect();
             let entry = nvme::Command::decode(entry);
             match self.open(fetch.queue, entry, &steps, shared) {
-                None => self.queues.done(fetch.queue),
+                None => self.done(fetch.queue),
                 Some(uid) => {
                     let open = self.open.get_mut(&uid).filter(|_| fetch.step.from_push);
                     open.into_iter().for_each(|open| {
@@ -217,7 +218,7 @@ impl Controller {
 
     /// The drive writes `bytes` to host memory.
     pub fn device_write(&mut self, address: u64, bytes: &[u8], shared: &mut Shared) {
-        if let Some(Place::Completion(queue)) = self.queues.at(address) {
+        if let Some(Queue::Completion(queue)) = self.queues.at(address) {
             return self.completions(queue, address, bytes, shared);
         }
         if let Some(found) = self.claims.find(address, bytes.len() as u64, true) {
@@ -244,7 +245,7 @@ impl Controller {
         if !whole {
             return;
         }
-        if self.queues.at(address + bytes.len() as u64 - 1) == Some(Place::Completion(queue)) {
+        if self.queues.at(address + bytes.len() as u64 - 1) == Some(Queue::Completion(queue)) {
             shared.protocol = bytes.len();
         }
         let known = shared.known(0, bytes);

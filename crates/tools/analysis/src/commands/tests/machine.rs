@@ -6,14 +6,14 @@ use crate::commands::stream::StreamRange;
 use bytes::{Bytes, BytesMut};
 use node::HostNode;
 use node::host::{Input as HostInput, Output as FromHost};
-use node::push::{HostMemory, Mode, Settings as PushSettings};
+use node::push::{Completions, HostMemory, Mode, Settings as PushSettings};
 use nvme::initiator::{self, Driver, Io, Op};
 use nvme::testing::Media;
 use nvme::{Config, NamespaceConfig, Subsystem, block};
 use pcie::enumerate::{self, Hierarchy};
 use pcie::root::{self, HostOutput};
 use pcie::software::{Request, Task};
-use pcie::{Bus, Function, Input, Output, PushRoom, Ram, Ready};
+use pcie::{Bus, Function, Input, Output, Ports, Ram, Ready};
 use stats::random::Random;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -58,8 +58,8 @@ impl<F: Function> Function for Tap<F> {
         self.inner.ready()
     }
 
-    fn push_room(&self, target: Bdf) -> Option<PushRoom> {
-        self.inner.push_room(target)
+    fn ports(&self) -> Option<&dyn Ports> {
+        self.inner.ports()
     }
 }
 
@@ -78,6 +78,10 @@ impl Function for Drive {
     fn ready(&self) -> Ready {
         self.0.controller(1).ready()
     }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        None
+    }
 }
 
 struct Memory(Rc<RefCell<Ram>>);
@@ -94,7 +98,7 @@ impl HostMemory for Memory {
 pub struct Machine {
     pub now: Instant,
     host: HostNode<Tap<Upstream>>,
-    node: Downstream<Tap<Drive>>,
+    node: Downstream<Tap<Drive>, Completions>,
     media: Media,
     /// Block requests are answered in a shuffled order.
     blocks: Vec<(u64, block::Completion)>,
@@ -135,7 +139,7 @@ impl Machine {
         let mut machine = Self {
             now: Instant::ZERO,
             host: HostNode::new(root::Settings::default(), Tap::new(top)).with_push(push),
-            node: Downstream::new(tunnel(Role::Device), Tap::new(drive)),
+            node: Downstream::new(tunnel(Role::Device), Tap::new(drive), Completions::default()),
             media,
             blocks: Vec::new(),
             bus: Bus::new(),

@@ -9,7 +9,7 @@ use crate::net::{Address, CarrierListener, RawSettings};
 use crate::poller::{Poller, Waiting};
 use crate::{Clock, Control, DeviceNode};
 use pcie::dma_test::{DmaTest, Settings, register};
-use pcie::{Function, Input, Output, Ready};
+use pcie::{Function, Input, Output, Ports, Ready};
 use rustix::net::{RecvFlags, recv};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
@@ -54,6 +54,10 @@ impl Function for Stuck {
 
     fn ready(&self) -> Ready {
         self.function.ready()
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        None
     }
 }
 

@@ -1,0 +1,63 @@
+//! The queues of a controller, found by number and by address.
+
+use crate::{Places, Ring};
+use std::collections::BTreeMap;
+
+/// A queue by its kind and number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// A submission queue.
+    Submission(u16),
+    /// A completion queue.
+    Completion(u16),
+}
+
+/// Queues with what their owner knows of each.
+#[derive(Clone, Debug)]
+pub struct Queues<S, C> {
+    /// Submission queues by number.
+    pub submission: BTreeMap<u16, S>,
+    /// Completion queues by number.
+    pub completion: BTreeMap<u16, C>,
+    places: Places<Queue>,
+}
+
+impl<S, C> Default for Queues<S, C> {
+    fn default() -> Self {
+        let (submission, completion) = (BTreeMap::new(), BTreeMap::new());
+        Self { submission, completion, places: Places::default() }
+    }
+}
+
+impl<S, C> Queues<S, C> {
+    /// Adds a submission queue in the place of one with its number.
+    pub fn add_submission(&mut self, id: u16, ring: Ring, queue: S) {
+        self.remove_submission(id);
+        self.places.add(ring.range(), Queue::Submission(id));
+        self.submission.insert(id, queue);
+    }
+
+    /// Adds a completion queue in the place of one with its number.
+    pub fn add_completion(&mut self, id: u16, ring: Ring, queue: C) {
+        self.remove_completion(id);
+        self.places.add(ring.range(), Queue::Completion(id));
+        self.completion.insert(id, queue);
+    }
+
+    /// Removes a submission queue.
+    pub fn remove_submission(&mut self, id: u16) -> Option<S> {
+        self.places.remove(|queue| *queue == Queue::Submission(id));
+        self.submission.remove(&id)
+    }
+
+    /// Removes a completion queue.
+    pub fn remove_completion(&mut self, id: u16) -> Option<C> {
+        self.places.remove(|queue| *queue == Queue::Completion(id));
+        self.completion.remove(&id)
+    }
+
+    /// The queue whose memory has `address`.
+    pub fn at(&self, address: u64) -> Option<Queue> {
+        self.places.at(address).map(|(_, queue)| *queue)
+    }
+}

@@ -1,0 +1,127 @@
+//! The registers of a controller, as host software wrote them.
+
+use crate::Ring;
+use wire::nvme::register::{
+    ACQ, AQA, ASQ, AdminQueueAttributes, CAP, CC, Capabilities, Configuration, NSSR,
+};
+
+/// Bytes of the registers that are followed: up to the end of ACQ.
+const BYTES: u64 = ACQ + 8;
+/// The byte of CAP whose lower half is DSTRD (NVM Express 1.4, section 3.1.1, figure 69).
+const STRIDE: u64 = CAP + 4;
+/// CMBMSC and PMRMSC (sections 3.1.14 and 3.1.24), 8 bytes each.
+const OWN_MEMORY: [u64; 2] = [0x50, 0xe14];
+
+/// Registers up to ACQ as written, and the doorbell stride as read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Registers {
+    words: [[u8; 8]; BYTES as usize / 8],
+    /// CAP.DSTRD, once it is known.
+    pub stride: Option<u8>,
+}
+
+/// The registers that a write touches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// CC.
+    pub configuration: bool,
+    /// AQA, ASQ or ACQ.
+    pub admin_queues: bool,
+    /// NSSR.
+    pub subsystem_reset: bool,
+    /// CMBMSC or PMRMSC: with them, host addresses may be those of the controller's own memory.
+    pub own_memory: bool,
+}
+
+impl Registers {
+    /// Takes note of what the bytes from `offset` on read as.
+    pub fn read(&mut self, offset: u64, bytes: &[u8]) {
+        if let Some((_, byte)) = (offset..).zip(bytes).find(|(at, _)| *at == STRIDE) {
+            let bits = u64::from(*byte) << (8 * (STRIDE - CAP));
+            self.stride = Some(Capabilities::from_bits(bits).doorbell_stride);
+        }
+    }
+
+    /// Takes note of a write of the bytes from `offset` on.
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Touched {
+        for (at, byte) in (offset..).zip(bytes).take_while(|(at, _)| *at < BYTES) {
+            self.words.as_flattened_mut()[at as usize] = *byte;
+        }
+        let end = offset.saturating_add(bytes.len() as u64);
+        let touches = |at: u64, length: u64| offset < at + length && at < end;
+        Touched {
+            configuration: touches(CC, 4),
+            admin_queues: touches(AQA, BYTES - AQA),
+            subsystem_reset: touches(NSSR, 4),
+            own_memory: OWN_MEMORY.iter().any(|at| touches(*at, 8)),
+        }
+    }
+
+    fn u64(&self, at: u64) -> u64 {
+        u64::from_le_bytes(self.words[at as usize / 8])
+    }
+
+    fn u32(&self, at: u64) -> u32 {
+        (self.u64(at & !7) >> ((at & 4) * 8)) as u32
+    }
+
+    /// CC.
+    pub fn configuration(&self) -> Configuration {
+        Configuration::from_bits(self.u32(CC))
+    }
+
+    /// NSSR.
+    pub fn subsystem_reset(&self) -> u32 {
+        self.u32(NSSR)
+    }
+
+    /// Bytes of a memory page.
+    pub fn page(&self) -> usize {
+        1 << (12 + self.configuration().page)
+    }
+
+    /// The admin submission queue and the admin completion queue, if AQA, ASQ and ACQ have values
+    /// that a controller takes.
+    pub fn admin_queues(&self) -> Option<(Ring, Ring)> {
+        let sizes = AdminQueueAttributes::from_bits(self.u32(AQA));
+        let submission = Ring::submission(self.u64(ASQ) & !0xfff, sizes.sq_size);
+        let completion = Ring::completion(self.u64(ACQ) & !0xfff, sizes.cq_size);
+        submission.possible().zip(completion.possible())
+    }
+
+    /// A controller reset: CC is 0.
+    pub fn reset(&mut self) {
+        self.write(CC, &[0; 4]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn admin_queues_are_where_the_registers_put_them() {
+        let mut registers = Registers::default();
+        assert_eq!(registers.admin_queues(), None, "no entries");
+        let admin = Touched { admin_queues: true, ..Touched::default() };
+        assert_eq!(registers.write(AQA, &[31, 0, 15, 0]), admin);
+        assert_eq!(registers.write(ASQ, &0x1_2345_6000u64.to_le_bytes()), admin);
+        assert_eq!(registers.write(ACQ, &0x8000u32.to_le_bytes()), admin);
+        let rings = (Ring::submission(0x1_2345_6000, 31), Ring::completion(0x8000, 15));
+        assert_eq!(registers.admin_queues(), Some(rings));
+        let touched = registers.write(CC, &0x0046_0081_u32.to_le_bytes());
+        assert!(touched.configuration && !touched.admin_queues);
+        assert_eq!((registers.page(), registers.configuration().enable), (8192, true));
+        registers.reset();
+        assert!(!registers.configuration().enable && registers.admin_queues().is_some());
+    }
+
+    #[test]
+    fn stride_is_learnt_from_the_byte_that_has_it() {
+        let mut registers = Registers::default();
+        registers.read(0, &[0xff; 4]);
+        assert_eq!(registers.stride, None);
+        registers.read(2, &[0xff, 0xff, 0x12, 0xff]);
+        assert_eq!(registers.stride, Some(2));
+    }
+}
