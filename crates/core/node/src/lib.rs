@@ -16,10 +16,12 @@ pub mod host;
 pub mod links;
 pub mod path;
 pub mod push;
+pub mod slot;
 pub mod switch;
 
 pub use device::DeviceNode;
 pub use host::HostNode;
 pub use links::LinkEvent;
 pub use path::PathId;
+pub use slot::Slot;
 pub use switch::SwitchNode;

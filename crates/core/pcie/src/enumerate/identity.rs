@@ -146,9 +146,9 @@ pub async fn layout(bus: &Bus, bdf: Bdf) -> Layout {
     scan::layout(bus, bdf, msix.map(|(_, at)| at)).await
 }
 
-/// Writes `owner` into the contents capability of the function at `bdf`.
+/// Writes `owner`, unless it is 0, into the contents capability of the function at `bdf`.
 pub async fn write_owner(bus: &Bus, bdf: Bdf, contents: Option<Contents>, owner: u32) {
-    let Some(contents) = contents else { return };
+    let Some(contents) = contents.filter(|_| owner != 0) else { return };
     let at = contents.capability + ContentsCapability::OWNER;
     bus.config_write(bdf, at, 4, owner).await;
 }

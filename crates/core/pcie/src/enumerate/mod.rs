@@ -178,6 +178,14 @@ impl Node {
         self.port().map_or(&[], |port| &port.children)
     }
 
+    /// The function at `bdf`, here or below.
+    pub fn find(&self, bdf: Bdf) -> Option<&Self> {
+        if self.bdf == bdf {
+            return Some(self);
+        }
+        self.children().iter().find_map(|child| child.find(bdf))
+    }
+
     /// The bridge, if it is one.
     pub fn port(&self) -> Option<&Port> {
         match &self.kind {

@@ -18,9 +18,8 @@ use crate::guest::{Memory, Worker, Workers};
 use crate::irq::{Interrupt, Interrupts};
 use crate::mapping::Signaller;
 use crate::msix::Table;
-use crate::{Action, BindError, DmaError, DmaId, EndpointInfo, Presence, Token};
+use crate::{Action, BindError, EndpointInfo, Presence, Token};
 use access::{ACCESS_DEADLINE, Current, is_posted};
-use bytes::Bytes;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -154,10 +153,13 @@ impl Session {
         }
     }
 
-    /// The next action for the owner; `None` until another input, reply or
-    /// [`deadline`](Self::deadline).
-    pub fn poll(&mut self, now: Instant) -> Option<Action> {
-        if let Some((id, result)) = self.poll_dma(now) {
+    /// The next action, if the owner accepts it now; DMA that has ended in any case. `None` until
+    /// another input, reply or [`deadline`](Self::deadline).
+    pub fn poll(&mut self, now: Instant, accepts: impl FnOnce(&Action) -> bool) -> Option<Action> {
+        while let Some(ended) = self.dma.expire(now) {
+            self.dma_ended(ended);
+        }
+        if let Some((id, result)) = self.client.ended.pop_front() {
             return Some(Action::DmaDone { id, result });
         }
         if self.client.current.as_ref().is_some_and(|current| current.deadline() <= now) {
@@ -165,17 +167,7 @@ impl Session {
             self.abandon();
         }
         self.advance(now);
-        self.actions.pop_front()
-    }
-
-    /// The next pending DMA access that has ended. [`poll`](Self::poll) returns them too; this
-    /// is for an owner that takes no actions now, so that the client's commands wait, but needs
-    /// its DMA.
-    pub fn poll_dma(&mut self, now: Instant) -> Option<(DmaId, Result<Bytes, DmaError>)> {
-        while let Some(ended) = self.dma.expire(now) {
-            self.dma_ended(ended);
-        }
-        self.client.ended.pop_front()
+        if accepts(self.actions.front()?) { self.actions.pop_front() } else { None }
     }
 
     /// When to call [`poll`](Self::poll) without any input.

@@ -1,5 +1,6 @@
 //! Host memory as devices access it.
 
+use super::ReadOutcome;
 use bytes::{Bytes, BytesMut};
 use pcie::Ram;
 use pcie::root::ReadToken;
@@ -7,15 +8,6 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use wire::{Bdf, Instant};
-
-/// The result of a read of host memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReadOutcome {
-    /// The bytes, or `None` if the device may not read them.
-    Done(Option<Bytes>),
-    /// [`Machine::complete_read`](super::Machine::complete_read) follows.
-    Pending,
-}
 
 /// The memory and interrupts that the devices of a machine access.
 pub trait Memory {

@@ -1,22 +1,20 @@
 //! The host node: a root complex, the function below its root port, and the host software that
 //! uses it.
 
-mod accesses;
 mod descriptors;
 mod endpoint;
 mod event_limits;
 mod memory;
 mod node;
 mod probe;
-mod reattach;
 mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use memory::{Memory, RamMemory, ReadOutcome};
+pub use ::node::slot::{Change as EndpointChange, ReadOutcome};
+pub use memory::{Memory, RamMemory};
 pub use node::{HostEvent, HostNode, MachineSettings};
 pub use probe::{Probe, Record};
-pub use reattach::EndpointChange;
 pub use summary::Summary;
 
 use crate::attached::Attached;

@@ -1,10 +1,8 @@
 //! The host node as a server of endpoints to VMMs.
 
-use super::accesses::describe;
 use super::descriptors;
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, describe};
 use super::event_limits::{HostEventLimiter, kind};
-use super::reattach::EndpointChange;
 use super::{Machine, Memory, ReadOutcome};
 use crate::Control;
 use crate::attached::{Attached, Report, Switch};
@@ -13,8 +11,9 @@ use crate::limiter::Suppressed;
 use crate::poller::Poller;
 use ::node::LinkEvent;
 use ::node::push;
+use ::node::slot::{self, Change};
 use bytes::BytesMut;
-use pcie::enumerate::{self, Hierarchy, Node, Settings};
+use pcie::enumerate::{self, Node, Settings};
 use pcie::root::{self, ReadToken};
 use pcie::software::{Bus, Task};
 use std::io;
@@ -41,7 +40,7 @@ pub enum HostEvent {
     /// Endpoint `n` has the serial number of another one, `m`.
     DuplicateSerial(usize, usize),
     /// A change of endpoint `n` after its link came up or its client requested a reset.
-    Endpoint(usize, EndpointChange),
+    Endpoint(usize, Change),
     /// The far side of a downstream port's link, which is named, refuses it, and will until
     /// something changes.
     Refused(usize, String),
@@ -71,7 +70,7 @@ pub struct MachineSettings {
 }
 
 fn of(endpoints: &mut [Endpoint], function: Bdf) -> Option<&mut Endpoint> {
-    endpoints.iter_mut().find(|endpoint| endpoint.node.bdf == function)
+    endpoints.iter_mut().find(|endpoint| endpoint.slot.node().bdf == function)
 }
 
 /// DMA and interrupts of the endpoints, to their guests.
@@ -80,41 +79,39 @@ impl Memory for Vec<Endpoint> {
         &mut self,
         now: Instant,
         requester: Bdf,
-        (address, length): (u64, usize),
+        range: (u64, usize),
         token: &ReadToken,
     ) -> ReadOutcome {
         match of(self, requester) {
-            Some(endpoint) => endpoint.dma_read(now, address, length, token),
+            Some(Endpoint { slot, guest, .. }) => slot.memory_read(now, guest, range, token),
             None => ReadOutcome::Done(None),
         }
     }
 
     fn peek(&mut self, requester: Bdf, range: (u64, usize), out: &mut BytesMut) -> bool {
-        of(self, requester).is_some_and(|endpoint| endpoint.peek(range, out))
+        of(self, requester)
+            .is_some_and(|endpoint| endpoint.slot.peek(&mut endpoint.guest, range, out))
     }
 
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]) {
-        if let Some(endpoint) = of(self, requester) {
-            endpoint.dma_write(now, address, data);
+        if let Some(Endpoint { slot, guest, .. }) = of(self, requester) {
+            slot.memory_write(now, guest, address, data);
         }
     }
 
     fn interrupt(&mut self, requester: Bdf, data: u32) {
-        if let Some(endpoint) = of(self, requester) {
-            endpoint.interrupt(data as u16);
+        if let Some(Endpoint { slot, guest, .. }) = of(self, requester) {
+            slot.interrupt(guest, data as u16);
         }
     }
 
     fn wire(&mut self, wire: u8, level: bool) {
         // Endpoints that share a wire share its interrupts.
         for endpoint in self.iter_mut().filter(|endpoint| endpoint.wire == wire) {
-            endpoint.server.session.set_intx(level);
+            endpoint.guest.server.session.set_intx(level);
         }
     }
 }
-
-/// An enumeration below a port whose link came up.
-type Rescan = Task<Result<Vec<Node>, enumerate::Error>>;
 
 /// A new endpoint below a port that had none, not yet offered.
 struct DiscoveredEndpoint {
@@ -131,9 +128,8 @@ pub struct HostNode {
     endpoints: Vec<Endpoint>,
     bus: Bus,
     settings: Settings,
-    /// The hierarchy found at the start.
-    pub hierarchy: Hierarchy,
-    rescans: Vec<(usize, Rescan)>,
+    /// The downstream ports of the switch right below the root port.
+    ports: Vec<slot::Port>,
     discovered: Vec<DiscoveredEndpoint>,
     /// Pairs of endpoints with the same serial number, not yet reported.
     duplicates: Vec<(usize, usize)>,
@@ -169,13 +165,13 @@ impl HostNode {
         }
         let found = enumerate::enumerate(bus.clone(), settings.clone());
         let hierarchy = machine.run(&mut endpoints, &bus, found)?.map_err(io::Error::other)?;
+        let ports = hierarchy.root.children().first().map_or(&[][..], Node::children);
         let mut node = Self {
             machine,
             endpoints,
             bus,
             settings,
-            hierarchy,
-            rescans: Vec::new(),
+            ports: ports.iter().cloned().map(slot::Port::new).collect(),
             discovered: Vec::new(),
             directory: directory.to_owned(),
             duplicates: Vec::new(),
@@ -185,17 +181,13 @@ impl HostNode {
         Ok(node)
     }
 
-    /// The downstream ports of the switch right below the root port.
-    fn ports(&self) -> &[Node] {
-        self.hierarchy.root.children().first().map_or(&[], Node::children)
-    }
-
     fn offer_found(&mut self) -> io::Result<()> {
         let found: Vec<(usize, (Node, u8))> = self
-            .ports()
+            .ports
             .iter()
+            .map(|port| endpoints(&port.node, 0))
             .enumerate()
-            .flat_map(|(port, node)| endpoints(node, 0).into_iter().map(move |found| (port, found)))
+            .flat_map(|(port, all)| all.into_iter().map(move |found| (port, found)))
             .collect();
         let upstream = self.machine.attached().upstream();
         let all_up = (0..upstream.links()).all(|port| upstream.tunnel(port).is_up());
@@ -224,21 +216,21 @@ impl HostNode {
         bus: Bus,
         info: EndpointInfo,
     ) -> io::Result<usize> {
-        descriptors::check(self.endpoints.iter().map(|one| &one.node).chain([&node]))?;
+        descriptors::check(self.endpoints.iter().map(|one| one.slot.node()).chain([&node]))?;
         let (number, settings) = (self.endpoints.len(), self.settings.clone());
         self.duplicates.extend(same_serial(&node, &self.endpoints).map(|other| (number, other)));
         let mut endpoint =
             Endpoint::offer(&self.directory, number, port, node, info, bus, settings)
                 .map_err(io::Error::other)?;
         endpoint.wire = wire;
-        self.machine.poller().add(&endpoint.server, false)?;
+        self.machine.poller().add(&endpoint.guest.server, false)?;
         self.endpoints.push(endpoint);
         Ok(number)
     }
 
     /// The sockets, in the order of the endpoints.
     pub fn sockets(&self) -> Vec<PathBuf> {
-        self.endpoints.iter().map(|e| e.server.path().to_owned()).collect()
+        self.endpoints.iter().map(|e| e.guest.server.path().to_owned()).collect()
     }
 
     /// A summary of each endpoint, in the same order.
@@ -298,13 +290,13 @@ impl HostNode {
     fn take_leave(&mut self, emit: &mut impl FnMut(HostEvent)) -> io::Result<()> {
         let end = self.machine.clock().now() + LONGEST_LEAVE;
         for endpoint in &mut self.endpoints {
-            endpoint.server.set_presence(self.machine.clock().now(), Presence::Absent);
+            endpoint.guest.server.set_presence(self.machine.clock().now(), Presence::Absent);
         }
         loop {
             let now = self.machine.clock().now();
             self.machine.poller.refresh(now)?;
             let served = self.serve(now, emit);
-            let mut sessions = self.endpoints.iter().map(|endpoint| &endpoint.server.session);
+            let mut sessions = self.endpoints.iter().map(|endpoint| &endpoint.guest.server.session);
             if now >= end || !served && sessions.all(|session| session.is_quiet(now, QUIET)) {
                 return Ok(());
             }
@@ -336,7 +328,7 @@ impl HostNode {
         let mut deadlines = lines.timer();
         for endpoint in &mut self.endpoints {
             moved |= endpoint.advance(now);
-            deadlines = earliest([deadlines, endpoint.server.session.deadline()]);
+            deadlines = earliest([deadlines, endpoint.guest.server.session.deadline()]);
         }
         Ok((moved, earliest([timer, deadlines])))
     }
@@ -345,12 +337,12 @@ impl HostNode {
         let mut moved = false;
         for number in 0..self.endpoints.len() {
             let endpoint = &mut self.endpoints[number];
-            moved |= match self.machine.poller().take_ready(&endpoint.server) {
+            moved |= match self.machine.poller().take_ready(&endpoint.guest.server) {
                 true => endpoint.service(now),
                 false => endpoint.service_without_input(now),
             };
             // In front of whatever the client does next.
-            for range in endpoint.server.session.take_remapped() {
+            for range in endpoint.guest.server.session.take_remapped() {
                 endpoint.remapped(&range);
                 self.machine.remapped(range);
             }
@@ -361,11 +353,11 @@ impl HostNode {
             for change in std::mem::take(&mut endpoint.changes) {
                 emit(HostEvent::Endpoint(number, change));
             }
-            if let Some(why) = endpoint.server.take_closed() {
+            if let Some(why) = endpoint.guest.server.take_closed() {
                 emit(HostEvent::VmmGone(number, why.to_string()));
                 endpoint.connected = false;
             }
-            let connected = endpoint.server.connected();
+            let connected = endpoint.guest.server.connected();
             let before = std::mem::replace(&mut endpoint.connected, connected);
             if connected && !before {
                 emit(HostEvent::VmmAttached(number));
@@ -381,7 +373,7 @@ impl HostNode {
         let switch = self.machine.attached_mut();
         for port in 0..switch.upstream().links() {
             let mut below = self.endpoints.iter().filter(|endpoint| endpoint.port == port);
-            switch.hold(port, !below.all(Endpoint::accepts_writes));
+            switch.hold(port, !below.all(|endpoint| endpoint.slot.takes_writes()));
         }
     }
 
@@ -396,22 +388,17 @@ impl HostNode {
             match event {
                 LinkEvent::Down { link: port, cause, buses } => {
                     emit(HostEvent::LinkDown(port, cause));
-                    self.rescans.retain(|(rescanned, _)| *rescanned != port);
+                    self.ports[port].link_down();
                     self.discovered.retain(|found| found.port != port);
                     let gone = self.endpoints.iter_mut().filter(|e| e.port == port);
                     for endpoint in gone {
-                        endpoint.link_down(now, self.machine.reset_event(endpoint.node.bdf));
+                        endpoint.link_down(now, self.machine.reset_event(endpoint.slot.node().bdf));
                     }
                     self.machine.clear_bus_masters(buses);
                 }
                 LinkEvent::Up(port, _) => {
                     emit(HostEvent::LinkUp(port));
-                    let Some(node) = self.ports().get(port).cloned() else { continue };
-                    let max_payload = node.max_payload;
-                    let settings = self.settings.clone();
-                    let look =
-                        enumerate::enumerate_below(self.bus.clone(), node, settings, max_payload);
-                    self.rescans.push((port, Task::new(&self.bus, look)));
+                    self.ports[port].link_up(&self.bus, &self.settings);
                 }
                 LinkEvent::Failed { link: port, why, permanent: true, .. } => {
                     emit(HostEvent::Refused(port, why));
@@ -425,33 +412,31 @@ impl HostNode {
 
     /// Continues the enumeration below ports whose links came up.
     fn rescan(&mut self, now: Instant, emit: &mut impl FnMut(HostEvent)) -> bool {
-        let before = self.rescans.len();
-        for (port, mut task) in std::mem::take(&mut self.rescans) {
-            match task.poll(now) {
-                None => self.rescans.push((port, task)),
-                Some(Ok(children)) => self.reattach(now, port, &children),
-                Some(Err(error)) => emit(HostEvent::Unusable(port, error.to_string())),
+        let mut moved = false;
+        for port in 0..self.ports.len() {
+            let Some(found) = self.ports[port].poll(now) else { continue };
+            moved = true;
+            match found {
+                Ok(found) => self.reattach(now, port, &found),
+                Err(error) => emit(HostEvent::Unusable(port, error.to_string())),
             }
         }
-        self.rescans.len() < before
+        moved
     }
 
-    fn reattach(&mut self, now: Instant, port: usize, children: &[Node]) {
+    fn reattach(&mut self, now: Instant, port: usize, found: &[Node]) {
         if self.endpoints.iter().all(|endpoint| endpoint.port != port) {
-            return self.describe_discovered(port, children);
+            return self.describe_discovered(port, found);
         }
-        let found: Vec<Node> =
-            children.iter().flat_map(|child| endpoints(child, 0)).map(|(node, _)| node).collect();
         for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.port == port) {
-            let same = found.iter().find(|node| node.bdf == endpoint.node.bdf);
-            endpoint.link_up(now, same.cloned());
+            endpoint.link_up(now, found);
         }
     }
 
     /// Describes the endpoints below a port that had none.
-    fn describe_discovered(&mut self, port: usize, children: &[Node]) {
-        let wire = self.ports().get(port).map_or(0, |node| node.bdf.device() % 4);
-        for (node, wire) in children.iter().flat_map(|child| endpoints(child, wire)) {
+    fn describe_discovered(&mut self, port: usize, found: &[Node]) {
+        let wire = self.ports[port].node.bdf.device() % 4;
+        for (node, wire) in found.iter().flat_map(|child| endpoints(child, wire)) {
             let bus = self.machine.new_bus();
             let describing = describe(bus.clone(), node.clone(), self.spin_for_doorbells);
             let describing = Task::new(&bus, describing);
@@ -472,7 +457,7 @@ impl HostNode {
             match self.offer(port, node, wire, bus, info) {
                 Ok(number) => {
                     let endpoint = &self.endpoints[number];
-                    let path = endpoint.server.path().to_owned();
+                    let path = endpoint.guest.server.path().to_owned();
                     emit(HostEvent::Offered(number, path, endpoint.summary()));
                 }
                 Err(error) => emit(HostEvent::Unusable(port, error.to_string())),
@@ -488,7 +473,7 @@ impl HostNode {
         let mut lines = vec![("root port".to_owned(), root)];
         lines.extend(self.machine.attached().report());
         for (number, endpoint) in self.endpoints.iter().enumerate() {
-            let faults = match endpoint.faults {
+            let faults = match endpoint.slot.faults {
                 0 => "errors: none".to_owned(),
                 n => format!("errors: {n} accesses outside mapped memory"),
             };
@@ -508,7 +493,7 @@ fn same_serial(node: &Node, endpoints: &[Endpoint]) -> Option<usize> {
     let own = serial(node)?;
     endpoints
         .iter()
-        .map(|endpoint| &endpoint.node)
+        .map(|endpoint| endpoint.slot.node())
         .position(|other| other.id == node.id && serial(other) == Some(own))
 }
 

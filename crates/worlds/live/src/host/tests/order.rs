@@ -82,7 +82,7 @@ impl World {
         let endpoint =
             Endpoint::offer(&folder, 0, 0, node(), plain_endpoint(), bus.clone(), settings);
         let endpoint = endpoint.unwrap();
-        let client = Client::greeted(endpoint.server.path(), 9999);
+        let client = Client::greeted(endpoint.guest.server.path(), 9999);
         let mut world = Self {
             endpoint,
             bus,

@@ -35,7 +35,7 @@ impl World {
         let endpoint =
             Endpoint::offer(&folder, 0, 0, node(), plain_endpoint(), bus.clone(), settings);
         let endpoint = endpoint.unwrap();
-        let client = Client::greeted(endpoint.server.path(), 1);
+        let client = Client::greeted(endpoint.guest.server.path(), 1);
         let mut world = Self { endpoint, bus, client, _folder: folder };
         world.settle();
         assert_eq!(world.client.receive().header.error, None);
@@ -48,7 +48,7 @@ impl World {
     fn settle(&mut self) {
         loop {
             let moved = self.endpoint.service(Instant::ZERO);
-            for range in self.endpoint.server.session.take_remapped() {
+            for range in self.endpoint.guest.server.session.take_remapped() {
                 self.endpoint.remapped(&range);
             }
             if !moved && self.bus.queued() == 0 {
@@ -77,7 +77,7 @@ impl World {
 
     /// The drive is there again. Whether the client's memory gets the event.
     fn reports(&mut self) -> bool {
-        self.endpoint.link_up(Instant::ZERO, Some(node()));
+        self.endpoint.link_up(Instant::ZERO, &[node()]);
         self.settle();
         if self.client.is_quiet() {
             return false;
@@ -99,7 +99,7 @@ fn the_event_is_written_once_when_the_function_is_restored() {
     // The driver goes on to submit commands: doorbells.
     world.write(0, 0x1000);
     // The link is lost again before the function is restored.
-    world.endpoint.link_up(Instant::ZERO, Some(node()));
+    world.endpoint.link_up(Instant::ZERO, &[node()]);
     world.lose(None);
     assert!(world.reports());
     world.lose(None);
@@ -120,7 +120,7 @@ fn a_driver_that_did_anything_meanwhile_gets_no_event() {
         }),
         ("wrote a register, and the link was lost again", |world| {
             world.write(0, 0x14);
-            world.endpoint.link_up(Instant::ZERO, Some(node()));
+            world.endpoint.link_up(Instant::ZERO, &[node()]);
             world.lose(None);
         }),
     ];

@@ -1,0 +1,100 @@
+//! A port whose link comes and goes, and what is found below it.
+
+use super::{Change, Output, Settings, Slot};
+use pcie::enumerate::{self, Error, Node};
+use pcie::software::{Bus, Task};
+use std::fmt;
+use wire::Instant;
+
+/// A port of the host's own switch: enumerates below itself whenever its link came up.
+pub struct Port {
+    /// The port.
+    pub node: Node,
+    rescan: Option<Task<Result<Vec<Node>, Error>>>,
+}
+
+impl Port {
+    /// A port that was enumerated with all below it.
+    pub fn new(node: Node) -> Self {
+        Self { node, rescan: None }
+    }
+
+    /// The link came up. [`poll`](Self::poll) returns what is below, unless the link goes down.
+    pub fn link_up(&mut self, bus: &Bus, settings: &enumerate::Settings) {
+        let (node, payload) = (self.node.clone(), self.node.max_payload);
+        let look = enumerate::enumerate_below(bus.clone(), node, settings.clone(), payload);
+        self.rescan = Some(Task::new(bus, look));
+    }
+
+    /// The link went down.
+    pub fn link_down(&mut self) {
+        self.rescan = None;
+    }
+
+    /// What is below the port since its link came up, once. Poll after answers on the bus.
+    pub fn poll(&mut self, now: Instant) -> Option<Result<Vec<Node>, Error>> {
+        let found = self.rescan.as_mut()?.poll(now)?;
+        self.rescan = None;
+        Some(found)
+    }
+}
+
+impl fmt::Debug for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Port {}", self.node.bdf)
+    }
+}
+
+/// A slot whose driver is the host's own, alone below its port.
+#[derive(Debug)]
+pub struct OwnSlot {
+    port: Port,
+    slot: Slot,
+    /// What the driver finds once the slot is ready.
+    new_contents: bool,
+}
+
+impl OwnSlot {
+    /// A slot with the function `node` below `port`.
+    pub fn new(port: Node, node: Node, bus: Bus, settings: Settings) -> Self {
+        let slot = Slot::new(node, bus, settings);
+        Self { port: Port::new(port), slot, new_contents: false }
+    }
+
+    /// The function that was attached last.
+    pub fn node(&self) -> &Node {
+        self.slot.node()
+    }
+
+    /// The link went down.
+    pub fn link_down(&mut self) {
+        self.port.link_down();
+        self.slot.link_down(None, &());
+    }
+
+    /// The link came up.
+    pub fn link_up(&mut self) {
+        self.port.link_up(&self.slot.bus, &self.slot.settings.enumeration);
+    }
+
+    /// Whether the function is ready for its driver since the link came up, once: with new
+    /// contents or those of before. Poll after answers on the bus.
+    ///
+    /// # Errors
+    /// Why there is no such function.
+    pub fn poll(&mut self, now: Instant) -> Option<Result<bool, String>> {
+        match self.port.poll(now) {
+            Some(Ok(found)) => self.slot.link_up(&found, &()),
+            Some(Err(error)) => return Some(Err(error.to_string())),
+            None => {}
+        }
+        loop {
+            match self.slot.poll(now, &mut ())? {
+                Output::Change(Change::Changed(why)) => return Some(Err(why)),
+                Output::Change(change) => self.new_contents = change != Change::Reattached,
+                Output::Ready => return Some(Ok(self.new_contents)),
+                Output::Reply(..) | Output::Presence(_) | Output::HostData(..) => {}
+            }
+        }
+    }
+}
