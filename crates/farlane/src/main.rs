@@ -17,7 +17,6 @@ mod node;
 mod progress;
 mod push_args;
 mod rig;
-mod rows;
 mod signals;
 mod trace_args;
 

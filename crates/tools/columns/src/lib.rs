@@ -3,17 +3,19 @@
 //!
 //! Adding a row to a batch is cheap: numbers are copied, and a text is looked up among the texts
 //! of its column. Whatever formats, encodes or writes happens with whole batches, and may happen
-//! in another thread. Sinks are the caller's.
+//! in another thread, as in [`RowFiles`]. Sinks are the caller's.
 
 mod batch;
 mod csv;
 mod parquet_file;
+mod rows;
 #[cfg(test)]
 mod tests;
 
 pub use batch::{Batch, Value};
 pub use csv::Csv;
 pub use parquet_file::{Parquet, ROW_GROUP};
+pub use rows::{RowFiles, Targets};
 
 /// What the cells of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use super::Args;
 use super::document::Document;
-use crate::rows::{RowFiles, Targets};
 use columns::{Column, Schema, Value};
+use columns::{RowFiles, Targets};
 use report::{Failure, Outcome as Written};
 use std::cell::RefCell;
 use std::rc::Rc;

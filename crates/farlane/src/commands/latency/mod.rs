@@ -10,9 +10,9 @@ mod talk;
 
 use super::Outcome;
 use crate::output::warning;
-use crate::rows::{RowFiles, Targets};
 use crate::signals::Stop;
 use ::lab::view::{self, rows};
+use columns::{RowFiles, Targets};
 use latency::Sample;
 use latency_linux::{Operator, Rows, Run};
 use options::Output;

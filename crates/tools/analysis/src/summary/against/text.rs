@@ -1,14 +1,14 @@
 //! The comparison as text, and its tables.
 
-use super::{METHOD, NO_PLACES, Report, names};
-use analysis::trace::Kind;
-use analysis::trace::compare::{Difference, LEVEL, Pair, sentence};
+use super::{Comparison, METHOD, NO_PLACES, names};
+use crate::trace::Kind;
+use crate::trace::compare::{Difference, LEVEL, Pair, sentence};
 use report::span::micros;
 use report::{Align, Table};
 use stats::medians::Estimate;
 
 /// Everything.
-pub fn text(report: &Report) -> String {
+pub fn text(report: &Comparison) -> String {
     let mut out = sentence(&report.compared) + "\n\n";
     for (name, traced) in ["A", "B"].iter().zip(&report.runs) {
         let (selected, all) = (traced.selected, traced.all);
@@ -66,7 +66,7 @@ fn spent(pair: &Pair) -> u128 {
 
 /// The types of both runs, those in which most time was spent first: those with comparisons, and
 /// those without.
-pub fn by_time(report: &Report) -> (Vec<&Pair>, Vec<&Pair>) {
+pub fn by_time(report: &Comparison) -> (Vec<&Pair>, Vec<&Pair>) {
     let mut pairs: Vec<&Pair> = report.compared.pairs.iter().collect();
     pairs.sort_by_key(|pair| u128::MAX - spent(pair));
     pairs.into_iter().partition(|pair| pair.differences.iter().any(|one| one.p.is_some()))
@@ -164,7 +164,7 @@ fn wrapped(text: &str) -> String {
 }
 
 /// What is said of all comparisons together.
-pub fn tests(report: &Report) -> String {
+pub fn tests(report: &Comparison) -> String {
     let significant = report.compared.pairs.iter().flat_map(|pair| &pair.differences);
     let found = significant.filter(|one| one.is_significant()).count();
     let (tests, level) = (report.compared.tests, LEVEL * 100.0);

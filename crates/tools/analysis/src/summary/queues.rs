@@ -1,7 +1,7 @@
 //! Depth of queues and positions of their rings, as a table and as pictures.
 
 use super::Report;
-use analysis::trace::rings::{DepthSummary, Point, Queue, Rings};
+use crate::trace::rings::{DepthSummary, Point, Queue, Rings};
 use report::{Align, Axis, Page, Plot, Scale, Table, round_time, time};
 use wire::Bdf;
 

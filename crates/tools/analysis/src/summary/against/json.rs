@@ -1,11 +1,10 @@
 //! The document of `--against --json`.
 
-use super::{Report, Traced};
-use crate::commands::trace::json;
-use analysis::trace::Kind;
-use analysis::trace::compare::{Alone, Difference, LEVEL, Pair, sentence};
-use analysis::trace::measures::What;
-use report::Outcome;
+use super::{Comparison, Traced};
+use crate::trace::Kind;
+use crate::trace::compare::{Alone, Difference, LEVEL, Pair, sentence};
+use crate::trace::measures::What;
+use report::document::rounded;
 use serde::Serialize;
 use stats::medians::Estimate;
 
@@ -63,11 +62,6 @@ struct Measure {
     significant: bool,
 }
 
-fn rounded(value: f64, decimals: i32) -> f64 {
-    let unit = 10f64.powi(decimals);
-    (value * unit).round() / unit
-}
-
 fn measure(one: &Difference) -> Measure {
     let medians = &one.medians;
     let interval = |estimate: Estimate| estimate.interval.map(|(low, high)| [low, high]);
@@ -104,11 +98,11 @@ fn entry(pair: &Pair) -> Type<'_> {
     Type { kind: &stats_a.kind, stats_a, stats_b, measures }
 }
 
-/// One JSON document on stdout. Fails if nobody takes it.
-pub fn print(report: &Report) -> Outcome {
+/// The document of a comparison.
+pub fn document(report: &Comparison) -> impl Serialize + '_ {
     let compared = &report.compared;
     let [a, b] = report.runs.each_ref().map(run);
-    json::write(&Document {
+    Document {
         schema: SCHEMA,
         sentence: sentence(compared),
         a,
@@ -120,5 +114,5 @@ pub fn print(report: &Report) -> Outcome {
         types: compared.pairs.iter().map(entry).collect(),
         only_a: &compared.alone[0],
         only_b: &compared.alone[1],
-    })
+    }
 }

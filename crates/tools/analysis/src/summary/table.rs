@@ -1,11 +1,9 @@
 //! `--csv` and `--parquet`: a row a command, the same columns always.
 
-use super::Args;
-use crate::rows::{RowFiles, Targets};
-use analysis::commands::Command;
-use analysis::trace::Leg;
-use analysis::trace::measures::{self, Measure, What};
-use columns::{Column, Value};
+use crate::commands::Command;
+use crate::trace::Leg;
+use crate::trace::measures::{self, Measure, What};
+use columns::{Column, RowFiles, Targets, Value};
 use report::{Failure, Outcome};
 use wire::Instant;
 
@@ -54,8 +52,7 @@ pub struct Table(RowFiles);
 
 impl Table {
     /// Begins the files that are wanted, if any is. The error names one.
-    pub fn create(args: &Args) -> Result<Option<Self>, Failure> {
-        let targets = Targets { csv: args.csv.as_ref(), parquet: args.parquet.as_ref() };
+    pub fn create(targets: Targets<'_>) -> Result<Option<Self>, Failure> {
         Ok(RowFiles::create(targets, &COLUMNS)?.map(Self))
     }
 

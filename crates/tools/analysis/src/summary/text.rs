@@ -1,20 +1,20 @@
 //! Text on stdout. Lines have at most 100 columns where names allow.
 
-use super::{Args, Report, Shown, queues};
-use analysis::commands::Command;
-use analysis::commands::intervals::{self, Interval};
-use analysis::commands::view::{self, Options};
-use analysis::trace::{Anomalies, Run, by_part, by_stage, listed};
+use super::{Report, Shown, View, queues};
+use crate::commands::Command;
+use crate::commands::intervals::{self, Interval};
+use crate::commands::view::{self, Options};
+use crate::trace::{Anomalies, Run, by_part, by_stage, listed};
 use report::span::micros;
 use std::io::{self, Write};
 use wire::Duration;
 use wire::trace::NodeRole;
 
 /// Everything.
-pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()> {
+pub fn text(report: &Report, view: View, out: &mut impl Write) -> io::Result<()> {
     write!(out, "{}", nodes(&report.run))?;
-    let options = Options { fold: !args.unfold };
-    if args.stats {
+    let options = Options { fold: !view.unfold };
+    if view.stats {
         heading(out, "Statistics, medians of intervals and stages below each type")?;
         write!(out, "{}", report.statistics.table())?;
         let push = report.run.push_totals(&report.counters);
@@ -24,8 +24,8 @@ pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()
         }
         heading(out, "Queues, while a command was outstanding, weighted by time")?;
         write!(out, "{}", queues::table(&report.rings).text())?;
-    } else if args.list {
-        heading(out, &format!("Commands, {}", args.sort.order()))?;
+    } else if view.list {
+        heading(out, &format!("Commands, {}", view.sort.order()))?;
         writeln!(out, "{HEAD}")?;
         report
             .shown
@@ -46,7 +46,7 @@ pub fn text(report: &Report, args: &Args, out: &mut impl Write) -> io::Result<()
     }
     write!(out, "{}", state_changes(&report.run))?;
     writeln!(out)?;
-    if !args.stats && (report.shown.len() as u64) < report.selected {
+    if !view.stats && (report.shown.len() as u64) < report.selected {
         let more = report.selected - report.shown.len() as u64;
         writeln!(out, "{more} more of {} commands that fit; --limit shows more", report.selected)?;
     } else {
@@ -103,12 +103,12 @@ fn nodes(run: &Run) -> String {
     out
 }
 
-fn flaws(node: &analysis::trace::Node) -> String {
+fn flaws(node: &crate::trace::Node) -> String {
     flaws_of(node).iter().map(|text| format!("      ! {text}\n")).collect()
 }
 
 /// What is wrong with a file.
-pub(super) fn flaws_of(node: &analysis::trace::Node) -> Vec<String> {
+pub(super) fn flaws_of(node: &crate::trace::Node) -> Vec<String> {
     let mut out = Vec::new();
     let mut flaw = |there: bool, text: String| out.extend(there.then_some(text));
     flaw(node.file.cut, "cut off in the middle: its node was killed".into());
@@ -163,7 +163,7 @@ fn problem(command: &Command, anomalies: &Anomalies) -> (char, String) {
     if command.is_unacknowledged() {
         all.push("head doorbell never rung".to_owned());
     }
-    let bad = |step: &&analysis::commands::Step| step.status != wire::tlp::Status::Success;
+    let bad = |step: &&crate::commands::Step| step.status != wire::tlp::Status::Success;
     if let Some(step) = command.steps.iter().find(bad) {
         all.push(format!("{} {:?}", step.kind, step.status));
     }

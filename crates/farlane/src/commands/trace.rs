@@ -1,28 +1,16 @@
 //! `farlane trace`: what the nodes of a run recorded, for people and machines.
 
-mod against;
-mod html;
-mod json;
-mod print;
-mod queues;
-mod ranking;
-mod sort;
-mod table;
-
 use super::{Failure, Outcome};
 use crate::output::{self, assign_stdout};
-use analysis::commands::{Command, Counters, Event};
-use analysis::trace::capture::{Capture, Written};
-use analysis::trace::rings::Rings;
-use analysis::trace::{
-    Anomalies, DriveTiming, Finding, Leg, Opcode, Run, Selection, Span, Statistics, chart,
-    parse_time, path, perfetto,
-};
+use analysis::summary::against::Comparison;
+use analysis::summary::{Key, Report, Request, View};
+use analysis::trace::{Opcode, Selection, Span, parse_time};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use columns::Targets;
 use report::target::Target;
-use sort::{Key, Largest};
+use serde::Serialize;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
-use table::Table;
 use wire::Bdf;
 
 /// Show what nodes recorded: commands, TLPs, where the time goes
@@ -95,7 +83,7 @@ pub struct Args {
     #[arg(long)]
     failed: bool,
     /// The order of the commands shown; the largest come first
-    #[arg(long, value_name = "KEY", value_enum, default_value_t = Key::End)]
+    #[arg(long, value_name = "KEY", default_value = "end", value_parser = sort_key())]
     sort: Key,
     /// One line a command instead of its TLPs
     #[arg(long)]
@@ -147,32 +135,6 @@ fn parse_bdf(text: &str) -> Result<Bdf, String> {
     parts().ok_or_else(|| format!("'{text}' is not bb:dd.f"))
 }
 
-/// A command that is shown.
-struct Shown {
-    /// Its number, from 1.
-    number: u64,
-    command: Command,
-    path: Vec<Leg>,
-    /// Its times in the drive, if the trace of the drive is here.
-    timing: Option<DriveTiming>,
-}
-
-/// The selected commands and the statistics to show.
-struct Report {
-    run: Run,
-    shown: Vec<Shown>,
-    /// Selected commands, and all commands.
-    selected: u64,
-    all: u64,
-    statistics: Statistics,
-    rings: Rings,
-    anomalies: Anomalies,
-    counters: Counters,
-    unreadable: u64,
-    /// The TLPs written to the capture, if one was requested.
-    captured: Option<Written>,
-}
-
 impl Args {
     fn selection(&self) -> Selection {
         Selection {
@@ -216,104 +178,63 @@ pub fn run(args: &Args) -> Outcome {
     ];
     assign_stdout(args.json, &targets);
     if !args.against.is_empty() {
-        return against::run(args);
+        return against(args);
     }
-    let mut ranking = args.html.as_ref().map(|_| ranking::Ranking::default());
-    let report = collect(args, ranking.as_mut())?;
-    if let Some(path) = &args.svg {
-        let shown = report.shown.first().ok_or_else(|| Failure("no command fits".into()))?;
-        path.write(&chart::chart(&report.run, &shown.command))?;
+    let mut report = Report::new(&Request {
+        files: &args.files,
+        selection: args.selection(),
+        sort: args.sort,
+        limit: args.limit(),
+        perfetto: args.perfetto.as_ref(),
+        pcapng: args.pcapng.as_ref(),
+        rows: Targets { csv: args.csv.as_ref(), parquet: args.parquet.as_ref() },
+        ranked: args.html.is_some(),
+    })?;
+    if let Some(target) = &args.svg {
+        target.write(&report.sequence()?)?;
     }
-    if let (Some(path), Some(ranking)) = (&args.html, ranking) {
-        path.write(&html::page(&report, ranking)?)?;
+    if let Some(target) = &args.html {
+        target.write(&report.page()?)?;
     }
     if args.json {
-        json::print(&report)
-    } else if output::is_suppressed() {
-        Ok(())
-    } else {
-        let mut out = BufWriter::new(std::io::stdout().lock());
-        match print::text(&report, args, &mut out) {
-            // The reader of the pipe has closed it.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            done => Ok(done?),
-        }
+        return write(&report.document());
+    }
+    if output::is_suppressed() {
+        return Ok(());
+    }
+    let Args { list, stats, unfold, sort, .. } = *args;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    match report.text(View { list, stats, unfold, sort }, &mut out) {
+        // The reader of the pipe has closed it.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        done => Ok(done?),
     }
 }
 
-/// The TLPs as a capture.
-fn capture(run: &Run, capture: &Capture, target: &Target) -> Result<Written, Failure> {
-    let (written, mut file) = capture.write(run, target.create_binary()?)?;
-    file.flush().map_err(|error| target.failed(&error))?;
-    Ok(written)
+/// Compares two runs.
+fn against(args: &Args) -> Outcome {
+    let comparison = Comparison::new([&args.files, &args.against], &args.selection())?;
+    if let Some(target) = &args.html {
+        target.write(&comparison.page())?;
+    }
+    if args.json {
+        return write(&comparison.document());
+    }
+    print!("{}", comparison.text());
+    Ok(())
 }
 
-fn collect(args: &Args, mut ranking: Option<&mut ranking::Ranking>) -> Result<Report, Failure> {
-    let run = Run::open(&args.files)?;
-    let (selection, limit) = (args.selection(), args.limit());
-    let (mut shown, mut selected, mut all) = (Largest::new(args.sort, limit), 0, 0);
-    let (mut statistics, mut anomalies) = (Statistics::default(), Anomalies::default());
-    let begin = |target: &Target| -> Result<_, Failure> {
-        let writer = perfetto::Writer::new(target.create()?);
-        Ok((writer.map_err(|error| target.failed(&error))?, target.clone()))
-    };
-    let mut rings = Rings::new(&selection);
-    let mut table = Table::create(args)?;
-    let mut perfetto = args.perfetto.as_ref().map(begin).transpose()?;
-    let mut labels = args.pcapng.as_ref().map(|_| Capture::default());
-    let (counters, unreadable) = run.analyse(|found, counters| {
-        anomalies.observe(&found);
-        if let (Some(state), Some((writer, _))) = (rings.observe(&found), &mut perfetto) {
-            writer.ring(state);
-        }
-        if let Finding::Tlp(_, _, tlp, _) = &found {
-            anomalies.count(counters, tlp.mnemonic());
-        }
-        let Finding::Event(Event::Command(command)) = found else { return };
-        all += 1;
-        let fits = selection.has(all, &command);
-        if let Some(labels) = &mut labels {
-            labels.add(all, &command, fits);
-        }
-        if !fits {
-            return;
-        }
-        selected += 1;
-        let path = path(&run, &command);
-        statistics.add(&command, &path);
-        if let Some(ranking) = &mut ranking {
-            ranking.add(all, &command);
-        }
-        if let Some(table) = &mut table {
-            table.add(all, &command, &path);
-        }
-        if let Some((writer, _)) = &mut perfetto {
-            writer.add(all, &command, &path, run.in_drive(&command));
-        }
-        if shown.wants(&command) {
-            let timing = run.in_drive(&command);
-            shown.add(Shown { number: all, command: *command, path, timing });
-        }
-    })?;
-    let shown = shown.sorted();
-    anomalies.count(&counters, "the end of the trace");
-    anomalies.finish(&run);
-    if let Some((writer, target)) = perfetto {
-        writer.finish().map_err(|error| target.failed(&error))?;
-    }
-    table.map_or(Ok(()), Table::finish)?;
-    let captured = labels.zip(args.pcapng.as_ref());
-    let captured = captured.map(|(labels, target)| capture(&run, &labels, target)).transpose()?;
-    Ok(Report {
-        run,
-        shown,
-        selected,
-        all,
-        statistics,
-        rings,
-        anomalies,
-        counters,
-        unreadable,
-        captured,
-    })
+/// A document on stdout. Fails if nobody takes it.
+fn write(document: &impl Serialize) -> Outcome {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, document).map_err(|e| Failure(e.to_string()))?;
+    writeln!(out)?;
+    Ok(out.flush()?)
+}
+
+/// The keys of `--sort`, each with its order.
+fn sort_key() -> impl TypedValueParser<Value = Key> {
+    let values = Key::ALL.map(|key| PossibleValue::new(key.name()).help(key.order()));
+    PossibleValuesParser::new(values)
+        .map(|name| *Key::ALL.iter().find(|key| key.name() == name).expect("a possible value"))
 }

@@ -1,14 +1,14 @@
 //! `farlane trace A... --against B...`: where two runs differ.
 
-mod html;
 mod json;
-mod print;
+mod page;
+mod text;
 
-use super::Args;
-use analysis::commands::Event;
-use analysis::trace::compare::{Compared, Side, compare};
-use analysis::trace::{Finding, Run, Selection, path};
+use crate::commands::Event;
+use crate::trace::compare::{Compared, Side, compare};
+use crate::trace::{Finding, Run, Selection, path};
 use report::{Failure, Outcome};
+use serde::Serialize;
 use std::path::PathBuf;
 use wire::trace::{NodeRole, VIRTUAL_CLOCK};
 
@@ -25,7 +25,7 @@ struct Traced {
 }
 
 /// Both runs and their comparison.
-struct Report {
+pub struct Comparison {
     runs: [Traced; 2],
     compared: Compared,
     /// Whether both have traces of the same nodes, so that places can be compared.
@@ -102,26 +102,36 @@ fn same_point(runs: &[Traced; 2]) -> Outcome {
     )))
 }
 
-/// Runs the command.
-pub fn run(args: &Args) -> Outcome {
-    let selection = args.selection();
-    let runs = [trace(&args.files, &selection)?, trace(&args.against, &selection)?];
-    same_point(&runs)?;
-    let roles = |traced: &Traced| -> Vec<NodeRole> {
-        traced.run.nodes.iter().map(|node| node.file.header.role).collect()
-    };
-    let places = roles(&runs[0]) == roles(&runs[1]);
-    let compared = compare(&runs[0].side, &runs[1].side, places);
-    let unlike = unlike(&runs);
-    let report = Report { runs, compared, places, unlike };
-    if let Some(target) = &args.html {
-        target.write(&html::page(&report))?;
+impl Comparison {
+    /// Compares what `selection` takes of the first run with that of the second, the base. The
+    /// error is a file that cannot be used, or runs whose times mean different things.
+    pub fn new(files: [&[PathBuf]; 2], selection: &Selection) -> Result<Self, Failure> {
+        let [a, b] = files.map(|files| trace(files, selection));
+        let runs = [a?, b?];
+        same_point(&runs)?;
+        let roles = |traced: &Traced| -> Vec<NodeRole> {
+            traced.run.nodes.iter().map(|node| node.file.header.role).collect()
+        };
+        let places = roles(&runs[0]) == roles(&runs[1]);
+        let compared = compare(&runs[0].side, &runs[1].side, places);
+        let unlike = unlike(&runs);
+        Ok(Self { runs, compared, places, unlike })
     }
-    if args.json {
-        return json::print(&report);
+
+    /// As text.
+    pub fn text(&self) -> String {
+        text::text(self)
     }
-    print!("{}", print::text(&report));
-    Ok(())
+
+    /// As a page.
+    pub fn page(&self) -> String {
+        page::page(self)
+    }
+
+    /// As a document.
+    pub fn document(&self) -> impl Serialize + '_ {
+        json::document(self)
+    }
 }
 
 /// The files of a run.

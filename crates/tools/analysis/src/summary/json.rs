@@ -1,17 +1,15 @@
 //! The document of `--json`.
 
 use super::{Report, Shown};
-use analysis::commands::intervals::{self, Interval};
-use analysis::commands::json::Transaction;
-use analysis::commands::{Counters, Traffic};
-use analysis::trace::rings::{DepthSummary, Point, Queue, RingSummary, Series};
-use analysis::trace::{
+use crate::commands::intervals::{self, Interval};
+use crate::commands::json::Transaction;
+use crate::commands::{Counters, Traffic};
+use crate::trace::rings::{DepthSummary, Point, Queue, RingSummary, Series};
+use crate::trace::{
     Anomalies, DriveTiming, Kind, Leg, Offset, PartTime, PushTotals, Run, StageTime, StateChange,
     by_part, by_stage,
 };
-use report::{Failure, Outcome};
 use serde::Serialize;
-use std::io::Write;
 use wire::Bdf;
 
 /// Version of the document.
@@ -175,9 +173,9 @@ fn entry(shown: &Shown) -> Entry<'_> {
     }
 }
 
-/// One JSON document on stdout. Fails if nobody takes it.
-pub fn print(report: &Report) -> Outcome {
-    let document = Document {
+/// The document of a run.
+pub fn document(report: &Report) -> impl Serialize + '_ {
+    Document {
         schema: SCHEMA,
         nodes: (0..report.run.nodes.len()).map(|number| node(&report.run, number)).collect(),
         commands: report.shown.iter().map(entry).collect(),
@@ -191,14 +189,5 @@ pub fn print(report: &Report) -> Outcome {
         counters: &report.counters,
         unreadable: report.unreadable,
         anomalies: &report.anomalies,
-    };
-    write(&document)
-}
-
-/// A document on stdout. Fails if nobody takes it.
-pub fn write(document: &impl Serialize) -> Outcome {
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    serde_json::to_writer_pretty(&mut out, document).map_err(|e| Failure(e.to_string()))?;
-    writeln!(out)?;
-    Ok(out.flush()?)
+    }
 }

@@ -1,34 +1,34 @@
 //! The comparison as a page.
 
-use super::{METHOD, NO_PLACES, Report, names, print};
-use analysis::trace::compare::{Pair, sentence};
-use analysis::trace::measures::What;
+use super::{Comparison, METHOD, NO_PLACES, names, text};
+use crate::trace::compare::{Pair, sentence};
+use crate::trace::measures::What;
 use report::{Align, Bar, Page, Stack, Table, distribution, time};
 
 /// Types with pictures, those in which most time was spent.
 const MOST_TYPES: usize = 4;
 
 /// The whole page.
-pub fn page(report: &Report) -> String {
+pub fn page(report: &Comparison) -> String {
     let mut page = Page::new("farlane trace: two runs compared");
     page.text(&sentence(&report.compared));
     runs(&mut page, report);
     report.unlike.iter().for_each(|sentence| page.warning(sentence));
-    let (pairs, few) = print::by_time(report);
+    let (pairs, few) = text::by_time(report);
     pictures(&mut page, report, &pairs[..pairs.len().min(MOST_TYPES)]);
     page.section("Measures");
-    page.text(&print::tests(report));
+    page.text(&text::tests(report));
     page.text(METHOD);
     if !report.places {
         page.text(NO_PLACES);
     }
     for pair in pairs {
-        page.note(&print::heading(pair));
-        page.table(&print::table(pair));
+        page.note(&text::heading(pair));
+        page.table(&text::table(pair));
     }
     if !few.is_empty() {
-        page.section(print::TOO_FEW);
-        page.table(&print::few_table(&few));
+        page.section(text::TOO_FEW);
+        page.table(&text::few_table(&few));
     }
     alone(&mut page, report);
     let version = env!("CARGO_PKG_VERSION");
@@ -37,7 +37,7 @@ pub fn page(report: &Report) -> String {
     ))
 }
 
-fn runs(page: &mut Page, report: &Report) {
+fn runs(page: &mut Page, report: &Comparison) {
     use Align::{Left, Right, Wrap};
     let mut table =
         Table::new(&[("run", Left), ("traces", Wrap), ("commands", Right), ("selected", Right)]);
@@ -48,7 +48,7 @@ fn runs(page: &mut Page, report: &Report) {
     page.table(&table);
 }
 
-fn pictures(page: &mut Page, report: &Report, pairs: &[&Pair]) {
+fn pictures(page: &mut Page, report: &Comparison, pairs: &[&Pair]) {
     for pair in pairs {
         let kind = &pair.kinds[0].kind;
         let latency = |of: usize| report.runs[of].side.statistics.latency(kind);
@@ -89,7 +89,7 @@ fn stack(pair: &Pair, title: &str, of: What) -> Option<Stack> {
     })
 }
 
-fn alone(page: &mut Page, report: &Report) {
+fn alone(page: &mut Page, report: &Comparison) {
     let all = ["A", "B"].iter().zip(&report.compared.alone);
     let rows: Vec<_> =
         all.flat_map(|(name, alone)| alone.iter().map(move |one| (name, one))).collect();

@@ -1,21 +1,21 @@
 //! The order of commands.
 
 use super::Shown;
-use analysis::commands::Command;
-use clap::ValueEnum;
+use crate::commands::Command;
 use std::cmp::Reverse;
 
-/// What commands are sorted by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Key {
-    /// As they ended, the first one first
-    End,
-    /// From the tail doorbell to the head doorbell, the longest first
-    Duration,
-    /// Bytes of data that moved, the most first
-    Bytes,
-    /// TLPs, the most first
-    Tlps,
+wire::named! {
+    /// What commands are sorted by.
+    pub enum Key {
+        /// As they ended, the first one first.
+        End "end",
+        /// From the tail doorbell to the head doorbell, the longest first.
+        Duration "duration",
+        /// Bytes of data that moved, the most first.
+        Bytes "bytes",
+        /// TLPs, the most first.
+        Tlps "tlps",
+    }
 }
 
 impl Key {

@@ -1,8 +1,8 @@
 //! What a report needs besides the statistics: which command of each type is
 //! the median, the 99th percentile, the worst.
 
-use analysis::commands::{Command, Event};
-use analysis::trace::{Finding, Run, kind};
+use crate::commands::{Command, Event};
+use crate::trace::{Finding, Run, kind};
 use report::Failure;
 use std::collections::BTreeMap;
 

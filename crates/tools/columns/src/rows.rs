@@ -1,9 +1,9 @@
-//! Files with a row an event, of `--csv` and `--parquet`.
+//! Files with one row per event, of `--csv` and `--parquet`.
 //!
 //! The thread that measures only collects rows. Another one formats, encodes and writes them, so
 //! that no event waits for it unless the disk is slower than the events for long.
 
-use columns::{Batch, Csv, Parquet, Schema, Value};
+use crate::{Batch, Csv, Parquet, Schema, Value};
 use report::target::{Sink, Target};
 use report::{Failure, Outcome};
 use std::io;
@@ -58,6 +58,7 @@ impl RowFiles {
         }
         let (full, batches) = sync_channel(WAITING);
         let (used, empty) = channel();
+        #[allow(clippy::disallowed_methods, reason = "it only writes files")]
         let writer = std::thread::spawn(move || write(files, &batches, &used));
         let (batch, since) = (Batch::new(schema), Instant::ZERO);
         let (away, spare) = (0, Vec::new());

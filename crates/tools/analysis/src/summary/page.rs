@@ -1,11 +1,11 @@
 //! The report of `--html`.
 
-use super::print::flaws_of;
 use super::ranking::{Ranking, Type, commands};
+use super::text::flaws_of;
 use super::{Report, queues};
-use analysis::commands::Command;
-use analysis::commands::intervals;
-use analysis::trace::{Kind, Node, Run, Spread, by_stage, chart, path};
+use crate::commands::Command;
+use crate::commands::intervals;
+use crate::trace::{Kind, Node, Run, Spread, by_stage, chart, path};
 use report::Failure;
 use report::latency::Latency;
 use report::{

@@ -1,0 +1,201 @@
+//! A run as text, document and page: selected commands, statistics of all that fit, what stands
+//! out. [`against`] compares two runs.
+
+pub mod against;
+mod json;
+mod page;
+mod queues;
+mod ranking;
+mod sort;
+mod table;
+mod text;
+
+pub use sort::Key;
+
+use crate::commands::{Command, Counters, Event};
+use crate::trace::capture::{Capture, Written};
+use crate::trace::rings::Rings;
+use crate::trace::{
+    Anomalies, DriveTiming, Finding, Leg, Run, Selection, Statistics, chart, path, perfetto,
+};
+use columns::Targets;
+use ranking::Ranking;
+use report::Failure;
+use report::target::Target;
+use serde::Serialize;
+use sort::Largest;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use table::Table;
+
+/// What to read, and the files to write of it.
+pub struct Request<'a> {
+    /// Traces of one run.
+    pub files: &'a [PathBuf],
+    /// The commands that fit.
+    pub selection: Selection,
+    /// The order of those that are shown.
+    pub sort: Key,
+    /// How many are shown at most.
+    pub limit: usize,
+    /// Chrome trace events of the commands that fit.
+    pub perfetto: Option<&'a Target>,
+    /// A capture of their TLPs.
+    pub pcapng: Option<&'a Target>,
+    /// One row per command that fits.
+    pub rows: Targets<'a>,
+    /// Whether a page is made.
+    pub ranked: bool,
+}
+
+/// What the text shows.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// One line per command instead of its TLPs.
+    pub list: bool,
+    /// Statistics instead of single commands.
+    pub stats: bool,
+    /// Every TLP, not only the first and the last of equal ones.
+    pub unfold: bool,
+    /// The order of the commands.
+    pub sort: Key,
+}
+
+/// A command that is shown.
+struct Shown {
+    /// Its number, from 1.
+    number: u64,
+    command: Command,
+    path: Vec<Leg>,
+    /// Its times in the drive, if the trace of the drive is here.
+    timing: Option<DriveTiming>,
+}
+
+/// The selected commands and the statistics of a run.
+pub struct Report {
+    run: Run,
+    shown: Vec<Shown>,
+    /// Selected commands, and all commands.
+    selected: u64,
+    all: u64,
+    statistics: Statistics,
+    rings: Rings,
+    anomalies: Anomalies,
+    counters: Counters,
+    unreadable: u64,
+    /// The TLPs written to the capture, if one was requested.
+    captured: Option<Written>,
+    /// The commands by duration, if a page was requested.
+    ranking: Option<Ranking>,
+}
+
+impl Report {
+    /// Reads a run and writes the requested files. The error names the file.
+    pub fn new(request: &Request<'_>) -> Result<Self, Failure> {
+        collect(request)
+    }
+
+    /// As text.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn text(&self, view: View, out: &mut impl Write) -> io::Result<()> {
+        text::text(self, view, out)
+    }
+
+    /// As a document.
+    pub fn document(&self) -> impl Serialize + '_ {
+        json::document(self)
+    }
+
+    /// As a page. The error is of a trace that cannot be read a second time.
+    pub fn page(&mut self) -> Result<String, Failure> {
+        let ranking = self.ranking.take().unwrap_or_default();
+        page::page(self, ranking)
+    }
+
+    /// The sequence diagram of the first command shown, as SVG. The error is that none fits.
+    pub fn sequence(&self) -> Result<String, Failure> {
+        let shown = self.shown.first().ok_or_else(|| Failure("no command fits".into()))?;
+        Ok(chart::chart(&self.run, &shown.command))
+    }
+}
+
+/// The TLPs as a capture.
+fn capture(run: &Run, capture: &Capture, target: &Target) -> Result<Written, Failure> {
+    let (written, mut file) = capture.write(run, target.create_binary()?)?;
+    file.flush().map_err(|error| target.failed(&error))?;
+    Ok(written)
+}
+
+fn collect(request: &Request<'_>) -> Result<Report, Failure> {
+    let run = Run::open(request.files)?;
+    let (selection, limit) = (&request.selection, request.limit);
+    let (mut shown, mut selected, mut all) = (Largest::new(request.sort, limit), 0, 0);
+    let (mut statistics, mut anomalies) = (Statistics::default(), Anomalies::default());
+    let begin = |target: &Target| -> Result<_, Failure> {
+        let writer = perfetto::Writer::new(target.create()?);
+        Ok((writer.map_err(|error| target.failed(&error))?, target.clone()))
+    };
+    let mut ranking = request.ranked.then(Ranking::default);
+    let mut rings = Rings::new(selection);
+    let mut table = Table::create(request.rows)?;
+    let mut perfetto = request.perfetto.map(begin).transpose()?;
+    let mut labels = request.pcapng.map(|_| Capture::default());
+    let (counters, unreadable) = run.analyse(|found, counters| {
+        anomalies.observe(&found);
+        if let (Some(state), Some((writer, _))) = (rings.observe(&found), &mut perfetto) {
+            writer.ring(state);
+        }
+        if let Finding::Tlp(_, _, tlp, _) = &found {
+            anomalies.count(counters, tlp.mnemonic());
+        }
+        let Finding::Event(Event::Command(command)) = found else { return };
+        all += 1;
+        let fits = selection.has(all, &command);
+        if let Some(labels) = &mut labels {
+            labels.add(all, &command, fits);
+        }
+        if !fits {
+            return;
+        }
+        selected += 1;
+        let path = path(&run, &command);
+        statistics.add(&command, &path);
+        if let Some(ranking) = &mut ranking {
+            ranking.add(all, &command);
+        }
+        if let Some(table) = &mut table {
+            table.add(all, &command, &path);
+        }
+        if let Some((writer, _)) = &mut perfetto {
+            writer.add(all, &command, &path, run.in_drive(&command));
+        }
+        if shown.wants(&command) {
+            let timing = run.in_drive(&command);
+            shown.add(Shown { number: all, command: *command, path, timing });
+        }
+    })?;
+    let shown = shown.sorted();
+    anomalies.count(&counters, "the end of the trace");
+    anomalies.finish(&run);
+    if let Some((writer, target)) = perfetto {
+        writer.finish().map_err(|error| target.failed(&error))?;
+    }
+    table.map_or(Ok(()), Table::finish)?;
+    let captured = labels.zip(request.pcapng);
+    let captured = captured.map(|(labels, target)| capture(&run, &labels, target)).transpose()?;
+    Ok(Report {
+        run,
+        shown,
+        selected,
+        all,
+        statistics,
+        rings,
+        anomalies,
+        counters,
+        unreadable,
+        captured,
+        ranking,
+    })
+}
