@@ -36,11 +36,6 @@ pub trait Media: Send {
         None
     }
 
-    /// Whether every request that was started has come out.
-    fn is_idle(&self) -> bool {
-        true
-    }
-
     /// Makes [`signal`](Self::signal) unreadable again. Call it before
     /// [`poll_completion`](Self::poll_completion), so that no completion in between is missed.
     fn clear_signal(&mut self) {}

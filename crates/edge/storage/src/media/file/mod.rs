@@ -48,8 +48,6 @@ pub struct FileMedia {
     incarnation: u64,
     undo: Option<Undo>,
     requests: Option<Sender<Request>>,
-    /// Requests that were started and have not come out.
-    under_way: usize,
     /// Reads and writes that the threads need not do.
     transfers: Option<Transfers>,
     done: Completions<(u64, Completion)>,
@@ -184,7 +182,6 @@ impl FileMedia {
             incarnation,
             undo: None,
             requests: Some(requests),
-            under_way: 0,
             transfers: None,
             done,
             notices,
@@ -194,39 +191,6 @@ impl FileMedia {
 }
 
 impl FileMedia {
-    /// Gives a request to the kernel or to the threads; the outcome if it has one at once.
-    fn accept(&mut self, request: Request) -> Option<Completion> {
-        match request.operation {
-            Operation::Flush if self.read_only => return Some(done()),
-            Operation::Read { .. } => {}
-            _ if self.read_only => return Some(Err(Error::ReadOnly)),
-            _ => {}
-        }
-        let request = match &mut self.transfers {
-            // The record is the threads' business.
-            Some(transfers) if self.shared.may(&request.operation) => transfers.start(request)?,
-            _ => request,
-        };
-        self.hand_over(request)
-    }
-
-    /// The next request that has ended.
-    fn ended(&mut self) -> Option<(u64, Completion)> {
-        // What the kernel did not take the last time.
-        self.submit();
-        while let Some(ended) = self.transfers.as_mut().and_then(Transfers::ended) {
-            let request = match ended {
-                Ok(completed) => return Some(completed),
-                Err(request) => request,
-            };
-            let id = request.id;
-            if let Some(outcome) = self.hand_over(request) {
-                return Some((id, outcome));
-            }
-        }
-        self.done.poll()
-    }
-
     /// Gives a request to the threads; the outcome if there are none any more.
     fn hand_over(&mut self, request: Request) -> Option<Completion> {
         match &self.requests {
@@ -314,9 +278,18 @@ fn execute(file: &dyn File, operation: &Operation) -> io::Result<Bytes> {
 
 impl Media for FileMedia {
     fn start(&mut self, request: Request) -> Option<Completion> {
-        let outcome = self.accept(request);
-        self.under_way += usize::from(outcome.is_none());
-        outcome
+        match request.operation {
+            Operation::Flush if self.read_only => return Some(done()),
+            Operation::Read { .. } => {}
+            _ if self.read_only => return Some(Err(Error::ReadOnly)),
+            _ => {}
+        }
+        let request = match &mut self.transfers {
+            // The record is the threads' business.
+            Some(transfers) if self.shared.may(&request.operation) => transfers.start(request)?,
+            _ => request,
+        };
+        self.hand_over(request)
     }
 
     fn submit(&mut self) -> bool {
@@ -329,13 +302,19 @@ impl Media for FileMedia {
     }
 
     fn poll_completion(&mut self) -> Option<(u64, Completion)> {
-        let ended = self.ended()?;
-        self.under_way -= 1;
-        Some(ended)
-    }
-
-    fn is_idle(&self) -> bool {
-        self.under_way == 0
+        // What the kernel did not take the last time.
+        self.submit();
+        while let Some(ended) = self.transfers.as_mut().and_then(Transfers::ended) {
+            let request = match ended {
+                Ok(completed) => return Some(completed),
+                Err(request) => request,
+            };
+            let id = request.id;
+            if let Some(outcome) = self.hand_over(request) {
+                return Some((id, outcome));
+            }
+        }
+        self.done.poll()
     }
 
     fn clear_signal(&mut self) {
