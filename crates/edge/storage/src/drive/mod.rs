@@ -23,7 +23,7 @@ pub use version::VERSION;
 use crate::about;
 use crate::files::{Folder, SystemFolder};
 use crate::media::FileMedia;
-use crate::media::record::boot_id;
+use crate::record::boot_id;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,6 @@ mod device;
 mod file;
 mod memory;
 mod ram;
-pub(crate) mod record;
 
 pub use file::{Aio, FileMedia, FileOptions};
 pub use memory::check_memory;
@@ -12,12 +11,8 @@ pub use ram::RamMedia;
 
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Request};
-use std::fs::Metadata;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 /// The block store of one namespace; by default every request completes at once and is durable.
 pub trait Media: Send {
@@ -73,17 +68,6 @@ pub trait Media: Send {
     fn close(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// A random number for new contents; never 0.
-fn new_incarnation() -> u64 {
-    RandomState::new().build_hasher().finish().max(1)
-}
-
-/// Whether `path` leads to the file with this metadata.
-fn leads_to(path: &Path, file: &Metadata) -> bool {
-    std::fs::metadata(path)
-        .is_ok_and(|named| (named.dev(), named.ino()) == (file.dev(), file.ino()))
 }
 
 /// A completion without data.

@@ -1,6 +1,7 @@
 //! A namespace in memory.
 
-use super::{Media, done, new_incarnation};
+use super::{Media, done};
+use crate::record::new_incarnation;
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Operation, Request};
 

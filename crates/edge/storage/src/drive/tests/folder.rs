@@ -75,6 +75,23 @@ fn a_drive_keeps_everything_also_when_it_is_moved_or_copied() {
 }
 
 #[test]
+fn contents_whose_record_an_older_program_wrote_keep_their_incarnation() {
+    let scratch = Scratch::new();
+    let (path, drive) = created(&scratch);
+    let record = "version = 1\nincarnation = 123456789abcdef0\nsize = 1048576\nstate = clean\n\
+                  boot = b0077000-0000-4000-8000-000000000001\n";
+    drive.commit(&[("contents/one".into(), Some(record.into()))]).unwrap();
+    drop(drive);
+    let drive = opened(&path);
+    let known = &drive.contents().unwrap()[0];
+    assert_eq!((known.incarnation, known.size, known.dirty), (0x1234_5678_9abc_def0, MIB, false));
+    let media = drive.open_contents("one").unwrap();
+    assert_eq!((media.incarnation(), media.size()), (0x1234_5678_9abc_def0, MIB));
+    drop(media);
+    assert_eq!(drive.records()["contents/one"], record.as_bytes(), "nothing was written");
+}
+
+#[test]
 fn one_process_has_it() {
     let scratch = Scratch::new();
     let (path, drive) = created(&scratch);

@@ -14,11 +14,11 @@ mod speed;
 mod tests;
 mod transfers;
 
-use super::record::{RecordKeeper, RecordStore, boot_id};
 use super::{Media, done, status_of};
 use crate::about;
 use crate::completions::{Completions, completions};
 use crate::files::{File, check_limit, grow};
+use crate::record::{RecordKeeper, RecordStore, boot_id};
 use bytes::Bytes;
 use failure::Failures;
 use lock::lock;
@@ -55,9 +55,6 @@ pub struct FileMedia {
     workers: Vec<JoinHandle<()>>,
 }
 
-/// The keeper of any record.
-type Keeper = RecordKeeper<Box<dyn RecordStore>>;
-
 /// What the workers have in common.
 #[derive(Debug)]
 struct Shared {
@@ -67,7 +64,7 @@ struct Shared {
     /// The record needs no change before a write.
     marked: AtomicBool,
     /// The record's keeper; without one the contents count as new at each start.
-    keeper: Option<Mutex<Keeper>>,
+    keeper: Option<Mutex<RecordKeeper>>,
     failures: Failures,
     notices: Sender<String>,
 }
@@ -230,7 +227,7 @@ impl Shared {
     /// Changes the record; notifies the user if it had to be removed instead.
     fn with_record(
         &self,
-        change: impl FnOnce(&mut Keeper) -> io::Result<Option<io::Error>>,
+        change: impl FnOnce(&mut RecordKeeper) -> io::Result<Option<io::Error>>,
     ) -> io::Result<()> {
         let Some(keeper) = &self.keeper else { return Ok(()) };
         let mut keeper = keeper.lock().expect("no worker panics with the lock");

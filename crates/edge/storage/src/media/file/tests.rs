@@ -218,7 +218,7 @@ fn full_file() -> SystemFile {
     OpenOptions::new().read(true).write(true).open("/dev/full").unwrap().into()
 }
 
-fn full(keeper: Option<Keeper>) -> (Shared, Receiver<String>) {
+fn full(keeper: Option<RecordKeeper>) -> (Shared, Receiver<String>) {
     let (notices, received) = channel();
     let (file, name, keeper): (Box<dyn File>, _, _) =
         (Box::new(full_file()), "full".into(), keeper.map(Mutex::new));
@@ -236,6 +236,24 @@ fn a_full_disk_is_capacity_exceeded() {
     assert_eq!(run(&mut media, zeroes), Err(Error::NoSpace));
     // It cannot be flushed either, and the host gets an error.
     assert_eq!(run(&mut media, Operation::Flush), Err(Error::Media));
+}
+
+#[test]
+fn a_record_that_an_older_program_wrote_keeps_the_incarnation() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.image(), vec![0; 8192]).unwrap();
+    let inode = scratch.image().metadata().unwrap().ino();
+    let record = format!(
+        "# Which contents the file beside this one has: written by farlane device.\n\
+         # Without it the contents count as new.\n\
+         version = 1\nincarnation = 123456789abcdef0\nsize = 4096\ninode = {inode}\nbirth = -\n\
+         state = clean\nboot = b0077000-0000-4000-8000-000000000001\n"
+    );
+    std::fs::write(scratch.record(), &record).unwrap();
+    let media = scratch.open(AS_IT_IS, "A");
+    assert_eq!((media.incarnation(), media.size()), (0x1234_5678_9abc_def0, 4096));
+    drop(media);
+    assert_eq!(scratch.text(), record, "nothing was written");
 }
 
 #[test]
