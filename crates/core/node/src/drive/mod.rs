@@ -9,7 +9,6 @@ use nvme::{Commit, Subsystem};
 use pcie::{Errors, Function, Input, Output, Ports, Ready};
 use std::collections::BTreeMap;
 use wire::Instant;
-use wire::trace::NvmeEvent;
 
 /// CNTLID of the controller that the link leads to.
 const CONTROLLER: u16 = 1;
@@ -99,20 +98,10 @@ impl DriveNode {
         self.subsystem.controller(CONTROLLER).errors()
     }
 
-    /// As [`Subsystem::set_events`].
-    pub fn set_events(&mut self, enabled: bool) {
-        self.subsystem.set_events(enabled);
-    }
-
-    /// As [`Subsystem::poll_event`]; a media request begins when
-    /// [`poll_drive`](Self::poll_drive) returns it.
-    pub fn poll_event(&mut self) -> Option<NvmeEvent> {
-        self.subsystem.poll_event()
-    }
-
-    /// As [`Subsystem::stop_fetching`].
-    pub fn stop_fetching(&mut self) {
-        self.subsystem.stop_fetching();
+    /// The subsystem, for what concerns neither media nor records: events, changes of namespaces, an
+    /// orderly end. A media event begins when [`poll_drive`](Self::poll_drive) returns the request.
+    pub fn subsystem_mut(&mut self) -> &mut Subsystem {
+        &mut self.subsystem
     }
 
     /// What the shell does next.

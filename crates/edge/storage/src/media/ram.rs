@@ -109,10 +109,7 @@ impl Media for RamMedia {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn run(media: &mut RamMedia, operation: Operation) -> Completion {
-        media.start(Request { id: 0, command: None, nsid: 1, operation }).expect("done at once")
-    }
+    use crate::media::file::tests::run;
 
     #[test]
     fn ranges_across_chunks_keep_their_bytes() {

@@ -6,11 +6,11 @@ use crate::trace::Tracer;
 use node::DriveNode;
 use node::drive::{ContentsId, DriveOutput};
 use nvme::block::{Completion, Error};
-use nvme::{Commit, Contents, Subsystem};
+use nvme::{Commit, Subsystem};
 use pcie::{Function, Input, Output, Ports, Ready};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use storage::drive::{Changes, Committed, Committer, NewContents};
+use storage::drive::{Committed, Committer};
 use storage::media::{Media, status_of};
 use wire::Instant;
 
@@ -52,14 +52,14 @@ impl NvmeDrive {
     /// The same, recorded by `tracer`.
     #[must_use]
     pub fn traced(mut self, tracer: Tracer) -> Self {
-        self.node.set_events(tracer.is_on());
+        self.node.subsystem_mut().set_events(tracer.is_on());
         self.tracer = tracer;
         self
     }
 
     /// Records the controller's events since the last call.
     fn record(&mut self) {
-        self.tracer.events(None, || self.node.poll_event());
+        self.tracer.events(None, || self.node.subsystem_mut().poll_event());
     }
 
     /// Carries out what the drive wants; returns whether any block request completed at once.
@@ -74,11 +74,9 @@ impl NvmeDrive {
                         Some(media) => media.start(request),
                         None => Some(Err(Error::Internal)),
                     };
+                    ended |= outcome.is_some();
                     match outcome {
-                        Some(outcome) => {
-                            complete(&mut self.node, &self.tracer, now, contents, id, outcome);
-                            ended = true;
-                        }
+                        Some(outcome) => self.complete(now, contents, id, outcome),
                         None => under_way = true,
                     }
                 }
@@ -86,14 +84,31 @@ impl NvmeDrive {
                 DriveOutput::Close(contents) => self.closing.extend(self.media.remove(&contents)),
             }
         }
-        if under_way {
-            for (contents, media) in &mut self.media {
-                if media.submit() {
-                    ended |= end_blocks(&mut self.node, &self.tracer, now, *contents, media);
-                }
-            }
+        if under_way && self.media.values_mut().fold(false, |any, media| any | media.submit()) {
+            ended |= self.end_blocks(now);
         }
         ended
+    }
+
+    /// Completes what the media have done; returns whether that was anything.
+    fn end_blocks(&mut self, now: Instant) -> bool {
+        let done = |(contents, media): (&ContentsId, &mut Box<dyn Media>)| {
+            let (id, outcome) = media.poll_completion()?;
+            Some((*contents, id, outcome))
+        };
+        let mut any = false;
+        while let Some((contents, id, outcome)) = self.media.iter_mut().find_map(done) {
+            self.complete(now, contents, id, outcome);
+            any = true;
+        }
+        any
+    }
+
+    fn complete(&mut self, now: Instant, contents: ContentsId, id: u64, outcome: Completion) {
+        // The media finished before the controller continues.
+        let ended = self.tracer.time();
+        self.node.complete_block(now, contents, id, outcome);
+        self.tracer.events(ended, || self.node.subsystem_mut().poll_event());
     }
 
     fn start_commits(&mut self) {
@@ -102,12 +117,9 @@ impl NvmeDrive {
         }
     }
 
-    fn start_commit(&mut self, Commit { id, create, changes, remove }: Commit) {
-        // Sparse, as the space of an SSD is.
-        let new = |one: Contents| NewContents { name: one.name, size: one.bytes, sparse: true };
-        let remove = remove.into_iter().map(|one| one.name).collect();
-        let store = self.store.as_ref().expect("a drive with records has what stores them");
-        store.start(id, Changes { create: create.map(new), records: changes, remove });
+    fn start_commit(&mut self, commit: Commit) {
+        let store = self.store.as_ref();
+        store.expect("a drive with records has what stores them").start(commit);
     }
 
     /// Takes the change that is stored; returns whether there was one.
@@ -169,44 +181,6 @@ impl NvmeDrive {
     }
 }
 
-/// Before its completions are taken, so that none in between is missed.
-fn clear_signal(media: &mut dyn Media, poller: &Poller) {
-    if media.signal().is_some_and(|fd| poller.take_ready(fd)) {
-        media.clear_signal();
-    }
-}
-
-/// Completes what a medium has done; returns whether that was anything.
-fn end_blocks(
-    node: &mut DriveNode,
-    tracer: &Tracer,
-    now: Instant,
-    contents: ContentsId,
-    media: &mut Box<dyn Media>,
-) -> bool {
-    let mut ended = false;
-    while let Some((id, outcome)) = media.poll_completion() {
-        complete(node, tracer, now, contents, id, outcome);
-        ended = true;
-    }
-    ended
-}
-
-/// Completes a block request.
-fn complete(
-    node: &mut DriveNode,
-    tracer: &Tracer,
-    now: Instant,
-    contents: ContentsId,
-    id: u64,
-    outcome: Completion,
-) {
-    // The media finished before the controller continues.
-    let ended = tracer.time();
-    node.complete_block(now, contents, id, outcome);
-    tracer.events(ended, || node.poll_event());
-}
-
 impl Function for NvmeDrive {
     fn handle(&mut self, now: Instant, input: Input) {
         self.now = now;
@@ -238,10 +212,13 @@ impl Function for NvmeDrive {
 impl Attached for NvmeDrive {
     fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
         let mut moved = self.carry_out(now) | self.end_commits(now, poller)?;
-        for (contents, media) in &mut self.media {
-            clear_signal(&mut **media, poller);
-            moved |= end_blocks(&mut self.node, &self.tracer, now, *contents, media);
+        for media in self.media.values_mut() {
+            // Before completions are taken, so that none in between is missed.
+            if media.signal().is_some_and(|fd| poller.take_ready(fd)) {
+                media.clear_signal();
+            }
         }
+        moved |= self.end_blocks(now);
         for media in self.closing.drain(..) {
             if let Some(fd) = media.signal() {
                 poller.remove(fd);
@@ -273,7 +250,7 @@ impl Attached for NvmeDrive {
     }
 
     fn drain(&mut self) -> bool {
-        self.node.stop_fetching();
+        self.node.subsystem_mut().stop_fetching();
         self.start_commits();
         self.node.subsystem().is_drained()
     }
@@ -290,7 +267,7 @@ impl Attached for NvmeDrive {
     fn close(&mut self) -> io::Result<()> {
         // Close all, also if one fails.
         let mut ended: Vec<_> = self.media.values_mut().map(|media| media.close()).collect();
-        self.node.stop_fetching();
+        self.node.subsystem_mut().stop_fetching();
         ended.push(self.store_all());
         ended.into_iter().collect()
     }

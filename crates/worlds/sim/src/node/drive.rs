@@ -321,3 +321,51 @@ impl DriveNode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::Timing;
+    use nvme::state::Namespace;
+
+    /// Carries out what concerns no request.
+    fn settle(drive: &mut DriveNode) {
+        while let Some(output) = drive.node.poll_drive() {
+            match output {
+                DriveOutput::Store(commit) => drive.store(Instant::ZERO, commit),
+                DriveOutput::Close(contents) => drop(drive.contents.remove(&contents)),
+                DriveOutput::Block(..) => panic!("nobody reads or writes"),
+            }
+        }
+    }
+
+    #[test]
+    fn created_contents_read_as_zeroes_and_outlive_power_and_deleted_ones_are_closed() {
+        let config = DriveConfig { size: 8192, ..DriveConfig::new("DRIVE", Timing::NULL) };
+        let mut drive = DriveNode::new(&config, 0, 1, Random::new(1), 7);
+        drive.node.subsystem_mut().delete_namespace(1).unwrap();
+        settle(&mut drive);
+        assert!(drive.contents.is_empty());
+        let (blocks, nguid) = (16, [1; 16]);
+        let (uuid, contents) = (nguid, "new".into());
+        let new = Namespace {
+            blocks,
+            block_shift: BLOCK_SHIFT,
+            nguid,
+            uuid,
+            contents,
+            ..Namespace::default()
+        };
+        assert_eq!(drive.node.subsystem_mut().create_namespace(new), Ok(1));
+        settle(&mut drive);
+        let (_, id) = drive.node.contents().next().expect("a namespace");
+        let open = drive.contents.get_mut(&id).expect("its contents");
+        assert_eq!((open.first, &open.store.read(0, 8192)[..]), (8192, &[0; 8192][..]));
+        open.store.write(512, &[9; 512]);
+        drive.power_cycle(Instant::ZERO);
+        let (_, id) = drive.node.contents().next().expect("the namespace");
+        assert_eq!(drive.contents.len(), 1);
+        let open = drive.contents.get_mut(&id).expect("its contents");
+        assert_eq!(open.store.read(512, 512)[..], [9; 512]);
+    }
+}

@@ -11,7 +11,7 @@ mod options;
 #[cfg(test)]
 mod speed;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod transfers;
 
 use super::{Media, done, status_of};
