@@ -1,4 +1,4 @@
-//! Host, switch and device nodes without I/O; `live` and `sim` both run them.
+//! Host, switch, device and drive nodes without I/O; `live` and `sim` both run them.
 //!
 //! Each node is a state machine. A *shell* (`live`, `sim`, the worlds of tests, fuzz targets) owns
 //! the clock, connections, memory and media. The shell hands in each event with its time, then
@@ -20,6 +20,7 @@ pub mod slot;
 pub mod switch;
 
 pub use device::DeviceNode;
+pub use drive::DriveNode;
 pub use host::HostNode;
 pub use links::LinkEvent;
 pub use path::PathId;

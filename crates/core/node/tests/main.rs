@@ -1,4 +1,5 @@
 //! Nodes, from outside.
 
+mod drive;
 mod fabric;
 mod push;

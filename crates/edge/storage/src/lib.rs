@@ -9,6 +9,7 @@ mod completions;
 pub mod drive;
 pub mod files;
 pub mod media;
+mod record;
 #[allow(unsafe_code)]
 mod ring;
 

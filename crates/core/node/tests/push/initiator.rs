@@ -1,16 +1,17 @@
 //! Push between our own initiator and our own drive, over a link.
 
 use bytes::{Bytes, BytesMut};
-use node::HostNode;
+use node::drive::DriveOutput;
 use node::host::{Buses, Input, Output};
 use node::push::{Completions, HostMemory, Mode, Settings};
+use node::{DriveNode, HostNode};
 use nvme::initiator::{self, Driver, Io, Op};
 use nvme::testing::Media;
 use nvme::{Config, NamespaceConfig, Subsystem};
 use pcie::enumerate;
 use pcie::root::HostOutput;
 use pcie::software::Task;
-use pcie::{Bus, Function, Ports, Ram, Ready};
+use pcie::{Bus, Ram};
 use std::cell::RefCell;
 use std::rc::Rc;
 use switch::push::Counters;
@@ -21,26 +22,6 @@ use wire::frame::Role;
 use wire::{Bdf, Duration, Instant};
 
 const RAM: u64 = 0x1_0000_0000;
-
-pub(super) struct Drive(Subsystem);
-
-impl Function for Drive {
-    fn handle(&mut self, now: Instant, input: pcie::Input) {
-        self.0.port(1).handle(now, input);
-    }
-
-    fn poll(&mut self, now: Instant, ready: Ready) -> pcie::Output {
-        self.0.port(1).poll(now, ready)
-    }
-
-    fn ready(&self) -> Ready {
-        self.0.controller(1).ready()
-    }
-
-    fn ports(&self) -> Option<&dyn Ports> {
-        None
-    }
-}
 
 #[derive(Clone)]
 pub(super) struct Memory(pub Rc<RefCell<Ram>>);
@@ -60,7 +41,7 @@ impl Memory {
 pub(super) struct Rig {
     now: Instant,
     pub host: HostNode<Upstream>,
-    device: Downstream<Drive, Completions>,
+    device: Downstream<DriveNode, Completions>,
     media: Media,
     pub memory: Memory,
     buses: Buses,
@@ -88,7 +69,7 @@ impl Rig {
             host: HostNode::new(Default::default(), upstream).with_push(push),
             device: Downstream::new(
                 link(Role::Device),
-                Drive(Subsystem::new(Instant::ZERO, &config)),
+                DriveNode::new(Subsystem::new(Instant::ZERO, &config)),
                 Completions::default(),
             ),
             media: Media::new(&config),
@@ -166,9 +147,10 @@ impl Rig {
 
     fn storage(&mut self) -> bool {
         let mut moved = false;
-        while let Some(request) = self.device.function_mut().0.poll_block() {
+        while let Some(output) = self.device.function_mut().poll_drive() {
+            let DriveOutput::Block(contents, request) = output else { panic!("it has no records") };
             let (id, result) = (request.id, self.media.execute(request));
-            self.device.function_mut().0.complete_block(self.now, id, result);
+            self.device.function_mut().complete_block(self.now, contents, id, result);
             moved = true;
         }
         moved

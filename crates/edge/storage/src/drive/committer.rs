@@ -1,37 +1,21 @@
 //! Commits in a thread of their own, so that the loop of a node never waits for the disk.
 
-use super::{Change, DriveFolder, NewContents};
+use super::{DriveFolder, NewContents};
 use crate::completions::{Completions, Finished, completions};
 use crate::media::{FileMedia, Media};
+use nvme::Commit;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// What a commit changes: all of it, or nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
-    /// Contents to create.
-    pub create: Option<NewContents>,
-    /// Records, without those of contents.
-    pub records: Vec<Change>,
-    /// Names of contents to remove.
-    pub remove: Vec<String>,
-}
-
-impl Changes {
-    fn are_records_alone(&self) -> bool {
-        self.create.is_none() && self.remove.is_empty()
-    }
-}
-
 /// Whether a commit is durable, and the media of contents that it created unless they cannot be
 /// opened; if it is not durable, nothing of it has changed (see [`DriveFolder::commit`]).
 pub type Committed = io::Result<Option<FileMedia>>;
 
 enum Request {
-    Commit(u64, Changes),
+    Commit(Commit),
     /// Media that nobody uses any more.
     Close(Box<dyn Media>),
 }
@@ -64,8 +48,8 @@ impl Committer {
     ///
     /// # Panics
     /// After [`close`](Self::close).
-    pub fn start(&self, id: u64, changes: Changes) {
-        self.send(Request::Commit(id, changes));
+    pub fn start(&self, commit: Commit) {
+        self.send(Request::Commit(commit));
     }
 
     /// Closes media of contents that were removed, which may take long.
@@ -130,36 +114,41 @@ fn run(drive: &DriveFolder, queue: &Receiver<Request>, finished: &Finished<Outco
         waiting.extend(queue.try_iter());
         match waiting.pop_front().expect("there is one") {
             Request::Close(media) => drop(media),
-            Request::Commit(id, changes) if changes.are_records_alone() => {
-                let (mut ids, mut records) = (vec![id], changes.records);
-                while let Some(Request::Commit(id, changes)) = waiting.front_mut()
-                    && changes.are_records_alone()
+            Request::Commit(commit) if are_records_alone(&commit) => {
+                let (mut ids, mut changes) = (vec![commit.id], commit.changes);
+                while let Some(Request::Commit(next)) = waiting.front_mut()
+                    && are_records_alone(next)
                 {
-                    ids.push(*id);
-                    records.append(&mut changes.records);
+                    ids.push(next.id);
+                    changes.append(&mut next.changes);
                     waiting.pop_front();
                 }
-                let outcome = drive.commit(&records);
+                let outcome = drive.commit(&changes);
                 finished.send(ids.into_iter().map(|id| (id, copy(&outcome).map(|()| None))));
             }
-            Request::Commit(id, changes) => finished.send([(id, commit(drive, changes))]),
+            Request::Commit(one) => finished.send([(one.id, commit(drive, one))]),
         }
     }
 }
 
-/// Commits changes that concern contents.
-fn commit(drive: &DriveFolder, changes: Changes) -> Committed {
-    let Changes { create, mut records, remove } = changes;
+fn are_records_alone(commit: &Commit) -> bool {
+    commit.create.is_none() && commit.remove.is_empty()
+}
+
+/// Commits changes that concern contents. Those that it creates are sparse, as the space of an SSD
+/// is.
+fn commit(drive: &DriveFolder, Commit { create, mut changes, remove, .. }: Commit) -> Committed {
+    let create = create.map(|one| NewContents { name: one.name, size: one.bytes, sparse: true });
     if let Some(new) = &create {
-        records.push(drive.create_contents(new)?);
+        changes.push(drive.create_contents(new)?);
     }
-    for name in &remove {
-        records.push(DriveFolder::forget_contents(name)?);
+    for contents in &remove {
+        changes.push(DriveFolder::forget_contents(&contents.name)?);
     }
-    drive.commit(&records)?;
-    for name in &remove {
+    drive.commit(&changes)?;
+    for contents in &remove {
         // If it fails, the next opening of the drive removes them.
-        let _ = drive.remove_contents(name);
+        let _ = drive.remove_contents(&contents.name);
     }
     Ok(create.and_then(|new| drive.open_contents(&new.name).ok()))
 }

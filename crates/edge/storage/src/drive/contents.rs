@@ -6,7 +6,7 @@ use super::{CONTENTS, Records};
 use crate::about;
 use crate::files::{Access, Folder, grow};
 use crate::media::FileMedia;
-use crate::media::record::{Record, RecordStore};
+use crate::record::{Record, RecordStore};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A drive that lives in a folder: its records, and the contents of its namespaces. The formats
 //! and what a crash leaves are in `docs/drive.md`.
 //!
-//! This room knows no NVMe: a record is a name with bytes. It keeps the records whose names begin
+//! A record is a name with bytes, whatever they mean to NVMe. This module keeps the records whose names begin
 //! with `contents/` itself, one for each file of contents.
 
 mod backend;
@@ -15,7 +15,7 @@ mod store;
 mod tests;
 mod version;
 
-pub use committer::{Changes, Committed, Committer};
+pub use committer::{Committed, Committer};
 pub use contents::{ContentsInfo, NewContents};
 pub use show::Shown;
 pub use version::VERSION;
@@ -23,7 +23,7 @@ pub use version::VERSION;
 use crate::about;
 use crate::files::{Folder, SystemFolder};
 use crate::media::FileMedia;
-use crate::media::record::boot_id;
+use crate::record::boot_id;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -3,9 +3,9 @@
 use super::backend::Backend;
 use super::metadata::Metadata;
 use super::version::Formats;
-use super::{CONTENTS, Change, LOCK, METADATA, METADATA_NEW, Records, contents};
+use super::{CONTENTS, Change, LOCK, METADATA, Records, contents};
 use crate::about;
-use crate::files::{Access, File, Folder};
+use crate::files::{Access, File, Folder, replace};
 use std::fmt::Debug;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
@@ -188,26 +188,17 @@ pub(super) fn write_records(
     version: u64,
     records: &Records,
 ) -> io::Result<Metadata> {
-    let file = folder.open(METADATA_NEW, Access::Create)?;
-    // What an interrupted attempt left.
-    file.set_len(0)?;
-    let metadata = Metadata::create(Backend(file), version, records)?;
-    folder.rename(METADATA_NEW, METADATA)?;
-    folder.sync()?;
-    Ok(metadata)
+    replace(folder, METADATA, |file| Metadata::create(Backend(file), version, records))
 }
 
 /// Keeps a durable copy of the database in its old version; returns the copy's name.
 fn keep_copy(folder: &dyn Folder, version: u64) -> io::Result<String> {
     let name = format!("{METADATA}.v{version}");
-    let new = format!("{name}.new");
     let from = folder.open(METADATA, Access::Read)?;
-    let to = folder.open(&new, Access::Create)?;
-    to.set_len(0)?;
-    copy(&*from, &*to)?;
-    to.sync_data()?;
-    folder.rename(&new, &name)?;
-    folder.sync()?;
+    replace(folder, &name, |to| {
+        copy(&*from, &*to)?;
+        to.sync_data()
+    })?;
     Ok(name)
 }
 

@@ -4,16 +4,21 @@
 #[cfg(test)]
 pub(crate) mod crash;
 mod grow;
+mod replace;
 mod system;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use grow::{check_limit, grow};
+pub(crate) use replace::{remove_if_there, replace};
 pub use system::{SystemFile, SystemFolder};
 
 use std::fmt::Debug;
+use std::fs::Metadata;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// An open file. Several threads may use it at once. Offsets and lengths are in bytes.
 ///
@@ -103,4 +108,10 @@ pub trait Folder: Debug + Send + Sync {
 
     /// Makes all changes of its entries durable.
     fn sync(&self) -> io::Result<()>;
+}
+
+/// Whether `path` leads to the file with this metadata.
+pub(crate) fn leads_to(path: &Path, file: &Metadata) -> bool {
+    std::fs::metadata(path)
+        .is_ok_and(|named| (named.dev(), named.ino()) == (file.dev(), file.ino()))
 }

@@ -105,6 +105,12 @@ impl SystemFolder {
         Ok(Self(fs::open(path, FOLDER, Mode::empty())?))
     }
 
+    /// The same, also where the process may not list the folder: then it cannot sync it either.
+    pub(crate) fn search(path: &Path) -> io::Result<Self> {
+        let flags = FOLDER | OFlags::PATH;
+        Self::open(path).or_else(|_| Ok(Self(fs::open(path, flags, Mode::empty())?)))
+    }
+
     fn open_file(&self, name: &str, access: Access) -> io::Result<OwnedFd> {
         let flags = match access {
             Access::Read => OFlags::RDONLY,

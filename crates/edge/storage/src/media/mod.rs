@@ -4,7 +4,6 @@ mod device;
 mod file;
 mod memory;
 mod ram;
-pub(crate) mod record;
 
 pub use file::{Aio, FileMedia, FileOptions};
 pub use memory::check_memory;
@@ -12,17 +11,32 @@ pub use ram::RamMedia;
 
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Request};
-use std::fs::Metadata;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
-/// The block store of one namespace; by default every request completes at once and is durable.
+/// The block store of one namespace.
+///
+/// [`RamMedia`] is the smallest example: every request completes at once and is as durable as it
+/// gets, so that the methods with defaults stay as they are. An implementor holds this:
+///
+/// - Each request has one completion: [`start`](Self::start) returns it, or
+///   [`poll_completion`](Self::poll_completion) does later, with the request's ID. Requests under
+///   way may be carried out in any order, also those for the same bytes.
+/// - A read returns as many bytes as were requested: those last written, zeroes where nothing was
+///   written or where Write Zeroes has completed. After a discard the bytes are as before or zeroes.
+/// - A flush completes once all that completed before its start is durable; data of a flush that
+///   succeeded outlive a crash, or [`incarnation`](Self::incarnation) changes.
+/// - What lies outside of [`size`](Self::size) is [`Error::Internal`]; the size stays the same.
+///   What the medium cannot do is one of the other errors. [`Error::ReadOnly`] makes the namespace
+///   read-only for its hosts.
+/// - No method but [`close`](Self::close) waits for a disk: they run in the loop of a node. If
+///   completions come later, [`signal`](Self::signal) becomes readable when one may be there.
+///
+/// The owner calls [`submit`](Self::submit) after it has started requests, and
+/// [`clear_signal`](Self::clear_signal) before it polls for completions because of the signal. It
+/// drops the medium when no request is under way, or when nobody needs the outcomes.
 pub trait Media: Send {
-    /// Starts a request. Some complete at once and return the result; the others come out of
-    /// [`poll_completion`](Self::poll_completion), once they were [submitted](Self::submit).
+    /// Starts a request. Returns its completion if it completed at once.
     fn start(&mut self, request: Request) -> Option<Completion>;
 
     /// Carries out what was started since the last call, if starting did not. Returns whether
@@ -36,16 +50,10 @@ pub trait Media: Send {
         None
     }
 
-    /// Whether every request that was started has come out.
-    fn is_idle(&self) -> bool {
-        true
-    }
-
-    /// Makes [`signal`](Self::signal) unreadable again. Call it before
-    /// [`poll_completion`](Self::poll_completion), so that no completion in between is missed.
+    /// Makes [`signal`](Self::signal) unreadable again.
     fn clear_signal(&mut self) {}
 
-    /// A descriptor that is readable when a request may have completed.
+    /// A descriptor that is readable when a request may have completed; always the same one.
     fn signal(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -78,17 +86,6 @@ pub trait Media: Send {
     fn close(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// A random number for new contents; never 0.
-fn new_incarnation() -> u64 {
-    RandomState::new().build_hasher().finish().max(1)
-}
-
-/// Whether `path` leads to the file with this metadata.
-fn leads_to(path: &Path, file: &Metadata) -> bool {
-    std::fs::metadata(path)
-        .is_ok_and(|named| (named.dev(), named.ino()) == (file.dev(), file.ino()))
 }
 
 /// A completion without data.

@@ -1,6 +1,7 @@
 //! A namespace in memory.
 
-use super::{Media, done, new_incarnation};
+use super::{Media, done};
+use crate::record::new_incarnation;
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Operation, Request};
 
@@ -108,10 +109,7 @@ impl Media for RamMedia {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn run(media: &mut RamMedia, operation: Operation) -> Completion {
-        media.start(Request { id: 0, command: None, nsid: 1, operation }).expect("done at once")
-    }
+    use crate::media::file::tests::run;
 
     #[test]
     fn ranges_across_chunks_keep_their_bytes() {

@@ -1,14 +1,14 @@
-//! A drive: the unchanged NVMe subsystem, with timed media.
+//! The shell of a drive: timed media, and records that are stored at once.
 
 use super::Context;
 use crate::drive::{DriveConfig, MAX_TRANSFER_SHIFT, Media, Pace, Store};
 use crate::kernel::Component;
 use crate::pcie::Link;
 use bytes::Bytes;
-use node::drive::media_of;
+use node::drive::{ContentsId, DriveOutput};
 use nvme::block::{Operation, Request};
 use nvme::state::{History, Records};
-use nvme::{Config, NamespaceConfig, Settings, Subsystem};
+use nvme::{Commit, Config, NamespaceConfig, Settings, Subsystem};
 use pcie::{Function, Input, Output, Wait};
 use stats::random::Random;
 use std::collections::BTreeMap;
@@ -18,42 +18,28 @@ use workload::CommandKey;
 
 /// Block size as a power of two: 512 bytes.
 const BLOCK_SHIFT: u8 = 9;
-/// CNTLID of the controller that the link leads to.
-const CONTROLLER: u16 = 1;
-
-/// The contents of a namespace, and its offset on the media.
+/// The contents of a namespace, and their offset on the media.
 #[derive(Debug)]
-struct Namespace {
+struct Contents {
     first: u64,
     store: Store,
 }
 
-impl Namespace {
-    /// All namespaces of a drive, by NSID; `seed` is that of the pattern of namespace 1.
-    fn all(config: &DriveConfig, seed: u64) -> BTreeMap<u32, Self> {
-        let mut first = 0;
-        let next = |(nsid, size)| {
-            let store = Store::new(seed.wrapping_add(u64::from(nsid) - 1));
-            let namespace = Self { first, store };
-            first += size;
-            (nsid, namespace)
-        };
-        (1..).zip(config.sizes()).map(next).collect()
-    }
-}
-
 #[derive(Debug)]
 struct Pending {
+    contents: ContentsId,
     request: Request,
     firmware: Duration,
     key: Option<CommandKey>,
 }
 
 /// A drive that gets power, with what it kept.
-fn power_on(now: Instant, config: &Config, records: Option<&Records>) -> Subsystem {
-    let Some(records) = records else { return Subsystem::new(now, config) };
-    let drive = Subsystem::open(now, config.settings.clone(), records);
-    drive.expect("the drive wrote the records itself")
+fn power_on(now: Instant, config: &Config, records: Option<&Records>) -> node::DriveNode {
+    node::DriveNode::new(match records {
+        Some(records) => Subsystem::open(now, config.settings.clone(), records)
+            .expect("the drive wrote the records itself"),
+        None => Subsystem::new(now, config),
+    })
 }
 
 /// The component of a drive.
@@ -61,13 +47,15 @@ fn power_on(now: Instant, config: &Config, records: Option<&Records>) -> Subsyst
 pub(crate) struct DriveNode {
     /// Number among the drives of its host.
     pub number: u16,
-    subsystem: Subsystem,
+    node: node::DriveNode,
     config: Config,
     /// What it keeps without power; nothing if it is volatile.
     records: Option<Records>,
     media: Media,
     pace: Pace,
-    namespaces: BTreeMap<u32, Namespace>,
+    contents: BTreeMap<ContentsId, Contents>,
+    /// Where the next contents begin on the media.
+    end: u64,
     /// Whether the media lose their contents without power.
     pub volatile: bool,
     /// Requests under way, by their completion time at the media.
@@ -93,14 +81,24 @@ impl DriveNode {
         let identity = Config::new(config.serial.clone(), namespaces);
         let drive = Config { incarnation: seed, settings, ..identity };
         let records = (!config.volatile).then(|| drive.state().encode());
+        let node = power_on(Instant::ZERO, &drive, records.as_ref());
+        let mut end = 0;
+        let contents = node.contents().zip(config.sizes()).map(|((nsid, id), size)| {
+            // The pattern of namespace 1 is that of `seed`.
+            let store = Store::new(seed.wrapping_add(u64::from(nsid) - 1));
+            let contents = Contents { first: end, store };
+            end += size;
+            (id, contents)
+        });
         Self {
             number,
-            subsystem: power_on(Instant::ZERO, &drive, records.as_ref()),
+            contents: contents.collect(),
+            end,
+            node,
             config: drive,
             records,
             media: Media::new(config.timing, rng),
             pace: Pace::new(config.timing.stream_rate),
-            namespaces: Namespace::all(config, seed),
             volatile: config.volatile,
             pending: BTreeMap::new(),
             sequence: 0,
@@ -117,19 +115,20 @@ impl DriveNode {
     /// # Panics
     /// If there is no such namespace.
     pub fn pattern(&self, nsid: u32) -> u64 {
-        self.namespaces[&nsid].store.seed()
+        let (_, id) = self.node.contents().find(|(of, _)| *of == nsid).expect("a namespace");
+        self.contents[&id].store.seed()
     }
 
     /// Handles a reset of the link above.
     pub fn hot_reset(&mut self, now: Instant) {
-        self.subsystem.port(CONTROLLER).handle(now, Input::HotReset);
+        self.node.handle(now, Input::HotReset);
     }
 
     /// Cycles its power. Non-volatile media keep their contents; requests under way are lost.
     pub fn power_cycle(&mut self, now: Instant) {
         if self.volatile {
-            for namespace in self.namespaces.values_mut() {
-                namespace.store = Store::new(namespace.store.seed());
+            for contents in self.contents.values_mut() {
+                contents.store = Store::new(contents.store.seed());
             }
             self.config.incarnation = self.config.incarnation.wrapping_add(1);
         }
@@ -137,8 +136,14 @@ impl DriveNode {
     }
 
     fn restart(&mut self, now: Instant) {
-        self.subsystem = power_on(now, &self.config, self.records.as_ref());
+        let before: Vec<_> = self.node.contents().collect();
+        self.node = power_on(now, &self.config, self.records.as_ref());
         self.pending.clear();
+        let kept = before.into_iter().zip(self.node.contents());
+        let mut old = std::mem::take(&mut self.contents);
+        self.contents = kept
+            .map(|((_, before), (_, id))| (id, old.remove(&before).expect("they exist")))
+            .collect();
     }
 
     /// Number of its I/O queues.
@@ -156,12 +161,12 @@ impl DriveNode {
 
     /// Errors that the drive counted on PCIe.
     pub fn errors(&self) -> &pcie::Errors {
-        self.subsystem.controller(CONTROLLER).errors()
+        self.node.errors()
     }
 
     /// What it has been through.
     pub fn counters(&self) -> History {
-        self.subsystem.state().health
+        self.node.subsystem().state().health
     }
 
     /// Runs until nothing is left to do now; yields the next wake-up.
@@ -174,14 +179,12 @@ impl DriveNode {
         let now = context.now;
         link.take_deferred_up(now);
         link.down.arrive(now, &mut link.up);
-        while let Some(mut received) =
-            link.down.take(now, self.subsystem.controller(CONTROLLER).ready(), &mut link.up)
-        {
+        while let Some(mut received) = link.down.take(now, self.node.ready(), &mut link.up) {
             context.delivered(&received.tlp);
             let journey = context.end_journey(now, &mut received.tlp);
             context.tracker.reaches_drive(self.number, &received.tlp, journey);
-            self.subsystem.port(CONTROLLER).handle(now, Input::Tlp(received.tlp));
-            self.start_media(now, context);
+            self.node.handle(now, Input::Tlp(received.tlp));
+            self.carry_out(now, context);
         }
         self.media_done(context);
         let wait = self.send(link, context);
@@ -199,7 +202,7 @@ impl DriveNode {
         let (mut at, max_payload) = (context.now, self.config.settings.max_payload);
         loop {
             let ready = self.pace.ready(at, link.up.ready(at, max_payload));
-            match self.subsystem.port(CONTROLLER).poll(at, ready) {
+            match self.node.poll(at, ready) {
                 Output::Tlp(mut tlp) => {
                     let journey = context.tracker.leaves_drive(at, self.number, &tlp);
                     tlp.mark = context.journeys.insert(journey);
@@ -207,7 +210,9 @@ impl DriveNode {
                     link.up.send(at, tlp);
                 }
                 Output::Wait(wait) => {
-                    self.start_media(at, context);
+                    if self.carry_out(at, context) {
+                        continue;
+                    }
                     if !wait.receiver {
                         return wait;
                     }
@@ -228,45 +233,62 @@ impl DriveNode {
         self.pending.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Stores what the drive keeps, at once.
-    fn store_records(&mut self, now: Instant) {
-        let Some(records) = &mut self.records else { return };
-        while let Some(commit) = self.subsystem.poll_store() {
-            for (key, bytes) in commit.changes {
-                match bytes {
-                    Some(bytes) => records.insert(key, bytes),
-                    None => records.remove(&key),
-                };
+    /// Carries out what the drive wants; returns whether a change was stored.
+    fn carry_out(&mut self, now: Instant, context: &mut Context) -> bool {
+        let mut stored = false;
+        while let Some(output) = self.node.poll_drive() {
+            match output {
+                DriveOutput::Block(contents, request) => {
+                    self.start(now, contents, request, context);
+                }
+                DriveOutput::Store(commit) => {
+                    self.store(now, commit);
+                    stored = true;
+                }
+                DriveOutput::Close(contents) => drop(self.contents.remove(&contents)),
             }
-            self.subsystem.complete_store(now, commit.id, Ok(()));
+        }
+        stored
+    }
+
+    /// Stores a change, at once.
+    fn store(&mut self, now: Instant, commit: Commit) {
+        let records = self.records.as_mut().expect("a volatile drive stores nothing");
+        for (key, bytes) in commit.changes {
+            match bytes {
+                Some(bytes) => records.insert(key, bytes),
+                None => records.remove(&key),
+            };
+        }
+        let created = self.node.complete_store(now, Ok(()));
+        if let (Some(id), Some(new)) = (created, commit.create) {
+            let mut store = Store::new(self.config.incarnation);
+            store.zero(0, new.bytes);
+            self.contents.insert(id, Contents { first: self.end, store });
+            self.end += new.bytes;
         }
     }
 
-    fn start_media(&mut self, now: Instant, context: &mut Context) {
-        self.store_records(now);
-        while let Some(request) = self.subsystem.poll_block() {
-            let first = match media_of(&mut self.namespaces, &request) {
-                Ok(namespace) => namespace.first,
-                Err(error) => {
-                    self.subsystem.complete_block(now, request.id, Err(error));
-                    continue;
-                }
-            };
-            let (access, offset) = match &request.operation {
-                Operation::Read { offset, length } => {
-                    (self.media.read(now, first + *offset, *length), Some(*offset))
-                }
-                Operation::Write { offset, data } => {
-                    (self.media.write(now, data.len()), Some(*offset))
-                }
-                _ => (self.media.other(), None),
-            };
-            let key = offset.and_then(|at| context.tracker.media_started(now, self.number, at));
-            let done = now + access.firmware + access.media;
-            self.sequence += 1;
-            let pending = Pending { request, firmware: access.firmware, key };
-            self.pending.insert((done, self.sequence), pending);
-        }
+    fn start(
+        &mut self,
+        now: Instant,
+        contents: ContentsId,
+        request: Request,
+        context: &mut Context,
+    ) {
+        let first = self.contents[&contents].first;
+        let (access, offset) = match &request.operation {
+            Operation::Read { offset, length } => {
+                (self.media.read(now, first + *offset, *length), Some(*offset))
+            }
+            Operation::Write { offset, data } => (self.media.write(now, data.len()), Some(*offset)),
+            _ => (self.media.other(), None),
+        };
+        let key = offset.and_then(|at| context.tracker.media_started(now, self.number, at));
+        let done = now + access.firmware + access.media;
+        self.sequence += 1;
+        let pending = Pending { contents, request, firmware: access.firmware, key };
+        self.pending.insert((done, self.sequence), pending);
     }
 
     fn media_done(&mut self, context: &mut Context) {
@@ -274,12 +296,12 @@ impl DriveNode {
         while let Some(entry) = self.pending.first_entry()
             && entry.key().0 <= now
         {
-            let Pending { request, firmware, key } = entry.remove();
+            let Pending { contents, request, firmware, key } = entry.remove();
             if let Some(key) = key {
                 context.tracker.media_done(now, key, firmware);
             }
-            let namespace = media_of(&mut self.namespaces, &request);
-            let store = &mut namespace.expect("it was there before").store;
+            let open = self.contents.get_mut(&contents).expect("they are not closed");
+            let store = &mut open.store;
             let data = match request.operation {
                 Operation::Read { offset, length } => store.read(offset, length),
                 Operation::Write { offset, data } => {
@@ -294,8 +316,56 @@ impl DriveNode {
                 Operation::Flush => Bytes::new(),
             };
             context.happened(0x1000 + u64::from(self.number), &data);
-            self.subsystem.complete_block(now, request.id, Ok(data));
-            self.start_media(now, context);
+            self.node.complete_block(now, contents, request.id, Ok(data));
+            self.carry_out(now, context);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::Timing;
+    use nvme::state::Namespace;
+
+    /// Carries out what concerns no request.
+    fn settle(drive: &mut DriveNode) {
+        while let Some(output) = drive.node.poll_drive() {
+            match output {
+                DriveOutput::Store(commit) => drive.store(Instant::ZERO, commit),
+                DriveOutput::Close(contents) => drop(drive.contents.remove(&contents)),
+                DriveOutput::Block(..) => panic!("nobody reads or writes"),
+            }
+        }
+    }
+
+    #[test]
+    fn created_contents_read_as_zeroes_and_outlive_power_and_deleted_ones_are_closed() {
+        let config = DriveConfig { size: 8192, ..DriveConfig::new("DRIVE", Timing::NULL) };
+        let mut drive = DriveNode::new(&config, 0, 1, Random::new(1), 7);
+        drive.node.subsystem_mut().delete_namespace(1).unwrap();
+        settle(&mut drive);
+        assert!(drive.contents.is_empty());
+        let (blocks, nguid) = (16, [1; 16]);
+        let (uuid, contents) = (nguid, "new".into());
+        let new = Namespace {
+            blocks,
+            block_shift: BLOCK_SHIFT,
+            nguid,
+            uuid,
+            contents,
+            ..Namespace::default()
+        };
+        assert_eq!(drive.node.subsystem_mut().create_namespace(new), Ok(1));
+        settle(&mut drive);
+        let (_, id) = drive.node.contents().next().expect("a namespace");
+        let open = drive.contents.get_mut(&id).expect("its contents");
+        assert_eq!((open.first, &open.store.read(0, 8192)[..]), (8192, &[0; 8192][..]));
+        open.store.write(512, &[9; 512]);
+        drive.power_cycle(Instant::ZERO);
+        let (_, id) = drive.node.contents().next().expect("the namespace");
+        assert_eq!(drive.contents.len(), 1);
+        let open = drive.contents.get_mut(&id).expect("its contents");
+        assert_eq!(open.store.read(512, 512)[..], [9; 512]);
     }
 }

@@ -5,6 +5,7 @@ use super::world::request;
 use crate::media::Media;
 use bytes::Bytes;
 use nvme::block::Operation;
+use nvme::{Commit, Contents};
 use std::io::ErrorKind;
 use testkit::Folder as Scratch;
 
@@ -28,6 +29,10 @@ fn opened(path: &Path) -> DriveFolder {
     let (drive, notices) = DriveFolder::open(path).unwrap();
     assert_eq!(notices, [""; 0]);
     drive
+}
+
+fn records_alone(id: u64, changes: Vec<Change>) -> Commit {
+    Commit { id, create: None, changes, remove: Vec::new() }
 }
 
 fn names(path: &Path) -> Vec<String> {
@@ -72,6 +77,23 @@ fn a_drive_keeps_everything_also_when_it_is_moved_or_copied() {
         let read = Operation::Read { offset: 4096, length: 4096 };
         assert_eq!(request(&mut media, read), Ok(data.clone()));
     }
+}
+
+#[test]
+fn contents_whose_record_an_older_program_wrote_keep_their_incarnation() {
+    let scratch = Scratch::new();
+    let (path, drive) = created(&scratch);
+    let record = "version = 1\nincarnation = 123456789abcdef0\nsize = 1048576\nstate = clean\n\
+                  boot = b0077000-0000-4000-8000-000000000001\n";
+    drive.commit(&[("contents/one".into(), Some(record.into()))]).unwrap();
+    drop(drive);
+    let drive = opened(&path);
+    let known = &drive.contents().unwrap()[0];
+    assert_eq!((known.incarnation, known.size, known.dirty), (0x1234_5678_9abc_def0, MIB, false));
+    let media = drive.open_contents("one").unwrap();
+    assert_eq!((media.incarnation(), media.size()), (0x1234_5678_9abc_def0, MIB));
+    drop(media);
+    assert_eq!(drive.records()["contents/one"], record.as_bytes(), "nothing was written");
 }
 
 #[test]
@@ -235,7 +257,7 @@ fn commits_of_a_thread_end_in_order_and_together() {
     assert!(!readable(&committer, 0));
     for id in 0..100_u64 {
         let records = vec![("count".into(), Some(id.to_le_bytes().to_vec()))];
-        committer.start(id, Changes { records, ..Changes::default() });
+        committer.start(records_alone(id, records));
     }
     assert!(readable(&committer, 10));
     committer.close();
@@ -254,23 +276,18 @@ fn a_commit_creates_and_removes_contents() {
     let scratch = Scratch::new();
     let (path, drive) = created(&scratch);
     let mut committer = Committer::new(drive.clone()).unwrap();
-    let two = NewContents { name: "two".into(), size: 8192, sparse: false };
-    let create = Changes {
-        create: Some(two.clone()),
-        records: vec![("a".into(), Some(b"2".into()))],
-        ..Changes::default()
-    };
-    committer.start(1, create.clone());
+    let two = Contents { nsid: 2, name: "two".into(), bytes: 8192 };
+    let records = vec![("a".into(), Some(b"2".into()))];
+    committer.start(Commit { create: Some(two.clone()), ..records_alone(1, records) });
     let (id, media) = committer.wait().unwrap();
     let media = media.unwrap().expect("its media");
     assert_eq!((id, media.size()), (1, 8192));
     // Contents of that name are there already: nothing changes.
     let records = vec![("a".into(), Some(b"3".into()))];
-    committer.start(2, Changes { records, ..create });
+    committer.start(Commit { create: Some(two.clone()), ..records_alone(2, records) });
     assert!(matches!(committer.wait(), Some((2, Err(_)))));
     assert_eq!(drive.records()["a"], b"2");
-    let remove = Changes { remove: vec!["two".into()], ..Changes::default() };
-    committer.start(3, remove);
+    committer.start(Commit { remove: vec![two], ..records_alone(3, Vec::new()) });
     assert!(matches!(committer.wait(), Some((3, Ok(None)))));
     assert!(!path.join("contents/two").exists());
     committer.close_media(Box::new(media));
@@ -285,7 +302,7 @@ fn showing_a_drive_that_is_being_changed_shows_some_commit() {
     for id in 0..200_u64 {
         let value = vec![id as u8; 5000];
         let records = vec![("a".into(), Some(value.clone())), ("b".into(), Some(value))];
-        committer.start(id, Changes { records, ..Changes::default() });
+        committer.start(records_alone(id, records));
     }
     let mut seen = 0;
     while committer.poll_completion().is_none_or(|(id, _)| id < 199) {

@@ -11,14 +11,14 @@ mod options;
 #[cfg(test)]
 mod speed;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod transfers;
 
-use super::record::{RecordKeeper, RecordStore, boot_id};
 use super::{Media, done, status_of};
 use crate::about;
 use crate::completions::{Completions, completions};
 use crate::files::{File, check_limit, grow};
+use crate::record::{RecordKeeper, RecordStore, boot_id};
 use bytes::Bytes;
 use failure::Failures;
 use lock::lock;
@@ -48,17 +48,12 @@ pub struct FileMedia {
     incarnation: u64,
     undo: Option<Undo>,
     requests: Option<Sender<Request>>,
-    /// Requests that were started and have not come out.
-    under_way: usize,
     /// Reads and writes that the threads need not do.
     transfers: Option<Transfers>,
     done: Completions<(u64, Completion)>,
     notices: Receiver<String>,
     workers: Vec<JoinHandle<()>>,
 }
-
-/// The keeper of any record.
-type Keeper = RecordKeeper<Box<dyn RecordStore>>;
 
 /// What the workers have in common.
 #[derive(Debug)]
@@ -69,7 +64,7 @@ struct Shared {
     /// The record needs no change before a write.
     marked: AtomicBool,
     /// The record's keeper; without one the contents count as new at each start.
-    keeper: Option<Mutex<Keeper>>,
+    keeper: Option<Mutex<RecordKeeper>>,
     failures: Failures,
     notices: Sender<String>,
 }
@@ -184,7 +179,6 @@ impl FileMedia {
             incarnation,
             undo: None,
             requests: Some(requests),
-            under_way: 0,
             transfers: None,
             done,
             notices,
@@ -194,39 +188,6 @@ impl FileMedia {
 }
 
 impl FileMedia {
-    /// Gives a request to the kernel or to the threads; the outcome if it has one at once.
-    fn accept(&mut self, request: Request) -> Option<Completion> {
-        match request.operation {
-            Operation::Flush if self.read_only => return Some(done()),
-            Operation::Read { .. } => {}
-            _ if self.read_only => return Some(Err(Error::ReadOnly)),
-            _ => {}
-        }
-        let request = match &mut self.transfers {
-            // The record is the threads' business.
-            Some(transfers) if self.shared.may(&request.operation) => transfers.start(request)?,
-            _ => request,
-        };
-        self.hand_over(request)
-    }
-
-    /// The next request that has ended.
-    fn ended(&mut self) -> Option<(u64, Completion)> {
-        // What the kernel did not take the last time.
-        self.submit();
-        while let Some(ended) = self.transfers.as_mut().and_then(Transfers::ended) {
-            let request = match ended {
-                Ok(completed) => return Some(completed),
-                Err(request) => request,
-            };
-            let id = request.id;
-            if let Some(outcome) = self.hand_over(request) {
-                return Some((id, outcome));
-            }
-        }
-        self.done.poll()
-    }
-
     /// Gives a request to the threads; the outcome if there are none any more.
     fn hand_over(&mut self, request: Request) -> Option<Completion> {
         match &self.requests {
@@ -266,7 +227,7 @@ impl Shared {
     /// Changes the record; notifies the user if it had to be removed instead.
     fn with_record(
         &self,
-        change: impl FnOnce(&mut Keeper) -> io::Result<Option<io::Error>>,
+        change: impl FnOnce(&mut RecordKeeper) -> io::Result<Option<io::Error>>,
     ) -> io::Result<()> {
         let Some(keeper) = &self.keeper else { return Ok(()) };
         let mut keeper = keeper.lock().expect("no worker panics with the lock");
@@ -314,9 +275,18 @@ fn execute(file: &dyn File, operation: &Operation) -> io::Result<Bytes> {
 
 impl Media for FileMedia {
     fn start(&mut self, request: Request) -> Option<Completion> {
-        let outcome = self.accept(request);
-        self.under_way += usize::from(outcome.is_none());
-        outcome
+        match request.operation {
+            Operation::Flush if self.read_only => return Some(done()),
+            Operation::Read { .. } => {}
+            _ if self.read_only => return Some(Err(Error::ReadOnly)),
+            _ => {}
+        }
+        let request = match &mut self.transfers {
+            // The record is the threads' business.
+            Some(transfers) if self.shared.may(&request.operation) => transfers.start(request)?,
+            _ => request,
+        };
+        self.hand_over(request)
     }
 
     fn submit(&mut self) -> bool {
@@ -329,13 +299,19 @@ impl Media for FileMedia {
     }
 
     fn poll_completion(&mut self) -> Option<(u64, Completion)> {
-        let ended = self.ended()?;
-        self.under_way -= 1;
-        Some(ended)
-    }
-
-    fn is_idle(&self) -> bool {
-        self.under_way == 0
+        // What the kernel did not take the last time.
+        self.submit();
+        while let Some(ended) = self.transfers.as_mut().and_then(Transfers::ended) {
+            let request = match ended {
+                Ok(completed) => return Some(completed),
+                Err(request) => request,
+            };
+            let id = request.id;
+            if let Some(outcome) = self.hand_over(request) {
+                return Some((id, outcome));
+            }
+        }
+        self.done.poll()
     }
 
     fn clear_signal(&mut self) {

@@ -3,9 +3,8 @@
 use super::FileOptions;
 use super::lock::{lock, patiently};
 use crate::about;
-use crate::files::{File as _, SystemFile};
+use crate::files::{File as _, SystemFile, leads_to};
 use crate::media::device::BlockDevice;
-use crate::media::leads_to;
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;

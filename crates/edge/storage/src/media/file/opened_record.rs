@@ -2,8 +2,7 @@
 
 use super::open::Opened;
 use crate::files::File;
-use crate::media::new_incarnation;
-use crate::media::record::{Found, ImageFolder, RecordKeeper, RecordStore};
+use crate::record::{Found, ImageRecord, RecordKeeper, RecordStore, new_incarnation};
 use std::fs::Metadata;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -12,7 +11,7 @@ use std::path::Path;
 
 /// The record of an opened file, and the keeper that updates it.
 pub(super) struct OpenedRecord {
-    pub keeper: Option<RecordKeeper<Box<dyn RecordStore>>>,
+    pub keeper: Option<RecordKeeper>,
     pub incarnation: u64,
     /// Bytes of the file that were served before.
     pub size: u64,
@@ -21,25 +20,43 @@ pub(super) struct OpenedRecord {
 }
 
 impl OpenedRecord {
-    /// Reads the record of contents in a drive, which must be there; writes nothing.
-    /// Error: a sentence without the file's name.
-    pub fn in_drive(store: Box<dyn RecordStore>, file: &dyn File, boot: &str) -> io::Result<Self> {
-        let (record, found) = (store.name(), Found::in_drive(file.len()?));
+    /// Reads a record and compares it with the file that was found; with `fresh`, for a file just
+    /// created, there is none. Writes nothing to the record. `file` is synced if a killed process
+    /// has written to it. Also returns whether the contents are those of the record.
+    /// Error: a sentence without the file's name; `help` is its end.
+    fn read(
+        store: Box<dyn RecordStore>,
+        (found, fresh): (&Found, bool),
+        boot: &str,
+        file: Option<&dyn File>,
+        help: &str,
+    ) -> io::Result<(Self, bool)> {
+        let record = store.name();
         let (mut keeper, comparison) =
-            RecordKeeper::open(store, &found, boot, false).map_err(|error| {
-                io::Error::new(error.kind(), format!("its record {record} {error}"))
+            RecordKeeper::open(store, found, boot, fresh).map_err(|error| {
+                io::Error::new(error.kind(), format!("its record {record} {error}{help}"))
             })?;
         let mut notes = Vec::from_iter(comparison.note);
-        notes.extend(keeper.sync_dirty(file).map(unsynced));
+        notes.extend(
+            file.and_then(|file| keeper.sync_dirty(file))
+                .map(|error| format!("cannot be synced: {error}: its contents count as new")),
+        );
         let (incarnation, size) = (keeper.incarnation(), comparison.size);
-        Ok(Self { keeper: Some(keeper), incarnation, size, notes })
+        Ok((Self { keeper: Some(keeper), incarnation, size, notes }, comparison.same))
     }
 
-    /// Reads the record; writes nothing. Error: a sentence without the file's name.
+    /// Reads the record of contents in a drive, which must be there.
+    /// Error: a sentence without the file's name.
+    pub fn in_drive(store: Box<dyn RecordStore>, file: &dyn File, boot: &str) -> io::Result<Self> {
+        let found = Found::in_drive(file.len()?);
+        Ok(Self::read(store, (&found, false), boot, Some(file), "")?.0)
+    }
+
+    /// Reads the record of an image. Error: a sentence without the file's name.
     pub fn open(path: &Path, opened: &Opened, boot: &str) -> io::Result<Self> {
         let read_only = opened.read_only;
         let found = Found::new(&opened.metadata, opened.length);
-        let Some(folder) = ImageFolder::image(path, &opened.metadata) else {
+        let Some(image) = ImageRecord::of(path, &opened.metadata) else {
             let note = "has no place for a record: its contents count as new at each start";
             let (incarnation, notes) = match read_only {
                 true => (unchanged(&opened.metadata, opened.length), Vec::new()),
@@ -47,48 +64,33 @@ impl OpenedRecord {
             };
             return Ok(Self { keeper: None, incarnation, size: opened.length, notes });
         };
-        let record = folder.record.display().to_string();
-        let (writable, fresh) = (folder.is_writable(), opened.created);
-        let store: Box<dyn RecordStore> = Box::new(folder);
-        let (mut keeper, mut comparison) =
-            RecordKeeper::open(store, &found, boot, fresh).map_err(|error| {
-                let help = "remove the record to have the contents accepted as new";
-                io::Error::new(error.kind(), format!("its record {record} {error}; {help}"))
-            })?;
-        if !writable && !read_only && std::fs::symlink_metadata(&record).is_ok() {
-            // The old record would vouch for data written now.
-            return Err(io::Error::other(format!(
-                "its record {record} cannot be replaced: remove the record, or make the folder \
-                 writable"
-            )));
+        let (record, exists) = (image.name(), image.exists());
+        let keeps = !read_only && image.is_writable();
+        let file = keeps.then_some(&opened.file as &dyn File);
+        let help = "; remove the record to have the contents accepted as new";
+        let (mut read, same) =
+            Self::read(Box::new(image), (&found, opened.created), boot, file, help)?;
+        if keeps {
+            return Ok(read);
         }
-        let mut notes = Vec::from_iter(comparison.note);
-        if comparison.same
-            && !read_only
-            && let Some(error) = keeper.sync_dirty(&opened.file)
-        {
-            comparison.same = false;
-            notes.push(unsynced(error));
-        }
-        let incarnation = match (comparison.same, read_only, writable) {
-            (true, true, _) => keeper.incarnation(),
-            (false, true, _) => unchanged(&opened.metadata, opened.length),
-            (_, false, true) => keeper.incarnation(),
-            (_, false, false) => {
-                notes.push(format!(
-                    "no record can be written to {record}: the contents count as new at each start"
-                ));
-                new_incarnation()
+        read.keeper = None;
+        if !read_only {
+            if exists {
+                // The old record would vouch for data written now.
+                return Err(io::Error::other(format!(
+                    "its record {record} cannot be replaced: remove the record, or make the folder \
+                     writable"
+                )));
             }
-        };
-        let keeper = (writable && !read_only).then_some(keeper);
-        Ok(Self { keeper, incarnation, size: comparison.size, notes })
+            read.notes.push(format!(
+                "no record can be written to {record}: the contents count as new at each start"
+            ));
+            read.incarnation = new_incarnation();
+        } else if !same {
+            read.incarnation = unchanged(&opened.metadata, opened.length);
+        }
+        Ok(read)
     }
-}
-
-/// The message about contents of a killed process that could not be made durable.
-fn unsynced(error: io::Error) -> String {
-    format!("cannot be synced: {error}: its contents count as new")
 }
 
 /// The number of contents without a record that this node never writes.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::files::SystemFile;
+use crate::media::RamMedia;
 use proptest::prelude::*;
 use rustix::event::PollFd;
 use std::fs::{OpenOptions, Permissions};
@@ -70,7 +71,8 @@ impl Scratch {
     }
 }
 
-pub(super) fn run(media: &mut FileMedia, operation: Operation) -> Completion {
+/// Carries out one request.
+pub(in crate::media) fn run(media: &mut dyn Media, operation: Operation) -> Completion {
     if let Some(outcome) = media.start(Request { id: 7, command: None, nsid: 1, operation }) {
         return outcome;
     }
@@ -141,14 +143,19 @@ proptest! {
     // Each case makes three files durable.
     #![proptest_config(ProptestConfig::with_cases(8))]
 
-    /// Writes, zeroes and reads that follow one another, whoever carries them out.
+    /// Writes, zeroes and reads that follow one another, of all media.
     #[test]
-    fn every_way_reads_what_was_written(
+    fn every_medium_reads_what_was_written(
         steps in prop::collection::vec((0u8..3, 0u64..MIB / 512, 1u64..64), 1..40),
     ) {
-        for aio in [Aio::Threads, Aio::IoUring, Aio::IoUringDirect] {
+        let ways = [Aio::Threads, Aio::IoUring, Aio::IoUringDirect].map(Some);
+        for aio in ways.into_iter().chain([None]) {
             let scratch = Scratch::new();
-            let mut media = scratch.open(FileOptions { aio, ..NEW }, "A");
+            let mut media: Box<dyn Media> = match aio {
+                Some(aio) => Box::new(scratch.open(FileOptions { aio, ..NEW }, "A")),
+                None => Box::new(RamMedia::new(MIB)),
+            };
+            let media = &mut *media;
             let mut model = vec![0; MIB as usize];
             for (step, (kind, block, blocks)) in steps.iter().enumerate() {
                 let (offset, end) = (block * 512, ((block + blocks) * 512).min(MIB));
@@ -159,21 +166,24 @@ proptest! {
                         // The data lie anywhere in memory.
                         let data = Bytes::from(vec![step as u8 + 1; length + 3]).slice(3..);
                         range.copy_from_slice(&data);
-                        run(&mut media, Operation::Write { offset, data }).unwrap();
+                        run(media, Operation::Write { offset, data }).unwrap();
                     }
                     1 => {
                         range.fill(0);
                         let length = length as u64;
-                        run(&mut media, Operation::WriteZeroes { offset, length }).unwrap();
+                        run(media, Operation::WriteZeroes { offset, length }).unwrap();
                     }
                     _ => {
-                        let read = run(&mut media, Operation::Read { offset, length }).unwrap();
+                        let read = run(media, Operation::Read { offset, length }).unwrap();
                         prop_assert_eq!(&read[..], &*range);
                     }
                 }
             }
             media.close().unwrap();
-            prop_assert!(std::fs::read(scratch.image()).unwrap() == model);
+            prop_assert_eq!(media.size(), MIB);
+            if aio.is_some() {
+                prop_assert!(std::fs::read(scratch.image()).unwrap() == model);
+            }
         }
     }
 }
@@ -218,7 +228,7 @@ fn full_file() -> SystemFile {
     OpenOptions::new().read(true).write(true).open("/dev/full").unwrap().into()
 }
 
-fn full(keeper: Option<Keeper>) -> (Shared, Receiver<String>) {
+fn full(keeper: Option<RecordKeeper>) -> (Shared, Receiver<String>) {
     let (notices, received) = channel();
     let (file, name, keeper): (Box<dyn File>, _, _) =
         (Box::new(full_file()), "full".into(), keeper.map(Mutex::new));
@@ -236,6 +246,24 @@ fn a_full_disk_is_capacity_exceeded() {
     assert_eq!(run(&mut media, zeroes), Err(Error::NoSpace));
     // It cannot be flushed either, and the host gets an error.
     assert_eq!(run(&mut media, Operation::Flush), Err(Error::Media));
+}
+
+#[test]
+fn a_record_that_an_older_program_wrote_keeps_the_incarnation() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.image(), vec![0; 8192]).unwrap();
+    let inode = scratch.image().metadata().unwrap().ino();
+    let record = format!(
+        "# Which contents the file beside this one has: written by farlane device.\n\
+         # Without it the contents count as new.\n\
+         version = 1\nincarnation = 123456789abcdef0\nsize = 4096\ninode = {inode}\nbirth = -\n\
+         state = clean\nboot = b0077000-0000-4000-8000-000000000001\n"
+    );
+    std::fs::write(scratch.record(), &record).unwrap();
+    let media = scratch.open(AS_IT_IS, "A");
+    assert_eq!((media.incarnation(), media.size()), (0x1234_5678_9abc_def0, 4096));
+    drop(media);
+    assert_eq!(scratch.text(), record, "nothing was written");
 }
 
 #[test]

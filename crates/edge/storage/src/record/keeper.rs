@@ -1,9 +1,8 @@
 //! Keeps the record of one file up to date while it is served.
 
-use super::{Comparison, Found, Record, compare};
+use super::{Comparison, Found, Record, compare, new_incarnation};
 use crate::about;
 use crate::files::File;
-use crate::media::new_incarnation;
 use std::fmt::Debug;
 use std::io;
 
@@ -19,24 +18,6 @@ pub(crate) trait RecordStore: Debug + Send {
     fn remove(&mut self) -> io::Result<()>;
 }
 
-impl RecordStore for Box<dyn RecordStore> {
-    fn name(&self) -> String {
-        (**self).name()
-    }
-
-    fn read(&self) -> io::Result<Option<Vec<u8>>> {
-        (**self).read()
-    }
-
-    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        (**self).replace(bytes)
-    }
-
-    fn remove(&mut self) -> io::Result<()> {
-        (**self).remove()
-    }
-}
-
 /// The state of the stored record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stored {
@@ -50,18 +31,18 @@ enum Stored {
 
 /// The record of a file that is served.
 #[derive(Debug)]
-pub(crate) struct RecordKeeper<S> {
-    pub store: S,
+pub(crate) struct RecordKeeper {
+    pub store: Box<dyn RecordStore>,
     record: Record,
     boot: String,
     stored: Stored,
 }
 
-impl<S: RecordStore> RecordKeeper<S> {
+impl RecordKeeper {
     /// Reads the record of the file `found`; with `fresh`, for a file just created, there is none.
     /// Writes nothing. Error: a sentence without the record's name.
     pub fn open(
-        store: S,
+        store: Box<dyn RecordStore>,
         found: &Found,
         boot: &str,
         fresh: bool,

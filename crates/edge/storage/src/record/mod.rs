@@ -1,20 +1,21 @@
-//! The record of a file's contents identifies them over restarts, killed processes and crashes of
-//! the machine. It is a small text: next to an image a file (`docs/nvme.md`, "Contents of a
-//! file"), in a drive one of its records (`docs/drive.md`, "Crashes").
+//! The identity of contents, over restarts, killed processes and crashes of the machine: a record
+//! that says which contents a file has and whether they may have lost data. It is a small text:
+//! next to an image a file (`docs/nvme.md`, "Contents of a file"), in a drive one of its records
+//! (`docs/drive.md`, "Crashes"). The rules are the same for both.
 
-mod folder;
+mod image;
 mod keeper;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod tests;
 
-pub(super) use folder::ImageFolder;
+pub(crate) use image::ImageRecord;
 pub(crate) use keeper::{RecordKeeper, RecordStore};
 
-use super::new_incarnation;
 use std::fmt;
 use std::fs::Metadata;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::UNIX_EPOCH;
 
@@ -232,4 +233,9 @@ fn compare(record: Option<&Record>, found: &Found, boot: &str) -> Result<Compari
 pub(crate) fn boot_id() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     Some(text.trim()).filter(|id| !id.is_empty()).unwrap_or(UNKNOWN).to_owned()
+}
+
+/// A random number for new contents; never 0.
+pub(crate) fn new_incarnation() -> u64 {
+    RandomState::new().build_hasher().finish().max(1)
 }

@@ -40,7 +40,7 @@ fn the_text_is_this_one() {
 fn in_a_drive_the_text_is_that_of_the_document() {
     let in_drive = Record { file: None, ..record() };
     let text = in_drive.to_string();
-    let document = include_str!("../../../../../../docs/drive.md");
+    let document = include_str!("../../../../../docs/drive.md");
     let example = format!("```\n{text}```\n");
     assert!(document.contains(&example), "{text}");
     assert_eq!(Record::parse(text.as_bytes()), Ok(in_drive));

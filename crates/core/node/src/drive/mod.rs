@@ -1,0 +1,193 @@
+//! An NVMe drive: a subsystem, the contents of its namespaces, and what it has to store.
+//!
+//! The shell has the media and the records. It gives the drive, a [`Function`], what arrives, and
+//! after every call polls the function until it waits, then [`DriveNode::poll_drive`] until it
+//! returns `None`. If that answered anything, the function has more to send.
+
+use nvme::block::{Completion, Error, Request};
+use nvme::{Commit, Subsystem};
+use pcie::{Errors, Function, Input, Output, Ports, Ready};
+use std::collections::BTreeMap;
+use wire::Instant;
+
+/// CNTLID of the controller that the link leads to.
+const CONTROLLER: u16 = 1;
+
+/// Contents of a namespace. While the drive has power, no other contents have the same value: an
+/// NSID is used again, and requests for the namespace before may still be under way then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContentsId {
+    nsid: u32,
+    /// The commit that created them, counted from 1; 0 if they were there at power-on.
+    commit: u64,
+}
+
+impl ContentsId {
+    /// NSID of the namespace.
+    pub fn nsid(self) -> u32 {
+        self.nsid
+    }
+}
+
+/// What the shell of a drive does.
+#[derive(Debug)]
+pub enum DriveOutput {
+    /// Carry out a request for contents, and answer with [`DriveNode::complete_block`]:
+    /// [`Error::Internal`] if the contents cannot be opened.
+    Block(ContentsId, Request),
+    /// Store a change as [`Commit`] says, and answer with [`DriveNode::complete_store`]. There is
+    /// at most one at a time.
+    Store(Commit),
+    /// Close contents that were removed: no request for them is under way, and none follows.
+    Close(ContentsId),
+}
+
+/// Contents, and how many requests for them are under way.
+#[derive(Debug)]
+struct Contents {
+    id: ContentsId,
+    under_way: usize,
+}
+
+impl Contents {
+    fn new(nsid: u32, commit: u64) -> Self {
+        Self { id: ContentsId { nsid, commit }, under_way: 0 }
+    }
+}
+
+/// A change that is being stored, by the ID of its commit.
+#[derive(Debug)]
+struct Storing {
+    commit: u64,
+    /// NSIDs of the namespaces that it creates and deletes.
+    created: Option<u32>,
+    deleted: Vec<u32>,
+}
+
+/// An NVMe drive whose link leads to controller 1 of its subsystem.
+#[derive(Debug)]
+pub struct DriveNode {
+    subsystem: Subsystem,
+    /// By NSID.
+    contents: BTreeMap<u32, Contents>,
+    /// The contents of deleted namespaces that are not closed.
+    deleted: Vec<Contents>,
+    storing: Option<Storing>,
+}
+
+impl DriveNode {
+    /// A drive that has just got power.
+    pub fn new(subsystem: Subsystem) -> Self {
+        let namespaces = subsystem.state().namespaces;
+        let contents = namespaces.into_keys().map(|nsid| (nsid, Contents::new(nsid, 0))).collect();
+        Self { subsystem, contents, deleted: Vec::new(), storing: None }
+    }
+
+    /// The subsystem.
+    pub fn subsystem(&self) -> &Subsystem {
+        &self.subsystem
+    }
+
+    /// The contents of each namespace, by NSID.
+    pub fn contents(&self) -> impl Iterator<Item = (u32, ContentsId)> {
+        self.contents.iter().map(|(nsid, contents)| (*nsid, contents.id))
+    }
+
+    /// Errors that the controller counted on PCIe.
+    pub fn errors(&self) -> &Errors {
+        self.subsystem.controller(CONTROLLER).errors()
+    }
+
+    /// The subsystem, for what concerns neither media nor records: events, changes of namespaces, an
+    /// orderly end. A media event begins when [`poll_drive`](Self::poll_drive) returns the request.
+    pub fn subsystem_mut(&mut self) -> &mut Subsystem {
+        &mut self.subsystem
+    }
+
+    /// What the shell does next.
+    pub fn poll_drive(&mut self) -> Option<DriveOutput> {
+        if let Some(at) = self.deleted.iter().position(|contents| contents.under_way == 0) {
+            return Some(DriveOutput::Close(self.deleted.swap_remove(at).id));
+        }
+        if let Some(commit) = self.poll_store() {
+            return Some(DriveOutput::Store(commit));
+        }
+        let request = self.subsystem.poll_block()?;
+        let contents = self.contents.get_mut(&request.nsid).expect("requests are for namespaces");
+        contents.under_way += 1;
+        Some(DriveOutput::Block(contents.id, request))
+    }
+
+    /// The change that the shell stores next, if it is to do nothing else.
+    pub fn poll_store(&mut self) -> Option<Commit> {
+        let commit = self.subsystem.poll_store()?;
+        let created = commit.create.as_ref().map(|contents| contents.nsid);
+        let deleted = commit.remove.iter().map(|contents| contents.nsid).collect();
+        self.storing = Some(Storing { commit: commit.id, created, deleted });
+        Some(commit)
+    }
+
+    /// A request for contents, by its ID, is completed.
+    ///
+    /// # Panics
+    /// If none is under way for these contents, or a read returns another number of bytes than
+    /// requested.
+    pub fn complete_block(
+        &mut self,
+        now: Instant,
+        contents: ContentsId,
+        id: u64,
+        result: Completion,
+    ) {
+        let current = self.contents.get_mut(&contents.nsid).filter(|one| one.id == contents);
+        if current.is_some() && result == Err(Error::ReadOnly) {
+            // The media have become so: every host hears of it (SMART, an event).
+            self.subsystem.set_read_only(now, contents.nsid, true);
+        }
+        let one = current.or_else(|| self.deleted.iter_mut().find(|one| one.id == contents));
+        one.expect("a request for them is under way").under_way -= 1;
+        self.subsystem.complete_block(now, id, result);
+    }
+
+    /// The change is stored, or could not be: then nothing has changed. Returns the contents that
+    /// it created: requests for them follow.
+    ///
+    /// # Panics
+    /// If no change is being stored.
+    pub fn complete_store(
+        &mut self,
+        now: Instant,
+        result: Result<(), Error>,
+    ) -> Option<ContentsId> {
+        let Storing { commit, created, deleted } = self.storing.take().expect("it was polled");
+        let mut new = None;
+        if result.is_ok() {
+            self.deleted.extend(deleted.iter().filter_map(|nsid| self.contents.remove(nsid)));
+            if let Some(nsid) = created {
+                let contents = Contents::new(nsid, commit);
+                new = Some(contents.id);
+                self.contents.insert(nsid, contents);
+            }
+        }
+        self.subsystem.complete_store(now, commit, result);
+        new
+    }
+}
+
+impl Function for DriveNode {
+    fn handle(&mut self, now: Instant, input: Input) {
+        self.subsystem.port(CONTROLLER).handle(now, input);
+    }
+
+    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+        self.subsystem.port(CONTROLLER).poll(now, ready)
+    }
+
+    fn ready(&self) -> Ready {
+        self.subsystem.controller(CONTROLLER).ready()
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        None
+    }
+}
