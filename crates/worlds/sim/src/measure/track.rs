@@ -22,7 +22,7 @@ pub(crate) struct Command {
     completed: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Queue {
     ring: Ring,
     /// The command of each submission entry.
@@ -86,20 +86,6 @@ pub(crate) struct Tracker {
 
 const NO_COMMAND: u16 = u16::MAX;
 
-impl Observer for Tracker {
-    fn submit(&mut self, now: Instant, submission: Submission) {
-        Self::submit(self, now, submission);
-    }
-
-    fn finish(&mut self, at: Instant, key: CommandKey) {
-        Self::finish(self, at, key);
-    }
-
-    fn discard(&mut self, key: CommandKey) {
-        Self::discard(self, key);
-    }
-}
-
 impl Tracker {
     /// Sets the function, BAR 0 and queues of a drive. If it was there before, its TLPs in flight
     /// are lost.
@@ -117,10 +103,8 @@ impl Tracker {
             tracked.push(Queue {
                 ring,
                 slots: vec![NO_COMMAND; entries],
-                tail: 0,
                 commands: vec![None; entries],
-                rung: [0; 2],
-                before_head_doorbell: Vec::new(),
+                ..Queue::default()
             });
         }
         let new = Drive { function, bar0, queues: tracked, reads: Vec::new() };
@@ -131,7 +115,7 @@ impl Tracker {
     }
 
     /// Removes a command, which has ended or never will.
-    pub fn discard(&mut self, key: CommandKey) -> Option<Command> {
+    fn remove(&mut self, key: CommandKey) -> Option<Command> {
         let queue = self.queue(key.drive, key.queue)?;
         let command = queue.commands.get_mut(usize::from(key.id))?.take()?;
         if command.submission.op.moves_blocks() {
@@ -161,24 +145,6 @@ impl Tracker {
         let (drive, follow::Queue::Completion(queue)) = (*drive, *queue) else { return None };
         let id = completion_entries(tlp, request)?.next()?.cid;
         self.command(CommandKey { drive, queue, id })
-    }
-
-    /// A command was put into its queue.
-    pub fn submit(&mut self, now: Instant, submission: Submission) {
-        let Submission { key, since, op, offset, buffer, length } = submission;
-        let mut journey = Journey::new(since);
-        journey.advance(now, Stage::HostSoftware);
-        self.submissions += 1;
-        let number = self.submissions;
-        let Some(queue) = self.queue(key.drive, key.queue) else { return };
-        queue.slots[usize::from(queue.tail)] = key.id;
-        queue.tail = queue.ring.after(queue.tail, 1);
-        let command = Command { submission, journey, number, doorbell: now, completed: false };
-        queue.commands[usize::from(key.id)] = Some(command);
-        if op.moves_blocks() {
-            self.buffers.insert(buffer, (buffer + length, key));
-            self.offsets.insert((key.drive, offset, number), key);
-        }
     }
 
     /// The drive with a doorbell of its queues at `address`, and which one it is.
@@ -389,11 +355,30 @@ impl Tracker {
             command.journey.advance(now, Stage::Media);
         }
     }
+}
+
+impl Observer for Tracker {
+    fn submit(&mut self, now: Instant, submission: Submission) {
+        let Submission { key, since, op, offset, buffer, length } = submission;
+        let mut journey = Journey::new(since);
+        journey.advance(now, Stage::HostSoftware);
+        self.submissions += 1;
+        let number = self.submissions;
+        let Some(queue) = self.queue(key.drive, key.queue) else { return };
+        queue.slots[usize::from(queue.tail)] = key.id;
+        queue.tail = queue.ring.after(queue.tail, 1);
+        let command = Command { submission, journey, number, doorbell: now, completed: false };
+        queue.commands[usize::from(key.id)] = Some(command);
+        if op.moves_blocks() {
+            self.buffers.insert(buffer, (buffer + length, key));
+            self.offsets.insert((key.drive, offset, number), key);
+        }
+    }
 
     /// The host has read the completion entry; its head doorbell follows, and the
     /// application has its result at `now`.
-    pub fn finish(&mut self, now: Instant, key: CommandKey) {
-        let Some(mut command) = self.discard(key) else { return };
+    fn finish(&mut self, now: Instant, key: CommandKey) {
+        let Some(mut command) = self.remove(key) else { return };
         command.journey.advance(now, Stage::HostSoftware);
         if let Some(queue) = self.queue(key.drive, key.queue) {
             queue.before_head_doorbell.push(command.doorbell);
@@ -417,5 +402,9 @@ impl Tracker {
                 breakdown,
             });
         }
+    }
+
+    fn discard(&mut self, key: CommandKey) {
+        self.remove(key);
     }
 }
