@@ -2,15 +2,13 @@
 
 use crate::Ring;
 use wire::nvme::register::{
-    ACQ, AQA, ASQ, AdminQueueAttributes, CAP, CC, Capabilities, Configuration, NSSR,
+    ACQ, AQA, ASQ, AdminQueueAttributes, CAP, CC, Capabilities, Configuration,
 };
 
 /// Bytes of the registers that are followed: up to the end of ACQ.
 const BYTES: u64 = ACQ + 8;
 /// The byte of CAP whose lower half is DSTRD (NVM Express 1.4, section 3.1.1, figure 69).
 const STRIDE: u64 = CAP + 4;
-/// CMBMSC and PMRMSC (sections 3.1.14 and 3.1.24), 8 bytes each.
-const OWN_MEMORY: [u64; 2] = [0x50, 0xe14];
 
 /// Registers up to ACQ as written, and the doorbell stride as read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,17 +18,9 @@ pub struct Registers {
     pub stride: Option<u8>,
 }
 
-/// The registers that a write touches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Touched {
-    /// CC.
-    pub configuration: bool,
-    /// AQA, ASQ or ACQ.
-    pub admin_queues: bool,
-    /// NSSR.
-    pub subsystem_reset: bool,
-    /// CMBMSC or PMRMSC: with them, host addresses may be those of the controller's own memory.
-    pub own_memory: bool,
+/// Whether a write of the bytes from `offset` on touches `length` bytes of registers at `at`.
+pub fn touches(offset: u64, bytes: &[u8], at: u64, length: u64) -> bool {
+    offset < at + length && at < offset.saturating_add(bytes.len() as u64)
 }
 
 impl Registers {
@@ -43,17 +33,9 @@ impl Registers {
     }
 
     /// Takes note of a write of the bytes from `offset` on.
-    pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Touched {
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         for (at, byte) in (offset..).zip(bytes).take_while(|(at, _)| *at < BYTES) {
             self.words.as_flattened_mut()[at as usize] = *byte;
-        }
-        let end = offset.saturating_add(bytes.len() as u64);
-        let touches = |at: u64, length: u64| offset < at + length && at < end;
-        Touched {
-            configuration: touches(CC, 4),
-            admin_queues: touches(AQA, BYTES - AQA),
-            subsystem_reset: touches(NSSR, 4),
-            own_memory: OWN_MEMORY.iter().any(|at| touches(*at, 8)),
         }
     }
 
@@ -68,11 +50,6 @@ impl Registers {
     /// CC.
     pub fn configuration(&self) -> Configuration {
         Configuration::from_bits(self.u32(CC))
-    }
-
-    /// NSSR.
-    pub fn subsystem_reset(&self) -> u32 {
-        self.u32(NSSR)
     }
 
     /// Bytes of a memory page.
@@ -103,17 +80,22 @@ mod tests {
     fn admin_queues_are_where_the_registers_put_them() {
         let mut registers = Registers::default();
         assert_eq!(registers.admin_queues(), None, "no entries");
-        let admin = Touched { admin_queues: true, ..Touched::default() };
-        assert_eq!(registers.write(AQA, &[31, 0, 15, 0]), admin);
-        assert_eq!(registers.write(ASQ, &0x1_2345_6000u64.to_le_bytes()), admin);
-        assert_eq!(registers.write(ACQ, &0x8000u32.to_le_bytes()), admin);
+        registers.write(AQA, &[31, 0, 15, 0]);
+        registers.write(ASQ, &0x1_2345_6000u64.to_le_bytes());
+        registers.write(ACQ, &0x8000u32.to_le_bytes());
         let rings = (Ring::submission(0x1_2345_6000, 31), Ring::completion(0x8000, 15));
         assert_eq!(registers.admin_queues(), Some(rings));
-        let touched = registers.write(CC, &0x0046_0081_u32.to_le_bytes());
-        assert!(touched.configuration && !touched.admin_queues);
+        registers.write(CC, &0x0046_0081_u32.to_le_bytes());
         assert_eq!((registers.page(), registers.configuration().enable), (8192, true));
         registers.reset();
         assert!(!registers.configuration().enable && registers.admin_queues().is_some());
+    }
+
+    #[test]
+    fn writes_touch_the_registers_whose_bytes_they_have() {
+        let at = |offset, length| touches(offset, &[0; 8][..length], CC, 4);
+        assert!(at(CC, 4) && at(CC + 3, 1) && at(CC - 4, 8));
+        assert!(!at(CC - 4, 4) && !at(CC + 4, 4));
     }
 
     #[test]

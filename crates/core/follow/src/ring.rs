@@ -11,6 +11,13 @@ pub struct Ring {
     entry: u64,
 }
 
+/// A submission queue of one entry at 0, which no controller can have.
+impl Default for Ring {
+    fn default() -> Self {
+        Self::submission(0, 0)
+    }
+}
+
 impl Ring {
     /// Of a submission queue that begins at `base`; `last` is the index of the last entry.
     pub const fn submission(base: u64, last: u16) -> Self {

@@ -6,16 +6,19 @@ use super::learn::Watch;
 use super::reset_event::AdminTail;
 use super::unread::Unread;
 use super::{Ending, Reason};
-use follow::{Effect, Queue, Queues, Registers, Ring, completion_entries};
+use follow::{Effect, Queue, Queues, Registers, Ring, completion_entries, touches};
 use pcie::root::MSI_WINDOW;
 use std::collections::BTreeMap;
-use wire::nvme::register::{DOORBELLS, Doorbell, ShutdownNotice};
+use wire::nvme::register::{ACQ, AQA, CC, DOORBELLS, Doorbell, NSSR, ShutdownNotice};
 use wire::nvme::{
     COMPLETION_ENTRY, Command, Completion, IDENTIFY, SUBMISSION_ENTRY, StatusCode, cns, opcode,
 };
 use wire::push::{self, Record};
 use wire::tlp::{self, MemoryRequest, Tlp};
 
+/// CMBMSC and PMRMSC (NVM Express 1.4, sections 3.1.14 and 3.1.24): with them, host addresses may
+/// be those of the controller's own memory.
+const OWN_MEMORY: [u64; 2] = [0x50, 0xe14];
 /// Namespaces whose format is kept at most.
 const MOST_FORMATS: usize = 4096;
 /// Queues are followed only with the entry sizes of the NVM command set, as powers of two
@@ -23,7 +26,7 @@ const MOST_FORMATS: usize = 4096;
 const ENTRY_SIZES: (u8, u8) = (SUBMISSION_ENTRY.ilog2() as u8, COMPLETION_ENTRY.ilog2() as u8);
 
 /// A submission queue.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Submission {
     pub id: u16,
     pub ring: Ring,
@@ -45,18 +48,7 @@ pub(super) struct Submission {
 
 impl Submission {
     fn new(id: u16, ring: Ring, completion_queue: u16) -> Self {
-        Self {
-            id,
-            ring,
-            tail: 0,
-            head: 0,
-            completion_queue,
-            announced: false,
-            suspended: false,
-            rung: 0,
-            completed: 0,
-            pushed_until: 0,
-        }
+        Self { id, ring, completion_queue, ..Self::default() }
     }
 
     /// Moves the tail; yields the first slot rung for, and how many.
@@ -146,19 +138,20 @@ impl Controller {
 
     /// Takes note of a write to registers, and sends what goes in front of it.
     pub fn register_write(&mut self, offset: u64, bytes: &[u8], turn: &mut Turn<'_, '_>) {
-        let touched = self.registers.write(offset, bytes);
-        if touched.own_memory {
+        self.registers.write(offset, bytes);
+        let touches = |at, length| touches(offset, bytes, at, length);
+        if OWN_MEMORY.iter().any(|at| touches(*at, 8)) {
             self.own_memory = true;
             self.end_before(Ending::ControllerReset, turn);
         }
         if offset >= DOORBELLS {
             return self.doorbells(offset, bytes, turn);
         }
-        self.admin_set |= touched.admin_queues;
-        if touched.subsystem_reset {
+        self.admin_set |= touches(AQA, ACQ + 8 - AQA);
+        if touches(NSSR, 4) {
             self.disable(turn);
         }
-        if touched.configuration {
+        if touches(CC, 4) {
             self.configure(turn);
         }
     }
@@ -234,11 +227,6 @@ impl Controller {
         }
         let pushed = std::mem::take(&mut self.has_pushed);
         (pushed && without != Some(ending)).then_some(Record::EndAll)
-    }
-
-    /// Whether the far side may have something.
-    pub fn has_pushed(&self) -> bool {
-        self.has_pushed
     }
 
     fn doorbells(&mut self, offset: u64, bytes: &[u8], turn: &mut Turn<'_, '_>) {

@@ -4,10 +4,10 @@ use super::controller::{Controller, Submission};
 use super::messages::Messages;
 use super::{Counters, Ending, Mode, Reason, Settings};
 use bytes::{Bytes, BytesMut};
-use follow::Ring;
+use follow::{Amount, Ring, io_data};
 use pcie::{PushRoom, RootComplex};
 use wire::Bdf;
-use wire::nvme::{Command, CopyRange, DsmRange, SUBMISSION_ENTRY, opcode};
+use wire::nvme::{Command, SUBMISSION_ENTRY};
 use wire::push::{self, Record};
 use wire::tlp::Tlp;
 
@@ -22,10 +22,6 @@ const MOST_LIST: usize = 4096;
 /// command, nor those of one more of many. They would make the doorbell wait for its place behind
 /// them, and a round trip more matters little to them. Eight transfers of 4 KiB with their entries.
 const MOST_DATA: usize = 36 << 10;
-/// Bits 1:0 of an opcode: whether there are data, and 10b for those to the host (NVM Express 1.4,
-/// figure 105).
-const TRANSFER: u8 = 3;
-const TO_HOST: u8 = 2;
 /// PSDT 11b is reserved (NVM Express 1.4, figure 104).
 const RESERVED_POINTER: u8 = 3;
 
@@ -304,31 +300,23 @@ impl Controller {
     /// The bytes that a command certainly moves, and whether to the host; `None` if there are none
     /// to push.
     fn transfer(&self, queue: u16, command: &Command) -> Result<Option<(usize, bool)>, Reason> {
-        if queue == 0 || command.opcode & TRANSFER == 0 {
+        let Some((to_host, amount)) = io_data(command).filter(|_| queue != 0) else {
             return Ok(None);
-        }
+        };
         self.has_nvm_commands(command.nsid)?;
         if command.psdt == RESERVED_POINTER {
             return Err(Reason::Pointer);
         }
-        let blocks = || {
-            let shift = self.formats.get(&command.nsid).ok_or(Reason::BlockSize)?;
-            Ok((command.blocks() as usize) << shift)
-        };
-        let moved = match command.opcode {
-            opcode::nvm::WRITE | opcode::nvm::COMPARE => (blocks()?, false),
-            opcode::nvm::READ => (blocks()?, true),
-            // NR, 0's based, in bits 7:0 of dword 10 (section 6.7).
-            opcode::nvm::DATASET_MANAGEMENT => (ranges(command.cdw10, DsmRange::LENGTH), false),
-            // NR in bits 7:0 and the format, 0h, in bits 11:8 of dword 12 (NVM Command Set 1.0,
-            // section 3.2.2).
-            opcode::nvm::COPY if command.cdw12 >> 8 & 0xf == 0 => {
-                (ranges(command.cdw12, CopyRange::LENGTH), false)
+        let length = match amount {
+            Amount::Blocks(blocks) => {
+                let shift = self.formats.get(&command.nsid).ok_or(Reason::BlockSize)?;
+                (blocks as usize) << shift
             }
-            other if other & TRANSFER == TO_HOST => return Ok(None),
-            _ => return Err(Reason::Opcode),
+            Amount::Bytes(bytes) => bytes as usize,
+            Amount::Unsaid if to_host => return Ok(None),
+            Amount::Unsaid => return Err(Reason::Opcode),
         };
-        Ok(Some(moved))
+        Ok(Some((length, to_host)))
     }
 
     /// Counts bytes of a command as in flight, if they are within the bound.
@@ -340,9 +328,4 @@ impl Controller {
         self.in_flight_bytes += bytes;
         Ok(())
     }
-}
-
-/// Bytes of a list of ranges, whose number less one is in bits 7:0 of a dword.
-fn ranges(dword: u32, length: usize) -> usize {
-    ((dword & 0xff) as usize + 1) * length
 }

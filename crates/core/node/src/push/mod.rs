@@ -257,7 +257,7 @@ impl Follower {
         }
         let length = range.end.saturating_sub(range.start);
         let record = Record::EndRange { address: range.start, length };
-        let pushed = self.functions.iter().filter(|(_, function)| function.controller.has_pushed());
+        let pushed = self.functions.iter().filter(|(_, function)| function.controller.has_pushed);
         if self.without != Some(Ending::Mapping) {
             self.pending.extend(pushed.map(|(bdf, _)| (*bdf, record.clone())));
         }

@@ -6,6 +6,7 @@ mod controller;
 mod driver;
 mod hostile;
 mod initiator;
+mod store;
 mod tunnel;
 mod world;
 

@@ -3,8 +3,6 @@
 
 mod held;
 mod store;
-#[cfg(test)]
-mod tests;
 
 pub use store::{Counters, Store};
 

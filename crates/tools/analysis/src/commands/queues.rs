@@ -17,7 +17,7 @@ pub(super) type Uid = u64;
 
 /// A submission queue. Entries are counted from its creation: the entry at
 /// position `p` stands at index `p % entries`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SubmissionQueue {
     pub memory: Memory,
     tail: u64,
@@ -58,17 +58,7 @@ pub(super) struct Rung {
 
 impl SubmissionQueue {
     pub fn new(memory: Memory) -> Self {
-        Self {
-            memory,
-            tail: 0,
-            fetched: 0,
-            in_drive: 0,
-            head: Some(0),
-            doorbells: VecDeque::new(),
-            lost: (false, false),
-            announced: BTreeMap::new(),
-            pushed: BTreeMap::new(),
-        }
+        Self { memory, head: Some(0), ..Self::default() }
     }
 
     /// A fetched entry needs no more: its command ended, or there is none.
@@ -219,7 +209,7 @@ impl SubmissionQueue {
 }
 
 /// A completion queue.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct CompletionQueue {
     memory: Memory,
     /// MSI-X vector; `None` if interrupts are off.
@@ -237,8 +227,7 @@ pub(super) struct CompletionQueue {
 
 impl CompletionQueue {
     pub fn new(memory: Memory, vector: Option<u16>) -> Self {
-        let (head, posted, lost) = (0, None, false);
-        Self { memory, vector, head, posted, lost, waiting: VecDeque::new(), signals: 0 }
+        Self { memory, vector, ..Self::default() }
     }
 
     /// The drive wrote the entry of `uid` at `address`.

@@ -2,7 +2,8 @@
 //! host memory (NVM Express 1.4, sections 4.3 and 4.4).
 
 use super::command::Transfer;
-use wire::nvme::{Command, CopyRange, DsmRange, IDENTIFY, SglDescriptor, SglKind, opcode};
+use follow::{Amount, io_data};
+use wire::nvme::{Command, IDENTIFY, SglDescriptor, SglKind, opcode};
 
 /// Presumed bytes where an entry does not say how much data it moves.
 const PRESUMED: u64 = 4096;
@@ -21,19 +22,13 @@ pub fn of(queue: u16, entry: &Command, block_size: u32) -> Transfer {
 }
 
 fn io(entry: &Command, block_size: u32) -> Transfer {
-    let blocks = u64::from(entry.blocks()) * u64::from(block_size);
-    match entry.opcode {
-        opcode::nvm::WRITE | 0x05 => Transfer::ToDevice(blocks),
-        opcode::nvm::READ => Transfer::ToHost(blocks),
-        opcode::nvm::DATASET_MANAGEMENT => {
-            Transfer::ToDevice((u64::from(entry.cdw10 & 0xff) + 1) * DsmRange::LENGTH as u64)
-        }
-        opcode::nvm::COPY => {
-            Transfer::ToDevice((u64::from(entry.cdw12 & 0xff) + 1) * CopyRange::LENGTH as u64)
-        }
-        opcode::nvm::FLUSH | opcode::nvm::WRITE_ZEROES | 0x04 | 0x0c => Transfer::None,
-        other => by_opcode(other),
-    }
+    let bytes = match io_data(entry) {
+        None => 0,
+        Some((_, Amount::Blocks(blocks))) => u64::from(blocks) * u64::from(block_size),
+        Some((_, Amount::Bytes(bytes))) => bytes,
+        Some((_, Amount::Unsaid)) => PRESUMED,
+    };
+    by_opcode(entry.opcode, bytes)
 }
 
 fn admin(entry: &Command) -> Transfer {
@@ -53,7 +48,7 @@ fn admin(entry: &Command) -> Transfer {
         opcode::admin::CREATE_SQ | opcode::admin::CREATE_CQ => Transfer::None,
         opcode::admin::SET_FEATURES => feature(entry).map_or(Transfer::None, Transfer::ToDevice),
         opcode::admin::GET_FEATURES => feature(entry).map_or(Transfer::None, Transfer::ToHost),
-        other => by_opcode(other),
+        other => by_opcode(other, PRESUMED),
     }
 }
 
@@ -71,10 +66,10 @@ fn feature(entry: &Command) -> Option<u64> {
 }
 
 /// Bits 1:0 of every opcode say which way data goes (figure 138).
-fn by_opcode(opcode: u8) -> Transfer {
+fn by_opcode(opcode: u8, bytes: u64) -> Transfer {
     match opcode & 3 {
-        1 => Transfer::ToDevice(PRESUMED),
-        2 => Transfer::ToHost(PRESUMED),
+        1 => Transfer::ToDevice(bytes),
+        2 => Transfer::ToHost(bytes),
         _ => Transfer::None,
     }
 }

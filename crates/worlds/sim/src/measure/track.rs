@@ -1,10 +1,12 @@
 //! Tracks the latency of every command by the TLPs that serve it.
 
 use super::{Breakdown, CommandRecord, Journey, Latency, Stage};
+use follow::{Places, Ring, completion_entries};
 use nvme::initiator::QueueMemory;
-use std::collections::{BTreeMap, VecDeque};
-use wire::nvme::{COMPLETION_ENTRY, Completion, SUBMISSION_ENTRY};
-use wire::tlp::{Packet, Tlp};
+use std::collections::BTreeMap;
+use wire::nvme::SUBMISSION_ENTRY;
+use wire::nvme::register::Doorbell;
+use wire::tlp::{MemoryRequest, Packet, Tlp};
 use wire::{Bdf, Duration, Instant};
 use workload::{CommandKey, Observer, Submission};
 
@@ -22,41 +24,25 @@ pub(crate) struct Command {
 
 #[derive(Debug, Default)]
 struct Queue {
-    entries: u16,
+    ring: Ring,
     /// The command of each submission entry.
     slots: Vec<u16>,
     tail: u16,
     commands: Vec<Option<Command>>,
-    /// Commands in the queue whose doorbell was not sent yet.
-    before_doorbell: Vec<u16>,
-    /// Commands of each doorbell in flight.
-    doorbells: VecDeque<Vec<u16>>,
+    /// The tails that have left the root port and reached the drive.
+    rung: [u16; 2],
     /// Submission doorbells, at the root port, of finished commands that the
     /// next completion head doorbell acknowledges.
     before_head_doorbell: Vec<Instant>,
 }
 
-/// A range of host memory that belongs to a queue.
-#[derive(Clone, Copy, Debug)]
-struct Region {
-    /// The address after the last.
-    end: u64,
-    drive: u16,
-    queue: u16,
-    contents: Contents,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Contents {
-    Submissions,
-    Completions,
-    /// The data of this command.
-    Data(u16),
-}
+/// Ends of the way of a doorbell: places in [`Queue::rung`].
+const ROOT: usize = 0;
+const DRIVE: usize = 1;
 
 #[derive(Clone, Debug)]
 enum Purpose {
-    Fetch { queue: u16, first: u16, count: u16 },
+    Fetch { queue: u16, first: u16, count: u32 },
     Data { key: CommandKey, base: Box<Journey> },
 }
 
@@ -69,7 +55,7 @@ struct Read {
 #[derive(Debug)]
 struct Drive {
     function: Bdf,
-    doorbells: u64,
+    bar0: u64,
     queues: Vec<Queue>,
     /// DMA reads under way, by tag.
     reads: Vec<Option<Read>>,
@@ -79,8 +65,10 @@ struct Drive {
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
     drives: Vec<Drive>,
-    /// By first address.
-    regions: BTreeMap<u64, Region>,
+    /// Memory of queues, by drive and queue.
+    places: Places<(u16, follow::Queue)>,
+    /// Data of commands by their first address, with the address after the last.
+    buffers: BTreeMap<u64, (u64, CommandKey)>,
     /// Commands that have not reached the media, by drive, first byte and number of submission.
     offsets: BTreeMap<(u16, u64, u64), CommandKey>,
     submissions: u64,
@@ -98,45 +86,28 @@ pub(crate) struct Tracker {
 
 const NO_COMMAND: u16 = u16::MAX;
 
-impl Observer for Tracker {
-    fn submit(&mut self, now: Instant, submission: Submission) {
-        Self::submit(self, now, submission);
-    }
-
-    fn finish(&mut self, at: Instant, key: CommandKey) {
-        Self::finish(self, at, key);
-    }
-
-    fn discard(&mut self, key: CommandKey) {
-        Self::discard(self, key);
-    }
-}
-
 impl Tracker {
     /// Sets the function, BAR 0 and queues of a drive. If it was there before, its TLPs in flight
     /// are lost.
     pub fn set_drive(&mut self, drive: u16, function: Bdf, bar0: u64, queues: &[QueueMemory]) {
-        self.regions.retain(|_, region| region.drive != drive);
+        self.places.remove(|(of, _)| *of == drive);
+        self.buffers.retain(|_, (_, key)| key.drive != drive);
         self.offsets.retain(|(of, ..), _| *of != drive);
         let mut tracked = Vec::new();
         for (queue, memory) in (1..).zip(queues) {
-            let entries = usize::from(memory.entries);
-            for (start, entry, contents) in [
-                (memory.submission, SUBMISSION_ENTRY, Contents::Submissions),
-                (memory.completion, COMPLETION_ENTRY, Contents::Completions),
-            ] {
-                let end = start + (entries * entry) as u64;
-                self.regions.insert(start, Region { end, drive, queue, contents });
-            }
+            let (entries, last) = (usize::from(memory.entries), memory.entries - 1);
+            let ring = Ring::submission(memory.submission, last);
+            let completions = Ring::completion(memory.completion, last);
+            self.places.add(ring.range(), (drive, follow::Queue::Submission(queue)));
+            self.places.add(completions.range(), (drive, follow::Queue::Completion(queue)));
             tracked.push(Queue {
-                entries: memory.entries,
+                ring,
                 slots: vec![NO_COMMAND; entries],
                 commands: vec![None; entries],
                 ..Queue::default()
             });
         }
-        let doorbells = bar0 + 0x1000;
-        let new = Drive { function, doorbells, queues: tracked, reads: Vec::new() };
+        let new = Drive { function, bar0, queues: tracked, reads: Vec::new() };
         match self.drives.get_mut(usize::from(drive)) {
             Some(old) => *old = new,
             None => self.drives.push(new),
@@ -144,11 +115,11 @@ impl Tracker {
     }
 
     /// Removes a command, which has ended or never will.
-    pub fn discard(&mut self, key: CommandKey) -> Option<Command> {
+    fn remove(&mut self, key: CommandKey) -> Option<Command> {
         let queue = self.queue(key.drive, key.queue)?;
         let command = queue.commands.get_mut(usize::from(key.id))?.take()?;
         if command.submission.op.moves_blocks() {
-            self.regions.remove(&command.submission.buffer);
+            self.buffers.remove(&command.submission.buffer);
             self.offsets.remove(&(key.drive, command.submission.offset, command.number));
         }
         Some(command)
@@ -162,53 +133,27 @@ impl Tracker {
         self.queue(key.drive, key.queue)?.commands.get_mut(usize::from(key.id))?.as_mut()
     }
 
-    /// The region of an address, and the offset in it.
-    fn region(&self, address: u64) -> Option<(u64, Region)> {
-        let (start, region) = self.regions.range(..=address).next_back()?;
-        (address < region.end).then_some((address - start, *region))
+    /// The command whose data are at an address.
+    fn owner(&self, address: u64) -> Option<CommandKey> {
+        let (_, (end, key)) = self.buffers.range(..=address).next_back()?;
+        (address < *end).then_some(*key)
     }
 
-    /// The command whose completion entry is written to `address`.
-    fn completed(&mut self, address: u64, tlp: &Tlp) -> Option<&mut Command> {
-        let entry = <&[u8; COMPLETION_ENTRY]>::try_from(&tlp.data[..]).ok()?;
-        let Region { drive, queue, contents: Contents::Completions, .. } = self.region(address)?.1
-        else {
-            return None;
-        };
-        self.command(CommandKey { drive, queue, id: Completion::decode(entry).cid })
+    /// The command whose completion entry is written.
+    fn completed(&mut self, tlp: &Tlp, request: MemoryRequest) -> Option<&mut Command> {
+        let (_, (drive, queue)) = self.places.at(request.address)?;
+        let (drive, follow::Queue::Completion(queue)) = (*drive, *queue) else { return None };
+        let id = completion_entries(tlp, request)?.next()?.cid;
+        self.command(CommandKey { drive, queue, id })
     }
 
-    /// A command was put into its queue.
-    pub fn submit(&mut self, now: Instant, submission: Submission) {
-        let Submission { key, since, op, offset, buffer, length } = submission;
-        let mut journey = Journey::new(since);
-        journey.advance(now, Stage::HostSoftware);
-        self.submissions += 1;
-        let number = self.submissions;
-        let Some(queue) = self.queue(key.drive, key.queue) else { return };
-        queue.slots[usize::from(queue.tail)] = key.id;
-        queue.tail = (queue.tail + 1) % queue.entries;
-        queue.before_doorbell.push(key.id);
-        let command = Command { submission, journey, number, doorbell: now, completed: false };
-        queue.commands[usize::from(key.id)] = Some(command);
-        if op.moves_blocks() {
-            let CommandKey { drive, queue, id } = key;
-            let (end, contents) = (buffer + length, Contents::Data(id));
-            self.regions.insert(buffer, Region { end, drive, queue, contents });
-            self.offsets.insert((key.drive, offset, number), key);
-        }
-    }
-
-    /// (drive, queue, whether it is a completion head doorbell).
-    fn doorbell(&self, address: u64) -> Option<(u16, u16, bool)> {
-        for (number, drive) in (0..).zip(&self.drives) {
-            if let Some(offset) = address.checked_sub(drive.doorbells)
-                && offset < (drive.queues.len() as u64 + 1) * 8
-            {
-                return Some((number, (offset / 8) as u16, offset & 4 != 0));
-            }
-        }
-        None
+    /// The drive with a doorbell of its queues at `address`, and which one it is.
+    fn doorbell(&self, address: u64) -> Option<(u16, Doorbell)> {
+        (0..).zip(&self.drives).find_map(|(number, drive)| {
+            let doorbell = Doorbell::at(address.checked_sub(drive.bar0)?, 0)?;
+            let (Doorbell::SubmissionTail(queue) | Doorbell::CompletionHead(queue)) = doorbell;
+            (usize::from(queue) <= drive.queues.len()).then_some((number, doorbell))
+        })
     }
 
     /// A TLP leaves the root port. `now` it was ready; but for what goes in front of it, its first
@@ -216,8 +161,15 @@ impl Tracker {
     pub fn leaves_root(&mut self, [now, start, end]: [Instant; 3], tlp: &Tlp) -> Journey {
         match tlp.packet {
             Packet::MemoryWrite(request) => match self.doorbell(request.address) {
-                Some((drive, queue, false)) => self.tail_leaves([now, start], drive, queue),
-                Some((drive, queue, true)) => self.head_leaves(end, drive, queue),
+                Some((drive, Doorbell::SubmissionTail(queue))) => {
+                    self.rung(ROOT, drive, queue, tlp, |command| {
+                        command.journey.advance(now, Stage::HostSoftware);
+                        command.doorbell = start;
+                    });
+                }
+                Some((drive, Doorbell::CompletionHead(queue))) => {
+                    self.head_leaves(end, drive, queue);
+                }
                 None => {}
             },
             Packet::Completion(c) => {
@@ -232,16 +184,21 @@ impl Tracker {
         Journey::new(now)
     }
 
-    fn tail_leaves(&mut self, [now, start]: [Instant; 2], drive: u16, queue: u16) {
-        let Some(queue) = self.queue(drive, queue) else { return };
-        let submitted = std::mem::take(&mut queue.before_doorbell);
-        for id in &submitted {
-            if let Some(command) = &mut queue.commands[usize::from(*id)] {
-                command.journey.advance(now, Stage::HostSoftware);
-                command.doorbell = start;
-            }
-        }
-        queue.doorbells.push_back(submitted);
+    /// A submission doorbell passes an end of its way: `each` gets the commands that it rings for.
+    fn rung(
+        &mut self,
+        end: usize,
+        drive: u16,
+        number: u16,
+        doorbell: &Tlp,
+        each: impl FnMut(&mut Command),
+    ) {
+        let Some(queue) = self.queue(drive, number) else { return };
+        let tail = doorbell.data.first_chunk().map(|bytes| u16::from_le_bytes(*bytes));
+        let Some(tail) = tail.filter(|tail| *tail <= queue.ring.last()) else { return };
+        let first = std::mem::replace(&mut queue.rung[end], tail);
+        let count = queue.ring.distance(first, tail);
+        self.for_entries(drive, number, first, count, each);
     }
 
     /// The commands end that a head doorbell acknowledges, which is acknowledged at `end`.
@@ -265,7 +222,7 @@ impl Tracker {
                 }
             }
             Packet::MemoryWrite(request) => {
-                if let Some(command) = self.completed(request.address, tlp) {
+                if let Some(command) = self.completed(tlp, request) {
                     command.journey.follow(&journey, Stage::Controller);
                     command.completed = true;
                 }
@@ -287,15 +244,12 @@ impl Tracker {
     pub fn reaches_drive(&mut self, drive: u16, tlp: &Tlp, journey: Journey) {
         match tlp.packet {
             Packet::MemoryWrite(request) => {
-                if let Some((at, queue, false)) = self.doorbell(request.address)
+                if let Some((at, Doorbell::SubmissionTail(queue))) = self.doorbell(request.address)
                     && at == drive
-                    && let Some(queue) = self.queue(drive, queue)
                 {
-                    for id in queue.doorbells.pop_front().unwrap_or_default() {
-                        if let Some(command) = &mut queue.commands[usize::from(id)] {
-                            command.journey.follow(&journey, Stage::HostSoftware);
-                        }
-                    }
+                    self.rung(DRIVE, drive, queue, tlp, |command| {
+                        command.journey.follow(&journey, Stage::HostSoftware);
+                    });
                 }
             }
             Packet::Completion(c) if usize::from(c.byte_count) <= tlp.data.len() => {
@@ -330,12 +284,12 @@ impl Tracker {
         drive: u16,
         queue: u16,
         first: u16,
-        count: u16,
+        count: u32,
         mut each: impl FnMut(&mut Command),
     ) {
         let Some(queue) = self.queue(drive, queue) else { return };
-        for at in first..first + count {
-            let id = queue.slots.get(usize::from(at)).copied().unwrap_or(NO_COMMAND);
+        for steps in 0..count {
+            let id = queue.slots[usize::from(queue.ring.after(first, steps))];
             if let Some(Some(command)) = queue.commands.get_mut(usize::from(id)) {
                 each(command);
             }
@@ -346,25 +300,24 @@ impl Tracker {
     pub fn leaves_drive(&mut self, now: Instant, drive: u16, tlp: &Tlp) -> Journey {
         match tlp.packet {
             Packet::MemoryRead(request) => {
-                let found = self.region(request.address);
-                let purpose = found.and_then(|(offset, region)| match region.contents {
-                    Contents::Submissions => {
-                        let queue = region.queue;
-                        let first = (offset / SUBMISSION_ENTRY as u64) as u16;
-                        let count = (request.length() / SUBMISSION_ENTRY) as u16;
+                let queue = self.places.at(request.address).map(|(_, (_, queue))| *queue);
+                let purpose = match queue {
+                    Some(follow::Queue::Submission(queue)) => {
+                        let slot = self.queue(drive, queue).map(|q| q.ring.index(request.address));
+                        let first = slot.flatten().unwrap_or_default();
+                        let count = (request.length() / SUBMISSION_ENTRY) as u32;
                         self.for_entries(drive, queue, first, count, |command| {
                             command.journey.advance(now, Stage::Controller);
                         });
                         Some(Purpose::Fetch { queue, first, count })
                     }
-                    Contents::Data(id) => {
-                        let key = CommandKey { drive: region.drive, queue: region.queue, id };
+                    Some(follow::Queue::Completion(_)) => None,
+                    None => self.owner(request.address).and_then(|key| {
                         let mut base = Box::new(self.command(key)?.journey);
                         base.advance(now, Stage::Controller);
                         Some(Purpose::Data { key, base })
-                    }
-                    Contents::Completions => None,
-                });
+                    }),
+                };
                 if let (Some(purpose), Some(drive)) =
                     (purpose, self.drives.get_mut(usize::from(drive)))
                 {
@@ -376,7 +329,7 @@ impl Tracker {
                 }
             }
             Packet::MemoryWrite(request) => {
-                if let Some(command) = self.completed(request.address, tlp) {
+                if let Some(command) = self.completed(tlp, request) {
                     command.journey.advance(now, Stage::Controller);
                 }
             }
@@ -402,11 +355,30 @@ impl Tracker {
             command.journey.advance(now, Stage::Media);
         }
     }
+}
+
+impl Observer for Tracker {
+    fn submit(&mut self, now: Instant, submission: Submission) {
+        let Submission { key, since, op, offset, buffer, length } = submission;
+        let mut journey = Journey::new(since);
+        journey.advance(now, Stage::HostSoftware);
+        self.submissions += 1;
+        let number = self.submissions;
+        let Some(queue) = self.queue(key.drive, key.queue) else { return };
+        queue.slots[usize::from(queue.tail)] = key.id;
+        queue.tail = queue.ring.after(queue.tail, 1);
+        let command = Command { submission, journey, number, doorbell: now, completed: false };
+        queue.commands[usize::from(key.id)] = Some(command);
+        if op.moves_blocks() {
+            self.buffers.insert(buffer, (buffer + length, key));
+            self.offsets.insert((key.drive, offset, number), key);
+        }
+    }
 
     /// The host has read the completion entry; its head doorbell follows, and the
     /// application has its result at `now`.
-    pub fn finish(&mut self, now: Instant, key: CommandKey) {
-        let Some(mut command) = self.discard(key) else { return };
+    fn finish(&mut self, now: Instant, key: CommandKey) {
+        let Some(mut command) = self.remove(key) else { return };
         command.journey.advance(now, Stage::HostSoftware);
         if let Some(queue) = self.queue(key.drive, key.queue) {
             queue.before_head_doorbell.push(command.doorbell);
@@ -430,5 +402,9 @@ impl Tracker {
                 breakdown,
             });
         }
+    }
+
+    fn discard(&mut self, key: CommandKey) {
+        self.remove(key);
     }
 }

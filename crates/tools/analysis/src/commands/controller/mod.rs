@@ -15,7 +15,7 @@ use follow::Registers;
 use push::PushedList;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Bdf;
-use wire::nvme::register::{Configuration, DOORBELLS, Doorbell, NSSR_VALUE};
+use wire::nvme::register::{CC, Configuration, DOORBELLS, Doorbell, NSSR, NSSR_VALUE};
 
 /// MSI-X vectors a function can have (PCIe Base 4.0, section 7.7.2).
 const MOST_VECTORS: u64 = 2048;
@@ -75,12 +75,11 @@ impl Controller {
             return self.doorbell(address, offset, value as u16, shared);
         }
         let before = self.registers.configuration();
-        let touched = self.registers.write(offset, &value.to_le_bytes());
-        if touched.configuration {
-            self.configure(before, shared);
-        }
-        if touched.subsystem_reset && value == NSSR_VALUE {
-            self.reset(shared);
+        self.registers.write(offset, &value.to_le_bytes());
+        match offset {
+            CC => self.configure(before, shared),
+            NSSR if value == NSSR_VALUE => self.reset(shared),
+            _ => {}
         }
         true
     }

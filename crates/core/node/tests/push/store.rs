@@ -1,50 +1,21 @@
-//! The store with messages and reads by hand.
+//! The far side's store with messages and reads by hand.
 
-use super::*;
 use bytes::Bytes;
+use node::push::Completions;
 use pcie::Ready;
-use std::collections::BTreeSet;
 use wire::push::{Queue, Record, message};
 use wire::tlp::{Attributes, Completion, MemoryRequest, Packet, Status, Tlp};
-use wire::{Bdf, Tag};
+use wire::{Bdf, Tag, nvme};
+
+type Store = switch::push::Store<Completions>;
 
 const ROOT: Bdf = Bdf::new(0, 1, 0);
 const DRIVE: Bdf = Bdf::new(3, 0, 0);
 const QUEUE: Queue =
     Queue { id: 1, last: 7, head: 0, completion_last: 7, base: 0x1000, completion_base: 0x2000 };
 const DATA: u64 = 0x1_0000_0800;
-const DONE: u64 = 0x2000;
 
-/// Queues have numbers, and a write to DONE names a command of queue 1 that it invalidates.
-#[derive(Clone, Debug, Default)]
-struct Numbers(BTreeSet<u16>);
-
-impl Rule for Numbers {
-    fn queues(&self) -> usize {
-        self.0.len()
-    }
-
-    fn follows(&self, queue: u16) -> bool {
-        self.0.contains(&queue)
-    }
-
-    fn set_queue(&mut self, id: u16, queue: Option<Queue>) {
-        if queue.is_some() {
-            self.0.insert(id)
-        } else {
-            self.0.remove(&id)
-        };
-    }
-
-    fn write(&mut self, tlp: &Tlp, request: MemoryRequest, mut invalid: impl FnMut(Invalid)) {
-        if request.address == DONE {
-            invalid(Invalid::Command((1, tlp.data[0].into())));
-        }
-        invalid(Invalid::Range(request.address..request.address + tlp.data.len() as u64));
-    }
-}
-
-fn send(store: &mut Store<Numbers>, records: &[Record]) {
+fn send(store: &mut Store, records: &[Record]) {
     let mut payload = Vec::new();
     records.iter().for_each(|record| record.encode(&mut payload));
     let message = message(ROOT, DRIVE, 128, false, payload.into());
@@ -57,8 +28,8 @@ fn bytes(command: u16, address: u64, length: usize) -> Record {
 }
 
 /// A store with queue 1 and these records.
-fn store(records: &[Record]) -> Store<Numbers> {
-    let mut store = Store::new(1 << 20, Numbers::default());
+fn store(records: &[Record]) -> Store {
+    let mut store = Store::new(1 << 20, Completions::default());
     send(&mut store, &[Record::Queue(QUEUE)]);
     send(&mut store, records);
     store
@@ -69,7 +40,7 @@ fn read(address: u64, length: usize) -> Tlp {
 }
 
 /// Whether the store answers this read; the bytes are those of `bytes`.
-fn hits(store: &mut Store<Numbers>, address: u64, length: usize) -> bool {
+fn hits(store: &mut Store, address: u64, length: usize) -> bool {
     if store.answer(read(address, length)).is_some() {
         return false;
     }
@@ -86,7 +57,12 @@ fn hits(store: &mut Store<Numbers>, address: u64, length: usize) -> bool {
     true
 }
 
-fn write(store: &mut Store<Numbers>, address: u64, data: &Bytes) {
+fn entry(cid: u16, sq_head: u16) -> Bytes {
+    let completion = nvme::Completion { sq_head, sq_id: 1, cid, ..Default::default() };
+    Bytes::copy_from_slice(&completion.encode())
+}
+
+fn write(store: &mut Store, address: u64, data: &Bytes) {
     let write = Tlp::write_bytes(DRIVE, address, data).unwrap();
     assert_eq!(store.answer(write.clone()), Some(write), "the host gets it");
 }
@@ -161,19 +137,36 @@ fn flushes_and_foreign_reads_go_to_the_host() {
 }
 
 #[test]
+fn a_completion_entry_ends_its_command_and_what_its_head_says() {
+    let slots: Vec<_> = (0..4).map(|slot| bytes(slot, 0x1000 + u64::from(slot) * 64, 64)).collect();
+    let mut store = store(&[&slots[..], &[bytes(0, DATA, 64), bytes(1, DATA + 64, 64)]].concat());
+    // Command 0 is complete, and slots 0 and 1 are consumed.
+    write(&mut store, 0x2000, &entry(0, 2));
+    assert!(!hits(&mut store, DATA, 64));
+    assert!(!hits(&mut store, 0x1040, 64));
+    assert!(hits(&mut store, DATA + 64, 64), "command 1 goes on");
+    assert!(hits(&mut store, 0x1080, 64));
+    // The queue has no slot 8: its head stays.
+    write(&mut store, 0x2010, &entry(9, 8));
+    assert!(store.bytes() > 0);
+    // Outside the completion queue the same bytes mean nothing.
+    write(&mut store, 0x2080, &entry(3, 4));
+    assert!(hits(&mut store, 0x10c0, 64));
+}
+
+#[test]
+fn an_entry_in_pieces_ends_everything() {
+    let mut store = store(&[bytes(0, DATA, 64)]);
+    write(&mut store, 0x2008, &entry(7, 1).slice(8..));
+    assert_eq!((store.bytes(), store.counters().unused_bytes), (0, 64));
+}
+
+#[test]
 fn a_write_of_the_function_ends_what_it_overlaps() {
     let mut store = store(&[bytes(0, DATA, 64)]);
     write(&mut store, DATA + 16, &Bytes::from_static(&[0; 4]));
     assert!(!hits(&mut store, DATA, 64) && !hits(&mut store, DATA + 16, 4));
     assert!(hits(&mut store, DATA, 16) && hits(&mut store, DATA + 20, 44));
-}
-
-#[test]
-fn a_write_ends_what_the_rule_says() {
-    let mut store = store(&[bytes(0, DATA, 64), bytes(1, DATA + 64, 64)]);
-    write(&mut store, DONE, &Bytes::from_static(&[1, 0, 0, 0]));
-    assert!(hits(&mut store, DATA, 64) && !hits(&mut store, DATA + 64, 64));
-    assert_eq!(store.counters().unused_bytes, 64);
 }
 
 #[test]
@@ -198,7 +191,7 @@ fn messages_end_what_they_name() {
 
 #[test]
 fn bytes_of_a_queue_that_is_not_followed_are_not_kept() {
-    let mut store = Store::new(1 << 20, Numbers::default());
+    let mut store = Store::new(1 << 20, Completions::default());
     send(&mut store, &[bytes(0, DATA, 64)]);
     assert!(!hits(&mut store, DATA, 64));
     assert_eq!(store.counters().unused_bytes, 64);
@@ -206,7 +199,7 @@ fn bytes_of_a_queue_that_is_not_followed_are_not_kept() {
 
 #[test]
 fn the_oldest_give_way() {
-    let mut store = Store::new(128, Numbers::default());
+    let mut store = Store::new(128, Completions::default());
     send(&mut store, &[Record::Queue(QUEUE), bytes(0, DATA, 64), bytes(1, DATA + 64, 64)]);
     send(&mut store, &[bytes(2, DATA + 128, 32), bytes(3, DATA + 512, 132)]);
     assert_eq!((store.bytes(), store.counters().unused_bytes), (96, 64 + 132));
@@ -223,7 +216,7 @@ fn a_malformed_message_ends_everything_and_is_counted() {
 
 #[test]
 fn without_capacity_messages_are_the_functions() {
-    let mut store = Store::new(0, Numbers::default());
+    let mut store = Store::new(0, Completions::default());
     let tlp = message(ROOT, DRIVE, 128, false, Bytes::new());
     assert_eq!(store.take(tlp.clone()), Some(tlp));
 }

@@ -1,0 +1,31 @@
+//! The data that I/O commands move.
+
+use wire::nvme::{Command, CopyRange, DsmRange, opcode::nvm};
+
+/// How much data a command moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// As many logical blocks.
+    Blocks(u32),
+    /// As many bytes.
+    Bytes(u64),
+    /// Its entry does not say it, or not in a way that is known here.
+    Unsaid,
+}
+
+/// Whether the data of a command of an I/O queue go to the host, and how much they are; `None`
+/// without data. Bits 1:0 of the opcode have the direction (NVM Express 1.4, figure 105).
+pub fn io_data(command: &Command) -> Option<(bool, Amount)> {
+    // NR, 0's based, in bits 7:0 of a dword (section 6.7; NVM Command Set 1.0, section 3.2.2).
+    let ranges =
+        |dword: u32, length: usize| Amount::Bytes((u64::from(dword & 0xff) + 1) * length as u64);
+    let amount = match command.opcode {
+        nvm::READ | nvm::WRITE | nvm::COMPARE => Amount::Blocks(command.blocks()),
+        nvm::DATASET_MANAGEMENT => ranges(command.cdw10, DsmRange::LENGTH),
+        // The format, 0h, is in bits 11:8 of dword 12.
+        nvm::COPY if command.cdw12 >> 8 & 0xf == 0 => ranges(command.cdw12, CopyRange::LENGTH),
+        _ => Amount::Unsaid,
+    };
+    let direction = command.opcode & 3;
+    (direction != 0).then_some((direction == 2, amount))
+}
