@@ -43,6 +43,7 @@ pub fn possible(experiment: &Experiment, bridge: Bridge) -> Outcome {
     if experiment.gates.is_some() || experiment.drop > 0 {
         names.push("tc");
     }
+    names.extend(experiment.stress.map(|_| "iperf3"));
     names.extend(experiment.isolated.map(|_| "taskset"));
     names.extend(experiment.kernel_fifo.map(|_| "chrt"));
     let missing = || names.into_iter().find_map(|name| tools::find(name).err());

@@ -7,7 +7,7 @@ use super::measure::enter;
 use super::place::{FAR, FAR_TAGGED, Place};
 use super::reads::Reads;
 use super::step::Steps;
-use super::stress::Stress;
+use super::stress::{PORT, Stress};
 use super::threads::{group, isolate, prioritise};
 use super::window::Window;
 use latency::schedule::{Schedule, Slot, Wrong};
@@ -234,6 +234,19 @@ impl Experiment {
                 .collect(),
         });
         looks.chain(each).collect()
+    }
+
+    /// What a guest runs. NICs drop frames of VLANs that nobody asked for, unless they are
+    /// promiscuous (VIRTIO_NET_F_CTRL_VLAN in Virtio 1.2, 5.1.6.5.3).
+    pub fn in_guest(&self) -> String {
+        let server = match self.stress {
+            Some(_) => format!("ip address add {FAR}/24 dev eth0; iperf3 -s -p {PORT} -D; "),
+            None => String::new(),
+        };
+        format!(
+            "ip link set eth0 up promisc on; {server}\
+             farlane latency listen raw:eth0 --reflect --insecure --repeat"
+        )
     }
 
     /// A few frames, to see whether a guest answers.

@@ -34,4 +34,4 @@ pub use experiment::{Experiment, Options};
 pub use place::Place;
 pub use results::Results;
 pub use run::run;
-pub use stress::{Stress, Tool};
+pub use stress::Stress;
