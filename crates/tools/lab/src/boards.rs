@@ -5,6 +5,7 @@ use super::cables::interface_name;
 use super::experiment::Experiment;
 use super::place::{FAR, NEAR};
 use super::step::{End, Steps};
+use super::window::Gates;
 use std::fmt::Write;
 use std::path::Path;
 use std::str::FromStr;
@@ -53,7 +54,7 @@ fn part(
     writeln!(text, "\n# On the talker's board, as root: {talker} is the grandmaster")?;
     synchronise(text, talker)?;
     writeln!(text, "sleep 1\n{GRANDMASTER}")?;
-    if let Some((list, _)) = &experiment.gates {
+    if let Some(Gates { list, .. }) = &experiment.gates {
         let options = taprio::Options { device: talker, offload: true };
         writeln!(text, "{}", taprio::command(list, &options))?;
     }

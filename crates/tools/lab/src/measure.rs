@@ -237,13 +237,11 @@ fn document(child: &Child) -> Result<Document, Failure> {
 }
 
 fn keep(experiment: &Experiment, bridge: Bridge, run: &Run, done: &OfRun) -> report::Outcome {
-    if experiment.keep.is_empty() {
-        return Ok(());
-    }
+    let Some(folder) = &experiment.keep else { return Ok(()) };
     let documents = [("talk", Some(&done.talk)), ("listen", done.listen.as_ref())];
     for (end, document) in documents {
         let Some(document) = document else { continue };
-        let path = format!("{}/{}.json", experiment.keep, file_name(bridge, run, end));
+        let path = format!("{folder}/{}.json", file_name(bridge, run, end));
         std::fs::write(&path, json(document))
             .map_err(|error| Failure(format!("{path}: {error}")))?;
     }

@@ -64,8 +64,8 @@ fn part(text: &mut String, experiment: &Experiment, bridge: Bridge) -> std::fmt:
     if experiment.kernel_fifo.is_some() {
         writeln!(text, "# --kernel-fifo: only the lab finds the kernel's threads as it runs.")?;
     }
-    if !experiment.keep.is_empty() {
-        writeln!(text, "mkdir -p '{}'", experiment.keep)?;
+    if let Some(folder) = &experiment.keep {
+        writeln!(text, "mkdir -p '{folder}'")?;
     }
     for run in experiment.runs() {
         run_lines(text, experiment, bridge, &run)?;

@@ -6,7 +6,7 @@ use crate::gate_args::read_list;
 use crate::output::{assign_stdout, wrong_usage};
 use crate::progress::Progress;
 use crate::signals::Stop;
-use lab::{Boards, Bridge, Experiment, Far, Options, Place, Stress, show};
+use lab::{Boards, Bridge, Experiment, Far, Gates, Place, Stress, absolute, show};
 use report::target::Target;
 use report::{Failure, Outcome, span};
 use std::path::PathBuf;
@@ -120,7 +120,7 @@ fn kind(text: &str) -> Result<Option<Bridge>, String> {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     assign_stdout(args.json, &[("--html", args.html.as_ref())]);
-    let experiment = Experiment::new(args.options()?)?;
+    let experiment = args.experiment()?;
     experiment.check().unwrap_or_else(wrong_usage);
     let bridges = args.bridges();
     if args.dry_run {
@@ -156,12 +156,13 @@ impl Args {
         bridges
     }
 
-    fn options(&self) -> Result<Options, Failure> {
-        let gates = self.gate.clone().map(|file| read_list(&file).map(|list| (file, list)));
-        let far = self.guest.clone().unwrap_or(Far::Namespace);
-        Ok(Options {
+    fn experiment(&self) -> Result<Experiment, Failure> {
+        let gates =
+            self.gate.as_ref().map(|file| Gates::new(file, read_list(file)?, self.priority));
+        let stress = |streams| Stress { streams, rate: self.stress_rate.bits_per_second };
+        Ok(Experiment {
             place: self.name.clone(),
-            far,
+            far: self.guest.clone().unwrap_or(Far::Namespace),
             gates: gates.transpose()?,
             gates_first: self.gate_first,
             vlan: self.vlan,
@@ -172,15 +173,12 @@ impl Args {
             isolated: self.isolate,
             kernel_fifo: self.kernel_fifo,
             drop: self.drop.unwrap_or(0),
-            ends: [self.talk.clone(), self.listen.clone()],
-            stress: self.stress.map(|streams| {
-                let rate = self.stress_rate.bits_per_second;
-                Stress { streams, rate }
-            }),
+            options: [self.talk.clone(), self.listen.clone()],
+            stress: self.stress.map(stress),
             drive: self.drive,
             gate_margin: self.gate_margin,
             patience: self.guest_wait,
-            keep: self.keep.clone(),
+            keep: self.keep.as_deref().map(absolute).transpose()?,
         })
     }
 }
