@@ -3,7 +3,9 @@
 use crate::document::Document;
 use latency::schedule::Schedule;
 use latency::{Band, Sample};
+use std::mem::discriminant;
 use std::path::PathBuf;
+use std::str::FromStr;
 use wire::Duration;
 
 /// What a talker is asked for.
@@ -102,6 +104,42 @@ pub enum Clock {
     Phc2sys(PathBuf),
 }
 
+impl FromStr for Clock {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=').unwrap_or((text, "")) {
+            ("unknown", "") => Ok(Self::Unknown),
+            ("shared", "") => Ok(Self::Shared),
+            ("ptp4l", "") => Ok(Self::Ptp4l(None)),
+            ("ptp4l", path) => Ok(Self::Ptp4l(Some(path.into()))),
+            ("phc2sys", device) if !device.is_empty() => Ok(Self::Phc2sys(device.into())),
+            _ => Err(format!(
+                "'{text}' is none of unknown, shared, ptp4l, ptp4l=SOCKET, phc2sys=DEVICE"
+            )),
+        }
+    }
+}
+
+impl Machine {
+    /// Whether what is known of the clocks goes together.
+    ///
+    /// # Errors
+    /// Two of them contradict each other.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let is_part = |clock: &Clock| matches!(clock, Clock::Ptp4l(_) | Clock::Phc2sys(_));
+        let twice = |(at, clock): (usize, &Clock)| {
+            let same = |other: &Clock| discriminant(other) == discriminant(clock);
+            self.clocks[..at].iter().any(same)
+        };
+        let several = self.clocks.len() > 1;
+        if several && !self.clocks.iter().all(is_part) || self.clocks.iter().enumerate().any(twice)
+        {
+            return Err("two --clock may only be ptp4l and phc2sys");
+        }
+        Ok(())
+    }
+}
+
 /// What was measured.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -111,4 +149,18 @@ pub struct Run {
     pub unwritten: Vec<Sample>,
     /// Frames that this end sent as a talker, those included that the kernel did not take.
     pub sent: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_are_read() {
+        let clock = |text: &str| text.parse::<Clock>();
+        assert_eq!(clock("ptp4l=/x"), Ok(Clock::Ptp4l(Some("/x".into()))));
+        assert_eq!(clock("phc2sys=eth1"), Ok(Clock::Phc2sys("eth1".into())));
+        assert!(clock("phc2sys").is_err() && clock("shared=x").is_err());
+        assert!(clock("ntp").unwrap_err().contains("none of unknown"));
+    }
 }

@@ -61,12 +61,12 @@ impl Attached {
     ///
     /// # Errors
     /// A sentence that names the interface and what is missing.
-    pub fn redirect(from: &str, to: &str, mode: Mode) -> Result<Self, String> {
+    fn redirect(from: &str, to: &str, mode: Mode) -> Result<Self, String> {
         let to = Interface::find(to).map_err(|error| error.to_string())?;
         Self::attach(&redirecting(to.index()), from, mode)
     }
 
-    /// Lets every frame that the interface receives pass, for [`check_targets`].
+    /// Lets every frame that the interface receives pass, for the peer of a veth that is redirected to.
     ///
     /// # Errors
     /// A sentence that names the interface and what is missing.
@@ -83,13 +83,26 @@ impl Attached {
     }
 }
 
+/// Joins two interfaces: what one receives, the other sends.
+///
+/// # Errors
+/// A sentence that names the interface and what is missing.
+pub fn join(a: &str, b: &str, mode: Mode) -> Result<[Attached; 2], String> {
+    let both = [Attached::redirect(a, b, mode)?, Attached::redirect(b, a, mode)?];
+    // Some drivers transmit only while they have a program themselves.
+    if mode == Mode::Native {
+        check_targets(&[a, b])?;
+    }
+    Ok(both)
+}
+
 /// Fails if the driver of one of these interfaces drops what is redirected to it, as that of a veth does
 /// while its peer neither has a program nor GRO (Linux drivers/net/veth.c, `veth_xdp_xmit`). Linux
 /// before 6.3 does not say so.
 ///
 /// # Errors
 /// A sentence that names the interfaces and what to do.
-pub fn check_targets(names: &[&str]) -> Result<(), String> {
+fn check_targets(names: &[&str]) -> Result<(), String> {
     let mut dropping = Vec::new();
     for name in names {
         let interface = Interface::find(name).map_err(|error| error.to_string())?;

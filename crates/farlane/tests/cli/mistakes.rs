@@ -120,7 +120,6 @@ fn what_is_missing_is_named_with_all_that_will_do() {
     for (arguments, all) in [
         (&["device"][..], ["--namespace <NAMESPACE>", "--drive <DIR>"]),
         (&["io", "--rw", "read"], ["--connect <ADDR>", "--vfio-user <SOCKET>"]),
-        (&["latency", "stress", "localhost"], ["--sink", "--rate <RATE>"]),
         (&["latency", "redirect", "near"], ["B", "--pass"]),
     ] {
         let said = is_wrong_usage(arguments);

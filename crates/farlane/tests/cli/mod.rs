@@ -27,7 +27,6 @@ mod reproduce;
 mod requirements;
 mod sim;
 mod streams;
-mod stress;
 mod trace;
 mod trace_runs;
 mod trace_switch;

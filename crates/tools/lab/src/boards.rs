@@ -3,9 +3,9 @@
 use super::bridge::{Bridge, Ports};
 use super::cables::interface_name;
 use super::experiment::Experiment;
-use super::measure::IN_GUEST;
 use super::place::{FAR, NEAR};
 use super::step::{End, Steps};
+use super::window::Gates;
 use std::fmt::Write;
 use std::path::Path;
 use std::str::FromStr;
@@ -54,7 +54,7 @@ fn part(
     writeln!(text, "\n# On the talker's board, as root: {talker} is the grandmaster")?;
     synchronise(text, talker)?;
     writeln!(text, "sleep 1\n{GRANDMASTER}")?;
-    if let Some((list, _)) = &experiment.gates {
+    if let Some(Gates { list, .. }) = &experiment.gates {
         let options = taprio::Options { device: talker, offload: true };
         writeln!(text, "{}", taprio::command(list, &options))?;
     }
@@ -62,7 +62,7 @@ fn part(
     synchronise(text, port)?;
     lines(text, experiment, bridge, port)?;
     writeln!(text, "\n# In the guest, as root")?;
-    writeln!(text, "{IN_GUEST}")?;
+    writeln!(text, "{}", experiment.in_guest())?;
     writeln!(text, "\n# On the talker's board again")?;
     if experiment.stress.is_some() {
         writeln!(text, "ip address add {NEAR}/24 dev {talker}")?;
@@ -72,10 +72,7 @@ fn part(
         if run.is_loaded
             && let Some(stress) = experiment.stress
         {
-            let seconds = experiment.seconds(&run);
-            for client in stress.clients("", seconds) {
-                writeln!(text, "{client} &")?;
-            }
+            writeln!(text, "{} &", stress.client("", experiment.seconds(&run)))?;
         }
         let name = super::experiment::file_name(bridge, &run, "talk");
         let to = format!("raw:{talker},{}", experiment.far.mac());

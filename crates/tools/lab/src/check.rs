@@ -6,6 +6,7 @@ use super::experiment::Experiment;
 use super::results::{Gate, OfRun, Verdict};
 use super::site::output;
 use super::threads::{group, waited_for};
+use super::window::Gates;
 use crate::machine::threads::Thread;
 use crate::machine::{control, nics, tools};
 use latency_linux::Setting;
@@ -43,6 +44,7 @@ pub fn possible(experiment: &Experiment, bridge: Bridge) -> Outcome {
     if experiment.gates.is_some() || experiment.drop > 0 {
         names.push("tc");
     }
+    names.extend(experiment.stress.map(|_| "iperf3"));
     names.extend(experiment.isolated.map(|_| "taskset"));
     names.extend(experiment.kernel_fifo.map(|_| "chrt"));
     let missing = || names.into_iter().find_map(|name| tools::find(name).err());
@@ -52,7 +54,7 @@ pub fn possible(experiment: &Experiment, bridge: Bridge) -> Outcome {
 /// What was asked for, and whether the kernel says that it is so.
 pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
     let mut settings = Vec::new();
-    if let Some((list, _)) = &experiment.gates {
+    if let Some(Gates { list, .. }) = &experiment.gates {
         let place = &experiment.place;
         let (namespace, device) = match experiment.far {
             Far::Namespace => (place.bridge(), "out"),

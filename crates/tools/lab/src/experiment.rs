@@ -7,14 +7,11 @@ use super::measure::enter;
 use super::place::{FAR, FAR_TAGGED, Place};
 use super::reads::Reads;
 use super::step::Steps;
-use super::stress::Stress;
+use super::stress::{PORT, Stress};
 use super::threads::{group, isolate, prioritise};
-use super::window::Window;
+use super::window::Gates;
 use latency::schedule::{Schedule, Slot, Wrong};
 use linux::time::tai_offset_s;
-use report::Failure;
-use std::path::{Path, PathBuf};
-use tsn::GateControlList;
 use wire::Duration;
 
 /// Frames of a run that looks for gates.
@@ -27,50 +24,11 @@ pub struct Experiment {
     pub place: Place,
     /// Where the bridge leads.
     pub far: Far,
-    /// The gates, and in them the window of the frames.
-    pub gates: Option<(GateControlList, Window)>,
+    /// The gates.
+    pub gates: Option<Gates>,
     /// Whether gates are set before the bridge has its ports.
     pub gates_first: bool,
     /// The VLAN of the frames, and of the drive that has their priority.
-    pub vlan: u16,
-    /// The priority of the frames.
-    pub priority: u8,
-    /// From one frame to the next.
-    pub interval: Duration,
-    /// From the beginning of a cycle to a frame.
-    pub offset: Duration,
-    /// Frames of a run.
-    pub count: u64,
-    /// The CPU that the talker has for itself.
-    pub isolated: Option<usize>,
-    /// The priority of the kernel's threads that frames wait for.
-    pub kernel_fifo: Option<u8>,
-    /// Every so many frames one is dropped on purpose; 0: none.
-    pub drop: u32,
-    /// Further options of `farlane latency talk`, and of `listen`.
-    pub options: [String; 2],
-    /// The load, if there is to be one.
-    pub stress: Option<Stress>,
-    /// How a drive is read, one run each.
-    pub reads: Vec<Reads>,
-    /// How long to wait for a guest.
-    pub patience: Duration,
-    /// Where all documents and samples are kept; empty for nowhere.
-    pub keep: String,
-}
-
-/// What an experiment is asked for.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The lab's name.
-    pub place: Place,
-    /// Where the bridge leads.
-    pub far: Far,
-    /// The gates, and the file that they come from.
-    pub gates: Option<(PathBuf, GateControlList)>,
-    /// Whether gates are set before the bridge has its ports.
-    pub gates_first: bool,
-    /// The VLAN of the frames.
     pub vlan: u16,
     /// The priority of the frames.
     pub priority: u8,
@@ -88,7 +46,7 @@ pub struct Options {
     /// Every so many frames one is dropped on purpose; 0: none.
     pub drop: u32,
     /// Further options of `farlane latency talk`, and of `listen`.
-    pub ends: [String; 2],
+    pub options: [String; 2],
     /// The load, if there is to be one.
     pub stress: Option<Stress>,
     /// Whether a drive is read meanwhile.
@@ -97,8 +55,8 @@ pub struct Options {
     pub gate_margin: Option<Duration>,
     /// How long to wait for a guest.
     pub patience: Duration,
-    /// Where all documents and samples are kept.
-    pub keep: Option<PathBuf>,
+    /// Where all documents and samples are kept: an [`absolute`](crate::absolute) path.
+    pub keep: Option<String>,
 }
 
 /// A run: probe frames, and what else goes on.
@@ -115,57 +73,31 @@ pub struct Run {
 }
 
 impl Experiment {
-    /// The experiment that is asked for.
-    ///
-    /// # Errors
-    /// A sentence: the gates have no window for the frames, or a path does not fit a shell line.
-    pub fn new(options: Options) -> Result<Self, Failure> {
-        let reads = options.reads()?;
-        let gates = options.gates.map(|(file, list)| {
-            let window = Window::of(&list, options.priority)
-                .map_err(|why| Failure(format!("--gate {}: {}", file.display(), why.0)))?;
-            Ok::<_, Failure>((list, window))
-        });
-        let gates = gates.transpose()?;
-        let cycle = gates.as_ref().map(|(list, _)| list.cycle_time());
-        let early = gates.as_ref().map(|(_, of)| Duration::from_ns(of.opens + of.length / 5));
-        let keep = options.keep.map_or(Ok(String::new()), |folder| absolute(&folder))?;
-        Ok(Self {
-            place: options.place,
-            far: options.far,
-            gates,
-            gates_first: options.gates_first,
-            vlan: options.vlan,
-            priority: options.priority,
-            interval: options.interval.or(cycle).unwrap_or(Duration::from_ms(2)),
-            offset: options.offset.or(early).unwrap_or(Duration::ZERO),
-            count: options.count,
-            isolated: options.isolated,
-            kernel_fifo: options.kernel_fifo,
-            drop: options.drop,
-            options: options.ends.map(|of| if of.is_empty() { of } else { format!(" {of}") }),
-            stress: options.stress,
-            reads,
-            patience: options.patience,
-            keep,
-        })
-    }
-
     /// Whether frames are due within their window.
     ///
     /// # Errors
     /// What is wrong with the schedule.
     pub fn check(&self) -> Result<(), Wrong> {
         let gates = self.gates.as_ref();
-        let slot = gates.map(|(list, Window { opens, length })| Slot {
+        let slot = gates.map(|Gates { list, window, .. }| Slot {
             cycle: list.cycle_time().as_ns(),
-            opens: *opens,
-            length: *length,
+            opens: window.opens,
+            length: window.length,
         });
-        let base = gates.map_or(0, |(list, _)| list.base_time().as_ns());
-        let (interval, offset) = (self.interval.as_ns(), self.offset.as_ns());
+        let base = gates.map_or(0, |gates| gates.list.base_time().as_ns());
+        let (interval, offset) = (self.interval().as_ns(), self.offset().as_ns());
         let schedule = Schedule { base, interval, offset, slot };
         schedule.check().and_then(|()| schedule.check_inside())
+    }
+
+    fn interval(&self) -> Duration {
+        let cycle = self.gates.as_ref().map(|gates| gates.list.cycle_time());
+        self.interval.or(cycle).unwrap_or(Duration::from_ms(2))
+    }
+
+    fn offset(&self) -> Duration {
+        let early = |gates: &Gates| Duration::from_ns(gates.window.opens + gates.window.length / 5);
+        self.offset.or(self.gates.as_ref().map(early)).unwrap_or(Duration::ZERO)
     }
 
     /// The steps that build everything.
@@ -179,7 +111,7 @@ impl Experiment {
         if !self.gates_first {
             self.gates(bridge, &mut steps);
         }
-        let tagged = self.reads.iter().any(Reads::is_tagged).then_some(self.vlan);
+        let tagged = self.drive.then_some(self.vlan);
         addresses(tagged, &self.far, place, &mut steps);
         if self.drop > 0 {
             losses(self.drop, place, &mut steps);
@@ -200,7 +132,7 @@ impl Experiment {
     }
 
     fn gates(&self, bridge: Bridge, steps: &mut Steps) {
-        let Some((list, _)) = &self.gates else { return };
+        let Some(Gates { list, .. }) = &self.gates else { return };
         let (talker, bridged) = (self.place.talker(), self.place.bridge());
         match self.far {
             // What leads to a guest may have one queue, and taprio needs one for each priority.
@@ -213,27 +145,49 @@ impl Experiment {
 
     /// All runs.
     pub fn runs(&self) -> Vec<Run> {
-        let run = |name: &str, is_loaded| Run {
-            name: name.to_owned(),
-            looks_for_gates: false,
-            is_loaded,
-            reads: None,
+        let run = |name: &str, is_loaded, reads: Option<Reads>| {
+            let reading = reads.as_ref().map(|reads| format!("{name}, {}", reads.name()));
+            let name = reading.unwrap_or_else(|| name.to_owned());
+            Run { name, looks_for_gates: false, is_loaded, reads }
         };
-        let looks = self.gates.iter().map(|_| Run { looks_for_gates: true, ..run("gates", false) });
+        let looks = self.gates.iter();
+        let looks = looks.map(|_| Run { looks_for_gates: true, ..run("gates", false, None) });
+        let mut runs: Vec<Run> = looks.collect();
         let loads = [("idle", false), ("loaded", true)];
-        let loads = loads.into_iter().filter(|(_, loaded)| !loaded || self.stress.is_some());
-        let each = loads.flat_map(|(name, loaded)| match self.reads.is_empty() {
-            true => vec![run(name, loaded)],
-            false => self
-                .reads
-                .iter()
-                .map(|reads| Run {
-                    reads: Some(reads.clone()),
-                    ..run(&format!("{name}, {}", reads.name()), loaded)
-                })
-                .collect(),
+        for (name, is_loaded) in &loads[..if self.stress.is_some() { 2 } else { 1 }] {
+            runs.extend(self.reads().into_iter().map(|reads| run(name, *is_loaded, reads)));
+        }
+        runs
+    }
+
+    /// How a drive is read, one run each; without a drive there is one run.
+    fn reads(&self) -> Vec<Option<Reads>> {
+        if !self.drive {
+            return vec![None];
+        }
+        let with = |gate: String| Some(Reads { priority: Some(self.priority), gate });
+        let without = Some(Reads { priority: None, gate: String::new() });
+        let gated = self.gates.iter().map(|Gates { file, .. }| {
+            // One machine: taprio's CLOCK_TAI is the nodes' CLOCK_REALTIME if nobody told it apart.
+            let clock = if tai_offset_s() == 0 { " --gate-clock realtime" } else { "" };
+            let margin = self.gate_margin.map(|of| format!(" --gate-margin {}ns", of.as_ns()));
+            let margin = margin.unwrap_or_default();
+            with(format!(" --gate '{file}' --line-rate 10G{clock}{margin}"))
         });
-        looks.chain(each).collect()
+        [without, with(String::new())].into_iter().chain(gated).collect()
+    }
+
+    /// What a guest runs. NICs drop frames of VLANs that nobody asked for, unless they are
+    /// promiscuous (VIRTIO_NET_F_CTRL_VLAN in Virtio 1.2, 5.1.6.5.3).
+    pub fn in_guest(&self) -> String {
+        let server = match self.stress {
+            Some(_) => format!("ip address add {FAR}/24 dev eth0; iperf3 -s -p {PORT} -D; "),
+            None => String::new(),
+        };
+        format!(
+            "ip link set eth0 up promisc on; {server}\
+             farlane latency listen raw:eth0 --reflect --insecure --repeat"
+        )
     }
 
     /// A few frames, to see whether a guest answers.
@@ -252,10 +206,9 @@ impl Experiment {
     pub fn listen(&self, bridge: Bridge, run: &Run) -> String {
         format!(
             "ip netns exec {} farlane latency listen raw:far --reflect --insecure --clock shared \
-             --idle 2s --json{}{}",
+             --idle 2s --json{}",
             self.place.listener(),
-            self.label(bridge, run, "listen"),
-            self.options[1]
+            self.end(bridge, run, "listen", &self.options[1])
         )
     }
 
@@ -277,27 +230,28 @@ impl Experiment {
     pub fn talk_to(&self, enter: &str, address: &str, bridge: Bridge, run: &Run) -> String {
         let slot = match &self.gates {
             None => String::new(),
-            Some((list, Window { opens, length })) => format!(
-                " --base {} --cycle {}ns --window {opens}ns,{length}ns",
+            Some(Gates { list, window, .. }) => format!(
+                " --base {} --cycle {}ns --window {}ns,{}ns",
                 list.base_time().as_ns(),
-                list.cycle_time().as_ns()
+                list.cycle_time().as_ns(),
+                window.opens,
+                window.length
             ),
         };
         let (interval, count, rest) = self.schedule(run);
         format!(
             "{enter}farlane latency talk {address} --reflect --priority {} --vlan {} \
-             --interval {interval}ns --count {count} --allow-losses {count}{slot}{rest} --json{}{}",
+             --interval {interval}ns --count {count} --allow-losses {count}{slot}{rest} --json{}",
             self.priority,
             self.vlan,
-            self.label(bridge, run, "talk"),
-            self.options[0]
+            self.end(bridge, run, "talk", &self.options[0])
         )
     }
 
     /// Interval in ns, frames, and the option that says when in a cycle they are due.
     fn schedule(&self, run: &Run) -> (u64, u64, String) {
         match (&self.gates, run.looks_for_gates) {
-            (Some((list, window)), true) => {
+            (Some(Gates { list, window, .. }), true) => {
                 // In the middle of the time without a window: what comes late is still outside, and
                 // what is held back comes at the next beginning.
                 let cycle = list.cycle_time().as_ns();
@@ -305,19 +259,19 @@ impl Experiment {
                 (cycle, PROBES, format!(" --outside --offset {middle}ns"))
             }
             _ => {
-                let offset = format!(" --offset {}ns", self.offset.as_ns());
-                (self.interval.as_ns(), self.count, offset)
+                let offset = format!(" --offset {}ns", self.offset().as_ns());
+                (self.interval().as_ns(), self.count, offset)
             }
         }
     }
 
-    fn label(&self, bridge: Bridge, run: &Run, end: &str) -> String {
+    /// The end of a line of the talker or the listener.
+    fn end(&self, bridge: Bridge, run: &Run, end: &str, options: &str) -> String {
         let label = format!("{}, {}", bridge.name(), run.name);
-        let rows = match self.keep.as_str() {
-            "" => String::new(),
-            folder => format!(" --parquet '{folder}/{}.parquet'", file_name(bridge, run, end)),
-        };
-        format!(" --label '{label}'{rows}")
+        let rows = self.keep.as_ref().map_or(String::new(), |folder| {
+            format!(" --parquet '{folder}/{}.parquet'", file_name(bridge, run, end))
+        });
+        format!(" --label '{label}'{rows} {options}").trim_end().to_owned()
     }
 
     /// How many seconds a run takes if nothing is in its way.
@@ -329,36 +283,6 @@ impl Experiment {
     /// The listener's address for what goes beside the frames.
     pub fn far(&self, is_tagged: bool) -> &'static str {
         if is_tagged { FAR_TAGGED } else { FAR }
-    }
-}
-
-impl Options {
-    /// How the drive is read, one run each.
-    fn reads(&self) -> Result<Vec<Reads>, Failure> {
-        if !self.drive {
-            return Ok(Vec::new());
-        }
-        let with = |gate: String| Reads { priority: Some(self.priority), gate };
-        let mut reads = vec![Reads { priority: None, gate: String::new() }, with(String::new())];
-        if let Some((file, _)) = &self.gates {
-            // One machine: taprio's CLOCK_TAI is the nodes' CLOCK_REALTIME if nobody told it apart.
-            let clock = if tai_offset_s() == 0 { " --gate-clock realtime" } else { "" };
-            let margin = self
-                .gate_margin
-                .map_or(String::new(), |of| format!(" --gate-margin {}ns", of.as_ns()));
-            let file = absolute(file)?;
-            reads.push(with(format!(" --gate '{file}' --line-rate 10G{clock}{margin}")));
-        }
-        Ok(reads)
-    }
-}
-
-/// A path for lines that run elsewhere.
-fn absolute(path: &Path) -> Result<String, Failure> {
-    let path = std::path::absolute(path)?;
-    match path.to_str().filter(|text| !text.contains('\'')) {
-        Some(text) => Ok(text.to_owned()),
-        None => Err(Failure(format!("{}: no quotes, and UTF-8", path.display()))),
     }
 }
 

@@ -29,9 +29,10 @@ mod window;
 pub use boards::Boards;
 pub use bridge::Bridge;
 pub use cables::Far;
-pub use experiment::{Experiment, Options};
+pub use experiment::Experiment;
 
 pub use place::Place;
 pub use results::Results;
 pub use run::run;
-pub use stress::{Stress, Tool};
+pub use stress::Stress;
+pub use window::{Gates, absolute};

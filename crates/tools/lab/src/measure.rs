@@ -7,6 +7,7 @@ use super::experiment::{Experiment, Run, file_name};
 use super::place::Place;
 use super::results::{Gate, OfBridge, OfReads, OfRun, Outcome};
 use super::site::{Site, output};
+use super::stress::Stress;
 use super::{check, reads::Reads};
 use latency_linux::Document;
 use report::Failure;
@@ -20,11 +21,6 @@ const READY: Duration = Duration::from_secs(60);
 const LISTENER: Duration = Duration::from_secs(5);
 /// Seconds that load and reads go on for, beyond the frames.
 pub const BEYOND: u64 = 3;
-
-/// What a guest runs. NICs drop frames of VLANs that nobody asked for, unless they are promiscuous
-/// (VIRTIO_NET_F_CTRL_VLAN in Virtio 1.2, 5.1.6.5.3).
-pub const IN_GUEST: &str =
-    "ip link set eth0 up promisc on; farlane latency listen raw:eth0 --reflect --insecure --repeat";
 
 /// Measures a bridge.
 pub fn measure(
@@ -115,7 +111,8 @@ fn await_guest(experiment: &Experiment, site: &mut Site<'_>, bridge: Bridge) -> 
     if interface == "tap" {
         site.operator().inform(&ports(&experiment.place).guest(bridge, mac));
     }
-    site.operator().inform(&format!("waiting for the guest, in which runs: {IN_GUEST}"));
+    let line = experiment.in_guest();
+    site.operator().inform(&format!("waiting for the guest, in which runs: {line}"));
     let deadline = Instant::now() + std::time::Duration::from_nanos(experiment.patience.as_ns());
     loop {
         let mut talker = site.start(&experiment.call(), "call.log")?;
@@ -204,14 +201,13 @@ fn load(
     let Some(stress) = experiment.stress.filter(|_| run.is_loaded) else { return Ok(Vec::new()) };
     let mut load = Vec::new();
     if experiment.far == Far::Namespace {
-        let (server, ready) = stress.server(&experiment.place);
+        let (server, ready) = Stress::server(&experiment.place);
         let server = site.start(&server, "stress-server.log")?;
         server.wait_for(ready, READY, site.operator())?;
         load.push(server);
     }
-    for (number, client) in (0..).zip(stress.clients(&enter(&experiment.place), seconds + BEYOND)) {
-        load.push(site.start(&client, &format!("stress-{number}.log"))?);
-    }
+    let client = stress.client(&enter(&experiment.place), seconds + BEYOND);
+    load.push(site.start(&client, "stress.log")?);
     Ok(load)
 }
 
@@ -241,13 +237,11 @@ fn document(child: &Child) -> Result<Document, Failure> {
 }
 
 fn keep(experiment: &Experiment, bridge: Bridge, run: &Run, done: &OfRun) -> report::Outcome {
-    if experiment.keep.is_empty() {
-        return Ok(());
-    }
+    let Some(folder) = &experiment.keep else { return Ok(()) };
     let documents = [("talk", Some(&done.talk)), ("listen", done.listen.as_ref())];
     for (end, document) in documents {
         let Some(document) = document else { continue };
-        let path = format!("{}/{}.json", experiment.keep, file_name(bridge, run, end));
+        let path = format!("{folder}/{}.json", file_name(bridge, run, end));
         std::fs::write(&path, json(document))
             .map_err(|error| Failure(format!("{path}: {error}")))?;
     }

@@ -19,22 +19,18 @@ pub fn run(
     operator: &dyn Operator,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Results, Failure> {
-    if let Some((list, _)) = &experiment.gates {
-        check::keepable(list)?;
-    }
+    let gates = experiment.gates.as_ref();
+    gates.map_or(Ok(()), |gates| check::keepable(&gates.list))?;
     let (mut site, left) = Site::open(&experiment.place, operator)?;
     if left > 0 {
         operator.inform(&format!("note: took down what an earlier lab left ({left} things)"));
     }
-    if !experiment.keep.is_empty() {
-        std::fs::create_dir_all(&experiment.keep)?;
-    }
-    let list = experiment.gates.as_ref();
+    experiment.keep.as_ref().map_or(Ok(()), std::fs::create_dir_all)?;
     let mut results = Results {
         schema: 1,
         name: experiment.place.0.clone(),
         ended: "done".to_owned(),
-        gates: list.map_or(String::new(), |(list, _)| taprio::words(list)),
+        gates: gates.map_or(String::new(), |gates| taprio::words(&gates.list)),
         machine: machine::settings(),
         bridges: Vec::new(),
     };

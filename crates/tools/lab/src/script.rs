@@ -5,12 +5,11 @@ use super::cables::Far;
 use super::check;
 use super::experiment::{Experiment, Run, file_name};
 use super::measure::{BEYOND, enter};
-use super::step::{End, Step, Steps};
+use super::step::{End, Step};
+use super::stress::Stress;
 use std::fmt::Write;
 
-/// What all bridges need. A script takes back what it has done, and nothing else: its folder is its
-/// own, with a dot that no lab's name has, and a line's undo is noted behind the line. Programs are
-/// in variables: dash's `$(jobs -p)` is empty.
+/// What all bridges need. The folder is the script's own, with a dot that no lab's name has.
 const HEAD: &str = r#"mkdir -p "${folder%/*}"
 # If it is there, this script is at work, or was killed.
 mkdir "$folder" || exit 1
@@ -18,18 +17,9 @@ trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' INT TERM
 failed=0
 # Waits until the last program has written a text to a file: FILE TEXT.
-ready() { until grep -q "$2" "$1" 2>/dev/null; do kill -0 $!; sleep 0.1; done; }
+ready() { until grep -qs "$2" "$1"; do kill -0 $!; sleep 0.1; done; }
 # Ends programs: PID...
-end() { for pid; do kill "$pid" 2>/dev/null || :; wait "$pid" || :; done; }
-# Notes what takes the line before back: LINE.
-later() { undone="$1
-$undone"; }
-undo() {
-    set +e
-    end $listener $reads $started $kept
-    eval "$undone"
-    rm -rf "$folder"/*
-}
+end() { kill "$@" 2>/dev/null || :; wait "$@" || :; }
 "#;
 
 /// The list of programs that end with the bridge, and of those that end with the run.
@@ -54,14 +44,28 @@ fn part(text: &mut String, experiment: &Experiment, bridge: Bridge) -> std::fmt:
     if let Some(why) = impossible(experiment, bridge) {
         return writeln!(text, "# It is not built: {why}.");
     }
-    writeln!(text, "(\nundone= listener= reads= started= kept=")?;
+    let steps = experiment.steps(bridge);
+    writeln!(text, "(\nfor name in {}; do", experiment.place.namespaces().join(" "))?;
+    writeln!(text, "test ! -e /run/netns/$name || {{ echo $name is there >&2; exit 1; }}\ndone")?;
+    writeln!(text, "listener= reads= started= kept=\nundo() {{\nset +e")?;
+    writeln!(text, "end $listener $reads $started $kept")?;
+    for undo in steps.0.iter().rev().filter_map(|step| step.undo.as_ref()) {
+        writeln!(text, "{}", here(experiment, undo))?;
+    }
+    writeln!(text, "rm -rf \"$folder\"/*\n}}")?;
     writeln!(text, "trap undo EXIT\ntrap 'exit 1' INT TERM\nset -ex")?;
-    steps(text, experiment, &experiment.steps(bridge))?;
+    for Step { line, end, .. } in &steps.0 {
+        let line = here(experiment, line);
+        match end {
+            End::Itself => writeln!(text, "{line}")?,
+            End::Lab { log, ready } => keep(text, (&line, log, ready), KEPT)?,
+        }
+    }
     if experiment.kernel_fifo.is_some() {
         writeln!(text, "# --kernel-fifo: only the lab finds the kernel's threads as it runs.")?;
     }
-    if !experiment.keep.is_empty() {
-        writeln!(text, "mkdir -p '{}'", experiment.keep)?;
+    if let Some(folder) = &experiment.keep {
+        writeln!(text, "mkdir -p '{folder}'")?;
     }
     for run in experiment.runs() {
         run_lines(text, experiment, bridge, &run)?;
@@ -86,20 +90,9 @@ fn impossible(experiment: &Experiment, bridge: Bridge) -> Option<String> {
     }
 }
 
-/// The lines of steps, in the script's folder in place of the lab's.
-fn steps(text: &mut String, experiment: &Experiment, steps: &Steps) -> std::fmt::Result {
-    let folder = format!("{}/", experiment.place.folder().display());
-    let here = |line: &str| line.replace(&folder, "$folder/");
-    for Step { line, undo, end } in &steps.0 {
-        match end {
-            End::Itself => writeln!(text, "{}", here(line))?,
-            End::Lab { log, ready } => keep(text, (&here(line), log, ready), KEPT)?,
-        }
-        if let Some(undo) = undo {
-            writeln!(text, "later '{}'", here(undo).replace('\'', r"'\''"))?;
-        }
-    }
-    Ok(())
+/// A line in the script's folder in place of the lab's.
+fn here(experiment: &Experiment, line: &str) -> String {
+    line.replace(&format!("{}/", experiment.place.folder().display()), "$folder/")
 }
 
 /// Remembers the last program.
@@ -154,12 +147,10 @@ fn run_lines(
 fn load(text: &mut String, experiment: &Experiment, run: &Run) -> std::fmt::Result {
     let Some(stress) = experiment.stress.filter(|_| run.is_loaded) else { return Ok(()) };
     if experiment.far == Far::Namespace {
-        let (server, ready) = stress.server(&experiment.place);
+        let (server, ready) = Stress::server(&experiment.place);
         keep(text, (&server, "stress-server.log", ready), STARTED)?;
     }
-    let seconds = experiment.seconds(run) + BEYOND;
-    for client in stress.clients(&enter(&experiment.place), seconds) {
-        writeln!(text, "{client} >/dev/null &\n{}", remember(STARTED))?;
-    }
+    let client = stress.client(&enter(&experiment.place), experiment.seconds(run) + BEYOND);
+    writeln!(text, "{client} >/dev/null &\n{}", remember(STARTED))?;
     Ok(())
 }

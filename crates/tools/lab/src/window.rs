@@ -1,8 +1,44 @@
-//! The window of the frames in a gate control list.
+//! Gates, and the window of the frames in their list.
 
 use report::Failure;
+use std::path::Path;
 use tsn::GateControlList;
 use wire::Duration;
+
+/// Gates.
+#[derive(Clone, Debug)]
+pub struct Gates {
+    /// The file of the list, for a shell line.
+    pub file: String,
+    /// The list.
+    pub list: GateControlList,
+    /// The window of the frames.
+    pub window: Window,
+}
+
+impl Gates {
+    /// The list of a file, with the window of this gate.
+    ///
+    /// # Errors
+    /// A sentence: the gate has no window, or the path does not fit a shell line.
+    pub fn new(file: &Path, list: GateControlList, gate: u8) -> Result<Self, Failure> {
+        let window = Window::of(&list, gate)
+            .map_err(|why| Failure(format!("--gate {}: {}", file.display(), why.0)))?;
+        Ok(Self { file: absolute(file)?, list, window })
+    }
+}
+
+/// A path for lines that run elsewhere.
+///
+/// # Errors
+/// It does not fit a shell line.
+pub fn absolute(path: &Path) -> Result<String, Failure> {
+    let path = std::path::absolute(path)?;
+    match path.to_str().filter(|text| !text.contains('\'')) {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(Failure(format!("{}: no quotes, and UTF-8", path.display()))),
+    }
+}
 
 /// A part of the cycle in which a gate is open, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

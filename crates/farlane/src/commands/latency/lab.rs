@@ -6,7 +6,7 @@ use crate::gate_args::read_list;
 use crate::output::{assign_stdout, wrong_usage};
 use crate::progress::Progress;
 use crate::signals::Stop;
-use lab::{Boards, Bridge, Experiment, Far, Options, Place, Stress, Tool, show};
+use lab::{Boards, Bridge, Experiment, Far, Gates, Place, Stress, absolute, show};
 use report::target::Target;
 use report::{Failure, Outcome, span};
 use std::path::PathBuf;
@@ -48,16 +48,12 @@ pub struct Args {
     /// Frames of a run
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=latency::MOST_FRAMES))]
     count: u64,
-    /// Measure again with N parallel UDP streams beside the frames
+    /// Measure again with N parallel UDP streams of iperf3 beside the frames
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     stress: Option<u16>,
     /// Bits a second of each stream
     #[arg(long, value_name = "RATE", default_value = "10M", requires = "stress")]
     stress_rate: Rate,
-    /// The program that makes the streams; without it iperf3, netperf or the built-in one, whichever
-    /// is there first
-    #[arg(long, value_name = "PROGRAM", requires = "stress", value_parser = tool)]
-    stress_by: Option<Tool>,
     /// Read an NVMe drive behind the bridge meanwhile: without and with priority, and with --gate
     /// also gated by the nodes
     #[arg(long)]
@@ -121,20 +117,10 @@ fn kind(text: &str) -> Result<Option<Bridge>, String> {
     found.map(Some).ok_or_else(|| format!("'{text}' is none of all, {all}"))
 }
 
-/// The program that makes streams.
-fn tool(text: &str) -> Result<Tool, String> {
-    match text {
-        "iperf3" => Ok(Tool::Iperf3),
-        "netperf" => Ok(Tool::Netperf),
-        "built-in" => Ok(Tool::BuiltIn),
-        _ => Err(format!("'{text}' is none of iperf3, netperf, built-in")),
-    }
-}
-
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     assign_stdout(args.json, &[("--html", args.html.as_ref())]);
-    let experiment = Experiment::new(args.options()?)?;
+    let experiment = args.experiment()?;
     experiment.check().unwrap_or_else(wrong_usage);
     let bridges = args.bridges();
     if args.dry_run {
@@ -170,24 +156,13 @@ impl Args {
         bridges
     }
 
-    fn options(&self) -> Result<Options, Failure> {
-        let gates = self.gate.clone().map(|file| read_list(&file).map(|list| (file, list)));
-        let far = self.guest.clone().unwrap_or(Far::Namespace);
-        match self.stress_by {
-            Some(Tool::Iperf3 | Tool::Netperf) if self.guest.is_some() => wrong_usage(
-                "--stress-by: a guest has no server of iperf3 or netperf: built-in needs none",
-            ),
-            _ => {}
-        }
-        let stress = self.stress.map(|streams| Stress {
-            streams,
-            rate: self.stress_rate.bits_per_second,
-            size: 1400,
-            tool: self.stress_by.unwrap_or_else(|| Tool::found(&far)),
-        });
-        Ok(Options {
+    fn experiment(&self) -> Result<Experiment, Failure> {
+        let gates =
+            self.gate.as_ref().map(|file| Gates::new(file, read_list(file)?, self.priority));
+        let stress = |streams| Stress { streams, rate: self.stress_rate.bits_per_second };
+        Ok(Experiment {
             place: self.name.clone(),
-            far,
+            far: self.guest.clone().unwrap_or(Far::Namespace),
             gates: gates.transpose()?,
             gates_first: self.gate_first,
             vlan: self.vlan,
@@ -198,12 +173,12 @@ impl Args {
             isolated: self.isolate,
             kernel_fifo: self.kernel_fifo,
             drop: self.drop.unwrap_or(0),
-            ends: [self.talk.clone(), self.listen.clone()],
-            stress,
+            options: [self.talk.clone(), self.listen.clone()],
+            stress: self.stress.map(stress),
             drive: self.drive,
             gate_margin: self.gate_margin,
             patience: self.guest_wait,
-            keep: self.keep.clone(),
+            keep: self.keep.as_deref().map(absolute).transpose()?,
         })
     }
 }

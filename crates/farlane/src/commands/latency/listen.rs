@@ -50,7 +50,6 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     args.output.assign();
-    args.machine.check();
     let stop = Stop::on_signals()?;
     let listen = Listen {
         reflect: args.reflect,

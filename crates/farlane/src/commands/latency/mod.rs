@@ -5,7 +5,6 @@ mod lab;
 mod listen;
 mod options;
 mod redirect;
-mod stress;
 mod talk;
 
 use super::Outcome;
@@ -34,7 +33,6 @@ enum Command {
     Compare(compare::Args),
     Lab(Box<lab::Args>),
     Redirect(redirect::Args),
-    Stress(stress::Args),
 }
 
 /// Runs the command.
@@ -45,7 +43,6 @@ pub fn run(args: &Args) -> Outcome {
         Command::Compare(args) => compare::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Redirect(args) => redirect::run(args),
-        Command::Stress(args) => stress::run(args),
     }
 }
 

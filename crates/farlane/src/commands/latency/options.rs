@@ -5,7 +5,6 @@ use latency::{Band, frame};
 use latency_linux::{Clock, Heading, Machine, Marks};
 use report::span;
 use report::target::Target;
-use std::mem::discriminant;
 use wire::Duration;
 
 /// Where results go.
@@ -70,7 +69,7 @@ pub struct MachineArgs {
     /// end's ptp4l follows the other end, or phc2sys=DEVICE: this end's system clock follows the
     /// hardware clock of an interface or of /dev/ptpN. With both of these their sum counts. Without
     /// this option loopback is shared; from frames that come back the talker finds out
-    #[arg(long, value_name = "HOW", value_parser = clock)]
+    #[arg(long, value_name = "HOW")]
     pub clock: Vec<Clock>,
     /// The domain of ptp4l
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -85,22 +84,9 @@ pub struct MachineArgs {
 }
 
 impl MachineArgs {
-    /// Ends the process if several `--clock` contradict each other.
-    pub fn check(&self) {
-        let is_part = |clock: &Clock| matches!(clock, Clock::Ptp4l(_) | Clock::Phc2sys(_));
-        let twice = |(at, clock): (usize, &Clock)| {
-            let same = |other: &Clock| discriminant(other) == discriminant(clock);
-            self.clock[..at].iter().any(same)
-        };
-        let several = self.clock.len() > 1;
-        if several && !self.clock.iter().all(is_part) || self.clock.iter().enumerate().any(twice) {
-            wrong_usage("two --clock may only be ptp4l and phc2sys")
-        }
-    }
-
-    /// The same for the crate.
+    /// The same for the crate. Ends the process if several `--clock` contradict each other.
     pub fn machine(&self) -> Machine {
-        Machine {
+        let machine = Machine {
             fifo: self.fifo,
             cpu: self.cpu,
             lock_memory: self.lock_memory,
@@ -109,7 +95,9 @@ impl MachineArgs {
             ptp_domain: self.ptp_domain,
             stamp_offset: self.stamp_offset,
             run: self.run,
-        }
+        };
+        machine.check().unwrap_or_else(wrong_usage);
+        machine
     }
 }
 
@@ -129,19 +117,6 @@ impl MarkArgs {
     /// The same for the crate.
     pub fn marks(self) -> Marks {
         Marks { priority: self.priority, dscp: self.dscp }
-    }
-}
-
-fn clock(text: &str) -> Result<Clock, String> {
-    match text.split_once('=').unwrap_or((text, "")) {
-        ("unknown", "") => Ok(Clock::Unknown),
-        ("shared", "") => Ok(Clock::Shared),
-        ("ptp4l", "") => Ok(Clock::Ptp4l(None)),
-        ("ptp4l", path) => Ok(Clock::Ptp4l(Some(path.into()))),
-        ("phc2sys", device) if !device.is_empty() => Ok(Clock::Phc2sys(device.into())),
-        _ => {
-            Err(format!("'{text}' is none of unknown, shared, ptp4l, ptp4l=SOCKET, phc2sys=DEVICE"))
-        }
     }
 }
 
@@ -203,10 +178,6 @@ mod tests {
         assert!(band("2us").unwrap_err().contains("FROM,TO"));
         assert_eq!(window("200us,100us"), Ok((200_000, 100_000)));
         assert_eq!(hex("ff"), Ok(255));
-        assert_eq!(clock("ptp4l=/x"), Ok(Clock::Ptp4l(Some("/x".into()))));
-        assert_eq!(clock("phc2sys=eth1"), Ok(Clock::Phc2sys("eth1".into())));
-        assert!(clock("phc2sys").is_err() && clock("shared=x").is_err());
-        assert!(clock("ntp").unwrap_err().contains("none of unknown"));
         assert_eq!((payload("1k"), payload("128B")), (Ok(1024), Ok(128)));
         assert!(payload("100").is_err() && payload("2k").is_err());
         assert!(hex("0xff").is_err() && positive("0").is_err());

@@ -2,7 +2,7 @@
 
 use crate::output::wrong_usage;
 use crate::signals::Stop;
-use latency_linux::redirect::{Attached, Mode, check_targets};
+use latency_linux::redirect::{Attached, Mode, join};
 use live::Control;
 use report::{Failure, Outcome};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -56,19 +56,8 @@ impl Args {
         let (a, mode) = (&self.a, self.mode);
         match &self.b {
             Some(b) if a == b => wrong_usage(format!("{a} cannot be joined with itself")),
-            Some(b) if !self.pass => {
-                let both = vec![Attached::redirect(a, b, mode)?, Attached::redirect(b, a, mode)?];
-                // Some drivers transmit only while they have a program themselves.
-                if mode == Mode::Native {
-                    check_targets(&[a, b])?;
-                }
-                Ok(both)
-            }
-            b => [Some(a), b.as_ref()]
-                .into_iter()
-                .flatten()
-                .map(|on| Attached::pass(on, mode))
-                .collect(),
+            Some(b) if !self.pass => join(a, b, mode).map(Vec::from),
+            b => [a].into_iter().chain(b).map(|on| Attached::pass(on, mode)).collect(),
         }
     }
 }

@@ -80,7 +80,6 @@ const AHEAD: u64 = 3_600_000_000_000;
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     args.output.assign();
-    args.machine.check();
     let talk = Talk {
         schedule: args.schedule()?,
         count: args.count,

@@ -1,13 +1,11 @@
 //! Everything is taken down, whatever ends the lab.
 
-use super::{FOLDER, alone, journal, lab, nothing_is_left, programs, sh};
+use super::{FOLDER, alone, iperf3, journal, lab, nothing_is_left, programs, sh};
 use crate::support::Process;
 use crate::support::process::wait_until;
 use crate::support::program::{farlane, node, one_line, parsed, run, scratch, text};
 use rustix::process::{Pid, Signal, kill_process};
-use std::fs::Permissions;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -107,22 +105,30 @@ fn a_namespace_that_is_not_the_labs_stays_as_it_is() {
     });
 }
 
-/// A program in iperf3's place, whose client has no route.
 #[test]
 fn a_load_that_fails_is_named() {
     alone("cli::lab::ends::a_load_that_fails_is_named", || {
-        let folder = scratch("lab-load");
-        let program = folder.join("iperf3");
-        let server = "echo Server listening; exec sleep 60";
-        let script =
-            format!("#!/bin/sh\n[ $1 = -c ] || {{ {server}; }}\necho no route >&2\nexit 1\n");
-        std::fs::write(&program, script).unwrap();
-        std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-        let path = format!("{}:{}", text(&folder), std::env::var("PATH").unwrap());
-        let load = ["latency", "lab", "--count", "50", "--stress", "1", "--stress-by", "iperf3"];
+        let path = iperf3(&scratch("lab-load"), "echo no route >&2; exit 1");
+        let load = ["latency", "lab", "--count", "50", "--stress", "1"];
         let output = farlane(&load).env("PATH", path).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         assert!(one_line(&output).contains("linux: failed: loaded: the load: no route"));
         nothing_is_left();
+    });
+}
+
+#[test]
+fn iperf3_that_is_missing_is_named_with_its_package() {
+    alone("cli::lab::ends::iperf3_that_is_missing_is_named_with_its_package", || {
+        let folder = scratch("lab-no-iperf3");
+        for program in ["sh", "ip"] {
+            let path = sh(&format!("command -v {program}"));
+            std::os::unix::fs::symlink(path.trim(), folder.join(program)).unwrap();
+        }
+        let load = ["latency", "lab", "--count", "50", "--stress", "1"];
+        let output = farlane(&load).env("PATH", text(&folder)).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let missing = "iperf3 is missing: install the package iperf3";
+        assert_eq!(one_line(&output), format!("farlane: linux: refused: {missing}"));
     });
 }

@@ -1,8 +1,8 @@
 //! A lab that leads to an interface with somebody else behind it, as a guest.
 
-use super::{alone, lab, nothing_is_left, sh};
+use super::{alone, iperf3, lab, nothing_is_left, sh};
 use crate::cli::latency::segment;
-use crate::support::program::{node, one_line, parsed};
+use crate::support::program::{farlane, node, one_line, parsed, scratch};
 use linux::{Interface, Namespace};
 
 /// An interface of this namespace, the one behind it, and the MAC address of that.
@@ -28,11 +28,15 @@ fn runs_lead_to_a_guest_whose_interface_comes_back() {
         let mut guest = away.enter(|| node(&listen)).unwrap();
         guest.line("listening on");
         let to = format!("g0,{mac}");
-        let load = ["--stress", "2", "--stress-rate", "1M", "--stress-by", "built-in"];
-        let output = lab(&[&["--guest", &to, "--count", "60", "--json"], &load[..]].concat());
+        let path = iperf3(&scratch("lab-guest-load"), "exec sleep 5201");
+        let options = ["--guest", &to, "--count", "60", "--json", "--stress", "2"];
+        let mut lab = farlane(&[&["latency", "lab"], &options[..]].concat());
+        let output = lab.env("PATH", path).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{errors}");
+        let server = "ip address add 192.0.2.2/24 dev eth0; iperf3 -s -p 5201 -D; farlane";
         assert!(errors.contains("waiting for the guest"), "{errors}");
+        assert!(errors.contains(server), "what the guest is to run: {errors}");
         let document = parsed(std::str::from_utf8(&output.stdout).unwrap());
         let of = &document["bridges"][0];
         assert_eq!(of["outcome"], "passes");

@@ -9,7 +9,9 @@ mod mistakes;
 
 use crate::support::program::{run, scratch, text};
 use rustix::process::Pid;
+use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -67,12 +69,27 @@ fn sh(line: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Running programs of the lab: `farlane latency` with this word.
+/// A program in iperf3's place in a folder: its server listens, and this is what its client does. The
+/// path of programs that begins with the folder.
+fn iperf3(folder: &Path, client: &str) -> String {
+    let program = folder.join("iperf3");
+    let server = "echo Server listening; exec sleep 5201";
+    let script = format!("#!/bin/sh\n[ $1 = -c ] || {{ {server}; }}\n{client}\n");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{}", text(folder), std::env::var("PATH").unwrap())
+}
+
+/// Running programs of the lab: `farlane latency` with this word, or the server of `iperf3`.
 fn programs(word: &str) -> Vec<Pid> {
     let is_one = |path: &Path| {
         let line = std::fs::read_to_string(path.join("cmdline")).unwrap_or_default();
         let words: Vec<&str> = line.split('\0').collect();
-        matches!(words[..], ["farlane", "latency", found, ..] if found == word)
+        match words[..] {
+            ["farlane", "latency", found, ..] => found == word,
+            ["sleep", "5201", ""] => word == "iperf3",
+            _ => false,
+        }
     };
     let all = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
     let found = all.filter(|path| is_one(path));
@@ -89,7 +106,7 @@ fn journal() -> Vec<String> {
 #[track_caller]
 fn nothing_is_left() {
     assert_eq!(sh("ip netns list"), "");
-    for word in ["talk", "listen", "redirect", "stress"] {
+    for word in ["talk", "listen", "redirect", "iperf3"] {
         assert_eq!(programs(word), [], "{word}");
     }
     let files = sh(&format!("ls {FOLDER}"));

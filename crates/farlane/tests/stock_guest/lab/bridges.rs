@@ -77,6 +77,11 @@ fn a_lab_leaves_nothing_and_counts_what_is_injected() {
     let kinds = idle["talk"]["findings"].as_array().unwrap().iter().map(|of| &of["kind"]);
     assert!(kinds.into_iter().any(|kind| kind == "clock-offset"), "{}", idle["talk"]["findings"]);
 
+    // By the real iperf3.
+    let bridge = lab(&mut guest, &["--stress", "2", "--stress-rate", "1M"]);
+    let bits = |name| run(&bridge, name)["received_bits_per_second"].as_u64().unwrap();
+    assert!(bits("loaded") > bits("idle") + 500_000, "{} {}", bits("loaded"), bits("idle"));
+
     guest.run(&script!("killed"));
     let took = guest.run(&script!("lab").argument("--bridge").argument("linux"));
     assert!(took.text.contains("took down what an earlier lab left"), "{}", took.text);

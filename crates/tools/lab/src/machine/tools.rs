@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 /// The programs, and Debian's packages of them.
-const PACKAGES: [(&str, &str); 14] = [
+const PACKAGES: [(&str, &str); 13] = [
     ("ip", "iproute2"),
     ("tc", "iproute2"),
     ("ethtool", "ethtool"),
     ("chrt", "util-linux"),
     ("taskset", "util-linux"),
     ("iperf3", "iperf3"),
-    ("netperf", "netperf"),
     ("ptp4l", "linuxptp"),
     ("ovs-vsctl", "openvswitch-switch"),
     ("ovs-vswitchd", "openvswitch-switch"),

@@ -10,31 +10,30 @@ trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' INT TERM
 failed=0
 # Waits until the last program has written a text to a file: FILE TEXT.
-ready() { until grep -q "$2" "$1" 2>/dev/null; do kill -0 $!; sleep 0.1; done; }
+ready() { until grep -qs "$2" "$1"; do kill -0 $!; sleep 0.1; done; }
 # Ends programs: PID...
-end() { for pid; do kill "$pid" 2>/dev/null || :; wait "$pid" || :; done; }
-# Notes what takes the line before back: LINE.
-later() { undone="$1
-$undone"; }
-undo() {
-    set +e
-    end $listener $reads $started $kept
-    eval "$undone"
-    rm -rf "$folder"/*
-}
+end() { kill "$@" 2>/dev/null || :; wait "$@" || :; }
 
 # Bridge: linux
 (
-undone= listener= reads= started= kept=
+for name in farlane-talker farlane-bridge farlane-listener; do
+test ! -e /run/netns/$name || { echo $name is there >&2; exit 1; }
+done
+listener= reads= started= kept=
+undo() {
+set +e
+end $listener $reads $started $kept
+test ! -e /run/netns/farlane-listener || ip netns delete farlane-listener
+test ! -e /run/netns/farlane-bridge || ip netns delete farlane-bridge
+test ! -e /run/netns/farlane-talker || ip netns delete farlane-talker
+rm -rf "$folder"/*
+}
 trap undo EXIT
 trap 'exit 1' INT TERM
 set -ex
 ip netns add farlane-talker
-later 'test ! -e /run/netns/farlane-talker || ip netns delete farlane-talker'
 ip netns add farlane-bridge
-later 'test ! -e /run/netns/farlane-bridge || ip netns delete farlane-bridge'
 ip netns add farlane-listener
-later 'test ! -e /run/netns/farlane-listener || ip netns delete farlane-listener'
 ip link add in netns farlane-bridge numtxqueues 8 numrxqueues 1 gso_max_segs 1 type veth peer name near netns farlane-talker address 02:00:5e:10:00:01 numtxqueues 1 numrxqueues 8 gso_max_segs 1
 ip -n farlane-bridge link set in up
 ip link add out netns farlane-bridge numtxqueues 8 numrxqueues 1 gso_max_segs 1 type veth peer name far netns farlane-listener address 02:00:5e:10:00:02 numtxqueues 1 numrxqueues 8 gso_max_segs 1

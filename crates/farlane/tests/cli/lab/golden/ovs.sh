@@ -10,31 +10,32 @@ trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' INT TERM
 failed=0
 # Waits until the last program has written a text to a file: FILE TEXT.
-ready() { until grep -q "$2" "$1" 2>/dev/null; do kill -0 $!; sleep 0.1; done; }
+ready() { until grep -qs "$2" "$1"; do kill -0 $!; sleep 0.1; done; }
 # Ends programs: PID...
-end() { for pid; do kill "$pid" 2>/dev/null || :; wait "$pid" || :; done; }
-# Notes what takes the line before back: LINE.
-later() { undone="$1
-$undone"; }
-undo() {
-    set +e
-    end $listener $reads $started $kept
-    eval "$undone"
-    rm -rf "$folder"/*
-}
+end() { kill "$@" 2>/dev/null || :; wait "$@" || :; }
 
 # Bridge: ovs
 (
-undone= listener= reads= started= kept=
+for name in farlane-talker farlane-bridge farlane-listener; do
+test ! -e /run/netns/$name || { echo $name is there >&2; exit 1; }
+done
+listener= reads= started= kept=
+undo() {
+set +e
+end $listener $reads $started $kept
+test ! -e $folder/ovs/ovs-vswitchd.pid || ovs-appctl --timeout=10 -t $folder/ovs/ovs-vswitchd.ctl exit --cleanup || kill -9 $(cat $folder/ovs/ovs-vswitchd.pid) || true
+test ! -e $folder/ovs/ovsdb-server.pid || ovs-appctl --timeout=10 -t $folder/ovs/ovsdb-server.ctl exit || kill -9 $(cat $folder/ovs/ovsdb-server.pid) || true
+test ! -e /run/netns/farlane-listener || ip netns delete farlane-listener
+test ! -e /run/netns/farlane-bridge || ip netns delete farlane-bridge
+test ! -e /run/netns/farlane-talker || ip netns delete farlane-talker
+rm -rf "$folder"/*
+}
 trap undo EXIT
 trap 'exit 1' INT TERM
 set -ex
 ip netns add farlane-talker
-later 'test ! -e /run/netns/farlane-talker || ip netns delete farlane-talker'
 ip netns add farlane-bridge
-later 'test ! -e /run/netns/farlane-bridge || ip netns delete farlane-bridge'
 ip netns add farlane-listener
-later 'test ! -e /run/netns/farlane-listener || ip netns delete farlane-listener'
 ip link add in netns farlane-bridge numtxqueues 8 numrxqueues 1 gso_max_segs 1 type veth peer name near netns farlane-talker address 02:00:5e:10:00:01 numtxqueues 1 numrxqueues 8 gso_max_segs 1
 ip -n farlane-bridge link set in up
 ip link add out netns farlane-bridge numtxqueues 8 numrxqueues 1 gso_max_segs 1 type veth peer name far netns farlane-listener address 02:00:5e:10:00:02 numtxqueues 1 numrxqueues 8 gso_max_segs 1
@@ -42,10 +43,8 @@ ip -n farlane-bridge link set out up
 mkdir $folder/ovs
 ovsdb-tool create $folder/ovs/conf.db /usr/share/openvswitch/vswitch.ovsschema
 ip netns exec farlane-bridge env OVS_RUNDIR=$folder/ovs OVS_LOGDIR=$folder/ovs ovsdb-server $folder/ovs/conf.db --remote=punix:$folder/ovs/db.sock --unixctl=$folder/ovs/ovsdb-server.ctl --pidfile=$folder/ovs/ovsdb-server.pid --log-file --detach -vconsole:off
-later 'test ! -e $folder/ovs/ovsdb-server.pid || ovs-appctl --timeout=10 -t $folder/ovs/ovsdb-server.ctl exit || kill -9 $(cat $folder/ovs/ovsdb-server.pid) || true'
 ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock --no-wait init
 ip netns exec farlane-bridge env OVS_RUNDIR=$folder/ovs OVS_LOGDIR=$folder/ovs ovs-vswitchd unix:$folder/ovs/db.sock --unixctl=$folder/ovs/ovs-vswitchd.ctl --pidfile=$folder/ovs/ovs-vswitchd.pid --log-file --detach -vconsole:off
-later 'test ! -e $folder/ovs/ovs-vswitchd.pid || ovs-appctl --timeout=10 -t $folder/ovs/ovs-vswitchd.ctl exit --cleanup || kill -9 $(cat $folder/ovs/ovs-vswitchd.pid) || true'
 ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock add-br bridge0 -- set bridge bridge0 datapath_type=system
 ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock add-port bridge0 in
 test "$(ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock get interface in error)" = '[]' || { ovs-vsctl --timeout=30 --db=unix:$folder/ovs/db.sock get interface in error >&2; false; }
@@ -92,10 +91,10 @@ ip netns exec farlane-listener farlane latency listen raw:far --reflect --insecu
 listener=$!
 ready "$folder/listen.log" 'listening on'
 rm -f "$folder/stress-server.log"
-ip netns exec farlane-listener farlane latency stress --sink 192.0.2.2:5201 --insecure >"$folder/stress-server.log" 2>&1 &
+ip netns exec farlane-listener iperf3 -s -B 192.0.2.2 -p 5201 --forceflush >"$folder/stress-server.log" 2>&1 &
 started="$started $!"
 ready "$folder/stress-server.log" 'listening'
-ip netns exec farlane-talker farlane latency stress 192.0.2.2:5201 --streams 3 --rate 10000000 --size 1400 --duration 13s >/dev/null &
+ip netns exec farlane-talker iperf3 -c 192.0.2.2 -p 5201 -u -P 3 -b 10000000 -l 1400 -t 13 >/dev/null &
 started="$started $!"
 ip netns exec farlane-talker farlane latency talk raw:near,02:00:5e:10:00:02 --clock shared --reflect --priority 3 --vlan 5 --interval 20000000ns --count 500 --allow-losses 500 --base 0 --cycle 20000000ns --window 10000000ns,10000000ns --offset 12000000ns --json --label 'ovs, loaded' >"$out/ovs-loaded-talk.json"
 end $started
