@@ -1,15 +1,16 @@
 //! Enumeration and initialisation of drives, as by an operating system.
 
 use nvme::initiator::{self, Driver};
-use pcie::enumerate::{self, Comparison, Hierarchy, Node};
+use pcie::enumerate::{self, Hierarchy, Node};
 use pcie::{Bus, Ram};
 use std::cell::RefCell;
 use std::rc::Rc;
 use thiserror::Error;
-use wire::Bdf;
 
 /// Class code of NVMe controllers.
 pub const NVME: [u8; 3] = [0x01, 0x08, 0x02];
+/// Port type of a switch's downstream port (PCIe Base 4.0, section 7.5.3.2).
+const DOWNSTREAM: u8 = 6;
 
 /// Why a host does not come up.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -41,14 +42,12 @@ pub enum BootError {
 pub struct NvmeDrive {
     /// Its function.
     pub node: Node,
-    /// The port directly above it.
-    pub port: Option<Node>,
+    /// The port whose link it shares, see [`nvme_functions`].
+    pub port: Node,
     /// Where its registers are.
     pub bar0: u64,
     /// Its driver.
     pub driver: Driver,
-    /// It is the same drive as before, with new contents.
-    pub new_contents: bool,
 }
 
 /// The parameters of enumeration and initialisation.
@@ -102,65 +101,23 @@ impl BringUp {
             let number = drives.len();
             let (bar0, driver) =
                 self.attach(&node).await.map_err(|error| BootError::Drive(number, error))?;
-            drives.push(NvmeDrive { node, port, bar0, driver, new_contents: false });
+            drives.push(NvmeDrive { node, port, bar0, driver });
         }
         Ok(drives)
     }
-
-    /// Enumerates below a port whose link came up again, and initialises the drive
-    /// there if it is the one of `before`. A drive with new contents is reset
-    /// first, as an administrator would do who accepts the loss.
-    ///
-    /// # Errors
-    /// As [`boot`](Self::boot); [`initiator::Error::Gone`] if another device is there, or none.
-    pub async fn bring_up_again(
-        self,
-        drive: usize,
-        port: Node,
-        before: Node,
-    ) -> Result<NvmeDrive, BootError> {
-        let (bus, settings) = (self.bus.clone(), self.enumeration.clone());
-        let max_payload = port.max_payload;
-        let look = enumerate::enumerate_below(bus, port.clone(), settings, max_payload);
-        let found = look.await.map_err(|error| BootError::Enumeration(error.to_string()))?;
-        let node = nvme_below(&found, before.bdf);
-        let node = node.ok_or(BootError::Drive(drive, initiator::Error::Gone))?;
-        // Nobody writes an owner into these drives.
-        let new_contents = match before.compare(&node, 0) {
-            Comparison::Same => false,
-            Comparison::NewContents(_) => {
-                enumerate::reset_function(&self.bus, &node, &self.enumeration).await;
-                true
-            }
-            Comparison::Another(_) => {
-                return Err(BootError::Drive(drive, initiator::Error::Gone));
-            }
-        };
-        let (bar0, driver) =
-            self.attach(&node).await.map_err(|error| BootError::Drive(drive, error))?;
-        Ok(NvmeDrive { node, port: Some(port), bar0, driver, new_contents })
-    }
 }
 
-/// The NVMe function at `bdf` among functions and what is below them, else the first one.
-fn nvme_below(functions: &[Node], bdf: Bdf) -> Option<Node> {
-    let mut all: Vec<&Node> = Vec::new();
-    let mut left: Vec<&Node> = functions.iter().rev().collect();
-    while let Some(node) = left.pop() {
-        left.extend(node.children().iter().rev());
-        all.push(node);
-    }
-    all.retain(|node| node.class == NVME);
-    all.iter().find(|node| node.bdf == bdf).or(all.first()).map(|node| (*node).clone())
-}
-
-/// Every NVMe function of a hierarchy, in order, with the port directly above it.
-pub fn nvme_functions(hierarchy: &Hierarchy) -> Vec<(Node, Option<Node>)> {
+/// Every NVMe function of a hierarchy, in order, with the port of the host that it is lost with:
+/// the downstream port of the topmost switch above it, or the root port.
+pub fn nvme_functions(hierarchy: &Hierarchy) -> Vec<(Node, Node)> {
     let nodes = hierarchy.nodes();
     let drives = hierarchy.endpoints().into_iter().filter(|node| node.class == NVME);
-    let with_port = drives.map(|node| {
-        let above = |port: &&&Node| port.children().iter().any(|child| child.bdf == node.bdf);
-        (node.clone(), nodes.iter().find(above).map(|port| (*port).clone()))
+    let with_port = drives.map(|drive| {
+        let above = nodes.iter().find(|node| {
+            let port = node.port().filter(|port| port.port_type == DOWNSTREAM);
+            port.is_some_and(|port| (port.secondary..=port.subordinate).contains(&drive.bdf.bus()))
+        });
+        (drive.clone(), above.map_or_else(|| hierarchy.root.clone(), |port| Node::clone(port)))
     });
     with_port.collect()
 }

@@ -54,7 +54,7 @@ use client::Deferred;
 use pcie::enumerate::{self, Comparison, ContentsChange, Kind, Node};
 use pcie::root::ReadToken;
 use pcie::software::{Bus, Task};
-use software::{Identified, Restore, identify_and_reset, restore};
+use software::{Identified, REPLACED, Restore, identify_and_reset, restore};
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
@@ -101,8 +101,8 @@ enum State {
 /// The result of a task of host software.
 enum Ended {
     Nothing,
-    /// After this number of link losses.
-    Restored(u64),
+    /// Whether the function is still there, and the number of link losses when this began.
+    Restored(bool, u64),
     Reply(Token, Vec<u8>),
     /// A reset, the device found (`None` if none answers), and the number of link losses when it
     /// began.
@@ -352,8 +352,7 @@ impl Slot {
         let losses = self.losses;
         self.prepares = true;
         self.start_alone(async move {
-            restore(&bus, &node, &settings, restored).await;
-            Ended::Restored(losses)
+            Ended::Restored(restore(&bus, &node, &settings, restored).await, losses)
         });
     }
 
@@ -374,11 +373,15 @@ impl Slot {
         match ended {
             Ended::Nothing => {}
             Ended::Reply(token, data) => self.outputs.push_back(Output::Reply(token, data)),
-            Ended::Restored(losses) => {
+            Ended::Restored(there, losses) => {
                 self.prepares = false;
-                if losses == self.losses {
-                    self.report_reset(now, client);
-                    self.outputs.push_back(Output::Ready);
+                match there {
+                    _ if losses != self.losses => {}
+                    false => self.detach(REPLACED.to_owned()),
+                    true => {
+                        self.report_reset(now, client);
+                        self.outputs.push_back(Output::Ready);
+                    }
                 }
             }
             Ended::Reset(token, identified, losses) => {

@@ -4,6 +4,9 @@
 use pcie::enumerate::{self, Comparison, Identity, Node};
 use pcie::software::Bus;
 
+/// What became of a device that was there a moment ago.
+pub(super) const REPLACED: &str = "it was replaced meanwhile";
+
 /// Settings to restore in a function that was reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Restore {
@@ -15,19 +18,21 @@ pub(super) struct Restore {
     pub command: [Option<u8>; 2],
 }
 
-/// Restores settings in a function that was enumerated again. Bus mastering comes last: the
-/// function sends nothing before all else is set.
+/// Restores settings in a function that was enumerated again, and returns whether it is still
+/// there. Bus mastering comes last: the function sends nothing before all else is set.
 pub(super) async fn restore(
     bus: &Bus,
     node: &Node,
     settings: &super::Settings,
     Restore { reset, msix, command }: Restore,
-) {
+) -> bool {
     if reset {
         enumerate::reset_function(bus, node, &settings.enumeration).await;
     }
-    let contents = node.device().and_then(|device| device.contents);
-    enumerate::write_owner(bus, node.bdf, contents, settings.owner).await;
+    let Some(identity) = node.identity() else { return false };
+    if !mark(bus, node, identity, settings.owner).await {
+        return false;
+    }
     if msix {
         set_msix(bus, node, true).await;
     }
@@ -38,6 +43,23 @@ pub(super) async fn restore(
             bus.config_write(node.bdf, at, 1, byte.into()).await;
         }
     }
+    true
+}
+
+/// Writes the host's number into a function that is set up, if it is still the device of
+/// `identity`. A device that takes its place later has no BARs, so that nobody takes its data for
+/// those of this one.
+async fn mark(bus: &Bus, node: &Node, identity: Identity, owner: u32) -> bool {
+    if owner == 0 {
+        return true;
+    }
+    let Some(now) = enumerate::identify(bus, node.bdf).await else { return false };
+    let owner_now = now.contents.map_or(0, |contents| contents.owner);
+    let same = identity.compare(&now, owner_now) == Comparison::Same;
+    if same {
+        enumerate::write_owner(bus, node.bdf, now.contents, owner).await;
+    }
+    same
 }
 
 /// A device's identity, and how it relates to the one before.
@@ -61,7 +83,9 @@ pub(super) async fn identify_and_reset(
     }
     if !matches!(returned, Comparison::Another(_)) {
         enumerate::reset_function(bus, node, &settings.enumeration).await;
-        enumerate::write_owner(bus, node.bdf, identity.contents, settings.owner).await;
+        if !mark(bus, node, identity, settings.owner).await {
+            returned = Comparison::Another(REPLACED.to_owned());
+        }
     }
     Some((identity, returned))
 }

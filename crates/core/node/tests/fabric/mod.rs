@@ -11,5 +11,6 @@ mod ordering;
 mod p2p;
 mod random;
 mod resets;
+mod slots;
 mod tap;
 mod world;

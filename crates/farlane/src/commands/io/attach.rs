@@ -2,9 +2,8 @@
 
 use super::group::Group;
 use super::machine::Machine;
-use super::session::Session;
+use super::session::{Session, attach};
 use report::Failure;
-use workload::NvmeDrive;
 
 impl Session {
     /// Passes interrupts on, or looks at all queues without them; whether there were interrupts.
@@ -20,7 +19,7 @@ impl Session {
         let mut any = false;
         while let Some((from, vector)) = self.machine.interrupt() {
             // Vector 0 is that of the admin queue.
-            if let (true, Some(queue)) = (from == self.node.bdf, vector.checked_sub(1)) {
+            if let (true, Some(queue)) = (from == self.slot.node().bdf, vector.checked_sub(1)) {
                 any = true;
                 group.signal(now, queue as usize);
             }
@@ -34,15 +33,15 @@ impl Session {
         &mut self,
         group: &mut Group,
     ) -> Result<Result<&'static str, String>, Failure> {
-        let Some(port) = self.port.clone() else {
-            return Ok(Err("the drive's port is not known".to_owned()));
+        let gone = |why| Ok(Err(format!("the drive cannot be attached again: {why}")));
+        self.slot.link_up();
+        let new_contents = match self.machine.ready(&mut self.slot)? {
+            Ok(new_contents) => new_contents,
+            Err(why) => return gone(why),
         };
-        let bring_up = self.machine.bring_up_with(self.settings);
-        let before = self.node.clone();
-        let again = self.machine.run(bring_up.bring_up_again(0, port, before))?;
-        let NvmeDrive { node, driver, new_contents, .. } = match again {
-            Ok(drive) => drive,
-            Err(error) => return Ok(Err(format!("the drive cannot be attached again: {error}"))),
+        let driver = match attach(&mut self.machine, self.slot.node(), self.settings)? {
+            Ok(driver) => driver,
+            Err(error) => return gone(error.to_string()),
         };
         // Our host node hides from its clients which contents a drive has.
         let unknown = matches!(self.machine, Machine::VfioUser(_));
@@ -50,7 +49,6 @@ impl Session {
         if let Err(why) = group.resume(self.machine.clock().now(), driver, forget) {
             return Ok(Err(format!("the drive that came back is another: {why}")));
         }
-        self.node = node;
         if forget {
             self.written.clear();
         }

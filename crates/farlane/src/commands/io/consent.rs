@@ -78,7 +78,7 @@ fn sentence(on: &str, session: &Session, section: &Section) -> Result<String, Fa
         "{}{on} overwrites data: drive {}, serial number {}, namespace {}, {} from byte {first} to \
          {}, LBA {} to {}",
         section.name,
-        session.node.bdf,
+        session.slot.node().bdf,
         session.driver().serial(),
         namespace.nsid,
         size(bytes),

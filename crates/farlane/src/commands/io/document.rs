@@ -259,7 +259,7 @@ fn of_target(session: &Session) -> Target {
         doorbells: ways.map(|(doorbells, _)| doorbells.name()),
         completions: ways.map(|(_, completions)| completions),
         drive: Drive {
-            function: session.node.bdf.to_string(),
+            function: session.slot.node().bdf.to_string(),
             serial_number: driver.serial().to_owned(),
             namespaces: driver.namespaces().iter().map(namespace).collect(),
         },

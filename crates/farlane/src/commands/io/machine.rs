@@ -5,6 +5,7 @@ use live::Clock;
 use live::attached::Switch;
 use live::links::LinkEvent;
 use live::vfio_client;
+use node::slot::OwnSlot;
 use nvme::initiator;
 use pcie::enumerate::{self, Kind, Node, Port};
 use pcie::{Bus, Ram};
@@ -65,7 +66,7 @@ impl Client {
     }
 
     /// The port above the server's function: the client has no registers for it.
-    pub fn port(&self) -> Node {
+    fn port(&self) -> Node {
         let secondary = FUNCTION.bus();
         let port = Port {
             port_type: ROOT_PORT,
@@ -89,7 +90,7 @@ impl Client {
     }
 
     /// Sets the function up. Fails unless it is an NVMe controller.
-    fn drives(&mut self) -> Result<Vec<Node>, Failure> {
+    fn drives(&mut self) -> Result<Vec<(Node, Node)>, Failure> {
         let (port, settings) = (self.port(), self.enumeration.clone());
         let (bus, payload) = (self.bus.clone(), port.max_payload);
         let look = enumerate::enumerate_below(bus.clone(), port, settings, payload);
@@ -99,7 +100,7 @@ impl Client {
         }
         let found = found.map_err(|error| Failure(error.to_string()))?;
         match found.first().map(|node| node.class) {
-            Some(NVME) => Ok(found),
+            Some(NVME) => Ok(found.into_iter().map(|node| (node, self.port())).collect()),
             Some([base, sub, interface]) => Err(Failure(format!(
                 "the server's device has class {base:02x} {sub:02x} {interface:02x}: no NVMe \
                  controller, which has 01 08 02"
@@ -184,13 +185,11 @@ impl Machine {
         }
     }
 
-    /// The NVMe functions. Fails if the machine breaks down, or if the hierarchy cannot be set up.
-    pub fn drives(&mut self) -> Result<Vec<Node>, Failure> {
+    /// The NVMe functions, each with its port. Fails if the machine breaks down, or if the hierarchy
+    /// cannot be set up.
+    pub fn drives(&mut self) -> Result<Vec<(Node, Node)>, Failure> {
         match self {
-            Self::Network(rig) => {
-                let functions = nvme_functions(&rig.hierarchy).into_iter();
-                Ok(functions.map(|(node, _)| node).collect())
-            }
+            Self::Network(rig) => Ok(nvme_functions(&rig.hierarchy)),
             Self::VfioUser(client) => client.drives(),
         }
     }
@@ -200,6 +199,18 @@ impl Machine {
         match self {
             Self::Network(rig) => rig.run(software),
             Self::VfioUser(client) => Ok(client.machine.run(&client.bus, software)?),
+        }
+    }
+
+    /// Waits until a slot's function is ready. Yields whether it has new contents, or why it is not
+    /// there.
+    pub fn ready(&mut self, slot: &mut OwnSlot) -> Result<Result<bool, String>, Failure> {
+        loop {
+            if let Some(ready) = slot.poll(self.clock().now()) {
+                return Ok(ready);
+            }
+            let (moved, timer) = self.pump()?;
+            self.wait(moved, timer)?;
         }
     }
 

@@ -171,6 +171,7 @@ impl Runner<'_> {
             Event::Down(cause) => {
                 self.progress.done();
                 warning(format_args!("link down: {cause}"));
+                self.session().slot.link_down();
                 group.lose(now);
                 let since = lost.as_ref().map_or(now, |(since, _)| *since);
                 *lost = Some((since, format!("the drive vanished: {cause}")));
@@ -194,7 +195,7 @@ impl Runner<'_> {
         gap: Duration,
         recorder: &mut Recorder,
     ) -> Result<End, Failure> {
-        let (begun, function) = (self.now(), self.session().node.bdf);
+        let (begun, function) = (self.now(), self.session().slot.node().bdf);
         recorder.start = begun;
         let mut end = End::Done;
         let mut look = begun;

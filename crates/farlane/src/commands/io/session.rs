@@ -14,8 +14,9 @@ use live::attached::Switch;
 use live::net;
 use live::trace::Tracer;
 use live::vfio_client;
+use node::slot::{self, OwnSlot};
 use nvme::initiator::{self, Driver, NamespaceInfo};
-use pcie::enumerate::{self, Kind, Node};
+use pcie::enumerate::{self, Node};
 use pcie::root;
 use report::span::size;
 use report::{Failure, Outcome};
@@ -36,8 +37,6 @@ const MOST_MEMORY: u64 = 3 << 30;
 const ATTACHMENTS: u64 = 64;
 /// Bytes that an entry of a queue pair takes: its entries, and a PRP list of at most a page.
 const ENTRY_MEMORY: u64 = 64 + 16 + 4096;
-/// Port type of a switch's downstream port (PCIe Base 4.0, section 7.5.3.2).
-const DOWNSTREAM: u8 = 6;
 
 /// A target under load: a machine and its drive.
 pub struct Session {
@@ -45,10 +44,8 @@ pub struct Session {
     pub name: String,
     /// The machine.
     pub machine: Machine,
-    /// The drive's function.
-    pub node: Node,
-    /// The port of our own that it is below.
-    pub port: Option<Node>,
+    /// The place of the drive's function.
+    pub slot: OwnSlot,
     /// Its driver, unless a group has it.
     pub driver: Option<Driver>,
     /// How drivers are made.
@@ -87,24 +84,17 @@ impl Session {
         };
         let mut machine = machine;
         match bring_up(&mut machine, args, target, settings) {
-            Ok((node, driver)) => {
-                let port = match &machine {
-                    Machine::Network(rig) => port_above(rig, &node),
-                    Machine::VfioUser(client) => Some(client.port()),
-                };
-                Ok(Self {
-                    name: target.to_string(),
-                    ways: ways(&mut machine, args),
-                    machine,
-                    node,
-                    port,
-                    driver: Some(driver),
-                    settings,
-                    written: Vec::new(),
-                    peer,
-                    tracer,
-                })
-            }
+            Ok((slot, driver)) => Ok(Self {
+                name: target.to_string(),
+                ways: ways(&mut machine, args),
+                machine,
+                slot,
+                driver: Some(driver),
+                settings,
+                written: Vec::new(),
+                peer,
+                tracer,
+            }),
             Err(failure) => {
                 machine.close()?;
                 args.trace.close(&tracer)?;
@@ -223,21 +213,34 @@ fn bring_up(
     args: &Args,
     target: &LoadTarget,
     settings: initiator::Settings,
-) -> Result<(Node, Driver), Failure> {
+) -> Result<(OwnSlot, Driver), Failure> {
     let drives = machine.drives().map_err(|Failure(why)| match target {
         LoadTarget::Connect(_) => Failure(why),
         LoadTarget::VfioUser(socket) => Failure(format!("--vfio-user {}: {why}", socket.display())),
     })?;
-    let node = choose(drives, args, target)?;
-    let (bring_up, function) = (machine.bring_up_with(settings), node.clone());
-    let attached = machine.run(async move { bring_up.attach(&function).await })?;
-    match (attached, machine.why_lost()) {
+    let (node, port) = choose(drives, args, target)?;
+    let bdf = node.bdf;
+    let failed = |why: &dyn Display| Failure(format!("{bdf}: {why}"));
+    let enumeration = machine.bring_up_with(settings).enumeration;
+    let settings_of_slot = slot::Settings { enumeration, owner: instance() as u32 | 1 };
+    let mut slot = OwnSlot::new(port, node, machine.bus(), settings_of_slot);
+    machine.ready(&mut slot)?.map_err(|why| failed(&why))?;
+    match (attach(machine, slot.node(), settings)?, machine.why_lost()) {
         (Err(_), Some(lost)) => Err(Failure(lost)),
-        (attached, _) => {
-            let attached = attached.map_err(|why| Failure(format!("{}: {why}", node.bdf)));
-            attached.map(|(_, driver)| (node, driver))
-        }
+        (Err(error), None) => Err(failed(&error)),
+        (Ok(driver), _) => Ok((slot, driver)),
     }
+}
+
+/// Brings up the drive of a function that is ready.
+pub fn attach(
+    machine: &mut Machine,
+    function: &Node,
+    settings: initiator::Settings,
+) -> Result<Result<Driver, initiator::Error>, Failure> {
+    let (bring_up, function) = (machine.bring_up_with(settings), function.clone());
+    let attached = machine.run(async move { bring_up.attach(&function).await })?;
+    Ok(attached.map(|(_, driver)| driver))
 }
 
 /// How doorbells are rung and completions noticed.
@@ -290,8 +293,12 @@ fn memory(request: &Request, settings: initiator::Settings) -> Result<usize, Fai
     Ok(wanted.min(least + MOST_MEMORY) as usize)
 }
 
-/// The function of the drive.
-fn choose(mut drives: Vec<Node>, args: &Args, target: &LoadTarget) -> Result<Node, Failure> {
+/// The function of the drive, and its port.
+fn choose(
+    mut drives: Vec<(Node, Node)>,
+    args: &Args,
+    target: &LoadTarget,
+) -> Result<(Node, Node), Failure> {
     let (count, number) = match target {
         LoadTarget::Connect(_) => (drives.len(), args.drive),
         LoadTarget::VfioUser(_) => (drives.len(), None),
@@ -301,22 +308,11 @@ fn choose(mut drives: Vec<Node>, args: &Args, target: &LoadTarget) -> Result<Nod
         Some(number) if number < count => Ok(drives.swap_remove(number)),
         _ if count == 0 => Err(Failure(format!("no drive found behind {target}"))),
         chosen => {
-            let name = |(number, node): (usize, &Node)| format!("{number} ({})", node.bdf);
+            let name =
+                |(number, (node, _)): (usize, &(Node, Node))| format!("{number} ({})", node.bdf);
             let list: Vec<_> = drives.iter().enumerate().map(name).collect();
             let what = chosen.map_or("--drive is missing".to_owned(), |n| format!("--drive {n}"));
             Err(Failure(format!("{what}: the drives behind {target} are {}", list.join(", "))))
         }
     }
-}
-
-/// The downstream port of our own switch above a function.
-fn port_above(rig: &Rig<Switch>, node: &Node) -> Option<Node> {
-    let above = |port: &&&Node| match &port.kind {
-        Kind::Bridge(bridge) => {
-            let buses = bridge.secondary..=bridge.subordinate;
-            bridge.port_type == DOWNSTREAM && buses.contains(&node.bdf.bus())
-        }
-        Kind::Endpoint(_) => false,
-    };
-    rig.hierarchy.nodes().iter().find(above).map(|port| (*port).clone())
 }

@@ -6,8 +6,8 @@ use crate::measure::Tracker;
 use ::workload::{
     BootError, BringUp, Jobs, NvmeDrive, Settings, Tally, Verification, Work, Written,
 };
-use nvme::initiator::{Driver, QueueMemory};
-use pcie::enumerate::Node;
+use node::slot::{self, OwnSlot};
+use nvme::initiator::{self, Driver, QueueMemory};
 use pcie::software::Task;
 use stats::random::Random;
 use std::collections::BTreeMap;
@@ -42,8 +42,8 @@ pub(crate) struct Software {
     /// Seeds of the drives' initial contents.
     patterns: Vec<u64>,
     stage: Stage,
-    /// The drives as they were attached.
-    nodes: Vec<Node>,
+    /// The places of the drives.
+    slots: Vec<OwnSlot>,
     /// When the workload began and ended.
     pub began: Option<Instant>,
     pub ended: Option<Instant>,
@@ -51,12 +51,10 @@ pub(crate) struct Software {
     /// have failed.
     config_reads: Tally,
     finished: Option<Box<dyn Work>>,
-    /// By drive: the port above it.
-    ports: Vec<Option<Node>>,
     /// Drives whose link is down, and since when.
     missing: BTreeMap<usize, Instant>,
-    /// Drives that are being initialised again.
-    bring_ups: Vec<(usize, BringUpTask)>,
+    /// Drives that are being initialised again; whether each has new contents.
+    attaching: Vec<(usize, bool, Attaching)>,
     /// Writes of other hosts to drives that moved here.
     known_writes: Vec<(usize, KnownWrites)>,
     /// The INTx wires, and when software polls again because of one.
@@ -71,8 +69,8 @@ pub(crate) struct KnownWrites {
     pub written: Vec<Written>,
 }
 
-/// A running [`BringUp::bring_up_again`].
-type BringUpTask = Task<Result<NvmeDrive, BootError>>;
+/// A running [`BringUp::attach`].
+type Attaching = Task<Result<(u64, Driver), initiator::Error>>;
 
 fn places(driver: &Driver) -> Vec<QueueMemory> {
     (0..driver.queues()).map(|queue| driver.queue_memory(queue)).collect()
@@ -92,14 +90,13 @@ impl Software {
             rng,
             patterns,
             stage: Stage::Waiting,
-            nodes: Vec::new(),
+            slots: Vec::new(),
             began: None,
             ended: None,
             config_reads: Tally::default(),
             finished: None,
-            ports: Vec::new(),
             missing: BTreeMap::new(),
-            bring_ups: Vec::new(),
+            attaching: Vec::new(),
             known_writes: Vec::new(),
             wires: [false; 4],
             next_intx_poll: Instant::ZERO,
@@ -124,16 +121,13 @@ impl Software {
     /// missing drive fails its commands, a returned one is initialised again.
     pub fn link_changed(&mut self, now: Instant, drive: usize, up: bool, tracker: &mut Tracker) {
         let Stage::Working(work) = &mut self.stage else { return };
-        self.bring_ups.retain(|(of, _)| *of != drive);
+        self.attaching.retain(|(of, ..)| *of != drive);
         if !up {
             self.missing.entry(drive).or_insert(now);
+            self.slots[drive].link_down();
             work.drive_lost(now, drive, tracker);
-        } else if let (true, Some(Some(port)), Some(node)) =
-            (self.missing.contains_key(&drive), self.ports.get(drive), self.nodes.get(drive))
-        {
-            let bring_up = self.bring_up.clone();
-            let task = bring_up.bring_up_again(drive, port.clone(), node.clone());
-            self.bring_ups.push((drive, Task::new(&self.bring_up.bus, task)));
+        } else if self.missing.contains_key(&drive) {
+            self.slots[drive].link_up();
         }
     }
 
@@ -153,7 +147,7 @@ impl Software {
     /// Whether the drive still has the contents that this host knows. A drive
     /// whose contents were not identified cannot lose them.
     fn has_contents(&self, drive: usize, incarnation: u64) -> bool {
-        let identity = self.nodes.get(drive).and_then(Node::identity);
+        let identity = self.slots.get(drive).and_then(|slot| slot.node().identity());
         let contents = identity.and_then(|identity| identity.contents);
         contents.is_none_or(|contents| contents.incarnation == incarnation)
     }
@@ -179,22 +173,25 @@ impl Software {
         self.missing.first_key_value().map(|(drive, since)| (*drive, *since))
     }
 
-    /// Continues the initialisation of returned drives.
-    fn poll_bring_ups(&mut self, now: Instant, tracker: &mut Tracker) {
-        let mut over = Vec::new();
-        self.bring_ups.retain_mut(|(drive, task)| match task.poll(now) {
-            Some(result) => {
-                over.push((*drive, result));
-                false
+    /// Initialises returned drives again.
+    fn attach_again(&mut self, now: Instant, tracker: &mut Tracker) {
+        for (drive, slot) in self.slots.iter_mut().enumerate() {
+            if let Some(Ok(new_contents)) = slot.poll(now) {
+                let (bring_up, node) = (self.bring_up.clone(), slot.node().clone());
+                let attach = async move { bring_up.attach(&node).await };
+                self.attaching.push((drive, new_contents, Task::new(&self.bring_up.bus, attach)));
             }
-            None => true,
-        });
-        for (drive, result) in over {
-            let (Ok(attached), Stage::Working(work)) = (result, &mut self.stage) else { continue };
-            let NvmeDrive { node, bar0, driver, new_contents, .. } = attached;
-            let places = places(&driver);
-            tracker.set_drive(drive as u16, node.bdf, bar0, &places);
-            self.nodes[drive] = node;
+        }
+        for (drive, new_contents, mut task) in std::mem::take(&mut self.attaching) {
+            let Some(attached) = task.poll(now) else {
+                self.attaching.push((drive, new_contents, task));
+                continue;
+            };
+            let (Ok((bar0, driver)), Stage::Working(work)) = (attached, &mut self.stage) else {
+                continue;
+            };
+            let bdf = self.slots[drive].node().bdf;
+            tracker.set_drive(drive as u16, bdf, bar0, &places(&driver));
             self.missing.remove(&drive);
             work.drive_restored(now, drive, driver, new_contents);
         }
@@ -225,7 +222,7 @@ impl Software {
 
     /// A drive signals vector `vector`.
     pub fn interrupt(&mut self, now: Instant, from: Bdf, vector: u32, tracker: &mut Tracker) {
-        let drive = self.nodes.iter().position(|node| node.bdf == from);
+        let drive = self.slots.iter().position(|slot| slot.node().bdf == from);
         if let (Some(drive), Some(queue), Stage::Working(work)) =
             (drive, vector.checked_sub(1), &mut self.stage)
         {
@@ -248,7 +245,7 @@ impl Software {
         }
         if self.next_intx_poll <= now {
             self.next_intx_poll = now + INTX_POLL;
-            for (drive, queue) in (0..self.nodes.len())
+            for (drive, queue) in (0..self.slots.len())
                 .flat_map(|drive| (0..self.workload.queues()).map(move |queue| (drive, queue)))
             {
                 tracker.interrupted(now, drive as u16, queue + 1);
@@ -265,8 +262,8 @@ impl Software {
     }
 
     fn advance(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
-        if !self.bring_ups.is_empty() {
-            self.poll_bring_ups(now, tracker);
+        if !self.missing.is_empty() {
+            self.attach_again(now, tracker);
         }
         loop {
             match &mut self.stage {
@@ -307,7 +304,7 @@ impl Software {
     }
 
     fn read_config(&self, now: Instant, left: u64) -> Stage {
-        let (bus, function) = (self.bring_up.bus.clone(), self.nodes[0].bdf);
+        let (bus, function) = (self.bring_up.bus.clone(), self.slots[0].node().bdf);
         let work = async move { bus.config_read(function, 0, 4).await };
         Stage::ReadingConfig { task: Task::new(&self.bring_up.bus, work), left, since: now }
     }
@@ -326,8 +323,14 @@ impl Software {
 
     fn begin(&mut self, now: Instant, drives: Vec<NvmeDrive>, tracker: &mut Tracker) {
         self.began = Some(now + self.config.start_delay);
-        self.ports = drives.iter().map(|drive| drive.port.clone()).collect();
-        self.nodes = drives.iter().map(|drive| drive.node.clone()).collect();
+        let slot = |drive: &NvmeDrive| {
+            // The plan says whose writes a drive holds: no host marks it.
+            let settings =
+                slot::Settings { enumeration: self.bring_up.enumeration.clone(), owner: 0 };
+            let (port, node) = (drive.port.clone(), drive.node.clone());
+            OwnSlot::new(port, node, self.bring_up.bus.clone(), settings)
+        };
+        self.slots = drives.iter().map(slot).collect();
         for (number, drive) in (0..).zip(&drives) {
             tracker.set_drive(number, drive.node.bdf, drive.bar0, &places(&drive.driver));
         }

@@ -47,7 +47,9 @@ fn writes<T>(
 fn bus_mastering_is_restored_last() {
     let restored = |restored| {
         let software = async move |bus: Bus| restore(&bus, &node(), &settings(), restored).await;
-        writes(software, |_| 0).1
+        let (there, written) = writes(software, config(SERIAL, INCARNATION));
+        assert!(there);
+        written
     };
     let all = Restore { reset: false, msix: true, command: [Some(0x06), Some(0x04)] };
     let written = restored(all);
@@ -59,6 +61,11 @@ fn bus_mastering_is_restored_last() {
     let reset = restored(Restore { reset: true, ..all });
     assert_eq!(reset[0], (0x68, 1 << 15));
     assert_eq!(reset[reset.len() - written.len()..], written);
+    for (serial, incarnation) in [(SERIAL + 1, INCARNATION), (SERIAL, INCARNATION + 1)] {
+        let software = async move |bus: Bus| restore(&bus, &node(), &settings(), all).await;
+        let (there, written) = writes(software, config(serial, incarnation));
+        assert!(!there && written.is_empty(), "it was replaced meanwhile");
+    }
 }
 
 #[test]

@@ -68,6 +68,7 @@ impl Plan {
             buses,
             bus,
             other,
+            seats: Vec::new(),
             ram: Ram::new(RAM, RAM_SIZE),
             rng: Random::new(self.seed),
             happened: Vec::new(),

@@ -1,5 +1,6 @@
 //! What hangs at the far end of a link.
 
+use super::disk::Disk;
 use node::SwitchNode;
 use pcie::dma_test::DmaTest;
 use pcie::{Function, Input, Output, Ports, Ready};
@@ -13,6 +14,7 @@ pub enum Device {
     Dma(Box<DmaTest>),
     Switch(Box<SwitchNode>),
     Script(Box<Script>),
+    Disk(Box<Disk>),
 }
 
 /// A function that sends what the test tells it and keeps what it gets.
@@ -53,7 +55,7 @@ impl Device {
         match self {
             Self::Dma(dma) => dma,
             Self::Script(script) => &script.behind,
-            Self::Switch(_) => panic!("no DMA test function"),
+            Self::Switch(_) | Self::Disk(_) => panic!("no DMA test function"),
         }
     }
 
@@ -69,6 +71,7 @@ impl Function for Device {
     fn handle(&mut self, now: Instant, input: Input) {
         match self {
             Self::Dma(dma) => dma.handle(now, input),
+            Self::Disk(disk) => disk.handle(now, input),
             Self::Switch(switch) => switch.handle(now, input),
             Self::Script(script) => {
                 match &input {
@@ -90,6 +93,7 @@ impl Function for Device {
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
         match self {
             Self::Dma(dma) => dma.poll(now, ready),
+            Self::Disk(disk) => disk.poll(now, ready),
             Self::Switch(switch) => switch.poll(now, ready),
             Self::Script(script) => {
                 if script.send.front().is_some_and(|tlp| ready.has(tlp.class())) {
@@ -103,6 +107,7 @@ impl Function for Device {
     fn ready(&self) -> Ready {
         match self {
             Self::Dma(dma) => dma.ready(),
+            Self::Disk(disk) => disk.ready(),
             Self::Switch(switch) => switch.ready(),
             Self::Script(script) => script.takes,
         }

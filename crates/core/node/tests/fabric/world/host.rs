@@ -54,6 +54,12 @@ impl Fabric {
             Output::Host(HostOutput::Answer(id, value)) => self.buses.answer(id, value),
             Output::Host(HostOutput::HostRead { requester, .. })
                 if self.unanswered == Some(requester) => {}
+            Output::Host(HostOutput::HostRead { token, requester, address, length })
+                if self.is_seated(requester) =>
+            {
+                let data = self.seat_reads(requester, (address, length), &token);
+                self.reads.push((self.now, token, data));
+            }
             Output::Host(HostOutput::HostRead { token, address, length, .. }) => {
                 let data = self.ram.get(address, length).map(Bytes::copy_from_slice);
                 if data.is_none() {
@@ -63,12 +69,22 @@ impl Fabric {
                 let at = self.now + Duration::from_ns(late);
                 self.reads.push((at, token, data));
             }
+            Output::Host(HostOutput::HostWrite { requester, address, data })
+                if self.is_seated(requester) =>
+            {
+                self.seat_writes(requester, address, &data);
+            }
             Output::Host(HostOutput::HostWrite { address, data, .. }) => {
                 match self.ram.get_mut(address, data.len()) {
                     Some(place) => place.copy_from_slice(&data),
                     None => self.happened.push(Happened::Refused(address)),
                 }
                 self.happened.push(Happened::Written(address, data));
+            }
+            Output::Host(HostOutput::Interrupt { requester, data })
+                if self.is_seated(requester) =>
+            {
+                self.seat_signals(requester, data as u16);
             }
             Output::Host(HostOutput::Interrupt { requester, data }) => {
                 self.happened.push(Happened::Interrupt(requester, data));

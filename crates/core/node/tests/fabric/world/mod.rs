@@ -6,9 +6,12 @@
 
 mod build;
 mod device;
+mod disk;
 mod host;
 mod link;
 pub mod operations;
+mod seat;
+pub mod slot_operations;
 
 pub use build::{Plan, dma, dma_with, script};
 pub use device::Device;
@@ -62,6 +65,8 @@ pub struct Fabric {
     pub bus: Bus,
     /// Of other software of the host.
     pub other: Bus,
+    /// Slots, if a test has any.
+    pub seats: Vec<seat::Seat>,
     pub ram: Ram,
     pub rng: Random,
     pub happened: Vec<Happened>,
@@ -84,6 +89,7 @@ impl Fabric {
         for round in 0..100_000 {
             self.timers.clear();
             let mut moved = self.arrive() | self.host_requests() | self.host_memory();
+            moved |= self.move_seats();
             moved |= self.move_host() | self.move_switch(Parent::Top);
             for index in 0..self.nodes.len() {
                 moved |= self.move_node(index) | self.hang_up(index);
@@ -226,11 +232,13 @@ impl Fabric {
                 assert_ne!(before, State::None, "a path that nobody wanted");
             }
             Output::Event(LinkEvent::Up(port, _)) => {
+                self.seats_below(at, port).for_each(seat::Seat::link_up);
                 self.happened.extend(self.number(at, port).map(Happened::Up));
             }
             Output::Event(LinkEvent::Down { link: port, cause, buses }) => {
                 self.happened
                     .extend(self.number(at, port).map(|index| Happened::Down(index, cause)));
+                self.seats_below(at, port).for_each(seat::Seat::link_down);
                 if at == Parent::Top {
                     self.host.clear_bus_masters(buses);
                 }

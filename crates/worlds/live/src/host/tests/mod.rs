@@ -5,6 +5,7 @@ mod order;
 mod reset_event;
 
 use pcie::enumerate::{Device, Kind, Node};
+use pcie::software::Request;
 use vfio_user::EndpointInfo;
 use wire::Bdf;
 
@@ -29,4 +30,13 @@ pub fn node(bdf: Bdf, kind: Kind) -> Node {
 pub fn plain_endpoint() -> EndpointInfo {
     let (config, bars) = testkit::vfio_user::plain_function();
     EndpointInfo { config, bars, doorbells: false }
+}
+
+/// The answer of such a [`node`], which has no capability.
+pub fn answer(request: Request) -> u64 {
+    match request {
+        Request::ConfigRead { offset: 0, .. } => 0x0001_fa12,
+        Request::ConfigRead { .. } => 0,
+        _ => u64::MAX,
+    }
 }

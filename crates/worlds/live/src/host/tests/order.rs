@@ -1,7 +1,7 @@
 //! The order of a client's commands on the bus, against a model: random commands, answered in
 //! any order at any time.
 
-use super::BARE;
+use super::{BARE, answer};
 use crate::host::endpoint::Endpoint;
 use crate::host::tests::plain_endpoint;
 use pcie::enumerate::{Bar, Device, Kind, Msix, Node, Settings};
@@ -95,8 +95,8 @@ impl World {
         };
         // Settings that the host restores before the client is served.
         while world.endpoint.service(Instant::ZERO) || world.bus.queued() > 0 {
-            while let Some((id, _)) = world.bus.next_request() {
-                world.bus.answer(id, u64::MAX);
+            while let Some((id, request)) = world.bus.next_request() {
+                world.bus.answer(id, answer(request));
             }
         }
         assert_eq!(world.client.receive().header.error, None);

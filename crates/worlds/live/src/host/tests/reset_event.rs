@@ -1,6 +1,6 @@
 //! The event that reports to a driver that its controller was reset behind its back.
 
-use super::BARE;
+use super::{BARE, answer};
 use crate::host::endpoint::Endpoint;
 use crate::host::tests::plain_endpoint;
 use node::push::ResetEvent;
@@ -54,8 +54,8 @@ impl World {
             if !moved && self.bus.queued() == 0 {
                 return;
             }
-            while let Some((id, _)) = self.bus.next_request() {
-                self.bus.answer(id, u64::MAX);
+            while let Some((id, request)) = self.bus.next_request() {
+                self.bus.answer(id, answer(request));
             }
         }
     }
