@@ -106,4 +106,8 @@ impl Function for Disk {
     fn ready(&self) -> Ready {
         self.endpoint.ready()
     }
+
+    fn ports(&self) -> Option<&dyn pcie::Ports> {
+        None
+    }
 }
