@@ -39,6 +39,7 @@ targets! {
     push: push::run,
     raw: raw::run,
     fabric: world::operations::run_operations,
+    slot: world::slot_operations::run,
     endpoint: endpoint::run,
     nvme: nvme::testing::run_operations,
     vfio_user: session::run,

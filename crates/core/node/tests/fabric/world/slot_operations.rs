@@ -8,7 +8,7 @@ use super::disk::{COUNT, Disk};
 use super::link::Shape;
 use super::operations::Source;
 use super::{Fabric, Manner};
-use node::slot::{Access, Condition};
+use node::slot::Condition;
 use pcie::enumerate::{Node, Settings};
 use wire::Duration;
 
@@ -57,6 +57,11 @@ pub struct Reached {
     pub kept: usize,
     /// Clients that found new contents after a reset.
     pub renewed: usize,
+}
+
+/// As [`run_operations`].
+pub fn run(bytes: &[u8]) {
+    run_operations(bytes);
 }
 
 /// Reads `bytes` as operations and carries them out.
@@ -124,7 +129,7 @@ impl Run<'_> {
             10..=12 => {
                 self.fabric.seats[seat].guest.memory[block] = u64::MAX;
                 // What the function sends may pass its answers to reads.
-                self.fabric.wait_for(seat, Access::Reset);
+                self.fabric.wait_for_reads(seat);
                 self.collect(seat);
                 self.fabric.guest_rings(seat, block);
                 let span = self.source.byte();
@@ -201,7 +206,7 @@ impl Run<'_> {
 
     /// The client expects nothing of the data any more.
     fn reset(&mut self, seat: usize) {
-        self.fabric.wait_for(seat, Access::Reset);
+        self.fabric.wait_for_reads(seat);
         self.collect(seat);
         self.known[seat] = Default::default();
         self.fabric.guest_resets(seat);
