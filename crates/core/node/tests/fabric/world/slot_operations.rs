@@ -59,11 +59,6 @@ pub struct Reached {
     pub renewed: usize,
 }
 
-/// As [`run_operations`].
-pub fn run(bytes: &[u8]) {
-    run_operations(bytes);
-}
-
 /// Reads `bytes` as operations and carries them out.
 ///
 /// # Panics
