@@ -39,10 +39,15 @@ targets! {
     push: push::run,
     raw: raw::run,
     fabric: world::operations::run_operations,
+    slot: run_slots,
     endpoint: endpoint::run,
     nvme: nvme::testing::run_operations,
     vfio_user: session::run,
     trace: trace::run,
+}
+
+fn run_slots(bytes: &[u8]) {
+    world::slot_operations::run_operations(bytes);
 }
 
 /// The target `name`.

@@ -32,8 +32,8 @@
 //!
 //! As of every state machine here: the owner hands in what happened, then polls until `None`,
 //! also after answers on the [`Bus`]. Host software of the slot makes its requests on that bus.
-//! Accesses of the client start in the order of the calls, each when [`Slot::accepts`] it: reads
-//! together, writes to BARs beside them, everything else alone.
+//! Accesses of the client start in the order of the calls, each when [`Slot::accepts`] it: nothing
+//! starts before a write to configuration space, a change of MSI-X or a reset has ended.
 
 mod change;
 mod client;
@@ -191,13 +191,11 @@ impl Slot {
         idle && self.condition() == Condition::Attached
     }
 
-    /// Whether an access of the client may start now. While reads run, more reads may start, and
-    /// posted writes pass them (PCI Express Base 4.0, section 2.4.1).
+    /// Whether an access of the client may start now: nothing that runs alone is under way. Which
+    /// of its accesses pass others is up to the client.
     pub fn accepts(&self, access: Access) -> bool {
-        self.condition().outcome(access) != Outcome::Waits
-            && self.alone.is_none()
-            && self.bus.queued() < MAX_QUEUED
-            && (self.reads.is_empty() || access.is_read() || access == Access::BarWrite)
+        let waits = self.condition().outcome(access) == Outcome::Waits;
+        !waits && self.alone.is_none() && self.bus.queued() < MAX_QUEUED
     }
 
     /// The client reads configuration space.

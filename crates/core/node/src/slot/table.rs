@@ -123,8 +123,4 @@ impl Access {
         Self::MemoryWrite,
         Self::Interrupt,
     ];
-
-    pub(super) fn is_read(self) -> bool {
-        matches!(self, Self::ConfigRead | Self::BarRead)
-    }
 }

@@ -9,17 +9,23 @@ fn write(world: &mut World, address: u64, length: usize) {
 }
 
 #[test]
-fn reads_start_together_and_posted_writes_pass_them() {
+fn reads_run_beside_other_accesses_and_what_runs_alone_beside_none() {
     let mut world = World::new();
+    let accepts = |world: &World| Access::ALL[..6].iter().all(|access| world.slot.accepts(*access));
     world.slot.bar_read(Instant::ZERO, 1, 0, (0x100, 8));
+    world.slot.bar_write(0, 0x1000, &[0; 4]);
+    world.requests.clear();
     world.turn();
-    let accepted: Vec<_> =
-        Access::ALL[..6].iter().filter(|access| world.slot.accepts(**access)).collect();
-    assert_eq!(accepted, [&Access::ConfigRead, &Access::BarRead, &Access::BarWrite]);
-    world.settle();
+    let order = [
+        Request::MemoryRead { address: 0x8100, size: 8 },
+        Request::MemoryWrite { address: 0x9000, size: 4, value: 0 },
+    ];
+    assert_eq!(world.requests, order);
+    assert!(accepts(&world));
     world.slot.config_write(2, 4, 2, 6);
     assert!(!Access::ALL[..6].iter().any(|access| world.slot.accepts(*access)), "it runs alone");
     world.settle();
+    assert!(accepts(&world));
     assert_eq!(world.replies, [(1, vec![0; 8]), (2, vec![])]);
     while world.slot.accepts(Access::BarWrite) {
         world.slot.bar_write(0, 0x1000, &[0; 4]);

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use pcie::config::contents::{ContentsCapability, VENDOR};
 use pcie::endpoint::{Endpoint, EndpointConfig, Event};
+use pcie::function::Ports;
 use pcie::{Function, Input, Output, Ready};
 use wire::tlp::{ConfigKind, ConfigRequest, Packet, Tlp};
 use wire::{Bdf, Instant};
@@ -107,7 +108,7 @@ impl Function for Disk {
         self.endpoint.ready()
     }
 
-    fn ports(&self) -> Option<&dyn pcie::Ports> {
+    fn ports(&self) -> Option<&dyn Ports> {
         None
     }
 }

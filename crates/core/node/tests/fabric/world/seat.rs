@@ -173,7 +173,7 @@ impl Fabric {
     }
 
     /// Waits until an access may start; false if nobody needs to.
-    pub(super) fn wait_for(&mut self, seat: usize, access: Access) -> bool {
+    fn wait_for(&mut self, seat: usize, access: Access) -> bool {
         let limit = self.now + wire::Duration::from_ms(10_000);
         loop {
             self.settle();
@@ -182,6 +182,19 @@ impl Fabric {
                 Some(true) => return true,
                 Some(false) => assert!(self.step(limit), "{access:?} waits for ever"),
             }
+        }
+    }
+
+    /// Waits for the answers of all reads that were begun.
+    pub(super) fn wait_for_reads(&mut self, seat: usize) {
+        let limit = self.now + wire::Duration::from_ms(10_000);
+        loop {
+            self.settle();
+            let Seat { open, replies, .. } = &self.seats[seat];
+            if open.iter().all(|(token, _)| replies.iter().any(|(of, _)| of == token)) {
+                return;
+            }
+            assert!(self.step(limit), "no answer");
         }
     }
 

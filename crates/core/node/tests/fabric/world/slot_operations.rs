@@ -8,7 +8,7 @@ use super::disk::{COUNT, Disk};
 use super::link::Shape;
 use super::operations::Source;
 use super::{Fabric, Manner};
-use node::slot::{Access, Condition};
+use node::slot::Condition;
 use pcie::enumerate::{Node, Settings};
 use wire::Duration;
 
@@ -124,7 +124,7 @@ impl Run<'_> {
             10..=12 => {
                 self.fabric.seats[seat].guest.memory[block] = u64::MAX;
                 // What the function sends may pass its answers to reads.
-                self.fabric.wait_for(seat, Access::Reset);
+                self.fabric.wait_for_reads(seat);
                 self.collect(seat);
                 self.fabric.guest_rings(seat, block);
                 let span = self.source.byte();
@@ -201,7 +201,7 @@ impl Run<'_> {
 
     /// The client expects nothing of the data any more.
     fn reset(&mut self, seat: usize) {
-        self.fabric.wait_for(seat, Access::Reset);
+        self.fabric.wait_for_reads(seat);
         self.collect(seat);
         self.known[seat] = Default::default();
         self.fabric.guest_resets(seat);
