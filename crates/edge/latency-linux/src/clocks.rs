@@ -52,7 +52,7 @@ impl Clocks {
             (Some(ptp4l), None) => ClockError::of(Source::Ptp4l, ptp4l),
             (None, Some(phc)) => ClockError::of(Source::Phc2sys, phc),
             (None, None) => {
-                let is_loopback = address.is_some_and(|of| of.ip().is_loopback());
+                let is_loopback = address.is_some_and(|address| address.ip().is_loopback());
                 let is_shared = match machine.clocks.first() {
                     // This end's stamps are those of another clock.
                     _ if machine.stamp_offset != 0 => false,
@@ -106,6 +106,6 @@ impl Follower {
         self.thread.thread().unpark();
         let series = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let turned = series.into_iter();
-        turned.map(|of| ClockPoint { offset_ns: of.offset_ns * sign, ..of }).collect()
+        turned.map(|point| ClockPoint { offset_ns: point.offset_ns * sign, ..point }).collect()
     }
 }

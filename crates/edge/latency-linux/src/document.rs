@@ -114,8 +114,8 @@ impl Tags {
 
     /// All of them, by priority and VLAN.
     pub fn list(&self) -> Vec<TagCount> {
-        let of = |(&(priority, vlan), &n): (&(u8, u16), &u64)| TagCount { priority, vlan, n };
-        self.0.iter().map(of).collect()
+        let count = |(&(priority, vlan), &n): (&(u8, u16), &u64)| TagCount { priority, vlan, n };
+        self.0.iter().map(count).collect()
     }
 }
 

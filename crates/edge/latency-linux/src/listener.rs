@@ -263,9 +263,10 @@ impl<'a> Receiver<'a> {
     fn write_rows(&mut self) {
         let now = self.shift.of(now());
         let last = self.samples.last_key_value().map_or(0, |(last, _)| *last);
-        let is_due =
-            |of: &&Sample| is_old(now, of.received.map_or(0, u64::from), of.sequence, last);
-        let frames = self.samples.range(self.rows.next()..).map(|(_, of)| of);
+        let is_due = |sample: &&Sample| {
+            is_old(now, sample.received.map_or(0, u64::from), sample.sequence, last)
+        };
+        let frames = self.samples.range(self.rows.next()..).map(|(_, sample)| sample);
         self.rows.advance(frames.take_while(is_due));
     }
 
@@ -298,7 +299,7 @@ impl<'a> Receiver<'a> {
         let mut bytes = Vec::new();
         frame.encode(&mut bytes);
         let marks = self.options.marks;
-        let tag = to.tag.map(|of| Tag { priority: marks.priority.unwrap_or(of.priority), ..of });
+        let tag = to.tag.map(|tag| Tag { priority: marks.priority.unwrap_or(tag.priority), ..tag });
         let sent = self.outbox.send(self.port, (&bytes, to.from, tag), None, number);
         if let Err(error) = &sent {
             self.faults.refused += 1;
@@ -334,7 +335,7 @@ impl<'a> Receiver<'a> {
 
     /// What was measured.
     fn finish(mut self, clock: ClockError, ended: &str) -> Run {
-        let unwritten = self.samples.range(self.rows.next()..).map(|(_, of)| *of);
+        let unwritten = self.samples.range(self.rows.next()..).map(|(_, sample)| *sample);
         let overtaken = self.overtaken.iter().filter_map(|number| self.samples.get(number));
         let unwritten = unwritten.chain(overtaken.copied()).collect();
         let samples: Vec<Sample> = self.samples.into_values().collect();

@@ -185,10 +185,10 @@ mod tests {
     /// The bytes that `clang -target bpf` makes of `return bpf_redirect(N, 0)`.
     #[test]
     fn the_program_is_that_of_the_instruction_set() {
-        let bytes = |of: Instruction| {
-            let mut bytes = vec![of.code, of.registers];
-            bytes.extend(of.offset.to_le_bytes());
-            bytes.extend(of.immediate.to_le_bytes());
+        let bytes = |instruction: Instruction| {
+            let mut bytes = vec![instruction.code, instruction.registers];
+            bytes.extend(instruction.offset.to_le_bytes());
+            bytes.extend(instruction.immediate.to_le_bytes());
             bytes
         };
         let program: Vec<_> = redirecting(0x0102).map(bytes).concat();

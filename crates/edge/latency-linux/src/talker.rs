@@ -231,7 +231,9 @@ impl<'a> Sender<'a> {
         self.linger(|sender| sender.operator.has_stopped() && ended == "done")?;
         self.end();
         if self.talk.reflect {
-            let is_told = |of: &Sample| of.returned.is_none() || of.back_departure.last().is_some();
+            let is_told = |sample: &Sample| {
+                sample.returned.is_none() || sample.back_departure.last().is_some()
+            };
             self.linger(|sender| sender.samples.last().is_none_or(is_told))?;
         }
         Ok(ended)
@@ -351,7 +353,7 @@ impl<'a> Sender<'a> {
     fn write_rows(&mut self) {
         let now = self.shift.of(now());
         let last = self.samples.last().map_or(0, |last| last.sequence);
-        let is_due = |of: &&Sample| is_old(now, of.scheduled, of.sequence, last);
+        let is_due = |sample: &&Sample| is_old(now, sample.scheduled, sample.sequence, last);
         let frames = self.samples[self.rows.next() as usize..].iter();
         self.rows.advance(frames.take_while(is_due));
     }
@@ -419,7 +421,7 @@ impl<'a> Sender<'a> {
                 clock.source = Source::Exchange;
             }
         }
-        let unstamped = |of: &&Sample| of.sent > 0 && of.departure.last().is_none();
+        let unstamped = |sample: &&Sample| sample.sent > 0 && sample.departure.last().is_none();
         self.faults.without_stamp = self.samples.iter().filter(unstamped).count() as u64;
         let Talk { schedule, heading, .. } = self.talk;
         let (interval, window) = (schedule.interval, schedule.window(schedule.base));

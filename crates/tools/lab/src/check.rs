@@ -3,7 +3,7 @@
 use super::bridge::Bridge;
 use super::cables::{Far, ports};
 use super::experiment::Experiment;
-use super::results::{Gate, OfRun, Verdict};
+use super::results::{Gate, RunResult, Verdict};
 use super::site::output;
 use super::threads::{group, waited_for};
 use super::window::Gates;
@@ -96,7 +96,9 @@ pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
 
 /// Says at the gates that are in place, but not in force, what was measured.
 pub fn measured(gate: &Gate, settings: &mut [Setting]) {
-    let gates = settings.iter_mut().find(|of| of.name.starts_with("gates at ") && of.in_force);
+    let gates = settings
+        .iter_mut()
+        .find(|setting| setting.name.starts_with("gates at ") && setting.in_force);
     if let Some(gates) = gates.filter(|_| gate.verdict != Verdict::Gated) {
         gates.in_force = gate.verdict == Verdict::Late;
         gates.note = format!("the kernel has the list; measured: {}", gate.verdict.says());
@@ -127,7 +129,7 @@ fn filters(namespace: &str, vlan: u16, priority: u8) -> Result<(), String> {
 
 /// Whether all of these are real-time threads.
 fn real_time(threads: &[Thread]) -> Result<(), String> {
-    match threads.iter().find(|of| of.priority == 0) {
+    match threads.iter().find(|thread| thread.priority == 0) {
         None if threads.is_empty() => Err("there are none".to_owned()),
         None => Ok(()),
         Some(Thread { name, policy, .. }) => Err(format!("{name} is {policy}")),
@@ -147,7 +149,7 @@ fn xdp(experiment: &Experiment, mode: &str) -> Result<(), String> {
 }
 
 /// Whether frames came with the tag that they were sent with.
-pub fn tags(experiment: &Experiment, run: &OfRun) -> Option<Setting> {
+pub fn tags(experiment: &Experiment, run: &RunResult) -> Option<Setting> {
     let listen = run.listen.as_ref()?;
     let came = listen.counts?.received;
     let asked = (experiment.vlan, experiment.priority);

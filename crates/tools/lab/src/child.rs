@@ -66,7 +66,7 @@ impl Child {
                 return Ok(());
             }
             if has_ended {
-                return Err(Failure(last_line(&said, "it ended without a word")));
+                return Err(Failure(last_line(&said, "it exited and printed nothing")));
             }
             if operator.has_stopped() {
                 return Err(Failure("interrupted".into()));

@@ -5,7 +5,7 @@ use super::cables::{Far, ports};
 use super::child::Child;
 use super::experiment::{Experiment, Run, file_name};
 use super::place::Place;
-use super::results::{Gate, OfBridge, OfReads, OfRun, Outcome};
+use super::results::{BridgeReport, Gate, Outcome, ReadsResult, RunResult};
 use super::site::{Site, output};
 use super::stress::Stress;
 use super::{check, reads::Reads};
@@ -28,8 +28,8 @@ pub fn measure(
     bridge: Bridge,
     site: &mut Site<'_>,
     progress: &mut dyn FnMut(&str),
-) -> OfBridge {
-    let mut of = OfBridge {
+) -> BridgeReport {
+    let mut report = BridgeReport {
         bridge,
         outcome: Outcome::Passes,
         why: String::new(),
@@ -41,7 +41,9 @@ pub fn measure(
     let built =
         check::possible(experiment, bridge).and_then(|()| site.build(&experiment.steps(bridge)));
     let measured = match built {
-        Ok(()) => runs(experiment, site, progress, &mut of).map_err(|why| (Outcome::Failed, why)),
+        Ok(()) => {
+            runs(experiment, site, progress, &mut report).map_err(|why| (Outcome::Failed, why))
+        }
         Err(why) => Err((Outcome::Refused, why)),
     };
     let measured = match measured {
@@ -50,32 +52,32 @@ pub fn measure(
         }
         other => other,
     };
-    if let Some(gate) = &of.gate {
-        check::measured(gate, &mut of.settings);
+    if let Some(gate) = &report.gate {
+        check::measured(gate, &mut report.settings);
     }
     if let Err((outcome, Failure(why))) = measured {
-        (of.outcome, of.why) = (outcome, why);
+        (report.outcome, report.why) = (outcome, why);
     }
     if let Err(Failure(why)) = site.take_down() {
-        let both = [std::mem::take(&mut of.why), why];
-        of.why = both.into_iter().filter(|why| !why.is_empty()).collect::<Vec<_>>().join("; ");
-        of.outcome = Outcome::Failed;
+        let both = [std::mem::take(&mut report.why), why];
+        report.why = both.into_iter().filter(|why| !why.is_empty()).collect::<Vec<_>>().join("; ");
+        report.outcome = Outcome::Failed;
     }
-    of
+    report
 }
 
 fn runs(
     experiment: &Experiment,
     site: &mut Site<'_>,
     progress: &mut dyn FnMut(&str),
-    of: &mut OfBridge,
+    report: &mut BridgeReport,
 ) -> report::Outcome {
-    await_guest(experiment, site, of.bridge)?;
+    await_guest(experiment, site, report.bridge)?;
     site.build(&experiment.late_steps())?;
-    of.settings = check::settings(experiment, of.bridge);
+    report.settings = check::settings(experiment, report.bridge);
     for run in experiment.runs() {
-        progress(&format!("{}: {}", of.bridge.name(), run.name));
-        let done = one(experiment, of.bridge, &run, site)
+        progress(&format!("{}: {}", report.bridge.name(), run.name));
+        let done = one(experiment, report.bridge, &run, site)
             .map_err(|why| Failure(format!("{}: {}", run.name, why.0)))?;
         let counts = done.listen.as_ref().unwrap_or(&done.talk).counts;
         let passes = counts.is_none_or(|counts| counts.received > 0);
@@ -86,19 +88,20 @@ fn runs(
         };
         // Arrivals by another clock say nothing of windows.
         let is_one_clock = done.listen.is_none() || done.talk.analysis.clock.proven_ns == 0;
-        match &mut of.gate {
+        match &mut report.gate {
             gate if !is_one_clock => *gate = None,
             gate if run.looks_for_gates => *gate = Gate::of(document, stamp),
             Some(gate) => gate.and(document, stamp),
             None => {}
         }
-        of.settings.extend(
-            check::tags(experiment, &done).filter(|_| run.looks_for_gates || of.runs.is_empty()),
+        report.settings.extend(
+            check::tags(experiment, &done)
+                .filter(|_| run.looks_for_gates || report.runs.is_empty()),
         );
-        of.runs.push(done);
+        report.runs.push(done);
         site.go_on()?;
         if !passes {
-            of.outcome = Outcome::LosesEverything;
+            report.outcome = Outcome::LosesEverything;
             return Ok(());
         }
     }
@@ -135,7 +138,7 @@ fn one(
     bridge: Bridge,
     run: &Run,
     site: &mut Site<'_>,
-) -> Result<OfRun, Failure> {
+) -> Result<RunResult, Failure> {
     let (operator, seconds) = (site.operator(), experiment.seconds(run));
     let mut listener = listener(experiment, bridge, run, site)?;
     let mut load = load(experiment, run, site, seconds)?;
@@ -162,7 +165,7 @@ fn one(
         let ended = listener.finish_or(Signal::INT, LISTENER, operator);
         ended.map_err(|why| about("the listener", &why))?;
     }
-    let done = OfRun {
+    let done = RunResult {
         name: run.name.clone(),
         talk: document(&talker)?,
         listen: listener.as_ref().map(document).transpose()?,
@@ -236,7 +239,7 @@ fn document(child: &Child) -> Result<Document, Failure> {
     serde_json::from_str(&text).map_err(|error| Failure(format!("no document came: {error}")))
 }
 
-fn keep(experiment: &Experiment, bridge: Bridge, run: &Run, done: &OfRun) -> report::Outcome {
+fn keep(experiment: &Experiment, bridge: Bridge, run: &Run, done: &RunResult) -> report::Outcome {
     let Some(folder) = &experiment.keep else { return Ok(()) };
     let documents = [("talk", Some(&done.talk)), ("listen", done.listen.as_ref())];
     for (end, document) in documents {
@@ -272,25 +275,25 @@ impl Reading {
         Ok(Self { reads: reads.clone(), initiator, _device: device })
     }
 
-    fn finish(&mut self, limit: Duration, site: &Site<'_>) -> OfReads {
-        let mut of = Self::refused(Some(&self.reads), &Failure(String::new()));
+    fn finish(&mut self, limit: Duration, site: &Site<'_>) -> ReadsResult {
+        let mut result = Self::refused(Some(&self.reads), &Failure(String::new()));
         // It prints its document also after an error.
         if let Err(Failure(why)) = self.initiator.finish(limit, site.operator()) {
-            of.why = why;
+            result.why = why;
         }
         let text = self.initiator.output().unwrap_or_default();
         let document: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         let all = &document["sections"][0]["all"];
-        if !all.is_object() && of.why.is_empty() {
-            of.why = "no document came".to_owned();
+        if !all.is_object() && result.why.is_empty() {
+            result.why = "no document came".to_owned();
         }
         let figure = |name: &str| all[name].as_u64().unwrap_or(0);
         let [n, p50_ns, p99_ns, max_ns] = ["n", "p50_ns", "p99_ns", "max_ns"].map(figure);
-        OfReads { n, p50_ns, p99_ns, max_ns, ..of }
+        ReadsResult { n, p50_ns, p99_ns, max_ns, ..result }
     }
 
-    fn refused(reads: Option<&Reads>, why: &Failure) -> OfReads {
-        OfReads {
+    fn refused(reads: Option<&Reads>, why: &Failure) -> ReadsResult {
+        ReadsResult {
             priority: reads.and_then(|reads| reads.priority),
             gated: reads.is_some_and(|reads| !reads.gate.is_empty()),
             n: 0,

@@ -27,7 +27,8 @@ impl Reads {
     }
 
     fn options(&self) -> String {
-        let priority = self.priority.map_or(String::new(), |of| format!(" --priority {of}"));
+        let priority =
+            self.priority.map_or(String::new(), |priority| format!(" --priority {priority}"));
         format!("{priority}{}", self.gate)
     }
 

@@ -20,26 +20,26 @@ pub struct Results {
     /// What was found out about the machine, and asked of it.
     pub machine: Vec<Setting>,
     /// One for each bridge, in the order of the command line.
-    pub bridges: Vec<OfBridge>,
+    pub bridges: Vec<BridgeReport>,
 }
 
 impl Results {
     /// The bridge that makes the lab fail, and why: one of `asked` was refused, or any failed. `None`
     /// also if the lab was interrupted.
     pub fn failure(&self, asked: &[Bridge]) -> Option<String> {
-        let counts = |of: &&OfBridge| match of.outcome {
-            Outcome::Refused => asked.contains(&of.bridge),
+        let counts = |report: &&BridgeReport| match report.outcome {
+            Outcome::Refused => asked.contains(&report.bridge),
             outcome => outcome == Outcome::Failed,
         };
         let is_whole = self.ended == "done";
-        let of = self.bridges.iter().find(counts).filter(|_| is_whole)?;
-        Some(format!("{}: {}: {}", of.bridge.name(), of.outcome.says(), of.why))
+        let report = self.bridges.iter().find(counts).filter(|_| is_whole)?;
+        Some(format!("{}: {}: {}", report.bridge.name(), report.outcome.says(), report.why))
     }
 }
 
 /// What was found out about a bridge.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct OfBridge {
+pub struct BridgeReport {
     /// Its kind.
     pub bridge: Bridge,
     /// What became of it.
@@ -51,7 +51,7 @@ pub struct OfBridge {
     /// What was asked for, and whether the kernel says that it is so.
     pub settings: Vec<Setting>,
     /// The runs.
-    pub runs: Vec<OfRun>,
+    pub runs: Vec<RunResult>,
 }
 
 /// What became of a bridge.
@@ -131,7 +131,7 @@ impl Gate {
     /// What a document says of frames that were due outside every window, by the stamp behind the
     /// gate. `None` if fewer than half of [`PROBES`] have it.
     pub fn of(document: &Document, stamp: &str) -> Option<Self> {
-        slots(document, stamp).filter(|of| of.n * 2 >= PROBES).map(Self::by)
+        slots(document, stamp).filter(|slots| slots.n * 2 >= PROBES).map(Self::by)
     }
 
     fn by(&Slots { n, in_window, early, .. }: &Slots) -> Self {
@@ -145,14 +145,14 @@ impl Gate {
 
     /// Takes into account what it says of frames that were due within their window.
     pub fn and(&mut self, document: &Document, stamp: &str) {
-        if let Some(of) = slots(document, stamp) {
-            self.and_by(of);
+        if let Some(slots) = slots(document, stamp) {
+            self.and_by(slots);
         }
     }
 
-    fn and_by(&mut self, of: &Slots) {
+    fn and_by(&mut self, slots: &Slots) {
         let few = |in_window: u64, n: u64| in_window * 4 < n;
-        if few(of.in_window, of.n) && few(self.in_window, self.n) {
+        if few(slots.in_window, slots.n) && few(self.in_window, self.n) {
             self.verdict = Verdict::OtherGate;
         }
     }
@@ -160,12 +160,12 @@ impl Gate {
 
 /// How frames with this stamp kept their windows. `None` without frames.
 fn slots<'a>(document: &'a Document, stamp: &str) -> Option<&'a Slots> {
-    document.analysis.slots.iter().find(|of| of.stamp == stamp && of.n > 0)
+    document.analysis.slots.iter().find(|slots| slots.stamp == stamp && slots.n > 0)
 }
 
 /// A run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct OfRun {
+pub struct RunResult {
     /// Its name: `gates`, `idle` or `loaded`, with the reads.
     pub name: String,
     /// What the talker says; it has the frames that came back.
@@ -175,12 +175,12 @@ pub struct OfRun {
     /// Bits a second that came to the listener's interface, frames and all; null if it is a guest's.
     pub received_bits_per_second: Option<u64>,
     /// The reads of a drive.
-    pub reads: Option<OfReads>,
+    pub reads: Option<ReadsResult>,
 }
 
 /// Reads of a drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OfReads {
+pub struct ReadsResult {
     /// The priority of both nodes; null without.
     pub priority: Option<u8>,
     /// Whether the nodes have a gate of their own.

@@ -1,6 +1,6 @@
 //! The results as text and as a page.
 
-use super::results::{Gate, OfBridge, OfRun, Results, Verdict};
+use super::results::{BridgeReport, Gate, Results, RunResult, Verdict};
 use crate::view;
 use latency::Figures;
 use latency_linux::{Document, Setting};
@@ -24,11 +24,11 @@ pub fn text(results: &Results) -> String {
 /// Everything but the bridges: names and tables that are not empty.
 fn tables(results: &Results) -> Vec<(&'static str, Table)> {
     let mut tables = Vec::new();
-    if results.bridges.iter().any(|of| !of.runs.is_empty()) {
+    if results.bridges.iter().any(|report| !report.runs.is_empty()) {
         tables
             .push(("runs, in us; the way back and the round trip are the talker's", runs(results)));
     }
-    if results.bridges.iter().flat_map(|of| &of.runs).any(|run| run.reads.is_some()) {
+    if results.bridges.iter().flat_map(|report| &report.runs).any(|run| run.reads.is_some()) {
         tables.push(("4 KiB reads of a drive beside the frames, in us", reads(results)));
     }
     if let Some(found) = findings(results) {
@@ -40,11 +40,13 @@ fn tables(results: &Results) -> Vec<(&'static str, Table)> {
 
 /// A row a bridge.
 fn bridges(results: &Results) -> Table {
-    let columns: [Column<OfBridge>; 5] = [
-        ("bridge", Left, |of| of.bridge.name().to_owned()),
-        ("outcome", Left, |of| of.outcome.says().to_owned()),
-        ("gate", Left, |of| of.gate.as_ref().map_or("", |gate| gate.verdict.says()).to_owned()),
-        ("in a window", Right, |of| of.gate.as_ref().map_or(String::new(), in_window)),
+    let columns: [Column<BridgeReport>; 5] = [
+        ("bridge", Left, |report| report.bridge.name().to_owned()),
+        ("outcome", Left, |report| report.outcome.says().to_owned()),
+        ("gate", Left, |report| {
+            report.gate.as_ref().map_or("", |gate| gate.verdict.says()).to_owned()
+        }),
+        ("in a window", Right, |report| report.gate.as_ref().map_or(String::new(), in_window)),
         ("why", Wrap, why),
     ];
     Table::of(&columns, &results.bridges)
@@ -54,9 +56,9 @@ fn in_window(gate: &Gate) -> String {
     format!("{} of {}", gate.in_window, gate.n)
 }
 
-fn why(of: &OfBridge) -> String {
-    match &of.gate {
-        _ if !of.why.is_empty() => of.why.clone(),
+fn why(report: &BridgeReport) -> String {
+    match &report.gate {
+        _ if !report.why.is_empty() => report.why.clone(),
         Some(gate) => match gate.verdict {
             Verdict::Gated => String::new(),
             Verdict::NotGated => "frames go round the gate".to_owned(),
@@ -68,9 +70,9 @@ fn why(of: &OfBridge) -> String {
 }
 
 /// The figures of a part of the way; those of a run without it are empty.
-fn figures(run: &OfRun, segment: &str) -> Vec<String> {
-    let found = run.talk.analysis.segments.iter().find(|of| of.segment == segment);
-    match found.map(|of| of.whole) {
+fn figures(run: &RunResult, segment: &str) -> Vec<String> {
+    let found = run.talk.analysis.segments.iter().find(|part| part.segment == segment);
+    match found.map(|part| part.whole) {
         Some(Figures { p50_ns, p99_ns, max_ns, .. }) => {
             [p50_ns, p99_ns, max_ns].map(view::plain).to_vec()
         }
@@ -97,18 +99,20 @@ fn runs(results: &Results) -> Table {
     }
     let columns: Vec<_> = columns.iter().map(|(name, side)| (name.as_str(), *side)).collect();
     let mut table = Table::new(&columns);
-    for of in &results.bridges {
-        for run in &of.runs {
+    for report in &results.bridges {
+        for run in &report.runs {
             let counts = run.listen.as_ref().unwrap_or(&run.talk).counts;
             let count = |value: fn(&latency::Counts) -> u64| {
                 counts.as_ref().map_or(String::new(), |counts| value(counts).to_string())
             };
-            let slots = run.listen.iter().flat_map(|of| &of.analysis.slots);
+            let slots = run.listen.iter().flat_map(|document| &document.analysis.slots);
             let mut arrivals = slots.filter(|slots| slots.stamp == "arrival");
-            let share = arrivals.next().map_or(String::new(), |of| view::share(of.in_window, of.n));
+            let share = arrivals
+                .next()
+                .map_or(String::new(), |slots| view::share(slots.in_window, slots.n));
             let bits = run.received_bits_per_second;
             let mut row = vec![
-                of.bridge.name().to_owned(),
+                report.bridge.name().to_owned(),
                 run.name.clone(),
                 count(|counts| counts.sent),
                 count(|counts| counts.received),
@@ -125,11 +129,13 @@ fn runs(results: &Results) -> Table {
 /// What is wrong with the figures of the runs: a line a bridge, run and part of the way that is shown.
 fn cautions(results: &Results) -> Vec<String> {
     let mut lines = Vec::new();
-    for of in &results.bridges {
-        for run in &of.runs {
+    for report in &results.bridges {
+        for run in &report.runs {
             let shown = view::cautions(&run.talk);
             let shown = shown.iter().filter(|line| SHOWN.iter().any(|name| line.starts_with(name)));
-            lines.extend(shown.map(|line| format!("{}, {}: {line}", of.bridge.name(), run.name)));
+            lines.extend(
+                shown.map(|line| format!("{}, {}: {line}", report.bridge.name(), run.name)),
+            );
         }
     }
     lines
@@ -147,11 +153,12 @@ fn reads(results: &Results) -> Table {
         ("why", Wrap),
     ];
     let mut table = Table::new(&columns);
-    for of in &results.bridges {
-        for run in &of.runs {
+    for report in &results.bridges {
+        for run in &report.runs {
             let Some(reads) = &run.reads else { continue };
             let times = [reads.p50_ns, reads.p99_ns, reads.max_ns];
-            let mut row = vec![of.bridge.name().to_owned(), run.name.clone(), reads.n.to_string()];
+            let mut row =
+                vec![report.bridge.name().to_owned(), run.name.clone(), reads.n.to_string()];
             row.extend(times.map(span::micros));
             row.push(reads.why.clone());
             table.row(row);
@@ -163,12 +170,13 @@ fn reads(results: &Results) -> Table {
 /// What each run found, if one did: stalls, periodic spikes, slips, swings.
 fn findings(results: &Results) -> Option<Table> {
     let mut table = Table::new(&[("bridge", Left), ("run", Left), ("finding", Wrap)]);
-    let runs = results.bridges.iter().flat_map(|of| of.runs.iter().map(move |run| (of, run)));
+    let runs =
+        results.bridges.iter().flat_map(|report| report.runs.iter().map(move |run| (report, run)));
     let mut found = runs.filter(|(_, run)| !run.talk.analysis.findings.is_empty()).peekable();
     found.peek()?;
-    for (of, run) in found {
+    for (report, run) in found {
         for line in view::findings(&run.talk) {
-            table.row(vec![of.bridge.name().to_owned(), run.name.clone(), line]);
+            table.row(vec![report.bridge.name().to_owned(), run.name.clone(), line]);
         }
     }
     Some(table)
@@ -179,16 +187,16 @@ fn settings(results: &Results) -> Table {
     let columns =
         [("of", Left), ("setting", Left), ("value", Left), ("in force", Left), ("note", Wrap)];
     let mut table = Table::new(&columns);
-    let mut add = |of: String, Setting { name, value, in_force, note }: &Setting| {
+    let mut add = |owner: String, Setting { name, value, in_force, note }: &Setting| {
         let in_force = if *in_force { "yes" } else { "no" };
-        table.row(vec![of, name.clone(), value.clone(), in_force.to_owned(), note.clone()]);
+        table.row(vec![owner, name.clone(), value.clone(), in_force.to_owned(), note.clone()]);
     };
     results.machine.iter().for_each(|setting| add("machine".to_owned(), setting));
-    for of in &results.bridges {
-        of.settings.iter().for_each(|setting| add(of.bridge.name().to_owned(), setting));
+    for report in &results.bridges {
+        report.settings.iter().for_each(|setting| add(report.bridge.name().to_owned(), setting));
         // Of the talker alone: what the lab asks for itself is the same in each run.
-        let last = of.runs.last().into_iter().flat_map(|run| &run.talk.settings);
-        last.for_each(|setting| add(format!("{}, talker", of.bridge.name()), setting));
+        let last = report.runs.last().into_iter().flat_map(|run| &run.talk.settings);
+        last.for_each(|setting| add(format!("{}, talker", report.bridge.name()), setting));
     }
     table
 }
@@ -213,8 +221,12 @@ pub fn page(results: &Results) -> String {
 /// Runs that belong side by side, if there are two: those of a name with all bridges, and those of a
 /// bridge. One run alone stands for itself.
 fn side_by_side(results: &Results) -> Vec<(String, Vec<&Document>)> {
-    let runs =
-        || results.bridges.iter().flat_map(|of| of.runs.iter().map(move |run| (of.bridge, run)));
+    let runs = || {
+        results
+            .bridges
+            .iter()
+            .flat_map(|report| report.runs.iter().map(move |run| (report.bridge, run)))
+    };
     let runs = || runs().filter(|(_, run)| run.name != "gates");
     let mut names: Vec<&str> = Vec::new();
     for (_, run) in runs() {
@@ -226,9 +238,9 @@ fn side_by_side(results: &Results) -> Vec<(String, Vec<&Document>)> {
         let all = runs().filter(|(_, run)| run.name == *name).map(|(_, run)| &run.talk);
         (format!("{name}, with each bridge"), all.collect())
     });
-    let of_bridge = results.bridges.iter().map(|of| {
-        let all = runs().filter(|(bridge, _)| *bridge == of.bridge).map(|(_, run)| &run.talk);
-        (format!("{}, its runs", of.bridge.name().to_owned()), all.collect())
+    let of_bridge = results.bridges.iter().map(|report| {
+        let all = runs().filter(|(bridge, _)| *bridge == report.bridge).map(|(_, run)| &run.talk);
+        (format!("{}, its runs", report.bridge.name().to_owned()), all.collect())
     });
     let all = of_name.chain(of_bridge);
     let least = runs().count().min(2);
@@ -242,7 +254,7 @@ fn side_by_side(results: &Results) -> Vec<(String, Vec<&Document>)> {
 
 fn without_series(results: &Results) -> Results {
     let mut results = results.clone();
-    for run in results.bridges.iter_mut().flat_map(|of| &mut of.runs) {
+    for run in results.bridges.iter_mut().flat_map(|report| &mut report.runs) {
         for document in std::iter::once(&mut run.talk).chain(&mut run.listen) {
             document.analysis.clock.error.series.clear();
             for segment in &mut document.analysis.segments {

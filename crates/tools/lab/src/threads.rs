@@ -42,8 +42,8 @@ pub fn waited_for(place: &Place) -> Vec<Thread> {
             && namespace.is_some()
             && identity(&format!("/proc/{pid}/ns/net")) == namespace
     };
-    let waited_for = |of: &Thread| match of.name.split_once(['/', '-']) {
-        Some(("ksoftirqd", cpu)) => of.is_kernel && cpu.parse::<u32>().is_ok(),
+    let waited_for = |thread: &Thread| match thread.name.split_once(['/', '-']) {
+        Some(("ksoftirqd", cpu)) => thread.is_kernel && cpu.parse::<u32>().is_ok(),
         Some(("vhost", owner)) => is_ours(owner),
         _ => false,
     };
@@ -59,7 +59,7 @@ fn identity(path: &str) -> Option<(u64, u64)> {
 /// Adds the steps that run those threads as SCHED_FIFO. Those that are real-time threads already stay
 /// as they are.
 pub fn prioritise(priority: u8, place: &Place, steps: &mut Steps) {
-    for Thread { pid, name, .. } in waited_for(place).iter().filter(|of| of.priority == 0) {
+    for Thread { pid, name, .. } in waited_for(place).iter().filter(|thread| thread.priority == 0) {
         // Its number may be another thread's by now.
         let is_it = format!("grep -qx '{name}' /proc/{pid}/comm");
         steps.undone(

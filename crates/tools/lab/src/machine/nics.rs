@@ -37,14 +37,15 @@ fn choose(nics: Vec<Nic>, groups: usize, has_vfio: bool) -> Result<Nic, String> 
                 .to_owned(),
         });
     }
-    let Some(of) = spare.iter().position(|nic| nic.group.is_some()).filter(|_| groups > 0) else {
+    let Some(index) = spare.iter().position(|nic| nic.group.is_some()).filter(|_| groups > 0)
+    else {
         return Err("vfio needs an IOMMU, and the kernel has no group for a spare Ethernet \
                     controller: switch it on in the firmware, and with intel_iommu=on on the \
                     kernel's command line"
             .to_owned());
     };
     match has_vfio {
-        true => Ok(spare.swap_remove(of)),
+        true => Ok(spare.swap_remove(index)),
         false => Err("vfio needs /dev/vfio/vfio: load the module vfio-pci".to_owned()),
     }
 }
@@ -89,13 +90,17 @@ fn default_routes(ipv4: &str, ipv6: &str) -> Vec<String> {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let is_zero = |text: &str| text.bytes().all(|byte| byte == b'0');
     // Interface, destination, gateway, flags, references, use, metric, mask.
-    let old =
-        ipv4.lines().map(words).filter(|of| of.len() > 7 && is_zero(&of[1]) && is_zero(&of[7]));
-    let old = old.map(|of| of[0].clone());
+    let old = ipv4
+        .lines()
+        .map(words)
+        .filter(|fields| fields.len() > 7 && is_zero(&fields[1]) && is_zero(&fields[7]));
+    let old = old.map(|fields| fields[0].clone());
     // Destination, its length, eight other fields; the interface is the last.
-    let new =
-        ipv6.lines().map(words).filter(|of| of.len() == 10 && is_zero(&of[0]) && of[1] == "00");
-    let new = new.map(|of| of[9].clone()).filter(|name| name != "lo");
+    let new = ipv6
+        .lines()
+        .map(words)
+        .filter(|fields| fields.len() == 10 && is_zero(&fields[0]) && fields[1] == "00");
+    let new = new.map(|fields| fields[9].clone()).filter(|name| name != "lo");
     old.chain(new).collect()
 }
 

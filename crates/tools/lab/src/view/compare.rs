@@ -39,8 +39,8 @@ pub fn read(path: &Path) -> Result<Document, Failure> {
 
 /// What runs are called: by label or number, and by their end where that is not enough.
 pub fn names(documents: &[&Document]) -> Vec<String> {
-    let short = |of: &&Document| {
-        if of.label.is_empty() { of.run.clone() } else { of.label.clone() }
+    let short = |document: &&Document| {
+        if document.label.is_empty() { document.run.clone() } else { document.label.clone() }
     };
     let all: Vec<String> = documents.iter().map(short).collect();
     let name = |(document, name): (&&Document, &String)| {
@@ -65,15 +65,21 @@ fn table(documents: &[&Document], segment: &str) -> Option<Table> {
     let mut table = Table::new(&head);
     let mut is_empty = true;
     for (document, name) in documents.iter().zip(names(documents)) {
-        let found = document.analysis.segments.iter().find(|of| of.segment == segment);
+        let found = document.analysis.segments.iter().find(|part| part.segment == segment);
         let Some(found) = found else { continue };
         is_empty = false;
-        for (range, of) in [("whole", &found.whole), ("stable", &found.stable)] {
-            let times = [of.min_ns, of.mean_ns, of.sigma_ns as i64, of.p50_ns, of.p99_ns];
-            let more = [of.p99_9_ns, of.p99_99_ns, of.max_ns];
-            let mut row = vec![name.clone(), range.to_owned(), of.n.to_string()];
+        for (range, figures) in [("whole", &found.whole), ("stable", &found.stable)] {
+            let times = [
+                figures.min_ns,
+                figures.mean_ns,
+                figures.sigma_ns as i64,
+                figures.p50_ns,
+                figures.p99_ns,
+            ];
+            let more = [figures.p99_9_ns, figures.p99_99_ns, figures.max_ns];
+            let mut row = vec![name.clone(), range.to_owned(), figures.n.to_string()];
             row.extend(times.into_iter().chain(more).map(single::plain));
-            row.push(of.in_band.map_or(String::new(), |n| single::share(n, of.n)));
+            row.push(figures.in_band.map_or(String::new(), |n| single::share(n, figures.n)));
             table.row(row);
         }
     }

@@ -13,12 +13,12 @@ const WIDE: i64 = 20;
 /// The plots of a part of the way, of the runs that have it; none if only one of several
 /// has it.
 pub fn figures(documents: &[&Document], segment: &str) -> Vec<Figure> {
-    let of = |document: &&Document| {
-        document.analysis.segments.iter().find(|of| of.segment == segment).cloned()
+    let find = |document: &&Document| {
+        document.analysis.segments.iter().find(|part| part.segment == segment).cloned()
     };
     let names = names(documents).into_iter();
     let runs: Vec<(String, SegmentReport)> =
-        names.zip(documents).filter_map(|(name, document)| Some((name, of(document)?))).collect();
+        names.zip(documents).filter_map(|(name, document)| Some((name, find(document)?))).collect();
     if runs.len() < documents.len().clamp(1, 2) {
         Vec::new()
     } else {
@@ -28,20 +28,20 @@ pub fn figures(documents: &[&Document], segment: &str) -> Vec<Figure> {
 
 /// Medians and longest times, each run from its beginning.
 fn courses(runs: &[(String, SegmentReport)]) -> Figure {
-    let bins = || runs.iter().flat_map(|(_, of)| &of.course);
+    let bins = || runs.iter().flat_map(|(_, segment)| &segment.course);
     let end = bins().map(|bin| bin.at_ns).max().unwrap_or(0).max(1);
     let low = bins().map(|bin| bin.p50_ns).min().unwrap_or(0);
     let high = bins().map(|bin| bin.max_ns).max().unwrap_or(0);
     let x = Axis::new("time from the run's beginning", Scale::Linear, time, (0.0, end as f64));
     let title = format!("{}, runs along time", runs[0].1.segment);
     let mut plot = Plot::new(&title, x, latencies(low, high));
-    for (name, of) in runs {
-        let longest = of.course.iter().map(|bin| (bin.at_ns as f64, bin.max_ns as f64));
+    for (name, segment) in runs {
+        let longest = segment.course.iter().map(|bin| (bin.at_ns as f64, bin.max_ns as f64));
         plot.line(&format!("{name}, longest"), longest);
     }
     // Over the others.
-    for (name, of) in runs {
-        let medians = of.course.iter().map(|bin| (bin.at_ns as f64, bin.p50_ns as f64));
+    for (name, segment) in runs {
+        let medians = segment.course.iter().map(|bin| (bin.at_ns as f64, bin.p50_ns as f64));
         plot.line(&format!("{name}, median"), medians);
     }
     (title, "Of up to 200 pieces of each run.".to_owned(), plot.html())
@@ -49,24 +49,25 @@ fn courses(runs: &[(String, SegmentReport)]) -> Figure {
 
 /// Which share of the frames took at most so long.
 fn distributions(runs: &[(String, SegmentReport)]) -> Figure {
-    let low = runs.iter().map(|(_, of)| of.whole.min_ns).min().unwrap_or(0);
-    let high = runs.iter().map(|(_, of)| of.whole.max_ns).max().unwrap_or(0);
+    let low = runs.iter().map(|(_, segment)| segment.whole.min_ns).min().unwrap_or(0);
+    let high = runs.iter().map(|(_, segment)| segment.whole.max_ns).max().unwrap_or(0);
     let title = format!("{}, cumulative distributions", runs[0].1.segment);
     let mut plot = Plot::new(&title, latencies(low, high), Axis::shares("share of frames"));
-    for (name, of) in runs {
-        plot.line(name, shares(of));
+    for (name, segment) in runs {
+        plot.line(name, shares(segment));
     }
     (title, "Of all frames of each run.".to_owned(), plot.html())
 }
 
 /// The edges of the histogram's bars and the percentiles; the last bar has all that are longer, so
 /// its edge says nothing.
-fn shares(of: &SegmentReport) -> Vec<(f64, f64)> {
-    let Figures { n, min_ns, p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns, max_ns, .. } = of.whole;
+fn shares(segment: &SegmentReport) -> Vec<(f64, f64)> {
+    let Figures { n, min_ns, p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns, max_ns, .. } =
+        segment.whole;
     let mut points = vec![(min_ns, 0.0), (p50_ns, 0.5), (p90_ns, 0.9), (p99_ns, 0.99)];
     points.extend([(p99_9_ns, 0.999), (p99_99_ns, 0.9999), (max_ns, 1.0)]);
     let mut below = 0;
-    for bar in of.histogram.split_last().map_or(&[][..], |(_, edges)| edges) {
+    for bar in segment.histogram.split_last().map_or(&[][..], |(_, edges)| edges) {
         below += bar.n;
         points.push((bar.to_ns, below as f64 / n.max(1) as f64));
     }
@@ -103,7 +104,7 @@ mod tests {
             max_ns: 90_000,
             ..Figures::default()
         };
-        let of = SegmentReport {
+        let segment = SegmentReport {
             segment: "round trip".to_owned(),
             crosses_clocks: false,
             whole,
@@ -123,7 +124,7 @@ mod tests {
             (90_000.0, 0.9999),
             (90_000.0, 1.0),
         ];
-        assert_eq!(shares(&of), points);
+        assert_eq!(shares(&segment), points);
     }
 
     #[test]

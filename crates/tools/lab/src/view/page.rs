@@ -39,7 +39,7 @@ fn run(page: &mut Page, document: &Document) {
     if !analysis.slots.is_empty() {
         page.table(&text::slots(document));
     }
-    let pair = |of: &SegmentReport| [course(of), histogram(of)];
+    let pair = |segment: &SegmentReport| [course(segment), histogram(segment)];
     let mut figures: Vec<_> = analysis.segments.iter().flat_map(pair).collect();
     figures.extend(clock(document));
     page.figures(&figures);
@@ -51,15 +51,15 @@ fn run(page: &mut Page, document: &Document) {
 /// Caption, what to know of it, and picture.
 pub type Figure = (String, String, String);
 
-fn course(of: &SegmentReport) -> Figure {
-    let bins = &of.course;
+fn course(segment: &SegmentReport) -> Figure {
+    let bins = &segment.course;
     let ends =
         |(low, high): (i64, i64), bin: &latency::Bin| (low.min(bin.min_ns), high.max(bin.max_ns));
     let (low, high) = bins.iter().fold((i64::MAX, i64::MIN), ends);
     let end = bins.last().map_or(1, |bin| bin.at_ns.max(1));
     let x = Axis::new("time", Scale::Linear, time, (0.0, end as f64));
     let y = Axis::new("latency", Scale::Linear, signed, room(low, high));
-    let mut plot = Plot::new(&format!("{} along time", of.segment), x, y);
+    let mut plot = Plot::new(&format!("{} along time", segment.segment), x, y);
     let line = |value: fn(&latency::Bin) -> i64| {
         bins.iter().map(move |bin| (bin.at_ns as f64, value(bin) as f64))
     };
@@ -67,24 +67,24 @@ fn course(of: &SegmentReport) -> Figure {
     plot.line("median", line(|bin| bin.p50_ns));
     plot.line("shortest", line(|bin| bin.min_ns));
     let small = "Of up to 200 pieces of the run each.".to_owned();
-    (format!("{} along time", of.segment), small, plot.html())
+    (format!("{} along time", segment.segment), small, plot.html())
 }
 
-fn histogram(of: &SegmentReport) -> Figure {
-    let bars = &of.histogram;
+fn histogram(segment: &SegmentReport) -> Figure {
+    let bars = &segment.histogram;
     let low = bars.first().map_or(0, |bar| bar.from_ns);
     let high = bars.last().map_or(1, |bar| bar.to_ns);
     let top = bars.iter().map(|bar| bar.n).max().unwrap_or(1).max(1) as f64;
     let x = Axis::new("latency", Scale::Linear, signed, room(low, high));
     let y = Axis::new("frames", Scale::Whole, |n| format!("{n:.0}"), (0.0, top * 1.2));
-    let mut plot = Plot::new(&format!("{}, histogram", of.segment), x, y);
+    let mut plot = Plot::new(&format!("{}, histogram", segment.segment), x, y);
     let filled = bars.iter().filter(|bar| bar.n > 0);
     plot.bars = filled.map(|bar| (bar.from_ns as f64, bar.to_ns as f64, bar.n as f64)).collect();
-    for (ns, name) in [(of.whole.p50_ns, "median"), (of.whole.p99_ns, "p99")] {
+    for (ns, name) in [(segment.whole.p50_ns, "median"), (segment.whole.p99_ns, "p99")] {
         plot.marks.push((ns as f64, format!("{name} {}", signed(ns as f64))));
     }
     let small = "The last bar has all that took longer.".to_owned();
-    (of.segment.clone(), small, plot.html())
+    (segment.segment.clone(), small, plot.html())
 }
 
 /// The clock error along time, if a series of it is known.

@@ -62,9 +62,9 @@ pub fn lines(document: &Document) -> Vec<String> {
     ];
     let counted = counted.into_iter().filter(|(n, _)| *n > 0);
     lines.extend(counted.map(|(n, what)| format!("{n} {what}")));
-    lines.extend(document.tags.iter().map(|of| {
+    lines.extend(document.tags.iter().map(|tag| {
         let came = if document.end == "talk" { "came back" } else { "came" };
-        format!("{} frames {came} with priority {} in VLAN {}", of.n, of.priority, of.vlan)
+        format!("{} frames {came} with priority {} in VLAN {}", tag.n, tag.priority, tag.vlan)
     }));
     lines.push(clock(document));
     lines
@@ -97,8 +97,11 @@ type Row = (String, &'static str, Figures);
 
 /// Two rows a part of the way: all frames, and those of the stable range.
 pub fn segments(document: &Document) -> Table {
-    let both = |of: &SegmentReport| {
-        [(of.segment.clone(), "whole", of.whole), (String::new(), "stable", of.stable)]
+    let both = |segment: &SegmentReport| {
+        [
+            (segment.segment.clone(), "whole", segment.whole),
+            (String::new(), "stable", segment.stable),
+        ]
     };
     let rows: Vec<Row> = document.analysis.segments.iter().flat_map(both).collect();
     let all = COLUMNS.len();
@@ -126,21 +129,21 @@ const COLUMNS: [Column<Row>; 14] = [
 
 /// What is wrong with figures.
 pub fn cautions(document: &Document) -> Vec<String> {
-    let line = |of: &SegmentReport| {
-        let within = match of.within_clock_error {
+    let line = |segment: &SegmentReport| {
+        let within = match segment.within_clock_error {
             Some(n) if n > 0 => {
-                format!("; {n} of {} are smaller than the clock error may be", of.whole.n)
+                format!("; {n} of {} are smaller than the clock error may be", segment.whole.n)
             }
             _ => String::new(),
         };
-        let negative = match of.whole.negative {
+        let negative = match segment.whole.negative {
             0 => String::new(),
             n => format!("; {n} are below zero"),
         };
-        match (of.caution.as_str(), within.is_empty()) {
+        match (segment.caution.as_str(), within.is_empty()) {
             ("", true) => None,
-            ("", false) => Some(format!("{}: {}", of.segment, &within[2..])),
-            (caution, _) => Some(format!("{}: {caution}{within}{negative}", of.segment)),
+            ("", false) => Some(format!("{}: {}", segment.segment, &within[2..])),
+            (caution, _) => Some(format!("{}: {caution}{within}{negative}", segment.segment)),
         }
     };
     document.analysis.segments.iter().filter_map(line).collect()
@@ -148,38 +151,42 @@ pub fn cautions(document: &Document) -> Vec<String> {
 
 /// How frames kept their windows. The last column is there if frames were due outside them.
 pub fn slots(document: &Document) -> Table {
-    let late = |of: &Slots| {
-        let late: Vec<String> = of.late.iter().map(|(by, n)| format!("{by}: {n}")).collect();
+    let late = |slots: &Slots| {
+        let late: Vec<String> = slots.late.iter().map(|(by, n)| format!("{by}: {n}")).collect();
         if late.is_empty() { "none".to_owned() } else { late.join(", ") }
     };
     let columns: [Column<Slots>; 7] = [
-        ("slots by", Left, |of| of.stamp.clone()),
-        ("n", Right, |of| of.n.to_string()),
-        ("in their slot", Right, |of| with_share(of.in_slot, of.n)),
-        ("in any window", Right, |of| with_share(of.in_window, of.n)),
+        ("slots by", Left, |slots| slots.stamp.clone()),
+        ("n", Right, |slots| slots.n.to_string()),
+        ("in their slot", Right, |slots| with_share(slots.in_slot, slots.n)),
+        ("in any window", Right, |slots| with_share(slots.in_window, slots.n)),
         ("cycles late: frames", Left, late),
-        ("early", Right, |of| of.early.to_string()),
-        ("of those due outside: came outside", Right, |of| {
-            format!("{}: {}", of.outside_due, with_share(of.outside_arrived, of.outside_due))
+        ("early", Right, |slots| slots.early.to_string()),
+        ("of those due outside: came outside", Right, |slots| {
+            format!(
+                "{}: {}",
+                slots.outside_due,
+                with_share(slots.outside_arrived, slots.outside_due)
+            )
         }),
     ];
     let all = &document.analysis.slots;
-    let has_outside = all.iter().any(|of| of.outside_due > 0);
+    let has_outside = all.iter().any(|slots| slots.outside_due > 0);
     Table::of(&columns[..if has_outside { 7 } else { 6 }], all)
 }
 
 /// A number and its share of another.
-fn with_share(part: u64, of: u64) -> String {
-    format!("{part} ({})", share(part, of))
+fn with_share(part: u64, total: u64) -> String {
+    format!("{part} ({})", share(part, total))
 }
 
 /// What was asked of the machine.
 pub fn settings(document: &Document) -> Table {
     let columns: [Column<Setting>; 4] = [
-        ("setting", Left, |of| of.name.clone()),
-        ("value", Left, |of| of.value.clone()),
-        ("in force", Left, |of| if of.in_force { "yes" } else { "no" }.to_owned()),
-        ("note", Left, |of| of.note.clone()),
+        ("setting", Left, |setting| setting.name.clone()),
+        ("value", Left, |setting| setting.value.clone()),
+        ("in force", Left, |setting| if setting.in_force { "yes" } else { "no" }.to_owned()),
+        ("note", Left, |setting| setting.note.clone()),
     ];
     Table::of(&columns, &document.settings)
 }
@@ -217,8 +224,8 @@ fn sentence(finding: &Finding) -> String {
 }
 
 /// Per cent with two decimals, rounded down.
-pub fn share(part: u64, of: u64) -> String {
-    let hundredths = (u128::from(part) * 10_000).checked_div(of.into()).unwrap_or(0);
+pub fn share(part: u64, total: u64) -> String {
+    let hundredths = (u128::from(part) * 10_000).checked_div(total.into()).unwrap_or(0);
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }
 

@@ -35,11 +35,11 @@ pub struct Gates {
 /// # Errors
 /// What is wrong with the text.
 pub fn qdiscs(json: &str) -> Result<Vec<Qdisc>, String> {
-    let qdisc = |of: &Value| {
-        let options = &of["options"];
-        let gates = (of["kind"] == "taprio").then(|| gates(options)).transpose()?;
-        let is_root = of["root"] == true;
-        Ok(Qdisc { kind: text(&of["kind"]), is_root, gates })
+    let qdisc = |value: &Value| {
+        let options = &value["options"];
+        let gates = (value["kind"] == "taprio").then(|| gates(options)).transpose()?;
+        let is_root = value["root"] == true;
+        Ok(Qdisc { kind: text(&value["kind"]), is_root, gates })
     };
     elements(json)?.iter().map(qdisc).collect()
 }
@@ -55,9 +55,10 @@ fn gates(options: &Value) -> Result<Gates, String> {
 }
 
 /// A list; `None` if there is none.
-fn list(of: &Value) -> Result<Option<GateControlList>, String> {
-    let Some(entries) = of["schedule"].as_array() else { return Ok(None) };
-    let mut line = format!("base-time {} cycle-time {}", of["base_time"], of["cycle_time"]);
+fn list(options: &Value) -> Result<Option<GateControlList>, String> {
+    let Some(entries) = options["schedule"].as_array() else { return Ok(None) };
+    let mut line =
+        format!("base-time {} cycle-time {}", options["base_time"], options["cycle_time"]);
     for entry in entries {
         let [letter, mask] = [text(&entry["cmd"]), text(&entry["gatemask"])];
         let _ = write!(line, " sched-entry {letter} {mask} {}", entry["interval"]);
@@ -136,19 +137,20 @@ pub struct Filter {
 /// # Errors
 /// What is wrong with the text.
 pub fn filters(json: &str) -> Result<Vec<Filter>, String> {
-    let filter = |of: &Value| {
-        let (keys, actions) = (&of["options"]["keys"], of["options"]["actions"].as_array()?);
+    let filter = |filter: &Value| {
+        let (keys, actions) =
+            (&filter["options"]["keys"], filter["options"]["actions"].as_array()?);
         let edits = actions.iter().filter(|action| action["kind"] == "skbedit");
         let mut priorities = edits.filter_map(|action| class(action["priority"].as_str()?));
         Some(Filter {
-            protocol: text(&of["protocol"]),
+            protocol: text(&filter["protocol"]),
             vlan: keys["vlan_id"].as_u64().and_then(|vlan| vlan.try_into().ok()),
-            vlan_priority: keys["vlan_prio"].as_u64().and_then(|of| of.try_into().ok()),
+            vlan_priority: keys["vlan_prio"].as_u64().and_then(|pcp| pcp.try_into().ok()),
             priority: priorities.next()?,
         })
     };
     let all = elements(json)?;
-    Ok(all.iter().filter(|of| of["kind"] == "flower").filter_map(filter).collect())
+    Ok(all.iter().filter(|value| value["kind"] == "flower").filter_map(filter).collect())
 }
 
 /// Whether frames of a VLAN and a priority get that priority in the kernel.
@@ -158,8 +160,8 @@ pub fn filters(json: &str) -> Result<Vec<Filter>, String> {
 pub fn set_again(found: &[Filter], vlan: u16, priority: u8) -> Result<(), String> {
     let matching = found.iter().find(|filter| {
         filter.protocol == "802.1Q"
-            && filter.vlan.is_none_or(|of| of == vlan)
-            && filter.vlan_priority.is_none_or(|of| of == priority)
+            && filter.vlan.is_none_or(|wanted| wanted == vlan)
+            && filter.vlan_priority.is_none_or(|wanted| wanted == priority)
     });
     match matching {
         Some(filter) if filter.priority == u32::from(priority) => Ok(()),
