@@ -41,7 +41,7 @@ targets! {
     fabric: world::operations::run_operations,
     slot: run_slots,
     endpoint: endpoint::run,
-    nvme: nvme::testing::run_operations,
+    nvme: testkit::nvme::run_operations,
     vfio_user: session::run,
     trace: trace::run,
 }

@@ -1,6 +1,7 @@
 //! What the tests of several crates use: doubles, and clients that share no code with the product.
 
 pub mod folder;
+pub mod nvme;
 pub mod vfio_user;
 
 pub use folder::Folder;

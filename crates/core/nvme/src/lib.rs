@@ -33,8 +33,6 @@ mod sgl;
 mod slots;
 pub mod state;
 mod subsystem;
-#[doc(hidden)]
-pub mod testing;
 
 pub use config::{Config, MAX_ENTRIES, MAX_QUEUES, MODEL, NamespaceConfig, Settings};
 pub use controller::Controller;

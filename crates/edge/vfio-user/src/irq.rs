@@ -2,7 +2,7 @@
 //! Linux `drivers/vfio/pci/vfio_pci_intrs.c` for the meaning of the actions).
 
 use crate::guest::ClientFile;
-use crate::mapping::Signaller;
+use crate::signals::Signals;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, IoSliceMut, ReadWriteFlags};
 use wire::vfio_user::{
@@ -32,7 +32,7 @@ struct Vector {
 /// The interrupts of one endpoint. Every descriptor is an eventfd: others are refused.
 #[derive(Debug)]
 pub(super) struct Interrupts {
-    signaller: &'static Signaller,
+    signals: Signals,
     intx: Option<OwnedFd>,
     intx_masked: bool,
     level: bool,
@@ -46,9 +46,9 @@ pub(super) struct Interrupts {
 }
 
 impl Interrupts {
-    pub(super) fn new(vectors: u16, signaller: &'static Signaller) -> Self {
+    pub(super) fn new(vectors: u16, signals: Signals) -> Self {
         Self {
-            signaller,
+            signals,
             intx: None,
             intx_masked: false,
             level: false,
@@ -61,9 +61,10 @@ impl Interrupts {
     }
 
     /// Drops the client's descriptors, masks and pending bits. The level of INTx is the device's.
-    pub(super) fn disconnect(&mut self) {
+    /// `signals` are the next client's.
+    pub(super) fn disconnect(&mut self, signals: Signals) {
         let (level, generation) = (self.level, self.unmask_generation + 1);
-        let fresh = Self::new(self.count(), self.signaller);
+        let fresh = Self::new(self.count(), signals);
         *self = Self { level, unmask_generation: generation, ..fresh };
     }
 
@@ -118,7 +119,7 @@ impl Interrupts {
         if end > info.count {
             return Err(Errno::INVAL);
         }
-        if !fds.iter().all(|fd| self.signaller.takes(fd.as_fd())) {
+        if !fds.iter().all(|fd| self.signals.takes(fd.as_fd())) {
             return Err(Errno::INVAL);
         }
         let mut fds = fds.into_iter().map(ClientFile::into_inner);
@@ -276,6 +277,6 @@ impl Interrupts {
 
     /// Signals an eventfd; false without one.
     fn signal_fd(&self, fd: Option<&OwnedFd>) -> bool {
-        fd.is_some_and(|fd| self.signaller.signal(fd.as_fd()).is_ok())
+        fd.is_some_and(|fd| self.signals.signal(fd))
     }
 }

@@ -38,6 +38,7 @@ pub mod mapping;
 mod msix;
 mod server;
 mod session;
+mod signals;
 #[cfg(test)]
 mod tests;
 mod transfer;

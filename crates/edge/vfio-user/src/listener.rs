@@ -31,11 +31,6 @@ pub enum BindError {
         /// The cause.
         source: io::Error,
     },
-    /// Signalling interrupts without blocking.
-    #[error(
-        "interrupts need Linux AIO (io_setup): {0}; is it allowed here, is fs.aio-max-nr reached?"
-    )]
-    Signaller(Errno),
     /// Waking the loop when a worker's job has ended.
     #[error("event descriptor: {0}")]
     Workers(Errno),

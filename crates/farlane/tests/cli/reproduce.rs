@@ -84,8 +84,6 @@ fn the_simulator_is_measured_and_its_memory_does_not_grow_with_time() {
     for key in [
         "events_per_sim_s",
         "events_per_s",
-        "heap_events_per_s",
-        "share_of_heap",
         "wall_s_per_sim_s",
         "cpu_s_per_sim_s",
         "bytes_per_sim_s",
@@ -97,7 +95,6 @@ fn the_simulator_is_measured_and_its_memory_does_not_grow_with_time() {
     // 50 stations with 2000 + 1000 + 500 + 250 frames a second; a few are still on the way.
     let frames = network["frames"].as_u64().unwrap();
     assert!((180_000..195_000).contains(&frames) && network["lost"] == 0, "{network}");
-    assert!(document["ns3_wall_s_per_sim_s"].is_null(), "it was not asked for");
     let bytes = |key: &str| document[key].as_u64().unwrap();
     // The line is full: the load is the one that the figure is about.
     assert!((90_000_000..125_000_000).contains(&bytes("bytes_per_sim_s")), "{document}");

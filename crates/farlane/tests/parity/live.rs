@@ -1,13 +1,14 @@
 //! The live shell over a script: its clock, what is ready, what reads return
 //! and how much writes take.
 
+use super::network::Script;
 use super::{Run, Write, script};
 use analysis::trace::PortFollower;
 use bytes::{Bytes, BytesMut};
 use live::attached::Switch;
 use live::host::{Memory, RamMemory, ReadOutcome};
 use live::links::{LinkEvent, Links};
-use live::net::{Address, CarrierListener, RawSettings, Script};
+use live::net::{CarrierListener, RawSettings};
 use live::trace::Settings;
 use live::{Attached, Clock, DeviceNode, Machine, NvmeDrive, Poller, Tracer, Waiting};
 use node::push::{self, Mode};
@@ -202,7 +203,7 @@ impl Nodes {
         let clock = Clock::scripted();
         clock.set(uptime);
         let scripts = [Script::new()?, Script::new()?];
-        let links = Links::new(&[Address::Scripted(scripts[0].clone())]);
+        let links = Links::new(&[scripts[0].address()]);
         let host = machine(folder, clock, script::ROOT, push, links)?;
         let ram = Rc::new(RefCell::new(Ram::new(script::RAM.0, script::RAM.1)));
         let memory = SlowMemory {
@@ -225,8 +226,7 @@ impl Nodes {
             NodeRole::Device,
             clock,
         )?);
-        let listener =
-            CarrierListener::bind(&Address::Scripted(scripts[1].clone()), RawSettings::default())?;
+        let listener = CarrierListener::bind(&scripts[1].address(), RawSettings::default())?;
         let settings = script::tunnel(Role::Device, push);
         let device =
             DeviceNode::new(clock, Poller::new(Waiting::Block)?, listener, settings, drive)?;

@@ -2,6 +2,7 @@
 //! simulator's gives the same TLPs, tunnel bytes and trace records.
 
 mod live;
+mod network;
 mod program;
 mod script;
 mod simulated;

@@ -6,7 +6,6 @@ use node::host::{Buses, Input, Output};
 use node::push::{Completions, HostMemory, Mode, Settings};
 use node::{DriveNode, HostNode};
 use nvme::initiator::{self, Driver, Io, Op};
-use nvme::testing::Media;
 use nvme::{Config, NamespaceConfig, Subsystem};
 use pcie::enumerate;
 use pcie::root::HostOutput;
@@ -18,6 +17,7 @@ use switch::push::Counters;
 use switch::tunnel;
 use switch::upstream::{self, LinkOutput, Upstream};
 use switch::{Downstream, downstream};
+use testkit::nvme::Media;
 use wire::frame::Role;
 use wire::{Bdf, Duration, Instant};
 

@@ -93,6 +93,6 @@ impl Admin {
 }
 
 /// CC's entry sizes, 64 and 16 bytes.
-pub(crate) fn entry_sizes() -> Configuration {
+pub fn entry_sizes() -> Configuration {
     Configuration { sq_entry_size: 6, cq_entry_size: 4, ..Configuration::default() }
 }

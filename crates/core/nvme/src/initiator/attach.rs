@@ -118,7 +118,7 @@ impl Admin {
 
 /// The commands that create a pair of queues, of which the completion queue has
 /// the vector of its number.
-pub(crate) fn create_commands(id: u16, entries: u16, sq: u64, cq: u64) -> [Command; 2] {
+pub fn create_commands(id: u16, entries: u16, sq: u64, cq: u64) -> [Command; 2] {
     // Queue 2048 shares the last vector.
     let vector = u32::from(id.min(MAX_QUEUES - 1));
     let id = u32::from(id);

@@ -11,9 +11,9 @@ mod driver;
 mod prp_list;
 mod queue;
 
-pub(crate) use admin::entry_sizes;
+pub use admin::entry_sizes;
 pub use attach::attach;
-pub(crate) use attach::create_commands;
+pub use attach::create_commands;
 pub use driver::{Driver, NamespaceInfo, QueueMemory};
 pub use queue::{CommandId, CompletedCommand, QueueFull};
 

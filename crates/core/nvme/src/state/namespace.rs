@@ -105,7 +105,7 @@ impl Namespace {
     }
 
     /// The same contents with other blocks.
-    pub(crate) fn with_format(&self, format: Format) -> Self {
+    pub fn with_format(&self, format: Format) -> Self {
         let Format { block_shift, metadata, extended, protection } = format;
         let blocks = format.blocks_in(self.bytes());
         let rest = self.bytes() - format.bytes(blocks) as u64;

@@ -249,7 +249,7 @@ fn take_entries(host: &mut Host) {
     host.testbed.take_tlps(pcie::Ready::ALL);
     let reads = std::mem::take(&mut host.testbed.reads);
     for request in reads {
-        if request.address >= nvme::testing::QUEUES {
+        if request.address >= testkit::nvme::QUEUES {
             host.testbed.answer_read(request, false);
         } else {
             host.testbed.reads.push_back(request);

@@ -2,7 +2,7 @@
 //! fault (NVMe 1.4, figure 194).
 
 use super::*;
-use nvme::testing::QUEUES;
+use testkit::nvme::QUEUES;
 use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::register::Doorbell;
 use wire::nvme::{AsyncEvent, ErrorLogEntry, SglDescriptor, SmartLog, log_page};

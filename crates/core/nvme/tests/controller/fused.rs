@@ -1,8 +1,8 @@
 //! Fused operations: Compare and Write.
 
 use super::*;
-use nvme::testing::Media;
 use pcie::Ready;
+use testkit::nvme::Media;
 use wire::nvme::register::{Configuration, ShutdownNotice, ShutdownStatus};
 use wire::nvme::{IdentifyController, cns, opcode::nvm};
 

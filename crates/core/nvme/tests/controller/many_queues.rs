@@ -1,10 +1,10 @@
 //! Many queues, and large ones.
 
 use super::*;
-use nvme::testing::QUEUES;
 use pcie::Ram;
 use std::cell::RefCell;
 use std::rc::Rc;
+use testkit::nvme::QUEUES;
 use wire::nvme::register::Doorbell;
 
 /// A host whose drive has so many I/O queue pairs, with memory for the pairs `used`.

@@ -32,8 +32,8 @@ mod sgl;
 mod transfer;
 mod uncorrectable;
 
-use nvme::testing::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};
 use nvme::{Config, NamespaceConfig, Settings, block};
+use testkit::nvme::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};
 use wire::nvme::{Command, Completion, Status, StatusCode, feature, opcode};
 
 /// Two namespaces of 4 MiB and 1 MiB, the second with blocks of 4 KiB.

@@ -2,7 +2,7 @@
 
 use super::case::{Admin, Io, What};
 use super::contents::UNIT;
-use nvme::testing::{DATA, Host};
+use testkit::nvme::{DATA, Host};
 use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::{
     BROADCAST_NSID, Command, CopyRange, DsmRange, IdentifyNamespace, SglDescriptor, SglKind,

@@ -5,10 +5,10 @@ use super::commands::{self, Buffer, SLOTS};
 use super::contents::{Contents, Place, UNIT, UNREADABLE, Value};
 use super::statuses::{Drive, NAMESPACES, Statuses};
 use super::world::World;
-use nvme::testing::Testbed;
 use nvme::{Config, NamespaceConfig};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use testkit::nvme::Testbed;
 use wire::Duration;
 use wire::nvme::StatusCode;
 

@@ -6,8 +6,8 @@ use super::contents::{Place, UNIT, UNREADABLE};
 use super::driver::{Driver, SUCCESS};
 use super::statuses::Drive;
 use nvme::state::SanitizePhase;
-use nvme::testing::{Pair, create_commands, entry_sizes};
 use std::ops::Range;
+use testkit::nvme::{Pair, create_commands, entry_sizes};
 use wire::nvme::{Command, Completion, StatusCode};
 
 /// Entries of the I/O queues, so that they wrap.

@@ -4,9 +4,9 @@
 use super::case::Case;
 use super::contents::UNIT;
 use nvme::block::{self, Error, Operation, Request};
-use nvme::testing::{Host, Testbed};
 use pcie::Ready;
 use std::collections::{BTreeMap, VecDeque};
+use testkit::nvme::{Host, Testbed};
 use wire::tlp::MemoryRequest;
 use wire::trace::CommandId;
 use wire::{Duration, Instant};

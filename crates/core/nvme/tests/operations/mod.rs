@@ -1,7 +1,7 @@
 //! Lists of operations against the controller: the same entry point that is fuzzed.
 
-use nvme::testing::run_operations;
 use proptest::prelude::*;
+use testkit::nvme::run_operations;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]

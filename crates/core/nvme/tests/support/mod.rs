@@ -4,11 +4,11 @@
 mod guests;
 mod proofs;
 
-use nvme::testing::{DATA, Expect, Host, Testbed};
 use nvme::{Config, NamespaceConfig};
 use proofs::{ADMIN, FEATURES, IO, LOG_PAGES, Proofs};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use testkit::nvme::{DATA, Expect, Host, Testbed};
 use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::{Command, CommandsSupported, Completion, StatusCode, feature, log_page};
 

@@ -16,8 +16,8 @@ use crate::dma::{Dma, Ended};
 use crate::doorbell::Doorbells;
 use crate::guest::{Memory, Worker, Workers};
 use crate::irq::{Interrupt, Interrupts};
-use crate::mapping::Signaller;
 use crate::msix::Table;
+use crate::signals::Signals;
 use crate::{Action, BindError, EndpointInfo, Presence, Token};
 use access::{ACCESS_DEADLINE, Current, is_posted};
 use rustix::io::Errno;
@@ -109,15 +109,15 @@ impl Session {
     pub fn new(info: EndpointInfo) -> Result<Self, BindError> {
         let config = Config::new(&info);
         let msix = config.msix;
-        let signaller = Signaller::of_process().map_err(BindError::Signaller)?;
         let workers = Workers::new().map_err(BindError::Workers)?;
+        let worker = workers.for_client();
         let vectors = msix.map_or(0, |msix| msix.vectors);
         let doorbells = info.doorbells.then(|| Doorbells::new(vectors)).transpose();
         Ok(Self {
             doorbells: doorbells.map_err(BindError::Doorbells)?,
             table: Table::new(msix),
-            interrupts: Interrupts::new(vectors, signaller),
-            worker: workers.for_client(),
+            interrupts: Interrupts::new(vectors, Signals::new(&worker)),
+            worker,
             unmapper: workers.for_endpoint(),
             workers,
             info,
@@ -292,7 +292,7 @@ impl Session {
         }
         self.worker = self.workers.for_client();
         self.dma.clear();
-        self.interrupts.disconnect();
+        self.interrupts.disconnect(Signals::new(&self.worker));
         // The old client could still ring its page; without memory for a new one, doorbells are
         // trapped.
         let vectors = self.interrupts.count();

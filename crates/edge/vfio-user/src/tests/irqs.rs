@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::irq::Interrupts;
+use crate::signals::Signals;
 use rustix::pipe::PipeFlags;
 
 const INTX: u32 = irq_index::INTX;
@@ -233,11 +234,10 @@ fn an_unmask_counter_that_never_empties_does_not_keep_the_node_awake() {
 #[test]
 fn an_unmask_descriptor_that_somebody_else_read_stops_nobody() {
     ends(|| {
-        let signaller = crate::mapping::Signaller::of_process().unwrap();
-        let mut interrupts = Interrupts::new(1, signaller);
         let (event, unmask) = (eventfd(), eventfd());
         let own = unmask.try_clone().unwrap();
         let worker = Workers::new().unwrap().for_client();
+        let mut interrupts = Interrupts::new(1, Signals::new(&worker));
         let mut assign = |action, fd: OwnedFd| {
             let (data, index, start, count) = (IrqData::Eventfd, INTX, 0, 1);
             let set = IrqSet { data, action, index, start, count };

@@ -81,7 +81,9 @@ impl Args {
             Address::Raw(station) => {
                 Port::ethernet(&Interface::find(&station.interface)?, ETHERTYPE)?
             }
-            Address::Scripted(_) => return Err(Failure("a script has no latency".into())),
+            Address::Other(_) => {
+                return Err(Failure("only TCP/IP and raw Ethernet have stamps".into()));
+            }
         })
     }
 }

@@ -169,7 +169,9 @@ impl Args {
                 let interface = Interface::find(&station.interface)?;
                 (Port::ethernet(&interface, ETHERTYPE)?, Remote::Ethernet(station.mac))
             }
-            Address::Scripted(_) => return Err(Failure("a script has no latency".into())),
+            Address::Other(_) => {
+                return Err(Failure("only TCP/IP and raw Ethernet have stamps".into()));
+            }
         })
     }
 }

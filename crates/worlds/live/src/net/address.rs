@@ -1,10 +1,11 @@
 //! Addresses and names of far sides. Only loopback is allowed without `--insecure`.
 
-use super::scripted::Script;
+use super::other::OtherAddress;
 use linux::{Interface, Mac};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 
 /// The default TCP port of nodes. Of the dynamic ports, 49152 to 65535 (RFC 6335, section 6),
 /// and above those that Linux gives to clients, 32768 to 60999 (Linux, ip-sysctl.rst,
@@ -12,15 +13,28 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 pub const DEFAULT_PORT: u16 = 61_420;
 
 /// The address of a node, to listen on or to connect to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Address {
     /// A TCP port.
     Tcp(SocketAddr),
     /// A station on an Ethernet.
     Raw(Station),
-    /// A test's script in place of a network.
-    Scripted(Script),
+    /// That of another carrier.
+    Other(Arc<dyn OtherAddress>),
 }
+
+impl PartialEq for Address {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tcp(one), Self::Tcp(other)) => one == other,
+            (Self::Raw(one), Self::Raw(other)) => one == other,
+            (Self::Other(one), Self::Other(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Address {}
 
 /// An Ethernet station behind an interface of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +62,7 @@ impl fmt::Display for Address {
         match self {
             Self::Tcp(address) => address.fmt(f),
             Self::Raw(station) => station.fmt(f),
-            Self::Scripted(_) => f.write_str("script"),
+            Self::Other(_) => f.write_str("another carrier"),
         }
     }
 }
@@ -61,7 +75,7 @@ impl Address {
     pub fn machine(&self) -> String {
         match self {
             Self::Tcp(address) => address.ip().to_string(),
-            Self::Raw(_) | Self::Scripted(_) => self.to_string(),
+            Self::Raw(_) | Self::Other(_) => self.to_string(),
         }
     }
 

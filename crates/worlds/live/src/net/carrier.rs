@@ -1,14 +1,15 @@
-//! What carries a link: a TCP connection, or raw Ethernet.
+//! What carries a link: a TCP connection, raw Ethernet, or another carrier.
 
 use super::address::Address;
 use super::connection::{Connection, Listener};
 use super::gate::LineGate;
+use super::other::{OtherAddress, OtherCarrier};
 use super::raw::{RawConnection, RawListener};
-use super::scripted::{Script, ScriptedConnection};
 use super::settings::LinkSettings;
 use bytes::Bytes;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use wire::Instant;
 
 /// Reads from one TCP connection per turn: a far side that never stops sending may not starve
@@ -22,8 +23,8 @@ pub enum Carrier {
     Tcp(Connection),
     /// Raw Ethernet.
     Raw(Box<RawConnection>),
-    /// What a test scripts.
-    Scripted(ScriptedConnection),
+    /// Another one.
+    Other(Box<dyn OtherCarrier>),
 }
 
 impl Carrier {
@@ -35,7 +36,7 @@ impl Carrier {
         Ok(match peer {
             Address::Tcp(peer) => Self::Tcp(Connection::connect(*peer, settings)?),
             Address::Raw(peer) => Self::Raw(RawConnection::connect(now, peer, settings)?.into()),
-            Address::Scripted(script) => Self::Scripted(ScriptedConnection::open(script)?),
+            Address::Other(address) => Self::Other(address.connect()?),
         })
     }
 
@@ -57,7 +58,7 @@ impl Carrier {
         match self {
             Self::Tcp(connection) => connection.established(),
             Self::Raw(connection) => connection.established(now),
-            Self::Scripted(connection) => Ok(connection.established()),
+            Self::Other(connection) => connection.established(),
         }
     }
 
@@ -66,7 +67,7 @@ impl Carrier {
         match self {
             Self::Tcp(connection) => connection.peer.into(),
             Self::Raw(connection) => Address::Raw(connection.peer.clone()),
-            Self::Scripted(connection) => Address::Scripted(connection.script.clone()),
+            Self::Other(connection) => connection.peer(),
         }
     }
 
@@ -83,7 +84,7 @@ impl Carrier {
         let connection = match self {
             Self::Tcp(connection) => connection,
             Self::Raw(connection) => return connection.receive(now, take),
-            Self::Scripted(connection) => return connection.receive(take),
+            Self::Other(connection) => return connection.receive(&mut take),
         };
         for _ in 0..MAX_READS {
             match connection.receive() {
@@ -107,7 +108,7 @@ impl Carrier {
     pub fn take_room_changed(&mut self) -> bool {
         match self {
             Self::Raw(connection) => connection.take_room_changed(),
-            Self::Tcp(_) | Self::Scripted(_) => false,
+            Self::Tcp(_) | Self::Other(_) => false,
         }
     }
 
@@ -119,7 +120,7 @@ impl Carrier {
         match self {
             Self::Tcp(connection) => connection.send_at(now, bytes),
             Self::Raw(connection) => connection.send(now, bytes),
-            Self::Scripted(connection) => connection.send(bytes),
+            Self::Other(connection) => connection.send(now, bytes),
         }
     }
 
@@ -131,7 +132,7 @@ impl Carrier {
         match self {
             Self::Tcp(connection) => connection.flush_at(now),
             Self::Raw(connection) => connection.flush(now),
-            Self::Scripted(_) => Ok(()),
+            Self::Other(_) => Ok(()),
         }
     }
 
@@ -140,7 +141,7 @@ impl Carrier {
         match self {
             Self::Tcp(connection) => connection.room(),
             Self::Raw(connection) => connection.room(now),
-            Self::Scripted(connection) => connection.room(),
+            Self::Other(connection) => connection.room(),
         }
     }
 
@@ -149,7 +150,7 @@ impl Carrier {
         match self {
             Self::Tcp(connection) => connection.is_full(),
             Self::Raw(connection) => connection.is_full(),
-            Self::Scripted(_) => false,
+            Self::Other(_) => false,
         }
     }
 
@@ -158,7 +159,7 @@ impl Carrier {
         match self {
             Self::Raw(connection) => connection.timer(),
             Self::Tcp(connection) => connection.opens,
-            Self::Scripted(_) => None,
+            Self::Other(_) => None,
         }
     }
 
@@ -167,7 +168,7 @@ impl Carrier {
         match self {
             Self::Raw(connection) => connection.linger(),
             Self::Tcp(connection) => connection.linger(),
-            Self::Scripted(_) => {}
+            Self::Other(_) => {}
         }
     }
 }
@@ -177,7 +178,7 @@ impl AsFd for Carrier {
         match self {
             Self::Tcp(connection) => connection.as_fd(),
             Self::Raw(connection) => connection.as_fd(),
-            Self::Scripted(connection) => connection.as_fd(),
+            Self::Other(connection) => connection.fd(),
         }
     }
 }
@@ -189,8 +190,8 @@ pub enum CarrierListener {
     Tcp(Listener),
     /// On an Ethernet interface.
     Raw(RawListener),
-    /// By the script of a test.
-    Scripted(Script),
+    /// Of another carrier.
+    Other(Arc<dyn OtherAddress>),
 }
 
 impl CarrierListener {
@@ -203,7 +204,7 @@ impl CarrierListener {
         Ok(match address {
             Address::Tcp(address) => Self::Tcp(Listener::bind(*address, settings)?),
             Address::Raw(station) => Self::Raw(RawListener::bind(station, settings)?),
-            Address::Scripted(script) => Self::Scripted(script.clone()),
+            Address::Other(address) => Self::Other(address.clone()),
         })
     }
 
@@ -215,7 +216,7 @@ impl CarrierListener {
         match self {
             Self::Tcp(listener) => Ok(listener.address()?.into()),
             Self::Raw(listener) => Ok(Address::Raw(listener.station.clone())),
-            Self::Scripted(script) => Ok(Address::Scripted(script.clone())),
+            Self::Other(address) => Ok(Address::Other(address.clone())),
         }
     }
 
@@ -224,7 +225,7 @@ impl CarrierListener {
         match self {
             Self::Tcp(listener) => listener.gate(),
             Self::Raw(listener) => listener.settings.gate.as_ref(),
-            Self::Scripted(_) => None,
+            Self::Other(_) => None,
         }
     }
 
@@ -233,7 +234,7 @@ impl CarrierListener {
         match self {
             Self::Tcp(listener) => listener.accept().map(Carrier::Tcp),
             Self::Raw(listener) => listener.accept(now).map(|made| Carrier::Raw(made.into())),
-            Self::Scripted(script) => ScriptedConnection::accept(script).map(Carrier::Scripted),
+            Self::Other(address) => address.accept().map(Carrier::Other),
         }
     }
 }
@@ -249,7 +250,7 @@ impl AsFd for CarrierListener {
         match self {
             Self::Tcp(listener) => listener.as_fd(),
             Self::Raw(listener) => listener.as_fd(),
-            Self::Scripted(script) => script.as_fd(),
+            Self::Other(address) => address.fd(),
         }
     }
 }

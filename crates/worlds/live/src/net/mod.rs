@@ -1,11 +1,11 @@
-//! TCP connections and raw Ethernet that carry frames, and a script in their place for tests.
+//! What carries links: TCP connections, raw Ethernet, and the trait of other carriers.
 
 mod address;
 mod carrier;
 mod connection;
 mod gate;
+mod other;
 mod raw;
-mod scripted;
 mod settings;
 
 pub use address::{Address, DEFAULT_PORT, Peer, Station};
@@ -13,6 +13,6 @@ pub use carrier::{Carrier, CarrierListener};
 pub use connection::{Connection, Listener};
 pub use gate::LineGate;
 pub use linux::{ETHERNET, Filter, Interface, Mac, Marking, Namespace, PacketSocket};
+pub use other::{OtherAddress, OtherCarrier};
 pub use raw::{RawSettings, largest_payload, mtu};
-pub use scripted::Script;
 pub use settings::LinkSettings;

@@ -203,13 +203,6 @@ impl World {
         }
         Ok(true)
     }
-
-    /// Hosts, switches, device nodes, drives, stations, bridges and so on: each has at most one
-    /// wake-up.
-    pub fn components(&self) -> usize {
-        self.kinds.len()
-    }
-
     /// Runs everything that happens at the next instant; whether every workload is done.
     ///
     /// # Errors

@@ -114,6 +114,11 @@ impl Drop for Worker {
 }
 
 impl Disposal {
+    /// How many values the worker has not yet dropped.
+    pub fn pending(&self) -> usize {
+        self.0.lock().disposals
+    }
+
     /// Drops `value` after those that the worker was given so far.
     pub fn dispose(&self, value: impl Send + 'static) {
         self.0.push(Box::new(value));

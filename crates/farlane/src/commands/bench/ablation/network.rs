@@ -70,7 +70,7 @@ impl TestNetwork {
     /// Where the host finds a device node that listens on `address`.
     pub fn peer(&self, address: &Address) -> Address {
         match address {
-            Address::Tcp(_) | Address::Scripted(_) => address.clone(),
+            Address::Tcp(_) | Address::Other(_) => address.clone(),
             Address::Raw(Station { mac, .. }) => {
                 Address::Raw(Station { interface: self.near_interface.into(), mac: *mac })
             }

@@ -1,9 +1,7 @@
 //! `farlane bench sim`: how fast the simulator is.
 
-mod heap;
 mod memory;
 mod network;
-mod ns3;
 
 use crate::commands::{Ended, INTERRUPTED, json, rounded};
 use crate::cpu::CpuTime;
@@ -25,16 +23,12 @@ use wire::Duration;
     after_help = "1 Gb/s of tunnelled NVMe: 4 KiB reads of the NVMe/TSN paper's drive, 32 in flight, \
     over TCP\nover two links of 1 Gb/s with a store-and-forward bridge between. The round of\n\
     median speed counts. Then ten times as long a TSN network: 50 bridges, 200 streams.\n\n\
-    Examples:\n  farlane bench sim\n  farlane bench sim --json --rounds 5\n  \
-    farlane bench sim --ns3"
+    Examples:\n  farlane bench sim\n  farlane bench sim --json --rounds 5"
 )]
 pub struct Args {
     /// One JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Also build and run a TCP transfer over the same links on ns-3
-    #[arg(long)]
-    ns3: bool,
     /// Simulated time of a round; ten times as much for the TSN network
     #[arg(long, value_name = "MILLISECONDS", default_value_t = USUAL,
           value_parser = clap::value_parser!(u64).range(10..=100_000))]
@@ -67,8 +61,6 @@ struct Document {
     interrupted: bool,
     events_per_sim_s: f64,
     events_per_s: f64,
-    heap_events_per_s: f64,
-    share_of_heap: f64,
     wall_s_per_sim_s: f64,
     cpu_s_per_sim_s: f64,
     bytes_per_sim_s: u64,
@@ -76,10 +68,6 @@ struct Document {
     max_rss_tenth_bytes: u64,
     max_rss_bytes: u64,
     network: Option<network::Figures>,
-    ns3_wall_s_per_sim_s: Option<f64>,
-    ns3_cpu_s_per_sim_s: Option<f64>,
-    ns3_events_per_s: Option<f64>,
-    ns3_bytes_per_sim_s: Option<f64>,
 }
 
 /// One run.
@@ -90,7 +78,6 @@ struct Round {
     simulated: f64,
     bytes: u64,
     digest: u64,
-    components: usize,
 }
 
 /// The NVMe/TSN paper's tunnel with a bridge between its nodes.
@@ -132,16 +119,12 @@ fn round(span: Duration) -> Result<Round, Failure> {
         simulated: report.time.as_ps() as f64 / 1e12,
         bytes: host.bytes,
         digest: report.digest,
-        components: world.components(),
     })
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Ended, Failure> {
     let stop = Stop::on_signals()?;
-    if args.ns3 {
-        ns3::check()?;
-    }
     let mut progress = Progress::new();
     let time = if args.quick { USUAL / 10 } else { args.time };
     let span = Duration::from_ms(time);
@@ -165,19 +148,11 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     }
     rounds.sort_by(|a, b| a.wall.total_cmp(&b.wall));
     let median = &rounds[rounds.len() / 2];
-    let heap = heap::events_per_s(median.components);
     progress.show("a TSN network");
     let whole = !stop.is_set();
     let network = whole.then(|| network::run(Duration::from_ms(10 * time))).transpose()?;
-    let reference = match args.ns3 && !stop.is_set() {
-        true => {
-            progress.show("building and running ns-3");
-            Some(ns3::run(time as f64 / 1e3)?)
-        }
-        false => None,
-    };
     progress.done();
-    let mut document = document(median, heap, [tenth, peak], network, reference.as_ref());
+    let mut document = document(median, [tenth, peak], network);
     document.interrupted = stop.is_set();
     if args.json {
         println!("{}", json(&document));
@@ -190,21 +165,13 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     Ok(Ended::unless(document.interrupted))
 }
 
-fn document(
-    round: &Round,
-    heap: f64,
-    [tenth, peak]: [u64; 2],
-    network: Option<network::Figures>,
-    reference: Option<&ns3::Run>,
-) -> Document {
+fn document(round: &Round, [tenth, peak]: [u64; 2], network: Option<network::Figures>) -> Document {
     let three = |value| rounded(value, 3);
     Document {
         schema: SCHEMA,
         interrupted: false,
         events_per_sim_s: (round.events as f64 / round.simulated).round(),
         events_per_s: (round.events as f64 / round.wall).round(),
-        heap_events_per_s: heap.round(),
-        share_of_heap: three(round.events as f64 / round.cpu / heap),
         wall_s_per_sim_s: three(round.wall / round.simulated),
         cpu_s_per_sim_s: three(round.cpu / round.simulated),
         bytes_per_sim_s: (round.bytes as f64 / round.simulated) as u64,
@@ -212,10 +179,6 @@ fn document(
         max_rss_tenth_bytes: tenth,
         max_rss_bytes: peak,
         network,
-        ns3_wall_s_per_sim_s: reference.map(|run| three(run.wall / run.simulated)),
-        ns3_cpu_s_per_sim_s: reference.map(|run| three(run.cpu / run.simulated)),
-        ns3_events_per_s: reference.map(|run| (run.events / run.wall).round()),
-        ns3_bytes_per_sim_s: reference.map(|run| (run.bytes / run.simulated).round()),
     }
 }
 
@@ -227,12 +190,7 @@ fn print(time: u64, document: &Document, round: &Round) {
     println!("  {:>12.1} MB per simulated s", document.bytes_per_sim_s as f64 / 1e6);
     println!("  {:>12} events, digest {}", round.events, document.digest);
     println!("  {:>12.0} events per simulated s", document.events_per_sim_s);
-    println!(
-        "  {:>12.0} events per s, {:.1} % of a bare binary heap's {:.0}",
-        document.events_per_s,
-        document.share_of_heap * 100.0,
-        document.heap_events_per_s
-    );
+    println!("  {:>12.0} events per s", document.events_per_s);
     println!("  {:>12.3} wall s per simulated s", document.wall_s_per_sim_s);
     println!("  {:>12.3} CPU s per simulated s", document.cpu_s_per_sim_s);
     println!(
@@ -245,16 +203,4 @@ fn print(time: u64, document: &Document, round: &Round) {
     if let Some(network) = &document.network {
         network::print(network);
     }
-    let Some(reference) = document.ns3_wall_s_per_sim_s else { return };
-    println!("ns-3, a TCP transfer over the same links:");
-    println!("  {:>12.1} MB per simulated s", document.ns3_bytes_per_sim_s.unwrap_or(0.0) / 1e6);
-    println!("  {:>12.0} events per s", document.ns3_events_per_s.unwrap_or(0.0));
-    let cpu = document.ns3_cpu_s_per_sim_s.unwrap_or(0.0);
-    println!("  {reference:>12.3} wall s per simulated s");
-    println!("  {cpu:>12.3} CPU s per simulated s");
-    println!(
-        "ns-3 takes {:.2} times the wall time of farlane, {:.2} times the CPU time (one run)",
-        reference / document.wall_s_per_sim_s,
-        cpu / document.cpu_s_per_sim_s
-    );
 }

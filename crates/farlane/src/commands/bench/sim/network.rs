@@ -1,6 +1,5 @@
 //! A TSN network without drives: bridges in a line, gates at every port, streams over several hops.
 
-use super::heap;
 use crate::commands::rounded;
 use crate::cpu::CpuTime;
 use report::Failure;
@@ -26,7 +25,6 @@ pub struct Figures {
     pub wall_s: f64,
     pub cpu_s: f64,
     pub events_per_s: f64,
-    pub share_of_heap: f64,
     pub max_rss_bytes: u64,
 }
 
@@ -38,7 +36,6 @@ pub fn run(span: Duration) -> Result<Figures, Failure> {
     let (began, cpu) = (Clock::now(), CpuTime::now());
     let report = world.run().map_err(failure)?;
     let (wall, cpu) = (began.elapsed().as_secs_f64(), CpuTime::now().since(cpu).0 as f64 / 1e9);
-    let heap = heap::events_per_s(world.components());
     Ok(Figures {
         bridges: BRIDGES,
         streams: report.streams.len(),
@@ -50,7 +47,6 @@ pub fn run(span: Duration) -> Result<Figures, Failure> {
         wall_s: rounded(wall, 3),
         cpu_s: rounded(cpu, 3),
         events_per_s: (report.events as f64 / wall).round(),
-        share_of_heap: rounded(report.events as f64 / cpu / heap, 3),
         max_rss_bytes: super::memory::peak()?,
     })
 }
@@ -64,11 +60,7 @@ pub fn print(figures: &Figures) {
     );
     println!("  {:>12} frames arrived, {} lost", figures.frames, figures.lost);
     println!("  {:>12} events, digest {}", figures.events, figures.digest);
-    println!(
-        "  {:>12.0} events per s, {:.1} % of a bare binary heap",
-        figures.events_per_s,
-        figures.share_of_heap * 100.0
-    );
+    println!("  {:>12.0} events per s", figures.events_per_s);
     println!("  {:>12.3} wall s, {:.3} CPU s", figures.wall_s, figures.cpu_s);
     println!("  {:>12.1} MiB largest resident set", figures.max_rss_bytes as f64 / 1048576.0);
 }

@@ -2,9 +2,9 @@
 //! TLPs, host memory that answers DMA, interrupts that are counted.
 
 use super::{Media, RecordStore};
-use crate::block::Request;
-use crate::state::Records;
-use crate::{Config, Controller, Port, Settings, Subsystem};
+use ::nvme::block::Request;
+use ::nvme::state::Records;
+use ::nvme::{Config, Controller, Port, Settings, Subsystem};
 use bytes::Bytes;
 use pcie::software::{self, Task};
 use pcie::{Bus, Function, Input, Output, Ram, Ready};
@@ -122,7 +122,7 @@ impl Testbed {
     /// machines has the drive: this one, until [`swap_drive`](Self::swap_drive).
     pub fn beside(&mut self) -> Self {
         let cntlid = self.subsystem.add_controller(self.now);
-        let nothing = Config::new("NONE", vec![crate::NamespaceConfig::new(1)]);
+        let nothing = Config::new("NONE", vec![::nvme::NamespaceConfig::new(1)]);
         Self { cntlid, ..Self::new(nothing) }
     }
 
@@ -373,7 +373,7 @@ impl Testbed {
         let (create, remove) = (commit.create.clone(), commit.remove.clone());
         let (id, result) = (commit.id, self.store.store(commit));
         if result.is_ok() {
-            let zeroes = |one: crate::Contents| (one.nsid, vec![0; one.bytes as usize]);
+            let zeroes = |one: ::nvme::Contents| (one.nsid, vec![0; one.bytes as usize]);
             self.media.namespaces.extend(create.map(zeroes));
         }
         self.subsystem.complete_store(self.now, id, result);
@@ -390,7 +390,7 @@ impl Testbed {
         let lost: Vec<u64> = lost.map(|request| request.id).collect();
         self.blocks.retain(|request| request.nsid != nsid);
         for id in lost {
-            self.subsystem.complete_block(self.now, id, Err(crate::block::Error::Internal));
+            self.subsystem.complete_block(self.now, id, Err(::nvme::block::Error::Internal));
         }
     }
 

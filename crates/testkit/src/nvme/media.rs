@@ -1,7 +1,7 @@
 //! Media in plain memory.
 
-use crate::Config;
-use crate::block::{Completion, Error, Operation, Request};
+use ::nvme::Config;
+use ::nvme::block::{Completion, Error, Operation, Request};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Media {
 impl Media {
     /// Zeroes, as large as `config` says.
     pub fn new(config: &Config) -> Self {
-        let bytes = |ns: &crate::NamespaceConfig| vec![0; (ns.blocks << ns.block_shift) as usize];
+        let bytes = |ns: &::nvme::NamespaceConfig| vec![0; (ns.blocks << ns.block_shift) as usize];
         let namespaces = (1..).zip(config.namespaces.iter().map(bytes)).collect();
         Self { namespaces, failure: None, log: Vec::new() }
     }

@@ -1,12 +1,14 @@
-//! A network for tests: a script decides what is ready, what a read returns and how much a
+//! A network of the test: it decides what is ready, what a read returns and how much a
 //! write accepts.
 
 use bytes::Bytes;
+use live::net::{Address, OtherAddress, OtherCarrier};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
+use wire::Instant;
 
 #[derive(Debug)]
 struct State {
@@ -20,21 +22,13 @@ struct State {
     sent: Vec<Bytes>,
 }
 
-/// One node's end of a link, controlled by the test; a node takes it as an
-/// [`Address`](super::Address) to connect to or to listen on. Clones are the same end.
+/// One node's end of a link, controlled by the test; a node takes it as an [`Address`] to
+/// connect to or to listen on. Clones are the same end.
 #[derive(Clone, Debug)]
 pub struct Script {
     listener: Arc<OwnedFd>,
     state: Arc<Mutex<State>>,
 }
-
-impl PartialEq for Script {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.state, &other.state)
-    }
-}
-
-impl Eq for Script {}
 
 fn signal() -> io::Result<Arc<OwnedFd>> {
     Ok(Arc::new(eventfd(0, EventfdFlags::NONBLOCK)?))
@@ -50,6 +44,11 @@ fn lower(signal: &OwnedFd) {
 }
 
 impl Script {
+    /// Its address.
+    pub fn address(&self) -> Address {
+        Address::Other(Arc::new(self.clone()))
+    }
+
     /// An end to which no connection can be made yet.
     ///
     /// # Errors
@@ -102,32 +101,42 @@ impl Script {
     }
 }
 
+impl OtherAddress for Script {
+    fn connect(&self) -> io::Result<Box<dyn OtherCarrier>> {
+        let signal = signal()?;
+        let mut state = self.state();
+        (state.signal, state.closed) = (signal.clone(), false);
+        drop(state);
+        Ok(Box::new(ScriptedConnection { script: self.clone(), signal }))
+    }
+
+    fn accept(&self) -> Option<Box<dyn OtherCarrier>> {
+        let was_raised = rustix::io::read(&self.listener, &mut [0; 8]).is_ok();
+        was_raised.then(|| self.connect().ok()).flatten()
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
 /// A node's connection by a [`Script`].
 #[derive(Debug)]
-pub struct ScriptedConnection {
-    pub(super) script: Script,
+struct ScriptedConnection {
+    script: Script,
     signal: Arc<OwnedFd>,
 }
 
-impl ScriptedConnection {
-    pub(super) fn open(script: &Script) -> io::Result<Self> {
-        let signal = signal()?;
-        let mut state = script.state();
-        (state.signal, state.closed) = (signal.clone(), false);
-        drop(state);
-        Ok(Self { script: script.clone(), signal })
+impl OtherCarrier for ScriptedConnection {
+    fn peer(&self) -> Address {
+        self.script.address()
     }
 
-    pub(super) fn accept(script: &Script) -> Option<Self> {
-        let was_raised = rustix::io::read(&script.listener, &mut [0; 8]).is_ok();
-        was_raised.then(|| Self::open(script).ok()).flatten()
+    fn established(&mut self) -> io::Result<bool> {
+        Ok(self.script.state().offered)
     }
 
-    pub(super) fn established(&self) -> bool {
-        self.script.state().offered
-    }
-
-    pub(super) fn receive(&self, take: impl FnMut(Bytes)) -> bool {
+    fn receive(&mut self, take: &mut dyn FnMut(Bytes)) -> bool {
         lower(&self.signal);
         let mut state = self.script.state();
         let (inbox, closed) = (std::mem::take(&mut state.inbox), state.closed);
@@ -136,7 +145,7 @@ impl ScriptedConnection {
         closed
     }
 
-    pub(super) fn send(&self, bytes: Bytes) -> io::Result<()> {
+    fn send(&mut self, _: Instant, bytes: Bytes) -> io::Result<()> {
         let mut state = self.script.state();
         if state.closed {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -147,19 +156,11 @@ impl ScriptedConnection {
         Ok(())
     }
 
-    pub(super) fn room(&self) -> usize {
+    fn room(&mut self) -> usize {
         self.script.state().room
     }
-}
 
-impl AsFd for ScriptedConnection {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+    fn fd(&self) -> BorrowedFd<'_> {
         self.signal.as_fd()
-    }
-}
-
-impl AsFd for Script {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
     }
 }

@@ -1,7 +1,7 @@
 //! A host that sends commands by hand.
 
 use super::{QUEUES, Testbed};
-use crate::{Config, initiator};
+use ::nvme::{Config, initiator};
 use std::collections::VecDeque;
 use wire::nvme::opcode::admin;
 use wire::nvme::register::{

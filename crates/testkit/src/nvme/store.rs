@@ -1,8 +1,8 @@
 //! A store of records in memory.
 
-use crate::Commit;
-use crate::block::Error;
-use crate::state::Records;
+use ::nvme::Commit;
+use ::nvme::block::Error;
+use ::nvme::state::Records;
 use std::collections::VecDeque;
 
 /// Records, and changes that are not stored yet.

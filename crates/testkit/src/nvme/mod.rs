@@ -1,5 +1,5 @@
 //! A testbed for the controller: a host made of plain functions, media made of plain bytes, nothing
-//! in between. For the tests of this crate and for fuzz targets; no promise of stability.
+//! in between.
 
 mod commands;
 mod host;

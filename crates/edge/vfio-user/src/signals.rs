@@ -1,0 +1,88 @@
+//! Signals the eventfds of a client without waiting for them.
+
+use crate::guest::{Disposal, Worker};
+use crate::mapping::Signaller;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// Signals that the worker has not yet written at most; further ones are lost. A worker that is so
+/// far behind waits for a counter that its client keeps full.
+const MAX_PENDING: usize = 1024;
+
+/// How eventfds are signalled.
+#[derive(Debug)]
+pub(crate) enum Signals {
+    /// By the kernel, with Linux AIO.
+    Kernel(&'static Signaller),
+    /// By the client's worker, where the kernel refuses Linux AIO: a write to a full counter
+    /// waits, and `O_NONBLOCK` belongs to the client as much as to us.
+    Worker(Disposal),
+}
+
+impl Signals {
+    /// Those of the client with this worker.
+    pub(crate) fn new(worker: &Worker) -> Self {
+        Signaller::of_process().map_or_else(|_| Self::Worker(worker.disposal()), Self::Kernel)
+    }
+
+    /// Whether `fd` is an eventfd; does not signal it.
+    pub(crate) fn takes(&self, fd: BorrowedFd<'_>) -> bool {
+        match self {
+            Self::Kernel(signaller) => signaller.takes(fd),
+            Self::Worker(_) => is_eventfd(fd),
+        }
+    }
+
+    /// Signals an eventfd; returns whether that can succeed.
+    pub(crate) fn signal(&self, fd: &OwnedFd) -> bool {
+        match self {
+            Self::Kernel(signaller) => signaller.signal(fd.as_fd()).is_ok(),
+            Self::Worker(worker) if worker.pending() < MAX_PENDING => {
+                fd.try_clone().map(|fd| worker.dispose(Signal(fd))).is_ok()
+            }
+            Self::Worker(_) => false,
+        }
+    }
+}
+
+/// An eventfd that its drop signals.
+struct Signal(OwnedFd);
+
+impl Drop for Signal {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+/// The kernel shows a count of eventfds alone (proc_pid_fdinfo(5)).
+fn is_eventfd(fd: BorrowedFd<'_>) -> bool {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd()));
+    info.is_ok_and(|info| info.lines().any(|line| line.starts_with("eventfd-count:")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::Workers;
+    use testkit::vfio_user::{eventfd, is_readable};
+
+    #[test]
+    fn without_aio_a_worker_signals_and_waits() {
+        let worker = Workers::new().unwrap().for_client();
+        let signals = Signals::Worker(worker.disposal());
+        let (full, event) = (eventfd(), eventfd());
+        assert!(signals.takes(event.as_fd()) && !is_readable(&event, 0));
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        assert!(!signals.takes(read.as_fd()) && !signals.takes(write.as_fd()));
+        assert!(signals.signal(&event) && is_readable(&event, 5));
+        // The client makes writes to a full counter wait.
+        rustix::io::write(&full, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+        rustix::io::ioctl_fionbio(&full, false).unwrap();
+        assert!((0..MAX_PENDING).all(|_| signals.signal(&full)));
+        assert!(!signals.signal(&event), "the worker waits");
+        rustix::io::read(&full, &mut [0; 8]).unwrap();
+        while worker.disposals() > 0 {
+            std::thread::yield_now();
+        }
+        assert!(signals.signal(&event));
+    }
+}

@@ -1,0 +1,55 @@
+//! The point of extension for carriers that are neither TCP nor raw Ethernet.
+
+use super::address::Address;
+use bytes::Bytes;
+use std::fmt::Debug;
+use std::io;
+use std::os::fd::BorrowedFd;
+use wire::Instant;
+
+/// Where another carrier connects to or is accepted.
+///
+/// A node connects to [`Address::Other`] as to any address: it calls [`connect`](Self::connect)
+/// again after each connection that ended, and drops what it no longer uses.
+pub trait OtherAddress: Debug + Send + Sync {
+    /// Begins to connect, without waiting.
+    ///
+    /// # Errors
+    /// Why no connection can begin now; the node tries again later.
+    fn connect(&self) -> io::Result<Box<dyn OtherCarrier>>;
+
+    /// The next connection that waits; never blocks.
+    fn accept(&self) -> Option<Box<dyn OtherCarrier>>;
+
+    /// Readable while a connection waits.
+    fn fd(&self) -> BorrowedFd<'_>;
+}
+
+/// A connection that carries a link: a stream of bytes each way, without loss, copies or changes of
+/// order. No method blocks.
+pub trait OtherCarrier: Debug {
+    /// The other end.
+    fn peer(&self) -> Address;
+
+    /// Whether the connection is established.
+    ///
+    /// # Errors
+    /// Why it could not be made.
+    fn established(&mut self) -> io::Result<bool>;
+
+    /// Passes received bytes to `take`; returns whether the connection has ended. It leaves some
+    /// for the next call rather than serve a fast sender for ever.
+    fn receive(&mut self, take: &mut dyn FnMut(Bytes)) -> bool;
+
+    /// Sends at most [`room`](Self::room) bytes.
+    ///
+    /// # Errors
+    /// If the connection is gone.
+    fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()>;
+
+    /// How many bytes the network takes now. When there is more, [`fd`](Self::fd) is readable.
+    fn room(&mut self) -> usize;
+
+    /// Readable when any of the other methods would have another answer than before.
+    fn fd(&self) -> BorrowedFd<'_>;
+}
