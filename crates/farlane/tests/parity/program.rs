@@ -41,23 +41,19 @@ pub struct Host {
     buffers: Vec<u64>,
 }
 
-/// The number of this host in its drive.
-const OWNER: u32 = 9;
-
 impl Host {
     /// Enumerates, and brings the drive up.
     pub async fn boot(bus: Bus, ram: Rc<RefCell<Ram>>, poll: Duration) -> Self {
-        let enumeration =
-            enumerate::Settings { max_payload: 256, contents: true, ..Default::default() };
+        let enumeration = enumerate::Settings { max_payload: 256, ..Default::default() };
         let found = enumerate::enumerate(bus.clone(), enumeration.clone()).await;
         let hierarchy = found.expect("buses enough");
         let nodes = hierarchy.nodes();
         let drive = *nodes.iter().find(|node| node.class == NVME).expect("a drive is there");
         let above = |node: &&&Node| node.children().iter().any(|child| child.bdf == drive.bdf);
         let port = *nodes.iter().find(above).expect("below a port");
-        let settings = Settings { enumeration, owner: OWNER };
-        let mut slot = OwnSlot::new(port.clone(), drive.clone(), bus.clone(), settings);
-        assert_eq!(ready(&bus, &mut slot).await, Ok(false));
+        // A live drive has a label capability besides those of a simulated one: nobody walks them.
+        let settings = Settings { enumeration, owner: 0 };
+        let slot = OwnSlot::new(port.clone(), drive.clone(), bus.clone(), settings);
         let driver = attach(&bus, &ram, drive, poll).await;
         let registers = drive.bar(0).expect("its registers").address;
         let buffer = || ram.borrow_mut().allocate(OFFSET + DATA, 4096).expect("memory enough");
