@@ -13,20 +13,13 @@ pub enum Queue {
 }
 
 /// Queues with what their owner knows of each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Queues<S, C> {
     /// Submission queues by number.
     pub submission: BTreeMap<u16, S>,
     /// Completion queues by number.
     pub completion: BTreeMap<u16, C>,
     places: Places<Queue>,
-}
-
-impl<S, C> Default for Queues<S, C> {
-    fn default() -> Self {
-        let (submission, completion) = (BTreeMap::new(), BTreeMap::new());
-        Self { submission, completion, places: Places::default() }
-    }
 }
 
 impl<S, C> Queues<S, C> {

@@ -173,7 +173,7 @@ impl Controller {
         if let Some((submission, completion)) = admin {
             self.queues.add_submission(0, submission, Submission::new(0, submission, 0));
             self.queues.add_completion(0, completion, completion);
-            self.admin_tail = Some(AdminTail::default());
+            self.admin_tail = Some(AdminTail::START);
         }
     }
 
@@ -396,11 +396,14 @@ impl Controller {
             self.lost = Some(Reason::Lost);
             return record;
         };
-        let admin = self.queues.completion.get(&0).copied().filter(|_| id == 0);
-        for (at, entry) in (request.address..).step_by(COMPLETION_ENTRY).zip(entries) {
-            if let Some(ring) = admin {
+        let mut at = request.address;
+        for entry in entries {
+            if id == 0
+                && let Some(ring) = self.queues.completion.get(&0)
+            {
                 let tail = self.admin_tail.take();
-                self.admin_tail = tail.and_then(|tail| tail.behind(at, entry.phase, &ring));
+                self.admin_tail = tail.and_then(|tail| tail.behind(at, entry.phase, ring));
+                at += COMPLETION_ENTRY as u64;
             }
             self.completed(entry);
         }

@@ -131,7 +131,7 @@ struct Function {
 }
 
 /// The follower of all controllers below a root port.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Follower {
     settings: Settings,
     functions: BTreeMap<Bdf, Function>,
@@ -146,15 +146,7 @@ pub(crate) struct Follower {
 
 impl Follower {
     pub fn new(settings: Settings) -> Self {
-        Self {
-            settings,
-            functions: BTreeMap::new(),
-            bars: Places::default(),
-            reads: BTreeMap::new(),
-            pending: Vec::new(),
-            counters: Counters::default(),
-            without: None,
-        }
+        Self { settings, ..Self::default() }
     }
 
     /// Leaves one ending out, for tests.

@@ -33,14 +33,10 @@ pub(super) struct AdminTail {
     pub head: u16,
 }
 
-impl Default for AdminTail {
-    /// Phase tags of the first pass are 1 (section 4.6).
-    fn default() -> Self {
-        Self { slot: 0, phase: true, head: 0 }
-    }
-}
-
 impl AdminTail {
+    /// Of a queue without entries. Phase tags of the first pass are 1 (section 4.6).
+    pub const START: Self = Self { slot: 0, phase: true, head: 0 };
+
     /// The tail behind an entry at `address`; `None` if the entry is in another slot than the next
     /// one, or has the wrong phase tag.
     pub fn behind(self, address: u64, phase: bool, ring: &Ring) -> Option<Self> {

@@ -1,7 +1,7 @@
 //! TLPs from the host.
 
 use super::controller::Controller;
-use super::pending::{Purpose, Read, Waiting};
+use super::pending::Waiting;
 use super::step::{Direction, Step, StepKind};
 use super::{Analyser, Function, HostRequest, HostRequestKind};
 use wire::nvme::register;
@@ -41,10 +41,8 @@ impl Analyser {
         self.shared.payload.print = None;
         let whole = self.shared.payload.knows(&(0..tlp.data.len()));
         self.shared.counters.malformed_pushes += u64::from(whole && valid.is_err());
-        if tlp.poisoned || !self.is_nvme(push.target) {
-            return;
-        }
         let function = self.functions.get_mut(&push.target);
+        let function = function.filter(|function| !tlp.poisoned && function.is_nvme());
         if let Some(controller) = function.and_then(|function| function.controller.as_mut()) {
             controller.pushed(&push, &mut self.shared);
         }
@@ -65,7 +63,7 @@ impl Analyser {
     }
 
     fn register_read(&mut self, tlp: &Tlp, request: MemoryRequest) {
-        let target = self.target(request.address).map(|(bdf, _)| bdf);
+        let target = self.target(request.address);
         self.count_register(target);
         let kind = HostRequestKind::MemoryRead;
         let host = self.host_request(tlp, kind, request.address, request.first_be);
@@ -102,11 +100,8 @@ impl Analyser {
 
     fn register_write(&mut self, tlp: &Tlp, request: MemoryRequest) {
         let target = self.target(request.address);
-        self.count_register(target.as_ref().map(|(bdf, _)| *bdf));
-        let Some((bdf, _)) = target else { return };
-        if tlp.poisoned || !self.is_nvme(bdf) {
-            return;
-        }
+        self.count_register(target);
+        let Some(bdf) = target.filter(|bdf| !tlp.poisoned && self.is_nvme(*bdf)) else { return };
         let known = self.shared.known(0, &tlp.data);
         let dwords = known.chunks_exact(4).zip((request.address..).step_by(4));
         for (i, (dword, address)) in dwords.enumerate() {
@@ -148,10 +143,9 @@ impl Analyser {
         }
     }
 
-    /// The function whose memory `address` is, and where in it.
-    fn target(&self, address: u64) -> Option<(Bdf, Target)> {
-        let (_, bdf) = self.bars.at(address)?;
-        Some((*bdf, place(self.functions.get(bdf)?, address)))
+    /// The function whose memory `address` is.
+    fn target(&self, address: u64) -> Option<Bdf> {
+        self.bars.at(address).map(|(_, bdf)| *bdf)
     }
 
     pub(super) fn register_value(&mut self, request: &HostRequest, data: &[u8]) {
@@ -166,10 +160,9 @@ impl Analyser {
                 protocol += 4 * usize::from(protocol == 4 * i);
             }
             if let Target::Registers(at) = place {
-                let value = u32::from_le_bytes(dword.try_into().expect("4 bytes"));
                 let controller =
                     function.controller.get_or_insert_with(|| Box::new(Controller::new(bdf)));
-                controller.registers.read(at, &value.to_le_bytes());
+                controller.registers.read(at, dword);
             }
         }
         self.shared.protocol = protocol;
@@ -210,7 +203,10 @@ impl Analyser {
         if believed.len() != tlp.data.len() {
             self.shared.payload.print = None;
         }
-        self.device_data(c.requester, &mut read, believed, step);
+        let function = self.functions.get_mut(&c.requester);
+        if let Some(controller) = function.and_then(|function| function.controller.as_mut()) {
+            controller.completed(&mut read, believed, step, &mut self.shared);
+        }
         if lead > 0 {
             // What was not asked for stands before it.
             self.shared.protocol = 0;
@@ -218,16 +214,6 @@ impl Analyser {
         read.done += bytes.len();
         if success && read.done < total {
             self.pending.put_back(&c, self.shared.at, Waiting::Device(read));
-        }
-    }
-
-    fn device_data(&mut self, device: Bdf, read: &mut Read, bytes: &[u8], step: Step) {
-        if matches!(read.purpose, Purpose::Unknown) {
-            return;
-        }
-        let controller = self.functions.get_mut(&device).and_then(|f| f.controller.as_mut());
-        if let Some(controller) = controller {
-            controller.completed(read, bytes, step, &mut self.shared);
         }
     }
 

@@ -22,17 +22,16 @@ impl Analyser {
 
     fn device_read(&mut self, request: MemoryRequest) {
         // A zero-length read is a flush (PCIe Base 4.0, section 2.2.5).
-        let reads = request.first_be != 0 && self.is_nvme(request.requester);
-        self.shared.counters.reads += u64::from(reads);
-        let purpose = match self.functions.get_mut(&request.requester) {
-            Some(function) if function.is_nvme() => match &mut function.controller {
-                Some(controller) => controller.device_read(&request, &mut self.shared),
-                None => {
-                    self.shared.counters.orphans += 1;
-                    Purpose::Unknown
-                }
-            },
-            _ => {
+        let function = self.functions.get_mut(&request.requester);
+        let function = function.filter(|function| function.is_nvme());
+        self.shared.counters.reads += u64::from(request.first_be != 0 && function.is_some());
+        let purpose = match function.map(|function| &mut function.controller) {
+            Some(Some(controller)) => controller.device_read(&request, &mut self.shared),
+            Some(None) => {
+                self.shared.counters.orphans += 1;
+                Purpose::Unknown
+            }
+            None => {
                 self.shared.counters.foreign += 1;
                 Purpose::Unknown
             }

@@ -120,7 +120,8 @@ impl Controller {
                 let taken = queue.map(|queue| queue.take(value, &mut shared.counters));
                 let known = taken.is_some();
                 let taken: Vec<Uid> = taken.into_iter().flatten().collect();
-                let queues = self.submission_queues_of(&taken);
+                let open = taken.iter().filter_map(|uid| self.open.get(uid));
+                let queues: BTreeSet<u16> = open.map(|open| open.command.queue).collect();
                 taken.into_iter().for_each(|uid| self.close(uid, Some(step), shared));
                 self.tell_completion(id, shared);
                 queues.into_iter().for_each(|id| self.tell_submission(id, shared));

@@ -2,7 +2,6 @@
 
 use super::Controller;
 use crate::commands::Event;
-use crate::commands::queues::Uid;
 use crate::commands::rings::{Ring, RingState};
 use crate::commands::shared::Shared;
 use std::collections::BTreeSet;
@@ -37,15 +36,6 @@ impl Controller {
         let ids = self.queues.submission.keys().chain(self.queues.completion.keys());
         let ids: BTreeSet<u16> = ids.copied().collect();
         ids.into_iter().for_each(|id| self.tell(id, Ring::Gone, shared));
-    }
-
-    /// The submission queues of open commands.
-    pub(super) fn submission_queues_of(&self, commands: &[Uid]) -> BTreeSet<u16> {
-        commands
-            .iter()
-            .filter_map(|uid| self.open.get(uid))
-            .map(|open| open.command.queue)
-            .collect()
     }
 
     /// The drive writes a completion entry to `cq`, whatever command it is of.
