@@ -8,7 +8,7 @@ use super::site::output;
 use super::threads::{group, waited_for};
 use super::window::Gates;
 use crate::machine::threads::Thread;
-use crate::machine::{control, nics, tools};
+use crate::machine::{control, tools};
 use latency_linux::Setting;
 use report::{Failure, Outcome};
 use std::time::Duration;
@@ -24,22 +24,25 @@ pub fn keepable(list: &GateControlList) -> Outcome {
         .map_err(|why| Failure(format!("--gate: {why}")))
 }
 
-/// Fails if the bridge cannot be built.
-pub fn possible(experiment: &Experiment, bridge: Bridge) -> Outcome {
-    let sentence = match (bridge, &experiment.far) {
-        (Bridge::Vfio, _) => Some(match nics::vfio() {
-            Ok(nic) => format!(
-                "it needs two machines: --dry-run --boards prints what is to be run; {} could be \
-                 given to a guest",
-                nic.address
-            ),
-            Err(why) => why,
-        }),
+/// Why the lab can build this bridge on no machine.
+pub fn impossible(experiment: &Experiment, bridge: Bridge) -> Option<&'static str> {
+    match (bridge, &experiment.far) {
+        (Bridge::Vfio, _) => Some(
+            "vfio needs two machines, and a NIC that is given to a guest whole: --dry-run --boards \
+             prints what is to be run",
+        ),
         (Bridge::Macvtap, Far::Guest { interface, .. }) if interface != "tap" => {
-            Some("a macvtap device is the guest's own: --guest tap,MAC".to_owned())
+            Some("a macvtap device is the guest's own: --guest tap,MAC")
         }
         _ => None,
-    };
+    }
+}
+
+/// Fails if the bridge cannot be built here.
+pub fn possible(experiment: &Experiment, bridge: Bridge) -> Outcome {
+    if let Some(why) = impossible(experiment, bridge) {
+        return Err(Failure(why.to_owned()));
+    }
     let mut names = bridge.tools().to_vec();
     if experiment.gates.is_some() || experiment.drop > 0 {
         names.push("tc");
@@ -47,8 +50,7 @@ pub fn possible(experiment: &Experiment, bridge: Bridge) -> Outcome {
     names.extend(experiment.stress.map(|_| "iperf3"));
     names.extend(experiment.isolated.map(|_| "taskset"));
     names.extend(experiment.kernel_fifo.map(|_| "chrt"));
-    let missing = || names.into_iter().find_map(|name| tools::find(name).err());
-    sentence.or_else(missing).map_or(Ok(()), |why| Err(Failure(why)))
+    names.into_iter().try_for_each(|name| tools::find(name).map(drop).map_err(Failure))
 }
 
 /// What was asked for, and whether the kernel says that it is so.

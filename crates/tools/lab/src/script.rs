@@ -41,7 +41,7 @@ pub fn script(experiment: &Experiment, bridges: &[Bridge]) -> String {
 
 fn part(text: &mut String, experiment: &Experiment, bridge: Bridge) -> std::fmt::Result {
     writeln!(text, "\n# Bridge: {}", bridge.name())?;
-    if let Some(why) = impossible(experiment, bridge) {
+    if let Some(why) = check::impossible(experiment, bridge) {
         return writeln!(text, "# It is not built: {why}.");
     }
     let steps = experiment.steps(bridge);
@@ -72,22 +72,6 @@ fn part(text: &mut String, experiment: &Experiment, bridge: Bridge) -> std::fmt:
     }
     // In `( ... ) || failed=1` the shell would ignore `set -e`.
     writeln!(text, ")\ntest $? -eq 0 || failed=1")
-}
-
-/// Why the lab can build this bridge on no machine. A program that is missing here may be where the
-/// script runs.
-fn impossible(experiment: &Experiment, bridge: Bridge) -> Option<String> {
-    match (bridge, &experiment.far) {
-        (Bridge::Vfio, _) => Some(
-            "a NIC is given to a guest whole, which needs two machines: --boards prints what is to \
-             be run"
-                .to_owned(),
-        ),
-        (Bridge::Macvtap, Far::Guest { interface, .. }) if interface != "tap" => {
-            check::possible(experiment, bridge).err().map(|why| why.0)
-        }
-        _ => None,
-    }
 }
 
 /// A line in the script's folder in place of the lab's.

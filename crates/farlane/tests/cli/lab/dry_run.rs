@@ -95,7 +95,10 @@ fn xdp_gets_all_frames_of_a_nic_with_their_tags() {
 #[test]
 fn bridges_that_no_lab_can_build_are_comments() {
     let vfio = script(&["--bridge", "vfio"]);
-    assert!(vfio.contains("\n# Bridge: vfio\n# It is not built: a NIC is given"), "{vfio}");
+    assert!(
+        vfio.contains("\n# Bridge: vfio\n# It is not built: vfio needs two machines"),
+        "{vfio}"
+    );
     assert!(!vfio.contains("ip netns"), "{vfio}");
     let macvtap = script(&["--bridge", "macvtap", "--guest", "g0,02:00:5e:10:00:02"]);
     assert!(

@@ -2,7 +2,6 @@
 //! `/sys` are read here; what they say is read by functions without I/O.
 
 pub mod control;
-pub mod nics;
 pub mod system;
 pub mod threads;
 pub mod tools;
