@@ -82,7 +82,7 @@ pub fn run(input: &[u8]) {
             }
             _ => {}
         }
-        while let Some(action) = session.poll(now, |_| true) {
+        while let Some(action) = session.poll(now, true) {
             match action {
                 Action::ConfigRead { token, .. }
                 | Action::ConfigWrite { token, .. }

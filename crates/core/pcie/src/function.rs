@@ -124,3 +124,15 @@ pub trait Ports {
     /// [`Function::ready`].
     fn push_room(&self, target: Bdf) -> Option<PushRoom>;
 }
+
+/// How much of a function its user sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// All of it.
+    Present,
+    /// Configuration space only. BARs read all ones and writes to them are dropped: the user sees
+    /// that the function exists, cannot use it, and can reset it.
+    ConfigOnly,
+    /// Nothing: everything reads all ones, and writes are dropped.
+    Absent,
+}

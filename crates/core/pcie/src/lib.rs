@@ -23,7 +23,7 @@ mod testing;
 pub use bridge::Bridge;
 pub use endpoint::{Endpoint, EndpointConfig};
 pub use errors::Errors;
-pub use function::{Function, Input, Output, Ports, PushRoom, Ready, Reset, Wait};
+pub use function::{Function, Input, Output, Ports, Presence, PushRoom, Ready, Reset, Wait};
 pub use memory::{Backing, Ram};
 pub use ordering::OrderedQueue;
 pub use port_queues::{Receiver, Target};

@@ -38,18 +38,6 @@ pub enum Action {
     DmaDone { id: DmaId, result: Result<Bytes, DmaError> },
 }
 
-/// How much of the function is visible to the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    /// All of it.
-    Present,
-    /// Configuration space only. BARs read all ones and writes to them are dropped and counted:
-    /// the client sees that the function exists, cannot use it, and can reset it.
-    ConfigOnly,
-    /// Nothing: every region reads all ones, writes are dropped and counted.
-    Absent,
-}
-
 /// An input of a session.
 #[derive(Debug)]
 pub enum Input {

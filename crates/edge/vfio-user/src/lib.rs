@@ -43,11 +43,12 @@ mod signals;
 mod tests;
 mod transfer;
 
-pub use action::{Action, Input, Presence, Token};
+pub use action::{Action, Input, Token};
 pub use config::EndpointInfo;
 pub use connection::{Incoming, MAX_PAYLOAD};
 pub use dma::{Access, DmaError, DmaId};
 pub use listener::BindError;
+pub use pcie::Presence;
 pub use server::Server;
 pub use session::Session;
 

@@ -237,9 +237,9 @@ impl Server {
         }
     }
 
-    /// The next action, if the owner accepts it now. Call until `None`, then wait for the
+    /// The next action, if the owner accepts one now. Call until `None`, then wait for the
     /// descriptor or until [`Session::deadline`].
-    pub fn poll(&mut self, now: Instant, accepts: impl FnOnce(&Action) -> bool) -> Option<Action> {
+    pub fn poll(&mut self, now: Instant, accepts: bool) -> Option<Action> {
         let action = self.session.poll(now, accepts);
         if action.is_none() {
             self.flush(now);

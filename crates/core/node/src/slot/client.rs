@@ -23,55 +23,41 @@ pub enum ReadOutcome {
 /// anew each time and needs none of this.
 pub trait Client {
     /// A driver uses the function, and may know its contents.
-    fn is_active(&self) -> bool;
-
-    /// The bytes of the Command register as the driver wrote them.
-    fn command(&self) -> [Option<u8>; 2];
-
-    /// The driver wrote a register that is no doorbell since the function followed all its writes.
-    fn has_written_registers(&self) -> bool;
-
-    /// Reads `length` bytes of memory for `token`; `None` if the client takes no request now.
-    fn read(&mut self, now: Instant, range: (u64, usize), token: &ReadToken)
-    -> Option<ReadOutcome>;
-
-    /// Writes memory; returns whether it may, or `None` if the client takes no request now.
-    fn write(&mut self, now: Instant, address: u64, data: &[u8]) -> Option<bool>;
-
-    /// Appends memory if it is at hand, and returns whether it is.
-    fn peek(&mut self, range: (u64, usize), out: &mut BytesMut) -> bool;
-
-    /// Signals an interrupt vector.
-    fn signal(&mut self, vector: u16);
-}
-
-impl Client for () {
     fn is_active(&self) -> bool {
         false
     }
 
+    /// The bytes of the Command register as the driver wrote them.
     fn command(&self) -> [Option<u8>; 2] {
         [None; 2]
     }
 
+    /// The driver wrote a register that is no doorbell since the function followed all its writes.
     fn has_written_registers(&self) -> bool {
         false
     }
 
+    /// Reads `range.1` bytes of memory at `range.0` for `token`; `None` if the client takes no
+    /// request now.
     fn read(&mut self, _: Instant, _: (u64, usize), _: &ReadToken) -> Option<ReadOutcome> {
         Some(ReadOutcome::Done(None))
     }
 
+    /// Writes memory; returns whether it may, or `None` if the client takes no request now.
     fn write(&mut self, _: Instant, _: u64, _: &[u8]) -> Option<bool> {
         Some(false)
     }
 
+    /// Appends memory if it is at hand, and returns whether it is.
     fn peek(&mut self, _: (u64, usize), _: &mut BytesMut) -> bool {
         false
     }
 
+    /// Signals an interrupt vector.
     fn signal(&mut self, _: u16) {}
 }
+
+impl Client for () {}
 
 /// An access of the function that waits because the client takes none now.
 #[derive(Debug)]

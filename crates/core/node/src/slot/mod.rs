@@ -46,11 +46,12 @@ mod tests;
 pub use change::Change;
 pub use client::{Client, ReadOutcome};
 pub use port::{OwnSlot, Port};
-pub use table::{Access, Condition, Outcome, Presence};
+pub use table::{Access, Condition, Outcome};
 
 use crate::push::ResetEvent;
 use bytes::Bytes;
 use client::Deferred;
+use pcie::Presence;
 use pcie::enumerate::{self, Comparison, ContentsChange, Kind, Node};
 use pcie::root::ReadToken;
 use pcie::software::{Bus, Task};
@@ -83,8 +84,11 @@ pub enum Output {
     HostData(ReadToken, Option<Bytes>),
     /// A change, for the user.
     Change(Change),
-    /// The function is prepared after an outage: its driver may use it.
-    Ready,
+    /// The function is prepared: its driver may use it.
+    Ready {
+        /// It was reset, because its contents are new.
+        reset: bool,
+    },
 }
 
 /// Whether the function can be used.
@@ -101,8 +105,9 @@ enum State {
 /// The result of a task of host software.
 enum Ended {
     Nothing,
-    /// Whether the function is still there, and the number of link losses when this began.
-    Restored(bool, u64),
+    /// Whether the function is still there, whether it was reset, and the number of link losses when
+    /// this began.
+    Restored(bool, bool, u64),
     Reply(Token, Vec<u8>),
     /// A reset, the device found (`None` if none answers), and the number of link losses when it
     /// began.
@@ -193,9 +198,9 @@ impl Slot {
 
     /// Whether an access of the client may start now: nothing that runs alone is under way. Which
     /// of its accesses pass others is up to the client.
-    pub fn accepts(&self, access: Access) -> bool {
-        let waits = self.condition().outcome(access) == Outcome::Waits;
-        !waits && self.alone.is_none() && self.bus.queued() < MAX_QUEUED
+    pub fn accepts(&self) -> bool {
+        let ready = self.condition() != Condition::Preparing && self.alone.is_none();
+        ready && self.bus.queued() < MAX_QUEUED
     }
 
     /// The client reads configuration space.
@@ -350,7 +355,8 @@ impl Slot {
         let losses = self.losses;
         self.prepares = true;
         self.start_alone(async move {
-            Ended::Restored(restore(&bus, &node, &settings, restored).await, losses)
+            let there = restore(&bus, &node, &settings, restored).await;
+            Ended::Restored(there, restored.reset, losses)
         });
     }
 
@@ -371,14 +377,14 @@ impl Slot {
         match ended {
             Ended::Nothing => {}
             Ended::Reply(token, data) => self.outputs.push_back(Output::Reply(token, data)),
-            Ended::Restored(there, losses) => {
+            Ended::Restored(there, reset, losses) => {
                 self.prepares = false;
                 match there {
                     _ if losses != self.losses => {}
                     false => self.detach(REPLACED.to_owned()),
                     true => {
                         self.report_reset(now, client);
-                        self.outputs.push_back(Output::Ready);
+                        self.outputs.push_back(Output::Ready { reset });
                     }
                 }
             }

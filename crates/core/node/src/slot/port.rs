@@ -50,15 +50,12 @@ impl fmt::Debug for Port {
 pub struct OwnSlot {
     port: Port,
     slot: Slot,
-    /// What the driver finds once the slot is ready.
-    new_contents: bool,
 }
 
 impl OwnSlot {
     /// A slot with the function `node` below `port`.
     pub fn new(port: Node, node: Node, bus: Bus, settings: Settings) -> Self {
-        let slot = Slot::new(node, bus, settings);
-        Self { port: Port::new(port), slot, new_contents: false }
+        Self { port: Port::new(port), slot: Slot::new(node, bus, settings) }
     }
 
     /// The function that was attached last.
@@ -91,9 +88,8 @@ impl OwnSlot {
         loop {
             match self.slot.poll(now, &mut ())? {
                 Output::Change(Change::Changed(why)) => return Some(Err(why)),
-                Output::Change(change) => self.new_contents = change != Change::Reattached,
-                Output::Ready => return Some(Ok(self.new_contents)),
-                Output::Reply(..) | Output::Presence(_) | Output::HostData(..) => {}
+                Output::Ready { reset } => return Some(Ok(reset)),
+                _ => {}
             }
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! `docs/architecture.md` has this table in words; a test compares them.
 
+use pcie::Presence;
+
 /// The condition of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
@@ -59,68 +61,35 @@ pub enum Outcome {
     Refused,
 }
 
-/// How much of its endpoint a client sees, as the table has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    /// All of it.
-    Present,
-    /// Configuration space only: the client sees that the function exists, cannot use it, and can
-    /// reset it.
-    ConfigOnly,
-    /// Nothing.
-    Absent,
-}
+use Outcome::{AllOnes, Dropped, Identifies, Passes, Refused, Remembered, Waits};
+
+/// By [`Access`] and [`Condition`], in their orders. Until its link is lost, a function sends
+/// nothing that it must not: bus mastering is restored last. What it sent before still passes.
+const TABLE: [[Outcome; 5]; 9] = [
+    [Passes, Waits, AllOnes, Passes, AllOnes],
+    [Passes, Waits, Dropped, Passes, Dropped],
+    [Passes, Waits, AllOnes, AllOnes, AllOnes],
+    [Passes, Waits, Dropped, Dropped, Dropped],
+    [Passes, Waits, Remembered, Remembered, Remembered],
+    [Identifies, Waits, Remembered, Identifies, Identifies],
+    [Passes, Passes, Passes, Refused, Refused],
+    [Passes, Passes, Passes, Refused, Refused],
+    [Passes, Passes, Passes, Dropped, Dropped],
+];
 
 impl Condition {
-    /// Every condition, in the order of the table.
-    pub const ALL: [Self; 5] =
-        [Self::Attached, Self::Preparing, Self::LinkDown, Self::NewContents, Self::Detached];
-
     /// What an access comes to in this condition.
     pub fn outcome(self, access: Access) -> Outcome {
-        use Access::{ConfigRead, ConfigWrite, Interrupt, MemoryRead, MemoryWrite, Msix, Reset};
-        match (access, self) {
-            // The function sends nothing that it must not: bus mastering is restored last. What
-            // it sent before its link was lost still counts.
-            (
-                MemoryRead | MemoryWrite | Interrupt,
-                Self::Attached | Self::Preparing | Self::LinkDown,
-            ) => Outcome::Passes,
-            (MemoryRead | MemoryWrite, _) => Outcome::Refused,
-            (Interrupt, _) => Outcome::Dropped,
-            (_, Self::Attached) if access != Reset => Outcome::Passes,
-            (_, Self::Preparing) => Outcome::Waits,
-            // The host that has it in its slot sees a function with its own configuration.
-            (ConfigRead | ConfigWrite, Self::NewContents) => Outcome::Passes,
-            (Reset, Self::LinkDown) | (Msix, _) => Outcome::Remembered,
-            (Reset, _) => Outcome::Identifies,
-            (ConfigRead | Access::BarRead, _) => Outcome::AllOnes,
-            (ConfigWrite | Access::BarWrite, _) => Outcome::Dropped,
-        }
+        TABLE[access as usize][self as usize]
     }
 
     /// What the client sees meanwhile. What waits is seen once the wait is over.
     pub(super) fn presence(self) -> Presence {
-        let seen = |access| self.outcome(access) != Outcome::AllOnes;
+        let seen = |access| self.outcome(access) != AllOnes;
         match (seen(Access::ConfigRead), seen(Access::BarRead)) {
             (true, true) => Presence::Present,
             (true, false) => Presence::ConfigOnly,
             (false, _) => Presence::Absent,
         }
     }
-}
-
-impl Access {
-    /// Every kind, in the order of the table.
-    pub const ALL: [Self; 9] = [
-        Self::ConfigRead,
-        Self::ConfigWrite,
-        Self::BarRead,
-        Self::BarWrite,
-        Self::Msix,
-        Self::Reset,
-        Self::MemoryRead,
-        Self::MemoryWrite,
-        Self::Interrupt,
-    ];
 }

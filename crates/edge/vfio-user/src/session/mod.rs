@@ -153,9 +153,9 @@ impl Session {
         }
     }
 
-    /// The next action, if the owner accepts it now; DMA that has ended in any case. `None` until
+    /// The next action, if the owner accepts one now; DMA that has ended in any case. `None` until
     /// another input, reply or [`deadline`](Self::deadline).
-    pub fn poll(&mut self, now: Instant, accepts: impl FnOnce(&Action) -> bool) -> Option<Action> {
+    pub fn poll(&mut self, now: Instant, accepts: bool) -> Option<Action> {
         while let Some(ended) = self.dma.expire(now) {
             self.dma_ended(ended);
         }
@@ -167,7 +167,7 @@ impl Session {
             self.abandon();
         }
         self.advance(now);
-        if accepts(self.actions.front()?) { self.actions.pop_front() } else { None }
+        if accepts { self.actions.pop_front() } else { None }
     }
 
     /// When to call [`poll`](Self::poll) without any input.

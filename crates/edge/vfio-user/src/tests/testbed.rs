@@ -59,7 +59,7 @@ impl Testbed {
     pub fn pump(&mut self) {
         for _ in 0..200 {
             self.server.service(self.now);
-            while let Some(action) = self.server.poll(self.now, |_| true) {
+            while let Some(action) = self.server.poll(self.now, true) {
                 self.actions.push(action.clone());
                 if self.answer {
                     self.carry_out(action);

@@ -4,7 +4,7 @@ use super::ReadOutcome;
 use crate::random_number;
 use ::node::Slot;
 use ::node::push::ResetEvent;
-use ::node::slot::{self, Access, Change, Client, Output, Presence};
+use ::node::slot::{self, Change, Client, Output};
 use bytes::{Bytes, BytesMut};
 use pcie::enumerate::{self, Node};
 use pcie::root::ReadToken;
@@ -140,10 +140,7 @@ impl Endpoint {
                 self.carry_out(now, output);
             }
             // Requests of a client that is faster than the far side wait in its socket.
-            let slot = &self.slot;
-            let accepts =
-                |action: &Action| access(action).is_none_or(|access| slot.accepts(access));
-            if let Some(action) = self.guest.server.poll(now, accepts) {
+            if let Some(action) = self.guest.server.poll(now, self.slot.accepts()) {
                 again = true;
                 self.start(now, action);
             }
@@ -159,17 +156,10 @@ impl Endpoint {
     fn carry_out(&mut self, now: Instant, output: Output) {
         match output {
             Output::Reply(token, data) => self.guest.server.reply(now, token, Ok(&data)),
-            Output::Presence(presence) => {
-                let presence = match presence {
-                    Presence::Present => vfio_user::Presence::Present,
-                    Presence::ConfigOnly => vfio_user::Presence::ConfigOnly,
-                    Presence::Absent => vfio_user::Presence::Absent,
-                };
-                self.guest.server.set_presence(now, presence);
-            }
+            Output::Presence(presence) => self.guest.server.set_presence(now, presence),
             Output::HostData(token, data) => self.answers.push((token, data)),
             Output::Change(change) => self.changes.push(change),
-            Output::Ready => {}
+            Output::Ready { .. } => {}
         }
     }
 
@@ -218,19 +208,6 @@ impl Endpoint {
     pub fn remapped(&mut self, range: &Range<u64>) {
         self.slot.remapped(range);
     }
-}
-
-/// The kind of an action; `None` if it is no access.
-fn access(action: &Action) -> Option<Access> {
-    Some(match action {
-        Action::DmaDone { .. } => return None,
-        Action::ConfigRead { .. } => Access::ConfigRead,
-        Action::ConfigWrite { .. } => Access::ConfigWrite,
-        Action::BarRead { .. } => Access::BarRead,
-        Action::BarWrite { .. } => Access::BarWrite,
-        Action::MsixEnable(_) => Access::Msix,
-        Action::Reset { .. } | Action::ClientGone { .. } => Access::Reset,
-    })
 }
 
 /// Reads what must be known of an endpoint before it is offered. A device that does not answer

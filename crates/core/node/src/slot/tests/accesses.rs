@@ -14,9 +14,9 @@ fn observe(condition: Condition, access: Access) -> Outcome {
         _ => {}
     }
     let by_client = !matches!(access, Access::MemoryRead | Access::MemoryWrite | Access::Interrupt);
-    if by_client && !world.slot.accepts(access) {
+    if by_client && !world.slot.accepts() {
         world.settle();
-        assert!(world.slot.accepts(access), "it waits no longer");
+        assert!(world.slot.accepts(), "it waits no longer");
         return Outcome::Waits;
     }
     match access {
@@ -63,7 +63,7 @@ macro_rules! rows {
     ($($name:ident: $access:ident,)*) => {
         $(#[test]
         fn $name() {
-            for condition in Condition::ALL {
+            for condition in CONDITIONS {
                 let expected = condition.outcome(Access::$access);
                 assert_eq!(observe(condition, Access::$access), expected, "{condition:?}");
             }
@@ -86,7 +86,7 @@ rows! {
 #[test]
 fn the_document_has_the_table() {
     let row = |access: Access| {
-        let outcomes = Condition::ALL.map(|condition| match condition.outcome(access) {
+        let outcomes = CONDITIONS.map(|condition| match condition.outcome(access) {
             Outcome::Passes => "passes",
             Outcome::Waits => "waits",
             Outcome::AllOnes => "all ones",
@@ -111,7 +111,18 @@ fn the_document_has_the_table() {
     let head = "| access | attached | preparing | link down | new contents | detached |";
     let document = include_str!("../../../../../../docs/architecture.md");
     let mut lines = document.lines().skip_while(|line| *line != head).skip(2);
-    for access in Access::ALL {
+    let accesses = [
+        Access::ConfigRead,
+        Access::ConfigWrite,
+        Access::BarRead,
+        Access::BarWrite,
+        Access::Msix,
+        Access::Reset,
+        Access::MemoryRead,
+        Access::MemoryWrite,
+        Access::Interrupt,
+    ];
+    for access in accesses {
         assert_eq!(lines.next(), Some(&*row(access)), "docs/architecture.md");
     }
     assert_eq!(lines.next(), Some(""));

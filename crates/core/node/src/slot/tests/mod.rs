@@ -132,6 +132,15 @@ struct World {
 
 const OWNER: u32 = 9;
 
+/// In the order of the table.
+const CONDITIONS: [Condition; 5] = [
+    Condition::Attached,
+    Condition::Preparing,
+    Condition::LinkDown,
+    Condition::NewContents,
+    Condition::Detached,
+];
+
 /// The function reads four bytes of the client's memory.
 fn read(world: &mut World, address: u64) -> ReadOutcome {
     let token = token();
@@ -194,7 +203,7 @@ impl World {
                 Output::Presence(presence) => self.presence = presence,
                 Output::HostData(_, data) => self.host_data.push(data),
                 Output::Change(change) => self.changes.push(change),
-                Output::Ready => self.ready += 1,
+                Output::Ready { .. } => self.ready += 1,
             }
         }
         while let Some((id, request)) = self.bus.next_request() {
@@ -256,7 +265,7 @@ impl World {
 
     /// The client requests a reset, which is done.
     fn reset(&mut self) {
-        assert!(self.slot.accepts(Access::Reset));
+        assert!(self.slot.accepts());
         self.slot.reset(0);
         self.settle();
     }

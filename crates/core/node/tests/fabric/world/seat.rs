@@ -4,10 +4,10 @@ use super::disk::{BLOCKS, COUNT, DOORBELL};
 use super::{Fabric, Parent};
 use bytes::{Bytes, BytesMut};
 use node::Slot;
-use node::slot::{Access, Change, Client, Output, Port, Presence, ReadOutcome, Settings, Token};
-use pcie::Bus;
+use node::slot::{Access, Change, Client, Output, Port, ReadOutcome, Settings, Token};
 use pcie::enumerate::{self, Node};
 use pcie::root::ReadToken;
+use pcie::{Bus, Presence};
 use wire::{Bdf, Instant};
 
 /// A client whose memory has a place for each block, at eight times its number.
@@ -131,7 +131,7 @@ impl Seat {
                     }
                 }
                 Output::Change(change) => self.changes.push(change),
-                Output::HostData(..) | Output::Ready => {}
+                Output::HostData(..) | Output::Ready { .. } => {}
             }
         }
         moved
@@ -159,7 +159,7 @@ impl Seat {
             Access::ConfigRead | Access::ConfigWrite => self.presence != Presence::Absent,
             _ => true,
         };
-        seen.then(|| self.slot.accepts(access))
+        seen.then(|| self.slot.accepts())
     }
 }
 

@@ -16,7 +16,7 @@ fn serve(folder: Arc<Folder>, stop: Arc<AtomicBool>) {
         let now = Instant::ZERO;
         server.service(now);
         server.session.poll_doorbells();
-        while let Some(action) = server.poll(now, |_| true) {
+        while let Some(action) = server.poll(now, true) {
             match action {
                 Action::ConfigRead { token, offset, size } => {
                     let at = usize::from(offset);
