@@ -1,7 +1,7 @@
 //! `farlane latency listen`: takes a talker's frames, and sends them back if it is asked to.
 
+use super::deliver;
 use super::options::{MachineArgs, MarkArgs, Output, positive};
-use super::{Files, deliver};
 use crate::node::listening;
 use crate::signals::Stop;
 use latency::frame::ETHERTYPE;
@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Outcome {
     };
     let mut listener = Listener::open(&listen, args.port()?, &stop)?;
     loop {
-        let mut files = Files::create(&args.output)?;
+        let mut files = args.output.files()?;
         let rows = files.as_mut().map(|files| files as &mut dyn Rows);
         let Some(run) = listener.run(rows)? else { return Ok(()) };
         deliver(&run, files, &args.output)?;

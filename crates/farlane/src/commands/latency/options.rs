@@ -1,10 +1,12 @@
 //! Options of talker and listener.
 
 use crate::output::{assign_stdout, wrong_usage};
+use columns::Targets;
+use lab::view::Files;
 use latency::{Band, frame};
 use latency_linux::{Clock, Heading, Machine, Marks};
-use report::span;
 use report::target::Target;
+use report::{Failure, span};
 use wire::Duration;
 
 /// Where results go.
@@ -41,6 +43,11 @@ impl Output {
             ("--html", self.html.as_ref()),
         ];
         assign_stdout(self.json, &documents);
+    }
+
+    /// Begins the files that are wanted. Their writer has the CPUs and the class of this thread.
+    pub fn files(&self) -> Result<Option<Files>, Failure> {
+        Files::create(Targets { csv: self.csv.as_ref(), parquet: self.parquet.as_ref() })
     }
 
     /// What the document says of a run at this address.

@@ -1,7 +1,7 @@
 //! `farlane latency talk`: sends frames on schedule.
 
+use super::deliver;
 use super::options::{MachineArgs, MarkArgs, Output, payload, positive, window};
-use super::{Files, deliver};
 use crate::node::far_side;
 use crate::output::wrong_usage;
 use crate::signals::Stop;
@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> Outcome {
     let stop = Stop::on_signals()?;
     let (port, to) = args.port()?;
     let talker = Talker::open(&talk, port, to, &stop)?;
-    let mut files = Files::create(&args.output)?;
+    let mut files = args.output.files()?;
     let run = talker.run(files.as_mut().map(|files| files as &mut dyn Rows))?;
     deliver(&run, files, &args.output)?;
     verdict(args, &run)

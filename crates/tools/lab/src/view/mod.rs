@@ -3,11 +3,12 @@
 mod compare;
 mod overlay;
 mod page;
-pub mod rows;
+mod rows;
 mod text;
 
 pub use compare::{read, text as compared};
 pub(crate) use overlay::figures;
 pub use page::page;
+pub use rows::Files;
 pub use text::text;
 pub(crate) use text::{cautions, findings, plain, share};

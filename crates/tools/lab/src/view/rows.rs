@@ -1,11 +1,14 @@
 //! Frames as rows, in ns of TAI.
 
-use columns::{Column, Schema, Value};
+use columns::{Column, RowFiles, Schema, Targets, Value};
 use latency::{Sample, Stamp};
-use latency_linux::Document;
+use latency_linux::{Document, Rows, Run};
+use report::{Failure, Outcome};
+use std::time;
+use wire::Instant;
 
 /// The columns.
-pub const COLUMNS: Schema = &[
+const COLUMNS: Schema = &[
     Column::unsigned("sequence", ""),
     Column::unsigned("scheduled_ns", "ns"),
     Column::unsigned("woken_ns", "ns"),
@@ -25,8 +28,45 @@ pub const COLUMNS: Schema = &[
     Column::optional("back_received_ns", "ns"),
 ];
 
+/// Files of CSV and Parquet, with a row a frame while the run lasts.
+pub struct Files {
+    files: RowFiles,
+    began: time::Instant,
+}
+
+impl Files {
+    /// Begins the files that are wanted; `None` if none is.
+    ///
+    /// # Errors
+    /// A sentence that names a file.
+    pub fn create(targets: Targets) -> Result<Option<Self>, Failure> {
+        let files = RowFiles::create(targets, COLUMNS)?;
+        Ok(files.map(|files| Self { files, began: time::Instant::now() }))
+    }
+
+    /// Ends the files with the rows that are left.
+    ///
+    /// # Errors
+    /// A sentence that names the files that do not hold everything.
+    pub fn finish(mut self, run: &Run) -> Outcome {
+        run.unwritten.iter().for_each(|sample| self.push(sample));
+        self.files.finish(&metadata(&run.document))
+    }
+}
+
+impl Rows for Files {
+    fn is_free(&mut self) -> bool {
+        self.files.is_free()
+    }
+
+    fn push(&mut self, sample: &Sample) {
+        let at = Instant::from_ns(self.began.elapsed().as_nanos() as u64);
+        self.files.push(at, &row(sample));
+    }
+}
+
 /// What a file says of its run.
-pub fn metadata(document: &Document) -> [(&'static str, String); 9] {
+fn metadata(document: &Document) -> [(&'static str, String); 9] {
     [
         ("farlane.version", env!("CARGO_PKG_VERSION").to_owned()),
         ("farlane.end", document.end.clone()),
@@ -41,7 +81,7 @@ pub fn metadata(document: &Document) -> [(&'static str, String); 9] {
 }
 
 /// The row of a frame.
-pub fn row(sample: &Sample) -> [Value<'static>; COLUMNS.len()] {
+fn row(sample: &Sample) -> [Value<'static>; COLUMNS.len()] {
     let cell = |stamp: Stamp| Value::Optional(stamp.map(u64::from));
     [
         Value::Unsigned(sample.sequence),
