@@ -3,8 +3,7 @@
 use crate::Ring;
 use wire::nvme::{Command, cns, opcode::admin};
 
-/// What an admin command does to what a follower knows, once it has succeeded (NVM Express 1.4,
-/// section 5).
+/// What a successful admin command changes (NVM Express 1.4, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// There is another submission queue.

@@ -1,4 +1,4 @@
-//! A shadow of a function's configuration space, from the requests seen.
+//! The configuration space of a function, as far as requests have shown it.
 
 use pcie::config::{capability, register};
 use std::ops::Range;
@@ -8,8 +8,8 @@ const CLASS_NVME: [u8; 3] = [2, 8, 1];
 /// Bytes that are kept: the header and the capabilities.
 const BYTES: usize = 256;
 
-/// What requests have told of a function. Reads tell registers; of what software writes, only BARs
-/// and the bus numbers of a bridge matter here.
+/// Registers as they were read. Of the registers that software wrote, only BARs and the bus numbers
+/// of a bridge count.
 #[derive(Clone, Debug)]
 pub struct ConfigShadow {
     value: [u8; BYTES],
@@ -21,7 +21,7 @@ pub struct ConfigShadow {
 /// The address of a BAR and, if it was sized, its length.
 type BarPlace = (u64, Option<u64>);
 
-/// What its registers say, kept because every TLP asks for it.
+/// What follows from the registers, kept because every TLP needs it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Found {
     header_type: Option<u8>,
@@ -33,7 +33,7 @@ struct Found {
 #[derive(Clone, Copy, Debug, Default)]
 struct Bar {
     value: u32,
-    /// Type bits, which only reads show.
+    /// Type bits, which only reads have.
     kind: u32,
     /// What reads as one after all ones were written.
     mask: Option<u32>,
@@ -60,8 +60,8 @@ fn bar_at(register: u16) -> Option<usize> {
 }
 
 impl ConfigShadow {
-    /// Takes note of what the enabled bytes of a double word read as. Whether that told what the
-    /// function is or where its BARs are.
+    /// The enabled bytes of a double word read as `dword`. Returns whether the kind of the function
+    /// or the place of a BAR is another one now.
     pub fn read(&mut self, register: u16, enables: u8, dword: u32) -> bool {
         self.store(register & 0xffc, enables, dword);
         if let Some(index) = bar_at(register)
@@ -77,7 +77,7 @@ impl ConfigShadow {
         self.find()
     }
 
-    /// Takes note of a write of the enabled bytes of a double word.
+    /// Software writes the enabled bytes of a double word.
     pub fn write(&mut self, register: u16, enables: u8, dword: u32) {
         if self.header_type() != Some(0) && register & 0xffc == register::PRIMARY_BUS {
             self.store(register & 0xffc, enables, dword);
@@ -101,7 +101,7 @@ impl ConfigShadow {
         }
     }
 
-    /// Looks again; whether anything else was found.
+    /// Returns whether anything has changed.
     fn find(&mut self) -> bool {
         let header_type = self.byte(register::HEADER_TYPE.into()).map(|header| header & 0x7f);
         let class = self.bytes(usize::from(register::REVISION) + 1);
@@ -127,17 +127,17 @@ impl ConfigShadow {
         Some(bytes)
     }
 
-    /// The kind of its header, if it was read: 0 of endpoints, 1 of bridges.
+    /// The header type, if it was read: 0 of endpoints, 1 of bridges.
     pub fn header_type(&self) -> Option<u8> {
         self.found.header_type
     }
 
-    /// Whether it is known for a bridge.
+    /// Whether the header type is that of a bridge.
     pub fn is_bridge(&self) -> bool {
         self.header_type() == Some(1)
     }
 
-    /// Whether it is an NVMe controller; `None` while that is not known.
+    /// Whether the function is an NVMe controller; `None` before the class was read.
     pub fn is_nvme(&self) -> Option<bool> {
         self.found.nvme
     }
@@ -148,8 +148,8 @@ impl ConfigShadow {
         (secondary > 0).then_some((secondary, subordinate))
     }
 
-    /// The addresses of a memory BAR, of `presumed` bytes if nobody sized it; `None` while it has
-    /// none.
+    /// The addresses of a memory BAR; `None` without an address. A BAR that nobody sized has
+    /// `presumed` bytes.
     pub fn bar(&self, index: usize, presumed: Option<u64>) -> Option<Range<u64>> {
         let (base, size) = self.found.bars.get(index).copied().flatten()?;
         Some(base..base.saturating_add(size.or(presumed)?))
@@ -167,7 +167,7 @@ impl ConfigShadow {
         }
         let size = match low.mask.map(|mask| mask & !0xf) {
             None => None,
-            // Of a size of 4 GiB or more, the upper half tells.
+            // The upper half has the size if it is 4 GiB or more.
             Some(0) => high.mask.filter(|high| wide && *high != 0).map(|high| {
                 let mask = u64::from(high) << 32;
                 (!mask).wrapping_add(1)

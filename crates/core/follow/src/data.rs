@@ -9,8 +9,8 @@ pub enum Amount {
     Blocks(u32),
     /// As many bytes.
     Bytes(u64),
-    /// Its entry does not say it, or not in a way that is known here.
-    Unsaid,
+    /// The length is not in the entry, or its format is not decoded here.
+    Unknown,
 }
 
 /// Whether the data of a command of an I/O queue go to the host, and how much they are; `None`
@@ -24,7 +24,7 @@ pub fn io_data(command: &Command) -> Option<(bool, Amount)> {
         nvm::DATASET_MANAGEMENT => ranges(command.cdw10, DsmRange::LENGTH),
         // The format, 0h, is in bits 11:8 of dword 12.
         nvm::COPY if command.cdw12 >> 8 & 0xf == 0 => ranges(command.cdw12, CopyRange::LENGTH),
-        _ => Amount::Unsaid,
+        _ => Amount::Unknown,
     };
     let direction = command.opcode & 3;
     (direction != 0).then_some((direction == 2, amount))

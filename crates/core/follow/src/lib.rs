@@ -1,19 +1,19 @@
-//! NVMe controllers as seen from the TLPs that pass: what configuration requests, register accesses
-//! and admin commands tell of queues and data.
+//! NVMe controllers followed from the TLPs that pass: configuration space, registers, queues, rings,
+//! effects of admin commands.
 //!
-//! Three users follow controllers. Each keeps the state that only it needs beside what is here.
+//! Three users follow controllers. Each has state of its own beside this crate's.
 //!
 //! | | push (`node::push`) | analyser (`analysis::commands`) | account of time (`sim::measure`) |
 //! | --- | --- | --- | --- |
-//! | sees | every TLP at the root port, at once | a recording, which may begin late, have gaps and lack payloads | TLPs at the root port and at the drive |
-//! | function | only of class 01 08 02, header type 0 and a sized BAR 0 | also of unknown class, presumed size of BARs; MSI-X table | is told by the driver |
+//! | input | every TLP at the root port, at once | a recording, which may begin late, have gaps and lack payloads | TLPs at the root port and at the drive |
+//! | function | only of class 01 08 02, header type 0 and a sized BAR 0 | also of unknown class, presumed size of BARs; MSI-X table | from the host's driver |
 //! | configuration | a write counts when it goes down, a read when it is completed | both when they are completed | – |
 //! | registers | CC, AQA, ASQ, ACQ, NSSR, own memory; stride from CAP or from doorbells | CC, AQA, ASQ, ACQ, NSSR; stride from CAP, else 0 | doorbells, stride 0 |
 //! | admin commands | from host memory at the doorbell, else from the controller's fetch | from the push or the controller's fetch | – |
-//! | queues | created and deleted by the completion entry; only entries of the usual sizes | created and deleted by the completion entry; of any size of entry | is told by the driver |
+//! | queues | created and deleted by the completion entry; only entries of the usual sizes | created and deleted by the completion entry; of any size of entry | from the host's driver |
 //! | rings | tail, head, slots rung for and pushed | tail, head, phase, entries fetched and pushed, by doorbell | tails that left the root port and reached the drive |
 //! | blocks | from all of Identify's bytes, or from a command alone; a Format, an attachment ends it | from Identify's data; a Format ends it | – |
-//! | reset | forgets queues, pushes nothing that is not certain | ends commands, counts | is told by the driver |
+//! | reset | forgets queues, ends pushed bytes | ends commands, counts | from the host's driver |
 
 mod admin;
 mod config;

@@ -12,7 +12,7 @@ pub enum Queue {
     Completion(u16),
 }
 
-/// Queues with what their owner knows of each.
+/// Queues with the owner's state of each: `S` of a submission queue, `C` of a completion queue.
 #[derive(Clone, Debug, Default)]
 pub struct Queues<S, C> {
     /// Submission queues by number.

@@ -24,7 +24,7 @@ pub fn touches(offset: u64, bytes: &[u8], at: u64, length: u64) -> bool {
 }
 
 impl Registers {
-    /// Takes note of what the bytes from `offset` on read as.
+    /// The registers from `offset` on read as `bytes`.
     pub fn read(&mut self, offset: u64, bytes: &[u8]) {
         if let Some((_, byte)) = (offset..).zip(bytes).find(|(at, _)| *at == STRIDE) {
             let bits = u64::from(*byte) << (8 * (STRIDE - CAP));
@@ -32,7 +32,7 @@ impl Registers {
         }
     }
 
-    /// Takes note of a write of the bytes from `offset` on.
+    /// Software writes `bytes` to the registers from `offset` on.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         for (at, byte) in (offset..).zip(bytes).take_while(|(at, _)| *at < BYTES) {
             self.words.as_flattened_mut()[at as usize] = *byte;
@@ -57,8 +57,8 @@ impl Registers {
         1 << (12 + self.configuration().page)
     }
 
-    /// The admin submission queue and the admin completion queue, if AQA, ASQ and ACQ have values
-    /// that a controller takes.
+    /// The admin submission and the admin completion queue; `None` while AQA, ASQ and ACQ have
+    /// values that no controller accepts.
     pub fn admin_queues(&self) -> Option<(Ring, Ring)> {
         let sizes = AdminQueueAttributes::from_bits(self.u32(AQA));
         let submission = Ring::submission(self.u64(ASQ) & !0xfff, sizes.sq_size);

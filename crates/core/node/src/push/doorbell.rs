@@ -313,8 +313,8 @@ impl Controller {
                 (blocks as usize) << shift
             }
             Amount::Bytes(bytes) => bytes as usize,
-            Amount::Unsaid if to_host => return Ok(None),
-            Amount::Unsaid => return Err(Reason::Opcode),
+            Amount::Unknown if to_host => return Ok(None),
+            Amount::Unknown => return Err(Reason::Opcode),
         };
         Ok(Some((length, to_host)))
     }

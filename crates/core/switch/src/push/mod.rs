@@ -27,13 +27,13 @@ pub enum Invalid {
     Range(Range<u64>),
 }
 
-/// Which bytes a function's own writes invalidate. [`Store`] has one for each function: what the
-/// function is, and what its queues look like, only this rule has to know.
+/// Which pushed bytes a function's own writes invalidate. [`Store`] has one rule for each function;
+/// the kind of the function and its queues are known to the rule alone.
 pub trait Rule: Clone + Debug {
     /// Number of queues that it follows.
     fn queues(&self) -> usize;
 
-    /// Whether it follows a queue. Without it nobody knows when a command is complete.
+    /// Whether it follows a queue. Bytes of other queues are not kept: their commands never end.
     fn follows(&self, queue: u16) -> bool;
 
     /// Follows a queue from now on, or forgets it with `None`.

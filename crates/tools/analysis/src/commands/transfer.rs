@@ -26,7 +26,7 @@ fn io(entry: &Command, block_size: u32) -> Transfer {
         None => 0,
         Some((_, Amount::Blocks(blocks))) => u64::from(blocks) * u64::from(block_size),
         Some((_, Amount::Bytes(bytes))) => bytes,
-        Some((_, Amount::Unsaid)) => PRESUMED,
+        Some((_, Amount::Unknown)) => PRESUMED,
     };
     by_opcode(entry.opcode, bytes)
 }
