@@ -2,9 +2,9 @@
 
 use super::{Failure, Outcome};
 use crate::output::{self, assign_stdout};
-use analysis::summary::against::Comparison;
-use analysis::summary::{Key, Report, Request, View};
 use analysis::trace::{Opcode, Selection, Span, parse_time};
+use analysis::trace_report::against::Comparison;
+use analysis::trace_report::{Key, Report, Request, View};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use columns::Targets;
 use report::target::Target;

@@ -1,6 +1,6 @@
 //! A switch node: a switch and the paths of its links.
 
-use crate::links::{CONNECT_TIMEOUT, FRAME, Link, LinkEvent, Path};
+use crate::link_state::{CONNECT_TIMEOUT, FRAME, Link, LinkEvent, Path};
 use crate::path;
 use ::switch::congestion::Rate;
 use ::switch::egress::Egress;

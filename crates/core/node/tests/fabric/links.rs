@@ -2,7 +2,7 @@
 
 use crate::fabric::world::{Fabric, Happened, Manner, Parent, Plan, RAM, Shape, State, bar, dma};
 use bytes::Bytes;
-use node::links::{CONNECT_TIMEOUT, FRAME, LinkEvent, RETRY_PAUSE};
+use node::link_state::{CONNECT_TIMEOUT, FRAME, LinkEvent, RETRY_PAUSE};
 use node::path::Input;
 use node::switch::{Output, SwitchNode};
 use pcie::dma_test::driver;

@@ -144,7 +144,7 @@ fn behind_a_rate_limit_links_take_turns_as_those_of_live_nodes() {
     let turns = turns.0.take();
     let middle = &turns[turns.len() / 4..turns.len() / 2];
     // A turn ends within a frame of where it should, and so did the one before.
-    let turn = node::links::FRAME;
+    let turn = node::link_state::FRAME;
     let long = middle.iter().filter(|(_, bytes)| bytes.abs_diff(turn) <= 2 * 1_460).count();
     assert!(long > middle.len() / 2, "{middle:?}");
     assert!(middle.iter().all(|(_, bytes)| *bytes <= turn + 2 * 1_460), "{middle:?}");

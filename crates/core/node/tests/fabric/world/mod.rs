@@ -320,7 +320,7 @@ impl Fabric {
     pub fn connect(&mut self, index: usize) {
         self.links[index].manner = Manner::Serves;
         if self.links[index].state != State::Open {
-            self.pass(node::links::RETRY_PAUSE + Duration::from_ms(1));
+            self.pass(node::link_state::RETRY_PAUSE + Duration::from_ms(1));
         }
     }
 

@@ -8,7 +8,7 @@ use super::disk::{COUNT, Disk};
 use super::link::Shape;
 use super::operations::Source;
 use super::{Fabric, Manner};
-use node::slot::Condition;
+use node::hotplug::Condition;
 use pcie::enumerate::{Node, Settings};
 use wire::Duration;
 
