@@ -117,11 +117,6 @@ impl Node {
         self.domain().is_grandmaster() || self.servo.is_settled()
     }
 
-    /// The last offset that the servo got.
-    pub fn last_sample(&self) -> Option<Sample> {
-        self.last
-    }
-
     /// The clock was set by someone else: stamps before tell nothing.
     pub fn clock_was_set(&mut self) {
         self.domains.iter_mut().for_each(Domain::forget_stamps);

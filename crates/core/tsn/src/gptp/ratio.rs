@@ -23,11 +23,6 @@ impl RateRatio {
         Self((((ppt as i128) << SHIFT) / 1_000_000_000_000) as i64)
     }
 
-    /// In parts per 10^12.
-    pub const fn as_ppt(self) -> i64 {
-        ((self.0 as i128 * 1_000_000_000_000) >> SHIFT) as i64
-    }
-
     /// Of two spans between the same events; `None` if `own` is not above zero or they differ by
     /// more than a tenth.
     pub fn of_spans(other: i64, own: i64) -> Option<Self> {

@@ -32,9 +32,6 @@ const TPID: u16 = 0x8100;
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// To all.
-    pub const BROADCAST: Self = Self([0xff; 6]);
-
     /// A locally administered unicast address with `number` in its last four
     /// bytes.
     pub const fn local(number: u32) -> Self {
