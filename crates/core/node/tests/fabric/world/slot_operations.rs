@@ -7,8 +7,9 @@ use super::device::Device;
 use super::disk::{COUNT, Disk};
 use super::link::Shape;
 use super::operations::Source;
+use super::seat::Seat;
 use super::{Fabric, Manner};
-use node::hotplug::Condition;
+use node::hotplug::{Change, Condition};
 use pcie::enumerate::{Node, Settings};
 use wire::Duration;
 
@@ -33,6 +34,8 @@ struct Run<'a> {
     known: [[Known; COUNT]; SEATS],
     /// The drives that are not in their place, by seat.
     away: [Option<Disk>; SEATS],
+    /// Seats whose drive another host had, with the changes that this host had seen before.
+    served: [Option<usize>; SEATS],
     /// Data that nobody has written before.
     next: u64,
     reached: Reached,
@@ -81,8 +84,15 @@ pub fn run_operations(bytes: &[u8]) -> Reached {
         fabric.guest_enables(link);
     }
     let known = Default::default();
-    let mut run =
-        Run { source, fabric, known, away: [None, None], next, reached: Reached::default() };
+    let mut run = Run {
+        source,
+        fabric,
+        known,
+        away: [None, None],
+        served: [None; SEATS],
+        next,
+        reached: Reached::default(),
+    };
     for _ in 0..MOST {
         if run.source.0.is_empty() {
             break;
@@ -214,20 +224,29 @@ impl Run<'_> {
         let data = fresh(&mut self.next);
         let Device::Disk(disk) = self.fabric.nodes[seat].function_mut() else { unreachable!() };
         let (serial, incarnation, blocks) = (disk.serial, disk.incarnation, disk.blocks);
+        let Seat { slot, changes, .. } = &self.fabric.seats[seat];
+        let capability = slot.node().device().unwrap().contents.unwrap().capability;
+        let renewed = |change: &Change| {
+            matches!(change, Change::NewContents(_) | Change::ReattachedWithNewContents(_))
+        };
+        // A restart makes a drive forget its last host, which this one cannot know unless it has
+        // seen the drive before: such a drive remembers here.
+        let unseen = self.served[seat].is_some_and(|from| !changes[from..].iter().any(renewed));
+        let same = Disk::new(serial, incarnation, blocks);
+        let same = if unseen { same.owned(capability, OWNERS[1]) } else { same };
         let how = self.source.byte();
         let after = match how & 3 {
             // It restarts with its data, or without.
-            0 => Disk::new(serial, incarnation, blocks),
+            0 => same,
             1 => Disk::new(serial, incarnation + 1, data),
             2 => {
-                let contents = self.fabric.seats[seat].slot.node().device().unwrap().contents;
-                let capability = contents.unwrap().capability;
+                self.served[seat] = Some(changes.len());
                 Disk::new(serial, incarnation, data).owned(capability, OWNERS[1])
             }
             _ => match self.away[seat].take() {
                 Some(own) => own,
                 None => {
-                    self.away[seat] = Some(Disk::new(serial, incarnation, blocks));
+                    self.away[seat] = Some(same);
                     Disk::new(serial + 100, incarnation, data)
                 }
             },
