@@ -54,8 +54,8 @@ async fn mark(bus: &Bus, node: &Node, identity: Identity, owner: u32) -> bool {
         return true;
     }
     let Some(now) = enumerate::identify(bus, node.bdf).await else { return false };
-    let owner_now = now.contents.map_or(0, |contents| contents.owner);
-    let same = identity.compare(&now, owner_now) == Comparison::Same;
+    let owners = [owner, identity.contents.map_or(0, |contents| contents.owner)];
+    let same = owners.into_iter().any(|owner| identity.compare(&now, owner) == Comparison::Same);
     if same {
         enumerate::write_owner(bus, node.bdf, now.contents, owner).await;
     }

@@ -66,6 +66,11 @@ fn bus_mastering_is_restored_last() {
         let (there, written) = writes(software, config(serial, incarnation));
         assert!(!there && written.is_empty(), "it was replaced meanwhile");
     }
+    for (owner, expected) in [(OWNER, true), (8, false)] {
+        let software = async move |bus: Bus| restore(&bus, &node(), &settings(), all).await;
+        let answers = |at| if at == 0x11c { owner } else { config(SERIAL, INCARNATION)(at) };
+        assert_eq!(writes(software, answers).0, expected, "another host has it");
+    }
 }
 
 #[test]
