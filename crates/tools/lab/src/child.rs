@@ -202,7 +202,7 @@ pub fn end_left(process: Process) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signal_hook::consts::SIGUSR1;
+    use signal_hook::consts::{SIGINT, SIGUSR1};
     use std::process::Command;
     use std::sync::Arc;
 
@@ -229,6 +229,8 @@ mod tests {
 
     #[test]
     fn a_request_to_stop_ends_the_wait_and_the_program() {
+        // As in the program: a child inherits that its parent ignores a signal, but no handler.
+        signal_hook::flag::register(SIGINT, Arc::default()).unwrap();
         let (mut child, _folder) = shell("exec sleep 1000");
         let stop = After(Some(Instant::now() + Duration::from_millis(50)));
         let ended = child.finish(Duration::from_secs(60), &stop);
