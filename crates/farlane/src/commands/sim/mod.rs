@@ -99,8 +99,11 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     }
     let stop = Stop::on_signals()?;
     let progress = RefCell::new(Progress::new());
-    let watch =
-        Watch { is_stopped: &|| stop.is_set(), progress: &|text| progress.borrow_mut().show(text) };
+    let show = |state: Option<&str>| match state {
+        Some(state) => progress.borrow_mut().show(state),
+        None => progress.borrow_mut().done(),
+    };
+    let watch = Watch { is_stopped: &|| stop.is_set(), progress: &show };
     let seeds = Seeds { first: args.seed, runs: args.runs };
     let shifts = args.phases.map(|trials| Shifts { trials, keys: args.shift.clone() });
     if !args.sweep.is_empty() {
@@ -134,7 +137,6 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         Some(shifts) => phases::run(&plan, (&seeds, shifts), options, &watch),
         None => plan::run::run(&planned, &seeds, &options, &watch).map(|document| (document, true)),
     };
-    progress.borrow_mut().done();
     let (document, is_written) = document.map_err(|error| failed(args, &planned, error))?;
     if is_requested && !is_written {
         warning("interrupted: the files of --report, --trace and --pcapng are not written");

@@ -18,8 +18,8 @@ pub use simulate::{Failed, RunOptions};
 pub struct Watch<'a> {
     /// Whether it is to stop. What was finished is in the document then.
     pub is_stopped: &'a (dyn Fn() -> bool + Sync),
-    /// Shows how far it is, several times a second.
-    pub progress: &'a dyn Fn(&str),
+    /// Shows how far the simulations are, several times a second; `None` when they have ended.
+    pub progress: &'a dyn Fn(Option<&str>),
 }
 
 /// Seeds of runs, in place of the plan's.

@@ -48,11 +48,14 @@ pub fn run_all(
         loop {
             match receive.recv_timeout(Duration::from_millis(100)) {
                 Ok((at, document)) => done[at] = Some(document),
-                Err(RecvTimeoutError::Timeout) => (watch.progress)(&state(&paces, commands, &done)),
+                Err(RecvTimeoutError::Timeout) => {
+                    (watch.progress)(Some(&state(&paces, commands, &done)))
+                }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
     });
+    (watch.progress)(None);
     let all = done.into_iter().enumerate();
     all.map(|(at, document)| document.transpose().map_err(|failed| (at, failed))).collect()
 }
