@@ -279,7 +279,7 @@ impl<'a> Receiver<'a> {
         self.transmit(&back, to, Some(frame.sequence)).then_some(returned)?
     }
 
-    /// The talker sent all; it is told when the last frames left here.
+    /// The talker has sent all frames. It receives the times at which the last ones left here.
     fn end(&mut self, frame: &Frame, to: &Received) {
         self.sequence.end(frame.sequence);
         let untold = if self.options.reflect { self.outbox.untold().min(MOST_TOLD) } else { 0 };

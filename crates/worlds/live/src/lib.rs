@@ -1,6 +1,6 @@
 //! The live nodes: clock, TCP, raw Ethernet, shells around the nodes of [`node`].
 //!
-//! [`mapping`] has the `unsafe` code of this crate.
+//! The module `receive` has the `unsafe` code of this crate.
 
 #![deny(unsafe_code)]
 
@@ -10,10 +10,10 @@ pub mod device;
 pub mod host;
 pub mod limiter;
 pub mod links;
-#[allow(unsafe_code)]
-pub mod mapping;
 pub mod net;
 pub mod poller;
+#[allow(unsafe_code)]
+mod receive;
 pub mod trace;
 pub mod vfio_client;
 

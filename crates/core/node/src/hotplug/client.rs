@@ -32,7 +32,8 @@ pub trait Client {
         [None; 2]
     }
 
-    /// The driver wrote a register that is no doorbell since the function followed all its writes.
+    /// The driver has written a register other than a doorbell, and the function may not have
+    /// followed all of the driver's writes.
     fn has_written_registers(&self) -> bool {
         false
     }

@@ -426,8 +426,8 @@ impl Slot {
         self.set_state(State::Attached);
     }
 
-    /// Empties the slot, because another device is there: a driver that resets the device it knows
-    /// would take its blocks for those of the old one.
+    /// Empties the slot, because another device is there. A driver that resets the device would
+    /// otherwise take the new device's blocks for the old device's.
     fn detach(&mut self, why: String) {
         // Report it once, however often the client requests a reset.
         let state = State::Detached(why.clone());

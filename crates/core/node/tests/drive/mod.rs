@@ -21,7 +21,7 @@ fn state() -> State {
     state
 }
 
-/// Creates a namespace of so many bytes in blocks of 512 bytes, or 4096.
+/// Creates a namespace of `bytes` bytes in blocks of 512 bytes, or of 4096.
 fn create(world: &mut World, bytes: u64, large: bool, stored: Result<(), Error>) -> Completion {
     let blocks = bytes >> if large { 12 } else { 9 };
     let formatted = large.into();

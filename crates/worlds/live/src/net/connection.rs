@@ -2,7 +2,8 @@
 
 use super::gate::{FRAME, LineGate};
 use super::settings::LinkSettings;
-use crate::{about, mapping};
+use crate::about;
+use crate::receive::receive;
 use bytes::{Buf, Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -119,7 +120,7 @@ impl Connection {
         if !self.input.try_reclaim(READ) && self.input.capacity() < READ / 4 {
             self.input.reserve(READ);
         }
-        match mapping::receive(&self.stream, &mut self.input) {
+        match receive(&self.stream, &mut self.input) {
             Ok(_) => Ok(Some(self.input.split().freeze())),
             Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
             Err(error) => Err(error.into()),
