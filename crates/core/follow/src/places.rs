@@ -34,6 +34,12 @@ impl<T> Places<T> {
         let (range, value) = self.ranges.get(before.checked_sub(1)?)?;
         (address < range.end).then(|| (address - range.start, value))
     }
+
+    /// Whether anything is in a range of addresses.
+    pub fn touches(&self, range: &Range<u64>) -> bool {
+        let before = self.ranges.partition_point(|(other, _)| other.start < range.end);
+        self.ranges[..before].iter().any(|(other, _)| other.end > range.start)
+    }
 }
 
 impl<T> FromIterator<(Range<u64>, T)> for Places<T> {
@@ -58,6 +64,9 @@ mod tests {
         let (a, b, c) = (Some('a'), Some('b'), Some('c'));
         assert_eq!(all(&places), [None, a, a, b, None, c, None]);
         assert_eq!(places.at(0x3f), Some((0xf, &'c')));
+        let touched = [0..0x10, 0xf..0x11, 0x28..0x30, 0x27..0x28, 0x3f..0x50, 0x40..0x50];
+        let touched = touched.map(|range| places.touches(&range));
+        assert_eq!(touched, [false, true, false, true, true, false]);
         places.remove(|value| *value == 'b');
         assert_eq!(all(&places), [None, a, a, None, None, c, None]);
         places.add(0x10..0x18, 'd');

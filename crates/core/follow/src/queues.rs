@@ -2,6 +2,7 @@
 
 use crate::{Places, Ring};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A queue by its kind and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,11 @@ impl<S, C> Queues<S, C> {
     pub fn remove_completion(&mut self, id: u16) -> Option<C> {
         self.places.remove(|queue| *queue == Queue::Completion(id));
         self.completion.remove(&id)
+    }
+
+    /// Whether a range of addresses has memory of a queue.
+    pub fn touches(&self, range: &Range<u64>) -> bool {
+        self.places.touches(range)
     }
 
     /// The queue whose memory has `address`.

@@ -50,15 +50,19 @@ pub enum Reset {
 }
 
 /// The classes of packets that a receiver takes now. Packets of other classes
-/// wait; PCIe ordering decides which packets may pass them.
+/// wait; PCIe ordering decides which packets may pass them. Whether it takes runs
+/// ([`wire::tlp::Run`]) is said beside: by default it does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ready([bool; 3]);
+pub struct Ready {
+    classes: [bool; 3],
+    runs: bool,
+}
 
 impl Ready {
     /// Every class.
-    pub const ALL: Self = Self([true; 3]);
+    pub const ALL: Self = Self { classes: [true; 3], runs: false };
     /// No class.
-    pub const NONE: Self = Self([false; 3]);
+    pub const NONE: Self = Self { classes: [false; 3], runs: false };
 
     /// The classes for which `takes` returns true.
     pub fn of(mut takes: impl FnMut(Class) -> bool) -> Self {
@@ -67,13 +71,26 @@ impl Ready {
 
     /// Whether `class` is taken.
     pub const fn has(self, class: Class) -> bool {
-        self.0[class.index()]
+        self.classes[class.index()]
     }
 
     /// The same but for `class`.
     #[must_use]
     pub const fn with(mut self, class: Class, ready: bool) -> Self {
-        self.0[class.index()] = ready;
+        self.classes[class.index()] = ready;
+        self
+    }
+
+    /// Whether several packets may come as one: a run, or one completion longer than the largest
+    /// payload.
+    pub const fn takes_runs(self) -> bool {
+        self.runs
+    }
+
+    /// The same classes, with runs or without.
+    #[must_use]
+    pub const fn with_runs(mut self, runs: bool) -> Self {
+        self.runs = runs;
         self
     }
 }

@@ -14,6 +14,7 @@ pub struct OrderedQueue {
     classes: [VecDeque<(u64, Tlp)>; 3],
     /// Sequence number of the first packet of each class, or [`NONE`].
     heads: [u64; 3],
+    packets: [usize; 3],
     payload: [usize; 3],
     next: u64,
 }
@@ -23,7 +24,13 @@ const NONE: u64 = u64::MAX;
 
 impl Default for OrderedQueue {
     fn default() -> Self {
-        Self { classes: Default::default(), heads: [NONE; 3], payload: [0; 3], next: 0 }
+        Self {
+            classes: Default::default(),
+            heads: [NONE; 3],
+            packets: [0; 3],
+            payload: [0; 3],
+            next: 0,
+        }
     }
 }
 
@@ -36,7 +43,8 @@ impl OrderedQueue {
     /// Appends a packet with sequence number `order` among several queues.
     pub(crate) fn push_with_order(&mut self, order: u64, tlp: Tlp) {
         let class = tlp.class().index();
-        self.payload[class] += tlp.data.len();
+        self.packets[class] += tlp.packets();
+        self.payload[class] += tlp.payload();
         self.heads[class] = self.heads[class].min(order);
         self.classes[class].push_back((order, tlp));
         self.next = order + 1;
@@ -48,19 +56,40 @@ impl OrderedQueue {
         self.classes[class.index()].front().map(|(_, tlp)| tlp)
     }
 
-    /// Takes the earliest packet of a ready class that ordering lets pass.
+    /// Takes the earliest packet of a ready class that ordering lets pass: of a run, the first
+    /// packet unless `ready` takes runs.
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
         let (_, class) = self.first(ready)?;
+        if !ready.takes_runs()
+            && let Some(first) = self.front(class)?.first_of_run()
+        {
+            self.remove_packet(class);
+            return Some(first);
+        }
         self.take(class)
     }
 
-    /// Takes the first packet of a class, regardless of ordering.
+    /// Takes the first packet of a class or the first run, regardless of ordering.
     pub fn take(&mut self, class: Class) -> Option<Tlp> {
-        let packets = &mut self.classes[class.index()];
-        let (_, tlp) = packets.pop_front()?;
-        self.heads[class.index()] = packets.front().map_or(NONE, |(order, _)| *order);
-        self.payload[class.index()] -= tlp.data.len();
+        let (class, entries) = (class.index(), &mut self.classes[class.index()]);
+        let (_, tlp) = entries.pop_front()?;
+        self.heads[class] = entries.front().map_or(NONE, |(order, _)| *order);
+        self.packets[class] -= tlp.packets();
+        self.payload[class] -= tlp.payload();
         Some(tlp)
+    }
+
+    /// Removes the first packet of a class, regardless of ordering; of a run the others stay.
+    pub fn remove_packet(&mut self, class: Class) {
+        if let Some((_, tlp)) = self.classes[class.index()].front_mut() {
+            let payload = tlp.first_payload();
+            if tlp.remove_first() {
+                self.packets[class.index()] -= 1;
+                self.payload[class.index()] -= payload;
+            } else {
+                self.take(class);
+            }
+        }
     }
 
     /// As [`pop`](Self::pop), in the form of [`Function::poll`](crate::Function::poll).
@@ -101,7 +130,7 @@ impl OrderedQueue {
 
     /// Packets of a class.
     pub fn len(&self, class: Class) -> usize {
-        self.classes[class.index()].len()
+        self.packets[class.index()]
     }
 
     /// Payload bytes of a class.

@@ -1,9 +1,13 @@
 //! Splits transfers into packets by MPS, MRRS, RCB and the 4 KiB rule, and
 //! payloads by byte enables.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use wire::Bdf;
+use wire::Tag;
 use wire::tlp::{MemoryRequest, Packet, Status, Tlp, whole_double_words};
+
+/// The longest run in bytes: as much as a frame carries. No run crosses a multiple of it.
+const MOST_RUN: usize = 64 << 10;
 
 /// The pieces of `length` bytes from `address`, each at most `max` bytes and
 /// ending at a multiple of `max`, as (address, length).
@@ -24,6 +28,36 @@ pub fn pieces(address: u64, length: usize, max: usize) -> impl Iterator<Item = (
         at = at.wrapping_add(piece.1 as u64);
         left -= piece.1;
         Some(piece)
+    })
+}
+
+/// The writes of `data` from `address` on, whose packets are the [`pieces`] of at most `max` bytes:
+/// runs where there are several.
+///
+/// # Panics
+/// If the range wraps.
+pub fn writes(
+    requester: Bdf,
+    mut address: u64,
+    mut data: Bytes,
+    max: usize,
+) -> impl Iterator<Item = Tlp> {
+    std::iter::from_fn(move || {
+        let (_, bytes) = pieces(address, data.len(), max).next()?;
+        let request = MemoryRequest::for_bytes(requester, Tag::default(), address, bytes);
+        let request = request.expect("pieces obey the 4 KiB rule");
+        let chunk = data.len().min(MOST_RUN - (address as usize & (MOST_RUN - 1)));
+        let run = match chunk > bytes {
+            true => Tlp::write_run(request, data.slice(..chunk), max),
+            false => None,
+        };
+        let write = run.unwrap_or_else(|| {
+            Tlp::memory_write(request, whole_double_words(address, &data.slice(..bytes)))
+        });
+        let taken = if write.run.is_some() { chunk } else { bytes };
+        data.advance(taken);
+        address = address.wrapping_add(taken as u64);
+        Some(write)
     })
 }
 

@@ -68,9 +68,11 @@ impl<F: Function, R: Rule> Downstream<F, R> {
             }
             let ready = self.tunnel.ready();
             let reads = ready.has(Class::NonPosted) && self.store.takes_reads();
-            match self.function.poll(now, ready.with(Class::NonPosted, reads)) {
+            let ready = ready.with(Class::NonPosted, reads).with_runs(true);
+            match self.function.poll(now, ready) {
                 FunctionOutput::Tlp(tlp) => {
-                    if let Some(tlp) = self.store.answer(tlp) {
+                    let whole = self.function.ready().takes_runs();
+                    if let Some(tlp) = self.store.answer(tlp, whole) {
                         self.tunnel.push(tlp);
                     }
                 }
@@ -87,7 +89,7 @@ impl<F: Function, R: Rule> Downstream<F, R> {
             if let Some(reply) = self.store.pop(ready) {
                 return Some(reply);
             }
-            if let Some(tlp) = self.store.take(self.tunnel.pop(ready)?) {
+            if let Some(tlp) = self.store.take(self.tunnel.pop(ready.with_runs(false))?) {
                 return Some(tlp);
             }
         }

@@ -138,7 +138,7 @@ impl<B: Function> HostNode<B> {
             };
             let mut fed = false;
             loop {
-                match self.below.poll(now, self.root.ready()) {
+                match self.below.poll(now, self.root.ready().with_runs(true)) {
                     pcie::Output::Tlp(tlp) => {
                         self.follower.up(&tlp);
                         self.root.handle(now, root::Input::Tlp(tlp), &self.below);

@@ -5,7 +5,7 @@ use follow::{Places, Ring, completion_entries};
 use std::collections::BTreeMap;
 use switch::push::{Invalid, Rule};
 use wire::push::Queue;
-use wire::tlp::{MemoryRequest, Tlp};
+use wire::tlp::{MemoryRequest, Packet, Tlp};
 
 /// A submission queue, as its host announced it.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,16 @@ impl Rule for Completions {
         self.places = rings.map(|range| (range, ())).collect();
     }
 
-    fn write(&mut self, tlp: &Tlp, request: MemoryRequest, mut invalid: impl FnMut(Invalid)) {
+    fn write(&mut self, tlp: &Tlp, request: MemoryRequest, invalid: &mut dyn FnMut(Invalid)) {
+        let written = request.address..request.address.saturating_add(tlp.payload() as u64);
+        if tlp.run.is_some() && self.places.touches(&written) {
+            for single in tlp.clone().singles() {
+                if let Packet::MemoryWrite(request) = single.packet {
+                    self.write(&single, request, invalid);
+                }
+            }
+            return;
+        }
         let without = self.without;
         let mut end = |ending, what| {
             if without != Some(ending) {
@@ -80,7 +89,6 @@ impl Rule for Completions {
                 None => end(Ending::PartialEntry, Invalid::Range(0..u64::MAX)),
             }
         }
-        let behind = request.address.saturating_add(tlp.data.len() as u64);
-        end(Ending::Write, Invalid::Range(request.address..behind));
+        end(Ending::Write, Invalid::Range(written));
     }
 }

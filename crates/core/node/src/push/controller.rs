@@ -9,6 +9,7 @@ use super::{Ending, Reason};
 use follow::{Effect, Queue, Queues, Registers, Ring, completion_entries, touches};
 use pcie::root::MSI_WINDOW;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use wire::nvme::register::{ACQ, AQA, CC, DOORBELLS, Doorbell, NSSR, ShutdownNotice};
 use wire::nvme::{
     COMPLETION_ENTRY, Command, Completion, IDENTIFY, SUBMISSION_ENTRY, StatusCode, cns, opcode,
@@ -366,6 +367,11 @@ impl Controller {
         for command in self.unread.take(c, data, ring.base()) {
             self.submitted(command, turn);
         }
+    }
+
+    /// Whether nothing is to be learned from a write to these addresses, and it ends nothing.
+    pub fn ignores(&self, written: &Range<u64>) -> bool {
+        self.captures.is_empty() && self.watch.is_none() && !self.queues.touches(written)
     }
 
     /// Takes note of a write of the controller to host memory. Yields what ends by it.

@@ -194,6 +194,13 @@ impl Follower {
                     function.controller.host_read(r);
                 }
             }
+            Packet::MemoryWrite(r) if tlp.run.is_some() => {
+                let written = r.address..r.address.saturating_add(tlp.payload() as u64);
+                let function = self.functions.get(&r.requester);
+                if function.is_some_and(|function| !function.controller.ignores(&written)) {
+                    tlp.clone().singles().for_each(|tlp| self.up(&tlp));
+                }
+            }
             Packet::MemoryWrite(r) => {
                 if let Some(function) = self.functions.get_mut(&r.requester) {
                     let ended = function.controller.host_write(tlp, r, self.without);

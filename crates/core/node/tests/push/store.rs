@@ -41,7 +41,7 @@ fn read(address: u64, length: usize) -> Tlp {
 
 /// Whether the store answers this read; the bytes are those of `bytes`.
 fn hits(store: &mut Store, address: u64, length: usize) -> bool {
-    if store.answer(read(address, length)).is_some() {
+    if store.answer(read(address, length), false).is_some() {
         return false;
     }
     let mut all = Vec::new();
@@ -64,7 +64,7 @@ fn entry(cid: u16, sq_head: u16) -> Bytes {
 
 fn write(store: &mut Store, address: u64, data: &Bytes) {
     let write = Tlp::write_bytes(DRIVE, address, data).unwrap();
-    assert_eq!(store.answer(write.clone()), Some(write), "the host gets it");
+    assert_eq!(store.answer(write.clone(), false), Some(write), "the host gets it");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_read_is_answered_as_the_root_complex_answers() {
     let mut store = store(&[bytes(5, DATA + 0x40, 200)]);
     let mut request = read(DATA + 0x40, 200);
     (request.tc, request.attributes) = (3, Attributes::from_bits(0b101));
-    assert_eq!(store.answer(request.clone()), None);
+    assert_eq!(store.answer(request.clone(), false), None);
     assert_eq!(store.pop(Ready::ALL.with(wire::tlp::Class::Completion, false)), None);
     let Packet::MemoryRead(r) = request.packet else { unreachable!() };
     // Completions of 128 bytes end at their multiples: 64, 128 and 8 bytes.
@@ -103,7 +103,7 @@ fn completions_have_an_ecrc_if_the_message_has_one() {
     let mut payload = Vec::new();
     bytes(5, DATA, 4).encode(&mut payload);
     assert_eq!(store.take(message(ROOT, DRIVE, 128, true, payload.into())), None);
-    assert_eq!(store.answer(read(DATA, 4)), None);
+    assert_eq!(store.answer(read(DATA, 4), false), None);
     assert!(store.pop(Ready::ALL).unwrap().digest);
 }
 
@@ -127,12 +127,12 @@ fn flushes_and_foreign_reads_go_to_the_host() {
         first_be: 0,
         ..MemoryRequest::for_bytes(DRIVE, Tag::default(), DATA, 4).unwrap()
     };
-    assert!(store.answer(Tlp::memory_read(flush)).is_some(), "a zero-length read");
+    assert!(store.answer(Tlp::memory_read(flush), false).is_some(), "a zero-length read");
     assert_eq!(store.counters().misses, 0);
     let gap = MemoryRequest { first_be: 0b1001, ..flush };
-    assert!(store.answer(Tlp::memory_read(gap)).is_some(), "enables with a gap");
+    assert!(store.answer(Tlp::memory_read(gap), false).is_some(), "enables with a gap");
     let other = Tlp::read_bytes(Bdf::new(3, 0, 1), Tag::default(), DATA, 4).unwrap();
-    assert!(store.answer(other).is_some(), "another function");
+    assert!(store.answer(other, false).is_some(), "another function");
     assert!(hits(&mut store, DATA, 64));
 }
 

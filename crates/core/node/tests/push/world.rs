@@ -74,7 +74,7 @@ impl Link {
         let Some(push) = Push::decode(tlp) else { return self.burst = (0, 0) };
         let push = push.expect("a valid message");
         assert!(tlp.data.len() <= self.room.payload);
-        if push.records.iter().any(|record| matches!(record, Record::Bytes { .. })) {
+        if push.records.clone().any(|record| matches!(record, Record::Bytes { .. })) {
             self.burst.0 += 1;
             self.burst.1 += tlp.data_credits();
             assert!(self.burst.0 < self.room.headers && self.burst.1 < self.room.data);
@@ -240,7 +240,7 @@ impl World {
             return link.controller.handle(reply);
         }
         let Some(tlp) = link.controller.out.pop_front() else { return };
-        if let Some(tlp) = link.store.answer(tlp.clone()) {
+        if let Some(tlp) = link.store.answer(tlp.clone(), false) {
             return link.up.push_back(tlp);
         }
         let Packet::MemoryRead(r) = tlp.packet else { panic!("the store kept {tlp:?}") };

@@ -218,8 +218,9 @@ impl Endpoint {
         {
             self.out.push(request);
         }
-        if let Some(mut tlp) = self.out.pop(ready) {
-            tlp.digest = self.reporting.generates_ecrc(&self.config);
+        let digest = self.reporting.generates_ecrc(&self.config);
+        if let Some(mut tlp) = self.out.pop(ready.with_runs(ready.takes_runs() && !digest)) {
+            tlp.digest = digest;
             if let Packet::MemoryRead(request) = tlp.packet {
                 self.engine.sent(now, request.tag);
             }
@@ -239,7 +240,7 @@ impl Endpoint {
     /// requests while many register reads or completions are queued.
     pub fn ready(&self) -> Ready {
         let waiting = self.register_reads + self.out.len(Class::Completion);
-        Ready::ALL.with(Class::NonPosted, waiting < MAX_REGISTER_READS)
+        Ready::ALL.with_runs(true).with(Class::NonPosted, waiting < MAX_REGISTER_READS)
     }
 
     /// Reads host memory. Splits the read by MRRS, the device's own limit and
@@ -264,13 +265,7 @@ impl Endpoint {
             self.errors.unsupported_request += 1;
             return;
         }
-        let mps = self.max_payload();
-        let mut offset = 0;
-        for (at, bytes) in split::pieces(address, data.len(), mps) {
-            let write = Tlp::write_bytes(self.id, at, &data.slice(offset..offset + bytes));
-            self.out.push(write.expect("pieces obey the 4 KiB rule"));
-            offset += bytes;
-        }
+        self.out.extend(split::writes(self.id, address, data, self.max_payload()));
     }
 
     /// Payload bytes of posted writes queued for the link. The device model should bound them.

@@ -53,11 +53,19 @@ impl RootComplex {
             self.errors.poisoned += 1;
             return;
         }
+        for single in tlp.singles() {
+            if let Packet::MemoryWrite(request) = single.packet {
+                self.write_packet(request, &single.data);
+            }
+        }
+    }
+
+    fn write_packet(&mut self, request: MemoryRequest, data: &Bytes) {
         let requester = request.requester;
         if MSI_WINDOW.contains(&request.address) {
             // One whole double word (PCIe Base 4.0, section 6.1.4); by the
             // 4 KiB rule nothing lies half inside.
-            match <[u8; 4]>::try_from(&tlp.data[..]) {
+            match <[u8; 4]>::try_from(&data[..]) {
                 Ok(data) if request.first_be == 0xf => {
                     let data = u32::from_le_bytes(data);
                     self.output_to_host(HostOutput::Interrupt { requester, data });
@@ -66,7 +74,7 @@ impl RootComplex {
             }
             return;
         }
-        for (start, data) in split::enabled_runs(&request, &tlp.data) {
+        for (start, data) in split::enabled_runs(&request, data) {
             let address = request.address + start as u64;
             self.output_to_host(HostOutput::HostWrite { requester, address, data });
         }

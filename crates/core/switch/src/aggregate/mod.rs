@@ -98,7 +98,7 @@ impl Aggregate {
 
     /// Adds a TLP of a class that has room.
     pub fn push(&mut self, tlp: Tlp) {
-        self.bytes[tlp.class().index()] += tlp.wire_length();
+        self.bytes[tlp.class().index()] += tlp.all_wire_length();
         self.queue.push(tlp);
     }
 
@@ -155,9 +155,10 @@ impl Aggregate {
             if at - start + length + (count + 1) * self.overhead > room {
                 return count;
             }
-            let Some(tlp) = self.take(class, length) else { break };
+            let Some(tlp) = self.queue.front(class) else { break };
             tlp.encode(frame);
             each(tlp.mark, &frame[at..]);
+            self.remove(class, length, tlp.data_credits());
             count += 1;
             if self.policy == Policy::PerTlp {
                 return count;
@@ -170,15 +171,14 @@ impl Aggregate {
     }
 
     /// Removes the first TLP of a class, `length` bytes long, and consumes its credits.
-    fn take(&mut self, class: Class, length: usize) -> Option<Tlp> {
-        let tlp = self.queue.take(class)?;
+    fn remove(&mut self, class: Class, length: usize, credits: u32) {
+        self.queue.remove_packet(class);
         let class = class.index();
         self.bytes[class] -= length;
         self.queued_at[class].pop_front();
         let used = &mut self.used[class];
         used.headers = used.headers.wrapping_add(1);
-        used.data = used.data.wrapping_add(tlp.data_credits());
-        Some(tlp)
+        used.data = used.data.wrapping_add(credits);
     }
 
     /// Adds `by` to all counts of credits.

@@ -141,3 +141,40 @@ fn a_frame_does_not_wait_for_what_has_no_credits() {
         "they have waited enough"
     );
 }
+
+fn run(packets: usize) -> Tlp {
+    let first = wire::tlp::MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1f00, 256);
+    Tlp::write_run(first.unwrap(), vec![5; packets * 256 - 64].into(), 256).unwrap()
+}
+
+proptest::proptest! {
+    /// Frames, credits and counters are those of the packets one by one.
+    #[test]
+    fn a_run_leaves_as_its_packets_would(
+        packets in proptest::collection::vec(1usize..12, 1..6),
+        steps in proptest::collection::vec((12usize..3000, 0u32..8, 0u32..100), 1..20),
+        policy in proptest::sample::select(vec![Policy::Adaptive, Policy::PerTlp, Policy::Wait(Duration::from_us(1))]),
+    ) {
+        let mut queues = [(); 2].map(|()| Aggregate::new(policy, limits(3, 20)));
+        for count in packets {
+            let tlp = if count == 1 { write(4) } else { run(count) };
+            queues[0].push(tlp.clone());
+            tlp.singles().for_each(|single| queues[1].push(single));
+            queues.iter_mut().for_each(|queue| queue.push(read()));
+        }
+        let mut granted = Grant { headers: 3, data: 20 };
+        for (number, (room, headers, data)) in steps.into_iter().enumerate() {
+            granted = Grant { headers: granted.headers + headers, data: granted.data + data };
+            let now = Instant::ZERO + Duration::from_ns(300 * number as u64);
+            let outcomes = queues.each_mut().map(|queue| {
+                let (mut frame, mut marks) = (BytesMut::new(), Vec::new());
+                let granted = queue.grant([granted; 3]);
+                let departure = queue.departure(now, room);
+                let count = queue.fill(&mut frame, room, |mark, bytes| marks.push((mark, bytes.len())));
+                let left = (queue.len(), queue.bytes(), queue.posted_credits(), queue.ready());
+                (granted, departure, frame, marks, count, left, queue.credit_stalls())
+            });
+            proptest::prop_assert_eq!(&outcomes[0], &outcomes[1]);
+        }
+    }
+}

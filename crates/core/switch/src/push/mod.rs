@@ -40,5 +40,5 @@ pub trait Rule: Clone + Debug {
     fn set_queue(&mut self, id: u16, queue: Option<Queue>);
 
     /// Hands to `invalid` what a write of the function to host memory invalidates.
-    fn write(&mut self, tlp: &Tlp, request: MemoryRequest, invalid: impl FnMut(Invalid));
+    fn write(&mut self, tlp: &Tlp, request: MemoryRequest, invalid: &mut dyn FnMut(Invalid));
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use wire::Bdf;
 use wire::push::{Push, Record};
-use wire::tlp::{Class, Mark, MemoryRequest, Packet, Tlp};
+use wire::tlp::{Class, MAX_PAYLOAD, Mark, MemoryRequest, Packet, Tlp};
 
 /// The most functions behind a port for which bytes are kept: those of one device (PCIe Base 4.0,
 /// section 6.13, ARI).
@@ -148,7 +148,7 @@ impl<R: Rule> Store<R> {
         } else {
             return;
         }
-        records.into_iter().for_each(|record| self.record(target, record));
+        records.for_each(|record| self.record(target, record));
     }
 
     fn record(&mut self, target: Bdf, record: Record) {
@@ -214,10 +214,10 @@ impl<R: Rule> Store<R> {
     }
 
     /// Takes a TLP of the function; yields it if it is for the host. A read that is answered here
-    /// is not: [`pop`](Self::pop) yields its completions.
-    pub fn answer(&mut self, tlp: Tlp) -> Option<Tlp> {
+    /// is not: [`pop`](Self::pop) yields its completions, or a single one if it is to be `whole`.
+    pub fn answer(&mut self, tlp: Tlp, whole: bool) -> Option<Tlp> {
         match tlp.packet {
-            Packet::MemoryRead(request) => self.read(tlp, request),
+            Packet::MemoryRead(request) => self.read(tlp, request, whole),
             Packet::MemoryWrite(request) => {
                 self.write(&tlp, request);
                 Some(tlp)
@@ -226,7 +226,7 @@ impl<R: Rule> Store<R> {
         }
     }
 
-    fn read(&mut self, tlp: Tlp, request: MemoryRequest) -> Option<Tlp> {
+    fn read(&mut self, tlp: Tlp, request: MemoryRequest, whole: bool) -> Option<Tlp> {
         // A zero-length read is a flush (PCIe Base 4.0, section 2.2.5): the host answers it.
         if self.capacity == 0 || request.first_be == 0 {
             return Some(tlp);
@@ -244,7 +244,8 @@ impl<R: Rule> Store<R> {
         };
         self.counters.hits += 1;
         self.counters.hit_bytes += length as u64;
-        let replies = split::completions(&tlp, completer.id, completer.size, data);
+        let size = if whole { MAX_PAYLOAD } else { completer.size };
+        let replies = split::completions(&tlp, completer.id, size, data);
         self.replies.extend(replies.map(|reply| Tlp { digest: completer.digest, ..reply }));
         // The read is over with the last one.
         if let Some(last) = self.replies.back_mut() {
@@ -256,7 +257,7 @@ impl<R: Rule> Store<R> {
     fn write(&mut self, tlp: &Tlp, request: MemoryRequest) {
         let Some(Kept { held, rule, .. }) = self.kept(request.requester) else { return };
         let before = held.bytes;
-        rule.write(tlp, request, |invalid| {
+        rule.write(tlp, request, &mut |invalid| {
             match invalid {
                 Invalid::Command(command) => held.end_command(command),
                 Invalid::Range(range) => held.remove(range),

@@ -29,12 +29,12 @@ impl Receiver {
         }
     }
 
-    /// Adds a received TLP; `false` if the far side had no credits for it.
+    /// Adds a received TLP, or a run; `false` if the far side had no credits for it.
     pub fn push(&mut self, tlp: Tlp) -> bool {
         let class = tlp.class().index();
         let (received, limit) = (&mut self.received[class], self.advertised[class]);
-        let headers = received.headers.wrapping_add(1);
-        let data = received.data.wrapping_add(tlp.data_credits());
+        let headers = received.headers.wrapping_add(tlp.packets() as u32);
+        let data = received.data.wrapping_add(tlp.all_data_credits());
         let within = |used: u32, limit: u32| limit.wrapping_sub(used) < 1 << 31;
         if !within(headers, limit.headers) || !within(data, limit.data) {
             return false;
@@ -66,8 +66,8 @@ impl Receiver {
     fn consume(&mut self, tlp: &Tlp) {
         self.changed = true;
         let consumed = &mut self.consumed[tlp.class().index()];
-        consumed.headers = consumed.headers.wrapping_add(1);
-        consumed.data = consumed.data.wrapping_add(tlp.data_credits());
+        consumed.headers = consumed.headers.wrapping_add(tlp.packets() as u32);
+        consumed.data = consumed.data.wrapping_add(tlp.all_data_credits());
     }
 
     /// Drops all TLPs; they count as consumed.

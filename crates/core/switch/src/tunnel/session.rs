@@ -197,20 +197,22 @@ impl Session {
         if payload.is_empty() {
             return Err(Cause::Violation("a frame without TLPs"));
         }
-        let whole = report.as_ref().map(|_| payload.clone());
-        let mut at = 0;
+        let whole = payload.clone();
+        let most = usize::from(self.settings.max_payload);
         while payload.has_remaining() {
+            let at = whole.len() - payload.len();
             let mut tlp = Tlp::decode(&mut payload).map_err(Cause::Tlp)?;
             tlp.mark = marks.pop_front().unwrap_or_default();
-            if let (Some(report), Some(whole)) = (&mut report, &whole) {
-                let end = whole.len() - payload.len();
-                report.add_tlp(tlp.mark, &whole[at..end]);
-                at = end;
-            }
-            if tlp.data.len() > usize::from(self.settings.max_payload) {
+            if tlp.data.len() > most {
                 return Err(Cause::Violation("a payload above the agreed maximum"));
             }
-            account.counters.tlps_received += 1;
+            match &mut report {
+                Some(report) => report.add_tlp(tlp.mark, &whole[at..whole.len() - payload.len()]),
+                // Observers follow each packet.
+                None if marks.is_empty() => tlp.extend_run(&whole, &mut payload, most),
+                None => {}
+            }
+            account.counters.tlps_received += tlp.packets() as u64;
             if !self.receiver.push(tlp) {
                 return Err(Cause::Violation("a TLP without credits"));
             }

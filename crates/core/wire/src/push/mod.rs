@@ -13,7 +13,7 @@ mod tests;
 
 pub use crate::id::VENDOR;
 pub use reason::Reason;
-pub use record::{BYTES_HEADER, Queue, Record};
+pub use record::{BYTES_HEADER, Queue, Record, Records};
 
 use crate::id::{Bdf, Tag};
 use crate::tlp::{Message, Packet, Routing, Tlp, message_code};
@@ -69,7 +69,7 @@ pub struct Push {
     /// Completions carry an ECRC, as the message does.
     pub digest: bool,
     /// In their order.
-    pub records: Vec<Record>,
+    pub records: Records,
 }
 
 impl Push {
@@ -96,10 +96,14 @@ impl Push {
                 completion_size: 1
                     << shift.clamp(*COMPLETION_SHIFTS.start(), *COMPLETION_SHIFTS.end()),
                 digest: tlp.digest,
-                records: Vec::new(),
+                records: Records::default(),
             };
             let valid = check_header(subtype, shift, u16::from_be_bytes([r0, r1]))
-                .and_then(|()| Record::decode_all(tlp.data.clone(), &mut push.records));
+                .and_then(|()| {
+                    let (records, valid) = Records::check(tlp.data.clone());
+                    push.records = records;
+                    valid
+                });
             (push, valid)
         })
     }

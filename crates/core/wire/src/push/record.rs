@@ -1,7 +1,7 @@
 //! The records of a message.
 
 use super::{Malformed, zero};
-use bytes::{Buf, BufMut, Bytes};
+use bytes::{BufMut, Bytes};
 
 /// A submission queue whose entries may follow, and its completion queue, by which the receiver
 /// recognises what ends them.
@@ -123,83 +123,116 @@ impl Record {
         out.put_u64(address);
     }
 
-    /// Appends all records of a payload, up to the first one that is not valid.
-    pub(super) fn decode_all(mut payload: Bytes, records: &mut Vec<Self>) -> Result<(), Malformed> {
-        while !payload.is_empty() {
-            records.push(Self::decode(&mut payload)?);
-        }
-        Ok(())
-    }
-
-    fn decode(payload: &mut Bytes) -> Result<Self, Malformed> {
-        let (kind, queue) = (need(payload, 4)?.get_u16(), payload.get_u16());
-        zero("byte 1 of a record", u64::from(kind & 0xff))?;
-        let none = || zero("the queue of a record without one", queue.into());
-        match kind >> 8 {
-            1 => Self::queue(queue, need(payload, 24)?),
-            2 => Self::bytes(queue, payload),
+    /// The length in bytes of the record that `payload` begins with.
+    fn check(payload: &[u8]) -> Result<usize, Malformed> {
+        let [kind, reserved, q0, q1, ..] = *need(payload, 4, 0)? else { unreachable!("4 are there") };
+        zero("byte 1 of a record", reserved.into())?;
+        let none = || zero("the queue of a record without one", u16::from_be_bytes([q0, q1]).into());
+        match kind {
+            1 => check_queue(need(payload, 28, 4)?).map(|()| 28),
+            2 => check_bytes(payload),
             3 => {
-                let (command, rest) = (need(payload, 4)?.get_u16(), payload.get_u16());
-                zero("bytes 6 and 7 of EndCommand", rest.into())?;
-                Ok(Self::EndCommand { queue, command })
+                zero("bytes 6 and 7 of EndCommand", half(need(payload, 8, 4)?, 6).into())?;
+                Ok(8)
             }
-            4 => Ok(Self::EndQueue(queue)),
-            5 => {
-                none()?;
-                let (address, length) = (need(payload, 16)?.get_u64(), payload.get_u64());
-                Ok(Self::EndRange { address, length })
-            }
-            6 => none().map(|()| Self::EndAll),
-            kind => Err(Malformed::Kind(kind as u8)),
+            4 => Ok(4),
+            5 => none().and_then(|()| need(payload, 20, 4)).map(|_| 20),
+            6 => none().map(|()| 4),
+            kind => Err(Malformed::Kind(kind)),
         }
     }
 
-    fn queue(id: u16, payload: &mut Bytes) -> Result<Self, Malformed> {
-        let [last, head, completion_last, rest] = [(); 4].map(|()| payload.get_u16());
-        let [base, completion_base] = [(); 2].map(|()| payload.get_u64());
-        zero("bytes 10 and 11 of Queue", rest.into())?;
-        for (field, last) in
-            [("the last slot", last), ("the last completion slot", completion_last)]
-        {
-            if last == 0 {
-                return Err(Malformed::Field {
-                    field,
-                    value: 0,
-                    allowed: "1 to 65535 are allowed",
-                });
+    /// The record that fills `record`, which was checked.
+    fn read(record: &Bytes) -> Self {
+        let queue = half(record, 2);
+        match record[0] {
+            1 => Self::Queue(Queue {
+                id: queue,
+                last: half(record, 4),
+                head: half(record, 6),
+                completion_last: half(record, 8),
+                base: long(record, 12),
+                completion_base: long(record, 20),
+            }),
+            2 => {
+                let (command, address) = (half(record, 4), long(record, 8));
+                Self::Bytes { queue, command, address, bytes: record.slice(BYTES_HEADER..) }
             }
+            3 => Self::EndCommand { queue, command: half(record, 4) },
+            4 => Self::EndQueue(queue),
+            5 => Self::EndRange { address: long(record, 4), length: long(record, 12) },
+            _ => Self::EndAll,
         }
-        if head > last {
-            let (field, allowed) = ("the head", "slots of the queue are allowed");
-            return Err(Malformed::Field { field, value: head.into(), allowed });
-        }
-        for (field, base) in [("the base", base), ("the completion base", completion_base)] {
-            // The longest queue has 65536 entries of 64 bytes.
-            if base & 0xfff != 0 || base.checked_add(1 << 22).is_none() {
-                let allowed = "multiples of 4096 more than 4 MiB below 2^64 are allowed";
-                return Err(Malformed::Field { field, value: base, allowed });
-            }
-        }
-        Ok(Self::Queue(Queue { id, last, head, completion_last, base, completion_base }))
     }
+}
 
-    fn bytes(queue: u16, payload: &mut Bytes) -> Result<Self, Malformed> {
-        let (command, dwords) = (need(payload, 12)?.get_u16(), payload.get_u16());
-        let (address, length) = (payload.get_u64(), usize::from(dwords) * 4);
-        let wrong = |field, value, allowed| Malformed::Field { field, value, allowed };
-        if length == 0 {
-            return Err(wrong("the length of Bytes", 0, "1 double word and more are allowed"));
+/// The records of a payload, which were checked. They are read one by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Records(Bytes);
+
+impl Records {
+    /// The records of a payload up to the first one that is not valid, and what is wrong with it.
+    pub(super) fn check(mut payload: Bytes) -> (Self, Result<(), Malformed>) {
+        let (mut at, mut valid) = (0, Ok(()));
+        while at < payload.len() && valid.is_ok() {
+            valid = Record::check(&payload[at..]).map(|length| at += length);
         }
-        if address & 3 != 0 || address.checked_add(length as u64).is_none() {
-            return Err(wrong(
-                "the address of Bytes",
-                address,
-                "double words below 2^64 are allowed",
-            ));
-        }
-        let bytes = need(payload, length)?.split_to(length);
-        Ok(Self::Bytes { queue, command, address, bytes })
+        payload.truncate(at);
+        (Self(payload), valid)
     }
+}
+
+impl Iterator for Records {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        let length = if self.0.is_empty() { None } else { Record::check(&self.0).ok() };
+        length.map(|length| Record::read(&self.0.split_to(length)))
+    }
+}
+
+fn check_queue(record: &[u8]) -> Result<(), Malformed> {
+    let [last, head, completion_last, rest] = [4, 6, 8, 10].map(|at| half(record, at));
+    zero("bytes 10 and 11 of Queue", rest.into())?;
+    for (field, last) in [("the last slot", last), ("the last completion slot", completion_last)] {
+        if last == 0 {
+            return Err(Malformed::Field { field, value: 0, allowed: "1 to 65535 are allowed" });
+        }
+    }
+    if head > last {
+        let (field, allowed) = ("the head", "slots of the queue are allowed");
+        return Err(Malformed::Field { field, value: head.into(), allowed });
+    }
+    for (field, at) in [("the base", 12), ("the completion base", 20)] {
+        let base = long(record, at);
+        // The longest queue has 65536 entries of 64 bytes.
+        if base & 0xfff != 0 || base.checked_add(1 << 22).is_none() {
+            let allowed = "multiples of 4096 more than 4 MiB below 2^64 are allowed";
+            return Err(Malformed::Field { field, value: base, allowed });
+        }
+    }
+    Ok(())
+}
+
+fn check_bytes(payload: &[u8]) -> Result<usize, Malformed> {
+    let record = need(payload, BYTES_HEADER, 4)?;
+    let (length, address) = (usize::from(half(record, 6)) * 4, long(record, 8));
+    let wrong = |field, value, allowed| Err(Malformed::Field { field, value, allowed });
+    if length == 0 {
+        return wrong("the length of Bytes", 0, "1 double word and more are allowed");
+    }
+    if address & 3 != 0 || address.checked_add(length as u64).is_none() {
+        return wrong("the address of Bytes", address, "double words below 2^64 are allowed");
+    }
+    need(payload, BYTES_HEADER + length, BYTES_HEADER).map(|_| BYTES_HEADER + length)
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn long(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 /// The kind of a record, and its queue.
@@ -208,8 +241,10 @@ fn head(kind: u8, queue: u16, out: &mut impl BufMut) {
     out.put_u16(queue);
 }
 
-/// The payload, if it has `need` bytes.
-fn need(payload: &mut Bytes, need: usize) -> Result<&mut Bytes, Malformed> {
-    let have = payload.len();
-    if have < need { Err(Malformed::Short { need, have }) } else { Ok(payload) }
+/// The payload, if it has `length` bytes, of which the first `read` were asked for before.
+fn need(payload: &[u8], length: usize, read: usize) -> Result<&[u8], Malformed> {
+    match payload.len() {
+        have if have < length => Err(Malformed::Short { need: length - read, have: have - read }),
+        _ => Ok(payload),
+    }
 }

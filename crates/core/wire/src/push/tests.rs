@@ -43,9 +43,8 @@ const GOLDEN: &str = "
 #[test]
 fn records_are_as_documented() {
     assert_eq!(records(&all()), hex(GOLDEN));
-    let mut decoded = Vec::new();
-    assert_eq!(Record::decode_all(hex(GOLDEN).into(), &mut decoded), Ok(()));
-    assert_eq!(decoded, all());
+    let (decoded, valid) = Records::check(hex(GOLDEN).into());
+    assert_eq!((decoded.collect::<Vec<_>>(), valid), (all().into(), Ok(())));
 }
 
 #[test]
@@ -63,7 +62,7 @@ fn a_message_has_the_header_of_vendor_defined_type_1() {
         target: TARGET,
         completion_size: 256,
         digest: false,
-        records: vec![Record::EndQueue(2)],
+        records: Records::check(records(&[Record::EndQueue(2)])).0,
     };
     assert_eq!(Push::decode(&decoded), Some(Ok(push)));
 }
@@ -168,9 +167,9 @@ proptest! {
         let payload = records(&all);
         prop_assert_eq!(payload.len(), all.iter().map(Record::length).sum::<usize>());
         prop_assert_eq!(payload.len() % 4, 0);
-        let mut decoded = Vec::new();
-        prop_assert_eq!(Record::decode_all(payload, &mut decoded), Ok(()));
-        prop_assert_eq!(decoded, all);
+        let (decoded, valid) = Records::check(payload);
+        prop_assert_eq!(valid, Ok(()));
+        prop_assert_eq!(decoded.collect::<Vec<_>>(), all);
     }
 
     #[test]
@@ -182,7 +181,7 @@ proptest! {
         }
         // What is accepted is the only encoding of its records.
         if let Some(Ok(push)) = Push::decode(&tlp) {
-            prop_assert_eq!(&records(&push.records)[..], &payload[..]);
+            prop_assert_eq!(&records(&push.records.collect::<Vec<_>>())[..], &payload[..]);
         }
     }
 }

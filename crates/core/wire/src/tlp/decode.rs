@@ -128,6 +128,7 @@ impl Tlp {
             digest,
             packet: decoded,
             data: packet.split_off(0),
+            run: None,
             mark: Mark::NONE,
         })
     }

@@ -9,17 +9,18 @@ const WITH_DATA: u8 = 0b010 << 5;
 const FOUR_DW: u8 = 0b001 << 5;
 
 impl Tlp {
-    /// Appends the packet's bytes, the ECRC included if `digest` is set.
+    /// Appends the packet's bytes, the ECRC included if `digest` is set; of a run, its first packet.
     ///
     /// # Panics
     /// If the payload's length contradicts the header: that is our own bug.
     pub fn encode(&self, out: &mut impl BufMut) {
         let header = self.header();
         let header = &header[..self.header_length()];
+        let payload = &self.data[..self.first_payload()];
         out.put_slice(header);
-        out.put_slice(&self.data);
+        out.put_slice(payload);
         if self.digest {
-            out.put_slice(&ecrc(header, &self.data));
+            out.put_slice(&ecrc(header, payload));
         }
     }
 
@@ -99,8 +100,9 @@ impl Tlp {
             Packet::MemoryRead(_) | Packet::ConfigRead(_) => 0,
             Packet::Completion(_) | Packet::Message(_) => self.data.len() & !3,
         };
-        assert_eq!(self.data.len(), want, "payload against header: {:?}", self.packet);
-        assert!(self.data.len() <= super::MAX_PAYLOAD, "payload above 4096 bytes");
+        let payload = self.first_payload();
+        assert_eq!(payload, want, "payload against header: {:?}", self.packet);
+        assert!(payload <= super::MAX_PAYLOAD, "payload above 4096 bytes");
     }
 }
 

@@ -7,6 +7,7 @@
 mod decode;
 mod encode;
 mod fields;
+mod run;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,8 @@ pub use fields::{
     Attributes, Class, Completion, ConfigKind, ConfigRequest, MemoryRequest, Message, Routing,
     Status, message_code,
 };
+
+pub use run::Run;
 
 use crate::id::{Bdf, Tag};
 use bytes::{Bytes, BytesMut};
@@ -39,8 +42,11 @@ pub struct Tlp {
     pub digest: bool,
     /// What the packet asks for or answers.
     pub packet: Packet,
-    /// Payload, always whole double words; empty for packets without data.
+    /// Payload, always whole double words; empty for packets without data. Of a run, the payloads
+    /// of all packets with what is between them.
     pub data: Bytes,
+    /// The packet stands for several: only where the receiver takes that.
+    pub run: Option<Run>,
     /// Stays with the packet in every queue. Not part of its value, and not encoded.
     pub mark: Mark,
 }
@@ -91,14 +97,15 @@ impl Tlp {
             digest: false,
             packet,
             data,
+            run: None,
             mark: Mark::NONE,
         }
     }
 
     /// All fields but the mark, for comparisons.
-    fn value(&self) -> (u8, Attributes, bool, bool, Packet, &Bytes) {
-        let Self { tc, attributes, poisoned, digest, packet, data, mark: _ } = self;
-        (*tc, *attributes, *poisoned, *digest, *packet, data)
+    fn value(&self) -> (u8, Attributes, bool, bool, Packet, &Bytes, Option<Run>) {
+        let Self { tc, attributes, poisoned, digest, packet, data, run, mark: _ } = self;
+        (*tc, *attributes, *poisoned, *digest, *packet, data, *run)
     }
 
     /// A memory read.
@@ -155,15 +162,15 @@ impl Tlp {
         }
     }
 
-    /// Length on the wire in bytes: header, payload and digest.
+    /// Length on the wire in bytes: header, payload and digest, of the first packet.
     pub fn wire_length(&self) -> usize {
-        self.header_length() + self.data.len() + if self.digest { 4 } else { 0 }
+        self.header_length() + self.first_payload() + if self.digest { 4 } else { 0 }
     }
 
-    /// Flow-control credits for the payload, one for each 16 bytes begun
+    /// Flow-control credits for the payload of the first packet, one for each 16 bytes begun
     /// (PCIe Base 4.0, section 2.6.1).
     pub fn data_credits(&self) -> u32 {
-        self.data.len().div_ceil(16) as u32
+        self.first_payload().div_ceil(16) as u32
     }
 
     /// The field's short name with the size of the address, as analysers
@@ -204,7 +211,7 @@ impl Eq for Tlp {}
 
 impl fmt::Debug for Tlp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (tc, attributes, poisoned, digest, packet, data) = self.value();
+        let (tc, attributes, poisoned, digest, packet, data, run) = self.value();
         f.debug_struct("Tlp")
             .field("tc", &tc)
             .field("attributes", &attributes)
@@ -212,6 +219,7 @@ impl fmt::Debug for Tlp {
             .field("digest", &digest)
             .field("packet", &packet)
             .field("data", data)
+            .field("run", &run)
             .finish()
     }
 }

@@ -68,4 +68,8 @@ impl TlpObserver for Probe {
             self.records.push(Record { at: self.clock.now(), up, tlp: tlp.clone() });
         }
     }
+
+    fn is_on(&self) -> bool {
+        self.room > 0 || self.tracer.is_on()
+    }
 }

@@ -10,12 +10,19 @@ use wire::trace::Tap;
 pub trait TlpObserver {
     /// A TLP passes, towards the root complex if `up`.
     fn observe(&mut self, up: bool, tlp: &Tlp);
+
+    /// Whether it does anything with TLPs now. Then they pass one by one.
+    fn is_on(&self) -> bool;
 }
 
 /// Records the TLPs between a device node and its function.
 impl TlpObserver for Tracer {
     fn observe(&mut self, up: bool, tlp: &Tlp) {
         self.tlp(Tap::FUNCTION, up, tlp);
+    }
+
+    fn is_on(&self) -> bool {
+        Self::is_on(self)
     }
 }
 
@@ -36,7 +43,8 @@ impl<A: Function, W: TlpObserver> Function for Tapped<A, W> {
     }
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        let output = self.inner.poll(now, ready);
+        let runs = ready.takes_runs() && !self.observer.is_on();
+        let output = self.inner.poll(now, ready.with_runs(runs));
         if let Output::Tlp(tlp) = &output {
             self.observer.observe(true, tlp);
         }
@@ -44,7 +52,8 @@ impl<A: Function, W: TlpObserver> Function for Tapped<A, W> {
     }
 
     fn ready(&self) -> Ready {
-        self.inner.ready()
+        let ready = self.inner.ready();
+        ready.with_runs(ready.takes_runs() && !self.observer.is_on())
     }
 
     fn ports(&self) -> Option<&dyn Ports> {

@@ -48,23 +48,23 @@ impl Piece<'_> {
 impl Controller {
     /// A push of the host to this controller.
     pub fn pushed(&mut self, push: &Push, shared: &mut Shared) {
-        let bytes = |record: &Record| match record {
-            Record::Bytes { address, bytes, .. } => Some((*address, bytes.len())),
+        let bytes = |record| match record {
+            Record::Bytes { address, bytes, .. } => Some((address, bytes.len())),
             _ => None,
         };
-        let first = push.records.iter().find_map(bytes).map_or(0, |(address, _)| address);
-        let total = push.records.iter().filter_map(bytes).map(|(_, length)| length).sum();
+        let first = push.records.clone().find_map(bytes).map_or(0, |(address, _)| address);
+        let total = push.records.clone().filter_map(bytes).map(|(_, length)| length).sum();
         shared.counters.pushed_bytes += total as u64;
         let step = shared.step(StepKind::Push, first, total, None);
         let mut message = Message { step, commands: BTreeSet::new() };
         let mut at = 0;
-        for record in &push.records {
+        for record in push.records.clone() {
             let length = record.length();
             match record {
                 Record::Bytes { queue, command, address, bytes } => {
                     shared.is_protocol(at..at + BYTES_HEADER);
-                    let piece = Piece { address: *address, bytes, at: at + BYTES_HEADER };
-                    self.pushed_bytes((*queue, *command), piece, &mut message, shared);
+                    let piece = Piece { address, bytes: &bytes, at: at + BYTES_HEADER };
+                    self.pushed_bytes((queue, command), piece, &mut message, shared);
                 }
                 _ => shared.is_protocol(at..at + length),
             }

@@ -1,0 +1,275 @@
+//! Runs: memory writes to consecutive addresses as one [`Tlp`].
+//!
+//! The packets with the data of a command differ in address and length alone. Those who take runs
+//! handle them together; a frame has the single packets in any case.
+
+use super::{Class, MemoryRequest, Packet, Tlp};
+use bytes::{Buf, Bytes};
+
+/// The least payload of a packet that begins a run, in bytes. Doorbells and completion entries,
+/// which are shorter, stay packets of their own.
+const LEAST: usize = 64;
+
+/// How the payload of a run is divided among its packets, of which there are at least two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Payload of all packets in bytes.
+    length: u32,
+    /// Payload of the first packet in bytes; the packet's header is that of the run.
+    first: u16,
+    /// Payload in bytes of each packet between the first and the last, which has at most as much.
+    size: u16,
+    /// Bytes in [`Tlp::data`] between the payloads of two packets: headers, as received.
+    gap: u8,
+}
+
+impl Run {
+    fn packets(&self) -> usize {
+        1 + (self.length as usize - usize::from(self.first)).div_ceil(self.size.into())
+    }
+
+    /// Payload of the last packet in bytes.
+    fn last(&self) -> usize {
+        let behind = self.length as usize - usize::from(self.first);
+        behind - (self.packets() - 2) * usize::from(self.size)
+    }
+}
+
+impl Tlp {
+    /// A write of `data` by packets of at most `size` bytes that end at multiples of it; `write` is
+    /// the request of the first one. `None` if that is one packet, not whole double words, or across 4 GiB,
+    /// where headers differ.
+    ///
+    /// # Panics
+    /// If `size` is no power of two up to 4096.
+    pub fn write_run(mut write: MemoryRequest, data: Bytes, size: usize) -> Option<Self> {
+        assert!(size.is_power_of_two() && size <= super::MAX_PAYLOAD, "packets of {size} bytes");
+        let (address, length) = (write.address, data.len());
+        let first = size - (address as usize & (size - 1));
+        let last = address.checked_add(length as u64)?.checked_sub(1)?;
+        let whole = write.first_be == 0xf && length.is_multiple_of(4) && first >= LEAST;
+        if length <= first || !whole || address >> 32 != last >> 32 {
+            return None;
+        }
+        (write.length_dw, write.first_be, write.last_be) = ((first / 4) as u16, 0xf, 0xf);
+        let run = Run { length: length as u32, first: first as u16, size: size as u16, gap: 0 };
+        Some(Self { run: Some(run), ..Self::memory_write(write, data) })
+    }
+
+    /// Number of packets: 1 but for runs.
+    pub fn packets(&self) -> usize {
+        self.run.as_ref().map_or(1, Run::packets)
+    }
+
+    /// Payload in bytes, of all packets.
+    pub fn payload(&self) -> usize {
+        self.run.map_or(self.data.len(), |run| run.length as usize)
+    }
+
+    /// Payload in bytes of the first packet.
+    pub fn first_payload(&self) -> usize {
+        self.run.map_or(self.data.len(), |run| run.first.into())
+    }
+
+    /// Flow-control credits for the payloads of all packets.
+    pub fn all_data_credits(&self) -> u32 {
+        let Some(run) = self.run else { return self.data_credits() };
+        let credits = |bytes: usize| bytes.div_ceil(16) as u32;
+        let between = (run.packets() - 2) as u32 * credits(run.size.into());
+        credits(run.first.into()) + between + credits(run.last())
+    }
+
+    /// Length on the wire in bytes of all packets.
+    pub fn all_wire_length(&self) -> usize {
+        let beside_payload = self.wire_length() - self.first_payload();
+        self.packets() * beside_payload + self.payload()
+    }
+
+    /// The first packet, if this is a run.
+    pub fn first_of_run(&self) -> Option<Self> {
+        let run = self.run?;
+        Some(Self { data: self.data.slice(..usize::from(run.first)), run: None, ..self.clone() })
+    }
+
+    /// Removes the first packet of a run; `false` if this is a single packet.
+    pub fn remove_first(&mut self) -> bool {
+        let (Some(run), Packet::MemoryWrite(request)) = (&mut self.run, &mut self.packet) else {
+            return false;
+        };
+        self.data.advance(usize::from(run.first) + usize::from(run.gap));
+        request.address += u64::from(run.first);
+        run.length -= u32::from(run.first);
+        run.first = run.length.min(run.size.into()) as u16;
+        request.length_dw = run.first / 4;
+        request.last_be = if request.length_dw == 1 { 0 } else { 0xf };
+        if run.length == u32::from(run.first) {
+            self.run = None;
+        }
+        true
+    }
+
+    /// The packets, each as a [`Tlp`] of its own.
+    pub fn singles(self) -> impl Iterator<Item = Self> {
+        let mut rest = Some(self);
+        std::iter::from_fn(move || {
+            let run = rest.as_mut()?;
+            match run.first_of_run() {
+                None => rest.take(),
+                Some(first) => run.remove_first().then_some(first),
+            }
+        })
+    }
+
+    /// Makes a run of this packet, which was in front of `behind` in `whole`, and of the packets
+    /// that continue it there; removes those from `behind`. None of them has a payload of more than
+    /// `max_payload` bytes.
+    pub fn extend_run(&mut self, whole: &Bytes, behind: &mut Bytes, max_payload: usize) {
+        let first = self.data.len();
+        let plain = self.class() == Class::Posted && !self.digest && !self.poisoned;
+        let Packet::MemoryWrite(request) = self.packet else { return };
+        if !plain || self.run.is_some() || first < LEAST || request.last_be & request.first_be != 0xf
+        {
+            return;
+        }
+        let gap = self.header_length();
+        let begin = whole.len() - behind.len() - first;
+        let header = &whole[begin - gap..begin];
+        let (mut length, mut size, mut at) = (first, 0, 0);
+        while let Some(next) = behind[at..].split_first_chunk::<12>().map(|(head, _)| head) {
+            let expected = request.address + length as u64;
+            let Some(bytes) = continues(header, next, &behind[at..], expected) else { break };
+            let begins = size == 0;
+            if bytes > max_payload || !begins && bytes > size || behind.len() < at + gap + bytes {
+                break;
+            }
+            size = if begins { bytes } else { size };
+            (length, at) = (length + bytes, at + gap + bytes);
+            if bytes < size || length > u32::MAX as usize / 2 {
+                break;
+            }
+        }
+        if size == 0 {
+            return;
+        }
+        behind.advance(at);
+        self.data = whole.slice(begin..begin + first + at);
+        let (length, first, size, gap) = (length as u32, first as u16, size as u16, gap as u8);
+        self.run = Some(Run { length, first, size, gap });
+    }
+}
+
+/// The payload in bytes of the packet at the front of `bytes`, if it is a whole write of full
+/// double words to the address `expected` with all else as in `header`.
+fn continues(header: &[u8], next: &[u8; 12], bytes: &[u8], expected: u64) -> Option<usize> {
+    let wide = header.len() == 16;
+    let address = match wide {
+        true => u64::from_be_bytes(bytes.get(8..16)?.try_into().ok()?),
+        false => u64::from(u32::from_be_bytes([next[8], next[9], next[10], next[11]])),
+    };
+    let length = match (u16::from(next[2]) << 8 | u16::from(next[3])) & 0x3ff {
+        0 => 4096,
+        double_words => usize::from(double_words) * 4,
+    };
+    let enables = if length == 4 { 0x0f } else { 0xff };
+    let same = next[..2] == header[..2]
+        && (next[2] ^ header[2]) & !3 == 0
+        && next[4..7] == header[4..7]
+        && next[7] == enables;
+    let crosses = (address & 0xfff) as usize + length > 4096;
+    let high = wide == (address >> 32 != 0);
+    (same && address == expected && !crosses && high).then_some(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoded;
+    use crate::id::{Bdf, Tag};
+    use proptest::prelude::*;
+
+    fn request(address: u64, length: usize) -> MemoryRequest {
+        MemoryRequest::for_bytes(Bdf::new(3, 0, 0), Tag::default(), address, length).unwrap()
+    }
+
+    /// Writes that often continue the one before, with others between.
+    fn packets() -> impl Strategy<Value = Vec<Tlp>> {
+        let packet = (0..8u8, prop::sample::select(vec![4, 16, 64, 128, 256, 256, 256]));
+        (prop::sample::select(vec![0x1000u64, 0x1f80, 0xffff_ff00, 0x1_0000_0040]))
+            .prop_flat_map(move |start| (Just(start), prop::collection::vec(packet.clone(), 1..20)))
+            .prop_map(|(mut at, packets)| {
+                let one = |(number, (what, length)): (usize, (u8, usize))| {
+                    let address = if what == 0 { 0x4000 } else { at };
+                    let length = length.min(4096 - (address & 0xfff) as usize);
+                    let bytes = Bytes::from(vec![number as u8; length]);
+                    at = address + length as u64;
+                    let mut tlp = Tlp::memory_write(request(address, length), bytes);
+                    tlp.digest = what == 1;
+                    tlp.attributes.relaxed = what == 2;
+                    tlp
+                };
+                packets.into_iter().enumerate().map(one).collect()
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn a_run_is_its_packets(
+            address in (0u64..0x4000).prop_map(|word| word * 4),
+            words in 1usize..3000,
+            shift in 7u32..=12,
+        ) {
+            let (size, data) = (1usize << shift, Bytes::from_iter((0..words * 4).map(|i| i as u8)));
+            let first = data.len().min(size - (address as usize & (size - 1)));
+            let run = Tlp::write_run(request(address, first), data.clone(), size);
+            prop_assert_eq!(run.is_some(), first >= LEAST && data.len() > first);
+            let Some(run) = run else { return Ok(()) };
+            let (packets, payload) = (run.packets(), run.payload());
+            let (credits, wire) = (run.all_data_credits(), run.all_wire_length());
+            let singles: Vec<Tlp> = run.singles().collect();
+            prop_assert_eq!((packets, payload), (singles.len(), data.len()));
+            prop_assert_eq!(credits, singles.iter().map(Tlp::data_credits).sum::<u32>());
+            prop_assert_eq!(wire, singles.iter().map(Tlp::wire_length).sum::<usize>());
+            let (mut at, mut rest) = (address, data);
+            for single in singles {
+                let length = rest.len().min(size - (at as usize & (size - 1)));
+                let bytes = rest.split_to(length);
+                prop_assert_eq!(single, Tlp::memory_write(request(at, length), bytes));
+                at += length as u64;
+            }
+        }
+
+        #[test]
+        fn received_runs_are_the_packets_of_the_frame(packets in packets(), cut in 0usize..300) {
+            let mut bytes = encoded(|out| packets.iter().for_each(|tlp| tlp.encode(out)));
+            bytes.truncate(bytes.len() - cut.min(bytes.len() / 2) / 4 * 4);
+            let whole = Bytes::from(bytes);
+            let decode = |runs: bool| {
+                let (mut rest, mut all) = (whole.clone(), Vec::new());
+                while !rest.is_empty() {
+                    let Ok(mut tlp) = Tlp::decode(&mut rest) else { break };
+                    if runs {
+                        tlp.extend_run(&whole, &mut rest, 256);
+                    }
+                    let singles: Vec<Tlp> = tlp.clone().singles().collect();
+                    assert_eq!((tlp.packets(), tlp.payload()), (singles.len(), singles.iter().map(Tlp::payload).sum()));
+                    all.extend(singles);
+                }
+                all
+            };
+            prop_assert_eq!(decode(true), decode(false));
+        }
+    }
+
+    #[test]
+    fn a_frame_of_data_is_one_run() {
+        let run = Tlp::write_run(request(0x1000, 256), vec![7; 4096].into(), 256).unwrap();
+        let bytes = encoded(|out| run.clone().singles().for_each(|single| single.encode(out)));
+        let mut rest = Bytes::from(bytes);
+        let whole = rest.clone();
+        let mut first = Tlp::decode(&mut rest).unwrap();
+        first.extend_run(&whole, &mut rest, 256);
+        assert!(rest.is_empty());
+        assert_eq!((first.packets(), first.payload()), (16, 4096));
+        assert_eq!(first.all_wire_length(), whole.len());
+    }
+}
