@@ -37,5 +37,5 @@ mod subsystem;
 pub use config::{Config, MAX_ENTRIES, MAX_QUEUES, MODEL, NamespaceConfig, Settings};
 pub use controller::Controller;
 pub use pointer::follow;
-pub use prp::MemoryRange;
+pub use prp::{MemoryRange, MemoryRanges};
 pub use subsystem::{Commit, Contents, NamespaceError, Port, Subsystem};

@@ -40,8 +40,63 @@ impl Step {
     }
 }
 
+/// Steps in order. A single one, as most commands have, needs no memory of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    first: Option<Step>,
+    rest: VecDeque<Step>,
+}
+
+impl Steps {
+    pub fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    pub fn pop_front(&mut self) -> Option<Step> {
+        let next = self.rest.pop_front();
+        std::mem::replace(&mut self.first, next)
+    }
+
+    pub fn push_front(&mut self, step: Step) {
+        let second = self.first.replace(step);
+        second.into_iter().for_each(|second| self.rest.push_front(second));
+    }
+
+    pub fn push_back(&mut self, step: Step) {
+        match self.first {
+            None => self.first = Some(step),
+            Some(_) => self.rest.push_back(step),
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Step> {
+        self.first.iter().chain(&self.rest)
+    }
+
+    pub fn retain(&mut self, keep: impl Fn(&Step) -> bool) {
+        self.rest.retain(&keep);
+        if self.first.as_ref().is_some_and(|first| !keep(first)) {
+            self.pop_front();
+        }
+    }
+}
+
+impl Extend<Step> for Steps {
+    fn extend<I: IntoIterator<Item = Step>>(&mut self, steps: I) {
+        steps.into_iter().for_each(|step| self.push_back(step));
+    }
+}
+
+impl FromIterator<Step> for Steps {
+    fn from_iter<I: IntoIterator<Item = Step>>(steps: I) -> Self {
+        let mut all = Self::default();
+        all.extend(steps);
+        all
+    }
+}
+
 /// The steps of a command on one namespace.
-pub(crate) fn steps(nsid: u32, operations: impl IntoIterator<Item = Operation>) -> VecDeque<Step> {
+pub(crate) fn steps(nsid: u32, operations: impl IntoIterator<Item = Operation>) -> Steps {
     operations.into_iter().map(|operation| Step::new(nsid, operation)).collect()
 }
 
@@ -55,11 +110,11 @@ pub(crate) enum Plan {
     /// These bytes go to the host, then the command is done.
     Send(Bytes),
     /// The media do these steps one after another.
-    Steps(VecDeque<Step>),
+    Steps(Steps),
     /// As `Steps`; a step reads up to this many bytes, which stay inside.
-    Inside(usize, VecDeque<Step>),
+    Inside(usize, Steps),
     /// As `Steps`; the last step reads this many bytes, which go to the host.
-    Read(usize, VecDeque<Step>),
+    Read(usize, Steps),
     /// This many bytes come from the host; then the handler is called again.
     Receive(usize),
     /// As `Receive`; the steps then read up to this many bytes, which stay inside.

@@ -2,7 +2,7 @@
 //! (NVMe 1.4, section 4.2, figure 105).
 
 use crate::failure::Failure;
-use crate::prp::{self, MemoryRange};
+use crate::prp::{self, MemoryRange, MemoryRanges};
 use crate::sgl;
 use bytes::Bytes;
 use wire::nvme::{Command, SglDescriptor, StatusCode};
@@ -16,7 +16,7 @@ pub fn follow(
     page: usize,
     to_host: bool,
     mut read: impl FnMut(u64, usize) -> Option<Bytes>,
-) -> Option<Vec<MemoryRange>> {
+) -> Option<MemoryRanges> {
     let mut walk = Walk::new(command, [length, 0], page, to_host).ok()?;
     while let Some((address, length)) = walk.next_list() {
         walk.add_list(&read(address, length)?).ok()?;

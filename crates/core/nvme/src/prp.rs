@@ -1,6 +1,7 @@
 //! Physical region pages: where a command's data lies in host memory (NVMe 1.4, section 4.3).
 
 use crate::failure::Failure;
+use smallvec::SmallVec;
 use wire::nvme::StatusCode;
 
 /// Bytes of a PRP entry.
@@ -14,6 +15,9 @@ pub struct MemoryRange {
     /// Bytes.
     pub length: usize,
 }
+
+/// Ranges of host memory in order; two need no memory of their own.
+pub type MemoryRanges = SmallVec<[MemoryRange; 2]>;
 
 /// A PRP list that has to be read before the walk goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +34,14 @@ pub(crate) struct Walk {
     page: usize,
     /// Bytes whose address is not known yet.
     remaining: usize,
-    ranges: Vec<MemoryRange>,
+    ranges: MemoryRanges,
     list: Option<List>,
 }
 
 impl Walk {
     /// Begins with the entries of the command, for `length` bytes and memory pages of `page` bytes.
     pub fn new(prp1: u64, prp2: u64, length: usize, page: usize) -> Result<Self, Failure> {
-        let mut walk = Self { page, remaining: length, ranges: Vec::new(), list: None };
+        let mut walk = Self { page, remaining: length, ranges: MemoryRanges::new(), list: None };
         if prp1 & 3 != 0 {
             return Err(Failure::prp(1));
         }

@@ -1,7 +1,7 @@
 //! Scatter gather lists: where a command's data lies in host memory (NVMe 1.4, section 4.4).
 
 use crate::failure::Failure;
-use crate::prp::MemoryRange;
+use crate::prp::{MemoryRange, MemoryRanges};
 use wire::nvme::{SglDescriptor, SglKind, StatusCode};
 
 /// The address of bytes that are dropped (bit bucket). No range has it: ranges begin at double
@@ -30,7 +30,7 @@ pub(crate) struct Walk {
     to_host: bool,
     /// Bytes whose address is not known yet.
     remaining: usize,
-    ranges: Vec<MemoryRange>,
+    ranges: MemoryRanges,
     segment: Option<Segment>,
     /// Descriptors so far.
     descriptors: usize,
@@ -39,7 +39,7 @@ pub(crate) struct Walk {
 impl Walk {
     /// Begins with SGL entry 1 of the command, for `length` bytes to the host or from it.
     pub fn new(first: SglDescriptor, length: usize, to_host: bool) -> Result<Self, Failure> {
-        let (ranges, segment) = (Vec::new(), None);
+        let (ranges, segment) = (MemoryRanges::new(), None);
         let mut walk = Self { to_host, remaining: length, ranges, segment, descriptors: 0 };
         walk.take(first, true)?;
         walk.check_end()?;

@@ -1,10 +1,10 @@
 //! Splits transfers into packets by MPS, MRRS, RCB and the 4 KiB rule, and
 //! payloads by byte enables.
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use wire::Bdf;
 use wire::Tag;
-use wire::tlp::{MemoryRequest, Packet, Status, Tlp, whole_double_words};
+use wire::tlp::{MemoryRequest, Packet, Run, Status, Tlp, whole_double_words};
 
 /// The longest run in bytes: as much as a frame carries. No run crosses a multiple of it.
 const MOST_RUN: usize = 64 << 10;
@@ -47,17 +47,11 @@ pub fn writes(
         let request = MemoryRequest::for_bytes(requester, Tag::default(), address, bytes);
         let request = request.expect("pieces obey the 4 KiB rule");
         let chunk = data.len().min(MOST_RUN - (address as usize & (MOST_RUN - 1)));
-        let run = match chunk > bytes {
-            true => Tlp::write_run(request, data.slice(..chunk), max),
-            false => None,
-        };
-        let write = run.unwrap_or_else(|| {
-            Tlp::memory_write(request, whole_double_words(address, &data.slice(..bytes)))
-        });
-        let taken = if write.run.is_some() { chunk } else { bytes };
-        data.advance(taken);
-        address = address.wrapping_add(taken as u64);
-        Some(write)
+        let run = if chunk > bytes { Run::of_writes(&request, chunk, max) } else { None };
+        let payload = data.split_to(if run.is_some() { chunk } else { bytes });
+        let next = address.wrapping_add(payload.len() as u64);
+        let payload = whole_double_words(std::mem::replace(&mut address, next), payload);
+        Some(Tlp { run, ..Tlp::memory_write(request, payload) })
     })
 }
 
@@ -77,7 +71,7 @@ pub fn completions(
     let (tc, attributes) = (read.tc, read.attributes);
     pieces(request.first_byte(), data.len(), size).map(move |(at, bytes)| {
         let completion = request.completion(completer, Status::Success, data.len());
-        let data = whole_double_words(at, &data.split_to(bytes));
+        let data = whole_double_words(at, data.split_to(bytes));
         Tlp { tc, attributes, data, ..Tlp::completion(completion) }
     })
 }

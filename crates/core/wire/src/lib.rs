@@ -6,6 +6,7 @@
 #[macro_use]
 mod macros;
 
+mod arena;
 pub mod frame;
 pub mod id;
 pub mod nvme;
@@ -18,6 +19,7 @@ pub mod trace;
 pub mod units;
 pub mod vfio_user;
 
+pub use arena::Arena;
 pub use id::{Bdf, Tag};
 pub use time::{Duration, Instant, earliest};
 

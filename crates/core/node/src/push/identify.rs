@@ -1,6 +1,6 @@
 //! The LBA format of a namespace, from Identify data as the controller writes them.
 
-use nvme::MemoryRange;
+use nvme::MemoryRanges;
 use wire::nvme::{IDENTIFY, IdentifyNamespace};
 
 /// Double words of the data.
@@ -9,7 +9,7 @@ const DWORDS: usize = IDENTIFY / 4;
 /// Identify Namespace data that are on their way to the host.
 #[derive(Debug)]
 pub(super) struct Capture {
-    ranges: Vec<MemoryRange>,
+    ranges: MemoryRanges,
     data: Box<[u8; IDENTIFY]>,
     /// The double words that came.
     came: Box<[bool; DWORDS]>,
@@ -17,7 +17,7 @@ pub(super) struct Capture {
 
 impl Capture {
     /// Data for these ranges, which are 4096 bytes together.
-    pub fn new(ranges: Vec<MemoryRange>) -> Self {
+    pub fn new(ranges: MemoryRanges) -> Self {
         Self { ranges, data: Box::new([0; IDENTIFY]), came: Box::new([false; DWORDS]) }
     }
 
@@ -60,6 +60,7 @@ impl Capture {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nvme::MemoryRange;
     use wire::nvme::LbaFormat;
 
     fn data(format: LbaFormat, size: u64) -> [u8; IDENTIFY] {
@@ -71,7 +72,7 @@ mod tests {
         // Two ranges, written in pieces of 256 bytes.
         let ranges = [(0x1_0c00, 1024), (0x8000, 3072)];
         let mut capture =
-            Capture::new(ranges.map(|(address, length)| MemoryRange { address, length }).to_vec());
+            Capture::new(ranges.map(|(address, length)| MemoryRange { address, length }).into_iter().collect());
         for (piece, bytes) in data.chunks(256).enumerate() {
             let at = piece as u64 * 256;
             capture.write(if at < 1024 { 0x1_0c00 + at } else { 0x8000 + at - 1024 }, bytes);

@@ -8,11 +8,10 @@ use crate::block::{Operation, deallocated};
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::namespace::{FORMATS, Namespace, block_format};
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Step, Steps};
 use crate::slots::Key;
 use crate::state::Format;
 use crate::subsystem::{NamespaceChange, Shared};
-use std::collections::VecDeque;
 use wire::nvme::{BROADCAST_NSID, Command, StatusCode};
 
 /// SES: no secure erase, or user data erase. There is no cryptographic erase (2).
@@ -62,7 +61,7 @@ impl Controller {
             [zero, discard, Operation::Flush].map(|operation| Step::new(*nsid, operation))
         };
         let formatted = shared.namespaces.iter().filter(|(nsid, _)| nsids.contains(nsid));
-        let steps: VecDeque<Step> = formatted.flat_map(erase).collect();
+        let steps: Steps = formatted.flat_map(erase).collect();
         self.resume_to(shared, key, steps);
     }
 }

@@ -4,7 +4,6 @@
 use super::Controller;
 use crate::failure::Failure;
 use crate::subsystem::Shared;
-use bytes::Bytes;
 use wire::nvme::opcode::nvm;
 use wire::nvme::{Command, Completion, ErrorLogEntry, Status};
 use wire::trace::{CommandId, NvmeEvent};
@@ -92,7 +91,7 @@ impl Controller {
         if let Some(vector) = cq.vector {
             self.interrupts.posted(self.now, vector);
         }
-        self.endpoint.dma_write(address, Bytes::copy_from_slice(&bytes));
+        self.endpoint.dma_copy(address, &bytes);
         self.reported.add(NvmeEvent::Completed { id: CommandId { queue: sq, cid }, status });
     }
 

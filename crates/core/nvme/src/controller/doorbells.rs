@@ -91,7 +91,7 @@ impl Controller {
         let Some(buffers) = &mut self.doorbells else { return };
         buffers.looks.remove(&offset(doorbell));
         let event_index = buffers.event_index + offset(doorbell);
-        self.endpoint.dma_write(event_index, Bytes::from_static(&[0; 4]));
+        self.endpoint.dma_copy(event_index, &[0; 4]);
     }
 
     /// Says in EventIdx what was seen, then reads the doorbell.
@@ -102,7 +102,7 @@ impl Controller {
         let (shadow, event_index) = (buffers.shadow + at, buffers.event_index + at);
         let key = self.reads.insert(Read::Doorbell(doorbell));
         buffers.looks.insert(at, Look { read: Some(key), ..Look::default() });
-        self.endpoint.dma_write(event_index, Bytes::copy_from_slice(&seen.to_le_bytes()));
+        self.endpoint.dma_copy(event_index, &seen.to_le_bytes());
         self.endpoint.dma_read(key.as_u64(), shadow, size_of::<u32>());
     }
 

@@ -5,12 +5,11 @@ use super::{BlockRequest, Controller, block_id};
 use crate::block::{self, Operation};
 use crate::failure::Failure;
 use crate::metadata::Beside;
-use crate::plan::{Plan, Step, Then};
+use crate::plan::{Plan, Step, Steps, Then};
 use crate::pointer::TWO_SGLS;
 use crate::slots::Key;
 use crate::subsystem::Shared;
 use bytes::Bytes;
-use std::collections::VecDeque;
 use wire::nvme::opcode::nvm;
 use wire::nvme::{BROADCAST_NSID, Command, StatusCode};
 use wire::trace::{CommandId, NvmeEvent};
@@ -21,7 +20,7 @@ pub(super) struct Execution {
     pub sq: u16,
     pub command: Command,
     pub transfer: Transfer,
-    steps: VecDeque<Step>,
+    steps: Steps,
     /// Bytes of the buffer that it occupies.
     pub buffer: usize,
     /// DMA reads in flight.
@@ -297,7 +296,7 @@ impl Controller {
     }
 
     /// The same, and the media do these steps before it completes.
-    pub(crate) fn resume_to(&mut self, shared: &mut Shared, key: Key, steps: VecDeque<Step>) {
+    pub(crate) fn resume_to(&mut self, shared: &mut Shared, key: Key, steps: Steps) {
         if let Some(execution) = self.commands.get_mut(key) {
             execution.steps = steps;
             self.resume(shared, key);

@@ -1,6 +1,7 @@
 //! Moves the data of commands between host memory and the buffer.
 
 use super::{Controller, Read};
+use crate::prp::MemoryRanges;
 use crate::failure::Failure;
 use crate::pointer::Walk;
 use crate::sgl::NOWHERE;
@@ -122,7 +123,7 @@ impl Controller {
         let Transfer::FromHost { walk } = &execution.transfer else {
             unreachable!("can_fetch_data was true")
         };
-        let ranges = walk.ranges().to_vec();
+        let ranges = MemoryRanges::from_slice(walk.ranges());
         let left = ranges.iter().map(|range| range.length).sum();
         // One range needs no copy.
         let buffer = BytesMut::zeroed(if ranges.len() == 1 { 0 } else { left });

@@ -4,10 +4,9 @@ use crate::block::Operation;
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::metadata::Metadata;
-use crate::plan::{Plan, Step, Then};
+use crate::plan::{Plan, Step, Steps, Then};
 use crate::subsystem::Shared;
 use bytes::Bytes;
-use std::collections::VecDeque;
 use wire::nvme::Command;
 
 impl Controller {
@@ -26,7 +25,7 @@ impl Controller {
         shared: &Shared,
         command: &Command,
         data: Bytes,
-    ) -> Result<VecDeque<Step>, Failure> {
+    ) -> Result<Steps, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         let (offset, length) = namespace.range(command)?;
         namespace.readable(command.slba(), command.blocks().into())?;

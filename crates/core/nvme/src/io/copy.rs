@@ -9,9 +9,8 @@ use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::metadata::{Beside, Metadata};
 use crate::namespace::Namespace;
-use crate::plan::{Plan, Step, Then};
+use crate::plan::{Plan, Step, Steps, Then};
 use crate::subsystem::Shared;
-use std::collections::VecDeque;
 use wire::nvme::{Command, CopyRange, StatusCode};
 
 /// MSRC + 1: source ranges of a Copy.
@@ -80,14 +79,14 @@ impl Controller {
         shared: &Shared,
         command: &Command,
         data: &[u8],
-    ) -> Result<VecDeque<Step>, Failure> {
+    ) -> Result<Steps, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         namespace.formatted()?;
         let limits = CopyLimits::new(&self.settings, namespace);
         let ranges = data.as_chunks::<{ CopyRange::LENGTH }>().0;
         let mut to = command.slba();
         let mut left = limits.length;
-        let mut steps = VecDeque::new();
+        let mut steps = Steps::default();
         for (range, number) in ranges.iter().map(CopyRange::decode).zip(1..) {
             let blocks = u32::from(range.last) + 1;
             let exceeded = Failure::permanent(StatusCode::COMMAND_SIZE_LIMIT_EXCEEDED);

@@ -5,9 +5,8 @@ use crate::block::Operation;
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::metadata::Metadata;
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Step, Steps};
 use crate::subsystem::Shared;
-use std::collections::VecDeque;
 use wire::nvme::{Command, DsmRange};
 
 /// AD, deallocate: bit 2 of command dword 11.
@@ -36,10 +35,10 @@ impl Controller {
         shared: &Shared,
         command: &Command,
         data: &[u8],
-    ) -> Result<VecDeque<Step>, Failure> {
+    ) -> Result<Steps, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         namespace.formatted()?;
-        let (mut steps, mut changed) = (VecDeque::new(), Vec::new());
+        let (mut steps, mut changed) = (Steps::default(), Vec::new());
         for range in data.as_chunks::<{ DsmRange::LENGTH }>().0 {
             let range = DsmRange::decode(range);
             let blocks = u64::from(range.blocks);

@@ -11,11 +11,10 @@ pub(crate) use copy::CopyLimits;
 use crate::admin::check_sanitize;
 use crate::controller::Controller;
 use crate::failure::Failure;
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Steps};
 use crate::slots::Key;
 use crate::subsystem::Shared;
 use bytes::Bytes;
-use std::collections::VecDeque;
 use wire::nvme::opcode::nvm;
 use wire::nvme::{Command, CommandEffects, StatusCode};
 
@@ -69,7 +68,7 @@ impl Controller {
         shared: &Shared,
         command: &Command,
         data: Bytes,
-    ) -> Result<VecDeque<Step>, Failure> {
+    ) -> Result<Steps, Failure> {
         match command.opcode {
             nvm::WRITE => self.write_received(shared, command, data),
             nvm::COMPARE => self.compare_received(shared, command, data),

@@ -5,10 +5,9 @@ use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::metadata::{METADATA, Metadata};
 use crate::namespace::Namespace;
-use crate::plan::{Plan, Step, Then, steps};
+use crate::plan::{Plan, Step, Steps, Then, steps};
 use crate::subsystem::Shared;
 use bytes::Bytes;
-use std::collections::VecDeque;
 use std::ops::Range;
 use wire::nvme::{BROADCAST_NSID, Command};
 
@@ -50,7 +49,7 @@ impl Controller {
         shared: &Shared,
         command: &Command,
         data: Bytes,
-    ) -> Result<VecDeque<Step>, Failure> {
+    ) -> Result<Steps, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         let (offset, _) = namespace.range(command)?;
         let (data, beside) = match namespace.metadata(command)? {
@@ -112,7 +111,7 @@ impl Controller {
         namespace: &Namespace,
         command: &Command,
         changes: impl IntoIterator<Item = Step>,
-    ) -> VecDeque<Step> {
+    ) -> Steps {
         let written = command.slba()..command.slba() + u64::from(command.blocks());
         changes.into_iter().chain(self.flush_behind(namespace, command, written)).collect()
     }

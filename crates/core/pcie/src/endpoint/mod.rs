@@ -20,7 +20,7 @@ use dma::{Engine, Limits};
 use msix::Msix;
 use std::collections::VecDeque;
 use wire::tlp::{Attributes, Class, MemoryRequest, Packet, Tlp, message_code};
-use wire::{Bdf, Instant};
+use wire::{Arena, Bdf, Instant};
 
 /// Configuration of an [`Endpoint`].
 #[derive(Clone, Debug)]
@@ -125,6 +125,8 @@ pub struct Endpoint {
     id: Bdf,
     engine: Engine,
     out: OrderedQueue,
+    /// For what is written in a few bytes.
+    arena: Arena,
     events: VecDeque<Event>,
     register_reads: usize,
     intx: bool,
@@ -176,6 +178,7 @@ impl Endpoint {
             id: Bdf::default(),
             engine: Engine::default(),
             out: OrderedQueue::default(),
+            arena: Arena::new(4096),
             events: VecDeque::new(),
             register_reads: 0,
             intx: false,
@@ -268,6 +271,12 @@ impl Endpoint {
         self.out.extend(split::writes(self.id, address, data, self.max_payload()));
     }
 
+    /// As [`dma_write`](Self::dma_write), of a copy of a few bytes.
+    pub fn dma_copy(&mut self, address: u64, data: &[u8]) {
+        let data = self.arena.copy(data);
+        self.dma_write(address, data);
+    }
+
     /// Payload bytes of posted writes queued for the link. The device model should bound them.
     pub fn posted_backlog(&self) -> usize {
         self.out.payload(Class::Posted)
@@ -283,7 +292,7 @@ impl Endpoint {
         match self.msix.target(vector).filter(|_| !self.msix_masked()) {
             Some((address, data)) => {
                 self.msix.set_pending(vector, false);
-                self.dma_write(address, data);
+                self.dma_copy(address, &data);
             }
             None => self.msix.set_pending(vector, true),
         }

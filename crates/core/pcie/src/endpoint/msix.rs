@@ -1,7 +1,5 @@
 //! The MSI-X table and pending bits (PCIe Base 4.0, section 6.1.4).
 
-use bytes::Bytes;
-
 /// Bytes per table entry.
 pub const ENTRY: usize = 16;
 
@@ -26,11 +24,12 @@ impl Msix {
     }
 
     /// Address and data of a vector; `None` if it is masked or does not exist.
-    pub fn target(&self, vector: u16) -> Option<(u64, Bytes)> {
+    pub fn target(&self, vector: u16) -> Option<(u64, [u8; 4])> {
         let entry = self.table.get(usize::from(vector) * ENTRY..)?.get(..ENTRY)?;
         let masked = entry[12] & 1 != 0;
         let address = u64::from_le_bytes(entry[..8].try_into().expect("8 bytes"));
-        (!masked).then(|| (address & !3, Bytes::copy_from_slice(&entry[8..12])))
+        let data = entry[8..12].try_into().expect("4 bytes");
+        (!masked).then_some((address & !3, data))
     }
 
     pub fn set_pending(&mut self, vector: u16, pending: bool) {

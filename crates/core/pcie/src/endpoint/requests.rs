@@ -168,7 +168,7 @@ impl Endpoint {
         let mut data = Bytes::copy_from_slice(data);
         for (at, bytes) in split::pieces(request.first_byte(), data.len(), self.max_payload()) {
             let left = data.len();
-            let payload = whole_double_words(at, &data.split_to(bytes));
+            let payload = whole_double_words(at, data.split_to(bytes));
             self.push_completion(&token, Status::Success, left, payload);
         }
     }

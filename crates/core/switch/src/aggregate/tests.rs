@@ -2,6 +2,7 @@
 
 use super::*;
 use bytes::Bytes;
+use wire::tlp::{MemoryRequest, Run};
 use wire::{Bdf, Duration, Tag};
 
 fn write(length: usize) -> Tlp {
@@ -143,8 +144,9 @@ fn a_frame_does_not_wait_for_what_has_no_credits() {
 }
 
 fn run(packets: usize) -> Tlp {
-    let first = wire::tlp::MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1f00, 256);
-    Tlp::write_run(first.unwrap(), vec![5; packets * 256 - 64].into(), 256).unwrap()
+    let first = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1f00, 256).unwrap();
+    let run = Run::of_writes(&first, packets * 256 - 64, 256);
+    Tlp { run, ..Tlp::memory_write(first, vec![5; packets * 256 - 64].into()) }
 }
 
 proptest::proptest! {

@@ -4,10 +4,13 @@ use super::Command;
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use wire::Arena;
 
 /// Bytes below this are copied out of the frame that brought them: otherwise 64 bytes could keep
 /// the memory of a whole frame.
 const COPIED: usize = 1024;
+/// Bytes below this are those of an entry or of a short list: no others follow them.
+const SMALL: usize = 64;
 /// Pieces do not grow beyond multiples of this: no read crosses them (PCIe Base 4.0, section 2.2.7).
 const PAGE: u64 = 4096;
 
@@ -16,13 +19,19 @@ const PAGE: u64 = 4096;
 enum Piece {
     /// In the memory of the frame that brought them.
     Frame(Bytes),
-    /// In memory of their own, to which more can be added.
+    /// In memory to which more can be added.
     Own(BytesMut),
 }
 
 impl Piece {
-    fn new(bytes: Bytes) -> Self {
-        if bytes.len() < COPIED { Self::Own(bytes[..].into()) } else { Self::Frame(bytes) }
+    /// Memory is for a page if `more` bytes of it may follow.
+    fn new(bytes: Bytes, more: bool, arena: &mut Arena) -> Self {
+        if bytes.len() >= COPIED {
+            return Self::Frame(bytes);
+        }
+        let mut own = arena.buffer(if more { PAGE as usize } else { bytes.len() });
+        own.extend_from_slice(&bytes);
+        Self::Own(own)
     }
 
     fn len(&self) -> usize {
@@ -79,11 +88,23 @@ struct Segment {
 }
 
 /// The bytes kept for one function. No address is kept twice.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Held {
     segments: BTreeMap<u64, Segment>,
+    /// Where the piece begins that was added to last, its end, and the next piece behind it, as long
+    /// as nothing else has changed.
+    last: Option<(u64, Range<u64>)>,
+    /// For what is copied out of frames.
+    arena: Arena,
     by_command: BTreeSet<(Command, u64)>,
     pub bytes: usize,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        let (segments, by_command) = (BTreeMap::new(), BTreeSet::new());
+        Self { segments, last: None, arena: Arena::new(16 * PAGE as usize), by_command, bytes: 0 }
+    }
 }
 
 impl Held {
@@ -96,6 +117,24 @@ impl Held {
     pub fn oldest(&self) -> Option<(u64, Range<u64>)> {
         let (start, oldest) = self.segments.iter().min_by_key(|(_, segment)| segment.order)?;
         Some((oldest.order, *start..start + oldest.bytes.len() as u64))
+    }
+
+    /// Keeps bytes behind those that were added last, if they belong to the same command and page and
+    /// nothing is kept there. Returns whether it has.
+    pub fn append(&mut self, start: u64, bytes: &[u8], command: Command) -> bool {
+        let Some((first, room)) = &mut self.last else { return false };
+        let end = start + bytes.len() as u64;
+        if room.start != start || end > room.end {
+            return false;
+        }
+        let Some(segment) = self.segments.get_mut(first) else { return false };
+        if segment.command != command {
+            return false;
+        }
+        segment.bytes.append(bytes);
+        self.bytes += bytes.len();
+        room.start = end;
+        true
     }
 
     /// Keeps bytes, where none are.
@@ -111,13 +150,20 @@ impl Held {
             self.bytes += part.len();
             start += part.len() as u64;
             segment.bytes.append(&part);
+            self.last = None;
         }
         if !bytes.is_empty() {
-            self.put(start, Segment { bytes: Piece::new(bytes), command, order });
+            let end = start + bytes.len() as u64;
+            let more = bytes.len() > SMALL;
+            let bytes = Piece::new(bytes, more, &mut self.arena);
+            self.put(start, Segment { bytes, command, order });
+            let next = self.segments.range(end..).next().map_or(u64::MAX, |(next, _)| *next);
+            self.last = Some((start, end..next.min(end.next_multiple_of(PAGE))));
         }
     }
 
     fn put(&mut self, start: u64, segment: Segment) {
+        self.last = None;
         self.bytes += segment.bytes.len();
         self.by_command.insert((segment.command, start));
         self.segments.insert(start, segment);
@@ -125,6 +171,7 @@ impl Held {
 
     fn take(&mut self, start: u64) -> Option<Segment> {
         let segment = self.segments.remove(&start)?;
+        self.last = None;
         self.bytes -= segment.bytes.len();
         self.by_command.remove(&(segment.command, start));
         Some(segment)
@@ -223,6 +270,8 @@ mod tests {
         prop_oneof![
             (0..64u64, 1..24usize, 0..3u16)
                 .prop_map(|(at, length, id)| Step::Insert(at, length, id)),
+            // Often behind one another.
+            (0..8u64, 0..2u16).prop_map(|(at, id)| Step::Insert(at * 8, 8, id)),
             range().prop_map(|(at, length)| Step::Remove(at, length)),
             (0..3u16).prop_map(Step::End),
             range().prop_map(|(at, length)| Step::Take(at, length)),
@@ -238,10 +287,15 @@ mod tests {
             for (number, step) in steps.into_iter().enumerate() {
                 match step {
                     Step::Insert(at, length, id) => {
-                        held.remove(at..at + length as u64);
                         let bytes: Vec<u8> = (0..length).map(|i| (number * 7 + i) as u8).collect();
+                        let free = (at..at + length as u64).all(|at| !model.contains_key(&at));
                         model.extend((at..).zip(bytes.iter().map(|byte| (*byte, id))));
-                        held.insert(at, bytes.into(), (0, id), number as u64);
+                        let appended = held.append(at, &bytes, (0, id));
+                        prop_assert!(free || !appended);
+                        if !appended {
+                            held.remove(at..at + length as u64);
+                            held.insert(at, bytes.into(), (0, id), number as u64);
+                        }
                     }
                     Step::Remove(at, length) => {
                         let before = model.len();

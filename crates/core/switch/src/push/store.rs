@@ -187,6 +187,9 @@ impl<R: Rule> Store<R> {
         self.counters.pushed_bytes += length as u64;
         let (capacity, order) = (self.capacity, self.order);
         let Some(Kept { held, rule, .. }) = self.kept(target) else { return };
+        if held.append(address, &bytes, command) {
+            return self.evict();
+        }
         let mut unused = held.remove(address..address + length as u64);
         let keep = length <= capacity && rule.follows(command.0);
         if keep {

@@ -180,7 +180,9 @@ impl Upstream {
                     None => self.up.push(tlp),
                 }
             }
-            Packet::Message(message) => self.message_from_below(port, tlp, message),
+            Packet::Message(message) => {
+                tlp.singles().for_each(|tlp| self.message_from_below(port, tlp, message));
+            }
             Packet::ConfigRead(_) | Packet::ConfigWrite(_) => {
                 // Configuration requests only travel downstream.
                 self.ports[port].errors.malformed += 1;

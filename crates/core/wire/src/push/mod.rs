@@ -73,7 +73,7 @@ pub struct Push {
 }
 
 impl Push {
-    /// Decodes the message in `tlp`; `None` if it is something else.
+    /// Decodes the message in `tlp`, or a run of messages; `None` if it is something else.
     ///
     /// # Errors
     /// [`Malformed`] if it has our vendor ID and is not valid.
@@ -85,11 +85,8 @@ impl Push {
     /// what is wrong with that one: for recordings, which may have only the front of a payload.
     pub fn decode_front(tlp: &Tlp) -> Option<(Self, Result<(), Malformed>)> {
         let Packet::Message(message) = tlp.packet else { return None };
-        let [target @ .., v0, v1, subtype, shift, r0, r1] = message.body;
-        let ours = message.code == message_code::VENDOR_TYPE_1
-            && message.routing == Routing::ById
-            && u16::from_be_bytes([v0, v1]) == VENDOR;
-        ours.then(|| {
+        let [target @ .., _, _, subtype, shift, r0, r1] = message.body;
+        is_push(tlp).then(|| {
             let mut push = Self {
                 completer: message.requester,
                 target: Bdf::from_bits(u16::from_be_bytes(target)),
@@ -100,13 +97,22 @@ impl Push {
             };
             let valid = check_header(subtype, shift, u16::from_be_bytes([r0, r1]))
                 .and_then(|()| {
-                    let (records, valid) = Records::check(tlp.data.clone());
+                    let (records, valid) = Records::check(tlp);
                     push.records = records;
                     valid
                 });
             (push, valid)
         })
     }
+}
+
+/// Whether a packet is a message of pushed bytes, valid or not.
+pub fn is_push(tlp: &Tlp) -> bool {
+    let Packet::Message(message) = tlp.packet else { return false };
+    let vendor = u16::from_be_bytes([message.body[2], message.body[3]]);
+    message.code == message_code::VENDOR_TYPE_1
+        && message.routing == Routing::ById
+        && vendor == VENDOR
 }
 
 fn check_header(subtype: u8, shift: u8, reserved: u16) -> Result<(), Malformed> {

@@ -1,7 +1,8 @@
 //! The records of a message.
 
 use super::{Malformed, zero};
-use bytes::{BufMut, Bytes};
+use crate::tlp::{Run, Tlp};
+use bytes::{Buf, BufMut, Bytes};
 
 /// A submission queue whose entries may follow, and its completion queue, by which the receiver
 /// recognises what ends them.
@@ -142,43 +143,74 @@ impl Record {
         }
     }
 
+    /// The length in bytes of a record that was checked.
+    fn length_of(record: &[u8]) -> usize {
+        match record[0] {
+            1 => 28,
+            2 => BYTES_HEADER + usize::from(half(record, 6)) * 4,
+            3 => 8,
+            5 => 20,
+            _ => 4,
+        }
+    }
+
     /// The record that fills `record`, which was checked.
-    fn read(record: &Bytes) -> Self {
-        let queue = half(record, 2);
+    fn read(mut record: Bytes) -> Self {
+        let queue = half(&record, 2);
         match record[0] {
             1 => Self::Queue(Queue {
                 id: queue,
-                last: half(record, 4),
-                head: half(record, 6),
-                completion_last: half(record, 8),
-                base: long(record, 12),
-                completion_base: long(record, 20),
+                last: half(&record, 4),
+                head: half(&record, 6),
+                completion_last: half(&record, 8),
+                base: long(&record, 12),
+                completion_base: long(&record, 20),
             }),
             2 => {
-                let (command, address) = (half(record, 4), long(record, 8));
-                Self::Bytes { queue, command, address, bytes: record.slice(BYTES_HEADER..) }
+                let (command, address) = (half(&record, 4), long(&record, 8));
+                record.advance(BYTES_HEADER);
+                Self::Bytes { queue, command, address, bytes: record }
             }
-            3 => Self::EndCommand { queue, command: half(record, 4) },
+            3 => Self::EndCommand { queue, command: half(&record, 4) },
             4 => Self::EndQueue(queue),
-            5 => Self::EndRange { address: long(record, 4), length: long(record, 12) },
+            5 => Self::EndRange { address: long(&record, 4), length: long(&record, 12) },
             _ => Self::EndAll,
         }
     }
 }
 
-/// The records of a payload, which were checked. They are read one by one.
+/// The records of one message or of a run, which were checked. They are read one by one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Records(Bytes);
+pub struct Records {
+    bytes: Bytes,
+    /// Bytes left in this message.
+    left: usize,
+    run: Option<Run>,
+}
 
 impl Records {
-    /// The records of a payload up to the first one that is not valid, and what is wrong with it.
-    pub(super) fn check(mut payload: Bytes) -> (Self, Result<(), Malformed>) {
-        let (mut at, mut valid) = (0, Ok(()));
-        while at < payload.len() && valid.is_ok() {
-            valid = Record::check(&payload[at..]).map(|length| at += length);
+    /// The records of messages up to the first one that is not valid, and what is wrong with it.
+    pub(super) fn check(tlp: &Tlp) -> (Self, Result<(), Malformed>) {
+        let mut bytes = tlp.data.clone();
+        let mut valid = Ok(());
+        let (mut at, mut end, mut rest) = (0, tlp.first_payload(), tlp.run);
+        loop {
+            while at < end && valid.is_ok() {
+                valid = Record::check(&bytes[at..end]).map(|length| at += length);
+            }
+            let Some(run) = rest.filter(|_| valid.is_ok()) else { break };
+            at += run.gap();
+            rest = run.without_first();
+            end = rest.map_or(bytes.len(), |run| at + run.first());
         }
-        payload.truncate(at);
-        (Self(payload), valid)
+        let run = tlp.run.filter(|_| valid.is_ok());
+        if tlp.run.is_none() {
+            bytes.truncate(at);
+        } else if valid.is_err() {
+            bytes.clear();
+        }
+        let left = run.map_or(bytes.len(), |run| run.first());
+        (Self { bytes, left, run }, valid)
     }
 }
 
@@ -186,8 +218,15 @@ impl Iterator for Records {
     type Item = Record;
 
     fn next(&mut self) -> Option<Record> {
-        let length = if self.0.is_empty() { None } else { Record::check(&self.0).ok() };
-        length.map(|length| Record::read(&self.0.split_to(length)))
+        if self.left == 0 {
+            let run = self.run?;
+            self.bytes.advance(run.gap());
+            self.run = run.without_first();
+            self.left = self.run.map_or(self.bytes.len(), |run| run.first());
+        }
+        let length = Record::length_of(&self.bytes);
+        self.left -= length;
+        Some(Record::read(self.bytes.split_to(length)))
     }
 }
 

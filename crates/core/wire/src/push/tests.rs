@@ -1,4 +1,5 @@
 use super::*;
+use crate::tlp;
 use crate::{encoded, hex};
 use bytes::BytesMut;
 use proptest::prelude::*;
@@ -43,7 +44,7 @@ const GOLDEN: &str = "
 #[test]
 fn records_are_as_documented() {
     assert_eq!(records(&all()), hex(GOLDEN));
-    let (decoded, valid) = Records::check(hex(GOLDEN).into());
+    let (decoded, valid) = Records::check(&message(COMPLETER, TARGET, 64, false, hex(GOLDEN).into()));
     assert_eq!((decoded.collect::<Vec<_>>(), valid), (all().into(), Ok(())));
 }
 
@@ -62,7 +63,7 @@ fn a_message_has_the_header_of_vendor_defined_type_1() {
         target: TARGET,
         completion_size: 256,
         digest: false,
-        records: Records::check(records(&[Record::EndQueue(2)])).0,
+        records: Records::check(&tlp).0,
     };
     assert_eq!(Push::decode(&decoded), Some(Ok(push)));
 }
@@ -167,9 +168,43 @@ proptest! {
         let payload = records(&all);
         prop_assert_eq!(payload.len(), all.iter().map(Record::length).sum::<usize>());
         prop_assert_eq!(payload.len() % 4, 0);
-        let (decoded, valid) = Records::check(payload);
+        let (decoded, valid) = Records::check(&message(COMPLETER, TARGET, 64, false, payload));
         prop_assert_eq!(valid, Ok(()));
         prop_assert_eq!(decoded.collect::<Vec<_>>(), all);
+    }
+
+    #[test]
+    fn a_run_of_messages_has_all_their_records(
+        all in prop::collection::vec((any_record(), 0..3u8), 0..12),
+        bad in 0..20usize,
+    ) {
+        let (mut messages, mut payloads) = (Vec::new(), vec![Vec::new()]);
+        for (record, with_last) in all {
+            if with_last == 0 {
+                payloads.push(Vec::new());
+            }
+            payloads.last_mut().unwrap().push(record);
+        }
+        for (at, payload) in payloads.into_iter().enumerate() {
+            let mut payload = Vec::from(records(&payload));
+            payload.extend_from_slice(if at == bad { &[7, 0, 0, 0] } else { &[] });
+            messages.push(message(COMPLETER, TARGET, 64, false, payload.into()));
+        }
+        let whole: Bytes = encoded(|out| messages.iter().for_each(|tlp| tlp.encode(out))).into();
+        let mut rest = whole.clone();
+        let mut of_runs = Vec::new();
+        while !rest.is_empty() {
+            let mut tlp = Tlp::decode(&mut rest).unwrap();
+            tlp.extend_run(&whole, &mut rest, tlp::MAX_PAYLOAD);
+            of_runs.push(Push::decode(&tlp).unwrap().map(|push| push.records.collect::<Vec<_>>()));
+        }
+        let singly = messages.iter().map(|tlp| Push::decode(tlp).unwrap());
+        let singly: Result<Vec<_>, _> = singly.map(|push| push.map(|push| push.records)).collect();
+        let of_runs: Result<Vec<_>, _> = of_runs.into_iter().collect();
+        prop_assert_eq!(
+            of_runs.map(|all| all.concat()),
+            singly.map(|all| all.into_iter().flatten().collect::<Vec<_>>())
+        );
     }
 
     #[test]

@@ -88,17 +88,29 @@ impl Tlp {
         if have < need {
             return Err(Malformed::Short { need, have });
         }
-        let mut packet = bytes.slice(..need);
-        if packet[2] & 0x80 != 0 && ecrc(&packet[..need - 4], &[]) != packet[need - 4..] {
+        let digest = bytes[2] & 0x80 != 0;
+        if digest && ecrc(&bytes[..need - 4], &[]) != bytes[need - 4..need] {
             return Err(Malformed::Digest);
         }
-        let head = [packet[0], packet[1], packet[2], packet[3]];
-        let tlp = Self::decode_parts(head, &mut packet)?;
-        bytes.advance(need);
+        let header = if bytes[0] & 0b001 << 5 != 0 { 16 } else { 12 };
+        let mut head = [0; 16];
+        match bytes.first_chunk() {
+            Some(chunk) => head = *chunk,
+            None => head[..12].copy_from_slice(&bytes[..12]),
+        }
+        let mut tlp = Self::decode_header(&head)?;
+        if header + if digest { 4 } else { 0 } == need {
+            bytes.advance(need);
+        } else {
+            tlp.data = bytes.split_to(need);
+            tlp.data.advance(header);
+            tlp.data.truncate(tlp.data.len() - if digest { 4 } else { 0 });
+        }
         Ok(tlp)
     }
 
-    fn decode_parts(head: [u8; 4], packet: &mut Bytes) -> Result<Self, Malformed> {
+    /// A packet without its payload.
+    fn decode_header(head: &[u8; 16]) -> Result<Self, Malformed> {
         // LN, TH and AT: no lightweight notification, hints or ATS here.
         if head[1] & 0x03 != 0 || head[2] & 0x0c != 0 {
             return Err(Malformed::Reserved);
@@ -107,52 +119,60 @@ impl Tlp {
         let tag_high = u16::from(head[1] >> 7) << 9 | u16::from(head[1] >> 3 & 1) << 8;
         let tc = head[1] >> 4 & 7;
         let attributes = (head[1] >> 2 & 1) << 2 | head[2] >> 4 & 3;
-        let digest = head[2] & 0x80 != 0;
-        packet.advance(4);
-        let fields = Fields { fmt, tag_high, length_dw: length_dw(head), tc };
+        let length_dw = length_dw([head[0], head[1], head[2], head[3]]);
+        let fields = Fields { head, fmt, tag_high, length_dw, tc };
         let decoded = match (fmt, kind) {
-            (0..=3, 0b00000) => fields.memory(packet)?,
-            (0 | 2, 0b00100) => fields.config(ConfigKind::Type0, packet)?,
-            (0 | 2, 0b00101) => fields.config(ConfigKind::Type1, packet)?,
-            (0 | 2, 0b01010) => fields.completion(packet),
-            (1 | 3, 0b10000..=0b10111) => fields.message(kind, packet),
+            (0..=3, 0b00000) => fields.memory()?,
+            (0 | 2, 0b00100) => fields.config(ConfigKind::Type0)?,
+            (0 | 2, 0b00101) => fields.config(ConfigKind::Type1)?,
+            (0 | 2, 0b01010) => fields.completion(),
+            (1 | 3, 0b10000..=0b10111) => fields.message(kind),
             _ => return Err(Malformed::FmtType(head[0])),
         };
-        if digest {
-            packet.truncate(packet.len() - 4);
-        }
         Ok(Self {
             tc,
             attributes: Attributes::from_bits(attributes),
             poisoned: head[2] & 0x40 != 0,
-            digest,
+            digest: head[2] & 0x80 != 0,
             packet: decoded,
-            data: packet.split_off(0),
+            data: Bytes::new(),
             run: None,
             mark: Mark::NONE,
         })
     }
 }
 
-struct Fields {
+struct Fields<'a> {
+    head: &'a [u8; 16],
     fmt: u8,
     tag_high: u16,
     length_dw: u16,
     tc: u8,
 }
 
-impl Fields {
-    fn tag(&self, low: u8) -> Tag {
-        Tag::truncate(self.tag_high | u16::from(low))
+impl Fields<'_> {
+    fn tag(&self, at: usize) -> Tag {
+        Tag::truncate(self.tag_high | u16::from(self.head[at]))
     }
 
-    fn memory(&self, packet: &mut Bytes) -> Result<Packet, Malformed> {
-        let requester = Bdf::from_bits(packet.get_u16());
-        let tag = self.tag(packet.get_u8());
-        let enables = packet.get_u8();
+    fn half(&self, at: usize) -> u16 {
+        u16::from_be_bytes([self.head[at], self.head[at + 1]])
+    }
+
+    fn id(&self, at: usize) -> Bdf {
+        Bdf::from_bits(self.half(at))
+    }
+
+    /// Bytes 8 to 15.
+    fn last_half(&self) -> [u8; 8] {
+        self.head[8..].try_into().expect("16 bytes")
+    }
+
+    fn memory(&self) -> Result<Packet, Malformed> {
+        let (requester, tag, enables) = (self.id(4), self.tag(6), self.head[7]);
         let (first_be, last_be, length_dw) = (enables & 0xf, enables >> 4, self.length_dw);
         let wide = self.fmt & 1 != 0;
-        let address = if wide { packet.get_u64() } else { u64::from(packet.get_u32()) };
+        let address = u64::from_be_bytes(self.last_half()) >> if wide { 0 } else { 32 };
         if address & 3 != 0 {
             return Err(Malformed::Reserved);
         }
@@ -175,18 +195,15 @@ impl Fields {
         })
     }
 
-    fn config(&self, kind: ConfigKind, packet: &mut Bytes) -> Result<Packet, Malformed> {
+    fn config(&self, kind: ConfigKind) -> Result<Packet, Malformed> {
         if self.length_dw != 1 {
             return Err(Malformed::ConfigLength(self.length_dw));
         }
         if self.tc != 0 {
             return Err(Malformed::TrafficClass(self.tc));
         }
-        let requester = Bdf::from_bits(packet.get_u16());
-        let tag = self.tag(packet.get_u8());
-        let enables = packet.get_u8();
-        let target = Bdf::from_bits(packet.get_u16());
-        let register = packet.get_u16();
+        let (requester, tag, enables) = (self.id(4), self.tag(6), self.head[7]);
+        let (target, register) = (self.id(8), self.half(10));
         let (first, last) = (enables & 0xf, enables >> 4);
         if last != 0 {
             return Err(Malformed::ByteEnables { first, last, length_dw: 1 });
@@ -202,12 +219,9 @@ impl Fields {
         })
     }
 
-    fn completion(&self, packet: &mut Bytes) -> Packet {
-        let completer = Bdf::from_bits(packet.get_u16());
-        let word = packet.get_u16();
-        let requester = Bdf::from_bits(packet.get_u16());
-        let tag = self.tag(packet.get_u8());
-        let lower_address = packet.get_u8() & 0x7f;
+    fn completion(&self) -> Packet {
+        let (completer, word) = (self.id(4), self.half(6));
+        let (requester, tag, lower_address) = (self.id(8), self.tag(10), self.head[11] & 0x7f);
         Packet::Completion(Completion {
             completer,
             requester,
@@ -219,12 +233,13 @@ impl Fields {
         })
     }
 
-    fn message(&self, kind: u8, packet: &mut Bytes) -> Packet {
-        let requester = Bdf::from_bits(packet.get_u16());
-        let tag = self.tag(packet.get_u8());
-        let code = packet.get_u8();
-        let mut body = [0; 8];
-        packet.copy_to_slice(&mut body);
-        Packet::Message(Message { requester, tag, routing: Routing::from_bits(kind), code, body })
+    fn message(&self, kind: u8) -> Packet {
+        Packet::Message(Message {
+            requester: self.id(4),
+            tag: self.tag(6),
+            routing: Routing::from_bits(kind),
+            code: self.head[7],
+            body: self.last_half(),
+        })
     }
 }

@@ -127,7 +127,7 @@ impl Tlp {
     /// A write of `bytes` from the byte `address` on; `None` as [`MemoryRequest::for_bytes`].
     pub fn write_bytes(requester: Bdf, address: u64, bytes: &Bytes) -> Option<Self> {
         let request = MemoryRequest::for_bytes(requester, Tag::default(), address, bytes.len())?;
-        Some(Self::memory_write(request, whole_double_words(address, bytes)))
+        Some(Self::memory_write(request, whole_double_words(address, bytes.clone())))
     }
 
     /// A completion without data.
@@ -191,13 +191,13 @@ impl Tlp {
 }
 
 /// The payload that carries `bytes` from the byte `address` on: zeroes fill its double words.
-pub fn whole_double_words(address: u64, bytes: &Bytes) -> Bytes {
+pub fn whole_double_words(address: u64, bytes: Bytes) -> Bytes {
     let lead = address as usize & 3;
     if lead == 0 && bytes.len().is_multiple_of(4) {
-        return bytes.clone();
+        return bytes;
     }
     let mut payload = BytesMut::zeroed((lead + bytes.len()).next_multiple_of(4));
-    payload[lead..lead + bytes.len()].copy_from_slice(bytes);
+    payload[lead..lead + bytes.len()].copy_from_slice(&bytes);
     payload.freeze()
 }
 

@@ -1,9 +1,10 @@
-//! Runs: memory writes to consecutive addresses as one [`Tlp`].
+//! Runs: several packets as one [`Tlp`].
 //!
-//! The packets with the data of a command differ in address and length alone. Those who take runs
-//! handle them together; a frame has the single packets in any case.
+//! The memory writes with the data of a command differ in address and length alone, and messages of
+//! pushed bytes ([`crate::push`]) in length. Those who take runs handle them together; a frame has
+//! the single packets in any case.
 
-use super::{Class, MemoryRequest, Packet, Tlp};
+use super::{MemoryRequest, Packet, Tlp};
 use bytes::{Buf, Bytes};
 
 /// The least payload of a packet that begins a run, in bytes. Doorbells and completion entries,
@@ -24,6 +25,44 @@ pub struct Run {
 }
 
 impl Run {
+    /// Of `length` bytes in packets of at most `size` bytes that end at multiples of it; `first` is
+    /// the request of the first one. `None` if that is all, not whole double words, or across 4 GiB,
+    /// where headers differ.
+    ///
+    /// # Panics
+    /// If `size` is no power of two up to 4096.
+    pub fn of_writes(first: &MemoryRequest, length: usize, size: usize) -> Option<Self> {
+        assert!(size.is_power_of_two() && size <= super::MAX_PAYLOAD, "packets of {size} bytes");
+        let last = first.address.checked_add(length as u64)?.checked_sub(1)?;
+        let whole = first.first_be & first.last_be == 0xf && length.is_multiple_of(4);
+        let run = Self {
+            length: length as u32,
+            first: (size - (first.address as usize & (size - 1))) as u16,
+            size: size as u16,
+            gap: 0,
+        };
+        let several = whole && run.first() >= LEAST && length > run.first();
+        (several && first.address >> 32 == last >> 32).then_some(run)
+    }
+
+    /// Payload of the first packet in bytes.
+    pub fn first(&self) -> usize {
+        self.first.into()
+    }
+
+    /// Bytes between the payloads of two packets.
+    pub fn gap(&self) -> usize {
+        self.gap.into()
+    }
+
+    /// The run without its first packet; `None` if that is a single packet, all of
+    /// [`Tlp::data`] behind the gap.
+    pub fn without_first(mut self) -> Option<Self> {
+        self.length -= u32::from(self.first);
+        self.first = self.length.min(self.size.into()) as u16;
+        (self.length > u32::from(self.first)).then_some(self)
+    }
+
     fn packets(&self) -> usize {
         1 + (self.length as usize - usize::from(self.first)).div_ceil(self.size.into())
     }
@@ -36,26 +75,6 @@ impl Run {
 }
 
 impl Tlp {
-    /// A write of `data` by packets of at most `size` bytes that end at multiples of it; `write` is
-    /// the request of the first one. `None` if that is one packet, not whole double words, or across 4 GiB,
-    /// where headers differ.
-    ///
-    /// # Panics
-    /// If `size` is no power of two up to 4096.
-    pub fn write_run(mut write: MemoryRequest, data: Bytes, size: usize) -> Option<Self> {
-        assert!(size.is_power_of_two() && size <= super::MAX_PAYLOAD, "packets of {size} bytes");
-        let (address, length) = (write.address, data.len());
-        let first = size - (address as usize & (size - 1));
-        let last = address.checked_add(length as u64)?.checked_sub(1)?;
-        let whole = write.first_be == 0xf && length.is_multiple_of(4) && first >= LEAST;
-        if length <= first || !whole || address >> 32 != last >> 32 {
-            return None;
-        }
-        (write.length_dw, write.first_be, write.last_be) = ((first / 4) as u16, 0xf, 0xf);
-        let run = Run { length: length as u32, first: first as u16, size: size as u16, gap: 0 };
-        Some(Self { run: Some(run), ..Self::memory_write(write, data) })
-    }
-
     /// Number of packets: 1 but for runs.
     pub fn packets(&self) -> usize {
         self.run.as_ref().map_or(1, Run::packets)
@@ -93,17 +112,14 @@ impl Tlp {
 
     /// Removes the first packet of a run; `false` if this is a single packet.
     pub fn remove_first(&mut self) -> bool {
-        let (Some(run), Packet::MemoryWrite(request)) = (&mut self.run, &mut self.packet) else {
-            return false;
-        };
-        self.data.advance(usize::from(run.first) + usize::from(run.gap));
-        request.address += u64::from(run.first);
-        run.length -= u32::from(run.first);
-        run.first = run.length.min(run.size.into()) as u16;
-        request.length_dw = run.first / 4;
-        request.last_be = if request.length_dw == 1 { 0 } else { 0xf };
-        if run.length == u32::from(run.first) {
-            self.run = None;
+        let Some(run) = self.run else { return false };
+        self.data.advance(run.first() + run.gap());
+        self.run = run.without_first();
+        let payload = self.first_payload();
+        if let Packet::MemoryWrite(request) = &mut self.packet {
+            request.address += run.first() as u64;
+            request.length_dw = (payload / 4) as u16;
+            request.last_be = if payload == 4 { 0 } else { 0xf };
         }
         true
     }
@@ -125,10 +141,12 @@ impl Tlp {
     /// `max_payload` bytes.
     pub fn extend_run(&mut self, whole: &Bytes, behind: &mut Bytes, max_payload: usize) {
         let first = self.data.len();
-        let plain = self.class() == Class::Posted && !self.digest && !self.poisoned;
-        let Packet::MemoryWrite(request) = self.packet else { return };
-        if !plain || self.run.is_some() || first < LEAST || request.last_be & request.first_be != 0xf
-        {
+        let expected = match self.packet {
+            Packet::MemoryWrite(r) if r.first_be & r.last_be == 0xf => Some(r.address),
+            Packet::Message(_) if crate::push::is_push(self) => None,
+            _ => return,
+        };
+        if self.digest || self.poisoned || first < LEAST {
             return;
         }
         let gap = self.header_length();
@@ -136,7 +154,7 @@ impl Tlp {
         let header = &whole[begin - gap..begin];
         let (mut length, mut size, mut at) = (first, 0, 0);
         while let Some(next) = behind[at..].split_first_chunk::<12>().map(|(head, _)| head) {
-            let expected = request.address + length as u64;
+            let expected = expected.map(|address| address + length as u64);
             let Some(bytes) = continues(header, next, &behind[at..], expected) else { break };
             let begins = size == 0;
             if bytes > max_payload || !begins && bytes > size || behind.len() < at + gap + bytes {
@@ -158,26 +176,33 @@ impl Tlp {
     }
 }
 
-/// The payload in bytes of the packet at the front of `bytes`, if it is a whole write of full
-/// double words to the address `expected` with all else as in `header`.
-fn continues(header: &[u8], next: &[u8; 12], bytes: &[u8], expected: u64) -> Option<usize> {
+/// The payload in bytes of the packet at the front of `bytes`, if it has all as in `header`: but its
+/// length, and of a memory write the address, which is `expected`.
+fn continues(
+    header: &[u8],
+    next: &[u8; 12],
+    bytes: &[u8],
+    expected: Option<u64>,
+) -> Option<usize> {
+    let length = match (u16::from(next[2]) << 8 | u16::from(next[3])) & 0x3ff {
+        0 => 4096,
+        double_words => usize::from(double_words) * 4,
+    };
+    let same = next[..2] == header[..2]
+        && (next[2] ^ header[2]) & !3 == 0
+        && next[4..7] == header[4..7];
+    let Some(expected) = expected else {
+        return (same && bytes.get(7..16)? == &header[7..]).then_some(length);
+    };
     let wide = header.len() == 16;
     let address = match wide {
         true => u64::from_be_bytes(bytes.get(8..16)?.try_into().ok()?),
         false => u64::from(u32::from_be_bytes([next[8], next[9], next[10], next[11]])),
     };
-    let length = match (u16::from(next[2]) << 8 | u16::from(next[3])) & 0x3ff {
-        0 => 4096,
-        double_words => usize::from(double_words) * 4,
-    };
     let enables = if length == 4 { 0x0f } else { 0xff };
-    let same = next[..2] == header[..2]
-        && (next[2] ^ header[2]) & !3 == 0
-        && next[4..7] == header[4..7]
-        && next[7] == enables;
     let crosses = (address & 0xfff) as usize + length > 4096;
     let high = wide == (address >> 32 != 0);
-    (same && address == expected && !crosses && high).then_some(length)
+    (same && next[7] == enables && address == expected && !crosses && high).then_some(length)
 }
 
 #[cfg(test)]
@@ -220,9 +245,11 @@ mod tests {
         ) {
             let (size, data) = (1usize << shift, Bytes::from_iter((0..words * 4).map(|i| i as u8)));
             let first = data.len().min(size - (address as usize & (size - 1)));
-            let run = Tlp::write_run(request(address, first), data.clone(), size);
+            let write = request(address, first);
+            let run = Run::of_writes(&write, data.len(), size);
             prop_assert_eq!(run.is_some(), first >= LEAST && data.len() > first);
             let Some(run) = run else { return Ok(()) };
+            let run = Tlp { run: Some(run), ..Tlp::memory_write(write, data.clone()) };
             let (packets, payload) = (run.packets(), run.payload());
             let (credits, wire) = (run.all_data_credits(), run.all_wire_length());
             let singles: Vec<Tlp> = run.singles().collect();
@@ -262,7 +289,9 @@ mod tests {
 
     #[test]
     fn a_frame_of_data_is_one_run() {
-        let run = Tlp::write_run(request(0x1000, 256), vec![7; 4096].into(), 256).unwrap();
+        let write = request(0x1000, 256);
+        let run = Run::of_writes(&write, 4096, 256);
+        let run = Tlp { run, ..Tlp::memory_write(write, vec![7; 4096].into()) };
         let bytes = encoded(|out| run.clone().singles().for_each(|single| single.encode(out)));
         let mut rest = Bytes::from(bytes);
         let whole = rest.clone();

@@ -4,9 +4,13 @@ use super::{Media, done};
 use crate::record::new_incarnation;
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Operation, Request};
+use wire::Arena;
 
 /// The unit of allocation: pages never written cost nothing.
 const PAGE: usize = 64 << 10;
+
+/// Blocks of memory for what is read.
+const READS: usize = 256 << 10;
 
 /// A RAM drive, allocated as it is written.
 #[derive(Debug)]
@@ -14,6 +18,8 @@ pub struct RamMedia {
     pages: Vec<Option<Box<[u8]>>>,
     size: u64,
     incarnation: u64,
+    /// For what is read.
+    arena: Arena,
 }
 
 impl RamMedia {
@@ -24,6 +30,7 @@ impl RamMedia {
             pages: std::iter::repeat_with(|| None).take(count).collect(),
             size,
             incarnation: new_incarnation(),
+            arena: Arena::new(READS),
         }
     }
 
@@ -31,15 +38,15 @@ impl RamMedia {
         offset.checked_add(length).is_some_and(|end| end <= self.size)
     }
 
-    fn read(&self, offset: u64, length: usize) -> Bytes {
-        let mut out = Vec::with_capacity(length);
+    fn read(&mut self, offset: u64, length: usize) -> Bytes {
+        let mut out = self.arena.buffer(length);
         for (page, from, bytes) in pieces(offset, length) {
             match &self.pages[page] {
                 Some(data) => out.extend_from_slice(&data[from..from + bytes]),
                 None => out.resize(out.len() + bytes, 0),
             }
         }
-        Bytes::from(out)
+        out.freeze()
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) {

@@ -180,6 +180,8 @@ impl Connection {
                 Err(error) => return Err(error.into()),
             }
         }
+        // What made it can use the memory again.
+        self.output = Bytes::new();
         Ok(())
     }
 
