@@ -2,7 +2,7 @@
 //! `stonewall`s run at the same time.
 
 use super::options::{KEYS, Request, Section, Setting, Verify, section};
-use plan::{Origin, unknown};
+use keys::{Origin, unknown};
 use report::{Failure, Outcome, span};
 use std::path::Path;
 use wire::Duration;
@@ -161,7 +161,7 @@ impl Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sim::workload::{Rw, Workload};
+    use workload::{JobSpec, Rw};
 
     fn said(text: &str) -> String {
         parse("j.fio", text).unwrap_err().to_string()
@@ -181,9 +181,9 @@ mod tests {
         let [fill, read] = &request.sections[..] else { panic!("two sections") };
         assert_eq!((&*fill.name, fill.verify, fill.sized), ("fill", Verify::Written, true));
         assert_eq!((&*read.name, read.verify, read.sized), ("read", Verify::No, false));
-        let Workload::Fio(fio) = &fill.workload else { panic!("fio") };
+        let JobSpec::Fio(fio) = &fill.workload else { panic!("fio") };
         assert_eq!((fio.rw, fio.bs, fio.size), (Rw::Write, 8192, 1 << 20));
-        let Workload::Fio(fio) = &read.workload else { panic!("fio") };
+        let JobSpec::Fio(fio) = &read.workload else { panic!("fio") };
         let runtime = Some(wire::Duration::from_ms(2_000));
         assert_eq!((fio.rw, fio.bs, fio.iodepth, fio.runtime), (Rw::RandRead, 8192, 4, runtime));
         assert_eq!((fio.time_based, fio.loops, read.ramp), (true, 3, Duration::from_ms(1_000)));

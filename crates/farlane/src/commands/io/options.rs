@@ -1,11 +1,10 @@
 //! What to do, in fio's words: options of the command line, or sections of a job file. The keys,
 //! ranges and messages are those of `[workload]` in plans.
 
-use plan::{Origin, workload_of};
+use keys::{Origin, job};
 use report::{Failure, span};
-use sim::workload::Workload;
 use wire::Duration;
-use workload::Fio;
+use workload::{Fio, JobSpec};
 
 /// The workload; docs/io.md has the units.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -106,7 +105,7 @@ pub struct Section {
     /// The place, for errors.
     pub origin: Origin,
     /// What to do.
-    pub workload: Workload,
+    pub workload: JobSpec,
     /// Whether a size was given; else it is all there is.
     pub sized: bool,
     /// Whether data are compared.
@@ -236,19 +235,19 @@ pub fn section(
     if !settings.iter().any(|(key, ..)| kinds.contains(key)) {
         return Err(fail(&origin, "one of rw, dd and configreads is missing"));
     }
-    let workload = workload_of(settings, &origin).map_err(|error| Failure(error.to_string()))?;
+    let workload = job::parse(settings, &origin).map_err(|error| Failure(error.to_string()))?;
     let place = |key| settings.iter().find(|(known, ..)| *known == key).map(|(.., origin)| origin);
     let sized = place("size").is_some() || place("dd").is_some();
     let own_name = match &workload {
-        Workload::Fio(fio) => fio.rw.name(),
-        Workload::Dd { .. } => "dd",
+        JobSpec::Fio(fio) => fio.rw.name(),
+        JobSpec::Dd { .. } => "dd",
         _ => "configreads",
     };
     if ramp > Duration::ZERO && workload.fio().is_none() {
         return Err(fail(&origin, "ramp_time means nothing with configreads"));
     }
     match (&workload, verify) {
-        (Workload::Fio(_) | Workload::Dd { .. }, _) | (_, Verify::No) => {}
+        (JobSpec::Fio(_) | JobSpec::Dd { .. }, _) | (_, Verify::No) => {}
         _ => return Err(fail(&origin, "configuration reads have no data to verify")),
     }
     if verify == Verify::Only {

@@ -10,8 +10,8 @@ use crate::output::{note, warning};
 use crate::progress::Progress;
 use crate::signals::Stop;
 use report::{Failure, Outcome};
-use sim::workload::Workload;
 use wire::{Duration, Instant};
+use workload::JobSpec;
 
 /// How often progress is shown and slow things are looked at.
 const LOOK: Duration = Duration::from_ms(100);
@@ -47,7 +47,7 @@ impl Runner<'_> {
     /// Runs the sections of a group at the same time, each with its recorder. Fails if they cannot
     /// begin, or if the machine breaks down.
     pub fn run(&mut self, group: &[Section], recorders: &mut [Recorder]) -> Result<End, Failure> {
-        if let [Section { workload: Workload::ConfigReads { count, gap }, .. }] = group {
+        if let [Section { workload: JobSpec::ConfigReads { count, gap }, .. }] = group {
             return self.config_reads(*count, *gap, &mut recorders[0]);
         }
         let seed = self.seed;

@@ -11,7 +11,7 @@ use plan::run::{RunError, RunOptions, Seeds, Shifts, Watch};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
 use plan::simulate::timeline::Chosen;
-use plan::{Origin, Plan, PlanError, Planned};
+use plan::{KeyError, Origin, Plan, Planned};
 use report::span;
 use report::target::Target;
 use std::cell::RefCell;
@@ -237,7 +237,7 @@ fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
 }
 
 /// A mistake in the plan; one in an option ends the process.
-fn refused(error: PlanError) -> Failure {
+fn refused(error: KeyError) -> Failure {
     match error.origin {
         Origin::Option(_) => wrong_usage(error),
         Origin::File { .. } => Failure(error.to_string()),

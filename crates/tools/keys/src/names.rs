@@ -1,6 +1,6 @@
 //! Names that a plan chooses.
 
-use super::error_text::unknown;
+use crate::unknown;
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
 

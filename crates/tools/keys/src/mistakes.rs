@@ -1,14 +1,14 @@
-//! All mistakes of a plan that one pass finds: readers go on behind a wrong key or table.
+//! All mistakes of a file that one pass finds: readers go on behind a wrong key or table.
 
-use super::value::PlanError;
+use crate::KeyError;
 
 /// Mistakes so far.
 #[derive(Debug, Default)]
-pub struct Mistakes(Option<PlanError>);
+pub struct Mistakes(Option<KeyError>);
 
 impl Mistakes {
     /// Adds one, with those that were found with it.
-    pub fn note(&mut self, error: PlanError) {
+    pub fn note(&mut self, error: KeyError) {
         self.0 = Some(match self.0.take() {
             Some(known) => known.and(error),
             None => error,
@@ -16,7 +16,7 @@ impl Mistakes {
     }
 
     /// What a reader found, if it made no mistake.
-    pub fn keep<T>(&mut self, result: Result<T, PlanError>) -> Option<T> {
+    pub fn keep<T>(&mut self, result: Result<T, KeyError>) -> Option<T> {
         result.map_err(|error| self.note(error)).ok()
     }
 
@@ -29,7 +29,7 @@ impl Mistakes {
     ///
     /// # Errors
     /// All mistakes.
-    pub fn or<T>(self, value: T) -> Result<T, PlanError> {
+    pub fn or<T>(self, value: T) -> Result<T, KeyError> {
         self.0.map_or(Ok(value), Err)
     }
 }
@@ -38,9 +38,7 @@ impl Mistakes {
 ///
 /// # Errors
 /// The mistakes of all of them.
-pub fn all<T>(
-    results: impl IntoIterator<Item = Result<T, PlanError>>,
-) -> Result<Vec<T>, PlanError> {
+pub fn all<T>(results: impl IntoIterator<Item = Result<T, KeyError>>) -> Result<Vec<T>, KeyError> {
     let mut mistakes = Mistakes::default();
     let found = results.into_iter().filter_map(|result| mistakes.keep(result)).collect();
     mistakes.or(found)
@@ -51,9 +49,9 @@ pub fn all<T>(
 /// # Errors
 /// The mistakes of both.
 pub fn both<A, B>(
-    first: Result<A, PlanError>,
-    second: Result<B, PlanError>,
-) -> Result<(A, B), PlanError> {
+    first: Result<A, KeyError>,
+    second: Result<B, KeyError>,
+) -> Result<(A, B), KeyError> {
     match (first, second) {
         (Ok(first), Ok(second)) => Ok((first, second)),
         (Err(first), Err(second)) => Err(first.and(second)),

@@ -1,9 +1,8 @@
 //! The allowed values of a key, and the error for any other value.
 
-use super::error_text::unknown;
-use super::mistakes::all;
-use super::units::{self, Parsed, PlanValue, Span};
-use super::value::{self, Kind, Origin, PlanError, Value};
+use crate::units::{self, KeyValue, Parsed, Span};
+use crate::value::{self, KeyError, Kind, Origin, Value};
+use crate::{all, unknown};
 use wire::Duration;
 use wire::units::{exact, with_unit};
 
@@ -17,8 +16,15 @@ pub struct Key {
     pub name: &'static str,
     /// Its allowed values.
     pub allowed: Allowed,
-    /// Transports that use it.
+    /// Transports that use it; all, if there are none here.
     pub with: &'static [&'static str],
+}
+
+impl Key {
+    /// A key that is used with every transport.
+    pub const fn new(name: &'static str, allowed: Allowed) -> Self {
+        Self { name, allowed, with: &[] }
+    }
 }
 
 /// The allowed values of a key. Ranges have a minimum and a maximum.
@@ -48,7 +54,7 @@ pub enum Allowed {
     FioRate(u64, u64),
     /// Bytes that hold a condition, in these words.
     Size(fn(u64) -> bool, &'static str),
-    /// What can be read as a [`PlanValue`].
+    /// What can be read as a [`KeyValue`].
     Form(fn(&str) -> Parsed<()>),
     /// An array of these.
     List(&'static Allowed),
@@ -69,7 +75,7 @@ pub fn names(table: Table) -> Vec<&'static str> {
 ///
 /// # Errors
 /// Each key with a value that is not allowed.
-pub fn check(root: Table, value: &Value) -> Result<(), PlanError> {
+pub fn check(root: Table, value: &Value) -> Result<(), KeyError> {
     Allowed::Table(root).check("", "", value)
 }
 
@@ -84,10 +90,12 @@ fn below(name: &str, key: &str) -> String {
     if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") }
 }
 
+/// Bytes as plans have them.
 pub fn bytes(size: u64) -> String {
     exact(size, &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)])
 }
 
+/// Bytes a second as plans have them.
 pub fn rate(rate: u64) -> String {
     exact(rate, &[("B/s", 1), ("kB/s", 1_000), ("MB/s", 1_000_000), ("GB/s", 1_000_000_000)])
 }
@@ -99,7 +107,7 @@ pub fn time(time: Duration) -> String {
 
 impl Allowed {
     /// Checks the value of `key`, whose dotted path is `path`.
-    fn check(self, path: &str, key: &str, value: &Value) -> Result<(), PlanError> {
+    fn check(self, path: &str, key: &str, value: &Value) -> Result<(), KeyError> {
         let fail = |what: String| Err(value.origin.fail(format!("{key}: {what}")));
         let number = |least, most| match value.kind {
             Kind::Integer(number)
@@ -169,7 +177,7 @@ impl Allowed {
 }
 
 /// Checks each of several items.
-fn each<T>(items: &[T], check: impl FnMut(&T) -> Result<(), PlanError>) -> Result<(), PlanError> {
+fn each<T>(items: &[T], check: impl FnMut(&T) -> Result<(), KeyError>) -> Result<(), KeyError> {
     all(items.iter().map(check)).map(drop)
 }
 
@@ -180,7 +188,7 @@ fn within<T: PartialOrd + Copy>(
     (least, most): (T, T),
     parse: impl Fn(&str) -> Parsed<T>,
     words: impl Fn(T) -> String,
-) -> Result<(), PlanError> {
+) -> Result<(), KeyError> {
     let found = understood(value, key, parse)?;
     if (least..=most).contains(&found) {
         return Ok(());
@@ -193,7 +201,7 @@ fn understood<T>(
     value: &Value,
     key: &str,
     parse: impl Fn(&str) -> Parsed<T>,
-) -> Result<T, PlanError> {
+) -> Result<T, KeyError> {
     let (read, found) = match &value.kind {
         Kind::Text(text) => (parse(text), format!("'{text}'")),
         Kind::Integer(number) => (parse(&number.to_string()), format!("{number} without a unit")),
@@ -208,14 +216,15 @@ fn understood<T>(
 /// Sets the key of `root` at a dotted path, as an option of the command line does.
 ///
 /// # Errors
-/// As [`Plan::with`](super::Plan::with).
+/// If there is no such table, or the table can have no such key: options add keys to tables, and no
+/// tables with new names.
 pub fn set(
     root: Table,
     plan: &mut Value,
     path: &str,
     text: &str,
     option: &str,
-) -> Result<(), PlanError> {
+) -> Result<(), KeyError> {
     let origin = Origin::Option(format!("{option} {path}={text}"));
     let (mut value, mut allowed, mut name) = (plan, Allowed::Table(root), String::new());
     let mut rest = Some(path);
@@ -236,7 +245,7 @@ pub fn set(
 }
 
 /// An array as TOML has it, from an option.
-fn array(text: &str, origin: &Origin) -> Result<Kind, PlanError> {
+fn array(text: &str, origin: &Origin) -> Result<Kind, KeyError> {
     let read = value::parse("", &format!("x = {text}"));
     let read = read.map_err(|error| origin.fail(error.message))?;
     let first = read.entries().ok().and_then(|entries| entries.first());
@@ -261,8 +270,7 @@ fn first_key<'a>(value: &Value, allowed: Allowed, path: &'a str) -> &'a str {
     known.or_else(|| path.find('.')).map_or(path, |end| &path[..end])
 }
 
-/// The allowed values of `key` in the table `name`, which holds `value`: options add
-/// keys to tables, and no tables with new names.
+/// The allowed values of `key` in the table `name`, which holds `value`.
 fn settable(value: &Value, allowed: Allowed, name: &str, key: &str) -> Result<Allowed, String> {
     let table = match allowed {
         Allowed::Table(table) => return known(table, name, key).map(|key| key.allowed),

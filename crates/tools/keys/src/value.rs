@@ -1,6 +1,6 @@
-//! A plan's values, each with the place where it stands.
+//! The values of keys, each with the place where it stands.
 
-use super::error_text;
+use crate::error_text;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -36,14 +36,14 @@ impl Origin {
     }
 
     /// A mistake here.
-    pub fn fail(&self, what: impl Into<String>) -> PlanError {
-        PlanError { origin: self.clone(), message: what.into(), others: BTreeMap::new() }
+    pub fn fail(&self, what: impl Into<String>) -> KeyError {
+        KeyError { origin: self.clone(), message: what.into(), others: BTreeMap::new() }
     }
 }
 
-/// What is wrong with a plan, and where.
+/// What is wrong with a key or its value, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanError {
+pub struct KeyError {
     /// The place.
     pub origin: Origin,
     /// The mistake, with what is allowed.
@@ -55,7 +55,7 @@ pub struct PlanError {
 /// Mistakes that are shown at most.
 const SHOWN: usize = 20;
 
-impl PlanError {
+impl KeyError {
     /// This mistake and another one, with those that were found with them: one at each place, since
     /// what every station takes from one table is wrong once.
     #[must_use]
@@ -79,7 +79,7 @@ impl fmt::Display for Origin {
     }
 }
 
-impl fmt::Display for PlanError {
+impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut all: Vec<_> = self.others.iter().collect();
         all.push((&self.origin, &self.message));
@@ -110,7 +110,7 @@ pub enum Kind {
     Other(&'static str),
 }
 
-/// A value of a plan, with its place.
+/// A value with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
     /// Its place.
@@ -196,7 +196,7 @@ impl<'a> Source<'a> {
 ///
 /// # Errors
 /// Where the text is none.
-pub fn parse(file: &str, text: &str) -> Result<Value, PlanError> {
+pub fn parse(file: &str, text: &str) -> Result<Value, KeyError> {
     let source = Source::new(file, text);
     let table = DeTable::parse(text).map_err(|error| {
         let (at, what) = error_text::of(text, &error);
@@ -210,7 +210,7 @@ impl Value {
     ///
     /// # Errors
     /// If it is none.
-    pub fn entries(&self) -> Result<&[Entry], PlanError> {
+    pub fn entries(&self) -> Result<&[Entry], KeyError> {
         match &self.kind {
             Kind::Table(entries) => Ok(entries),
             _ => Err(self.origin.fail("expected a table")),
@@ -221,7 +221,7 @@ impl Value {
     ///
     /// # Errors
     /// If it is no table.
-    pub fn member(&mut self, key: &str, origin: &Origin) -> Result<&mut Self, PlanError> {
+    pub fn member(&mut self, key: &str, origin: &Origin) -> Result<&mut Self, KeyError> {
         let Kind::Table(entries) = &mut self.kind else {
             return Err(origin.fail(format!("there is no table above '{key}'")));
         };

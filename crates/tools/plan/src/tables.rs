@@ -2,13 +2,18 @@
 //! the messages and the tests go by this list alone. What keys mean is in
 //! docs/plan.md, which a test compares with it.
 
-use super::allowed::Allowed::{self, *};
-use super::allowed::{Key, Table};
 use super::filters::Policing;
 use super::shapers::ClassShaper;
 use super::streams::PathNames;
-use super::units::{self, ClockStep, Drift, Frequency, LogInterval, Offset, PlanValue};
+use super::units::{
+    COMPLETION, CYCLE, ClockStep, Drift, Form as _, Frequency, LogInterval, Offset, SILENCE, TESTS,
+    VERIFY,
+};
 use super::variants::Setting;
+use keys::Allowed::{self, *};
+use keys::job::{BS, COUNT, DD, DEPTH, JOBS, KINDS, READS, RW, START};
+use keys::units::{self, INTERVAL, LONG, MOST_BYTES, MOST_RATE, SHORT, SPAN};
+use keys::{Key, KeyValue, Table};
 use node::push::Mode as Push;
 use sim::drive::Timing;
 use sim::ethernet::port::RateStep;
@@ -17,11 +22,10 @@ use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate as RateLimit};
 use tsn::frer::Config as Recovery;
 use tsn::psfp::GateEntry;
-use units::{COMPLETION, CYCLE, INTERVAL, LONG, SHORT, SILENCE, SPAN, TESTS, VERIFY};
 use wire::Instant;
 
 const fn key(name: &'static str, allowed: Allowed) -> Key {
-    Key { name, allowed, with: &TRANSPORTS }
+    Key::new(name, allowed)
 }
 
 const fn with(with: &'static [&'static str], name: &'static str, allowed: Allowed) -> Key {
@@ -40,8 +44,6 @@ pub const RAW: &[&str] = &["raw"];
 /// Those with a network.
 pub const TUNNEL: &[&str] = &["tcp", "tsn", "raw"];
 
-/// Namespaces of a drive.
-pub const MOST_NAMESPACES: u64 = 32;
 /// Copies of a host, a device node or a drive.
 const COPIES: Allowed = Number(1, 32);
 /// Of what is off unless a plan says so.
@@ -52,9 +54,6 @@ const SIZE: Allowed = Form(|text| units::size(text).map(drop));
 const NAME: Allowed = Form(String::check);
 /// Of a transfer: MPS and MRRS.
 const PAYLOAD: Allowed = Power(128, 4096);
-const MOST_RATE: u64 = 1_000_000_000_000;
-/// Of a drive, and of its write buffer: 64 TiB.
-const MOST_BYTES: u64 = 1 << 46;
 const DRIVE_SIZE: Allowed = Size(
     |size| (4096..=MOST_BYTES).contains(&size) && size.is_multiple_of(4096),
     "a multiple of 4096B, 4096B to 65536GiB",
@@ -107,45 +106,9 @@ const RECORD: Table = &[&[key("trace", File), key("pcapng", File), key("report",
 const WORKLOAD: Table = &[START, RW, BS, DEPTH, JOBS, DD, COUNT, READS, REPLAY];
 
 /// What hosts can do, by the key that says so, each with the keys it takes.
-pub const WORKLOADS: [(&str, Table); 4] = [
-    ("rw", &[RW, BS, DEPTH, JOBS, START]),
-    ("dd", &[DD, BS, COUNT, START]),
-    ("configreads", &[READS, START]),
-    ("replay", &[REPLAY, DEPTH, START]),
-];
+pub const WORKLOADS: [(&str, Table); 4] =
+    [KINDS[0], KINDS[1], KINDS[2], ("replay", &[REPLAY, DEPTH, START])];
 
-const START: &[Key] = &[key("startdelay", TimeIn(LONG, "s"))];
-
-const RW: &[Key] = &[
-    key("rw", Word(&["read", "write", "randread", "randwrite", "randrw", "rw"])),
-    key("rwmixread", Number(0, 100)),
-];
-const BS: &[Key] = &[key(
-    "bs",
-    Size(
-        |bs| (512..=1 << 30).contains(&bs) && bs.is_multiple_of(512),
-        "a multiple of 512B, at most 1GiB",
-    ),
-)];
-const DEPTH: &[Key] = &[key("iodepth", Number(1, 1023))];
-const JOBS: &[Key] = &[
-    key("numjobs", Number(1, 64)),
-    key("size", SIZE),
-    key("offset", Bytes(0, MOST_BYTES)),
-    key("io_size", SIZE),
-    key("number_ios", Number(1, 1 << 48)),
-    key("loops", Number(1, 1 << 32)),
-    key("runtime", TimeIn(SPAN, "s")),
-    key("time_based", Word(&["off", "on"])),
-    key("rate", FioRate(1, MOST_RATE)),
-    key("thinktime", TimeIn(LONG, "us")),
-    key("thinktime_blocks", Number(1, 1 << 32)),
-    key("stripe", Bytes(0, 1 << 30)),
-    key("nsid", Number(1, MOST_NAMESPACES)),
-];
-const DD: &[Key] = &[key("dd", Word(&["read", "write"]))];
-const COUNT: &[Key] = &[key("count", Number(1, 1 << 32))];
-const READS: &[Key] = &[key("configreads", Number(1, 1 << 32)), key("gap", TimeIn(LONG, "us"))];
 const REPLAY: &[Key] = &[key("replay", Files), key("timing", Word(&["recorded", "asap"]))];
 
 const HOST: Table = &[EVERY_HOST];

@@ -1,5 +1,5 @@
 //! Error messages for a text that is no TOML, and for an unknown name,
-//! in words for the author of the plan.
+//! in words for the author of the file.
 
 use std::ops::Range;
 use toml::de::{DeTable, Error};
