@@ -1,9 +1,7 @@
 //! The document of `--json`, of which the text shows the most important part.
 
-use super::options::Section;
-use super::record::{Bin, Outage, Recorder, Row};
-use super::session::Session;
 use crate::commands::rounded;
+use load::io::{Bin, Outage, Recorder, Row, Section, Session};
 use report::span::size;
 use serde::Serialize;
 use stats::Latency;

@@ -3,7 +3,7 @@
 use super::{Ended, Failure, json};
 use crate::output::{assign_stdout, failures_in_red, file_only, note, red, warning, wrong_usage};
 use crate::progress::Progress;
-use crate::signals::Stop;
+use crate::signals::stop_on_signals;
 use plan::run::document::Document;
 use plan::run::phases;
 use plan::run::sweep::{Combinations, Sweep};
@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
             .unwrap_or_else(|| wrong_usage(format!("--set {text}: expected KEY=VALUE")));
         plan = plan.with(key, value, "--set").map_err(refused)?;
     }
-    let stop = Stop::on_signals()?;
+    let stop = stop_on_signals()?;
     let progress = RefCell::new(Progress::new());
     let show = |state: Option<&str>| match state {
         Some(state) => progress.borrow_mut().show(state),

@@ -1,16 +1,15 @@
 //! One setup of the link to the drive: link, transport, policy.
 
-use super::super::Series;
-use super::super::case::{CASES, Case, Path};
-use super::super::run::{LoadGenerator, settings};
 use super::network::TestNetwork;
 use super::{Link, Transport};
+use crate::TraceTarget;
+use crate::case::{CASES, Case, Path};
 use crate::local::{self, LocalLink, Node};
-use crate::trace_args::TraceArgs;
-use ::node::push;
+use crate::testbed::{LoadGenerator, Series, settings};
 use live::attached::Switch;
 use live::trace::Tracer;
 use live::{Clock, Waiting};
+use node::push;
 use nvme::initiator::Op;
 use report::Failure;
 use report::latency::Latency;
@@ -36,10 +35,15 @@ pub fn cases() -> Vec<Case> {
 
 /// A link, a transport and a policy with the machine that is measured over it.
 pub struct Setup {
+    /// The link.
     pub link: Link,
+    /// The transport.
     pub transport: Transport,
+    /// The policy.
     pub policy: Policy,
+    /// The network.
     pub place: TestNetwork,
+    /// The results, by case.
     pub series: Vec<Series>,
     /// TLPs and frames in the direction of the data, by case.
     pub carried: Vec<(u64, u64)>,
@@ -48,7 +52,10 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Brings both ends up and writes the drive. Fails if one does not come up.
+    /// Brings both ends up and writes the drive.
+    ///
+    /// # Errors
+    /// If one does not come up.
     pub fn new(
         clock: Clock,
         waiting: Waiting,
@@ -62,7 +69,7 @@ impl Setup {
         };
         let push = push::Settings::default();
         let local = LocalLink { clock, waiting, max_payload: mps, aggregation: policy, push };
-        let start = || Node::device(&place.far_address, local, 0, DRIVE, TraceArgs::default());
+        let start = || Node::device(&place.far_address, local, 0, DRIVE, TraceTarget::default());
         let node = place.far.enter(start)??;
         let peer = place.peer(&node.address);
         let load = place.near.enter(|| {
@@ -75,6 +82,9 @@ impl Setup {
     }
 
     /// One round of case number `index`.
+    ///
+    /// # Errors
+    /// If a command fails or takes too long.
     pub fn round(&mut self, index: usize, span: Duration) -> Result<(), Failure> {
         let before = self.counters();
         let series = &mut self.series[index];
@@ -92,8 +102,11 @@ impl Setup {
         self.load.settle()
     }
 
-    /// The median latency of case number `index` over a round that no
-    /// other result uses, in nanoseconds.
+    /// The median latency of case number `index` over a round that no other result uses, in
+    /// nanoseconds.
+    ///
+    /// # Errors
+    /// As [`round`](Self::round).
     pub fn p50(&mut self, index: usize, span: Duration) -> Result<u64, Failure> {
         let case = self.series[index].case;
         let round = self.load.round(case, span, &mut Latency::default())?;

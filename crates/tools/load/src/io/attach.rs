@@ -7,7 +7,7 @@ use report::Failure;
 
 impl Session {
     /// Passes interrupts on, or looks at all queues without them; whether there were interrupts.
-    pub fn signal(&mut self, group: &mut Group) -> bool {
+    pub(super) fn signal(&mut self, group: &mut Group) -> bool {
         let now = self.machine.clock().now();
         if !self.settings.interrupts {
             if !self.machine.is_up() {
@@ -28,8 +28,11 @@ impl Session {
     }
 
     /// Brings the drive up again behind its link, and gives it back to the group. Yields what it is
-    /// like, or why it cannot be used; fails if the machine breaks down.
-    pub fn attach_again(
+    /// like, or why it cannot be used.
+    ///
+    /// # Errors
+    /// If the machine breaks down.
+    pub(super) fn attach_again(
         &mut self,
         group: &mut Group,
     ) -> Result<Result<&'static str, String>, Failure> {

@@ -1,14 +1,12 @@
 //! The cost of recording: rounds with and without it, alternating.
 
-use super::case::{CASES, Case};
-use super::run::{LoadGenerator, tunnelled};
+use crate::case::{CASES, Case};
 use crate::local::{LocalLink, Node};
-use crate::progress::Progress;
-use crate::signals::Stop;
-use crate::trace_args::TraceArgs;
-use ::node::push;
+use crate::testbed::{LoadGenerator, tunnelled};
+use crate::{Console, TraceTarget};
 use live::attached::Switch;
-use live::{Clock, Waiting};
+use live::{Clock, Stop, Waiting};
+use node::push;
 use report::Failure;
 use report::latency::Latency;
 use switch::aggregate::Policy;
@@ -28,21 +26,24 @@ pub struct Cost {
     pub samples: Vec<[u64; 3]>,
 }
 
-/// Measures what recording into a ring file adds to one command at a time, until it is told to stop.
-/// Fails if a machine does not come up, or the file cannot be written.
+/// Measures what recording into a ring file adds to one command at a time, until it is told to
+/// stop.
+///
+/// # Errors
+/// If a machine does not come up, or the file cannot be written.
 pub fn measure(
     waiting: Waiting,
     mps: u16,
     pairs: u32,
-    progress: &mut Progress,
+    (console, warn): (&mut dyn Console, fn(&str)),
     stop: &Stop,
 ) -> Result<Vec<Cost>, Failure> {
     let folder = tempfile::tempdir()?;
-    let trace = TraceArgs::ring(folder.path().join("run.trace"), 64 << 20);
+    let trace = TraceTarget::ring(folder.path().join("run.trace"), 64 << 20, warn);
     let (clock, max_payload, aggregation) = (Clock::start(), mps, Policy::Adaptive);
     let push = push::Settings::default();
     let link = LocalLink { clock, waiting, max_payload, aggregation, push };
-    let plain = TraceArgs::default();
+    let plain = TraceTarget::default();
     let mut machines = Vec::new();
     for trace in [&plain, &trace, &plain] {
         machines.push(tunnelled(link, trace)?);
@@ -54,7 +55,7 @@ pub fn measure(
             if stop.is_set() {
                 break;
             }
-            progress.show(&format!("recording: {}, pair {} of {pairs}", case.name(), pair + 1));
+            console.progress(&format!("recording: {}, pair {} of {pairs}", case.name(), pair + 1));
             cost.samples.push(measure_sample(&mut machines, case, pair as usize)?);
         }
         if !cost.samples.is_empty() {

@@ -27,8 +27,10 @@ pub struct Latencies {
 }
 
 /// Runs each experiment `n` times on drive 0, after a warm-up.
-/// Fails if a command fails, or is not found at the root port.
-pub fn latencies<A: Attached>(
+///
+/// # Errors
+/// If a command fails, or is not found at the root port.
+pub fn measure<A: Attached>(
     rig: &mut Rig<A>,
     n: usize,
     mut progress: impl FnMut(&str),
@@ -76,7 +78,10 @@ fn expect(n: usize, got: usize, what: &str) -> Outcome {
     Err(Failure(format!("{got} of {n} {what} found at the root port")))
 }
 
-/// `n` configuration reads of drive 0, one at a time. Fails as [`Rig::run`].
+/// `n` configuration reads of drive 0, one at a time.
+///
+/// # Errors
+/// As [`Rig::run`].
 pub fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Outcome {
     let (bus, bdf) = (rig.bus.clone(), rig.drives[0].node.bdf);
     rig.run(async move {
@@ -87,6 +92,9 @@ pub fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Outcome {
 }
 
 /// `n` commands on drive 0, one at a time.
+///
+/// # Errors
+/// As [`Rig::carry_out`].
 pub fn commands<A: Attached>(rig: &mut Rig<A>, op: Op, buffer: u64, n: usize) -> Outcome {
     let namespace = rig.drives[0].driver.namespaces()[0];
     let blocks = BYTES >> namespace.block_shift;

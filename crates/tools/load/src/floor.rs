@@ -9,6 +9,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 const BYTES: usize = 64;
 
 /// Measures `n` round trips, after a warm-up.
+///
+/// # Errors
+/// If the kernel gives no connection, or it ends early.
 pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Latency, Failure> {
     let listener =
         Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), LinkSettings::default())?;
@@ -116,6 +119,9 @@ impl Copier {
 }
 
 /// One-way TCP stream on loopback in 128 KiB writes: bytes a second over `span`.
+///
+/// # Errors
+/// If the kernel gives no connection, or it ends early.
 pub fn stream(clock: Clock, span: wire::Duration, copies: Copies) -> Result<u64, Failure> {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

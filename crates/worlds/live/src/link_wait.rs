@@ -1,16 +1,20 @@
 //! Waits for the links of a switch to come up.
 
-use crate::output::note;
-use crate::signals::Stop;
-use live::DeviceNode;
-use live::attached::Switch;
-use live::links::LinkEvent;
-use report::Failure;
+use crate::attached::Switch;
+use crate::links::LinkEvent;
+use crate::{DeviceNode, Stop};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use wire::{Duration, Instant};
 
-/// How long nodes wait for the peers of the command line.
-pub const TIMEOUT: Duration = Duration::from_ms(10_000);
+/// How long nodes wait for their peers by default.
+pub const PATIENCE: Duration = Duration::from_ms(10_000);
+
+/// Links that are not waited for, and who is told of each.
+struct Absent {
+    links: BTreeSet<usize>,
+    tell: fn(&str),
+}
 
 /// Checks the links of a switch until all are up.
 pub struct LinkWait {
@@ -18,7 +22,7 @@ pub struct LinkWait {
     /// Why attempts failed last, by link.
     last: BTreeMap<usize, String>,
     /// Links that turned out not to come up soon, if the others are enough.
-    absent: Option<BTreeSet<usize>>,
+    absent: Option<Absent>,
 }
 
 impl LinkWait {
@@ -28,24 +32,28 @@ impl LinkWait {
     }
 
     /// The same, content with fewer: nodes that turn this one away are not
-    /// waited for, nor are others after the patience is over.
+    /// waited for, nor are others after the patience is over. `tell` gets a line for each of the
+    /// former.
     #[must_use]
-    pub fn allow_missing(self) -> Self {
-        Self { absent: Some(BTreeSet::new()), ..self }
+    pub fn allow_missing(self, tell: fn(&str)) -> Self {
+        Self { absent: Some(Absent { links: BTreeSet::new(), tell }), ..self }
     }
 
-    /// Whether every link is up. Fails when it is clear that one will not come up, or the patience
-    /// is over: one line that names each far side that is missing, and the cause.
-    pub fn look(&mut self, now: Instant, switch: &mut Switch) -> Result<bool, Failure> {
+    /// Whether every link is up.
+    ///
+    /// # Errors
+    /// When it is clear that one will not come up, or the patience is over: one line that names each
+    /// far side that is missing, and the cause.
+    pub fn look(&mut self, now: Instant, switch: &mut Switch) -> io::Result<bool> {
         while let Some(event) = switch.links_mut().event() {
             match event {
                 LinkEvent::Failed { link, why, permanent: true, .. } => match &mut self.absent {
                     Some(absent) => {
-                        if absent.insert(link) {
-                            note(format_args!("no link yet to {why}"));
+                        if absent.links.insert(link) {
+                            (absent.tell)(&format!("no link yet to {why}"));
                         }
                     }
-                    None => return Err(Failure(format!("no link to {why}"))),
+                    None => return Err(io::Error::other(format!("no link to {why}"))),
                 },
                 LinkEvent::Failed { link, why, .. } => {
                     self.last.insert(link, why);
@@ -58,7 +66,7 @@ impl LinkWait {
             }
         }
         let upstream = switch.upstream();
-        let absent = |link| self.absent.as_ref().is_some_and(|absent| absent.contains(&link));
+        let absent = |link| self.absent.as_ref().is_some_and(|absent| absent.links.contains(&link));
         if (0..upstream.links()).all(|link| upstream.tunnel(link).is_up() || absent(link)) {
             return Ok(true);
         }
@@ -69,7 +77,7 @@ impl LinkWait {
             let down = (0..upstream.links()).filter(|link| !upstream.tunnel(*link).is_up());
             let down: Vec<usize> = down.collect();
             let why = down.into_iter().map(|link| self.why(link, switch)).collect::<Vec<_>>();
-            return Err(Failure(format!("no link to {}", why.join(", nor to "))));
+            return Err(io::Error::other(format!("no link to {}", why.join(", nor to "))));
         }
         Ok(false)
     }
@@ -82,12 +90,14 @@ impl LinkWait {
 }
 
 /// Waits until every link of a switch node is up.
-/// Fails as [`LinkWait::look`], and when it is time to stop.
-pub fn wait_for_links(node: &mut DeviceNode<Switch>, stop: &Stop) -> Result<(), Failure> {
-    let mut links = LinkWait::new(node.clock().now(), TIMEOUT);
+///
+/// # Errors
+/// As [`LinkWait::look`], and when it is time to stop.
+pub fn wait_for_links(node: &mut DeviceNode<Switch>, stop: &Stop) -> io::Result<()> {
+    let mut links = LinkWait::new(node.clock().now(), PATIENCE);
     loop {
         if stop.is_set() {
-            return Err(Failure("interrupted".into()));
+            return Err(io::Error::other("interrupted"));
         }
         let now = node.clock().now();
         if links.look(now, node.attached_mut())? {

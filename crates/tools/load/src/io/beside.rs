@@ -1,12 +1,14 @@
 //! Which sections may run at the same time.
 
-use super::options::{Section, Verify};
+use super::section::{Section, Verify};
 use super::session::Session;
 use report::{Failure, Outcome};
 
 impl Session {
     /// Checks that the sections of a group, each of which the drive can do, fit beside each other.
-    /// The error names the place of the first one that does not.
+    ///
+    /// # Errors
+    /// One line that names the place of the first one that does not.
     pub fn check_group(&self, group: &[Section]) -> Outcome {
         let queues = self.driver().queues();
         let mut jobs = 0;

@@ -185,8 +185,10 @@ impl Machine {
         }
     }
 
-    /// The NVMe functions, each with its port. Fails if the machine breaks down, or if the hierarchy
-    /// cannot be set up.
+    /// The NVMe functions, each with its port.
+    ///
+    /// # Errors
+    /// If the machine breaks down, or if the hierarchy cannot be set up.
     pub fn drives(&mut self) -> Result<Vec<(Node, Node)>, Failure> {
         match self {
             Self::Network(rig) => Ok(nvme_functions(&rig.hierarchy)),
@@ -195,6 +197,9 @@ impl Machine {
     }
 
     /// Runs a piece of host software to its end.
+    ///
+    /// # Errors
+    /// If the machine breaks down.
     pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> Result<T, Failure> {
         match self {
             Self::Network(rig) => rig.run(software),
@@ -204,6 +209,9 @@ impl Machine {
 
     /// Waits until a slot's function is ready. Yields whether it has new contents, or why it is not
     /// there.
+    ///
+    /// # Errors
+    /// If the machine breaks down.
     pub fn ready(&mut self, slot: &mut OwnSlot) -> Result<Result<bool, String>, Failure> {
         loop {
             if let Some(ready) = slot.poll(self.clock().now()) {
@@ -215,6 +223,9 @@ impl Machine {
     }
 
     /// One turn. Returns whether anything happened, and when to call again at the latest.
+    ///
+    /// # Errors
+    /// If the machine breaks down.
     pub fn pump(&mut self) -> io::Result<(bool, Option<Instant>)> {
         match self {
             Self::Network(rig) => rig.machine.pump(&mut rig.memory),
@@ -226,6 +237,9 @@ impl Machine {
     }
 
     /// Waits until something may happen, at the latest until the timer.
+    ///
+    /// # Errors
+    /// If the machine breaks down.
     pub fn wait(&mut self, moved: bool, timer: Option<Instant>) -> io::Result<()> {
         match self {
             Self::Network(rig) => rig.machine.wait(moved, timer),
@@ -253,7 +267,10 @@ impl Machine {
         true
     }
 
-    /// What happened to the drive's link since the last call. Fails if the machine breaks down.
+    /// What happened to the drive's link since the last call.
+    ///
+    /// # Errors
+    /// If the machine breaks down.
     pub fn event(&mut self) -> io::Result<Option<Event>> {
         let rig = match self {
             Self::Network(rig) => rig,
@@ -292,6 +309,9 @@ impl Machine {
     }
 
     /// Shuts down in order.
+    ///
+    /// # Errors
+    /// If the server does not take the end of the session.
     pub fn close(&mut self) -> Outcome {
         match self {
             Self::Network(rig) => Ok(rig.machine.close()?),

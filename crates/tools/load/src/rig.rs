@@ -77,8 +77,11 @@ pub struct Rig<A> {
 }
 
 impl<A: Attached> Rig<A> {
-    /// Powers a machine on, waits until `ready` says that all devices are
-    /// attached, enumerates it and brings up every drive.
+    /// Powers a machine on, waits until `ready` says that all devices are attached, enumerates it
+    /// and brings up every drive.
+    ///
+    /// # Errors
+    /// As [`power_on`](Self::power_on), or if a drive does not come up.
     pub fn start(
         clock: Clock,
         poller: Poller,
@@ -96,6 +99,9 @@ impl<A: Attached> Rig<A> {
     }
 
     /// The same without bringing drives up.
+    ///
+    /// # Errors
+    /// As `ready`, if the machine breaks down, or if the hierarchy cannot be enumerated.
     pub fn power_on(
         clock: Clock,
         poller: Poller,
@@ -136,7 +142,10 @@ impl<A: Attached> Rig<A> {
         BringUp { bus, ram, enumeration: self.enumeration.clone(), driver }
     }
 
-    /// Brings a drive up. The error names its function.
+    /// Brings a drive up.
+    ///
+    /// # Errors
+    /// One line that names its function.
     pub fn bring_up(
         &mut self,
         node: &Node,
@@ -148,12 +157,18 @@ impl<A: Attached> Rig<A> {
         Ok(driver)
     }
 
-    /// Runs a piece of host software to its end. Fails as [`Machine::run`].
+    /// Runs a piece of host software to its end.
+    ///
+    /// # Errors
+    /// As [`Machine::run`].
     pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> Result<T, Failure> {
         Ok(self.machine.run(&mut self.memory, &self.bus, software)?)
     }
 
-    /// Polls the machine once; waits if there was nothing to do. Fails as [`Machine::pump`].
+    /// Polls the machine once; waits if there was nothing to do.
+    ///
+    /// # Errors
+    /// As [`Machine::pump`].
     pub fn turn(&mut self) -> Outcome {
         let (moved, timer) = self.machine.pump(&mut self.memory)?;
         self.machine.wait(moved, timer)?;
@@ -172,7 +187,9 @@ impl<A: Attached> Rig<A> {
     }
 
     /// Carries `batch` out on the first queue of `drive`, all at once, to the head doorbells.
-    /// Fails if a command fails or takes too long.
+    ///
+    /// # Errors
+    /// If a command fails or takes too long.
     pub fn carry_out(&mut self, drive: usize, batch: &[Io]) -> Outcome {
         let name = self.drives[drive].node.bdf;
         let failed = |why: &dyn Display| Failure(format!("{name}: {why}"));
@@ -201,7 +218,10 @@ impl<A: Attached> Rig<A> {
         }
     }
 
-    /// Takes `length` bytes of host memory for a buffer. Fails if there are none left.
+    /// Takes `length` bytes of host memory for a buffer.
+    ///
+    /// # Errors
+    /// If there are none left.
     pub fn buffer(&mut self, length: usize) -> Result<u64, Failure> {
         let address = self.memory.ram.borrow_mut().allocate(length, 4096);
         address.ok_or_else(|| Failure("out of host memory".into()))
@@ -209,7 +229,10 @@ impl<A: Attached> Rig<A> {
 
     /// Runs `work` and yields the commands that ended meanwhile, as seen at the root port. The
     /// recorder runs from power-on to [`stop_observing`](Self::stop_observing), as the analyser
-    /// wants it. Fails as `work`, or if more packets passed than the recorder holds.
+    /// wants it.
+    ///
+    /// # Errors
+    /// As `work`, or if more packets passed than the recorder holds.
     pub fn observe(
         &mut self,
         work: impl FnOnce(&mut Self) -> Outcome,

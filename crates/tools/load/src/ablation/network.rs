@@ -1,9 +1,8 @@
 //! Networks to measure over: loopback, and veth pairs with a rate between network
 //! namespaces that end with the command.
 
-use super::Transport;
-use super::print::Check;
 use super::wire_cost::{MTU, WIRE, wire};
+use super::{LinkCheck, Transport};
 use live::Clock;
 use live::net::{Address, ETHERNET, Filter, Interface, Namespace, PacketSocket, Station};
 use report::Failure;
@@ -33,7 +32,10 @@ const QUEUE: u32 = 1 << 20;
 
 impl TestNetwork {
     /// Loopback: of this machine for TCP, of a namespace for raw Ethernet, for an Ethernet has no
-    /// ports and so carries one device node. Fails if there may be no namespace.
+    /// ports and so carries one device node.
+    ///
+    /// # Errors
+    /// If there may be no namespace.
     pub fn loopback(transport: Transport) -> Result<Self, Failure> {
         let (near, far, far_address) = match transport {
             Transport::Tcp => {
@@ -50,7 +52,10 @@ impl TestNetwork {
         Ok(Self { near, far, far_address, near_interface: "lo" })
     }
 
-    /// A cable between two namespaces. Fails if there may be none, or `ip` is missing.
+    /// A cable between two namespaces.
+    ///
+    /// # Errors
+    /// If there may be none, or `ip` is missing.
     pub fn cable(transport: Transport) -> Result<Self, Failure> {
         let (near, far) = (Namespace::new()?, Namespace::new()?);
         near.cable(NEAR, &far, FAR)?;
@@ -78,7 +83,10 @@ impl TestNetwork {
     }
 
     /// Limits a cable in both directions: a token bucket that counts what a frame costs on a wire
-    /// beside what the kernel sees of it. Fails if `tc` is missing or refuses.
+    /// beside what the kernel sees of it.
+    ///
+    /// # Errors
+    /// If `tc` is missing or refuses.
     pub fn limit(&self, rate: Rate) -> Result<(), Failure> {
         let (bits, least) = (rate.bits_per_second, wire(0));
         for (place, interface) in [(&self.near, NEAR), (&self.far, FAR)] {
@@ -92,8 +100,11 @@ impl TestNetwork {
 }
 
 /// Sends frames of several sizes as fast as a limited cable takes them: the rate must be the same
-/// for all, or the bucket does not count what it should. Fails if there may be no cable.
-pub fn check(clock: Clock, rate: Rate, span: Duration) -> Result<Vec<Check>, Failure> {
+/// for all, or the bucket does not count what it should.
+///
+/// # Errors
+/// If there may be no cable.
+pub fn check(clock: Clock, rate: Rate, span: Duration) -> Result<Vec<LinkCheck>, Failure> {
     let place = TestNetwork::cable(Transport::Raw)?;
     place.limit(rate)?;
     let interface = place.near.enter(|| Interface::find(NEAR))??;
@@ -110,7 +121,7 @@ pub fn check(clock: Clock, rate: Rate, span: Duration) -> Result<Vec<Check>, Fai
         let frames = send(clock, &mut socket, &frame, start + span)?;
         let seconds = (clock.now() - start).as_ns() as f64 / 1e9;
         let bits_per_second = frames as f64 * wire(payload) as f64 * 8.0 / seconds;
-        passed.push(Check { frame_payload: payload, wire_bits_per_s: bits_per_second.round() });
+        passed.push(LinkCheck { frame_payload: payload, wire_bits_per_s: bits_per_second.round() });
     }
     Ok(passed)
 }

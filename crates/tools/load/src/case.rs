@@ -5,7 +5,6 @@ use serde::Serialize;
 
 wire::named! {
     /// The path to the drive: with or without the tunnel.
-    #[derive(clap::ValueEnum)]
     pub enum Path {
         /// The controller right below the root port.
         Direct "direct",
@@ -60,10 +59,3 @@ pub const CASES: [Case; 8] = [
     sequential(Op::Read, "read"),
     sequential(Op::Write, "write"),
 ];
-
-/// Parses a queue depth; some workload must have it.
-/// The error is one line that names the depths of the workloads.
-pub fn parse_depth(text: &str) -> Result<usize, String> {
-    let depth = text.parse().ok().filter(|n| CASES.iter().any(|case| case.iodepth == *n));
-    depth.ok_or_else(|| format!("no workload has a depth of '{text}': 1, 8 or 32"))
-}

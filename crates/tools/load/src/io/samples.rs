@@ -1,9 +1,6 @@
 //! `--csv` and `--parquet`: a row a transfer.
 
-use super::Args;
-use super::document::Document;
-use columns::{Column, Schema, Value};
-use columns::{RowFiles, Targets};
+use columns::{Column, RowFiles, Schema, Targets, Value};
 use report::{Failure, Outcome as Written};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -35,9 +32,11 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Begins the files that are wanted, if any is. The error names one.
-    pub fn create(args: &Args) -> Result<Option<Self>, Failure> {
-        let targets = Targets { csv: args.csv.as_ref(), parquet: args.parquet.as_ref() };
+    /// Begins the files that are wanted, if any is.
+    ///
+    /// # Errors
+    /// One line that names a file.
+    pub fn create(targets: Targets<'_>) -> Result<Option<Self>, Failure> {
         let files = RowFiles::create(targets, COLUMNS)?;
         Ok(files.map(|files| Self { target: String::new(), files }))
     }
@@ -77,20 +76,11 @@ impl Samples {
         );
     }
 
-    /// Ends the files; that of Parquet says what was measured. The error names those that do not
-    /// hold everything.
-    pub fn finish(self, document: &Document) -> Written {
-        let workload = document.sections.iter();
-        let workload: Vec<_> = workload.map(|of| (&of.name, &of.workload)).collect();
-        let targets = document.targets.iter();
-        let targets: Vec<_> = targets.map(|of| (&of.name, &of.drive.serial_number)).collect();
-        self.files.finish(&[
-            ("farlane.version", env!("CARGO_PKG_VERSION").to_owned()),
-            ("farlane.targets", serde_json::to_string(&targets).expect("plain keys")),
-            ("farlane.randseed", document.randseed.to_string()),
-            ("farlane.workload", serde_json::to_string(&workload).expect("plain keys")),
-            ("farlane.clock", "monotonic, from the beginning of the first section".to_owned()),
-            ("farlane.ended", document.ended.to_owned()),
-        ])
+    /// Ends the files; that of Parquet has `metadata`.
+    ///
+    /// # Errors
+    /// One line that names the files that do not hold everything.
+    pub fn finish(self, metadata: &[(&str, String)]) -> Written {
+        self.files.finish(metadata)
     }
 }

@@ -1,19 +1,17 @@
 //! A target of a run: connects, chooses the drive, brings it up, and shuts it down.
 
-use super::Args;
+use super::Settings;
 use super::machine::{Client, Machine};
-use super::options::{Request, Section};
-use super::peer::Peer;
+use super::peer::Process;
+use super::section::{Request, Section};
 use super::target::{Completions, LoadTarget};
-use crate::link_wait::LinkWait;
-use crate::node::instance;
+use crate::Console;
 use crate::rig::{Hardware, RAM_BASE, Rig};
-use crate::signals::Stop;
-use live::Clock;
 use live::attached::Switch;
-use live::net;
+use live::net::Peer;
 use live::trace::Tracer;
 use live::vfio_client;
+use live::{Clock, LinkWait, Stop, random_number};
 use node::hotplug::{self, OwnSlot};
 use nvme::initiator::{self, Driver, NamespaceInfo};
 use pcie::enumerate::{self, Node};
@@ -52,41 +50,43 @@ pub struct Session {
     pub settings: initiator::Settings,
     /// What the sections so far wrote and is certain, by namespace.
     pub written: Vec<(u32, Vec<Written>)>,
-    /// How doorbells are rung and completions noticed, with `--vfio-user`.
+    /// How doorbells are rung and completions noticed, of a vfio-user server.
     pub ways: Option<(Doorbells, &'static str)>,
     /// The process on the other side, if it can be seen.
-    pub peer: Option<Peer>,
+    pub peer: Option<Process>,
     tracer: Tracer,
 }
 
 impl Session {
-    /// Connects to the target and brings its drive up, while the others are served. One line says
-    /// why it fails.
+    /// Connects to the target and brings its drive up, while the others are served.
+    ///
+    /// # Errors
+    /// One line that says why it fails.
     pub fn start(
-        args: &Args,
+        options: &Settings,
         request: &Request,
         target: &LoadTarget,
-        stop: &Stop,
+        (stop, console): (&Stop, &mut dyn Console),
         others: &mut [Self],
     ) -> Result<Self, Failure> {
         let clock = others.first().map_or_else(Clock::start, |other| other.machine.clock());
         let mut settings = queues(request);
         let ram = memory(request, settings)?;
         let (machine, tracer, peer) = match target {
-            LoadTarget::Connect(address) => {
-                connect(args, address, (clock, ram), || serve(stop, others))?
+            LoadTarget::Node { peer, .. } => {
+                connect(options, peer, (clock, ram), console, || serve(stop, others))?
             }
             LoadTarget::VfioUser(socket) => {
-                settings.interrupts = args.completions == Completions::Msix;
-                let (machine, peer) = open(args, socket, (clock, ram))?;
+                settings.interrupts = options.completions == Completions::Msix;
+                let (machine, peer) = open(options, socket, (clock, ram))?;
                 (machine, Tracer::off(), peer)
             }
         };
         let mut machine = machine;
-        match bring_up(&mut machine, args, target, settings) {
+        match bring_up(&mut machine, options, target, settings) {
             Ok((slot, driver)) => Ok(Self {
                 name: target.to_string(),
-                ways: ways(&mut machine, args),
+                ways: ways(&mut machine, options),
                 machine,
                 slot,
                 driver: Some(driver),
@@ -97,7 +97,7 @@ impl Session {
             }),
             Err(failure) => {
                 machine.close()?;
-                args.trace.close(&tracer)?;
+                options.trace.close(&tracer)?;
                 Err(failure)
             }
         }
@@ -108,7 +108,10 @@ impl Session {
         self.driver.as_ref().expect("no group has it")
     }
 
-    /// The namespace of a section. The error names those that there are.
+    /// The namespace of a section.
+    ///
+    /// # Errors
+    /// One line that names those that there are.
     pub fn namespace(&self, section: &Section) -> Result<NamespaceInfo, Failure> {
         let wanted = section.workload.nsid();
         let all = self.driver().namespaces();
@@ -121,35 +124,44 @@ impl Session {
         })
     }
 
-    /// The parameters of a section's jobs in its namespace; nothing for configuration reads. Fails
-    /// as [`namespace`](Self::namespace).
+    /// The parameters of a section's jobs in its namespace; nothing for configuration reads.
+    ///
+    /// # Errors
+    /// As [`namespace`](Self::namespace).
     pub fn fio(&self, section: &Section) -> Result<Option<Fio>, Failure> {
         let namespace = self.namespace(section)?;
         Ok(section.fio(namespace.blocks << namespace.block_shift))
     }
 
-    /// Checks that the drive can do what a section asks. The error names the section's place.
+    /// Checks that the drive can do what a section asks.
+    ///
+    /// # Errors
+    /// One line that names the section's place.
     pub fn check(&self, section: &Section) -> Outcome {
         let checked = self.fio(section)?.map_or(Ok(()), |fio| fio.check([self.driver()]));
         checked.map_err(|what| Failure(section.origin.fail(what).to_string()))
     }
 
     /// Shuts the drive down in order and says Goodbye. The trace is closed in any case.
-    pub fn close(mut self, args: &Args) -> Outcome {
+    ///
+    /// # Errors
+    /// The first thing that did not end in order.
+    pub fn close(mut self, options: &Settings) -> Outcome {
         let down = match self.driver.take() {
             // A drive that is gone cannot be shut down.
             None => Ok(Ok(())),
             Some(mut driver) => self.machine.run(async move { driver.shutdown().await }),
         };
         let closed = self.machine.close();
-        let traced = args.trace.close(&self.tracer);
+        let traced = options.trace.close(&self.tracer);
         down?.map_err(|error| Failure(format!("the drive did not shut down: {error}")))?;
         closed.and(traced)
     }
 
     /// Stops the trace or starts it again, if a signal requests it.
-    pub fn switch_trace(&self, args: &Args, stop: &Stop) {
-        args.trace.switch(&self.tracer, stop);
+    /// Returns a line that says so.
+    pub fn switch_trace(&self, options: &Settings, stop: &Stop) -> Option<String> {
+        options.trace.switch(&self.tracer, stop)
     }
 }
 
@@ -163,66 +175,69 @@ fn serve(stop: &Stop, others: &mut [Session]) -> Outcome {
 
 /// Connects to a node; what `meanwhile` does is done in each turn.
 fn connect(
-    args: &Args,
-    address: &str,
+    options: &Settings,
+    peer: &Peer,
     (clock, ram): (Clock, usize),
+    console: &mut dyn Console,
     mut meanwhile: impl FnMut() -> Outcome,
-) -> Result<(Machine, Tracer, Option<Peer>), Failure> {
-    let peers = args.node.peers(&[address.to_owned()])?;
-    let options = args.node.with_fitting_payload(peers.iter().flat_map(net::Peer::addresses))?;
-    let switch = options.switch(&peers, args.group, false)?;
-    let mps = usize::from(options.mps);
+) -> Result<(Machine, Tracer, Option<Process>), Failure> {
+    let mut node = options.node.clone();
+    if let Some(narrowed) = node.fit(peer.addresses())? {
+        console.note(&narrowed.to_string());
+    }
+    let switch = node.switch(std::slice::from_ref(peer), options.group, false)?;
+    let mps = usize::from(node.max_payload);
     let enumeration =
         enumerate::Settings { max_payload: mps, contents: true, ..enumerate::Settings::default() };
     let root = root::Settings { max_payload: mps, ..root::Settings::default() };
-    let hardware = Hardware { root, enumeration, ram, packets: 0, push: args.push.settings() };
-    let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
-    let mut links = LinkWait::new(clock.now(), args.wait);
+    let hardware = Hardware { root, enumeration, ram, packets: 0, push: options.push };
+    let tracer = options.trace.open(NodeRole::Host, random_number(), clock)?;
+    let mut links = LinkWait::new(clock.now(), options.wait);
     let ready = |switch: &mut Switch| {
         meanwhile()?;
-        links.look(clock.now(), switch)
+        Ok(links.look(clock.now(), switch)?)
     };
     let switch = switch.traced(tracer.clone());
-    let rig = Rig::power_on(clock, options.poller()?, hardware, switch, ready)?;
-    Ok((Machine::Network(Box::new(rig)), tracer, Peer::listening(peers[0].addresses())))
+    let rig = Rig::power_on(clock, node.poller()?, hardware, switch, ready)?;
+    Ok((Machine::Network(Box::new(rig)), tracer, Process::listening(peer.addresses())))
 }
 
 /// Connects to a vfio-user server.
 fn open(
-    args: &Args,
+    options: &Settings,
     socket: &Path,
     (clock, ram): (Clock, usize),
-) -> Result<(Machine, Option<Peer>), Failure> {
+) -> Result<(Machine, Option<Process>), Failure> {
     let failed = |error: &dyn Display| Failure(format!("--vfio-user {error}"));
     let memory = HostMemory::new(RAM_BASE, ram).map_err(|errno| failed(&errno))?;
     let settings = vfio_client::Settings {
         socket: socket.to_owned(),
-        doorbells: args.doorbells,
-        polled: args.completions == Completions::Polled,
+        doorbells: options.doorbells,
+        polled: options.completions == Completions::Polled,
     };
     let ram = memory.ram();
-    let machine = vfio_client::Machine::connect(clock, args.node.poller()?, settings, memory);
+    let machine = vfio_client::Machine::connect(clock, options.node.poller()?, settings, memory);
     let mut machine = machine.map_err(|error| failed(&error))?;
-    let peer = machine.server().map(Peer::process);
+    let peer = machine.server().map(Process::new);
     Ok((Machine::VfioUser(Box::new(Client::new(machine, ram))), peer))
 }
 
 /// Brings up the drive of a machine.
 fn bring_up(
     machine: &mut Machine,
-    args: &Args,
+    options: &Settings,
     target: &LoadTarget,
     settings: initiator::Settings,
 ) -> Result<(OwnSlot, Driver), Failure> {
     let drives = machine.drives().map_err(|Failure(why)| match target {
-        LoadTarget::Connect(_) => Failure(why),
+        LoadTarget::Node { .. } => Failure(why),
         LoadTarget::VfioUser(socket) => Failure(format!("--vfio-user {}: {why}", socket.display())),
     })?;
-    let (node, port) = choose(drives, args, target)?;
+    let (node, port) = choose(drives, options, target)?;
     let bdf = node.bdf;
     let failed = |why: &dyn Display| Failure(format!("{bdf}: {why}"));
     let enumeration = machine.bring_up_with(settings).enumeration;
-    let settings_of_slot = hotplug::Settings { enumeration, owner: instance() as u32 | 1 };
+    let settings_of_slot = hotplug::Settings { enumeration, owner: random_number() as u32 | 1 };
     let mut slot = OwnSlot::new(port, node, machine.bus(), settings_of_slot);
     machine.ready(&mut slot)?.map_err(|why| failed(&why))?;
     match (attach(machine, slot.node(), settings)?, machine.why_lost()) {
@@ -233,6 +248,9 @@ fn bring_up(
 }
 
 /// Brings up the drive of a function that is ready.
+///
+/// # Errors
+/// If the machine breaks down.
 pub fn attach(
     machine: &mut Machine,
     function: &Node,
@@ -244,14 +262,11 @@ pub fn attach(
 }
 
 /// How doorbells are rung and completions noticed.
-fn ways(machine: &mut Machine, args: &Args) -> Option<(Doorbells, &'static str)> {
+fn ways(machine: &mut Machine, options: &Settings) -> Option<(Doorbells, &'static str)> {
     let Machine::VfioUser(client) = machine else { return None };
     let mapped = client.machine.maps_doorbells();
-    let completions = match args.completions {
-        Completions::Msix => "msix",
-        Completions::Polled => "polled",
-    };
-    Some((if mapped { Doorbells::Mapped } else { Doorbells::Message }, completions))
+    let doorbells = if mapped { Doorbells::Mapped } else { Doorbells::Message };
+    Some((doorbells, options.completions.name()))
 }
 
 /// Queues for all sections: a pair for each job of the group that has most.
@@ -296,11 +311,11 @@ fn memory(request: &Request, settings: initiator::Settings) -> Result<usize, Fai
 /// The function of the drive, and its port.
 fn choose(
     mut drives: Vec<(Node, Node)>,
-    args: &Args,
+    options: &Settings,
     target: &LoadTarget,
 ) -> Result<(Node, Node), Failure> {
     let (count, number) = match target {
-        LoadTarget::Connect(_) => (drives.len(), args.drive),
+        LoadTarget::Node { .. } => (drives.len(), options.drive),
         LoadTarget::VfioUser(_) => (drives.len(), None),
     };
     match number {

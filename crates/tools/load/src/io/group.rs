@@ -1,8 +1,8 @@
 //! Sections that run at the same time: each with jobs, phases and a recorder of its own, all with
 //! queues of one driver.
 
-use super::options::{Section, Verify};
 use super::record::Recorder;
+use super::section::{Section, Verify};
 use super::session::Session;
 use crate::cpu::CpuTime;
 use report::Failure;
@@ -47,7 +47,10 @@ enum Phase {
 
 impl<'a> Group<'a> {
     /// Sections that begin on the session's drive, which the group has until it is
-    /// [closed](Self::close). Fails if memory is too small.
+    /// [closed](Self::close).
+    ///
+    /// # Errors
+    /// If memory is too small.
     pub fn new(
         session: &mut Session,
         sections: &'a [Section],
@@ -149,7 +152,10 @@ impl<'a> Group<'a> {
     }
 
     /// Goes on with the driver of a drive that came back. With `forget`, what was written before is
-    /// not compared. Says why if the drive does not fit.
+    /// not compared.
+    ///
+    /// # Errors
+    /// Why, if the drive does not fit.
     pub fn resume(
         &mut self,
         now: Instant,

@@ -13,13 +13,13 @@ const LISTENING: &str = "0A";
 
 /// A process.
 #[derive(Clone, Copy, Debug)]
-pub struct Peer {
+pub struct Process {
     pid: u32,
 }
 
-impl Peer {
+impl Process {
     /// That of this number.
-    pub fn process(pid: u32) -> Self {
+    pub fn new(pid: u32) -> Self {
         Self { pid }
     }
 
@@ -32,7 +32,7 @@ impl Peer {
         let sockets = sockets(loopback?);
         let processes = fs::read_dir("/proc").ok()?.flatten();
         let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        pids.find(|pid| has_one(*pid, &sockets)).map(Self::process)
+        pids.find(|pid| has_one(*pid, &sockets)).map(Self::new)
     }
 
     /// CPU time of all its threads so far, in steps of 10 ms; `None` if it has ended.
@@ -77,17 +77,17 @@ mod tests {
         let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194560 2000 0 3 0 12 30 0 0 20 0 1 0 100 9 8";
         assert_eq!(ticks(stat), Some(42));
         assert_eq!(ticks("7 (a) S 1"), None);
-        assert!(Peer::process(std::process::id()).cpu().is_some());
-        assert_eq!(Peer::process(u32::MAX).cpu(), None);
+        assert!(Process::new(std::process::id()).cpu().is_some());
+        assert_eq!(Process::new(u32::MAX).cpu(), None);
     }
 
     #[test]
     fn who_listens_is_found_by_its_port() {
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Tcp(socket.local_addr().unwrap());
-        let found = Peer::listening(std::slice::from_ref(&address)).map(|peer| peer.pid);
+        let found = Process::listening(std::slice::from_ref(&address)).map(|peer| peer.pid);
         assert_eq!(found, Some(std::process::id()));
         drop(socket);
-        assert!(Peer::listening(&[address]).is_none());
+        assert!(Process::listening(&[address]).is_none());
     }
 }

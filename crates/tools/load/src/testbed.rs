@@ -1,17 +1,17 @@
-//! The measured machines, and one round of one case.
+//! The machines of a bench: rounds of a case on every path, and the raw floor.
 
-use super::Series;
-use super::case::{Case, FILL, Path};
+use crate::TraceTarget;
+use crate::case::{Case, FILL, Path};
 use crate::cpu::CpuTime;
+use crate::floor::{self, Copies};
 use crate::local::{self, LocalLink, Node};
 use crate::rig::Rig;
-use crate::trace_args::TraceArgs;
-use ::node::push::{self, Mode};
 use live::attached::Switch;
-use live::{Attached, Clock, NvmeDrive, Waiting};
+use live::{Attached, Clock, NvmeDrive, Waiting, random_number};
+use node::push::{self, Mode};
 use nvme::initiator::{Io, Settings};
-use report::Failure;
 use report::latency::Latency;
+use report::{Failure, Outcome};
 use stats::random::Random;
 use std::collections::BTreeMap;
 use switch::aggregate::Policy;
@@ -39,6 +39,63 @@ pub struct Round {
     pub host_cpu_ns: f64,
     /// CPU time of the device node per command.
     pub device_cpu_ns: f64,
+}
+
+/// One path at one payload size, one case: every round.
+pub struct Series {
+    /// The path to the drive.
+    pub path: Path,
+    /// Largest TLP payload.
+    pub mps: u16,
+    /// What is pushed.
+    pub push: Mode,
+    /// The workload.
+    pub case: Case,
+    /// The rounds so far.
+    pub rounds: Vec<Round>,
+    /// Latencies of all rounds.
+    pub latency: Latency,
+}
+
+impl Series {
+    /// Without a round.
+    pub fn new(path: Path, mps: u16, push: Mode, case: Case) -> Self {
+        Self { path, mps, push, case, rounds: Vec::new(), latency: Latency::default() }
+    }
+
+    /// In a few words.
+    pub fn name(&self) -> String {
+        let Self { path, mps, push, case, .. } = self;
+        format!("{path}, MPS {mps}, push {push}, {}", case.name())
+    }
+}
+
+/// The floor, every round.
+#[derive(Default)]
+pub struct Floor {
+    /// Of all round trips.
+    pub latency: Latency,
+    /// By round: median round trip in nanoseconds.
+    pub ping_pong_p50: Vec<u64>,
+    /// By round: bytes a second of one stream.
+    pub stream: Vec<u64>,
+    /// The same with a copy on each side.
+    pub copied_stream: Vec<u64>,
+}
+
+impl Floor {
+    /// One more round.
+    ///
+    /// # Errors
+    /// If the kernel gives no connection.
+    pub fn measure(&mut self, clock: Clock, waiting: Waiting, span: Duration) -> Outcome {
+        let latency = floor::measure(clock, waiting, 2000)?;
+        self.ping_pong_p50.push(latency.summary().p50_ns);
+        self.latency.merge(&latency);
+        self.stream.push(floor::stream(clock, span, Copies::None)?);
+        self.copied_stream.push(floor::stream(clock, span, Copies::OnEachSide)?);
+        Ok(())
+    }
 }
 
 /// A machine with its drive, and the buffers of the commands that load it.
@@ -73,20 +130,24 @@ pub fn settings() -> Settings {
 }
 
 /// A machine with a drive in a node of its own; both record into `trace`.
-/// Fails if one does not come up.
+///
+/// # Errors
+/// If one does not come up.
 pub fn tunnelled(
     link: LocalLink,
-    trace: &TraceArgs,
+    trace: &TraceTarget,
 ) -> Result<(LoadGenerator<Switch>, Node), Failure> {
     let far = Node::device(&local::loopback(), link, 0, DRIVE, trace.for_node("device0"))?;
-    let tracer = trace.open(NodeRole::Host, crate::node::instance(), link.clock)?;
+    let tracer = trace.open(NodeRole::Host, random_number(), link.clock)?;
     let rig = local::host(link, settings(), std::slice::from_ref(&far.address), tracer)?;
     Ok((LoadGenerator::new(link.max_payload, rig, DRIVE)?, far))
 }
 
 impl Testbed {
     /// Machines for every payload size, without a tunnel and with one for each of `pushes`.
-    /// Fails if one does not come up.
+    ///
+    /// # Errors
+    /// If one does not come up.
     pub fn new(waiting: Waiting, sizes: &[u16], pushes: &[Mode]) -> Result<Self, Failure> {
         let clock = Clock::start();
         let mut bed = Self { clock, direct: Vec::new(), tunnelled: Vec::new() };
@@ -97,7 +158,7 @@ impl Testbed {
             bed.direct.push(LoadGenerator::new(max_payload, rig, DRIVE)?);
             for mode in pushes.iter().copied() {
                 let link = LocalLink { push: push::Settings { mode, ..push }, ..link };
-                let (load, _far) = tunnelled(link, &TraceArgs::default())?;
+                let (load, _far) = tunnelled(link, &TraceTarget::default())?;
                 bed.tunnelled.push(Tunnelled { push: mode, load, _far });
             }
         }
@@ -105,6 +166,9 @@ impl Testbed {
     }
 
     /// One round of a series, for `span`, after a warm-up of a tenth.
+    ///
+    /// # Errors
+    /// As [`LoadGenerator::round`].
     pub fn round(&mut self, series: &mut Series, span: Duration) -> Result<(), Failure> {
         let (mps, case, latency) = (series.mps, series.case, &mut series.latency);
         let done = match series.path {
@@ -125,6 +189,9 @@ impl Testbed {
 
 impl<A: Attached> LoadGenerator<A> {
     /// Writes all of the drive, which has `size` bytes.
+    ///
+    /// # Errors
+    /// If a command fails or takes too long.
     pub fn new(mps: u16, mut rig: Rig<A>, size: u64) -> Result<Self, Failure> {
         rig.stop_observing();
         let buffers = (0..32).map(|_| rig.buffer(128 << 10)).collect::<Result<_, _>>()?;
@@ -136,6 +203,9 @@ impl<A: Attached> LoadGenerator<A> {
     }
 
     /// One round of one case, for `span`, after a warm-up of a tenth.
+    ///
+    /// # Errors
+    /// If a command fails or takes too long.
     pub fn round(
         &mut self,
         case: Case,
@@ -163,7 +233,9 @@ impl<A: Attached> LoadGenerator<A> {
     }
 
     /// Runs the machine for a moment without load, until TLPs in flight have arrived.
-    /// Fails as [`live::Machine::pump`].
+    ///
+    /// # Errors
+    /// As [`live::Machine::pump`].
     pub fn settle(&mut self) -> Result<(), Failure> {
         let clock = *self.rig.machine.clock();
         let until = clock.now() + SETTLE;

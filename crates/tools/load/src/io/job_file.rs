@@ -1,7 +1,7 @@
 //! Job files of fio (fio 3, HOWTO, "Job file format"): `[global]` and sections. Those between two
 //! `stonewall`s run at the same time.
 
-use super::options::{KEYS, Request, Section, Setting, Verify, section};
+use super::section::{KEYS, Request, Section, Setting, Verify, section};
 use keys::{Origin, unknown};
 use report::{Failure, Outcome, span};
 use std::path::Path;
@@ -29,7 +29,10 @@ struct Draft {
     ramp: Duration,
 }
 
-/// Reads a job file. The error names file and line.
+/// Reads a job file.
+///
+/// # Errors
+/// One line that names file and line.
 pub fn read(path: &Path) -> Result<Request, Failure> {
     let name = path.display().to_string();
     let text =

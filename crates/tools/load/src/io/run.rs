@@ -2,13 +2,12 @@
 
 use super::group::Group;
 use super::machine::Event;
-use super::options::Section;
 use super::record::{CONFIG_READ, Recorder};
+use super::section::Section;
 use super::session::Session;
-use super::{Args, OnError};
-use crate::output::{note, warning};
-use crate::progress::Progress;
-use crate::signals::Stop;
+use super::{OnError, Settings};
+use crate::Console;
+use live::Stop;
 use report::{Failure, Outcome};
 use wire::{Duration, Instant};
 use workload::JobSpec;
@@ -29,8 +28,8 @@ pub enum End {
 
 /// What sections of a run share.
 pub struct Runner<'a> {
-    /// The options.
-    pub args: &'a Args,
+    /// The settings.
+    pub settings: &'a Settings,
     /// Ctrl-C.
     pub stop: &'a Stop,
     /// The targets.
@@ -39,13 +38,15 @@ pub struct Runner<'a> {
     pub at: usize,
     /// The seed of data and order.
     pub seed: u64,
-    /// The line on the terminal.
-    pub progress: Progress,
+    /// Where lines go.
+    pub console: &'a mut dyn Console,
 }
 
 impl Runner<'_> {
-    /// Runs the sections of a group at the same time, each with its recorder. Fails if they cannot
-    /// begin, or if the machine breaks down.
+    /// Runs the sections of a group at the same time, each with its recorder.
+    ///
+    /// # Errors
+    /// If they cannot begin, or if the machine breaks down.
     pub fn run(&mut self, group: &[Section], recorders: &mut [Recorder]) -> Result<End, Failure> {
         if let [Section { workload: JobSpec::ConfigReads { count, gap }, .. }] = group {
             return self.config_reads(*count, *gap, &mut recorders[0]);
@@ -77,8 +78,9 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn switch_trace(&self) {
-        self.sessions[self.at].switch_trace(self.args, self.stop);
+    fn switch_trace(&mut self) {
+        let switched = self.sessions[self.at].switch_trace(self.settings, self.stop);
+        switched.into_iter().for_each(|line| self.console.line(&line));
     }
 
     /// Runs a group to its end.
@@ -89,7 +91,7 @@ impl Runner<'_> {
         loop {
             let now = clock.now();
             group.run(now);
-            if self.args.on_error == OnError::Stop
+            if self.settings.on_error == OnError::Stop
                 && end == End::Done
                 && let Some(error) = group.first_error()
             {
@@ -108,8 +110,8 @@ impl Runner<'_> {
                 self.link_event(event, group, &mut lost)?;
             }
             if let Some((since, why)) = &lost {
-                let patience = clock.now() - *since < self.args.reconnect;
-                if self.args.on_error == OnError::Stop || !patience {
+                let patience = clock.now() - *since < self.settings.reconnect;
+                if self.settings.on_error == OnError::Stop || !patience {
                     return Ok(End::Stopped(why.clone()));
                 }
                 if self.stop.is_set() {
@@ -130,7 +132,7 @@ impl Runner<'_> {
                     group.lose(clock.now());
                     return Ok(End::Stopped(error));
                 }
-                self.progress.show(&group.progress(clock.now()));
+                self.console.progress(&group.progress(clock.now()));
                 self.serve_others()?;
                 self.switch_trace();
             }
@@ -169,8 +171,8 @@ impl Runner<'_> {
         let now = self.now();
         match event {
             Event::Down(cause) => {
-                self.progress.done();
-                warning(format_args!("link down: {cause}"));
+                self.console.done();
+                self.console.warning(&format!("link down: {cause}"));
                 self.session().slot.link_down();
                 group.lose(now);
                 let since = lost.as_ref().map_or(now, |(since, _)| *since);
@@ -178,12 +180,12 @@ impl Runner<'_> {
             }
             Event::Up if lost.is_some() => match self.session().attach_again(group)? {
                 Ok(what) => {
-                    note(format_args!("link up: {what}"));
+                    self.console.note(&format!("link up: {what}"));
                     *lost = None;
                 }
                 Err(why) => *lost = lost.take().map(|(since, _)| (since, why)),
             },
-            Event::Refused(why) => warning(format_args!("no link to {why}")),
+            Event::Refused(why) => self.console.warning(&format!("no link to {why}")),
             Event::Up => {}
         }
         Ok(())
@@ -209,7 +211,7 @@ impl Runner<'_> {
             } else {
                 recorder.succeed(0, CONFIG_READ, self.now() - start, 0);
             }
-            if value == u32::MAX && self.args.on_error == OnError::Stop {
+            if value == u32::MAX && self.settings.on_error == OnError::Stop {
                 end = End::Stopped("a configuration read was not answered".to_owned());
                 break;
             }
@@ -219,7 +221,7 @@ impl Runner<'_> {
             }
             if self.now() >= look {
                 look = self.now() + LOOK;
-                self.progress.show(&recorder.progress(look));
+                self.console.progress(&recorder.progress(look));
                 self.serve_others()?;
                 self.switch_trace();
             }

@@ -1,18 +1,17 @@
 //! The far side in this process: device nodes, and a switch node for a cascade,
 //! each in a thread of this process, on loopback.
 
-use crate::link_wait::{LinkWait, TIMEOUT, wait_for_links};
-use crate::namespace::Namespace;
-use crate::node::{QUEUES, drive, drive_settings, instance};
+use crate::TraceTarget;
 use crate::rig::{Hardware, Rig};
-use crate::signals::Stop;
-use crate::trace_args::TraceArgs;
-use ::node::push;
-use live::attached::{Attached, Switch};
+use live::attached::{Attached, QUEUES, Switch, drive_settings};
 use live::links::Links;
 use live::net::{Address, CarrierListener, RawSettings};
 use live::trace::Tracer;
-use live::{Clock, DeviceNode, NvmeDrive, Poller, Waiting};
+use live::{
+    Clock, DeviceNode, LinkWait, NvmeDrive, PATIENCE, Poller, Stop, Waiting, random_number,
+    wait_for_links,
+};
+use node::push;
 use nvme::initiator;
 use report::{Failure, Outcome};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -48,7 +47,7 @@ impl LocalLink {
         let loss_limit = Duration::from_ms(600_000);
         // Nor does it have to show that it is there.
         let keepalive = Duration::from_ms(60_000);
-        let settings = Settings::new(role, instance());
+        let settings = Settings::new(role, random_number());
         Settings { max_payload, aggregation, loss_limit, keepalive, ..settings }
     }
 
@@ -67,39 +66,40 @@ pub struct Node {
 
 impl Node {
     /// A device node at `at`, in the network namespace of the caller, with a drive of `size` bytes
-    /// of RAM, recording what it sees. Fails if it does not start.
+    /// of RAM, recording what it sees.
+    ///
+    /// # Errors
+    /// If it does not start.
     pub fn device(
         at: &Address,
         link: LocalLink,
         number: usize,
         size: u64,
-        trace: TraceArgs,
+        trace: TraceTarget,
     ) -> Result<Self, Failure> {
         let make = move || {
-            let serial = format!("FARLANE-DEMO-{number}");
-            let made = drive(
-                &[Namespace::ram(size)],
-                Some(&serial),
-                "",
-                drive_settings(link.max_payload.into(), QUEUES),
-            )?;
-            let tracer = trace.open(NodeRole::Device, instance(), link.clock)?;
+            let settings = drive_settings(link.max_payload.into(), QUEUES);
+            let made = NvmeDrive::of_ram(&format!("FARLANE-DEMO-{number}"), size, settings)?;
+            let tracer = trace.open(NodeRole::Device, random_number(), link.clock)?;
             Ok(made.traced(tracer))
         };
         Self::start(at, link, switch::push::CAPACITY, make, |_, _| Ok(()))
     }
 
-    /// A switch node before `devices`. Fails if it does not start.
+    /// A switch node before `devices`.
+    ///
+    /// # Errors
+    /// If it does not start.
     pub fn switch(
         link: LocalLink,
         devices: Vec<Address>,
-        trace: TraceArgs,
+        trace: TraceTarget,
     ) -> Result<Self, Failure> {
         let make = move || {
-            let tracer = trace.open(NodeRole::Switch, instance(), link.clock);
+            let tracer = trace.open(NodeRole::Switch, random_number(), link.clock);
             Ok(host_switch(link, &devices).traced(tracer?))
         };
-        Self::start(&loopback(), link, 0, make, wait_for_links)
+        Self::start(&loopback(), link, 0, make, |node, stop| Ok(wait_for_links(node, stop)?))
     }
 
     fn start<A: Attached>(
@@ -109,7 +109,7 @@ impl Node {
         make: impl FnOnce() -> Result<A, Failure> + Send + 'static,
         ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Outcome + Send + 'static,
     ) -> Result<Self, Failure> {
-        let stop = Arc::new(Stop::manual()?);
+        let stop = Arc::new(Stop::new()?);
         let handle = stop.clone();
         let (announce, announced) = channel();
         let at = at.clone();
@@ -163,34 +163,34 @@ fn host_switch(link: LocalLink, devices: &[Address]) -> Switch {
 }
 
 /// A host node with a link to each of `devices`, all up, recording what it sees.
-/// Fails if one does not come up.
+///
+/// # Errors
+/// If one does not come up.
 pub fn host(
     link: LocalLink,
     driver: initiator::Settings,
     devices: &[Address],
     tracer: Tracer,
 ) -> Result<Rig<Switch>, Failure> {
-    let mut links = LinkWait::new(link.clock.now(), TIMEOUT);
+    let mut links = LinkWait::new(link.clock.now(), PATIENCE);
     let switch = host_switch(link, devices).traced(tracer);
-    let ready = |switch: &mut Switch| links.look(link.clock.now(), switch);
+    let ready = |switch: &mut Switch| Ok(links.look(link.clock.now(), switch)?);
     let hardware = Hardware { push: link.push, ..Hardware::default() };
     Rig::start(link.clock, Poller::new(link.waiting)?, hardware, driver, switch, ready)
 }
 
 /// A host with a drive of `size` bytes of RAM right below its root port.
-/// Fails if it does not come up.
+///
+/// # Errors
+/// If it does not come up.
 pub fn direct(
     link: LocalLink,
     driver: initiator::Settings,
     serial: &str,
     size: u64,
 ) -> Result<Rig<NvmeDrive>, Failure> {
-    let attached = drive(
-        &[Namespace::ram(size)],
-        Some(serial),
-        "",
-        drive_settings(link.max_payload.into(), QUEUES),
-    )?;
+    let settings = drive_settings(link.max_payload.into(), QUEUES);
+    let attached = NvmeDrive::of_ram(serial, size, settings)?;
     let poller = Poller::new(link.waiting)?;
     Rig::start(link.clock, poller, Hardware::default(), driver, attached, |_| Ok(true))
 }

@@ -17,7 +17,9 @@ const DEPTH: usize = 8;
 const SIZES: [usize; 8] = [4, 8, 64, 12, 128, 4, 36, 100];
 
 /// Writes `total` bytes to drive `drive`, reads them back and compares. Yields the bytes verified.
-/// Fails if a command fails or a byte differs.
+///
+/// # Errors
+/// If a command fails or a byte differs.
 pub fn verify<A: Attached>(rig: &mut Rig<A>, drive: usize, total: usize) -> Result<u64, Failure> {
     let namespace = rig.drives[drive].driver.namespaces()[0];
     let shift = u32::from(namespace.block_shift);
