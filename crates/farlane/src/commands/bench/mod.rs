@@ -84,7 +84,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', requires = "aggregation")]
     transport: Vec<TransportOption>,
     /// With --aggregation: bits of wire a second of the limited link, such as 100M
-    #[arg(long, value_name = "RATE", default_value_t = ablation::RATE)]
+    #[arg(long, value_name = "RATE", default_value_t = load::ablation::RATE)]
     link_rate: Rate,
 }
 

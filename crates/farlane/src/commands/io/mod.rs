@@ -19,10 +19,7 @@ use clap::ArgGroup;
 use columns::Targets;
 use document::Document;
 use live::Stop;
-use load::io::{
-    End, LoadTarget, OnError, Process, Recorder, Request, Runner, Samples, Section, Session,
-    Settings, job_file,
-};
+use load::io::{End, LoadTarget, OnError, Request, Runner, Samples, Session, Settings, job_file};
 use options::WorkArgs;
 use report::span;
 use report::target::Target;
@@ -220,8 +217,7 @@ fn request(args: &Args) -> Result<Request, Failure> {
     }
 }
 
-/// Runs all groups of sections into the document, each on every target in turn. Fails if a section
-/// cannot begin or the machine breaks down.
+/// Runs all groups of sections into the document. Fails as [`Runner::run`].
 fn work(
     settings: &Settings,
     request: &Request,
@@ -229,38 +225,22 @@ fn work(
     samples: Option<Samples>,
     document: &mut Document,
 ) -> Outcome {
-    let (epoch, targets) = (sessions[0].machine.clock().now(), sessions.len());
-    let (seed, mut progress) = (document.randseed, Progress::new());
+    let mut progress = Progress::new();
     let samples = samples.map(|samples| Rc::new(RefCell::new(samples)));
-    let console = &mut progress;
-    let mut runner = Runner { settings, stop, sessions, at: 0, seed, console };
-    let mut failed = Ok(());
-    let firsts = request.groups().scan(0, |next, group| {
-        *next += group.len();
-        Some((*next - group.len(), group))
-    });
-    let turns = firsts.flat_map(|group| (0..targets).map(move |at| (group, at)));
-    for ((first, group), at) in turns {
-        runner.at = at;
-        if let Some(samples) = &samples {
-            samples.borrow_mut().target.clone_from(&document.targets[at].name);
+    let mut runner = Runner::new(settings, sessions, document.randseed, (stop, &mut progress));
+    let end = runner.run(request, samples.as_ref(), |result| document.add(&result));
+    let failed = match end {
+        Ok(End::Done) => Ok(()),
+        Ok(End::Interrupted) => {
+            document.ended = "interrupted";
+            Ok(())
         }
-        let recorder = |section: &Section| Recorder::new(epoch, &section.name, samples.clone());
-        let mut recorders: Vec<_> = group.iter().map(recorder).collect();
-        let peer = runner.sessions[at].peer;
-        let before = peer.and_then(Process::cpu);
-        let end = runner.run(group, &mut recorders);
-        let after = peer.and_then(Process::cpu);
-        let peer_cpu = before.zip(after).map(|(before, after)| after - before);
-        document.add((first, group), at, &recorders, peer_cpu);
-        match end {
-            Ok(End::Done) => continue,
-            Ok(End::Interrupted) => document.ended = "interrupted",
-            Ok(End::Stopped(why)) => (document.ended, document.why) = ("stopped", Some(why)),
-            Err(failure) => failed = Err(failure),
+        Ok(End::Stopped(why)) => {
+            (document.ended, document.why) = ("stopped", Some(why));
+            Ok(())
         }
-        break;
-    }
+        Err(failure) => Err(failure),
+    };
     progress.done();
     let samples = samples.and_then(Rc::into_inner).map(RefCell::into_inner);
     let written = samples.map_or(Ok(()), |samples| samples.finish(&metadata(document)));

@@ -20,7 +20,7 @@ mod target;
 pub use machine::{Client, Event, Machine};
 pub use peer::Process;
 pub use record::{Bin, Outage, Recorder, Row, Timeline};
-pub use run::{End, Runner};
+pub use run::{End, GroupResult, Runner};
 pub use samples::{Samples, SharedSamples};
 pub use section::{KEYS, Request, Section, Setting, Verify, section};
 pub use session::Session;

@@ -2,8 +2,10 @@
 
 use super::group::Group;
 use super::machine::Event;
+use super::peer::Process;
 use super::record::{CONFIG_READ, Recorder};
-use super::section::Section;
+use super::samples::SharedSamples;
+use super::section::{Request, Section};
 use super::session::Session;
 use super::{OnError, Settings};
 use crate::Console;
@@ -26,28 +28,86 @@ pub enum End {
     Stopped(String),
 }
 
+/// What a group came to on a target.
+pub struct GroupResult<'a> {
+    /// Number of the group's first section.
+    pub first: usize,
+    /// The sections.
+    pub sections: &'a [Section],
+    /// Number of the target.
+    pub target: usize,
+    /// What each section came to.
+    pub recorders: &'a [Recorder],
+    /// CPU time of the other side meanwhile, if it can be seen.
+    pub peer_cpu: Option<Duration>,
+}
+
 /// What sections of a run share.
 pub struct Runner<'a> {
     /// The settings.
-    pub settings: &'a Settings,
+    settings: &'a Settings,
     /// Ctrl-C.
-    pub stop: &'a Stop,
+    stop: &'a Stop,
     /// The targets.
-    pub sessions: &'a mut [Session],
+    sessions: &'a mut [Session],
     /// The one whose turn it is.
-    pub at: usize,
+    at: usize,
     /// The seed of data and order.
-    pub seed: u64,
+    seed: u64,
     /// Where lines go.
-    pub console: &'a mut dyn Console,
+    console: &'a mut dyn Console,
 }
 
-impl Runner<'_> {
-    /// Runs the sections of a group at the same time, each with its recorder.
+impl<'a> Runner<'a> {
+    /// Runs on these targets, at least one, with this seed of data and order, until `stop`.
+    pub fn new(
+        settings: &'a Settings,
+        sessions: &'a mut [Session],
+        seed: u64,
+        (stop, console): (&'a Stop, &'a mut dyn Console),
+    ) -> Self {
+        Self { settings, stop, sessions, at: 0, seed, console }
+    }
+
+    /// Runs all groups of sections, one after the other, each on every target in turn. `done` gets
+    /// what each came to, also one that fails.
     ///
     /// # Errors
-    /// If they cannot begin, or if the machine breaks down.
-    pub fn run(&mut self, group: &[Section], recorders: &mut [Recorder]) -> Result<End, Failure> {
+    /// If a section cannot begin, or if the machine breaks down.
+    pub fn run(
+        &mut self,
+        request: &Request,
+        samples: Option<&SharedSamples>,
+        mut done: impl FnMut(GroupResult<'_>),
+    ) -> Result<End, Failure> {
+        let (epoch, mut first) = (self.now(), 0);
+        for sections in request.groups() {
+            for target in 0..self.sessions.len() {
+                self.at = target;
+                if let Some(samples) = samples {
+                    samples.borrow_mut().target.clone_from(&self.sessions[target].name);
+                }
+                let recorder = |of: &Section| Recorder::new(epoch, &of.name, samples.cloned());
+                let mut recorders: Vec<_> = sections.iter().map(recorder).collect();
+                let peer = self.sessions[target].peer;
+                let before = peer.and_then(Process::cpu);
+                let end = self.run_group(sections, &mut recorders);
+                let after = peer.and_then(Process::cpu);
+                let peer_cpu = before.zip(after).map(|(before, after)| after - before);
+                done(GroupResult { first, sections, target, recorders: &recorders, peer_cpu });
+                match end {
+                    Ok(End::Done) => {}
+                    ended => return ended,
+                }
+            }
+            first += sections.len();
+        }
+        Ok(End::Done)
+    }
+
+    /// Runs the sections of a group at the same time, each with its recorder. Fails if they cannot
+    /// begin, or if the machine breaks down.
+    fn run_group(&mut self, group: &[Section], recorders: &mut [Recorder]) -> Result<End, Failure> {
         if let [Section { workload: JobSpec::ConfigReads { count, gap }, .. }] = group {
             return self.config_reads(*count, *gap, &mut recorders[0]);
         }

@@ -8,15 +8,9 @@ use super::Args;
 use crate::output::wrong_usage;
 use crate::progress::Progress;
 use live::{Stop, Waiting};
-use load::ablation::{Settings, Transport, cases, measure};
+use load::ablation::{MPS, Settings, Transport, cases, measure};
 use load::case::{Case, Path};
-use switch::congestion::Rate;
 use wire::Duration;
-
-/// The payload by default: NEC's.
-pub const MPS: u16 = 128;
-/// The rate by default: what one core of a small machine fills with frames of one TLP.
-pub const RATE: Rate = Rate { bits_per_second: 100_000_000, burst: 1 };
 
 /// Runs the command.
 pub fn run(args: &Args, waiting: Waiting, stop: &Stop) -> Result<Ended, Failure> {
