@@ -91,7 +91,7 @@ mod tests {
         let marks = ["--gate-margin", "1ms", "--priority", "5", "--dscp", "46"];
         let node = Options::parse_from(words.into_iter().chain(marks)).node;
         let copy = node.clone();
-        let links = [&node, &copy, &node].map(|node| node.links().unwrap());
+        let links = [&node, &copy, &node].map(|node| node.settings().unwrap().links().unwrap());
         std::fs::remove_file(&file).unwrap();
         let gate = links[0].gate.as_ref().expect("a gate");
         for other in &links[1..] {

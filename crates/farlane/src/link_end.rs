@@ -35,7 +35,7 @@ impl LinkEnd {
     pub fn connect(address: &str, args: &NodeArgs, role: Role) -> Result<Self, Failure> {
         let peer = far_side(address, args.insecure)?;
         let clock = Clock::start();
-        let mut poller = args.poller()?;
+        let mut poller = args.ungated().poller()?;
         let mut attempt = 0;
         let connection = loop {
             let address = peer.address(attempt);
@@ -46,7 +46,9 @@ impl LinkEnd {
             }
         };
         let name = peer.named(attempt);
-        let max_payload = args.payload_for([peer.address(attempt)])?;
+        let mut fitting = args.ungated();
+        fitting.fit([peer.address(attempt)])?;
+        let max_payload = fitting.max_payload;
         let settings = Settings { max_payload, ..Settings::new(role, instance()) };
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(clock.now(), Input::Connected);
@@ -152,7 +154,8 @@ fn connect(
     poller: &mut live::Poller,
 ) -> io::Result<Carrier> {
     let start = clock.now();
-    let settings = args.links().map_err(|failure| io::Error::other(failure.to_string()))?;
+    let settings = args.settings().map_err(|failure| io::Error::other(failure.to_string()))?;
+    let settings = settings.links()?;
     let mut connection = Carrier::connect(start, address, &settings)?;
     poller.add(&connection, connection.connects_when_writable())?;
     while !connection.established(clock.now())? {

@@ -5,18 +5,12 @@
 mod output;
 
 mod commands;
-mod cpu;
-mod floor;
-mod folder_drive;
 mod gate_args;
 mod link_end;
-mod link_wait;
-mod local;
 mod namespace;
 mod node;
 mod progress;
 mod push_args;
-mod rig;
 mod signals;
 mod trace_args;
 

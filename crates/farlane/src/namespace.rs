@@ -1,26 +1,13 @@
 //! `--namespace`: the backing of a namespace, in QEMU's option style.
 
-use nvme::NamespaceConfig;
 use report::span::bytes;
 use std::path::PathBuf;
 use std::str::FromStr;
-use storage::media::{Aio, FileMedia, FileOptions, Media, RamMedia};
+use storage::media::{Aio, Backing, FileOptions};
 
 /// One namespace as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Namespace {
-    backing: Backing,
-    block: u32,
-    read_only: bool,
-    use_existing_data: bool,
-    aio: Aio,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Backing {
-    File { path: PathBuf, size: Option<u64>, sparse: bool },
-    Ram { size: u64 },
-}
+pub struct Namespace(Backing);
 
 impl FromStr for Namespace {
     type Err = String;
@@ -59,89 +46,34 @@ impl FromStr for Namespace {
             (false, true) => Aio::IoUringDirect,
             (false, false) => Aio::IoUring,
         };
-        let backing = match (file, ram) {
+        match (file, ram) {
             (Some(path), None) if sparse && (size.is_none() || read_only) => {
                 let path = path.display();
-                return Err(format!("file={path},sparse: size=SIZE is missing, or ro is too much"));
+                Err(format!("file={path},sparse: size=SIZE is missing, or ro is too much"))
             }
-            (Some(path), None) => Backing::File { path, size, sparse },
+            (Some(path), None) => {
+                let options =
+                    FileOptions { size, sparse, read_only, use_existing_data, block, aio };
+                Ok(Self(Backing::File { path, options }))
+            }
             (None, Some(_)) if use_existing_data || threads.or(direct).is_some() => {
-                return Err("use-existing-data, aio and cache.direct are for file=PATH".into());
+                Err("use-existing-data, aio and cache.direct are for file=PATH".into())
             }
-            (None, Some(_)) if sparse => return Err("sparse is for file=PATH,size=SIZE".into()),
-            (None, Some(size)) => Backing::Ram { size },
-            _ => return Err("a namespace is either file=PATH or ram=SIZE".into()),
-        };
-        Ok(Self { backing, block, read_only, use_existing_data, aio })
+            (None, Some(_)) if sparse => Err("sparse is for file=PATH,size=SIZE".into()),
+            (None, Some(size)) => Ok(Self(Backing::Ram { size, block, read_only })),
+            _ => Err("a namespace is either file=PATH or ram=SIZE".into()),
+        }
     }
 }
 
 impl Namespace {
-    /// A namespace of `size` bytes of memory.
-    pub fn ram(size: u64) -> Self {
-        Self {
-            backing: Backing::Ram { size },
-            block: 512,
-            read_only: false,
-            use_existing_data: false,
-            aio: Aio::default(),
+    /// Its backing; with `existing`, a block device is served with the data that it has.
+    pub fn backing(&self, existing: bool) -> Backing {
+        let mut backing = self.0.clone();
+        if let Backing::File { options, .. } = &mut backing {
+            options.use_existing_data |= existing;
         }
-    }
-
-    /// The same; a block device is served with the data that it has.
-    #[must_use]
-    pub fn with_existing_data(mut self, allowed: bool) -> Self {
-        self.use_existing_data |= allowed;
-        self
-    }
-
-    /// Opens its backing. The error is one line that names the file or the number.
-    pub fn open(&self) -> Result<(NamespaceConfig, Box<dyn Media>), String> {
-        let (name, media): (String, Box<dyn Media>) = match &self.backing {
-            Backing::Ram { size } => (format!("ram={size}"), Box::new(RamMedia::new(*size))),
-            Backing::File { path, size, sparse } => {
-                let options = FileOptions {
-                    size: *size,
-                    sparse: *sparse,
-                    read_only: self.read_only,
-                    use_existing_data: self.use_existing_data,
-                    block: self.block,
-                    aio: self.aio,
-                };
-                let media = FileMedia::open(path, options);
-                (path.display().to_string(), Box::new(media.map_err(|error| error.to_string())?))
-            }
-        };
-        let (size, block) = (media.size(), u64::from(self.block));
-        if size == 0 || !size.is_multiple_of(block) {
-            return Err(format!(
-                "{name}: {size} bytes are not a whole number of blocks of {block} bytes, \
-                 at least one"
-            ));
-        }
-        let mut config = NamespaceConfig::new(size / block);
-        config.block_shift = self.block.ilog2() as u8;
-        config.read_only = self.read_only || media.read_only();
-        Ok((config, media))
-    }
-
-    /// Bytes of memory that it may take.
-    pub fn memory(&self) -> u64 {
-        match self.backing {
-            Backing::Ram { size } => size,
-            Backing::File { .. } => 0,
-        }
-    }
-
-    /// An identity that distinguishes drives and survives restarts.
-    pub fn identity(&self) -> Option<String> {
-        match &self.backing {
-            Backing::File { path, .. } => {
-                let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-                Some(path.display().to_string())
-            }
-            Backing::Ram { .. } => None,
-        }
+        backing
     }
 }
 
@@ -160,15 +92,20 @@ mod tests {
 
     #[test]
     fn options_are_checked() {
-        let file: Namespace = "file=/a/b,size=1MiB,ro,block=4k".parse().unwrap();
-        assert!(file.read_only && file.block == 4096);
-        assert_eq!("ram=1M".parse(), Ok(Namespace::ram(1 << 20)));
-        let sparse: Namespace = "file=/a,size=1T,sparse".parse().unwrap();
-        assert!(matches!(sparse.backing, Backing::File { sparse: true, .. }));
-        let disk: Namespace = "file=/dev/sdx,use-existing-data".parse().unwrap();
-        assert!(disk.use_existing_data && !file.use_existing_data);
-        assert_eq!(disk, "file=/dev/sdx".parse::<Namespace>().unwrap().with_existing_data(true));
-        let aio = |text: &str| format!("file=x{text}").parse::<Namespace>().unwrap().aio;
+        let of = |text: &str| match text.parse() {
+            Ok(Namespace(Backing::File { options, .. })) => options,
+            other => panic!("{text}: {other:?}"),
+        };
+        let file = of("file=/a/b,size=1MiB,ro,block=4k");
+        assert!(file.read_only && file.block == 4096 && !file.use_existing_data);
+        let ram = Backing::Ram { size: 1 << 20, block: 512, read_only: false };
+        assert_eq!("ram=1M".parse(), Ok(Namespace(ram)));
+        assert!(of("file=/a,size=1T,sparse").sparse);
+        assert!(of("file=/dev/sdx,use-existing-data").use_existing_data);
+        let [disk, plain] = ["file=/dev/sdx,use-existing-data", "file=/dev/sdx"]
+            .map(|text| text.parse::<Namespace>().unwrap());
+        assert_eq!(disk.backing(false), plain.backing(true));
+        let aio = |text: &str| of(&format!("file=x{text}")).aio;
         assert_eq!((aio(""), aio(",cache.direct=off")), (Aio::IoUring, Aio::IoUring));
         assert_eq!(
             (aio(",aio=threads"), aio(",cache.direct=on")),
@@ -193,11 +130,5 @@ mod tests {
         ] {
             assert!(wrong.parse::<Namespace>().is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn a_namespace_is_whole_blocks() {
-        let error = "ram=1000".parse::<Namespace>().unwrap().open().map(|_| ()).unwrap_err();
-        assert!(error.contains("1000 bytes are not a whole number"), "{error}");
     }
 }

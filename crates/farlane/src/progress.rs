@@ -1,5 +1,7 @@
 //! Shows the progress on one line of a terminal; nothing in a pipe.
 
+use crate::output;
+use load::Console;
 use std::io::{IsTerminal, Write, stderr};
 
 /// A progress line on standard error.
@@ -29,6 +31,28 @@ impl Progress {
             eprint!("\r\x1b[K");
             let _ = stderr().flush();
         }
+    }
+}
+
+impl Console for Progress {
+    fn progress(&mut self, what: &str) {
+        self.show(what);
+    }
+
+    fn done(&mut self) {
+        Self::done(self);
+    }
+
+    fn line(&mut self, text: &str) {
+        eprintln!("{text}");
+    }
+
+    fn note(&mut self, text: &str) {
+        output::note(text);
+    }
+
+    fn warning(&mut self, text: &str) {
+        output::warning(text);
     }
 }
 

@@ -1,15 +1,12 @@
 //! `--trace`: where a node records TLPs and frames.
 
 use crate::output::{file_only, warning};
-use crate::signals::Stop;
-use analysis::trace::PortFollower;
 use clap::Args;
-use live::Clock;
-use live::random_number;
-use live::trace::{Settings, Tracer};
+use live::Stop;
+use live::{Clock, Tracer};
+use load::{TraceFile, TraceTarget};
 use report::{Failure, Outcome, span};
-use std::path::PathBuf;
-use wire::trace::{Follower, NodeRole, PayloadKey};
+use wire::trace::{NodeRole, PayloadKey};
 
 /// What the option takes.
 const NAME: &str = "FILE[,ring=SIZE][,payload=hash|all][,key=FILE][,snap=BYTES]";
@@ -22,30 +19,14 @@ pub struct TraceArgs {
     /// with a random key or the 32 bytes of the file of key; with payload=all they are kept whole.
     /// With snap at most so much of each payload
     #[arg(long, value_name = NAME, value_parser = parse_target)]
-    trace: Option<Target>,
-}
-
-/// Where and what to record.
-#[derive(Clone, Debug)]
-struct Target {
-    settings: Settings,
-    /// Data of users too.
-    all: bool,
-}
-
-impl Target {
-    /// Into `path`, with a random key.
-    fn new(path: PathBuf) -> Self {
-        let settings = Settings { path, ring: None, snap: None, key: random_key() };
-        Self { settings, all: false }
-    }
+    trace: Option<TraceFile>,
 }
 
 /// [`NAME`].
-fn parse_target(text: &str) -> Result<Target, String> {
+fn parse_target(text: &str) -> Result<TraceFile, String> {
     let mut parts = text.split(',');
     let path = file_only(parts.next().unwrap_or_default())?;
-    let mut target = Target::new(path);
+    let mut target = TraceFile::new(path);
     let settings = &mut target.settings;
     for part in parts {
         match part.split_once('=') {
@@ -61,12 +42,6 @@ fn parse_target(text: &str) -> Result<Target, String> {
         }
     }
     Ok(target)
-}
-
-/// A key that nobody knows after this process.
-fn random_key() -> PayloadKey {
-    let words: [_; 4] = std::array::from_fn(|_| random_number().to_be_bytes());
-    PayloadKey::new(*words.as_flattened().first_chunk().expect("32 bytes"))
 }
 
 /// The key in a file.
@@ -97,74 +72,31 @@ impl TraceArgs {
         self.trace.is_some()
     }
 
+    /// What the option asks for.
+    pub fn target(&self) -> TraceTarget {
+        TraceTarget::new(self.trace.clone(), |text| warning(text))
+    }
+
     /// Begins the file, if the option is set. The error is one line that names it.
     pub fn open(&self, role: NodeRole, instance: u64, clock: Clock) -> Result<Tracer, Failure> {
-        let Some(Target { settings, all }) = &self.trace else { return Ok(Tracer::off()) };
-        let follower = (!all).then(|| Box::new(PortFollower::recording()) as Box<dyn Follower>);
-        let failed = format!("cannot write {}", settings.path.display());
-        let says = failed.clone();
-        let on_error = Box::new(move |error: &_| {
-            warning(format_args!("{says}: {error}; the trace stops"));
-        });
-        Tracer::create(settings, role, instance, clock, follower, on_error)
-            .map_err(|error| Failure(format!("{failed}: {error}")))
+        self.target().open(role, instance, clock)
     }
 
     /// Stops the trace or starts it again, if a signal requests it.
     pub fn switch(&self, tracer: &Tracer, stop: &Stop) {
-        if !stop.takes_trace_switch() {
-            return;
-        }
-        let path = self.path();
-        match tracer.toggle() {
-            Some(true) => eprintln!("trace {path} started again"),
-            Some(false) => eprintln!("trace {path} stopped; SIGUSR2 starts it again"),
-            None => eprintln!("no trace to start: the node has no --trace"),
-        }
+        self.target().switch(tracer, stop).into_iter().for_each(|line| eprintln!("{line}"));
     }
 
     /// Closes the file. The error is one line that names it, if not everything is in it.
     pub fn close(&self, tracer: &Tracer) -> Outcome {
-        let incomplete = |error| format!("the trace {} is not complete: {error}", self.path());
-        let report = tracer.finish().map_err(|error| Failure(incomplete(error)))?;
-        if report.lost > 0 {
-            warning(format_args!(
-                "--trace: {} records are missing: the file was too slow",
-                report.lost
-            ));
-        }
-        Ok(())
-    }
-
-    /// The file, for a sentence.
-    fn path(&self) -> String {
-        let path = self.trace.as_ref().map(|to| to.settings.path.display().to_string());
-        path.unwrap_or_default()
-    }
-
-    /// Into a ring of about `size` bytes.
-    pub fn ring(path: PathBuf, size: u64) -> Self {
-        let mut target = Target::new(path);
-        target.settings.ring = Some(size);
-        Self { trace: Some(target) }
-    }
-
-    /// The same for another node of this process: `.name` is appended to the file.
-    #[must_use]
-    pub fn for_node(&self, name: &str) -> Self {
-        let trace = self.trace.clone().map(|mut target| {
-            let mut path = target.settings.path.into_os_string();
-            path.push(format!(".{name}"));
-            target.settings.path = PathBuf::from(path);
-            target
-        });
-        Self { trace }
+        self.target().close(tracer)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::{Path, PathBuf};
 
     #[test]
     fn options_are_checked() {
@@ -204,9 +136,11 @@ mod tests {
     fn nodes_of_one_process_have_files_of_their_own() {
         let target = parse_target("x.trace,ring=1M").unwrap();
         let key = target.settings.key;
-        let other = TraceArgs { trace: Some(target) }.for_node("device0").trace.unwrap().settings;
+        let other = TraceArgs { trace: Some(target) }.target().for_node("device0");
+        let other = &other.file().unwrap().settings;
         assert_eq!(other.key, key, "their hashes can be compared");
-        assert_eq!((other.path, other.ring), (PathBuf::from("x.trace.device0"), Some(1 << 20)));
-        assert!(TraceArgs::default().for_node("x").trace.is_none());
+        let found = (other.path.as_path(), other.ring);
+        assert_eq!(found, (Path::new("x.trace.device0"), Some(1 << 20)));
+        assert!(TraceArgs::default().target().for_node("x").file().is_none());
     }
 }

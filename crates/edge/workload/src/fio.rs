@@ -120,6 +120,12 @@ impl Fio {
         }
     }
 
+    /// Blocks in order, one at a time, as `dd bs=BS count=COUNT iflag=direct` has them.
+    pub fn dd(write: bool, bs: usize, count: u64) -> Self {
+        let rw = if write { Rw::Write } else { Rw::Read };
+        Self { size: bs as u64 * count, ..Self::new(rw, bs, 1) }
+    }
+
     /// Most commands in flight of a job on drives that move `max_transfer` bytes at once: striped
     /// transfers, and larger ones, are several commands.
     pub fn commands(&self, max_transfer: usize) -> usize {

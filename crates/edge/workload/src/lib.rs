@@ -13,6 +13,7 @@ mod job;
 mod jobs;
 mod observer;
 pub mod pattern;
+mod spec;
 #[cfg(test)]
 mod tests;
 mod versions;
@@ -23,6 +24,7 @@ pub use bring_up::{BootError, BringUp, NVME, NvmeDrive, nvme_functions};
 pub use fio::{Fio, MOST_ENTRIES, Rw};
 pub use jobs::{Jobs, Settings, SharedDriver, Verification};
 pub use observer::{CommandKey, Mismatch, Observer, Outcome, Submission, Transfer};
+pub use spec::JobSpec;
 pub use work::{Tally, Work, Written};
 
 use wire::{Duration, Instant};

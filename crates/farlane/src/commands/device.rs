@@ -1,17 +1,16 @@
 //! `farlane device`: serves a drive.
 
 use super::{Failure, Outcome};
-use crate::folder_drive;
 use crate::namespace::Namespace;
-use crate::node::{
-    NodeArgs, QUEUES, drive, drive_settings, group_name, instance, listening, print_report,
-};
-use crate::signals::Stop;
+use crate::node::{NodeArgs, group_name, instance, listening, print_report};
+use crate::output::warning;
+use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use clap::{ArgGroup, value_parser};
+use live::attached::{QUEUES, drive_settings};
 use live::device::DeviceEvent;
 use live::net::CarrierListener;
-use live::{Clock, DeviceNode};
+use live::{Clock, DeviceNode, NvmeDrive};
 use nvme::MAX_QUEUES;
 use std::path::PathBuf;
 use switch::push::CAPACITY;
@@ -86,19 +85,19 @@ pub(crate) fn parse_serial(text: &str) -> Result<String, String> {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let address = listening(&args.listen, args.node.insecure)?;
-    let options = args.node.with_fitting_payload([&address])?;
-    let stop = Stop::on_signals()?;
-    let mps = usize::from(options.mps);
+    let options = args.node.settings_for([&address])?;
+    let stop = stop_on_signals()?;
+    let mps = usize::from(options.max_payload);
     let settings = nvme::Settings {
         doorbell_buffer: args.doorbell_buffer,
         ..drive_settings(mps, args.queues)
     };
     let drive = match &args.drive {
-        Some(folder) => folder_drive::open(folder, settings)?,
+        Some(folder) => NvmeDrive::open(folder, settings, |text| warning(text))?,
         None => {
-            let existing = |one: &Namespace| one.clone().with_existing_data(args.use_existing_data);
-            let namespaces: Vec<_> = args.namespaces.iter().map(existing).collect();
-            drive(&namespaces, args.serial.as_deref(), &address.to_string(), settings)?
+            let backing = |one: &Namespace| one.backing(args.use_existing_data);
+            let namespaces: Vec<_> = args.namespaces.iter().map(backing).collect();
+            NvmeDrive::over(&namespaces, args.serial.as_deref(), &address.to_string(), settings)?
         }
     };
     let listener = CarrierListener::bind(&address, options.links()?)?;

@@ -1,15 +1,16 @@
 //! `farlane host`: offers remote endpoints to VMMs.
 
 use super::Outcome;
-use crate::link_wait::LinkWait;
-use crate::node::{NodeArgs, instance, parse_mps, print_report, raise_descriptor_limit};
-use crate::output::warning;
+use crate::node::{
+    NodeArgs, check_links, instance, parse_mps, print_report, raise_descriptor_limit,
+};
+use crate::output::{note, warning};
 use crate::push_args::PushArgs;
-use crate::signals::Stop;
+use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
-use live::Clock;
 use live::host::{HostEvent, HostNode, MachineSettings};
 use live::net::Peer;
+use live::{Clock, LinkWait};
 use pcie::{enumerate, root};
 use report::span;
 use std::io;
@@ -71,16 +72,17 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let peers = args.node.peers(&args.connect)?;
-    let options = args.node.with_fitting_payload(peers.iter().flat_map(Peer::addresses))?;
+    check_links(&peers);
+    let options = args.node.settings_for(peers.iter().flat_map(Peer::addresses))?;
     let switch = options.switch(&peers, args.group, args.p2p)?;
     raise_descriptor_limit();
-    let stop = Stop::on_signals()?;
-    let mps = usize::from(options.mps);
+    let stop = stop_on_signals()?;
+    let mps = usize::from(options.max_payload);
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
     let mut links = LinkWait::new(clock.now(), args.wait);
     if args.hot_plug {
-        links = links.allow_missing();
+        links = links.allow_missing(|text| note(text));
     }
     let settings = MachineSettings {
         root: root::Settings { max_payload: mps, ecrc: args.ecrc, ..root::Settings::default() },
@@ -103,7 +105,7 @@ pub fn run(args: &Args) -> Outcome {
             if stop.is_set() {
                 return Err(io::Error::other("interrupted"));
             }
-            links.look(now, switch).map_err(|failure| io::Error::other(failure.to_string()))
+            links.look(now, switch)
         },
     )?;
     print_options(&node.sockets());

@@ -2,12 +2,11 @@
 
 use super::Outcome;
 use crate::commands::device::print_event;
-use crate::link_wait::wait_for_links;
-use crate::node::{NodeArgs, instance, listening, print_report};
-use crate::signals::Stop;
+use crate::node::{NodeArgs, check_links, instance, listening, print_report};
+use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use live::net::{CarrierListener, Peer};
-use live::{Clock, DeviceNode};
+use live::{Clock, DeviceNode, wait_for_links};
 use wire::frame::Role;
 use wire::trace::NodeRole;
 
@@ -44,9 +43,10 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let address = listening(&args.listen, args.node.insecure)?;
     let peers = args.node.peers(&args.connect)?;
+    check_links(&peers);
     let options =
-        args.node.with_fitting_payload(peers.iter().flat_map(Peer::addresses).chain([&address]))?;
-    let stop = Stop::on_signals()?;
+        args.node.settings_for(peers.iter().flat_map(Peer::addresses).chain([&address]))?;
+    let stop = stop_on_signals()?;
     let listener = CarrierListener::bind(&address, options.links()?)?;
     let switch = options.switch(&peers, args.group, args.p2p)?;
     let clock = Clock::start();

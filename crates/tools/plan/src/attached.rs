@@ -1,9 +1,8 @@
 //! Drives and PCIe links.
 
-use super::keys::MOST_NAMESPACES;
-use super::section::{Section, set_fields};
-use super::value::PlanError;
 use super::workload::any;
+use keys::job::MOST_NAMESPACES;
+use keys::{KeyError, Section, set_fields};
 use sim::Config;
 use sim::drive::{DriveConfig, Timing};
 use sim::ethernet::Rate;
@@ -12,7 +11,7 @@ use sim::world::{Attached, READS_IN_FLIGHT};
 use wire::Duration;
 
 /// A drive without its serial number, and the number of its copies.
-pub fn drive(section: &Section) -> Result<(DriveConfig, usize), PlanError> {
+pub fn drive(section: &Section) -> Result<(DriveConfig, usize), KeyError> {
     let timing = timing(section)?;
     let mut drive = DriveConfig::new("", timing).as_in_nvme_tsn(READS_IN_FLIGHT);
     drive.more = section.list("namespaces").into_iter().map(|(size, _)| size).collect();
@@ -27,7 +26,7 @@ pub fn drive(section: &Section) -> Result<(DriveConfig, usize), PlanError> {
     Ok((drive, section.get("count").unwrap_or(1)))
 }
 
-fn timing(section: &Section) -> Result<Timing, PlanError> {
+fn timing(section: &Section) -> Result<Timing, KeyError> {
     let preset = section.text("preset").unwrap_or("970-pro");
     let mut timing = Timing::preset(preset).expect("one of the presets");
     set_fields!(timing, section,
@@ -67,7 +66,7 @@ pub struct Pcie {
 
 impl Pcie {
     /// Reads the table; defaults are those of the NVMe/TSN paper.
-    pub fn read(section: &Section) -> Result<Self, PlanError> {
+    pub fn read(section: &Section) -> Result<Self, KeyError> {
         use Generation::{Gen1, Gen2, Gen3, Gen4, Gen5};
         let (top, bottom) = nvme_tsn_links();
         let generation = section.get("generation").map(|number: usize| number - 1);

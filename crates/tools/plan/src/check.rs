@@ -1,9 +1,8 @@
 //! Finds gates that never let a frame pass, before the simulation runs.
 
-use super::mistakes::Mistakes;
 use super::network::Layout;
-use super::value::PlanError;
 use crate::simulate::places;
+use keys::{KeyError, Mistakes};
 use sim::Config;
 use sim::ethernet::frame::{FCS, HEADER, MTU, PREAMBLE, TAG};
 use sim::network::{CableEnd, StreamConfig};
@@ -22,7 +21,7 @@ struct Flow {
 }
 
 /// Every gate that a flow passes opens for long enough.
-pub fn gates(config: &Config, layout: &Layout) -> Result<(), PlanError> {
+pub fn gates(config: &Config, layout: &Layout) -> Result<(), KeyError> {
     let wiring = config.network.wiring();
     let mut mistakes = Mistakes::default();
     for flow in flows(config, layout) {

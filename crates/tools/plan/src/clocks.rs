@@ -1,10 +1,8 @@
 //! Clocks that drift, and 802.1AS between them: `[clocks]`, and the clock of each station and
 //! bridge.
 
-use super::mistakes::{all, both};
-use super::section::Section;
 use super::units::{ClockStep, Drift, Frequency, LogInterval, Offset};
-use super::value::PlanError;
+use keys::{KeyError, Section, all, both};
 use sim::network::{ClockNode, TimeConfig};
 use tsn::StepPolicy;
 use tsn::gptp::{
@@ -40,7 +38,7 @@ pub fn read(
     root: &Section,
     stations: &[&Section],
     bridges: &[&Section],
-) -> Result<Option<TimeConfig>, PlanError> {
+) -> Result<Option<TimeConfig>, KeyError> {
     if root.find("clocks").is_none() {
         for section in stations.iter().chain(bridges) {
             if let Some(key) = OWN.iter().find(|key| section.find(key).is_some()) {
@@ -64,7 +62,7 @@ pub fn read(
 }
 
 /// Every domain needs a clock that can be grandmaster.
-fn masters(table: &Section, config: &TimeConfig) -> Result<(), PlanError> {
+fn masters(table: &Section, config: &TimeConfig) -> Result<(), KeyError> {
     let nodes = || config.stations.iter().chain(&config.bridges).filter_map(|of| of.node.as_ref());
     for (domain, key) in ["clock_priority", "standby_priority"].into_iter().enumerate() {
         let mut own = nodes().filter_map(|node| node.domains.get(domain)).peekable();
@@ -84,7 +82,7 @@ fn node(
     section: &Section,
     place: usize,
     priority: u8,
-) -> Result<ClockNode, PlanError> {
+) -> Result<ClockNode, KeyError> {
     let stamping = match section.text("stamping") {
         Some("software") => Stamping::Software,
         _ => Stamping::Hardware,

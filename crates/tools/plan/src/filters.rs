@@ -1,11 +1,9 @@
 //! `[filters.NAME]`: what bridges do with streams that they police.
 
-use super::error_text::unknown;
-use super::mistakes::all;
 use super::schedule::clock;
-use super::section::Section;
 use super::shapers::BITS;
-use super::value::PlanError;
+use super::units::Form as _;
+use keys::{KeyError, Section, all, unknown};
 use tsn::psfp::{Config, GateConfig, GateEntry, MeterConfig};
 use tsn::{Clock, psfp};
 use wire::{Duration, Instant};
@@ -28,7 +26,7 @@ impl Filters {
     ///
     /// # Errors
     /// A filter that cannot be.
-    pub fn read(root: &Section) -> Result<Self, PlanError> {
+    pub fn read(root: &Section) -> Result<Self, KeyError> {
         let read = |(name, section): (String, Section)| Ok((name, filter(&section)?));
         all(root.named("filters").into_iter().map(read)).map(Self)
     }
@@ -46,7 +44,7 @@ impl Filters {
     }
 }
 
-fn filter(section: &Section) -> Result<Config, PlanError> {
+fn filter(section: &Section) -> Result<Config, KeyError> {
     let on = |key| section.text(key) == Some("on");
     let goes_with = |key: &str, other: &str| match section.find(key).is_some() {
         true if section.find(other).is_none() => {
@@ -82,7 +80,7 @@ fn filter(section: &Section) -> Result<Config, PlanError> {
         drop_on_yellow: section.text("yellow") == Some("drop"),
         mark_all_red: on("block_red"),
     });
-    let entries = section.list::<GateEntry>("entries");
+    let entries = section.parsed_list("entries", GateEntry::parse);
     let entries: Vec<GateEntry> = entries.into_iter().map(|(entry, _)| entry).collect();
     let sum = entries.iter().fold(Duration::ZERO, |sum, entry| sum + entry.interval);
     let gate = (!entries.is_empty()).then(|| GateConfig {

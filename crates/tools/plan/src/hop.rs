@@ -2,9 +2,8 @@
 //! that wait.
 
 use super::owners::Owners;
-use super::section::Section;
 use super::units::HOP;
-use super::value::PlanError;
+use keys::{KeyError, Section};
 use sim::Config;
 use sim::transport::TransportConfig;
 use sim::world::Attached;
@@ -13,7 +12,7 @@ use sim::world::Attached;
 const MTU: usize = 1500;
 
 /// Lets the bridges merge frames, if a host has this aggregation.
-pub fn merge(mut config: Config, root: &Section, owners: &Owners) -> Result<Config, PlanError> {
+pub fn merge(mut config: Config, root: &Section, owners: &Owners) -> Result<Config, KeyError> {
     let asks = |section: &&Section| section.text("aggregation") == Some(HOP);
     let hosts = owners.hosts.iter().map(|host| &host.section);
     let Some(section) = std::iter::once(root).chain(hosts).find(asks) else { return Ok(config) };

@@ -1,14 +1,14 @@
 //! Builds the simulator's configuration of hosts, links and drives.
 
 use super::attached::Pcie;
-use super::mistakes::all;
 use super::network::Layout;
 use super::owners::{HostPlan, Owners};
 use super::recording::{self, Recording};
-use super::section::{Defaults, Section, set_fields};
-use super::units::{PlanValue, SILENCE};
-use super::value::PlanError;
-use super::{allowed, distance, workload};
+use super::section::Defaults;
+use super::units::{Form, SILENCE};
+use super::{distance, workload};
+use keys::{KeyError, Section, all, allowed, set_fields};
+use node::push::Mode as Push;
 use sim::drive::DriveConfig;
 use sim::network::Wiring;
 use sim::node::RootConfig;
@@ -36,7 +36,7 @@ pub struct HostBuilder<'a> {
 
 impl HostBuilder<'_> {
     /// All hosts.
-    pub fn hosts(&self, known: &recording::Read) -> Result<BuiltHosts, PlanError> {
+    pub fn hosts(&self, known: &recording::Read) -> Result<BuiltHosts, KeyError> {
         let pcie = Pcie::read(&self.defaults.pcie)?;
         // Stations begin with those of the hosts that are not attached directly.
         let mut counts = (0, 0);
@@ -52,7 +52,7 @@ impl HostBuilder<'_> {
         pcie: &Pcie,
         (station, tunnelled): &mut (usize, usize),
         known: &recording::Read,
-    ) -> Result<(HostConfig, Option<Arc<Recording>>), PlanError> {
+    ) -> Result<(HostConfig, Option<Arc<Recording>>), KeyError> {
         let (own, first) = (*station, *tunnelled);
         let mut drives = Vec::new();
         for drive in &host.drives {
@@ -95,8 +95,8 @@ impl HostBuilder<'_> {
     }
 
     /// A key of a host and its device nodes, or else of the plan.
-    fn host_or_root<T: PlanValue>(&self, host: &HostPlan, key: &str) -> Option<T> {
-        host.section.get(key).or_else(|| self.root.get(key))
+    fn host_or_root<T: Form>(&self, host: &HostPlan, key: &str) -> Option<T> {
+        host.section.parsed(key, T::parse).or_else(|| self.root.parsed(key, T::parse))
     }
 
     /// The transport of a link between two stations.
@@ -105,7 +105,7 @@ impl HostBuilder<'_> {
         host: &HostPlan,
         stations: [usize; 2],
         mps: usize,
-    ) -> Result<TransportConfig, PlanError> {
+    ) -> Result<TransportConfig, KeyError> {
         let link = &self.defaults.link;
         let of = if host.section.find("priority").is_some() { &host.section } else { link };
         let priority = of.get("priority").unwrap_or(0);
@@ -145,7 +145,7 @@ impl HostBuilder<'_> {
         host: &HostPlan,
         mps: usize,
         ports: Vec<PortConfig>,
-    ) -> Result<SwitchConfig, PlanError> {
+    ) -> Result<SwitchConfig, KeyError> {
         let link = &self.defaults.link;
         let mut switch = SwitchConfig::new(mps, ports);
         switch.aggregation = self.host_or_root(host, "aggregation").unwrap_or_default();
@@ -176,7 +176,7 @@ fn holds(
     recording: &Recording,
     section: &Section,
     drives: &[(DriveConfig, &Section)],
-) -> Result<(), PlanError> {
+) -> Result<(), KeyError> {
     let fail = |what: String| section.fail("replay", format!("replay: {what}"));
     let (there, needed) = (drives.len(), recording.needs.len());
     if there < needed {
@@ -199,7 +199,7 @@ fn fits(
     workload: &Workload,
     section: &Section,
     drives: &[(DriveConfig, &Section)],
-) -> Result<(), PlanError> {
+) -> Result<(), KeyError> {
     let nsid = workload.nsid();
     let sizes = drives.iter().map(|(drive, ..)| drive.sizes().nth(nsid as usize - 1));
     let Some(least) = sizes.min().flatten() else {
@@ -231,7 +231,7 @@ fn fits(
 fn root_complex(section: &Section, mps: usize, rcb: usize) -> RootConfig {
     let mut root = RootConfig { max_payload: mps, completion_size: rcb, ..RootConfig::NVME_TSN };
     set_fields!(root, section, completion_timeout mmio memory_read memory);
-    root.push = section.get("push").unwrap_or_default();
+    root.push = section.parsed("push", Push::parse).unwrap_or_default();
     RootConfig { ecrc: section.text("ecrc") == Some("on"), ..root }
 }
 
@@ -240,7 +240,7 @@ fn software(
     workload: &Section,
     mps: usize,
     mrrs: usize,
-) -> Result<SoftwareConfig, PlanError> {
+) -> Result<SoftwareConfig, KeyError> {
     let mut software =
         SoftwareConfig { max_payload: mps, max_read_request: mrrs, ..SoftwareConfig::NVME_TSN };
     set_fields!(software, section, submit complete);

@@ -1,19 +1,13 @@
 //! A simulation in one file, `plan.toml`: docs/plan.md describes every key.
 
-mod allowed;
 mod attached;
 mod check;
 mod clocks;
 mod distance;
-mod error_text;
 mod filters;
 mod hop;
 mod host;
-mod keys;
-mod mistakes;
-mod names;
 mod network;
-mod options;
 mod overload;
 mod owners;
 mod phases;
@@ -30,27 +24,24 @@ mod section;
 mod shapers;
 pub mod simulate;
 mod streams;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod units;
-mod value;
 mod variants;
 mod workload;
 
-pub use error_text::unknown;
-pub use options::workload_of;
+pub use keys::{KeyError, Origin};
 pub use overload::Overload;
 pub use phases::{Shift, Trial};
 pub use recording::Recording;
 pub use remarks::Remark;
 pub use requirements::{Bound, Requirement, Subject};
-pub use value::{Origin, PlanError};
 
 use crate::simulate::OutputFiles;
-use keys::ROOT;
-use mistakes::both;
+use keys::{Section, Value, allowed, both};
 use report::target::Target;
-use section::{Defaults, Section};
+use section::Defaults;
 use sim::Config;
 use sim::ethernet::traffic::StreamId;
 use sim::kernel::Limits;
@@ -58,7 +49,7 @@ use sim::measure::Summary;
 use sim::network::CableEnd;
 use std::path::Path;
 use std::sync::Arc;
-use value::Value;
+use tables::ROOT;
 use wire::{Duration, Instant};
 
 /// A plan whose keys may still be set to something else.
@@ -107,8 +98,8 @@ impl Plan {
     ///
     /// # Errors
     /// Where the text is no TOML.
-    pub fn parse(file: &str, text: &str) -> Result<Self, PlanError> {
-        let value = value::parse(file, text)?;
+    pub fn parse(file: &str, text: &str) -> Result<Self, KeyError> {
+        let value = keys::parse(file, text)?;
         Ok(Self { text: text.into(), value, recordings: recording::Read::default() })
     }
 
@@ -128,7 +119,7 @@ impl Plan {
     /// # Errors
     /// If the plan has no such table, or the table can have no such key: only
     /// plans name hosts, nodes, drives and the like.
-    pub fn with(&self, path: &str, text: &str, option: &str) -> Result<Self, PlanError> {
+    pub fn with(&self, path: &str, text: &str, option: &str) -> Result<Self, KeyError> {
         let mut plan = self.clone();
         match path {
             variants::KEY => variants::set(&mut plan.value, text, option)?,
@@ -142,10 +133,10 @@ impl Plan {
     /// # Errors
     /// Mistakes and contradictions, each with its place: all that can be found without what is
     /// wrong.
-    pub fn build(&self) -> Result<Planned, PlanError> {
+    pub fn build(&self) -> Result<Planned, KeyError> {
         allowed::check(ROOT, &self.value)?;
         variants::check(&self.value)?;
-        let root = &Section::root(&self.value);
+        let root = &section::root(&self.value);
         let defaults = &Defaults::read(root);
         let record = root.table("record");
         let owners = owners::Owners::new(root, defaults);
@@ -203,7 +194,7 @@ impl Plan {
 }
 
 /// When a simulation is given up; the runtime lies before that.
-fn run_limits(root: &Section) -> Result<Limits, PlanError> {
+fn run_limits(root: &Section) -> Result<Limits, KeyError> {
     let (limits, mut all) = (root.table("limits"), Limits::default());
     let time = limits.get("time").map(|time: Duration| Instant::ZERO + time);
     all.time = time.unwrap_or(all.time);

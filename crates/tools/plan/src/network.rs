@@ -2,15 +2,14 @@
 
 use super::clocks;
 use super::filters::Filters;
-use super::mistakes::{Mistakes, all, both};
-use super::names::Names;
 use super::owners::{Owners, copies};
 use super::port::{self, Parts, Ports};
-use super::section::{Defaults, Section, set_fields};
+use super::section::{Defaults, check_used};
 use super::shapers;
 use super::streams::{self, Named};
-use super::value::{Kind, Origin, PlanError};
+use super::units::{Form as _, OpenSpan};
 use super::workload::any;
+use keys::{KeyError, Kind, Mistakes, Names, Origin, Section, all, both, set_fields};
 use sim::Config;
 use sim::ethernet::cable::Faults;
 use sim::ethernet::nic::Tagging;
@@ -72,7 +71,7 @@ impl Layout {
         defaults: &Defaults<'a>,
         owners: &Owners<'a>,
         parts: &Parts,
-    ) -> Result<Self, PlanError> {
+    ) -> Result<Self, KeyError> {
         let mut layout = Self::default();
         if !owners.hosts.is_empty() && owners.hosts.iter().all(|host| host.is_direct()) {
             let tables = [
@@ -124,10 +123,10 @@ impl Layout {
                 mistakes.note(section.origin.fail(what));
                 continue;
             };
-            let used = section.check_used(&transports, |_| true);
+            let used = check_used(section, &transports, |_| true);
             let station = both(used, station(section, *tsn, rate, parts));
             let Some(((), station)) = mistakes.keep(station) else { continue };
-            let spans = section.list::<(Instant, Option<Instant>)>("outages").into_iter();
+            let spans = section.parsed_list("outages", OpenSpan::parse).into_iter();
             let outage = |((from, until), _)| Outage { station: number, from, until };
             layout.outages.extend(spans.map(outage));
             layout.places.push(section.place("schedule"));
@@ -137,7 +136,7 @@ impl Layout {
         for (_, section) in &bridges {
             layout.places.push(section.place("schedule"));
             let at = layout.config.bridges.len();
-            let spans = section.list::<(Instant, Option<Instant>)>("outages").into_iter();
+            let spans = section.parsed_list("outages", OpenSpan::parse).into_iter();
             let outage = |((from, until), _)| BridgeOutage { bridge: at, from, until };
             layout.config.bridge_outages.extend(spans.map(outage));
             layout.config.bridges.push(bridge(section));
@@ -151,7 +150,7 @@ impl Layout {
     }
 
     /// Reads what the nodes send, and the streams that they identify; none with transport direct.
-    pub fn load(&mut self, root: &Section, filters: &Filters) -> Result<(), PlanError> {
+    pub fn load(&mut self, root: &Section, filters: &Filters) -> Result<(), KeyError> {
         if self.names.is_empty() {
             return Ok(());
         }
@@ -160,7 +159,7 @@ impl Layout {
     }
 
     /// Gives streams with a rate of their own to the shapers on their way.
-    fn commit(&mut self, root: &Section) -> Result<(), PlanError> {
+    fn commit(&mut self, root: &Section) -> Result<(), KeyError> {
         let (wiring, traffic) = (self.config.wiring(), root.named("traffic"));
         let streams = traffic.iter().zip(&self.streams);
         let committed =
@@ -183,7 +182,7 @@ impl Layout {
         root: &Section<'a>,
         defaults: &Defaults<'a>,
         owners: &Owners<'a>,
-    ) -> Result<Vec<(Section<'a>, bool)>, PlanError> {
+    ) -> Result<Vec<(Section<'a>, bool)>, KeyError> {
         let mut sections = Vec::new();
         for host in owners.hosts.iter().filter(|host| !host.is_direct()) {
             self.names.add(host.name.clone());
@@ -219,7 +218,7 @@ impl Layout {
         root: &Section,
         defaults: &Defaults,
         bridges: usize,
-    ) -> Result<Vec<NamedCable>, PlanError> {
+    ) -> Result<Vec<NamedCable>, KeyError> {
         let named = root.named("cables").into_iter();
         let stations = self.names.len() - bridges;
         let made = match (named.len(), stations, bridges) {
@@ -247,7 +246,7 @@ impl Layout {
         }
     }
 
-    fn end(&self, section: &Section, key: &str) -> Result<usize, PlanError> {
+    fn end(&self, section: &Section, key: &str) -> Result<usize, KeyError> {
         let Some(name) = section.text(key) else {
             return Err(section.origin.fail(format!("[{}] needs a and b", section.name)));
         };
@@ -262,7 +261,7 @@ impl Layout {
         sections: &[(Section, bool)],
         bridges: &[(String, Section)],
         parts: &Parts,
-    ) -> Result<(), PlanError> {
+    ) -> Result<(), KeyError> {
         let tables: Vec<_> = bridges.iter().map(|(_, bridge)| Ports::of(bridge)).collect();
         let mut groups = Groups::new(self.names.len());
         let mut mistakes = Mistakes::default();
@@ -311,7 +310,7 @@ impl Layout {
     }
 
     /// Reads `[streams]`.
-    fn identify(&mut self, root: &Section, filters: &Filters) -> Result<(), PlanError> {
+    fn identify(&mut self, root: &Section, filters: &Filters) -> Result<(), KeyError> {
         let (names, wiring, bridges) = (&self.names, &self.config.wiring(), &root.named("bridges"));
         let named = Named { names, wiring, filters, bridges };
         let (names, streams) = streams::read(root, &named)?.into_iter().unzip();
@@ -319,13 +318,13 @@ impl Layout {
         Ok(())
     }
 
-    fn traffic(&mut self, root: &Section) -> Result<(), PlanError> {
+    fn traffic(&mut self, root: &Section) -> Result<(), KeyError> {
         let traffic = root.named("traffic").into_iter();
         all(traffic.map(|(name, section)| self.source(name, &section))).map(drop)
     }
 
     /// Reads a `[traffic.NAME]`.
-    fn source(&mut self, name: String, section: &Section) -> Result<(), PlanError> {
+    fn source(&mut self, name: String, section: &Section) -> Result<(), KeyError> {
         let (from, to) = both(self.station(section, "from"), self.station(section, "to"))?;
         if from == to {
             return section.fail("to", "traffic goes from one station to another");
@@ -360,11 +359,16 @@ impl Layout {
             ..TrafficConfig::new(to, length, priority, pattern)
         });
         let id = StreamId { station, number };
-        self.streams.push(Stream { name, id, deadline, loss: section.get("loss") });
+        self.streams.push(Stream {
+            name,
+            id,
+            deadline,
+            loss: section.parsed("loss", Probability::parse),
+        });
         Ok(())
     }
 
-    fn station(&self, section: &Section, key: &str) -> Result<usize, PlanError> {
+    fn station(&self, section: &Section, key: &str) -> Result<usize, KeyError> {
         let name = section.required(key, ": a host or node")?;
         let found = self.names.find(0..self.config.stations.len(), "host or node", name);
         found.or_else(|what| section.fail(key, what))
@@ -372,7 +376,7 @@ impl Layout {
 
     /// The station of the drive that is `number` among those behind tunnels:
     /// drives of a node that has copies are dealt out to them in turn.
-    pub fn node_of(&self, section: &Section, number: usize) -> Result<usize, PlanError> {
+    pub fn node_of(&self, section: &Section, number: usize) -> Result<usize, KeyError> {
         let at = match (section.text("node"), self.nodes.len()) {
             (None, 1) => 0,
             (None, _) => {
@@ -391,7 +395,7 @@ impl Layout {
 
 /// Checks the ports at both ends of a cable: without verification each of them may send fragments
 /// at once, and its partner has to take them.
-fn check_verified(ports: &[Section; 2], names: [&str; 2]) -> Result<(), PlanError> {
+fn check_verified(ports: &[Section; 2], names: [&str; 2]) -> Result<(), KeyError> {
     let preempts = |port: &Section| !port.list::<u8>("express").is_empty();
     for (port, partner, name) in
         [(&ports[0], &ports[1], names[1]), (&ports[1], &ports[0], names[0])]
@@ -406,13 +410,15 @@ fn check_verified(ports: &[Section; 2], names: [&str; 2]) -> Result<(), PlanErro
     Ok(())
 }
 
-fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, PlanError> {
-    let cuts = section.list::<(Instant, Option<Instant>)>("cuts").into_iter();
+fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, KeyError> {
+    let cuts = section.parsed_list("cuts", OpenSpan::parse).into_iter();
     let cuts = cuts.map(|((from, until), _)| (from, until.unwrap_or(Instant::MAX))).collect();
-    let mut faults = Faults { cuts, ..Faults::default() };
     // Seeds are set with all others.
-    set_fields!(faults, section, loss corruption delay delay_up_to);
-    let steps = section.list::<RateStep>("rate_steps");
+    let share = |key| section.parsed(key, Probability::parse).unwrap_or_default();
+    let [loss, corruption, delay] = ["loss", "corruption", "delay"].map(share);
+    let mut faults = Faults { cuts, loss, corruption, delay, ..Faults::default() };
+    set_fields!(faults, section, delay_up_to);
+    let steps = section.parsed_list("rate_steps", RateStep::parse);
     if let Some(pair) = steps.windows(2).find(|pair| pair[0].0.at >= pair[1].0.at) {
         return Err(pair[1].1.fail("rate_steps: each later than the one before"));
     }
@@ -421,7 +427,7 @@ fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, PlanEr
     let mut config = CableConfig::new(a, b, propagation);
     config.faults = [faults.clone(), faults];
     config.rate_steps = steps.into_iter().map(|(step, _)| step).collect();
-    let rate = section.get("rate").unwrap_or(Rate::G1);
+    let rate = section.parsed("rate", Rate::parse).unwrap_or(Rate::G1);
     Ok(NamedCable { ends, rate, config, origin: section.origin.clone() })
 }
 
@@ -431,7 +437,7 @@ fn station(
     tsn: bool,
     rate: Rate,
     parts: &Parts,
-) -> Result<StationConfig, PlanError> {
+) -> Result<StationConfig, KeyError> {
     let preset = if tsn { Config::nvme_tsn_tsn } else { Config::nvme_tsn_tcp };
     let mut station = preset(any(), rate).network.stations.swap_remove(0);
     set_fields!(station, section, tx_delay rx_delay tx_ring);

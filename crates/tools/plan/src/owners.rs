@@ -1,12 +1,10 @@
 //! Hosts and drives: which host owns which drive, and which drives move to another host.
 
-use super::allowed::Key;
 use super::attached;
-use super::keys::{RAW, TUNNEL};
-use super::mistakes::{Mistakes, all, both};
-use super::names::Names;
-use super::section::{Defaults, Section};
-use super::value::{Origin, PlanError};
+use super::section::{Defaults, check_used};
+use super::tables::{RAW, TUNNEL};
+use keys::allowed::Key;
+use keys::{KeyError, Mistakes, Names, Origin, Section, all, both};
 use sim::drive::DriveConfig;
 use sim::world::{MAX_HOSTS, MAX_LINKS, Move};
 use wire::{Duration, Instant};
@@ -73,7 +71,7 @@ fn has_no_host(root: &Section) -> bool {
 ///
 /// # Errors
 /// The first key that means nothing.
-fn check_without_hosts(root: &Section) -> Result<(), PlanError> {
+fn check_without_hosts(root: &Section) -> Result<(), KeyError> {
     for key in ["transport", "pcie", "drive", "drives", "moves"] {
         if let Some(entry) = root.find(key) {
             let what = format!(
@@ -92,7 +90,7 @@ fn check_without_hosts(root: &Section) -> Result<(), PlanError> {
 
 impl<'a> Owners<'a> {
     /// Hosts and drives, copies made of those with a count.
-    pub fn new(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
+    pub fn new(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, KeyError> {
         let owners = Self::read(root, defaults)?.multiplied();
         owners.check_count().map(|()| owners)
     }
@@ -120,7 +118,7 @@ impl<'a> Owners<'a> {
         Self { hosts, drives, moves }
     }
 
-    fn read(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, PlanError> {
+    fn read(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, KeyError> {
         if is_without_hosts(root) {
             check_without_hosts(root)?;
             return Ok(Self { hosts: Vec::new(), drives: Vec::new(), moves: Vec::new() });
@@ -196,7 +194,7 @@ impl<'a> Owners<'a> {
     }
 
     /// Checks that the simulation can number all hosts and links.
-    fn check_count(&self) -> Result<(), PlanError> {
+    fn check_count(&self) -> Result<(), KeyError> {
         if let Some(host) = self.hosts.get(MAX_HOSTS) {
             let what = format!("a plan has {MAX_HOSTS} hosts at most");
             return Err(host.section.origin.fail(what));
@@ -221,18 +219,18 @@ impl<'a> Owners<'a> {
     ///
     /// # Errors
     /// Each key that none of them uses.
-    pub fn check(&self, root: &Section, defaults: &Defaults) -> Result<(), PlanError> {
+    pub fn check(&self, root: &Section, defaults: &Defaults) -> Result<(), KeyError> {
         let all = self.transports();
         let mut mistakes = Mistakes::default();
-        mistakes.keep(root.check_used(&all, |_| true));
+        mistakes.keep(check_used(root, &all, |_| true));
         // A link that nobody uses may stay where only the transport changes.
         let tunnelled = all.is_empty() || all.iter().any(|transport| TUNNEL.contains(transport));
-        let link = defaults.link.check_used(&all, |Key { with, .. }| tunnelled || *with == RAW);
+        let link = check_used(&defaults.link, &all, |Key { with, .. }| tunnelled || *with == RAW);
         mistakes.keep(link);
         for host in &self.hosts {
             let drives = host.drives.iter().map(|drive| &self.drives[*drive].section);
             for section in std::iter::once(&host.section).chain(drives) {
-                mistakes.keep(section.check_used(&[host.transport], |_| true));
+                mistakes.keep(check_used(section, &[host.transport], |_| true));
             }
         }
         mistakes.or(())
@@ -250,7 +248,7 @@ impl<'a> Owners<'a> {
     }
 
     /// The ports between which drives move.
-    pub fn moves(&self) -> Result<Vec<Move>, PlanError> {
+    pub fn moves(&self) -> Result<Vec<Move>, KeyError> {
         let place = |planned: &MovePlan| {
             let (from, to) = (self.port(planned.drive), self.port(&planned.name()));
             let (Some(from), Some(to)) = (from, to) else {
@@ -284,7 +282,7 @@ pub fn copies(name: &str, count: usize) -> Vec<String> {
     }
 }
 
-fn moves<'a>(root: &Section<'a>) -> Result<Vec<MovePlan<'a>>, PlanError> {
+fn moves<'a>(root: &Section<'a>) -> Result<Vec<MovePlan<'a>>, KeyError> {
     let read = |(_, section): (String, Section<'a>)| {
         let drive = section.required("drive", ": a drive")?;
         let to = section.required("to", ": a host")?;
@@ -301,7 +299,7 @@ fn drives_of(
     names: &Names,
     alone: bool,
     free: &mut [bool],
-) -> Result<Vec<usize>, PlanError> {
+) -> Result<Vec<usize>, KeyError> {
     if section.find("drives").is_none() {
         if alone {
             free.fill(false);

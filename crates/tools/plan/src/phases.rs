@@ -1,13 +1,13 @@
 //! Phases between hosts, streams, gate cycles and clocks: what a plan leaves to chance, and
 //! trials that shift it.
 
-use super::allowed;
 use super::owners::is_without_hosts;
 use super::port::Parts;
-use super::section::{Defaults, Section};
+use super::section;
+use super::section::Defaults;
 use super::units::Offset;
-use super::value::PlanError;
 use super::{Plan, Planned, port, workload};
+use keys::{KeyError, Section, allowed};
 use sim::ethernet::traffic::Pattern;
 use sim::workload::Workload;
 use stats::random::Random;
@@ -51,7 +51,7 @@ impl Plan {
         count: u64,
         seed: u64,
         keys: &[String],
-    ) -> Result<(Vec<Shift>, Vec<Trial>), PlanError> {
+    ) -> Result<(Vec<Shift>, Vec<Trial>), KeyError> {
         let planned = self.build()?;
         let shifts = self.shifts(&planned, keys)?;
         let others = count.saturating_sub(1);
@@ -72,8 +72,8 @@ impl Plan {
     }
 
     /// Everything that begins by chance, with one of these keys.
-    fn shifts(&self, planned: &Planned, keys: &[String]) -> Result<Vec<Shift>, PlanError> {
-        let root = &Section::root(&self.value);
+    fn shifts(&self, planned: &Planned, keys: &[String]) -> Result<Vec<Shift>, KeyError> {
+        let root = &section::root(&self.value);
         let defaults = Defaults::read(root);
         let mut shifts = clocks(root, &defaults)?;
         shifts.extend(streams(root, planned));
@@ -129,7 +129,7 @@ impl Shift {
 }
 
 /// The clocks of stations and bridges with gates, each within its cycle. Copies share theirs.
-fn clocks(root: &Section, defaults: &Defaults) -> Result<Vec<Shift>, PlanError> {
+fn clocks(root: &Section, defaults: &Defaults) -> Result<Vec<Shift>, KeyError> {
     let parts = Parts::read(root)?;
     let mut shifts: Vec<Shift> = Vec::new();
     let mut add = |key: String, section: &Section, ports: &[(String, Section)]| {
@@ -142,7 +142,7 @@ fn clocks(root: &Section, defaults: &Defaults) -> Result<Vec<Shift>, PlanError> 
         if let (Some(within), false) = (cycle, known) {
             shifts.push(Shift { key, written_ps, within });
         }
-        Ok::<(), PlanError>(())
+        Ok::<(), KeyError>(())
     };
     for (path, host) in host_sections(root, defaults) {
         if host.text("transport").or(root.text("transport")) == Some("direct") {
@@ -342,7 +342,7 @@ mod tests {
         /// A value reads back as what was written and what is added.
         #[test]
         fn values_are_exact(written in -2_000_000_i64..2_000_000, added in 0_u64..3_000_000) {
-            use super::super::units::PlanValue;
+            use keys::KeyValue;
             let shift = Shift { key: "k".into(), written_ps: written, within: Duration::ZERO };
             let Offset(read) = Offset::parse(&shift.value(Duration::from_ps(added))).unwrap();
             prop_assert_eq!(read, written + added as i64);

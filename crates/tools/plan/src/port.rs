@@ -1,13 +1,10 @@
 //! Ports: what a station's interface and each port of a bridge have. A key of every port is a line
-//! of `PORT` in keys.rs and a line of [`config`] here; a bridge has it for all its ports, and
+//! of `PORT` in tables.rs and a line of [`config`] here; a bridge has it for all its ports, and
 //! `[bridges.NAME.ports.PEER]` for one.
 
-use super::error_text::unknown;
-use super::mistakes::{all, both};
 use super::schedule::{Schedules, clock};
-use super::section::{Section, set_fields};
 use super::shapers::Shapers;
-use super::value::PlanError;
+use keys::{KeyError, Section, all, both, set_fields, unknown};
 use sim::ethernet::{Rate, port};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Duration;
@@ -21,14 +18,14 @@ pub struct Parts {
 
 impl Parts {
     /// Reads `[schedules]` and `[shapers]`.
-    pub fn read(root: &Section) -> Result<Self, PlanError> {
+    pub fn read(root: &Section) -> Result<Self, KeyError> {
         let (schedules, shapers) = both(Schedules::read(root), Shapers::read(root))?;
         Ok(Self { schedules, shapers })
     }
 
     /// The longest cycle of the gates of the port that a table describes: of its schedule, and of
     /// cyclic queues. None without gates.
-    pub fn cycle(&self, section: &Section) -> Result<Option<Duration>, PlanError> {
+    pub fn cycle(&self, section: &Section) -> Result<Option<Duration>, KeyError> {
         let gates = self.schedules.gates(section)?;
         let listed = gates.map(|gates| gates.list().cycle_time());
         Ok(listed.max(self.shapers.cycle(section)))
@@ -36,7 +33,7 @@ impl Parts {
 }
 
 /// The port that a table describes, with the schedule and the clock there.
-pub fn config(section: &Section, rate: Rate, parts: &Parts) -> Result<port::Config, PlanError> {
+pub fn config(section: &Section, rate: Rate, parts: &Parts) -> Result<port::Config, KeyError> {
     let mut port = port::Config::new(rate);
     for class in &mut port.classes {
         set_fields!(class, section, queue_frames queue_bytes);
@@ -77,7 +74,7 @@ impl<'a> Ports<'a> {
     ///
     /// # Errors
     /// Each table with the name of nobody at the other end of a cable.
-    pub fn check(&self, neighbours: &[&str]) -> Result<(), PlanError> {
+    pub fn check(&self, neighbours: &[&str]) -> Result<(), KeyError> {
         let originals = neighbours.iter().filter_map(|neighbour| original(neighbour));
         let known: BTreeSet<&str> = neighbours.iter().copied().chain(originals).collect();
         let refuse = |(name, section): (&String, &Section)| {

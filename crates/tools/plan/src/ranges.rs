@@ -1,10 +1,11 @@
 //! Every key of every table, set to what it cannot be: one line that says
 //! where, and what is allowed, as docs/plan.md does; and to what it can be.
 
-use super::allowed::{Allowed, Key, Table, bytes, rate, time};
-use super::keys::{ROOT, TRANSPORTS};
-use super::units::{LONG, SHORT};
-use super::{Origin, Plan, value};
+use super::tables::{ROOT, TRANSPORTS};
+use super::{Origin, Plan};
+use keys::allowed::{bytes, rate, time};
+use keys::units::{LONG, SHORT};
+use keys::{Allowed, Key, Table};
 use std::collections::BTreeMap;
 use wire::Duration;
 
@@ -342,7 +343,7 @@ fn every_key_reaches_the_simulation() {
                 let origin = Origin::Option(path.to_owned());
                 let of = path.split('.');
                 let at = of.fold(&mut plan.value, |at, key| at.member(key, &origin).unwrap());
-                let set = value::parse("v.toml", &format!("v = {value}")).unwrap();
+                let set = keys::parse("v.toml", &format!("v = {value}")).unwrap();
                 *at = set.entries().unwrap()[0].value.clone();
                 plan.build().is_ok_and(|planned| format!("{planned:?}") != base)
             };

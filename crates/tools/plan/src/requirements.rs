@@ -1,11 +1,9 @@
 //! What a plan requires: deadlines of hosts, drives and streams, and how many frames of a
 //! stream may be lost.
 
-use super::mistakes::Mistakes;
 use super::network::Stream;
 use super::owners::Owners;
-use super::section::Section;
-use super::value::PlanError;
+use keys::{KeyError, Mistakes, Section};
 use sim::ethernet::traffic::StreamId;
 use sim::workload::Workload;
 use stats::random::Probability;
@@ -52,14 +50,14 @@ pub(super) fn read(
     owners: &Owners<'_>,
     streams: &[Stream],
     workloads: &[&Workload],
-) -> Result<Vec<Requirement>, PlanError> {
+) -> Result<Vec<Requirement>, KeyError> {
     let mut all = Vec::new();
     let mut mistakes = Mistakes::default();
     let mut add = |name: String, subject, bound: Option<Bound>| {
         all.extend(bound.map(|bound| Requirement { name, subject, bound }));
     };
     for (number, host) in owners.hosts.iter().enumerate() {
-        let deadline = |section: &Section<'_>| -> Result<_, PlanError> {
+        let deadline = |section: &Section<'_>| -> Result<_, KeyError> {
             let found: Option<Duration> = section.get("deadline");
             if found.is_some() && matches!(workloads[number], Workload::ConfigReads { .. }) {
                 let what = "deadline is of commands: with configreads there are none";

@@ -2,13 +2,12 @@
 //! simulation runs (IEEE 802.1Q-2022, 34.3 and clause 35: a port lends a share of its rate).
 
 use super::Planned;
-use super::mistakes::Mistakes;
 use super::overload::{self, megabits};
 use super::owners::Owners;
-use super::section::Section;
 use super::shapers::BITS;
-use super::value::{Origin, PlanError};
+use super::units::Form as _;
 use crate::simulate::places::{self, Egress};
+use keys::{KeyError, Mistakes, Origin, Section};
 use sim::ethernet::frame::{FCS, HEADER, MTU, PREAMBLE, TAG};
 use sim::network::CableEnd;
 use sim::world::Attached;
@@ -37,8 +36,9 @@ pub(super) fn admit(
     planned: &Planned,
     root: &Section<'_>,
     owners: &Owners<'_>,
-) -> Result<(), PlanError> {
-    let reservable = root.table("link").get("reservable").unwrap_or(RESERVABLE);
+) -> Result<(), KeyError> {
+    let reservable =
+        root.table("link").parsed("reservable", Probability::parse).unwrap_or(RESERVABLE);
     let mut all = tunnels(planned, owners)?;
     all.extend(streams(planned, root));
     let wiring = planned.config.network.wiring();
@@ -117,7 +117,7 @@ fn gated(egress: &Egress<'_>) -> u64 {
 }
 
 /// Both directions of every tunnel of the hosts that reserve.
-fn tunnels(planned: &Planned, owners: &Owners<'_>) -> Result<Vec<Reservation>, PlanError> {
+fn tunnels(planned: &Planned, owners: &Owners<'_>) -> Result<Vec<Reservation>, KeyError> {
     let mut all = Vec::new();
     for (owner, host) in owners.hosts.iter().zip(&planned.config.hosts) {
         let Some(rate) = owner.section.get::<u64>("reserve") else { continue };

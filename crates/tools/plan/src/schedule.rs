@@ -1,10 +1,8 @@
 //! Gate control lists and clocks.
 
-use super::error_text::unknown;
-use super::mistakes::all;
-use super::section::Section;
+use super::units::Form as _;
 use super::units::{Drift, Offset};
-use super::value::{Origin, PlanError};
+use keys::{KeyError, Origin, Section, all, unknown};
 use tsn::{Clock, Entry, GateControlList, Gates};
 use wire::{Duration, Instant};
 
@@ -26,7 +24,7 @@ struct Schedule {
 
 impl Schedules {
     /// Reads `[schedules]`.
-    pub fn read(root: &Section) -> Result<Self, PlanError> {
+    pub fn read(root: &Section) -> Result<Self, KeyError> {
         let named = root.named("schedules");
         let made = named.iter().map(|(name, section)| schedule(name.clone(), section));
         let these = Self(all(made)?);
@@ -35,7 +33,7 @@ impl Schedules {
     }
 
     /// The list that takes over begins later than this one.
-    fn check_order(&self, this: &Schedule, section: &Section) -> Result<(), PlanError> {
+    fn check_order(&self, this: &Schedule, section: &Section) -> Result<(), KeyError> {
         let Some((next, _)) = &this.then else {
             return match section.find("extension") {
                 Some(_) => section.fail("extension", "extension means nothing without then"),
@@ -67,7 +65,7 @@ impl Schedules {
     }
 
     /// The gates of a station or bridge, by its own clock.
-    pub fn gates(&self, section: &Section) -> Result<Option<Gates>, PlanError> {
+    pub fn gates(&self, section: &Section) -> Result<Option<Gates>, KeyError> {
         let name = section.text("schedule").unwrap_or("none");
         if name == "none" {
             return Ok(None);
@@ -101,7 +99,7 @@ impl Schedule {
     ///
     /// # Errors
     /// The first of its times that is no multiple of the grain, or the first entry too many.
-    fn fits(&self, port: &Section) -> Result<(), PlanError> {
+    fn fits(&self, port: &Section) -> Result<(), KeyError> {
         let most = port.get("gate_entries").unwrap_or(GateControlList::MAX_ENTRIES);
         let entries = self.list.entries();
         if let Some(origin) = self.entries.get(most) {
@@ -136,12 +134,13 @@ impl Schedule {
     }
 }
 
-fn schedule(name: String, section: &Section) -> Result<Schedule, PlanError> {
+fn schedule(name: String, section: &Section) -> Result<Schedule, KeyError> {
     if section.find("entries").is_none() {
         let what = format!("[{}] needs entries, such as [\"S 01 300us\"]", section.name);
         return Err(section.origin.fail(what));
     }
-    let (plain, origins): (Vec<_>, Vec<_>) = section.list::<Entry>("entries").into_iter().unzip();
+    let (plain, origins): (Vec<_>, Vec<_>) =
+        section.parsed_list("entries", Entry::parse).into_iter().unzip();
     let base = Instant::ZERO + section.get("base").unwrap_or(Duration::ZERO);
     let made = match section.get("cycle") {
         Some(cycle) => GateControlList::new(base, cycle, &plain),

@@ -1,10 +1,7 @@
 //! Shapers of traffic classes, and what else a port does with its frames.
 
-use super::error_text::unknown;
-use super::mistakes::all;
-use super::section::Section;
-use super::value::{Origin, PlanError};
 use crate::simulate::places;
+use keys::{KeyError, Origin, Section, all, unknown};
 use sim::ethernet::port::{
     Algorithm, Ats, Class, Committed, Config, Counted, CreditBased, Preemption,
 };
@@ -51,7 +48,7 @@ struct Shaper {
 }
 
 impl Shaper {
-    fn read(name: String, section: &Section) -> Result<Self, PlanError> {
+    fn read(name: String, section: &Section) -> Result<Self, KeyError> {
         let [max_sdu, queue_frames, queue_bytes] =
             ["max_sdu", "queue_frames", "queue_bytes"].map(|key| section.get(key));
         Ok(Self { name, kind: kind(section)?, max_sdu, queue_frames, queue_bytes })
@@ -77,7 +74,7 @@ impl Shapers {
     ///
     /// # Errors
     /// A shaper without what its kind needs.
-    pub fn read(root: &Section) -> Result<Self, PlanError> {
+    pub fn read(root: &Section) -> Result<Self, KeyError> {
         let named = root.named("shapers").into_iter();
         all(named.map(|(name, section)| Shaper::read(name, &section))).map(Self)
     }
@@ -103,7 +100,7 @@ impl Shapers {
         section: &Section,
         port: &mut Config,
         clock: Clock,
-    ) -> Result<(), PlanError> {
+    ) -> Result<(), KeyError> {
         let mut pairs: Vec<(&Shaper, Vec<u8>)> = Vec::new();
         let mut shaped: Vec<u8> = Vec::new();
         for (ClassShaper { class, shaper: name }, origin) in section.list("shapers") {
@@ -146,7 +143,7 @@ fn cyclic(shaper: &Shaper, classes: &[u8], port: Config, clock: Clock) -> Result
     Ok(port.with_cqf(pair, clock))
 }
 
-fn kind(section: &Section) -> Result<Kind, PlanError> {
+fn kind(section: &Section) -> Result<Kind, KeyError> {
     let needs = |key: &str| {
         let what = format!("[{}] needs {key}, as it is {}", section.name, kind_of(section));
         section.find(key).map(|_| ()).ok_or_else(|| section.origin.fail(what))
@@ -215,7 +212,7 @@ fn kind_of<'a>(section: &Section<'a>) -> &'a str {
 }
 
 /// The preemption of a port, if it has express classes.
-fn preemption(section: &Section, port: &Config) -> Result<Option<Preemption>, PlanError> {
+fn preemption(section: &Section, port: &Config) -> Result<Option<Preemption>, KeyError> {
     let express: Vec<(u8, Origin)> = section.list("express");
     if express.is_empty() {
         let keys = ["add_frag_size", "verify", "verify_time", "hold_advance", "release_advance"];
@@ -254,7 +251,7 @@ pub fn committed(
     section: &Section,
     stream: StreamId,
     wiring: &Wiring<'_>,
-) -> Result<Vec<CommittedAt>, PlanError> {
+) -> Result<Vec<CommittedAt>, KeyError> {
     let [rate, burst] = ["committed_rate", "committed_burst"].map(|key| section.get::<u64>(key));
     let (Some(rate), Some(burst)) = (rate, burst) else {
         let given = [(rate, "committed_rate"), (burst, "committed_burst")];

@@ -1,10 +1,7 @@
 //! `[streams.NAME]`: frames that nodes identify, with paths of their own, elimination and policing.
 
 use super::filters::{Filters, Policing};
-use super::mistakes::all;
-use super::names::Names;
-use super::section::Section;
-use super::value::{Origin, PlanError};
+use keys::{KeyError, Names, Origin, Section, all};
 use sim::ethernet::Tag;
 use sim::ethernet::nic::Tagging;
 use sim::ethernet::streams::{Identification, Recover};
@@ -29,7 +26,7 @@ pub struct Named<'a> {
 ///
 /// # Errors
 /// Each stream that cannot be, at its key.
-pub fn read(root: &Section, named: &Named<'_>) -> Result<Vec<(String, StreamConfig)>, PlanError> {
+pub fn read(root: &Section, named: &Named<'_>) -> Result<Vec<(String, StreamConfig)>, KeyError> {
     let read = |(name, section): (String, Section<'_>)| {
         let stream = named.stream(&section)?;
         if section.text("both") != Some("on") {
@@ -55,7 +52,7 @@ impl Named<'_> {
         self.wiring.network.stations.len()
     }
 
-    fn bridge(&self, origin: &Origin, name: &str) -> Result<usize, PlanError> {
+    fn bridge(&self, origin: &Origin, name: &str) -> Result<usize, KeyError> {
         let found = self.names.find(self.stations()..self.names.len(), "bridge", name);
         found.map(|at| at - self.stations()).map_err(|what| origin.fail(what))
     }
@@ -66,7 +63,7 @@ impl Named<'_> {
         Ok(at.checked_sub(stations).map_or(Place::Station(at), Place::Bridge))
     }
 
-    fn stream(&self, section: &Section) -> Result<StreamConfig, PlanError> {
+    fn stream(&self, section: &Section) -> Result<StreamConfig, KeyError> {
         let of = |key: &str, name: &str| {
             let found = self.names.find(0..self.stations(), "host or node", name);
             found.or_else(|what| section.fail(key, what))
@@ -88,7 +85,7 @@ impl Named<'_> {
         section: &Section,
         (from, to): (usize, Option<usize>),
         paths: Vec<Vec<usize>>,
-    ) -> Result<StreamConfig, PlanError> {
+    ) -> Result<StreamConfig, KeyError> {
         let recover = recover(section, paths.len())?;
         let both = section.text("both") == Some("on");
         let mut eliminate = Vec::new();
@@ -128,7 +125,7 @@ impl Named<'_> {
     }
 
     /// Checks a stream, path by path, so that the message has the place of the path.
-    fn check(&self, section: &Section, stream: &StreamConfig) -> Result<(), PlanError> {
+    fn check(&self, section: &Section, stream: &StreamConfig) -> Result<(), KeyError> {
         let names = |what: String| self.words(&what);
         if stream.to.is_some() {
             let origins = section.list::<PathNames>("paths").into_iter();
@@ -156,7 +153,7 @@ impl Named<'_> {
         section: &Section,
         from: usize,
         to: Option<usize>,
-    ) -> Result<Identification, PlanError> {
+    ) -> Result<Identification, KeyError> {
         let tagging: Option<Tagging> = self.wiring.network.stations[from].tagging;
         let vlan = tagging.map(|tagging| tagging.vid);
         let by = section.text("identification").unwrap_or("null");
@@ -206,7 +203,7 @@ fn meet(paths: &[Vec<usize>], bridge: usize) -> bool {
 }
 
 /// The recovery function of every place that eliminates.
-fn recover(section: &Section, paths: usize) -> Result<Recover, PlanError> {
+fn recover(section: &Section, paths: usize) -> Result<Recover, KeyError> {
     let eliminates = !section.list::<String>("eliminate").is_empty();
     for key in ["algorithm", "history", "reset", "take_no_sequence", "latent_difference"] {
         if section.find(key).is_some() && !eliminates {

@@ -90,7 +90,7 @@ fn mistakes_have_a_place_and_say_what_is_allowed() {
         "\n[werkload]\n",
         &format!(
             "p.toml:2:2: unknown key 'werkload'; did you mean 'workload'? There are: {}",
-            allowed::names(keys::ROOT).join(", ")
+            keys::allowed::names(tables::ROOT).join(", ")
         ),
     );
     fails(
@@ -461,7 +461,7 @@ fn variants_set_several_keys() {
         let text = format!("seed = 1\n{READS}\n[variants.fast]\nset = [{set}]\n");
         Plan::parse("plan.toml", &text).unwrap()
     };
-    let text = |error: PlanError| error.to_string();
+    let text = |error: KeyError| error.to_string();
     let fast = plan("\"seed=7\", \"link.rate=10G\"");
     let built = fast.with("variant", "fast", "--set").unwrap().build().unwrap();
     assert_eq!(built.config.seed, 7);

@@ -1,10 +1,12 @@
-//! Parsers of the values of keys. The grammar of sizes, times and rates is that of
+//! Parsers of the values that only plans have. The grammar of sizes, times and rates is that of
 //! [`wire::units`].
 
 use super::filters::Policing;
 use super::shapers::ClassShaper;
 use super::streams::PathNames;
 use super::variants::Setting;
+use keys::KeyValue;
+use keys::units::{LONG, Parsed, SHORT, SPAN, Span, size};
 use node::push::Mode as Push;
 use sim::ethernet::port::RateStep;
 use stats::random::Probability;
@@ -12,47 +14,27 @@ use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate, SwiftConfig, Target};
 use tsn::Entry;
 use tsn::psfp::{GateEntry, MAX_INTERVAL};
-use wire::units::{self, SIZE_FORMS, scaled};
+use wire::units::scaled;
 use wire::{Duration, Instant};
 
-/// A parsed value, or the expected form.
-pub type Parsed<T> = Result<T, &'static str>;
-
-/// The least and the most that a time may be.
-pub type Span = (Duration, Duration);
-
-/// A time that has no range of its own.
-pub const SHORT: Span = (Duration::ZERO, Duration::from_ms(1_000));
-/// The same, of something that cannot happen all the time.
-pub const INTERVAL: Span = (Duration::from_ns(1), Duration::from_ms(1_000));
-/// How long something may go on, and when it may happen.
-pub const LONG: Span = (Duration::ZERO, LONGEST);
-/// The same of what has to go on.
-pub const SPAN: Span = (Duration::from_ns(1), LONGEST);
 /// PCIe's shortest and longest completion timeout.
 pub const COMPLETION: Span = (Duration::from_us(50), Duration::from_ms(64_000));
 /// How long a port waits for an answer to a verify packet.
 pub const VERIFY: Span = (Duration::from_ms(1), Duration::from_ms(128));
 /// From one test for latent errors to the next: whole milliseconds in IEEE 802.1CB-2017, 10.4.1.12.
-pub const TESTS: Span = (Duration::from_ms(1), LONGEST);
+pub const TESTS: Span = (Duration::from_ms(1), LONG.1);
 /// Of gates.
 pub const CYCLE: Span = (Duration::from_ns(1), tsn::GateControlList::MAX_CYCLE);
 /// The idle and loss intervals of a tunnel.
 pub const SILENCE: Span = (Duration::from_us(1), Duration::from_ms(3_600_000));
-const LONGEST: Duration = Duration::from_ms(1_000_000_000);
 
 /// Of a clock's offset, in picoseconds.
 const MOST_OFFSET: u64 = 1_000_000_000_000_000;
 
-/// The type of a key's value.
-pub trait PlanValue: Sized {
+/// A value of a type that another crate has.
+pub trait Form: Sized {
     /// Reads a text.
     fn parse(text: &str) -> Parsed<Self>;
-
-    /// Reads a number that stands without a unit.
-    fn plain(number: i64) -> Option<Self> {
-        Self::parse(&number.to_string()).ok()
-    }
 
     /// Whether a text can be read.
     fn check(text: &str) -> Parsed<()> {
@@ -60,38 +42,10 @@ pub trait PlanValue: Sized {
     }
 }
 
-/// Numbers as they stand; bytes, and bytes a second.
-macro_rules! number {
-    ($($kind:ty)*) => {$(
-        impl PlanValue for $kind {
-            fn parse(text: &str) -> Parsed<Self> {
-                fio_rate(text)?.try_into().map_err(|_| "a smaller number")
-            }
-
-            fn plain(number: i64) -> Option<Self> {
-                number.try_into().ok()
-            }
-        }
-    )*};
-}
-number!(u8 u16 u32 u64 usize);
-
-impl PlanValue for String {
-    fn parse(text: &str) -> Parsed<Self> {
-        Ok(text.to_owned())
-    }
-}
-
-impl PlanValue for Duration {
-    fn parse(text: &str) -> Parsed<Self> {
-        text.parse().map_err(|_| "a time such as 250ns: ps, ns, us, ms, s, m, h or d")
-    }
-}
-
 /// How far a clock is ahead of time, in picoseconds.
 pub struct Offset(pub i64);
 
-impl PlanValue for Offset {
+impl KeyValue for Offset {
     fn parse(text: &str) -> Parsed<Self> {
         let (sign, rest) = signed(text);
         let time = rest.parse::<Duration>().ok().filter(|time| time.as_ps() <= MOST_OFFSET);
@@ -103,7 +57,7 @@ impl PlanValue for Offset {
 /// How much faster a clock is than time, in parts per billion.
 pub struct Drift(pub i32);
 
-impl PlanValue for Drift {
+impl KeyValue for Drift {
     fn parse(text: &str) -> Parsed<Self> {
         let (sign, rest) = signed(text);
         let ppb = scaled(rest, &[("ppb", 1), ("ppm", 1_000)]).and_then(|p| i32::try_from(p).ok());
@@ -116,7 +70,7 @@ impl PlanValue for Drift {
 /// A frequency error, or a change of it, in parts per 10^12.
 pub struct Frequency(pub i64);
 
-impl PlanValue for Frequency {
+impl KeyValue for Frequency {
     fn parse(text: &str) -> Parsed<Self> {
         let ppt = scaled(text, &[("ppb", 1_000), ("ppm", 1_000_000)]);
         let ppt = ppt.and_then(|ppt| i64::try_from(ppt).ok());
@@ -129,7 +83,7 @@ impl PlanValue for Frequency {
 /// An interval between messages of 802.1AS: log2 of seconds.
 pub struct LogInterval(pub i8);
 
-impl PlanValue for LogInterval {
+impl KeyValue for LogInterval {
     fn parse(text: &str) -> Parsed<Self> {
         let time: Option<Duration> = text.parse().ok();
         (-7..=7)
@@ -147,7 +101,7 @@ pub struct ClockStep {
     pub ps: i64,
 }
 
-impl PlanValue for ClockStep {
+impl KeyValue for ClockStep {
     fn parse(text: &str) -> Parsed<Self> {
         let step = text.trim().split_once(char::is_whitespace).and_then(|(at, by)| {
             let Offset(ps) = Offset::parse(by.trim()).ok()?;
@@ -164,23 +118,7 @@ fn signed(text: &str) -> (i64, &str) {
     }
 }
 
-/// Bytes.
-pub fn size(text: &str) -> Parsed<u64> {
-    units::size(text).ok_or(SIZE_FORMS)
-}
-
-/// Bytes a second.
-pub fn byte_rate(text: &str) -> Parsed<u64> {
-    units::byte_rate(text).ok_or("a rate such as 800MB/s or 6.4Gb/s")
-}
-
-/// The same; a size alone is bytes a second, as in fio.
-pub fn fio_rate(text: &str) -> Parsed<u64> {
-    let rate = units::byte_rate(text).or_else(|| units::size(text));
-    rate.ok_or("a rate such as 100m (bytes a second), 800MB/s or 6.4Gb/s")
-}
-
-impl PlanValue for Probability {
+impl Form for Probability {
     fn parse(text: &str) -> Parsed<Self> {
         let parts = scaled(text, &[("%", 10_000_000_000), ("ppm", 1_000_000), ("ppb", 1_000)]);
         parts
@@ -192,7 +130,7 @@ impl PlanValue for Probability {
 /// The policy of nodes whose frames bridges aggregate.
 pub const HOP: &str = "hop";
 
-impl PlanValue for Policy {
+impl Form for Policy {
     fn parse(text: &str) -> Parsed<Self> {
         if text == HOP {
             return Ok(Self::PerTlp);
@@ -203,14 +141,14 @@ impl PlanValue for Policy {
 }
 
 /// What a host pushes.
-impl PlanValue for Push {
+impl Form for Push {
     fn parse(text: &str) -> Parsed<Self> {
         text.parse().map_err(|_| "one of off, entries, all")
     }
 }
 
 /// A line.
-impl PlanValue for sim::ethernet::Rate {
+impl Form for sim::ethernet::Rate {
     fn parse(text: &str) -> Parsed<Self> {
         let what = "one of 100M, 1G, 2.5G, 10G, 25G, 50G, 100G";
         text.parse().map_err(|_| what)
@@ -218,7 +156,7 @@ impl PlanValue for sim::ethernet::Rate {
 }
 
 /// The rate limit of a node.
-impl PlanValue for Rate {
+impl Form for Rate {
     fn parse(text: &str) -> Parsed<Self> {
         let rate = text.parse().ok().filter(|rate| fits(*rate));
         rate.ok_or("a rate such as 5G or 250M: bits a second, k, M or G, above 0 and up to 1000G")
@@ -231,7 +169,7 @@ fn fits(rate: Rate) -> bool {
 }
 
 /// The congestion control of raw Ethernet.
-impl PlanValue for Congestion {
+impl Form for Congestion {
     fn parse(text: &str) -> Parsed<Self> {
         let known = text.parse().ok().filter(|known| match known {
             Self::Swift(SwiftConfig { target: Target::RoundTrip(time), .. }) => *time <= SHORT.1,
@@ -246,7 +184,7 @@ impl PlanValue for Congestion {
 }
 
 /// From when on a port sends so much at most: `10ms 2G`.
-impl PlanValue for RateStep {
+impl Form for RateStep {
     fn parse(text: &str) -> Parsed<Self> {
         let step = text.trim().split_once(char::is_whitespace).and_then(|(at, rate)| {
             let bits_per_second = Rate::parse(rate.trim()).ok()?.bits_per_second;
@@ -257,12 +195,15 @@ impl PlanValue for RateStep {
 }
 
 fn moment(text: &str) -> Option<Instant> {
-    let span = Duration::parse(text.trim()).ok().filter(|span| *span <= LONGEST)?;
+    let span = Duration::parse(text.trim()).ok().filter(|span| *span <= LONG.1)?;
     Some(Instant::ZERO + span)
 }
 
+/// From when on, and until when; for good without the latter.
+pub type OpenSpan = (Instant, Option<Instant>);
+
 /// From when to when: `10ms..12ms`.
-impl PlanValue for (Instant, Instant) {
+impl Form for (Instant, Instant) {
     fn parse(text: &str) -> Parsed<Self> {
         let ends = text.split_once("..").and_then(|(from, to)| Some((moment(from)?, moment(to)?)));
         let what = "a span of time up to 1000000s such as 10ms..12ms";
@@ -271,7 +212,7 @@ impl PlanValue for (Instant, Instant) {
 }
 
 /// The same, or for good: `10ms..`.
-impl PlanValue for (Instant, Option<Instant>) {
+impl Form for OpenSpan {
     fn parse(text: &str) -> Parsed<Self> {
         let for_good = text.strip_suffix("..").and_then(moment).map(|from| (from, None));
         let span = || <(Instant, Instant)>::parse(text).map(|(from, until)| (from, Some(until)));
@@ -281,7 +222,7 @@ impl PlanValue for (Instant, Option<Instant>) {
 }
 
 /// `5 video`: a class and its shaper.
-impl PlanValue for Setting {
+impl KeyValue for Setting {
     fn parse(text: &str) -> Parsed<Self> {
         let parts =
             text.split_once('=').filter(|(path, value)| !path.is_empty() && !value.is_empty());
@@ -290,7 +231,7 @@ impl PlanValue for Setting {
     }
 }
 
-impl PlanValue for ClassShaper {
+impl KeyValue for ClassShaper {
     fn parse(text: &str) -> Parsed<Self> {
         let parts = text.trim().split_once(char::is_whitespace);
         let read = parts.and_then(|(class, name)| {
@@ -302,7 +243,7 @@ impl PlanValue for ClassShaper {
 }
 
 /// `S 01 300us`, with or without `sched-entry` before it, as `tc … taprio` has it.
-impl PlanValue for Entry {
+impl Form for Entry {
     fn parse(text: &str) -> Parsed<Self> {
         let text = text.trim().strip_prefix("sched-entry").unwrap_or(text);
         let time = |text: &str| {
@@ -317,7 +258,7 @@ impl PlanValue for Entry {
 }
 
 /// `left camera`: a bridge and its filter.
-impl PlanValue for Policing {
+impl KeyValue for Policing {
     fn parse(text: &str) -> Parsed<Self> {
         let parts = text.trim().split_once(char::is_whitespace);
         let read = parts.map(|(bridge, filter)| {
@@ -329,7 +270,7 @@ impl PlanValue for Policing {
 }
 
 /// `left > upper > right`: bridges in the order in which frames pass them.
-impl PlanValue for PathNames {
+impl KeyValue for PathNames {
     fn parse(text: &str) -> Parsed<Self> {
         let names: Vec<String> = text.split('>').map(|name| name.trim().to_owned()).collect();
         let known = names.iter().all(|name| !name.is_empty());
@@ -338,7 +279,7 @@ impl PlanValue for PathNames {
 }
 
 /// `open 200us ipv=5 octets=1500B`, `closed 800us`.
-impl PlanValue for GateEntry {
+impl Form for GateEntry {
     fn parse(text: &str) -> Parsed<Self> {
         let read = || {
             let mut words = text.split_whitespace();
@@ -381,17 +322,12 @@ mod tests {
         assert_eq!(outage("10ms..12ms"), Ok((at(10), Some(at(12)))));
         assert_eq!(outage("10 ms.."), Ok((at(10), None)));
         assert!(outage("12ms..10ms").is_err() && outage("..").is_err());
-        assert_eq!(Duration::parse("1.5us"), Ok(Duration::from_ns(1_500)));
         assert_eq!(Offset::parse("-250ns").map(|offset| offset.0), Ok(-250_000));
-        assert_eq!((size("64M"), size("4k")), (Ok(64 << 20), Ok(4096)));
-        assert_eq!((fio_rate("100m"), fio_rate("8Mb/s")), (Ok(100 << 20), Ok(1_000_000)));
-        assert!(byte_rate("100m").is_err(), "bytes, or bits?");
         assert_eq!(Drift::parse("-10ppm").map(|drift| drift.0), Ok(-10_000));
         assert_eq!(Ok(Probability::from_ppm(1000).unwrap()), Probability::parse("0.1%"));
         let span = <(Instant, Instant)>::parse;
         assert_eq!(span("1us..2us"), Ok((Instant::from_ns(1_000), Instant::from_ns(2_000))));
-        assert!(Duration::parse("5").is_err() && u8::parse("256B").is_err());
-        assert!(size("0.3B").is_err() && span("2us..1us").is_err());
+        assert!(span("2us..1us").is_err());
         for (form, text, requested) in [
             (Congestion::check as fn(&str) -> _, "rate=0", "rate=RATE above 0 and up to 1000G"),
             (Congestion::check, "swift=2s", "swift=TIME up to 1s"),

@@ -1,11 +1,8 @@
 //! `[variants.NAME]`: several keys set at once, under a name.
 
-use super::allowed;
-use super::error_text::unknown;
-use super::keys::ROOT;
-use super::mistakes::all;
-use super::section::Section;
-use super::value::{Origin, PlanError, Value};
+use super::section;
+use super::tables::ROOT;
+use keys::{KeyError, Origin, Section, Value, all, allowed, unknown};
 
 /// The key of `--set` and `--sweep` that names a variant.
 pub const KEY: &str = "variant";
@@ -24,9 +21,9 @@ pub struct Setting {
 /// # Errors
 /// If the plan has no such variant, or as [`Plan::with`](super::Plan::with), at the place of the
 /// variant's setting.
-pub fn set(plan: &mut Value, name: &str, option: &str) -> Result<(), PlanError> {
+pub fn set(plan: &mut Value, name: &str, option: &str) -> Result<(), KeyError> {
     let root = plan.clone();
-    let variants = Section::root(&root).named("variants");
+    let variants = section::root(&root).named("variants");
     let Some((_, section)) = variants.iter().find(|(of, _)| of == name) else {
         let names: Vec<&str> = variants.iter().map(|(name, _)| name.as_str()).collect();
         let what = match names[..] {
@@ -46,11 +43,11 @@ pub fn set(plan: &mut Value, name: &str, option: &str) -> Result<(), PlanError> 
 ///
 /// # Errors
 /// Each key or value that is not allowed.
-pub fn check(plan: &Value) -> Result<(), PlanError> {
+pub fn check(plan: &Value) -> Result<(), KeyError> {
     let check = |(name, _): (String, Section<'_>)| {
         let mut with = plan.clone();
         set(&mut with, &name, "--set")?;
         allowed::check(ROOT, &with)
     };
-    all(Section::root(plan).named("variants").into_iter().map(check)).map(drop)
+    all(section::root(plan).named("variants").into_iter().map(check)).map(drop)
 }

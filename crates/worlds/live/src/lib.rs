@@ -9,11 +9,14 @@ pub mod clock;
 pub mod device;
 pub mod host;
 pub mod limiter;
+mod link_wait;
 pub mod links;
 pub mod net;
+mod node_settings;
 pub mod poller;
 #[allow(unsafe_code)]
 mod receive;
+mod stop;
 pub mod trace;
 pub mod vfio_client;
 
@@ -21,9 +24,12 @@ pub use attached::{Attached, NvmeDrive, Report};
 pub use clock::Clock;
 pub use device::DeviceNode;
 pub use host::Machine;
+pub use link_wait::{LinkWait, PATIENCE, wait_for_links};
 pub(crate) use linux::about;
 pub use linux::random_number;
+pub use node_settings::{Narrowed, NodeSettings};
 pub use poller::{Poller, Waiting};
+pub use stop::Stop;
 pub use trace::Tracer;
 
 /// What the owner of a running node asks of it between two turns.

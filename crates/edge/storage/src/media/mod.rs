@@ -1,10 +1,12 @@
 //! The media of namespaces: RAM, a file or a block device.
 
+mod backing;
 mod device;
 mod file;
 mod memory;
 mod ram;
 
+pub use backing::Backing;
 pub use file::{Aio, FileMedia, FileOptions};
 pub use memory::check_memory;
 pub use ram::RamMedia;

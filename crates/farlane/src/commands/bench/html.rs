@@ -1,8 +1,9 @@
 //! The results as one self-contained page: table, distributions, data.
 
+use super::Results;
 use super::print::{Document, Run, us};
-use super::{Results, Series};
 use crate::commands::{INTERRUPTED, finish};
+use load::testbed::Series;
 use report::Align::{Left, Right};
 use report::latency::Latency;
 use report::{Column, Page, Table, distribution};

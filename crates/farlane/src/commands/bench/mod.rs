@@ -1,27 +1,26 @@
 //! `farlane bench`: direct and tunnelled beside the raw floor, in one run.
 
 mod ablation;
-mod case;
 mod congestion;
 mod html;
+mod options;
 mod print;
-mod recording;
-mod run;
 mod sim;
 
-use super::{Ended, Failure, Outcome, json};
-use crate::floor::{self, Copies};
+use super::{Ended, Failure, json};
 use crate::node::waiting;
-use crate::output::{assign_stdout, wrong_usage};
+use crate::output::{assign_stdout, warning, wrong_usage};
 use crate::progress::Progress;
-use crate::signals::Stop;
+use crate::signals::stop_on_signals;
 use ::node::push::Mode;
-use case::{CASES, Case, Path};
-use live::{Clock, Waiting};
-use report::latency::Latency;
+use live::Waiting;
+use load::Console;
+use load::case::{CASES, Case, Path};
+use load::recording;
+use load::testbed::{Floor, Series, Testbed};
+use options::{PathOption, TransportOption, parse_depth};
 use report::span;
 use report::target::Target;
-use run::Testbed;
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use wire::Duration;
@@ -65,7 +64,7 @@ pub struct Args {
           value_parser = ["randread", "randwrite", "read", "write"])]
     rw: Vec<String>,
     /// Only workloads with so many commands in flight: 1, 8 or 32
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = case::parse_depth)]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = parse_depth)]
     iodepth: Vec<usize>,
     /// Also measure in so many pairs of rounds what recording a trace costs
     #[arg(long, value_name = "PAIRS", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -75,7 +74,7 @@ pub struct Args {
     push: Vec<Mode>,
     /// Only this way to the drive
     #[arg(long)]
-    path: Option<Path>,
+    path: Option<PathOption>,
     /// Compare these policies of aggregation instead, over loopback and over a
     /// link with a rate in network namespaces (which needs root)
     #[arg(long, value_name = "POLICY", value_delimiter = ',',
@@ -83,9 +82,9 @@ pub struct Args {
     aggregation: Vec<Policy>,
     /// With --aggregation: only this transport
     #[arg(long, value_delimiter = ',', requires = "aggregation")]
-    transport: Vec<ablation::Transport>,
+    transport: Vec<TransportOption>,
     /// With --aggregation: bits of wire a second of the limited link, such as 100M
-    #[arg(long, value_name = "RATE", default_value_t = ablation::RATE)]
+    #[arg(long, value_name = "RATE", default_value_t = load::ablation::RATE)]
     link_rate: Rate,
 }
 
@@ -98,52 +97,9 @@ enum Other {
 
 impl Args {
     fn selects(&self, path: Path, case: &Case) -> bool {
-        self.path.is_none_or(|only| only == path)
+        self.path.is_none_or(|only| Path::from(only) == path)
             && (self.rw.is_empty() || self.rw.iter().any(|rw| rw == case.rw))
             && (self.iodepth.is_empty() || self.iodepth.contains(&case.iodepth))
-    }
-}
-
-/// One path at one payload size, one case: every round.
-pub(crate) struct Series {
-    path: Path,
-    mps: u16,
-    push: Mode,
-    case: Case,
-    rounds: Vec<run::Round>,
-    latency: Latency,
-}
-
-impl Series {
-    pub fn new(path: Path, mps: u16, push: Mode, case: Case) -> Self {
-        Self { path, mps, push, case, rounds: Vec::new(), latency: Latency::default() }
-    }
-
-    /// In a few words.
-    fn name(&self) -> String {
-        let Self { path, mps, push, case, .. } = self;
-        format!("{path}, MPS {mps}, push {push}, {}", case.name())
-    }
-}
-
-/// The floor, every round.
-#[derive(Default)]
-pub(crate) struct Floor {
-    latency: Latency,
-    ping_pong_p50: Vec<u64>,
-    stream: Vec<u64>,
-    copied_stream: Vec<u64>,
-}
-
-impl Floor {
-    /// One more round.
-    fn measure(&mut self, clock: Clock, waiting: Waiting, span: Duration) -> Outcome {
-        let latency = floor::measure(clock, waiting, 2000)?;
-        self.ping_pong_p50.push(latency.summary().p50_ns);
-        self.latency.merge(&latency);
-        self.stream.push(floor::stream(clock, span, Copies::None)?);
-        self.copied_stream.push(floor::stream(clock, span, Copies::OnEachSide)?);
-        Ok(())
     }
 }
 
@@ -165,7 +121,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     }
     assign_stdout(args.json, &[("--html", args.html.as_ref())]);
     let waiting = waiting(args.spin);
-    let stop = Stop::on_signals()?;
+    let stop = stop_on_signals()?;
     if !args.aggregation.is_empty() {
         return ablation::run(args, waiting, &stop);
     }
@@ -197,7 +153,8 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     }
     drop(bench);
     if let Some(pairs) = args.recording {
-        results.recording = recording::measure(waiting, sizes[0], pairs, &mut progress, &stop)?;
+        let lines: (&mut dyn Console, fn(&str)) = (&mut progress, |text| warning(text));
+        results.recording = recording::measure(waiting, sizes[0], pairs, lines, &stop)?;
     }
     results.series.retain(|series| !series.rounds.is_empty());
     results.interrupted = stop.is_set();

@@ -1,10 +1,11 @@
 //! Prints the results as text or JSON.
 
-use super::recording::Cost;
-use super::run::Round;
-use super::{Case, Floor, Results, Series};
+use super::Results;
 use crate::commands::{INTERRUPTED, rounded};
 use live::Waiting;
+use load::case::Case;
+use load::recording::Cost;
+use load::testbed::{Floor, Round, Series};
 use report::Align::{Left, Right};
 use report::{Column, Table};
 use serde::Serialize;

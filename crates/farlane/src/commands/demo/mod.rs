@@ -1,22 +1,20 @@
 //! `farlane demo`: the main job on one machine, without privileges.
 
-mod measure;
 mod print;
-mod verify;
 
 use super::{Failure, Outcome};
-use crate::floor;
-use crate::local::{self, LocalLink, Node};
 use crate::node::waiting;
 use crate::progress::Progress;
 use crate::push_args::PushArgs;
-use crate::rig::Rig;
 use crate::trace_args::TraceArgs;
 use analysis::commands::Command;
 use live::Clock;
 use live::attached::Switch;
 use live::net::Address;
-use measure::Latencies;
+use load::latencies::{self, Latencies};
+use load::local::{self, LocalLink, Node};
+use load::rig::Rig;
+use load::{floor, verify};
 use nvme::initiator::{Op, Settings};
 use report::latency::Summary;
 use report::span;
@@ -83,7 +81,7 @@ pub fn run(args: &Args) -> Outcome {
     let waiting = waiting(args.spin);
     let mut progress = Progress::new();
     progress.show("raw round trips");
-    let n = args.samples as usize;
+    let (n, target) = (args.samples as usize, args.trace.target());
     // In three parts, before, between and after: the machine's speed drifts.
     let mut floor = floor::measure(clock, waiting, n / 3 + 1)?;
     let (max_payload, aggregation) = (args.mps, args.aggregation);
@@ -91,21 +89,21 @@ pub fn run(args: &Args) -> Outcome {
     let link = LocalLink { clock, waiting, max_payload, aggregation, push };
     // The same without switch and tunnel, nothing else.
     let mut rig = local::direct(link, Settings::default(), "FARLANE-DEMO-DIRECT", DRIVE)?;
-    let direct = measure::latencies(&mut rig, n, |what| {
+    let direct = latencies::measure(&mut rig, n, |what| {
         progress.show(&format!("direct: {what}"));
     })?;
     drop(rig);
     progress.show("device nodes");
     let devices = (0..usize::from(args.devices))
         .map(|number| {
-            let trace = args.trace.for_node(&format!("device{number}"));
+            let trace = target.for_node(&format!("device{number}"));
             Node::device(&local::loopback(), link, number, DRIVE, trace)
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut addresses: Vec<Address> = devices.iter().map(|node| node.address.clone()).collect();
     let mut switches = Vec::new();
     if args.cascade {
-        let trace = args.trace.for_node("switch");
+        let trace = target.for_node("switch");
         let switch = Node::switch(link, addresses, trace)?;
         addresses = vec![switch.address.clone()];
         switches.push(switch);
@@ -119,7 +117,7 @@ pub fn run(args: &Args) -> Outcome {
     progress.show("transactions");
     let (read, write) = transactions(&mut rig)?;
     floor.merge(&floor::measure(clock, waiting, n / 3 + 1)?);
-    let tunnelled = measure::latencies(&mut rig, n, |what| {
+    let tunnelled = latencies::measure(&mut rig, n, |what| {
         progress.show(&format!("tunnelled: {what}"));
     })?;
     rig.stop_observing();
@@ -127,11 +125,11 @@ pub fn run(args: &Args) -> Outcome {
     let mut verified = 0;
     for drive in 0..rig.drives.len() {
         progress.show(&format!("writing and verifying drive {drive}"));
-        verified += verify::verify(&mut rig, drive, VERIFIED)?;
+        verified += verify(&mut rig, drive, VERIFIED)?;
     }
     progress.done();
     // Reads do not pass writes: the last doorbell is in the trace as well.
-    measure::config_reads(&mut rig, 1)?;
+    latencies::config_reads(&mut rig, 1)?;
     let traced = args.trace.close(&tracer);
     let findings =
         Findings { floor: Summary::from(&floor), direct, tunnelled, read, write, verified, rig };
@@ -145,10 +143,10 @@ pub fn run(args: &Args) -> Outcome {
 
 /// One 4 KiB read and one 4 KiB write at the root port, once everything is warm.
 fn transactions(rig: &mut Rig<Switch>) -> Result<(Command, Command), Failure> {
-    let buffer = rig.buffer(measure::BYTES as usize)?;
+    let buffer = rig.buffer(latencies::BYTES as usize)?;
     let mut last = |op| {
-        let events = rig.observe(|rig| measure::commands(rig, op, buffer, 8))?;
-        let command = measure::commands_of(events).last();
+        let events = rig.observe(|rig| latencies::commands(rig, op, buffer, 8))?;
+        let command = latencies::commands_of(events).last();
         command.ok_or_else(|| Failure("no command found at the root port".into()))
     };
     Ok((last(Op::Read)?, last(Op::Write)?))

@@ -1,12 +1,12 @@
 //! Prints the results of the demo as text or JSON.
 
-use super::measure::Latencies;
 use super::{Args, Findings};
 use crate::commands::{json, rounded};
 use analysis::commands::intervals::Interval;
 use analysis::commands::json::Transaction;
 use analysis::commands::view::{self, Options};
 use analysis::topology;
+use load::latencies::Latencies;
 use report::latency::{Pair, Summary, table};
 use serde::Serialize;
 use wire::Duration;

@@ -1,10 +1,9 @@
 //! `--destructive`: nothing is overwritten unless somebody said so.
 
 use super::Args;
-use super::options::{Request, Section};
-use super::session::Session;
 use crate::output::wrong_usage;
-use crate::signals::Stop;
+use live::Stop;
+use load::io::{Request, Section, Session};
 use report::span::size;
 use report::{Failure, Outcome};
 use std::io::{IsTerminal, stdin};

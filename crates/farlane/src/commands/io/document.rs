@@ -1,9 +1,7 @@
 //! The document of `--json`, of which the text shows the most important part.
 
-use super::options::Section;
-use super::record::{Bin, Outage, Recorder, Row};
-use super::session::Session;
 use crate::commands::rounded;
+use load::io::{Bin, GroupResult, Outage, Recorder, Row, Section, Session};
 use report::span::size;
 use serde::Serialize;
 use stats::Latency;
@@ -161,20 +159,14 @@ impl Document {
         Self { schema: 1, drive, targets, randseed, ended: "done", why: None, sections }
     }
 
-    /// Adds the results of a group of sections, of which the first is number `first`, on a target.
-    /// The CPU time is that of the other side.
-    pub fn add(
-        &mut self,
-        (first, group): (usize, &[Section]),
-        target: usize,
-        recorders: &[Recorder],
-        peer_cpu: Option<Duration>,
-    ) {
+    /// Adds the results of a group of sections on a target.
+    pub fn add(&mut self, result: &GroupResult<'_>) {
+        let GroupResult { first, sections, target, recorders, peer_cpu } = *result;
         let transfers = recorders.iter().map(|recorder| recorder.ended).sum();
         // Reading back would count too.
         let alone = recorders.iter().all(|recorder| recorder.read_back == Duration::ZERO);
         let peer = peer_cpu.filter(|_| alone).map(|cpu| per_transfer(cpu, transfers));
-        for ((number, section), recorder) in (first..).zip(group).zip(recorders) {
+        for ((number, section), recorder) in (first..).zip(sections).zip(recorders) {
             self.add_section((number, section), target, recorder, peer);
         }
         self.sections.sort_by_key(|section| (section.number, section.target));

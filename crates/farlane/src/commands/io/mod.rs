@@ -1,21 +1,11 @@
 //! `farlane io`: the built-in initiator on a live drive.
 
-mod attach;
-mod beside;
 mod compare;
 mod consent;
 mod document;
-mod group;
 mod html;
-mod job_file;
-mod machine;
 mod options;
-mod peer;
 mod print;
-mod record;
-mod run;
-mod samples;
-mod session;
 mod target;
 
 use super::{Failure, Outcome, json};
@@ -23,22 +13,20 @@ use crate::node::{NodeArgs, instance};
 use crate::output::{assign_stdout, wrong_usage};
 use crate::progress::Progress;
 use crate::push_args::PushArgs;
-use crate::signals::Stop;
+use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use clap::ArgGroup;
+use columns::Targets;
 use document::Document;
-use options::{Request, Section, WorkArgs};
-use peer::Peer;
-use record::Recorder;
+use live::Stop;
+use load::io::{End, LoadTarget, OnError, Request, Runner, Samples, Session, Settings, job_file};
+use options::WorkArgs;
 use report::span;
 use report::target::Target;
-use run::{End, Runner};
-use samples::Samples;
-use session::Session;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
-use target::{Completions, LoadTarget, parse_doorbells};
+use target::{CompletionsOption, parse_doorbells};
 use vfio_user::client::Doorbells;
 use wire::Duration;
 
@@ -70,7 +58,7 @@ pub struct Args {
     doorbells: Doorbells,
     /// How completions of --vfio-user are noticed
     #[arg(long, value_name = "HOW", default_value = "msix", requires = "vfio_user")]
-    completions: Completions,
+    completions: CompletionsOption,
     #[command(flatten)]
     push: PushArgs,
     /// Which drive, from 0, if several are behind a switch node
@@ -84,7 +72,7 @@ pub struct Args {
     yes: bool,
     /// After an error or with a lost link: stop, or continue and wait for the drive
     #[arg(long, value_name = "WHAT", default_value = "stop")]
-    on_error: OnError,
+    on_error: OnErrorOption,
     /// How long to wait for a drive whose link is lost, with --on-error continue;
     /// a number alone is seconds
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = span::seconds)]
@@ -117,11 +105,43 @@ pub struct Args {
     work: WorkArgs,
 }
 
-/// What to do after an error.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum OnError {
+/// The value of `--on-error`.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum OnErrorOption {
     Stop,
     Continue,
+}
+
+impl From<OnErrorOption> for OnError {
+    fn from(option: OnErrorOption) -> Self {
+        match option {
+            OnErrorOption::Stop => Self::Stop,
+            OnErrorOption::Continue => Self::Continue,
+        }
+    }
+}
+
+impl Args {
+    /// How targets are reached, and when a run ends. Fails as [`NodeArgs::settings`].
+    fn settings(&self) -> Result<Settings, Failure> {
+        // Without a node there is no line to gate.
+        let node = match self.connect[..] {
+            [] => self.node.ungated(),
+            _ => self.node.settings()?,
+        };
+        Ok(Settings {
+            on_error: self.on_error.into(),
+            reconnect: self.reconnect,
+            wait: self.wait,
+            drive: self.drive,
+            group: self.group,
+            doorbells: self.doorbells,
+            completions: self.completions.into(),
+            push: self.push.settings(),
+            node,
+            trace: self.trace.target(),
+        })
+    }
 }
 
 /// Runs the command.
@@ -134,18 +154,20 @@ pub fn run(args: &Args) -> Outcome {
     assign_stdout(args.json, &documents);
     let request = request(args)?;
     consent::check(args, &request);
-    let targets = args.targets();
-    let samples = Samples::create(args)?;
-    let stop = Stop::on_signals()?;
+    let targets = args.targets()?;
+    let samples =
+        Samples::create(Targets { csv: args.csv.as_ref(), parquet: args.parquet.as_ref() })?;
+    let stop = stop_on_signals()?;
+    let settings = args.settings()?;
     let mut sessions = Vec::new();
-    let ready = prepare(args, &request, &targets, &stop, &mut sessions);
+    let ready = prepare((args, &settings), &request, &targets, &stop, &mut sessions);
     if let Err(refused) = ready {
-        close(args, sessions)?;
+        close(&settings, sessions)?;
         return Err(refused);
     }
     let mut document = Document::new(&sessions, request.randseed.unwrap_or_else(instance));
-    let end = work(args, &request, (&mut sessions, &stop), samples, &mut document);
-    let closed = close(args, sessions);
+    let end = work(&settings, &request, (&mut sessions, &stop), samples, &mut document);
+    let closed = close(&settings, sessions);
     if args.json {
         println!("{}", json(&document));
     } else {
@@ -158,21 +180,22 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// Shuts all targets down. Fails as the first one that fails.
-fn close(args: &Args, sessions: Vec<Session>) -> Outcome {
-    let closed: Vec<Outcome> = sessions.into_iter().map(|session| session.close(args)).collect();
+fn close(settings: &Settings, sessions: Vec<Session>) -> Outcome {
+    let closed: Vec<Outcome> = sessions.into_iter().map(|one| one.close(settings)).collect();
     closed.into_iter().collect()
 }
 
 /// Brings all targets up, checks that they can do what is asked, and asks for permission.
 fn prepare(
-    args: &Args,
+    (args, settings): (&Args, &Settings),
     request: &Request,
     targets: &[LoadTarget],
     stop: &Stop,
     sessions: &mut Vec<Session>,
 ) -> Outcome {
     for target in targets {
-        let session = Session::start(args, request, target, stop, sessions)?;
+        let console = &mut Progress::new();
+        let session = Session::start(settings, request, target, (stop, console), sessions)?;
         sessions.push(session);
         let session = &sessions[sessions.len() - 1];
         request.sections.iter().try_for_each(|section| session.check(section))?;
@@ -194,50 +217,50 @@ fn request(args: &Args) -> Result<Request, Failure> {
     }
 }
 
-/// Runs all groups of sections into the document, each on every target in turn. Fails if a section
-/// cannot begin or the machine breaks down.
+/// Runs all groups of sections into the document. Fails as [`Runner::run`].
 fn work(
-    args: &Args,
+    settings: &Settings,
     request: &Request,
     (sessions, stop): (&mut [Session], &Stop),
     samples: Option<Samples>,
     document: &mut Document,
 ) -> Outcome {
-    let (epoch, targets) = (sessions[0].machine.clock().now(), sessions.len());
-    let (seed, progress) = (document.randseed, Progress::new());
+    let mut progress = Progress::new();
     let samples = samples.map(|samples| Rc::new(RefCell::new(samples)));
-    let mut runner = Runner { args, stop, sessions, at: 0, seed, progress };
-    let mut failed = Ok(());
-    let firsts = request.groups().scan(0, |next, group| {
-        *next += group.len();
-        Some((*next - group.len(), group))
-    });
-    let turns = firsts.flat_map(|group| (0..targets).map(move |at| (group, at)));
-    for ((first, group), at) in turns {
-        runner.at = at;
-        if let Some(samples) = &samples {
-            samples.borrow_mut().target.clone_from(&document.targets[at].name);
+    let mut runner = Runner::new(settings, sessions, document.randseed, (stop, &mut progress));
+    let end = runner.run(request, samples.as_ref(), |result| document.add(&result));
+    let failed = match end {
+        Ok(End::Done) => Ok(()),
+        Ok(End::Interrupted) => {
+            document.ended = "interrupted";
+            Ok(())
         }
-        let recorder = |section: &Section| Recorder::new(epoch, &section.name, samples.clone());
-        let mut recorders: Vec<_> = group.iter().map(recorder).collect();
-        let peer = runner.sessions[at].peer;
-        let before = peer.and_then(Peer::cpu);
-        let end = runner.run(group, &mut recorders);
-        let after = peer.and_then(Peer::cpu);
-        let peer_cpu = before.zip(after).map(|(before, after)| after - before);
-        document.add((first, group), at, &recorders, peer_cpu);
-        match end {
-            Ok(End::Done) => continue,
-            Ok(End::Interrupted) => document.ended = "interrupted",
-            Ok(End::Stopped(why)) => (document.ended, document.why) = ("stopped", Some(why)),
-            Err(failure) => failed = Err(failure),
+        Ok(End::Stopped(why)) => {
+            (document.ended, document.why) = ("stopped", Some(why));
+            Ok(())
         }
-        break;
-    }
-    runner.progress.done();
+        Err(failure) => Err(failure),
+    };
+    progress.done();
     let samples = samples.and_then(Rc::into_inner).map(RefCell::into_inner);
-    let written = samples.map_or(Ok(()), |samples| samples.finish(document));
+    let written = samples.map_or(Ok(()), |samples| samples.finish(&metadata(document)));
     failed.and(written)
+}
+
+/// What a file of samples says of its run.
+fn metadata(document: &Document) -> [(&'static str, String); 6] {
+    let workload = document.sections.iter();
+    let workload: Vec<_> = workload.map(|of| (&of.name, &of.workload)).collect();
+    let targets = document.targets.iter();
+    let targets: Vec<_> = targets.map(|of| (&of.name, &of.drive.serial_number)).collect();
+    [
+        ("farlane.version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("farlane.targets", serde_json::to_string(&targets).expect("plain keys")),
+        ("farlane.randseed", document.randseed.to_string()),
+        ("farlane.workload", serde_json::to_string(&workload).expect("plain keys")),
+        ("farlane.clock", "monotonic, from the beginning of the first section".to_owned()),
+        ("farlane.ended", document.ended.to_owned()),
+    ]
 }
 
 /// Whether the run did what was asked.
@@ -250,7 +273,7 @@ fn verdict(args: &Args, document: &Document) -> Outcome {
         return Err(Failure(format!("{wrong} reads returned other data than were written")));
     }
     match args.on_error {
-        OnError::Stop if failed > 0 => Err(Failure(format!("failed: {failed}"))),
+        OnErrorOption::Stop if failed > 0 => Err(Failure(format!("failed: {failed}"))),
         _ => Ok(()),
     }
 }

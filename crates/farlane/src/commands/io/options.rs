@@ -1,11 +1,10 @@
 //! What to do, in fio's words: options of the command line, or sections of a job file. The keys,
 //! ranges and messages are those of `[workload]` in plans.
 
-use plan::{Origin, workload_of};
+use keys::Origin;
+use load::io::{KEYS, Request, Setting, Verify, section};
 use report::{Failure, span};
-use sim::workload::Workload;
 use wire::Duration;
-use workload::Fio;
 
 /// The workload; docs/io.md has the units.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -86,80 +85,6 @@ pub struct WorkArgs {
     randseed: Option<u64>,
 }
 
-/// Whether data are compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verify {
-    /// Never.
-    #[default]
-    No,
-    /// What this run wrote.
-    Written,
-    /// All, as if it were written already; writes are left out.
-    Only,
-}
-
-/// Something to do: the options, or a section of a job file.
-#[derive(Clone, Debug)]
-pub struct Section {
-    /// The section's name, or the kind of work.
-    pub name: String,
-    /// The place, for errors.
-    pub origin: Origin,
-    /// What to do.
-    pub workload: Workload,
-    /// Whether a size was given; else it is all there is.
-    pub sized: bool,
-    /// Whether data are compared.
-    pub verify: Verify,
-    /// How long it runs before it is measured.
-    pub ramp: Duration,
-    /// Number of its group: sections of one group run at the same time.
-    pub group: usize,
-}
-
-/// Everything that was asked for.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// By group; groups run one after the other.
-    pub sections: Vec<Section>,
-    /// The seed, if it was given.
-    pub randseed: Option<u64>,
-}
-
-impl Request {
-    /// The sections that run at the same time, in the order of the groups.
-    pub fn groups(&self) -> impl Iterator<Item = &[Section]> {
-        self.sections.chunk_by(|a, b| a.group == b.group)
-    }
-}
-
-/// A key with its value and place.
-pub type Setting = (&'static str, String, Origin);
-
-/// Keys of a workload that `farlane io` takes.
-pub const KEYS: [&str; 20] = [
-    "rw",
-    "rwmixread",
-    "bs",
-    "iodepth",
-    "numjobs",
-    "size",
-    "io_size",
-    "number_ios",
-    "loops",
-    "offset",
-    "runtime",
-    "time_based",
-    "rate",
-    "thinktime",
-    "thinktime_blocks",
-    "nsid",
-    "dd",
-    "count",
-    "configreads",
-    "gap",
-];
-
 impl WorkArgs {
     fn values(&self) -> [Option<&str>; KEYS.len()] {
         [
@@ -220,68 +145,6 @@ impl WorkArgs {
         }
         let section = section(None, &settings, origin, verify, ramp)?;
         Ok(Request { sections: vec![section], randseed: self.randseed })
-    }
-}
-
-/// A section of these settings. The error names the place of the key.
-pub fn section(
-    name: Option<&str>,
-    settings: &[Setting],
-    origin: Origin,
-    verify: Verify,
-    ramp: Duration,
-) -> Result<Section, Failure> {
-    let fail = |origin: &Origin, what: &str| Failure(origin.fail(what).to_string());
-    let kinds = ["rw", "dd", "configreads"];
-    if !settings.iter().any(|(key, ..)| kinds.contains(key)) {
-        return Err(fail(&origin, "one of rw, dd and configreads is missing"));
-    }
-    let workload = workload_of(settings, &origin).map_err(|error| Failure(error.to_string()))?;
-    let place = |key| settings.iter().find(|(known, ..)| *known == key).map(|(.., origin)| origin);
-    let sized = place("size").is_some() || place("dd").is_some();
-    let own_name = match &workload {
-        Workload::Fio(fio) => fio.rw.name(),
-        Workload::Dd { .. } => "dd",
-        _ => "configreads",
-    };
-    if ramp > Duration::ZERO && workload.fio().is_none() {
-        return Err(fail(&origin, "ramp_time means nothing with configreads"));
-    }
-    match (&workload, verify) {
-        (Workload::Fio(_) | Workload::Dd { .. }, _) | (_, Verify::No) => {}
-        _ => return Err(fail(&origin, "configuration reads have no data to verify")),
-    }
-    if verify == Verify::Only {
-        let once = |fio: &Fio| fio.runtime.is_none() && fio.io_size.is_none() && fio.loops == 1;
-        let whole = workload.fio().filter(once);
-        if whole.is_none_or(|fio| fio.rw != workload::Rw::Write) || ramp > Duration::ZERO {
-            let what = "verify_only is for rw=write without runtime, ramp_time, io_size and loops: \
-                each block was written once";
-            return Err(fail(&origin, what));
-        }
-    }
-    let name = name.unwrap_or(own_name).to_owned();
-    Ok(Section { name, origin, workload, sized, verify, ramp, group: 0 })
-}
-
-impl Section {
-    /// The parameters of its jobs, in a namespace of so many bytes; nothing for configuration
-    /// reads.
-    pub fn fio(&self, namespace: u64) -> Option<Fio> {
-        let mut fio = self.workload.fio()?;
-        if !self.sized {
-            let room = namespace.saturating_sub(fio.offset) / fio.numjobs as u64;
-            fio.size = room / fio.bs as u64 * fio.bs as u64;
-        }
-        if self.verify == Verify::Only {
-            fio.rw = workload::Rw::Read;
-        }
-        Some(fio)
-    }
-
-    /// Whether it writes.
-    pub fn writes(&self) -> bool {
-        self.verify != Verify::Only && self.workload.fio().is_some_and(|fio| fio.rw.writes())
     }
 }
 

@@ -1,54 +1,49 @@
 //! What is put under load: nodes, and servers of vfio-user.
 
-use super::Args;
+use super::{Args, Failure};
+use crate::node::far_side;
 use crate::output::wrong_usage;
-use std::fmt;
-use std::path::PathBuf;
+use load::io::{Completions, LoadTarget};
 use vfio_user::client::Doorbells;
 
-/// A drive's node or server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LoadTarget {
-    /// `--connect`.
-    Connect(String),
-    /// `--vfio-user`.
-    VfioUser(PathBuf),
-}
-
-impl fmt::Display for LoadTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Connect(address) => f.write_str(address),
-            Self::VfioUser(socket) => socket.display().fmt(f),
-        }
-    }
-}
-
-/// How completions of `--vfio-user` are noticed.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Completions {
+/// The value of `--completions`.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub enum CompletionsOption {
     /// By interrupts.
     Msix,
     /// By looking at the completion queues all the time.
     Polled,
 }
 
+impl From<CompletionsOption> for Completions {
+    fn from(option: CompletionsOption) -> Self {
+        match option {
+            CompletionsOption::Msix => Self::Msix,
+            CompletionsOption::Polled => Self::Polled,
+        }
+    }
+}
+
 impl Args {
     /// The targets: first those of `--connect`, then those of `--vfio-user`. Ends the process if
-    /// `--trace` cannot record them.
-    pub fn targets(&self) -> Vec<LoadTarget> {
-        let nodes = self.connect.iter().cloned().map(LoadTarget::Connect);
-        let servers = self.vfio_user.iter().cloned().map(LoadTarget::VfioUser);
-        let targets: Vec<LoadTarget> = nodes.chain(servers).collect();
-        match &targets[..] {
-            _ if !self.trace.is_set() => targets,
-            [LoadTarget::Connect(_)] => targets,
-            [LoadTarget::VfioUser(_)] => wrong_usage(
+    /// `--trace` cannot record them. Fails as [`far_side`].
+    pub fn targets(&self) -> Result<Vec<LoadTarget>, Failure> {
+        match (self.connect.len(), self.vfio_user.len()) {
+            _ if !self.trace.is_set() => {}
+            (1, 0) => {}
+            (0, 1) => wrong_usage(
                 "--trace records TLPs, and none pass here: data move through shared memory; trace \
                  the host node",
             ),
             _ => wrong_usage("--trace records one --connect, not several targets"),
         }
+        let node = |name: &String| {
+            let peer = far_side(name, self.node.insecure)?;
+            Ok(LoadTarget::Node { name: name.clone(), peer })
+        };
+        let nodes = self.connect.iter().map(node);
+        let servers = self.vfio_user.iter().cloned().map(LoadTarget::VfioUser).map(Ok);
+        nodes.chain(servers).collect()
     }
 }
 

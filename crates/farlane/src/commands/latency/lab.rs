@@ -1,11 +1,11 @@
 //! `farlane latency lab`: builds talker – bridge – listener, measures, and takes everything down.
 
+use super::Terminal;
 use super::options::positive;
 use crate::commands::json;
 use crate::gate_args::read_list;
 use crate::output::{assign_stdout, wrong_usage};
 use crate::progress::Progress;
-use crate::signals::Stop;
 use lab::{Boards, Bridge, Experiment, Far, Gates, Place, Stress, absolute, show};
 use report::target::Target;
 use report::{Failure, Outcome, span};
@@ -130,7 +130,7 @@ pub fn run(args: &Args) -> Outcome {
         }
         return Ok(());
     }
-    let stop = Stop::on_signals()?;
+    let stop = Terminal::new()?;
     let mut progress = Progress::new();
     let results = lab::run(&experiment, &bridges, &stop, &mut |what| progress.show(what))?;
     progress.done();

@@ -1,9 +1,8 @@
 //! `farlane latency listen`: takes a talker's frames, and sends them back if it is asked to.
 
-use super::deliver;
 use super::options::{MachineArgs, MarkArgs, Output, positive};
+use super::{Terminal, deliver};
 use crate::node::listening;
-use crate::signals::Stop;
 use latency::frame::ETHERTYPE;
 use latency_linux::{Listen, Listener, Port, Rows};
 use linux::Interface;
@@ -50,7 +49,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     args.output.assign();
-    let stop = Stop::on_signals()?;
+    let stop = Terminal::new()?;
     let listen = Listen {
         reflect: args.reflect,
         wait: args.wait,
@@ -66,7 +65,7 @@ pub fn run(args: &Args) -> Outcome {
         let Some(run) = listener.run(rows)? else { return Ok(()) };
         deliver(&run, files, &args.output)?;
         std::io::stdout().flush()?;
-        if !args.repeat || stop.is_set() {
+        if !args.repeat || stop.0.is_set() {
             return Ok(());
         }
     }

@@ -9,10 +9,12 @@ mod talk;
 
 use super::Outcome;
 use crate::output::warning;
-use crate::signals::Stop;
+use crate::signals::stop_on_signals;
 use ::lab::view::{self, Files};
 use latency_linux::{Operator, Run};
+use live::Stop;
 use options::Output;
+use std::io;
 
 /// Measure the latency of time-sensitive frames, up to the application and back
 #[derive(clap::Args, Debug)]
@@ -41,9 +43,19 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-impl Operator for Stop {
+/// The operator at the terminal, who stops a measurement by a signal.
+struct Terminal(Stop);
+
+impl Terminal {
+    /// One whose signals are handled. Fails as [`stop_on_signals`].
+    fn new() -> io::Result<Self> {
+        stop_on_signals().map(Self)
+    }
+}
+
+impl Operator for Terminal {
     fn has_stopped(&self) -> bool {
-        self.is_set()
+        self.0.is_set()
     }
 
     fn warn(&self, text: &str) {

@@ -1,7 +1,7 @@
 //! `farlane latency redirect`: two interfaces joined by XDP.
 
 use crate::output::wrong_usage;
-use crate::signals::Stop;
+use crate::signals::stop_on_signals;
 use latency_linux::redirect::{Attached, Mode, join};
 use live::Control;
 use report::{Failure, Outcome};
@@ -34,7 +34,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let stop = Stop::on_signals()?;
+    let stop = stop_on_signals()?;
     let _attached = args.attach().map_err(Failure)?;
     let (a, mode) = (&args.a, args.mode);
     match (&args.b, args.pass) {

@@ -1,10 +1,9 @@
 //! `farlane latency talk`: sends frames on schedule.
 
-use super::deliver;
 use super::options::{MachineArgs, MarkArgs, Output, payload, positive, window};
+use super::{Terminal, deliver};
 use crate::node::far_side;
 use crate::output::wrong_usage;
-use crate::signals::Stop;
 use latency::frame::ETHERTYPE;
 use latency::schedule::{Schedule, Slot, Wrong};
 use latency_linux::{Port, Remote, Rows, Run, Talk, Talker};
@@ -92,7 +91,7 @@ pub fn run(args: &Args) -> Outcome {
         machine: args.machine.machine(),
         heading: args.output.heading(&args.address),
     };
-    let stop = Stop::on_signals()?;
+    let stop = Terminal::new()?;
     let (port, to) = args.port()?;
     let talker = Talker::open(&talk, port, to, &stop)?;
     let mut files = args.output.files()?;

@@ -3,7 +3,7 @@
 use super::{Ended, Failure, json};
 use crate::output::{assign_stdout, failures_in_red, file_only, note, red, warning, wrong_usage};
 use crate::progress::Progress;
-use crate::signals::Stop;
+use crate::signals::stop_on_signals;
 use plan::run::document::Document;
 use plan::run::phases;
 use plan::run::sweep::{Combinations, Sweep};
@@ -11,7 +11,7 @@ use plan::run::{RunError, RunOptions, Seeds, Shifts, Watch};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
 use plan::simulate::timeline::Chosen;
-use plan::{Origin, Plan, PlanError, Planned};
+use plan::{KeyError, Origin, Plan, Planned};
 use report::span;
 use report::target::Target;
 use std::cell::RefCell;
@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
             .unwrap_or_else(|| wrong_usage(format!("--set {text}: expected KEY=VALUE")));
         plan = plan.with(key, value, "--set").map_err(refused)?;
     }
-    let stop = Stop::on_signals()?;
+    let stop = stop_on_signals()?;
     let progress = RefCell::new(Progress::new());
     let show = |state: Option<&str>| match state {
         Some(state) => progress.borrow_mut().show(state),
@@ -237,7 +237,7 @@ fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
 }
 
 /// A mistake in the plan; one in an option ends the process.
-fn refused(error: PlanError) -> Failure {
+fn refused(error: KeyError) -> Failure {
     match error.origin {
         Origin::Option(_) => wrong_usage(error),
         Origin::File { .. } => Failure(error.to_string()),

@@ -10,7 +10,7 @@ mod simulate;
 pub mod sweep;
 pub mod text;
 
-use crate::{Plan, PlanError, Planned};
+use crate::{KeyError, Plan, Planned};
 use document::{Document, FailedRun};
 pub use simulate::{Failed, RunOptions};
 
@@ -33,7 +33,7 @@ pub struct Seeds {
 
 impl Seeds {
     /// The simulation with the first seed.
-    pub fn built(&self, plan: &Plan) -> Result<Planned, PlanError> {
+    pub fn built(&self, plan: &Plan) -> Result<Planned, KeyError> {
         let planned = plan.build()?;
         Ok(match self.first {
             Some(seed) => planned.with_seed(seed),
@@ -61,15 +61,15 @@ pub struct Shifts {
 #[derive(Debug)]
 pub enum RunError {
     /// A mistake in the plan.
-    Plan(PlanError),
+    Plan(KeyError),
     /// A mistake in what was requested.
     Usage(String),
     /// A simulation failed; the second is its document.
     Failed(Failed, Box<FailedRun>),
 }
 
-impl From<PlanError> for RunError {
-    fn from(error: PlanError) -> Self {
+impl From<KeyError> for RunError {
+    fn from(error: KeyError) -> Self {
         Self::Plan(error)
     }
 }

@@ -7,7 +7,7 @@ use super::text::us;
 use super::{RunError, Seeds, Shifts, Watch};
 use crate::simulate::PagePhases;
 use crate::simulate::requirements::{self, Row};
-use crate::{Plan, PlanError, Planned, Shift, Trial};
+use crate::{KeyError, Plan, Planned, Shift, Trial};
 use report::Align::{Left, Right};
 use report::{Column, Table};
 use serde::Serialize;
@@ -71,7 +71,7 @@ pub struct Trials {
 
 impl Trials {
     /// The trials that `shifts` asks for. The error is one of a key that cannot be shifted.
-    pub fn new(plan: &Plan, options: &Seeds, shifts: &Shifts) -> Result<Self, PlanError> {
+    pub fn new(plan: &Plan, options: &Seeds, shifts: &Shifts) -> Result<Self, KeyError> {
         let seed = options.built(plan)?.config.seed;
         let (shifts, trials) = plan.phases(shifts.trials, seed, &shifts.keys)?;
         let plans = trials.iter().map(|trial| trial.planned.clone().with_seed(seed)).collect();

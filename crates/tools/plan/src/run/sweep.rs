@@ -8,7 +8,7 @@ use super::pool;
 use super::text::us;
 use super::{RunError, Seeds, Shifts, Watch};
 use crate::simulate::OutputFiles;
-use crate::{Plan, PlanError, Planned};
+use crate::{KeyError, Plan, Planned};
 use report::document::{Ended, INTERRUPTED, finish};
 use report::{Align, Failure, Page, Table};
 use std::str::FromStr;
@@ -118,7 +118,7 @@ impl Point {
         sweeps: &[Sweep],
         values: Vec<String>,
         (seeds, shifts): (&Seeds, Option<&Shifts>),
-    ) -> Result<Self, PlanError> {
+    ) -> Result<Self, KeyError> {
         // Keys joined by + go together.
         let set: Vec<(String, String)> = sweeps
             .iter()

@@ -1,9 +1,12 @@
 //! What can be attached below a port of a live node: a function together with the I/O it needs.
 
 mod drive;
+mod folder;
+mod made;
 mod switch;
 
 pub use drive::NvmeDrive;
+pub use made::{QUEUES, drive_settings};
 pub use switch::Switch;
 
 use crate::poller::{Activity, Poller};

@@ -10,7 +10,7 @@ pub use replay::{IssueTiming, Operation, Replay};
 pub(crate) use software::{KnownWrites, Software};
 
 use crate::drive::MAX_TRANSFER;
-use ::workload::{Costs, MOST_ENTRIES};
+use ::workload::{Costs, JobSpec, MOST_ENTRIES};
 use wire::Duration;
 
 /// Bytes of a logical block of the simulated drives.
@@ -69,15 +69,22 @@ impl SoftwareConfig {
     }
 }
 
+impl From<JobSpec> for Workload {
+    fn from(job: JobSpec) -> Self {
+        match job {
+            JobSpec::Fio(fio) => Self::Fio(fio),
+            JobSpec::Dd { write, bs, count } => Self::Dd { write, bs, count },
+            JobSpec::ConfigReads { count, gap } => Self::ConfigReads { count, gap },
+        }
+    }
+}
+
 impl Workload {
     /// The equivalent fio parameters, if any.
     pub fn fio(&self) -> Option<Fio> {
         match self {
             Self::Fio(fio) => Some(fio.clone()),
-            Self::Dd { write, bs, count } => {
-                let rw = if *write { Rw::Write } else { Rw::Read };
-                Some(Fio { size: *bs as u64 * count, ..Fio::new(rw, *bs, 1) })
-            }
+            Self::Dd { write, bs, count } => Some(Fio::dd(*write, *bs, *count)),
             Self::ConfigReads { .. } | Self::Replay(_) | Self::Idle => None,
         }
     }

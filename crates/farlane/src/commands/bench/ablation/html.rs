@@ -1,9 +1,9 @@
 //! The results as one self-contained page.
 
 use super::super::print::us;
-use super::Ablation;
-use super::print::{Check, Document, GAIN, Gain, LatencyPair, RUN, SetupRun, or};
+use super::print::{Document, GAIN, Gain, LatencyPair, RUN, SetupRun, or};
 use crate::commands::{INTERRUPTED, finish};
+use load::ablation::{Ablation, LinkCheck};
 use report::Align::{Left, Right};
 use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
@@ -71,7 +71,7 @@ const LATENCIES: [Column<LatencyPair>; 7] = [
     }),
 ];
 
-const CHECK: [Column<Check>; 2] = [
+const CHECK: [Column<LinkCheck>; 2] = [
     ("payload of a frame", Right, |check| check.frame_payload.to_string()),
     ("Mb/s of wire", Right, |check| format!("{:.1}", check.wire_bits_per_s / 1e6)),
 ];

@@ -1,9 +1,8 @@
 //! Prints the results as text or JSON.
 
 use super::super::print::{FloorEntry, Run, floor, median, percent_of_pairs, run, us};
-use super::wire_cost::Cost;
-use super::{Ablation, Link, Setup};
 use crate::commands::{INTERRUPTED, rounded};
+use load::ablation::{Ablation, Cost, Link, LinkCheck, Pairs, Setup};
 use nvme::initiator::Op;
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -24,7 +23,7 @@ pub struct Document {
     pub runs: Vec<SetupRun>,
     pub gains: Vec<Gain>,
     pub latencies: Vec<LatencyPair>,
-    pub link_check: Vec<Check>,
+    pub link_check: Vec<LinkCheck>,
 }
 
 /// One workload on one setup.
@@ -68,14 +67,6 @@ pub struct LatencyPair {
     pub change_percent_q3: f64,
 }
 
-/// The measured rate of the limited link with frames of one size: frames times what each costs.
-#[derive(Clone, Serialize)]
-pub struct Check {
-    /// Bytes behind the Ethernet header.
-    pub frame_payload: usize,
-    pub wire_bits_per_s: f64,
-}
-
 /// Medians and ratios of what was measured.
 pub fn document(all: &Ablation) -> Document {
     let floor = floor(all.waiting, &all.floor);
@@ -85,7 +76,7 @@ pub fn document(all: &Ablation) -> Document {
         interrupted: all.interrupted,
         runs,
         gains: gains(all),
-        latencies: all.latencies.clone(),
+        latencies: all.latencies.iter().map(latency).collect(),
         link_check: all.check.clone(),
         floor,
     }
@@ -152,14 +143,15 @@ fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<Gai
     })
 }
 
-/// What pairs of medians in nanoseconds say, per-tlp and adaptive.
-pub fn latency(setup: &Setup, rw: &'static str, pairs: &[(u64, u64)]) -> LatencyPair {
+/// What pairs of rounds say.
+fn latency(of: &Pairs) -> LatencyPair {
+    let pairs = &of.p50;
     let [change_percent_q1, change_percent, change_percent_q3] = percent_of_pairs(pairs);
     let p50 = |of: fn(&(u64, u64)) -> u64| median(&pairs.iter().map(of).collect::<Vec<_>>());
     LatencyPair {
-        transport: setup.transport.to_string(),
-        link: setup.link.to_string(),
-        rw,
+        transport: of.transport.to_string(),
+        link: of.link.to_string(),
+        rw: of.rw,
         pairs: pairs.len(),
         p50_per_tlp_ns: p50(|pair| pair.0),
         p50_adaptive_ns: p50(|pair| pair.1),

@@ -4,7 +4,7 @@ mod scenarios;
 
 use crate::commands::{Ended, INTERRUPTED, json};
 use crate::progress::Progress;
-use crate::signals::Stop;
+use crate::signals::stop_on_signals;
 use report::Align::{Left, Right};
 use report::{Column, Failure, Table};
 use serde::Serialize;
@@ -57,7 +57,7 @@ pub(super) struct Run {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Ended, Failure> {
-    let stop = Stop::on_signals()?;
+    let stop = stop_on_signals()?;
     let mut progress = Progress::new();
     let all = scenarios::all();
     let mut runs = Vec::new();

@@ -4,10 +4,10 @@ mod memory;
 mod network;
 
 use crate::commands::{Ended, INTERRUPTED, json, rounded};
-use crate::cpu::CpuTime;
 use crate::output::note;
 use crate::progress::Progress;
-use crate::signals::Stop;
+use crate::signals::stop_on_signals;
+use load::CpuTime;
 use report::Failure;
 use serde::Serialize;
 use sim::ethernet::{Rate, bridge, port};
@@ -124,7 +124,7 @@ fn round(span: Duration) -> Result<Round, Failure> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Ended, Failure> {
-    let stop = Stop::on_signals()?;
+    let stop = stop_on_signals()?;
     let mut progress = Progress::new();
     let time = if args.quick { USUAL / 10 } else { args.time };
     let span = Duration::from_ms(time);

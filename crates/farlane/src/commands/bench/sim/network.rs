@@ -1,7 +1,7 @@
 //! A TSN network without drives: bridges in a line, gates at every port, streams over several hops.
 
 use crate::commands::rounded;
-use crate::cpu::CpuTime;
+use load::CpuTime;
 use report::Failure;
 use serde::Serialize;
 use sim::world::Error;

@@ -1,0 +1,87 @@
+//! What stands behind a namespace.
+
+use super::{FileMedia, FileOptions, Media, RamMedia};
+use nvme::NamespaceConfig;
+use std::io;
+use std::path::PathBuf;
+
+/// The backing of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// A file or block device.
+    File {
+        /// Where it is.
+        path: PathBuf,
+        /// How it is opened.
+        options: FileOptions,
+    },
+    /// Memory of this process.
+    Ram {
+        /// Bytes.
+        size: u64,
+        /// Bytes of a block: 512 or 4096.
+        block: u32,
+        /// Hosts may not write.
+        read_only: bool,
+    },
+}
+
+impl Backing {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// One line that names the file or the number.
+    pub fn open(&self) -> io::Result<(NamespaceConfig, Box<dyn Media>)> {
+        let (name, media, block, read_only): (_, Box<dyn Media>, _, _) = match self {
+            Self::Ram { size, block, read_only } => {
+                (format!("ram={size}"), Box::new(RamMedia::new(*size)), *block, *read_only)
+            }
+            Self::File { path, options } => {
+                let media = Box::new(FileMedia::open(path, *options)?);
+                (path.display().to_string(), media, options.block, options.read_only)
+            }
+        };
+        let (size, bytes) = (media.size(), u64::from(block));
+        if size == 0 || !size.is_multiple_of(bytes) {
+            return Err(io::Error::other(format!(
+                "{name}: {size} bytes are not a whole number of blocks of {block} bytes, at least \
+                 one"
+            )));
+        }
+        let mut config = NamespaceConfig::new(size / bytes);
+        config.block_shift = block.ilog2() as u8;
+        config.read_only = read_only || media.read_only();
+        Ok((config, media))
+    }
+
+    /// Bytes of memory that it may take.
+    pub fn memory(&self) -> u64 {
+        match self {
+            Self::Ram { size, .. } => *size,
+            Self::File { .. } => 0,
+        }
+    }
+
+    /// An identity that distinguishes drives and survives restarts.
+    pub fn identity(&self) -> Option<String> {
+        match self {
+            Self::File { path, .. } => {
+                let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+                Some(path.display().to_string())
+            }
+            Self::Ram { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_whole_blocks() {
+        let backing = Backing::Ram { size: 1000, block: 512, read_only: false };
+        let error = backing.open().map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("ram=1000: 1000 bytes are not a whole number"), "{error}");
+    }
+}

@@ -1,0 +1,47 @@
+//! The values of options of `farlane bench`.
+
+use load::ablation::Transport;
+use load::case::{CASES, Path};
+
+/// The value of `--path`.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub enum PathOption {
+    /// The controller right below the root port
+    Direct,
+    /// Through switch, tunnel and loopback TCP
+    Tunnelled,
+}
+
+impl From<PathOption> for Path {
+    fn from(option: PathOption) -> Self {
+        match option {
+            PathOption::Direct => Self::Direct,
+            PathOption::Tunnelled => Self::Tunnelled,
+        }
+    }
+}
+
+/// The value of `--transport`.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub enum TransportOption {
+    /// Over TCP
+    Tcp,
+    /// Over raw Ethernet
+    Raw,
+}
+
+impl From<TransportOption> for Transport {
+    fn from(option: TransportOption) -> Self {
+        match option {
+            TransportOption::Tcp => Self::Tcp,
+            TransportOption::Raw => Self::Raw,
+        }
+    }
+}
+
+/// Parses a queue depth; some workload must have it.
+/// The error is one line that names the depths of the workloads.
+pub fn parse_depth(text: &str) -> Result<usize, String> {
+    let depth = text.parse().ok().filter(|n| CASES.iter().any(|case| case.iodepth == *n));
+    depth.ok_or_else(|| format!("no workload has a depth of '{text}': 1, 8 or 32"))
+}

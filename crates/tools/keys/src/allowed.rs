@@ -1,0 +1,287 @@
+//! The allowed values of a key, and the error for any other value.
+
+use crate::units::{self, KeyValue, Parsed, Span};
+use crate::value::{self, KeyError, Kind, Origin, Value};
+use crate::{all, unknown};
+use wire::Duration;
+use wire::units::{exact, with_unit};
+
+/// A table: groups of keys. Several tables may share a group.
+pub type Table = &'static [&'static [Key]];
+
+/// A key.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// Its allowed values.
+    pub allowed: Allowed,
+    /// Transports that use it; all, if there are none here.
+    pub with: &'static [&'static str],
+}
+
+impl Key {
+    /// A key that is used with every transport.
+    pub const fn new(name: &'static str, allowed: Allowed) -> Self {
+        Self { name, allowed, with: &[] }
+    }
+}
+
+/// The allowed values of a key. Ranges have a minimum and a maximum.
+#[derive(Clone, Copy, Debug)]
+pub enum Allowed {
+    /// A table.
+    Table(Table),
+    /// Tables, whose names the plan chooses.
+    Named(Table),
+    /// One of these.
+    Word(&'static [&'static str]),
+    /// A whole number.
+    Number(u64, u64),
+    /// The same, or `"none"`.
+    NumberOrNone(u64, u64),
+    /// A power of two in bytes, which need no unit here, as everywhere in PCIe.
+    Power(u64, u64),
+    /// A time.
+    Time(Span),
+    /// The same; a number alone has this unit.
+    TimeIn(Span, &'static str),
+    /// Bytes.
+    Bytes(u64, u64),
+    /// Bytes a second.
+    Rate(u64, u64),
+    /// The same; a size alone is bytes a second.
+    FioRate(u64, u64),
+    /// Bytes that hold a condition, in these words.
+    Size(fn(u64) -> bool, &'static str),
+    /// What can be read as a [`KeyValue`].
+    Form(fn(&str) -> Parsed<()>),
+    /// An array of these.
+    List(&'static Allowed),
+    /// A name.
+    Text,
+    /// A file.
+    File,
+    /// A file, or an array of files.
+    Files,
+}
+
+/// The names of a table's keys.
+pub fn names(table: Table) -> Vec<&'static str> {
+    table.concat().iter().map(|key| key.name).collect()
+}
+
+/// Checks all values of the table `root`, each on its own.
+///
+/// # Errors
+/// Each key with a value that is not allowed.
+pub fn check(root: Table, value: &Value) -> Result<(), KeyError> {
+    Allowed::Table(root).check("", "", value)
+}
+
+/// The key of a table that is called `name`.
+fn known(table: Table, name: &str, key: &str) -> Result<Key, String> {
+    let found = table.iter().copied().flatten().find(|known| known.name == key);
+    let what = if name.is_empty() { "key".into() } else { format!("key of [{name}]") };
+    found.copied().ok_or_else(|| unknown(&what, key, &names(table)))
+}
+
+fn below(name: &str, key: &str) -> String {
+    if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") }
+}
+
+/// Bytes as plans have them.
+pub fn bytes(size: u64) -> String {
+    exact(size, &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)])
+}
+
+/// Bytes a second as plans have them.
+pub fn rate(rate: u64) -> String {
+    exact(rate, &[("B/s", 1), ("kB/s", 1_000), ("MB/s", 1_000_000), ("GB/s", 1_000_000_000)])
+}
+
+/// A time as plans have it.
+pub fn time(time: Duration) -> String {
+    if time == Duration::ZERO { "0ns".to_owned() } else { time.exact() }
+}
+
+impl Allowed {
+    /// Checks the value of `key`, whose dotted path is `path`.
+    fn check(self, path: &str, key: &str, value: &Value) -> Result<(), KeyError> {
+        let fail = |what: String| Err(value.origin.fail(format!("{key}: {what}")));
+        let number = |least, most| match value.kind {
+            Kind::Integer(number)
+                if (least..=most).contains(&u64::try_from(number).unwrap_or(u64::MAX)) =>
+            {
+                Ok(())
+            }
+            _ => fail(format!("expected a whole number, {least} to {most}")),
+        };
+        match self {
+            Self::Table(table) => each(value.entries()?, |entry| {
+                let key = known(table, path, &entry.key).map_err(|what| entry.origin.fail(what))?;
+                key.allowed.check(&below(path, key.name), key.name, &entry.value)
+            }),
+            Self::Named(table) => each(value.entries()?, |entry| {
+                Self::Table(table).check(&below(path, &entry.key), &entry.key, &entry.value)
+            }),
+            Self::Word(words) => match &value.kind {
+                Kind::Text(text) if words.contains(&text.as_str()) => Ok(()),
+                Kind::Text(text) => Err(value.origin.fail(unknown(key, text, words))),
+                _ => fail(format!("expected one of {}", words.join(", "))),
+            },
+            Self::Number(least, most) => number(least, most),
+            Self::NumberOrNone(least, most) => match &value.kind {
+                Kind::Integer(_) => number(least, most),
+                Kind::Text(text) if text == "none" => Ok(()),
+                _ => fail(format!("\"none\", or {least} to {most}")),
+            },
+            Self::Power(least, most) => {
+                let size = match value.kind {
+                    Kind::Integer(size) => number(least, most).map(|()| size as u64),
+                    _ => understood(value, key, units::size),
+                }?;
+                match (least..=most).contains(&size) && size.is_power_of_two() {
+                    true => Ok(()),
+                    false => fail(format!("a power of two, {least} to {most} bytes")),
+                }
+            }
+            Self::Time(range) => within(value, key, range, Duration::parse, time),
+            Self::TimeIn(range, unit) => {
+                within(value, key, range, |text| Duration::parse(&with_unit(text, unit)), time)
+            }
+            Self::Bytes(least, most) => within(value, key, (least, most), units::size, bytes),
+            Self::Rate(least, most) => within(value, key, (least, most), units::byte_rate, rate),
+            Self::FioRate(least, most) => within(value, key, (least, most), units::fio_rate, rate),
+            Self::Size(fits, words) => match fits(understood(value, key, units::size)?) {
+                true => Ok(()),
+                false => fail(words.to_owned()),
+            },
+            Self::Form(parse) => understood(value, key, parse),
+            Self::List(item) => match &value.kind {
+                Kind::List(items) => each(items, |one| item.check(path, key, one)),
+                _ => fail("expected an array of texts".to_owned()),
+            },
+            Self::Files if matches!(value.kind, Kind::List(_)) => {
+                Self::List(&Self::Form(String::check)).check(path, key, value)
+            }
+            Self::Text | Self::File | Self::Files => match &value.kind {
+                Kind::Text(text) if text == "-" && !matches!(self, Self::Text) => {
+                    fail("a plan names files; for standard output there are options".to_owned())
+                }
+                Kind::Text(_) => Ok(()),
+                _ => fail("expected a text".to_owned()),
+            },
+        }
+    }
+}
+
+/// Checks each of several items.
+fn each<T>(items: &[T], check: impl FnMut(&T) -> Result<(), KeyError>) -> Result<(), KeyError> {
+    all(items.iter().map(check)).map(drop)
+}
+
+/// A number with a unit, in a range that `words` can write.
+fn within<T: PartialOrd + Copy>(
+    value: &Value,
+    key: &str,
+    (least, most): (T, T),
+    parse: impl Fn(&str) -> Parsed<T>,
+    words: impl Fn(T) -> String,
+) -> Result<(), KeyError> {
+    let found = understood(value, key, parse)?;
+    if (least..=most).contains(&found) {
+        return Ok(());
+    }
+    let [least, most, found] = [least, most, found].map(words);
+    Err(value.origin.fail(format!("{key}: {least} to {most}; found {found}")))
+}
+
+fn understood<T>(
+    value: &Value,
+    key: &str,
+    parse: impl Fn(&str) -> Parsed<T>,
+) -> Result<T, KeyError> {
+    let (read, found) = match &value.kind {
+        Kind::Text(text) => (parse(text), format!("'{text}'")),
+        Kind::Integer(number) => (parse(&number.to_string()), format!("{number} without a unit")),
+        Kind::List(_) => (Err("a text"), "an array".into()),
+        Kind::Table(_) => (Err("a text"), "a table".into()),
+        Kind::Other(name) => (Err("a text"), format!("a {name}")),
+    };
+    let what = |requested| format!("{key}: expected {requested}; found {found}");
+    read.map_err(|requested| value.origin.fail(what(requested)))
+}
+
+/// Sets the key of `root` at a dotted path, as an option of the command line does.
+///
+/// # Errors
+/// If there is no such table, or the table can have no such key: options add keys to tables, and no
+/// tables with new names.
+pub fn set(
+    root: Table,
+    plan: &mut Value,
+    path: &str,
+    text: &str,
+    option: &str,
+) -> Result<(), KeyError> {
+    let origin = Origin::Option(format!("{option} {path}={text}"));
+    let (mut value, mut allowed, mut name) = (plan, Allowed::Table(root), String::new());
+    let mut rest = Some(path);
+    while let Some(path) = rest {
+        let key = first_key(value, allowed, path);
+        rest = path[key.len()..].strip_prefix('.');
+        allowed = settable(value, allowed, &name, key).map_err(|what| origin.fail(what))?;
+        name = below(&name, key);
+        value = value.member(key, &origin)?;
+    }
+    let kind = match text.parse() {
+        Ok(number) => Kind::Integer(number),
+        Err(_) if text.starts_with('[') => array(text, &origin)?,
+        Err(_) => Kind::Text(text.to_owned()),
+    };
+    *value = Value { origin, kind };
+    Ok(())
+}
+
+/// An array as TOML has it, from an option.
+fn array(text: &str, origin: &Origin) -> Result<Kind, KeyError> {
+    let read = value::parse("", &format!("x = {text}"));
+    let read = read.map_err(|error| origin.fail(error.message))?;
+    let first = read.entries().ok().and_then(|entries| entries.first());
+    let mut kind = first.map(|of| of.value.kind.clone());
+    if let Some(Kind::List(items)) = &mut kind {
+        items.iter_mut().for_each(|item| item.origin = origin.clone());
+    }
+    kind.ok_or_else(|| origin.fail("expected an array, such as [1, 2]"))
+}
+
+/// The first key of a dotted path in a table that holds `value`. Names that a plan chooses may
+/// have dots.
+fn first_key<'a>(value: &Value, allowed: Allowed, path: &'a str) -> &'a str {
+    let names = match allowed {
+        Allowed::Named(_) => value.entries().unwrap_or_default(),
+        _ => &[],
+    };
+    let begins = |name: &&str| {
+        path.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let known = names.iter().map(|entry| entry.key.as_str()).filter(begins).map(str::len).max();
+    known.or_else(|| path.find('.')).map_or(path, |end| &path[..end])
+}
+
+/// The allowed values of `key` in the table `name`, which holds `value`.
+fn settable(value: &Value, allowed: Allowed, name: &str, key: &str) -> Result<Allowed, String> {
+    let table = match allowed {
+        Allowed::Table(table) => return known(table, name, key).map(|key| key.allowed),
+        Allowed::Named(table) => table,
+        _ => return Err(format!("there is no table above '{key}'")),
+    };
+    let entries = value.entries().unwrap_or_default();
+    let names: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
+    match names[..] {
+        [] => Err(format!("the plan has no [{name}.{key}], nor any other [{name}.NAME]")),
+        _ if names.contains(&key) => Ok(Allowed::Table(table)),
+        _ => Err(unknown(&format!("name in [{name}]"), key, &names)),
+    }
+}

@@ -1,0 +1,22 @@
+//! Keys with values, as plans, job files and options of the command line have them: what each key
+//! may be, where each value stands, and every mistake with its place.
+//!
+//! [`Table`]s declare keys, [`allowed::check`] checks a whole [`Value`] against them, and a
+//! [`Section`] reads what was checked. [`job`] has the keys of a job in fio's words.
+
+pub mod allowed;
+mod error_text;
+pub mod job;
+mod mistakes;
+mod names;
+mod section;
+pub mod units;
+mod value;
+
+pub use allowed::{Allowed, Key, Table};
+pub use error_text::unknown;
+pub use mistakes::{Mistakes, all, both};
+pub use names::Names;
+pub use section::Section;
+pub use units::KeyValue;
+pub use value::{Entry, KeyError, Kind, Origin, Value, parse};

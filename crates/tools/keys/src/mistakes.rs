@@ -1,0 +1,60 @@
+//! All mistakes of a file that one pass finds: readers go on behind a wrong key or table.
+
+use crate::KeyError;
+
+/// Mistakes so far.
+#[derive(Debug, Default)]
+pub struct Mistakes(Option<KeyError>);
+
+impl Mistakes {
+    /// Adds one, with those that were found with it.
+    pub fn note(&mut self, error: KeyError) {
+        self.0 = Some(match self.0.take() {
+            Some(known) => known.and(error),
+            None => error,
+        });
+    }
+
+    /// What a reader found, if it made no mistake.
+    pub fn keep<T>(&mut self, result: Result<T, KeyError>) -> Option<T> {
+        result.map_err(|error| self.note(error)).ok()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// `value`, if there is no mistake.
+    ///
+    /// # Errors
+    /// All mistakes.
+    pub fn or<T>(self, value: T) -> Result<T, KeyError> {
+        self.0.map_or(Ok(value), Err)
+    }
+}
+
+/// What several readers found.
+///
+/// # Errors
+/// The mistakes of all of them.
+pub fn all<T>(results: impl IntoIterator<Item = Result<T, KeyError>>) -> Result<Vec<T>, KeyError> {
+    let mut mistakes = Mistakes::default();
+    let found = results.into_iter().filter_map(|result| mistakes.keep(result)).collect();
+    mistakes.or(found)
+}
+
+/// What two readers found.
+///
+/// # Errors
+/// The mistakes of both.
+pub fn both<A, B>(
+    first: Result<A, KeyError>,
+    second: Result<B, KeyError>,
+) -> Result<(A, B), KeyError> {
+    match (first, second) {
+        (Ok(first), Ok(second)) => Ok((first, second)),
+        (Err(first), Err(second)) => Err(first.and(second)),
+        (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
+    }
+}

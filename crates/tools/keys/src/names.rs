@@ -1,0 +1,49 @@
+//! Names that a plan chooses.
+
+use crate::unknown;
+use std::collections::BTreeMap;
+use std::ops::{Deref, Range};
+
+/// Names in the order of the plan, found without a search through all of them.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    all: Vec<String>,
+    numbers: BTreeMap<String, usize>,
+}
+
+impl Names {
+    /// Adds a name; false if it is there already.
+    pub fn add(&mut self, name: String) -> bool {
+        let new = self.numbers.insert(name.clone(), self.all.len()).is_none();
+        self.all.push(name);
+        new
+    }
+
+    /// The number of a name among some of them.
+    ///
+    /// # Errors
+    /// The names that there are.
+    pub fn find(&self, among: Range<usize>, what: &str, name: &str) -> Result<usize, String> {
+        let known = || self.all[among.clone()].iter().map(String::as_str).collect::<Vec<_>>();
+        let found = self.numbers.get(name).copied().filter(|at| among.contains(at));
+        found.ok_or_else(|| unknown(what, name, &known()))
+    }
+}
+
+impl Deref for Names {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.all
+    }
+}
+
+impl FromIterator<String> for Names {
+    fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
+        let mut all = Self::default();
+        for name in names {
+            all.add(name);
+        }
+        all
+    }
+}

@@ -1,0 +1,198 @@
+//! Tables that were checked, read key by key: from the table itself, or else from the one that
+//! holds the defaults.
+
+use crate::units::Parsed;
+use crate::{Allowed, Entry, Key, KeyError, KeyValue, Kind, Origin, Table, Value};
+use std::path::PathBuf;
+use wire::units::with_unit;
+
+/// A table, with the tables that it takes its defaults from.
+#[derive(Clone, Debug)]
+pub struct Section<'a> {
+    /// Its name: `drives.central`.
+    pub name: String,
+    /// Its place; that of the table above if it is not set.
+    pub origin: Origin,
+    keys: Table,
+    layers: Vec<&'a [Entry]>,
+}
+
+/// Sets those fields of a structure for which there are keys of their names.
+#[macro_export]
+macro_rules! set_fields {
+    ($of:expr, $section:expr, $($field:ident)*) => {
+        $(if let Some(value) = $section.get(stringify!($field)) {
+            $of.$field = value;
+        })*
+    };
+}
+
+fn entries(value: &Value) -> &[Entry] {
+    value.entries().expect("as checked")
+}
+
+impl<'a> Section<'a> {
+    /// The table of a whole file, which has these keys.
+    pub fn root(keys: Table, value: &'a Value) -> Self {
+        let (name, origin) = (String::new(), value.origin.clone());
+        Self { name, origin, keys, layers: vec![entries(value)] }
+    }
+
+    /// The same table with these defaults.
+    pub fn with_defaults(mut self, defaults: &Self) -> Self {
+        self.layers.extend(&defaults.layers);
+        self
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &'static Key> {
+        self.keys.iter().copied().flatten()
+    }
+
+    /// The keys that are set, here or by default.
+    pub fn keys_set(&self) -> impl Iterator<Item = &'static Key> {
+        self.keys().filter(|key| self.find(key.name).is_some())
+    }
+
+    /// A table in this one; empty if it is not there.
+    ///
+    /// # Panics
+    /// If the key is none of a table.
+    pub fn table(&self, key: &str) -> Self {
+        let name = if self.name.is_empty() { key.into() } else { format!("{}.{key}", self.name) };
+        let known = self.keys().find(|known| known.name == key).map(|known| known.allowed);
+        let Some(Allowed::Table(keys) | Allowed::Named(keys)) = known else {
+            panic!("[{name}] is a table")
+        };
+        let found = self.find(key);
+        let origin = found.map_or(&self.origin, |entry| &entry.origin).clone();
+        let layers = found.iter().map(|entry| entries(&entry.value)).collect();
+        Self { name, origin, keys, layers }
+    }
+
+    /// The tables in the table `key`, by name, in the order of the file.
+    pub fn named(&self, key: &str) -> Vec<(String, Self)> {
+        let of = self.table(key);
+        let table = |entry: &'a Entry| {
+            let name = format!("{}.{}", of.name, entry.key);
+            let layers = vec![entries(&entry.value)];
+            (entry.key.clone(), Self { name, origin: entry.origin.clone(), layers, ..of })
+        };
+        of.layers.iter().copied().flatten().map(table).collect()
+    }
+
+    /// The same with these defaults; if there are none, one called `alone`
+    /// that has nothing else.
+    pub fn named_or(&self, key: &str, alone: &str, defaults: &Self) -> Vec<(String, Self)> {
+        let named = self.named(key).into_iter();
+        let named: Vec<_> = named.map(|(name, own)| (name, own.with_defaults(defaults))).collect();
+        if !named.is_empty() {
+            return named;
+        }
+        vec![(alone.to_owned(), Self { keys: self.table(key).keys, ..defaults.clone() })]
+    }
+
+    /// Whether the table is there.
+    pub fn is_present(&self) -> bool {
+        !self.layers.is_empty()
+    }
+
+    /// What a key is set to, here or by default.
+    pub fn find(&self, key: &str) -> Option<&'a Entry> {
+        self.layers.iter().find_map(|layer| layer.iter().find(|entry| entry.key == key))
+    }
+
+    /// The place of a key, or that of the table.
+    pub fn place(&self, key: &str) -> Origin {
+        self.find(key).map_or_else(|| self.origin.clone(), |entry| entry.value.origin.clone())
+    }
+
+    /// A mistake in the value of a key.
+    ///
+    /// # Errors
+    /// That mistake.
+    pub fn fail<T>(&self, key: &str, what: impl Into<String>) -> Result<T, KeyError> {
+        Err(self.place(key).fail(what))
+    }
+
+    /// A key's value, if it is there.
+    pub fn get<T: KeyValue>(&self, key: &str) -> Option<T> {
+        self.read(key, T::parse, T::plain)
+    }
+
+    /// A key's value as `parse` reads it, if it is there.
+    pub fn parsed<T>(&self, key: &str, parse: fn(&str) -> Parsed<T>) -> Option<T> {
+        self.read(key, parse, |number| parse(&number.to_string()).ok())
+    }
+
+    fn read<T>(
+        &self,
+        key: &str,
+        parse: fn(&str) -> Parsed<T>,
+        plain: impl Fn(i64) -> Option<T>,
+    ) -> Option<T> {
+        let allowed = self.keys().find(|known| known.name == key).map(|known| known.allowed);
+        let entry = self.find(key)?;
+        let read = match (allowed, &entry.value.kind) {
+            (Some(Allowed::TimeIn(_, unit)), Kind::Integer(number)) => {
+                parse(&format!("{number}{unit}")).ok()
+            }
+            (Some(Allowed::TimeIn(_, unit)), Kind::Text(text)) => {
+                parse(&with_unit(text, unit)).ok()
+            }
+            (_, kind) => read(kind, parse, plain),
+        };
+        Some(read.expect("as checked"))
+    }
+
+    /// The items of an array, each with its place.
+    pub fn list<T: KeyValue>(&self, key: &str) -> Vec<(T, Origin)> {
+        self.items(key, |kind| read(kind, T::parse, T::plain))
+    }
+
+    /// The same as `parse` reads them.
+    pub fn parsed_list<T>(&self, key: &str, parse: fn(&str) -> Parsed<T>) -> Vec<(T, Origin)> {
+        self.items(key, |kind| read(kind, parse, |number| parse(&number.to_string()).ok()))
+    }
+
+    fn items<T>(&self, key: &str, read: impl Fn(&Kind) -> Option<T>) -> Vec<(T, Origin)> {
+        let Some(Kind::List(items)) = self.find(key).map(|entry| &entry.value.kind) else {
+            return Vec::new();
+        };
+        let item = |item: &Value| (read(&item.kind).expect("as checked"), item.origin.clone());
+        items.iter().map(item).collect()
+    }
+
+    /// A text or one of several words, if it is there.
+    pub fn text(&self, key: &str) -> Option<&'a str> {
+        match &self.find(key)?.value.kind {
+            Kind::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A required text: `what` describes it in the error.
+    ///
+    /// # Errors
+    /// If it is missing.
+    pub fn required(&self, key: &str, what: &str) -> Result<&'a str, KeyError> {
+        let missing = || self.origin.fail(format!("[{}] needs {key}{what}", self.name));
+        self.text(key).ok_or_else(missing)
+    }
+
+    /// A file: one that a file names is found from where that file is.
+    pub fn path(&self, key: &str) -> Option<PathBuf> {
+        self.text(key).map(|name| self.place(key).path(name))
+    }
+}
+
+fn read<T>(
+    kind: &Kind,
+    parse: fn(&str) -> Parsed<T>,
+    plain: impl Fn(i64) -> Option<T>,
+) -> Option<T> {
+    match kind {
+        Kind::Text(text) => parse(text).ok(),
+        Kind::Integer(number) => plain(*number),
+        _ => None,
+    }
+}

@@ -1,0 +1,235 @@
+//! The values of keys, each with the place where it stands.
+
+use crate::error_text;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use toml::de::{DeTable, DeValue};
+
+/// Where a value or key stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// In a file.
+    File {
+        /// Its name.
+        file: Arc<str>,
+        /// From 1.
+        line: usize,
+        /// From 1, in characters.
+        column: usize,
+    },
+    /// In an option of the command line: this one.
+    Option(String),
+}
+
+impl Origin {
+    /// A file named here: in a plan from where the plan is, in an option from
+    /// where the command runs.
+    pub fn path(&self, name: &str) -> PathBuf {
+        match self {
+            Self::File { file, .. } => {
+                Path::new(&**file).parent().unwrap_or(Path::new("")).join(name)
+            }
+            Self::Option(_) => name.into(),
+        }
+    }
+
+    /// A mistake here.
+    pub fn fail(&self, what: impl Into<String>) -> KeyError {
+        KeyError { origin: self.clone(), message: what.into(), others: BTreeMap::new() }
+    }
+}
+
+/// What is wrong with a key or its value, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyError {
+    /// The place.
+    pub origin: Origin,
+    /// The mistake, with what is allowed.
+    pub message: String,
+    /// Mistakes that were found with this one, in other places.
+    others: BTreeMap<Origin, String>,
+}
+
+/// Mistakes that are shown at most.
+const SHOWN: usize = 20;
+
+impl KeyError {
+    /// This mistake and another one, with those that were found with them: one at each place, since
+    /// what every station takes from one table is wrong once.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        for (origin, message) in std::iter::once((other.origin, other.message)).chain(other.others)
+        {
+            if origin != self.origin {
+                self.others.entry(origin).or_insert(message);
+            }
+        }
+        self
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { file, line, column } => write!(f, "{file}:{line}:{column}"),
+            Self::Option(option) => f.write_str(option),
+        }
+    }
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut all: Vec<_> = self.others.iter().collect();
+        all.push((&self.origin, &self.message));
+        all.sort_unstable();
+        for (number, (origin, message)) in all.iter().take(SHOWN).enumerate() {
+            let line = if number == 0 { "" } else { "\n" };
+            write!(f, "{line}{origin}: {message}")?;
+        }
+        match all.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "\nand {more} more"),
+        }
+    }
+}
+
+/// What a value is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// Text.
+    Text(String),
+    /// A whole number.
+    Integer(i64),
+    /// An array.
+    List(Vec<Value>),
+    /// A table, in the order of the file.
+    Table(Vec<Entry>),
+    /// Anything else TOML has: its name.
+    Other(&'static str),
+}
+
+/// A value with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// Its place.
+    pub origin: Origin,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// A key of a table, with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// The place of the key.
+    pub origin: Origin,
+    /// What it is set to.
+    pub value: Value,
+}
+
+struct Source<'a> {
+    file: Arc<str>,
+    text: &'a str,
+    /// Where each line begins, in bytes.
+    lines: Vec<usize>,
+}
+
+impl<'a> Source<'a> {
+    fn new(file: &str, text: &'a str) -> Self {
+        let ends = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self { file: file.into(), text, lines: std::iter::once(0).chain(ends).collect() }
+    }
+
+    fn at(&self, offset: usize) -> Origin {
+        let mut offset = offset.min(self.text.len());
+        while !self.text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let line = self.lines.partition_point(|start| *start <= offset);
+        let start = self.lines[line - 1];
+        let column = self.text[start..offset].chars().count() + 1;
+        Origin::File { file: self.file.clone(), line, column }
+    }
+
+    fn value(&self, offset: usize, value: &DeValue) -> Value {
+        let origin = self.at(offset);
+        let kind = match value {
+            DeValue::String(text) => Kind::Text(text.to_string()),
+            DeValue::Integer(number) => {
+                match i64::from_str_radix(number.as_str(), number.radix()) {
+                    Ok(number) => Kind::Integer(number),
+                    Err(_) => Kind::Other("number that is too large"),
+                }
+            }
+            // Exact, as the text has it.
+            DeValue::Float(number) => Kind::Text(number.as_str().to_owned()),
+            DeValue::Array(items) => {
+                let item =
+                    |item: &toml::Spanned<DeValue>| self.value(item.span().start, item.get_ref());
+                Kind::List(items.iter().map(item).collect())
+            }
+            DeValue::Table(table) => Kind::Table(self.table(table)),
+            other => Kind::Other(other.type_str()),
+        };
+        Value { origin, kind }
+    }
+
+    fn table(&self, table: &DeTable) -> Vec<Entry> {
+        let mut entries: Vec<_> = table
+            .iter()
+            .map(|(key, value)| {
+                let start = key.span().start;
+                let value = self.value(value.span().start, value.get_ref());
+                let key = key.get_ref().to_string();
+                (start, Entry { key, origin: self.at(start), value })
+            })
+            .collect();
+        entries.sort_by_key(|(start, _)| *start);
+        entries.into_iter().map(|(_, entry)| entry).collect()
+    }
+}
+
+/// Reads TOML.
+///
+/// # Errors
+/// Where the text is none.
+pub fn parse(file: &str, text: &str) -> Result<Value, KeyError> {
+    let source = Source::new(file, text);
+    let table = DeTable::parse(text).map_err(|error| {
+        let (at, what) = error_text::of(text, &error);
+        source.at(at).fail(what)
+    })?;
+    Ok(Value { origin: source.at(0), kind: Kind::Table(source.table(table.get_ref())) })
+}
+
+impl Value {
+    /// The keys of a table.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn entries(&self) -> Result<&[Entry], KeyError> {
+        match &self.kind {
+            Kind::Table(entries) => Ok(entries),
+            _ => Err(self.origin.fail("expected a table")),
+        }
+    }
+
+    /// What `key` of this table holds; an empty table if it held nothing.
+    ///
+    /// # Errors
+    /// If it is no table.
+    pub fn member(&mut self, key: &str, origin: &Origin) -> Result<&mut Self, KeyError> {
+        let Kind::Table(entries) = &mut self.kind else {
+            return Err(origin.fail(format!("there is no table above '{key}'")));
+        };
+        let at = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
+            let value = Self { origin: origin.clone(), kind: Kind::Table(Vec::new()) };
+            entries.push(Entry { key: key.to_owned(), origin: origin.clone(), value });
+            entries.len() - 1
+        });
+        Ok(&mut entries[at].value)
+    }
+}

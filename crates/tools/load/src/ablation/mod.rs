@@ -1,0 +1,246 @@
+//! Policies of aggregation side by side, over loopback and over a link that is the bottleneck, over
+//! TCP and raw Ethernet.
+
+mod network;
+mod setup;
+mod wire_cost;
+
+pub use network::TestNetwork;
+pub use setup::{Setup, cases};
+pub use wire_cost::Cost;
+
+use crate::Console;
+use crate::case::Case;
+use crate::testbed::Floor;
+use live::{Clock, Stop, Waiting};
+use report::Failure;
+use serde::Serialize;
+use std::fmt;
+use switch::aggregate::Policy;
+use switch::congestion::Rate;
+use wire::Duration;
+
+wire::named! {
+    /// What carries TLPs.
+    pub enum Transport {
+        /// Over TCP.
+        Tcp "tcp",
+        /// Over raw Ethernet.
+        Raw "raw",
+    }
+}
+
+/// The link below the transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// Loopback.
+    Loopback,
+    /// A veth pair with a rate.
+    Veth(Rate),
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Loopback => f.pad("loopback"),
+            Self::Veth(rate) => {
+                f.pad(&format!("veth {:.0} Mb/s", rate.bits_per_second as f64 / 1e6))
+            }
+        }
+    }
+}
+
+/// The payload by default: NEC's.
+pub const MPS: u16 = 128;
+/// The rate by default: what one core of a small machine fills with frames of one TLP.
+pub const RATE: Rate = Rate { bits_per_second: 100_000_000, burst: 1 };
+/// Pairs of rounds that compare latencies.
+const PAIRS: usize = 20;
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How nodes wait.
+    pub waiting: Waiting,
+    /// Largest TLP payload.
+    pub mps: u16,
+    /// The transports.
+    pub transports: Vec<Transport>,
+    /// The policies.
+    pub policies: Vec<Policy>,
+    /// The rate of the limited link.
+    pub link_rate: Rate,
+    /// The workloads, some of [`cases`].
+    pub cases: Vec<Case>,
+    /// Rounds of each workload.
+    pub rounds: u32,
+    /// How long a round takes.
+    pub span: Duration,
+    /// How long one of a pair of rounds takes.
+    pub pair_span: Duration,
+}
+
+/// One command at a time, per-tlp and adaptive in pairs.
+#[derive(Clone, Debug)]
+pub struct Pairs {
+    /// The link.
+    pub link: Link,
+    /// The transport.
+    pub transport: Transport,
+    /// The workload.
+    pub rw: &'static str,
+    /// Median latencies in nanoseconds, per-tlp and adaptive.
+    pub p50: Vec<(u64, u64)>,
+}
+
+/// The measured rate of the limited link with frames of one size: frames times what each costs.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkCheck {
+    /// Bytes behind the Ethernet header.
+    pub frame_payload: usize,
+    /// Bits of wire a second.
+    pub wire_bits_per_s: f64,
+}
+
+/// Everything measured.
+pub struct Ablation {
+    /// How nodes waited.
+    pub waiting: Waiting,
+    /// Largest TLP payload.
+    pub mps: u16,
+    /// The raw floor.
+    pub floor: Floor,
+    /// Every link, transport and policy.
+    pub setups: Vec<Setup>,
+    /// One command at a time.
+    pub latencies: Vec<Pairs>,
+    /// The measured rate of the limited link: proof that its token bucket counts right.
+    pub check: Vec<LinkCheck>,
+    /// Whether a signal ended it.
+    pub interrupted: bool,
+}
+
+/// Measures until it is told to stop.
+///
+/// # Errors
+/// If nothing can be measured here, or a machine breaks down.
+pub fn measure(
+    settings: &Settings,
+    console: &mut dyn Console,
+    stop: &Stop,
+) -> Result<Ablation, Failure> {
+    let clock = Clock::start();
+    let Settings { waiting, mps, rounds, span, .. } = *settings;
+    let mut all = Ablation {
+        waiting,
+        mps,
+        floor: Floor::default(),
+        setups: setups(settings, clock, console)?,
+        latencies: Vec::new(),
+        check: Vec::new(),
+        interrupted: false,
+    };
+    for setup in &all.setups {
+        if let Link::Veth(rate) = setup.link {
+            setup.place.limit(rate)?;
+        }
+    }
+    if all.setups.iter().any(|setup| setup.link != Link::Loopback) {
+        console.progress("what the link lets pass");
+        all.check = network::check(clock, settings.link_rate, Duration::from_ms(100))?;
+    }
+    'rounds: for round in 1..=rounds {
+        console.progress(&format!("round {round} of {rounds}: raw TCP"));
+        all.floor.measure(clock, waiting, span)?;
+        for index in 0..all.setups[0].series.len() {
+            for setup in &mut all.setups {
+                if stop.is_set() {
+                    break 'rounds;
+                }
+                let what = format!("{}, {}, {}", setup.link, setup.transport, setup.policy);
+                console.progress(&format!("round {round} of {rounds}: {what}"));
+                setup.round(index, span)?;
+            }
+        }
+    }
+    all.latencies = latencies(&mut all.setups, settings.pair_span, console, stop)?;
+    all.interrupted = stop.is_set();
+    console.done();
+    Ok(all)
+}
+
+/// Every link, transport and policy that this machine allows.
+fn setups(
+    settings: &Settings,
+    clock: Clock,
+    console: &mut dyn Console,
+) -> Result<Vec<Setup>, Failure> {
+    let Settings { waiting, mps, transports, policies, cases, .. } = settings;
+    let mut setups = Vec::new();
+    for link in [Link::Loopback, Link::Veth(settings.link_rate)] {
+        for transport in transports {
+            for policy in policies {
+                console.progress(&format!("{link}, {transport}, {policy}: the drive is written"));
+                match Setup::new(clock, *waiting, *mps, (link, *transport, *policy), cases) {
+                    Ok(setup) => setups.push(setup),
+                    // What may be had without privileges is measured all the same.
+                    Err(why) if (link, *transport) != (Link::Loopback, Transport::Tcp) => {
+                        console.done();
+                        console.warning(&format!("not measured: {transport} over {link}: {why}"));
+                        break;
+                    }
+                    Err(why) => return Err(why),
+                }
+            }
+        }
+    }
+    match setups.is_empty() {
+        true => Err(Failure("nothing can be measured here".into())),
+        false => Ok(setups),
+    }
+}
+
+/// Latencies of one command at a time where both policies are there, until it is told to stop.
+fn latencies(
+    setups: &mut [Setup],
+    span: Duration,
+    console: &mut dyn Console,
+    stop: &Stop,
+) -> Result<Vec<Pairs>, Failure> {
+    let mut all = Vec::new();
+    let with = |policy: Policy| {
+        let found = setups.iter().enumerate().filter(move |(_, setup)| setup.policy == policy);
+        found.map(|(number, setup)| (number, setup.link, setup.transport)).collect::<Vec<_>>()
+    };
+    let (alone, adaptive) = (with(Policy::PerTlp), with(Policy::Adaptive));
+    for (one, link, transport) in alone {
+        let other = adaptive.iter().find(|(_, l, t)| (*l, *t) == (link, transport));
+        let Some((other, ..)) = other else { continue };
+        for index in 0..setups[one].series.len() {
+            let case = setups[one].series[index].case;
+            if case.iodepth != 1 {
+                continue;
+            }
+            let mut pairs = Vec::new();
+            for pair in 0..PAIRS {
+                if stop.is_set() {
+                    return Ok(all);
+                }
+                console.progress(&format!(
+                    "{link}, {transport}, {}: pair {}",
+                    case.name(),
+                    pair + 1
+                ));
+                // The order alternates, so that neither has an advantage.
+                let order = if pair % 2 == 0 { [one, *other] } else { [*other, one] };
+                let mut p50 = [0; 2];
+                for setup in order {
+                    p50[usize::from(setup == *other)] = setups[setup].p50(index, span)?;
+                }
+                pairs.push((p50[0], p50[1]));
+            }
+            all.push(Pairs { link, transport, rw: case.rw, p50: pairs });
+        }
+    }
+    Ok(all)
+}

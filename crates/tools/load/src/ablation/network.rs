@@ -1,0 +1,144 @@
+//! Networks to measure over: loopback, and veth pairs with a rate between network
+//! namespaces that end with the command.
+
+use super::wire_cost::{MTU, WIRE, wire};
+use super::{LinkCheck, Transport};
+use live::Clock;
+use live::net::{Address, ETHERNET, Filter, Interface, Namespace, PacketSocket, Station};
+use report::Failure;
+use std::net::{Ipv4Addr, SocketAddr};
+use switch::congestion::Rate;
+use wire::{Duration, Instant};
+
+/// The network namespaces of both ends of a link.
+pub struct TestNetwork {
+    /// The host's namespace.
+    pub near: Namespace,
+    /// The device's namespace.
+    pub far: Namespace,
+    /// Where the device node listens.
+    pub far_address: Address,
+    near_interface: &'static str,
+}
+
+const NEAR: &str = "near0";
+const FAR: &str = "far0";
+/// Addresses for documentation (RFC 5737); the namespaces have no others.
+const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
+/// Bytes that may pass at once after a pause: less than a scheduler's tick.
+const BURST: u32 = 16 << 10;
+/// Bytes that may wait. Senders stop before: a socket's buffer, TCP's small queues.
+const QUEUE: u32 = 1 << 20;
+
+impl TestNetwork {
+    /// Loopback: of this machine for TCP, of a namespace for raw Ethernet, for an Ethernet has no
+    /// ports and so carries one device node.
+    ///
+    /// # Errors
+    /// If there may be no namespace.
+    pub fn loopback(transport: Transport) -> Result<Self, Failure> {
+        let (near, far, far_address) = match transport {
+            Transport::Tcp => {
+                let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+                (Namespace::current()?, Namespace::current()?, any.into())
+            }
+            Transport::Raw => {
+                let alone = Namespace::new()?;
+                alone.run("ip link set lo up")?;
+                let address = alone.enter(|| Address::to_listen("raw:lo", false))??;
+                (alone.enter(Namespace::current)??, alone, address)
+            }
+        };
+        Ok(Self { near, far, far_address, near_interface: "lo" })
+    }
+
+    /// A cable between two namespaces.
+    ///
+    /// # Errors
+    /// If there may be none, or `ip` is missing.
+    pub fn cable(transport: Transport) -> Result<Self, Failure> {
+        let (near, far) = (Namespace::new()?, Namespace::new()?);
+        near.cable(NEAR, &far, FAR)?;
+        let far_address = match transport {
+            Transport::Tcp => {
+                let ends = [(&near, NEAR), (&far, FAR)];
+                for ((place, interface), address) in ends.into_iter().zip(ADDRESSES) {
+                    place.run(&format!("ip address add {address}/24 dev {interface}"))?;
+                }
+                SocketAddr::from((ADDRESSES[1], 0)).into()
+            }
+            Transport::Raw => far.enter(|| Address::to_listen(&format!("raw:{FAR}"), true))??,
+        };
+        Ok(Self { near, far, far_address, near_interface: NEAR })
+    }
+
+    /// Where the host finds a device node that listens on `address`.
+    pub fn peer(&self, address: &Address) -> Address {
+        match address {
+            Address::Tcp(_) | Address::Other(_) => address.clone(),
+            Address::Raw(Station { mac, .. }) => {
+                Address::Raw(Station { interface: self.near_interface.into(), mac: *mac })
+            }
+        }
+    }
+
+    /// Limits a cable in both directions: a token bucket that counts what a frame costs on a wire
+    /// beside what the kernel sees of it.
+    ///
+    /// # Errors
+    /// If `tc` is missing or refuses.
+    pub fn limit(&self, rate: Rate) -> Result<(), Failure> {
+        let (bits, least) = (rate.bits_per_second, wire(0));
+        for (place, interface) in [(&self.near, NEAR), (&self.far, FAR)] {
+            place.run(&format!(
+                "tc qdisc add dev {interface} root tbf rate {bits}bit burst {BURST} \
+                 limit {QUEUE} overhead {WIRE} mpu {least}"
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// Sends frames of several sizes as fast as a limited cable takes them: the rate must be the same
+/// for all, or the bucket does not count what it should.
+///
+/// # Errors
+/// If there may be no cable.
+pub fn check(clock: Clock, rate: Rate, span: Duration) -> Result<Vec<LinkCheck>, Failure> {
+    let place = TestNetwork::cable(Transport::Raw)?;
+    place.limit(rate)?;
+    let interface = place.near.enter(|| Interface::find(NEAR))??;
+    let open = || PacketSocket::open(&interface, wire::raw::ETHERTYPE, &Filter::everything());
+    let mut socket = place.near.enter(open)??;
+    let mut passed = Vec::new();
+    for payload in [46, 168, 400, MTU] {
+        let mut frame = vec![0; ETHERNET + payload];
+        frame[..6].fill(0xff);
+        frame[12..14].copy_from_slice(&wire::raw::ETHERTYPE.to_be_bytes());
+        // The bucket and the socket's buffer are full before it counts.
+        send(clock, &mut socket, &frame, clock.now() + span)?;
+        let start = clock.now();
+        let frames = send(clock, &mut socket, &frame, start + span)?;
+        let seconds = (clock.now() - start).as_ns() as f64 / 1e9;
+        let bits_per_second = frames as f64 * wire(payload) as f64 * 8.0 / seconds;
+        passed.push(LinkCheck { frame_payload: payload, wire_bits_per_s: bits_per_second.round() });
+    }
+    Ok(passed)
+}
+
+fn send(
+    clock: Clock,
+    socket: &mut PacketSocket,
+    frame: &[u8],
+    until: Instant,
+) -> Result<u64, Failure> {
+    let mut sent = 0;
+    while clock.now() < until {
+        if socket.send(frame)? {
+            sent += 1;
+        } else {
+            std::thread::yield_now();
+        }
+    }
+    Ok(sent)
+}

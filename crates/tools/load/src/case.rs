@@ -1,0 +1,61 @@
+//! What is measured.
+
+use nvme::initiator::Op;
+use serde::Serialize;
+
+wire::named! {
+    /// The path to the drive: with or without the tunnel.
+    pub enum Path {
+        /// The controller right below the root port.
+        Direct "direct",
+        /// Through switch, tunnel and loopback TCP.
+        Tunnelled "tunnelled",
+    }
+}
+
+/// One workload, in fio's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Case {
+    /// `randread`, `randwrite`, `read` or `write`.
+    pub rw: &'static str,
+    /// Read or write.
+    #[serde(skip)]
+    pub op: Op,
+    /// Random addresses, or sequential ones.
+    #[serde(skip)]
+    pub random: bool,
+    /// Bytes a command.
+    pub bs: u32,
+    /// Commands in flight.
+    pub iodepth: usize,
+}
+
+impl Case {
+    /// The name of the row in tables.
+    pub fn name(&self) -> String {
+        format!("{} {} KiB QD{}", self.rw, self.bs >> 10, self.iodepth)
+    }
+}
+
+const fn random(op: Op, rw: &'static str, iodepth: usize) -> Case {
+    Case { rw, op, random: true, bs: 4096, iodepth }
+}
+
+const fn sequential(op: Op, rw: &'static str) -> Case {
+    Case { rw, op, random: false, bs: 128 << 10, iodepth: 8 }
+}
+
+/// The workload that fills a drive before it is measured.
+pub const FILL: Case = sequential(Op::Write, "write");
+
+/// All workloads.
+pub const CASES: [Case; 8] = [
+    random(Op::Read, "randread", 1),
+    random(Op::Read, "randread", 8),
+    random(Op::Read, "randread", 32),
+    random(Op::Write, "randwrite", 1),
+    random(Op::Write, "randwrite", 8),
+    random(Op::Write, "randwrite", 32),
+    sequential(Op::Read, "read"),
+    sequential(Op::Write, "write"),
+];

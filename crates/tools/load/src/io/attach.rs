@@ -1,0 +1,66 @@
+//! What a drive under load does by itself: it interrupts, and after an outage it comes back.
+
+use super::group::Group;
+use super::machine::Machine;
+use super::session::{Session, attach};
+use report::Failure;
+
+impl Session {
+    /// Passes interrupts on, or looks at all queues without them; whether there were interrupts.
+    pub(super) fn signal(&mut self, group: &mut Group) -> bool {
+        let now = self.machine.clock().now();
+        if !self.settings.interrupts {
+            if !self.machine.is_up() {
+                return false;
+            }
+            (0..self.settings.io_queues.into()).for_each(|queue| group.signal(now, queue));
+            return false;
+        }
+        let mut any = false;
+        while let Some((from, vector)) = self.machine.interrupt() {
+            // Vector 0 is that of the admin queue.
+            if let (true, Some(queue)) = (from == self.slot.node().bdf, vector.checked_sub(1)) {
+                any = true;
+                group.signal(now, queue as usize);
+            }
+        }
+        any
+    }
+
+    /// Brings the drive up again behind its link, and gives it back to the group. Yields what it is
+    /// like, or why it cannot be used.
+    ///
+    /// # Errors
+    /// If the machine breaks down.
+    pub(super) fn attach_again(
+        &mut self,
+        group: &mut Group,
+    ) -> Result<Result<&'static str, String>, Failure> {
+        let gone = |why| Ok(Err(format!("the drive cannot be attached again: {why}")));
+        self.slot.link_up();
+        let new_contents = match self.machine.ready(&mut self.slot)? {
+            Ok(new_contents) => new_contents,
+            Err(why) => return gone(why),
+        };
+        let driver = match attach(&mut self.machine, self.slot.node(), self.settings)? {
+            Ok(driver) => driver,
+            Err(error) => return gone(error.to_string()),
+        };
+        // Our host node hides from its clients which contents a drive has.
+        let unknown = matches!(self.machine, Machine::VfioUser(_));
+        let forget = new_contents || unknown;
+        if let Err(why) = group.resume(self.machine.clock().now(), driver, forget) {
+            return Ok(Err(format!("the drive that came back is another: {why}")));
+        }
+        if forget {
+            self.written.clear();
+        }
+        Ok(Ok(match new_contents {
+            true => "the drive is attached again with new contents",
+            false if unknown => {
+                "the drive is attached again; what was written before is not compared"
+            }
+            false => "the drive is attached again",
+        }))
+    }
+}

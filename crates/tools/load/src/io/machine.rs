@@ -1,0 +1,323 @@
+//! What host software of a target runs on: a host node, or a client of a vfio-user server.
+
+use crate::rig::Rig;
+use live::Clock;
+use live::attached::Switch;
+use live::links::LinkEvent;
+use live::vfio_client;
+use node::hotplug::OwnSlot;
+use nvme::initiator;
+use pcie::enumerate::{self, Kind, Node, Port};
+use pcie::{Bus, Ram};
+use report::{Failure, Outcome};
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use vfio_user::client::FUNCTION;
+use wire::{Bdf, Duration, Instant};
+use workload::{BringUp, NVME, nvme_functions};
+
+/// How often a server that is lost is tried again: as often as a node.
+const RETRY: Duration = Duration::from_ms(200);
+/// Why nothing is there, if the server itself answers.
+const GONE: &str = "the drive does not answer: its link is lost, or it was moved to another host";
+/// Port type of a root port (PCIe Base 4.0, section 7.5.3.2).
+const ROOT_PORT: u8 = 4;
+/// Class code of PCI-to-PCI bridges (PCI Code and ID Assignment, section 1.7).
+const BRIDGE: [u8; 3] = [0x06, 0x04, 0x00];
+
+/// The machine of a target.
+pub enum Machine {
+    /// A host node.
+    Network(Box<Rig<Switch>>),
+    /// A client of a vfio-user server.
+    VfioUser(Box<Client>),
+}
+
+/// A client of a vfio-user server, with its host software's bus and memory.
+pub struct Client {
+    /// The client.
+    pub machine: vfio_client::Machine,
+    bus: Bus,
+    ram: Rc<RefCell<Ram>>,
+    enumeration: enumerate::Settings,
+    /// The server still answers and its drive does not: why.
+    gone: Option<String>,
+    /// The server or its drive is lost, and is tried again then.
+    retry: Option<Instant>,
+}
+
+/// What happened to the drive's link.
+pub enum Event {
+    /// It is lost: why.
+    Down(String),
+    /// It is back.
+    Up,
+    /// It does not come back: why.
+    Refused(String),
+}
+
+impl Client {
+    /// Host software of a machine that was just connected.
+    pub fn new(mut machine: vfio_client::Machine, ram: Ram) -> Self {
+        let (bus, ram) = (machine.new_bus(), Rc::new(RefCell::new(ram)));
+        let enumeration = enumerate::Settings::default();
+        Self { machine, bus, ram, enumeration, gone: None, retry: None }
+    }
+
+    /// The port above the server's function: the client has no registers for it.
+    fn port(&self) -> Node {
+        let secondary = FUNCTION.bus();
+        let port = Port {
+            port_type: ROOT_PORT,
+            slot: None,
+            link_up: true,
+            secondary,
+            subordinate: secondary,
+            window: self.enumeration.window.clone(),
+            children: Vec::new(),
+        };
+        Node {
+            bdf: Bdf::new(0, 0, 0),
+            id: (0, 0),
+            class: BRIDGE,
+            capabilities: Vec::new(),
+            pcie: None,
+            max_payload_supported: self.enumeration.max_payload,
+            max_payload: self.enumeration.max_payload,
+            kind: Kind::Bridge(port),
+        }
+    }
+
+    /// Sets the function up. Fails unless it is an NVMe controller.
+    fn drives(&mut self) -> Result<Vec<(Node, Node)>, Failure> {
+        let (port, settings) = (self.port(), self.enumeration.clone());
+        let (bus, payload) = (self.bus.clone(), port.max_payload);
+        let look = enumerate::enumerate_below(bus.clone(), port, settings, payload);
+        let found = self.machine.run(&bus, look)?;
+        if let Some(lost) = self.machine.lost() {
+            return Err(Failure(lost.to_string()));
+        }
+        let found = found.map_err(|error| Failure(error.to_string()))?;
+        match found.first().map(|node| node.class) {
+            Some(NVME) => Ok(found.into_iter().map(|node| (node, self.port())).collect()),
+            Some([base, sub, interface]) => Err(Failure(format!(
+                "the server's device has class {base:02x} {sub:02x} {interface:02x}: no NVMe \
+                 controller, which has 01 08 02"
+            ))),
+            None => Err(Failure(GONE.into())),
+        }
+    }
+
+    fn event(&mut self) -> io::Result<Option<Event>> {
+        let now = self.machine.clock().now();
+        let lost = self.machine.lost().map(ToString::to_string);
+        let Some(lost) = lost.or_else(|| self.gone.clone()) else { return Ok(None) };
+        match self.retry {
+            None => {
+                self.retry = Some(now + RETRY);
+                Ok(Some(Event::Down(lost)))
+            }
+            Some(at) if at > now => Ok(None),
+            Some(_) => {
+                let back = self.returns()?;
+                self.retry = (!back).then(|| self.machine.clock().now() + RETRY);
+                Ok(back.then_some(Event::Up))
+            }
+        }
+    }
+
+    /// Connects again, if server and drive answer: the function is as after power-on.
+    fn returns(&mut self) -> io::Result<bool> {
+        if self.gone.is_some() && self.machine.lost().is_none() {
+            if !self.answers()? {
+                return Ok(false);
+            }
+            // A server takes one client. One that ends badly is lost too.
+            let _ = self.machine.close();
+        }
+        let back = self.machine.reconnect().is_ok() && self.answers()?;
+        self.gone = (!back).then(|| GONE.to_owned());
+        Ok(back)
+    }
+
+    /// Whether the function has a vendor ID (PCI Express Base 4.0, section 7.5.1.1.1).
+    fn answers(&mut self) -> io::Result<bool> {
+        let bus = self.bus.clone();
+        let read = async move { bus.config_read(FUNCTION, 0, 2).await };
+        Ok(self.machine.run(&self.bus, read)? != u32::from(u16::MAX))
+    }
+}
+
+impl Machine {
+    /// The clock.
+    pub fn clock(&self) -> Clock {
+        match self {
+            Self::Network(rig) => *rig.machine.clock(),
+            Self::VfioUser(client) => *client.machine.clock(),
+        }
+    }
+
+    /// The bus of the host software.
+    pub fn bus(&self) -> Bus {
+        match self {
+            Self::Network(rig) => rig.bus.clone(),
+            Self::VfioUser(client) => client.bus.clone(),
+        }
+    }
+
+    /// Its memory.
+    pub fn ram(&self) -> Rc<RefCell<Ram>> {
+        match self {
+            Self::Network(rig) => rig.memory.ram.clone(),
+            Self::VfioUser(client) => client.ram.clone(),
+        }
+    }
+
+    /// How drives of this machine are brought up.
+    pub fn bring_up_with(&self, driver: initiator::Settings) -> BringUp {
+        match self {
+            Self::Network(rig) => rig.bring_up_with(driver),
+            Self::VfioUser(client) => {
+                let enumeration = client.enumeration.clone();
+                BringUp { bus: self.bus(), ram: self.ram(), enumeration, driver }
+            }
+        }
+    }
+
+    /// The NVMe functions, each with its port.
+    ///
+    /// # Errors
+    /// If the machine breaks down, or if the hierarchy cannot be set up.
+    pub fn drives(&mut self) -> Result<Vec<(Node, Node)>, Failure> {
+        match self {
+            Self::Network(rig) => Ok(nvme_functions(&rig.hierarchy)),
+            Self::VfioUser(client) => client.drives(),
+        }
+    }
+
+    /// Runs a piece of host software to its end.
+    ///
+    /// # Errors
+    /// If the machine breaks down.
+    pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> Result<T, Failure> {
+        match self {
+            Self::Network(rig) => rig.run(software),
+            Self::VfioUser(client) => Ok(client.machine.run(&client.bus, software)?),
+        }
+    }
+
+    /// Waits until a slot's function is ready. Yields whether it has new contents, or why it is not
+    /// there.
+    ///
+    /// # Errors
+    /// If the machine breaks down.
+    pub fn ready(&mut self, slot: &mut OwnSlot) -> Result<Result<bool, String>, Failure> {
+        loop {
+            if let Some(ready) = slot.poll(self.clock().now()) {
+                return Ok(ready);
+            }
+            let (moved, timer) = self.pump()?;
+            self.wait(moved, timer)?;
+        }
+    }
+
+    /// One turn. Returns whether anything happened, and when to call again at the latest.
+    ///
+    /// # Errors
+    /// If the machine breaks down.
+    pub fn pump(&mut self) -> io::Result<(bool, Option<Instant>)> {
+        match self {
+            Self::Network(rig) => rig.machine.pump(&mut rig.memory),
+            Self::VfioUser(client) => {
+                let (moved, timer) = client.machine.pump()?;
+                Ok((moved, timer.into_iter().chain(client.retry).min()))
+            }
+        }
+    }
+
+    /// Waits until something may happen, at the latest until the timer.
+    ///
+    /// # Errors
+    /// If the machine breaks down.
+    pub fn wait(&mut self, moved: bool, timer: Option<Instant>) -> io::Result<()> {
+        match self {
+            Self::Network(rig) => rig.machine.wait(moved, timer),
+            Self::VfioUser(client) => client.machine.wait(moved, timer),
+        }
+    }
+
+    /// The next interrupt: its function and data.
+    pub fn interrupt(&mut self) -> Option<(Bdf, u32)> {
+        match self {
+            Self::Network(rig) => rig.memory.interrupts.pop_front(),
+            Self::VfioUser(client) => client.machine.next_interrupt().map(|data| (FUNCTION, data)),
+        }
+    }
+
+    /// The drive does not answer although the link is up. Whether an event follows: nothing tells
+    /// when a drive behind a further switch node is back.
+    pub fn lose(&mut self, why: initiator::Error) -> bool {
+        let Self::VfioUser(client) = self else { return false };
+        let what = match why {
+            initiator::Error::Gone => GONE.to_owned(),
+            why => why.to_string(),
+        };
+        client.gone = Some(format!("{}: {what}", client.machine.socket().display()));
+        true
+    }
+
+    /// What happened to the drive's link since the last call.
+    ///
+    /// # Errors
+    /// If the machine breaks down.
+    pub fn event(&mut self) -> io::Result<Option<Event>> {
+        let rig = match self {
+            Self::Network(rig) => rig,
+            Self::VfioUser(client) => return client.event(),
+        };
+        while let Some(event) = rig.machine.attached_mut().links_mut().event() {
+            match event {
+                LinkEvent::Down { cause, buses, .. } => {
+                    rig.machine.clear_bus_masters(buses);
+                    return Ok(Some(Event::Down(cause.to_string())));
+                }
+                LinkEvent::Up(..) => return Ok(Some(Event::Up)),
+                LinkEvent::Failed { why, permanent: true, .. } => {
+                    return Ok(Some(Event::Refused(why.to_string())));
+                }
+                LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the link to the drive is up.
+    pub fn is_up(&self) -> bool {
+        match self {
+            Self::Network(rig) => rig.machine.attached().upstream().tunnel(0).is_up(),
+            Self::VfioUser(client) => client.machine.lost().is_none() && client.gone.is_none(),
+        }
+    }
+
+    /// Why the server is lost.
+    pub fn why_lost(&self) -> Option<String> {
+        match self {
+            Self::Network(_) => None,
+            Self::VfioUser(client) => client.machine.lost().map(ToString::to_string),
+        }
+    }
+
+    /// Shuts down in order.
+    ///
+    /// # Errors
+    /// If the server does not take the end of the session.
+    pub fn close(&mut self) -> Outcome {
+        match self {
+            Self::Network(rig) => Ok(rig.machine.close()?),
+            Self::VfioUser(client) => {
+                client.machine.close().map_err(|error| Failure(error.to_string()))
+            }
+        }
+    }
+}

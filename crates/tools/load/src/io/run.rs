@@ -1,0 +1,295 @@
+//! Runs groups of sections on the drive, one after the other.
+
+use super::group::Group;
+use super::machine::Event;
+use super::peer::Process;
+use super::record::{CONFIG_READ, Recorder};
+use super::samples::SharedSamples;
+use super::section::{Request, Section};
+use super::session::Session;
+use super::{OnError, Settings};
+use crate::Console;
+use live::Stop;
+use report::{Failure, Outcome};
+use wire::{Duration, Instant};
+use workload::JobSpec;
+
+/// How often progress is shown and slow things are looked at.
+const LOOK: Duration = Duration::from_ms(100);
+
+/// How a section ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All is done.
+    Done,
+    /// Ctrl-C.
+    Interrupted,
+    /// After an error, as asked.
+    Stopped(String),
+}
+
+/// What a group came to on a target.
+pub struct GroupResult<'a> {
+    /// Number of the group's first section.
+    pub first: usize,
+    /// The sections.
+    pub sections: &'a [Section],
+    /// Number of the target.
+    pub target: usize,
+    /// What each section came to.
+    pub recorders: &'a [Recorder],
+    /// CPU time of the other side meanwhile, if it can be seen.
+    pub peer_cpu: Option<Duration>,
+}
+
+/// What sections of a run share.
+pub struct Runner<'a> {
+    /// The settings.
+    settings: &'a Settings,
+    /// Ctrl-C.
+    stop: &'a Stop,
+    /// The targets.
+    sessions: &'a mut [Session],
+    /// The one whose turn it is.
+    at: usize,
+    /// The seed of data and order.
+    seed: u64,
+    /// Where lines go.
+    console: &'a mut dyn Console,
+}
+
+impl<'a> Runner<'a> {
+    /// Runs on these targets, at least one, with this seed of data and order, until `stop`.
+    pub fn new(
+        settings: &'a Settings,
+        sessions: &'a mut [Session],
+        seed: u64,
+        (stop, console): (&'a Stop, &'a mut dyn Console),
+    ) -> Self {
+        Self { settings, stop, sessions, at: 0, seed, console }
+    }
+
+    /// Runs all groups of sections, one after the other, each on every target in turn. `done` gets
+    /// what each came to, also one that fails.
+    ///
+    /// # Errors
+    /// If a section cannot begin, or if the machine breaks down.
+    pub fn run(
+        &mut self,
+        request: &Request,
+        samples: Option<&SharedSamples>,
+        mut done: impl FnMut(GroupResult<'_>),
+    ) -> Result<End, Failure> {
+        let (epoch, mut first) = (self.now(), 0);
+        for sections in request.groups() {
+            for target in 0..self.sessions.len() {
+                self.at = target;
+                if let Some(samples) = samples {
+                    samples.borrow_mut().target.clone_from(&self.sessions[target].name);
+                }
+                let recorder = |of: &Section| Recorder::new(epoch, &of.name, samples.cloned());
+                let mut recorders: Vec<_> = sections.iter().map(recorder).collect();
+                let peer = self.sessions[target].peer;
+                let before = peer.and_then(Process::cpu);
+                let end = self.run_group(sections, &mut recorders);
+                let after = peer.and_then(Process::cpu);
+                let peer_cpu = before.zip(after).map(|(before, after)| after - before);
+                done(GroupResult { first, sections, target, recorders: &recorders, peer_cpu });
+                match end {
+                    Ok(End::Done) => {}
+                    ended => return ended,
+                }
+            }
+            first += sections.len();
+        }
+        Ok(End::Done)
+    }
+
+    /// Runs the sections of a group at the same time, each with its recorder. Fails if they cannot
+    /// begin, or if the machine breaks down.
+    fn run_group(&mut self, group: &[Section], recorders: &mut [Recorder]) -> Result<End, Failure> {
+        if let [Section { workload: JobSpec::ConfigReads { count, gap }, .. }] = group {
+            return self.config_reads(*count, *gap, &mut recorders[0]);
+        }
+        let seed = self.seed;
+        let mut group = Group::new(self.session(), group, recorders, seed)?;
+        group.start(self.now());
+        let end = self.drive(&mut group)?;
+        group.close(self.now(), self.session());
+        Ok(end)
+    }
+
+    fn session(&mut self) -> &mut Session {
+        &mut self.sessions[self.at]
+    }
+
+    fn now(&self) -> Instant {
+        self.sessions[self.at].machine.clock().now()
+    }
+
+    /// Serves the targets whose turn it is not, so that their links stay up. Fails if one breaks
+    /// down.
+    fn serve_others(&mut self) -> Outcome {
+        let at = self.at;
+        let others = self.sessions.iter_mut().enumerate().filter(|(other, _)| *other != at);
+        for (_, other) in others {
+            other.machine.pump()?;
+        }
+        Ok(())
+    }
+
+    fn switch_trace(&mut self) {
+        let switched = self.sessions[self.at].switch_trace(self.settings, self.stop);
+        switched.into_iter().for_each(|line| self.console.line(&line));
+    }
+
+    /// Runs a group to its end.
+    fn drive(&mut self, group: &mut Group) -> Result<End, Failure> {
+        let clock = self.session().machine.clock();
+        let (mut end, mut look, mut seen) = (End::Done, clock.now(), 0);
+        let mut lost: Option<(Instant, String)> = None;
+        loop {
+            let now = clock.now();
+            group.run(now);
+            if self.settings.on_error == OnError::Stop
+                && end == End::Done
+                && let Some(error) = group.first_error()
+            {
+                end = End::Stopped(error);
+                group.stop();
+            }
+            group.advance(now, end == End::Done);
+            // Sections behind need the drive.
+            if group.is_over() && (lost.is_none() || end != End::Done) {
+                return Ok(end);
+            }
+            let session = self.session();
+            let (moved, timer) = session.machine.pump()?;
+            let signalled = session.signal(group);
+            while let Some(event) = self.session().machine.event()? {
+                self.link_event(event, group, &mut lost)?;
+            }
+            if let Some((since, why)) = &lost {
+                let patience = clock.now() - *since < self.settings.reconnect;
+                if self.settings.on_error == OnError::Stop || !patience {
+                    return Ok(End::Stopped(why.clone()));
+                }
+                if self.stop.is_set() {
+                    return Ok(End::Interrupted);
+                }
+            }
+            if clock.now() >= look {
+                look = clock.now() + LOOK;
+                if self.stop.is_set() && end == End::Done {
+                    end = End::Interrupted;
+                    group.stop();
+                    continue;
+                }
+                let stalls = group.stalls(std::mem::replace(&mut seen, group.transfers()));
+                if lost.is_none()
+                    && let Err(error) = self.check_drive(group, stalls)?
+                {
+                    group.lose(clock.now());
+                    return Ok(End::Stopped(error));
+                }
+                self.console.progress(&group.progress(clock.now()));
+                self.serve_others()?;
+                self.switch_trace();
+            }
+            let next = [timer, group.next(), Some(look)].into_iter().flatten().min();
+            self.session().machine.wait(moved || signalled, next)?;
+        }
+    }
+
+    /// Why the drive cannot be used, unless an event says that it is lost. One that does nothing
+    /// is asked, so that nobody waits for a drive that is gone.
+    fn check_drive(
+        &mut self,
+        group: &mut Group,
+        stalls: bool,
+    ) -> Result<Result<(), String>, Failure> {
+        let now = self.now();
+        let machine = &mut self.session().machine;
+        if stalls && machine.is_up() {
+            let status = group.driver.borrow().check_status();
+            if let Err(error) = machine.run(status)?
+                && machine.is_up()
+                && !machine.lose(error)
+            {
+                return Ok(Err(format!("the drive vanished: {error}")));
+            }
+        }
+        Ok(group.driver.borrow_mut().check_timeouts(now).map_err(|error| error.to_string()))
+    }
+
+    fn link_event(
+        &mut self,
+        event: Event,
+        group: &mut Group,
+        lost: &mut Option<(Instant, String)>,
+    ) -> Outcome {
+        let now = self.now();
+        match event {
+            Event::Down(cause) => {
+                self.console.done();
+                self.console.warning(&format!("link down: {cause}"));
+                self.session().slot.link_down();
+                group.lose(now);
+                let since = lost.as_ref().map_or(now, |(since, _)| *since);
+                *lost = Some((since, format!("the drive vanished: {cause}")));
+            }
+            Event::Up if lost.is_some() => match self.session().attach_again(group)? {
+                Ok(what) => {
+                    self.console.note(&format!("link up: {what}"));
+                    *lost = None;
+                }
+                Err(why) => *lost = lost.take().map(|(since, _)| (since, why)),
+            },
+            Event::Refused(why) => self.console.warning(&format!("no link to {why}")),
+            Event::Up => {}
+        }
+        Ok(())
+    }
+
+    fn config_reads(
+        &mut self,
+        count: u64,
+        gap: Duration,
+        recorder: &mut Recorder,
+    ) -> Result<End, Failure> {
+        let (begun, function) = (self.now(), self.session().slot.node().bdf);
+        recorder.start = begun;
+        let mut end = End::Done;
+        let mut look = begun;
+        for _ in 0..count {
+            let start = self.now();
+            let machine = &mut self.session().machine;
+            let bus = machine.bus();
+            let value = machine.run(async move { bus.config_read(function, 0, 4).await })?;
+            if value == u32::MAX {
+                recorder.fail("no answer".to_owned());
+            } else {
+                recorder.succeed(0, CONFIG_READ, self.now() - start, 0);
+            }
+            if value == u32::MAX && self.settings.on_error == OnError::Stop {
+                end = End::Stopped("a configuration read was not answered".to_owned());
+                break;
+            }
+            if self.stop.is_set() {
+                end = End::Interrupted;
+                break;
+            }
+            if self.now() >= look {
+                look = self.now() + LOOK;
+                self.console.progress(&recorder.progress(look));
+                self.serve_others()?;
+                self.switch_trace();
+            }
+            let machine = &mut self.session().machine;
+            let bus = machine.bus();
+            machine.run(async move { bus.sleep(gap).await })?;
+        }
+        recorder.worked = self.now() - begun;
+        Ok(end)
+    }
+}

@@ -1,0 +1,86 @@
+//! `--csv` and `--parquet`: a row a transfer.
+
+use columns::{Column, RowFiles, Schema, Targets, Value};
+use report::{Failure, Outcome as Written};
+use std::cell::RefCell;
+use std::rc::Rc;
+use wire::{Duration, Instant};
+use workload::{Outcome, Transfer};
+
+/// The columns of both.
+const COLUMNS: Schema = &[
+    Column::text("section"),
+    Column::unsigned("job", ""),
+    Column::unsigned("submit_ns", "ns"),
+    Column::unsigned("latency_ns", "ns"),
+    Column::text("op"),
+    Column::unsigned("offset", "B"),
+    Column::unsigned("bytes", "B"),
+    Column::text("status"),
+    Column::text("target"),
+];
+
+/// The same for all sections.
+pub type SharedSamples = Rc<RefCell<Samples>>;
+
+/// The files of all transfers.
+#[derive(Debug)]
+pub struct Samples {
+    /// The target under load.
+    pub target: String,
+    files: RowFiles,
+}
+
+impl Samples {
+    /// Begins the files that are wanted, if any is.
+    ///
+    /// # Errors
+    /// One line that names a file.
+    pub fn create(targets: Targets<'_>) -> Result<Option<Self>, Failure> {
+        let files = RowFiles::create(targets, COLUMNS)?;
+        Ok(files.map(|files| Self { target: String::new(), files }))
+    }
+
+    /// Adds a transfer that ended at `now` and was submitted at `at`, counted from the run's begin.
+    pub fn write(
+        &mut self,
+        now: Instant,
+        section: &str,
+        op: &str,
+        at: Duration,
+        transfer: &Transfer,
+    ) {
+        let Transfer { job, offset, length, since, outcome, .. } = *transfer;
+        let failure;
+        let status = match outcome {
+            Outcome::Done => "ok",
+            Outcome::Lost => "lost",
+            Outcome::Failed(status) => {
+                failure = status.code.to_string();
+                &failure
+            }
+        };
+        self.files.push(
+            now,
+            &[
+                Value::Text(section),
+                Value::Unsigned(job as u64),
+                Value::Unsigned(at.as_ns()),
+                Value::Unsigned((now - since).as_ns()),
+                Value::Text(op),
+                Value::Unsigned(offset),
+                Value::Unsigned(length),
+                Value::Text(status),
+                Value::Text(&self.target),
+            ],
+        );
+    }
+
+    /// Ends the files; that of Parquet has `metadata`.
+    ///
+    /// # Errors
+    /// One line that names the files that do not hold everything.
+    pub fn finish(self, metadata: &[(&str, String)]) -> Written {
+        self.files.finish(metadata)
+    }
+}

@@ -1,0 +1,333 @@
+//! A target of a run: connects, chooses the drive, brings it up, and shuts it down.
+
+use super::Settings;
+use super::machine::{Client, Machine};
+use super::peer::Process;
+use super::section::{Request, Section};
+use super::target::{Completions, LoadTarget};
+use crate::Console;
+use crate::rig::{Hardware, RAM_BASE, Rig};
+use live::attached::Switch;
+use live::net::Peer;
+use live::trace::Tracer;
+use live::vfio_client;
+use live::{Clock, LinkWait, Stop, random_number};
+use node::hotplug::{self, OwnSlot};
+use nvme::initiator::{self, Driver, NamespaceInfo};
+use pcie::enumerate::{self, Node};
+use pcie::root;
+use report::span::size;
+use report::{Failure, Outcome};
+use std::fmt::Display;
+use std::path::Path;
+use vfio_user::client::{Doorbells, HostMemory};
+use wire::trace::NodeRole;
+use workload::{Fio, MOST_ENTRIES, Written};
+
+/// Queues are made for commands of this size, the largest of our own drives (MDTS); whether
+/// those of a drive that moves less at once hold enough of them is checked then.
+const SMALLEST_TRANSFER: usize = 128 << 10;
+/// Host memory for everything but queues and buffers.
+const BASE_MEMORY: u64 = 16 << 20;
+/// Host memory at most, as of simulated hosts.
+const MOST_MEMORY: u64 = 3 << 30;
+/// A drive that comes back gets fresh queues: memory is kept for so many times.
+const ATTACHMENTS: u64 = 64;
+/// Bytes that an entry of a queue pair takes: its entries, and a PRP list of at most a page.
+const ENTRY_MEMORY: u64 = 64 + 16 + 4096;
+
+/// A target under load: a machine and its drive.
+pub struct Session {
+    /// The target's name.
+    pub name: String,
+    /// The machine.
+    pub machine: Machine,
+    /// The place of the drive's function.
+    pub slot: OwnSlot,
+    /// Its driver, unless a group has it.
+    pub driver: Option<Driver>,
+    /// How drivers are made.
+    pub settings: initiator::Settings,
+    /// What the sections so far wrote and is certain, by namespace.
+    pub written: Vec<(u32, Vec<Written>)>,
+    /// How doorbells are rung and completions noticed, of a vfio-user server.
+    pub ways: Option<(Doorbells, &'static str)>,
+    /// The process on the other side, if it can be seen.
+    pub peer: Option<Process>,
+    tracer: Tracer,
+}
+
+impl Session {
+    /// Connects to the target and brings its drive up, while the others are served.
+    ///
+    /// # Errors
+    /// One line that says why it fails.
+    pub fn start(
+        options: &Settings,
+        request: &Request,
+        target: &LoadTarget,
+        (stop, console): (&Stop, &mut dyn Console),
+        others: &mut [Self],
+    ) -> Result<Self, Failure> {
+        let clock = others.first().map_or_else(Clock::start, |other| other.machine.clock());
+        let mut settings = queues(request);
+        let ram = memory(request, settings)?;
+        let (machine, tracer, peer) = match target {
+            LoadTarget::Node { peer, .. } => {
+                connect(options, peer, (clock, ram), console, || serve(stop, others))?
+            }
+            LoadTarget::VfioUser(socket) => {
+                settings.interrupts = options.completions == Completions::Msix;
+                let (machine, peer) = open(options, socket, (clock, ram))?;
+                (machine, Tracer::off(), peer)
+            }
+        };
+        let mut machine = machine;
+        match bring_up(&mut machine, options, target, settings) {
+            Ok((slot, driver)) => Ok(Self {
+                name: target.to_string(),
+                ways: ways(&mut machine, options),
+                machine,
+                slot,
+                driver: Some(driver),
+                settings,
+                written: Vec::new(),
+                peer,
+                tracer,
+            }),
+            Err(failure) => {
+                machine.close()?;
+                options.trace.close(&tracer)?;
+                Err(failure)
+            }
+        }
+    }
+
+    /// The drive that no group has.
+    pub fn driver(&self) -> &Driver {
+        self.driver.as_ref().expect("no group has it")
+    }
+
+    /// The namespace of a section.
+    ///
+    /// # Errors
+    /// One line that names those that there are.
+    pub fn namespace(&self, section: &Section) -> Result<NamespaceInfo, Failure> {
+        let wanted = section.workload.nsid();
+        let all = self.driver().namespaces();
+        let found = all.iter().find(|namespace| namespace.nsid == wanted);
+        found.copied().ok_or_else(|| {
+            let list: Vec<_> = all.iter().map(|namespace| namespace.nsid.to_string()).collect();
+            let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+            let what = format!("nsid {wanted}: the drive's namespaces are: {list}");
+            Failure(section.origin.fail(what).to_string())
+        })
+    }
+
+    /// The parameters of a section's jobs in its namespace; nothing for configuration reads.
+    ///
+    /// # Errors
+    /// As [`namespace`](Self::namespace).
+    pub fn fio(&self, section: &Section) -> Result<Option<Fio>, Failure> {
+        let namespace = self.namespace(section)?;
+        Ok(section.fio(namespace.blocks << namespace.block_shift))
+    }
+
+    /// Checks that the drive can do what a section asks.
+    ///
+    /// # Errors
+    /// One line that names the section's place.
+    pub fn check(&self, section: &Section) -> Outcome {
+        let checked = self.fio(section)?.map_or(Ok(()), |fio| fio.check([self.driver()]));
+        checked.map_err(|what| Failure(section.origin.fail(what).to_string()))
+    }
+
+    /// Shuts the drive down in order and says Goodbye. The trace is closed in any case.
+    ///
+    /// # Errors
+    /// The first thing that did not end in order.
+    pub fn close(mut self, options: &Settings) -> Outcome {
+        let down = match self.driver.take() {
+            // A drive that is gone cannot be shut down.
+            None => Ok(Ok(())),
+            Some(mut driver) => self.machine.run(async move { driver.shutdown().await }),
+        };
+        let closed = self.machine.close();
+        let traced = options.trace.close(&self.tracer);
+        down?.map_err(|error| Failure(format!("the drive did not shut down: {error}")))?;
+        closed.and(traced)
+    }
+
+    /// Stops the trace or starts it again, if a signal requests it.
+    /// Returns a line that says so.
+    pub fn switch_trace(&self, options: &Settings, stop: &Stop) -> Option<String> {
+        options.trace.switch(&self.tracer, stop)
+    }
+}
+
+/// Serves targets whose turn it is not. Fails if they break down, or with Ctrl-C.
+fn serve(stop: &Stop, others: &mut [Session]) -> Outcome {
+    for other in others {
+        other.machine.pump()?;
+    }
+    if stop.is_set() { Err(Failure("interrupted".into())) } else { Ok(()) }
+}
+
+/// Connects to a node; what `meanwhile` does is done in each turn.
+fn connect(
+    options: &Settings,
+    peer: &Peer,
+    (clock, ram): (Clock, usize),
+    console: &mut dyn Console,
+    mut meanwhile: impl FnMut() -> Outcome,
+) -> Result<(Machine, Tracer, Option<Process>), Failure> {
+    let mut node = options.node.clone();
+    if let Some(narrowed) = node.fit(peer.addresses())? {
+        console.note(&narrowed.to_string());
+    }
+    let switch = node.switch(std::slice::from_ref(peer), options.group, false)?;
+    let mps = usize::from(node.max_payload);
+    let enumeration =
+        enumerate::Settings { max_payload: mps, contents: true, ..enumerate::Settings::default() };
+    let root = root::Settings { max_payload: mps, ..root::Settings::default() };
+    let hardware = Hardware { root, enumeration, ram, packets: 0, push: options.push };
+    let tracer = options.trace.open(NodeRole::Host, random_number(), clock)?;
+    let mut links = LinkWait::new(clock.now(), options.wait);
+    let ready = |switch: &mut Switch| {
+        meanwhile()?;
+        Ok(links.look(clock.now(), switch)?)
+    };
+    let switch = switch.traced(tracer.clone());
+    let rig = Rig::power_on(clock, node.poller()?, hardware, switch, ready)?;
+    Ok((Machine::Network(Box::new(rig)), tracer, Process::listening(peer.addresses())))
+}
+
+/// Connects to a vfio-user server.
+fn open(
+    options: &Settings,
+    socket: &Path,
+    (clock, ram): (Clock, usize),
+) -> Result<(Machine, Option<Process>), Failure> {
+    let failed = |error: &dyn Display| Failure(format!("--vfio-user {error}"));
+    let memory = HostMemory::new(RAM_BASE, ram).map_err(|errno| failed(&errno))?;
+    let settings = vfio_client::Settings {
+        socket: socket.to_owned(),
+        doorbells: options.doorbells,
+        polled: options.completions == Completions::Polled,
+    };
+    let ram = memory.ram();
+    let machine = vfio_client::Machine::connect(clock, options.node.poller()?, settings, memory);
+    let mut machine = machine.map_err(|error| failed(&error))?;
+    let peer = machine.server().map(Process::new);
+    Ok((Machine::VfioUser(Box::new(Client::new(machine, ram))), peer))
+}
+
+/// Brings up the drive of a machine.
+fn bring_up(
+    machine: &mut Machine,
+    options: &Settings,
+    target: &LoadTarget,
+    settings: initiator::Settings,
+) -> Result<(OwnSlot, Driver), Failure> {
+    let drives = machine.drives().map_err(|Failure(why)| match target {
+        LoadTarget::Node { .. } => Failure(why),
+        LoadTarget::VfioUser(socket) => Failure(format!("--vfio-user {}: {why}", socket.display())),
+    })?;
+    let (node, port) = choose(drives, options, target)?;
+    let bdf = node.bdf;
+    let failed = |why: &dyn Display| Failure(format!("{bdf}: {why}"));
+    let enumeration = machine.bring_up_with(settings).enumeration;
+    let settings_of_slot = hotplug::Settings { enumeration, owner: random_number() as u32 | 1 };
+    let mut slot = OwnSlot::new(port, node, machine.bus(), settings_of_slot);
+    machine.ready(&mut slot)?.map_err(|why| failed(&why))?;
+    match (attach(machine, slot.node(), settings)?, machine.why_lost()) {
+        (Err(_), Some(lost)) => Err(Failure(lost)),
+        (Err(error), None) => Err(failed(&error)),
+        (Ok(driver), _) => Ok((slot, driver)),
+    }
+}
+
+/// Brings up the drive of a function that is ready.
+///
+/// # Errors
+/// If the machine breaks down.
+pub fn attach(
+    machine: &mut Machine,
+    function: &Node,
+    settings: initiator::Settings,
+) -> Result<Result<Driver, initiator::Error>, Failure> {
+    let (bring_up, function) = (machine.bring_up_with(settings), function.clone());
+    let attached = machine.run(async move { bring_up.attach(&function).await })?;
+    Ok(attached.map(|(_, driver)| driver))
+}
+
+/// How doorbells are rung and completions noticed.
+fn ways(machine: &mut Machine, options: &Settings) -> Option<(Doorbells, &'static str)> {
+    let Machine::VfioUser(client) = machine else { return None };
+    let mapped = client.machine.maps_doorbells();
+    let doorbells = if mapped { Doorbells::Mapped } else { Doorbells::Message };
+    Some((doorbells, options.completions.name()))
+}
+
+/// Queues for all sections: a pair for each job of the group that has most.
+fn queues(request: &Request) -> initiator::Settings {
+    let fios = |group: &[Section]| -> Vec<workload::Fio> {
+        group.iter().filter_map(|section| section.workload.fio()).collect()
+    };
+    let commands = fios(&request.sections).iter().map(|fio| fio.commands(SMALLEST_TRANSFER)).max();
+    let jobs = |group| fios(group).iter().map(|fio| fio.numjobs).sum::<usize>();
+    let (entries, jobs) = (commands.unwrap_or(1) + 1, request.groups().map(jobs).max());
+    initiator::Settings {
+        io_queues: jobs.unwrap_or(1).clamp(1, u16::MAX.into()) as u16,
+        entries: entries.clamp(2, MOST_ENTRIES) as u16,
+        ..initiator::Settings::default()
+    }
+}
+
+/// Bytes of host memory for the buffers and queues of all sections. The error says what is too
+/// large.
+fn memory(request: &Request, settings: initiator::Settings) -> Result<usize, Failure> {
+    let mut buffers = 0u64;
+    for section in &request.sections {
+        let Some(fio) = section.workload.fio() else { continue };
+        let page = (fio.bs as u64).next_multiple_of(4096);
+        buffers += page * fio.iodepth as u64 * fio.numjobs as u64;
+        if buffers > MOST_MEMORY {
+            let what = format!(
+                "the buffers of all sections, iodepth × bs × numjobs each, need {}: at most {}",
+                size(buffers),
+                size(MOST_MEMORY)
+            );
+            return Err(Failure(section.origin.fail(what).to_string()));
+        }
+    }
+    let queue = u64::from(settings.entries) * ENTRY_MEMORY + 16_384;
+    let queues = queue * u64::from(settings.io_queues);
+    let least = BASE_MEMORY + buffers + queues;
+    let wanted = least + queues * (ATTACHMENTS - 1);
+    Ok(wanted.min(least + MOST_MEMORY) as usize)
+}
+
+/// The function of the drive, and its port.
+fn choose(
+    mut drives: Vec<(Node, Node)>,
+    options: &Settings,
+    target: &LoadTarget,
+) -> Result<(Node, Node), Failure> {
+    let (count, number) = match target {
+        LoadTarget::Node { .. } => (drives.len(), options.drive),
+        LoadTarget::VfioUser(_) => (drives.len(), None),
+    };
+    match number {
+        None if count == 1 => Ok(drives.remove(0)),
+        Some(number) if number < count => Ok(drives.swap_remove(number)),
+        _ if count == 0 => Err(Failure(format!("no drive found behind {target}"))),
+        chosen => {
+            let name =
+                |(number, (node, _)): (usize, &(Node, Node))| format!("{number} ({})", node.bdf);
+            let list: Vec<_> = drives.iter().enumerate().map(name).collect();
+            let what = chosen.map_or("--drive is missing".to_owned(), |n| format!("--drive {n}"));
+            Err(Failure(format!("{what}: the drives behind {target} are {}", list.join(", "))))
+        }
+    }
+}

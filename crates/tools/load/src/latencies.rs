@@ -1,0 +1,108 @@
+//! Measuring where the NVMe/TSN paper measures: at the root port.
+
+use crate::rig::Rig;
+use analysis::commands::intervals::{self, Interval};
+use analysis::commands::{Command, Event, HostRequestKind};
+use live::Attached;
+use nvme::initiator::{Io, Op};
+use report::latency::{Latency, Summary};
+use report::{Failure, Outcome};
+
+/// Bytes of the commands measured.
+pub const BYTES: u32 = 4096;
+
+/// The three experiments of the NVMe/TSN paper on one topology.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    /// Configuration read: start of the request to start of its completion.
+    pub config_read: Summary,
+    /// 4 KiB read: start of the submission doorbell to the head doorbell.
+    pub read_4k: Summary,
+    /// 4 KiB write, the same.
+    pub write_4k: Summary,
+    /// The intervals of the median read.
+    pub read_intervals: Vec<Interval>,
+    /// The intervals of the median write.
+    pub write_intervals: Vec<Interval>,
+}
+
+/// Runs each experiment `n` times on drive 0, after a warm-up.
+///
+/// # Errors
+/// If a command fails, or is not found at the root port.
+pub fn measure<A: Attached>(
+    rig: &mut Rig<A>,
+    n: usize,
+    mut progress: impl FnMut(&str),
+) -> Result<Latencies, Failure> {
+    let buffer = rig.buffer(BYTES as usize)?;
+    progress("configuration reads");
+    config_reads(rig, n / 10)?;
+    let events = rig.observe(|rig| config_reads(rig, n))?;
+    let reads: Latency = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Request(r) if r.kind == HostRequestKind::ConfigRead => Some(r.latency),
+            _ => None,
+        })
+        .collect();
+    expect(n, reads.count() as usize, "configuration reads")?;
+    let mut both = Vec::new();
+    for (op, name) in [(Op::Read, "4 KiB reads"), (Op::Write, "4 KiB writes")] {
+        progress(name);
+        commands(rig, op, buffer, n / 10)?;
+        let events = rig.observe(|rig| commands(rig, op, buffer, n))?;
+        let commands: Vec<Command> = commands_of(events).collect();
+        let times: Latency = commands.iter().filter_map(Command::duration).collect();
+        expect(n, times.count() as usize, name)?;
+        both.push((Summary::from(&times), intervals::of(&commands)));
+    }
+    let (write_4k, write_intervals) = both.pop().expect("two measured");
+    let (read_4k, read_intervals) = both.pop().expect("two measured");
+    let config_read = Summary::from(&reads);
+    Ok(Latencies { config_read, read_4k, write_4k, read_intervals, write_intervals })
+}
+
+/// The finished I/O commands among events.
+pub fn commands_of(events: Vec<Event>) -> impl Iterator<Item = Command> {
+    events.into_iter().filter_map(|event| match event {
+        Event::Command(command) if !command.is_admin() => Some(*command),
+        _ => None,
+    })
+}
+
+fn expect(n: usize, got: usize, what: &str) -> Outcome {
+    if got == n {
+        return Ok(());
+    }
+    Err(Failure(format!("{got} of {n} {what} found at the root port")))
+}
+
+/// `n` configuration reads of drive 0, one at a time.
+///
+/// # Errors
+/// As [`Rig::run`].
+pub fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Outcome {
+    let (bus, bdf) = (rig.bus.clone(), rig.drives[0].node.bdf);
+    rig.run(async move {
+        for _ in 0..n {
+            bus.config_read(bdf, 0, 4).await;
+        }
+    })
+}
+
+/// `n` commands on drive 0, one at a time.
+///
+/// # Errors
+/// As [`Rig::carry_out`].
+pub fn commands<A: Attached>(rig: &mut Rig<A>, op: Op, buffer: u64, n: usize) -> Outcome {
+    let namespace = rig.drives[0].driver.namespaces()[0];
+    let blocks = BYTES >> namespace.block_shift;
+    let places = namespace.blocks / u64::from(blocks);
+    for i in 0..n as u64 {
+        // A stride that visits all places: nothing is near what went before.
+        let slba = i.wrapping_mul(7919) % places * u64::from(blocks);
+        rig.carry_out(0, &[Io { op, nsid: namespace.nsid, slba, blocks, buffer }])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! The far side in this process: device nodes, and a switch node for a cascade,
+//! each in a thread of this process, on loopback.
+
+use crate::TraceTarget;
+use crate::rig::{Hardware, Rig};
+use live::attached::{Attached, QUEUES, Switch, drive_settings};
+use live::links::Links;
+use live::net::{Address, CarrierListener, RawSettings};
+use live::trace::Tracer;
+use live::{
+    Clock, DeviceNode, LinkWait, NvmeDrive, PATIENCE, Poller, Stop, Waiting, random_number,
+    wait_for_links,
+};
+use node::push;
+use nvme::initiator;
+use report::{Failure, Outcome};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use switch::aggregate::Policy;
+use switch::tunnel::Settings;
+use wire::Duration;
+use wire::frame::Role;
+use wire::trace::NodeRole;
+
+/// The settings of both ends of a link inside this process.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalLink {
+    /// The process's clock.
+    pub clock: Clock,
+    /// How nodes wait.
+    pub waiting: Waiting,
+    /// Largest TLP payload in bytes.
+    pub max_payload: u16,
+    /// The aggregation policy.
+    pub aggregation: Policy,
+    /// What the host pushes.
+    pub push: push::Settings,
+}
+
+impl LocalLink {
+    /// A link inside this process cannot be lost, but one end may have to wait
+    /// long for its turn while something else is measured.
+    fn settings(self, role: Role) -> Settings {
+        let Self { max_payload, aggregation, .. } = self;
+        let loss_limit = Duration::from_ms(600_000);
+        // Nor does it have to show that it is there.
+        let keepalive = Duration::from_ms(60_000);
+        let settings = Settings::new(role, random_number());
+        Settings { max_payload, aggregation, loss_limit, keepalive, ..settings }
+    }
+
+    fn raw(self) -> RawSettings {
+        RawSettings { give_up: Duration::from_ms(600_000), ..RawSettings::default() }
+    }
+}
+
+/// A node in a thread; it ends when the value is dropped.
+pub struct Node {
+    /// Where it listens.
+    pub address: Address,
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<Outcome>>,
+}
+
+impl Node {
+    /// A device node at `at`, in the network namespace of the caller, with a drive of `size` bytes
+    /// of RAM, recording what it sees.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn device(
+        at: &Address,
+        link: LocalLink,
+        number: usize,
+        size: u64,
+        trace: TraceTarget,
+    ) -> Result<Self, Failure> {
+        let make = move || {
+            let settings = drive_settings(link.max_payload.into(), QUEUES);
+            let made = NvmeDrive::of_ram(&format!("FARLANE-DEMO-{number}"), size, settings)?;
+            let tracer = trace.open(NodeRole::Device, random_number(), link.clock)?;
+            Ok(made.traced(tracer))
+        };
+        Self::start(at, link, switch::push::CAPACITY, make, |_, _| Ok(()))
+    }
+
+    /// A switch node before `devices`.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn switch(
+        link: LocalLink,
+        devices: Vec<Address>,
+        trace: TraceTarget,
+    ) -> Result<Self, Failure> {
+        let make = move || {
+            let tracer = trace.open(NodeRole::Switch, random_number(), link.clock);
+            Ok(host_switch(link, &devices).traced(tracer?))
+        };
+        Self::start(&loopback(), link, 0, make, |node, stop| Ok(wait_for_links(node, stop)?))
+    }
+
+    fn start<A: Attached>(
+        at: &Address,
+        link: LocalLink,
+        push: u32,
+        make: impl FnOnce() -> Result<A, Failure> + Send + 'static,
+        ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Outcome + Send + 'static,
+    ) -> Result<Self, Failure> {
+        let stop = Arc::new(Stop::new()?);
+        let handle = stop.clone();
+        let (announce, announced) = channel();
+        let at = at.clone();
+        let serve = move || {
+            let attached = make()?;
+            let tracer = attached.tracer();
+            let listener = CarrierListener::bind(&at, link.raw())?;
+            let settings = Settings { push, ..link.settings(Role::Device) };
+            let poller = Poller::new(link.waiting)?;
+            let mut node = DeviceNode::new(link.clock, poller, listener, settings, attached)?;
+            ready(&mut node, &stop)?;
+            let _ = announce.send(node.address()?);
+            node.run(stop.fd(), || stop.request(), |_| {})?;
+            tracer.finish()?;
+            Ok(())
+        };
+        let thread = std::thread::spawn(serve);
+        match announced.recv() {
+            Ok(address) => Ok(Self { address, stop: handle, thread: Some(thread) }),
+            Err(_) => Err(match thread.join() {
+                Ok(Err(why)) => why,
+                _ => Failure("a node ended before it began".into()),
+            }),
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.stop.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Any free port of loopback.
+pub fn loopback() -> Address {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()
+}
+
+/// The switch of a host node, with a link to each of `devices`.
+fn host_switch(link: LocalLink, devices: &[Address]) -> Switch {
+    let upstream = switch::upstream::Settings {
+        ports: devices.len() as u8,
+        max_payload: usize::from(link.max_payload),
+        p2p: false,
+        tunnel: link.settings(Role::Host),
+    };
+    Switch::new(upstream, Links::new(devices).over(link.raw()))
+}
+
+/// A host node with a link to each of `devices`, all up, recording what it sees.
+///
+/// # Errors
+/// If one does not come up.
+pub fn host(
+    link: LocalLink,
+    driver: initiator::Settings,
+    devices: &[Address],
+    tracer: Tracer,
+) -> Result<Rig<Switch>, Failure> {
+    let mut links = LinkWait::new(link.clock.now(), PATIENCE);
+    let switch = host_switch(link, devices).traced(tracer);
+    let ready = |switch: &mut Switch| Ok(links.look(link.clock.now(), switch)?);
+    let hardware = Hardware { push: link.push, ..Hardware::default() };
+    Rig::start(link.clock, Poller::new(link.waiting)?, hardware, driver, switch, ready)
+}
+
+/// A host with a drive of `size` bytes of RAM right below its root port.
+///
+/// # Errors
+/// If it does not come up.
+pub fn direct(
+    link: LocalLink,
+    driver: initiator::Settings,
+    serial: &str,
+    size: u64,
+) -> Result<Rig<NvmeDrive>, Failure> {
+    let settings = drive_settings(link.max_payload.into(), QUEUES);
+    let attached = NvmeDrive::of_ram(serial, size, settings)?;
+    let poller = Poller::new(link.waiting)?;
+    Rig::start(link.clock, poller, Hardware::default(), driver, attached, |_| Ok(true))
+}

@@ -1,0 +1,265 @@
+//! A host node with the built-in initiator: enumerates, brings drives up,
+//! moves blocks. What `demo`, `bench` and `io` run.
+
+use ::node::push;
+use analysis::commands::{self, Analyser, Direction, Event};
+use live::host::RamMemory;
+use live::{Attached, Clock, Machine, Poller};
+use nvme::initiator::{self, CompletedCommand, Driver, Io};
+use pcie::enumerate::{self, Hierarchy, Node};
+use pcie::{Bus, Ram, root};
+use report::{Failure, Outcome};
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::rc::Rc;
+use wire::nvme::StatusCode;
+use workload::{BringUp, nvme_functions};
+
+/// Where host memory lies on the bus: above 4 GiB, so that TLPs of both header sizes are at work.
+pub const RAM_BASE: u64 = 0x1_0000_0000;
+/// Bytes of host memory.
+const RAM_SIZE: usize = 64 << 20;
+/// Packets that the recorder holds.
+const PACKETS: usize = 1 << 18;
+
+/// A drive that was brought up.
+pub struct Drive {
+    /// Its function.
+    pub node: Node,
+    /// Its driver.
+    pub driver: Driver,
+}
+
+/// The machine that is powered on.
+#[derive(Clone, Debug)]
+pub struct Hardware {
+    /// The root complex.
+    pub root: root::Settings,
+    /// How it is enumerated.
+    pub enumeration: enumerate::Settings,
+    /// Bytes of host memory.
+    pub ram: usize,
+    /// Packets that the recorder at the root port holds; 0 records nothing.
+    pub packets: usize,
+    /// What is pushed in front of doorbells.
+    pub push: push::Settings,
+}
+
+impl Default for Hardware {
+    /// 64 MiB, recorded.
+    fn default() -> Self {
+        Self {
+            root: root::Settings::default(),
+            enumeration: enumerate::Settings::default(),
+            ram: RAM_SIZE,
+            packets: PACKETS,
+            push: push::Settings::default(),
+        }
+    }
+}
+
+/// A host node with enumerated, running drives.
+pub struct Rig<A> {
+    /// The root complex, and what is attached below its root port.
+    pub machine: Machine<A>,
+    /// Host memory, and the interrupts that nobody has taken yet.
+    pub memory: RamMemory,
+    /// The bus of the host software.
+    pub bus: Bus,
+    /// What has passed at the root port; it counts what it cannot explain.
+    pub analyser: Analyser,
+    /// The enumerated hierarchy.
+    pub hierarchy: Hierarchy,
+    /// How it was enumerated.
+    enumeration: enumerate::Settings,
+    /// Every drive that was brought up, in the order of their functions.
+    pub drives: Vec<Drive>,
+}
+
+impl<A: Attached> Rig<A> {
+    /// Powers a machine on, waits until `ready` says that all devices are attached, enumerates it
+    /// and brings up every drive.
+    ///
+    /// # Errors
+    /// As [`power_on`](Self::power_on), or if a drive does not come up.
+    pub fn start(
+        clock: Clock,
+        poller: Poller,
+        hardware: Hardware,
+        driver: initiator::Settings,
+        attached: A,
+        ready: impl FnMut(&mut A) -> Result<bool, Failure>,
+    ) -> Result<Self, Failure> {
+        let mut rig = Self::power_on(clock, poller, hardware, attached, ready)?;
+        for (node, _) in nvme_functions(&rig.hierarchy) {
+            let driver = rig.bring_up(&node, driver)?;
+            rig.drives.push(Drive { node, driver });
+        }
+        Ok(rig)
+    }
+
+    /// The same without bringing drives up.
+    ///
+    /// # Errors
+    /// As `ready`, if the machine breaks down, or if the hierarchy cannot be enumerated.
+    pub fn power_on(
+        clock: Clock,
+        poller: Poller,
+        hardware: Hardware,
+        attached: A,
+        mut ready: impl FnMut(&mut A) -> Result<bool, Failure>,
+    ) -> Result<Self, Failure> {
+        let Hardware { root, enumeration, ram, packets, push } = hardware;
+        let mut machine = Machine::new(clock, poller, root, attached)?.with_push(push);
+        let bus = machine.new_bus();
+        let ram = Rc::new(RefCell::new(Ram::new(RAM_BASE, ram)));
+        let mut memory = RamMemory::new(ram);
+        while !ready(machine.attached_mut())? {
+            let (moved, timer) = machine.pump(&mut memory)?;
+            machine.wait(moved, timer)?;
+        }
+        if packets > 0 {
+            machine.probe_mut().arm(packets);
+        }
+        let look = enumerate::enumerate(bus.clone(), enumeration.clone());
+        let hierarchy = machine
+            .run(&mut memory, &bus, look)?
+            .map_err(|error| Failure(format!("enumeration failed: {error}")))?;
+        Ok(Self {
+            machine,
+            memory,
+            bus,
+            analyser: Analyser::new(commands::Settings::default()),
+            hierarchy,
+            enumeration,
+            drives: Vec::new(),
+        })
+    }
+
+    /// How drives of this machine are brought up.
+    pub fn bring_up_with(&self, driver: initiator::Settings) -> BringUp {
+        let (bus, ram) = (self.bus.clone(), self.memory.ram.clone());
+        BringUp { bus, ram, enumeration: self.enumeration.clone(), driver }
+    }
+
+    /// Brings a drive up.
+    ///
+    /// # Errors
+    /// One line that names its function.
+    pub fn bring_up(
+        &mut self,
+        node: &Node,
+        settings: initiator::Settings,
+    ) -> Result<Driver, Failure> {
+        let (bring_up, function) = (self.bring_up_with(settings), node.clone());
+        let attached = self.run(async move { bring_up.attach(&function).await })?;
+        let (_, driver) = attached.map_err(|error| Failure(format!("{}: {error}", node.bdf)))?;
+        Ok(driver)
+    }
+
+    /// Runs a piece of host software to its end.
+    ///
+    /// # Errors
+    /// As [`Machine::run`].
+    pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> Result<T, Failure> {
+        Ok(self.machine.run(&mut self.memory, &self.bus, software)?)
+    }
+
+    /// Polls the machine once; waits if there was nothing to do.
+    ///
+    /// # Errors
+    /// As [`Machine::pump`].
+    pub fn turn(&mut self) -> Outcome {
+        let (moved, timer) = self.machine.pump(&mut self.memory)?;
+        self.machine.wait(moved, timer)?;
+        Ok(())
+    }
+
+    /// Takes what has completed on the first queue of `drive`, if it has interrupted.
+    pub fn reap(&mut self, drive: usize) -> Vec<CompletedCommand> {
+        let target = &mut self.drives[drive];
+        let before = self.memory.interrupts.len();
+        self.memory.interrupts.retain(|(from, _)| *from != target.node.bdf);
+        if self.memory.interrupts.len() == before {
+            return Vec::new();
+        }
+        target.driver.reap(0)
+    }
+
+    /// Carries `batch` out on the first queue of `drive`, all at once, to the head doorbells.
+    ///
+    /// # Errors
+    /// If a command fails or takes too long.
+    pub fn carry_out(&mut self, drive: usize, batch: &[Io]) -> Outcome {
+        let name = self.drives[drive].node.bdf;
+        let failed = |why: &dyn Display| Failure(format!("{name}: {why}"));
+        let now = self.machine.clock().now();
+        let driver = &mut self.drives[drive].driver;
+        for io in batch {
+            driver.prepare(now, 0, *io).map_err(|_| failed(&"the queue is full"))?;
+        }
+        driver.ring(0);
+        let mut left = batch.len();
+        loop {
+            self.turn()?;
+            for CompletedCommand { status, .. } in self.reap(drive) {
+                if status.code != StatusCode::SUCCESS {
+                    return Err(failed(&format_args!("command failed: {}", status.code)));
+                }
+                left -= 1;
+            }
+            if left == 0 {
+                // The head doorbells belong to the commands.
+                self.machine.pump(&mut self.memory)?;
+                return Ok(());
+            }
+            let timeouts = self.drives[drive].driver.check_timeouts(self.machine.clock().now());
+            timeouts.map_err(|error| failed(&error))?;
+        }
+    }
+
+    /// Takes `length` bytes of host memory for a buffer.
+    ///
+    /// # Errors
+    /// If there are none left.
+    pub fn buffer(&mut self, length: usize) -> Result<u64, Failure> {
+        let address = self.memory.ram.borrow_mut().allocate(length, 4096);
+        address.ok_or_else(|| Failure("out of host memory".into()))
+    }
+
+    /// Runs `work` and yields the commands that ended meanwhile, as seen at the root port. The
+    /// recorder runs from power-on to [`stop_observing`](Self::stop_observing), as the analyser
+    /// wants it.
+    ///
+    /// # Errors
+    /// As `work`, or if more packets passed than the recorder holds.
+    pub fn observe(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Outcome,
+    ) -> Result<Vec<Event>, Failure> {
+        self.analyse()?;
+        work(self)?;
+        self.analyse()
+    }
+
+    /// Feeds the analyser with what the recorder holds.
+    fn analyse(&mut self) -> Result<Vec<Event>, Failure> {
+        let probe = self.machine.probe_mut();
+        let full = probe.is_full();
+        let records = probe.take();
+        probe.arm(PACKETS);
+        if full {
+            return Err(Failure("more packets passed than the recorder holds".into()));
+        }
+        for record in &records {
+            let direction = if record.up { Direction::Up } else { Direction::Down };
+            self.analyser.push(record.at, direction, &record.tlp);
+        }
+        Ok(std::iter::from_fn(|| self.analyser.next_event()).collect())
+    }
+
+    /// Ends the recording.
+    pub fn stop_observing(&mut self) {
+        self.machine.probe_mut().take();
+    }
+}

@@ -1,0 +1,315 @@
+//! The machines of a bench: rounds of a case on every path, and the raw floor.
+
+use crate::TraceTarget;
+use crate::case::{Case, FILL, Path};
+use crate::cpu::CpuTime;
+use crate::floor::{self, Copies};
+use crate::local::{self, LocalLink, Node};
+use crate::rig::Rig;
+use live::attached::Switch;
+use live::{Attached, Clock, NvmeDrive, Waiting, random_number};
+use node::push::{self, Mode};
+use nvme::initiator::{Io, Settings};
+use report::latency::Latency;
+use report::{Failure, Outcome};
+use stats::random::Random;
+use std::collections::BTreeMap;
+use switch::aggregate::Policy;
+use wire::nvme::StatusCode;
+use wire::trace::NodeRole;
+use wire::{Duration, Instant};
+
+/// Bytes of each drive: small enough to be written before it is measured.
+const DRIVE: u64 = 64 << 20;
+/// How long a machine runs after a round, so that TLPs in flight arrive.
+const SETTLE: Duration = Duration::from_ms(2);
+
+/// The results of one round of one case.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    /// Commands a second.
+    pub iops: f64,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
+    /// Median latency, submission to completion as the driver sees it.
+    pub p50_ns: u64,
+    /// 99th percentile of the same.
+    pub p99_ns: u64,
+    /// CPU time of the host node per command.
+    pub host_cpu_ns: f64,
+    /// CPU time of the device node per command.
+    pub device_cpu_ns: f64,
+}
+
+/// One path at one payload size, one case: every round.
+pub struct Series {
+    /// The path to the drive.
+    pub path: Path,
+    /// Largest TLP payload.
+    pub mps: u16,
+    /// What is pushed.
+    pub push: Mode,
+    /// The workload.
+    pub case: Case,
+    /// The rounds so far.
+    pub rounds: Vec<Round>,
+    /// Latencies of all rounds.
+    pub latency: Latency,
+}
+
+impl Series {
+    /// Without a round.
+    pub fn new(path: Path, mps: u16, push: Mode, case: Case) -> Self {
+        Self { path, mps, push, case, rounds: Vec::new(), latency: Latency::default() }
+    }
+
+    /// In a few words.
+    pub fn name(&self) -> String {
+        let Self { path, mps, push, case, .. } = self;
+        format!("{path}, MPS {mps}, push {push}, {}", case.name())
+    }
+}
+
+/// The floor, every round.
+#[derive(Default)]
+pub struct Floor {
+    /// Of all round trips.
+    pub latency: Latency,
+    /// By round: median round trip in nanoseconds.
+    pub ping_pong_p50: Vec<u64>,
+    /// By round: bytes a second of one stream.
+    pub stream: Vec<u64>,
+    /// The same with a copy on each side.
+    pub copied_stream: Vec<u64>,
+}
+
+impl Floor {
+    /// One more round.
+    ///
+    /// # Errors
+    /// If the kernel gives no connection.
+    pub fn measure(&mut self, clock: Clock, waiting: Waiting, span: Duration) -> Outcome {
+        let latency = floor::measure(clock, waiting, 2000)?;
+        self.ping_pong_p50.push(latency.summary().p50_ns);
+        self.latency.merge(&latency);
+        self.stream.push(floor::stream(clock, span, Copies::None)?);
+        self.copied_stream.push(floor::stream(clock, span, Copies::OnEachSide)?);
+        Ok(())
+    }
+}
+
+/// A machine with its drive, and the buffers of the commands that load it.
+pub struct LoadGenerator<A> {
+    mps: u16,
+    /// The machine.
+    pub rig: Rig<A>,
+    buffers: Vec<u64>,
+    random: Random,
+    /// Commands at sequential addresses so far.
+    sequential: u64,
+}
+
+/// The measured machines, by payload size.
+pub struct Testbed {
+    /// The clock of all of them.
+    pub clock: Clock,
+    direct: Vec<LoadGenerator<NvmeDrive>>,
+    tunnelled: Vec<Tunnelled>,
+}
+
+/// A machine with its drive behind a tunnel.
+struct Tunnelled {
+    push: Mode,
+    load: LoadGenerator<Switch>,
+    _far: Node,
+}
+
+/// Queues deep enough for every workload.
+pub fn settings() -> Settings {
+    Settings { entries: 256, ..Settings::default() }
+}
+
+/// A machine with a drive in a node of its own; both record into `trace`.
+///
+/// # Errors
+/// If one does not come up.
+pub fn tunnelled(
+    link: LocalLink,
+    trace: &TraceTarget,
+) -> Result<(LoadGenerator<Switch>, Node), Failure> {
+    let far = Node::device(&local::loopback(), link, 0, DRIVE, trace.for_node("device0"))?;
+    let tracer = trace.open(NodeRole::Host, random_number(), link.clock)?;
+    let rig = local::host(link, settings(), std::slice::from_ref(&far.address), tracer)?;
+    Ok((LoadGenerator::new(link.max_payload, rig, DRIVE)?, far))
+}
+
+impl Testbed {
+    /// Machines for every payload size, without a tunnel and with one for each of `pushes`.
+    ///
+    /// # Errors
+    /// If one does not come up.
+    pub fn new(waiting: Waiting, sizes: &[u16], pushes: &[Mode]) -> Result<Self, Failure> {
+        let clock = Clock::start();
+        let mut bed = Self { clock, direct: Vec::new(), tunnelled: Vec::new() };
+        for max_payload in sizes.iter().copied() {
+            let (aggregation, push) = (Policy::Adaptive, push::Settings::default());
+            let link = LocalLink { clock, waiting, max_payload, aggregation, push };
+            let rig = local::direct(link, settings(), "FARLANE-BENCH", DRIVE)?;
+            bed.direct.push(LoadGenerator::new(max_payload, rig, DRIVE)?);
+            for mode in pushes.iter().copied() {
+                let link = LocalLink { push: push::Settings { mode, ..push }, ..link };
+                let (load, _far) = tunnelled(link, &TraceTarget::default())?;
+                bed.tunnelled.push(Tunnelled { push: mode, load, _far });
+            }
+        }
+        Ok(bed)
+    }
+
+    /// One round of a series, for `span`, after a warm-up of a tenth.
+    ///
+    /// # Errors
+    /// As [`LoadGenerator::round`].
+    pub fn round(&mut self, series: &mut Series, span: Duration) -> Result<(), Failure> {
+        let (mps, case, latency) = (series.mps, series.case, &mut series.latency);
+        let done = match series.path {
+            Path::Direct => {
+                let load = self.direct.iter_mut().find(|load| load.mps == mps);
+                load.expect("made for every size").round(case, span, latency)?
+            }
+            Path::Tunnelled => {
+                let wanted = |one: &&mut Tunnelled| one.load.mps == mps && one.push == series.push;
+                let found = self.tunnelled.iter_mut().find(wanted);
+                found.expect("made for every size and push").load.round(case, span, latency)?
+            }
+        };
+        series.rounds.push(done);
+        Ok(())
+    }
+}
+
+impl<A: Attached> LoadGenerator<A> {
+    /// Writes all of the drive, which has `size` bytes.
+    ///
+    /// # Errors
+    /// If a command fails or takes too long.
+    pub fn new(mps: u16, mut rig: Rig<A>, size: u64) -> Result<Self, Failure> {
+        rig.stop_observing();
+        let buffers = (0..32).map(|_| rig.buffer(128 << 10)).collect::<Result<_, _>>()?;
+        let mut load = Self { mps, rig, buffers, random: Random::new(1), sequential: 0 };
+        // Memory that was never written is neither read nor written as the rest is.
+        let drive = size / u64::from(FILL.bs);
+        load.load(FILL, |_, commands| commands < drive, &mut Latency::default())?;
+        Ok(load)
+    }
+
+    /// One round of one case, for `span`, after a warm-up of a tenth.
+    ///
+    /// # Errors
+    /// If a command fails or takes too long.
+    pub fn round(
+        &mut self,
+        case: Case,
+        span: Duration,
+        latency: &mut Latency,
+    ) -> Result<Round, Failure> {
+        let (warm_up, mut scratch) = (Duration::from_ns(span.as_ns() / 10), Latency::default());
+        self.load(case, |elapsed, _| elapsed < warm_up, &mut scratch)?;
+        let mut own = Latency::default();
+        let cpu = CpuTime::now();
+        let (commands, elapsed) = self.load(case, |elapsed, _| elapsed < span, &mut own)?;
+        let (host, device) = CpuTime::now().since(cpu);
+        latency.merge(&own);
+        let summary = own.summary();
+        let per_second = 1e9 / elapsed.as_ns().max(1) as f64;
+        let each = |ns: u64| ns as f64 / commands.max(1) as f64;
+        Ok(Round {
+            iops: commands as f64 * per_second,
+            bytes_per_s: commands as f64 * f64::from(case.bs) * per_second,
+            p50_ns: summary.p50_ns,
+            p99_ns: summary.p99_ns,
+            host_cpu_ns: each(host),
+            device_cpu_ns: each(device),
+        })
+    }
+
+    /// Runs the machine for a moment without load, until TLPs in flight have arrived.
+    ///
+    /// # Errors
+    /// As [`live::Machine::pump`].
+    pub fn settle(&mut self) -> Result<(), Failure> {
+        let clock = *self.rig.machine.clock();
+        let until = clock.now() + SETTLE;
+        while clock.now() < until {
+            self.rig.machine.pump(&mut self.rig.memory)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps `iodepth` commands in flight while `goes_on` says so of the time and the commands so far,
+    /// then lets them end.
+    fn load(
+        &mut self,
+        case: Case,
+        goes_on: impl Fn(Duration, u64) -> bool,
+        latency: &mut Latency,
+    ) -> Result<(u64, Duration), Failure> {
+        let clock = *self.rig.machine.clock();
+        let start = clock.now();
+        let mut open: BTreeMap<u16, (Instant, usize)> = BTreeMap::new();
+        for slot in 0..case.iodepth {
+            self.submit(case, slot, clock.now(), &mut open)?;
+        }
+        self.rig.drives[0].driver.ring(0);
+        let mut commands = 0;
+        while !open.is_empty() {
+            self.rig.turn()?;
+            let done = self.rig.reap(0);
+            let now = clock.now();
+            // All of them before the first new one, which may take over an identifier.
+            let mut free = Vec::new();
+            for done in done {
+                if done.status.code != StatusCode::SUCCESS {
+                    return Err(Failure(format!("{}: {}", case.name(), done.status.code)));
+                }
+                let Some((since, slot)) = open.remove(&done.id.get()) else { continue };
+                latency.record(now - since);
+                commands += 1;
+                free.push(slot);
+            }
+            if goes_on(now - start, commands) && !free.is_empty() {
+                for slot in free {
+                    self.submit(case, slot, now, &mut open)?;
+                }
+                self.rig.drives[0].driver.ring(0);
+            }
+            let timeouts = self.rig.drives[0].driver.check_timeouts(now);
+            timeouts.map_err(|error| Failure(format!("{}: {error}", case.name())))?;
+        }
+        Ok((commands, clock.now() - start))
+    }
+
+    fn submit(
+        &mut self,
+        case: Case,
+        slot: usize,
+        now: Instant,
+        open: &mut BTreeMap<u16, (Instant, usize)>,
+    ) -> Result<(), Failure> {
+        let driver = &mut self.rig.drives[0].driver;
+        let namespace = driver.namespaces()[0];
+        let blocks = case.bs >> namespace.block_shift;
+        let places = namespace.blocks / u64::from(blocks);
+        let place = if case.random {
+            self.random.below(places)
+        } else {
+            self.sequential += 1;
+            self.sequential % places
+        };
+        let slba = place * u64::from(blocks);
+        let (op, nsid, buffer) = (case.op, namespace.nsid, self.buffers[slot]);
+        let id = driver.prepare(now, 0, Io { op, nsid, slba, blocks, buffer });
+        let id = id.map_err(|_| Failure("the queue is full".into()))?;
+        open.insert(id.get(), (now, slot));
+        Ok(())
+    }
+}

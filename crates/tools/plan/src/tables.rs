@@ -1,0 +1,372 @@
+//! Every table and key of a plan, and what each may be: the parser, `--set`,
+//! the messages and the tests go by this list alone. What keys mean is in
+//! docs/plan.md, which a test compares with it.
+
+use super::filters::Policing;
+use super::shapers::ClassShaper;
+use super::streams::PathNames;
+use super::units::{
+    COMPLETION, CYCLE, ClockStep, Drift, Form as _, Frequency, LogInterval, Offset, SILENCE, TESTS,
+    VERIFY,
+};
+use super::variants::Setting;
+use keys::Allowed::{self, *};
+use keys::job::{BS, COUNT, DD, DEPTH, JOBS, KINDS, READS, RW, START};
+use keys::units::{self, INTERVAL, LONG, MOST_BYTES, MOST_RATE, SHORT, SPAN};
+use keys::{Key, KeyValue, Table};
+use node::push::Mode as Push;
+use sim::drive::Timing;
+use sim::ethernet::port::RateStep;
+use stats::random::Probability;
+use switch::aggregate::Policy;
+use switch::congestion::{Config as Congestion, Rate as RateLimit};
+use tsn::frer::Config as Recovery;
+use tsn::psfp::GateEntry;
+use wire::Instant;
+
+const fn key(name: &'static str, allowed: Allowed) -> Key {
+    Key::new(name, allowed)
+}
+
+const fn with(with: &'static [&'static str], name: &'static str, allowed: Allowed) -> Key {
+    Key { name, allowed, with }
+}
+
+/// What a host pushes.
+const PUSH: [&str; 3] = [Push::Off.name(), Push::Entries.name(), Push::All.name()];
+
+/// Names of transports.
+pub const TRANSPORTS: [&str; 4] = ["direct", "tcp", "tsn", "raw"];
+/// Those over TCP.
+const TCP: &[&str] = &["tcp", "tsn"];
+/// That over Ethernet alone.
+pub const RAW: &[&str] = &["raw"];
+/// Those with a network.
+pub const TUNNEL: &[&str] = &["tcp", "tsn", "raw"];
+
+/// Copies of a host, a device node or a drive.
+const COPIES: Allowed = Number(1, 32);
+/// Of what is off unless a plan says so.
+const ON: &[&str] = &["off", "on"];
+const PRIORITY: Allowed = Number(0, 7);
+const SHARE: Allowed = Form(Probability::check);
+const SIZE: Allowed = Form(|text| units::size(text).map(drop));
+const NAME: Allowed = Form(String::check);
+/// Of a transfer: MPS and MRRS.
+const PAYLOAD: Allowed = Power(128, 4096);
+const DRIVE_SIZE: Allowed = Size(
+    |size| (4096..=MOST_BYTES).contains(&size) && size.is_multiple_of(4096),
+    "a multiple of 4096B, 4096B to 65536GiB",
+);
+
+/// The plan itself.
+pub const ROOT: Table = &[
+    &[key("transport", Word(&TRANSPORTS))],
+    TUNNELS,
+    &[
+        key("seed", Number(0, i64::MAX as u64)),
+        key("runs", Number(1, 10_000)),
+        key("runtime", TimeIn(SPAN, "s")),
+        key("limits", Table(LIMITS)),
+        key("record", Table(RECORD)),
+        key("workload", Table(WORKLOAD)),
+        key("host", Table(HOST)),
+        key("hosts", Named(HOSTS)),
+        key("pcie", Table(PCIE)),
+        key("link", Table(LINK)),
+        key("drive", Table(DRIVE)),
+        key("drives", Named(DRIVE)),
+        key("nodes", Named(NODE)),
+        key("bridges", Named(BRIDGE)),
+        key("cables", Named(CABLE)),
+        key("clocks", Table(CLOCKS)),
+        key("schedules", Named(SCHEDULE)),
+        key("shapers", Named(SHAPER)),
+        key("traffic", Named(TRAFFIC)),
+        key("streams", Named(STREAM)),
+        key("filters", Named(FILTER)),
+        key("moves", Named(MOVE)),
+        key("variants", Named(VARIANT)),
+    ],
+];
+
+const TUNNELS: &[Key] = &[
+    with(RAW, "congestion", Form(Congestion::check)),
+    with(TUNNEL, "aggregation", Form(Policy::check)),
+    with(TUNNEL, "rate_limit", Form(RateLimit::check)),
+];
+
+const VARIANT: Table = &[&[key("set", List(&Form(Setting::check)))]];
+
+const LIMITS: Table =
+    &[&[key("events", Number(1, sim::kernel::MOST_EVENTS)), key("time", Time(SPAN))]];
+
+const RECORD: Table = &[&[key("trace", File), key("pcapng", File), key("report", File)]];
+
+const WORKLOAD: Table = &[START, RW, BS, DEPTH, JOBS, DD, COUNT, READS, REPLAY];
+
+/// What hosts can do, by the key that says so, each with the keys it takes.
+pub const WORKLOADS: [(&str, Table); 4] =
+    [KINDS[0], KINDS[1], KINDS[2], ("replay", &[REPLAY, DEPTH, START])];
+
+const REPLAY: &[Key] = &[key("replay", Files), key("timing", Word(&["recorded", "asap"]))];
+
+const HOST: Table = &[EVERY_HOST];
+
+const EVERY_HOST: &[Key] = &[
+    key("mmio", Time(SHORT)),
+    key("memory_read", Time(SHORT)),
+    key("memory", Size(|size| (1 << 20..=3 << 30).contains(&size), "1MiB to 3GiB")),
+    key("completion_timeout", Time(COMPLETION)),
+    key("ecrc", Word(&["off", "on"])),
+    key("push", Word(&PUSH)),
+    key("submit", Time(SHORT)),
+    key("complete", Time(SHORT)),
+    key("interrupt", Time(SHORT)),
+    key("polling", Time(INTERVAL)),
+    key("deadline", Time(SPAN)),
+    with(TUNNEL, "reserve", Rate(1, MOST_RATE)),
+];
+
+const HOSTS: Table = &[
+    EVERY_HOST,
+    &[
+        key("transport", Word(&TRANSPORTS)),
+        key("drives", List(&NAME)),
+        key("workload", Table(WORKLOAD)),
+        with(TUNNEL, "priority", PRIORITY),
+    ],
+    TUNNELS,
+    &[key("count", COPIES), with(TUNNEL, "link", Table(STATION))],
+];
+
+const PCIE: Table = &[&[
+    key("generation", Number(1, 5)),
+    key("width", Number(1, 16)),
+    key("propagation", Time(SHORT)),
+    key("mps", PAYLOAD),
+    key("mrrs", PAYLOAD),
+    key("rcb", Power(64, 4096)),
+    key("root_port", Time(SHORT)),
+    key("switch_port", Time(SHORT)),
+    key("drive_port", Time(SHORT)),
+]];
+
+const LINK: Table = &[
+    WIRE,
+    INTERFACE,
+    PORT,
+    CLOCK,
+    &[
+        with(TUNNEL, "priority", PRIORITY),
+        with(TUNNEL, "reservable", SHARE),
+        with(RAW, "mtu", SIZE),
+        with(TCP, "burst", SIZE),
+        with(TUNNEL, "keepalive", Time(SILENCE)),
+        with(TUNNEL, "loss_limit", Time(SILENCE)),
+        with(TUNNEL, "max_frame", SIZE),
+    ],
+];
+
+const WIRE: &[Key] = &[
+    key("rate", Form(sim::ethernet::Rate::check)),
+    key("propagation", Time(SHORT)),
+    key("loss", SHARE),
+    key("corruption", SHARE),
+    key("delay", SHARE),
+    key("delay_up_to", Time(SHORT)),
+    key("cuts", List(&Form(<(Instant, Option<Instant>)>::check))),
+    key("rate_steps", List(&Form(RateStep::check))),
+];
+
+const STATION: Table = &[INTERFACE, PORT, CLOCK];
+
+const INTERFACE: &[Key] = &[
+    key("tx_delay", Time(SHORT)),
+    key("rx_delay", Time(SHORT)),
+    key("tx_ring", Number(1, 1024)),
+    with(TCP, "ack_delay", Time(SHORT)),
+    key("vlan", NumberOrNone(0, 4094)),
+];
+/// Of every port: interfaces have one, bridges have values for all of theirs and for each one.
+const PORT: &[Key] = &[
+    key("schedule", Text),
+    key("gate_grain", Time(INTERVAL)),
+    key("gate_entries", Number(1, tsn::GateControlList::MAX_ENTRIES as u64)),
+    key("shapers", List(&Form(ClassShaper::check))),
+    key("express", List(&PRIORITY)),
+    key("add_frag_size", Number(0, 3)),
+    key("verify", Word(&["on", "off"])),
+    key("verify_time", Time(VERIFY)),
+    key("hold_advance", Time(SHORT)),
+    key("release_advance", Time(SHORT)),
+];
+/// Of the ports of bridges: at interfaces the ring bounds the queues.
+const QUEUES: &[Key] = &[
+    key("queue_frames", Number(1, 65_536)),
+    // The longest frame of TCP with its tag, at least.
+    key("queue_bytes", Bytes(1522, 1 << 30)),
+];
+const CLOCK: &[Key] = &[
+    key("clock_offset", Form(Offset::check)),
+    key("clock_drift", Form(Drift::check)),
+    key("clock_walk", Form(Frequency::check)),
+    key("clock_walk_every", Time(INTERVAL)),
+    key("clock_walk_limit", Form(Frequency::check)),
+    key("clock_steps", List(&Form(ClockStep::check))),
+    key("clock_priority", Number(0, 255)),
+    key("standby_priority", Number(0, 255)),
+    key("stamping", Word(&["hardware", "software"])),
+    key("stamp_grain", Time(INTERVAL)),
+    key("stamp_noise", Time(SHORT)),
+    key("on_step", Word(&["rederived", "frozen", "burst"])),
+];
+
+/// Clocks and 802.1AS for all nodes.
+const CLOCKS: Table = &[&[
+    key("sync", Word(&["gptp", "off"])),
+    key("sync_interval", Form(LogInterval::check)),
+    key("pdelay_interval", Form(LogInterval::check)),
+    key("announce_interval", Form(LogInterval::check)),
+    key("sync_timeout", Number(1, 255)),
+    key("announce_timeout", Number(1, 255)),
+    key("delay_limit", Time(SHORT)),
+    key("standby", Word(&["off", "on"])),
+    key("class", PRIORITY),
+    key("first_step", Time(SHORT)),
+    key("step", Time(SHORT)),
+    key("max_frequency", Form(Frequency::check)),
+    key("sample", Time(INTERVAL)),
+]];
+
+const NODE: Table = &[
+    INTERFACE,
+    PORT,
+    CLOCK,
+    &[key("count", COPIES), key("outages", List(&Form(<(Instant, Option<Instant>)>::check)))],
+];
+
+const CABLE: Table = &[&[key("a", Text), key("b", Text)], WIRE];
+
+const BRIDGE: Table = &[
+    &[
+        key("mode", Word(&["store-and-forward", "cut-through"])),
+        key("delay", Time(SHORT)),
+        key("jitter", Time(SHORT)),
+        key("ports", Named(BRIDGE_PORT)),
+        key("outages", List(&Form(<(Instant, Option<Instant>)>::check))),
+    ],
+    PORT,
+    QUEUES,
+    CLOCK,
+];
+
+const BRIDGE_PORT: Table = &[PORT, QUEUES];
+
+const SCHEDULE: Table = &[&[
+    key("base", Time(LONG)),
+    key("cycle", Time(SPAN)),
+    key("entries", List(&Form(tsn::Entry::check))),
+    key("then", Text),
+    key("extension", Time(LONG)),
+]];
+
+const SHAPER: Table = &[&[
+    key("algorithm", Word(&["strict", "cbs", "ats", "ets", "cqf"])),
+    key("idle_slope", Rate(1, MOST_RATE)),
+    key("guard_band_credit", Word(&["rises", "frozen"])),
+    key("counted", Word(&["gap", "frame"])),
+    key("rate", Rate(1, MOST_RATE)),
+    key("burst", Bytes(64, 1 << 30)),
+    key("max_residence", Time(SPAN)),
+    key("weight", Number(1, 100)),
+    key("cycle", Time(CYCLE)),
+    key("base", Time(LONG)),
+    key("queue_frames", Number(1, 65_536)),
+    key("queue_bytes", Bytes(64, 1 << 30)),
+    key("max_sdu", Bytes(46, 9000)),
+]];
+
+const TRAFFIC: Table = &[&[
+    key("from", Text),
+    key("to", Text),
+    key("length", Size(|size| (64..=1518).contains(&size), "64B to 1518B, header to FCS")),
+    key("interval", Time(SPAN)),
+    key("pattern", Word(&["periodic", "poisson"])),
+    key("burst", Number(1, 100_000)),
+    key("start", Time(LONG)),
+    key("stop", Time(SPAN)),
+    key("clock", Word(&["node", "true"])),
+    key("priority", PRIORITY),
+    key("deadline", Time(SPAN)),
+    key("loss", SHARE),
+    key("reserve", Rate(1, MOST_RATE)),
+    key("committed_rate", Rate(1, MOST_RATE)),
+    key("committed_burst", Bytes(64, 1 << 30)),
+]];
+
+const STREAM: Table = &[&[
+    key("from", Text),
+    key("to", Text),
+    key("both", Word(ON)),
+    key("identification", Word(&["null", "source", "priority", "ip"])),
+    key("priority", PRIORITY),
+    key("paths", List(&Form(PathNames::check))),
+    key("numbers", Text),
+    key("eliminate", List(&NAME)),
+    key("algorithm", Word(&["vector", "match"])),
+    key("history", Number(Recovery::SHORTEST as u64, Recovery::LONGEST as u64)),
+    key("reset", Time(SPAN)),
+    key("take_no_sequence", Word(ON)),
+    key("latent_difference", Number(0, i64::MAX as u64)),
+    key("latent_paths", Number(2, 255)),
+    key("latent_period", Time(TESTS)),
+    key("latent_reset", Time(TESTS)),
+    key("police", List(&Form(Policing::check))),
+]];
+
+const FILTER: Table = &[&[
+    key("max_sdu", Bytes(46, 9000)),
+    key("block_oversize", Word(ON)),
+    key("entries", List(&Form(GateEntry::check))),
+    key("base", Time(LONG)),
+    key("cycle", Time(SPAN)),
+    key("block_closed", Word(ON)),
+    key("block_octets", Word(ON)),
+    key("rate", Rate(1, MOST_RATE)),
+    key("burst", Bytes(64, 1 << 30)),
+    key("excess_rate", Rate(1, MOST_RATE)),
+    key("excess_burst", Bytes(64, 1 << 30)),
+    key("coupling", Word(ON)),
+    key("yellow", Word(&["pass", "drop"])),
+    key("block_red", Word(ON)),
+]];
+
+const MOVE: Table = &[&[key("drive", Text), key("to", Text), key("at", Time(LONG))]];
+
+const DRIVE: Table = &[&[
+    key("preset", Word(&Timing::PRESETS)),
+    key("media", Word(&["persistent", "volatile"])),
+    key("size", DRIVE_SIZE),
+    key("namespaces", List(&DRIVE_SIZE)),
+    key("mps", PAYLOAD),
+    key("dma_read", PAYLOAD),
+    key("reads_in_flight", Number(1, 1024)),
+    key("count", COPIES),
+    key("firmware_read", Time(SHORT)),
+    key("firmware_read_large", Time(SHORT)),
+    key("write_base", Time(SHORT)),
+    key("write_4k", Time(SHORT)),
+    key("channels", Number(1, 256)),
+    key("dies", Number(1, 256)),
+    key("channel_rate", Rate(1_000, MOST_RATE)),
+    key("read_lsb", Time(SHORT)),
+    key("read_msb", Time(SHORT)),
+    key("program", Time(SHORT)),
+    key("page", Power(4096, 1 << 24)),
+    key("write_buffer", Bytes(0, MOST_BYTES)),
+    key("variation", Time(SHORT)),
+    key("stream_rate", Rate(0, MOST_RATE)),
+    key("deadline", Time(SPAN)),
+    with(TUNNEL, "node", Text),
+]];

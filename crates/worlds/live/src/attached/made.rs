@@ -1,0 +1,106 @@
+//! A drive that exists as long as its node runs: namespaces over media.
+
+use super::NvmeDrive;
+use nvme::{Config, NamespaceConfig, Settings, Subsystem};
+use std::io;
+use storage::media::{Backing, Media, check_memory};
+use wire::Instant;
+
+/// I/O queue pairs of a drive, unless somebody wants more.
+pub const QUEUES: u16 = 64;
+
+/// The settings of a drive with payloads of `max_payload` bytes at most and `queues` I/O queue
+/// pairs, 1 to 2048.
+pub fn drive_settings(max_payload: usize, queues: u16) -> Settings {
+    Settings {
+        max_payload,
+        io_queues: queues,
+        queue_entries: nvme::MAX_ENTRIES,
+        ..Settings::default()
+    }
+}
+
+impl NvmeDrive {
+    /// A drive over `namespaces`, NSID 1 first. Without a serial number it gets one that stays the
+    /// same as long as its files, or `place`, do.
+    ///
+    /// # Errors
+    /// One line that names the namespace, or says how much memory there is.
+    pub fn over(
+        namespaces: &[Backing],
+        serial: Option<&str>,
+        place: &str,
+        settings: Settings,
+    ) -> io::Result<Self> {
+        check_memory(namespaces.iter().map(Backing::memory).fold(0, u64::saturating_add))?;
+        let opened: Vec<_> = namespaces.iter().map(Backing::open).collect::<Result<_, _>>()?;
+        let (configs, media): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+        let identity = namespaces.iter().find_map(Backing::identity);
+        let identity = identity.unwrap_or_else(|| place.to_owned());
+        let own = || format!("FL{:016X}", fnv1a(identity.as_bytes()));
+        let mut config = Config::new(serial.map_or_else(own, str::to_owned), configs);
+        config.settings = settings;
+        config.incarnation = incarnation_of(&config.namespaces, &media);
+        let media = (1..).zip(media).collect();
+        Ok(Self::new(Subsystem::new(Instant::ZERO, &config), media))
+    }
+
+    /// A drive with one namespace of `size` bytes of RAM, in blocks of 512.
+    ///
+    /// # Errors
+    /// One line that says how much memory there is.
+    pub fn of_ram(serial: &str, size: u64, settings: Settings) -> io::Result<Self> {
+        let ram = Backing::Ram { size, block: 512, read_only: false };
+        Self::over(&[ram], Some(serial), "", settings)
+    }
+}
+
+/// The incarnation of a drive: FNV-1a over its namespaces in order, each with its NSID, the
+/// incarnation of its media, the block shift and whether it is read-only (1 or 0), little endian.
+/// One namespace with new contents makes those of the drive new; so do other block sizes or
+/// another order, which a host that knew the drive would not notice. A size does not count: a
+/// drive may grow.
+fn incarnation_of(namespaces: &[NamespaceConfig], media: &[Box<dyn Media>]) -> u64 {
+    let numbered = (1u32..).zip(namespaces.iter().zip(media));
+    let bytes = numbered.flat_map(|(nsid, (namespace, media))| {
+        let incarnation = media.incarnation().to_le_bytes();
+        let format = [namespace.block_shift, u8::from(namespace.read_only)];
+        nsid.to_le_bytes().into_iter().chain(incarnation).chain(format)
+    });
+    fnv1a(&bytes.collect::<Vec<u8>>())
+}
+
+/// 64-bit FNV-1a.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use storage::media::RamMedia;
+
+    #[test]
+    fn the_contents_of_a_drive_are_new_if_those_of_one_namespace_are() {
+        let ram = || -> Box<dyn Media> { Box::new(RamMedia::new(4096)) };
+        let mut media = [ram(), ram()];
+        let mut namespaces = [NamespaceConfig::new(8), NamespaceConfig::new(8)];
+        let before = incarnation_of(&namespaces, &media);
+        assert_eq!(incarnation_of(&namespaces, &media), before, "the same as long as it runs");
+        namespaces[0].blocks = 16;
+        assert_eq!(incarnation_of(&namespaces, &media), before, "a drive may grow");
+        namespaces[0].block_shift = 12;
+        assert_ne!(incarnation_of(&namespaces, &media), before, "other blocks");
+        namespaces[0].block_shift = 9;
+        namespaces[1].read_only = true;
+        assert_ne!(incarnation_of(&namespaces, &media), before, "read-only");
+        namespaces[1].read_only = false;
+        media.swap(0, 1);
+        assert_ne!(incarnation_of(&namespaces, &media), before, "each namespace has its own");
+        media.swap(0, 1);
+        media[1] = ram();
+        assert_ne!(incarnation_of(&namespaces, &media), before, "RAM starts empty");
+    }
+}

@@ -1,0 +1,108 @@
+//! Waits for the links of a switch to come up.
+
+use crate::attached::Switch;
+use crate::links::LinkEvent;
+use crate::{DeviceNode, Stop};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use wire::{Duration, Instant};
+
+/// How long nodes wait for their peers by default.
+pub const PATIENCE: Duration = Duration::from_ms(10_000);
+
+/// Links that are not waited for, and who is told of each.
+struct Absent {
+    links: BTreeSet<usize>,
+    tell: fn(&str),
+}
+
+/// Checks the links of a switch until all are up.
+pub struct LinkWait {
+    until: Instant,
+    /// Why attempts failed last, by link.
+    last: BTreeMap<usize, String>,
+    /// Links that turned out not to come up soon, if the others are enough.
+    absent: Option<Absent>,
+}
+
+impl LinkWait {
+    /// Waits for `timeout` from `now` on.
+    pub fn new(now: Instant, timeout: Duration) -> Self {
+        Self { until: now + timeout, last: BTreeMap::new(), absent: None }
+    }
+
+    /// The same, content with fewer: nodes that turn this one away are not
+    /// waited for, nor are others after the patience is over. `tell` gets a line for each of the
+    /// former.
+    #[must_use]
+    pub fn allow_missing(self, tell: fn(&str)) -> Self {
+        Self { absent: Some(Absent { links: BTreeSet::new(), tell }), ..self }
+    }
+
+    /// Whether every link is up.
+    ///
+    /// # Errors
+    /// When it is clear that one will not come up, or the patience is over: one line that names each
+    /// far side that is missing, and the cause.
+    pub fn look(&mut self, now: Instant, switch: &mut Switch) -> io::Result<bool> {
+        while let Some(event) = switch.links_mut().event() {
+            match event {
+                LinkEvent::Failed { link, why, permanent: true, .. } => match &mut self.absent {
+                    Some(absent) => {
+                        if absent.links.insert(link) {
+                            (absent.tell)(&format!("no link yet to {why}"));
+                        }
+                    }
+                    None => return Err(io::Error::other(format!("no link to {why}"))),
+                },
+                LinkEvent::Failed { link, why, .. } => {
+                    self.last.insert(link, why);
+                }
+                LinkEvent::Down { link, cause, .. } => {
+                    let peer = switch.links_mut().peer(link);
+                    self.last.insert(link, format!("{peer}: {cause}"));
+                }
+                LinkEvent::Up(..) | LinkEvent::Echo(..) => {}
+            }
+        }
+        let upstream = switch.upstream();
+        let absent = |link| self.absent.as_ref().is_some_and(|absent| absent.links.contains(&link));
+        if (0..upstream.links()).all(|link| upstream.tunnel(link).is_up() || absent(link)) {
+            return Ok(true);
+        }
+        if now >= self.until && self.absent.is_some() {
+            return Ok(true);
+        }
+        if now >= self.until {
+            let down = (0..upstream.links()).filter(|link| !upstream.tunnel(*link).is_up());
+            let down: Vec<usize> = down.collect();
+            let why = down.into_iter().map(|link| self.why(link, switch)).collect::<Vec<_>>();
+            return Err(io::Error::other(format!("no link to {}", why.join(", nor to "))));
+        }
+        Ok(false)
+    }
+
+    /// The far side of a link that is not up, and why it is not.
+    fn why(&self, link: usize, switch: &mut Switch) -> String {
+        let silent = || format!("{}: no answer", switch.links_mut().peer(link));
+        self.last.get(&link).cloned().unwrap_or_else(silent)
+    }
+}
+
+/// Waits until every link of a switch node is up.
+///
+/// # Errors
+/// As [`LinkWait::look`], and when it is time to stop.
+pub fn wait_for_links(node: &mut DeviceNode<Switch>, stop: &Stop) -> io::Result<()> {
+    let mut links = LinkWait::new(node.clock().now(), PATIENCE);
+    loop {
+        if stop.is_set() {
+            return Err(io::Error::other("interrupted"));
+        }
+        let now = node.clock().now();
+        if links.look(now, node.attached_mut())? {
+            return Ok(());
+        }
+        node.prepare()?;
+    }
+}

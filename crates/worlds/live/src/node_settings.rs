@@ -1,0 +1,130 @@
+//! The settings that nodes of every role share.
+
+use crate::attached::Switch;
+use crate::links::Links;
+use crate::net::{
+    Address, LineGate, LinkSettings, Marking, Peer, RawSettings, Station, largest_payload, mtu,
+};
+use crate::{Poller, Waiting, random_number};
+use std::fmt;
+use std::io;
+use switch::aggregate::Policy;
+use switch::congestion::{Config, Rate};
+use switch::tunnel::Settings;
+use wire::frame::Role;
+
+/// How a node waits and sends.
+#[derive(Clone, Debug)]
+pub struct NodeSettings {
+    /// How it waits for input.
+    pub waiting: Waiting,
+    /// Largest TLP payload: a power of two, 128 to 4096 bytes.
+    pub max_payload: u16,
+    /// When TLPs leave it.
+    pub aggregation: Policy,
+    /// What lets frames go on raw Ethernet.
+    pub congestion: Config,
+    /// What all links together send at most.
+    pub rate_limit: Option<Rate>,
+    /// How packets are marked.
+    pub marking: Marking,
+    /// The gate in front of the line.
+    pub gate: Option<LineGate>,
+}
+
+/// A payload that was lowered to what fits the frames of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Narrowed {
+    interface: String,
+    mtu: usize,
+    payload: u16,
+}
+
+impl fmt::Display for Narrowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { interface, mtu, payload } = self;
+        write!(
+            f,
+            "raw Ethernet on {interface} at an MTU of {mtu} carries payloads of at most {payload} \
+             bytes: using Max_Payload_Size {payload}"
+        )
+    }
+}
+
+impl NodeSettings {
+    /// Lowers the payload to the largest one that fits the frames of all of `addresses`. Returns
+    /// what bounds it, if anything does.
+    ///
+    /// # Errors
+    /// If an interface has gone, or carries no TLPs.
+    pub fn fit<'a>(
+        &mut self,
+        addresses: impl IntoIterator<Item = &'a Address>,
+    ) -> io::Result<Option<Narrowed>> {
+        match narrowest(addresses)? {
+            Some((payload, station)) if payload < self.max_payload => {
+                self.max_payload = payload;
+                let (interface, mtu) = (station.interface.to_string(), mtu(station)?);
+                Ok(Some(Narrowed { interface, mtu, payload }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The settings of connections that carry links.
+    ///
+    /// # Errors
+    /// If this process may not mark what it sends so.
+    pub fn links(&self) -> io::Result<LinkSettings> {
+        self.marking.check()?;
+        let raw = RawSettings { congestion: self.congestion, ..RawSettings::default() };
+        Ok(LinkSettings { raw, marking: self.marking, gate: self.gate.clone() })
+    }
+
+    /// A poller that waits as the settings say.
+    ///
+    /// # Errors
+    /// If the kernel gives none.
+    pub fn poller(&self) -> io::Result<Poller> {
+        Poller::new(self.waiting)
+    }
+
+    /// The rate limit of the node. Timers come late, above all while it blocks: what was missed in
+    /// up to four frames is made up for.
+    pub fn limit(&self) -> Option<Rate> {
+        self.rate_limit.map(|rate| Rate { burst: 4, ..rate })
+    }
+
+    /// A switch with a link to each of `peers`, 1 to 32, those of a host of that `group`.
+    ///
+    /// # Errors
+    /// As [`links`](Self::links).
+    pub fn switch(&self, peers: &[Peer], group: u16, p2p: bool) -> io::Result<Switch> {
+        let (ports, max_payload) = (peers.len() as u8, self.max_payload.into());
+        let tunnel = Settings { group, ..self.tunnel(Role::Host) };
+        let upstream = switch::upstream::Settings { ports, max_payload, p2p, tunnel };
+        Ok(Switch::new(upstream, Links::new(peers).over(self.links()?).limited(self.limit())))
+    }
+
+    /// The settings of a link end.
+    pub fn tunnel(&self, role: Role) -> Settings {
+        let Self { max_payload, aggregation, .. } = *self;
+        Settings { max_payload, aggregation, ..Settings::new(role, random_number()) }
+    }
+}
+
+/// The largest payload that the frames of all of `addresses` carry, and which of them bounds it;
+/// nothing if none is of raw Ethernet.
+fn narrowest<'a>(
+    addresses: impl IntoIterator<Item = &'a Address>,
+) -> io::Result<Option<(u16, &'a Station)>> {
+    let mut least: Option<(u16, &Station)> = None;
+    for address in addresses {
+        let Address::Raw(station) = address else { continue };
+        let payload = largest_payload(station)?;
+        if least.is_none_or(|(so_far, _)| payload < so_far) {
+            least = Some((payload, station));
+        }
+    }
+    Ok(least)
+}

@@ -1,0 +1,84 @@
+//! Requests to a node from another thread or a signal handler.
+
+use crate::Control;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Requests to stop, to print the counters, or to switch the trace.
+///
+/// A signal handler sets one of the flags and writes to [`waker`](Self::waker).
+#[derive(Debug)]
+pub struct Stop {
+    /// Set to stop the node.
+    pub flag: Arc<AtomicBool>,
+    /// Set to print the counters.
+    pub report: Arc<AtomicBool>,
+    /// Set to stop the trace or to start it again.
+    pub trace: Arc<AtomicBool>,
+    wake: UnixStream,
+    waker: UnixStream,
+}
+
+impl Stop {
+    /// One without a request.
+    ///
+    /// # Errors
+    /// If no socket pair can be had.
+    pub fn new() -> io::Result<Self> {
+        let (wake, waker) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        waker.set_nonblocking(true)?;
+        let [flag, report, trace] = Default::default();
+        Ok(Self { flag, report, trace, wake, waker })
+    }
+
+    /// What wakes the node when a byte is written to it.
+    ///
+    /// # Errors
+    /// As `dup(2)`.
+    pub fn waker(&self) -> io::Result<UnixStream> {
+        self.waker.try_clone()
+    }
+
+    /// The pending request to a node. A request for counters is returned once.
+    pub fn request(&self) -> Control {
+        if self.is_set() {
+            return Control::Stop;
+        }
+        if self.take(&self.report) { Control::Report } else { Control::Serve }
+    }
+
+    /// Whether the trace is to be stopped or started again, once per request.
+    pub fn takes_trace_switch(&self) -> bool {
+        self.take(&self.trace)
+    }
+
+    fn take(&self, flag: &AtomicBool) -> bool {
+        let pending = flag.swap(false, Ordering::SeqCst);
+        if pending {
+            // Drain the descriptor after that: a signal in between leaves its flag, not a
+            // descriptor that is readable for ever.
+            while matches!((&self.wake).read(&mut [0; 64]), Ok(bytes) if bytes > 0) {}
+        }
+        pending
+    }
+
+    /// Readable while a request is pending.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    /// Whether the node has to stop.
+    pub fn is_set(&self) -> bool {
+        self.flag.load(Ordering::SeqCst)
+    }
+
+    /// Tells the node to stop, from another thread.
+    pub fn stop(&self) {
+        self.flag.store(true, Ordering::SeqCst);
+        let _ = (&self.waker).write(&[1]);
+    }
+}
