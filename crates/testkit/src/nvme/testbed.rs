@@ -347,7 +347,7 @@ impl Testbed {
             // Pieces of one or two boundaries, so that both ways are tried.
             let most = READ_BOUNDARY * (1 + request.tag.get() as usize % 2);
             let piece = (length - sent).min(most - at as usize % READ_BOUNDARY);
-            let payload = whole_double_words(at, &data.slice(sent..sent + piece));
+            let payload = whole_double_words(at, data.slice(sent..sent + piece));
             self.complete(request.completion(ROOT, Status::Success, length - sent), payload);
             sent += piece;
         }

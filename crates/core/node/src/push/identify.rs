@@ -71,8 +71,9 @@ mod tests {
     fn captured(data: &[u8]) -> Option<u8> {
         // Two ranges, written in pieces of 256 bytes.
         let ranges = [(0x1_0c00, 1024), (0x8000, 3072)];
-        let mut capture =
-            Capture::new(ranges.map(|(address, length)| MemoryRange { address, length }).into_iter().collect());
+        let mut capture = Capture::new(
+            ranges.map(|(address, length)| MemoryRange { address, length }).into_iter().collect(),
+        );
         for (piece, bytes) in data.chunks(256).enumerate() {
             let at = piece as u64 * 256;
             capture.write(if at < 1024 { 0x1_0c00 + at } else { 0x8000 + at - 1024 }, bytes);

@@ -1,9 +1,9 @@
 //! Moves the data of commands between host memory and the buffer.
 
 use super::{Controller, Read};
-use crate::prp::MemoryRanges;
 use crate::failure::Failure;
 use crate::pointer::Walk;
+use crate::prp::MemoryRanges;
 use crate::sgl::NOWHERE;
 use crate::slots::Key;
 use crate::subsystem::Shared;

@@ -95,12 +95,11 @@ impl Push {
                 digest: tlp.digest,
                 records: Records::default(),
             };
-            let valid = check_header(subtype, shift, u16::from_be_bytes([r0, r1]))
-                .and_then(|()| {
-                    let (records, valid) = Records::check(tlp);
-                    push.records = records;
-                    valid
-                });
+            let valid = check_header(subtype, shift, u16::from_be_bytes([r0, r1])).and_then(|()| {
+                let (records, valid) = Records::check(tlp);
+                push.records = records;
+                valid
+            });
             (push, valid)
         })
     }

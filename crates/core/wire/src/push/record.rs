@@ -126,9 +126,12 @@ impl Record {
 
     /// The length in bytes of the record that `payload` begins with.
     fn check(payload: &[u8]) -> Result<usize, Malformed> {
-        let [kind, reserved, q0, q1, ..] = *need(payload, 4, 0)? else { unreachable!("4 are there") };
+        let [kind, reserved, q0, q1, ..] = *need(payload, 4, 0)? else {
+            unreachable!("4 are there")
+        };
         zero("byte 1 of a record", reserved.into())?;
-        let none = || zero("the queue of a record without one", u16::from_be_bytes([q0, q1]).into());
+        let none =
+            || zero("the queue of a record without one", u16::from_be_bytes([q0, q1]).into());
         match kind {
             1 => check_queue(need(payload, 28, 4)?).map(|()| 28),
             2 => check_bytes(payload),

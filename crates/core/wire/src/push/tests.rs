@@ -44,7 +44,8 @@ const GOLDEN: &str = "
 #[test]
 fn records_are_as_documented() {
     assert_eq!(records(&all()), hex(GOLDEN));
-    let (decoded, valid) = Records::check(&message(COMPLETER, TARGET, 64, false, hex(GOLDEN).into()));
+    let (decoded, valid) =
+        Records::check(&message(COMPLETER, TARGET, 64, false, hex(GOLDEN).into()));
     assert_eq!((decoded.collect::<Vec<_>>(), valid), (all().into(), Ok(())));
 }
 

@@ -178,19 +178,13 @@ impl Tlp {
 
 /// The payload in bytes of the packet at the front of `bytes`, if it has all as in `header`: but its
 /// length, and of a memory write the address, which is `expected`.
-fn continues(
-    header: &[u8],
-    next: &[u8; 12],
-    bytes: &[u8],
-    expected: Option<u64>,
-) -> Option<usize> {
+fn continues(header: &[u8], next: &[u8; 12], bytes: &[u8], expected: Option<u64>) -> Option<usize> {
     let length = match (u16::from(next[2]) << 8 | u16::from(next[3])) & 0x3ff {
         0 => 4096,
         double_words => usize::from(double_words) * 4,
     };
-    let same = next[..2] == header[..2]
-        && (next[2] ^ header[2]) & !3 == 0
-        && next[4..7] == header[4..7];
+    let same =
+        next[..2] == header[..2] && (next[2] ^ header[2]) & !3 == 0 && next[4..7] == header[4..7];
     let Some(expected) = expected else {
         return (same && bytes.get(7..16)? == &header[7..]).then_some(length);
     };
