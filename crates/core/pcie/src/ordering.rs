@@ -60,10 +60,16 @@ impl OrderedQueue {
     /// packet unless `ready` takes runs.
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
         let (_, class) = self.first(ready)?;
-        if !ready.takes_runs()
+        self.take_for(class, ready)
+    }
+
+    /// Takes the first packet of a class for a receiver, regardless of ordering: all of a run if the
+    /// receiver takes runs.
+    pub(crate) fn take_for(&mut self, class: Class, receiver: Ready) -> Option<Tlp> {
+        if !receiver.takes_runs()
             && let Some(first) = self.front(class)?.first_of_run()
         {
-            self.remove_packet(class);
+            self.remove_packets(class, 1);
             return Some(first);
         }
         self.take(class)
@@ -79,17 +85,18 @@ impl OrderedQueue {
         Some(tlp)
     }
 
-    /// Removes the first packet of a class, regardless of ordering; of a run the others stay.
-    pub fn remove_packet(&mut self, class: Class) {
-        if let Some((_, tlp)) = self.classes[class.index()].front_mut() {
-            let payload = tlp.first_payload();
-            if tlp.remove_first() {
-                self.packets[class.index()] -= 1;
-                self.payload[class.index()] -= payload;
-            } else {
-                self.take(class);
-            }
+    /// Removes the first packets of a class, regardless of ordering: all those of the first entry,
+    /// or less.
+    pub fn remove_packets(&mut self, class: Class, packets: usize) {
+        let Some((_, tlp)) = self.classes[class.index()].front_mut() else { return };
+        if packets >= tlp.packets() {
+            self.take(class);
+            return;
         }
+        let payload = tlp.payload();
+        tlp.remove_packets(packets);
+        self.packets[class.index()] -= packets;
+        self.payload[class.index()] -= payload - tlp.payload();
     }
 
     /// As [`pop`](Self::pop), in the form of [`Function::poll`](crate::Function::poll).

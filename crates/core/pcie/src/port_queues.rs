@@ -83,7 +83,8 @@ impl PortQueues {
         if queue >= self.queues.len() {
             self.queues.resize_with(queue + 1, OrderedQueue::default);
         }
-        self.completions += usize::from(tlp.class() == Class::Completion);
+        let is_completion = tlp.class() == Class::Completion;
+        self.completions += if is_completion { tlp.packets() } else { 0 };
         self.queues[queue].push_with_order(self.next, tlp);
         self.busy |= 1 << queue;
         self.next += 1;
@@ -95,9 +96,9 @@ impl PortQueues {
     pub fn pop(&mut self, below: &impl Receiver) -> Option<Tlp> {
         while self.busy != 0 {
             let (class, queue) = self.first(below)?;
-            let tlp = self.queues[queue].take(class)?;
+            let tlp = self.queues[queue].take_for(class, below.takes(queue))?;
             self.busy &= !(u64::from(self.queues[queue].is_empty()) << queue);
-            self.completions -= usize::from(class == Class::Completion);
+            self.completions -= if class == Class::Completion { tlp.packets() } else { 0 };
             if below.queue(Target::of(&tlp)) == queue {
                 return Some(tlp);
             }

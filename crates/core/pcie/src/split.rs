@@ -56,7 +56,7 @@ pub fn writes(
 }
 
 /// The completions of the memory read `read` with its `data`, of at most `size` bytes each, as
-/// [`pieces`]. They have the read's traffic class and attributes (PCIe Base 4.0, section 2.2.9).
+/// [`pieces`], and as a run if `runs`. They have the read's traffic class and attributes (PCIe Base 4.0, section 2.2.9).
 ///
 /// # Panics
 /// If `read` is no memory read, or asks for another number of bytes.
@@ -64,15 +64,21 @@ pub fn completions(
     read: &Tlp,
     completer: Bdf,
     size: usize,
+    runs: bool,
     mut data: Bytes,
 ) -> impl Iterator<Item = Tlp> {
     let Packet::MemoryRead(request) = read.packet else { panic!("no memory read") };
     assert_eq!(data.len(), request.byte_count(), "bytes against the request");
     let (tc, attributes) = (read.tc, read.attributes);
-    pieces(request.first_byte(), data.len(), size).map(move |(at, bytes)| {
+    let mut at = request.first_byte();
+    std::iter::from_fn(move || {
+        let (_, bytes) = pieces(at, data.len(), size).next()?;
         let completion = request.completion(completer, Status::Success, data.len());
-        let data = whole_double_words(at, data.split_to(bytes));
-        Tlp { tc, attributes, data, ..Tlp::completion(completion) }
+        let run = if runs { Run::of_completions(at, data.len(), size) } else { None };
+        let payload = data.split_to(if run.is_some() { data.len() } else { bytes });
+        let next = at.wrapping_add(payload.len() as u64);
+        let payload = whole_double_words(std::mem::replace(&mut at, next), payload);
+        Some(Tlp { tc, attributes, data: payload, run, ..Tlp::completion(completion) })
     })
 }
 

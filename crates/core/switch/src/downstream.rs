@@ -3,7 +3,7 @@
 use crate::push::{Rule, Store};
 use crate::tunnel::{self, Cause, Settings, Tunnel};
 use bytes::BytesMut;
-use pcie::{Errors, Function, Input, Output as FunctionOutput, Ready};
+use pcie::{Errors, Function, Input, Output as FunctionOutput};
 use wire::Instant;
 use wire::earliest;
 use wire::tlp::{Class, Malformed, Tlp};
@@ -89,17 +89,11 @@ impl<F: Function, R: Rule> Downstream<F, R> {
             if let Some(reply) = self.store.pop(ready) {
                 return Some(reply);
             }
-            let received = self.next_received(ready)?;
+            let received = self.tunnel.pop(ready)?;
             if let Some(tlp) = self.store.take(received) {
                 return Some(tlp);
             }
         }
-    }
-
-    /// The next TLP from the tunnel: messages for the store together, others one by one.
-    fn next_received(&mut self, ready: Ready) -> Option<Tlp> {
-        let push = self.tunnel.front(Class::Posted).is_some_and(wire::push::is_push);
-        self.tunnel.pop(ready.with_runs(push))
     }
 
     /// What the host pushed for the function.

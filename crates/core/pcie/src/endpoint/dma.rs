@@ -6,7 +6,7 @@ use crate::split;
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 use wire::tlp::{Completion, MemoryRequest, Status, Tlp};
-use wire::{Bdf, Duration, Instant, Tag};
+use wire::{Arena, Bdf, Duration, Instant, Tag};
 
 /// One DMA read of the device.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ struct Pending {
 }
 
 /// The DMA engine of an endpoint.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Engine {
     reads: Vec<Option<Read>>,
     free: Vec<usize>,
@@ -48,11 +48,16 @@ pub(super) struct Engine {
     free_tags: VecDeque<u16>,
     in_flight: usize,
     done: VecDeque<(u64, Result<Bytes, DmaError>)>,
+    /// For what several completions bring.
+    arena: Arena,
 }
 
 /// Quarantine of a tag if software has disabled the completion timeout: the end
 /// of the default range.
 const QUARANTINE: Duration = Duration::from_ms(50);
+
+/// Bytes of a block of memory for reads.
+const BLOCK: usize = 64 << 10;
 
 /// Settings that software may change between requests.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +69,21 @@ pub(super) struct Limits {
     pub in_flight: usize,
     /// Tags that may be used.
     pub tags: usize,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self {
+            reads: Vec::new(),
+            free: Vec::new(),
+            unsent: VecDeque::new(),
+            tags: Vec::new(),
+            free_tags: VecDeque::new(),
+            in_flight: 0,
+            done: VecDeque::new(),
+            arena: Arena::new(BLOCK),
+        }
+    }
 }
 
 impl Engine {
@@ -152,23 +172,25 @@ impl Engine {
         }
     }
 
-    pub fn complete(&mut self, c: Completion, data: Bytes, poisoned: bool, errors: &mut Errors) {
+    /// Takes a completion, or a run of them.
+    pub fn complete(&mut self, c: Completion, tlp: &Tlp, errors: &mut Errors) {
         let index = usize::from(c.tag.get());
+        let packets = tlp.packets() as u64;
         let Some(Some(pending)) = self.tags.get(index).copied() else {
-            errors.unexpected_completion += 1;
+            errors.unexpected_completion += packets;
             return;
         };
         let Some(slot) = pending.slot else {
-            errors.unexpected_completion += 1;
-            self.complete_quarantined(index, pending, c, data.len());
+            errors.unexpected_completion += packets;
+            self.complete_quarantined(index, pending, c, tlp.payload());
             return;
         };
-        let outcome = if poisoned {
+        let outcome = if tlp.poisoned {
             errors.poisoned += 1;
             Err(DmaError::Poisoned)
         } else {
             match c.status {
-                Status::Success => self.store(slot, pending, c, &data, errors),
+                Status::Success => self.store(slot, pending, c, tlp, errors),
                 Status::CompleterAbort => Err(DmaError::CompleterAbort),
                 _ => Err(DmaError::UnsupportedRequest),
             }
@@ -186,38 +208,46 @@ impl Engine {
         }
     }
 
-    /// Stores a completion's payload. Returns its number of bytes.
+    /// Stores the payload of a completion or of a run. Returns its number of bytes.
     fn store(
         &mut self,
         slot: usize,
         pending: Pending,
         c: Completion,
-        data: &Bytes,
+        tlp: &Tlp,
         errors: &mut Errors,
     ) -> Result<usize, DmaError> {
         let lead = usize::from(c.lower_address & 3);
-        let bytes = data.len().saturating_sub(lead).min(pending.left);
+        let bytes = tlp.payload().saturating_sub(lead).min(pending.left);
         let read = self.reads[slot].as_mut().expect("a pending tag has its read");
         let expected = (read.address + pending.offset as u64) as u8 & 0x7f;
         if bytes == 0 || usize::from(c.byte_count) != pending.left || c.lower_address != expected {
             errors.malformed += 1;
+            // Those behind the first find no read.
+            errors.unexpected_completion += tlp.packets() as u64 - 1;
             return Err(DmaError::CompleterAbort);
         }
-        if bytes == read.length {
-            read.whole = Some(data.slice(lead..lead + bytes));
+        if bytes == read.length && tlp.run.is_none() {
+            read.whole = Some(tlp.data.slice(lead..lead + bytes));
             return Ok(bytes);
         }
-        let (data, buffer) = (&data[lead..lead + bytes], &mut read.buffer);
+        let buffer = &mut read.buffer;
         if buffer.is_empty() {
-            buffer.reserve(read.length);
+            *buffer = self.arena.buffer(read.length);
         }
-        // Completions mostly arrive in order.
-        let end = pending.offset + bytes;
-        if pending.offset == buffer.len() {
-            buffer.extend_from_slice(data);
-        } else {
-            buffer.resize(buffer.len().max(end), 0);
-            buffer[pending.offset..end].copy_from_slice(data);
+        let (mut at, mut left) = (pending.offset, bytes);
+        for piece in tlp.pieces() {
+            let piece = if at == pending.offset { &piece[lead..] } else { piece };
+            let piece = &piece[..piece.len().min(left)];
+            let end = at + piece.len();
+            // Completions mostly arrive in order.
+            if at == buffer.len() {
+                buffer.extend_from_slice(piece);
+            } else {
+                buffer.resize(buffer.len().max(end), 0);
+                buffer[at..end].copy_from_slice(piece);
+            }
+            (at, left) = (end, left - piece.len());
         }
         Ok(bytes)
     }

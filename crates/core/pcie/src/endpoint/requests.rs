@@ -16,12 +16,15 @@ impl Endpoint {
             Packet::ConfigRead(request) => self.config_read(&tlp, request),
             Packet::ConfigWrite(request) => self.config_write(&tlp, request),
             Packet::MemoryRead(request) => self.register_read(&tlp, request),
+            Packet::MemoryWrite(_) if tlp.run.is_some() => {
+                tlp.singles().for_each(|single| self.receive(single));
+            }
             Packet::MemoryWrite(request) => self.register_write(&tlp, request),
             Packet::Completion(c) => {
                 if c.requester == self.id {
-                    self.engine.complete(c, tlp.data, tlp.poisoned, &mut self.errors);
+                    self.engine.complete(c, &tlp, &mut self.errors);
                 } else {
-                    self.errors.unexpected_completion += 1;
+                    self.errors.unexpected_completion += tlp.packets() as u64;
                 }
             }
             // Power and slot messages need no action.

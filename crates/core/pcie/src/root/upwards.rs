@@ -95,7 +95,8 @@ impl RootComplex {
             self.errors.unsupported_request += 1;
             return self.unsupported_request(&token.tlp, below);
         };
-        for tlp in split::completions(&token.tlp, ROOT_PORT, self.completion_size(), data) {
+        let (size, runs) = (self.completion_size(), !self.settings.ecrc);
+        for tlp in split::completions(&token.tlp, ROOT_PORT, size, runs, data) {
             self.send(tlp, below);
         }
     }

@@ -150,17 +150,22 @@ impl Aggregate {
     ) -> usize {
         let (start, mut count) = (frame.len(), 0);
         while let Some((_, class)) = self.queue.first(self.allowed()) {
-            let length = self.queue.front(class).map_or(0, Tlp::wire_length);
-            let at = frame.len();
-            if at - start + length + (count + 1) * self.overhead > room {
-                return count;
-            }
             let Some(tlp) = self.queue.front(class) else { break };
-            tlp.encode(frame);
-            each(tlp.mark, &frame[at..]);
-            self.remove(class, length, tlp.data_credits());
-            count += 1;
-            if self.policy == Policy::PerTlp {
+            let most = room.saturating_sub(frame.len() - start + count * self.overhead);
+            let (packets, is_full) = self.packets_within(tlp, most);
+            let at = frame.len();
+            tlp.encode_packets(packets, frame);
+            let mut encoded = &frame[at..];
+            for length in self.lengths(tlp).take(packets) {
+                let (packet, rest) = encoded.split_at(length);
+                each(tlp.mark, packet);
+                encoded = rest;
+            }
+            let credits = tlp.payloads().take(packets).map(data_credits).sum();
+            let bytes = frame.len() - at;
+            self.remove(class, packets, bytes, credits);
+            count += packets;
+            if is_full || self.policy == Policy::PerTlp {
                 return count;
             }
         }
@@ -170,14 +175,50 @@ impl Aggregate {
         count
     }
 
-    /// Removes the first TLP of a class, `length` bytes long, and consumes its credits.
-    fn remove(&mut self, class: Class, length: usize, credits: u32) {
-        self.queue.remove_packet(class);
+    /// The lengths of the packets of `tlp` on the wire, in bytes.
+    fn lengths(&self, tlp: &Tlp) -> impl Iterator<Item = usize> {
+        let beside_payload = tlp.wire_length() - tlp.first_payload();
+        tlp.payloads().map(move |payload| beside_payload + payload)
+    }
+
+    /// How many packets of `tlp` have credits, fit in `room` bytes and may share a frame; and
+    /// whether the room is too small for the next one.
+    fn packets_within(&self, tlp: &Tlp, room: usize) -> (usize, bool) {
+        let class = tlp.class().index();
+        let (used, limit) = (self.used[class], self.limits[class]);
+        let mut left = Grant {
+            headers: limit.headers.wrapping_sub(used.headers),
+            data: limit.data.wrapping_sub(used.data),
+        };
+        let (mut packets, mut length) = (0, 0);
+        for (payload, bytes) in tlp.payloads().zip(self.lengths(tlp)) {
+            let credits = data_credits(payload);
+            if left.headers == 0 || left.data < credits {
+                break;
+            }
+            length += bytes + self.overhead;
+            if length > room {
+                return (packets, true);
+            }
+            left = Grant { headers: left.headers - 1, data: left.data - credits };
+            packets += 1;
+            if self.policy == Policy::PerTlp {
+                break;
+            }
+        }
+        (packets, false)
+    }
+
+    /// Removes the first packets of a class, `length` bytes long together, and consumes their
+    /// credits.
+    fn remove(&mut self, class: Class, packets: usize, length: usize, credits: u32) {
+        self.queue.remove_packets(class, packets);
         let class = class.index();
         self.bytes[class] -= length;
-        self.queued_at[class].pop_front();
+        let queued_at = &mut self.queued_at[class];
+        queued_at.drain(..packets.min(queued_at.len()));
         let used = &mut self.used[class];
-        used.headers = used.headers.wrapping_add(1);
+        used.headers = used.headers.wrapping_add(packets as u32);
         used.data = used.data.wrapping_add(credits);
     }
 
@@ -253,4 +294,8 @@ impl Aggregate {
             })
         })
     }
+}
+
+fn data_credits(payload: usize) -> u32 {
+    payload.div_ceil(16) as u32
 }

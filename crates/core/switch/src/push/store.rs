@@ -248,7 +248,7 @@ impl<R: Rule> Store<R> {
         self.counters.hits += 1;
         self.counters.hit_bytes += length as u64;
         let size = if whole { MAX_PAYLOAD } else { completer.size };
-        let replies = split::completions(&tlp, completer.id, size, data);
+        let replies = split::completions(&tlp, completer.id, size, false, data);
         self.replies.extend(replies.map(|reply| Tlp { digest: completer.digest, ..reply }));
         // The read is over with the last one.
         if let Some(last) = self.replies.back_mut() {

@@ -263,7 +263,8 @@ impl Ports for Upstream {
         match tunnel.filter(|tunnel| tunnel.is_up()).map(Tunnel::ready) {
             Some(ready) => ready
                 .with(Class::NonPosted, answer && ready.has(Class::NonPosted))
-                .with(Class::Completion, true),
+                .with(Class::Completion, true)
+                .with_runs(true),
             None => Ready::ALL.with(Class::NonPosted, answer),
         }
     }

@@ -59,7 +59,7 @@ impl Port {
             self.errors.unsupported_request += 1;
             return pcie::bridge::unsupported_request(id, &tlp);
         }
-        self.errors.dropped_link_down += u64::from(!up);
+        self.errors.dropped_link_down += if up { 0 } else { tlp.packets() as u64 };
         self.tunnel.push(tlp);
         None
     }

@@ -22,7 +22,7 @@ impl Upstream {
             }
             Packet::Completion(c) => match self.port_of_bus(c.requester.bus()) {
                 Some(port) => {
-                    let ended = usize::from(c.ends(tlp.data.len()));
+                    let ended = usize::from(c.ends(tlp.payload()));
                     let reads = &mut self.ports[port].reads;
                     *reads = reads.saturating_sub(ended);
                     self.send(port, tlp);

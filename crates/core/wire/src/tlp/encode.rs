@@ -71,14 +71,15 @@ impl Tlp {
 
     fn first_word(&self) -> u32 {
         let data = if self.data.is_empty() { 0 } else { WITH_DATA };
+        let words = (self.first_payload() / 4) as u16;
         let wide = if self.header_length() == 16 { FOUR_DW } else { 0 };
         let (kind, tag, length_dw) = match self.packet {
             Packet::MemoryRead(r) | Packet::MemoryWrite(r) => (0b00000, r.tag, r.length_dw),
             Packet::ConfigRead(c) | Packet::ConfigWrite(c) => {
                 (if c.kind == ConfigKind::Type0 { 0b00100 } else { 0b00101 }, c.tag, 1)
             }
-            Packet::Completion(c) => (0b01010, c.tag, (self.data.len() / 4) as u16),
-            Packet::Message(m) => (0b10000 | m.routing.bits(), m.tag, (self.data.len() / 4) as u16),
+            Packet::Completion(c) => (0b01010, c.tag, words),
+            Packet::Message(m) => (0b10000 | m.routing.bits(), m.tag, words),
         };
         let tag = tag.get();
         let attr = self.attributes.bits();
@@ -94,13 +95,13 @@ impl Tlp {
     }
 
     fn check(&self) {
+        let payload = self.first_payload();
         let want = match self.packet {
             Packet::MemoryWrite(r) => r.length(),
             Packet::ConfigWrite(_) => 4,
             Packet::MemoryRead(_) | Packet::ConfigRead(_) => 0,
-            Packet::Completion(_) | Packet::Message(_) => self.data.len() & !3,
+            Packet::Completion(_) | Packet::Message(_) => payload & !3,
         };
-        let payload = self.first_payload();
         assert_eq!(payload, want, "payload against header: {:?}", self.packet);
         assert!(payload <= super::MAX_PAYLOAD, "payload above 4096 bytes");
     }

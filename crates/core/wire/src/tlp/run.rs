@@ -1,11 +1,11 @@
 //! Runs: several packets as one [`Tlp`].
 //!
-//! The memory writes with the data of a command differ in address and length alone, and messages of
-//! pushed bytes ([`crate::push`]) in length. Those who take runs handle them together; a frame has
-//! the single packets in any case.
+//! The memory writes with the data of a command differ in address and length alone. So do the
+//! completions of a read in their place, and messages of pushed bytes ([`crate::push`]) in length.
+//! Those who take runs handle them together; a frame has the single packets in any case.
 
-use super::{MemoryRequest, Packet, Tlp};
-use bytes::{Buf, Bytes};
+use super::{MemoryRequest, Packet, Status, Tlp};
+use bytes::{Buf, BufMut, Bytes};
 
 /// The least payload of a packet that begins a run, in bytes. Doorbells and completion entries,
 /// which are shorter, stay packets of their own.
@@ -32,17 +32,22 @@ impl Run {
     /// # Panics
     /// If `size` is no power of two up to 4096.
     pub fn of_writes(first: &MemoryRequest, length: usize, size: usize) -> Option<Self> {
-        assert!(size.is_power_of_two() && size <= super::MAX_PAYLOAD, "packets of {size} bytes");
         let last = first.address.checked_add(length as u64)?.checked_sub(1)?;
-        let whole = first.first_be & first.last_be == 0xf && length.is_multiple_of(4);
-        let run = Self {
-            length: length as u32,
-            first: (size - (first.address as usize & (size - 1))) as u16,
-            size: size as u16,
-            gap: 0,
-        };
-        let several = whole && run.first() >= LEAST && length > run.first();
-        (several && first.address >> 32 == last >> 32).then_some(run)
+        let whole = first.first_be & first.last_be == 0xf;
+        let run = Self::aligned(first.address, length, size)?;
+        (whole && first.address >> 32 == last >> 32).then_some(run)
+    }
+
+    /// Of completions with `length` bytes from `address` on; as [`of_writes`](Self::of_writes).
+    pub fn of_completions(address: u64, length: usize, size: usize) -> Option<Self> {
+        if address & 3 == 0 { Self::aligned(address, length, size) } else { None }
+    }
+
+    fn aligned(address: u64, length: usize, size: usize) -> Option<Self> {
+        assert!(size.is_power_of_two() && size <= super::MAX_PAYLOAD, "packets of {size} bytes");
+        let first = size - (address as usize & (size - 1));
+        let run = Self { length: length as u32, first: first as u16, size: size as u16, gap: 0 };
+        (length.is_multiple_of(4) && first >= LEAST && length > first).then_some(run)
     }
 
     /// Payload of the first packet in bytes.
@@ -110,18 +115,33 @@ impl Tlp {
         Some(Self { data: self.data.slice(..usize::from(run.first)), run: None, ..self.clone() })
     }
 
-    /// Removes the first packet of a run; `false` if this is a single packet.
-    pub fn remove_first(&mut self) -> bool {
-        let Some(run) = self.run else { return false };
-        self.data.advance(run.first() + run.gap());
-        self.run = run.without_first();
-        let payload = self.first_payload();
-        if let Packet::MemoryWrite(request) = &mut self.packet {
-            request.address += run.first() as u64;
-            request.length_dw = (payload / 4) as u16;
-            request.last_be = if payload == 4 { 0 } else { 0xf };
+    /// Removes the first packets of a run, of which at least one stays.
+    ///
+    /// # Panics
+    /// If there are not more.
+    pub fn remove_packets(&mut self, packets: usize) {
+        let Some(run) = self.run.filter(|run| (1..run.packets()).contains(&packets)) else {
+            assert_eq!(packets, 0, "packets to remove of {}", self.packets());
+            return;
+        };
+        let removed = run.first() + (packets - 1) * usize::from(run.size);
+        self.data.advance(removed + packets * run.gap());
+        let length = run.length - removed as u32;
+        let first = length.min(run.size.into()) as u16;
+        self.run = (length > first.into()).then_some(Run { length, first, ..run });
+        match &mut self.packet {
+            Packet::MemoryWrite(request) => {
+                request.address += removed as u64;
+                request.length_dw = first / 4;
+                request.last_be = if first == 4 { 0 } else { 0xf };
+            }
+            Packet::Completion(completion) => {
+                completion.byte_count -= removed as u16;
+                completion.lower_address =
+                    completion.lower_address.wrapping_add(removed as u8) & 0x7f;
+            }
+            _ => {}
         }
-        true
     }
 
     /// The packets, each as a [`Tlp`] of its own.
@@ -131,9 +151,51 @@ impl Tlp {
             let run = rest.as_mut()?;
             match run.first_of_run() {
                 None => rest.take(),
-                Some(first) => run.remove_first().then_some(first),
+                first => {
+                    run.remove_packets(1);
+                    first
+                }
             }
         })
+    }
+
+    /// The payloads of the packets in bytes.
+    pub fn payloads(&self) -> impl Iterator<Item = usize> {
+        let (mut first, mut rest) = (Some(self.first_payload()), self.run);
+        std::iter::from_fn(move || {
+            let payload = first.take()?;
+            if let Some(run) = rest {
+                rest = run.without_first();
+                let left = run.length as usize - run.first();
+                first = Some(rest.map_or(left, |rest| rest.first()));
+            }
+            Some(payload)
+        })
+    }
+
+    /// The payload of each packet.
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        let (gap, mut at) = (self.run.map_or(0, |run| run.gap()), 0);
+        self.payloads().map(move |payload| {
+            let piece = &self.data[at..at + payload];
+            at += payload + gap;
+            piece
+        })
+    }
+
+    /// Appends the bytes of the first `packets` packets.
+    pub fn encode_packets(&self, packets: usize, out: &mut impl BufMut) {
+        let Some(headers) = self.run.and_then(|_| Headers::of(self)) else {
+            return if packets > 0 {
+                self.encode(out)
+            };
+        };
+        let mut offset = 0;
+        for piece in self.pieces().take(packets) {
+            out.put_slice(&headers.at(offset, piece.len())[..headers.length]);
+            out.put_slice(piece);
+            offset += piece.len();
+        }
     }
 
     /// Makes a run of this packet, which was in front of `behind` in `whole`, and of the packets
@@ -141,34 +203,29 @@ impl Tlp {
     /// `max_payload` bytes.
     pub fn extend_run(&mut self, whole: &Bytes, behind: &mut Bytes, max_payload: usize) {
         let first = self.data.len();
-        let expected = match self.packet {
-            Packet::MemoryWrite(r) if r.first_be & r.last_be == 0xf => Some(r.address),
-            Packet::Message(_) if crate::push::is_push(self) => None,
-            _ => return,
-        };
-        if self.digest || self.poisoned || first < LEAST {
-            return;
-        }
-        let gap = self.header_length();
-        let begin = whole.len() - behind.len() - first;
-        let header = &whole[begin - gap..begin];
+        let Some(headers) = Headers::of(self).filter(|_| first >= LEAST) else { return };
+        let gap = headers.length;
         let (mut length, mut size, mut at) = (first, 0, 0);
-        while let Some(next) = behind[at..].split_first_chunk::<12>().map(|(head, _)| head) {
-            let expected = expected.map(|address| address + length as u64);
-            let Some(bytes) = continues(header, next, &behind[at..], expected) else { break };
-            let begins = size == 0;
-            if bytes > max_payload || !begins && bytes > size || behind.len() < at + gap + bytes {
+        while let Some(next) = behind.get(at..at + gap) {
+            let bytes = match u16::from_be_bytes([next[2], next[3]]) & 0x3ff {
+                0 => 4096,
+                double_words => usize::from(double_words) * 4,
+            };
+            let fits = bytes <= max_payload && (size == 0 || bytes <= size);
+            let whole = behind.len() >= at + gap + bytes && headers.admits(length, bytes);
+            if !fits || !whole || headers.at(length, bytes)[..gap] != *next {
                 break;
             }
-            size = if begins { bytes } else { size };
+            size = if size == 0 { bytes } else { size };
             (length, at) = (length + bytes, at + gap + bytes);
-            if bytes < size || length > u32::MAX as usize / 2 {
+            if bytes < size {
                 break;
             }
         }
         if size == 0 {
             return;
         }
+        let begin = whole.len() - behind.len() - first;
         behind.advance(at);
         self.data = whole.slice(begin..begin + first + at);
         let (length, first, size, gap) = (length as u32, first as u16, size as u16, gap as u8);
@@ -176,27 +233,60 @@ impl Tlp {
     }
 }
 
-/// The payload in bytes of the packet at the front of `bytes`, if it has all as in `header`: but its
-/// length, and of a memory write the address, which is `expected`.
-fn continues(header: &[u8], next: &[u8; 12], bytes: &[u8], expected: Option<u64>) -> Option<usize> {
-    let length = match (u16::from(next[2]) << 8 | u16::from(next[3])) & 0x3ff {
-        0 => 4096,
-        double_words => usize::from(double_words) * 4,
-    };
-    let same =
-        next[..2] == header[..2] && (next[2] ^ header[2]) & !3 == 0 && next[4..7] == header[4..7];
-    let Some(expected) = expected else {
-        return (same && bytes.get(7..16)? == &header[7..]).then_some(length);
-    };
-    let wide = header.len() == 16;
-    let address = match wide {
-        true => u64::from_be_bytes(bytes.get(8..16)?.try_into().ok()?),
-        false => u64::from(u32::from_be_bytes([next[8], next[9], next[10], next[11]])),
-    };
-    let enables = if length == 4 { 0x0f } else { 0xff };
-    let crosses = (address & 0xfff) as usize + length > 4096;
-    let high = wide == (address >> 32 != 0);
-    (same && next[7] == enables && address == expected && !crosses && high).then_some(length)
+/// The headers of the packets of a run.
+struct Headers {
+    first: [u8; 16],
+    length: usize,
+    packet: Packet,
+}
+
+impl Headers {
+    /// `None` if the packet can begin no run.
+    fn of(tlp: &Tlp) -> Option<Self> {
+        let may = match tlp.packet {
+            Packet::MemoryWrite(r) => r.first_be & r.last_be == 0xf,
+            Packet::Message(_) => crate::push::is_push(tlp),
+            Packet::Completion(c) => c.status == Status::Success && c.lower_address & 3 == 0,
+            _ => false,
+        };
+        let plain = may && !tlp.digest && !tlp.poisoned;
+        let (length, packet) = (tlp.header_length(), tlp.packet);
+        plain.then(|| Self { first: tlp.header(), length, packet })
+    }
+
+    /// Whether a packet with `payload` bytes may be `offset` bytes behind the first byte.
+    fn admits(&self, offset: usize, payload: usize) -> bool {
+        match self.packet {
+            Packet::MemoryWrite(r) => {
+                let address = r.address.saturating_add(offset as u64);
+                address >> 32 == r.address >> 32 && (address & 0xfff) as usize + payload <= 4096
+            }
+            Packet::Completion(c) => usize::from(c.byte_count) > offset,
+            _ => true,
+        }
+    }
+
+    /// The header of the packet with `payload` bytes that is `offset` bytes behind the first byte.
+    fn at(&self, offset: usize, payload: usize) -> [u8; 16] {
+        let mut header = self.first;
+        let [high, low] = ((payload / 4) as u16 & 0x3ff).to_be_bytes();
+        (header[2], header[3]) = (header[2] & !3 | high, low);
+        match self.packet {
+            Packet::MemoryWrite(r) => {
+                // No run crosses 4 GiB.
+                let low = (r.address as u32).wrapping_add(offset as u32).to_be_bytes();
+                header[self.length - 4..self.length].copy_from_slice(&low);
+                header[7] = if payload == 4 { 0x0f } else { 0xff };
+            }
+            Packet::Completion(c) => {
+                let [high, low] = (c.byte_count.wrapping_sub(offset as u16) & 0xfff).to_be_bytes();
+                (header[6], header[7]) = (header[6] & !0xf | high, low);
+                header[11] = c.lower_address.wrapping_add(offset as u8) & 0x7f;
+            }
+            _ => {}
+        }
+        header
+    }
 }
 
 #[cfg(test)]
@@ -246,10 +336,13 @@ mod tests {
             let run = Tlp { run: Some(run), ..Tlp::memory_write(write, data.clone()) };
             let (packets, payload) = (run.packets(), run.payload());
             let (credits, wire) = (run.all_data_credits(), run.all_wire_length());
+            let together = encoded(|out| run.encode_packets(packets, out));
             let singles: Vec<Tlp> = run.singles().collect();
             prop_assert_eq!((packets, payload), (singles.len(), data.len()));
             prop_assert_eq!(credits, singles.iter().map(Tlp::data_credits).sum::<u32>());
             prop_assert_eq!(wire, singles.iter().map(Tlp::wire_length).sum::<usize>());
+            let encoded_singly = encoded(|out| singles.iter().for_each(|tlp| tlp.encode(out)));
+            prop_assert_eq!(together, encoded_singly);
             let (mut at, mut rest) = (address, data);
             for single in singles {
                 let length = rest.len().min(size - (at as usize & (size - 1)));
@@ -278,6 +371,34 @@ mod tests {
                 all
             };
             prop_assert_eq!(decode(true), decode(false));
+        }
+    }
+
+    #[test]
+    fn completions_of_a_read_are_one_run() {
+        for (address, length) in [(0x1080, 4096 - 0x80), (0x1000, 4094), (0x1041, 1000)] {
+            let read = request(address, length);
+            let completions: Vec<Tlp> = (0..length)
+                .step_by(256)
+                .map(|at| {
+                    let completion = read.completion(Bdf::default(), Status::Success, length - at);
+                    let payload =
+                        Bytes::from(vec![at as u8; (length - at).min(256).next_multiple_of(4)]);
+                    Tlp { data: payload, ..Tlp::completion(completion) }
+                })
+                .collect();
+            let bytes =
+                Bytes::from(encoded(|out| completions.iter().for_each(|tlp| tlp.encode(out))));
+            let mut rest = bytes.clone();
+            let mut first = Tlp::decode(&mut rest).unwrap();
+            first.extend_run(&bytes, &mut rest, 256);
+            assert_eq!(rest.is_empty(), address & 3 == 0);
+            assert_eq!(
+                encoded(|out| first.encode_packets(first.packets(), out)),
+                bytes[..bytes.len() - rest.len()]
+            );
+            let singles: Vec<Tlp> = first.singles().collect();
+            assert_eq!(singles, completions[..singles.len()]);
         }
     }
 
