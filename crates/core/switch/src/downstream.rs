@@ -3,7 +3,7 @@
 use crate::push::{Rule, Store};
 use crate::tunnel::{self, Cause, Settings, Tunnel};
 use bytes::BytesMut;
-use pcie::{Errors, Function, Input, Output as FunctionOutput};
+use pcie::{Errors, Function, Input, Output as FunctionOutput, Wait};
 use wire::Instant;
 use wire::earliest;
 use wire::tlp::{Class, Malformed, Tlp};
@@ -19,6 +19,8 @@ pub struct Downstream<F, R> {
     function: F,
     /// What the host pushed for the function.
     store: Store<R>,
+    /// What the function waits for, if nothing has come for it since it was polled last.
+    waits: Option<Wait>,
     /// Errors counted on the link.
     pub errors: Errors,
 }
@@ -27,18 +29,22 @@ impl<F: Function, R: Rule> Downstream<F, R> {
     /// An end without a connection. `rule` says which pushed bytes the function's writes invalidate.
     pub fn new(settings: Settings, function: F, rule: R) -> Self {
         let store = Store::new(settings.push as usize, rule);
-        Self { tunnel: Tunnel::new(settings), function, store, errors: Errors::default() }
+        let (tunnel, errors) = (Tunnel::new(settings), Errors::default());
+        Self { tunnel, function, store, waits: None, errors }
     }
 
     /// Handles an input from the network.
     pub fn handle(&mut self, now: Instant, input: tunnel::Input) {
+        if !matches!(input, tunnel::Input::CanTransmit { .. }) {
+            self.waits = None;
+        }
         self.tunnel.handle(now, input);
     }
 
     /// The next output; appends frames to `out`. Exchanges TLPs between tunnel and function first.
     pub fn poll(&mut self, now: Instant, out: &mut BytesMut) -> Output {
         loop {
-            let timer = self.exchange(now);
+            let timer = self.exchange_if_due(now);
             let output = self.tunnel.poll(now, out);
             match &output {
                 Output::Transmit(_) => return output,
@@ -51,11 +57,20 @@ impl<F: Function, R: Rule> Downstream<F, R> {
                 Output::Up(_) | Output::Reset => {}
             }
             self.tunnel.report_dropped(self.store.clear());
+            self.waits = None;
             self.function.handle(now, Input::HotReset);
             if output != Output::Reset {
                 return output;
             }
             self.tunnel.reset_done();
+        }
+    }
+
+    /// As [`exchange`](Self::exchange), unless nothing has come for either.
+    fn exchange_if_due(&mut self, now: Instant) -> Option<Instant> {
+        match self.waits {
+            Some(Wait { until, receiver: false }) if until.is_none_or(|at| at > now) => until,
+            _ => self.exchange(now),
         }
     }
 
@@ -76,7 +91,10 @@ impl<F: Function, R: Rule> Downstream<F, R> {
                         self.tunnel.push(tlp);
                     }
                 }
-                FunctionOutput::Wait(wait) => return wait.until,
+                FunctionOutput::Wait(wait) => {
+                    self.waits = Some(wait);
+                    return wait.until;
+                }
             }
         }
     }
@@ -103,6 +121,7 @@ impl<F: Function, R: Rule> Downstream<F, R> {
 
     /// The function, for input that does not come over the link.
     pub fn function_mut(&mut self) -> &mut F {
+        self.waits = None;
         &mut self.function
     }
 

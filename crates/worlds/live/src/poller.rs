@@ -130,6 +130,11 @@ impl Poller {
         true
     }
 
+    /// Whether a descriptor is ready that nobody has [taken](Self::take_ready).
+    pub fn has_ready(&self) -> bool {
+        !self.known.borrow().ready.is_empty()
+    }
+
     /// Updates what is ready, unless [`wait`](Self::wait) has just done so for this turn at
     /// `now`; returns whether anything may be ready.
     ///

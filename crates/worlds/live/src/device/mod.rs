@@ -7,7 +7,6 @@ use crate::Control;
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
-use crate::links::room_after;
 use crate::net::{Address, Carrier, CarrierListener};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
@@ -56,6 +55,8 @@ const DRAIN: Duration = Duration::from_ms(1_000);
 struct Path {
     id: PathId,
     carrier: Carrier,
+    /// Bytes that it took when it was asked last.
+    room: usize,
     /// Whether it is watched for output, too.
     watched: bool,
 }
@@ -74,7 +75,13 @@ pub struct DeviceNode<A> {
     node: Inner<A>,
     limits: EventLimits,
     tracer: Tracer,
+    /// Until when nothing is to be done unless a descriptor is ready; `None` after something
+    /// happened that may lead to more.
+    settled: Option<Settled>,
 }
+
+/// Nothing is to be done until then, if ever.
+struct Settled(Option<Instant>);
 
 impl<A: Attached> DeviceNode<A> {
     /// A node that listens and serves `attached`.
@@ -105,6 +112,7 @@ impl<A: Attached> DeviceNode<A> {
             node,
             limits: EventLimits::default(),
             tracer,
+            settled: None,
         })
     }
 
@@ -125,6 +133,7 @@ impl<A: Attached> DeviceNode<A> {
 
     /// The attached function.
     pub fn attached_mut(&mut self) -> &mut A {
+        self.settled = None;
         &mut self.node.function_mut().inner
     }
 
@@ -258,7 +267,16 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<(bool, Option<Instant>)> {
         self.poller.refresh(now)?;
         let mut moved = self.accept(now)?;
-        moved |= self.receive(now);
+        let has_room = self.receive(now, &mut moved);
+        if let Some(Settled(until)) = &self.settled
+            && !moved
+            && !has_room
+            && !self.poller.has_ready()
+            && until.is_none_or(|at| at > now)
+        {
+            self.poller.end_turn();
+            return Ok((false, wire::earliest([*until, self.tracer.tick(now, true)])));
+        }
         let (acted, mut timer) = self.perform(now, emit);
         let active = self.node.function_mut().inner.service(now, &self.poller)?;
         if active.moved {
@@ -269,8 +287,9 @@ impl<A: Attached> DeviceNode<A> {
         self.forward_notices(emit);
         self.watch_for_room()?;
         let carriers = self.paths.iter().map(|path| path.carrier.timer());
-        let timers = [active.timer, timer, self.tracer.tick(now, !moved)];
-        Ok((moved, wire::earliest(carriers.chain(timers))))
+        let until = wire::earliest(carriers.chain([active.timer, timer]));
+        self.settled = (!active.moved).then_some(Settled(until));
+        Ok((moved, wire::earliest([until, self.tracer.tick(now, !moved)])))
     }
 
     fn accept(&mut self, now: Instant) -> io::Result<bool> {
@@ -283,33 +302,36 @@ impl<A: Attached> DeviceNode<A> {
             let id = PathId(self.accepted);
             self.accepted += 1;
             self.node.handle(now, id, Input::Accepted { signals_close: carrier.signals_close() });
-            self.paths.push(Path { id, carrier, watched: false });
+            self.paths.push(Path { id, carrier, room: 0, watched: false });
             moved = true;
         }
         Ok(moved)
     }
 
-    /// Reads from the ready connections; returns whether there was anything.
-    fn receive(&mut self, now: Instant) -> bool {
+    /// Reads from the ready connections; sets `moved` if there was anything. Returns whether one has
+    /// another room than before.
+    fn receive(&mut self, now: Instant, moved: &mut bool) -> bool {
         let (node, tracer) = (&mut self.node, &self.tracer);
-        let mut moved = false;
-        for Path { id, carrier, .. } in &mut self.paths {
+        let mut other_room = false;
+        for Path { id, carrier, room, .. } in &mut self.paths {
             let ready = self.poller.take_ready(&*carrier);
             let mut gone = ready
                 && carrier.receive(now, |bytes| {
-                    moved = true;
+                    *moved = true;
                     node.handle(now, *id, Input::Received(bytes));
                     tracer.frames(Tap::UPLINK, || node.poll_report());
                 });
-            moved |= carrier.take_room_changed();
+            *moved |= carrier.take_room_changed();
             gone |= carrier.flush(now).is_err();
-            node.handle(now, *id, Input::Room(carrier.room(now)));
+            let before = std::mem::replace(room, carrier.room(now));
+            other_room |= before != *room;
+            node.handle(now, *id, Input::Room(*room));
             if gone {
-                moved = true;
+                *moved = true;
                 node.handle(now, *id, Input::Closed);
             }
         }
-        moved
+        other_room
     }
 
     /// Carries out what the node asks for; returns whether there was anything, and when to poll
@@ -349,9 +371,15 @@ impl<A: Attached> DeviceNode<A> {
             self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
         }
         let index = self.index(path);
-        let carrier = &mut self.paths[index].carrier;
-        let sent = carrier.send(now, bytes);
-        self.node.handle(now, path, room_after(now, carrier, sent));
+        let Path { carrier, room, .. } = &mut self.paths[index];
+        let input = match carrier.send(now, bytes) {
+            Ok(()) => {
+                *room = carrier.room(now);
+                Input::Room(*room)
+            }
+            Err(_) => Input::Closed,
+        };
+        self.node.handle(now, path, input);
     }
 
     /// The event with the peer's address.

@@ -36,10 +36,15 @@ pub struct Tapped<A, W> {
 
 impl<A: Function, W: TlpObserver> Function for Tapped<A, W> {
     fn handle(&mut self, now: Instant, input: Input) {
-        if let Input::Tlp(tlp) = &input {
-            self.observer.observe(false, tlp);
+        match input {
+            Input::Tlp(tlp) if self.observer.is_on() => {
+                for single in tlp.singles() {
+                    self.observer.observe(false, &single);
+                    self.inner.handle(now, Input::Tlp(single));
+                }
+            }
+            input => self.inner.handle(now, input),
         }
-        self.inner.handle(now, input);
     }
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
