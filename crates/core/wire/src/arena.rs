@@ -28,11 +28,18 @@ impl Arena {
         if length > self.size {
             return BytesMut::with_capacity(length);
         }
-        if self.block.capacity() < length {
+        let block = self.block(length);
+        let rest = block.split_off(length);
+        std::mem::replace(block, rest)
+    }
+
+    /// The block, empty, with room for `least` bytes or more, of at most a block: split off what is
+    /// appended.
+    pub fn block(&mut self, least: usize) -> &mut BytesMut {
+        if self.block.capacity() < least {
             self.next_block();
         }
-        let rest = self.block.split_off(length);
-        std::mem::replace(&mut self.block, rest)
+        &mut self.block
     }
 
     /// A copy of `bytes`.

@@ -57,7 +57,7 @@ pub(super) struct Engine {
 const QUARANTINE: Duration = Duration::from_ms(50);
 
 /// Bytes of a block of memory for reads.
-const BLOCK: usize = 64 << 10;
+const BLOCK: usize = 256 << 10;
 
 /// Settings that software may change between requests.
 #[derive(Clone, Copy, Debug)]

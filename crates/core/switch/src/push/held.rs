@@ -2,7 +2,10 @@
 
 use super::Command;
 use bytes::{Bytes, BytesMut};
-use std::collections::{BTreeMap, BTreeSet};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use wire::Arena;
 
@@ -79,44 +82,94 @@ impl Piece {
     }
 }
 
+/// Consecutive bytes in one page.
 #[derive(Debug)]
 struct Segment {
+    start: u64,
     bytes: Piece,
     command: Command,
     /// Smaller is older.
     order: u64,
 }
 
+impl Segment {
+    fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+}
+
+/// The segments of a page in the order of their addresses.
+type Page = SmallVec<[Segment; 1]>;
+
+/// A table whose keys the peer chooses: it gains nothing by choosing them badly but a slower link.
+type Table<K, V> = HashMap<K, V, BuildHasherDefault<Mix>>;
+
+/// A hash of few instructions.
+#[derive(Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u16(&mut self, number: u16) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The golden ratio: neighbours lie far apart.
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 ^= self.0 >> 32;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// The bytes kept for one function. No address is kept twice.
 #[derive(Debug)]
 pub(super) struct Held {
-    segments: BTreeMap<u64, Segment>,
-    /// Where the piece begins that was added to last, its end, and the next piece behind it, as long
-    /// as nothing else has changed.
+    /// By their numbers.
+    pages: Table<u64, Page>,
+    /// Memory for the segments of another page.
+    spare: Page,
+    /// Segments of each command.
+    commands: Table<Command, usize>,
+    segments: usize,
+    /// Where the segment begins that was added to last, its end, and how far it may grow, as long as
+    /// nothing else has changed.
     last: Option<(u64, Range<u64>)>,
     /// For what is copied out of frames.
     arena: Arena,
-    by_command: BTreeSet<(Command, u64)>,
     pub bytes: usize,
 }
 
 impl Default for Held {
     fn default() -> Self {
-        let (segments, by_command) = (BTreeMap::new(), BTreeSet::new());
-        Self { segments, last: None, arena: Arena::new(16 * PAGE as usize), by_command, bytes: 0 }
+        Self {
+            pages: Table::default(),
+            spare: Page::new(),
+            commands: Table::default(),
+            segments: 0,
+            last: None,
+            arena: Arena::new(16 * PAGE as usize),
+            bytes: 0,
+        }
     }
 }
 
 impl Held {
-    /// Pieces.
+    /// Segments.
     pub fn count(&self) -> usize {
-        self.segments.len()
+        self.segments
     }
 
     /// The order of the oldest bytes, with their range.
     pub fn oldest(&self) -> Option<(u64, Range<u64>)> {
-        let (start, oldest) = self.segments.iter().min_by_key(|(_, segment)| segment.order)?;
-        Some((oldest.order, *start..start + oldest.bytes.len() as u64))
+        let oldest = self.pages.values().flatten().min_by_key(|segment| segment.order)?;
+        Some((oldest.order, oldest.start..oldest.end()))
     }
 
     /// Keeps bytes behind those that were added last, if they belong to the same command and page and
@@ -127,7 +180,10 @@ impl Held {
         if room.start != start || end > room.end {
             return false;
         }
-        let Some(segment) = self.segments.get_mut(first) else { return false };
+        let Some(page) = self.pages.get_mut(&(*first / PAGE)) else { return false };
+        let Some(segment) = page.iter_mut().find(|segment| segment.start == *first) else {
+            return false;
+        };
         if segment.command != command {
             return false;
         }
@@ -139,116 +195,154 @@ impl Held {
 
     /// Keeps bytes, where none are.
     pub fn insert(&mut self, mut start: u64, mut bytes: Bytes, command: Command, order: u64) {
-        let before = self.segments.range_mut(..start).next_back();
-        if let Some((first, segment)) = before
-            && segment.command == command
-            && first + segment.bytes.len() as u64 == start
-            && !start.is_multiple_of(PAGE)
-        {
+        while !bytes.is_empty() {
             let rest = (PAGE - start % PAGE) as usize;
             let part = bytes.split_to(bytes.len().min(rest));
-            self.bytes += part.len();
-            start += part.len() as u64;
-            segment.bytes.append(&part);
-            self.last = None;
-        }
-        if !bytes.is_empty() {
-            let end = start + bytes.len() as u64;
-            let more = bytes.len() > SMALL;
-            let bytes = Piece::new(bytes, more, &mut self.arena);
-            self.put(start, Segment { bytes, command, order });
-            let next = self.segments.range(end..).next().map_or(u64::MAX, |(next, _)| *next);
-            self.last = Some((start, end..next.min(end.next_multiple_of(PAGE))));
+            let more = part.len() > SMALL && part.len() < rest;
+            let bytes = Piece::new(part, more, &mut self.arena);
+            start = self.put(Segment { start, bytes, command, order });
         }
     }
 
-    fn put(&mut self, start: u64, segment: Segment) {
-        self.last = None;
+    /// Adds a segment; returns its end.
+    fn put(&mut self, segment: Segment) -> u64 {
+        let (start, end) = (segment.start, segment.end());
         self.bytes += segment.bytes.len();
-        self.by_command.insert((segment.command, start));
-        self.segments.insert(start, segment);
-    }
-
-    fn take(&mut self, start: u64) -> Option<Segment> {
-        let segment = self.segments.remove(&start)?;
-        self.last = None;
-        self.bytes -= segment.bytes.len();
-        self.by_command.remove(&(segment.command, start));
-        Some(segment)
+        self.segments += 1;
+        *self.commands.entry(segment.command).or_default() += 1;
+        let spare = &mut self.spare;
+        let page = self.pages.entry(start / PAGE).or_insert_with(|| std::mem::take(spare));
+        let at = page.partition_point(|other| other.start < start);
+        let next = page.get(at).map_or(u64::MAX, |next| next.start);
+        page.insert(at, segment);
+        self.last = Some((start, end..next.min((start | (PAGE - 1)).saturating_add(1))));
+        end
     }
 
     /// Removes what is kept of a range; yields how many bytes.
     pub fn remove(&mut self, range: Range<u64>) -> usize {
         let before = self.bytes;
-        while let Some((&start, segment)) = self.segments.range(..range.end).next_back() {
-            let end = start + segment.bytes.len() as u64;
-            if end <= range.start {
-                break;
-            }
-            self.cut(start, start.max(range.start)..end.min(range.end));
+        if range.is_empty() || self.segments == 0 {
+            return 0;
+        }
+        let numbers = range.start / PAGE..=(range.end - 1) / PAGE;
+        if numbers.end() - numbers.start() < self.pages.len() as u64 {
+            numbers.for_each(|number| self.take_from(number, &range, |_| ()));
+        } else {
+            let kept: Vec<u64> = self.pages.keys().copied().collect();
+            kept.into_iter()
+                .filter(|number| numbers.contains(number))
+                .for_each(|number| self.take_from(number, &range, |_| ()));
         }
         before - self.bytes
     }
 
-    /// Removes a range of the piece at `start`; yields its bytes.
-    fn cut(&mut self, start: u64, range: Range<u64>) -> Option<Piece> {
-        let Segment { mut bytes, command, order } = self.take(start)?;
-        if start < range.start {
-            let bytes = bytes.split_to((range.start - start) as usize);
-            self.put(start, Segment { bytes, command, order });
+    /// Removes what is kept of a range in a page, and hands it to `each` in order.
+    fn take_from(&mut self, number: u64, range: &Range<u64>, mut each: impl FnMut(Piece)) {
+        let Some(page) = self.pages.get_mut(&number) else { return };
+        self.last = None;
+        for at in [range.start, range.end] {
+            if let Some(command) = split(page, at) {
+                self.segments += 1;
+                *self.commands.entry(command).or_default() += 1;
+            }
         }
-        let wanted = bytes.split_to((range.end - range.start) as usize);
-        if bytes.len() > 0 {
-            self.put(range.end, Segment { bytes, command, order });
+        let [first, last] =
+            [range.start, range.end].map(|at| page.partition_point(|one| one.start < at));
+        for segment in page.drain(first..last) {
+            self.bytes -= segment.bytes.len();
+            self.segments -= 1;
+            forget(&mut self.commands, segment.command);
+            each(segment.bytes);
         }
-        Some(wanted)
+        if page.is_empty() {
+            self.spare = self.pages.remove(&number).unwrap_or_default();
+        }
     }
 
-    /// Removes all bytes of a range, and yields them; nothing if one of them is not there.
+    /// Removes all bytes of a range in one page, and yields them; nothing if one of them is not
+    /// there, or if the range is in several pages.
     pub fn take_range(&mut self, range: Range<u64>) -> Option<Bytes> {
-        let (&start, segment) = self.segments.range(..=range.start).next_back()?;
-        let end = start + segment.bytes.len() as u64;
-        if range.end <= end {
-            return self.cut(start, range).map(Piece::freeze);
+        let number = range.start / PAGE;
+        let page = self.pages.get(&number).filter(|_| (range.end - 1) / PAGE == number)?;
+        let before = page.partition_point(|segment| segment.start <= range.start).checked_sub(1)?;
+        let mut at = range.start;
+        for segment in &page[before..] {
+            if segment.start > at || at >= range.end {
+                break;
+            }
+            at = at.max(segment.end());
         }
-        let bytes = self.get(range.clone())?;
-        self.remove(range);
-        Some(bytes)
+        if at < range.end {
+            return None;
+        }
+        let (mut whole, mut first) = (BytesMut::new(), None);
+        let length = (range.end - range.start) as usize;
+        let mut arena = std::mem::replace(&mut self.arena, Arena::new(0));
+        self.take_from(number, &range, |piece| {
+            if piece.len() == length {
+                first = Some(piece);
+                return;
+            }
+            if whole.capacity() == 0 {
+                whole = arena.buffer(length);
+            }
+            whole.extend_from_slice(piece.as_slice());
+        });
+        self.arena = arena;
+        Some(first.map_or_else(|| whole.freeze(), Piece::freeze))
     }
 
     /// Removes what is kept of a command; yields how many bytes.
     pub fn end_command(&mut self, command: Command) -> usize {
-        self.end_commands(command..=command)
+        if self.commands.contains_key(&command) { self.end(|of| of == command) } else { 0 }
     }
 
     /// Removes what is kept of the commands of a queue; yields how many bytes.
     pub fn end_queue(&mut self, queue: u16) -> usize {
-        self.end_commands((queue, 0)..=(queue, u16::MAX))
+        self.end(|(of, _)| of == queue)
     }
 
-    fn end_commands(&mut self, commands: std::ops::RangeInclusive<Command>) -> usize {
+    /// Removes what is kept of commands.
+    fn end(&mut self, ends: impl Fn(Command) -> bool) -> usize {
         let before = self.bytes;
-        let range = (*commands.start(), 0)..=(*commands.end(), u64::MAX);
-        while let Some(&(_, start)) = self.by_command.range(range.clone()).next() {
-            self.take(start);
-        }
+        self.last = None;
+        self.pages.retain(|_, page| {
+            page.retain(|segment| {
+                let ends = ends(segment.command);
+                self.bytes -= if ends { segment.bytes.len() } else { 0 };
+                self.segments -= usize::from(ends);
+                !ends
+            });
+            !page.is_empty()
+        });
+        self.commands.retain(|command, _| !ends(*command));
         before - self.bytes
     }
+}
 
-    /// All bytes of a range, if all are there. They stay.
-    fn get(&self, range: Range<u64>) -> Option<Bytes> {
-        let (first, _) = self.segments.range(..=range.start).next_back()?;
-        let length = (range.end - range.start) as usize;
-        let mut all = BytesMut::with_capacity(length);
-        for (start, segment) in self.segments.range(*first..range.end) {
-            let (bytes, next) = (segment.bytes.as_slice(), range.start + all.len() as u64);
-            let from = next.checked_sub(*start).map_or(bytes.len(), |from| from as usize);
-            if from >= bytes.len() {
-                return None;
-            }
-            all.extend_from_slice(&bytes[from..bytes.len().min(from + length - all.len())]);
+/// Makes two segments of the one that has bytes on both sides of `at`; yields its command.
+fn split(page: &mut Page, at: u64) -> Option<Command> {
+    let behind = page.partition_point(|segment| segment.start < at);
+    let segment = page.get_mut(behind.checked_sub(1)?).filter(|segment| segment.end() > at)?;
+    let front = Segment {
+        bytes: segment.bytes.split_to((at - segment.start) as usize),
+        start: segment.start,
+        ..*segment
+    };
+    segment.start = at;
+    let command = front.command;
+    page.insert(behind - 1, front);
+    Some(command)
+}
+
+/// A segment of a command is gone.
+fn forget(commands: &mut Table<Command, usize>, command: Command) {
+    if let Entry::Occupied(mut left) = commands.entry(command) {
+        *left.get_mut() -= 1;
+        if *left.get() == 0 {
+            left.remove();
         }
-        (all.len() == length).then(|| all.freeze())
     }
 }
 
@@ -256,6 +350,7 @@ impl Held {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     #[derive(Clone, Debug)]
     enum Step {
@@ -266,12 +361,13 @@ mod tests {
     }
 
     fn step() -> impl Strategy<Value = Step> {
-        let range = || (0..64u64, 1..24u64);
+        // On both sides of the end of a page.
+        let range = || (PAGE - 32..PAGE + 32, 1..24u64);
         prop_oneof![
-            (0..64u64, 1..24usize, 0..3u16)
+            (PAGE - 32..PAGE + 32, 1..24usize, 0..3u16)
                 .prop_map(|(at, length, id)| Step::Insert(at, length, id)),
             // Often behind one another.
-            (0..8u64, 0..2u16).prop_map(|(at, id)| Step::Insert(at * 8, 8, id)),
+            (0..8u64, 0..2u16).prop_map(|(at, id)| Step::Insert(PAGE - 32 + at * 8, 8, id)),
             range().prop_map(|(at, length)| Step::Remove(at, length)),
             (0..3u16).prop_map(Step::End),
             range().prop_map(|(at, length)| Step::Take(at, length)),
@@ -315,11 +411,15 @@ mod tests {
                         if taken.is_some() {
                             model.retain(|address, _| !range.contains(address));
                         }
-                        prop_assert_eq!(taken, all);
+                        // No read crosses a page.
+                        let crosses = at < PAGE && at + length > PAGE;
+                        prop_assert_eq!(taken, all.filter(|_| !crosses));
                     }
                 }
                 prop_assert_eq!(held.bytes, model.len());
-                prop_assert_eq!(held.by_command.len(), held.count());
+                prop_assert_eq!(held.commands.values().sum::<usize>(), held.count());
+                prop_assert_eq!(held.pages.values().map(|page| page.len()).sum::<usize>(), held.count());
+                prop_assert!(held.pages.values().all(|page| page.is_sorted_by_key(|one| one.start)));
             }
         }
     }

@@ -110,11 +110,10 @@ impl Tunnel {
         }
     }
 
-    fn received(&mut self, bytes: Bytes) -> Result<(), Cause> {
+    fn received(&mut self, mut bytes: Bytes) -> Result<(), Cause> {
         if !self.path.is_open() {
             return Ok(());
         }
-        let mut bytes = self.path.join(bytes)?;
         while let Some((header, begin, payload)) = self.path.next_frame(&mut bytes)? {
             let reports = &self.account.reports;
             let mut report = reports.begin(false, header, begin, &payload);

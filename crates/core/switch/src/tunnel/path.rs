@@ -118,45 +118,40 @@ impl Path {
         }));
     }
 
-    /// Adds received bytes; returns those to split into frames. Copies them only
-    /// if a frame is spread over several inputs.
-    pub fn join(&mut self, bytes: Bytes) -> Result<Bytes, Cause> {
-        if self.stream.is_empty() {
-            return Ok(bytes);
-        }
-        self.stream.extend_from_slice(&bytes);
-        match self.complete_frame(&self.stream)? {
-            Some(_) => Ok(self.stream.split().freeze()),
-            None => Ok(Bytes::new()),
-        }
-    }
-
-    /// The next complete frame and its offset in the stream. Keeps the rest of
-    /// `bytes` for later input.
+    /// Takes the next complete frame off `bytes`, with its offset in the stream. Keeps an incomplete
+    /// one for later input: only frames that are spread over several inputs are copied.
     pub fn next_frame(&mut self, bytes: &mut Bytes) -> Result<Option<(Header, u64, Bytes)>, Cause> {
-        let Some(header) = self.complete_frame(bytes)? else {
-            self.stream.extend_from_slice(bytes);
-            return Ok(None);
+        let first = if self.stream.is_empty() { self.header(bytes)? } else { None };
+        let (header, mut frame) = match first.filter(|first| bytes.len() >= length(*first)) {
+            Some(header) => (header, bytes.split_to(length(header))),
+            None => loop {
+                let header = self.header(&self.stream)?;
+                let missing =
+                    header.map_or(frame::HEADER, length).saturating_sub(self.stream.len());
+                if let Some(header) = header.filter(|_| missing == 0) {
+                    break (header, self.stream.split().freeze());
+                }
+                if bytes.is_empty() {
+                    return Ok(None);
+                }
+                self.stream.reserve(missing);
+                self.stream.extend_from_slice(&bytes.split_to(bytes.len().min(missing)));
+            },
         };
-        bytes.advance(frame::HEADER);
-        let payload = bytes.split_to(usize::from(header.length));
+        frame.advance(frame::HEADER);
         let begin = self.received;
-        self.received += (frame::HEADER + payload.len()) as u64;
-        Ok(Some((header, begin, payload)))
+        self.received += length(header) as u64;
+        Ok(Some((header, begin, frame)))
     }
 
-    /// The header, if the frame is complete. Another protocol is recognised by
-    /// its first bytes, without waiting for the length that they seem to name.
-    fn complete_frame(&self, bytes: &[u8]) -> Result<Option<Header>, Cause> {
+    /// The header of the frame that begins with `bytes`, once it is there. Another protocol is
+    /// recognised by its first bytes.
+    fn header(&self, bytes: &[u8]) -> Result<Option<Header>, Cause> {
         if self.state == State::Greeting && !frame::may_be_greeting(bytes) {
             return Err(Cause::UnknownProtocol(bytes[..bytes.len().min(FIRST_BYTES)].to_vec()));
         }
-        let Some(head) = bytes.first_chunk::<{ frame::HEADER }>() else {
-            return Ok(None);
-        };
-        let header = Header::decode(*head).map_err(Cause::Frame)?;
-        let whole = bytes.len() >= frame::HEADER + usize::from(header.length);
-        Ok(whole.then_some(header))
+        let head = bytes.first_chunk::<{ frame::HEADER }>();
+        head.map(|head| Header::decode(*head).map_err(Cause::Frame)).transpose()
     }
 
     /// Bytes of the far side were received.
@@ -300,6 +295,11 @@ impl Path {
         }
         length
     }
+}
+
+/// Bytes of a frame.
+fn length(header: Header) -> usize {
+    frame::HEADER + usize::from(header.length)
 }
 
 /// Whether the initial credits allow one largest TLP of each class.

@@ -4,7 +4,7 @@ use super::gate::{FRAME, LineGate};
 use super::settings::LinkSettings;
 use crate::about;
 use crate::receive::receive;
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -12,7 +12,7 @@ use socket2::{Domain, SockRef, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use wire::{Duration, Instant};
+use wire::{Arena, Duration, Instant};
 
 /// Unsent bytes in the kernel above which a socket does not count as writable: TLPs wait in the
 /// tunnel, where they can still be aggregated.
@@ -38,7 +38,7 @@ const LINGER: std::time::Duration = std::time::Duration::from_millis(100);
 pub struct Connection {
     stream: TcpStream,
     pub(super) peer: SocketAddr,
-    input: BytesMut,
+    input: Arena,
     output: Bytes,
     /// Bytes sent since the kernel was last asked for room.
     unchecked: usize,
@@ -77,7 +77,7 @@ impl Connection {
         Ok(Self {
             stream,
             peer,
-            input: BytesMut::new(),
+            input: Arena::new(READ),
             output: Bytes::new(),
             unchecked: 0,
             interval: UNSENT as usize,
@@ -116,12 +116,11 @@ impl Connection {
     /// # Errors
     /// As `recv(2)`.
     pub fn receive(&mut self) -> io::Result<Option<Bytes>> {
+        let block = self.input.block(READ / 4);
         // Reuse the memory if earlier bytes were dropped: it is in the cache.
-        if !self.input.try_reclaim(READ) && self.input.capacity() < READ / 4 {
-            self.input.reserve(READ);
-        }
-        match receive(&self.stream, &mut self.input) {
-            Ok(_) => Ok(Some(self.input.split().freeze())),
+        let _ = block.try_reclaim(READ);
+        match receive(&self.stream, block) {
+            Ok(_) => Ok(Some(block.split().freeze())),
             Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
             Err(error) => Err(error.into()),
         }
