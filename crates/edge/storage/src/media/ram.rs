@@ -2,32 +2,36 @@
 
 use super::{Media, done};
 use crate::record::new_incarnation;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use nvme::block::{Completion, Error, Operation, Request};
 use wire::Arena;
 
-/// The unit of allocation: pages never written cost nothing.
-const PAGE: usize = 64 << 10;
-
-/// Blocks of memory for what is read.
+/// Bytes of a page: what is read and lies in one page is not copied.
+const PAGE: usize = 4096;
+/// Pages of a unit: units never written cost nothing.
+const UNIT: usize = 16;
+/// Blocks of memory for what is read from several pages.
 const READS: usize = 256 << 10;
+
+/// The pages of a unit; one that is empty has zeroes.
+type Unit = Box<[Bytes; UNIT]>;
 
 /// A RAM drive, allocated as it is written.
 #[derive(Debug)]
 pub struct RamMedia {
-    pages: Vec<Option<Box<[u8]>>>,
+    units: Vec<Option<Unit>>,
     size: u64,
     incarnation: u64,
-    /// For what is read.
     arena: Arena,
 }
 
 impl RamMedia {
     /// `size` bytes of zeroes.
     pub fn new(size: u64) -> Self {
-        let count = usize::try_from(size.div_ceil(PAGE as u64)).expect("fits the address space");
+        let units = size.div_ceil((PAGE * UNIT) as u64);
+        let units = usize::try_from(units).expect("fits the address space");
         Self {
-            pages: std::iter::repeat_with(|| None).take(count).collect(),
+            units: std::iter::repeat_with(|| None).take(units).collect(),
             size,
             incarnation: new_incarnation(),
             arena: Arena::new(READS),
@@ -38,33 +42,64 @@ impl RamMedia {
         offset.checked_add(length).is_some_and(|end| end <= self.size)
     }
 
+    /// A page that was written.
+    fn page(&self, page: usize) -> Option<&Bytes> {
+        let unit = self.units[page / UNIT].as_ref()?;
+        Some(&unit[page % UNIT]).filter(|page| !page.is_empty())
+    }
+
     fn read(&mut self, offset: u64, length: usize) -> Bytes {
+        let (page, from) = (offset as usize / PAGE, offset as usize % PAGE);
+        if from + length <= PAGE {
+            let zeroes = || Bytes::from_static(&[0; PAGE]).slice(..length);
+            return self.page(page).map_or_else(zeroes, |page| page.slice(from..from + length));
+        }
         let mut out = self.arena.buffer(length);
         for (page, from, bytes) in pieces(offset, length) {
-            match &self.pages[page] {
-                Some(data) => out.extend_from_slice(&data[from..from + bytes]),
+            match self.page(page) {
+                Some(page) => out.extend_from_slice(&page[from..from + bytes]),
                 None => out.resize(out.len() + bytes, 0),
             }
         }
         out.freeze()
     }
 
-    fn write(&mut self, offset: u64, data: &[u8]) {
-        let mut at = 0;
+    /// Writes bytes. What was read before and is still on its way stays as it was.
+    fn write(&mut self, offset: u64, mut data: &[u8]) {
         for (page, from, bytes) in pieces(offset, data.len()) {
-            let place = self.pages[page].get_or_insert_with(|| vec![0; PAGE].into());
-            place[from..from + bytes].copy_from_slice(&data[at..at + bytes]);
-            at += bytes;
+            let piece = data.split_off(..bytes).expect("pieces of the data");
+            let unit = self.units[page / UNIT].get_or_insert_default();
+            let place = &mut unit[page % UNIT];
+            let mut page = match std::mem::take(place).try_into_mut() {
+                Ok(page) if page.len() == PAGE => page,
+                Err(shared) if bytes < PAGE && !shared.is_empty() => BytesMut::from(&shared[..]),
+                _ => BytesMut::zeroed(PAGE),
+            };
+            page[from..from + bytes].copy_from_slice(piece);
+            *place = page.freeze();
         }
     }
 
     fn zero(&mut self, offset: u64, length: u64) {
-        for (page, from, bytes) in pieces(offset, length as usize) {
-            if bytes == PAGE {
-                self.pages[page] = None;
-            } else if let Some(data) = &mut self.pages[page] {
-                data[from..from + bytes].fill(0);
+        let unit = (PAGE * UNIT) as u64;
+        let (mut at, end) = (offset, offset + length);
+        while at < end {
+            let next = end.min((at / unit + 1) * unit);
+            let place = &mut self.units[(at / unit) as usize];
+            if next - at == unit {
+                *place = None;
+            } else if place.is_some() {
+                for (page, from, bytes) in pieces(at, (next - at) as usize) {
+                    if bytes < PAGE && self.page(page).is_some() {
+                        self.write((page * PAGE + from) as u64, &[0; PAGE][..bytes]);
+                    } else if let Some(unit) = &mut self.units[page / UNIT]
+                        && bytes == PAGE
+                    {
+                        unit[page % UNIT] = Bytes::new();
+                    }
+                }
             }
+            at = next;
         }
     }
 }
@@ -117,6 +152,7 @@ impl Media for RamMedia {
 mod tests {
     use super::*;
     use crate::media::file::tests::run;
+    use proptest::prelude::*;
 
     #[test]
     fn ranges_across_chunks_keep_their_bytes() {
@@ -130,5 +166,57 @@ mod tests {
         assert!(run(&mut media, read).unwrap().iter().all(|byte| *byte == 0));
         let beyond = Operation::Read { offset: 4 * PAGE as u64, length: 512 };
         assert_eq!(run(&mut media, beyond), Err(Error::Internal));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Read(usize, usize),
+        Write(usize, usize, u8),
+        Zero(usize, usize),
+    }
+
+    const SIZE: usize = 2 * PAGE * UNIT + 512;
+
+    fn step() -> impl Strategy<Value = Step> {
+        let length = prop_oneof![Just(512usize), Just(PAGE), Just(3 * PAGE), Just(PAGE * UNIT)];
+        (0..3u8, 0..SIZE / 512, length, any::<u8>()).prop_map(|(what, at, length, value)| {
+            let (at, length) = (at * 512, length.min(SIZE - at * 512));
+            match what {
+                0 => Step::Read(at, length),
+                1 => Step::Write(at, length, value),
+                _ => Step::Zero(at, length),
+            }
+        })
+    }
+
+    proptest! {
+        /// As an array of bytes; what was read stays as it was.
+        #[test]
+        fn a_drive_is_its_bytes(steps in prop::collection::vec(step(), 0..40)) {
+            let mut media = RamMedia::new(SIZE as u64);
+            let (mut model, mut kept) = (vec![0; SIZE], Vec::new());
+            for step in steps {
+                match step {
+                    Step::Read(at, length) => {
+                        let read = Operation::Read { offset: at as u64, length };
+                        let expected = model[at..at + length].to_vec();
+                        kept.push((run(&mut media, read).unwrap(), expected));
+                    }
+                    Step::Write(at, length, value) => {
+                        let data = Bytes::from(vec![value; length]);
+                        run(&mut media, Operation::Write { offset: at as u64, data }).unwrap();
+                        model[at..at + length].fill(value);
+                    }
+                    Step::Zero(at, length) => {
+                        let (offset, length) = (at as u64, length as u64);
+                        run(&mut media, Operation::WriteZeroes { offset, length }).unwrap();
+                        model[at..at + length as usize].fill(0);
+                    }
+                }
+                for (read, expected) in &kept {
+                    prop_assert_eq!(&read[..], &expected[..]);
+                }
+            }
+        }
     }
 }
