@@ -49,10 +49,10 @@ impl Piece {
     }
 
     /// Adds bytes behind the last.
-    fn append(&mut self, more: &[u8]) {
+    fn append(&mut self, more: &[u8], arena: &mut Arena) {
         match self {
             Self::Frame(bytes) => {
-                let mut own = BytesMut::with_capacity(PAGE as usize);
+                let mut own = arena.buffer(PAGE as usize);
                 own.extend_from_slice(bytes);
                 own.extend_from_slice(more);
                 *self = Self::Own(own);
@@ -187,7 +187,7 @@ impl Held {
         if segment.command != command {
             return false;
         }
-        segment.bytes.append(bytes);
+        segment.bytes.append(bytes, &mut self.arena);
         self.bytes += bytes.len();
         room.start = end;
         true
