@@ -77,8 +77,9 @@ impl<F: Function, R: Rule> Downstream<F, R> {
     /// Exchanges TLPs between tunnel and function until neither has one for the
     /// other. Returns the function's timer.
     pub fn exchange(&mut self, now: Instant) -> Option<Instant> {
+        let mut down = true;
         loop {
-            while let Some(tlp) = self.next_down() {
+            while down && let Some(tlp) = self.next_down() {
                 self.function.handle(now, Input::Tlp(tlp));
             }
             let ready = self.tunnel.ready();
@@ -90,6 +91,8 @@ impl<F: Function, R: Rule> Downstream<F, R> {
                     if let Some(tlp) = self.store.answer(tlp, whole) {
                         self.tunnel.push(tlp);
                     }
+                    // What waited for the function may go now.
+                    down = self.store.has_replies() || self.tunnel.has_received();
                 }
                 FunctionOutput::Wait(wait) => {
                     self.waits = Some(wait);

@@ -274,6 +274,11 @@ impl<R: Rule> Store<R> {
         if ready.has(Class::Completion) { self.replies.pop_front() } else { None }
     }
 
+    /// Whether [`pop`](Self::pop) has something.
+    pub fn has_replies(&self) -> bool {
+        !self.replies.is_empty()
+    }
+
     /// Whether it takes further reads of the function.
     pub fn takes_reads(&self) -> bool {
         self.replies.len() < MOST_REPLIES
