@@ -41,13 +41,13 @@ impl<F> Tap<F> {
 impl<F: Function> Function for Tap<F> {
     fn handle(&mut self, now: Instant, input: Input) {
         if let Input::Tlp(tlp) = &input {
-            self.seen.push((Direction::Down, tlp.clone()));
+            self.seen.extend(tlp.clone().singles().map(|tlp| (Direction::Down, tlp)));
         }
         self.inner.handle(now, input);
     }
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        let output = self.inner.poll(now, ready);
+        let output = self.inner.poll(now, ready.with_runs(false));
         if let Output::Tlp(tlp) = &output {
             self.seen.push((Direction::Up, tlp.clone()));
         }
@@ -55,7 +55,7 @@ impl<F: Function> Function for Tap<F> {
     }
 
     fn ready(&self) -> Ready {
-        self.inner.ready()
+        self.inner.ready().with_runs(false)
     }
 
     fn ports(&self) -> Option<&dyn Ports> {
