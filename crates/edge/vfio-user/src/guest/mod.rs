@@ -6,6 +6,7 @@ mod tests;
 mod worker;
 
 use crate::mapping::Mapping;
+use bytes::BytesMut;
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -194,6 +195,16 @@ impl Memory {
             let (mapping, offset) = range.mapped_at(part.address)?;
             mapping.read(offset, &mut into[part.at..][..part.length]).ok_or(Fault::Unmapped)
         })
+    }
+
+    /// Appends guest memory to `out`, or nothing. Error: see [`Fault`].
+    pub fn append(&self, address: u64, length: usize, out: &mut BytesMut) -> Result<(), Fault> {
+        let before = out.len();
+        let read = self.walk(address, length, false, |range, part| {
+            let (mapping, offset) = range.mapped_at(part.address)?;
+            mapping.append(offset, part.length, out).ok_or(Fault::Unmapped)
+        });
+        read.inspect_err(|_| out.truncate(before))
     }
 
     /// Copies bytes into guest memory. Allocates nothing; either all bytes arrive or none. Error:
