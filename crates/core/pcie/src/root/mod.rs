@@ -119,7 +119,7 @@ pub enum HostOutput {
 /// Identifies a device's read of host memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadToken {
-    tlp: Box<Tlp>,
+    tlp: Tlp,
     /// Number of hot resets so far: a read from before a reset is not answered.
     epoch: u64,
 }
