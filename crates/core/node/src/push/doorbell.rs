@@ -275,6 +275,9 @@ impl Controller {
                 Some(list)
             });
         let ranges = ranges.ok_or(stop)?;
+        if parts.is_empty() && !with_data {
+            return if to_host { Ok(()) } else { Err(Reason::Data) };
+        }
         let place = messages.place();
         let mut total = 0;
         for (address, list) in parts {

@@ -63,7 +63,9 @@ impl Messages {
             let payload = self.payload;
             let last = self.last(least, arena);
             let piece = length.min(Record::most_bytes(payload - last.len()));
-            Record::encode_bytes_header(queue, command, address, piece, last);
+            let mut header = [0; BYTES_HEADER];
+            Record::encode_bytes_header(queue, command, address, piece, &mut &mut header[..]);
+            last.extend_from_slice(&header);
             if !read(address, piece, last) {
                 return false;
             }
