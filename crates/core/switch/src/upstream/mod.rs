@@ -197,12 +197,13 @@ impl Upstream {
             Some(tunnel) => tunnel.ready().has(class),
             None => self.up.len(class) < MAX_UPSTREAM,
         };
-        let answer = port.tunnel.ready().has(Class::Completion) && port.reads < MAX_READS;
+        let reads = port.tunnel.front(Class::NonPosted).is_some();
+        let answer = || port.tunnel.ready().has(Class::Completion) && port.reads < MAX_READS;
         // With peer-to-peer, each packet of a run may have another target.
         Ready::NONE
             .with_runs(!self.settings.p2p)
             .with(Class::Posted, !port.held && goes(Class::Posted))
-            .with(Class::NonPosted, answer && goes(Class::NonPosted))
+            .with(Class::NonPosted, reads && answer() && goes(Class::NonPosted))
             .with(Class::Completion, goes(Class::Completion))
     }
 
