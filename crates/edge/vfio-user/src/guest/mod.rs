@@ -211,12 +211,14 @@ impl Memory {
     /// see [`Fault`].
     pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
         let whole = self.find(address).map(|at| &self.ranges[at]);
-        let in_one = whole.is_some_and(|range| range.last - address >= bytes.len() as u64);
-        if !in_one {
-            self.walk(address, bytes.len(), true, |range, part| {
-                range.mapped_at(part.address).map(|_| ())
-            })?;
+        let in_one = whole.filter(|range| range.last - address >= bytes.len() as u64);
+        if let Some(range) = in_one.filter(|range| range.rights.write) {
+            let (mapping, offset) = range.mapped_at(address)?;
+            return mapping.write(offset, bytes).ok_or(Fault::Unmapped);
         }
+        self.walk(address, bytes.len(), true, |range, part| {
+            range.mapped_at(part.address).map(|_| ())
+        })?;
         self.walk(address, bytes.len(), true, |range, part| {
             let (mapping, offset) = range.mapped_at(part.address)?;
             mapping.write(offset, &bytes[part.at..][..part.length]).ok_or(Fault::Unmapped)
