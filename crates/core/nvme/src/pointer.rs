@@ -17,6 +17,10 @@ pub fn follow(
     to_host: bool,
     mut read: impl FnMut(u64, usize) -> Option<Bytes>,
 ) -> Option<MemoryRanges> {
+    let alone = command.psdt != SGL && command.psdt != TWO_SGLS;
+    if let Some(range) = prp::one_page(command.prp1, length, page).filter(|_| alone) {
+        return Some(MemoryRanges::from_iter([range]));
+    }
     let mut walk = Walk::new(command, [length, 0], page, to_host).ok()?;
     while let Some((address, length)) = walk.next_list() {
         walk.add_list(&read(address, length)?).ok()?;

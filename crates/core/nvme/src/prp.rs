@@ -19,6 +19,12 @@ pub struct MemoryRange {
 /// Ranges of host memory in order; two need no memory of their own.
 pub type MemoryRanges = SmallVec<[MemoryRange; 2]>;
 
+/// The range of `length` bytes if PRP entry 1 is valid and leads to all of them.
+pub(crate) fn one_page(prp1: u64, length: usize, page: usize) -> Option<MemoryRange> {
+    let room = page - (prp1 as usize & (page - 1));
+    (prp1 & 3 == 0 && (1..=room).contains(&length)).then_some(MemoryRange { address: prp1, length })
+}
+
 /// A PRP list that has to be read before the walk goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct List {
@@ -148,6 +154,12 @@ mod tests {
         let walk = Walk::new(0x1_0040, 0xbad, 4096 - 0x40, PAGE).unwrap();
         assert!(walk.is_complete());
         assert_eq!(walk.ranges(), [MemoryRange { address: 0x1_0040, length: 4096 - 0x40 }]);
+        let one_page = |prp1, length| one_page(prp1, length, PAGE);
+        assert_eq!(one_page(0x1_0040, 4096 - 0x40), Some(walk.ranges()[0]));
+        assert_eq!(
+            [(0x1_0040, 4096), (0x1_0042, 512), (0x1_0040, 0)].map(|(a, l)| one_page(a, l)),
+            [None; 3]
+        );
     }
 
     #[test]

@@ -124,6 +124,11 @@ impl Dma {
         self.waiting.iter().filter_map(|waiting| waiting.write).min().unwrap_or(self.next_write)
     }
 
+    /// Whether a write has not been answered.
+    pub(super) fn has_writes(&self) -> bool {
+        !self.waiting.is_empty() && self.writes_answered() < self.next_write
+    }
+
     /// Starts an access with pending `parts`, each cut to what one message carries. For a read,
     /// `data` holds the bytes copied already.
     pub(super) fn begin(

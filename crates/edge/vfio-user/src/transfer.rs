@@ -31,7 +31,7 @@ impl Session {
 
     fn interrupt(&mut self, source: Interrupt) {
         let barrier = self.dma.next_write;
-        if self.dma.writes_answered() >= barrier {
+        if !self.dma.has_writes() {
             self.deliver(source);
             return;
         }
@@ -87,26 +87,19 @@ impl Session {
         if let Some(refused) = self.refuse(address, length, false) {
             return refused;
         }
-        let mut buffer = vec![0; length];
-        match self.memory.read_into(address, &mut buffer) {
-            Ok(()) => Access::Done(buffer.into()),
-            Err(fault) => self.begin_dma(now, fault, address, Data::Read(buffer)),
+        let mut buffer = self.arena.buffer(length);
+        match self.memory.append(address, length, &mut buffer) {
+            Ok(()) => Access::Done(buffer.freeze()),
+            Err(fault) => self.begin_dma(now, fault, address, Data::Read(vec![0; length])),
         }
     }
 
     /// Appends guest memory to `out` if it is mapped here and no write to it is under way; whether
     /// it is. What cannot be read is no fault: nobody asked for it.
     pub fn peek(&self, (address, length): (u64, usize), out: &mut BytesMut) -> bool {
-        if self.client.must_close.is_some() || self.must_wait(address, length, false) {
-            return false;
-        }
-        let before = out.len();
-        out.resize(before + length, 0);
-        let read = self.memory.read_into(address, &mut out[before..]).is_ok();
-        if !read {
-            out.truncate(before);
-        }
-        read
+        self.client.must_close.is_none()
+            && !self.must_wait(address, length, false)
+            && self.memory.append(address, length, out).is_ok()
     }
 
     /// Writes guest memory for the device.
@@ -167,7 +160,7 @@ impl Session {
     /// Whether a part of an access, which is copied at once, could overtake a write by message: a
     /// read or write may not pass a posted write (PCI Express Base 4.0, section 2.4.1).
     fn must_wait(&self, address: u64, length: usize, write: bool) -> bool {
-        self.dma.writes_answered() < self.dma.next_write
+        self.dma.has_writes()
             && self.parts(address, length, write).is_ok_and(|(_, at_once)| !at_once.is_empty())
     }
 

@@ -172,6 +172,9 @@ impl<B: Function> HostNode<B> {
 
     /// Sends what waits for no further TLP.
     fn send_due(&mut self, now: Instant, memory: &mut dyn HostMemory) {
+        if !self.follower.is_due() {
+            return;
+        }
         let room = |bdf| self.below.ports()?.push_room(bdf);
         let host = &push::Host { root: &self.root, room: &room, memory };
         self.follower.due(host, &mut self.down);

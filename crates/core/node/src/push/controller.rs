@@ -2,6 +2,7 @@
 
 use super::doorbell::Turn;
 use super::identify::Capture;
+use super::in_flight::InFlight;
 use super::learn::Watch;
 use super::reset_event::AdminTail;
 use super::unread::Unread;
@@ -105,8 +106,7 @@ pub(super) struct Controller {
     /// Binary logarithms of block sizes, by NSID.
     pub formats: BTreeMap<u32, u8>,
     /// Bytes pushed for commands that are not complete.
-    pub in_flight: BTreeMap<(u16, u16), usize>,
-    pub in_flight_bytes: usize,
+    pub in_flight: InFlight,
     /// The far side may have something.
     pub has_pushed: bool,
 }
@@ -417,9 +417,7 @@ impl Controller {
     }
 
     fn completed(&mut self, entry: Completion) {
-        if let Some(bytes) = self.in_flight.remove(&(entry.sq_id, entry.cid)) {
-            self.in_flight_bytes -= bytes;
-        }
+        self.in_flight.remove(entry.sq_id, entry.cid);
         let queue = self.queues.submission.get_mut(&entry.sq_id);
         if let Some(queue) = queue.filter(|queue| entry.sq_head <= queue.ring.last()) {
             queue.head = entry.sq_head;
@@ -464,11 +462,7 @@ impl Controller {
             }
             Effect::DeleteSubmission(id) => {
                 self.queues.remove_submission(id);
-                let gone: Vec<_> =
-                    self.in_flight.range((id, 0)..=(id, u16::MAX)).map(|(id, _)| *id).collect();
-                for id in gone {
-                    self.in_flight_bytes -= self.in_flight.remove(&id).unwrap_or_default();
-                }
+                self.in_flight.remove_queue(id);
             }
             Effect::DeleteCompletion(id) => {
                 self.queues.remove_completion(id);

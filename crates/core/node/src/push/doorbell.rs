@@ -6,10 +6,10 @@ use super::{Counters, Ending, Mode, Reason, Settings};
 use bytes::{Bytes, BytesMut};
 use follow::{Amount, Ring, io_data};
 use pcie::{PushRoom, RootComplex};
-use wire::Bdf;
 use wire::nvme::{Command, SUBMISSION_ENTRY};
 use wire::push::{self, Record};
 use wire::tlp::Tlp;
+use wire::{Arena, Bdf};
 
 /// Entries pushed for one doorbell at most.
 const MOST_ENTRIES: usize = 64;
@@ -78,7 +78,11 @@ pub(super) struct Turn<'a, 'b> {
     pub others: usize,
     pub without: Option<Ending>,
     pub counters: &'a mut Counters,
-    pub messages: Vec<Tlp>,
+    pub arena: &'a mut Arena,
+    /// What goes in front of the write goes here.
+    pub out: &'a mut Vec<Tlp>,
+    /// What was there before.
+    pub before: usize,
 }
 
 impl Turn<'_, '_> {
@@ -89,38 +93,34 @@ impl Turn<'_, '_> {
     /// Sends the end of something in front of the write.
     pub fn end(&mut self, record: &Record) {
         if self.host.room(self.bdf).is_some() {
-            self.messages.push(self.host.ending(self.bdf, record));
+            self.out.push(self.host.ending(self.bdf, record));
         }
     }
 
     /// What is left of a room beside the endings of this turn, those of slots included.
     fn spare(&self, room: PushRoom) -> PushRoom {
-        let endings = self.messages.len() as u32 + 2;
+        let endings = (self.out.len() - self.before) as u32 + 2;
         let headers = room.headers.saturating_sub(endings);
         PushRoom { headers, data: room.data.saturating_sub(endings * 2), ..room }
     }
 
     fn peek(&mut self, address: u64, length: usize) -> Option<Bytes> {
-        let mut bytes = BytesMut::with_capacity(length);
+        let mut bytes = self.arena.buffer(length);
         self.host.peek(self.bdf, address, length, &mut bytes).then(|| bytes.freeze())
     }
 
-    /// The entries of `count` slots from `first` on.
-    fn entries(&mut self, ring: &Ring, first: u16, count: usize) -> Option<Vec<Bytes>> {
+    /// The entries of `count` slots from `first` on, one behind the other.
+    fn entries(&mut self, ring: &Ring, first: u16, count: usize) -> Option<BytesMut> {
         let before_end = count.min(usize::from(ring.last() - first) + 1);
-        let mut entries = Vec::with_capacity(count);
+        let mut entries = self.arena.buffer(count * SUBMISSION_ENTRY);
         for (slot, count) in [(first, before_end), (0, count - before_end)] {
-            if count > 0 {
-                let mut bytes = self.peek(ring.address(slot), count * SUBMISSION_ENTRY)?;
-                entries.extend((0..count).map(|_| bytes.split_to(SUBMISSION_ENTRY)));
+            let (address, length) = (ring.address(slot), count * SUBMISSION_ENTRY);
+            if count > 0 && !self.host.peek(self.bdf, address, length, &mut entries) {
+                return None;
             }
         }
         Some(entries)
     }
-}
-
-fn command(entry: &[u8]) -> Command {
-    Command::decode(entry.try_into().expect("entries are cut to their length"))
 }
 
 impl Controller {
@@ -152,8 +152,9 @@ impl Controller {
         }
         let mut stop = if entries.is_some() { Reason::Burst } else { Reason::Memory };
         let entries = entries.unwrap_or_default();
+        let entries = entries.as_chunks::<SUBMISSION_ENTRY>().0;
         if id == 0 {
-            entries.iter().for_each(|entry| self.submitted(command(entry), turn));
+            entries.iter().for_each(|entry| self.submitted(Command::decode(entry), turn));
         }
         let obstacle = obstacle.or_else(|| self.obstacle());
         let mut pushed = 0;
@@ -161,12 +162,12 @@ impl Controller {
             stop = reason;
         } else if let Some(room) = room.filter(|_| !off).map(|room| turn.spare(room)) {
             let reason;
-            (pushed, reason) = self.push(&queue, (first, count), &entries, room, turn);
+            (pushed, reason) = self.push(&queue, (first, count), entries, room, turn);
             stop = reason.unwrap_or(stop);
         }
         self.watch = None;
-        if let ([entry], true, 1) = (&entries[..], id != 0, count) {
-            self.watch(id, command(entry));
+        if let ([entry], true, 1) = (entries, id != 0, count) {
+            self.watch(id, Command::decode(entry));
         }
         turn.counters.entries += pushed as u64;
         turn.counters.unpushed += (count - pushed) as u64;
@@ -185,7 +186,7 @@ impl Controller {
         &mut self,
         queue: &Submission,
         (first, count): (u16, usize),
-        entries: &[Bytes],
+        entries: &[[u8; SUBMISSION_ENTRY]],
         room: PushRoom,
         turn: &mut Turn<'_, '_>,
     ) -> (usize, Option<Reason>) {
@@ -195,7 +196,7 @@ impl Controller {
         if !queue.announced
             && let Some(record) = self.announcement(queue)
         {
-            messages.add(&record);
+            messages.add(&record, turn.arena);
         }
         let announced = messages.fit(&room);
         let mut stop = None;
@@ -206,9 +207,9 @@ impl Controller {
         let bound = turn.settings.bound.min(room.capacity).saturating_sub(turn.others);
         for (at, entry) in entries.iter().enumerate().filter(|_| announced) {
             let place = messages.place();
-            let id = (queue.id, command(entry).cid);
+            let id = (queue.id, Command::decode(entry).cid);
             let slot = queue.ring.after(first, at as u32);
-            messages.add_bytes(id, queue.ring.address(slot), entry.clone());
+            messages.add_bytes(id, queue.ring.address(slot), entry, turn.arena);
             let room = if messages.fit(&room) { Ok(()) } else { Err(Reason::Credits) };
             if let Err(reason) = room.and_then(|()| self.reserve(id, entry.len(), bound)) {
                 messages.back_to(place);
@@ -220,7 +221,7 @@ impl Controller {
         }
         if turn.settings.mode == Mode::All {
             for entry in &entries[..pushed] {
-                let command = command(entry);
+                let command = Command::decode(entry);
                 let done = self.push_data(queue.id, &command, (&room, bound), &mut messages, turn);
                 if let Err(reason) = done {
                     turn.counters.not_pushed.add(reason, 1);
@@ -237,7 +238,7 @@ impl Controller {
             }
         }
         let payloads = messages.into_payloads().map(|payload| turn.host.message(turn.bdf, payload));
-        turn.messages.extend(payloads);
+        turn.out.extend(payloads);
         self.has_pushed |= pushed > 0;
         if announced && let Some(queue) = self.queues.submission.get_mut(&queue.id) {
             queue.announced = true;
@@ -256,8 +257,8 @@ impl Controller {
         turn: &mut Turn<'_, '_>,
     ) -> Result<(), Reason> {
         let Some((length, to_host)) = self.transfer(queue, command)? else { return Ok(()) };
-        let (id, most) = ((queue, command.cid), bound.saturating_sub(self.in_flight_bytes));
-        let data = MOST_DATA.saturating_sub(turn.others + self.in_flight_bytes);
+        let (id, most) = ((queue, command.cid), bound.saturating_sub(self.in_flight.bytes()));
+        let data = MOST_DATA.saturating_sub(turn.others + self.in_flight.bytes());
         let with_data = !to_host && length <= data.min(most);
         let (mut parts, mut stop): (Vec<(u64, Bytes)>, _) = (Vec::new(), Reason::Pointer);
         let ranges =
@@ -274,18 +275,21 @@ impl Controller {
                 Some(list)
             });
         let ranges = ranges.ok_or(stop)?;
+        if parts.is_empty() && !with_data {
+            return if to_host { Ok(()) } else { Err(Reason::Data) };
+        }
         let place = messages.place();
         let mut total = 0;
         for (address, list) in parts {
             total += list.len();
-            messages.add_bytes(id, address, list);
+            messages.add_bytes(id, address, &list, turn.arena);
         }
         let mut all = true;
         for range in ranges.iter().filter(|_| with_data) {
             total += range.length;
-            all &= messages.add_memory(id, range.address, range.length, |address, length, out| {
-                turn.host.peek(turn.bdf, address, length, out)
-            });
+            let (host, bdf) = (&mut *turn.host, turn.bdf);
+            let read = |address, length, out: &mut _| host.peek(bdf, address, length, out);
+            all &= messages.add_memory(id, range.address, range.length, turn.arena, read);
         }
         let room = match (all, messages.fit(room)) {
             (false, _) => Err(Reason::Memory),
@@ -321,11 +325,10 @@ impl Controller {
 
     /// Counts bytes of a command as in flight, if they are within the bound.
     fn reserve(&mut self, id: (u16, u16), bytes: usize, bound: usize) -> Result<(), Reason> {
-        if self.in_flight_bytes + bytes > bound {
+        if self.in_flight.bytes() + bytes > bound {
             return Err(Reason::Bound);
         }
-        *self.in_flight.entry(id).or_default() += bytes;
-        self.in_flight_bytes += bytes;
+        self.in_flight.add(id, bytes);
         Ok(())
     }
 }

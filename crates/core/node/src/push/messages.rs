@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use pcie::PushRoom;
+use wire::Arena;
 use wire::push::{BYTES_HEADER, Record};
 
 /// The payloads of the messages in front of one doorbell.
@@ -22,23 +23,26 @@ impl Messages {
     }
 
     /// The last message, if it has room for `length` bytes; else another.
-    fn last(&mut self, length: usize) -> &mut BytesMut {
+    fn last(&mut self, length: usize, arena: &mut Arena) -> &mut BytesMut {
         let fits = |last: &BytesMut| last.len() + length <= self.payload;
         if !self.payloads.last().is_some_and(fits) {
-            self.payloads.push(BytesMut::with_capacity(self.payload));
+            self.payloads.push(arena.buffer(self.payload));
         }
         self.payloads.last_mut().expect("pushed above")
     }
 
     /// Adds a record that is not of bytes.
-    pub fn add(&mut self, record: &Record) {
-        record.encode(self.last(record.length()));
+    pub fn add(&mut self, record: &Record, arena: &mut Arena) {
+        record.encode(self.last(record.length(), arena));
     }
 
     /// Adds bytes of a command, in as many records as they need.
-    pub fn add_bytes(&mut self, id: (u16, u16), address: u64, mut bytes: Bytes) {
-        self.add_memory(id, address, bytes.len(), |_, length, out| {
-            out.extend_from_slice(&bytes.split_to(length));
+    pub fn add_bytes(&mut self, id: (u16, u16), address: u64, bytes: &[u8], arena: &mut Arena) {
+        let mut left = bytes;
+        self.add_memory(id, address, bytes.len(), arena, |_, length, out| {
+            let (piece, behind) = left.split_at(length);
+            out.extend_from_slice(piece);
+            left = behind;
             true
         });
     }
@@ -50,15 +54,18 @@ impl Messages {
         (queue, command): (u16, u16),
         mut address: u64,
         mut length: usize,
+        arena: &mut Arena,
         mut read: impl FnMut(u64, usize, &mut BytesMut) -> bool,
     ) -> bool {
         while length > 0 {
             // A record of a few bytes at the end of a message is not worth its header.
             let least = length.min(64) + BYTES_HEADER;
             let payload = self.payload;
-            let last = self.last(least);
+            let last = self.last(least, arena);
             let piece = length.min(Record::most_bytes(payload - last.len()));
-            Record::encode_bytes_header(queue, command, address, piece, last);
+            let mut header = [0; BYTES_HEADER];
+            Record::encode_bytes_header(queue, command, address, piece, &mut &mut header[..]);
+            last.extend_from_slice(&header);
             if !read(address, piece, last) {
                 return false;
             }
@@ -104,12 +111,12 @@ mod tests {
 
     #[test]
     fn bytes_are_cut_to_the_payload() {
-        let mut messages = Messages::new(128);
-        messages.add(&Record::EndAll);
-        messages.add_bytes((1, 2), 0x1000, Bytes::from(vec![7; 300]));
+        let (mut messages, mut arena) = (Messages::new(128), Arena::new(4096));
+        messages.add(&Record::EndAll, &mut arena);
+        messages.add_bytes((1, 2), 0x1000, &[7; 300], &mut arena);
         // 4 + 16 + 108, 16 + 112, 16 + 80.
         let place = messages.place();
-        messages.add_bytes((1, 3), 0x2000, Bytes::from(vec![7; 64]));
+        messages.add_bytes((1, 3), 0x2000, &[7; 64], &mut arena);
         messages.back_to(place);
         assert_eq!(lengths(messages), [128, 128, 96]);
     }
@@ -117,7 +124,7 @@ mod tests {
     #[test]
     fn the_doorbell_keeps_its_credits() {
         let mut messages = Messages::new(256);
-        messages.add_bytes((1, 2), 0x1000, Bytes::from(vec![7; 64]));
+        messages.add_bytes((1, 2), 0x1000, &[7; 64], &mut Arena::new(4096));
         let fits = |headers, data| {
             messages.fit(&PushRoom { payload: 256, headers, data, capacity: 1 << 20 })
         };

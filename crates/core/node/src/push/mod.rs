@@ -11,6 +11,7 @@ mod controller;
 mod doorbell;
 mod ending;
 mod identify;
+mod in_flight;
 mod learn;
 mod messages;
 mod reason;
@@ -34,7 +35,7 @@ use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 use wire::push::Record;
 use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
-use wire::{Bdf, Tag};
+use wire::{Arena, Bdf, Tag};
 
 wire::named! {
     /// What is pushed.
@@ -114,6 +115,9 @@ const HOST: Bdf = Bdf::new(0, 0, 0);
 /// Endings of ranges that wait for the next poll; beyond, everything ends.
 const MOST_PENDING: usize = 16;
 
+/// Bytes of memory for messages that are used again together.
+const BLOCK: usize = 64 << 10;
+
 /// A read of host software that is not completed.
 #[derive(Clone, Copy, Debug)]
 enum Read {
@@ -131,7 +135,7 @@ struct Function {
 }
 
 /// The follower of all controllers below a root port.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Follower {
     settings: Settings,
     functions: BTreeMap<Bdf, Function>,
@@ -142,11 +146,22 @@ pub(crate) struct Follower {
     pending: Vec<(Bdf, Record)>,
     counters: Counters,
     without: Option<Ending>,
+    /// For entries and messages.
+    arena: Arena,
 }
 
 impl Follower {
     pub fn new(settings: Settings) -> Self {
-        Self { settings, ..Self::default() }
+        Self {
+            settings,
+            functions: BTreeMap::new(),
+            bars: Places::default(),
+            reads: BTreeMap::new(),
+            pending: Vec::new(),
+            counters: Counters::default(),
+            without: None,
+            arena: Arena::new(BLOCK),
+        }
     }
 
     /// Leaves one ending out, for tests.
@@ -177,8 +192,8 @@ impl Follower {
                     self.reads.insert(r.tag, Read::Register(bdf, offset));
                 }
             }
-            Packet::MemoryWrite(r) => out.extend(self.register_write(&tlp, r, host)),
-            Packet::Completion(c) => out.extend(self.fetched(&c, &tlp, host)),
+            Packet::MemoryWrite(r) => self.register_write(&tlp, r, host, out),
+            Packet::Completion(c) => self.fetched(&c, &tlp, host, out),
             Packet::Message(_) => {}
         }
         self.counters.messages += (out.len() - before) as u64;
@@ -211,6 +226,11 @@ impl Follower {
         }
     }
 
+    /// Whether something goes down now without a TLP from above.
+    pub fn is_due(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// Adds to `out` what goes down now without a TLP from above.
     pub fn due(&mut self, host: &Host<'_>, out: &mut Vec<Tlp>) {
         let before = out.len();
@@ -220,6 +240,9 @@ impl Follower {
 
     /// Adds the endings that wait, as messages.
     fn endings(&mut self, host: &Host<'_>, out: &mut Vec<Tlp>) {
+        if !self.is_due() {
+            return;
+        }
         for (bdf, record) in self.pending.drain(..) {
             if host.room(bdf).is_some() {
                 out.push(host.ending(bdf, &record));
@@ -339,44 +362,53 @@ impl Follower {
         }
     }
 
-    fn register_write(&mut self, tlp: &Tlp, r: MemoryRequest, host: &mut Host<'_>) -> Vec<Tlp> {
-        let Some((bdf, offset)) = self.target(r.address) else { return Vec::new() };
-        self.with_turn(bdf, host, |controller, turn| {
+    fn register_write(
+        &mut self,
+        tlp: &Tlp,
+        r: MemoryRequest,
+        host: &mut Host<'_>,
+        out: &mut Vec<Tlp>,
+    ) {
+        let Some((bdf, offset)) = self.target(r.address) else { return };
+        self.with_turn(bdf, host, out, |controller, turn| {
             for (at, bytes) in pcie::split::enabled_runs(&r, &tlp.data) {
                 controller.register_write(offset + at as u64, &bytes, turn);
             }
-        })
+        });
     }
 
-    fn fetched(&mut self, c: &Completion, tlp: &Tlp, host: &mut Host<'_>) -> Vec<Tlp> {
+    fn fetched(&mut self, c: &Completion, tlp: &Tlp, host: &mut Host<'_>, out: &mut Vec<Tlp>) {
         let reads = |function: &Function| function.controller.unread.awaits_completions();
         if c.status != Status::Success || !self.functions.get(&c.requester).is_some_and(reads) {
-            return Vec::new();
+            return;
         }
-        self.with_turn(c.requester, host, |controller, turn| controller.fetched(c, &tlp.data, turn))
+        self.with_turn(c.requester, host, out, |controller, turn| {
+            controller.fetched(c, &tlp.data, turn);
+        });
     }
 
-    /// What goes in front of a TLP to the controller at `bdf`, which takes note of the TLP.
+    /// Adds to `out` what goes in front of a TLP to the controller at `bdf`, which takes note of the
+    /// TLP.
     fn with_turn(
         &mut self,
         bdf: Bdf,
         host: &mut Host<'_>,
+        out: &mut Vec<Tlp>,
         note: impl FnOnce(&mut Controller, &mut Turn<'_, '_>),
-    ) -> Vec<Tlp> {
+    ) {
         let others = self.in_flight_beside(bdf);
-        let Some(function) = self.functions.get_mut(&bdf) else { return Vec::new() };
+        let Some(function) = self.functions.get_mut(&bdf) else { return };
         let (settings, without, counters) = (self.settings, self.without, &mut self.counters);
-        let mut turn =
-            Turn { host, bdf, settings, others, without, counters, messages: Vec::new() };
+        let (arena, before) = (&mut self.arena, out.len());
+        let mut turn = Turn { host, bdf, settings, others, without, counters, arena, out, before };
         note(&mut function.controller, &mut turn);
-        turn.messages
     }
 
     /// Bytes in flight for the other controllers of a function's link: what is pushed goes to the
     /// bus right below the port alone.
     fn in_flight_beside(&self, bdf: Bdf) -> usize {
         let others = self.functions.iter().filter(|(of, _)| of.bus() == bdf.bus() && **of != bdf);
-        others.map(|(_, function)| function.controller.in_flight_bytes).sum()
+        others.map(|(_, function)| function.controller.in_flight.bytes()).sum()
     }
 }
 
@@ -421,7 +453,8 @@ mod tests {
         let mut follower = Follower::new(Settings::default());
         let functions = [(3, 0, 100), (3, 1, 20), (4, 0, 7)].map(|(bus, function, bytes)| {
             let bdf = Bdf::new(bus, 0, function);
-            follower.functions.entry(bdf).or_default().controller.in_flight_bytes = bytes;
+            let function = follower.functions.entry(bdf).or_default();
+            function.controller.in_flight.add((1, 0), bytes);
             bdf
         });
         let beside = functions.map(|bdf| follower.in_flight_beside(bdf));

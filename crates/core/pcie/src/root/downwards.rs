@@ -40,7 +40,7 @@ impl RootComplex {
                 self.await_completion(now, tag, (id, request), None, queue);
             }
             Request::MemoryWrite { address, size, value } => {
-                let bytes = Bytes::copy_from_slice(&value.to_le_bytes()[..usize::from(size)]);
+                let bytes = self.arena.copy(&value.to_le_bytes()[..usize::from(size)]);
                 let write = Tlp::write_bytes(HOST, address, &bytes);
                 let Some(write) = write.filter(|_| self.port.claims_address(address)) else {
                     self.errors.unsupported_request += 1;

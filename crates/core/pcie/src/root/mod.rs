@@ -16,7 +16,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use wire::tlp::{Class, Tlp};
-use wire::{Bdf, Duration, Instant};
+use wire::{Arena, Bdf, Duration, Instant};
 
 /// Addresses that are message-signalled interrupts, as on x86
 /// (Intel SDM volume 3, section 11.11.1).
@@ -119,7 +119,7 @@ pub enum HostOutput {
 /// Identifies a device's read of host memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadToken {
-    tlp: Box<Tlp>,
+    tlp: Tlp,
     /// Number of hot resets so far: a read from before a reset is not answered.
     epoch: u64,
 }
@@ -158,6 +158,8 @@ pub struct RootComplex {
     epoch: u64,
     intx: [bool; 4],
     errors: Errors,
+    /// For the data of writes.
+    arena: Arena,
 }
 
 impl RootComplex {
@@ -177,6 +179,7 @@ impl RootComplex {
             epoch: 0,
             intx: [false; 4],
             errors: Errors::default(),
+            arena: Arena::new(4096),
         }
     }
 

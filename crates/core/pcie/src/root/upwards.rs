@@ -40,7 +40,7 @@ impl RootComplex {
         }
         let (requester, address) = (request.requester, request.first_byte());
         let length = request.byte_count();
-        let token = ReadToken { tlp: Box::new(tlp), epoch: self.epoch };
+        let token = ReadToken { tlp, epoch: self.epoch };
         self.host_reads += 1;
         self.output_to_host(HostOutput::HostRead { token, requester, address, length });
     }
@@ -53,14 +53,17 @@ impl RootComplex {
             self.errors.poisoned += 1;
             return;
         }
+        if tlp.run.is_none() {
+            return self.write_packet(request, tlp.data);
+        }
         for single in tlp.singles() {
             if let Packet::MemoryWrite(request) = single.packet {
-                self.write_packet(request, &single.data);
+                self.write_packet(request, single.data);
             }
         }
     }
 
-    fn write_packet(&mut self, request: MemoryRequest, data: &Bytes) {
+    fn write_packet(&mut self, request: MemoryRequest, data: Bytes) {
         let requester = request.requester;
         if MSI_WINDOW.contains(&request.address) {
             // One whole double word (PCIe Base 4.0, section 6.1.4); by the
@@ -74,7 +77,11 @@ impl RootComplex {
             }
             return;
         }
-        for (start, data) in split::enabled_runs(&request, data) {
+        if split::all_enabled(&request) && data.len() == request.length() {
+            let address = request.address;
+            return self.output_to_host(HostOutput::HostWrite { requester, address, data });
+        }
+        for (start, data) in split::enabled_runs(&request, &data) {
             let address = request.address + start as u64;
             self.output_to_host(HostOutput::HostWrite { requester, address, data });
         }

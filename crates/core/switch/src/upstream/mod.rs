@@ -12,7 +12,7 @@ use pcie::config::PcieKind;
 use pcie::{Bridge, Errors, Function, Input, OrderedQueue, Output, Ports, PushRoom, Ready, Target};
 use pending_requests::PendingRequests;
 use port::Port;
-use wire::tlp::Class;
+use wire::tlp::{Class, Tlp};
 use wire::{Bdf, Instant};
 
 /// Settings of the switch.
@@ -155,12 +155,33 @@ impl Upstream {
             while self.ports[index].tunnel.has_received() {
                 let ready = self.room(index);
                 let Some(tlp) = self.ports[index].tunnel.pop(ready) else { break };
-                self.route_upstream(index, tlp);
+                let tlp = self.route_upstream(index, tlp);
+                self.up.extend(tlp);
                 self.next_port = (first + 1) % count;
                 any = true;
             }
         }
         any
+    }
+
+    /// The next TLP from the links for a root complex that takes `ready`, while none waits for it.
+    fn next_received(&mut self, ready: Ready) -> Option<Tlp> {
+        let (count, first) = (self.ports.len(), self.next_port);
+        for turn in 0..count {
+            let index = (first + turn) % count;
+            while self.up.is_empty() && self.ports[index].tunnel.has_received() {
+                let room = self.room(index);
+                let takes = Ready::of(|class| ready.has(class) && room.has(class))
+                    .with_runs(ready.takes_runs() && room.takes_runs());
+                let Some(tlp) = self.ports[index].tunnel.pop(takes) else { break };
+                if let Some(tlp) = self.route_upstream(index, tlp) {
+                    self.next_port = index;
+                    return Some(tlp);
+                }
+            }
+        }
+        self.next_port = (first + 1) % count;
+        None
     }
 
     /// The classes to take from link `index`: those with room at the target of
@@ -176,12 +197,13 @@ impl Upstream {
             Some(tunnel) => tunnel.ready().has(class),
             None => self.up.len(class) < MAX_UPSTREAM,
         };
-        let answer = port.tunnel.ready().has(Class::Completion) && port.reads < MAX_READS;
+        let reads = port.tunnel.front(Class::NonPosted).is_some();
+        let answer = || port.tunnel.ready().has(Class::Completion) && port.reads < MAX_READS;
         // With peer-to-peer, each packet of a run may have another target.
         Ready::NONE
             .with_runs(!self.settings.p2p)
             .with(Class::Posted, !port.held && goes(Class::Posted))
-            .with(Class::NonPosted, answer && goes(Class::NonPosted))
+            .with(Class::NonPosted, reads && answer() && goes(Class::NonPosted))
             .with(Class::Completion, goes(Class::Completion))
     }
 
@@ -214,6 +236,9 @@ impl Function for Upstream {
     }
 
     fn poll(&mut self, _now: Instant, ready: Ready) -> Output {
+        if let Some(tlp) = self.next_received(ready) {
+            return Output::Tlp(tlp);
+        }
         // Collected TLPs go first.
         match self.up.poll(ready) {
             Output::Wait(_) if self.collect() => self.up.poll(ready),

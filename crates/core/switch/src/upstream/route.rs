@@ -143,9 +143,9 @@ impl Upstream {
         }
     }
 
-    /// Routes a TLP received from downstream port `port`. The device node is not
-    /// trusted: requester and completer IDs must be of its own buses.
-    pub(super) fn route_upstream(&mut self, port: usize, tlp: Tlp) {
+    /// Routes a TLP received from downstream port `port`; returns it if it goes to the root complex.
+    /// The device node is not trusted: requester and completer IDs must be of its own buses.
+    pub(super) fn route_upstream(&mut self, port: usize, tlp: Tlp) -> Option<Tlp> {
         let sender = match tlp.packet {
             Packet::Completion(c) => c.completer,
             _ => bridge::requester(&tlp).unwrap_or_default(),
@@ -153,31 +153,31 @@ impl Upstream {
         if !self.ports[port].bridge.claims_bus(sender.bus()) {
             self.ports[port].errors.acs_violation += 1;
             self.unsupported_request_below(port, &tlp);
-            return;
+            return None;
         }
         match tlp.packet {
             Packet::MemoryRead(_) | Packet::MemoryWrite(_) => {
                 if !self.ports[port].bridge.bus_master() || !self.bridge.bus_master() {
                     self.ports[port].errors.bus_master_off += 1;
                     self.unsupported_request_below(port, &tlp);
-                    return;
+                    return None;
                 }
                 match self.peer(port, &tlp) {
                     Some(peer) => self.peer_to_peer(port, peer, tlp),
                     None => {
                         self.ports[port].reads += usize::from(tlp.class() == Class::NonPosted);
-                        self.up.push(tlp);
+                        return Some(tlp);
                     }
                 }
             }
             Packet::Completion(c) => {
                 if !self.pending_requests.answers(port, c, tlp.data.len()) {
                     self.ports[port].errors.unexpected_completion += 1;
-                    return;
+                    return None;
                 }
                 match self.peer(port, &tlp) {
                     Some(peer) => self.send(peer, tlp),
-                    None => self.up.push(tlp),
+                    None => return Some(tlp),
                 }
             }
             Packet::Message(message) => {
@@ -189,6 +189,7 @@ impl Upstream {
                 self.unsupported_request_below(port, &tlp);
             }
         }
+        None
     }
 
     fn peer_to_peer(&mut self, from: usize, to: usize, tlp: Tlp) {

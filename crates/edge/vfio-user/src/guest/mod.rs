@@ -6,6 +6,7 @@ mod tests;
 mod worker;
 
 use crate::mapping::Mapping;
+use bytes::BytesMut;
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -196,16 +197,28 @@ impl Memory {
         })
     }
 
+    /// Appends guest memory to `out`, or nothing. Error: see [`Fault`].
+    pub fn append(&self, address: u64, length: usize, out: &mut BytesMut) -> Result<(), Fault> {
+        let before = out.len();
+        let read = self.walk(address, length, false, |range, part| {
+            let (mapping, offset) = range.mapped_at(part.address)?;
+            mapping.append(offset, part.length, out).ok_or(Fault::Unmapped)
+        });
+        read.inspect_err(|_| out.truncate(before))
+    }
+
     /// Copies bytes into guest memory. Allocates nothing; either all bytes arrive or none. Error:
     /// see [`Fault`].
     pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
         let whole = self.find(address).map(|at| &self.ranges[at]);
-        let in_one = whole.is_some_and(|range| range.last - address >= bytes.len() as u64);
-        if !in_one {
-            self.walk(address, bytes.len(), true, |range, part| {
-                range.mapped_at(part.address).map(|_| ())
-            })?;
+        let in_one = whole.filter(|range| range.last - address >= bytes.len() as u64);
+        if let Some(range) = in_one.filter(|range| range.rights.write) {
+            let (mapping, offset) = range.mapped_at(address)?;
+            return mapping.write(offset, bytes).ok_or(Fault::Unmapped);
         }
+        self.walk(address, bytes.len(), true, |range, part| {
+            range.mapped_at(part.address).map(|_| ())
+        })?;
         self.walk(address, bytes.len(), true, |range, part| {
             let (mapping, offset) = range.mapped_at(part.address)?;
             mapping.write(offset, &bytes[part.at..][..part.length]).ok_or(Fault::Unmapped)

@@ -10,6 +10,7 @@ mod signaller;
 
 pub use signaller::Signaller;
 
+use bytes::BytesMut;
 use fault::Guard;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, MemfdFlags, SealFlags};
@@ -128,6 +129,22 @@ impl Mapping {
         self.alive(())
     }
 
+    /// Appends `count` bytes to `out`; as [`read`](Self::read). If the mapping is dead, they are not
+    /// to be used.
+    pub fn append(&self, offset: usize, count: usize, out: &mut BytesMut) -> Option<()> {
+        let from = self.at(offset, count)?;
+        out.reserve(count);
+        let to = out.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+        // SAFETY: as in `read`; `out` has room for `count` bytes behind its length, and they are
+        // initialised when its length says so.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, to, count);
+            out.set_len(out.len() + count);
+        }
+        fence(Ordering::Acquire);
+        self.alive(())
+    }
+
     /// Copies bytes in; `None` if any lies outside or the mapping is dead. The mapping must be
     /// writable. A reader who sees the last bytes of a short write sees the first ones and all
     /// earlier writes: a completion entry's phase bit may not overtake its other fields or the
@@ -233,7 +250,11 @@ mod tests {
             let mut back = vec![0; length];
             map.read(offset, &mut back).unwrap();
             assert_eq!(back, bytes[..length]);
+            let mut more = BytesMut::from(&b"front"[..]);
+            map.append(offset, length, &mut more).unwrap();
+            assert_eq!(more[5..], bytes[..length]);
         }
+        assert_eq!(map.append(8189, 4, &mut BytesMut::new()), None);
         assert_eq!(map.write(8189, &[0; 4]), None);
         assert_eq!(map.read(usize::MAX, &mut [0; 4]), None);
         assert_eq!(map.load(8192), None);

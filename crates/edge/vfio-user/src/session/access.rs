@@ -9,7 +9,7 @@ use crate::config::RemoteWrite;
 use crate::connection::{Incoming, Outgoing};
 use crate::msix::MsixPart;
 use crate::{Action, MAX_DATA_XFER, Token, doorbell};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use wire::vfio_user::{Command, Header, RegionAccess, WriteMulti, region_index};
@@ -84,28 +84,29 @@ impl Session {
     pub(super) fn begin(
         &self,
         command: Command,
-        message: &Incoming,
+        message: &mut Incoming,
         deadline: Instant,
     ) -> Result<Current, Errno> {
         let header = message.header;
-        let access = || {
-            let request = RegionAccess::decode(&message.payload).map_err(|_| Errno::INVAL)?;
+        let access = |payload: &Bytes| {
+            let request = RegionAccess::decode(payload).map_err(|_| Errno::INVAL)?;
             self.check(request.region, request.offset, request.count).map(|()| request)
         };
         let job = match command {
             Command::RegionRead => {
-                let request = access()?;
+                let request = access(&message.payload)?;
                 let reply = vec![0; REPLY_HEADERS + request.count as usize];
                 Job::Read(Read { request, reply, next: 0, in_flight: Vec::new() })
             }
             Command::RegionWrite => {
-                let request = access()?;
-                let data = message.payload.slice(RegionAccess::LENGTH..);
+                let request = access(&message.payload)?;
+                let mut data = std::mem::take(&mut message.payload);
+                data.advance(RegionAccess::LENGTH);
                 if data.len() < request.count as usize {
                     return Err(Errno::INVAL);
                 }
-                let data = data.slice(..request.count as usize);
-                let mut reply = Vec::new();
+                data.truncate(request.count as usize);
+                let mut reply = Vec::with_capacity(RegionAccess::LENGTH);
                 request.encode(&mut reply);
                 Job::write([(request.region, request.offset, data)], false, reply)
             }

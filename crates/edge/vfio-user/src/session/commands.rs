@@ -42,7 +42,7 @@ fn invalid(_: Malformed) -> Errno {
 
 impl Session {
     /// Carries a command out, or makes it the current access.
-    pub(super) fn command(&mut self, now: Instant, deadline: Instant, message: Incoming) {
+    pub(super) fn command(&mut self, now: Instant, deadline: Instant, mut message: Incoming) {
         let header = message.header;
         let command = Command::from_number(header.command);
         let greeted = self.client.state == State::Ready;
@@ -64,7 +64,7 @@ impl Session {
                 | Command::RegionWrite
                 | Command::RegionWriteMulti
                 | Command::DeviceReset),
-            ) => match self.begin(command, &message, deadline) {
+            ) => match self.begin(command, &mut message, deadline) {
                 Ok(current) => {
                     // A doorbell store before this message takes effect first.
                     self.poll_doorbells();
@@ -88,8 +88,10 @@ impl Session {
     /// Sends the reply, unless the command asks for none.
     pub(super) fn answer(&mut self, header: &Header, answer: Answer) {
         let message = match answer {
+            Ok(_) if header.no_reply => return,
             Ok((payload, fds)) => {
-                let mut bytes = header.reply(payload.len()).encode().to_vec();
+                let mut bytes = Vec::with_capacity(Header::SIZE + payload.len());
+                bytes.extend_from_slice(&header.reply(payload.len()).encode());
                 bytes.extend_from_slice(&payload);
                 Outgoing { bytes, fds }
             }

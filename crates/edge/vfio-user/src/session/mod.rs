@@ -12,7 +12,7 @@ mod commands;
 use crate::action::{Counters, Input};
 use crate::config::Config;
 use crate::connection::{Closed, Incoming, Outgoing};
-use crate::dma::{Dma, Ended};
+use crate::dma::{Dma, Ended, MAX_DMA};
 use crate::doorbell::Doorbells;
 use crate::guest::{Memory, Worker, Workers};
 use crate::irq::{Interrupt, Interrupts};
@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ops::Range;
 use wire::vfio_user::{Command, DEFAULT_MAX_DATA_XFER_SIZE, Kind, region_index};
-use wire::{Duration, Instant};
+use wire::{Arena, Duration, Instant};
 
 /// Actions queued for an owner that does not poll.
 const MAX_ACTIONS: usize = 64;
@@ -79,6 +79,8 @@ pub struct Session {
     remapped: Vec<Range<u64>>,
     pub(super) interrupts: Interrupts,
     pub(super) dma: Dma,
+    /// For the bytes of reads.
+    pub(super) arena: Arena,
     pub(super) workers: Workers,
     /// The worker for the client's files.
     pub(super) worker: Worker,
@@ -125,6 +127,7 @@ impl Session {
             memory: Memory::default(),
             remapped: Vec::new(),
             dma: Dma::default(),
+            arena: Arena::new(MAX_DMA),
             client: Client::default(),
             client_xfer: DEFAULT_MAX_DATA_XFER_SIZE as usize,
             cleanup: None,
