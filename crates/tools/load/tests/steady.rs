@@ -101,7 +101,8 @@ fn measure(mps: u16, depth: usize, op: Op) -> (f64, f64, f64) {
         };
         let listener = CarrierListener::bind(&loopback(), live::net::RawSettings::default());
         let poller = Poller::new(Waiting::Block).unwrap();
-        let mut node = DeviceNode::new(clock, poller, listener.unwrap(), settings, attached).unwrap();
+        let mut node =
+            DeviceNode::new(clock, poller, listener.unwrap(), settings, attached).unwrap();
         announce.send(node.address().unwrap()).unwrap();
         while counted.phase.load(SeqCst) < 2 {
             let count = counted.phase.load(SeqCst) == 1;

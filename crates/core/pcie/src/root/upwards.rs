@@ -22,15 +22,15 @@ impl RootComplex {
         }
     }
 
-    fn check_bus_master(&mut self, requester: Bdf) -> bool {
+    fn check_bus_master(&mut self, requester: Bdf, tlp: &Tlp) -> bool {
         let known = self.bus_masters.get(&requester).copied().unwrap_or(false);
         let may = known && self.port.bus_master();
-        self.errors.bus_master_off += u64::from(!may);
+        self.errors.bus_master_off += if may { 0 } else { tlp.packets() as u64 };
         may
     }
 
     fn host_read(&mut self, tlp: Tlp, request: MemoryRequest, below: &impl Receiver) {
-        if !self.check_bus_master(request.requester) {
+        if !self.check_bus_master(request.requester, &tlp) {
             return self.unsupported_request(&tlp, below);
         }
         // Nothing can be read there (Intel SDM volume 3, section 11.11.1).
@@ -46,7 +46,7 @@ impl RootComplex {
     }
 
     fn host_write(&mut self, tlp: Tlp, request: MemoryRequest) {
-        if !self.check_bus_master(request.requester) {
+        if !self.check_bus_master(request.requester, &tlp) {
             return;
         }
         if tlp.poisoned {

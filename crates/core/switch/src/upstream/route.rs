@@ -151,14 +151,14 @@ impl Upstream {
             _ => bridge::requester(&tlp).unwrap_or_default(),
         };
         if !self.ports[port].bridge.claims_bus(sender.bus()) {
-            self.ports[port].errors.acs_violation += 1;
+            self.ports[port].errors.acs_violation += tlp.packets() as u64;
             self.unsupported_request_below(port, &tlp);
             return None;
         }
         match tlp.packet {
             Packet::MemoryRead(_) | Packet::MemoryWrite(_) => {
                 if !self.ports[port].bridge.bus_master() || !self.bridge.bus_master() {
-                    self.ports[port].errors.bus_master_off += 1;
+                    self.ports[port].errors.bus_master_off += tlp.packets() as u64;
                     self.unsupported_request_below(port, &tlp);
                     return None;
                 }
