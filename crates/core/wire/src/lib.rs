@@ -13,6 +13,7 @@ pub mod nvme;
 pub mod pcapng;
 pub mod push;
 pub mod raw;
+mod table;
 pub mod time;
 pub mod tlp;
 pub mod trace;
@@ -21,6 +22,7 @@ pub mod vfio_user;
 
 pub use arena::Arena;
 pub use id::{Bdf, Tag};
+pub use table::{Mix, Table};
 pub use time::{Duration, Instant, earliest};
 
 /// Bytes from hexadecimal digits, white space between them left out.

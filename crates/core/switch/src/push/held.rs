@@ -3,11 +3,9 @@
 use super::Command;
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
-use wire::Arena;
+use wire::{Arena, Table};
 
 /// Bytes below this are copied out of the frame that brought them: otherwise 64 bytes could keep
 /// the memory of a whole frame.
@@ -100,33 +98,6 @@ impl Segment {
 
 /// The segments of a page in the order of their addresses.
 type Page = SmallVec<[Segment; 1]>;
-
-/// A table whose keys the peer chooses: it gains nothing by choosing them badly but a slower link.
-type Table<K, V> = HashMap<K, V, BuildHasherDefault<Mix>>;
-
-/// A hash of few instructions.
-#[derive(Default)]
-struct Mix(u64);
-
-impl Hasher for Mix {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
-    }
-
-    fn write_u16(&mut self, number: u16) {
-        self.write_u64(number.into());
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        // The golden ratio: neighbours lie far apart.
-        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 ^= self.0 >> 32;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
 
 /// The bytes kept for one function. No address is kept twice.
 #[derive(Debug)]
