@@ -164,23 +164,24 @@ impl Upstream {
         any
     }
 
-    /// The next TLP from the links for a root complex that takes `ready`, while none waits for it.
+    /// The next TLP for a root complex that takes `ready`, past the queue: of a single link, while
+    /// nothing waits. Several links take turns in the queue.
     fn next_received(&mut self, ready: Ready) -> Option<Tlp> {
-        let (count, first) = (self.ports.len(), self.next_port);
-        for turn in 0..count {
-            let index = (first + turn) % count;
-            while self.up.is_empty() && self.ports[index].tunnel.has_received() {
-                let room = self.room(index);
-                let takes = Ready::of(|class| ready.has(class) && room.has(class))
-                    .with_runs(ready.takes_runs() && room.takes_runs());
-                let Some(tlp) = self.ports[index].tunnel.pop(takes) else { break };
-                if let Some(tlp) = self.route_upstream(index, tlp) {
-                    self.next_port = index;
-                    return Some(tlp);
-                }
+        if self.ports.len() > 1 || !self.up.is_empty() {
+            return None;
+        }
+        while self.ports[0].tunnel.has_received() {
+            let room = self.room(0);
+            let takes = Ready::of(|class| ready.has(class) && room.has(class))
+                .with_runs(ready.takes_runs() && room.takes_runs());
+            let tlp = self.ports[0].tunnel.pop(takes)?;
+            if let Some(tlp) = self.route_upstream(0, tlp) {
+                return Some(tlp);
+            }
+            if !self.up.is_empty() {
+                return None;
             }
         }
-        self.next_port = (first + 1) % count;
         None
     }
 

@@ -142,6 +142,12 @@ impl Session {
             }
             let done = nvme.work(&mut dma);
             self.memory = dma.memory;
+            for message in dma.crossed {
+                let head = *message.first_chunk().unwrap();
+                if self.reply(nvme, head, &message[16..], Vec::new()).is_none() {
+                    return;
+                }
+            }
             for vector in done.vectors {
                 if let Some(Some(signal)) = self.vectors.get_mut(usize::from(vector)) {
                     signal.write_all(&1_u64.to_ne_bytes()).unwrap();
@@ -197,8 +203,18 @@ impl Session {
         let mut payload = vec![0; u32_at(&head, 4) as usize - head.len()];
         self.socket.read_exact(&mut payload).ok()?;
         assert!(fds.len() <= 1, "it said that it takes one descriptor");
+        self.reply(nvme, head, &payload, fds)
+    }
+
+    fn reply(
+        &mut self,
+        nvme: &mut Controller,
+        mut head: [u8; 16],
+        payload: &[u8],
+        fds: Vec<OwnedFd>,
+    ) -> Option<()> {
         let command = u16::from_le_bytes([head[2], head[3]]);
-        let (answer, fd) = self.answer(nvme, command, &payload, fds);
+        let (answer, fd) = self.answer(nvme, command, payload, fds);
         head[8] = 1;
         if answer.is_err() {
             // The Error flag, and EINVAL.

@@ -25,6 +25,8 @@ pub struct Dma {
     pub memory: Option<(u64, u64, File)>,
     /// The way to it by messages.
     pub socket: Option<UnixStream>,
+    /// Messages of the client that crossed those.
+    pub crossed: Vec<Vec<u8>>,
 }
 
 impl Dma {
@@ -34,7 +36,7 @@ impl Dma {
         let at = address.checked_sub(*first).expect("mapped");
         assert!(at + bytes.len() as u64 <= *size, "mapped");
         match (&mut self.socket, write) {
-            (Some(socket), _) => exchange(socket, write, address, bytes),
+            (Some(socket), _) => self.crossed.extend(exchange(socket, write, address, bytes)),
             (None, true) => file.write_all_at(bytes, at).unwrap(),
             (None, false) => file.read_exact_at(bytes, at).unwrap(),
         }
@@ -47,8 +49,8 @@ impl Dma {
     }
 }
 
-/// DMA_READ or DMA_WRITE; the client has sent nothing else meanwhile that is not kept waiting.
-fn exchange(socket: &mut UnixStream, write: bool, address: u64, bytes: &mut [u8]) {
+/// DMA_READ or DMA_WRITE. Yields the messages of the client that come before the reply.
+fn exchange(socket: &mut UnixStream, write: bool, address: u64, bytes: &mut [u8]) -> Vec<Vec<u8>> {
     let data: &[u8] = if write { bytes } else { &[] };
     let mut message = vec![0x55, 0xaa, if write { 12 } else { 11 }, 0];
     message.extend((32 + data.len() as u32).to_le_bytes());
@@ -57,13 +59,21 @@ fn exchange(socket: &mut UnixStream, write: bool, address: u64, bytes: &mut [u8]
     message.extend((bytes.len() as u64).to_le_bytes());
     message.extend(data);
     socket.write_all(&message).unwrap();
-    let mut head = [0; 32];
-    socket.read_exact(&mut head).unwrap();
-    // A doorbell that crosses this message would come here: the tests have one command in flight.
-    assert_eq!(head[..4], message[..4], "the reply to this message");
-    assert_eq!(u32_at(&head, 8), 1, "no error");
-    if !write {
-        socket.read_exact(bytes).unwrap();
+    let mut crossed = Vec::new();
+    loop {
+        let mut reply = vec![0; 16];
+        socket.read_exact(&mut reply).unwrap();
+        reply.resize(u32_at(&reply, 4) as usize, 0);
+        socket.read_exact(&mut reply[16..]).unwrap();
+        if reply[..4] != message[..4] {
+            crossed.push(reply);
+            continue;
+        }
+        assert_eq!(u32_at(&reply, 8), 1, "no error");
+        if !write {
+            bytes.copy_from_slice(&reply[32..]);
+        }
+        return crossed;
     }
 }
 
