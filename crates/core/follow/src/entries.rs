@@ -8,9 +8,8 @@ pub fn completion_entries(
     tlp: &Tlp,
     request: MemoryRequest,
 ) -> Option<impl Iterator<Item = Completion>> {
-    let solid = request.first_be == 0xf && (request.length_dw == 1 || request.last_be == 0xf);
     let aligned = request.address.is_multiple_of(COMPLETION_ENTRY as u64);
     let (entries, rest) = tlp.data.as_chunks::<COMPLETION_ENTRY>();
-    (solid && aligned && rest.is_empty() && !tlp.poisoned)
+    (request.is_whole() && aligned && rest.is_empty() && !tlp.poisoned)
         .then(|| entries.iter().map(Completion::decode))
 }

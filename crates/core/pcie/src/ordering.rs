@@ -85,8 +85,7 @@ impl OrderedQueue {
         Some(tlp)
     }
 
-    /// Removes the first packets of a class, regardless of ordering: all those of the first entry,
-    /// or less.
+    /// Removes packets of the first entry of a class, regardless of ordering.
     pub fn remove_packets(&mut self, class: Class, packets: usize) {
         let Some((_, tlp)) = self.classes[class.index()].front_mut() else { return };
         if packets >= tlp.packets() {

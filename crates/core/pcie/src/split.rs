@@ -82,11 +82,6 @@ pub fn completions(
     })
 }
 
-/// Whether a write has all bytes of its double words.
-pub fn all_enabled(request: &MemoryRequest) -> bool {
-    request.first_be == 0xf && (request.length_dw == 1 || request.last_be == 0xf)
-}
-
 /// The runs of enabled bytes of a write, as (offset from the first double word, bytes).
 pub fn enabled_runs(request: &MemoryRequest, data: &Bytes) -> impl Iterator<Item = (usize, Bytes)> {
     let (first_be, last_be) = (request.first_be, request.last_be);
@@ -101,7 +96,7 @@ pub fn enabled_runs(request: &MemoryRequest, data: &Bytes) -> impl Iterator<Item
             true
         }
     };
-    let solid = all_enabled(request);
+    let solid = request.is_whole();
     let mut next = 0;
     std::iter::from_fn(move || {
         let start = (next..length).find(|i| enabled(*i))?;

@@ -77,7 +77,7 @@ impl RootComplex {
             }
             return;
         }
-        if split::all_enabled(&request) && data.len() == request.length() {
+        if request.is_whole() && data.len() == request.length() {
             let address = request.address;
             return self.output_to_host(HostOutput::HostWrite { requester, address, data });
         }

@@ -15,7 +15,7 @@ use pcie::{OrderedQueue, Ready};
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::Grant;
-use wire::tlp::{Class, Mark, Tlp};
+use wire::tlp::{Class, Mark, Tlp, data_credits};
 
 /// The most TLPs queued in one class.
 const MAX_PACKETS: usize = 4096;
@@ -294,8 +294,4 @@ impl Aggregate {
             })
         })
     }
-}
-
-fn data_credits(payload: usize) -> u32 {
-    payload.div_ceil(16) as u32
 }

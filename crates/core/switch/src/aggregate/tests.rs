@@ -150,7 +150,7 @@ fn run(packets: usize) -> Tlp {
 }
 
 proptest::proptest! {
-    /// Frames, credits and counters are those of the packets one by one.
+    /// A run and its packets, queued one by one, make the same frames and use the same credits.
     #[test]
     fn a_run_leaves_as_its_packets_would(
         packets in proptest::collection::vec(1usize..12, 1..6),

@@ -83,6 +83,11 @@ impl MemoryRequest {
         Some(Self { requester, tag, address: start, length_dw, first_be, last_be })
     }
 
+    /// Whether all bytes of all double words are enabled.
+    pub fn is_whole(&self) -> bool {
+        self.first_be == 0xf && (self.length_dw == 1 || self.last_be == 0xf)
+    }
+
     /// Length in bytes of all double words touched.
     pub fn length(&self) -> usize {
         usize::from(self.length_dw) * 4

@@ -167,10 +167,9 @@ impl Tlp {
         self.header_length() + self.first_payload() + if self.digest { 4 } else { 0 }
     }
 
-    /// Flow-control credits for the payload of the first packet, one for each 16 bytes begun
-    /// (PCIe Base 4.0, section 2.6.1).
+    /// Flow-control credits for the payload of the first packet.
     pub fn data_credits(&self) -> u32 {
-        self.first_payload().div_ceil(16) as u32
+        data_credits(self.first_payload())
     }
 
     /// The field's short name with the size of the address, as analysers
@@ -188,6 +187,12 @@ impl Tlp {
             Packet::Message(_) => ["MsgD", "Msg"][usize::from(empty)],
         }
     }
+}
+
+/// Flow-control credits for a payload in bytes, one for each 16 bytes begun (PCIe Base 4.0, section
+/// 2.6.1).
+pub fn data_credits(payload: usize) -> u32 {
+    payload.div_ceil(16) as u32
 }
 
 /// The payload that carries `bytes` from the byte `address` on: zeroes fill its double words.

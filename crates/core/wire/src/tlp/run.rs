@@ -4,7 +4,7 @@
 //! completions of a read in their place, and messages of pushed bytes ([`crate::push`]) in length.
 //! Those who take runs handle them together; a frame has the single packets in any case.
 
-use super::{MemoryRequest, Packet, Status, Tlp};
+use super::{MemoryRequest, Packet, Status, Tlp, data_credits};
 use bytes::{Buf, BufMut, Bytes};
 
 /// The least payload of a packet that begins a run, in bytes. Doorbells and completion entries,
@@ -33,9 +33,8 @@ impl Run {
     /// If `size` is no power of two up to 4096.
     pub fn of_writes(first: &MemoryRequest, length: usize, size: usize) -> Option<Self> {
         let last = first.address.checked_add(length as u64)?.checked_sub(1)?;
-        let whole = first.first_be & first.last_be == 0xf;
         let run = Self::aligned(first.address, length, size)?;
-        (whole && first.address >> 32 == last >> 32).then_some(run)
+        (first.is_whole() && first.address >> 32 == last >> 32).then_some(run)
     }
 
     /// Of completions with `length` bytes from `address` on; as [`of_writes`](Self::of_writes).
@@ -98,9 +97,8 @@ impl Tlp {
     /// Flow-control credits for the payloads of all packets.
     pub fn all_data_credits(&self) -> u32 {
         let Some(run) = self.run else { return self.data_credits() };
-        let credits = |bytes: usize| bytes.div_ceil(16) as u32;
-        let between = (run.packets() - 2) as u32 * credits(run.size.into());
-        credits(run.first.into()) + between + credits(run.last())
+        let between = (run.packets() - 2) as u32 * data_credits(run.size.into());
+        data_credits(run.first()) + between + data_credits(run.last())
     }
 
     /// Length on the wire in bytes of all packets.
@@ -244,7 +242,7 @@ impl Headers {
     /// `None` if the packet can begin no run.
     fn of(tlp: &Tlp) -> Option<Self> {
         let may = match tlp.packet {
-            Packet::MemoryWrite(r) => r.first_be & r.last_be == 0xf,
+            Packet::MemoryWrite(r) => r.is_whole(),
             Packet::Message(_) => crate::push::is_push(tlp),
             Packet::Completion(c) => c.status == Status::Success && c.lower_address & 3 == 0,
             _ => false,

@@ -7,6 +7,7 @@ use crate::Control;
 use crate::attached::{Attached, Report};
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
+use crate::links::room_after;
 use crate::net::{Address, Carrier, CarrierListener};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
@@ -372,13 +373,11 @@ impl<A: Attached> DeviceNode<A> {
         }
         let index = self.index(path);
         let Path { carrier, room, .. } = &mut self.paths[index];
-        let input = match carrier.send(now, bytes) {
-            Ok(()) => {
-                *room = carrier.room(now);
-                Input::Room(*room)
-            }
-            Err(_) => Input::Closed,
-        };
+        let sent = carrier.send(now, bytes);
+        let input = room_after(now, carrier, sent);
+        if let Input::Room(bytes) = input {
+            *room = bytes;
+        }
         self.node.handle(now, path, input);
     }
 
