@@ -173,7 +173,7 @@ impl Offered {
                 let rate = |stream| own(stream).map_or(shaper.committed, |(_, own)| *own).rate;
                 line(self.streams[class].iter().map(rate).sum(), shaper.counted)
             }
-            Algorithm::StrictPriority | Algorithm::Ets { .. } => 1.0,
+            Algorithm::StrictPriority | Algorithm::Ets { .. } | Algorithm::Own(_) => 1.0,
         }
     }
 

@@ -2,17 +2,16 @@
 //!
 //! [`Policy::Adaptive`] needs no timer and no parameter: whenever the network
 //! can take a frame, all queued TLPs that have credits go into it, up to the
-//! frame's size. The other policies exist for comparison.
+//! frame's size. The other policies exist for comparison; [`Aggregation`] is for those of one's own.
 
 mod policy;
 #[cfg(test)]
 mod tests;
 
-pub use policy::{Policy, UnknownPolicy};
+pub use policy::{Aggregation, Departure, Policy, Queued, UnknownPolicy};
 
 use bytes::BytesMut;
 use pcie::{OrderedQueue, Ready};
-use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::Grant;
 use wire::tlp::{Class, Mark, Tlp, data_credits};
@@ -22,28 +21,15 @@ const MAX_PACKETS: usize = 4096;
 /// The most payload bytes queued in one class.
 const MAX_PAYLOAD: usize = 4 << 20;
 
-/// When the next frame of TLPs leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Departure {
-    /// Now.
-    Now,
-    /// At this time, if no further TLP is queued.
-    At(Instant),
-    /// After another input: the queue is empty, or its TLPs have no credits or no room.
-    Later,
-}
-
 /// The queue of TLPs that wait for the network or for credits.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Aggregate {
-    policy: Policy,
+    policy: Box<dyn Aggregation>,
     /// Bytes that the encapsulation adds to each TLP in a frame.
     overhead: usize,
     queue: OrderedQueue,
     /// Queued bytes as counted on the wire, by class.
     bytes: [usize; 3],
-    /// When each TLP was queued, by class; only with [`Policy::Wait`].
-    queued_at: [VecDeque<Instant>; 3],
     used: [Grant; 3],
     limits: [Grant; 3],
     credit_stalls: u64,
@@ -52,7 +38,15 @@ pub struct Aggregate {
 impl Aggregate {
     /// An empty queue with the credit limits of the peer's Hello.
     pub fn new(policy: Policy, limits: [Grant; 3]) -> Self {
-        Self { policy, limits, ..Self::default() }
+        Self {
+            policy: policy.start(),
+            overhead: 0,
+            queue: OrderedQueue::default(),
+            bytes: [0; 3],
+            used: Default::default(),
+            limits,
+            credit_stalls: 0,
+        }
     }
 
     /// Adds `overhead` bytes to each TLP, for a transport that encapsulates
@@ -62,9 +56,9 @@ impl Aggregate {
         Self { overhead, ..self }
     }
 
-    /// The aggregation policy.
-    pub fn policy(&self) -> Policy {
-        self.policy
+    /// Whether every TLP has a frame of its own.
+    pub fn sends_singly(&self) -> bool {
+        self.policy.max_packets() == 1
     }
 
     /// Which classes have room.
@@ -118,26 +112,15 @@ impl Aggregate {
         if self.queue.is_empty() {
             return Departure::Later;
         }
-        let allowed = self.allowed();
+        let sendable = self.allowed();
         let length = |next: &Tlp| next.wire_length() + self.overhead;
-        let fits = self.queue.peek(allowed).is_some_and(|next| length(next) <= room);
-        let Policy::Wait(wait) = self.policy else {
-            return if fits { Departure::Now } else { Departure::Later };
-        };
-        for (class, queued_at) in Class::ALL.into_iter().zip(&mut self.queued_at) {
-            queued_at.resize(self.queue.len(class), now);
-        }
-        let classes = || Class::ALL.into_iter().filter(|class| allowed.has(*class));
-        // Full, counting only classes that have credits.
-        let waiting =
-            |class: Class| self.bytes[class.index()] + self.queue.len(class) * self.overhead;
-        let full = classes().map(waiting).sum::<usize>() >= room;
-        let first = classes().filter_map(|class| self.queued_at[class.index()].front()).min();
-        match first {
-            Some(first) if fits && !full && now < *first + wait => Departure::At(*first + wait),
-            _ if fits => Departure::Now,
-            _ => Departure::Later,
-        }
+        let fits = self.queue.peek(sendable).is_some_and(|next| length(next) <= room);
+        let packets = Class::ALL.map(|class| self.queue.len(class));
+        let with_overhead =
+            |class: Class| self.bytes[class.index()] + packets[class.index()] * self.overhead;
+        let queued = Queued { packets, bytes: Class::ALL.map(with_overhead), sendable, room };
+        let departure = self.policy.departure(now, &queued);
+        if fits { departure } else { Departure::Later }
     }
 
     /// Moves TLPs to the end of `frame` while they fit in `room` bytes and the policy lets them
@@ -148,11 +131,11 @@ impl Aggregate {
         room: usize,
         mut each: impl FnMut(Mark, &[u8]),
     ) -> usize {
-        let (start, mut count) = (frame.len(), 0);
+        let (start, mut count, most) = (frame.len(), 0, self.policy.max_packets());
         while let Some((_, class)) = self.queue.first(self.allowed()) {
             let Some(tlp) = self.queue.front(class) else { break };
-            let most = room.saturating_sub(frame.len() - start + count * self.overhead);
-            let (packets, is_full) = self.packets_within(tlp, most);
+            let left = room.saturating_sub(frame.len() - start + count * self.overhead);
+            let (packets, is_full) = self.packets_within(tlp, left, most - count);
             let at = frame.len();
             tlp.encode_packets(packets, frame);
             let mut encoded = &frame[at..];
@@ -165,7 +148,7 @@ impl Aggregate {
             let bytes = frame.len() - at;
             self.remove(class, packets, bytes, credits);
             count += packets;
-            if is_full || self.policy == Policy::PerTlp {
+            if is_full || count == most {
                 return count;
             }
         }
@@ -181,9 +164,9 @@ impl Aggregate {
         tlp.payloads().map(move |payload| beside_payload + payload)
     }
 
-    /// How many packets of `tlp` have credits, fit in `room` bytes and may share a frame; and
-    /// whether the room is too small for the next one.
-    fn packets_within(&self, tlp: &Tlp, room: usize) -> (usize, bool) {
+    /// How many packets of `tlp`, at most `most`, have credits and fit in `room` bytes; and whether
+    /// the room is too small for the next one.
+    fn packets_within(&self, tlp: &Tlp, room: usize, most: usize) -> (usize, bool) {
         let class = tlp.class().index();
         let (used, limit) = (self.used[class], self.limits[class]);
         let mut left = Grant {
@@ -191,7 +174,7 @@ impl Aggregate {
             data: limit.data.wrapping_sub(used.data),
         };
         let (mut packets, mut length) = (0, 0);
-        for (payload, bytes) in tlp.payloads().zip(self.lengths(tlp)) {
+        for (payload, bytes) in tlp.payloads().zip(self.lengths(tlp)).take(most) {
             let credits = data_credits(payload);
             if left.headers == 0 || left.data < credits {
                 break;
@@ -202,9 +185,6 @@ impl Aggregate {
             }
             left = Grant { headers: left.headers - 1, data: left.data - credits };
             packets += 1;
-            if self.policy == Policy::PerTlp {
-                break;
-            }
         }
         (packets, false)
     }
@@ -213,10 +193,9 @@ impl Aggregate {
     /// credits.
     fn remove(&mut self, class: Class, packets: usize, length: usize, credits: u32) {
         self.queue.remove_packets(class, packets);
+        self.policy.removed(class, packets);
         let class = class.index();
         self.bytes[class] -= length;
-        let queued_at = &mut self.queued_at[class];
-        queued_at.drain(..packets.min(queued_at.len()));
         let used = &mut self.used[class];
         used.headers = used.headers.wrapping_add(packets as u32);
         used.data = used.data.wrapping_add(credits);
@@ -278,9 +257,9 @@ impl Aggregate {
     /// Drops all queued TLPs and keeps the credits. Returns how many posted TLPs were dropped.
     pub fn clear(&mut self) -> usize {
         let posted = self.queue.len(Class::Posted);
+        Class::ALL.into_iter().for_each(|class| self.policy.removed(class, self.queue.len(class)));
         self.queue.clear();
         self.bytes = [0; 3];
-        self.queued_at.iter_mut().for_each(VecDeque::clear);
         posted
     }
 

@@ -1,14 +1,72 @@
-//! The aggregation policy: when a TLP leaves.
+//! The aggregation policies: when queued TLPs leave, and how many of them in a frame.
 
+use pcie::Ready;
+use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
-use wire::Duration;
+use wire::tlp::Class;
+use wire::{Duration, Instant};
 
 /// The longest wait. A peer could take a longer one for a lost link.
 const MAX_WAIT: Duration = Duration::from_ms(10);
 
+/// When the next frame of TLPs leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// Now.
+    Now,
+    /// At this time, if no further TLP is queued.
+    At(Instant),
+    /// After another input: the queue is empty, or its TLPs have no credits or no room.
+    Later,
+}
+
+/// The TLPs that wait in an aggregation queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Queued {
+    /// Queued TLPs, by class.
+    pub packets: [usize; 3],
+    /// Their bytes with the encapsulation of the transport, by class.
+    pub bytes: [usize; 3],
+    /// The classes whose first TLP has credits.
+    pub sendable: Ready,
+    /// The bytes that TLPs may take in the next frame.
+    pub room: usize,
+}
+
+impl Queued {
+    /// Whether the TLPs of the classes that have credits fill a frame.
+    pub fn fills_frame(&self) -> bool {
+        self.sendable_classes().map(|class| self.bytes[class.index()]).sum::<usize>() >= self.room
+    }
+
+    fn sendable_classes(&self) -> impl Iterator<Item = Class> {
+        Class::ALL.into_iter().filter(|class| self.sendable.has(*class))
+    }
+}
+
+/// An aggregation policy at work on the queue of one link. [`Policy::Own`] puts one of your own
+/// in the place of those that farlane has.
+///
+/// The queue keeps order, credits and the size of frames: a policy only delays frames, or makes them
+/// shorter. The simulator and live nodes use the same one.
+pub trait Aggregation: fmt::Debug + Send {
+    /// When the next frame leaves. It is asked again after each input of the link, and at the time
+    /// that it has named. TLPs that it has not seen before were queued `now`. Nothing leaves while
+    /// no TLP has credits and fits.
+    fn departure(&mut self, now: Instant, queued: &Queued) -> Departure;
+
+    /// The first `packets` TLPs of `class` have left, or were dropped.
+    fn removed(&mut self, _class: Class, _packets: usize) {}
+
+    /// The most TLPs in a frame. With 1, every TLP also gets TCP segments of its own.
+    fn max_packets(&self) -> usize {
+        usize::MAX
+    }
+}
+
 /// When queued TLPs go into a frame.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub enum Policy {
     /// One TLP a frame, as soon as the network takes it: plain ExpEther
     /// (J. Suzuki et al., "ExpEther: Ethernet-Based Virtualization Technology
@@ -22,9 +80,33 @@ pub enum Policy {
     /// Using Ethernet", Hot Interconnects 2014). No timer, no parameter.
     #[default]
     Adaptive,
+    /// A policy of one's own, which this makes for each connection. No word names it.
+    Own(fn() -> Box<dyn Aggregation>),
 }
 
+impl PartialEq for Policy {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Wait(wait), Self::Wait(other)) => wait == other,
+            (Self::Own(start), Self::Own(other)) => std::ptr::fn_addr_eq(*start, *other),
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
+impl Eq for Policy {}
+
 impl Policy {
+    /// The policy at work on a queue of its own.
+    pub fn start(self) -> Box<dyn Aggregation> {
+        match self {
+            Self::PerTlp => Box::new(PerTlp),
+            Self::Wait(wait) => Box::new(Wait { wait, queued_at: Default::default() }),
+            Self::Adaptive => Box::new(Adaptive),
+            Self::Own(start) => start(),
+        }
+    }
+
     /// The words that [`FromStr`] takes, for messages.
     pub const WORDS: &'static str = "per-tlp, wait=TIME (such as wait=1us) or adaptive";
 }
@@ -35,7 +117,56 @@ impl fmt::Display for Policy {
             Self::PerTlp => f.pad("per-tlp"),
             Self::Wait(time) => f.pad(&format!("wait={}", time.exact())),
             Self::Adaptive => f.pad("adaptive"),
+            Self::Own(_) => f.pad("own"),
         }
+    }
+}
+
+#[derive(Debug)]
+struct Adaptive;
+
+impl Aggregation for Adaptive {
+    fn departure(&mut self, _: Instant, _: &Queued) -> Departure {
+        Departure::Now
+    }
+}
+
+#[derive(Debug)]
+struct PerTlp;
+
+impl Aggregation for PerTlp {
+    fn departure(&mut self, _: Instant, _: &Queued) -> Departure {
+        Departure::Now
+    }
+
+    fn max_packets(&self) -> usize {
+        1
+    }
+}
+
+#[derive(Debug)]
+struct Wait {
+    wait: Duration,
+    /// When each TLP was queued, by class.
+    queued_at: [VecDeque<Instant>; 3],
+}
+
+impl Aggregation for Wait {
+    fn departure(&mut self, now: Instant, queued: &Queued) -> Departure {
+        for (queued_at, packets) in self.queued_at.iter_mut().zip(queued.packets) {
+            queued_at.resize(packets, now);
+        }
+        let first = |class: Class| self.queued_at[class.index()].front().copied();
+        let first = queued.sendable_classes().filter_map(first).min();
+        match first.map(|first| first + self.wait) {
+            Some(until) if now < until && !queued.fills_frame() => Departure::At(until),
+            _ => Departure::Now,
+        }
+    }
+
+    fn removed(&mut self, class: Class, packets: usize) {
+        let queued_at = &mut self.queued_at[class.index()];
+        queued_at.drain(..packets.min(queued_at.len()));
     }
 }
 

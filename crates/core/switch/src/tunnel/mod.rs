@@ -21,7 +21,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use crate::aggregate::{Aggregate, Policy};
+use crate::aggregate::Aggregate;
 use account::Account;
 pub use account::Counters;
 use bytes::{Bytes, BytesMut};
@@ -285,9 +285,10 @@ impl Tunnel {
         }
     }
 
-    /// Whether each [`Output::Transmit`] needs TCP segments of its own ([`Policy::PerTlp`]).
+    /// Whether each [`Output::Transmit`] needs TCP segments of its own, as with
+    /// [`PerTlp`](crate::aggregate::Policy::PerTlp).
     pub fn sends_records(&self) -> bool {
-        self.settings.aggregation == Policy::PerTlp
+        self.queue().sends_singly()
     }
 
     /// Takes the number of posted TLPs still queued when the link went down.

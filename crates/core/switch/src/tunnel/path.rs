@@ -6,7 +6,6 @@ use super::cause::FIRST_BYTES;
 use super::frames::Frames;
 use super::session::Session;
 use super::{Cause, MAX_PENDING, Output, Settings};
-use crate::aggregate::Policy;
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use wire::Instant;
@@ -279,7 +278,7 @@ impl Path {
         let mut frames = Frames {
             begin: self.sent,
             acknowledged: session.expected(),
-            single: self.settings.aggregation == Policy::PerTlp,
+            single: session.queue.sends_singly(),
             ..Frames::new(out, self.room, account)
         };
         if frames.control(&mut self.control) {

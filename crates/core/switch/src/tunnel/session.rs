@@ -47,7 +47,7 @@ impl Session {
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
-            queue: Aggregate::default(),
+            queue: Aggregate::new(settings.aggregation, Default::default()),
             receiver: Receiver::new(settings.window),
             control: VecDeque::new(),
             next_sequence: 0,

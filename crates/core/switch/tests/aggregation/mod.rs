@@ -4,7 +4,7 @@
 use bytes::{Bytes, BytesMut};
 use pcie::{OrderedQueue, Ready};
 use proptest::prelude::*;
-use switch::aggregate::Policy;
+use switch::aggregate::{Aggregation, Departure, Policy, Queued};
 use switch::tunnel::{Input, Output, Settings, Tunnel};
 use wire::frame::{Control, Grant, HEADER, Header, Kind, Role};
 use wire::tlp::{Class, MemoryRequest, Packet, Status, Tlp};
@@ -12,6 +12,22 @@ use wire::{Bdf, Duration, Instant, Tag};
 
 /// Bytes of the longest control frame after the greeting: credits.
 const LONGEST_CONTROL: usize = HEADER + 24;
+
+/// A policy of its own: at most three TLPs a frame.
+const THREES: Policy = Policy::Own(|| Box::new(Threes));
+
+#[derive(Debug)]
+struct Threes;
+
+impl Aggregation for Threes {
+    fn departure(&mut self, _: Instant, _: &Queued) -> Departure {
+        Departure::Now
+    }
+
+    fn max_packets(&self) -> usize {
+        3
+    }
+}
 
 /// What is known of the sender from outside: what it was given, what it was
 /// granted, what it has sent.
@@ -63,6 +79,7 @@ impl Model {
         }
         match self.policy {
             Policy::PerTlp => assert_eq!(tlps, 1, "per-tlp"),
+            Policy::Own(_) => assert!((1..=3).contains(&tlps), "{tlps} TLPs"),
             Policy::Adaptive => {
                 let left = room - bytes;
                 let more = self.next().is_some_and(|tlp| tlp.wire_length() <= left);
@@ -268,7 +285,7 @@ impl Testbed {
 
 fn policies() -> impl Strategy<Value = Policy> {
     let wait = (1u64..3_000).prop_map(|ns| Policy::Wait(Duration::from_ns(ns)));
-    prop_oneof![2 => Just(Policy::Adaptive), 1 => Just(Policy::PerTlp), 1 => wait]
+    prop_oneof![2 => Just(Policy::Adaptive), 1 => Just(Policy::PerTlp), 1 => Just(THREES), 1 => wait]
 }
 
 proptest! {
@@ -298,9 +315,8 @@ proptest! {
 
 #[test]
 fn tlps_that_came_together_leave_together_or_alone() {
-    for (policy, frames) in
-        [(Policy::Adaptive, 1), (Policy::Wait(Duration::from_us(1)), 1), (Policy::PerTlp, 8)]
-    {
+    let wait = Policy::Wait(Duration::from_us(1));
+    for (policy, frames) in [(Policy::Adaptive, 1), (wait, 1), (Policy::PerTlp, 8), (THREES, 3)] {
         let mut testbed = Testbed::new(policy, Grant { headers: 100, data: 1000 });
         testbed.room = 0;
         (0..8).for_each(|_| testbed.step(&Step::Push { class: 0, words: 16, relaxed: false }));

@@ -1,17 +1,46 @@
 //! Drives: the timing and the contents of their media.
 
-mod media;
+mod flash;
 mod pace;
 mod preset;
 mod store;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use media::Media;
 pub(crate) use pace::Pace;
 pub(crate) use store::Store;
 
-use wire::Duration;
+use flash::Flash;
+use stats::random::Random;
+use std::fmt::Debug;
+use wire::{Duration, Instant};
+
+/// How long an access takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// The firmware's part, which comes first.
+    pub firmware: Duration,
+    /// The part of dies, channels and the write buffer, with the time waited for them.
+    pub media: Duration,
+}
+
+/// The model of a drive's media: when its accesses complete. [`DriveConfig::media`] makes one; the
+/// model of flash with the parameters of [`Timing`] is the default.
+///
+/// The simulator calls it in the order of the accesses, with times that never go back, so a model
+/// may keep what is busy until when. What it draws comes from the random numbers that it was made
+/// with: runs with the same seed are then the same.
+pub trait Media: Debug {
+    /// A read of `length` bytes at byte `offset` of the media starts.
+    fn read(&mut self, now: Instant, offset: u64, length: usize) -> Access;
+    /// A write of `length` bytes starts.
+    fn write(&mut self, now: Instant, length: usize) -> Access;
+    /// A command without data starts: Flush, Write Zeroes or Dataset Management.
+    fn other(&mut self, now: Instant) -> Access;
+}
+
+/// Makes the media of a drive, with random numbers of their own.
+pub type NewMedia = fn(&Timing, Random) -> Box<dyn Media>;
 
 /// The timing of a drive's media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +101,7 @@ pub(crate) const MAX_TRANSFER_SHIFT: u8 = 5;
 pub const MAX_TRANSFER: usize = 4096 << MAX_TRANSFER_SHIFT;
 
 /// A drive.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct DriveConfig {
     /// Serial number, unlike that of any other drive of the host; up to 20 ASCII characters.
     pub serial: String,
@@ -80,8 +109,10 @@ pub struct DriveConfig {
     pub size: u64,
     /// The same of namespaces 2, 3, …, which lie on the media behind it.
     pub more: Vec<u64>,
-    /// The media.
+    /// The parameters of the media.
     pub timing: Timing,
+    /// The model of the media.
+    pub media: NewMedia,
     /// The media lose their contents without power, as RAM does; the drive
     /// comes back with a new incarnation.
     pub volatile: bool,
@@ -107,6 +138,7 @@ impl DriveConfig {
             size: 64 << 20,
             more: Vec::new(),
             timing,
+            media: |timing, random| Box::new(Flash::new(*timing, random)),
             volatile: false,
             read_request: 512,
             reads_in_flight: 32,

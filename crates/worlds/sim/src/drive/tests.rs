@@ -1,11 +1,10 @@
-use super::media::Access;
 use super::*;
 use ::workload::pattern::{fill, matches};
 use stats::random::Random;
 use wire::Instant;
 
-fn media(timing: Timing) -> Media {
-    Media::new(timing, Random::new(1))
+fn media(timing: Timing) -> Flash {
+    Flash::new(timing, Random::new(1))
 }
 
 const PRO: Timing = Timing::SAMSUNG_970_PRO;

@@ -106,7 +106,7 @@ pub struct Counters {
     pub eliminated: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Egress {
     port: Port,
     /// When to poll it.
@@ -123,7 +123,7 @@ struct Ready {
 }
 
 /// A bridge.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Bridge {
     config: Config,
     outputs: Vec<Egress>,

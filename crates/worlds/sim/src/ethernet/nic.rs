@@ -92,7 +92,7 @@ pub struct Counters {
 }
 
 /// A network interface.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Nic {
     config: Config,
     port: Port,

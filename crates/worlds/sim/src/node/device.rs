@@ -363,7 +363,7 @@ impl DeviceNode {
             && !transport.is_raw()
             && tunnel.is_up()
             && self.node.store().bytes() == 0
-            && !matches!(self.settings.aggregation, Policy::Wait(_))
+            && matches!(self.settings.aggregation, Policy::Adaptive | Policy::PerTlp)
             && self.node.function().up.is_empty()
             && tunnel.queue().has_room(Deferral::MOST, most);
         if waits { Deferral::All } else { Deferral::Nothing }

@@ -51,7 +51,7 @@ pub(crate) struct DriveNode {
     config: Config,
     /// What it keeps without power; nothing if it is volatile.
     records: Option<Records>,
-    media: Media,
+    media: Box<dyn Media>,
     pace: Pace,
     contents: BTreeMap<ContentsId, Contents>,
     /// Where the next contents begin on the media.
@@ -97,7 +97,7 @@ impl DriveNode {
             node,
             config: drive,
             records,
-            media: Media::new(config.timing, rng),
+            media: (config.media)(&config.timing, rng),
             pace: Pace::new(config.timing.stream_rate),
             volatile: config.volatile,
             pending: BTreeMap::new(),
@@ -282,7 +282,7 @@ impl DriveNode {
                 (self.media.read(now, first + *offset, *length), Some(*offset))
             }
             Operation::Write { offset, data } => (self.media.write(now, data.len()), Some(*offset)),
-            _ => (self.media.other(), None),
+            _ => (self.media.other(now), None),
         };
         let key = offset.and_then(|at| context.tracker.media_started(now, self.number, at));
         let done = now + access.firmware + access.media;

@@ -2,11 +2,13 @@
 
 use super::*;
 use proptest::prelude::*;
-use sim::ethernet::port::{Algorithm, Ats, Committed, Config, Counted, CreditBased, Preemption};
-use tsn::Cqf;
+use sim::ethernet::port::{
+    Algorithm, Ats, Committed, Config, Counted, CreditBased, Preemption, Shaper, Transmits,
+};
 use tsn::credit::{Higher, Slopes, hi_credit, lo_credit};
 use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
+use tsn::{Cqf, Gates};
 
 /// The times at which frames start, by id.
 fn starts(port: &mut Port, offers: &[(Instant, u8, usize)]) -> Vec<(u64, u64)> {
@@ -51,6 +53,40 @@ fn credit_by_hand() {
     config.gates = Some(gates);
     let mut port = Port::new(config);
     assert_eq!(starts(&mut port, &offers), [(0, 0), (1, 123_360), (2, 500_001)]);
+}
+
+/// A shaper of its own: 200 us from the start of a frame to the start of the next one.
+#[derive(Debug, Default)]
+struct Paced {
+    next: Instant,
+}
+
+impl Shaper for Paced {
+    fn advance(&mut self, _: Instant, _: Option<Duration>, _: Option<&Gates>) {}
+
+    fn ready(&self, now: Instant, _: Duration, _: Option<&Gates>) -> Option<Instant> {
+        Some(now.max(self.next))
+    }
+
+    fn transmits(&mut self, bits: Transmits) {
+        self.next = bits.from + Duration::from_us(200);
+    }
+
+    fn stops(&mut self, _: Instant) {}
+}
+
+/// The class waits for its shaper, then for its gate; others pass meanwhile.
+#[test]
+fn a_shaper_of_ones_own_says_when_its_class_sends() {
+    let at = Instant::from_ns;
+    let offers = [(at(0), 5, 980), (at(0), 5, 980), (at(0), 5, 980), (at(1), 0, 980)];
+    let mut config = with(5, Algorithm::Own(|_, _| Box::<Paced>::default()));
+    let mut port = Port::new(config.clone());
+    assert_eq!(starts(&mut port, &offers), [(0, 0), (3, 80_000), (1, 200_000), (2, 400_000)]);
+    let us = Duration::from_us;
+    config.gates = Some(gates_of(&[(0xff, us(150)), (0xdf, us(150)), (0xff, us(99_700))]));
+    let mut port = Port::new(config);
+    assert_eq!(starts(&mut port, &offers), [(0, 0), (3, 80_000), (1, 300_000), (2, 500_000)]);
 }
 
 /// A frame that leaves its queue empty keeps the credit that it has while it is sent: *transmit* is

@@ -2,6 +2,7 @@
 
 use crate::simulation::worlds::*;
 use node::push::Mode;
+use sim::drive::{Access, Media};
 
 #[test]
 fn a_configuration_read_takes_its_way() {
@@ -122,6 +123,38 @@ fn the_null_drive_leaves_the_way_alone() {
     let null = run(&config).hosts[0].root_port.summary().mean_ns;
     // The write buffer's 4.0 us and 0.46 us; what meets on the wire differs by a DLLP.
     assert!((brief - null).abs_diff(4_460) <= 10, "{brief} {null}");
+}
+
+/// A medium of its own: every access takes 7 us.
+#[derive(Debug)]
+struct Steady;
+
+impl Media for Steady {
+    fn read(&mut self, _: Instant, _: u64, _: usize) -> Access {
+        Access { firmware: Duration::ZERO, media: Duration::from_us(7) }
+    }
+
+    fn write(&mut self, now: Instant, length: usize) -> Access {
+        self.read(now, 0, length)
+    }
+
+    fn other(&mut self, now: Instant) -> Access {
+        self.read(now, 0, 0)
+    }
+}
+
+#[test]
+fn media_of_ones_own_give_the_times() {
+    let dd = Workload::Dd { write: false, bs: 4096, count: 10 };
+    let mut config = Config::nvme_tsn_direct(dd);
+    let mut mean = |change: fn(&mut DriveConfig)| {
+        let Attached::Direct(drive) = &mut config.hosts[0].attached else { panic!("a drive") };
+        change(drive);
+        run(&config).hosts[0].latency.summary().mean_ns
+    };
+    let null = mean(|drive| drive.timing = Timing::NULL);
+    let steady = mean(|drive| drive.media = |_, _| Box::new(Steady));
+    assert!((steady - null).abs_diff(7_000) <= 10, "{null} {steady}");
 }
 
 /// What is read is what belongs to this namespace, and was written there.

@@ -113,7 +113,7 @@ impl Timelines {
 
 /// Whether frames may wait at a port although its line is free.
 fn uses_tsn(port: &port::Config) -> bool {
-    let shaped = |class: &port::Class| class.algorithm != Algorithm::StrictPriority;
+    let shaped = |class: &port::Class| !matches!(class.algorithm, Algorithm::StrictPriority);
     port.gates.is_some() || port.preemption.is_some() || port.classes.iter().any(shaped)
 }
 

@@ -29,7 +29,7 @@ impl Config {
                     let right = streams.chain([&shaper.committed]).all(right);
                     ensure(right, at("committed rate and burst are above 0".to_owned()))?;
                 }
-                Algorithm::StrictPriority | Algorithm::Ets { .. } => {}
+                Algorithm::StrictPriority | Algorithm::Ets { .. } | Algorithm::Own(_) => {}
             }
         }
         let rate = self.rate.bits_per_second();

@@ -9,6 +9,7 @@ use wire::{Duration, Instant};
 use super::super::Rate;
 use super::super::frame::{FCS, GAP, HEADER, PREAMBLE, TAG};
 use super::super::traffic::StreamId;
+use super::shaper::NewShaper;
 
 /// What the longest frame with a payload of 1500 bytes takes from the line (IEEE 802.3-2022,
 /// 3.2.7).
@@ -83,7 +84,7 @@ pub struct Ats {
 }
 
 /// How frames of a class are selected (IEEE 802.1Q-2022, 8.6.8).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub enum Algorithm {
     /// Whenever no higher class may send.
     #[default]
@@ -97,10 +98,12 @@ pub enum Algorithm {
         /// Its share of what is left for these classes, per cent.
         weight: u8,
     },
+    /// When a shaper of one's own permits. No plan names it.
+    Own(NewShaper),
 }
 
 /// The queue of a traffic class.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Class {
     /// How its frames are selected.
     pub algorithm: Algorithm,

@@ -5,10 +5,12 @@ use tsn::{Gates, QUEUES};
 use wire::{Duration, Instant};
 
 use super::config::{Algorithm, Config, Counted, CreditBased};
+use super::shaper::{Shaper, Transmits};
 
 /// The credit of one class.
 #[derive(Clone, Debug)]
 pub(super) struct ClassCredit {
+    class: usize,
     config: CreditBased,
     slopes: Slopes,
     credit: Credit,
@@ -30,6 +32,7 @@ impl ClassCredit {
             let rate = config.rate.bits_per_second();
             let slopes = Slopes::new(shaper.idle_slope, rate).expect("checked before");
             let mut credit = Self {
+                class,
                 config: shaper,
                 slopes,
                 credit: Credit::new(slopes),
@@ -37,51 +40,24 @@ impl ClassCredit {
                 spends: (Instant::ZERO, Instant::ZERO),
                 next_list: None,
             };
-            credit.take_list(class, config.gates.as_ref());
+            credit.take_list(config.gates.as_ref());
             Some(credit)
         })
     }
 
     /// Sets the slopes by the list that runs now.
-    fn take_list(&mut self, class: usize, gates: Option<&Gates>) {
+    fn take_list(&mut self, gates: Option<&Gates>) {
         let Some(gates) = gates else { return };
-        let (open, cycle) = gates.open_share_of(class, self.at);
+        let (open, cycle) = gates.open_share_of(self.class, self.at);
         self.credit.set_slopes(self.slopes.scaled(open, cycle).unwrap_or(self.slopes));
         self.next_list = gates.next_list(self.at);
     }
 
-    /// The clock of the gates has changed; the credit is up to date.
-    pub fn clock_changed(&mut self, class: usize, gates: Option<&Gates>) {
-        self.take_list(class, gates);
-    }
-
-    /// Brings the credit up to `now`; until then nothing has changed but time. `head` is the
-    /// duration of the next frame if one waits.
-    pub fn advance(
-        &mut self,
-        class: usize,
-        now: Instant,
-        head: Option<Duration>,
-        gates: Option<&Gates>,
-    ) {
-        while let Some(change) = self.next_list.filter(|change| *change <= now) {
-            self.advance_within_list(class, change.max(self.at), head, gates);
-            self.take_list(class, gates);
-        }
-        self.advance_within_list(class, now, head, gates);
-    }
-
-    fn advance_within_list(
-        &mut self,
-        class: usize,
-        now: Instant,
-        head: Option<Duration>,
-        gates: Option<&Gates>,
-    ) {
+    fn advance_within_list(&mut self, now: Instant, head: Option<Duration>, gates: Option<&Gates>) {
         let (from, until) = self.spends;
         // Its preamble, if that does not count: *transmit* is true, so no credit is lost.
         if self.at < from {
-            self.gain(class, now.min(from), head, true, gates);
+            self.gain(now.min(from), head, true, gates);
         }
         if self.at < until && self.at < now {
             let to = now.min(until);
@@ -89,21 +65,14 @@ impl ClassCredit {
             self.at = to;
         }
         if self.at < now || (self.at == now && until <= now) {
-            self.gain(class, now, head, head.is_some(), gates);
+            self.gain(now, head, head.is_some(), gates);
         }
     }
 
-    fn gain(
-        &mut self,
-        class: usize,
-        to: Instant,
-        head: Option<Duration>,
-        keeps: bool,
-        gates: Option<&Gates>,
-    ) {
+    fn gain(&mut self, to: Instant, head: Option<Duration>, keeps: bool, gates: Option<&Gates>) {
         let open = match gates {
             None => to.since(self.at),
-            Some(gates) => gates.open_time(class, self.at, to, self.guard_band(head)),
+            Some(gates) => gates.open_time(self.class, self.at, to, self.guard_band(head)),
         };
         self.credit.gain(open, keeps);
         self.at = to;
@@ -119,7 +88,7 @@ impl ClassCredit {
 
     /// When, after the time that it is up to date for, the slope of the credit may change next, if
     /// nothing but time does. `None`: the credit stays what it is.
-    fn bend(&self, class: usize, head: Option<Duration>, gates: Option<&Gates>) -> Option<Instant> {
+    fn bend(&self, head: Option<Duration>, gates: Option<&Gates>) -> Option<Instant> {
         let (from, until) = self.spends;
         if (from..until).contains(&self.at) {
             return Some(self.next_list.map_or(until, |next| next.min(until)));
@@ -133,46 +102,17 @@ impl ClassCredit {
         let zero = match gates {
             _ if needed == Duration::ZERO => None,
             None => Some(self.at + needed),
-            Some(gates) => gates.after_open_time(class, self.at, needed, self.guard_band(head)),
+            Some(gates) => {
+                gates.after_open_time(self.class, self.at, needed, self.guard_band(head))
+            }
         };
-        let change = gates.and_then(|gates| gates.next_change(class, self.at));
+        let change = gates.and_then(|gates| gates.next_change(self.class, self.at));
         let guard = change.map(|change| {
             let guard = change.as_ps().saturating_sub(self.guard_band(head).as_ps());
             Instant::from_ps(guard)
         });
         let all = [begins, zero, change, guard, self.next_list];
         all.into_iter().flatten().filter(|bend| *bend > self.at).min()
-    }
-
-    /// The first moment from `now` on at which the credit lets `head` start; it is up to date.
-    pub fn ready(
-        &self,
-        class: usize,
-        now: Instant,
-        head: Duration,
-        gates: Option<&Gates>,
-    ) -> Option<Instant> {
-        let from = now.max(self.spends.1);
-        match (self.credit.until_ready(), gates) {
-            (Duration::ZERO, _) => Some(now),
-            (needed, None) => Some(from + needed),
-            (needed, Some(gates)) => {
-                gates.after_open_time(class, from, needed, self.guard_band(Some(head)))
-            }
-        }
-    }
-
-    /// The class's own bits pass from `from` until `until`, the gap behind them not counted.
-    pub fn spend(&mut self, from: Instant, until: Instant, gap: Duration, preamble: Duration) {
-        self.spends = match self.config.counted {
-            Counted::WithGap => (from, until + gap),
-            Counted::FrameOnly => (from + preamble, until),
-        };
-    }
-
-    /// Its bits stop passing.
-    pub fn stop(&mut self, now: Instant) {
-        self.spends.1 = self.spends.1.min(now);
     }
 
     /// Credit in bits when it was last up to date.
@@ -186,10 +126,45 @@ impl ClassCredit {
     }
 }
 
+impl Shaper for ClassCredit {
+    fn advance(&mut self, now: Instant, head: Option<Duration>, gates: Option<&Gates>) {
+        while let Some(change) = self.next_list.filter(|change| *change <= now) {
+            self.advance_within_list(change.max(self.at), head, gates);
+            self.take_list(gates);
+        }
+        self.advance_within_list(now, head, gates);
+    }
+
+    fn ready(&self, now: Instant, head: Duration, gates: Option<&Gates>) -> Option<Instant> {
+        let from = now.max(self.spends.1);
+        match (self.credit.until_ready(), gates) {
+            (Duration::ZERO, _) => Some(now),
+            (needed, None) => Some(from + needed),
+            (needed, Some(gates)) => {
+                gates.after_open_time(self.class, from, needed, self.guard_band(Some(head)))
+            }
+        }
+    }
+
+    fn transmits(&mut self, Transmits { from, preamble, until, gap }: Transmits) {
+        self.spends = match self.config.counted {
+            Counted::WithGap => (from, until + gap),
+            Counted::FrameOnly => (from + preamble, until),
+        };
+    }
+
+    fn stops(&mut self, now: Instant) {
+        self.spends.1 = self.spends.1.min(now);
+    }
+
+    fn clock_changed(&mut self, gates: Option<&Gates>) {
+        self.take_list(gates);
+    }
+}
+
 /// The credit of a class from a moment on, as long as nothing but time changes at its port.
 #[derive(Clone, Debug)]
 pub struct CreditCourse {
-    class: usize,
     credit: ClassCredit,
     /// The duration of the next frame if one waits.
     head: Option<Duration>,
@@ -199,8 +174,8 @@ pub struct CreditCourse {
 const POINTS: usize = 1024;
 
 impl CreditCourse {
-    pub(super) fn new(class: usize, credit: &ClassCredit, head: Option<Duration>) -> Self {
-        Self { class, credit: credit.clone(), head }
+    pub(super) fn new(credit: &ClassCredit, head: Option<Duration>) -> Self {
+        Self { credit: credit.clone(), head }
     }
 
     /// The credit at `at` in picobits.
@@ -219,8 +194,7 @@ impl CreditCourse {
         out: &mut Vec<(Instant, i128)>,
     ) {
         self.advance(from, gates);
-        while let Some(bend) = self.credit.bend(self.class, self.head, gates).filter(|at| *at < to)
-        {
+        while let Some(bend) = self.credit.bend(self.head, gates).filter(|at| *at < to) {
             self.point(bend, gates, out);
             if out.len() > POINTS {
                 out.drain(..POINTS / 2);
@@ -240,7 +214,7 @@ impl CreditCourse {
     }
 
     fn advance(&mut self, to: Instant, gates: Option<&Gates>) -> i128 {
-        self.credit.advance(self.class, to, self.head, gates);
+        self.credit.advance(to, self.head, gates);
         self.credit.credit.picobits()
     }
 }

@@ -4,6 +4,7 @@
 //! - `admission`: into which queue a frame goes, and from when on it may leave;
 //! - `queues`: the frames that wait;
 //! - `selection`: which frame may go: gates, credit, eligibility, weights, hold;
+//! - `shaper`, `credit`: from when on a class may send;
 //! - `line`: begins, suspends, resumes and ends transmissions;
 //! - `limit`, `merge`: a rate limit, and merging of frames that wait.
 //!
@@ -27,6 +28,7 @@ mod line;
 mod merge;
 mod queues;
 mod selection;
+mod shaper;
 
 pub use admission::{Admission, Reception, SchedulerGroups};
 pub use config::{
@@ -35,6 +37,7 @@ pub use config::{
 pub use counters::Counters;
 pub use credit::CreditCourse;
 pub use line::{Resume, Suspend};
+pub use shaper::{NewShaper, Shaper, Transmits};
 
 use tsn::gates::Hold;
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC, Verification, verification};
@@ -67,7 +70,7 @@ pub enum Output {
 }
 
 /// A port.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Port {
     config: Config,
     admissions: Admissions,

@@ -9,13 +9,16 @@ use super::super::frame::{self, GAP, HEADER, PREAMBLE};
 use super::config::{Algorithm, Config, Guard, Preemption};
 use super::credit::{ClassCredit, CreditCourse};
 use super::queues::Queues;
+use super::shaper::{Shaper, Transmits};
 
 /// What selection remembers of its classes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Selection {
-    /// Whether any class has credit or eligibility times.
+    /// Whether any class has a shaper or eligibility times.
     shapes: bool,
     credits: [Option<ClassCredit>; QUEUES],
+    /// By class: its shaper, if it has one that is not the credit-based shaper.
+    own: [Option<Box<dyn Shaper>>; QUEUES],
     ets: Option<Ets>,
     /// By class: from when until when its shaper kept its first frame.
     shaped: [Option<(Instant, Instant)>; QUEUES],
@@ -43,13 +46,16 @@ pub(super) fn gate_permits(
 
 impl Selection {
     pub fn new(config: &Config) -> Self {
-        let shapes = config
-            .classes
-            .iter()
-            .any(|class| matches!(class.algorithm, Algorithm::CreditBased(_) | Algorithm::Ats(_)));
+        let shapes = config.classes.iter().any(|class| {
+            !matches!(class.algorithm, Algorithm::StrictPriority | Algorithm::Ets { .. })
+        });
         Self {
             shapes,
             credits: ClassCredit::of(config),
+            own: std::array::from_fn(|class| match config.classes[class].algorithm {
+                Algorithm::Own(new) => Some(new(config, class)),
+                _ => None,
+            }),
             ets: config.ets().expect("checked before"),
             shaped: [None; QUEUES],
             preempts: config.preemption.is_some_and(|preemption| !preemption.verify.enabled),
@@ -78,18 +84,27 @@ impl Selection {
         }
     }
 
-    /// Brings the credit of a class up to `now`: before its queue, or what is on the line, changes.
-    pub fn advance(&mut self, config: &Config, queues: &Queues, class: usize, now: Instant) {
-        if let Some(credit) = &mut self.credits[class] {
-            let head = queues.head(class).map(|head| head.duration);
-            credit.advance(class, now, head, config.gates.as_ref());
+    fn shaper(&mut self, class: usize) -> Option<&mut dyn Shaper> {
+        match &mut self.credits[class] {
+            Some(credit) => Some(credit),
+            None => self.own[class].as_deref_mut().map(|own| own as &mut dyn Shaper),
         }
     }
 
-    /// The clock of the gates has changed at the time up to which all credit was brought.
+    /// Brings the shaper of a class up to `now`: before its queue, or what is on the line, changes.
+    pub fn advance(&mut self, config: &Config, queues: &Queues, class: usize, now: Instant) {
+        if let Some(shaper) = self.shaper(class) {
+            let head = queues.head(class).map(|head| head.duration);
+            shaper.advance(now, head, config.gates.as_ref());
+        }
+    }
+
+    /// The clock of the gates has changed at the time up to which all shapers were brought.
     pub fn clock_changed(&mut self, config: &Config) {
-        for (class, credit) in self.credits.iter_mut().enumerate() {
-            credit.iter_mut().for_each(|credit| credit.clock_changed(class, config.gates.as_ref()));
+        for class in 0..QUEUES {
+            if let Some(shaper) = self.shaper(class) {
+                shaper.clock_changed(config.gates.as_ref());
+            }
         }
     }
 
@@ -106,8 +121,8 @@ impl Selection {
             return gate_permits(config, class, now, duration);
         }
         self.advance(config, queues, class, now);
-        let ready = match &self.credits[class] {
-            Some(credit) => credit.ready(class, now, duration, config.gates.as_ref())?,
+        let ready = match self.shaper(class) {
+            Some(shaper) => shaper.ready(now, duration, config.gates.as_ref())?,
             None => config.clock.global(queues.head(class)?.eligible).max(now),
         };
         if ready > now {
@@ -141,8 +156,9 @@ impl Selection {
         end: Instant,
         bytes: usize,
     ) {
-        if let Some(credit) = &mut self.credits[class] {
-            credit.spend(now, end, config.rate.duration(GAP), config.rate.duration(PREAMBLE));
+        if let Some(shaper) = self.shaper(class) {
+            let [preamble, gap] = [PREAMBLE, GAP].map(|bytes| config.rate.duration(bytes));
+            shaper.transmits(Transmits { from: now, preamble, until: end, gap });
         }
         if let Some(ets) = &mut self.ets {
             ets.sent(class, bytes);
@@ -151,15 +167,16 @@ impl Selection {
 
     /// The frame of `class` on the line is interrupted.
     pub fn stops(&mut self, class: usize, now: Instant) {
-        if let Some(credit) = &mut self.credits[class] {
-            credit.stop(now);
+        if let Some(shaper) = self.shaper(class) {
+            shaper.stops(now);
         }
     }
 
     /// Bits of the frame of `class` pass again from `from` until `end`.
     pub fn goes_on(&mut self, config: &Config, class: usize, from: Instant, end: Instant) {
-        if let Some(credit) = &mut self.credits[class] {
-            credit.spend(from, end, config.rate.duration(GAP), Duration::ZERO);
+        if let Some(shaper) = self.shaper(class) {
+            let gap = config.rate.duration(GAP);
+            shaper.transmits(Transmits { from, preamble: Duration::ZERO, until: end, gap });
         }
     }
 
@@ -169,7 +186,7 @@ impl Selection {
 
     pub fn credit_course(&self, queues: &Queues, class: usize) -> Option<CreditCourse> {
         let head = queues.head(class).map(|head| head.duration);
-        self.credits[class].as_ref().map(|credit| CreditCourse::new(class, credit, head))
+        self.credits[class].as_ref().map(|credit| CreditCourse::new(credit, head))
     }
 
     pub fn credit_extremes(&self, class: usize) -> Option<[i128; 2]> {

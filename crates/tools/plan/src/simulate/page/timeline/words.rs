@@ -47,7 +47,7 @@ impl View<'_> {
         }
         let rate = |bits: u64| format!("{} Mb/s", bits as f64 / 1e6);
         words += &match &self.config.classes[class].algorithm {
-            Algorithm::StrictPriority => String::new(),
+            Algorithm::StrictPriority | Algorithm::Own(_) => String::new(),
             Algorithm::CreditBased(of) => {
                 format!(", credit-based, idle slope {}", rate(of.idle_slope))
             }

@@ -1,23 +1,14 @@
-//! The completion times of media accesses.
+//! The completion times of accesses to flash.
 
-use super::{Timing, time_at};
+use super::{Access, Media, Timing, time_at};
 use crate::kernel::pop_if;
 use stats::random::Random;
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
-/// The duration of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Access {
-    /// It comes first.
-    pub firmware: Duration,
-    /// Dies, channels or the write buffer, waiting for them included.
-    pub media: Duration,
-}
-
 /// Dies, channels and the write buffer of a drive.
 #[derive(Debug)]
-pub(crate) struct Media {
+pub(crate) struct Flash {
     timing: Timing,
     rng: Random,
     /// When each die is free.
@@ -31,7 +22,7 @@ pub(crate) struct Media {
     next_die: usize,
 }
 
-impl Media {
+impl Flash {
     /// Idle media.
     ///
     /// # Panics
@@ -60,26 +51,6 @@ impl Media {
         time_at(self.timing.channel_rate, bytes)
     }
 
-    /// Reads; every page on its die at once, then over its channel.
-    pub fn read(&mut self, now: Instant, offset: u64, length: usize) -> Access {
-        let firmware = match length {
-            0..=4096 => self.timing.firmware_read,
-            _ => self.timing.firmware_read_large,
-        };
-        let start = now + firmware;
-        let mut done = start;
-        let page = self.timing.page as u64;
-        let end = offset + length as u64;
-        let mut at = offset;
-        while at < end {
-            let unit = at / page;
-            let bytes = ((unit + 1) * page).min(end) - at;
-            done = done.max(self.read_page(start, unit, bytes));
-            at += bytes;
-        }
-        Access { firmware, media: done - start }
-    }
-
     fn read_page(&mut self, start: Instant, unit: u64, bytes: u64) -> Instant {
         let count = self.dies.len() as u64;
         let die = (unit % count) as usize;
@@ -92,17 +63,6 @@ impl Media {
         let done = sensed.max(self.channels[channel]) + self.transfer(bytes);
         self.channels[channel] = done;
         done
-    }
-
-    /// Writes into the buffer, which programs whole pages behind it.
-    pub fn write(&mut self, now: Instant, length: usize) -> Access {
-        let blocks = (length as u64).div_ceil(4096);
-        let cost = Duration::from_ps(self.timing.write_4k.as_ps() * blocks);
-        let firmware = self.timing.write_base;
-        let begun = self.make_room(now, length as u64);
-        let done = begun + firmware + cost;
-        self.program(done);
-        Access { firmware, media: (begun - now) + cost }
     }
 
     /// When the buffer has room for `bytes` more; takes it.
@@ -143,10 +103,43 @@ impl Media {
             self.leaving.push_back((last, page));
         }
     }
+}
 
-    /// Flush, Write Zeroes, Discard: firmware alone. A flush does not wait for programming: the
-    /// buffer of such drives counts as durable or is not modelled.
-    pub fn other(&self) -> Access {
+impl Media for Flash {
+    // Reads; every page on its die at once, then over its channel.
+    fn read(&mut self, now: Instant, offset: u64, length: usize) -> Access {
+        let firmware = match length {
+            0..=4096 => self.timing.firmware_read,
+            _ => self.timing.firmware_read_large,
+        };
+        let start = now + firmware;
+        let mut done = start;
+        let page = self.timing.page as u64;
+        let end = offset + length as u64;
+        let mut at = offset;
+        while at < end {
+            let unit = at / page;
+            let bytes = ((unit + 1) * page).min(end) - at;
+            done = done.max(self.read_page(start, unit, bytes));
+            at += bytes;
+        }
+        Access { firmware, media: done - start }
+    }
+
+    // Writes into the buffer, which programs whole pages behind it.
+    fn write(&mut self, now: Instant, length: usize) -> Access {
+        let blocks = (length as u64).div_ceil(4096);
+        let cost = Duration::from_ps(self.timing.write_4k.as_ps() * blocks);
+        let firmware = self.timing.write_base;
+        let begun = self.make_room(now, length as u64);
+        let done = begun + firmware + cost;
+        self.program(done);
+        Access { firmware, media: (begun - now) + cost }
+    }
+
+    // Flush, Write Zeroes, Discard: firmware alone. A flush does not wait for programming: the
+    // buffer of such drives counts as durable or is not modelled.
+    fn other(&mut self, _: Instant) -> Access {
         Access { firmware: self.timing.write_base, media: Duration::ZERO }
     }
 }
