@@ -14,5 +14,5 @@ pub mod sim;
 pub mod switch;
 pub mod trace;
 
-pub(crate) use report::document::{Ended, INTERRUPTED, finish, json, rounded};
+pub(crate) use report::document::{Ended, INTERRUPTED, finish_with_data, json, rounded};
 use report::{Failure, Outcome};

@@ -5,7 +5,7 @@ use crate::view;
 use latency::Figures;
 use latency_linux::{Document, Setting};
 use report::Align::{Left, Right, Wrap};
-use report::document::finish;
+use report::document::finish_with_data;
 use report::{Column, Page, Table, span};
 
 /// Everything.
@@ -215,7 +215,7 @@ pub fn page(results: &Results) -> String {
         let figures = SHOWN.iter().flat_map(|segment| view::figures(&documents, segment));
         page.figures(&figures.collect::<Vec<_>>());
     }
-    finish(page, "JSON, with every figure but series", &without_series(results))
+    finish_with_data(page, "JSON, with every figure but series", &without_series(results))
 }
 
 /// Runs that belong side by side, if there are two: those of a name with all bridges, and those of a

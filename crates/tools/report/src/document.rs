@@ -33,7 +33,11 @@ pub fn json<D: Serialize + ?Sized>(document: &D) -> String {
 }
 
 /// The whole of a page that ends with the document of `--json`.
-pub fn finish<D: Serialize + ?Sized>(mut page: Page, summary: &str, document: &D) -> String {
+pub fn finish_with_data<D: Serialize + ?Sized>(
+    mut page: Page,
+    summary: &str,
+    document: &D,
+) -> String {
     page.section("Data");
     page.details(summary, &json(document));
     page.finish(WRITTEN_BY)

@@ -48,7 +48,7 @@ impl Gates {
     }
 
     /// The gates of a port without a list: all are open. Their cycle of 1 ns divides all others.
-    pub fn open(clock: Clock) -> Self {
+    pub fn always_open(clock: Clock) -> Self {
         let entry = Entry::set(GateStates::ALL, Duration::from_ns(1));
         let list = GateControlList::of_entries(Instant::ZERO, &[entry]);
         Self::new(list.expect("a valid list"), clock)

@@ -15,7 +15,7 @@ fn at(us: u64) -> Instant {
 /// The cycles begin at 50, 150, … us.
 #[test]
 fn one_class_is_filled_and_the_other_sent() {
-    let gates = cqf().gates(Gates::open(Clock::default()));
+    let gates = cqf().gates(Gates::always_open(Clock::default()));
     for (time, filled, sent) in [(49, 3, 2), (50, 2, 3), (149, 2, 3), (150, 3, 2), (250, 2, 3)] {
         assert_eq!(cqf().queue_at(&Clock::default(), at(time)), filled, "at {time} us");
         assert!(gates.is_open(sent, at(time)) && !gates.is_open(filled.into(), at(time)));
@@ -64,7 +64,7 @@ proptest! {
     #[test]
     fn delays_keep_their_bounds(sent in 0u64..1_000_000, hops in 1u32..6) {
         let (cqf, clock) = (cqf(), Clock::default());
-        let gates = cqf.gates(Gates::open(clock));
+        let gates = cqf.gates(Gates::always_open(clock));
         let frame = Duration::from_us(12);
         // The talker, too, sends within a cycle.
         let talker = gates.earliest_start(2, Instant::from_ns(sent), frame).expect("it fits");

@@ -121,7 +121,7 @@ fn holds_begin_and_end_in_advance() {
     assert_eq!(gates.hold_until(at(7), &long), Hold::Held { until: None }, "no pause is left");
     let short = HoldAdvance { hold: us(1), release: us(41) };
     assert_eq!(gates.hold_until(at(7), &short), Hold::Released { until: None });
-    let open = Gates::open(Clock::default());
+    let open = Gates::always_open(Clock::default());
     assert_eq!(open.hold_until(at(7), &advance), Hold::Released { until: None });
     // Without a release it lasts until the next list.
     let only = GateControlList::of_entries(at(0), &[entries[1]]).expect("valid");
@@ -141,7 +141,7 @@ fn classes_with_their_own_list() {
     assert!(!open(1, 9) && open(1, 10) && open(1, 95));
     assert_eq!(gates.open_share_of(1, at(0)), (us(10), us(20)));
     assert_eq!(gates.open_share_of(0, at(0)), (us(30), us(100)));
-    let open = Gates::open(Clock::default());
+    let open = Gates::always_open(Clock::default());
     assert_eq!(open.earliest_start(5, at(7), us(1_000_000)), Some(at(7)));
     assert_eq!(open.open_time(5, at(7), at(9), us(1)), us(2), "it never closes");
     assert_eq!(open.next_change(5, at(7)), None);

@@ -2,7 +2,7 @@
 
 use super::Results;
 use super::print::{Document, Run, us};
-use crate::commands::{INTERRUPTED, finish};
+use crate::commands::{INTERRUPTED, finish_with_data};
 use load::testbed::Series;
 use report::Align::{Left, Right};
 use report::latency::Latency;
@@ -33,7 +33,7 @@ pub fn page(results: &Results, document: &Document) -> String {
         (name, String::new(), plot.html())
     });
     page.figures(&figures.collect::<Vec<_>>());
-    finish(page, "JSON, with percentiles", document)
+    finish_with_data(page, "JSON, with percentiles", document)
 }
 
 fn name(series: &Series) -> String {

@@ -3,7 +3,7 @@
 use super::compare;
 use super::document::{Document, SectionResult};
 use super::print::{drives, outages, sentence, table, title};
-use crate::commands::finish;
+use crate::commands::finish_with_data;
 use report::{Axis, Page, Plot, Scale, distribution, time};
 
 /// The page.
@@ -35,7 +35,7 @@ pub fn page(document: &Document) -> String {
         page.section(&format!("{name}, compared"));
         page.table(&table);
     }
-    finish(page, "JSON, with percentiles", document)
+    finish_with_data(page, "JSON, with percentiles", document)
 }
 
 fn each(section: &SectionResult) -> String {

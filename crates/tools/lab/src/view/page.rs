@@ -3,7 +3,7 @@
 use super::{compare, overlay, text};
 use latency::SegmentReport;
 use latency_linux::Document;
-use report::document::finish;
+use report::document::finish_with_data;
 use report::{Axis, Page, Plot, Scale, time};
 
 /// The page of one run, or of several that are compared.
@@ -20,8 +20,8 @@ pub fn page(documents: &[&Document]) -> String {
         run(&mut page, document);
     }
     match documents {
-        [one] => finish(page, "JSON, with every figure", one),
-        all => finish(page, "JSON, with every figure", all),
+        [one] => finish_with_data(page, "JSON, with every figure", one),
+        all => finish_with_data(page, "JSON, with every figure", all),
     }
 }
 

@@ -9,7 +9,7 @@ use super::text::us;
 use super::{RunError, Seeds, Shifts, Watch};
 use crate::simulate::OutputFiles;
 use crate::{KeyError, Plan, Planned};
-use report::document::{Ended, INTERRUPTED, finish};
+use report::document::{Ended, INTERRUPTED, finish_with_data};
 use report::{Align, Failure, Page, Table};
 use std::str::FromStr;
 
@@ -277,5 +277,5 @@ fn page(name: &str, sweeps: &[Sweep], document: &SweepDocument) -> String {
     rows.for_each(|row| table.row(row));
     page.table(&table);
     page.figures(&pictures::all(sweeps, documents));
-    finish(page, "JSON", document)
+    finish_with_data(page, "JSON", document)
 }

@@ -2,7 +2,7 @@
 
 use super::super::print::us;
 use super::print::{Document, GAIN, Gain, LatencyPair, RUN, SetupRun, or};
-use crate::commands::{INTERRUPTED, finish};
+use crate::commands::{INTERRUPTED, finish_with_data};
 use load::ablation::{Ablation, LinkCheck};
 use report::Align::{Left, Right};
 use report::latency::Latency;
@@ -40,7 +40,7 @@ pub fn page(all: &Ablation, document: &Document) -> String {
         page.section("What the link lets pass");
         page.table(&Table::of(&CHECK, &document.link_check));
     }
-    finish(page, "JSON, with percentiles", document)
+    finish_with_data(page, "JSON, with percentiles", document)
 }
 
 const RUN_FIGURES: [Column<SetupRun>; 6] = [

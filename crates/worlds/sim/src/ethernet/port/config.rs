@@ -198,7 +198,7 @@ impl Config {
     /// The same with cyclic queuing and forwarding for a pair of classes, whose gates take turns.
     #[must_use]
     pub fn with_cqf(mut self, pair: Cqf, clock: Clock) -> Self {
-        self.gates = Some(pair.gates(self.gates.unwrap_or_else(|| Gates::open(clock))));
+        self.gates = Some(pair.gates(self.gates.unwrap_or_else(|| Gates::always_open(clock))));
         self.cqf.push(pair);
         self
     }
