@@ -139,7 +139,7 @@ impl Aggregate {
             let at = frame.len();
             tlp.encode_packets(packets, frame);
             let mut encoded = &frame[at..];
-            for length in self.lengths(tlp).take(packets) {
+            for length in tlp.wire_lengths().take(packets) {
                 let (packet, rest) = encoded.split_at(length);
                 each(tlp.mark, packet);
                 encoded = rest;
@@ -158,12 +158,6 @@ impl Aggregate {
         count
     }
 
-    /// The lengths of the packets of `tlp` on the wire, in bytes.
-    fn lengths(&self, tlp: &Tlp) -> impl Iterator<Item = usize> {
-        let beside_payload = tlp.wire_length() - tlp.first_payload();
-        tlp.payloads().map(move |payload| beside_payload + payload)
-    }
-
     /// How many packets of `tlp`, at most `most`, have credits and fit in `room` bytes; and whether
     /// the room is too small for the next one.
     fn packets_within(&self, tlp: &Tlp, room: usize, most: usize) -> (usize, bool) {
@@ -174,7 +168,7 @@ impl Aggregate {
             data: limit.data.wrapping_sub(used.data),
         };
         let (mut packets, mut length) = (0, 0);
-        for (payload, bytes) in tlp.payloads().zip(self.lengths(tlp)).take(most) {
+        for (payload, bytes) in tlp.payloads().zip(tlp.wire_lengths()).take(most) {
             let credits = data_credits(payload);
             if left.headers == 0 || left.data < credits {
                 break;

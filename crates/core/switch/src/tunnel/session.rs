@@ -206,11 +206,17 @@ impl Session {
             if tlp.data.len() > most {
                 return Err(Cause::Violation("a payload above the agreed maximum"));
             }
-            match &mut report {
-                Some(report) => report.add_tlp(tlp.mark, &whole[at..whole.len() - payload.len()]),
-                // Observers follow each packet.
-                None if marks.is_empty() => tlp.extend_run(&whole, &mut payload, most),
-                None => {}
+            // Whoever follows packets by their marks gets one by one.
+            if marks.is_empty() {
+                tlp.extend_run(&whole, &mut payload, most);
+            }
+            if let Some(report) = &mut report {
+                let mut packets = &whole[at..];
+                for length in tlp.wire_lengths() {
+                    let (packet, behind) = packets.split_at(length);
+                    report.add_tlp(tlp.mark, packet);
+                    packets = behind;
+                }
             }
             account.counters.tlps_received += tlp.packets() as u64;
             if !self.receiver.push(tlp) {

@@ -9,7 +9,7 @@ use crate::trace::{HEAD, MAX_HEADS};
 const MAX_CONTROL: usize = 64;
 
 /// TLPs of a frame for which memory is taken at first.
-const USUAL: usize = 16;
+const USUAL: usize = 32;
 
 /// A frame that was sent or completely received. One that violates the protocol
 /// is reported up to the violation.

@@ -171,6 +171,12 @@ impl Tlp {
         })
     }
 
+    /// The lengths of the packets on the wire in bytes.
+    pub fn wire_lengths(&self) -> impl Iterator<Item = usize> {
+        let beside_payload = self.wire_length() - self.first_payload();
+        self.payloads().map(move |payload| beside_payload + payload)
+    }
+
     /// The payload of each packet.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         let (gap, mut at) = (self.run.map_or(0, |run| run.gap()), 0);

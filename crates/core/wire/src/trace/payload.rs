@@ -55,7 +55,7 @@ impl fmt::Debug for PayloadKey {
 
 /// Follows the TLPs at a port, in order and from the first, so far that it knows what their
 /// payloads are.
-pub trait Follower: fmt::Debug {
+pub trait Follower: fmt::Debug + Send {
     /// The next TLP passes, towards the host if `up`. Bytes of its payload, from the first on, that
     /// are for certain no data of users: registers, queue entries, lists of pointers, interrupts.
     fn tlp(&mut self, up: bool, tlp: &Tlp) -> usize;

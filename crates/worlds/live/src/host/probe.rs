@@ -64,12 +64,14 @@ impl TlpObserver for Probe {
     fn observe(&mut self, up: bool, tlp: &Tlp) {
         self.tracer.tlp(Tap::ROOT_PORT, up, tlp);
         if self.room > 0 {
-            self.room -= 1;
-            self.records.push(Record { at: self.clock.now(), up, tlp: tlp.clone() });
+            let at = self.clock.now();
+            let before = self.records.len();
+            self.records.extend(tlp.clone().singles().take(self.room).map(|tlp| Record {
+                at,
+                up,
+                tlp,
+            }));
+            self.room -= self.records.len() - before;
         }
-    }
-
-    fn is_on(&self) -> bool {
-        self.room > 0 || self.tracer.is_on()
     }
 }

@@ -1,9 +1,10 @@
 //! Records a node's traffic into a file: `docs/trace.md`.
 //!
-//! Code that sees TLPs or frames of links holds a [`Tracer`], which notes them with the time. It
-//! makes records of them when the node is idle, in preallocated memory, and a thread writes them
-//! out. A node never waits for it: records that do not fit are dropped and counted in the file.
+//! Code that sees TLPs or frames of links holds a [`Tracer`], which notes them with the time. A
+//! thread makes records of the notes, and another one writes them. A node never waits for the file:
+//! records that do not fit are dropped and counted in it.
 
+mod encoder;
 mod recorder;
 mod tapped;
 #[cfg(test)]
@@ -16,14 +17,14 @@ pub use writer::OnError;
 
 use crate::clock::Clock;
 use node::push::NotPushed;
-use recorder::Recorder;
+use recorder::{Note, Recorder};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use switch::tunnel;
 use wire::tlp::Tlp;
-use wire::trace::{Follower, LinkState, NodeRole, NvmeEvent, PayloadKey, Payloads, Tap};
+use wire::trace::{Follower, NodeRole, NvmeEvent, PayloadKey, Payloads, Tap};
 use wire::{Duration, Instant};
 
 /// The interval of the echoes that measure the difference of two nodes' clocks.
@@ -95,7 +96,7 @@ impl Tracer {
         self.0.as_ref().map(|shared| work(&mut shared.recorder.borrow_mut()))
     }
 
-    /// A TLP passes `tap`, `up` if towards the host.
+    /// A TLP passes `tap`, or a run, `up` if towards the host.
     pub fn tlp(&self, tap: Tap, up: bool, tlp: &Tlp) {
         self.with(|recorder| recorder.tlp(tap, up, tlp));
     }
@@ -123,17 +124,16 @@ impl Tracer {
 
     /// The connection of link `tap` is established.
     pub fn connected(&self, tap: Tap) {
-        self.with(|recorder| recorder.link(tap, LinkState::Connected));
+        self.with(|recorder| recorder.happens(Note::Connected(tap)));
     }
 
     /// Link `tap` is down.
     pub fn down(&self, tap: Tap, why: impl ToString) {
-        self.with(|recorder| recorder.link(tap, LinkState::Down(&why.to_string())));
+        self.with(|recorder| recorder.happens(Note::Down(tap, why.to_string())));
     }
 
-    /// Ends a turn of the node. If the node is `idle`, makes records of pending observations.
-    /// Writes out records that have waited long enough. Returns when to call again at the
-    /// latest, so that a killed node loses little.
+    /// Ends a turn of the node, which is `idle` if it would sleep. Hands over what has waited long
+    /// enough. Returns when to call again at the latest, so that a killed node loses little.
     pub fn tick(&self, now: Instant, idle: bool) -> Option<Instant> {
         self.with(|recorder| recorder.tick(now, idle)).flatten()
     }
@@ -145,9 +145,9 @@ impl Tracer {
         Some(now.as_ns() | ECHO_MARK)
     }
 
-    /// As [`Recorder::not_pushed`].
+    /// Records what a host node did not push.
     pub fn not_pushed(&self, commands: &NotPushed) {
-        self.with(|recorder| recorder.not_pushed(commands));
+        self.with(|recorder| recorder.happens(Note::NotPushed(Box::new(*commands))));
     }
 
     /// Stops recording, or starts it again behind a gap in the file. Returns whether it records

@@ -8,21 +8,14 @@ use wire::trace::Tap;
 
 /// Observes the TLPs at a port.
 pub trait TlpObserver {
-    /// A TLP passes, towards the root complex if `up`.
+    /// A TLP passes, or a run, towards the root complex if `up`.
     fn observe(&mut self, up: bool, tlp: &Tlp);
-
-    /// Whether it does anything with TLPs now. Then they pass one by one.
-    fn is_on(&self) -> bool;
 }
 
 /// Records the TLPs between a device node and its function.
 impl TlpObserver for Tracer {
     fn observe(&mut self, up: bool, tlp: &Tlp) {
         self.tlp(Tap::FUNCTION, up, tlp);
-    }
-
-    fn is_on(&self) -> bool {
-        Self::is_on(self)
     }
 }
 
@@ -36,20 +29,14 @@ pub struct Tapped<A, W> {
 
 impl<A: Function, W: TlpObserver> Function for Tapped<A, W> {
     fn handle(&mut self, now: Instant, input: Input) {
-        match input {
-            Input::Tlp(tlp) if self.observer.is_on() => {
-                for single in tlp.singles() {
-                    self.observer.observe(false, &single);
-                    self.inner.handle(now, Input::Tlp(single));
-                }
-            }
-            input => self.inner.handle(now, input),
+        if let Input::Tlp(tlp) = &input {
+            self.observer.observe(false, tlp);
         }
+        self.inner.handle(now, input);
     }
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        let runs = ready.takes_runs() && !self.observer.is_on();
-        let output = self.inner.poll(now, ready.with_runs(runs));
+        let output = self.inner.poll(now, ready);
         if let Output::Tlp(tlp) = &output {
             self.observer.observe(true, tlp);
         }
@@ -57,8 +44,7 @@ impl<A: Function, W: TlpObserver> Function for Tapped<A, W> {
     }
 
     fn ready(&self) -> Ready {
-        let ready = self.inner.ready();
-        ready.with_runs(ready.takes_runs() && !self.observer.is_on())
+        self.inner.ready()
     }
 
     fn ports(&self) -> Option<&dyn Ports> {

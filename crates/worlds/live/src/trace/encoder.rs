@@ -1,0 +1,181 @@
+//! Makes records of notes, in a thread of its own: following NVMe and hashing payloads takes longer
+//! than sending TLPs.
+
+use super::recorder::{Batch, FLUSH, Note, Notes};
+use super::writer::Chunk;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender};
+use wire::Instant;
+use wire::tlp::Tlp;
+use wire::trace::{CHUNK_HEADER, LinkState, Payloads, Record, Tap, encode_tlp};
+
+/// Bytes of a chunk; smaller in rings below eight of them.
+const CHUNK: usize = 1 << 20;
+/// The smallest chunk holds the longest record several times.
+const SMALLEST: usize = 32 << 10;
+
+/// Records that were lost while recording was not stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lost(pub u64);
+
+/// The state of the thread. It never waits for the writer: records that do not fit are counted.
+#[derive(Debug)]
+pub(super) struct Encoder {
+    payloads: Payloads,
+    /// The current chunk, with room for its header.
+    buffer: Vec<u8>,
+    most: usize,
+    start_ns: u64,
+    last_ns: u64,
+    /// Records lost before this chunk, and since it is full or recording is stopped.
+    lost_before: u32,
+    lost_now: u32,
+    lost: Lost,
+    /// Records are not kept, but the payloads of later ones depend on them.
+    stopped: bool,
+    /// As [`Writer::failed`](super::writer::Writer).
+    failed: Arc<AtomicBool>,
+    to_writer: SyncSender<Chunk>,
+    from_writer: Receiver<Vec<u8>>,
+}
+
+impl Encoder {
+    pub fn new(
+        payloads: Payloads,
+        ring: Option<u64>,
+        failed: Arc<AtomicBool>,
+        to_writer: SyncSender<Chunk>,
+        from_writer: Receiver<Vec<u8>>,
+    ) -> Self {
+        let most = ring.map_or(CHUNK, |size| CHUNK.min(size as usize / 8).max(SMALLEST));
+        let (buffer, lost) = (vec![0; CHUNK_HEADER], Lost::default());
+        Self {
+            payloads,
+            buffer,
+            most,
+            start_ns: 0,
+            last_ns: 0,
+            lost_before: 0,
+            lost_now: 0,
+            lost,
+            stopped: false,
+            failed,
+            to_writer,
+            from_writer,
+        }
+    }
+
+    /// Memory for a chunk.
+    pub fn new_buffer(&self) -> Vec<u8> {
+        Vec::with_capacity(self.most)
+    }
+
+    /// Makes records until the recorder has ended; returns how many were lost.
+    pub fn run(mut self, batches: &Receiver<Batch>, empty: &SyncSender<Notes>) -> Lost {
+        for Batch { mut notes, flush } in batches {
+            for (at, note) in notes.drain(..) {
+                self.record_note(at, note);
+            }
+            let _ = empty.try_send(notes);
+            if flush && self.buffer.len() > CHUNK_HEADER {
+                self.hand_over();
+            }
+        }
+        if self.buffer.len() > CHUNK_HEADER {
+            let last = self.chunk();
+            let _ = self.to_writer.send(last);
+        }
+        self.lost
+    }
+
+    fn record_note(&mut self, at: Instant, note: Note) {
+        match note {
+            Note::Tlp(tap, up, tlp) => {
+                tlp.singles().for_each(|single| self.record_tlp(at, tap, up, &single));
+            }
+            Note::Frame(tap, frame) => self.record(at, Record::of_frame(tap, &frame)),
+            Note::Event(event) => self.record(at, Record::Nvme { tap: Tap::FUNCTION, event }),
+            Note::Connected(tap) => {
+                self.record(at, Record::Link { tap, state: LinkState::Connected });
+            }
+            Note::Down(tap, why) => {
+                self.record(at, Record::Link { tap, state: LinkState::Down(&why) });
+            }
+            Note::NotPushed(commands) => {
+                for (reason, commands) in commands.iter() {
+                    self.record(at, Record::NotPushed { reason: reason as u8, commands });
+                }
+            }
+            Note::Recording(on) => {
+                // First: the writer may fail with the chunk that is handed over.
+                self.stopped = !on;
+                self.failed.fetch_and(!on, Ordering::Relaxed);
+                if self.buffer.len() > CHUNK_HEADER {
+                    self.hand_over();
+                }
+            }
+        }
+    }
+
+    fn record_tlp(&mut self, at: Instant, tap: Tap, up: bool, tlp: &Tlp) {
+        let kept = self.payloads.kept_of(up, tlp);
+        if let Some(delta) = self.begin(at, kept.max_record_length(tlp)) {
+            encode_tlp(tap, up, tlp, &kept, delta, &mut self.buffer);
+        }
+    }
+
+    fn record(&mut self, at: Instant, record: Record<'_>) {
+        self.payloads.link(&record);
+        if let Some(delta) = self.begin(at, record.max_length()) {
+            record.encode(delta, &mut self.buffer);
+        }
+    }
+
+    /// Makes room for the next record; returns the time since the one before it, in
+    /// nanoseconds, or `None` if the record is lost.
+    fn begin(&mut self, at: Instant, room: usize) -> Option<u64> {
+        self.stopped |= self.failed.load(Ordering::Relaxed);
+        if self.stopped {
+            self.lost_now = self.lost_now.saturating_add(1);
+            return None;
+        }
+        if self.buffer.len() == CHUNK_HEADER {
+            self.lost_before = self.lost_before.saturating_add(std::mem::take(&mut self.lost_now));
+        }
+        let fits = self.lost_now == 0 && self.buffer.len() + room <= self.most;
+        let due = at > Instant::from_ns(self.start_ns) + FLUSH && self.buffer.len() > CHUNK_HEADER;
+        let handed_over = (!fits || due) && self.hand_over();
+        if !fits && !handed_over {
+            self.lost_now = self.lost_now.saturating_add(1);
+            self.lost.0 += 1;
+            return None;
+        }
+        let at = at.as_ns();
+        if self.buffer.len() == CHUNK_HEADER {
+            (self.start_ns, self.last_ns) = (at, at);
+        }
+        let delta = at.saturating_sub(self.last_ns);
+        self.last_ns = self.last_ns.max(at);
+        Some(delta)
+    }
+
+    /// Passes the chunk to the writer; `false` if the writer has returned no memory.
+    fn hand_over(&mut self) -> bool {
+        let Ok(mut next) = self.from_writer.try_recv() else { return false };
+        next.clear();
+        next.resize(CHUNK_HEADER, 0);
+        let full = self.chunk();
+        self.buffer = next;
+        // The channel holds all chunks.
+        self.to_writer.try_send(full).is_ok()
+    }
+
+    /// The chunk that is full; another one begins.
+    fn chunk(&mut self) -> Chunk {
+        let bytes = std::mem::take(&mut self.buffer);
+        let chunk = Chunk { start_ns: self.start_ns, lost: self.lost_before, bytes };
+        self.lost_before = std::mem::take(&mut self.lost_now);
+        chunk
+    }
+}
