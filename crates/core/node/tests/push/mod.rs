@@ -4,6 +4,7 @@
 mod clients;
 mod controller;
 mod driver;
+mod ending;
 mod hostile;
 mod initiator;
 mod store;
@@ -12,7 +13,8 @@ mod world;
 
 use controller::{DRIVE, Manners};
 use driver::Driver;
-use node::push::{Ending, Mode};
+use ending::Ending;
+use node::push::Mode;
 use pcie::PushRoom;
 use pcie::root::ROOT_PORT;
 use proptest::prelude::*;
