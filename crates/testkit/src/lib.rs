@@ -1,5 +1,6 @@
 //! What the tests of several crates use: doubles, and clients that share no code with the product.
 
+pub mod controller;
 pub mod folder;
 pub mod nvme;
 pub mod vfio_user;

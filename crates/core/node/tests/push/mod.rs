@@ -2,7 +2,6 @@
 //! the host's memory has, whatever was pushed.
 
 mod clients;
-mod controller;
 mod driver;
 mod ending;
 mod hostile;
@@ -11,7 +10,6 @@ mod store;
 mod tunnel;
 mod world;
 
-use controller::{DRIVE, Manners};
 use driver::Driver;
 use ending::Ending;
 use node::push::Mode;
@@ -19,6 +17,7 @@ use pcie::PushRoom;
 use pcie::root::ROOT_PORT;
 use proptest::prelude::*;
 use stats::random::Random;
+use testkit::controller::{DRIVE, Manners};
 use wire::tlp::Packet;
 use world::World;
 

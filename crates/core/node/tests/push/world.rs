@@ -1,6 +1,5 @@
 //! A host node, a link whose TLPs a test moves one by one, the store, and the controller.
 
-use super::controller::{Controller, DRIVE, Manners, Used};
 use super::ending::{Ending, Leaving, leave_out};
 use bytes::{Bytes, BytesMut};
 use node::HostNode;
@@ -12,6 +11,7 @@ use pcie::{Function, Ports, PushRoom, Ready, Target, Wait};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use switch::push::Store;
+use testkit::controller::{Controller, DRIVE, Manners, Used};
 use wire::push::{Push, Record};
 use wire::tlp::{Packet, Tlp};
 use wire::{Bdf, Instant};
@@ -43,6 +43,16 @@ impl Memory {
     pub fn put(&mut self, address: u64, bytes: &[u8]) {
         let range = self.range(address, bytes.len()).expect("host memory");
         self.0[range].copy_from_slice(bytes);
+    }
+}
+
+impl testkit::nvme::Memory for Memory {
+    fn read_at(&mut self, address: u64, bytes: &mut [u8]) {
+        bytes.copy_from_slice(self.get(address, bytes.len()));
+    }
+
+    fn write_at(&mut self, address: u64, bytes: &[u8]) {
+        self.put(address, bytes);
     }
 }
 

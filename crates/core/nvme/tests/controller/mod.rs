@@ -50,20 +50,11 @@ fn configured(change: impl FnOnce(&mut Settings)) -> Config {
 }
 
 fn read(slba: u64, blocks: u32, prp1: u64, prp2: u64) -> Command {
-    Command {
-        opcode: opcode::nvm::READ,
-        nsid: 1,
-        prp1,
-        prp2,
-        cdw10: slba as u32,
-        cdw11: (slba >> 32) as u32,
-        cdw12: blocks - 1,
-        ..Command::default()
-    }
+    testkit::nvme::io(opcode::nvm::READ, slba, blocks, [prp1, prp2])
 }
 
 fn write(slba: u64, blocks: u32, prp1: u64, prp2: u64) -> Command {
-    Command { opcode: opcode::nvm::WRITE, ..read(slba, blocks, prp1, prp2) }
+    testkit::nvme::io(opcode::nvm::WRITE, slba, blocks, [prp1, prp2])
 }
 
 fn flush(nsid: u32) -> Command {
