@@ -1,14 +1,20 @@
 //! A host that sends commands by hand.
 
 use super::pair::admin_sizes;
-use super::{Pair, Testbed, create_commands, entry_sizes};
+use super::{DATA, Pair, Testbed, create_commands, entry_sizes, event_request, get_log, identify};
 use ::nvme::Config;
 use std::collections::VecDeque;
 use wire::nvme::opcode::admin;
 use wire::nvme::register::{
     ACQ, AQA, ASQ, CC, CSTS, Configuration, ControllerStatus, DOORBELLS, Doorbell,
 };
-use wire::nvme::{Command, Completion, StatusCode};
+use wire::nvme::{
+    Command, CommandsSupported, Completion, ErrorLogEntry, IDENTIFY, IdentifyController,
+    IdentifyNamespace, SmartLog, StatusCode, cns, log_page,
+};
+
+/// Where what a controller says of itself goes: the last page of the data.
+const ANSWERS: u64 = DATA + 0x3f_f000;
 
 /// A host that sends single commands. Queues have up to 512 entries.
 pub struct Host {
@@ -232,6 +238,61 @@ impl Host {
     /// Sends an admin command.
     pub fn admin(&mut self, command: Command) -> Completion {
         self.execute(0, command)
+    }
+
+    /// Identify, whose data go to a page that nothing else uses.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn identify(&mut self, cns: u8, nsid: u32) -> [u8; IDENTIFY] {
+        self.admin(identify(cns, nsid, ANSWERS)).expect_success();
+        self.answer()
+    }
+
+    /// What the controller says of itself.
+    pub fn controller_data(&mut self) -> IdentifyController {
+        IdentifyController::decode(&self.identify(cns::CONTROLLER, 0))
+    }
+
+    /// What it says of a namespace.
+    pub fn namespace_data(&mut self, nsid: u32) -> IdentifyNamespace {
+        IdentifyNamespace::decode(&self.identify(cns::NAMESPACE, nsid))
+    }
+
+    /// The first bytes of a log page.
+    ///
+    /// # Panics
+    /// If the command fails.
+    pub fn log<const N: usize>(&mut self, page: u8) -> [u8; N] {
+        self.admin(get_log(page, N, ANSWERS)).expect_success();
+        self.answer()
+    }
+
+    fn answer<const N: usize>(&self) -> [u8; N] {
+        let data = self.testbed.load(ANSWERS, N).expect("host memory");
+        data.try_into().expect("as long as asked for")
+    }
+
+    /// The newest entry of the error log.
+    pub fn last_error(&mut self) -> ErrorLogEntry {
+        ErrorLogEntry::decode(&self.log(log_page::ERROR))
+    }
+
+    /// The SMART log.
+    pub fn smart(&mut self) -> SmartLog {
+        SmartLog::decode(&self.log(log_page::SMART))
+    }
+
+    /// The log of supported commands and their effects.
+    pub fn effects(&mut self) -> CommandsSupported {
+        CommandsSupported::decode(&self.log(log_page::EFFECTS))
+    }
+
+    /// Sends an Asynchronous Event Request and yields its identifier.
+    pub fn request_event(&mut self) -> u16 {
+        let cid = self.put(0, event_request());
+        self.carry_out(0);
+        cid
     }
 
     /// Sends an I/O command to queue 1.

@@ -15,8 +15,8 @@ pub use host::{Expect, Host};
 pub use media::Media;
 pub use operations::run_operations;
 pub use pair::{
-    Memory, Pair, admin_sizes, create_commands, create_polled, delete, entry_sizes, identify, io,
-    number_of_queues,
+    Memory, Pair, abort, admin_sizes, create_commands, create_polled, delete, entry_sizes,
+    event_request, get_log, identify, io, number_of_queues,
 };
 pub use store::RecordStore;
 pub use testbed::{DATA, QUEUES, Testbed};

@@ -132,6 +132,23 @@ pub fn identify(cns: u8, nsid: u32, page: u64) -> Command {
     Command { opcode, nsid, prp1: page, cdw10, ..Command::default() }
 }
 
+/// Get Log Page of `bytes` bytes from the beginning, with the data at `page`.
+pub fn get_log(id: u8, bytes: usize, page: u64) -> Command {
+    let (opcode, cdw10) = (admin::GET_LOG_PAGE, u32::from(id) | (bytes as u32 / 4 - 1) << 16);
+    Command { opcode, nsid: u32::MAX, prp1: page, cdw10, ..Command::default() }
+}
+
+/// Abort.
+pub fn abort(queue: u16, cid: u16) -> Command {
+    let cdw10 = u32::from(queue) | u32::from(cid) << 16;
+    Command { opcode: admin::ABORT, cdw10, ..Command::default() }
+}
+
+/// Asynchronous Event Request.
+pub fn event_request() -> Command {
+    Command { opcode: admin::ASYNC_EVENT_REQUEST, ..Command::default() }
+}
+
 /// Set Features, Number of Queues: one of each kind.
 pub fn number_of_queues() -> Command {
     let cdw10 = feature::NUMBER_OF_QUEUES.into();

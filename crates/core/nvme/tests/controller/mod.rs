@@ -33,7 +33,10 @@ mod transfer;
 mod uncorrectable;
 
 use nvme::{Config, NamespaceConfig, Settings, block};
-use testkit::nvme::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};
+use testkit::nvme::{
+    DATA, Expect, Host, Pair, Testbed, abort, create_commands, delete, entry_sizes, event_request,
+    get_log,
+};
 use wire::nvme::{Command, Completion, Status, StatusCode, feature, opcode};
 
 /// Two namespaces of 4 MiB and 1 MiB, the second with blocks of 4 KiB.
