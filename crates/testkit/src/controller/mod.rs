@@ -8,7 +8,8 @@ pub use admin::Disk;
 pub use command::{Command, Manners};
 
 use bytes::Bytes;
-use command::{u16_at, u32_at, u64_at};
+use command::u16_at;
+pub(crate) use command::{u32_at, u64_at};
 use stats::random::Random;
 use std::collections::{BTreeMap, VecDeque};
 use wire::tlp::{Packet, Status, Tlp};
