@@ -2,6 +2,7 @@
 
 pub mod controller;
 pub mod folder;
+pub mod machine;
 pub mod nvme;
 pub mod vfio_user;
 

@@ -1,8 +1,8 @@
 //! Push with the orders in which host software initialises a controller: registers and admin commands
 //! as SPDK, Linux, Windows, UEFI and QEMU send them.
 
-use super::initiator::Rig;
 use node::push::{Mode, NotPushed, Reason};
+use testkit::machine::Machine;
 use testkit::nvme::{
     Pair, admin_sizes, create_polled, entry_sizes, identify, io, number_of_queues,
 };
@@ -11,7 +11,7 @@ use wire::nvme::{COMPLETION_ENTRY, Command, SUBMISSION_ENTRY, cns, opcode};
 
 /// Host software whose every register access and command a test writes.
 struct Client {
-    rig: Rig,
+    rig: Machine,
     bar: u64,
     queues: Vec<Pair>,
     page: u64,
@@ -20,9 +20,9 @@ struct Client {
 
 impl Client {
     fn new() -> Self {
-        let mut rig = Rig::new(Mode::All, 4096);
-        let bar = rig.enumerate();
-        let page = rig.memory.0.borrow_mut().allocate(4096, 4096).expect("room");
+        let mut rig = Machine::new([(); 2], 4096, 4096, Mode::All);
+        let bar = rig.enumerate().endpoints()[0].bar(0).expect("BAR 0").address;
+        let page = rig.buffer(4096);
         Self { rig, bar, queues: Vec::new(), page, cid: 0 }
     }
 
@@ -49,7 +49,7 @@ impl Client {
 
     /// New queues of `entries` entries.
     fn allocate(&mut self, entries: u16) -> Pair {
-        let mut ram = self.rig.memory.0.borrow_mut();
+        let mut ram = self.rig.ram.borrow_mut();
         let mut place =
             |entry: usize| ram.allocate(usize::from(entries) * entry, 4096).expect("room");
         let (sq, cq) = (place(SUBMISSION_ENTRY), place(COMPLETION_ENTRY));
@@ -89,7 +89,7 @@ impl Client {
     fn command(&mut self, queue: usize, command: Command) {
         self.cid = self.cid.wrapping_add(1);
         let (cid, id) = (self.cid, queue as u16);
-        let memory = self.rig.memory.0.clone();
+        let memory = self.rig.ram.clone();
         let pair = &mut self.queues[queue];
         pair.put(&mut *memory.borrow_mut(), Command { cid, ..command });
         let tail = pair.tail;
@@ -124,7 +124,7 @@ impl Client {
     }
 
     fn not_pushed(&self) -> NotPushed {
-        self.rig.host.push_counters().not_pushed
+        self.rig.pushed().not_pushed
     }
 }
 
