@@ -4,6 +4,8 @@ pub mod controller;
 pub mod folder;
 pub mod machine;
 pub mod nvme;
+mod source;
 pub mod vfio_user;
 
 pub use folder::Folder;
+pub use source::Source;

@@ -3,7 +3,6 @@
 
 mod commands;
 mod host;
-mod input;
 mod media;
 mod operations;
 mod pair;
