@@ -4,7 +4,7 @@ use bytes::Bytes;
 use node::push::Completions;
 use pcie::Ready;
 use std::collections::BTreeMap;
-use switch::push::Store;
+use switch::push_store::Store;
 use testkit::Source;
 use wire::push::{Push, Queue, Record, message};
 use wire::tlp::{Class, Packet, Tlp};

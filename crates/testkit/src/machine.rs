@@ -261,7 +261,7 @@ impl<D: Copy> Machine<D> {
     }
 
     /// What the device node did with pushed bytes.
-    pub fn store(&self) -> switch::push::Counters {
+    pub fn store(&self) -> switch::push_store::Counters {
         self.node.store().counters()
     }
 

@@ -2,7 +2,7 @@
 
 use follow::{Places, Ring, completion_entries};
 use std::collections::BTreeMap;
-use switch::push::{Invalid, Rule};
+use switch::push_store::{Invalid, Rule};
 use wire::push::Queue;
 use wire::tlp::{MemoryRequest, Packet, Tlp};
 

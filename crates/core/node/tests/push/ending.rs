@@ -2,7 +2,7 @@
 
 use node::push::Completions;
 use std::ops::Range;
-use switch::push::{Invalid, Rule};
+use switch::push_store::{Invalid, Rule};
 use wire::push::{Push, Queue, Record, message};
 use wire::tlp::{MemoryRequest, Tlp};
 

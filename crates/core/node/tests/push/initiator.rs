@@ -2,7 +2,7 @@
 
 use node::push::Mode;
 use nvme::initiator::{Driver, Op};
-use switch::push::Counters;
+use switch::push_store::Counters;
 use testkit::machine::{Machine, io};
 
 /// Commands of `blocks` blocks each, rung for one by one; all end well. Yields how many reads of the

@@ -10,7 +10,7 @@ use pcie::software::Request;
 use pcie::{Function, Ports, PushRoom, Ready, Target, Wait};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-use switch::push::Store;
+use switch::push_store::Store;
 use testkit::controller::{Controller, DRIVE, Manners, Used};
 use wire::push::{Push, Record};
 use wire::tlp::{Packet, Tlp};

@@ -8,7 +8,7 @@ use super::disk::{COUNT, Disk};
 use super::link::Shape;
 use super::seat::Seat;
 use super::{Fabric, Manner};
-use node::hotplug::{Change, Condition};
+use node::slot::{Change, Condition};
 use pcie::enumerate::{Node, Settings};
 use testkit::Source;
 use wire::Duration;
