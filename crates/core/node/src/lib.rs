@@ -13,16 +13,16 @@
 pub mod device;
 pub mod drive;
 pub mod host;
-pub mod hotplug;
 pub mod link_state;
 pub mod path;
 pub mod push;
+pub mod slot;
 pub mod switch;
 
 pub use device::DeviceNode;
 pub use drive::DriveNode;
 pub use host::HostNode;
-pub use hotplug::Slot;
 pub use link_state::LinkEvent;
 pub use path::PathId;
+pub use slot::Slot;
 pub use switch::SwitchNode;

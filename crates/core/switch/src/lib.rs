@@ -14,7 +14,7 @@ pub mod aggregate;
 pub mod congestion;
 pub mod downstream;
 pub mod egress;
-pub mod push;
+pub mod push_store;
 pub mod raw;
 pub mod tunnel;
 pub mod upstream;

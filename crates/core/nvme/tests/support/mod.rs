@@ -8,9 +8,9 @@ use nvme::{Config, NamespaceConfig};
 use proofs::{ADMIN, FEATURES, IO, LOG_PAGES, Proofs};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use testkit::nvme::{DATA, Expect, Host, Testbed};
+use testkit::nvme::{DATA, Host, Testbed};
 use wire::nvme::opcode::{admin, nvm};
-use wire::nvme::{Command, CommandsSupported, Completion, StatusCode, feature, log_page};
+use wire::nvme::{Command, Completion, StatusCode, feature, log_page};
 
 const HEAD: &str = "# NVMe support
 
@@ -75,16 +75,8 @@ fn result(done: &Completion) -> Result<(), StatusCode> {
     if done.status.is_success() { Ok(()) } else { Err(done.status.code) }
 }
 
-fn effects(host: &mut Host) -> CommandsSupported {
-    let cdw10 = u32::from(log_page::EFFECTS) | 1023 << 16;
-    let opcode = admin::GET_LOG_PAGE;
-    host.admin(Command { opcode, prp1: DATA, cdw10, ..Command::default() }).expect_success();
-    let page = host.testbed.load(DATA, 4096).unwrap();
-    CommandsSupported::decode(&page.try_into().unwrap())
-}
-
 fn ask_admin(host: &mut Host, opcode: u8) -> Result<(), StatusCode> {
-    if effects(host).admin[usize::from(opcode)].bits() & 1 != 0 {
+    if host.effects().admin[usize::from(opcode)].bits() & 1 != 0 {
         return Ok(());
     }
     let refused = result(&host.admin(Command { opcode, ..Command::default() }));
@@ -93,7 +85,7 @@ fn ask_admin(host: &mut Host, opcode: u8) -> Result<(), StatusCode> {
 }
 
 fn ask_io(host: &mut Host, opcode: u8) -> Result<(), StatusCode> {
-    if effects(host).io[usize::from(opcode)].bits() & 1 != 0 {
+    if host.effects().io[usize::from(opcode)].bits() & 1 != 0 {
         return Ok(());
     }
     let refused = result(&host.io(Command { opcode, nsid: 1, ..Command::default() }));
