@@ -14,19 +14,19 @@ use wire::nvme::{Command, Completion, StatusCode, feature, log_page};
 
 const HEAD: &str = "# NVMe support
 
-For each command, feature and log page of NVM Express 1.4 (and those of 2.0 that Linux asks for): \
-whether drives have it, or the status with which they refuse it, and the tests that prove it. \
-[nvme.md](nvme.md) says more about most of them. A drive with records is one in a folder. These \
-drives are run with `--doorbell-buffer`; without it Doorbell Buffer Config is refused.
+Each command, feature and log page of NVM Express 1.4, and of 2.0 where Linux uses it: supported, \
+or refused with which status, and the tests of it. [nvme.md](nvme.md) describes the behaviour. \
+Drives with records are those in folders (`--drive`). The tested drives have `--doorbell-buffer`; \
+without it Doorbell Buffer Config is refused.
 
-A test asks a drive and compares this document with its answers. To write it anew:
+A test compares this page with the answers of a drive. To regenerate the page:
 
 ```
 FARLANE_BLESS=1 cargo test --package farlane-nvme --test main support
 ```
 
-The tests are in `crates/core/nvme/tests`. Those with a guest, a stock Linux kernel with nvme-cli, fio and \
-others, are in `crates/farlane/tests/stock_guest`.
+The tests are in `crates/core/nvme/tests`, those with a guest (a stock Linux kernel with nvme-cli, \
+fio and others) in `crates/farlane/tests/stock_guest`.
 ";
 
 /// A drive with records, or without.
