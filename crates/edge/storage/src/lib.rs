@@ -1,8 +1,6 @@
 //! Storage of namespaces: media in RAM, in a file or on a block device, and drives that live in a
 //! folder. Their requests are those of [`nvme::block`].
 //!
-//! [`ring`] has the `unsafe` code of this crate.
-//!
 //! # Modules
 //!
 //! - [`media`]: media of namespaces: RAM, files, block devices

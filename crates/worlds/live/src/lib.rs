@@ -1,7 +1,5 @@
 //! The live nodes: clock, TCP, raw Ethernet, shells around the nodes of [`node`].
 //!
-//! The module `receive` has the `unsafe` code of this crate.
-//!
 //! # Modules
 //!
 //! - [`clock`]: the node's clock
