@@ -202,7 +202,7 @@ fn lawful(taken: &[Tlp]) -> Result<(), TestCaseError> {
 }
 
 fn ready(mask: u8) -> Ready {
-    Ready::of(|class| mask >> class.index() & 1 != 0)
+    Ready::from_fn(|class| mask >> class.index() & 1 != 0)
 }
 
 #[derive(Clone, Copy, Debug)]

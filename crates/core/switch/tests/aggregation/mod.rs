@@ -43,7 +43,7 @@ struct Model {
 
 impl Model {
     fn allowed(&self) -> Ready {
-        Ready::of(|class| {
+        Ready::from_fn(|class| {
             let (used, limit) = (self.used[class.index()], self.limits[class.index()]);
             let need = self.queue.front(class).map_or(0, Tlp::data_credits);
             limit.headers > used.headers && limit.data - used.data >= need
