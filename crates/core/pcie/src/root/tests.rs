@@ -201,8 +201,8 @@ fn a_run_of_writes_is_one_access_to_memory() {
         testbed.outputs.clear();
         testbed.receive(whole);
         testbed.settle();
-        let count = |what: fn(&HostOutput) -> bool| {
-            testbed.outputs.iter().filter(|o| matches!(o, Output::Host(o) if what(o))).count()
+        let count = |matching: fn(&HostOutput) -> bool| {
+            testbed.outputs.iter().filter(|o| matches!(o, Output::Host(o) if matching(o))).count()
         };
         assert_eq!(count(|output| matches!(output, HostOutput::Interrupt { .. })), interrupts);
         let data = Bytes::from(bytes);
