@@ -66,12 +66,12 @@ fn in_doubt_nothing_is_completed() {
             }
         }),
     ];
-    for (what, doubt) in doubts {
+    for (case, doubt) in doubts {
         let mut rig = Rig::new(Mode::Off, 1 << 20);
         rig.command(0, 0, EVENT, 0, [0; 3]);
         assert!(event(&rig).is_some());
         doubt(&mut rig);
-        assert_eq!(event(&rig), None, "{what}");
+        assert_eq!(event(&rig), None, "{case}");
     }
 }
 
