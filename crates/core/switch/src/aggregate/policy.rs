@@ -184,13 +184,13 @@ impl FromStr for Policy {
             _ => {}
         }
         let Some(time) = text.strip_prefix("wait=") else {
-            let what = format!("no aggregation policy: '{text}'; there are {}", Self::WORDS);
-            return Err(UnknownPolicy(what));
+            let message = format!("no aggregation policy: '{text}'; there are {}", Self::WORDS);
+            return Err(UnknownPolicy(message));
         };
         let wait: Duration = time.parse().map_err(|error| UnknownPolicy(format!("{error}")))?;
         if wait == Duration::ZERO || wait > MAX_WAIT {
-            let what = format!("wait={time}: a time above 0 and up to {}", MAX_WAIT.exact());
-            return Err(UnknownPolicy(what));
+            let message = format!("wait={time}: a time above 0 and up to {}", MAX_WAIT.exact());
+            return Err(UnknownPolicy(message));
         }
         Ok(Self::Wait(wait))
     }

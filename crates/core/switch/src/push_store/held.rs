@@ -266,12 +266,12 @@ impl Held {
 
     /// Removes what is kept of a command; yields how many bytes.
     pub fn end_command(&mut self, command: Command) -> usize {
-        if self.commands.contains_key(&command) { self.end(|of| of == command) } else { 0 }
+        if self.commands.contains_key(&command) { self.end(|held| held == command) } else { 0 }
     }
 
     /// Removes what is kept of the commands of a queue; yields how many bytes.
     pub fn end_queue(&mut self, queue: u16) -> usize {
-        self.end(|(of, _)| of == queue)
+        self.end(|(held_queue, _)| held_queue == queue)
     }
 
     /// Removes what is kept of commands.

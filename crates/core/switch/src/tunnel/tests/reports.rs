@@ -158,10 +158,10 @@ proptest! {
         link.settle(cut);
         (0..2).for_each(|end| seen[end] = frames(&mut link.ends[end]));
         for from in 0..2 {
-            let of = |end: usize, sent| seen[end].iter().filter(move |frame| frame.sent == sent);
-            let sent: Vec<_> = of(from, true).cloned().collect();
+            let frames = |end: usize, sent| seen[end].iter().filter(move |frame| frame.sent == sent);
+            let sent: Vec<_> = frames(from, true).cloned().collect();
             let taken: Vec<_> =
-                of(1 - from, false).map(|f| FrameReport { sent: true, ..f.clone() }).collect();
+                frames(1 - from, false).map(|f| FrameReport { sent: true, ..f.clone() }).collect();
             prop_assert_eq!(&sent, &taken);
             prop_assert_eq!(sent[0].begin, 0);
             prop_assert!(sent.windows(2).all(|pair| pair[0].end() == pair[1].begin));

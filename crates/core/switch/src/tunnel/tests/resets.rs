@@ -194,14 +194,14 @@ impl Model {
         }
     }
 
-    fn happens(&mut self, what: Happens) {
+    fn happens(&mut self, event: Happens) {
         let take = |way: &mut Vec<u32>, at: prop::sample::Index, again: bool| {
             (!way.is_empty()).then(|| {
                 let at = at.index(way.len());
                 if again { way[at] } else { way.swap_remove(at) }
             })
         };
-        match what {
+        match event {
             Happens::Ask => self.ask(),
             Happens::Do => self.finish(),
             Happens::Down(at, again) => {
