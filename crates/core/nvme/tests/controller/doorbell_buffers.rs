@@ -122,15 +122,15 @@ fn a_register_that_overtakes_what_was_read_is_not_missed() {
     host.put(1, flush(1));
     host.ring(1);
     answer(&mut host);
-    let looks = |read: &wire::tlp::MemoryRequest| read.first_byte() == SHADOW + TAIL;
-    let at = host.testbed.reads.iter().position(looks).expect("it looks once more");
-    let look = host.testbed.reads.remove(at).unwrap();
+    let is_shadow_tail = |read: &wire::tlp::MemoryRequest| read.first_byte() == SHADOW + TAIL;
+    let at = host.testbed.reads.iter().position(is_shadow_tail).expect("it looks once more");
+    let shadow_read = host.testbed.reads.remove(at).unwrap();
     // Memory is read; then the host writes it and the register, which comes first.
     host.put(1, flush(1));
     host.ring(1);
     assert_eq!(host.rung, 2);
     host.testbed.put(SHADOW + TAIL, &1u32.to_le_bytes());
-    host.testbed.answer_read(look, false);
+    host.testbed.answer_read(shadow_read, false);
     host.testbed.put(SHADOW + TAIL, &2u32.to_le_bytes());
     host.testbed.settle();
     assert_eq!(host.reap(1).len(), 2);

@@ -412,7 +412,7 @@ proptest! {
     ) {
         let mut host = formatted(2 | kind << 5 | u32::from(extended) << 4);
         let mut model = Model { kind, blocks: [FREE; 16] };
-        for (what, slba, count, control, [fill, tag, wrong, own]) in commands {
+        for (operation, slba, count, control, [fill, tag, wrong, own]) in commands {
             let count = count.min(16 - slba);
             let (fill, application) = (0xa5 * u8::from(fill), 7 + u16::from(tag));
             let mut control = control << 26;
@@ -426,7 +426,7 @@ proptest! {
             let sent: Vec<Information> = (0..count)
                 .map(|number| with(crc(fill) ^ u16::from(wrong), 7, model.reference(lba, number)))
                 .collect();
-            let (read, opcode) = (read(slba as u64, count as u32, DATA, 0), [nvm::WRITE, nvm::READ, nvm::VERIFY, nvm::WRITE_ZEROES, nvm::DATASET_MANAGEMENT][usize::from(what)]);
+            let (read, opcode) = (read(slba as u64, count as u32, DATA, 0), [nvm::WRITE, nvm::READ, nvm::VERIFY, nvm::WRITE_ZEROES, nvm::DATASET_MANAGEMENT][usize::from(operation)]);
             let mut command = Command { opcode, ..read };
             let separate = extended && control & ACT == 0;
             let expected = match opcode {

@@ -118,10 +118,10 @@ fn progress_and_completion_are_told() {
     assert_eq!(log(&mut host).progress, 0x4000);
     assert_eq!(host.reap(0), []);
     host.testbed.settle();
-    let told = host.reap(0);
+    let events = host.reap(0);
     // Type 6, information 1, log page 81h (figures 146 and 150).
-    assert_eq!(told.iter().map(|one| one.result).collect::<Vec<_>>(), [0x0081_0106]);
-    assert_eq!(AsyncEvent::from_bits(told[0].result), AsyncEvent::SANITIZE_COMPLETED);
+    assert_eq!(events.iter().map(|one| one.result).collect::<Vec<_>>(), [0x0081_0106]);
+    assert_eq!(AsyncEvent::from_bits(events[0].result), AsyncEvent::SANITIZE_COMPLETED);
 }
 
 #[test]

@@ -133,17 +133,17 @@ fn section(section: &Section) -> String {
         let Some(name) = (section.name)(code) else { continue };
         let answers = ((section.ask)(&mut with, code), (section.ask)(&mut without, code));
         let (status, supported) = status(answers.0, answers.1);
-        let tests = of(section.proofs, code);
+        let tests = test_names(section.proofs, code);
         assert_eq!(supported, !tests.is_empty(), "{name} ({code:02x}h): {status}, tests {tests}");
         let tests = if supported { tests } else { "`what_is_absent_is_refused`".into() };
-        let guests = of(section.guests, code);
+        let guests = test_names(section.guests, code);
         writeln!(text, "| {code:02x}h | {name} | {status} | {tests} | {guests} |").unwrap();
     }
     text
 }
 
 /// The tests for a code.
-fn of(proofs: Proofs, code: u8) -> String {
+fn test_names(proofs: Proofs, code: u8) -> String {
     let found = proofs.iter().filter(|(proven, _)| *proven == code).flat_map(|(_, tests)| *tests);
     found.map(|test| format!("`{test}`")).collect::<Vec<_>>().join(", ")
 }
