@@ -245,17 +245,17 @@ fn data_of_users_are_hashed_and_the_rest_is_kept() {
     let key = PayloadKey::new(std::array::from_fn(|i| i as u8));
     let payload = Bytes::from_iter(0..64);
     let write = Tlp::write_bytes(Bdf::default(), 0x1000, &payload).unwrap();
-    let of = |known: Option<usize>, snap| {
+    let kept_when = |known: Option<usize>, snap| {
         let follower = known.map(|known| Box::new(Told(known)) as Box<dyn Follower>);
         Payloads::new(follower, key, snap).kept_of(false, &write)
     };
     let kept = |bytes| Kept { bytes, hash: Some(key.hash(&payload)), ..Kept::ALL };
-    assert_eq!(of(Some(64), None), Kept { bytes: 64, ..Kept::ALL });
-    assert_eq!(of(None, None), Kept::ALL);
-    assert_eq!(of(Some(0), None), kept(0));
-    assert_eq!(of(Some(16), Some(32)), kept(16));
-    assert_eq!(of(Some(64), Some(32)), kept(32));
-    assert_eq!(of(Some(64), Some(64)), Kept { bytes: 64, ..Kept::ALL });
+    assert_eq!(kept_when(Some(64), None), Kept { bytes: 64, ..Kept::ALL });
+    assert_eq!(kept_when(None, None), Kept::ALL);
+    assert_eq!(kept_when(Some(0), None), kept(0));
+    assert_eq!(kept_when(Some(16), Some(32)), kept(16));
+    assert_eq!(kept_when(Some(64), Some(32)), kept(32));
+    assert_eq!(kept_when(Some(64), Some(64)), Kept { bytes: 64, ..Kept::ALL });
 }
 
 /// The test vectors of HighwayHash: key 00 to 1f, messages of bytes from 00 on (`kExpected64` in
