@@ -144,7 +144,7 @@ proptest! {
         prop_assert!(times.is_sorted_by_key(|&(_, eligible)| eligible));
         for (scheduler, rate) in rates.into_iter().enumerate() {
             let own: Vec<(u64, u64)> = (frames.iter().zip(&times))
-                .filter(|((of, ..), _)| *of == scheduler)
+                .filter(|((id, ..), _)| *id == scheduler)
                 .map(|((.., bits), &(_, eligible))| (eligible, *bits))
                 .collect();
             for (first, &(begin, _)) in own.iter().enumerate() {

@@ -59,14 +59,20 @@ fn two_copies_of_255_to_257_and_over_the_wrap_pass_once() {
 #[test]
 fn the_edges_of_the_history() {
     for first in [100, 2, 65_533] {
-        let of = |delta: i32| (i32::from(first) + delta) as u16;
+        let number = |delta: i32| (i32::from(first) + delta) as u16;
         // History 4: 97 to 100 are in it, 101 to 103 move it.
         let counters = check(
             vector(4),
-            &[(first, true), (of(-3), true), (of(-3), false), (of(-4), false), (of(4), false)],
+            &[
+                (first, true),
+                (number(-3), true),
+                (number(-3), false),
+                (number(-4), false),
+                (number(4), false),
+            ],
         );
         assert_eq!((counters.rogue, counters.discarded, counters.out_of_order), (2, 3, 1));
-        let counters = check(vector(4), &[(first, true), (of(3), true), (of(0), false)]);
+        let counters = check(vector(4), &[(first, true), (number(3), true), (number(0), false)]);
         assert_eq!((counters.rogue, counters.out_of_order), (0, 1));
     }
     // The longest: -32768 is rogue, -32767 is not.
