@@ -20,11 +20,11 @@ fn check(size: u64, root: &Path) -> io::Result<()> {
         let bytes = read(&path)?.trim().parse().ok()?;
         Some((bytes, format!("are the limit of this control group ({})", path.display())))
     });
-    let Some((bytes, what)) = available.into_iter().chain(limits).min() else { return Ok(()) };
+    let Some((bytes, limit)) = available.into_iter().chain(limits).min() else { return Ok(()) };
     if size <= bytes {
         return Ok(());
     }
-    let why = format!("{size} bytes of RAM for namespaces: only {bytes} bytes {what}");
+    let why = format!("{size} bytes of RAM for namespaces: only {bytes} bytes {limit}");
     Err(io::Error::new(io::ErrorKind::OutOfMemory, why))
 }
 

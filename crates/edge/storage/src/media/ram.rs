@@ -179,9 +179,9 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         let length = prop_oneof![Just(512usize), Just(PAGE), Just(3 * PAGE), Just(PAGE * UNIT)];
-        (0..3u8, 0..SIZE / 512, length, any::<u8>()).prop_map(|(what, at, length, value)| {
+        (0..3u8, 0..SIZE / 512, length, any::<u8>()).prop_map(|(kind, at, length, value)| {
             let (at, length) = (at * 512, length.min(SIZE - at * 512));
-            match what {
+            match kind {
                 0 => Step::Read(at, length),
                 1 => Step::Write(at, length, value),
                 _ => Step::Zero(at, length),
