@@ -137,7 +137,7 @@ fn what_makes_no_sense_is_refused() {
     let event = eventfd();
     let fd = event.as_fd();
     let mask_by_fd = (IrqData::Eventfd, IrqAction::Mask);
-    for (what, which, fds) in [
+    for (flags, which, fds) in [
         (TRIGGER, (MSIX, 4, 1), &[fd][..]),
         (TRIGGER, (MSIX, 0, 5), &[]),
         (TRIGGER, (MSIX, u32::MAX, 2), &[]),
@@ -152,7 +152,7 @@ fn what_makes_no_sense_is_refused() {
         (MASK, (REQ, 0, 1), &[]),
         (mask_by_fd, (MSIX, 0, 1), &[fd]),
     ] {
-        assert!(testbed.set_irqs(what.clone(), which, fds).is_some(), "{what:?} {which:?}");
+        assert!(testbed.set_irqs(flags.clone(), which, fds).is_some(), "{flags:?} {which:?}");
     }
 }
 
