@@ -106,8 +106,8 @@ mod tests {
             let mut wakes = Wakes::default();
             (0..8).for_each(|_| { wakes.add(); });
             let (mut map, mut sequence) = (BTreeMap::<u32, (u64, u64)>::new(), 0u64);
-            for (component, at, what) in steps {
-                match what {
+            for (component, at, operation) in steps {
+                match operation {
                     0 => {
                         wakes.disarm(component);
                         map.remove(&component);

@@ -283,8 +283,8 @@ fn within_annex_l(slopes: (u64, u64), offers: &[(u64, u8, usize)]) {
         offers.iter().map(|&(ns, pcp, length)| (Instant::from_ns(ns), pcp, length)).collect();
     assert_eq!(starts(&mut port, &offers).len(), offers.len());
     let longest = |classes: &[u8]| {
-        let of = offers.iter().filter(|(_, pcp, _)| classes.contains(pcp));
-        of.map(|(_, _, length)| (length + 20) as u64 * 8).max().unwrap_or(0)
+        let offered = offers.iter().filter(|(_, pcp, _)| classes.contains(pcp));
+        offered.map(|(_, _, length)| (length + 20) as u64 * 8).max().unwrap_or(0)
     };
     let [top, below] = [slopes.0, slopes.1].map(|idle| Slopes::new(idle, 100_000_000).unwrap());
     let higher = [Higher { idle: top.idle, max_frame: longest(&[7]) }];

@@ -42,10 +42,10 @@ fn workloads_that_do_not_fit() {
         (Fio { bs: 1 << 20, iodepth: 512, size: 512 << 20, ..base }, "queue"),
     ] {
         let got = error(&Config::nvme_tsn_direct(Workload::Fio(work)));
-        let Error::Boot { host: 0, error: BootError::Workload(what) } = got else {
+        let Error::Boot { host: 0, error: BootError::Workload(reason) } = got else {
             panic!("{got}")
         };
-        assert!(what.contains(word), "{what}");
+        assert!(reason.contains(word), "{reason}");
     }
 }
 

@@ -90,10 +90,10 @@ fn moves_that_contradict_the_plan_are_refused() {
         (|config| config.moves.push(config.moves[0]), "a port has one move"),
         (|config| config.moves[0].from = [4, 0], "a port of a host's switch"),
     ];
-    for (change, what) in changes {
+    for (change, expected) in changes {
         let mut config = plan(Rw::Read, Rw::Read);
         change(&mut config);
         let error = World::new(&config).map(|_| ()).unwrap_err().to_string();
-        assert!(error.contains("move 0") && error.contains(what), "{error}");
+        assert!(error.contains("move 0") && error.contains(expected), "{error}");
     }
 }

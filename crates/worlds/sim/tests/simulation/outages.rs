@@ -155,8 +155,9 @@ fn other_nodes_go_on() {
     let (report, happened) = checked(&Config { outages, ..config(hosts, network) });
     assert_eq!(report.hosts[0].failures, 2, "those of one job");
     let during = |drive: u16| {
-        let of = |r: &&CommandRecord| r.drive == drive && r.until > ms(21) && r.until < ms(250);
-        happened.commands.iter().filter(of).count()
+        let in_outage =
+            |r: &&CommandRecord| r.drive == drive && r.until > ms(21) && r.until < ms(250);
+        happened.commands.iter().filter(in_outage).count()
     };
     assert!(during(0) == 0 && during(1) > 500, "{} {}", during(0), during(1));
     let worst = happened.commands.iter().filter(|r| r.drive == 1).map(|r| r.until - r.since).max();
@@ -211,7 +212,7 @@ fn outages_are_of_device_nodes() {
         (outage(5, Some(5)), "ends after"),
     ] {
         let error = World::new(&with(lasting(1), vec![outage])).err().expect(word);
-        assert!(matches!(&error, Error::Config(what) if what.contains(word)), "{error}");
+        assert!(matches!(&error, Error::Config(reason) if reason.contains(word)), "{error}");
     }
 }
 

@@ -128,8 +128,10 @@ fn what_does_not_fit_is_refused() {
     ] {
         let config = Config::nvme_tsn_direct(replay(&operations, IssueTiming::Recorded, &[4]));
         let error = World::new(&config).and_then(|mut world| world.run()).expect_err(word);
-        let Error::Boot { error: BootError::Workload(what), .. } = error else { panic!("{error}") };
-        assert!(what.contains(word), "{what}");
+        let Error::Boot { error: BootError::Workload(reason), .. } = error else {
+            panic!("{error}")
+        };
+        assert!(reason.contains(word), "{reason}");
     }
 }
 

@@ -316,9 +316,9 @@ fn corrupt_messages_tell_nothing() {
         time.clocks.iter().map(|clock| clock.grandmaster).collect::<Vec<_>>()
     };
     // By station, then by bridge.
-    let of = |place| Some(TimeConfig::identity(place));
-    assert_eq!(run(Probability::NEVER), [of(0), of(0), of(0)]);
-    assert_eq!(run(Probability::ALWAYS), [of(0), of(1), of(2)]);
+    let grandmaster = |place| Some(TimeConfig::identity(place));
+    assert_eq!(run(Probability::NEVER), [grandmaster(0), grandmaster(0), grandmaster(0)]);
+    assert_eq!(run(Probability::ALWAYS), [grandmaster(0), grandmaster(1), grandmaster(2)]);
 }
 
 /// A bridge that is the grandmaster loses its power for 20 s: a station takes over, offsets are
