@@ -148,10 +148,10 @@ impl<K: PartialEq, E> EventLimiter<K, E> {
 }
 
 impl<E> Suppressed<E> {
-    /// One line: how many more of `what`, and the `last` one.
-    pub fn line(&self, what: &str, last: &str) -> String {
+    /// One line: how many more of `events`, and the `last` one.
+    pub fn line(&self, events: &str, last: &str) -> String {
         let seconds = (self.within.as_ns() as f64 / 1e9).max(1.0);
-        format!("{} more {what} in the last {seconds:.0} s, the last: {last}", self.count)
+        format!("{} more {events} in the last {seconds:.0} s, the last: {last}", self.count)
     }
 }
 

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 /// A lie in the first answer to a command.
 fn once(command: u16, lie: impl Fn(&mut Answer) + Send + 'static) -> Lie {
-    let mut told = false;
+    let mut done = false;
     Box::new(move |message, answer| {
-        if message.command() == command && !std::mem::replace(&mut told, true) {
+        if message.command() == command && !std::mem::replace(&mut done, true) {
             lie(answer);
         }
     })
