@@ -426,7 +426,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buses_that_are_others_afterwards() {
+    fn moved_returns_buses_gained_and_lost_by_a_port() {
         let (old, same) = (Some((2, 5)), Some((2, 5)));
         assert_eq!(moved(None, old), [2..=5]);
         assert_eq!(moved(old, same), []);
