@@ -52,7 +52,7 @@ fn the_subsystem_has_a_valid_name_of_its_own() {
 }
 
 #[test]
-fn a_question_for_what_is_absent_is_no_error_to_be_logged() {
+fn identify_of_absent_structure_logs_no_error() {
     let mut host = Host::new(config());
     // NVM sets, primary and secondary controllers, namespace granularity, UUIDs, domains.
     for cns in [0x04, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0xff] {

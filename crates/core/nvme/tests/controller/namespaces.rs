@@ -115,7 +115,7 @@ fn a_namespace_outlives_power_and_its_names_are_never_used_again() {
 }
 
 #[test]
-fn what_all_namespaces_have_in_common_is_told_for_the_broadcast_nsid() {
+fn identify_of_broadcast_nsid_returns_common_capabilities() {
     let mut host = host();
     let common = host.identify(cns::NAMESPACE, BROADCAST_NSID);
     // NLBAF, MC, DPC; LBAF0 to LBAF3: MS and LBADS (figures 245 and 246).
@@ -190,7 +190,7 @@ fn capacity_and_nsids_run_out() {
 }
 
 #[test]
-fn attachments_that_cannot_be_are_refused() {
+fn invalid_attachments_are_refused() {
     let mut host = host();
     create(&mut host, wanted(8)).expect_success();
     let one = controller_list([1]);
@@ -365,7 +365,7 @@ fn a_feature_saved_while_its_namespace_is_deleted_goes_with_it() {
 }
 
 #[test]
-fn one_change_at_a_time() {
+fn concurrent_namespace_changes_are_serialized() {
     let mut host = host();
     host.testbed.put(DATA, &bytes(wanted(8)));
     let first = host.put(0, management(0, 0));

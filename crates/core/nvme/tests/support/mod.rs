@@ -135,7 +135,7 @@ fn section(section: &Section) -> String {
         let (status, supported) = status(answers.0, answers.1);
         let tests = test_names(section.proofs, code);
         assert_eq!(supported, !tests.is_empty(), "{name} ({code:02x}h): {status}, tests {tests}");
-        let tests = if supported { tests } else { "`what_is_absent_is_refused`".into() };
+        let tests = if supported { tests } else { "`unlisted_codes_are_refused`".into() };
         let guests = test_names(section.guests, code);
         writeln!(text, "| {code:02x}h | {name} | {status} | {tests} | {guests} |").unwrap();
     }
@@ -154,7 +154,7 @@ fn folder() -> PathBuf {
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the document is written only when asked for")]
-fn the_document_is_what_drives_say() {
+fn support_document_matches_drives() {
     let text = SECTIONS.iter().fold(HEAD.to_owned(), |text, one| text + &section(one));
     let path = folder().join("../../../docs/nvme-support.md");
     if std::env::var_os("FARLANE_BLESS").is_some() {
@@ -194,7 +194,7 @@ fn the_tests_of_the_document_exist() {
 }
 
 #[test]
-fn what_is_absent_is_refused() {
+fn unlisted_codes_are_refused() {
     for records in [false, true] {
         let mut host = host(records);
         for section in &SECTIONS {
