@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_named_with_its_line() {
+    fn parse_errors_name_line_and_part() {
         for (text, line, part) in [
             ("", 1, "at least one entry"),
             ("\nsched-entry X 01 1ms", 2, "'X 01 1ms': S, H or R"),
