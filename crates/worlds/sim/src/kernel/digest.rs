@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_order_and_length_count() {
+    fn digest_depends_on_every_bit_order_and_length() {
         let base: Vec<u8> = (0..100).collect();
         for at in 0..base.len() {
             for bit in 0..8 {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_on_every_machine() {
+    fn digest_matches_golden_values() {
         assert_eq!(digest_of(b"farlane"), GOLDEN[0]);
         let long: Vec<u8> = (0..100).collect();
         assert_eq!(digest_of(&long), GOLDEN[1]);

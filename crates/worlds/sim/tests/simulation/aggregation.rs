@@ -51,7 +51,7 @@ fn watched(config: &Config) -> (Report, Option<Instant>) {
 }
 
 #[test]
-fn no_tlp_waits_that_the_network_could_take() {
+fn no_tlp_waits_while_network_has_room() {
     for policy in [Policy::Adaptive, Policy::PerTlp] {
         let (report, held) = watched(&busy(|switch| switch.aggregation = policy));
         check(&report);

@@ -16,14 +16,14 @@ fn error(config: &Config) -> Error {
 }
 
 #[test]
-fn events() {
+fn event_limit_ends_the_run() {
     let plan = Config { limits: Limits { events: 1000, ..Limits::default() }, ..small() };
     let got = error(&plan);
     assert!(matches!(got, Error::Limit(LimitReached::Events { limit: 1000, .. })), "{got}");
 }
 
 #[test]
-fn time() {
+fn time_limit_ends_the_run() {
     let limit = Instant::from_ns(200_000);
     let plan = Config { limits: Limits { time: limit, ..Limits::default() }, ..small() };
     let got = error(&plan);

@@ -121,7 +121,7 @@ fn without_elimination_every_frame_arrives_twice() {
 /// Bridge 0 numbers instead of the station. Its restart begins at 0 again, which the eliminating
 /// bridge takes for old numbers until its timer has expired.
 #[test]
-fn a_restart_of_who_numbers_costs_the_reset_time() {
+fn restart_of_sequence_generator_costs_the_reset_time() {
     let (mut tree, id, _) = diamond();
     tree.network().bridge_outages =
         vec![BridgeOutage { bridge: 0, from: ms(40), until: Some(ms(41)) }];

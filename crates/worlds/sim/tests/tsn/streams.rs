@@ -16,7 +16,7 @@ fn line(start: Instant) -> (Tree, StreamId) {
 }
 
 #[test]
-fn it_runs_for_its_time_and_counts_what_is_on_the_way() {
+fn run_ends_after_runtime_and_counts_frames_under_way() {
     let (mut tree, stream) = line(Instant::ZERO);
     // Frames at 0, 1 and 2 ms, none at the end.
     let runtime = Duration::from_ms(3);
