@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_for_a_port_that_lives_elsewhere_now_is_lost() {
+    fn packets_of_an_absent_port_are_dropped() {
         let mut queues = PortQueues::default();
         let there = Ports([Ready::ALL; 3]);
         queues.push(packet(Class::Posted, 1, 0), &there);
