@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_count() {
+    fn quantiles_and_mean_use_weights() {
         let mut depth = Counts::default();
         // 90 ns with one, 9 ns with 4, 1 ns with 32: (90 + 36 + 32) / 100.
         [(1, 90), (32, 1), (4, 9), (7, 0)]

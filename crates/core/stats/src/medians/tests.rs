@@ -102,7 +102,7 @@ fn autocorrelation_times_are_those_of_the_definition() {
 
 /// Of simulated pairs of equal runs about one in twenty seems to differ.
 #[test]
-fn false_findings_are_as_many_as_they_may_be() {
+fn equal_runs_differ_at_about_the_significance_level() {
     const VALUES: u64 = 100_000;
     for (n, spread, memory) in
         [(50, 300, 10), (300, 300, 0), (300, 800, 6), (500, 300, 10), (1000, 150, 12)]
@@ -118,7 +118,7 @@ fn false_findings_are_as_many_as_they_may_be() {
 }
 
 #[test]
-fn five_per_cent_more_are_found() {
+fn difference_of_five_per_cent_is_found() {
     let found = |seed: u64| {
         let series = |seed, mean| latencies(seed, 2000, mean, 150, 6);
         let both = compare(&series(2 * seed, 1e5), &series(2 * seed + 1, 1.05e5)).unwrap();
