@@ -348,7 +348,7 @@ mod tests {
     proptest! {
         /// As a map from each address to its byte and command.
         #[test]
-        fn intervals_are_bytes(steps in prop::collection::vec(step(), 0..60)) {
+        fn held_bytes_match_map_of_single_bytes(steps in prop::collection::vec(step(), 0..60)) {
             let mut held = Held::default();
             let mut model: BTreeMap<u64, (u8, u16)> = BTreeMap::new();
             for (number, step) in steps.into_iter().enumerate() {
