@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_named() {
+    fn invalid_schedules_are_refused_with_reason() {
         let zero = Schedule { interval: 0, ..ARTICLE };
         let text = "the interval is 0 ns; it may be 1 to 4000000000 ns";
         assert_eq!(zero.check().unwrap_err().to_string(), text);

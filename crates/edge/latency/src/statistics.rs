@@ -129,7 +129,7 @@ mod tests {
 
     /// Mean -20 / 3 = -6.67; variance (100 + 2500 + 900) / 3 - 6.67^2 = 1122.2, root 33.5.
     #[test]
-    fn below_zero() {
+    fn figures_of_negative_numbers() {
         let figures = Figures::from_samples(&[10, -50, 20], None);
         assert_eq!((figures.negative, figures.min_ns, figures.mean_ns), (1, -50, -7));
         let wide = Figures::from_samples(&[10, -50, 30], None);

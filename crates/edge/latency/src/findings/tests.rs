@@ -159,7 +159,7 @@ fn a_warm_up_is_left_out_of_the_stable_range() {
 proptest! {
     /// Whatever the latencies are, nothing panics, and the range is one of the run.
     #[test]
-    fn any_series_is_looked_at(latencies in prop::collection::vec(any::<i32>(), 0..2000)) {
+    fn analysis_of_any_series_does_not_panic(latencies in prop::collection::vec(any::<i32>(), 0..2000)) {
         let all = latencies.iter().enumerate();
         let points: Vec<Point> = all
             .map(|(at, ns)| Point {
