@@ -192,7 +192,7 @@ mod tests {
     proptest! {
         /// As an array of bytes; what was read stays as it was.
         #[test]
-        fn a_drive_is_its_bytes(steps in prop::collection::vec(step(), 0..40)) {
+        fn ram_media_matches_byte_array(steps in prop::collection::vec(step(), 0..40)) {
             let mut media = RamMedia::new(SIZE as u64);
             let (mut model, mut kept) = (vec![0; SIZE], Vec::new());
             for step in steps {

@@ -42,7 +42,7 @@ fn set(id: u8, value: u8, length: usize) -> (u8, Option<(u8, usize)>) {
 }
 
 #[test]
-fn commits_are_old_or_new() {
+fn commit_is_atomic_at_every_step() {
     at_every_step(
         "commits",
         &[

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_shows_nothing_names_nobody() {
+    fn no_device_users_without_sysfs_entries() {
         assert_eq!(user_of(&machine(), "259:0"), None);
         assert_eq!(user_of(&Folder::new(), "8:0"), None);
     }
