@@ -33,7 +33,7 @@ proptest! {
 
     /// Actions come at their times, those of one time in the order of scheduling.
     #[test]
-    fn agendas_keep_the_order(times in prop::collection::vec(0u64..8, 0..40)) {
+    fn agenda_keeps_order_of_time_and_scheduling(times in prop::collection::vec(0u64..8, 0..40)) {
         let mut agenda = Agenda::default();
         for (number, time) in times.iter().enumerate() {
             agenda.schedule(Instant::from_ns(*time), number);
