@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn after_some_quiet_seconds_it_is_as_new_and_needs_no_timer() {
+    fn limiter_is_full_again_after_quiet_seconds() {
         let mut limiter = Limiter::new(3);
         assert!((0..3).all(|_| limiter.admit(at(0))));
         for second in 1..3 {

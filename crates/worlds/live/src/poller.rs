@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_asks_once_and_a_late_one_before_anything_else() {
+    fn turn_polls_once_and_late_turn_polls_first() {
         let mut poller = Poller::new(Waiting::Block).unwrap();
         let (mut near, fd) = UnixStream::pair().unwrap();
         poller.add(&fd, false).unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn while_spinning_what_was_ready_lately_is_looked_at_unasked() {
+    fn spinning_poller_tries_recently_ready_descriptors() {
         let mut poller = Poller::new(Waiting::Spin(Duration::from_ms(50))).unwrap();
         let [(mut near, first), (mut far, second)] = [(); 2].map(|()| UnixStream::pair().unwrap());
         poller.add(&first, false).unwrap();

@@ -62,7 +62,7 @@ fn addresses(file: &[u8]) -> (Vec<u64>, u64) {
 }
 
 #[test]
-fn what_is_recorded_or_lost_is_in_the_file() {
+fn trace_file_has_every_record_or_counts_it_lost() {
     let (file, lost) = record(None, None, 20_000);
     let (found, counted) = addresses(&file);
     assert!(found.is_sorted_by(|a, b| a < b));

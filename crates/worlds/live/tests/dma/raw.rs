@@ -174,15 +174,15 @@ fn faulty(home: &Namespace, congestion: Config, thousandth: u64, seed: u64) {
 }
 
 #[test]
-fn what_is_lost_doubled_late_or_nonsense_does_no_harm() {
-    isolated("raw::what_is_lost_doubled_late_or_nonsense_does_no_harm", |home| {
+fn copies_survive_lost_doubled_late_and_invalid_frames() {
+    isolated("raw::copies_survive_lost_doubled_late_and_invalid_frames", |home| {
         faulty(home, Config::None, 20, 0x5eed);
     });
 }
 
 #[test]
-fn nor_does_it_with_congestion_control() {
-    isolated("raw::nor_does_it_with_congestion_control", |home| {
+fn copies_survive_faults_with_congestion_control() {
+    isolated("raw::copies_survive_faults_with_congestion_control", |home| {
         // It takes loss above 2 % for congestion. The target round trip leaves room for threads
         // that wait for a processor.
         faulty(home, "swift=5ms".parse().unwrap(), 5, 0xfeed);

@@ -88,7 +88,7 @@ fn doorbells_are_stored_into_the_page_and_registers_written_by_message() {
 }
 
 #[test]
-fn a_page_that_goes_away_ends_it_and_nothing_crashes() {
+fn truncated_page_ends_connection_without_crash() {
     let server = Server::start(truth());
     let mut machine = machine(&server, Clock::start()).unwrap();
     let bus = machine.new_bus();
